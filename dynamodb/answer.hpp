@@ -1,0 +1,85 @@
+// What an answer of DynamoDB's means: its item, or its failure by name.
+//
+// Pure functions.  Nothing an answer holds is trusted: JSON is parsed without
+// recursion, every access is type-checked, checksums are verified.
+#ifndef DDBMUTEX_DYNAMODB_ANSWER_HPP
+#define DDBMUTEX_DYNAMODB_ANSWER_HPP
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "dynamodb/clock.hpp"
+#include "dynamodb/item.hpp"
+#include "sigv4/http.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace dynamodb {
+
+enum class Action { get_item, put_item, update_item, delete_item };
+constexpr std::size_t kActions = 4;
+const char* name_of(Action action);  // "GetItem"
+
+// How a call failed.
+enum class Fault {
+  none,
+  condition_failed,  // The write's condition did not hold.
+
+  // Final: the same call will fail again.
+  no_keys,          // There are no credentials to sign with.
+  bad_keys,         // Unknown or wrong keys, or a bad signature.
+  expired_keys,     // Temporary keys that have run out.
+  access_denied,    // These keys may not do this.
+  no_table,         // No such table, or it is not there yet.
+  bad_request,      // DynamoDB does not accept what the call says.
+  unknown_action,   // This engine has no such action.
+  bad_certificate,  // The server is not who it should be.
+
+  // Passing: worth another attempt.
+  unreachable,     // No connection came about.
+  disconnected,    // The connection broke before the answer was whole.
+  timed_out,       // No answer by the deadline.
+  throttled,       // DynamoDB asks for fewer requests.
+  server_failure,  // DynamoDB or something before it failed (5xx).
+  conflict,        // A transaction or another region has the item.
+  bad_answer,      // Not an answer that DynamoDB gives.
+  skewed_time,     // Signed for another time; DynamoDB's is known now.
+
+  cancelled,  // The caller gave up.
+};
+const char* name_of(Fault fault);
+bool is_passing(Fault fault);
+
+struct Answer {
+  Action action = Action::get_item;
+  Fault fault = Fault::none;
+  // False only if DynamoDB certainly did not get the request.
+  bool sent = false;
+  int http_status = 0;  // 0 if no answer came.
+  // GetItem's item; of a write whose condition failed, the item as it is.
+  // Nothing if there is none, or the engine does not tell.
+  std::optional<Item> item;
+  std::string code;        // "ThrottlingException"; empty if none was told.
+  std::string message;     // For people: DynamoDB's words, or what went wrong.
+  std::string request_id;  // DynamoDB's, to quote to its support.
+  std::chrono::milliseconds retry_after{0};  // As the service asks.
+  BootTime sent_at{};                        // Before the request left.
+  BootTime received_at{};                    // After the answer came.
+
+  // May the write have been applied, or be yet?
+  bool outcome_unknown() const;
+};
+
+// What an answer's body and headers mean; pure.  `signed_at` is the time that
+// the request was signed for.
+Answer read_answer(Action action, const sigv4::HttpAnswer& http,
+                   ServiceTime signed_at);
+// The Date of an answer if it is DynamoDB's own and to be believed.
+std::optional<ServiceTime> date_of(const sigv4::HttpAnswer& http);
+
+}  // namespace dynamodb
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_DYNAMODB_ANSWER_HPP

@@ -1,0 +1,39 @@
+// An item as DynamoDB's JSON tells it: names and typed values.
+#ifndef DDBMUTEX_DYNAMODB_ITEM_HPP
+#define DDBMUTEX_DYNAMODB_ITEM_HPP
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace dynamodb {
+
+struct Attribute {
+  enum class Type {
+    string,  // "S"
+    number,  // "N": `value` holds the decimal text.
+    binary,  // "B": `value` holds the base64 text.
+    other,   // Any other of DynamoDB's types; `value` is empty.
+  };
+  std::string name;
+  Type type = Type::other;
+  std::string value;
+};
+
+using Item = std::vector<Attribute>;
+
+// The attribute of that name; null if there is none.
+inline const Attribute* find(const Item& item, std::string_view name) {
+  for (const Attribute& attribute : item) {
+    if (attribute.name == name) return &attribute;
+  }
+  return nullptr;
+}
+
+}  // namespace dynamodb
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_DYNAMODB_ITEM_HPP

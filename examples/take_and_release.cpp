@@ -1,0 +1,105 @@
+// Takes a named lock, says so, and releases it: one PutItem, one DeleteItem.
+//
+//   take_and_release NAME
+//
+// The table `locks` (partition key: the string `name`) is found by
+// AWS_ENDPOINT_URL_DYNAMODB and AWS_REGION, keys by AWS_ACCESS_KEY_ID and
+// AWS_SECRET_ACCESS_KEY.  Exit status: 0, 1 if somebody else holds the lock, 2
+// if something went wrong.
+//
+// This is the protocol by hand, below the public class: a lease that is not
+// renewed, and a lock that is not waited for.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "dynamodb/client.hpp"
+#include "dynamodb/retry.hpp"
+#include "lock/driver.hpp"
+#include "lock/protocol.hpp"
+#include "sigv4/credentials.hpp"
+
+using namespace ddbmutex;
+
+namespace {
+
+std::string setting(const char* name, const std::string& otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
+int failure(const char* doing, const lock::Outcome& outcome) {
+  std::fprintf(stderr, "%s: %s: %s (request %s)\n", doing,
+               name_of(outcome.answer.fault), outcome.answer.message.c_str(),
+               outcome.answer.request_id.c_str());
+  return 2;
+}
+
+int not_taken(const lock::Outcome& outcome, const lock::Lease& lease) {
+  switch (outcome.verdict) {
+    case lock::Verdict::busy:
+      std::printf("held by %s\n", lease.row().owner.c_str());
+      return 1;
+    case lock::Verdict::bad_record:
+      std::fprintf(stderr, "not a lock: %s\n", lease.row().problem.c_str());
+      return 2;
+    case lock::Verdict::kept_row:
+      std::fprintf(stderr, "a lock with a fencing token\n");
+      return 2;
+    default:
+      return failure("take", outcome);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: take_and_release NAME\n");
+    return 2;
+  }
+  dynamodb::ClientOptions options;
+  options.region = setting("AWS_REGION", "us-east-1");
+  options.endpoint =
+      setting("AWS_ENDPOINT_URL_DYNAMODB",
+              "https://dynamodb." + options.region + ".amazonaws.com");
+  options.credentials = sigv4::credentials_from_environment;
+  if (!dynamodb::is_endpoint(options.endpoint)) {
+    std::fprintf(stderr, "AWS_ENDPOINT_URL_DYNAMODB: no endpoint: %s\n",
+                 options.endpoint.c_str());
+    return 2;
+  }
+  const std::string key = std::string("ddblock-") + argv[1];
+  dynamodb::Client client(options);
+  // README: from here
+  const std::chrono::milliseconds ttl = std::chrono::seconds(60);
+  dynamodb::RetryBudget budget;
+  lock::Driver driver(client, budget,
+                      {{"locks", key, "host:pid", ttl}, ttl / 30});
+
+  lock::Lease lease(lock::fresh_uuid(), ttl);
+  lock::Observation observation;
+  sigv4::Waker waker;
+  const BootTime deadline = BootClock::now() + std::chrono::seconds(5);
+  lock::Outcome outcome =
+      driver.run(lock::Call::take, lease, observation, deadline, waker);
+  if (outcome.verdict != lock::Verdict::ours) return not_taken(outcome, lease);
+
+  // One host at a time, until lease.claim_end().
+
+  outcome =
+      driver.run(lock::Call::release, lease, observation, deadline, waker);
+  // README: to here
+  if (outcome.verdict != lock::Verdict::released) {
+    return failure("release", outcome);
+  }
+  std::printf("taken and released\n");
+  for (const dynamodb::Action action :
+       {dynamodb::Action::put_item, dynamodb::Action::delete_item,
+        dynamodb::Action::update_item, dynamodb::Action::get_item}) {
+    const auto sent = client.counts().sent[static_cast<std::size_t>(action)];
+    std::printf("%s %d\n", name_of(action), static_cast<int>(sent));
+  }
+  return 0;
+}

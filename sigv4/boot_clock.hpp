@@ -1,0 +1,41 @@
+// The boot clock: time since the machine started, suspend included.
+//
+// std::chrono::steady_clock stands still while a Linux machine is suspended
+// (clock_gettime(2), CLOCK_MONOTONIC), a lease in DynamoDB does not.  Every
+// deadline here is a time on this clock, never on a calendar.
+#ifndef DDBMUTEX_SIGV4_BOOT_CLOCK_HPP
+#define DDBMUTEX_SIGV4_BOOT_CLOCK_HPP
+
+#include <time.h>
+
+#include <chrono>
+
+#ifndef CLOCK_BOOTTIME
+#error "ddbmutex needs a clock that counts suspend (CLOCK_BOOTTIME)"
+#endif
+
+namespace ddbmutex {
+inline namespace v0 {
+
+// Meets the requirements of a standard clock.  Any thread.
+struct BootClock {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<BootClock>;
+  static constexpr bool is_steady = true;
+
+  static time_point now() noexcept {
+    timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return time_point(std::chrono::seconds(t.tv_sec) +
+                      std::chrono::nanoseconds(t.tv_nsec));
+  }
+};
+
+using BootTime = BootClock::time_point;
+
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_BOOT_CLOCK_HPP

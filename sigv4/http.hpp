@@ -1,0 +1,182 @@
+// One HTTP exchange at a time on a kept-alive connection, with one deadline,
+// an end that another thread can bring about, and a clear answer to the
+// question "may the server have got it?".  The only place that knows libcurl.
+//
+// Each Exchange is an easy handle in a small multi handle of its own, so the
+// connection stays with it, and a thread may carry on what another began.
+// drive() moves any number of exchanges forward with one poll(2).
+//
+// libcurl sends a POST again, silently, when a reused connection dies before
+// the first byte of an answer (Curl_retry_request in lib/transfer.c).  For a
+// conditional write that is a second application nobody knows of, so the
+// second sending is refused here and the exchange ends as `broken`.
+//
+// Requests are POSTs of HTTP/1.1.  No redirect is followed, no content coding
+// asked for, TLS is 1.2 or later and always verified.
+#ifndef DDBMUTEX_SIGV4_HTTP_HPP
+#define DDBMUTEX_SIGV4_HTTP_HPP
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sigv4/boot_clock.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+struct HttpOptions {
+  std::string ca_file;  // PEM file of trusted CAs; empty: libcurl's default.
+  // An answer's body may be this long, its headers 64 KiB; a longer one ends
+  // the exchange as `too_large`.
+  std::size_t max_answer_bytes = 1 << 20;
+  // Idle exchanges beyond this number are closed instead of kept.
+  std::size_t max_idle = 8;
+  // For name, connection and TLS handshake; passing it is `unreachable`.  An
+  // address that does not answer is given up after half of what is left, so
+  // the next one of that name gets its chance.  Should be at most the caller's
+  // own time for an exchange, which decides if it is shorter.
+  std::chrono::milliseconds connect_timeout{2000};
+};
+
+// How an exchange ended.
+enum class Transport {
+  under_way,
+  complete,         // A whole answer of any HTTP status.
+  unreachable,      // Name, connection, proxy or TLS handshake failed.
+  bad_certificate,  // The server's certificate (or our CA file) is no good.
+  broken,           // The connection died, or spoke no HTTP.
+  too_large,        // The answer passed max_answer_bytes.
+  timed_out,        // Exchange::end(timed_out) was called.
+  cancelled,        // Exchange::end(cancelled) was called.
+};
+
+struct HttpAnswer {
+  Transport transport = Transport::under_way;
+  // False only if certainly no byte of the request left this process.
+  bool sent = false;
+  int status = 0;  // Of the final answer; 0 if none came.
+  std::string body;
+  std::string headers;  // Final answer's lines as received, each with CRLF.
+  std::string error;    // libcurl's words for what went wrong.
+  // On the boot clock: a moment before the first byte left (the start of the
+  // exchange if none did), and one after the last byte came or the exchange
+  // ended.
+  BootTime sent_at{};
+  BootTime received_at{};
+
+  // The value of the first header of that name, any case, trimmed; nothing if
+  // there is none.
+  std::optional<std::string_view> header(std::string_view name) const;
+};
+
+class Exchange;
+
+// Wakes a thread out of drive().  Any thread may call wake(), also before the
+// other waits: it is remembered until clear().  In want of a descriptor fd()
+// is -1, and drive() looks every few milliseconds whether it was woken.
+class Waker {
+ public:
+  Waker();
+  ~Waker();
+  Waker(const Waker&) = delete;
+  Waker& operator=(const Waker&) = delete;
+
+  void wake() noexcept;
+  void clear() noexcept;
+  int fd() const noexcept { return fd_; }  // Readable while woken; -1: none.
+
+ private:
+  friend class Exchange;  // Its driver.
+  int fd_;
+  std::atomic<bool> woken_{false};  // What counts where there is no fd.
+};
+
+// Used by one thread at a time; that may be another one from call to call.
+class Exchange {
+ public:
+  explicit Exchange(const HttpOptions& options);
+  ~Exchange();  // Ends what is under way; does not wait for a resolver.
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  // Begins to send; replaces the answer of the exchange before.  `headers`
+  // are whole lines, "Name: value", and all there are but Content-Length and
+  // what libcurl must add (none of Accept, Expect, User-Agent).
+  // REQUIRES: nothing under way.
+  void start(const std::string& url, std::vector<std::string> headers,
+             std::string body);
+
+  bool under_way() const noexcept;
+  // True once the request may have begun to leave this process.
+  bool sent() const noexcept;
+
+  // Ends what is under way as `timed_out` or `cancelled`; the connection is
+  // closed.  Nothing happens if nothing is under way.
+  void end(Transport why);
+
+  // REQUIRES: start() was called.  Complete once under_way() is false.
+  const HttpAnswer& answer() const noexcept;
+  HttpAnswer take_answer();
+
+ private:
+  friend void drive(Exchange* const*, std::size_t, BootTime, Waker*);
+  struct Impl;  // Keeps libcurl out of this header.
+  std::unique_ptr<Impl> impl_;
+};
+
+// Drives `count` exchanges until at least one that was under way has ended,
+// `deadline` has come, or `waker` (may be null) was woken.  Does not end what
+// is still under way then: the caller does, or drives on.
+void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
+           Waker* waker);
+
+// Exchanges with their kept-alive connections, for use by any thread.
+class HttpPool {
+ public:
+  explicit HttpPool(HttpOptions options);
+  ~HttpPool();
+  HttpPool(const HttpPool&) = delete;
+  HttpPool& operator=(const HttpPool&) = delete;
+
+  // The one given back last, its connection being the warmest; a new one if
+  // there is none.
+  std::unique_ptr<Exchange> take();
+  // REQUIRES: nothing under way.
+  void give_back(std::unique_ptr<Exchange> exchange);
+
+ private:
+  const HttpOptions options_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Exchange>> idle_;  // GUARDED_BY(mutex_)
+};
+
+// The parts of an absolute http or https URL.
+struct Url {
+  std::string scheme;     // "https"
+  std::string authority;  // Host, and ":port" unless the scheme's own.
+  std::string path;       // From the first '/', "/" if empty.
+};
+
+// Nothing if `text` is not such a URL or has a user, password, query or
+// fragment.
+std::optional<Url> parse_url(const std::string& text);
+
+// Initialises libcurl once a process (curl_global_init).  Called by the first
+// Exchange; a caller who needs libcurl's exit handlers to run after its own
+// static objects' destructors calls it before.  Any thread, if libcurl was
+// built thread-safe (7.84 on).
+void init_http();
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_HTTP_HPP

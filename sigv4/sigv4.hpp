@@ -1,0 +1,158 @@
+// AWS Signature Version 4 in its header form, as pure functions: no clock, no
+// environment, no I/O.  (request, credentials, scope, time) -> Authorization.
+//
+//   sigv4::SigningKeys keys;                      // One for many signatures.
+//   sigv4::Signed signed_request = sigv4::sign(
+//       {"POST", "/", "", {{"Host", host}}, sigv4::sha256_hex(body)},
+//       credentials, {"eu-west-1", "dynamodb"}, unix_seconds, {}, keys);
+//   // Send the headers given, X-Amz-Date: signed_request.amz_date,
+//   // Authorization: signed_request.authorization, and, with temporary keys,
+//   // X-Amz-Security-Token: credentials.session_token.
+//
+// Each step of the specification ("Create a signed AWS API request", AWS IAM
+// User Guide) is a function of its own, so a wrong signature can be traced to
+// the step that went wrong.  Strings hold bytes; nothing here fails but for
+// want of memory, or of SHA-256 in OpenSSL: that ends the process, with a line
+// on stderr.
+//
+// Thread safety: all free functions may be called by any thread; SigningKeys
+// is internally synchronised.
+#ifndef DDBMUTEX_SIGV4_SIGV4_HPP
+#define DDBMUTEX_SIGV4_SIGV4_HPP
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+class Sha256;  // In sigv4.cpp.
+
+struct Credentials {
+  std::string access_key_id;
+  std::string secret_access_key;
+  std::string session_token;  // Empty for long-lived keys.
+};
+
+struct Header {
+  std::string_view name;   // Any case.
+  std::string_view value;  // May be folded over lines; trimmed when signed.
+};
+
+// What is signed.  Borrowed: every view must outlive the call.
+struct Request {
+  std::string_view method;  // As sent: "POST".
+  std::string_view path;    // As sent, up to '?'; empty counts as "/".
+  std::string_view query;   // As sent, behind the '?'; a '+' is a plus.
+  // What goes into the signature besides X-Amz-Date and X-Amz-Security-Token,
+  // which sign() adds itself.  Repeated names are joined in this order.
+  // Authorization, and headers that proxies may change (User-Agent, Connection
+  // and so on), are left out of the signature if they stand here.
+  std::vector<Header> headers;
+  std::string_view payload_hash;  // sha256_hex(body), or kUnsignedPayload.
+};
+
+constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
+
+struct Scope {
+  std::string_view region;   // "eu-west-1"
+  std::string_view service;  // "dynamodb"
+};
+
+// How services differ.  The defaults suit all but those named.
+struct Rules {
+  bool normalize_path = true;  // Resolve "." and "..", merge slashes; S3: no.
+  bool encode_path = true;     // Encode the sent path once more; S3: no.
+  // The session token is part of what is signed.  False for the few services
+  // that want X-Amz-Security-Token added to the request after signing.
+  bool sign_session_token = true;
+};
+
+struct Signed {
+  std::string amz_date;        // Value of X-Amz-Date.
+  std::string signed_headers;  // "host;x-amz-date"
+  std::string signature;       // 64 hexadecimal digits.
+  std::string authorization;   // Value of Authorization.
+};
+
+// Lower-case hexadecimal SHA-256.
+std::string sha256_hex(std::string_view bytes);
+
+// Step 1.  Over the request's headers as they stand, but for those that are
+// never signed.  If `signed_headers` is not null it receives their list.
+std::string canonical_request(const Request& request, const Rules& rules,
+                              std::string* signed_headers = nullptr);
+
+// Steps 2 and 3.  `amz_date` as utc.hpp writes it.
+std::string string_to_sign(std::string_view amz_date, const Scope& scope,
+                           std::string_view canonical_request);
+
+// HMAC(HMAC(HMAC(HMAC("AWS4" + secret, day), region), service),
+// "aws4_request"), kept as the two padded blocks with which HMAC-SHA-256
+// begins.  Wiped from memory when destroyed.
+class SigningKey {
+ public:
+  SigningKey();  // HMAC's empty key; to be assigned to.
+  SigningKey(std::string_view secret, std::string_view day, const Scope& scope);
+  SigningKey(const SigningKey&) = default;
+  SigningKey& operator=(const SigningKey&) = default;
+  ~SigningKey();
+
+ private:
+  friend std::string signature(const SigningKey& key,
+                               std::string_view string_to_sign);
+  void set_key(Sha256& hash, std::string_view key);
+  std::array<unsigned char, 32> mac(Sha256& hash,
+                                    std::string_view message) const;
+
+  std::array<unsigned char, 64> inner_pad_;
+  std::array<unsigned char, 64> outer_pad_;
+};
+
+// Step 4.
+std::string signature(const SigningKey& key, std::string_view string_to_sign);
+
+// The last few signing keys, by secret, day, region and service: deriving one
+// costs more than the signature itself.  The secrets are wiped when they fall
+// out.
+class SigningKeys {
+ public:
+  SigningKeys() = default;
+  SigningKeys(const SigningKeys&) = delete;
+  SigningKeys& operator=(const SigningKeys&) = delete;
+  ~SigningKeys();
+
+  SigningKey get(std::string_view secret, std::string_view day,
+                 const Scope& scope);
+
+ private:
+  friend class SigningKeysPeer;  // In the tests: what is kept, what is not.
+
+  struct Entry {
+    std::string secret, day, region, service;
+    SigningKey key;
+    std::uint64_t last_use = 0;  // A value of uses_; 0 if never used.
+  };
+  static constexpr std::size_t kCapacity = 4;
+
+  std::mutex mutex_;
+  std::uint64_t uses_ = 0;  // GUARDED_BY(mutex_).
+  // GUARDED_BY(mutex_).  In place: a moved string may leave its bytes behind.
+  std::array<Entry, kCapacity> entries_;
+};
+
+// All steps.  `unix_seconds` is the service's time, within five minutes.
+Signed sign(const Request& request, const Credentials& credentials,
+            const Scope& scope, std::int64_t unix_seconds, const Rules& rules,
+            SigningKeys& keys);
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_SIGV4_HPP
