@@ -1,11 +1,11 @@
 // Takes a named lock, says so, and releases it: one PutItem, one DeleteItem.
 //
-//   take_and_release NAME
+//   take_and_release TABLE NAME
 //
-// The table `locks` (partition key: the string `name`) is found by
-// AWS_ENDPOINT_URL_DYNAMODB and AWS_REGION, keys by AWS_ACCESS_KEY_ID and
-// AWS_SECRET_ACCESS_KEY.  Exit status: 0, 1 if somebody else holds the lock, 2
-// if something went wrong.
+// The table (partition key: the string `name`) is found by
+// AWS_ENDPOINT_URL_DYNAMODB and AWS_REGION, keys by AWS_ACCESS_KEY_ID,
+// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.  Exit status: 0, 1 if somebody
+// else holds the lock, 2 if something went wrong.
 //
 // This is the protocol by hand, below the public class: a lease that is not
 // renewed, and a lock that is not waited for.
@@ -37,26 +37,23 @@ int failure(const char* doing, const lock::Outcome& outcome) {
 }
 
 int not_taken(const lock::Outcome& outcome, const lock::Lease& lease) {
-  switch (outcome.verdict) {
-    case lock::Verdict::busy:
-      std::printf("held by %s\n", lease.row().owner.c_str());
-      return 1;
-    case lock::Verdict::bad_record:
-      std::fprintf(stderr, "not a lock: %s\n", lease.row().problem.c_str());
-      return 2;
-    case lock::Verdict::kept_row:
-      std::fprintf(stderr, "a lock with a fencing token\n");
-      return 2;
-    default:
-      return failure("take", outcome);
+  if (outcome.verdict == lock::Verdict::busy) {
+    std::printf("held by %s\n", lease.row().owner.c_str());
+    return 1;
   }
+  if (outcome.verdict == lock::Verdict::bad_record) {
+    std::fprintf(stderr, "not a lock: %s\n", lease.row().problem.c_str());
+  } else {
+    std::fprintf(stderr, "a lock that keeps its row, with a fencing token\n");
+  }
+  return 2;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: take_and_release NAME\n");
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: take_and_release TABLE NAME\n");
     return 2;
   }
   dynamodb::ClientOptions options;
@@ -70,29 +67,35 @@ int main(int argc, char** argv) {
                  options.endpoint.c_str());
     return 2;
   }
-  const std::string key = std::string("ddblock-") + argv[1];
+  const std::string table = argv[1];
+  const std::string key = std::string("ddblock-") + argv[2];
   dynamodb::Client client(options);
   // README: from here
   const std::chrono::milliseconds ttl = std::chrono::seconds(60);
   dynamodb::RetryBudget budget;
   lock::Driver driver(client, budget,
-                      {{"locks", key, "host:pid", ttl}, ttl / 30});
+                      {{table, key, "host:pid", ttl}, ttl / 30});
 
   lock::Lease lease(lock::fresh_uuid(), ttl);
   lock::Observation observation;
   sigv4::Waker waker;
-  const BootTime deadline = BootClock::now() + std::chrono::seconds(5);
-  lock::Outcome outcome =
-      driver.run(lock::Call::take, lease, observation, deadline, waker);
-  if (outcome.verdict != lock::Verdict::ours) return not_taken(outcome, lease);
-
-  // One host at a time, until lease.claim_end().
-
-  outcome =
-      driver.run(lock::Call::release, lease, observation, deadline, waker);
+  const lock::Outcome outcome =
+      driver.run(lock::Call::take, lease, observation,
+                 BootClock::now() + std::chrono::seconds(5), waker);
+  const bool undecided = outcome.verdict == lock::Verdict::again;
+  if (outcome.verdict == lock::Verdict::ours) {
+    // One host at a time, until lease.claim_end().
+  } else if (!undecided) {
+    return not_taken(outcome, lease);
+  }
+  // Undecided: the answer was lost, and the lock may yet be taken.
+  const lock::Outcome released =
+      driver.run(lock::Call::release, lease, observation,
+                 BootClock::now() + std::chrono::seconds(5), waker);
   // README: to here
-  if (outcome.verdict != lock::Verdict::released) {
-    return failure("release", outcome);
+  if (undecided) return failure("take", outcome);
+  if (released.verdict != lock::Verdict::released) {
+    return failure("release", released);
   }
   std::printf("taken and released\n");
   for (const dynamodb::Action action :

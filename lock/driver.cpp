@@ -30,6 +30,16 @@ bool pause(BootTime until, sigv4::Waker& waker) {
   return BootClock::now() >= until;
 }
 
+Outcome too_late(Call call, const Lease& lease, BootTime now) {
+  Outcome outcome;
+  outcome.answer.fault = Fault::timed_out;
+  outcome.answer.message = "the deadline has passed";
+  if (call == Call::renew && now >= lease.claim_end()) {
+    outcome.verdict = Verdict::expired;
+  }
+  return outcome;
+}
+
 }  // namespace
 
 dynamodb::Action action_of(Verb verb) {
@@ -78,12 +88,10 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
   int at_once = 0;
   for (;;) {
     const BootTime now = BootClock::now();
+    // A renewal is worth nothing once the lease has ended.
+    if (call == Call::renew) deadline = std::min(deadline, lease.claim_end());
+    if (now >= deadline) return too_late(call, lease, now);
     Outcome outcome;
-    if (call == Call::renew) {  // Worth nothing once the lease has ended.
-      deadline = std::min(deadline, lease.claim_end());
-      outcome.verdict = Verdict::expired;
-      if (now >= lease.claim_end()) return outcome;
-    }
     const Request request = lease.next(
         call, now, client_.clock(), dynamodb::Client::calendar(), observation);
     outcome.answer = client_.call(

@@ -45,7 +45,9 @@ class Driver {
 
   // Sends what the lease says, passing faults tried again, until a verdict
   // other than `again`, a final fault, `deadline`, or until `waker` is woken.
-  // A renewal's deadline is no later than the end of the claim.
+  // A renewal's deadline is no later than the end of the claim; nothing is sent
+  // past a deadline.  A take that ended undecided may have been applied, or be
+  // yet: a release leaves nothing behind.
   Outcome run(Call call, Lease& lease, Observation& observation,
               BootTime deadline, sigv4::Waker& waker);
 

@@ -62,10 +62,12 @@ struct HttpAnswer {
   Transport transport = Transport::under_way;
   // False only if certainly no byte of the request left this process.
   bool sent = false;
-  int status = 0;  // Of the final answer; 0 if none came.
-  std::string body;
-  std::string headers;  // Final answer's lines as received, each with CRLF.
-  std::string error;    // libcurl's words for what went wrong.
+  int status = 0;    // Of the final answer; 0 if its whole head did not come.
+  std::string body;  // Empty unless complete: a part of one helps nobody.
+  // The final answer's header lines as received, each with its line end; no
+  // status line, no trailers.  Empty unless its whole head came.
+  std::string headers;
+  std::string error;  // What went wrong, for people.
   // On the boot clock: a moment before the first byte left (the start of the
   // exchange if none did), and one after the last byte came or the exchange
   // ended.
@@ -103,7 +105,9 @@ class Waker {
 class Exchange {
  public:
   explicit Exchange(const HttpOptions& options);
-  ~Exchange();  // Ends what is under way; does not wait for a resolver.
+  // Ends what is under way.  Neither this nor end() waits for a resolver that
+  // hangs (with libcurl before 7.87 both do).
+  ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
@@ -134,7 +138,13 @@ class Exchange {
 
 // Drives `count` exchanges until at least one that was under way has ended,
 // `deadline` has come, or `waker` (may be null) was woken.  Does not end what
-// is still under way then: the caller does, or drives on.
+// is still under way then: the caller does, or drives on.  Returns at once if
+// there are exchanges, but none under way; with none at all it waits for
+// deadline and waker.  A deadline that has passed still lets it do what can be
+// done without waiting.
+//
+// poll(2) stands still while the machine is suspended, so a deadline that
+// passes then is seen as much later as had been left of it.
 void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            Waker* waker);
 

@@ -48,7 +48,9 @@ struct Header {
 struct Request {
   std::string_view method;  // As sent: "POST".
   std::string_view path;    // As sent, up to '?'; empty counts as "/".
-  std::string_view query;   // As sent, behind the '?'; a '+' is a plus.
+  // As sent, behind the '?'.  Its percent sequences are decoded before all of
+  // it is encoded as the signature wants it; a '+' is a plus, not a blank.
+  std::string_view query;
   // What goes into the signature besides X-Amz-Date and X-Amz-Security-Token,
   // which sign() adds itself.  Repeated names are joined in this order.
   // Authorization, and headers that proxies may change (User-Agent, Connection
@@ -146,7 +148,10 @@ class SigningKeys {
   std::array<Entry, kCapacity> entries_;
 };
 
-// All steps.  `unix_seconds` is the service's time, within five minutes.
+// All steps.  `unix_seconds` is the service's time, within five minutes.  If
+// the request already has X-Amz-Date or, with temporary keys,
+// X-Amz-Security-Token, what is signed is this call's value alone: send that
+// one.
 Signed sign(const Request& request, const Credentials& credentials,
             const Scope& scope, std::int64_t unix_seconds, const Rules& rules,
             SigningKeys& keys);

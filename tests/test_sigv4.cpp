@@ -1,0 +1,498 @@
+// The signer, step by step: published vectors, then each rule by itself.
+#include <boost/test/unit_test.hpp>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "sigv4/sigv4.hpp"
+#include "sigv4/utc.hpp"
+#include "tests/sigv4_vectors.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+// What SigningKeys keeps, which nobody else need know.
+class SigningKeysPeer {
+ public:
+  static std::size_t capacity() { return SigningKeys::kCapacity; }
+
+  static bool holds(const SigningKeys& keys, std::string_view secret) {
+    for (const auto& entry : keys.entries_) {
+      if (entry.last_use != 0 && entry.secret == secret) return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+namespace {
+
+using namespace ddbmutex;
+
+constexpr std::string_view kSecret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+constexpr std::int64_t kTime = 1440938160;  // 20150830T123600Z
+
+sigv4::Credentials credentials(std::string_view session_token = "") {
+  return {"AKIDEXAMPLE", std::string(kSecret), std::string(session_token)};
+}
+
+// Line `index` of a request made of these parts, in canonical form.
+std::string canonical_line(std::size_t index, std::string_view path,
+                           std::string_view query,
+                           const std::vector<sigv4::Header>& headers,
+                           const sigv4::Rules& rules) {
+  const std::string text = sigv4::canonical_request(
+      {"GET", path, query, headers, "payload-hash"}, rules);
+  std::size_t begin = 0;
+  for (; index > 0; --index) begin = text.find('\n', begin) + 1;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+std::string canonical_path(std::string_view path, bool normalize, bool encode) {
+  sigv4::Rules rules;
+  rules.normalize_path = normalize;
+  rules.encode_path = encode;
+  return canonical_line(1, path, "", {}, rules);
+}
+
+std::string canonical_query(std::string_view query) {
+  return canonical_line(2, "/", query, {}, {});
+}
+
+std::string canonical_value(std::string_view value) {
+  const std::string line = canonical_line(3, "/", "", {{"name", value}}, {});
+  BOOST_TEST_REQUIRE(line.substr(0, 5) == "name:");
+  return line.substr(5);
+}
+
+std::string signed_names(const std::vector<sigv4::Header>& headers,
+                         const sigv4::Rules& rules = {}) {
+  std::string names;
+  sigv4::canonical_request({"GET", "/", "", headers, "payload-hash"}, rules,
+                           &names);
+  return names;
+}
+
+sigv4::Signed sign(const std::vector<sigv4::Header>& headers,
+                   const sigv4::Credentials& keys_of_caller,
+                   const sigv4::Rules& rules = {}) {
+  sigv4::SigningKeys keys;
+  return sigv4::sign({"POST", "/", "", headers, "payload-hash"}, keys_of_caller,
+                     {"us-east-1", "service"}, kTime, rules, keys);
+}
+
+// The request's headers and those that sign() adds, as one would send them.
+sigv4::Request sent_request(const Sigv4Vector& vector, std::string_view date,
+                            std::string_view payload_hash) {
+  sigv4::Request request = {vector.method, vector.path, vector.query,
+                            vector.headers, payload_hash};
+  request.headers.push_back({"X-Amz-Date", date});
+  if (!vector.session_token.empty()) {
+    request.headers.push_back({"X-Amz-Security-Token", vector.session_token});
+  }
+  return request;
+}
+
+// "20150830/us-east-1/service/aws4_request"
+std::string scope_text(std::string_view date, const sigv4::Scope& scope) {
+  return std::string(date.substr(0, 8)) + "/" + std::string(scope.region) +
+         "/" + std::string(scope.service) + "/aws4_request";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(sigv4_signer)
+
+BOOST_AUTO_TEST_CASE(there_are_vectors_of_both_kinds) {
+  BOOST_TEST(sigv4_vectors().size() == 28u);  // 19 general, 9 of DynamoDB.
+}
+
+BOOST_AUTO_TEST_CASE(published_requests_pass_every_step) {
+  for (const Sigv4Vector& vector : sigv4_vectors()) {
+    BOOST_TEST_CONTEXT(vector.name) {
+      const std::string date = sigv4::amz_date(vector.unix_seconds);
+      const std::string hash = sigv4::sha256_hex(vector.body);
+      sigv4::Rules rules;
+      rules.normalize_path = vector.normalize_path;
+      const std::string canonical =
+          sigv4::canonical_request(sent_request(vector, date, hash), rules);
+      BOOST_TEST(canonical == vector.canonical_request);
+
+      const std::string to_sign =
+          sigv4::string_to_sign(date, vector.scope, canonical);
+      BOOST_TEST(to_sign == "AWS4-HMAC-SHA256\n" + date + "\n" +
+                                scope_text(date, vector.scope) + "\n" +
+                                std::string(vector.canonical_request_hash));
+
+      const sigv4::SigningKey key(kSecret, date.substr(0, 8), vector.scope);
+      BOOST_TEST(sigv4::signature(key, to_sign) == vector.signature);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(published_requests_get_the_published_authorization) {
+  sigv4::SigningKeys keys;
+  for (const Sigv4Vector& vector : sigv4_vectors()) {
+    BOOST_TEST_CONTEXT(vector.name) {
+      const std::string hash = sigv4::sha256_hex(vector.body);
+      sigv4::Rules rules;
+      rules.normalize_path = vector.normalize_path;
+      const sigv4::Signed result = sigv4::sign(
+          {vector.method, vector.path, vector.query, vector.headers, hash},
+          credentials(vector.session_token), vector.scope, vector.unix_seconds,
+          rules, keys);
+      // The last line but one of the canonical request.
+      std::string_view names = vector.canonical_request;
+      names = names.substr(0, names.rfind('\n'));
+      names = names.substr(names.rfind('\n') + 1);
+      BOOST_TEST(result.signature == vector.signature);
+      BOOST_TEST(result.signed_headers == names);
+      BOOST_TEST(result.authorization ==
+                 "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/" +
+                     scope_text(result.amz_date, vector.scope) +
+                     ", SignedHeaders=" + std::string(names) +
+                     ", Signature=" + std::string(vector.signature));
+    }
+  }
+}
+
+// FIPS 180-4's examples, and one byte of every value.
+BOOST_AUTO_TEST_CASE(sha256_is_in_lower_case_hexadecimal) {
+  BOOST_TEST(
+      sigv4::sha256_hex("") ==
+      "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  BOOST_TEST(
+      sigv4::sha256_hex("abc") ==
+      "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  BOOST_TEST(
+      sigv4::sha256_hex(bytes) ==
+      "40aff2e9d2d8922e47afd4648e6967497158785fbd1da870e7110266bf944880");
+}
+
+BOOST_AUTO_TEST_CASE(normalized_path_has_no_dots_and_no_double_slashes) {
+  const struct {
+    std::string_view path, expected;
+  } cases[] = {
+      {"", "/"},           {"/", "/"},
+      {"//", "/"},         {"/.", "/"},
+      {"/./", "/"},        {"/..", "/"},
+      {"/../", "/"},       {"/../../a", "/a"},
+      {"/a", "/a"},        {"/a/", "/a/"},
+      {"/a//", "/a/"},     {"//a//b//", "/a/b/"},
+      {"/a/.", "/a"},      {"/a/./", "/a/"},
+      {"/a/b/..", "/a"},   {"/a/b/../", "/a/"},
+      {"/a/b/../..", "/"}, {"/a/../b/./c/..//d", "/b/d"},
+      {"/...", "/..."},    {"/.a/b./..c", "/.a/b./..c"},
+      {"a/b", "/a/b"},  // Not a path that can be sent, but no reason to fail.
+  };
+  for (const auto& c : cases) {
+    BOOST_TEST(canonical_path(c.path, true, true) == c.expected, c.path);
+    BOOST_TEST(canonical_path(c.path, true, false) == c.expected, c.path);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(unnormalized_path_keeps_dots_and_slashes) {
+  for (const std::string_view path :
+       {"/", "//", "/./", "/a/..", "/a/b/../..", "//a//b//", "/.."}) {
+    BOOST_TEST(canonical_path(path, false, true) == path);
+    BOOST_TEST(canonical_path(path, false, false) == path);
+  }
+  BOOST_TEST(canonical_path("", false, false) == "/");
+}
+
+BOOST_AUTO_TEST_CASE(encoded_path_is_the_sent_path_encoded_once_more) {
+  const struct {
+    std::string_view path, expected;
+  } cases[] = {
+      {"/a b", "/a%20b"},
+      {"/a%20b", "/a%2520b"},
+      {"/a%2Fb", "/a%252Fb"},
+      {"/%2e%2E/a", "/%252e%252E/a"},  // Not dots yet, so not resolved.
+      {"/\u1234", "/%E1%88%B4"},
+      {"/-._~azAZ09", "/-._~azAZ09"},
+      {"/!'()*;:@&=+$,", "/%21%27%28%29%2A%3B%3A%40%26%3D%2B%24%2C"},
+      {std::string_view("/\0\x7f\x80\xff", 5), "/%00%7F%80%FF"},
+  };
+  for (const auto& c : cases) {
+    BOOST_TEST(canonical_path(c.path, true, true) == c.expected);
+    BOOST_TEST(canonical_path(c.path, false, true) == c.expected);
+    BOOST_TEST(canonical_path(c.path, true, false) == c.path);
+    BOOST_TEST(canonical_path(c.path, false, false) == c.path);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(query_is_sorted_and_encoded_anew) {
+  const struct {
+    std::string_view query, expected;
+  } cases[] = {
+      {"", ""},
+      {"a", "a="},
+      {"a=", "a="},
+      {"=b", "=b"},
+      {"=", "="},
+      {"a=b=c", "a=b%3Dc"},
+      {"&&a=1&&b=2&", "a=1&b=2"},
+      {"b=2&a=1", "a=1&b=2"},
+      {"a=2&a=1&a=10", "a=1&a=10&a=2"},
+      {"a=b&A=c", "A=c&a=b"},
+      // By name first, although '-' is below '='.
+      {"Param-3=x&Param=y", "Param=y&Param-3=x"},
+      // By encoded name: '%' is below letters and digits.
+      {"Param=1&\u1234=2&0=3", "%E1%88%B4=2&0=3&Param=1"},
+      {"a=%7e&a=%7F", "a=%7F&a=~"},
+      {"%61=%62&%41=1", "A=1&a=b"},
+      {"a=1+2&b=1%202&c=1%2B2&d=1 2", "a=1%2B2&b=1%202&c=1%2B2&d=1%202"},
+      {"a=%e1%88%b4", "a=%E1%88%B4"},
+      {"a=%2f/&b=%2525", "a=%2F%2F&b=%2525"},
+      {"a=%&b=%4&c=%zz&d=%%41&e=%4", "a=%25&b=%254&c=%25zz&d=%25A&e=%254"},
+      {"a=-._~azAZ09", "a=-._~azAZ09"},
+      {"a=\xff%FF", "a=%FF%FF"},
+  };
+  for (const auto& c : cases) {
+    BOOST_TEST(canonical_query(c.query) == c.expected, c.query);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(header_value_is_trimmed_and_its_blanks_are_single) {
+  const struct {
+    std::string_view value, expected;
+  } cases[] = {
+      {"", ""},
+      {"  \t\r\n", ""},
+      {"a", "a"},
+      {"  a  ", "a"},
+      {"a  b\t\tc", "a b c"},
+      {"\"a   b   c\"", "\"a b c\""},
+      {"a\r\n  b\n\tc", "a b c"},
+      {"a ,  b", "a , b"},
+      {"VALUE\u00a0\u1234", "VALUE\u00a0\u1234"},
+      // The eight bytes at which the search for blanks takes its steps.
+      {"12345678", "12345678"},
+      {"1234567  9", "1234567 9"},
+      {"12345678  9", "12345678 9"},
+      {"1234567890123456\t\t89", "1234567890123456 89"},
+      {"abcdefgh\x01\x7f\xff  i", "abcdefgh\x01\x7f\xff i"},
+  };
+  for (const auto& c : cases) {
+    BOOST_TEST(canonical_value(c.value) == c.expected, c.value);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(blank_anywhere_in_a_value_is_found) {
+  for (std::size_t size = 1; size < 40; ++size) {
+    for (std::size_t at = 1; at + 1 < size; ++at) {
+      std::string value(size, 'x');
+      value[at] = '\t';
+      std::string expected = value;
+      expected[at] = ' ';
+      BOOST_TEST(canonical_value(value) == expected);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(headers_are_sorted_by_lower_case_name) {
+  BOOST_TEST(signed_names({{"b", ""}, {"X-B", ""}, {"A", ""}, {"x-a", ""}}) ==
+             "a;b;x-a;x-b");
+  // A name that is the beginning of another; '_' between cases of letters.
+  BOOST_TEST(signed_names({{"AB", ""}, {"a_", ""}, {"A", ""}, {"a-b", ""}}) ==
+             "a;a-b;a_;ab");
+  BOOST_TEST(canonical_line(3, "/", "", {{"MiXeD", "VaLuE"}}, {}) ==
+             "mixed:VaLuE");
+}
+
+BOOST_AUTO_TEST_CASE(repeated_headers_are_joined_in_order_of_appearance) {
+  const std::vector<sigv4::Header> headers = {
+      {"B", "1"}, {"name", " z  y "}, {"a", "2"}, {"NAME", ""}, {"Name", "x"}};
+  BOOST_TEST(canonical_line(5, "/", "", headers, {}) == "name:z y,,x");
+  BOOST_TEST(signed_names(headers) == "a;b;name");
+
+  std::vector<sigv4::Header> many;
+  const std::string values = "zyxwvutsrqponmlkjihgfedcba";
+  std::string expected = "name:";
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    many.push_back({i % 2 == 0 ? "name" : "NAME", {&values[i], 1}});
+    if (i > 0) expected += ',';
+    expected += values[i];
+  }
+  BOOST_TEST(canonical_line(3, "/", "", many, {}) == expected);
+}
+
+BOOST_AUTO_TEST_CASE(headers_that_proxies_change_are_not_signed) {
+  for (const std::string_view name :
+       {"Authorization", "Cache-Control", "Connection", "Expect", "From",
+        "Keep-Alive", "Max-Forwards", "Pragma", "Referer", "TE", "Trailer",
+        "Transfer-Encoding", "Upgrade", "User-Agent", "X-Amzn-Trace-Id",
+        "Proxy-Authorization", "proxy-", "Sec-Fetch-Mode", "SEC-x"}) {
+    BOOST_TEST(signed_names({{"host", "h"}, {name, "v"}}) == "host", name);
+  }
+  for (const std::string_view name :
+       {"date", "content-length", "t", "tee", "security", "proxy", "sec",
+        "x-proxy-a", "x-amzn-trace-ids", "range", "accept"}) {
+    BOOST_TEST(signed_names({{name, "v"}}) == name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(payload_hash_ends_the_canonical_request_as_given) {
+  const std::string text = sigv4::canonical_request(
+      {"PUT", "/", "", {{"host", "h"}}, sigv4::kUnsignedPayload}, {});
+  BOOST_TEST(text == "PUT\n/\n\nhost:h\n\nhost\nUNSIGNED-PAYLOAD");
+}
+
+BOOST_AUTO_TEST_CASE(own_date_and_token_replace_those_of_the_request) {
+  const auto clean = sign({{"host", "h"}}, credentials("token"));
+  const auto stale = sign({{"X-AMZ-DATE", "19700101T000000Z"},
+                           {"x-amz-security-token", "old"},
+                           {"host", "h"},
+                           {"Authorization", "AWS4-HMAC-SHA256 Credential=old"},
+                           {"X-Amz-Security-Token", "older"}},
+                          credentials("token"));
+  BOOST_TEST(stale.authorization == clean.authorization);
+  BOOST_TEST(clean.signed_headers == "host;x-amz-date;x-amz-security-token");
+  BOOST_TEST(clean.amz_date == "20150830T123600Z");
+}
+
+BOOST_AUTO_TEST_CASE(token_of_the_request_is_signed_if_there_is_no_other) {
+  const auto result =
+      sign({{"host", "h"}, {"X-Amz-Security-Token", "t"}}, credentials());
+  BOOST_TEST(result.authorization ==
+             sign({{"host", "h"}}, credentials("t")).authorization);
+}
+
+BOOST_AUTO_TEST_CASE(token_added_after_signing_does_not_change_the_signature) {
+  sigv4::Rules rules;
+  rules.sign_session_token = false;
+  const auto without = sign({{"host", "h"}}, credentials());
+  for (const auto& result :
+       {sign({{"host", "h"}}, credentials("token"), rules),
+        sign({{"host", "h"}, {"X-Amz-Security-Token", "token"}},
+             credentials("token"), rules),
+        sign({{"host", "h"}, {"X-Amz-Security-Token", "token"}}, credentials(),
+             rules)}) {
+    BOOST_TEST(result.authorization == without.authorization);
+    BOOST_TEST(result.signed_headers == "host;x-amz-date");
+  }
+}
+
+// RFC 4231 has its keys as they are, ours come by way of the derivation; so
+// HMAC's long-key rule shows in a secret over a block: it must be hashed.
+// Expected values: Python's hmac module.
+BOOST_AUTO_TEST_CASE(secrets_of_every_length_derive_their_key) {
+  const sigv4::Scope scope = {"us-east-1", "iam"};
+  const struct {
+    std::size_t length;
+    std::string_view signature;
+  } cases[] = {
+      {0, "ab0b515cc3356718672c7218b73084035fbbb2f294cd1a71789d532852bfbcc5"},
+      {1, "80d4a1b8fcb978b4918ab4a8e658689d736b1f234934ecbe3d6eaf75258f5531"},
+      {59, "12bd99a1da05e0daee7c018b03f9c46cfa868bb19fba4fe6ab59a332e0465232"},
+      {60, "4d3f5c556ee3056d22f34d2172394da2096a8f86d9bdb742b9411b518193030b"},
+      {61, "a00900b5ff55b73fdfb157133d183b1c8664ce7b0dc1aaf1cee6c26e22857c22"},
+      {100, "414e60bbb33e622b7d0d0e51ce102f2d06687954246fe70149bcbaf655ae829f"},
+  };
+  for (const auto& c : cases) {
+    const sigv4::SigningKey key(std::string(c.length, 'k'), "20150830", scope);
+    BOOST_TEST(sigv4::signature(key, "text") == c.signature, c.length);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(default_key_is_the_empty_key) {
+  // HMAC-SHA-256 with an empty key over nothing.
+  BOOST_TEST(
+      sigv4::signature(sigv4::SigningKey(), "") ==
+      "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
+}
+
+BOOST_AUTO_TEST_CASE(destroyed_signing_key_leaves_no_bytes_behind) {
+  alignas(sigv4::SigningKey) unsigned char memory[sizeof(sigv4::SigningKey)];
+  auto* key = new (memory)
+      sigv4::SigningKey(kSecret, "20150830", {"us-east-1", "service"});
+  key->~SigningKey();
+  const volatile unsigned char* bytes = memory;
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < sizeof memory; ++i) left += bytes[i] != 0;
+  BOOST_TEST(left == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(kept_keys_are_derived_anew_when_any_part_changes) {
+  sigv4::SigningKeys keys;
+  const struct {
+    std::string_view secret, day;
+    sigv4::Scope scope;
+  } parts[] = {
+      {"", "", {"", ""}},  // First, while there is nothing to be mistaken for.
+      {"s", "20150830", {"r", "v"}},
+      {"s2", "20150830", {"r", "v"}},
+      {"s", "20150831", {"r", "v"}},
+      {"s", "20150830", {"r2", "v"}},
+      {"s", "20150830", {"r", "v2"}},
+      {"s", "20150830", {"rv", ""}},
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (const auto& p : parts) {
+      const auto expected =
+          sigv4::signature(sigv4::SigningKey(p.secret, p.day, p.scope), "text");
+      for (int again = 0; again < 2; ++again) {  // Derived, then kept.
+        BOOST_TEST(sigv4::signature(keys.get(p.secret, p.day, p.scope),
+                                    "text") == expected);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(full_cache_drops_the_key_unused_for_longest) {
+  using Peer = sigv4::SigningKeysPeer;
+  sigv4::SigningKeys keys;
+  const auto use = [&](const std::string& secret) {
+    keys.get(secret, "20150830", {"us-east-1", "service"});
+  };
+  for (std::size_t i = 0; i < Peer::capacity(); ++i) {
+    use("secret" + std::to_string(i));
+  }
+  use("secret0");  // So that secret1 is the oldest.
+  use("new");
+  BOOST_TEST(Peer::holds(keys, "secret0"));
+  BOOST_TEST(!Peer::holds(keys, "secret1"));
+  for (std::size_t i = 2; i < Peer::capacity(); ++i) {
+    BOOST_TEST(Peer::holds(keys, "secret" + std::to_string(i)));
+  }
+  BOOST_TEST(Peer::holds(keys, "new"));
+}
+
+BOOST_AUTO_TEST_CASE(threads_that_share_keys_get_their_own_signatures) {
+  sigv4::SigningKeys keys;
+  constexpr std::size_t kThreads = 4, kRounds = 500, kRegions = 6;
+  const auto signature_in = [](std::size_t region, sigv4::SigningKeys& from) {
+    const std::string name = "region-" + std::to_string(region);
+    return sigv4::sign({"POST", "/", "a=b", {{"host", name}}, name},
+                       credentials("t"), {name, "service"}, kTime, {}, from)
+        .signature;
+  };
+  std::vector<std::string> expected;
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    sigv4::SigningKeys own;
+    expected.push_back(signature_in(i, own));
+  }
+  std::vector<std::size_t> wrong(kThreads);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t i = 0; i < kRounds; ++i) {
+        const std::size_t region = (i + t) % kRegions;
+        wrong[t] += signature_in(region, keys) != expected[region];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::size_t n : wrong) BOOST_TEST(n == 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
