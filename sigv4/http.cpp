@@ -113,6 +113,11 @@ bool must_look_at_kept() {
   return result;
 }
 
+struct UrlDeleter {
+  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+};
+using ParsedUrl = std::unique_ptr<CURLU, UrlDeleter>;
+
 bool is_https(const std::string& url) {
   return strncasecmp(url.c_str(), "https:", 6) == 0;
 }
@@ -155,10 +160,9 @@ std::optional<std::string_view> HttpAnswer::header(
   while (!rest.empty()) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    const std::size_t colon = line.find(':');
-    if (colon != std::string_view::npos &&
-        same_name(line.substr(0, colon), name)) {
-      return trimmed(line.substr(colon + 1));
+    if (line.size() > name.size() && line[name.size()] == ':' &&
+        same_name(line.substr(0, name.size()), name)) {
+      return trimmed(line.substr(name.size() + 1));
     }
   }
   return std::nullopt;
@@ -224,11 +228,13 @@ struct Exchange::Impl {
   CURL* easy;
   bool wants_sigpipe_guard = false;  // Has ever had a TLS connection.
   int connection = -1;               // The kept one, if it must be looked at.
+  bool opened = false;               // A socket, in this exchange.
   BootTime last_used{};
   bool fresh = false;  // CURLOPT_FRESH_CONNECT.
 
   // libcurl reads the request from here until the exchange has ended.
   std::string url;
+  ParsedUrl parsed_url;
   std::string body;
   std::vector<std::string> headers;
   std::vector<curl_slist> nodes;
@@ -386,7 +392,10 @@ bool Exchange::Impl::set_request(const std::string& new_url) {
   if (new_url != url) {
     url = new_url;
     wants_sigpipe_guard = wants_sigpipe_guard || is_https(url);
-    curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
+    // As text it would be parsed again for every request.
+    parsed_url.reset(curl_url());
+    curl_url_set(parsed_url.get(), CURLUPART_URL, url.c_str(), 0);
+    curl_easy_setopt(easy, CURLOPT_CURLU, parsed_url.get());
   }
   link_headers();
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, nodes.data());
@@ -469,7 +478,7 @@ void Exchange::Impl::finish(Transport how) {
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     answer.status = static_cast<int>(status);
   }
-  if (must_look_at_kept()) {
+  if (opened && must_look_at_kept()) {
     curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &connection);
   }
   curl_multi_remove_handle(multi, easy);
@@ -522,6 +531,7 @@ std::size_t Exchange::Impl::on_body(std::string_view bytes) {
 // here already, without the time that a connection takes.
 curl_socket_t Exchange::Impl::on_open(const curl_sockaddr& address) {
   if (answer.sent) return CURL_SOCKET_BAD;
+  opened = true;
   return socket(address.family, address.socktype | SOCK_CLOEXEC,
                 address.protocol);
 }
@@ -577,6 +587,7 @@ void Exchange::start(const std::string& url, std::vector<std::string> headers,
   impl.answer.error.clear();
   impl.answer.sent_at = impl.answer.received_at = BootClock::now();
   impl.in_headers = impl.headers_ended = impl.too_large = false;
+  impl.opened = false;
   impl.header_bytes = 0;
   impl.error[0] = '\0';
   impl.under_way = impl.set_request(url);
@@ -769,11 +780,6 @@ void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
 // -- URL ---------------------------------------------------------------------
 
 namespace {
-
-struct UrlDeleter {
-  void operator()(CURLU* url) const { curl_url_cleanup(url); }
-};
-using ParsedUrl = std::unique_ptr<CURLU, UrlDeleter>;
 
 std::string part_of(const ParsedUrl& url, CURLUPart part, unsigned flags = 0) {
   char* text = nullptr;

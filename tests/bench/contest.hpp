@@ -1,0 +1,223 @@
+// Lets contestants run in turn, many times, and keeps what each run cost.
+#ifndef DDBMUTEX_TESTS_BENCH_CONTEST_HPP
+#define DDBMUTEX_TESTS_BENCH_CONTEST_HPP
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/bench/constant_server.hpp"
+
+namespace bench {
+
+// What one run cost; per cycle but for the counts.
+struct Sample {
+  double cpu_ns = 0;
+  double p50_ns = 0;
+  std::uint64_t cycles = 0;           // Those of the warm-up too.
+  std::uint64_t own_requests = 0;     // By the contestant's count
+  std::uint64_t server_requests = 0;  // and by the server's.
+  std::uint64_t server_bytes = 0;
+  long rss_kib = 0;
+};
+
+// A contestant's process.
+class Program {
+ public:
+  explicit Program(const std::vector<std::string>& command)
+      : name_(command[0]) {
+    int to[2], from[2];
+    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) {
+      give_up("pipe2");
+    }
+    pid_ = fork();
+    if (pid_ == -1) give_up("fork");
+    if (pid_ == 0) {
+      dup2(to[0], STDIN_FILENO);
+      dup2(from[1], STDOUT_FILENO);
+      execute(command);
+    }
+    close(to[0]);
+    close(from[1]);
+    orders_ = to[1];
+    reports_ = from[0];
+  }
+  // The end of its input ends it.
+  ~Program() {
+    close(orders_);
+    close(reports_);
+    int status = 0;
+    if (waitpid(pid_, &status, 0) == pid_ && status == 0) return;
+    std::fprintf(stderr, "bench: %s did not end well\n", name_.c_str());
+    std::exit(1);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  Sample run(unsigned warmup, unsigned cycles) {
+    dprintf(orders_, "%u %u\n", warmup, cycles);
+    std::int64_t cpu_ns = 0, p50_ns = 0;
+    Sample sample;
+    if (std::sscanf(line().c_str(), "%" SCNd64 " %" SCNd64 " %" SCNu64 " %ld",
+                    &cpu_ns, &p50_ns, &sample.own_requests,
+                    &sample.rss_kib) != 4) {
+      std::fprintf(stderr, "bench: %s did not report\n", name_.c_str());
+      std::exit(1);
+    }
+    sample.cpu_ns = static_cast<double>(cpu_ns) / cycles;
+    sample.p50_ns = static_cast<double>(p50_ns);
+    sample.cycles = std::uint64_t{warmup} + cycles;
+    return sample;
+  }
+
+ private:
+  [[noreturn]] static void execute(const std::vector<std::string>& command) {
+    std::vector<char*> arguments;
+    for (const std::string& word : command) {
+      arguments.push_back(const_cast<char*>(word.c_str()));
+    }
+    arguments.push_back(nullptr);
+    signal(SIGPIPE, SIG_DFL);
+    execv(arguments[0], arguments.data());
+    std::perror(arguments[0]);
+    _exit(1);
+  }
+
+  // Empty if none came within a minute.
+  std::string line() {
+    std::string text;
+    for (char c; text.empty() || text.back() != '\n'; text += c) {
+      pollfd report = {reports_, POLLIN, 0};
+      if (poll(&report, 1, 60'000) != 1 || read(reports_, &c, 1) != 1) {
+        kill(pid_, SIGKILL);
+        return {};
+      }
+    }
+    return text;
+  }
+
+  const std::string name_;
+  pid_t pid_;
+  int orders_;
+  int reports_;
+};
+
+struct Entrant {
+  std::string program;
+  std::vector<std::string> arguments;
+  std::vector<Sample> samples;  // One a turn.
+  std::vector<double> rss_kib;  // At the end of each of its processes.
+};
+
+struct Contest {
+  unsigned cycles;        // A run has as many,
+  unsigned warmup;        // and before them these;
+  unsigned first_warmup;  // so many when its process is new.
+  unsigned turns;         // Runs of each by one process.
+  unsigned processes;     // One after the other: memory lies differently.
+  // Called when the first entrant has warmed up, before the next starts.
+  std::function<void()> when_first_is_warm;
+};
+
+class Arena {
+ public:
+  // `tally` is of the server that the entrants talk to; null if there is none.
+  Arena(std::string directory, const Tally* tally)
+      : directory_(std::move(directory)), tally_(tally) {}
+
+  // In turn, the order turned round each time, so that none has the better
+  // place.
+  void hold(const Contest& contest, std::vector<Entrant>& entrants) {
+    for (unsigned i = 0; i < contest.processes; ++i) {
+      std::vector<std::unique_ptr<Program>> programs;
+      for (const Entrant& entrant : entrants) {
+        std::vector<std::string> command = entrant.arguments;
+        command.insert(command.begin(), directory_ + "/" + entrant.program);
+        programs.push_back(std::make_unique<Program>(command));
+        programs.back()->run(contest.first_warmup, 1);
+        if (programs.size() == 1 && contest.when_first_is_warm) {
+          contest.when_first_is_warm();
+        }
+      }
+      for (unsigned turn = 0; turn < contest.turns; ++turn) {
+        take_turn(contest, turn % 2 == 1, programs, entrants);
+      }
+      for (Entrant& entrant : entrants) {
+        entrant.rss_kib.push_back(
+            static_cast<double>(entrant.samples.back().rss_kib));
+      }
+    }
+  }
+
+ private:
+  void take_turn(const Contest& contest, bool backwards,
+                 std::vector<std::unique_ptr<Program>>& programs,
+                 std::vector<Entrant>& entrants) {
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+      const std::size_t at = backwards ? programs.size() - 1 - i : i;
+      const std::uint64_t requests = tally_ ? tally_->requests.load() : 0;
+      const std::uint64_t bytes = tally_ ? tally_->bytes.load() : 0;
+      Sample sample = programs[at]->run(contest.warmup, contest.cycles);
+      if (tally_) {
+        sample.server_requests = tally_->requests - requests;
+        sample.server_bytes = tally_->bytes - bytes;
+      }
+      entrants[at].samples.push_back(sample);
+    }
+  }
+
+  const std::string directory_;
+  const Tally* const tally_;
+};
+
+// --- Figures ---------------------------------------------------------------
+
+struct Figure {
+  double median, min, max;
+};
+
+inline Figure figure_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  const double median = values.size() % 2 == 1
+                            ? values[half]
+                            : (values[half - 1] + values[half]) / 2;
+  return {median, values.front(), values.back()};
+}
+
+using Measure = std::function<double(const Sample&)>;
+
+inline Figure figure_of(const Entrant& entrant, const Measure& measure) {
+  std::vector<double> values;
+  for (const Sample& sample : entrant.samples) {
+    values.push_back(measure(sample));
+  }
+  return figure_of(std::move(values));
+}
+
+// Turn by turn: what disturbed both runs of a turn cancels out.
+inline Figure ratio_of(const Entrant& a, const Entrant& b,
+                       const Measure& measure) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < a.samples.size(); ++i) {
+    values.push_back(measure(a.samples[i]) / measure(b.samples[i]));
+  }
+  return figure_of(std::move(values));
+}
+
+}  // namespace bench
+
+#endif  // DDBMUTEX_TESTS_BENCH_CONTEST_HPP

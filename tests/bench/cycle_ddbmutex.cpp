@@ -1,0 +1,82 @@
+// Contestant: a lock taken and released by this library, below the public
+// class: PutItem, DeleteItem, all that stands between a lease and the wire.
+//
+//   cycle_ddbmutex URL
+//
+// Keys come from the environment.
+#include <chrono>
+#include <cstdio>
+
+#include "dynamodb/client.hpp"
+#include "dynamodb/retry.hpp"
+#include "lock/driver.hpp"
+#include "lock/protocol.hpp"
+#include "sigv4/credentials.hpp"
+#include "tests/bench/contestant.hpp"
+
+using namespace ddbmutex;
+
+namespace {
+
+constexpr std::chrono::seconds kTtl{60};
+constexpr std::chrono::seconds kPatience{5};
+
+dynamodb::ClientOptions client_options(const char* url) {
+  dynamodb::ClientOptions options;
+  options.endpoint = url;
+  options.region = "eu-west-1";
+  options.credentials = sigv4::credentials_from_environment;
+  return options;
+}
+
+class LockCycle : public bench::Contestant {
+ public:
+  explicit LockCycle(const char* url)
+      : client_(client_options(url)),
+        driver_(
+            client_, budget_,
+            {{"locks", "ddblock-nightly-report", "web-17.example:4711", kTtl},
+             std::chrono::seconds(2)}) {}
+
+  bool cycle() override {
+    lock::Lease lease(lock::fresh_uuid(), kTtl);
+    lock::Observation observation;
+    return run(lock::Call::take, lease, observation, lock::Verdict::ours) &&
+           run(lock::Call::release, lease, observation,
+               lock::Verdict::released);
+  }
+
+  std::uint64_t requests() const override {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t sent : client_.counts().sent) sum += sent;
+    return sum;
+  }
+
+ private:
+  bool run(lock::Call call, lock::Lease& lease, lock::Observation& observation,
+           lock::Verdict wanted) {
+    const lock::Outcome outcome = driver_.run(
+        call, lease, observation, BootClock::now() + kPatience, waker_);
+    if (outcome.verdict == wanted) return true;
+    std::fprintf(stderr, "cycle_ddbmutex: %s of %s: %s\n",
+                 name_of(outcome.answer.fault), name_of(outcome.answer.action),
+                 outcome.answer.message.c_str());
+    return false;
+  }
+
+  dynamodb::Client client_;
+  dynamodb::RetryBudget budget_;
+  lock::Driver driver_;
+  sigv4::Waker waker_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2 || !dynamodb::is_endpoint(argv[1])) {
+    std::fprintf(stderr, "usage: cycle_ddbmutex URL\n");
+    return 2;
+  }
+  LockCycle cycle(argv[1]);
+  return bench::Runs(cycle, bench::Timing::each_cycle).serve();
+}
