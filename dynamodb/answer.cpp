@@ -246,7 +246,15 @@ void read_error(const Value& body, const HttpAnswer& http,
   if (meaning && is_skewed(*meaning, http, signed_at)) {
     answer.fault = Fault::skewed_time;
   }
-  if (answer.fault == Fault::condition_failed) read_item_of(body, answer);
+  // A refusal is certain only if it is said to be one.
+  if (http.status >= 500 && !is_passing(answer.fault)) {
+    answer.fault = Fault::server_failure;
+  }
+  if (answer.fault != Fault::condition_failed) return;
+  if (answer.action == Action::get_item) {
+    return bad_answer(answer, "GetItem has no condition to fail");
+  }
+  read_item_of(body, answer);
 }
 
 void read_body(const HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
@@ -254,9 +262,13 @@ void read_body(const HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
   Allocator allocator(room, sizeof room);
   Document body(&allocator);
   body.Parse<kParseFlags>(http.body.data(), http.body.size());
-  const bool object = !body.HasParseError() && body.IsObject();
-  if (http.status >= 500 && !object) {  // From whatever stands before it.
-    answer.fault = Fault::server_failure;
+  // RapidJSON takes a NUL for the end and does not look behind it.
+  const bool object = !body.HasParseError() && body.IsObject() &&
+                      http.body.find('\0') == std::string::npos;
+  const Fault by_status = fault_of_status(http.status);
+  if (!object &&
+      (by_status == Fault::server_failure || by_status == Fault::throttled)) {
+    answer.fault = by_status;  // From whatever stands before it.
     answer.message = "HTTP status " + std::to_string(http.status);
   } else if (!object || !says_json(http)) {
     bad_answer(answer, "the body is no JSON object");

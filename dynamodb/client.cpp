@@ -1,5 +1,6 @@
 #include "dynamodb/client.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,17 @@ using sigv4::Transport;
 namespace {
 
 constexpr std::string_view kContentType = "application/x-amz-json-1.0";
+
+// A line break in a key, from a file that was read too far, would end the
+// header that it stands in.
+bool fit_for_headers(const sigv4::Credentials& keys) {
+  const auto fit = [](const std::string& text) {
+    return std::none_of(text.begin(), text.end(), [](char c) {
+      return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+    });
+  };
+  return fit(keys.access_key_id) && fit(keys.session_token);
+}
 
 }  // namespace
 
@@ -50,7 +62,7 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
   auto pending = std::make_unique<Pending>();
   pending->action_ = action;
   const auto keys = options_.credentials();
-  if (!keys) return pending;
+  if (!keys || !fit_for_headers(*keys)) return pending;
 
   pending->signed_at_ = signing_time();
   const std::string target =
@@ -80,7 +92,6 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
   }
   pending->exchange_ = pool_.take();
   pending->exchange_->start(target_url_, std::move(headers), std::move(body));
-  ++sent_[static_cast<std::size_t>(action)];
   return pending;
 }
 
@@ -89,12 +100,13 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
     Answer answer;
     answer.action = pending->action_;
     answer.fault = Fault::no_keys;
-    answer.message = "no credentials";
+    answer.message = "no credentials, or some with control characters";
     answer.sent_at = answer.received_at = BootClock::now();
     return answer;
   }
   pending->exchange_->end(why);
   const HttpAnswer http = pending->exchange_->take_answer();
+  if (http.sent) ++sent_[static_cast<std::size_t>(pending->action_)];
   pool_.give_back(std::move(pending->exchange_));
   Answer answer = read_answer(pending->action_, http, pending->signed_at_);
   const auto date =

@@ -34,7 +34,7 @@ struct ClientOptions {
   sigv4::HttpOptions http;
 };
 
-// Requests sent, by action.
+// Requests that were sent and have ended, by action.
 struct Counts {
   std::array<std::uint64_t, kActions> sent{};
 };

@@ -12,11 +12,15 @@ using std::chrono::nanoseconds;
 
 namespace {
 
+// While a boot clock that is slow by 1 part in kRateMargin counts kSlowest
+// parts, one more goes by.
+constexpr int kSlowest = kRateMargin - 1;
+
 // How much a bound learnt at `then` may have drifted by `now`.  A bound is as
 // good before it was learnt as after.
 nanoseconds drift(BootTime then, BootTime now) {
   const nanoseconds age = now > then ? now - then : then - now;
-  return age / kRateMargin + nanoseconds(1);
+  return age / kSlowest + nanoseconds(1);
 }
 
 }  // namespace
@@ -84,39 +88,38 @@ void ServiceClock::hear(BootTime sent, BootTime received,
     current_ = heard;
   } else if (newer_) {
     hear_in_doubt(heard, sent, received);
-  } else if (heard.meets(*current_, received)) {
-    current_ = current_->within(heard, received);
-  } else {
-    newer_ = heard;
-    newer_received_ = received;
-  }
-}
-
-// Two stories are told.  An answer that fits only one of them decides, but for
-// the older story only if it was asked for after the newer had been heard: an
-// answer from before the machine was stopped may arrive after one from later.
-void ServiceClock::hear_in_doubt(const Interval& heard, BootTime sent,
-                                 BootTime received) {
-  const bool fits_older = heard.meets(*current_, received);
-  const bool fits_newer = heard.meets(*newer_, received);
-  if (fits_older && fits_newer) {  // Decides nothing, but narrows both.
-    current_ = current_->within(heard, received);
-    newer_ = newer_->within(heard, received);
-    if (current_->meets(*newer_, received)) {
-      current_ = current_->around(*newer_, received);
-      newer_.reset();
-    }
-  } else if (fits_newer) {
-    current_ = newer_->within(heard, received);
-    newer_.reset();
-  } else if (!fits_older) {  // A third story.
-    current_ = current_->around(*newer_, received);
+  } else if (!heard.meets(*current_, received)) {
     newer_ = heard;
     newer_received_ = received;
   } else if (sent >= newer_received_) {
     current_ = current_->within(heard, received);
-    newer_.reset();
   }
+}
+
+// Two stories are told.  An answer that fits only one of them decides, but only
+// if it was asked for after the newer had been heard: one from before the
+// machine was stopped may arrive after one from later, or two may.  What was
+// asked before a contradiction narrows no bound either, then or later.
+void ServiceClock::hear_in_doubt(const Interval& heard, BootTime sent,
+                                 BootTime received) {
+  const bool fits_older = heard.meets(*current_, received);
+  const bool fits_newer = heard.meets(*newer_, received);
+  if (!fits_older && !fits_newer) {  // A third story.
+    current_ = current_->around(*newer_, received);
+    newer_ = heard;
+    newer_received_ = received;
+    return;
+  }
+  if (sent < newer_received_) return;
+  if (fits_older) current_ = current_->within(heard, received);
+  if (fits_newer) newer_ = newer_->within(heard, received);
+  if (fits_older && fits_newer) {
+    if (!current_->meets(*newer_, received)) return;
+    current_ = current_->around(*newer_, received);
+  } else if (fits_newer) {
+    current_ = newer_;
+  }
+  newer_.reset();
 }
 
 ServiceTime ServiceClock::earliest(BootTime now) const {
@@ -137,18 +140,17 @@ ServiceTime ServiceClock::middle(BootTime now) const {
   return now.time_since_epoch() + low + (believed.high_now(now) - low) / 2;
 }
 
-// latest(t) = t + high + |t - high_at| / kRateMargin + 1 ns, which rises with t
+// latest(t) = t + high + |t - high_at| / kSlowest + 1 ns, which rises with t
 // on either side of high_at.  Rounded down: a claim may end early, never late.
 BootTime ServiceClock::Interval::when_latest_is(ServiceTime at) const {
   const nanoseconds from_high_at =
       at - high - high_at.time_since_epoch() - nanoseconds(1);
   const int rate =
-      from_high_at >= nanoseconds::zero() ? kRateMargin + 1 : kRateMargin - 1;
+      from_high_at >= nanoseconds::zero() ? kSlowest + 1 : kSlowest - 1;
   // Divided first: the product of a far time would overflow.
   const nanoseconds step = from_high_at / rate;
   const nanoseconds rest = from_high_at % rate;
-  return high_at + step * kRateMargin + rest * kRateMargin / rate -
-         nanoseconds(1);
+  return high_at + step * kSlowest + rest * kSlowest / rate - nanoseconds(1);
 }
 
 BootTime ServiceClock::when_latest_is(ServiceTime at) const {

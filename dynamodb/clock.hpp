@@ -3,7 +3,8 @@
 // Every answer carries a Date of whole seconds.  A request sent at s and
 // answered at r on the boot clock with `Date: D` shows that service time minus
 // boot time lay in [D - r, D + 1 s - s].  Such intervals are intersected; each
-// bound is widened by 1 % of its age, since boot clocks run true to 1 % only.
+// bound is widened by 1/99 of its age, since boot clocks run true to 1 % only
+// and one that is so slow shows 99 s where 100 s have gone by.
 //
 // A pure object: it is told all it knows and asked with the time it is.
 //
@@ -79,7 +80,7 @@ class ServiceClock {
   bool answered_ = false;
   std::optional<Interval> current_;
   std::optional<Interval> newer_;  // Contradicts current_.
-  BootTime newer_received_{};
+  BootTime newer_received_{};  // Of the last contradiction, also a settled one.
 };
 
 }  // namespace dynamodb

@@ -80,6 +80,7 @@ std::optional<nanoseconds> Retry::after(const Answer& answer) {
 
 void Retry::success() {
   failures_ = 0;
+  corrected_ = false;
   budget_.success();
 }
 

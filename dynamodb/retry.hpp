@@ -51,8 +51,8 @@ class Retry {
  private:
   RetryBudget& budget_;
   const Urgency urgency_;
-  int failures_ = 0;  // In a row.
-  bool corrected_ = false;
+  int failures_ = 0;        // In a row.
+  bool corrected_ = false;  // For a time that was wrong; since a success.
 };
 
 }  // namespace dynamodb

@@ -58,7 +58,7 @@ dynamodb::Action action_of(Verb verb) {
 
 Reply reply_to(const Request& request, const Answer& answer) {
   Reply reply;
-  reply.received = answer.received_at;
+  reply.received = BootClock::now();
   if (answer.fault == Fault::none) {
     reply.outcome = Reply::Outcome::done;
     if (request.verb == Verb::look) {

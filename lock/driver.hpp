@@ -20,7 +20,7 @@ namespace lock {
 
 dynamodb::Action action_of(Request::Verb verb);
 
-// What a finished call means to the protocol.
+// What a finished call means to the protocol, which is to be told at once.
 Reply reply_to(const Request& request, const dynamodb::Answer& answer);
 
 struct Outcome {

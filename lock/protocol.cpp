@@ -83,6 +83,7 @@ Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
     request = take(now, clock, calendar, observation);
   }
   verb_ = request.verb;
+  consistent_ = request.consistent;
   return request;
 }
 
@@ -195,7 +196,7 @@ Verdict Lease::heard(const Reply& reply, const ServiceClock& clock,
       break;
   }
   look_first_ = !reply.row;
-  if (look_first_) return at_once();
+  if (look_first_) return Verdict::again;
   return heard_row(*reply.row, reply.received, clock, observation);
 }
 
@@ -207,7 +208,7 @@ Verdict Lease::heard_row(const Row& row, BootTime received,
   const Verdict verdict = won(*own, received, clock);
   // What was sent before this look and has not been applied is too old to be
   // worth a place in the list of the next renewal.
-  if (verb_ == Verb::look) listed_from_ = sent_.size();
+  if (consistent_) listed_from_ = sent_.size();
   return verdict;
 }
 
@@ -228,9 +229,9 @@ Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
       (!clock.known() || sent.stamp < clock.latest(sent.at) + ttl_);
   restamp_ = too_low;
   refused_ = false;
-  if (too_low) return at_once();
+  if (too_low) return Verdict::again;
   const BootTime end = claim_of(sent, clock);
-  if (received >= end) return at_once();
+  if (received >= end) return Verdict::again;
   ours_ = true;
   granted_at_ = sent.at;
   claim_end_ = end;
@@ -245,7 +246,7 @@ Verdict Lease::renewed(BootTime received, const ServiceClock& clock) {
   if (received >= claim_end_ || received >= end) return Verdict::expired;
   granted_at_ = sent.at;
   claim_end_ = end;
-  renew_early_ = false;
+  renew_early_ = sent.by_calendar;
   return Verdict::ours;
 }
 
@@ -268,7 +269,6 @@ Verdict Lease::beaten(const Row& row, BootTime received,
 // A table on which takes are refused although the row looks free must not be
 // asked as fast as it answers.
 Verdict Lease::at_once() {
-  if (call_ != Call::take) return Verdict::again;
   if (tries_at_once_++ < kTriesAtOnce) return Verdict::again;
   tries_at_once_ = 0;
   return Verdict::busy;
@@ -292,7 +292,9 @@ Verdict Lease::heard_release(const Reply& reply) {
   look_first_ = !reply.row;
   if (look_first_) return Verdict::again;
   row_ = *reply.row;
-  if (find_own(row_)) return Verdict::again;
+  if (row_.kind == Row::Kind::record && row_.uuid == uuid_) {
+    return Verdict::again;  // Ours after all: an old take, applied late.
+  }
   return row_.kind == Row::Kind::absent ? Verdict::deleted : Verdict::taken;
 }
 

@@ -87,6 +87,8 @@ struct Reply {
   };
   Outcome outcome = Outcome::unsent;
   std::optional<Row> row;
+  // When heard() is told of it, on the boot clock.  A renewal counts for
+  // nothing if the process was stopped on the way here until the claim ended.
   BootTime received{};
 };
 
@@ -95,7 +97,8 @@ enum class Call { take, renew, release };
 enum class Verdict {
   ours,        // take, renew: until claim_end().
   again,       // Undecided: send next().  At once, unless sending failed.
-  busy,        // take: another's.  Worth a new try when it is stale, or sooner.
+  busy,        // take: another's, or going from hand to hand.  Worth a new try
+               // when it is stale, or sooner.
   bad_record,  // take: the row is no lock record; row().problem says why.
   kept_row,    // take: the row bears a fencing token.
   released,    // release: the lock is free as far as we are concerned.
@@ -184,6 +187,7 @@ class Lease {
 
   Call call_ = Call::take;  // What is under way is for.
   Request::Verb verb_ = Request::Verb::look;
+  bool consistent_ = false;  // It is a look, and must not be told of the past.
 
   BootTime granted_at_{};  // Send of the attempt that the claim counts from.
   bool renew_early_ = false;

@@ -1,0 +1,89 @@
+// A DynamoDB engine for the tests: a child process of ours on 127.0.0.1, or
+// the one that DDBMUTEX_TEST_ENDPOINT names.
+//
+//   Engine& engine = Engine::running(EngineKind::dynoxide);
+//   engine.must_call("PutItem", "{...}");
+//
+// DDBMUTEX_TEST_ENDPOINT (with AWS_REGION, AWS_ACCESS_KEY_ID and so on) has to
+// let us create and delete tables; ours are named ddbmutex-test-....
+#ifndef DDBMUTEX_TESTS_SUPPORT_ENGINE_HPP
+#define DDBMUTEX_TESTS_SUPPORT_ENGINE_HPP
+
+#include <sys/types.h>
+
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sigv4/http.hpp"
+#include "sigv4/sigv4.hpp"
+#include "tests/support/scripted_server.hpp"
+
+namespace tests {
+
+enum class EngineKind {
+  dynoxide,  // Engine A: tells the row that refused a write.
+  dynalite,  // Engine B: does not.
+  given,     // By DDBMUTEX_TEST_ENDPOINT.
+};
+std::ostream& operator<<(std::ostream& out, EngineKind kind);
+
+// Those to run the tests on, here.
+std::vector<EngineKind> engine_kinds();
+// One that is always there, for tests of what lies between it and us.
+EngineKind any_engine_kind();
+
+// Any thread may call any member.  What goes wrong throws std::runtime_error.
+class Engine {
+ public:
+  // Started with its table when first asked for, stopped at the end of the
+  // program.
+  static Engine& running(EngineKind kind);
+
+  explicit Engine(EngineKind kind);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  EngineKind kind() const { return kind_; }
+  std::string url() const { return url_; }
+  std::string region() const { return region_; }
+  std::optional<ddbmutex::sigv4::Credentials> credentials() const;
+  // A table with the key `name` for the locks of all tests.
+  const std::string& table() const { return table_; }
+
+  // As it stands in the protocol: "PutItem" and its JSON.
+  ddbmutex::sigv4::HttpAnswer call(std::string_view action,
+                                   const std::string& body);
+  std::string must_call(std::string_view action, const std::string& body);
+
+  // Returns its name once it can be used.
+  std::string create_table();
+  void delete_table(const std::string& table);
+
+  // Signs and hands on what a client sent to a server of ours.
+  Reply forward(const SeenRequest& request);
+
+ private:
+  void start_child();
+  bool start_on_a_free_port();
+  bool wait_until_listening();
+  void stop_child();
+  std::string child_said() const;
+
+  const EngineKind kind_;
+  std::string url_;
+  std::string region_ = "us-east-1";
+  std::string table_;
+  std::vector<std::string> tables_;  // Of a given engine: to be deleted.
+  ddbmutex::sigv4::SigningKeys keys_;
+  pid_t child_ = -1;
+  int log_ = -1;  // What the child writes.
+};
+
+}  // namespace tests
+
+#endif  // DDBMUTEX_TESTS_SUPPORT_ENGINE_HPP

@@ -1,0 +1,105 @@
+// One host that wants a lock: its client, and what it knows and holds.
+#ifndef DDBMUTEX_TESTS_SUPPORT_PARTY_HPP
+#define DDBMUTEX_TESTS_SUPPORT_PARTY_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "dynamodb/client.hpp"
+#include "dynamodb/retry.hpp"
+#include "lock/driver.hpp"
+#include "lock/protocol.hpp"
+#include "lock/record.hpp"
+#include "tests/support/words.hpp"
+
+namespace tests {
+
+struct PartySettings {
+  std::string url;
+  std::string table = "locks";
+  std::string key = "ddblock-test";
+  std::string owner = "party:1";
+  std::chrono::milliseconds ttl{60000};
+  std::chrono::nanoseconds request_timeout = std::chrono::seconds(10);
+  std::string region = "us-east-1";
+  std::optional<ddbmutex::sigv4::Credentials> keys =
+      ddbmutex::sigv4::Credentials{"AKIDEXAMPLE", "secret", ""};
+};
+
+class Party {
+ public:
+  using Call = ddbmutex::lock::Call;
+  using Time = ddbmutex::BootTime;
+
+  explicit Party(const PartySettings& settings)
+      : client({settings.url,
+                settings.region,
+                [keys = settings.keys] { return keys; },
+                {}}),
+        place{settings.table, settings.key, settings.owner, settings.ttl},
+        driver(client, budget, {place, settings.request_timeout}),
+        ttl(settings.ttl) {
+    begin();
+  }
+
+  // A new acquisition; what was observed stays.
+  void begin() { lease.emplace(ddbmutex::lock::fresh_uuid(), ttl); }
+
+  std::string run(Call call, std::chrono::nanoseconds time) {
+    last = driver.run(call, *lease, observation,
+                      ddbmutex::BootClock::now() + time, waker);
+    return word(last.verdict);
+  }
+  std::string take() { return run(Call::take, kPlenty); }
+  std::string renew() { return run(Call::renew, kPlenty); }
+  std::string release() { return run(Call::release, kPlenty); }
+
+  // One request by hand, on a host whose calendar is `ahead`; no retry.
+  std::string step(Call call, std::chrono::nanoseconds ahead = {}) {
+    using ddbmutex::dynamodb::Client;
+    const Time now = ddbmutex::BootClock::now();
+    sent = lease->next(call, now, client.clock(), Client::calendar() + ahead,
+                       observation);
+    last.answer = client.call(ddbmutex::lock::action_of(sent.verb),
+                              ddbmutex::lock::write_request(place, sent),
+                              now + kPlenty, waker);
+    last.verdict = lease->heard(ddbmutex::lock::reply_to(sent, last.answer),
+                                client.clock(), observation);
+    return word(last.verdict);
+  }
+
+  bool holds() const { return ddbmutex::BootClock::now() < lease->claim_end(); }
+  std::string fault() const { return word(last.answer.fault); }
+
+  // "Put 1 Update 0 Delete 1 Get 0", of all that were sent since the start.
+  std::string counts() const {
+    using ddbmutex::dynamodb::Action;
+    const auto all = client.counts().sent;
+    const auto of = [&all](Action action) {
+      return std::to_string(all[static_cast<std::size_t>(action)]);
+    };
+    return "Put " + of(Action::put_item) + " Update " +
+           of(Action::update_item) + " Delete " + of(Action::delete_item) +
+           " Get " + of(Action::get_item);
+  }
+
+  // Longer than anything takes that works.
+  static constexpr std::chrono::seconds kPlenty{15};
+
+  ddbmutex::dynamodb::Client client;
+  ddbmutex::dynamodb::RetryBudget budget;
+  const ddbmutex::lock::Place place;
+  ddbmutex::lock::Driver driver;
+  const std::chrono::milliseconds ttl;
+  std::optional<ddbmutex::lock::Lease> lease;
+  ddbmutex::lock::Observation observation;
+  ddbmutex::sigv4::Waker waker;
+  ddbmutex::lock::Outcome last;
+  ddbmutex::lock::Request sent;  // By step().
+};
+
+}  // namespace tests
+
+#endif  // DDBMUTEX_TESTS_SUPPORT_PARTY_HPP

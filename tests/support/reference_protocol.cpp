@@ -1,0 +1,426 @@
+#include "tests/support/reference_protocol.hpp"
+
+#include <algorithm>
+
+namespace reference {
+
+using ddbmutex::dynamodb::kFirstBelievable;
+using ddbmutex::dynamodb::kLastBelievable;
+using ddbmutex::lock::kBeyondAllClocks;
+using ddbmutex::lock::kCalendarSlack;
+using ddbmutex::lock::kFrontEndSkew;
+using std::chrono::nanoseconds;
+using Outcome = Reply::Outcome;
+using Verb = Request::Verb;
+
+namespace {
+
+constexpr std::size_t kListedAtMost = 16;
+constexpr std::size_t kRememberedByTake = 1000;
+constexpr int kTriesAtOnce = 2;
+
+nanoseconds percent_of(nanoseconds lease) { return lease / 100; }
+
+bool same_record(const Row& a, const Row& b) {
+  return a.kind == Row::Kind::record && b.kind == Row::Kind::record &&
+         a.uuid == b.uuid && a.expires == b.expires && a.lease == b.lease;
+}
+
+// The value of `:earliest`.
+ServiceTime over_before(BootTime now, const ServiceClock& clock) {
+  if (!clock.known()) return ServiceTime(1);
+  return clock.earliest(now) - kFrontEndSkew;
+}
+
+bool free_to_take(const Row& row, BootTime now, const ServiceClock& clock,
+                  const Sightings& sightings) {
+  if (row.kind == Row::Kind::absent) return true;
+  if (row.kind != Row::Kind::record) return false;
+  const bool over = row.expires >= ServiceTime::zero() &&
+                    row.expires < over_before(now, clock);
+  return over || sightings.stale(now);
+}
+
+Request look(bool consistent) {
+  Request request;
+  request.verb = Verb::look;
+  request.consistent = consistent;
+  return request;
+}
+
+}  // namespace
+
+void Sightings::see(const Row& row, BootTime received) {
+  all_.push_back({row, received});
+}
+
+BootTime Sightings::stale_at() const {
+  if (all_.empty()) return BootTime::max();
+  const Row& row = last();
+  if (row.kind != Row::Kind::record || !row.lease) return BootTime::max();
+  std::size_t first = all_.size() - 1;
+  while (first > 0 && same_record(all_[first - 1].row, row)) --first;
+  return all_[first].received + *row.lease + percent_of(*row.lease);
+}
+
+// What the history tells.
+
+bool Protocol::stamped(std::size_t i) const {
+  const Verb verb = history_[i].request.verb;
+  return verb == Verb::take || verb == Verb::renew;
+}
+
+bool Protocol::may_be_in_the_row(std::size_t i) const {
+  const auto& reply = history_[i].reply;
+  return stamped(i) && !(reply && reply->outcome == Outcome::unsent);
+}
+
+bool Protocol::told_of_the_row(std::size_t i) const {
+  const auto& reply = history_[i].reply;
+  return reply && (reply->outcome == Outcome::done ||
+                   reply->outcome == Outcome::refused);
+}
+
+std::optional<std::size_t> Protocol::last_told(Call call) const {
+  for (std::size_t i = history_.size(); i-- > 0;) {
+    if (history_[i].call == call && told_of_the_row(i)) return i;
+  }
+  return std::nullopt;
+}
+
+// The last exchange that told which of our stamps the row bears.
+std::optional<std::size_t> Protocol::last_own() const {
+  for (std::size_t i = history_.size(); i-- > 0;) {
+    if (history_[i].own) return i;
+  }
+  return std::nullopt;
+}
+
+// The exchanges whose stamps the row may bear or come to bear, oldest first.
+// Each write consumes the version before it, so what was sent before the stamp
+// that the row was last known to bear is out.  Of a take's, a later one that
+// found a thousand before it has pushed out the oldest.
+std::vector<std::size_t> Protocol::remembered() const {
+  const auto told = last_own();
+  std::vector<std::size_t> all;
+  std::size_t last_put = 0;
+  for (std::size_t i = told ? *history_[*told].own : 0; i < history_.size();
+       ++i) {
+    if (may_be_in_the_row(i)) all.push_back(i);
+    if (history_[i].request.verb == Verb::take) last_put = i;
+  }
+  std::size_t let_go = 0;
+  while (let_go + kRememberedByTake - 1 < all.size() &&
+         last_put > all[let_go + kRememberedByTake - 1]) {
+    ++let_go;
+  }
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(let_go));
+  return all;
+}
+
+ServiceTime Protocol::lowest_stamp() const {
+  ServiceTime lowest = ServiceTime::max();
+  for (const std::size_t i : remembered()) {
+    lowest = std::min(lowest, history_[i].request.stamp);
+  }
+  return lowest;
+}
+
+bool Protocol::release_may_be_applied() const {
+  for (const Exchange& exchange : history_) {
+    if (exchange.request.verb == Verb::release && exchange.reply &&
+        exchange.reply->outcome == Outcome::unknown) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// How often in a row a take went on at once because the row that it was told
+// seemed free, before the answer that is being judged.
+int Protocol::tries_at_once() const {
+  int tries = 0;
+  for (std::size_t i = history_.size() - 1; i-- > 0;) {
+    const Exchange& exchange = history_[i];
+    if (exchange.verdict == Verdict::busy && told_of_the_row(i)) break;
+    if (told_of_the_row(i) && !exchange.own && exchange.reply->row) ++tries;
+  }
+  return tries;
+}
+
+// The stamp that the row bore by the last answer but the one being judged.
+std::optional<std::size_t> Protocol::confirmed_before() const {
+  for (std::size_t i = history_.size() - 1; i-- > 0;) {
+    if (history_[i].own) return history_[i].own;
+  }
+  return std::nullopt;
+}
+
+std::vector<ServiceTime> Protocol::own_for_take() const {
+  const auto all = remembered();
+  std::vector<ServiceTime> own;
+  for (std::size_t k = all.size() - std::min(all.size(), kListedAtMost);
+       k < all.size(); ++k) {
+    own.push_back(history_[all[k]].request.stamp);
+  }
+  return own;
+}
+
+// The stamp that the row was last known to bear and every one sent since; but
+// if a consistent look told that one, those sent since the look.
+std::vector<ServiceTime> Protocol::own_for_renewal() const {
+  const std::size_t told = *last_own();
+  const std::size_t borne = *history_[told].own;
+  const std::size_t since = history_[told].request.consistent ? told : borne;
+  std::vector<ServiceTime> own = {history_[borne].request.stamp};
+  for (const std::size_t i : remembered()) {
+    if (i > since && i != borne) own.push_back(history_[i].request.stamp);
+  }
+  return own;
+}
+
+bool Protocol::restamping() const {
+  const auto told = last_told(Call::take);
+  return told && history_[*told].own && history_[*told].too_low;
+}
+
+// What to send.
+
+Request Protocol::next(Call call, BootTime now, const ServiceClock& clock,
+                       ServiceTime calendar, const Sightings& sightings) {
+  Exchange exchange;
+  exchange.call = call;
+  exchange.request = wanted(call, now, clock, calendar, sightings);
+  exchange.at = now;
+  exchange.by_calendar = !clock.known() && !clock.silent();
+  history_.push_back(exchange);
+  if (call == Call::renew) apply(clock);
+  if (call == Call::release && granted()) bounds_ = {BootTime::min()};
+  return exchange.request;
+}
+
+Request Protocol::wanted(Call call, BootTime now, const ServiceClock& clock,
+                         ServiceTime calendar,
+                         const Sightings& sightings) const {
+  if (call == Call::release) return wanted_release();
+  if (call == Call::take) return wanted_take(now, clock, calendar, sightings);
+  const auto told = last_told(Call::renew);
+  if (told && history_[*told].reply->outcome == Outcome::refused &&
+      !history_[*told].reply->row) {
+    return look(true);
+  }
+  return renewal(now, clock, calendar);
+}
+
+Request Protocol::wanted_take(BootTime now, const ServiceClock& clock,
+                              ServiceTime calendar,
+                              const Sightings& sightings) const {
+  const auto told = last_told(Call::take);
+  if (!told) return put(now, clock, calendar, sightings);
+  const Exchange& last = history_[*told];
+  if (last.own && last.too_low) return renewal(now, clock, calendar);
+  if (last.own) return put(now, clock, calendar, sightings);
+  if (!last.reply->row) return look(true);
+  if (!free_to_take(*last.reply->row, now, clock, sightings)) {
+    return look(false);
+  }
+  return put(now, clock, calendar, sightings);
+}
+
+Request Protocol::put(BootTime now, const ServiceClock& clock,
+                      ServiceTime calendar, const Sightings& sightings) const {
+  Request request;
+  request.verb = Verb::take;
+  request.uuid = uuid_;
+  request.stamp = stamp(now, clock, calendar);
+  request.earliest = over_before(now, clock);
+  if (sightings.stale(now)) {
+    request.seen =
+        Request::Version{sightings.last().uuid, sightings.last().expires};
+  }
+  request.own = own_for_take();
+  return request;
+}
+
+Request Protocol::renewal(BootTime now, const ServiceClock& clock,
+                          ServiceTime calendar) const {
+  Request request;
+  request.verb = Verb::renew;
+  request.uuid = uuid_;
+  request.own = own_for_renewal();
+  if (request.own.size() > kListedAtMost) return look(true);
+  request.stamp = stamp(now, clock, calendar);
+  return request;
+}
+
+Request Protocol::wanted_release() const {
+  const auto told = last_told(Call::release);
+  if (told && history_[*told].request.verb == Verb::release &&
+      !history_[*told].reply->row) {
+    return look(true);
+  }
+  Request request;
+  request.verb = Verb::release;
+  request.uuid = uuid_;
+  return request;
+}
+
+ServiceTime Protocol::stamp(BootTime now, const ServiceClock& clock,
+                            ServiceTime calendar) const {
+  std::vector<ServiceTime> past;  // Of stamps that are no longer remembered.
+  std::vector<ServiceTime> present;
+  const auto all = remembered();
+  std::int64_t number = 1;
+  for (std::size_t i = 0; i < history_.size(); ++i) {
+    if (stamped(i)) ++number;
+    if (!may_be_in_the_row(i)) continue;
+    const bool kept = std::binary_search(all.begin(), all.end(), i);
+    (kept ? present : past).push_back(history_[i].request.stamp);
+  }
+  if (clock.silent()) return kBeyondAllClocks + ServiceTime(number);
+
+  ServiceTime wanted = std::clamp(calendar, kFirstBelievable, kLastBelievable) +
+                       kCalendarSlack + ttl_;
+  if (clock.known()) wanted = clock.latest(now) + ttl_;
+  for (const ServiceTime old : past) {
+    if (number < 1000 || old >= kBeyondAllClocks) continue;
+    wanted = std::max(wanted, old + ServiceTime(1));
+  }
+  ServiceTime value = wanted;
+  while (value.count() % 1000 != number % 1000) value += ServiceTime(1);
+  while (std::count(present.begin(), present.end(), value) > 0) {
+    value += ServiceTime(1000);
+  }
+  return value;
+}
+
+// What an answer means.
+
+void Protocol::apply(const ServiceClock& clock) {
+  if (!granted()) return;
+  bounds_.push_back(clock.when_latest_is(lowest_stamp()));
+}
+
+BootTime Protocol::claim_end() const {
+  if (!granted()) return BootTime::min();
+  return *std::min_element(bounds_.begin(), bounds_.end());
+}
+
+BootTime Protocol::renew_at() const {
+  std::size_t i = history_.size() - 1;
+  while (history_[i].verdict != Verdict::ours || !history_[i].reply) --i;
+  const Exchange& granted_by = history_[*history_[i].own];
+  const nanoseconds early =
+      std::min<nanoseconds>(std::chrono::seconds(1), ttl_ / 4);
+  return granted_by.at + (granted_by.by_calendar ? early : ttl_ / 2);
+}
+
+Verdict Protocol::heard(const Reply& reply, const ServiceClock& clock,
+                        Sightings& sightings) {
+  Exchange& exchange = history_.back();
+  exchange.reply = reply;
+  switch (exchange.call) {
+    case Call::take:
+      find_own(exchange, clock);
+      exchange.verdict = judge_take(exchange, clock, sightings);
+      break;
+    case Call::renew:
+      apply(clock);
+      find_own(exchange, clock);
+      exchange.verdict = judge_renewal(exchange, clock);
+      break;
+    case Call::release:
+      exchange.verdict = judge_release(exchange);
+      break;
+  }
+  return exchange.verdict;
+}
+
+// The exchange whose stamp that row bears.
+std::optional<std::size_t> Protocol::borne_by(const Row& row) const {
+  if (row.kind != Row::Kind::record || row.uuid != uuid_) return std::nullopt;
+  for (const std::size_t i : remembered()) {
+    if (history_[i].request.stamp == row.expires) return i;
+  }
+  return std::nullopt;
+}
+
+// Which stamp of ours the row is now known to bear.
+void Protocol::find_own(Exchange& exchange, const ServiceClock& clock) const {
+  const Reply& reply = *exchange.reply;
+  if (reply.outcome == Outcome::done && exchange.request.verb != Verb::look) {
+    exchange.own = history_.size() - 1;
+  } else if (reply.row) {
+    exchange.own = borne_by(*reply.row);
+  }
+  if (!exchange.own) return;
+  const Exchange& sent = history_[*exchange.own];
+  exchange.too_low =
+      sent.by_calendar &&
+      (!clock.known() || sent.request.stamp < clock.latest(sent.at) + ttl_);
+}
+
+Verdict Protocol::judge_take(const Exchange& exchange,
+                             const ServiceClock& clock, Sightings& sightings) {
+  const Reply& reply = *exchange.reply;
+  if (!told_of_the_row(history_.size() - 1)) return Verdict::again;
+  if (exchange.own) return judge_own_take(exchange, clock);
+  if (!reply.row) return Verdict::again;
+  sightings.see(*reply.row, reply.received);
+  if (reply.row->kind == Row::Kind::unknown) return Verdict::bad_record;
+  if (reply.row->kind == Row::Kind::kept) return Verdict::kept_row;
+  if (!free_to_take(*reply.row, reply.received, clock, sightings)) {
+    return Verdict::busy;
+  }
+  return tries_at_once() < kTriesAtOnce ? Verdict::again : Verdict::busy;
+}
+
+Verdict Protocol::judge_own_take(const Exchange& exchange,
+                                 const ServiceClock& clock) {
+  if (exchange.too_low) return Verdict::again;
+  const BootTime end = claim_from(*exchange.own, clock);
+  if (exchange.reply->received >= end) return Verdict::again;
+  grant(*exchange.own, clock);
+  return Verdict::ours;
+}
+
+Verdict Protocol::judge_renewal(const Exchange& exchange,
+                                const ServiceClock& clock) {
+  const Reply& reply = *exchange.reply;
+  if (!told_of_the_row(history_.size() - 1)) return Verdict::again;
+  if (exchange.own) {
+    if (exchange.own == confirmed_before()) return Verdict::again;
+    if (reply.received >= claim_end()) return Verdict::expired;
+    grant(*exchange.own, clock);
+    return reply.received < claim_end() ? Verdict::ours : Verdict::expired;
+  }
+  if (!reply.row) return Verdict::again;
+  return reply.row->kind == Row::Kind::absent ? Verdict::deleted
+                                              : Verdict::taken;
+}
+
+Verdict Protocol::judge_release(const Exchange& exchange) const {
+  const Reply& reply = *exchange.reply;
+  if (!told_of_the_row(history_.size() - 1)) return Verdict::again;
+  if (exchange.request.verb == Verb::release) {
+    if (reply.outcome == Outcome::done) return Verdict::released;
+    if (release_may_be_applied() || !granted()) return Verdict::released;
+    if (!reply.row) return Verdict::again;
+  }
+  if (reply.row->kind == Row::Kind::absent) return Verdict::deleted;
+  const bool is_ours =
+      reply.row->kind == Row::Kind::record && reply.row->uuid == uuid_;
+  return is_ours ? Verdict::again : Verdict::taken;
+}
+
+BootTime Protocol::claim_from(std::size_t own,
+                              const ServiceClock& clock) const {
+  const BootTime by_boot_clock = history_[own].at + ttl_ - percent_of(ttl_);
+  return std::min(by_boot_clock, clock.when_latest_is(lowest_stamp()));
+}
+
+void Protocol::grant(std::size_t own, const ServiceClock& clock) {
+  bounds_ = {claim_from(own, clock)};
+}
+
+}  // namespace reference

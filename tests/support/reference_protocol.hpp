@@ -1,0 +1,132 @@
+// The lock's protocol for deleted rows, told a second time and as plainly as
+// possible, to hold lock/protocol.hpp against.
+//
+// It keeps the whole history of one acquisition, every request and what came
+// of it, and works out each answer from that history anew.  That is slow and
+// has no state that could go wrong.
+#ifndef DDBMUTEX_TESTS_SUPPORT_REFERENCE_PROTOCOL_HPP
+#define DDBMUTEX_TESTS_SUPPORT_REFERENCE_PROTOCOL_HPP
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dynamodb/clock.hpp"
+#include "lock/protocol.hpp"
+#include "lock/record.hpp"
+#include "sigv4/boot_clock.hpp"
+
+namespace reference {
+
+using ddbmutex::BootTime;
+using ddbmutex::dynamodb::ServiceClock;
+using ddbmutex::dynamodb::ServiceTime;
+using ddbmutex::lock::Call;
+using ddbmutex::lock::Reply;
+using ddbmutex::lock::Request;
+using ddbmutex::lock::Row;
+using ddbmutex::lock::Verdict;
+
+// Every row that a waiter ever saw.
+class Sightings {
+ public:
+  void see(const Row& row, BootTime received);
+  void forget() { see(Row{}, BootTime{}); }
+
+  // When the row last seen has been seen unchanged for its lease.
+  BootTime stale_at() const;
+  bool stale(BootTime now) const { return now >= stale_at(); }
+  // REQUIRES: something was seen.
+  const Row& last() const { return all_.back().row; }
+
+ private:
+  struct Sighting {
+    Row row;
+    BootTime received;
+  };
+  std::vector<Sighting> all_;
+};
+
+// One acquisition.
+class Protocol {
+ public:
+  Protocol(std::string uuid, std::chrono::milliseconds ttl)
+      : uuid_(std::move(uuid)), ttl_(ttl) {}
+
+  Request next(Call call, BootTime now, const ServiceClock& clock,
+               ServiceTime calendar, const Sightings& sightings);
+  Verdict heard(const Reply& reply, const ServiceClock& clock,
+                Sightings& sightings);
+  void apply(const ServiceClock& clock);
+
+  BootTime claim_end() const;
+  // REQUIRES: granted.
+  BootTime renew_at() const;
+
+  // For the tests' count of what the histories came to.
+  bool granted() const { return !bounds_.empty(); }
+  bool restamping() const;
+
+ private:
+  // A request, and what came of it.
+  struct Exchange {
+    Call call;
+    Request request;
+    BootTime at;
+    bool by_calendar = false;  // Stamped while no service clock was known.
+    std::optional<Reply> reply;
+    Verdict verdict{};
+    std::optional<std::size_t> own;  // The row bears this exchange's stamp.
+    bool too_low = false;            // ... which was by calendar and too low.
+  };
+
+  // What the history tells.
+  bool stamped(std::size_t i) const;
+  bool may_be_in_the_row(std::size_t i) const;
+  bool told_of_the_row(std::size_t i) const;
+  std::optional<std::size_t> last_told(Call call) const;
+  std::optional<std::size_t> last_own() const;
+  std::optional<std::size_t> confirmed_before() const;
+  std::vector<std::size_t> remembered() const;
+  ServiceTime lowest_stamp() const;
+  bool release_may_be_applied() const;
+  int tries_at_once() const;
+  std::vector<ServiceTime> own_for_take() const;
+  std::vector<ServiceTime> own_for_renewal() const;
+
+  // What to send.
+  Request wanted(Call call, BootTime now, const ServiceClock& clock,
+                 ServiceTime calendar, const Sightings& sightings) const;
+  Request wanted_take(BootTime now, const ServiceClock& clock,
+                      ServiceTime calendar, const Sightings& sightings) const;
+  Request put(BootTime now, const ServiceClock& clock, ServiceTime calendar,
+              const Sightings& sightings) const;
+  Request renewal(BootTime now, const ServiceClock& clock,
+                  ServiceTime calendar) const;
+  Request wanted_release() const;
+  ServiceTime stamp(BootTime now, const ServiceClock& clock,
+                    ServiceTime calendar) const;
+
+  // What an answer means.
+  std::optional<std::size_t> borne_by(const Row& row) const;
+  void find_own(Exchange& exchange, const ServiceClock& clock) const;
+  Verdict judge_take(const Exchange& exchange, const ServiceClock& clock,
+                     Sightings& sightings);
+  Verdict judge_own_take(const Exchange& exchange, const ServiceClock& clock);
+  Verdict judge_renewal(const Exchange& exchange, const ServiceClock& clock);
+  Verdict judge_release(const Exchange& exchange) const;
+  BootTime claim_from(std::size_t own, const ServiceClock& clock) const;
+  void grant(std::size_t own, const ServiceClock& clock);
+
+  const std::string uuid_;
+  const std::chrono::nanoseconds ttl_;
+  std::vector<Exchange> history_;
+  // Whatever bounds the claim since it was last granted or renewed.
+  std::vector<BootTime> bounds_;
+};
+
+}  // namespace reference
+
+#endif  // DDBMUTEX_TESTS_SUPPORT_REFERENCE_PROTOCOL_HPP

@@ -1,0 +1,876 @@
+#include "tests/support/simulated_hosts.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+namespace simulation {
+
+using ddbmutex::dynamodb::kFirstBelievable;
+using ddbmutex::dynamodb::kLastBelievable;
+using ddbmutex::lock::kBeyondAllClocks;
+using Outcome = Reply::Outcome;
+using Verb = Request::Verb;
+using namespace std::chrono_literals;
+
+namespace {
+
+const char* name(Verb verb) {
+  const char* const names[] = {"take", "renew", "release", "look"};
+  return names[static_cast<int>(verb)];
+}
+
+const char* name(Verdict verdict) {
+  const char* const names[] = {"ours",       "again",    "busy",
+                               "bad_record", "kept_row", "released",
+                               "taken",      "deleted",  "expired"};
+  return names[static_cast<int>(verdict)];
+}
+
+const char* name(Outcome outcome) {
+  const char* const names[] = {"done", "refused", "unknown", "unsent"};
+  return names[static_cast<int>(outcome)];
+}
+
+std::ostream& operator<<(std::ostream& out, nanoseconds value) {
+  return out << value.count();
+}
+
+std::ostream& operator<<(std::ostream& out, BootTime value) {
+  if (value == BootTime::max()) return out << "never";
+  if (value == BootTime::min()) return out << "not granted";
+  return out << "boot " << value.time_since_epoch();
+}
+
+std::ostream& operator<<(std::ostream& out, const Request& request) {
+  out << name(request.verb);
+  if (request.verb == Verb::look) {
+    return out << (request.consistent ? " consistent" : "");
+  }
+  out << " uuid=" << request.uuid << " stamp=" << request.stamp;
+  if (request.verb == Verb::take) out << " earliest=" << request.earliest;
+  if (request.seen) {
+    out << " seen=" << request.seen->uuid << "/" << request.seen->expires;
+  }
+  out << " own=[";
+  for (const ServiceTime own : request.own) out << own << " ";
+  return out << "]";
+}
+
+std::ostream& operator<<(std::ostream& out, const Row& row) {
+  const char* const kinds[] = {"absent", "record", "kept", "unknown"};
+  out << kinds[static_cast<int>(row.kind)] << " " << row.uuid << "/"
+      << row.expires << " lease=";
+  return row.lease ? out << nanoseconds(*row.lease) : out << "none";
+}
+
+bool same(const Request& a, const Request& b) {
+  const bool same_seen = a.seen.has_value() == b.seen.has_value() &&
+                         (!a.seen || (a.seen->uuid == b.seen->uuid &&
+                                      a.seen->expires == b.seen->expires));
+  return a.verb == b.verb && a.uuid == b.uuid && a.stamp == b.stamp &&
+         a.earliest == b.earliest && same_seen && a.own == b.own &&
+         a.consistent == b.consistent;
+}
+
+bool same(const Row& a, const Row& b) {
+  return a.kind == b.kind && a.uuid == b.uuid && a.expires == b.expires &&
+         a.lease == b.lease && a.problem == b.problem;
+}
+
+// What a clock whose rate is off by so much shows of that time.
+nanoseconds elapsed_by_boot_clock(nanoseconds elapsed, std::int64_t ppm) {
+  const std::int64_t millions = elapsed.count() / 1'000'000;
+  const std::int64_t rest = elapsed.count() % 1'000'000;
+  return elapsed + nanoseconds(millions * ppm + rest * ppm / 1'000'000);
+}
+
+}  // namespace
+
+// splitmix64
+std::uint64_t Random::next() {
+  state_ += 0x9e3779b97f4a7c15u;
+  std::uint64_t z = state_;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+std::int64_t Random::below(std::int64_t end) {
+  return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(end));
+}
+
+std::int64_t Random::between(std::int64_t first, std::int64_t last) {
+  return first + below(last - first + 1);
+}
+
+bool Random::chance(double p) {
+  return static_cast<double>(next() >> 11) < p * 9007199254740992.0;
+}
+
+Weather::Weather(Random& random)
+    : by_hand(random.chance(0.12)),
+      freezes(random.chance(0.08)),
+      glitches(random.chance(0.08)),
+      skewed(random.chance(0.2)),
+      foreign(random.chance(0.1)),
+      reaped(random.chance(0.05)),
+      jumping(random.chance(0.2)),
+      all_old(random.chance(0.75)),
+      storm(random.chance(0.03)),
+      stubborn(random.chance(0.01)),
+      burst(random.chance(0.0005)),
+      no_date(random.chance(0.2) ? 0.3 : 0) {
+  const double trouble = random.chance(0.3) ? 0.02 : 0.15;
+  lost = trouble;
+  answer_lost = trouble;
+  late = trouble;
+  twice = trouble;
+  unsent = trouble / 3;
+  error = trouble / 2;
+  stall = trouble / 2;
+  stale_read = trouble;
+  const std::int64_t leases_ms[] = {100, 250, 2000, 10000, 60000, 3600000};
+  ttl = std::chrono::milliseconds(leases_ms[random.below(6)] + random.below(3));
+  delay = std::min<nanoseconds>(20ms, ttl / 20);
+  if (burst) {
+    delay = nanoseconds(random.below(3));
+    ttl = 60s;
+    late = twice = stall = 0;
+    answer_lost = 0.99;
+    lost = random.chance(0.5) ? 0.7 : 0.9995;
+    skewed = freezes = reaped = false;
+  }
+}
+
+// The hosts and what may befall them.
+
+History::History(std::uint64_t seed, Tally& tally, std::ostream* trace)
+    : random_(seed), weather_(random_), tally_(tally), trace_(trace) {
+  epoch_ = 1'700'000'000s + nanoseconds(random_.below(1'000'000'000));
+  exchanges_at_most_ = static_cast<std::size_t>(random_.between(10, 80));
+  if (weather_.storm) exchanges_at_most_ = 300;
+  if (weather_.burst) {
+    exchanges_at_most_ = static_cast<std::size_t>(random_.between(1100, 2600));
+  }
+  events_.reserve(64);
+  set_up_hosts();
+  set_up_row();
+  set_up_faults();
+}
+
+void History::set_up_hosts() {
+  hosts_.resize(static_cast<std::size_t>(
+      weather_.burst ? 1 : random_.between(1, random_.chance(0.3) ? 4 : 2)));
+  const bool all_silent = random_.chance(0.08);
+  for (Host& host : hosts_) {
+    host.name = std::string(1, static_cast<char>('a' + index_of(host)));
+    const std::int64_t lease_ms = weather_.ttl / 1ms;
+    host.ttl = std::chrono::milliseconds(
+        random_.chance(0.8) ? lease_ms : random_.between(100, 2 * lease_ms));
+    host.request_timeout = std::min<nanoseconds>(2s, host.ttl / 4);
+    if (random_.chance(0.15)) host.request_timeout = host.ttl * 2;
+    if (weather_.storm) host.request_timeout = host.ttl / 60;
+    if (weather_.burst) host.request_timeout = weather_.delay * 3;
+    host.silent = all_silent || random_.chance(0.05);
+    host.base_boot = nanoseconds(random_.below(1'000'000'000'000'000));
+    host.ppm = 10'000 * (random_.chance(0.5) ? 1 : -1);  // As far as allowed.
+    if (random_.chance(0.5)) host.ppm = random_.between(-10'000, 10'000);
+    host.calendar_ahead = nanoseconds(random_.between(-10'000, 10'000)) * 1000;
+    if (random_.chance(0.6)) {
+      host.calendar_ahead =
+          std::chrono::seconds(random_.between(-40'000, 40'000));
+    }
+    if (random_.chance(0.05)) host.calendar_stuck_at = ServiceTime(0);
+    if (random_.chance(0.02)) host.calendar_stuck_at = ServiceTime::max() / 2;
+    schedule(nanoseconds(random_.below(weather_.ttl.count())),
+             Event::Kind::wake, index_of(host));
+  }
+}
+
+// Most histories begin with no row; some with what others left.
+void History::set_up_row() {
+  if (!random_.chance(0.2)) return;
+  SimulatedTable::Item item;
+  item.uuid = "left";
+  item.expires =
+      epoch_ + nanoseconds(random_.between(-3 * weather_.ttl.count(),
+                                           2 * weather_.ttl.count()));
+  if (random_.chance(0.7)) {
+    item.lease = std::chrono::milliseconds(weather_.ttl / 1ms);
+  }
+  if (random_.chance(0.1)) item.expires = ServiceTime(random_.between(-5, 5));
+  item.token = random_.chance(0.1);
+  item.unreadable = random_.chance(0.1);
+  table_.set(item);
+}
+
+void History::set_up_faults() {
+  const auto some_time = [this] {
+    return nanoseconds(random_.below(8 * weather_.ttl.count()));
+  };
+  if (weather_.burst) return;
+  for (std::int64_t i = random_.below(4); i > 0; --i) {
+    if (weather_.by_hand) schedule(some_time(), Event::Kind::people, 0);
+    if (weather_.foreign) schedule(some_time(), Event::Kind::foreigner, 0);
+    if (weather_.reaped) schedule(some_time(), Event::Kind::reaper, 0);
+  }
+  for (const Host& host : hosts_) {
+    if (weather_.freezes) {
+      schedule(some_time(), Event::Kind::freeze, index_of(host));
+    }
+    if (random_.chance(0.3)) {
+      schedule(some_time(), Event::Kind::news, index_of(host));
+    }
+  }
+}
+
+bool History::Event::operator<(const Event& other) const {
+  return at != other.at ? at > other.at : order > other.order;
+}
+
+void History::schedule(nanoseconds at, Event::Kind kind, std::size_t host,
+                       std::size_t index, bool answers) {
+  events_.push_back({at, scheduled_++, kind, host, index, answers});
+  std::push_heap(events_.begin(), events_.end());
+}
+
+void History::run() {
+  if (weather_.safe()) ++tally_.safe_histories;
+  while (!events_.empty() && exchanges_ < exchanges_at_most_) {
+    std::pop_heap(events_.begin(), events_.end());
+    const Event event = events_.back();
+    events_.pop_back();
+    now_ = event.at;
+    handle(event);
+  }
+  tally_.exchanges += exchanges_;
+}
+
+void History::handle(const Event& event) {
+  Host& host = hosts_[event.host];
+  const bool of_host =
+      event.kind == Event::Kind::wake || event.kind == Event::Kind::answer ||
+      event.kind == Event::Kind::process ||
+      event.kind == Event::Kind::time_out || event.kind == Event::Kind::news;
+  if (of_host && now_ < host.stopped_until) {
+    schedule(host.stopped_until, event.kind, event.host, event.index);
+    return;
+  }
+  switch (event.kind) {
+    case Event::Kind::wake:
+      return wake(host);
+    case Event::Kind::arrive:
+      return arrive(event);
+    case Event::Kind::answer:
+    case Event::Kind::process:
+    case Event::Kind::time_out:
+      return receive(event);
+    case Event::Kind::news:
+      return hear_news(host);
+    case Event::Kind::people:
+      return change_by_hand();
+    case Event::Kind::foreigner:
+      return write_foreign();
+    case Event::Kind::reaper:
+      return reap();
+    case Event::Kind::freeze:
+      return freeze(host);
+  }
+}
+
+// Clocks.
+
+BootTime History::boot_at(const Host& host, nanoseconds at) const {
+  const nanoseconds elapsed = std::max(at - host.base, 0ns);  // 0 if frozen.
+  return BootTime(host.base_boot + elapsed_by_boot_clock(elapsed, host.ppm));
+}
+
+// The first moment at which the host's clock shows that, or now.
+nanoseconds History::when_boot_is(const Host& host, BootTime wanted) const {
+  nanoseconds at = std::max(host.base, now_);
+  while (boot_at(host, at) < wanted) {
+    at += std::max((wanted - boot_at(host, at)) * 98 / 100, 1ns);
+  }
+  return at;
+}
+
+ServiceTime History::calendar(Host& host) {
+  if (weather_.jumping && random_.chance(0.3)) {
+    host.calendar_ahead =
+        std::chrono::seconds(random_.between(-200'000, 200'000));
+  }
+  return host.calendar_stuck_at.value_or(service() + host.calendar_ahead);
+}
+
+// The Date of an answer that is written now; nothing if it is not to be
+// believed.
+std::optional<ServiceTime> History::date(const Host& host) {
+  if (host.silent || random_.chance(weather_.no_date)) return std::nullopt;
+  ServiceTime shown = service();
+  if (weather_.skewed)
+    shown += std::chrono::milliseconds(random_.between(-1000, 1000));
+  if (weather_.glitches && random_.chance(0.15)) {
+    shown += nanoseconds(
+        random_.between(-2 * weather_.ttl.count(), 2 * weather_.ttl.count()));
+  }
+  return std::chrono::floor<std::chrono::seconds>(shown);
+}
+
+// The network and the table.
+
+nanoseconds History::delay() {
+  if (weather_.delay == 0ns) return 0ns;
+  if (random_.chance(weather_.late)) {
+    return nanoseconds(random_.below(2 * weather_.ttl.count()));
+  }
+  return nanoseconds(random_.below(weather_.delay.count()));
+}
+
+void History::transmit(Host& host, const Request& request) {
+  const std::size_t self = index_of(host);
+  schedule(now_ + host.request_timeout, Event::Kind::time_out, self,
+           host.exchange);
+  if (random_.chance(weather_.unsent)) {
+    answers_.push_back({{Outcome::unsent, {}, {}}, {}, false, host.exchange});
+    schedule(now_ + delay(), Event::Kind::answer, self, answers_.size() - 1);
+    return;
+  }
+  messages_.push_back({request, self, host.exchange, host.ttl});
+  const bool write = request.verb != Verb::look;
+  // The answer to the second copy of a release would say that the lock had been
+  // lost; this is why a client must never repeat a request behind our back.
+  const bool repeatable = write && request.verb != Verb::release;
+  const std::int64_t copies =
+      1 +
+      static_cast<std::int64_t>(repeatable && random_.chance(weather_.twice));
+  const std::int64_t answering = random_.below(copies);
+  nanoseconds left = now_;
+  if (random_.chance(weather_.stall)) left += delay();
+  for (std::int64_t i = 0; i < copies; ++i) {
+    if (write && random_.chance(weather_.lost)) continue;
+    schedule(left + delay(), Event::Kind::arrive, self, messages_.size() - 1,
+             i == answering);
+  }
+}
+
+void History::arrive(const Event& event) {
+  const Message& message = messages_[event.index];
+  const Answer answer = serve(message);
+  const bool renewal = message.request.verb == Verb::renew;
+  const bool look = message.request.verb == Verb::look;
+  const double lost =
+      weather_.storm && renewal
+          ? 0.9
+          : (weather_.burst && look ? 0.05 : weather_.answer_lost);
+  if (!event.answers || random_.chance(lost)) return;
+  answers_.push_back(answer);
+  schedule(now_ + delay(), Event::Kind::answer, event.host,
+           answers_.size() - 1);
+}
+
+// What DynamoDB does with a request that reached it.
+History::Answer History::serve(const Message& message) {
+  Answer answer;
+  answer.exchange = message.exchange;
+  answer.from_service = true;
+  answer.date = date(hosts_[message.host]);
+  answer.reply.outcome = Outcome::unknown;
+  if (random_.chance(weather_.error / 2)) return answer;  // 503: not applied.
+
+  const SimulatedTable::Content before = table_.content();
+  const bool take = message.request.verb == Verb::take;
+  Outcome outcome = Outcome::refused;
+  if (!(take && weather_.stubborn && random_.chance(0.8))) {
+    outcome = table_.apply(message.request, message.lease);
+  }
+  if (take && outcome == Outcome::done) {
+    note_change(before, message.request.uuid);
+  }
+  if (random_.chance(weather_.error)) return answer;  // 500: it was.
+  answer.reply.outcome = outcome;
+  answer.reply.row = outcome == Outcome::refused ? row_of_refusal(before)
+                                                 : row_of(message.request);
+  return answer;
+}
+
+// Nothing if the engine tells none.
+std::optional<Row> History::row_of_refusal(
+    const SimulatedTable::Content& content) {
+  if (!weather_.all_old) return std::nullopt;
+  if (content) return SimulatedTable::read(content);
+  // A driver may know that a refusal without an item means that there is none.
+  return random_.chance(0.5) ? std::optional<Row>(Row{}) : std::nullopt;
+}
+
+// What a look shows, which may be of the past unless it is consistent.
+std::optional<Row> History::row_of(const Request& request) {
+  if (request.verb != Verb::look) return std::nullopt;
+  std::size_t version = table_.versions() - 1;
+  if (!request.consistent && random_.chance(weather_.stale_read)) {
+    version -= std::min(version, static_cast<std::size_t>(random_.below(4)));
+  }
+  return SimulatedTable::read(table_.version(version));
+}
+
+void History::note_change(const SimulatedTable::Content& before,
+                          const std::string& by) {
+  if (!before || !before->uuid || *before->uuid == by) return;
+  for (Host& host : hosts_) {
+    if (host.lease && host.lease->uuid() == *before->uuid) host.fouled = true;
+  }
+}
+
+void History::change_by_hand() {
+  const SimulatedTable::Content before = table_.content();
+  SimulatedTable::Item item = before.value_or(SimulatedTable::Item{});
+  note_change(before, "people");
+  switch (random_.below(8)) {
+    case 0:
+      return table_.set(std::nullopt);
+    case 1:
+      item.expires = ServiceTime(random_.between(-1, 1));
+      break;
+    case 2:
+      item.lease = std::chrono::milliseconds(random_.between(1, 5000));
+      break;
+    case 3:
+      item.lease.reset();
+      break;
+    case 4:
+      item.token = !item.token;
+      break;
+    case 5:
+      item.unreadable = !item.unreadable;
+      break;
+    case 6:
+      item.expires =
+          service() + nanoseconds(random_.between(-1, 1) * 10) * 1'000'000'000;
+      break;
+    default:
+      item.uuid = "people" + std::to_string(now_.count());
+      item.expires = service() + weather_.ttl;
+      item.lease = std::chrono::milliseconds(weather_.ttl / 1ms);
+  }
+  if (!item.uuid) item.uuid = "somebody";
+  if (!item.expires) item.expires = service();
+  table_.set(item);
+}
+
+// A client that goes by a calendar, and whose calendar is right.
+void History::write_foreign() {
+  const SimulatedTable::Content before = table_.content();
+  if (before && before->expires && *before->expires >= service() - 2s) return;
+  note_change(before, "foreign");
+  SimulatedTable::Item item;
+  item.uuid = "foreign" + std::to_string(now_.count());
+  item.expires = service() + weather_.ttl / 2;
+  table_.set(item);
+}
+
+// DynamoDB's own clean-up, a day after the lease.
+void History::reap() {
+  const SimulatedTable::Content before = table_.content();
+  if (!before || !before->expires || *before->expires + 24h > service()) return;
+  note_change(before, "reaper");
+  table_.set(std::nullopt);
+}
+
+// The machine is stopped from outside: its boot clock stands still.
+void History::freeze(Host& host) {
+  if (now_ < host.stopped_until) return;
+  const nanoseconds length(random_.below(3 * weather_.ttl.count()));
+  host.base_boot = boot(host).time_since_epoch();
+  host.base = now_ + length;
+  host.stopped_until = host.base;
+  host.ever_frozen = true;
+  if (trace_) trace(host) << "frozen for " << length << "\n";
+}
+
+void History::hear_news(Host& host) {
+  const nanoseconds asked =
+      std::max(0ns, now_ - 2 * nanoseconds(random_.below(std::max<std::int64_t>(
+                                   weather_.delay.count(), 1))));
+  const BootTime sent = std::max(boot_at(host, asked), BootTime(0ns));
+  host.clock.hear(std::min(sent, boot(host)), boot(host), date(host));
+  if (trace_) trace(host) << "news for its service clock\n";
+  // Whoever drives the lease may learn of it only with its own next request.
+  if (host.lease && random_.chance(0.5)) {
+    host.lease->apply(host.clock);
+    host.told_again->apply(host.clock);
+    check_state(host, "apply");
+  }
+  if (exchanges_ > 0 && random_.chance(0.7)) {
+    schedule(now_ + nanoseconds(random_.below(weather_.ttl.count())),
+             Event::Kind::news, index_of(host));
+  }
+}
+
+// A host's process.
+
+std::size_t History::index_of(const Host& host) const {
+  return static_cast<std::size_t>(&host - hosts_.data());
+}
+
+void History::wake(Host& host) {
+  if (host.exchange != 0) return;
+  if (!host.lease) return begin(host);
+  if (host.releasing) return send(host, Call::release);
+  if (!host.claiming) return send(host, Call::take);
+  if (random_.chance(0.03)) {  // The process dies.
+    host.clock = ServiceClock();
+    host.observation = ddbmutex::lock::Observation();
+    host.sightings = reference::Sightings();
+    return go_idle(host);
+  }
+  if (boot(host) >= host.lease->claim_end()) {
+    host.claiming = false;
+    return leave(host);
+  }
+  if (now_ >= host.hold_ends) return release(host);
+  send(host, Call::renew);
+}
+
+void History::begin(Host& host) {
+  const std::string uuid = host.name + std::to_string(++host.acquisitions);
+  host.lease = std::make_unique<ddbmutex::lock::Lease>(uuid, host.ttl);
+  host.told_again = std::make_unique<reference::Protocol>(uuid, host.ttl);
+  host.stamps.clear();
+  host.attempts = 0;
+  host.granted = host.claiming = host.releasing = false;
+  host.fouled = host.gave_up = false;
+  host.over_since = BootTime::max();
+  host.releases = 0;
+  host.patience_ends =
+      now_ + nanoseconds(random_.below(4 * weather_.ttl.count()));
+  if (weather_.burst) host.patience_ends = 24h;
+  if (trace_) trace(host) << "begins " << uuid << "\n";
+  send(host, Call::take);
+}
+
+void History::send(Host& host, Call call) {
+  host.exchange = ++exchanges_;
+  host.call = call;
+  host.sent = boot(host);
+  host.answered = false;
+  host.releasing = call == Call::release;
+  const ServiceTime shown = calendar(host);
+  if (host.told_again->restamping() && call == Call::take) ++tally_.restamps;
+  host.request =
+      host.lease->next(call, host.sent, host.clock, shown, host.observation);
+  const Request again =
+      host.told_again->next(call, host.sent, host.clock, shown, host.sightings);
+  if (trace_) {
+    trace(host) << host.exchange << " at " << host.sent << " sends "
+                << host.request << "\n";
+  }
+  check_request(host, host.request, again);
+  check_stamp(host, host.request);
+  check_state(host, "next");
+  transmit(host, host.request);
+}
+
+// An answer, or the end of waiting for one.
+void History::receive(const Event& event) {
+  Host& host = hosts_[event.host];
+  if (event.kind == Event::Kind::time_out) {
+    if (host.exchange != event.index || host.answered) return;
+    Answer nothing;
+    nothing.exchange = event.index;
+    nothing.reply.outcome = Outcome::unknown;
+    nothing.reply.received = boot(host);
+    return conclude(host, nothing);
+  }
+  Answer& answer = answers_[event.index];
+  if (host.exchange != answer.exchange) return;
+  if (event.kind == Event::Kind::answer) {
+    if (host.answered) return;
+    host.answered = true;
+    answer.reply.received = boot(host);
+    if (random_.chance(weather_.stall)) {
+      return schedule(now_ + delay(), Event::Kind::process, event.host,
+                      event.index);
+    }
+  }
+  // A claim that ended while the process stood still is over: whoever drives a
+  // Lease looks at the clock just before it tells it of a renewal.
+  if (host.call == Call::renew) answer.reply.received = boot(host);
+  conclude(host, Answer(answer));
+}
+
+void History::conclude(Host& host, const Answer& answer) {
+  host.exchange = 0;
+  const Reply& reply = answer.reply;
+  if (answer.from_service) {
+    host.clock.hear(host.sent, reply.received, answer.date);
+  }
+  const BootTime claim_was = host.lease->claim_end();
+  const Verdict verdict =
+      host.lease->heard(reply, host.clock, host.observation);
+  const Verdict again =
+      host.told_again->heard(reply, host.clock, host.sightings);
+  trace_answer(host, answer, verdict);
+  check_verdict(host, verdict, again, answer);
+  if (reply.outcome == Outcome::unsent && !host.stamps.empty() &&
+      host.stamps.back() == host.request.stamp) {
+    host.stamps.pop_back();
+  }
+  if (host.claiming && claim_was <= reply.received) {
+    expect(verdict != Verdict::ours, host, "a claim that was over was renewed");
+  }
+  check_loss(host, verdict);
+  check_state(host, "heard");
+  check_clock(host);
+  count(host, verdict, answer);
+  go_on(host, verdict,
+        !answer.from_service || reply.outcome == Outcome::unknown);
+  check_claims();
+  check_frozen(host, answer);
+}
+
+void History::go_on(Host& host, Verdict verdict, bool failed) {
+  switch (host.call) {
+    case Call::take:
+      return go_on_taking(host, verdict, failed);
+    case Call::renew:
+      return go_on_holding(host, verdict, failed);
+    case Call::release:
+      if (verdict != Verdict::again || host.releases++ > 4) {
+        return go_idle(host);
+      }
+      return send(host, Call::release);
+  }
+}
+
+void History::go_on_taking(Host& host, Verdict verdict, bool failed) {
+  const bool patient = now_ < host.patience_ends;
+  if (verdict == Verdict::ours) {
+    host.granted = true;
+    if (!patient && random_.chance(0.7)) return release(host);
+    host.claiming = true;
+    host.hold_ends =
+        now_ + nanoseconds(random_.below(3 * host.ttl.count() * 1'000'000));
+    return plan_hold(host);
+  }
+  if (!patient) return leave(host);
+  if (verdict == Verdict::again) {
+    if (!failed) return send(host, Call::take);
+    return schedule(now_ + weather_.delay, Event::Kind::wake, index_of(host));
+  }
+  if (verdict != Verdict::busy) return leave(host);
+  wait_for_lock(host);
+}
+
+// A waiter polls, and wakes just when the record becomes stale.
+void History::wait_for_lock(Host& host) {
+  if (weather_.burst) {
+    return schedule(now_ + weather_.delay, Event::Kind::wake, index_of(host));
+  }
+  nanoseconds wait(random_.below(weather_.ttl.count()));
+  const BootTime stale_at = host.observation.stale_at();
+  if (stale_at != BootTime::max() && stale_at - boot(host) < 2 * weather_.ttl &&
+      random_.chance(0.5)) {
+    wait = when_boot_is(host, stale_at) - now_;
+  }
+  schedule(now_ + wait, Event::Kind::wake, index_of(host));
+}
+
+void History::go_on_holding(Host& host, Verdict verdict, bool failed) {
+  if (verdict == Verdict::ours) return plan_hold(host);
+  if (verdict != Verdict::again || boot(host) >= host.lease->claim_end()) {
+    host.claiming = false;
+    return leave(host);
+  }
+  if (!weather_.burst && random_.chance(weather_.storm ? 0.01 : 0.1)) {
+    return release(host);
+  }
+  if (!failed) return send(host, Call::renew);
+  schedule(now_ + weather_.delay, Event::Kind::wake, index_of(host));
+}
+
+void History::plan_hold(Host& host) {
+  nanoseconds at = when_boot_is(host, host.lease->renew_at());
+  if (random_.chance(weather_.stall)) at += delay();
+  if (weather_.storm || weather_.burst) at = now_ + weather_.delay;
+  if (!weather_.burst) at = std::min(at, std::max(now_, host.hold_ends));
+  schedule(at, Event::Kind::wake, index_of(host));
+}
+
+// The lock is given up, or lost; often nothing more is sent for it.
+void History::leave(Host& host) {
+  if (random_.chance(0.7)) return release(host);
+  go_idle(host);
+}
+
+void History::release(Host& host) {
+  host.claiming = false;
+  send(host, Call::release);
+}
+
+void History::go_idle(Host& host) {
+  host.claiming = false;
+  host.lease.reset();
+  host.told_again.reset();
+  schedule(now_ + nanoseconds(random_.below(weather_.ttl.count())),
+           Event::Kind::wake, index_of(host));
+}
+
+// What must hold.
+
+void History::check_request(const Host& host, const Request& told,
+                            const Request& reference) {
+  if (same(told, reference)) return;
+  std::ostringstream what;
+  what << "the request differs\n  lease:     " << told
+       << "\n  reference: " << reference;
+  differ(host, what.str());
+}
+
+// No two stamps of one uuid are equal, and each names its attempt.
+void History::check_stamp(Host& host, const Request& request) {
+  if (request.verb != Verb::take && request.verb != Verb::renew) return;
+  ++host.attempts;
+  tally_.longest_acquisition =
+      std::max(tally_.longest_acquisition, host.attempts);
+  if (request.stamp > kBeyondAllClocks) ++tally_.beyond_all_clocks;
+  if (request.seen) ++tally_.pinned_takes;
+  expect(std::count(host.stamps.begin(), host.stamps.end(), request.stamp) == 0,
+         host, "a stamp was sent twice");
+  expect(request.stamp.count() % 1000 ==
+             static_cast<std::int64_t>(host.attempts % 1000),
+         host, "a stamp's low digits are not the attempt's number");
+  if (host.clock.known()) {
+    expect(request.stamp >= host.clock.latest(host.sent) + host.ttl, host,
+           "a stamp is too low");
+  }
+  host.stamps.push_back(request.stamp);
+}
+
+void History::check_verdict(const Host& host, Verdict told, Verdict reference,
+                            const Answer& answer) {
+  if (told != reference) {
+    differ(host, std::string("the verdict differs: ") + name(told) +
+                     ", by the reference " + name(reference));
+  }
+  const bool names_row = told == Verdict::busy || told == Verdict::bad_record ||
+                         told == Verdict::kept_row;
+  if (names_row) {
+    expect(answer.reply.row.has_value(), host, "no row was told");
+    expect(same(host.lease->row(), *answer.reply.row), host,
+           "row() is not the row that was told");
+  }
+}
+
+void History::check_state(Host& host, const char* after) {
+  const auto& lease = *host.lease;
+  std::ostringstream what;
+  if (host.observation.stale_at() != host.sightings.stale_at()) {
+    what << "stale_at() differs after " << after << ": "
+         << host.observation.stale_at() << ", by the reference "
+         << host.sightings.stale_at();
+    differ(host, what.str());
+  }
+  if (lease.claim_end() != host.told_again->claim_end()) {
+    what << "claim_end() differs after " << after << ": " << lease.claim_end()
+         << ", by the reference " << host.told_again->claim_end();
+    differ(host, what.str());
+  }
+  if (host.claiming && lease.renew_at() != host.told_again->renew_at()) {
+    what << "renew_at() differs after " << after << ": " << lease.renew_at()
+         << ", by the reference " << host.told_again->renew_at();
+    differ(host, what.str());
+  }
+  if (!host.granted) return;
+  expect(host.over_since == BootTime::max() ||
+             lease.claim_end() <= host.over_since,
+         host, "a claim that was over came to life again");
+}
+
+// At most one host believes that it holds the lock.
+void History::check_claims() {
+  const Host* holder = nullptr;
+  for (Host& host : hosts_) {
+    if (!host.lease || !host.granted) continue;
+    const bool over = boot(host) >= host.lease->claim_end();
+    if (over) host.over_since = std::min(host.over_since, boot(host));
+    if (!host.claiming || over) continue;
+    if (holder != nullptr && weather_.safe()) {
+      differ(host, "two claims at once, the other is " + holder->name + "'s");
+    }
+    holder = &host;
+  }
+}
+
+// The input of both: DynamoDB's clock as this host knows it.
+void History::check_clock(const Host& host) {
+  if (weather_.glitches || host.ever_frozen || !host.clock.known()) return;
+  const nanoseconds skew = weather_.skewed ? 1s : 0s;
+  expect(host.clock.earliest(boot(host)) <= service() + skew, host,
+         "earliest() is too late");
+  expect(host.clock.latest(boot(host)) >= service() - skew, host,
+         "latest() is too early");
+}
+
+// Lost to somebody only if somebody touched the row.
+void History::check_loss(const Host& host, Verdict verdict) {
+  if (verdict != Verdict::taken && verdict != Verdict::deleted) return;
+  expect(!host.granted || host.fouled, host,
+         "told lost though nobody else changed the row");
+}
+
+// A machine that was stopped from outside: once an answer shows that every
+// stamp is over, so is the claim.
+void History::check_frozen(const Host& host, const Answer& answer) {
+  if (!host.ever_frozen || weather_.glitches || weather_.skewed) return;
+  if (!answer.date || !host.lease || !host.claiming) return;
+  if (boot(host) >= host.lease->claim_end()) return;
+  expect(
+      *std::max_element(host.stamps.begin(), host.stamps.end()) > *answer.date,
+      host, "the claim outlives its stamps though a Date showed it");
+}
+
+void History::differ(const Host& host, const std::string& what) {
+  std::ostringstream message;
+  message << "host " << host.name << " after " << exchanges_
+          << " exchanges: " << what;
+  throw Difference(message.str());
+}
+
+void History::count(const Host& host, Verdict verdict, const Answer& answer) {
+  ++tally_.verdicts[static_cast<std::size_t>(verdict)];
+  const bool renewal = host.call == Call::renew;
+  if (renewal && host.request.verb == Verb::look) ++tally_.looks_in_renewals;
+  if (renewal && verdict == Verdict::expired && answer.from_service) {
+    ++tally_.answers_after_claim;
+  }
+  // Had the boot clock alone ended the claim, renew_at() would lie further
+  // ahead of its end.
+  if (verdict == Verdict::ours &&
+      host.lease->claim_end() - host.lease->renew_at() <
+          nanoseconds(host.ttl) * 48 / 100) {
+    ++tally_.claims_cut_short;
+  }
+}
+
+void History::trace_answer(const Host& host, const Answer& answer,
+                           Verdict verdict) {
+  if (!trace_) return;
+  const Reply& reply = answer.reply;
+  trace(host) << "  received at " << reply.received << ": "
+              << name(reply.outcome);
+  if (reply.row) *trace_ << ", row " << *reply.row;
+  *trace_ << (answer.date ? ", Date" : "") << " -> " << name(verdict)
+          << ", claim until " << host.lease->claim_end() << "\n";
+}
+
+std::ostream& History::trace(const Host& host) {
+  return *trace_ << "[" << now_ << "] " << host.name << " ";
+}
+
+void run_history(std::uint64_t seed, std::uint64_t number, Tally& tally,
+                 std::ostream* trace) {
+  Random mixed(seed + number * 0x9e3779b97f4a7c15u);
+  History history(mixed.next() ^ mixed.next(), tally, trace);
+  history.run();
+}
+
+}  // namespace simulation

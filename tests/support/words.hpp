@@ -1,0 +1,46 @@
+// The library's enumerators as words, so that a failed check can be read.
+#ifndef DDBMUTEX_TESTS_SUPPORT_WORDS_HPP
+#define DDBMUTEX_TESTS_SUPPORT_WORDS_HPP
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include "dynamodb/answer.hpp"
+#include "lock/protocol.hpp"
+#include "lock/record.hpp"
+
+namespace tests {
+
+inline std::string word(ddbmutex::lock::Verdict verdict) {
+  constexpr std::array<const char*, 9> kWords = {
+      "ours",     "again", "busy",    "bad_record", "kept_row",
+      "released", "taken", "deleted", "expired"};
+  return kWords.at(static_cast<std::size_t>(verdict));
+}
+
+inline std::string word(ddbmutex::lock::Request::Verb verb) {
+  constexpr std::array<const char*, 4> kWords = {"take", "renew", "release",
+                                                 "look"};
+  return kWords.at(static_cast<std::size_t>(verb));
+}
+
+inline std::string word(ddbmutex::lock::Row::Kind kind) {
+  constexpr std::array<const char*, 4> kWords = {"absent", "record", "kept",
+                                                 "unknown"};
+  return kWords.at(static_cast<std::size_t>(kind));
+}
+
+inline std::string word(ddbmutex::lock::Reply::Outcome outcome) {
+  constexpr std::array<const char*, 4> kWords = {"done", "refused", "unknown",
+                                                 "unsent"};
+  return kWords.at(static_cast<std::size_t>(outcome));
+}
+
+inline std::string word(ddbmutex::dynamodb::Fault fault) {
+  return ddbmutex::dynamodb::name_of(fault);
+}
+
+}  // namespace tests
+
+#endif  // DDBMUTEX_TESTS_SUPPORT_WORDS_HPP

@@ -1,0 +1,706 @@
+// lock/driver: a lock's requests over a real connection, against a server that
+// answers by script.
+#include <rapidjson/document.h>
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lock/driver.hpp"
+#include "tests/support/party.hpp"
+#include "tests/support/scripted_server.hpp"
+#include "tests/support/words.hpp"
+
+using namespace ddbmutex;
+using namespace std::chrono_literals;
+using dynamodb::Action;
+using dynamodb::Answer;
+using dynamodb::Attribute;
+using dynamodb::Fault;
+using lock::Call;
+using lock::Request;
+using std::chrono::nanoseconds;
+using tests::Ending;
+using tests::Party;
+using tests::PartySettings;
+using tests::Reply;
+using tests::ScriptedServer;
+using tests::SeenRequest;
+using tests::word;
+using Verb = Request::Verb;
+
+namespace {
+
+PartySettings at(const ScriptedServer& server) {
+  PartySettings settings;
+  settings.url = server.url();
+  return settings;
+}
+
+rapidjson::Document json(const std::string& body) {
+  rapidjson::Document document;
+  document.Parse<rapidjson::kParseIterativeFlag>(body.data(), body.size());
+  BOOST_REQUIRE(document.IsObject());
+  return document;
+}
+
+std::string action_of(const SeenRequest& request) {
+  const std::string target = request.header("X-Amz-Target").value_or("");
+  return target.substr(target.find('.') + 1);
+}
+
+// "PutItem DeleteItem": what reached the server, in order.
+std::string actions(const ScriptedServer& server) {
+  std::string text;
+  for (const SeenRequest& request : server.requests()) {
+    text += (text.empty() ? "" : " ") + action_of(request);
+  }
+  return text;
+}
+
+Reply failure(int status, const std::string& code,
+              const std::string& more = "") {
+  return Reply::error(status, R"({"__type":"com.amazon.coral.service#)" + code +
+                                  R"(","message":"as the test wants")" + more +
+                                  "}");
+}
+
+// The condition did not hold; `item` is JSON, empty if it is not told.
+Reply refusal(const std::string& item = "") {
+  return failure(400, "ConditionalCheckFailedException",
+                 item.empty() ? "" : R"(,"Item":)" + item);
+}
+
+std::string item(const std::string& uuid, const std::string& expires,
+                 const std::string& more = "") {
+  return R"({"name":{"S":"ddblock-test"},"uuid":{"S":")" + uuid +
+         R"("},"expires":{"N":")" + expires +
+         R"("},"lease":{"N":"60000"},"owner":{"S":"holder:7"})" + more + "}";
+}
+
+// A lease that has an hour to go.
+std::string live_item() {
+  const auto end = std::chrono::system_clock::now().time_since_epoch() + 1h;
+  return item("theirs", std::to_string(nanoseconds(end).count()));
+}
+
+std::string put_item_of(const SeenRequest& request) {
+  const auto body = json(request.body);
+  const auto& put = body["Item"];
+  return item(put["uuid"]["S"].GetString(), put["expires"]["N"].GetString());
+}
+
+Reply with_header(Reply reply, const std::string& name, std::string value) {
+  reply.headers.emplace_back(name, std::move(value));
+  return reply;
+}
+
+std::string http_date(std::chrono::seconds ahead) {
+  const std::time_t when = std::time(nullptr) + ahead.count();
+  std::tm utc{};
+  gmtime_r(&when, &utc);
+  char text[64];
+  std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+  return text;
+}
+
+std::int64_t number(const rapidjson::Value& value) {
+  return std::stoll(value["N"].GetString());
+}
+
+struct Stopwatch {
+  const BootTime start = BootClock::now();
+  std::int64_t ms() const {
+    return (BootClock::now() - start) / std::chrono::milliseconds(1);
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(driver)
+
+// --- What an answer means to the protocol ----------------------------------
+
+BOOST_AUTO_TEST_CASE(each_verb_is_an_action) {
+  BOOST_CHECK(lock::action_of(Verb::take) == Action::put_item);
+  BOOST_CHECK(lock::action_of(Verb::renew) == Action::update_item);
+  BOOST_CHECK(lock::action_of(Verb::release) == Action::delete_item);
+  BOOST_CHECK(lock::action_of(Verb::look) == Action::get_item);
+}
+
+BOOST_AUTO_TEST_CASE(fault_after_sending_is_unknown_only_if_it_may_be_applied) {
+  struct Case {
+    Fault fault;
+    const char* sent;
+  };
+  for (const Case& c : std::vector<Case>{{Fault::none, "done"},
+                                         {Fault::condition_failed, "refused"},
+                                         {Fault::no_keys, "unsent"},
+                                         {Fault::bad_keys, "unsent"},
+                                         {Fault::expired_keys, "unsent"},
+                                         {Fault::access_denied, "unsent"},
+                                         {Fault::no_table, "unsent"},
+                                         {Fault::bad_request, "unsent"},
+                                         {Fault::unknown_action, "unsent"},
+                                         {Fault::bad_certificate, "unsent"},
+                                         {Fault::unreachable, "unsent"},
+                                         {Fault::disconnected, "unknown"},
+                                         {Fault::timed_out, "unknown"},
+                                         {Fault::throttled, "unknown"},
+                                         {Fault::server_failure, "unknown"},
+                                         {Fault::conflict, "unknown"},
+                                         {Fault::bad_answer, "unknown"},
+                                         {Fault::skewed_time, "unsent"},
+                                         {Fault::cancelled, "unknown"}}) {
+    BOOST_TEST_CONTEXT(name_of(c.fault)) {
+      Request take;
+      take.verb = Verb::take;
+      Answer answer;
+      answer.fault = c.fault;
+      answer.sent = true;
+      BOOST_TEST(word(lock::reply_to(take, answer).outcome) == c.sent);
+      answer.sent = false;
+      if (c.fault == Fault::none || c.fault == Fault::condition_failed)
+        continue;
+      BOOST_TEST(word(lock::reply_to(take, answer).outcome) == "unsent");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(row_is_told_by_a_look_and_by_a_refusal_that_has_it) {
+  Answer answer;
+  answer.sent = true;
+  answer.item = dynamodb::Item{{"uuid", Attribute::Type::string, "u"},
+                               {"expires", Attribute::Type::number, "7"}};
+  Request request;
+  const auto looked = lock::reply_to(request, answer);
+  BOOST_REQUIRE(looked.row.has_value());
+  BOOST_TEST(looked.row->uuid == "u");
+
+  answer.fault = Fault::condition_failed;
+  request.verb = Verb::take;
+  const auto refused = lock::reply_to(request, answer);
+  BOOST_REQUIRE(refused.row.has_value());
+  BOOST_TEST(refused.row->expires.count() == 7);
+  answer.item.reset();
+  BOOST_TEST(!lock::reply_to(request, answer).row.has_value());
+
+  answer.fault = Fault::none;
+  request.verb = Verb::look;
+  const auto none = lock::reply_to(request, answer);
+  BOOST_REQUIRE(none.row.has_value());
+  BOOST_TEST(word(none.row->kind) == "absent");
+}
+
+BOOST_AUTO_TEST_CASE(table_that_is_gone_took_the_row_of_a_holder_with_it) {
+  Answer answer;
+  answer.sent = true;
+  answer.fault = Fault::no_table;
+  Request request;
+  for (const Verb verb : {Verb::renew, Verb::release}) {
+    request.verb = verb;
+    const auto reply = lock::reply_to(request, answer);
+    BOOST_TEST(word(reply.outcome) == "refused");
+    BOOST_REQUIRE(reply.row.has_value());
+    BOOST_TEST(word(reply.row->kind) == "absent");
+  }
+}
+
+// --- Without faults --------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(free_lock_costs_one_put_and_one_delete) {
+  ScriptedServer server;
+  Party party(at(server));
+  BOOST_TEST(party.take() == "ours");
+  BOOST_TEST(party.holds());
+  BOOST_TEST(party.release() == "released");
+  BOOST_TEST(!party.holds());
+  BOOST_TEST(party.counts() == "Put 1 Update 0 Delete 1 Get 0");
+  BOOST_TEST(actions(server) == "PutItem DeleteItem");
+  BOOST_TEST(server.connection_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(held_lock_costs_one_put_and_tells_who_holds_it) {
+  ScriptedServer server;
+  server.script(refusal(live_item()));
+  Party party(at(server));
+  BOOST_TEST(party.take() == "busy");
+  BOOST_TEST(!party.holds());
+  BOOST_TEST(party.lease->row().uuid == "theirs");
+  BOOST_TEST(party.lease->row().owner == "holder:7");
+  BOOST_TEST(actions(server) == "PutItem");
+}
+
+BOOST_AUTO_TEST_CASE(refusal_without_a_row_is_followed_by_a_consistent_look) {
+  ScriptedServer server;
+  server.script(refusal());
+  server.script(Reply::ok(R"({"Item":)" + live_item() + "}"));
+  Party party(at(server));
+  BOOST_TEST(party.take() == "busy");
+  BOOST_TEST(party.lease->row().uuid == "theirs");
+  BOOST_TEST(actions(server) == "PutItem GetItem");
+  BOOST_TEST(json(server.requests()[1].body)["ConsistentRead"].GetBool());
+}
+
+BOOST_AUTO_TEST_CASE(dead_lock_costs_a_host_that_knows_no_clock_two_puts) {
+  ScriptedServer server;
+  server.script(refusal(item("dead", "1700000000000000000")));
+  Party party(at(server));
+  BOOST_TEST(party.take() == "ours");
+  BOOST_TEST(actions(server) == "PutItem PutItem");
+  const auto first = json(server.requests()[0].body);
+  const auto second = json(server.requests()[1].body);
+  BOOST_TEST(number(first["ExpressionAttributeValues"][":earliest"]) == 1);
+  BOOST_TEST(number(second["ExpressionAttributeValues"][":earliest"]) >
+             1'700'000'000'000'000'000);
+}
+
+BOOST_AUTO_TEST_CASE(row_that_is_no_lock_is_left_alone) {
+  ScriptedServer server;
+  server.script(refusal(R"({"name":{"S":"x"},"uuid":{"N":"7"}})"));
+  Party party(at(server));
+  BOOST_TEST(party.take() == "bad_record");
+  BOOST_TEST(actions(server) == "PutItem");
+}
+
+// --- Answers that were lost ------------------------------------------------
+
+// Each way to lose an answer of a request that DynamoDB did get.
+std::map<std::string, Reply> losses() {
+  std::map<std::string, Reply> all;
+  all["closed"] = Reply::gone(Ending::close);
+  all["reset"] = Reply::gone(Ending::reset);
+  all["500"] = failure(500, "InternalServerError");
+  all["503 of a load balancer"] = Reply::error(503, "<html>no</html>");
+  all["cut short"] = Reply::ok(R"({"a":"0123456789"})");
+  all["cut short"].cut_body_at = 4;
+  all["cut short"].ending = Ending::close;
+  all["wrong checksum"] = Reply::ok("{}");
+  all["wrong checksum"].wrong_crc32 = true;
+  all["captive portal"] = with_header(Reply::ok("<html>Log in</html>"),
+                                      "Content-Type", "text/html");
+  all["empty"] = Reply::ok("");
+  all["no HTTP"] = Reply::ok("");
+  all["no HTTP"].raw = "hello\r\n";
+  all["no HTTP"].ending = Ending::close;
+  return all;
+}
+
+BOOST_AUTO_TEST_CASE(take_whose_answer_is_lost_is_ours_by_its_own_record) {
+  for (const auto& [name, loss] : losses()) {
+    BOOST_TEST_CONTEXT(name) {
+      std::string row;
+      ScriptedServer server([&row, loss = loss](const SeenRequest& request) {
+        if (!row.empty()) return refusal(row);
+        row = put_item_of(request);
+        return loss;
+      });
+      Party party(at(server));
+      const BootTime before = BootClock::now();
+      BOOST_TEST(party.take() == "ours");
+      BOOST_TEST(actions(server) == "PutItem PutItem");
+      const auto first = json(server.requests()[0].body);
+      const auto second = json(server.requests()[1].body);
+      BOOST_TEST(number(second["ExpressionAttributeValues"][":own0"]) ==
+                 number(first["Item"]["expires"]));
+      BOOST_TEST(number(second["Item"]["expires"]) !=
+                 number(first["Item"]["expires"]));
+      // It counts from the first, which the row bears.
+      const auto retried = party.last.answer.sent_at;
+      BOOST_CHECK(party.lease->claim_end() >= before + lock::held_for(60s));
+      BOOST_CHECK(party.lease->claim_end() < retried + lock::held_for(60s));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(release_whose_answer_is_lost_is_released) {
+  for (const auto& [name, loss] : losses()) {
+    BOOST_TEST_CONTEXT(name) {
+      ScriptedServer server;
+      Party party(at(server));
+      BOOST_REQUIRE(party.take() == "ours");
+      server.script(loss);
+      server.script(refusal());
+      BOOST_TEST(party.release() == "released");
+      BOOST_TEST(actions(server) == "PutItem DeleteItem DeleteItem");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(renewal_whose_answer_is_lost_is_ours_by_its_own_record) {
+  for (const auto& [name, loss] : losses()) {
+    BOOST_TEST_CONTEXT(name) {
+      std::string uuid;
+      std::string row;
+      ScriptedServer server([&, loss = loss](const SeenRequest& request) {
+        const auto body = json(request.body);
+        if (action_of(request) == "PutItem") {
+          uuid = body["Item"]["uuid"]["S"].GetString();
+          return Reply::ok("{}");
+        }
+        if (!row.empty()) return refusal(row);
+        row = item(
+            uuid,
+            body["ExpressionAttributeValues"][":expires"]["N"].GetString());
+        return loss;
+      });
+      Party party(at(server));
+      BOOST_REQUIRE(party.take() == "ours");
+      BOOST_TEST(party.renew() == "ours");
+      BOOST_TEST(party.holds());
+      BOOST_TEST(actions(server) == "PutItem UpdateItem UpdateItem");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(attempt_after_an_unreachable_server_lists_no_stamp) {
+  ScriptedServer server;
+  Party party(at(server));
+  server.stop();  // Nobody listens there any more.
+  BOOST_TEST(party.step(Call::take) == "again");
+  BOOST_TEST(party.fault() == "unreachable");
+  BOOST_TEST(!party.last.answer.sent);
+  BOOST_TEST(party.step(Call::take) == "again");
+  BOOST_TEST(party.sent.own.empty());
+}
+
+BOOST_AUTO_TEST_CASE(request_that_hangs_is_given_up_and_tried_again) {
+  ScriptedServer server;
+  Reply hanging;
+  hanging.hangs = true;
+  server.script(hanging);
+  PartySettings settings = at(server);
+  settings.request_timeout = 100ms;
+  Party party(settings);
+  const Stopwatch watch;
+  BOOST_TEST(party.take() == "ours");
+  BOOST_TEST(watch.ms() >= 100);
+  BOOST_TEST(actions(server) == "PutItem PutItem");
+  const auto second = json(server.requests()[1].body);
+  BOOST_TEST(second["ExpressionAttributeValues"].HasMember(":own0"));
+}
+
+// --- Faults ----------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(throttled_take_is_tried_again) {
+  ScriptedServer server;
+  server.script(
+      with_header(failure(400, "ProvisionedThroughputExceededException"),
+                  "x-amz-retry-after", "10"));
+  Party party(at(server));
+  BOOST_TEST(party.take() == "ours");
+  BOOST_TEST(actions(server) == "PutItem PutItem");
+}
+
+BOOST_AUTO_TEST_CASE(wait_that_the_service_asks_for_is_kept) {
+  ScriptedServer server;
+  server.script(with_header(failure(503, "ServiceUnavailable"),
+                            "x-amz-retry-after", "400"));
+  Party party(at(server));
+  const Stopwatch watch;
+  BOOST_TEST(party.take() == "ours");
+  BOOST_TEST(watch.ms() >= 400);
+}
+
+BOOST_AUTO_TEST_CASE(final_fault_ends_the_call_at_once) {
+  const std::map<std::string, std::string> codes = {
+      {"AccessDeniedException", "access_denied"},
+      {"UnrecognizedClientException", "bad_keys"},
+      {"ExpiredTokenException", "expired_keys"},
+      {"ResourceNotFoundException", "no_table"},
+      {"ValidationException", "bad_request"}};
+  for (const auto& [code, fault] : codes) {
+    ScriptedServer server;
+    server.script(failure(400, code));
+    Party party(at(server));
+    BOOST_TEST(party.take() == "again");
+    BOOST_TEST(party.fault() == fault);
+    BOOST_TEST(!party.holds());
+    BOOST_TEST(party.last.answer.message == "as the test wants");
+    BOOST_TEST(server.request_count() == 1);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(party_without_keys_sends_nothing) {
+  ScriptedServer server;
+  PartySettings settings = at(server);
+  settings.keys.reset();
+  Party party(settings);
+  BOOST_TEST(party.take() == "again");
+  BOOST_TEST(party.fault() == "no_keys");
+  BOOST_TEST(party.counts() == "Put 0 Update 0 Delete 0 Get 0");
+  BOOST_TEST(server.connection_count() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(table_gone_while_held_is_a_row_deleted) {
+  ScriptedServer server;
+  Party renewing(at(server));
+  BOOST_REQUIRE(renewing.take() == "ours");
+  server.script(failure(400, "ResourceNotFoundException"));
+  BOOST_TEST(renewing.renew() == "deleted");
+  Party releasing(at(server));
+  BOOST_REQUIRE(releasing.take() == "ours");
+  server.script(failure(400, "ResourceNotFoundException"));
+  BOOST_TEST(releasing.release() == "deleted");
+}
+
+BOOST_AUTO_TEST_CASE(refused_signature_of_another_time_is_signed_anew_once) {
+  const auto skewed = [] {
+    return with_header(failure(400, "InvalidSignatureException"), "Date",
+                       http_date(2h));
+  };
+  ScriptedServer server;
+  server.script(skewed());
+  server.script(with_header(Reply::ok("{}"), "Date", http_date(2h)));
+  Party corrected(at(server));
+  BOOST_TEST(corrected.take() == "ours");
+  const auto requests = server.requests();
+  BOOST_REQUIRE(requests.size() == 2u);
+  const auto day_and_hour = [&requests](std::size_t i) {
+    return requests[i].header("X-Amz-Date").value_or("").substr(0, 11);
+  };
+  BOOST_TEST(day_and_hour(0) != day_and_hour(1));
+  // What was stamped by the clock that is now known needs no second stamp.
+  const auto second = json(requests[1].body);
+  BOOST_TEST(!second["ExpressionAttributeValues"].HasMember(":own0"));
+  BOOST_TEST(number(second["Item"]["expires"]) >
+             nanoseconds(Party(at(server)).client.calendar() + 2h).count());
+}
+
+BOOST_AUTO_TEST_CASE(signature_that_no_time_mends_is_final) {
+  ScriptedServer server([](const SeenRequest& request) {
+    // Each answer is another two hours ahead of the one before.
+    return with_header(failure(400, "InvalidSignatureException"), "Date",
+                       http_date(2h * request.number));
+  });
+  Party party(at(server));
+  BOOST_TEST(party.take() == "again");
+  BOOST_TEST(server.request_count() == 2);
+}
+
+BOOST_AUTO_TEST_CASE(retries_end_at_the_deadline_with_the_last_fault) {
+  ScriptedServer server(
+      [](const SeenRequest&) { return failure(500, "InternalServerError"); });
+  Party party(at(server));
+  const Stopwatch watch;
+  BOOST_TEST(party.run(Call::take, 500ms) == "again");
+  BOOST_TEST(watch.ms() < 500 + 1500);
+  BOOST_TEST(party.fault() == "server_failure");
+  BOOST_TEST(server.request_count() >= 2);
+  BOOST_TEST(!party.holds());
+}
+
+BOOST_AUTO_TEST_CASE(server_that_hangs_is_given_up_at_the_deadline) {
+  ScriptedServer server([](const SeenRequest&) {
+    Reply hanging;
+    hanging.hangs = true;
+    return hanging;
+  });
+  Party party(at(server));
+  const Stopwatch watch;
+  BOOST_TEST(party.run(Call::take, 300ms) == "again");
+  BOOST_TEST(watch.ms() >= 300);
+  BOOST_TEST(watch.ms() < 2000);
+  BOOST_TEST(party.fault() == "timed_out");
+  BOOST_TEST(party.last.answer.outcome_unknown());
+  BOOST_TEST(server.request_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_sent_past_a_deadline) {
+  ScriptedServer server;
+  Party party(at(server));
+  BOOST_TEST(party.run(Call::take, -1ms) == "again");
+  BOOST_TEST(party.fault() == "timed_out");
+  BOOST_TEST(server.connection_count() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(renewal_goes_on_until_the_claim_ends_and_no_longer) {
+  ScriptedServer server;
+  PartySettings settings = at(server);
+  settings.ttl = 600ms;
+  Party party(settings);
+  BOOST_REQUIRE(party.take() == "ours");
+  const BootTime end = party.lease->claim_end();
+  server.stop();
+  const std::string verdict = party.renew();
+  BOOST_TEST((verdict == "expired" || verdict == "again"));
+  BOOST_CHECK(BootClock::now() <= end + 500ms);
+  BOOST_CHECK(party.lease->claim_end() <= end);
+}
+
+BOOST_AUTO_TEST_CASE(renewal_of_a_lease_that_is_over_sends_nothing) {
+  ScriptedServer server;
+  PartySettings settings = at(server);
+  settings.ttl = 100ms;
+  Party party(settings);
+  BOOST_REQUIRE(party.take() == "ours");
+  sigv4::drive(nullptr, 0, party.lease->claim_end(), nullptr);
+  BOOST_TEST(party.renew() == "expired");
+  BOOST_TEST(actions(server) == "PutItem");
+}
+
+// --- Waking ----------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(waker_ends_a_call_whose_request_hangs) {
+  ScriptedServer server([](const SeenRequest&) {
+    Reply hanging;
+    hanging.hangs = true;
+    return hanging;
+  });
+  Party party(at(server));
+  const Stopwatch watch;
+  std::thread other([&] {
+    server.wait_for_requests(1);
+    party.waker.wake();
+  });
+  BOOST_TEST(party.take() == "again");
+  other.join();
+  BOOST_TEST(watch.ms() < 5000);
+  BOOST_TEST(party.fault() == "cancelled");
+  BOOST_TEST(party.last.answer.sent);  // So a release is to follow.
+}
+
+BOOST_AUTO_TEST_CASE(waker_ends_the_wait_before_a_retry) {
+  ScriptedServer server([](const SeenRequest&) {
+    return with_header(failure(500, "InternalServerError"), "x-amz-retry-after",
+                       "4000");
+  });
+  Party party(at(server));
+  const Stopwatch watch;
+  std::thread other([&] {
+    server.wait_for_requests(1);
+    party.waker.wake();
+  });
+  BOOST_TEST(party.take() == "again");
+  other.join();
+  BOOST_TEST(watch.ms() < 3000);
+  BOOST_TEST(party.fault() == "cancelled");
+  BOOST_TEST(server.request_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(waker_once_cleared_lets_the_next_call_through) {
+  ScriptedServer server;
+  Party party(at(server));
+  party.waker.wake();
+  BOOST_TEST(party.take() == "again");
+  party.waker.clear();
+  BOOST_TEST(party.release() == "released");
+  party.begin();
+  BOOST_TEST(party.take() == "ours");
+}
+
+// --- DynamoDB's clock ------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(calendar_an_hour_behind_is_stamped_anew_before_the_grant) {
+  ScriptedServer server([](const SeenRequest&) {
+    return with_header(Reply::ok("{}"), "Date", http_date(1h));
+  });
+  Party party(at(server));
+  BOOST_TEST(party.take() == "ours");
+  BOOST_TEST(actions(server) == "PutItem UpdateItem");
+  const auto put = json(server.requests()[0].body);
+  const auto update = json(server.requests()[1].body);
+  const auto& values = update["ExpressionAttributeValues"];
+  BOOST_TEST(number(values[":own0"]) == number(put["Item"]["expires"]));
+  const nanoseconds least = dynamodb::Client::calendar() + 1h + 58s;
+  BOOST_TEST(number(values[":expires"]) > least.count());
+  BOOST_CHECK(party.lease->renew_at() > BootClock::now() + 20s);
+}
+
+BOOST_AUTO_TEST_CASE(calendar_an_hour_ahead_is_put_right_by_an_early_renewal) {
+  ScriptedServer server([](const SeenRequest&) {
+    return with_header(Reply::ok("{}"), "Date", http_date(-1h));
+  });
+  Party party(at(server));
+  BOOST_TEST(party.take() == "ours");
+  BOOST_TEST(actions(server) == "PutItem");
+  BOOST_CHECK(party.lease->renew_at() <= BootClock::now() + 1s);
+  BOOST_TEST(party.renew() == "ours");
+  const auto update = json(server.requests()[1].body);
+  BOOST_TEST(number(update["ExpressionAttributeValues"][":expires"]) <
+             nanoseconds(dynamodb::Client::calendar() - 58min).count());
+}
+
+BOOST_AUTO_TEST_CASE(service_without_a_date_is_stamped_beyond_all_clocks) {
+  ScriptedServer server([](const SeenRequest&) {
+    return with_header(Reply::ok("{}"), "Date", "");
+  });
+  Party party(at(server));
+  BOOST_TEST(party.take() == "ours");
+  BOOST_TEST(actions(server) == "PutItem UpdateItem");
+  const auto update = json(server.requests()[1].body);
+  BOOST_TEST(number(update["ExpressionAttributeValues"][":expires"]) ==
+             4'000'000'000'000'000'002);
+}
+
+// Neither may set the clock: the first is not DynamoDB's, the other a cache's.
+BOOST_AUTO_TEST_CASE(date_of_somebody_else_is_not_believed) {
+  ScriptedServer server([](const SeenRequest& request) {
+    Reply reply = with_header(Reply::ok("{}"), "Date", http_date(1h));
+    if (request.number % 2 == 1) {
+      return with_header(reply, "x-amzn-RequestId", "");
+    }
+    return with_header(reply, "Age", "3600");
+  });
+  Party party(at(server));
+  BOOST_TEST(party.take() == "ours");
+  BOOST_TEST(!party.client.clock().known());
+  BOOST_TEST(party.client.clock().silent());
+}
+
+BOOST_AUTO_TEST_CASE(date_of_a_captive_portal_is_not_believed) {
+  ScriptedServer server;
+  server.script(with_header(
+      with_header(Reply::ok("<html></html>"), "Date", http_date(5h)),
+      "Content-Type", "text/html"));
+  Party party(at(server));
+  BOOST_TEST(party.take() == "ours");
+  BOOST_TEST(actions(server) == "PutItem PutItem");
+  BOOST_TEST(!party.client.clock().in_doubt());
+  BOOST_TEST(party.client.clock().latest(BootClock::now()).count() <
+             nanoseconds(dynamodb::Client::calendar() + 1h).count());
+}
+
+BOOST_AUTO_TEST_CASE(one_answer_of_another_time_ends_what_is_held) {
+  ScriptedServer server;
+  Party party(at(server));
+  BOOST_REQUIRE(party.take() == "ours");
+  server.script(with_header(Reply::ok("{}"), "Date", http_date(2h)));
+  BOOST_TEST(party.renew() == "expired");
+  BOOST_TEST(!party.holds());
+}
+
+// --- A service that contradicts itself -------------------------------------
+
+BOOST_AUTO_TEST_CASE(release_refused_by_our_own_row_is_not_sent_in_a_frenzy) {
+  std::string row;
+  ScriptedServer server([&row](const SeenRequest& request) {
+    if (action_of(request) != "PutItem") return refusal(row);
+    row = put_item_of(request);
+    return Reply::ok("{}");
+  });
+  Party party(at(server));
+  BOOST_REQUIRE(party.take() == "ours");
+  BOOST_TEST(party.run(Call::release, 1s) == "again");
+  // Five at once, then a pause of a quarter of a second between, on average.
+  BOOST_TEST(server.request_count() >= 1 + 5);
+  BOOST_TEST(server.request_count() < 60);
+}
+
+BOOST_AUTO_TEST_CASE(take_refused_by_a_row_that_is_free_is_busy_in_the_end) {
+  ScriptedServer server([](const SeenRequest&) {
+    return refusal(item("dead", "1700000000000000000"));
+  });
+  Party party(at(server));
+  BOOST_TEST(party.take() == "busy");
+  BOOST_TEST(server.request_count() == 3);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

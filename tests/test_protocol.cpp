@@ -1,0 +1,1288 @@
+// lock/protocol: each rule of the protocol as a case of its own, asked of the
+// pure Lease and Observation with no clock but the one the case holds.
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dynamodb/clock.hpp"
+#include "lock/protocol.hpp"
+#include "lock/record.hpp"
+#include "tests/support/words.hpp"
+
+using namespace ddbmutex;
+using namespace std::chrono_literals;
+using dynamodb::ServiceClock;
+using dynamodb::ServiceTime;
+using lock::Call;
+using lock::Lease;
+using lock::Observation;
+using lock::Reply;
+using lock::Request;
+using lock::Row;
+using lock::Verdict;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using tests::word;
+
+namespace {
+
+constexpr nanoseconds kNs{1};
+constexpr milliseconds kTtl = 60s;
+constexpr nanoseconds kHeld = 59'400ms;  // 60 s, 1 % short.
+constexpr ServiceTime kBeyond{4'000'000'000'000'000'000};
+// DynamoDB's Date where nothing else is said.
+constexpr ServiceTime kDate = 1'800'000'000s;
+
+Row record(std::string uuid, ServiceTime expires,
+           std::optional<milliseconds> lease = kTtl) {
+  Row row;
+  row.kind = Row::Kind::record;
+  row.uuid = std::move(uuid);
+  row.expires = expires;
+  row.lease = lease;
+  row.owner = "holder:1";
+  return row;
+}
+
+Row of_kind(Row::Kind kind) {
+  Row row;
+  row.kind = kind;
+  return row;
+}
+
+const Row kNone;
+
+// One contender and all it knows, on clocks that move when a case says so.
+struct Contender {
+  explicit Contender(milliseconds ttl = kTtl) : lease("mine", ttl) {}
+
+  // --- What time it is ---
+  BootTime now{100h};
+  ServiceTime calendar = kDate;
+  ServiceClock clock;
+
+  // An answer with that Date came this very moment.
+  void hear_date(ServiceTime date) { clock.hear(now, now, date); }
+  void hear_no_date() { clock.hear(now, now, std::nullopt); }
+  void pass(nanoseconds time) { now += time; }
+
+  // --- The exchange ---
+  Observation observation;
+  Lease lease;
+  Request sent;
+
+  const Request& send(Call call) {
+    sent = lease.next(call, now, clock, calendar, observation);
+    return sent;
+  }
+  std::string hear(Reply::Outcome outcome, const Row* row = nullptr) {
+    Reply reply;
+    reply.outcome = outcome;
+    if (row != nullptr) reply.row = *row;
+    reply.received = now;
+    return word(lease.heard(reply, clock, observation));
+  }
+  std::string done() { return hear(Reply::Outcome::done); }
+  std::string lost() { return hear(Reply::Outcome::unknown); }
+  std::string unsent() { return hear(Reply::Outcome::unsent); }
+  std::string refused(const Row& row) {
+    return hear(Reply::Outcome::refused, &row);
+  }
+  std::string refused_without_a_row() { return hear(Reply::Outcome::refused); }
+  // The answer of a look.
+  std::string found(const Row& row) { return hear(Reply::Outcome::done, &row); }
+
+  // --- What has led here ---
+  // DynamoDB's clock is known and the lock taken, all in no time.
+  void hold() {
+    hear_date(kDate);
+    send(Call::take);
+    BOOST_REQUIRE(done() == "ours");
+  }
+  // Sends for `call` and loses the answer, `times` over; all stamps, in order.
+  std::vector<ServiceTime> lose(Call call, int times) {
+    std::vector<ServiceTime> stamps;
+    for (int i = 0; i < times; ++i) {
+      stamps.push_back(send(call).stamp);
+      BOOST_REQUIRE(word(sent.verb) != "look");
+      BOOST_REQUIRE(lost() == "again");
+    }
+    return stamps;
+  }
+  Row own_row() const { return record("mine", sent.stamp); }
+};
+
+void check_stamp(ServiceTime stamp, ServiceTime at_least, std::int64_t number) {
+  BOOST_TEST(stamp.count() >= at_least.count());
+  BOOST_TEST(stamp.count() < (at_least + 1us).count());
+  BOOST_TEST(stamp.count() % 1000 == number % 1000);
+}
+
+void check_equal(const std::vector<ServiceTime>& a,
+                 const std::vector<ServiceTime>& b) {
+  BOOST_TEST(a.size() == b.size());
+  BOOST_TEST((a == b));
+}
+
+// A claim may end some nanoseconds early for rounding, never late.
+void check_claim(const Lease& lease, BootTime end) {
+  BOOST_TEST(lease.claim_end().time_since_epoch().count() <=
+             end.time_since_epoch().count());
+  BOOST_TEST(lease.claim_end().time_since_epoch().count() >
+             (end - 1us).time_since_epoch().count());
+}
+
+std::int64_t count(BootTime time) { return time.time_since_epoch().count(); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(protocol)
+
+// --- Leases as holder and waiter count them --------------------------------
+
+BOOST_AUTO_TEST_CASE(holder_counts_one_percent_short_and_waiter_one_long) {
+  BOOST_TEST(lock::held_for(60s).count() == nanoseconds(59'400ms).count());
+  BOOST_TEST(lock::waited_for(60s).count() == nanoseconds(60'600ms).count());
+  // Rounded to the careful side.
+  BOOST_TEST(lock::held_for(101ns).count() == 99);
+  BOOST_TEST(lock::waited_for(101ns).count() == 103);
+  BOOST_TEST(lock::held_for(1ns).count() == 0);
+}
+
+// --- Stamps ----------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(first_take_is_stamped_by_calendar_slack_and_lease) {
+  Contender c;
+  c.calendar = 1'795'000'000'123'456'789ns;
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+  BOOST_TEST(c.sent.uuid == "mine");
+  check_stamp(c.sent.stamp, c.calendar + 15min + 60s, 1);
+}
+
+BOOST_AUTO_TEST_CASE(first_take_passes_nothing_by_service_time) {
+  Contender c;
+  c.send(Call::take);
+  BOOST_TEST(c.sent.earliest.count() == 1);
+  BOOST_TEST(!c.sent.seen.has_value());
+  BOOST_TEST(c.sent.own.empty());
+}
+
+BOOST_AUTO_TEST_CASE(absurd_calendar_is_brought_to_what_a_stamp_can_say) {
+  for (const ServiceTime calendar : {ServiceTime::min(), ServiceTime(-1),
+                                     ServiceTime(0), ServiceTime::max()}) {
+    Contender c;
+    c.calendar = calendar;
+    c.send(Call::take);
+    BOOST_TEST(c.sent.stamp.count() >
+               ServiceTime(dynamodb::kFirstBelievable).count());
+    BOOST_TEST(c.sent.stamp.count() < kBeyond.count());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(take_with_dynamodbs_clock_is_stamped_by_its_latest) {
+  Contender c;
+  c.hear_date(kDate);
+  c.calendar = 0s;  // Not asked any more.
+  c.send(Call::take);
+  BOOST_TEST(c.clock.latest(c.now).count() >= (kDate + 1s).count());
+  check_stamp(c.sent.stamp, c.clock.latest(c.now) + 60s, 1);
+}
+
+BOOST_AUTO_TEST_CASE(take_with_dynamodbs_clock_passes_leases_two_seconds_over) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  BOOST_TEST(c.sent.earliest.count() == (c.clock.earliest(c.now) - 2s).count());
+  BOOST_TEST(c.sent.earliest.count() <= (kDate - 2s).count());
+}
+
+BOOST_AUTO_TEST_CASE(stamps_end_in_the_number_of_their_attempt) {
+  Contender c;
+  c.hear_date(kDate);
+  const auto stamps = c.lose(Call::take, 1100);
+  for (std::size_t i = 0; i < stamps.size(); ++i) {
+    BOOST_REQUIRE(stamps[i].count() % 1000 ==
+                  static_cast<std::int64_t>(i + 1) % 1000);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(takes_by_the_thousand_never_use_a_stamp_twice) {
+  Contender c;
+  c.hear_date(kDate);
+  const auto stamps = c.lose(Call::take, 3500);  // While no time passes.
+  const std::set<ServiceTime> different(stamps.begin(), stamps.end());
+  BOOST_TEST(different.size() == stamps.size());
+}
+
+BOOST_AUTO_TEST_CASE(stamps_stay_different_while_the_clock_moves_to_and_fro) {
+  ServiceClock early;
+  ServiceClock late;
+  Contender c;
+  early.hear(c.now, c.now, kDate);
+  late.hear(c.now, c.now, kDate + 100ms);
+  c.hold();
+  std::set<ServiceTime> different = {c.sent.stamp};
+  for (int i = 1; i <= 3500; ++i) {
+    c.clock = i % 2 == 0 ? early : late;
+    BOOST_REQUIRE(different.insert(c.send(Call::renew).stamp).second);
+    BOOST_REQUIRE(c.done() == "ours");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(request_that_never_left_leaves_no_stamp_to_list) {
+  Contender c;
+  c.hear_date(kDate);
+  const ServiceTime first = c.send(Call::take).stamp;
+  BOOST_TEST(c.unsent() == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+  BOOST_TEST(c.sent.own.empty());
+  BOOST_TEST(c.sent.stamp.count() != first.count());
+}
+
+// --- Taking a free lock ----------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(nothing_is_claimed_before_an_answer) {
+  Contender c;
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+  c.send(Call::take);
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+  c.lost();
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+}
+
+BOOST_AUTO_TEST_CASE(taken_lock_is_claimed_from_the_sending_one_percent_short) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  const BootTime sent = c.now;
+  c.pass(700ms);
+  BOOST_TEST(c.done() == "ours");
+  check_claim(c.lease, sent + kHeld);
+  BOOST_TEST(count(c.lease.renew_at()) == count(sent + 30s));
+}
+
+BOOST_AUTO_TEST_CASE(first_take_of_a_right_calendar_is_granted_at_once) {
+  Contender c;
+  c.send(Call::take);
+  const BootTime sent = c.now;
+  c.hear_date(kDate);
+  BOOST_TEST(c.done() == "ours");
+  check_claim(c.lease, sent + kHeld);
+}
+
+BOOST_AUTO_TEST_CASE(lease_stamped_by_the_calendar_is_renewed_within_a_second) {
+  for (const milliseconds ttl : {milliseconds(60s), milliseconds(2s)}) {
+    Contender c(ttl);
+    c.send(Call::take);
+    const BootTime sent = c.now;
+    c.hear_date(kDate);
+    BOOST_REQUIRE(c.done() == "ours");
+    BOOST_TEST(count(c.lease.renew_at()) ==
+               count(sent + std::min<nanoseconds>(1s, ttl / 4)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(renewals_after_the_early_one_come_at_half_the_lease) {
+  Contender c;
+  c.send(Call::take);
+  c.hear_date(kDate);
+  BOOST_REQUIRE(c.done() == "ours");
+  c.pass(1s);
+  c.send(Call::renew);
+  check_stamp(c.sent.stamp, c.clock.latest(c.now) + 60s, 2);
+  BOOST_REQUIRE(c.done() == "ours");
+  BOOST_TEST(count(c.lease.renew_at()) == count(c.now + 30s));
+}
+
+// --- A calendar that trails ------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(calendar_hours_behind_is_stamped_anew_before_the_grant) {
+  Contender c;
+  c.calendar = kDate - 5h;
+  const ServiceTime low = c.send(Call::take).stamp;
+  c.hear_date(kDate);
+  BOOST_TEST(c.done() == "again");
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+
+  c.pass(10ms);
+  c.send(Call::take);
+  const BootTime sent = c.now;
+  BOOST_TEST(word(c.sent.verb) == "renew");
+  check_equal(c.sent.own, {low});
+  check_stamp(c.sent.stamp, c.clock.latest(c.now) + 60s, 2);
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+
+  c.pass(10ms);
+  BOOST_TEST(c.done() == "ours");
+  check_claim(c.lease, sent + kHeld);
+  BOOST_TEST(count(c.lease.renew_at()) == count(sent + 30s));
+}
+
+// Right at the line: the stamp is latest at the sending plus the lease, or one
+// nanosecond less.
+BOOST_AUTO_TEST_CASE(stamp_is_too_low_if_below_latest_at_the_sending_and_ttl) {
+  for (const nanoseconds less : {0ns, 1ns}) {
+    Contender c;
+    c.send(Call::take);
+    // latest() of an answer that took no time is its Date, 1 s and 1 ns.
+    c.hear_date(c.sent.stamp - 60s - 1s - kNs + less);
+    BOOST_TEST(c.done() == (less == 0ns ? "ours" : "again"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(stamping_anew_goes_on_until_one_is_confirmed) {
+  Contender c;
+  c.calendar = kDate - 5h;
+  const ServiceTime low = c.send(Call::take).stamp;
+  c.hear_date(kDate);
+  c.done();
+  const ServiceTime second = c.send(Call::take).stamp;
+  BOOST_TEST(c.lost() == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "renew");
+  check_equal(c.sent.own, {low, second});
+  // The row still bears the first: the second was never applied.
+  BOOST_TEST(c.refused(record("mine", low)) == "again");
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+  c.pass(1s);
+  const BootTime sent = c.now;
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "renew");
+  BOOST_TEST(c.done() == "ours");
+  check_claim(c.lease, sent + kHeld);
+}
+
+BOOST_AUTO_TEST_CASE(record_stamped_too_low_and_taken_meanwhile_is_busy) {
+  Contender c;
+  c.calendar = kDate - 5h;
+  c.send(Call::take);
+  c.hear_date(kDate);
+  c.done();
+  c.send(Call::take);
+  BOOST_TEST(c.refused(record("theirs", kDate + 61s)) == "busy");
+  BOOST_TEST(c.lease.row().uuid == "theirs");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "look");
+}
+
+BOOST_AUTO_TEST_CASE(record_stamped_too_low_and_gone_is_taken_again_at_once) {
+  Contender c;
+  c.calendar = kDate - 5h;
+  c.send(Call::take);
+  c.hear_date(kDate);
+  c.done();
+  c.send(Call::take);
+  BOOST_TEST(c.refused(kNone) == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+  BOOST_TEST(c.done() == "ours");
+}
+
+BOOST_AUTO_TEST_CASE(record_stamped_too_low_is_released_like_any) {
+  Contender c;
+  c.calendar = kDate - 5h;
+  c.send(Call::take);
+  c.hear_date(kDate);
+  c.done();
+  c.send(Call::release);
+  BOOST_TEST(word(c.sent.verb) == "release");
+  BOOST_TEST(c.sent.uuid == "mine");
+  BOOST_TEST(c.done() == "released");
+}
+
+// --- Answers without a Date ------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(answer_without_a_date_counts_as_stamped_too_low) {
+  Contender c;
+  const ServiceTime first = c.send(Call::take).stamp;
+  c.hear_no_date();
+  BOOST_TEST(c.done() == "again");
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "renew");
+  check_equal(c.sent.own, {first});
+  BOOST_TEST(c.sent.stamp.count() == kBeyond.count() + 2);
+}
+
+BOOST_AUTO_TEST_CASE(lease_beyond_all_clocks_is_claimed_by_the_boot_clock) {
+  Contender c;
+  c.send(Call::take);
+  c.hear_no_date();
+  c.done();
+  c.pass(10ms);
+  c.send(Call::take);
+  const BootTime sent = c.now;
+  c.hear_no_date();
+  BOOST_TEST(c.done() == "ours");
+  check_claim(c.lease, sent + kHeld);
+  c.pass(30s);
+  c.send(Call::renew);
+  BOOST_TEST(c.sent.stamp.count() == kBeyond.count() + 3);
+  BOOST_TEST(c.done() == "ours");
+  check_claim(c.lease, c.now + kHeld);
+}
+
+BOOST_AUTO_TEST_CASE(stamp_beyond_all_clocks_comes_down_once_a_date_is_heard) {
+  Contender c;
+  c.send(Call::take);
+  c.hear_no_date();
+  c.done();
+  c.send(Call::take);
+  c.hear_no_date();
+  BOOST_REQUIRE(c.done() == "ours");
+  c.hear_date(kDate);
+  c.send(Call::renew);
+  check_stamp(c.sent.stamp, c.clock.latest(c.now) + 60s, 3);
+  BOOST_TEST(c.done() == "ours");
+  // A thousand later, they need not be beyond all clocks again.
+  for (int i = 4; i <= 1100; ++i) {
+    c.send(Call::renew);
+    BOOST_REQUIRE(c.sent.stamp.count() < kBeyond.count());
+    BOOST_REQUIRE(c.done() == "ours");
+  }
+}
+
+// --- Answers lost and late -------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(take_lists_the_last_sixteen_stamps_before_it) {
+  Contender c;
+  c.hear_date(kDate);
+  const auto stamps = c.lose(Call::take, 20);
+  c.send(Call::take);
+  check_equal(c.sent.own, {stamps.end() - 16, stamps.end()});
+}
+
+BOOST_AUTO_TEST_CASE(take_lists_stamps_that_were_refused_too) {
+  Contender c;
+  c.hear_date(kDate);
+  const ServiceTime first = c.send(Call::take).stamp;
+  BOOST_TEST(c.refused(kNone) == "again");
+  c.send(Call::take);
+  check_equal(c.sent.own, {first});
+}
+
+BOOST_AUTO_TEST_CASE(refusal_by_our_own_record_is_ours) {
+  Contender c;
+  c.hear_date(kDate);
+  const auto stamps = c.lose(Call::take, 2);
+  c.send(Call::take);
+  BOOST_TEST(c.refused(record("mine", stamps[1])) == "ours");
+}
+
+BOOST_AUTO_TEST_CASE(claim_counts_from_the_attempt_that_the_record_bears) {
+  for (const std::size_t applied : {0u, 1u, 2u}) {
+    Contender c;
+    c.hear_date(kDate);
+    std::vector<BootTime> sent;
+    std::vector<ServiceTime> stamps;
+    for (int i = 0; i < 3; ++i) {
+      sent.push_back(c.now);
+      stamps.push_back(c.send(Call::take).stamp);
+      c.lost();
+      c.pass(2s);
+    }
+    c.send(Call::take);
+    c.pass(1s);
+    BOOST_TEST(c.refused(record("mine", stamps[applied])) == "ours");
+    check_claim(c.lease, sent[applied] + kHeld);
+    BOOST_TEST(count(c.lease.renew_at()) == count(sent[applied] + 30s));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(our_uuid_with_a_stamp_never_sent_is_not_ours) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  BOOST_TEST(c.refused(record("mine", c.sent.stamp + kNs)) == "busy");
+}
+
+BOOST_AUTO_TEST_CASE(their_uuid_with_our_stamp_is_not_ours) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  BOOST_TEST(c.refused(record("theirs", c.sent.stamp)) == "busy");
+}
+
+BOOST_AUTO_TEST_CASE(stamp_that_never_left_is_not_recognised) {
+  Contender c;
+  c.hear_date(kDate);
+  const ServiceTime never = c.send(Call::take).stamp;
+  c.unsent();
+  c.send(Call::take);
+  BOOST_TEST(c.refused(record("mine", never)) == "busy");
+}
+
+BOOST_AUTO_TEST_CASE(answer_at_the_end_of_its_lease_never_grants) {
+  for (const nanoseconds before : {0ns, 1ns}) {
+    Contender c;
+    c.hear_date(kDate);
+    c.send(Call::take);
+    Contender prompt = c;
+    BOOST_REQUIRE(prompt.done() == "ours");
+    c.now = prompt.lease.claim_end() - before;
+    BOOST_TEST(c.done() == (before == 0ns ? "again" : "ours"));
+    if (before > 0ns) continue;
+    BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(take_after_an_answer_too_late_takes_over_its_own_record) {
+  Contender c;
+  c.hear_date(kDate);
+  const ServiceTime first = c.send(Call::take).stamp;
+  c.pass(2min);
+  BOOST_TEST(c.done() == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+  check_equal(c.sent.own, {first});
+  BOOST_TEST(c.done() == "ours");
+  check_claim(c.lease, c.now + kHeld);
+}
+
+BOOST_AUTO_TEST_CASE(own_record_told_at_the_end_of_its_lease_never_grants) {
+  Contender c;
+  c.hear_date(kDate);
+  const ServiceTime first = c.send(Call::take).stamp;
+  c.lost();
+  c.pass(kHeld);
+  c.send(Call::take);
+  BOOST_TEST(c.refused(record("mine", first)) == "again");
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+}
+
+// --- A lock that is held ---------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(held_lock_is_busy_and_tells_the_row) {
+  Contender c;
+  c.send(Call::take);
+  c.hear_date(kDate);
+  BOOST_TEST(c.refused(record("theirs", kDate + 30s)) == "busy");
+  BOOST_TEST(c.lease.row().uuid == "theirs");
+  BOOST_TEST(c.lease.row().owner == "holder:1");
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+}
+
+BOOST_AUTO_TEST_CASE(waiter_polls_with_looks_that_need_not_be_consistent) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  c.refused(record("theirs", kDate + 30s));
+  for (int i = 0; i < 3; ++i) {
+    c.pass(1s);
+    c.send(Call::take);
+    BOOST_TEST(word(c.sent.verb) == "look");
+    BOOST_TEST(!c.sent.consistent);
+    BOOST_TEST(c.found(record("theirs", kDate + 30s)) == "busy");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(poll_whose_answer_is_lost_is_asked_again) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  c.refused(record("theirs", kDate + 30s));
+  c.send(Call::take);
+  BOOST_TEST(c.lost() == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "look");
+}
+
+BOOST_AUTO_TEST_CASE(poll_that_finds_no_row_takes_at_once) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  c.refused(record("theirs", kDate + 30s));
+  c.send(Call::take);
+  BOOST_TEST(c.found(kNone) == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+}
+
+BOOST_AUTO_TEST_CASE(stale_record_is_taken_pinned_to_the_version_seen) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  const Row row = record("theirs", kDate + 90min, 60s);
+  c.refused(row);
+  c.pass(60'600ms - kNs);
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "look");
+  c.found(row);
+  c.pass(kNs);
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+  BOOST_REQUIRE(c.sent.seen.has_value());
+  BOOST_TEST(c.sent.seen->uuid == "theirs");
+  BOOST_TEST(c.sent.seen->expires.count() == row.expires.count());
+  BOOST_TEST(c.done() == "ours");
+}
+
+BOOST_AUTO_TEST_CASE(look_that_finds_the_record_stale_takes_at_once) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  const Row row = record("theirs", kDate + 90min, 60s);
+  c.refused(row);
+  c.pass(60s);
+  c.send(Call::take);
+  c.pass(600ms);
+  BOOST_TEST(c.found(row) == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+  BOOST_TEST(c.sent.seen.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(new_lease_of_a_poller_takes_what_an_earlier_call_saw) {
+  Contender first;
+  first.hear_date(kDate);
+  first.send(Call::take);
+  first.refused(record("theirs", kDate + 90min, 60s));
+  Contender second;
+  second.observation = first.observation;
+  second.clock = first.clock;
+  second.now = first.now + 60'600ms;
+  second.send(Call::take);
+  BOOST_TEST(word(second.sent.verb) == "take");
+  BOOST_REQUIRE(second.sent.seen.has_value());
+  BOOST_TEST(second.sent.seen->uuid == "theirs");
+}
+
+BOOST_AUTO_TEST_CASE(record_fresher_than_its_lease_is_never_pinned) {
+  Contender c;
+  c.hear_date(kDate);
+  c.observation.see(record("theirs", kDate + 90min, 60s), c.now);
+  c.pass(60'600ms - kNs);
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");  // Its first: it may be free now.
+  BOOST_TEST(!c.sent.seen.has_value());
+}
+
+// --- A lock whose lease is over by service time ----------------------------
+
+BOOST_AUTO_TEST_CASE(dead_row_costs_a_second_request_while_no_clock_is_known) {
+  Contender c;
+  const ServiceTime first = c.send(Call::take).stamp;
+  BOOST_TEST(c.sent.earliest.count() == 1);
+  c.hear_date(kDate);
+  BOOST_TEST(c.refused(record("dead", kDate - 1h)) == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+  BOOST_TEST(c.sent.earliest.count() == (c.clock.earliest(c.now) - 2s).count());
+  BOOST_TEST(!c.sent.seen.has_value());
+  check_equal(c.sent.own, {first});
+  BOOST_TEST(c.done() == "ours");
+}
+
+BOOST_AUTO_TEST_CASE(lease_is_over_two_seconds_before_earliest_to_the_ns) {
+  for (const nanoseconds before : {0ns, 1ns}) {
+    Contender c;
+    c.send(Call::take);
+    c.hear_date(kDate);
+    const ServiceTime line = c.clock.earliest(c.now) - 2s;
+    BOOST_TEST(c.refused(record("dead", line - before)) ==
+               (before == 0ns ? "busy" : "again"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(foreign_record_is_taken_by_expires_alone) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  const Row foreign = record("go", kDate + 30s, std::nullopt);
+  BOOST_TEST(c.refused(foreign) == "busy");
+  // However long it was seen unchanged: not before it is over.
+  c.pass(32s);
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "look");
+  BOOST_TEST(c.found(foreign) == "busy");
+  c.pass(1s);
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+  BOOST_TEST(!c.sent.seen.has_value());
+  BOOST_TEST(c.sent.earliest.count() > foreign.expires.count());
+}
+
+BOOST_AUTO_TEST_CASE(foreign_record_is_never_taken_while_no_clock_is_known) {
+  Contender c;
+  c.send(Call::take);
+  c.hear_no_date();
+  const Row foreign = record("go", kDate - 1h, std::nullopt);
+  BOOST_TEST(c.refused(foreign) == "busy");
+  c.pass(1000h);
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "look");
+  BOOST_TEST(c.found(foreign) == "busy");
+}
+
+BOOST_AUTO_TEST_CASE(row_that_seems_free_and_refuses_is_not_asked_for_ever) {
+  Contender c;
+  c.hear_date(kDate);
+  const Row dead = record("dead", kDate - 1h);
+  c.send(Call::take);
+  BOOST_TEST(c.refused(dead) == "again");
+  c.send(Call::take);
+  BOOST_TEST(c.refused(dead) == "again");
+  c.send(Call::take);
+  BOOST_TEST(c.refused(dead) == "busy");
+}
+
+// --- Refusals that do not tell the row -------------------------------------
+
+BOOST_AUTO_TEST_CASE(refusal_without_a_row_leads_to_a_consistent_look) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  BOOST_TEST(c.refused_without_a_row() == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "look");
+  BOOST_TEST(c.sent.consistent);
+  BOOST_TEST(c.found(record("theirs", kDate + 30s)) == "busy");
+}
+
+BOOST_AUTO_TEST_CASE(look_after_a_refusal_finds_our_own_record_ours) {
+  Contender c;
+  c.hear_date(kDate);
+  const BootTime sent = c.now;
+  const ServiceTime first = c.send(Call::take).stamp;
+  c.lost();
+  c.pass(1s);
+  c.send(Call::take);
+  c.refused_without_a_row();
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "look");
+  BOOST_TEST(c.found(record("mine", first)) == "ours");
+  check_claim(c.lease, sent + kHeld);
+}
+
+BOOST_AUTO_TEST_CASE(look_after_a_refusal_is_repeated_until_answered) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  c.refused_without_a_row();
+  for (const bool left : {true, false}) {
+    c.send(Call::take);
+    BOOST_TEST(word(c.sent.verb) == "look");
+    BOOST_TEST(c.sent.consistent);
+    BOOST_TEST((left ? c.lost() : c.unsent()) == "again");
+  }
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "look");
+  BOOST_TEST(c.found(kNone) == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+}
+
+// --- Rows that are not taken -----------------------------------------------
+
+BOOST_AUTO_TEST_CASE(row_that_is_no_record_is_a_bad_record) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  Row row = of_kind(Row::Kind::unknown);
+  row.problem = "uuid is missing";
+  BOOST_TEST(c.refused(row) == "bad_record");
+  BOOST_TEST(c.lease.row().problem == "uuid is missing");
+  c.pass(1000h);
+  c.send(Call::take);
+  BOOST_TEST(!c.sent.seen.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(row_with_a_token_is_a_kept_row) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  BOOST_TEST(c.refused(of_kind(Row::Kind::kept)) == "kept_row");
+  c.pass(1000h);
+  c.send(Call::take);
+  BOOST_TEST(!c.sent.seen.has_value());
+}
+
+// --- What a waiter saw -----------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(record_is_stale_exactly_one_percent_after_its_lease) {
+  for (const milliseconds lease :
+       {1ms, 100ms, milliseconds(60s), milliseconds(24h)}) {
+    Observation observation;
+    const BootTime seen{100h};
+    observation.see(record("theirs", kDate, lease), seen);
+    const BootTime line = seen + nanoseconds(lease) * 101 / 100;
+    BOOST_TEST(count(observation.stale_at()) == count(line));
+    BOOST_TEST(!observation.stale(line - kNs));
+    BOOST_TEST(observation.stale(line));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(record_seen_again_unchanged_keeps_its_time) {
+  Observation observation;
+  const BootTime seen{100h};
+  observation.see(record("theirs", kDate), seen);
+  Row again = record("theirs", kDate);
+  again.owner = "somebody else";  // Is for people.
+  observation.see(again, seen + 10s);
+  observation.see(again, seen - 10s);
+  BOOST_TEST(count(observation.stale_at()) == count(seen + 60'600ms));
+}
+
+BOOST_AUTO_TEST_CASE(record_seen_changed_starts_anew) {
+  const BootTime seen{100h};
+  for (const Row& other :
+       {record("another", kDate), record("theirs", kDate + kNs),
+        record("theirs", kDate - kNs), record("theirs", kDate, 60'001ms),
+        record("theirs", kDate, 59'999ms)}) {
+    Observation observation;
+    observation.see(record("theirs", kDate), seen);
+    observation.see(other, seen + 10s);
+    BOOST_TEST(count(observation.stale_at()) ==
+               count(seen + 10s + lock::waited_for(*other.lease)));
+    // And so does going back to what it was.
+    observation.see(record("theirs", kDate), seen + 20s);
+    BOOST_TEST(count(observation.stale_at()) == count(seen + 20s + 60'600ms));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(record_seen_gone_in_between_starts_anew) {
+  for (const Row::Kind kind :
+       {Row::Kind::absent, Row::Kind::kept, Row::Kind::unknown}) {
+    Observation observation;
+    const BootTime seen{100h};
+    observation.see(record("theirs", kDate), seen);
+    observation.see(of_kind(kind), seen + 10s);
+    BOOST_TEST(!observation.seen().has_value());
+    BOOST_TEST(count(observation.stale_at()) == count(BootTime::max()));
+    observation.see(record("theirs", kDate), seen + 20s);
+    BOOST_TEST(count(observation.stale_at()) == count(seen + 20s + 60'600ms));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(record_without_a_lease_never_becomes_stale) {
+  Observation observation;
+  observation.see(record("go", kDate, std::nullopt), BootTime(100h));
+  BOOST_TEST(observation.seen().has_value());
+  BOOST_TEST(count(observation.stale_at()) == count(BootTime::max()));
+  BOOST_TEST(!observation.stale(BootTime(100000h)));
+}
+
+BOOST_AUTO_TEST_CASE(record_counts_from_when_it_was_received) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  c.pass(5s);
+  c.refused(record("theirs", kDate + 90min));
+  BOOST_TEST(count(c.observation.stale_at()) == count(c.now + 60'600ms));
+}
+
+// --- Renewing --------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(renewal_moves_the_confirmed_stamp_and_the_claim) {
+  Contender c;
+  c.hold();
+  const ServiceTime confirmed = c.sent.stamp;
+  c.pass(30s);
+  c.send(Call::renew);
+  const BootTime sent = c.now;
+  BOOST_TEST(word(c.sent.verb) == "renew");
+  BOOST_TEST(c.sent.uuid == "mine");
+  check_equal(c.sent.own, {confirmed});
+  check_stamp(c.sent.stamp, c.clock.latest(c.now) + 60s, 2);
+  c.pass(100ms);
+  BOOST_TEST(c.done() == "ours");
+  check_claim(c.lease, sent + kHeld);
+  BOOST_TEST(count(c.lease.renew_at()) == count(sent + 30s));
+}
+
+BOOST_AUTO_TEST_CASE(renewal_whose_answer_is_lost_changes_no_claim) {
+  Contender c;
+  c.hold();
+  const BootTime end = c.lease.claim_end();
+  c.pass(30s);
+  c.lose(Call::renew, 2);
+  BOOST_TEST(count(c.lease.claim_end()) == count(end));
+}
+
+BOOST_AUTO_TEST_CASE(renewal_lists_the_confirmed_stamp_and_all_sent_since) {
+  Contender c;
+  c.hold();
+  std::vector<ServiceTime> stamps = {c.sent.stamp};
+  for (const ServiceTime stamp : c.lose(Call::renew, 15)) {
+    stamps.push_back(stamp);
+  }
+  c.send(Call::renew);
+  BOOST_TEST(word(c.sent.verb) == "renew");
+  check_equal(c.sent.own, stamps);
+  BOOST_TEST(c.done() == "ours");
+  const ServiceTime confirmed = c.sent.stamp;
+  c.send(Call::renew);
+  check_equal(c.sent.own, {confirmed});
+}
+
+BOOST_AUTO_TEST_CASE(renewal_refused_by_our_own_stamp_is_ours_from_its_send) {
+  Contender c;
+  c.hold();
+  c.pass(10s);
+  const BootTime sent = c.now;
+  const ServiceTime applied = c.send(Call::renew).stamp;
+  c.lost();
+  c.pass(10s);
+  const ServiceTime later = c.send(Call::renew).stamp;
+  BOOST_TEST(c.refused(record("mine", applied)) == "ours");
+  check_claim(c.lease, sent + kHeld);
+  // The later one may yet be applied.
+  c.send(Call::renew);
+  check_equal(c.sent.own, {applied, later});
+}
+
+BOOST_AUTO_TEST_CASE(more_than_sixteen_stamps_are_settled_by_a_look) {
+  Contender c;
+  c.hold();
+  const ServiceTime confirmed = c.sent.stamp;
+  const auto stamps = c.lose(Call::renew, 16);
+  c.send(Call::renew);
+  BOOST_TEST(word(c.sent.verb) == "look");
+  BOOST_TEST(c.sent.consistent);
+  BOOST_TEST(c.lost() == "again");
+  c.send(Call::renew);
+  BOOST_TEST(word(c.sent.verb) == "look");
+  // None of them was applied: the row bears what was confirmed.
+  BOOST_TEST(c.found(record("mine", confirmed)) == "again");
+  c.send(Call::renew);
+  BOOST_TEST(word(c.sent.verb) == "renew");
+  check_equal(c.sent.own, {confirmed});
+  const ServiceTime after = c.sent.stamp;
+  c.lost();
+  c.send(Call::renew);
+  check_equal(c.sent.own, {confirmed, after});
+  // All sent stay remembered, listed or not.
+  BOOST_TEST(c.refused(record("mine", stamps[3])) == "ours");
+}
+
+BOOST_AUTO_TEST_CASE(look_that_finds_a_later_stamp_renews_the_claim) {
+  Contender c;
+  c.hold();
+  std::vector<BootTime> sent;
+  std::vector<ServiceTime> stamps;
+  for (int i = 0; i < 16; ++i) {
+    c.pass(1s);
+    sent.push_back(c.now);
+    stamps.push_back(c.send(Call::renew).stamp);
+    c.lost();
+  }
+  c.send(Call::renew);
+  BOOST_REQUIRE(word(c.sent.verb) == "look");
+  BOOST_TEST(c.found(record("mine", stamps[9])) == "ours");
+  check_claim(c.lease, sent[9] + kHeld);
+  c.send(Call::renew);
+  check_equal(c.sent.own, {stamps[9]});
+}
+
+BOOST_AUTO_TEST_CASE(renewal_refused_by_anothers_row_is_taken) {
+  for (const Row& row :
+       {record("theirs", kDate + 60s), of_kind(Row::Kind::unknown),
+        of_kind(Row::Kind::kept), record("mine", kDate + 1h)}) {
+    Contender c;
+    c.hold();
+    c.send(Call::renew);
+    BOOST_TEST(c.refused(row) == "taken");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(renewal_refused_by_no_row_is_deleted) {
+  Contender c;
+  c.hold();
+  c.send(Call::renew);
+  BOOST_TEST(c.refused(kNone) == "deleted");
+}
+
+BOOST_AUTO_TEST_CASE(renewal_refused_without_a_row_looks_before_it_judges) {
+  for (const bool gone : {false, true}) {
+    Contender c;
+    c.hold();
+    c.send(Call::renew);
+    BOOST_TEST(c.refused_without_a_row() == "again");
+    c.send(Call::renew);
+    BOOST_TEST(word(c.sent.verb) == "look");
+    BOOST_TEST(c.sent.consistent);
+    BOOST_TEST(c.found(gone ? kNone : record("theirs", kDate)) ==
+               (gone ? "deleted" : "taken"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(renewal_answered_at_the_end_of_the_claim_is_expired) {
+  for (const nanoseconds before : {0ns, 1ns}) {
+    Contender c;
+    c.hold();
+    const BootTime end = c.lease.claim_end();
+    c.pass(59s);
+    c.send(Call::renew);
+    c.now = end - before;
+    BOOST_TEST(c.done() == (before == 0ns ? "expired" : "ours"));
+    if (before == 0ns) {
+      BOOST_TEST(count(c.lease.claim_end()) <= count(end));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(own_record_told_after_the_claim_revives_nothing) {
+  Contender c;
+  c.hold();
+  const BootTime end = c.lease.claim_end();
+  c.pass(59s);
+  const ServiceTime applied = c.send(Call::renew).stamp;
+  c.lost();
+  c.pass(399ms);
+  c.send(Call::renew);
+  c.now = end;
+  BOOST_TEST(c.refused(record("mine", applied)) == "expired");
+  BOOST_TEST(count(c.lease.claim_end()) <= count(end));
+}
+
+// --- A claim that the service's clock ends ---------------------------------
+
+BOOST_AUTO_TEST_CASE(claim_with_right_clocks_is_not_shortened) {
+  Contender c;
+  c.hold();
+  c.pass(20s);
+  c.hear_date(kDate + 20s);
+  c.lease.apply(c.clock);
+  c.pass(39s);
+  c.hear_date(kDate + 59s);
+  c.lease.apply(c.clock);
+  check_claim(c.lease, BootTime(100h) + kHeld);
+}
+
+BOOST_AUTO_TEST_CASE(claim_ends_when_latest_reaches_the_lowest_stamp) {
+  Contender c;
+  c.hold();
+  const ServiceTime stamp = c.sent.stamp;
+  c.pass(10s);
+  c.hear_date(kDate + 40s);  // 30 s were lost somewhere.
+  c.lease.apply(c.clock);
+  const BootTime end = c.lease.claim_end();
+  BOOST_TEST(c.clock.latest(end).count() <= stamp.count());
+  BOOST_TEST(c.clock.latest(end + 1us).count() > stamp.count());
+  BOOST_TEST(count(end) < count(BootTime(100h) + 30s));
+}
+
+BOOST_AUTO_TEST_CASE(one_contradicting_date_ends_a_claim_at_once) {
+  Contender c;
+  c.hold();
+  c.pass(1s);
+  c.hear_date(kDate + 2h);
+  BOOST_TEST(c.clock.in_doubt());
+  c.lease.apply(c.clock);
+  BOOST_TEST(count(c.lease.claim_end()) <= count(c.now));
+}
+
+BOOST_AUTO_TEST_CASE(claim_once_ended_by_a_date_stays_ended) {
+  Contender c;
+  c.hold();
+  c.pass(1s);
+  const ServiceClock before = c.clock;
+  c.hear_date(kDate + 2h);
+  c.lease.apply(c.clock);
+  const BootTime end = c.lease.claim_end();
+  c.lease.apply(before);
+  BOOST_TEST(count(c.lease.claim_end()) == count(end));
+}
+
+BOOST_AUTO_TEST_CASE(date_that_comes_with_a_renewal_can_end_what_it_renews) {
+  Contender c;
+  c.hold();
+  c.pass(10s);
+  c.send(Call::renew);
+  c.hear_date(kDate + 2h);
+  BOOST_TEST(c.done() == "expired");
+  BOOST_TEST(count(c.lease.claim_end()) <= count(c.now));
+}
+
+BOOST_AUTO_TEST_CASE(date_that_comes_with_a_renewal_can_shorten_it) {
+  Contender c;
+  c.hold();
+  c.pass(10s);
+  const ServiceTime stamp = c.send(Call::renew).stamp;
+  c.hear_date(kDate + 40s);
+  BOOST_TEST(c.done() == "ours");
+  const BootTime end = c.lease.claim_end();
+  BOOST_TEST(count(end) < count(c.now + 31s));
+  BOOST_TEST(c.clock.latest(end).count() <= stamp.count());
+}
+
+BOOST_AUTO_TEST_CASE(sending_a_renewal_applies_what_became_known_meanwhile) {
+  Contender c;
+  c.hold();
+  c.pass(10s);
+  c.hear_date(kDate + 40s);  // Another lock's answer.
+  check_claim(c.lease, BootTime(100h) + kHeld);
+  c.send(Call::renew);
+  BOOST_TEST(count(c.lease.claim_end()) < count(BootTime(100h) + 31s));
+}
+
+// A stamp that was sent while the clock was back, and may yet be applied,
+// counts against the claim although a higher one is confirmed.
+BOOST_AUTO_TEST_CASE(lower_stamp_sent_and_unanswered_bounds_the_claim) {
+  Contender c;
+  c.hold();
+  ServiceClock back;
+  back.hear(c.now, c.now, kDate - 30s);
+  const ServiceClock forth = c.clock;
+  c.pass(1s);
+  c.clock = back;
+  const ServiceTime low = c.send(Call::renew).stamp;
+  c.lost();
+  c.clock = forth;
+  c.lease.apply(c.clock);
+  const BootTime end = c.lease.claim_end();
+  BOOST_TEST(count(end) < count(BootTime(100h) + 31s));
+  BOOST_TEST(c.clock.latest(end).count() <= low.count());
+  BOOST_TEST(c.clock.latest(end + 1us).count() > low.count());
+}
+
+// --- Releasing -------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(release_ends_the_claim_before_it_is_sent) {
+  Contender c;
+  c.hold();
+  c.send(Call::release);
+  BOOST_TEST(word(c.sent.verb) == "release");
+  BOOST_TEST(c.sent.uuid == "mine");
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+  BOOST_TEST(c.done() == "released");
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+}
+
+BOOST_AUTO_TEST_CASE(release_refused_after_a_lost_one_is_released) {
+  for (const Row& row : {kNone, record("theirs", kDate + 60s)}) {
+    Contender c;
+    c.hold();
+    c.send(Call::release);
+    BOOST_TEST(c.lost() == "again");
+    c.send(Call::release);
+    BOOST_TEST(word(c.sent.verb) == "release");
+    BOOST_TEST(c.refused(row) == "released");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(release_refused_after_one_that_never_left_is_a_loss) {
+  Contender c;
+  c.hold();
+  c.send(Call::release);
+  BOOST_TEST(c.unsent() == "again");
+  c.send(Call::release);
+  BOOST_TEST(c.refused(kNone) == "deleted");
+}
+
+BOOST_AUTO_TEST_CASE(release_of_a_lock_that_was_lost_tells_how) {
+  Contender gone;
+  gone.hold();
+  gone.send(Call::release);
+  BOOST_TEST(gone.refused(kNone) == "deleted");
+  for (const Row& row :
+       {record("theirs", kDate + 60s), of_kind(Row::Kind::kept),
+        of_kind(Row::Kind::unknown)}) {
+    Contender taken;
+    taken.hold();
+    taken.send(Call::release);
+    BOOST_TEST(taken.refused(row) == "taken");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(release_refused_without_a_row_looks_before_it_judges) {
+  for (const bool gone : {false, true}) {
+    Contender c;
+    c.hold();
+    c.send(Call::release);
+    BOOST_TEST(c.refused_without_a_row() == "again");
+    c.send(Call::release);
+    BOOST_TEST(word(c.sent.verb) == "look");
+    BOOST_TEST(c.sent.consistent);
+    BOOST_TEST(c.found(gone ? kNone : record("theirs", kDate)) ==
+               (gone ? "deleted" : "taken"));
+  }
+}
+
+// A lost look says nothing of whether a release was applied.
+BOOST_AUTO_TEST_CASE(look_lost_during_a_release_is_no_lost_release) {
+  Contender c;
+  c.hold();
+  const Row own = c.own_row();
+  c.send(Call::release);
+  c.refused_without_a_row();
+  c.send(Call::release);
+  BOOST_REQUIRE(word(c.sent.verb) == "look");
+  BOOST_TEST(c.lost() == "again");
+  c.send(Call::release);
+  BOOST_REQUIRE(word(c.sent.verb) == "look");
+  BOOST_TEST(c.found(own) == "again");
+  c.send(Call::release);
+  BOOST_REQUIRE(word(c.sent.verb) == "release");
+  BOOST_TEST(c.refused(kNone) == "deleted");
+}
+
+BOOST_AUTO_TEST_CASE(release_that_finds_its_own_record_still_is_sent_again) {
+  Contender c;
+  c.hold();
+  const Row own = c.own_row();
+  c.send(Call::release);
+  c.refused_without_a_row();
+  c.send(Call::release);
+  BOOST_TEST(c.found(own) == "again");
+  c.send(Call::release);
+  BOOST_TEST(word(c.sent.verb) == "release");
+  BOOST_TEST(c.done() == "released");
+}
+
+BOOST_AUTO_TEST_CASE(release_of_what_was_never_granted_is_no_loss) {
+  for (const bool row_told : {true, false}) {
+    Contender c;
+    c.hear_date(kDate);
+    c.send(Call::take);
+    c.lost();  // It may have been applied, or be yet.
+    c.send(Call::release);
+    BOOST_TEST(word(c.sent.verb) == "release");
+    BOOST_TEST((row_told ? c.refused(record("theirs", kDate + 60s))
+                         : c.refused_without_a_row()) == "released");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(release_does_not_wait_for_a_look_that_a_renewal_wanted) {
+  Contender c;
+  c.hold();
+  c.send(Call::renew);
+  c.refused_without_a_row();
+  c.send(Call::release);
+  BOOST_TEST(word(c.sent.verb) == "release");
+}
+
+BOOST_AUTO_TEST_CASE(release_after_a_lost_renewal_releases_either_version) {
+  Contender c;
+  c.hold();
+  c.lose(Call::renew, 1);
+  c.send(Call::release);
+  BOOST_TEST(word(c.sent.verb) == "release");
+  BOOST_TEST(c.done() == "released");
+}
+
+// --- A thousand and more ---------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(waiter_of_thousands_of_tries_remembers_the_last_thousand) {
+  for (const bool remembered : {true, false}) {
+    Contender c;
+    c.hear_date(kDate);
+    const auto stamps = c.lose(Call::take, 2500);
+    c.send(Call::take);  // The 2501st: the 1502nd is the oldest kept.
+    check_equal(c.sent.own, {stamps.end() - 16, stamps.end()});
+    const ServiceTime applied = stamps[remembered ? 1501 : 1500];
+    BOOST_TEST(c.refused(record("mine", applied)) ==
+               (remembered ? "ours" : "busy"));
+    if (remembered) continue;
+    // It is waited out like anyone's.
+    BOOST_TEST(count(c.observation.stale_at()) == count(c.now + 60'600ms));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,74 @@
+// Random histories of the protocol: every request, verdict and claim must be
+// what a reference written apart from it says, and the promises must hold.
+//
+//   DDBMUTEX_HISTORIES=n  how many
+//   DDBMUTEX_SEED=n       other ones
+//   DDBMUTEX_HISTORY=n    that one alone, with a trace on standard error
+#include <boost/test/unit_test.hpp>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+#include <string>
+
+#include "tests/support/simulated_hosts.hpp"
+
+namespace {
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::stoull(value);
+}
+
+// What went wrong in that history; nothing if all is well.
+std::string difference_in(std::uint64_t seed, std::uint64_t number,
+                          simulation::Tally& tally, std::ostream* trace) {
+  try {
+    simulation::run_history(seed, number, tally, trace);
+    return {};
+  } catch (const simulation::Difference& difference) {
+    std::ostringstream text;
+    text << difference.what() << "\n  replay: DDBMUTEX_SEED=" << seed
+         << " DDBMUTEX_HISTORY=" << number;
+    return text.str();
+  }
+}
+
+// Histories that never come near a decision would prove nothing about it.
+void check_reach(const simulation::Tally& tally) {
+  for (std::size_t i = 0; i < tally.verdicts.size(); ++i) {
+    BOOST_TEST_CONTEXT("verdict " << i) { BOOST_TEST(tally.verdicts[i] > 0); }
+  }
+  BOOST_TEST(tally.restamps > 0);
+  BOOST_TEST(tally.beyond_all_clocks > 0);
+  BOOST_TEST(tally.pinned_takes > 0);
+  BOOST_TEST(tally.looks_in_renewals > 0);
+  BOOST_TEST(tally.answers_after_claim > 0);
+  BOOST_TEST(tally.claims_cut_short > 0);
+  BOOST_TEST(tally.safe_histories > 0);
+  BOOST_TEST(tally.longest_acquisition > 2000);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(protocol_histories)
+
+BOOST_AUTO_TEST_CASE(random_histories_agree_with_reference_and_keep_promises) {
+  const std::uint64_t seed = from_environment("DDBMUTEX_SEED", 1);
+  const std::uint64_t histories =
+      from_environment("DDBMUTEX_HISTORIES", 100'000);
+  simulation::Tally tally;
+  if (std::getenv("DDBMUTEX_HISTORY") != nullptr) {
+    const std::uint64_t number = from_environment("DDBMUTEX_HISTORY", 0);
+    const std::string what = difference_in(seed, number, tally, &std::cerr);
+    BOOST_TEST(what.empty(), what);
+    return;
+  }
+  for (std::uint64_t number = 0; number < histories; ++number) {
+    const std::string what = difference_in(seed, number, tally, nullptr);
+    if (!what.empty()) BOOST_FAIL(what);
+  }
+  if (histories >= 10'000) check_reach(tally);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
