@@ -73,8 +73,7 @@ int main(int argc, char** argv) {
   // README: from here
   const std::chrono::milliseconds ttl = std::chrono::seconds(60);
   dynamodb::RetryBudget budget;
-  lock::Driver driver(client, budget,
-                      {{table, key, "host:pid", ttl}, ttl / 30});
+  lock::Driver driver(client, budget, {{table, key, "host:pid"}, ttl / 30});
 
   lock::Lease lease(lock::fresh_uuid(), ttl);
   lock::Observation observation;

@@ -99,6 +99,7 @@ Request Lease::take(BootTime now, const ServiceClock& clock,
   Request request;
   request.verb = Verb::take;
   request.uuid = uuid_;
+  request.lease = ttl_;
   request.earliest = over_before(clock, now);
   if (observation.stale(now)) {
     request.seen = {observation.seen()->uuid, observation.seen()->expires};
@@ -312,8 +313,8 @@ BootTime Lease::claim_of(const Sent& sent, const ServiceClock& clock) const {
 
 BootTime Lease::renew_at() const {
   const nanoseconds early =
-      std::min<nanoseconds>(std::chrono::seconds(1), ttl_ / 4);
-  return granted_at_ + (renew_early_ ? early : ttl_ / 2);
+      std::min<nanoseconds>(std::chrono::seconds(1), nanoseconds(ttl_) / 4);
+  return granted_at_ + (renew_early_ ? early : nanoseconds(ttl_) / 2);
 }
 
 ServiceTime Lease::lowest_stamp() const {

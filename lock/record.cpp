@@ -143,7 +143,7 @@ void write_take(Writer& writer, const Place& place, const Request& request) {
   write_attribute(writer, "name", "S", place.key);
   write_attribute(writer, "uuid", "S", request.uuid);
   write_number(writer, "expires", request.stamp.count());
-  write_number(writer, "lease", place.lease.count());
+  write_number(writer, "lease", request.lease.count());
   write_attribute(writer, "owner", "S", place.owner);
   write_number(writer, "ttl", clean_up_at(request.stamp));
   writer.EndObject();

@@ -65,8 +65,9 @@ struct Request {
   };
 
   Verb verb = Verb::look;
-  std::string uuid;             // All but look.
-  ServiceTime stamp{};          // take, renew: `expires` as it will be.
+  std::string uuid;                   // All but look.
+  ServiceTime stamp{};                // take, renew: `expires` as it will be.
+  std::chrono::milliseconds lease{};  // take: how long waiters must wait.
   ServiceTime earliest{1};      // take: a lease that ended before is over.
   std::optional<Version> seen;  // take: seen unchanged for its lease.
   // take: our own versions that the row may bear; renew: one of them it must.
@@ -79,7 +80,6 @@ struct Place {
   std::string table;
   std::string key;  // Value of `name`, prefix and all.
   std::string owner;
-  std::chrono::milliseconds lease{60000};
 };
 
 // The body of the request: JSON for PutItem, UpdateItem, DeleteItem or GetItem.

@@ -115,7 +115,6 @@ Place place() {
   place.table = "locks";
   place.key = "ddblock-nightly";
   place.owner = "host:42";
-  place.lease = std::chrono::milliseconds(12345);
   return place;
 }
 
@@ -126,6 +125,7 @@ Request take() {
   request.verb = Verb::take;
   request.uuid = "mine";
   request.stamp = kStamp;
+  request.lease = std::chrono::milliseconds(12345);
   request.earliest = ServiceTime(1'799'999'998'000'000'000);
   return request;
 }

@@ -33,10 +33,9 @@ class LockCycle : public bench::Contestant {
  public:
   explicit LockCycle(const char* url)
       : client_(client_options(url)),
-        driver_(
-            client_, budget_,
-            {{"locks", "ddblock-nightly-report", "web-17.example:4711", kTtl},
-             std::chrono::seconds(2)}) {}
+        driver_(client_, budget_,
+                {{"locks", "ddblock-nightly-report", "web-17.example:4711"},
+                 std::chrono::seconds(2)}) {}
 
   bool cycle() override {
     lock::Lease lease(lock::fresh_uuid(), kTtl);

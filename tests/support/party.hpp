@@ -38,7 +38,7 @@ class Party {
                 settings.region,
                 [keys = settings.keys] { return keys; },
                 {}}),
-        place{settings.table, settings.key, settings.owner, settings.ttl},
+        place{settings.table, settings.key, settings.owner},
         driver(client, budget, {place, settings.request_timeout}),
         ttl(settings.ttl) {
     begin();

@@ -233,6 +233,7 @@ Request Protocol::put(BootTime now, const ServiceClock& clock,
   request.verb = Verb::take;
   request.uuid = uuid_;
   request.stamp = stamp(now, clock, calendar);
+  request.lease = std::chrono::duration_cast<std::chrono::milliseconds>(ttl_);
   request.earliest = over_before(now, clock);
   if (sightings.stale(now)) {
     request.seen =

@@ -68,8 +68,8 @@ bool same(const Request& a, const Request& b) {
                          (!a.seen || (a.seen->uuid == b.seen->uuid &&
                                       a.seen->expires == b.seen->expires));
   return a.verb == b.verb && a.uuid == b.uuid && a.stamp == b.stamp &&
-         a.earliest == b.earliest && same_seen && a.own == b.own &&
-         a.consistent == b.consistent;
+         a.lease == b.lease && a.earliest == b.earliest && same_seen &&
+         a.own == b.own && a.consistent == b.consistent;
 }
 
 bool same(const Row& a, const Row& b) {
@@ -335,7 +335,7 @@ void History::transmit(Host& host, const Request& request) {
     schedule(now_ + delay(), Event::Kind::answer, self, answers_.size() - 1);
     return;
   }
-  messages_.push_back({request, self, host.exchange, host.ttl});
+  messages_.push_back({request, self, host.exchange});
   const bool write = request.verb != Verb::look;
   // The answer to the second copy of a release would say that the lock had been
   // lost; this is why a client must never repeat a request behind our back.
@@ -381,7 +381,7 @@ History::Answer History::serve(const Message& message) {
   const bool take = message.request.verb == Verb::take;
   Outcome outcome = Outcome::refused;
   if (!(take && weather_.stubborn && random_.chance(0.8))) {
-    outcome = table_.apply(message.request, message.lease);
+    outcome = table_.apply(message.request);
   }
   if (take && outcome == Outcome::done) {
     note_change(before, message.request.uuid);

@@ -144,7 +144,6 @@ class History {
     Request request;
     std::size_t host;
     std::size_t exchange;
-    std::chrono::milliseconds lease;
   };
 
   struct Answer {

@@ -61,12 +61,11 @@ class SimulatedTable {
   }
 
   // Evaluates the request and does what it says.
-  Reply::Outcome apply(const Request& request,
-                       std::chrono::milliseconds lease) {
+  Reply::Outcome apply(const Request& request) {
     if (!holds(request, content())) return Reply::Outcome::refused;
     if (request.verb == Request::Verb::release) set(std::nullopt);
     if (request.verb == Request::Verb::take) {
-      set(Item{request.uuid, request.stamp, lease, false, false});
+      set(Item{request.uuid, request.stamp, request.lease, false, false});
     }
     if (request.verb == Request::Verb::renew) {
       Item renewed = *content();
