@@ -45,6 +45,11 @@ BENCHES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/bench/*.cpp))
 LIB := $(BUILD)/libddbmutex.a
 objects = $(patsubst %.cpp,$(BUILD)/%.o,$(1))
 
+# Tests and benchmarks talk to servers of their own, past any proxy.
+comma := ,
+export no_proxy := \
+  127.0.0.1,localhost$(addprefix $(comma),$(or $(no_proxy),$(NO_PROXY)))
+
 .PHONY: all setup test bench model format clean
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -57,6 +62,7 @@ setup:
 	@tests/setup
 
 test: setup
+	@$(MAKE) --no-print-directory config=noexcept all
 	@$(MAKE) --no-print-directory all $(BUILD)/tests/tests
 	@BUILD=$(BUILD) tests/run
 
