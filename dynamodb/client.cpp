@@ -61,8 +61,16 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
                                                std::string body) {
   auto pending = std::make_unique<Pending>();
   pending->action_ = action;
-  const auto keys = options_.credentials();
-  if (!keys || !fit_for_headers(*keys)) return pending;
+  sigv4::KeyOutcome source = options_.credentials();
+  const sigv4::Credentials& keys = source.keys;
+  if (source.state != sigv4::KeyOutcome::State::found) {
+    pending->no_keys_ = std::move(source.reason);
+    return pending;
+  }
+  if (!fit_for_headers(keys)) {
+    pending->no_keys_ = "a key or token has control characters";
+    return pending;
+  }
 
   pending->signed_at_ = signing_time();
   const std::string target =
@@ -76,7 +84,7 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
                                    {"X-Amz-Target", target}},
                                   payload_hash};
   const sigv4::Signed signature = sigv4::sign(
-      request, *keys, {options_.region, "dynamodb"},
+      request, keys, {options_.region, "dynamodb"},
       std::chrono::duration_cast<std::chrono::seconds>(pending->signed_at_)
           .count(),
       {}, keys_);
@@ -87,8 +95,8 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
       "X-Amz-Date: " + signature.amz_date,
       "Authorization: " + signature.authorization,
   };
-  if (!keys->session_token.empty()) {
-    headers.push_back("X-Amz-Security-Token: " + keys->session_token);
+  if (!keys.session_token.empty()) {
+    headers.push_back("X-Amz-Security-Token: " + keys.session_token);
   }
   pending->exchange_ = pool_.take();
   pending->exchange_->start(target_url_, std::move(headers), std::move(body));
@@ -100,7 +108,7 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
     Answer answer;
     answer.action = pending->action_;
     answer.fault = Fault::no_keys;
-    answer.message = "no credentials, or some with control characters";
+    answer.message = pending->no_keys_;
     answer.sent_at = answer.received_at = BootClock::now();
     return answer;
   }

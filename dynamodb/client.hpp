@@ -10,14 +10,13 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "dynamodb/answer.hpp"
 #include "dynamodb/clock.hpp"
+#include "sigv4/credentials.hpp"
 #include "sigv4/http.hpp"
 #include "sigv4/sigv4.hpp"
 
@@ -29,8 +28,8 @@ struct ClientOptions {
   // "https://dynamodb.eu-west-1.amazonaws.com"; a path is not allowed.
   std::string endpoint;
   std::string region;
-  // Called for every request, by the thread that makes it.
-  std::function<std::optional<sigv4::Credentials>()> credentials;
+  // Asked for every request, by the thread that makes it.
+  sigv4::KeySource credentials;
   sigv4::HttpOptions http;
 };
 
@@ -89,6 +88,7 @@ class Client::Pending {
   Action action_ = Action::get_item;
   ServiceTime signed_at_{};
   std::unique_ptr<sigv4::Exchange> exchange_;
+  std::string no_keys_;  // Why not.
 };
 
 // An http or https URL of a host, with no path but "/".

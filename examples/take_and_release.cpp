@@ -2,19 +2,19 @@
 //
 //   take_and_release TABLE NAME
 //
-// The table (partition key: the string `name`) is found by
-// AWS_ENDPOINT_URL_DYNAMODB and AWS_REGION, keys by AWS_ACCESS_KEY_ID,
-// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.  Exit status: 0, 1 if somebody
+// The table (partition key: the string `name`) and the keys are found as AWS's
+// own tools find them: in the environment (AWS_REGION, AWS_ACCESS_KEY_ID and so
+// on), else in the profile.  Exit status: 0, 1 if somebody
 // else holds the lock, 2 if something went wrong.
 //
 // This is the protocol by hand, below the public class: a lease that is not
 // renewed, and a lock that is not waited for.
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "dynamodb/client.hpp"
+#include "dynamodb/endpoint.hpp"
 #include "dynamodb/retry.hpp"
 #include "lock/driver.hpp"
 #include "lock/protocol.hpp"
@@ -23,11 +23,6 @@
 using namespace ddbmutex;
 
 namespace {
-
-std::string setting(const char* name, const std::string& otherwise) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : otherwise;
-}
 
 int failure(const char* doing, const lock::Outcome& outcome) {
   std::fprintf(stderr, "%s: %s: %s (request %s)\n", doing,
@@ -56,17 +51,15 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: take_and_release TABLE NAME\n");
     return 2;
   }
-  dynamodb::ClientOptions options;
-  options.region = setting("AWS_REGION", "us-east-1");
-  options.endpoint =
-      setting("AWS_ENDPOINT_URL_DYNAMODB",
-              "https://dynamodb." + options.region + ".amazonaws.com");
-  options.credentials = sigv4::credentials_from_environment;
-  if (!dynamodb::is_endpoint(options.endpoint)) {
-    std::fprintf(stderr, "AWS_ENDPOINT_URL_DYNAMODB: no endpoint: %s\n",
-                 options.endpoint.c_str());
+  const dynamodb::Target target = dynamodb::find_target({});
+  if (!target.error.empty()) {
+    std::fprintf(stderr, "%s\n", target.error.c_str());
     return 2;
   }
+  dynamodb::ClientOptions options;
+  options.region = target.region;
+  options.endpoint = target.endpoint;
+  options.credentials = sigv4::usual_keys({});
   const std::string table = argv[1];
   const std::string key = std::string("ddblock-") + argv[2];
   dynamodb::Client client(options);

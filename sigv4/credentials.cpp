@@ -1,7 +1,8 @@
 #include "sigv4/credentials.hpp"
 
-#include <cstdlib>
-#include <string>
+#include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -9,21 +10,140 @@ namespace sigv4 {
 
 namespace {
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
+using State = KeyOutcome::State;
+
+KeyOutcome none(std::string reason) {
+  return {State::none, {}, std::move(reason)};
+}
+
+KeyOutcome broken(std::string reason) {
+  return {State::broken, {}, std::move(reason)};
+}
+
+// How a place calls the three.
+struct Names {
+  const char* id;
+  const char* secret;
+  const char* token;
+};
+
+constexpr Names kGivenNames = {"access_key_id", "secret_access_key",
+                               "session_token"};
+constexpr Names kEnvironmentNames = {
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"};
+constexpr Names kProfileNames = {"aws_access_key_id", "aws_secret_access_key",
+                                 "aws_session_token"};
+
+// All three go into headers or next to them: a line break there would be a
+// header of its own.
+bool is_visible(const std::string& key) {
+  return std::all_of(key.begin(), key.end(),
+                     [](char c) { return c > ' ' && c <= '~'; });
+}
+
+// What the three come to that were found at `place` ("the environment").
+KeyOutcome judge(Credentials keys, const Names& names,
+                 const std::string& place) {
+  if (keys.access_key_id.empty() && keys.secret_access_key.empty()) {
+    return none("no " + std::string(names.id) + " in " + place);
+  }
+  for (const auto& [key, name, other] :
+       {std::tuple(&keys.access_key_id, names.id, names.secret),
+        std::tuple(&keys.secret_access_key, names.secret, names.id)}) {
+    if (!key->empty()) continue;
+    return broken(std::string(other) + " without " + name + " in " + place);
+  }
+  for (const auto& [key, name] :
+       {std::pair(&keys.access_key_id, names.id),
+        std::pair(&keys.secret_access_key, names.secret),
+        std::pair(&keys.session_token, names.token)}) {
+    if (is_visible(*key)) continue;
+    return broken(std::string(name) + " in " + place +
+                  " has a character that is not visible ASCII");
+  }
+  return {State::found, std::move(keys), ""};
+}
+
+std::string value_of(const Properties& section, const char* name) {
+  const auto found = section.find(name);
+  return found == section.end() ? "" : found->second;
+}
+
+Credentials keys_in(const Properties& section) {
+  return {value_of(section, kProfileNames.id),
+          value_of(section, kProfileNames.secret),
+          value_of(section, kProfileNames.token)};
+}
+
+bool wants_role(const Profile& profile) {
+  return profile.find("role_arn") &&
+         (profile.find("source_profile") || profile.find("credential_source") ||
+          profile.find("web_identity_token_file"));
+}
+
+KeyOutcome keys_of(const Profile& profile) {
+  if (!profile.error.empty()) return broken(profile.error);
+  if (wants_role(profile)) {
+    return broken(profile.described() +
+                  " wants a role assumed (role_arn), which is not supported");
+  }
+  for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
+    const Properties* section = profile.in(*file);
+    if (section == nullptr) continue;
+    KeyOutcome outcome =
+        judge(keys_in(*section), kProfileNames,
+              profile.described() + " in " + in_quotes(file->path));
+    if (outcome.state != State::none) return outcome;
+  }
+  return none("no keys in " + profile.described() + " (" +
+              profile.whereabouts() + ")");
 }
 
 }  // namespace
 
-std::optional<Credentials> credentials_from_environment() {
-  Credentials keys = {environment("AWS_ACCESS_KEY_ID"),
-                      environment("AWS_SECRET_ACCESS_KEY"),
-                      environment("AWS_SESSION_TOKEN")};
-  if (keys.access_key_id.empty() || keys.secret_access_key.empty()) {
-    return std::nullopt;
+KeySource given_keys(Credentials keys) {
+  return [keys = std::move(keys)] {
+    return judge(keys, kGivenNames, "the options");
+  };
+}
+
+KeySource environment_keys(Environment environment) {
+  return [environment = std::move(environment)] {
+    const auto value = [&](const char* name) {
+      return environment(name).value_or("");
+    };
+    return judge({value(kEnvironmentNames.id), value(kEnvironmentNames.secret),
+                  value(kEnvironmentNames.token)},
+                 kEnvironmentNames, "the environment");
+  };
+}
+
+KeySource profile_keys(ProfileOptions options, Environment environment) {
+  return [options = std::move(options), environment = std::move(environment)] {
+    return keys_of(load_profile(options, environment));
+  };
+}
+
+KeySource first_of(std::vector<KeySource> sources) {
+  return [sources = std::move(sources)] {
+    std::string reasons;
+    for (const KeySource& source : sources) {
+      KeyOutcome outcome = source();
+      if (outcome.state != State::none) return outcome;
+      if (!reasons.empty()) reasons += "; ";
+      reasons += outcome.reason;
+    }
+    return none(std::move(reasons));
+  };
+}
+
+KeySource usual_keys(const KeyOptions& options, Environment environment) {
+  std::vector<KeySource> sources = {given_keys(options.keys)};
+  if (options.profile.name.empty()) {
+    sources.push_back(environment_keys(environment));
   }
-  return keys;
+  sources.push_back(profile_keys(options.profile, std::move(environment)));
+  return first_of(std::move(sources));
 }
 
 }  // namespace sigv4

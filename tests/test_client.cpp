@@ -56,7 +56,7 @@ ClientOptions options_for(const std::string& endpoint) {
   ClientOptions options;
   options.endpoint = endpoint;
   options.region = kRegion;
-  options.credentials = [] { return std::optional(keys()); };
+  options.credentials = sigv4::given_keys(keys());
   return options;
 }
 
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(session_token_is_sent_and_signed) {
   ClientOptions options = options_for(server.url());
   sigv4::Credentials temporary = keys();
   temporary.session_token = "FwoGZXIvYXdzEXAMPLE//token==";
-  options.credentials = [&] { return std::optional(temporary); };
+  options.credentials = sigv4::given_keys(temporary);
   Client client(std::move(options));
   CHECK_FAULT(call(client), Fault::none);
   const SeenRequest request = server.requests().front();
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(keys_are_asked_for_anew_for_each_request) {
     sigv4::Credentials fresh = keys();
     fresh.access_key_id = "AKID" + std::to_string(++asked);
     fresh.secret_access_key += std::to_string(asked);
-    return std::optional(fresh);
+    return sigv4::given_keys(fresh)();
   };
   Client client(std::move(options));
   for (int i = 1; i <= 6; ++i) {
@@ -237,7 +237,9 @@ BOOST_AUTO_TEST_CASE(keys_are_asked_for_anew_for_each_request) {
 BOOST_AUTO_TEST_CASE(no_keys_sends_nothing) {
   ScriptedServer server;
   ClientOptions options = options_for(server.url());
-  options.credentials = [] { return std::optional<sigv4::Credentials>(); };
+  options.credentials = [] {
+    return sigv4::KeyOutcome{sigv4::KeyOutcome::State::none, {}, "none here"};
+  };
   Client client(std::move(options));
   const BootTime before = BootClock::now();
   const Answer answer = call(client, Action::delete_item);
@@ -245,7 +247,7 @@ BOOST_AUTO_TEST_CASE(no_keys_sends_nothing) {
   BOOST_TEST((answer.action == Action::delete_item));
   BOOST_TEST(!answer.sent);
   BOOST_TEST(!answer.outcome_unknown());
-  BOOST_TEST(!answer.message.empty());
+  BOOST_TEST(answer.message == "none here");
   BOOST_TEST((answer.sent_at >= before && answer.received_at >= before));
   BOOST_TEST(server.connection_count() == 0);
   for (const std::uint64_t sent : client.counts().sent) BOOST_TEST(sent == 0u);
@@ -260,7 +262,7 @@ BOOST_AUTO_TEST_CASE(keys_with_line_breaks_send_nothing) {
       options.credentials = [&] {
         sigv4::Credentials bad = keys();
         (in_token ? bad.session_token : bad.access_key_id) = broken;
-        return std::optional(bad);
+        return sigv4::KeyOutcome{sigv4::KeyOutcome::State::found, bad, ""};
       };
       Client client(std::move(options));
       CHECK_FAULT(call(client), Fault::no_keys);

@@ -25,7 +25,7 @@ dynamodb::ClientOptions client_options(const char* url) {
   dynamodb::ClientOptions options;
   options.endpoint = url;
   options.region = "eu-west-1";
-  options.credentials = sigv4::credentials_from_environment;
+  options.credentials = sigv4::environment_keys();
   return options;
 }
 

@@ -219,7 +219,11 @@ std::string Engine::child_said() const {
 // --- Calls -----------------------------------------------------------------
 
 std::optional<sigv4::Credentials> Engine::credentials() const {
-  if (kind_ == EngineKind::given) return sigv4::credentials_from_environment();
+  if (kind_ == EngineKind::given) {
+    const sigv4::KeyOutcome found = sigv4::environment_keys()();
+    if (found.state != sigv4::KeyOutcome::State::found) return std::nullopt;
+    return found.keys;
+  }
   return sigv4::Credentials{"AKIDEXAMPLE", "secret", ""};
 }
 

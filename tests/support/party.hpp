@@ -36,7 +36,8 @@ class Party {
   explicit Party(const PartySettings& settings)
       : client({settings.url,
                 settings.region,
-                [keys = settings.keys] { return keys; },
+                settings.keys ? ddbmutex::sigv4::given_keys(*settings.keys)
+                              : ddbmutex::sigv4::first_of({}),
                 {}}),
         place{settings.table, settings.key, settings.owner},
         driver(client, budget, {place, settings.request_timeout}),

@@ -1,0 +1,412 @@
+#include "sigv4/profile.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r";
+constexpr std::string_view kCommentMarks = "#;";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+bool is_one_of(char c, std::string_view set) { return set.find(c) != set.npos; }
+
+bool begins_with(std::string_view text, std::string_view with) {
+  return text.substr(0, with.size()) == with;
+}
+
+std::string_view trim_left(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text;
+}
+
+std::string_view trim_right(std::string_view text) {
+  // npos + 1 is 0.
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+std::string_view trim(std::string_view text) {
+  return trim_left(trim_right(text));
+}
+
+// Cuts the part before `mark` off `text`, and the mark with it; all of it if
+// there is none.
+std::string_view cut(std::string_view& text, char mark) {
+  const auto end = std::min(text.find(mark), text.size());
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
+}
+
+// Without regard to the locale.
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+bool is_name_char(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+         (c >= '0' && c <= '9') || is_one_of(c, "_-/.%@:+\\");
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_name_char);
+}
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7F;
+}
+
+bool is_comment(std::string_view line) {
+  const std::string_view text = trim_left(line);
+  return !text.empty() && is_one_of(text.front(), kCommentMarks);
+}
+
+// Up to a blank with a comment mark behind it.
+std::string_view without_comment(std::string_view line) {
+  for (std::size_t i = 1; i < line.size(); ++i) {
+    if (is_one_of(line[i], kCommentMarks) && is_one_of(line[i - 1], kBlanks)) {
+      return line.substr(0, i);
+    }
+  }
+  return line;
+}
+
+// What stands between a section's brackets.
+struct Heading {
+  std::string_view type;  // Empty if there is one word only.
+  std::string_view name;  // Empty if invalid.
+};
+
+// The name in a pair of quotes, empty if it is none.
+std::string_view unquoted(std::string_view text) {
+  if (text.size() < 2 || !is_one_of(text.front(), "\"'")) return {};
+  const std::string_view name = text.substr(1, text.size() - 2);
+  const bool good = text.back() == text.front() &&
+                    name.find(text.front()) == name.npos &&
+                    std::none_of(name.begin(), name.end(), is_control);
+  return good ? name : std::string_view();
+}
+
+Heading parse_heading(std::string_view text) {
+  text = trim(text);
+  const auto blank = text.find_first_of(kBlanks);
+  Heading heading;
+  if (blank != text.npos) {
+    heading.type = text.substr(0, blank);
+    text = trim_left(text.substr(blank));
+  }
+  const bool quotes = !heading.type.empty() && !is_name(text);
+  heading.name = quotes ? unquoted(text) : text;
+  if (!quotes && !is_name(text)) heading.name = {};
+  return heading;
+}
+
+class Parser {
+ public:
+  explicit Parser(FileKind kind) : kind_(kind) {}
+
+  // One line without its '\n'.  Returns what is wrong with it, or null.
+  const char* add(std::string_view line);
+  Sections take() { return std::move(sections_); }
+
+ private:
+  const char* add_section(std::string_view line);
+  const char* add_continuation(std::string_view line);
+  const char* add_property(std::string_view line);
+  // Where a section's properties go; null if it is to be skipped.
+  Properties* section_of(const Heading& heading);
+  Properties* default_of_config(bool prefixed);
+
+  const FileKind kind_;
+  Sections sections_;
+  bool seen_section_ = false;
+  bool default_is_prefixed_ = false;
+  Properties* section_ = nullptr;    // The current one; null while skipping.
+  std::string* property_ = nullptr;  // The last one's value.
+  bool skips_property_ = false;      // The last one's name was invalid.
+  bool has_sub_properties_ = false;  // The last one began with no value.
+};
+
+const char* Parser::add(std::string_view line) {
+  line = trim_right(line);
+  if (line.empty() || is_comment(line)) return nullptr;
+  if (line.front() == '[') return add_section(line);
+  if (!seen_section_) return "a line before the first section";
+  if (section_ == nullptr) return nullptr;
+  const bool indented = is_one_of(line.front(), kBlanks);
+  return indented ? add_continuation(line) : add_property(line);
+}
+
+const char* Parser::add_section(std::string_view line) {
+  const auto end = line.find(']');
+  if (end == line.npos) return "a section without its ']'";
+  seen_section_ = true;
+  section_ = section_of(parse_heading(line.substr(1, end - 1)));
+  property_ = nullptr;
+  skips_property_ = false;
+  return nullptr;
+}
+
+Properties* Parser::section_of(const Heading& heading) {
+  if (heading.name.empty()) return nullptr;
+  const std::string name(heading.name);
+  if (kind_ == FileKind::credentials) {
+    return heading.type.empty() ? &sections_.profiles[name] : nullptr;
+  }
+  if (heading.type == "services") return &sections_.services[name];
+  const bool prefixed = heading.type == "profile";
+  if (!prefixed && !heading.type.empty()) return nullptr;
+  if (name == "default") return default_of_config(prefixed);
+  return prefixed ? &sections_.profiles[name] : nullptr;
+}
+
+Properties* Parser::default_of_config(bool prefixed) {
+  if (!prefixed && default_is_prefixed_) return nullptr;
+  Properties& section = sections_.profiles["default"];
+  if (prefixed && !default_is_prefixed_) section.clear();
+  default_is_prefixed_ = prefixed;
+  return &section;
+}
+
+const char* Parser::add_continuation(std::string_view line) {
+  if (skips_property_) return nullptr;
+  if (property_ == nullptr) return "an indented line that continues nothing";
+  const std::string_view text = trim_left(line);
+  if (has_sub_properties_) {
+    const auto equals = text.find('=');
+    if (equals == text.npos) return "a sub-property without '='";
+    if (equals == 0) return "a sub-property without a name";
+  }
+  property_->append(1, '\n').append(text);
+  return nullptr;
+}
+
+const char* Parser::add_property(std::string_view line) {
+  std::string_view value = without_comment(line);
+  if (value.find('=') == value.npos) return "a property without '='";
+  const std::string_view name = trim_right(cut(value, '='));
+  if (name.empty()) return "a property without a name";
+  skips_property_ = !is_name(name);
+  property_ = nullptr;
+  if (skips_property_) return nullptr;
+  value = trim(value);
+  property_ = &(*section_)[lower(name)];
+  property_->assign(value);
+  has_sub_properties_ = value.empty();
+  return nullptr;
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+std::string system_words(int error) {
+  return error == ENOENT ? "does not exist"
+                         : "cannot be read (" +
+                               std::generic_category().message(error) + ")";
+}
+
+// Appends the file to `text`, up to one byte more than it may have.  Returns
+// why it cannot be read, empty if it could.
+std::string read_file(const std::string& path, std::string& text) {
+  // A FIFO is not waited for, a terminal does not become ours.
+  const Descriptor file(
+      open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (file.get() < 0) return system_words(errno);
+  struct stat status = {};
+  if (fstat(file.get(), &status) != 0) return system_words(errno);
+  if (!S_ISREG(status.st_mode)) return "is not a regular file";
+  std::array<char, 4096> buffer;
+  while (text.size() <= kMaxProfileFileBytes) {
+    const ssize_t got = read(file.get(), buffer.data(), buffer.size());
+    if (got == 0) break;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_words(errno);
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return "";
+}
+
+// Reads `file.path`; returns why it is unusable, empty if it is not.
+std::string read_profiles(ProfileFile& file, FileKind kind) {
+  std::string text;
+  file.absence = read_file(file.path, text);
+  if (!file.absence.empty()) return "";
+  if (text.size() > kMaxProfileFileBytes) {
+    return in_quotes(file.path) + ": longer than 1 MiB";
+  }
+  ParsedFile parsed = parse_profiles(text, kind);
+  file.sections = std::move(parsed.sections);
+  if (parsed.error.empty()) return "";
+  return in_quotes(file.path) + ", " + parsed.error;
+}
+
+// `option`, or the variable, or `otherwise`; with HOME for a leading '~'.
+ProfileFile locate(const std::string& option, const char* variable,
+                   const char* otherwise, const Environment& environment) {
+  ProfileFile file;
+  file.path = !option.empty()
+                  ? option
+                  : set_in(environment, variable).value_or(otherwise);
+  if (file.path != "~" && !begins_with(file.path, "~/")) return file;
+  const auto home = set_in(environment, "HOME");
+  if (home) {
+    file.path.replace(0, 1, *home);
+  } else {
+    file.absence = "cannot be found (HOME is not set)";
+  }
+  return file;
+}
+
+// The profile's name, and who asked for it; nobody if it is the default's.
+std::pair<std::string, const char*> choose(const ProfileOptions& options,
+                                           const Environment& environment) {
+  if (!options.name.empty()) return {options.name, "the options"};
+  for (const char* variable : {"AWS_PROFILE", "AWS_DEFAULT_PROFILE"}) {
+    if (auto name = set_in(environment, variable)) return {*name, variable};
+  }
+  return {"default", nullptr};
+}
+
+}  // namespace
+
+std::optional<std::string> process_environment(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+std::optional<std::string> set_in(const Environment& environment,
+                                  const char* name) {
+  auto value = environment(name);
+  if (value && value->empty()) return std::nullopt;
+  return value;
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t kMost = 200;
+  std::string result = "\"";
+  for (const char c : text.substr(0, kMost)) {
+    const bool visible = c >= ' ' && c <= '~';
+    result += visible ? c : '?';
+  }
+  return result + (text.size() > kMost ? "...\"" : "\"");
+}
+
+ParsedFile parse_profiles(std::string_view text, FileKind kind) {
+  if (begins_with(text, kByteOrderMark)) {
+    text.remove_prefix(kByteOrderMark.size());
+  }
+  Parser parser(kind);
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const char* wrong = parser.add(cut(text, '\n'));
+    if (wrong != nullptr) {
+      return {{}, "line " + std::to_string(number) + ": " + wrong};
+    }
+  }
+  return {parser.take(), ""};
+}
+
+std::optional<std::string> sub_property(std::string_view value,
+                                        std::string_view name) {
+  std::optional<std::string> found;
+  if (!begins_with(value, "\n")) return found;
+  while (!value.empty()) {
+    std::string_view line = cut(value, '\n');
+    const std::string_view line_name = trim_right(cut(line, '='));
+    if (lower(line_name) == name) found = trim(line);
+  }
+  return found;
+}
+
+const Properties* Profile::in(const ProfileFile& file) const {
+  const auto found = file.sections.profiles.find(name);
+  return found == file.sections.profiles.end() ? nullptr : &found->second;
+}
+
+std::optional<Profile::Property> Profile::find(
+    const std::string& property) const {
+  for (const ProfileFile* file : {&credentials, &config}) {
+    const Properties* section = in(*file);
+    if (section == nullptr) continue;
+    const auto found = section->find(property);
+    if (found == section->end()) continue;
+    if (found->second.empty()) return std::nullopt;
+    return Property{found->second, property + " of " + described() + " in " +
+                                       in_quotes(file->path)};
+  }
+  return std::nullopt;
+}
+
+std::string Profile::described() const { return "profile " + in_quotes(name); }
+
+std::string Profile::whereabouts() const {
+  std::string text;
+  for (const ProfileFile* file : {&credentials, &config}) {
+    if (!text.empty()) text += ", ";
+    text += in_quotes(file->path) + " ";
+    if (!file->absence.empty()) {
+      text += file->absence;
+    } else {
+      text += in(*file) != nullptr ? "has it" : "has no such profile";
+    }
+  }
+  return text;
+}
+
+Profile load_profile(const ProfileOptions& options,
+                     const Environment& environment) {
+  Profile profile;
+  const auto [name, chooser] = choose(options, environment);
+  profile.name = name;
+  profile.credentials =
+      locate(options.credentials_file, "AWS_SHARED_CREDENTIALS_FILE",
+             "~/.aws/credentials", environment);
+  profile.config = locate(options.config_file, "AWS_CONFIG_FILE",
+                          "~/.aws/config", environment);
+  for (const auto& [file, kind] :
+       {std::pair(&profile.credentials, FileKind::credentials),
+        std::pair(&profile.config, FileKind::config)}) {
+    if (!file->absence.empty()) continue;
+    profile.error = read_profiles(*file, kind);
+    if (!profile.error.empty()) return profile;
+  }
+  const bool exists = profile.in(profile.credentials) != nullptr ||
+                      profile.in(profile.config) != nullptr;
+  if (chooser != nullptr && !exists) {
+    profile.error = profile.described() + ", named by " + chooser +
+                    ", does not exist: " + profile.whereabouts();
+  }
+  return profile;
+}
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex

@@ -1,0 +1,1093 @@
+/*
+ * The lock's protocol, for exhaustive checking with spin (see `run`).
+ *
+ * What is modelled. One item, N contenders, a network and a service time T.
+ *  - Contender: begins a call with a fresh uuid, sends PutItem attempts until
+ *    one is granted, renews by UpdateItem, releases by DeleteItem, calls again.
+ *    It may stop for any while between any two of its steps, for ever too: no
+ *    step is forced except that a claim ends by its clock.
+ *  - Network: a contender has one request under way (slot 2i) and one it has
+ *    stopped waiting for (slot 2i + 1). Either is applied at any later time,
+ *    in any order, or never; DUPS of them are applied once more. An answer may
+ *    be late, and is lost when the contender goes on without it. A request
+ *    abandoned while another lies abandoned replaces it or is lost.
+ *  - Item: uuid, stamp (`expires`) and, on kept rows, token. A stamp is a tick
+ *    (rx) and the attempt's number in its low digits (rv), by which alone
+ *    one uuid's stamps differ; rv = 0 is a kept row released (`expires` = 0).
+ *  - Conditions: clause 1 (free), 2 (over by service time), 3 (pinned, PINNED)
+ *    and 4 (our own write, OURS) of the take; uuid and the list of stamps for
+ *    a renewal; uuid, and where the owner is constant the list, for a release.
+ *  - Claim: till[i] is the instant on contender i's boot clock when
+ *    owns_lock() turns false (half-open: at that instant it is), 0 for none.
+ *
+ * Which rule is where. send: a stamp and a send time for every attempt; match,
+ * deadline: our own record, its time counted from the matching attempt's send;
+ * observe, tick: a waiter's time counted from the receipt, pinned by (uuid,
+ * stamp); recv_acq, recv_renew: late answers; claim_rule: `latest` reaching
+ * the lowest stamp; recv_acq with RST: the early re-stamp; hear, adjust: what
+ * an answer's Date tells; recv_release: what a refused release means.
+ *
+ * What is asserted, each by a name of its own: no_two_claims (what the lock is
+ * for), no_revived_hold (a claim once over stays over), no_false_loss (a holder
+ * whose row nobody else changed is not told taken or deleted), and on kept rows
+ * no_repeated_token (tokens of successive holders rise). model_sane guards the
+ * model itself.
+ *
+ * What is abstracted. Clause 2 compares with <=, one nanosecond more generous
+ * than <, so that a tick's width gives no slack. The service clock of a
+ * contender is, at each use, any interval within WE ticks before and WL after
+ * the true time, free to move either way between uses; the 2 s for differing
+ * front ends are taken off already (M_NOMARGIN: they are not). Between two
+ * steps nothing sees a contender's state, so a step is atomic: time that
+ * passes within it is time that passes before or after it. Giving up a wait
+ * for an answer and the next sending are one step, since nobody can tell them
+ * apart. The claim rule is left out where clocks are right: it only shortens.
+ * A GetItem is one step that reads the row or the record before it, which is
+ * what an old answer arriving late would show. A crash is a stop for ever. A
+ * leftover is awaited by the contender itself; its uuid is its own, so another
+ * call beside it is just another contender.
+ *
+ * What is bounded. T up to TMAX, A attempts a call (B for contenders other
+ * than 0), CALLS0 and CALLS calls, DUPS second deliveries, one abandoned
+ * request a contender, one change by hand, FREEZE stopped ticks.
+ *
+ * What is forgotten, to have fewer states, is what can have no effect any
+ * more: an observation that cannot ripen before TMAX, the send time of an
+ * attempt that is too old to grant, the abandoned renewal or release of a uuid
+ * that can never be in the row again. SYM lets equal contenders start in order.
+ *
+ * Settings, each a #define: KEPT (rows kept), OWNER_CONST (uuid the same in
+ * each call, stamps numbered through the process), POLL (GetItem, stale reads),
+ * LEFTOVERS, SHORT_LISTS (a renewal lists one stamp, not all that were sent),
+ * LEASES (contender 0's lease is a tick longer), RATE=R (boot clocks of rate
+ * 1 - 1/R, 1 or 1 + 1/R, the margins 1/R), CALENDAR=C (the first C contenders
+ * start without a service clock, their first stamps long over, a tick low or
+ * far ahead; NODATE: answers without Date), OPERATOR (the row deleted, over-
+ * written or put back by hand, once: claims count again from the first answer
+ * to a request sent after it), FREEZE=F (boot clocks stop for F ticks in all:
+ * a frozen one counts again when an answer's Date showed it). M_...: mutants.
+ */
+/* bounds */
+#ifndef N
+#define N 2
+#endif
+#ifndef A
+#define A 3
+#endif
+#ifndef B
+#define B A
+#endif
+#define MAXA(i) (i == 0 -> A : B)
+#ifndef CALLS0
+#define CALLS0 1
+#endif
+#ifndef CALLS
+#define CALLS 1
+#endif
+#ifndef L
+#define L 2
+#endif
+#ifndef TMAX
+#define TMAX 5
+#endif
+#ifndef WL
+#define WL 0
+#endif
+#ifndef WE
+#define WE 0
+#endif
+#ifndef DUPS
+#define DUPS 1
+#endif
+#ifndef RELS
+#define RELS 1
+#endif
+
+/* time */
+#if defined(LEASES)
+#define TTL(i) (i == 0 -> L + 1 : L)
+#else
+#define TTL(i) L
+#endif
+#if defined(RATE)
+#define NOW(i) (T * rate[i])
+#define NOW_MAX(i) (TMAX * rate[i])
+byte rate[N];
+#if defined(M_HOLDMARGIN)
+#define HOLD_LEN(i) (L * RATE)
+#elif defined(M_HOLDLESS)
+#define HOLD_LEN(i) (L * (RATE - 1) + 1)
+#else
+#define HOLD_LEN(i) (L * (RATE - 1))
+#endif
+#if defined(M_WAITMARGIN)
+#define WAIT_LEN(i, u) (L * RATE)
+#elif defined(M_WAITLESS)
+#define WAIT_LEN(i, u) ((L - 1) * (RATE + 1))
+#else
+#define WAIT_LEN(i, u) (L * (RATE + 1))
+#endif
+#else
+#if defined(FREEZE)
+#define NOW(i) (T - off[i])
+#define NOW_MAX(i) (TMAX - off[i])
+#else
+#define NOW(i) T
+#define NOW_MAX(i) TMAX
+#endif
+#define HOLD_LEN(i) TTL(i)
+#if defined(M_WAIT)
+#define WAIT_LEN(i, u) (TTL(OWNER(u)) - 1)
+#elif defined(M_OWNLEASE)
+#define WAIT_LEN(i, u) TTL(i)
+#else
+#define WAIT_LEN(i, u) TTL(OWNER(u))
+#endif
+#endif
+#define UNRIPE(i, u) (NOW_MAX(i) - WAIT_LEN(i, u))
+#define GONE 255
+#if CALLS0 > CALLS
+#define UMAX CALLS0
+#else
+#define UMAX CALLS
+#endif
+#define MAXC(i) (i == 0 -> CALLS0 : CALLS)
+#if defined(OWNER_CONST) || defined(M_REUSE)
+#define U(i) (i + 1)
+#define OWNER(u) ((u) - 1)
+#else
+#define U(i) (i * UMAX + call[i])
+#define OWNER(u) ((u - 1) / UMAX)
+#endif
+#if defined(OWNER_CONST)
+#define BASE(i) base[i]
+byte base[N];
+#else
+#define BASE(i) 0
+#endif
+#define ST(i, a) st[i * A + a - 1]
+#if defined(M_EQUAL)
+#define VER(i, a) sx[i * A + a - 1]
+#define STAMPS
+#else
+#define VER(i, a) (BASE(i) + a)
+#endif
+
+#ifdef SYM
+#define TURN(i) (i == 0 || call[i - 1] > 0)
+#else
+#define TURN(i) true
+#endif
+#define OURS(s) (ru == q_u[s] && (q_m[s] & (1 << rv)))
+#if defined(M_UNPINNED)
+#define PINNED(s) (q_pu[s] != 0)
+#elif defined(M_PINUUID)
+#define PINNED(s) (q_pu[s] != 0 && ru == q_pu[s])
+#else
+#define PINNED(s) (q_pu[s] != 0 && ru == q_pu[s] && rv == q_pv[s])
+#endif
+
+#define FLOOR(a, b) (a >= b -> a - b : 0)
+#if defined(M_SWAP)
+#define STAMP(i) (FLOOR(T, e) + TTL(i))
+#define EARLIEST(i) (T + w)
+#elif defined(FREEZE)
+#define STAMP(i) (NOW(i) + hi[i] - BIAS + TTL(i))
+#define EARLIEST(i) FLOOR(NOW(i) + lo[i], BIAS)
+#elif defined(CALENDAR)
+#define STAMP(i) (clk[i] == 0 -> w : (clk[i] == 1 -> 200 : T + w + TTL(i)))
+#define EARLIEST(i) (clk[i] == 2 -> FLOOR(T, e) : 0)
+#elif defined(M_NOMARGIN)
+#define STAMP(i) (T + w + TTL(i))
+#define EARLIEST(i) (T + 1)
+#else
+#define STAMP(i) (T + w + TTL(i))
+#define EARLIEST(i) FLOOR(T, e)
+#endif
+
+#if defined(CALENDAR)
+#define STAMPS
+#define CLOCK_KNOWN(i) && clk[i] == 2
+#define BEARS(i, j) sx[i * A + j - 1]
+#elif defined(FREEZE)
+#define STAMPS
+#define CLOCK_KNOWN(i)
+#define BEARS(i, j) FLOOR(sx[i * A + j - 1] + BIAS, hi[i])
+#endif
+
+#define IDLE 0
+#define ACQ 1
+#define ACQW 2
+#define LEFT 3
+#define RST 4
+#define RSTW 5
+#define HOLD 6
+#define HOLDW 7
+#define RELW 8
+
+#define PUT 1
+#define UPD 2
+#define DEL 3
+#define OK 1
+#define NO 2
+
+byte T;
+/* the row */
+byte ru, rv, rx;
+#ifdef KEPT
+byte rt, last_token;
+#endif
+#if defined(POLL) || defined(OPERATOR)
+byte pu, pv; /* the record before this one: what a stale read may show */
+#ifdef KEPT
+byte pt;
+#endif
+#ifdef OPERATOR
+byte px;
+#endif
+#endif
+/* requests on their way: 2i the one under way, 2i+1 an abandoned one */
+byte q_kind[6], q_u[6], q_v[2 * N], q_x[2 * N], q_e[2 * N];
+byte q_pu[2 * N], q_pv[2 * N];
+short q_m[2 * N];
+byte dups = DUPS;
+/* contenders */
+byte ph[N], call[N], k[N], conf[N], till[N], st[N * A];
+byte ou[N], ov[N], since[N];
+byte an[N], au[N], av[N];
+#ifdef KEPT
+byte at[N];
+#endif
+#ifdef STAMPS
+byte sx[N * A];
+#endif
+byte rk[N];
+bool foul[N], was_held[N];
+#ifdef M_NOJOIN
+byte ghost[N];
+#endif
+#ifdef CALENDAR
+byte clk[N]; /* 0 nothing heard, 1 an answer without Date, 2 known */
+byte by_calendar[N];
+#endif
+#ifdef FREEZE
+byte off[N], lo[N], hi[N], lo2[N], hi2[N], date[N];
+bool frozen[N], after[N], doubt[N];
+byte freezes = FREEZE;
+#define BIAS 8
+#endif
+#ifdef OPERATOR
+bool operated, sent_after[N], heard_after[N];
+#define FOREIGN 250
+#endif
+byte w, e, c, j, d;
+#ifdef CALENDAR
+bool dated;
+#endif
+bool keep, hit, again, over, stale;
+bool no_two_claims = true, no_revived_hold = true, no_false_loss = true;
+bool no_repeated_token = true, model_sane = true;
+
+inline choose_clock(i) {
+  if
+#ifdef CALENDAR
+  :: clk[i] == 0 -> w = 1
+  :: clk[i] == 0 -> w = T + TTL(i) - 1
+  :: clk[i] == 0 -> w = 100
+  :: clk[i] != 0 -> w = 0
+#else
+  :: w = 0
+#endif
+#if WL > 0
+  :: w = 1
+#endif
+#if WL > 1
+  :: w = 2
+#endif
+  fi;
+  if
+  :: e = 0
+#if WE > 0
+  :: e = 1
+#endif
+#if WE > 1
+  :: e = 2
+#endif
+  fi
+}
+
+inline choose_date() {
+#ifdef CALENDAR
+  if
+  :: dated = true
+#ifdef NODATE
+  :: dated = false
+#endif
+  fi
+#else
+  skip
+#endif
+}
+
+inline choose_keep(i) {
+  if
+  :: keep = true
+  :: q_kind[2 * i] != 0 && q_kind[2 * i + 1] != 0 -> keep = false
+  fi
+}
+
+inline clear(s) {
+  q_kind[s] = 0; q_u[s] = 0; q_v[s] = 0; q_x[s] = 0; q_e[s] = 0;
+  q_pu[s] = 0; q_pv[s] = 0; q_m[s] = 0
+}
+
+inline end_wait(i) {
+  an[i] = 0; au[i] = 0; av[i] = 0;
+#ifdef FREEZE
+  date[i] = 0; after[i] = false;
+#endif
+#ifdef KEPT
+  at[i] = 0;
+#endif
+  if
+  :: q_kind[2 * i] != 0 && keep ->
+    q_kind[2 * i + 1] = q_kind[2 * i]; q_u[2 * i + 1] = q_u[2 * i];
+    q_v[2 * i + 1] = q_v[2 * i]; q_x[2 * i + 1] = q_x[2 * i];
+    q_e[2 * i + 1] = q_e[2 * i]; q_pu[2 * i + 1] = q_pu[2 * i];
+    q_pv[2 * i + 1] = q_pv[2 * i]; q_m[2 * i + 1] = q_m[2 * i]
+  :: else
+  fi;
+  clear(2 * i);
+  keep = false
+}
+
+inline set_mask(i, from) {
+  q_m[2 * i] = 0; j = from;
+#ifdef SHORT_LISTS /* at most one stamp: the confirmed or the last one */
+  j = (q_kind[2 * i] == PUT && k[i] > 1 -> k[i] - 1 : from);
+#endif
+  do
+  :: j <= k[i] && j >= 1 && j != k[i] + (q_kind[2 * i] == DEL) ->
+    q_m[2 * i] = q_m[2 * i] | (1 << VER(i, j)); j++;
+#ifdef SHORT_LISTS
+    break
+#endif
+  :: else -> break
+  od;
+  j = 0
+}
+
+/* the claim ends when `latest` reaches the lowest stamp the row may bear */
+inline claim_rule(i) {
+#if defined(STAMPS) && !defined(M_EQUAL) && !defined(M_NORULE)
+  if
+  :: till[i] != 0 CLOCK_KNOWN(i) ->
+#ifdef M_CONFIRMED
+    j = conf[i]; d = BEARS(i, j);
+#else
+    j = conf[i]; d = GONE;
+    do
+    :: j <= k[i] -> d = (BEARS(i, j) < d -> BEARS(i, j) : d); j++
+    :: else -> break
+    od;
+#endif
+    till[i] = (d < till[i] -> d : till[i]);
+    till[i] = (till[i] <= NOW(i) -> 0 : till[i]);
+    j = 0; d = 0
+  :: else
+  fi
+#else
+  skip
+#endif
+}
+
+inline send(i, kind) {
+  k[i]++;
+  ST(i, k[i]) = NOW(i);
+  q_kind[2 * i] = kind;
+  q_u[2 * i] = U(i);
+  q_x[2 * i] = STAMP(i);
+#ifdef STAMPS
+  sx[i * A + k[i] - 1] = q_x[2 * i];
+#endif
+  q_v[2 * i] = VER(i, k[i]);
+  if
+  :: kind == PUT ->
+    q_e[2 * i] = EARLIEST(i);
+    if
+    :: since[i] == GONE -> q_pu[2 * i] = ou[i]; q_pv[2 * i] = ov[i]
+    :: else
+    fi;
+    set_mask(i, 1);
+    ph[i] = ACQW
+  :: else ->
+    set_mask(i, conf[i]);
+    ph[i] = (ph[i] == RST || ph[i] == RSTW -> RSTW : HOLDW)
+  fi;
+#ifdef CALENDAR
+  if
+  :: clk[i] == 0 -> by_calendar[i] = by_calendar[i] | (1 << k[i])
+  :: else
+  fi;
+#endif
+#ifdef OPERATOR
+  sent_after[i] = operated;
+#endif
+  claim_rule(i);
+  printf("T=%d: contender %d sends kind %d, attempt %d, stamp %d\n", T, i, kind,
+         k[i], q_x[2 * i]);
+  w = 0; e = 0
+}
+
+inline send_del(i) {
+  q_kind[2 * i] = DEL; q_u[2 * i] = U(i);
+#ifdef OWNER_CONST
+  set_mask(i, conf[i]);
+#endif
+  rk[i]++;
+  printf("T=%d: contender %d releases\n", T, i);
+  ph[i] = RELW
+}
+
+inline go_idle(i) {
+  ph[i] = IDLE; till[i] = 0; conf[i] = 0; rk[i] = 0; foul[i] = false;
+  was_held[i] = false;
+#ifdef OWNER_CONST
+  base[i] = base[i] + k[i];
+#endif
+  j = 1;
+  do
+  :: j <= k[i] ->
+    ST(i, j) = 0;
+#ifdef STAMPS
+    sx[i * A + j - 1] = 0;
+#endif
+    j++
+  :: else -> break
+  od;
+  j = 0;
+  k[i] = 0;
+#ifdef CALENDAR
+  by_calendar[i] = 0;
+#endif
+  if
+  :: call[i] == MAXC(i) -> ou[i] = 0; ov[i] = 0; since[i] = 0
+  :: else
+  fi
+}
+
+/* c: which of our attempts of this call the answer speaks of, 0: none */
+inline match(i) {
+  c = 0;
+  if
+  :: an[i] == OK -> c = k[i]
+#ifndef M_NORECOGNISE
+#ifdef M_EQUAL
+  :: an[i] == NO && au[i] == U(i) ->
+    j = 1;
+    do
+    :: j <= k[i] -> if :: sx[i * A + j - 1] == av[i] -> c = j :: else fi; j++
+    :: else -> break
+    od;
+    j = 0
+#else
+  :: an[i] == NO && au[i] == U(i) && av[i] > BASE(i) &&
+     av[i] <= BASE(i) + k[i] -> c = av[i] - BASE(i)
+#endif
+#endif
+  :: else
+  fi
+}
+
+/* d: the end of the claim that attempt c gives, 0 if it is over */
+inline deadline(i) {
+#if defined(M_ANSWER)
+  d = NOW(i) + HOLD_LEN(i);
+#elif defined(M_LAST)
+  d = (ST(i, k[i]) == GONE -> 0 : ST(i, k[i]) + HOLD_LEN(i));
+#else
+  d = (ST(i, c) == GONE -> 0 : ST(i, c) + HOLD_LEN(i));
+#endif
+}
+
+#if defined(FREEZE)
+#define COUNTS(i) (till[i] != 0 && !frozen[i])
+#elif defined(OPERATOR)
+#define COUNTS(i) (till[i] != 0 && (!operated || heard_after[i]))
+#else
+#define COUNTS(i) (till[i] != 0)
+#endif
+inline check_claims() {
+#ifdef C_CLAIMS
+  j = 0; d = 0;
+  do
+  :: j < N -> if :: COUNTS(j) -> d++ :: else fi; j++
+  :: else -> break
+  od;
+  j = 0;
+  no_two_claims = (d <= 1); d = 0;
+  assert(no_two_claims)
+#else
+  skip
+#endif
+}
+
+inline confirm(i) {
+#ifdef OPERATOR
+  conf[i] = c;
+#ifdef M_KEEPLATER
+  till[i] = (d > till[i] -> d : till[i]);
+#else
+  till[i] = d;
+#endif
+#else
+  model_sane = (c >= conf[i] || till[i] == 0);
+  assert(model_sane);
+  conf[i] = c; till[i] = d;
+  j = 1;
+  do
+  :: j < c ->
+    ST(i, j) = 0;
+#ifdef STAMPS
+    sx[i * A + j - 1] = 0;
+#endif
+    j++
+  :: else -> break
+  od;
+  j = 0;
+#endif
+  printf("T=%d: contender %d holds until %d by attempt %d\n", T, i, till[i],
+         conf[i]);
+  ph[i] = HOLD
+}
+
+#ifdef FREEZE
+/* the interval [D - r, D - s] of an answer, met with the last one's */
+#define D_LO(i) (date[i] + BIAS - NOW(i))
+#define D_HI(i) (date[i] + BIAS - ST(i, k[i]))
+#define MAX(a, b) (a > b -> a : b)
+#define MIN(a, b) (a < b -> a : b)
+inline adjust(i) {
+  if
+  :: date[i] == 0 && !after[i]
+  :: (date[i] != 0 || after[i]) && doubt[i] ->
+    if
+    :: D_LO(i) <= hi2[i] && D_HI(i) >= lo2[i] -> /* the second agrees */
+      lo[i] = MAX(D_LO(i), lo2[i]); hi[i] = MIN(D_HI(i), hi2[i]);
+      doubt[i] = false; lo2[i] = 0; hi2[i] = 0
+    :: else ->
+      lo[i] = MIN(D_LO(i), lo[i]); hi[i] = MAX(D_HI(i), hi[i]);
+      lo2[i] = D_LO(i); hi2[i] = D_HI(i);
+      frozen[i] = (frozen[i] && !after[i])
+    fi
+  :: (date[i] != 0 || after[i]) && !doubt[i] ->
+    if
+    :: D_LO(i) <= hi[i] && D_HI(i) >= lo[i] ->
+      lo[i] = MAX(D_LO(i), lo[i]); hi[i] = MIN(D_HI(i), hi[i])
+    :: else -> /* a frozen machine: believed at once */
+      doubt[i] = true; lo2[i] = D_LO(i); hi2[i] = D_HI(i);
+      lo[i] = MIN(lo2[i], lo[i]); hi[i] = MAX(hi2[i], hi[i]);
+      frozen[i] = (frozen[i] && !after[i])
+    fi
+  fi
+}
+#endif
+
+/* what every answer to a request of attempt k tells besides its outcome */
+inline hear(i) {
+#ifdef OPERATOR
+  heard_after[i] = (heard_after[i] || sent_after[i]);
+#endif
+#ifdef CALENDAR
+  if
+  :: dated -> clk[i] = 2
+  :: !dated && clk[i] == 0 -> clk[i] = 1
+  :: else
+  fi;
+  dated = false;
+#endif
+#ifdef FREEZE
+  adjust(i);
+#endif
+  skip
+}
+
+inline observe(i) {
+  if
+  :: au[i] == 0 -> ou[i] = 0; ov[i] = 0; since[i] = 0
+#ifdef M_OBSKEEP
+  :: au[i] != 0 && au[i] == ou[i] -> ov[i] = av[i]
+#else
+  :: au[i] != 0 && au[i] == ou[i] && av[i] == ov[i]
+#endif
+  :: else ->
+    ou[i] = au[i]; ov[i] = av[i];
+#ifdef M_OBSSEND
+    since[i] = ST(i, k[i]);
+#else
+    since[i] = NOW(i);
+#endif
+    if
+    :: since[i] != GONE && since[i] > UNRIPE(i, ou[i]) ->
+      ou[i] = 0; ov[i] = 0; since[i] = 0
+    :: else
+    fi
+  fi
+}
+
+#ifdef CALENDAR
+#define TOO_LOW(i) ((by_calendar[i] & (1 << c)) != 0 && \
+    (clk[i] != 2 || sx[i * A + c - 1] < ST(i, c) + TTL(i)))
+#ifdef M_LOWGRANT
+#define GRANTED(i) true
+#else
+#define GRANTED(i) (!TOO_LOW(i))
+#endif
+#else
+#define GRANTED(i) true
+#endif
+
+inline recv_acq(i) {
+  hear(i);
+  match(i);
+  if
+  :: c > 0 ->
+    deadline(i);
+    if
+    :: d > NOW(i) && GRANTED(i) ->
+#ifdef KEPT
+#ifdef C_TOKEN
+      no_repeated_token = (at[i] > last_token);
+      assert(no_repeated_token);
+#endif
+      last_token = at[i];
+#endif
+      confirm(i)
+#ifdef CALENDAR
+    :: d > NOW(i) && !GRANTED(i) -> conf[i] = c; ph[i] = RST
+#endif
+    :: else -> ph[i] = (ph[i] == RSTW -> RST : ACQ)
+    fi
+  :: else -> observe(i); ph[i] = ACQ; conf[i] = 0
+  fi;
+  c = 0; d = 0;
+  end_wait(i);
+  claim_rule(i);
+  check_claims();
+  if
+  :: (ph[i] == ACQ || ph[i] == RST) && k[i] == MAXA(i) -> go_idle(i)
+  :: else
+  fi
+}
+
+inline lost(i) {
+#ifdef C_LOSS
+  no_false_loss = (till[i] == 0 || foul[i]);
+  assert(no_false_loss);
+#endif
+  till[i] = 0; ph[i] = HOLD
+}
+
+inline recv_renew(i) {
+  hear(i);
+  claim_rule(i);
+  match(i);
+  if
+  :: c > 0 ->
+    deadline(i);
+    if
+#ifdef M_LATE
+    :: true ->
+#else
+    :: till[i] != 0 && d > NOW(i) ->
+#endif
+#ifdef C_REVIVE
+      no_revived_hold = (till[i] != 0);
+      assert(no_revived_hold);
+#endif
+      confirm(i)
+    :: else -> till[i] = 0; ph[i] = HOLD
+    fi
+  :: else -> lost(i)
+  fi;
+  c = 0; d = 0;
+  end_wait(i);
+  claim_rule(i);
+  check_claims()
+}
+
+inline recv_release(i) {
+#ifdef C_LOSS
+  no_false_loss = (an[i] == OK || rk[i] > 1 || foul[i] || !was_held[i]);
+  assert(no_false_loss);
+#endif
+  end_wait(i);
+  go_idle(i)
+}
+
+/* an abandoned UPD or DEL that can never find its uuid again is forgotten */
+#define MAY_PUT(m) (q_kind[m] == PUT && q_u[m] == q_u[j])
+#define PAST_PUT(i) (ph[i] >= HOLD || ph[i] == IDLE)
+#if defined(OWNER_CONST) || defined(M_REUSE)
+#define NO_MORE_PUT(i) (call[i] == MAXC(i) && PAST_PUT(i))
+#else
+#define NO_MORE_PUT(i) (q_u[j] != U(i) || PAST_PUT(i))
+#endif
+#ifdef OPERATOR
+#define PURGES operated
+#else
+#define PURGES true
+#endif
+inline purge() {
+  j = 0;
+  do
+  :: j < 2 * N ->
+    if
+    :: PURGES && q_kind[j] > PUT && j % 2 == 1 &&
+       ru != q_u[j] && NO_MORE_PUT((j / 2)) &&
+       !MAY_PUT(0) && !MAY_PUT(1) && !MAY_PUT(2) && !MAY_PUT(3) &&
+       !MAY_PUT(4) && !MAY_PUT(5) ->
+      clear(j)
+    :: else
+    fi;
+    j++
+  :: else -> break
+  od;
+  j = 0
+}
+
+#ifdef OPERATOR
+#define KNOWN_OWNER && ru != FOREIGN
+#else
+#define KNOWN_OWNER
+#endif
+
+inline remember_row() {
+#if defined(POLL) || defined(OPERATOR)
+  pu = ru; pv = rv;
+#ifdef OPERATOR
+  px = rx;
+#endif
+#ifdef KEPT
+  pt = rt;
+#endif
+#endif
+  skip
+}
+
+#define AWAITS(i) (ph[i] == ACQW || ph[i] == LEFT || ph[i] == RSTW || \
+    ph[i] == HOLDW || ph[i] == RELW)
+inline apply(s, i) {
+  hit = false;
+  if
+  :: q_kind[s] == PUT ->
+    hit = (ru == 0 || rx <= q_e[s] || PINNED(s) || OURS(s))
+  :: q_kind[s] == UPD ->
+#ifdef M_RENUUID
+    hit = (ru == q_u[s])
+#else
+    hit = (ru == q_u[s] && (q_m[s] & (1 << rv)))
+#endif
+  :: q_kind[s] == DEL ->
+#if defined(OWNER_CONST) && !defined(M_RELUUID)
+    hit = OURS(s)
+#else
+    hit = (ru == q_u[s])
+#endif
+  fi;
+  printf("T=%d: kind %d of uuid %d, stamp %d.%d, reaches row %d, %d.%d: %d\n",
+         T, q_kind[s], q_u[s], q_x[s], q_v[s], ru, rx, rv, hit);
+  if
+  :: s == 2 * i && AWAITS(i) &&
+     (an[i] == 0 || over) ->
+    an[i] = (hit -> OK : NO);
+#ifdef FREEZE
+    date[i] = T; after[i] = true;
+#endif
+    if
+    :: hit -> au[i] = 0; av[i] = 0;
+#ifdef KEPT
+      at[i] = rt + (q_kind[s] == PUT)
+#endif
+    :: else -> au[i] = ru; av[i] = rv;
+#ifdef KEPT
+      at[i] = rt
+#endif
+    fi
+  :: else
+  fi;
+  if
+  :: hit ->
+    if
+#ifdef C_LOSS
+    :: ru != 0 && ru != q_u[s] KNOWN_OWNER -> j = OWNER(ru);
+      foul[j] = (foul[j] || (ru == U(j) && ph[j] != IDLE)); j = 0
+#endif
+    :: else
+    fi;
+    remember_row();
+    if
+    :: q_kind[s] == DEL ->
+#if defined(KEPT) && !defined(M_KEPTDEL)
+      rv = 0; rx = 0
+#else
+      ru = 0; rv = 0; rx = 0;
+#ifdef KEPT
+      rt = 0
+#endif
+#endif
+    :: else ->
+#ifdef KEPT
+      rt = rt + (q_kind[s] == PUT);
+#endif
+      ru = q_u[s]; rv = q_v[s]; rx = q_x[s]
+    fi
+  :: else
+  fi;
+  if
+  :: again -> dups--
+  :: else -> clear(s)
+  fi;
+  purge();
+  hit = false; again = false; over = false
+}
+
+#define MAY_CALL(i) (call[i] < MAXC(i) && ph[i] != HOLDW && ph[i] != RST && \
+    ph[i] != RSTW && till[i] == 0)
+
+proctype Contender(byte i) {
+end:
+  do
+  :: atomic { /* a call begins: a fresh uuid, its first attempt */
+    MAY_CALL(i) && TURN(i) -> choose_clock(i); choose_keep(i);
+    d_step { end_wait(i); go_idle(i); call[i]++; send(i, PUT) } }
+  :: atomic { /* a further attempt */
+    (ph[i] == ACQ || ph[i] == ACQW) && k[i] < MAXA(i) ->
+    choose_clock(i); choose_keep(i);
+    d_step { end_wait(i); send(i, PUT) } }
+  :: atomic { (ph[i] == ACQW || ph[i] == RSTW) && an[i] != 0 ->
+    choose_keep(i); choose_date();
+    d_step { recv_acq(i) } }
+#ifdef POLL
+  :: atomic { /* a GetItem: what it read may be out of date on arrival */
+    ph[i] == ACQ || ph[i] == ACQW -> choose_keep(i); choose_date();
+    if
+    :: stale = false
+    :: stale = true
+    fi;
+    d_step { end_wait(i); an[i] = NO;
+      if
+      :: stale -> au[i] = pu; av[i] = pv;
+#ifdef KEPT
+        at[i] = pt
+#endif
+      :: else -> au[i] = ru; av[i] = rv;
+#ifdef KEPT
+        at[i] = rt
+#endif
+      fi;
+      stale = false; recv_acq(i) } }
+#endif
+#ifdef CALENDAR
+  :: atomic { /* stamp anew what was stamped too low */
+    (ph[i] == RST || ph[i] == RSTW) && k[i] < MAXA(i) ->
+    choose_clock(i); choose_keep(i);
+    d_step { end_wait(i); send(i, UPD) } }
+  :: atomic { ph[i] == RST || ph[i] == RSTW -> choose_keep(i);
+    d_step { end_wait(i); rk[i] = 1; send_del(i) } }
+#endif
+#ifdef LEFTOVERS
+  :: d_step { /* given up while a request is under way */
+    ph[i] == ACQW -> ph[i] = LEFT }
+  :: atomic { ph[i] == LEFT && an[i] != 0 -> choose_keep(i);
+    d_step { match(i);
+      if
+      :: c > 0 -> conf[i] = c; end_wait(i); rk[i] = 1; send_del(i)
+      :: else -> end_wait(i); go_idle(i)
+      fi;
+      c = 0 } }
+#endif
+  :: atomic { /* renew */
+    (ph[i] == HOLD || ph[i] == HOLDW) && till[i] != 0 && k[i] < MAXA(i) ->
+    choose_clock(i); choose_keep(i);
+    d_step { end_wait(i); send(i, UPD) } }
+  :: atomic { ph[i] == HOLDW && an[i] != 0 -> choose_keep(i);
+    choose_date();
+    d_step { recv_renew(i) } }
+  :: atomic { /* release, joining a renewal under way */
+    ph[i] == HOLD || ph[i] == HOLDW -> choose_keep(i);
+    d_step {
+#ifdef M_NOJOIN
+      if :: an[i] == OK -> ghost[i] = k[i] :: else fi;
+#endif
+#ifdef C_LOSS
+      was_held[i] = (till[i] != 0);
+#endif
+      till[i] = 0;
+      end_wait(i); send_del(i) } }
+  :: atomic { ph[i] == RELW && an[i] != 0 -> choose_keep(i);
+    d_step { recv_release(i) } }
+#if RELS > 1
+  :: atomic { ph[i] == RELW && rk[i] < RELS -> choose_keep(i);
+    d_step { end_wait(i); send_del(i) } }
+#endif
+#ifdef M_NOJOIN
+  :: d_step { ghost[i] != 0 && ph[i] == RELW ->
+    if
+    :: ST(i, ghost[i]) != GONE -> till[i] = ST(i, ghost[i]) + HOLD_LEN(i);
+#ifdef C_REVIVE
+      no_revived_hold = false; assert(no_revived_hold);
+#endif
+      check_claims()
+    :: else
+    fi;
+    ghost[i] = 0 }
+#endif
+  od
+}
+
+#ifdef OPERATOR
+inline by_hand() {
+  operated = true;
+  remember_row();
+  j = 0;
+  do
+  :: j < N ->
+#ifdef C_LOSS
+    foul[j] = (foul[j] || (ru == U(j) && ph[j] != IDLE));
+#endif
+    j++
+  :: else -> break
+  od;
+  j = 0
+}
+#endif
+
+#ifdef FREEZE
+#define MAY_GO && false
+#else
+#define MAY_GO
+#endif
+inline tick() {
+    T++; s = 0;
+    do
+    :: s < N ->
+      if :: till[s] != 0 && NOW(s) >= till[s] -> till[s] = 0 :: else fi;
+      if
+      :: ou[s] != 0 && since[s] != GONE &&
+         NOW(s) - since[s] >= WAIT_LEN(s, ou[s]) -> since[s] = GONE
+      :: else
+      fi;
+      j = 1;
+      do
+      :: j <= k[s] ->
+        if
+        :: ST(s, j) != GONE && j >= conf[s] MAY_GO &&
+           NOW(s) >= ST(s, j) + HOLD_LEN(s) -> ST(s, j) = GONE
+        :: else
+        fi;
+        j++
+      :: else -> break
+      od;
+      j = 0;
+      s++
+    :: else -> break
+    od;
+    s = 0
+}
+
+#ifdef M_RESEND
+#define RESENT(s) true
+#else
+#define RESENT(s) (q_kind[s] != DEL)
+#endif
+
+proctype World() {
+  byte s;
+end:
+  do
+  :: d_step { T < TMAX -> tick() }
+#ifdef FREEZE
+  :: atomic { T < TMAX && freezes > 0 ->
+    if
+    :: s = 0
+    :: s = 1
+#if N > 2
+    :: s = 2
+#endif
+    fi;
+    d_step {
+      off[s]++; frozen[s] = true; after[s] = false; freezes--;
+      tick() } }
+#endif
+#ifdef OPERATOR
+  :: d_step { /* by hand: the row deleted */
+    !operated && ru != 0 -> by_hand();
+    ru = 0; rv = 0; rx = 0;
+#ifdef KEPT
+    rt = 0
+#endif
+  }
+  :: d_step { /* overwritten, with a stamp that is over or far ahead */
+    !operated && ru != 0 -> by_hand();
+    ru = FOREIGN; rv = 1; rx = 0 }
+  :: d_step {
+    !operated && ru != 0 -> by_hand();
+    ru = FOREIGN; rv = 1; rx = 200 }
+  :: d_step { /* the record before this one put back, as from a backup */
+    !operated && pu != 0 -> s = pu; w = pv; e = px; by_hand();
+    ru = s; rv = w; rx = e; s = 0; w = 0; e = 0 }
+#endif
+  :: atomic {
+    if
+    :: q_kind[0] != 0 -> s = 0
+    :: q_kind[1] != 0 -> s = 1
+    :: q_kind[2] != 0 -> s = 2
+    :: q_kind[3] != 0 -> s = 3
+#if N > 2
+    :: q_kind[4] != 0 -> s = 4
+    :: q_kind[5] != 0 -> s = 5
+#endif
+    fi;
+    if
+    :: again = false
+    :: dups > 0 -> again = true
+    fi;
+    if
+    :: over = false
+    :: s % 2 == 0 && an[s / 2] != 0 && RESENT(s) -> over = true
+    fi;
+    d_step { apply(s, (s / 2)); s = 0 } }
+  od
+}
+
+init {
+  byte s;
+  atomic {
+    s = 0;
+    do
+    :: s < N ->
+#ifdef FREEZE
+      lo[s] = BIAS; hi[s] = BIAS;
+#endif
+#ifdef CALENDAR
+      clk[s] = (s < CALENDAR -> 0 : 2);
+#endif
+#ifdef RATE
+      if
+      :: rate[s] = RATE - 1
+      :: rate[s] = RATE
+      :: rate[s] = RATE + 1
+      fi;
+#endif
+      s++
+    :: else -> break
+    od;
+    s = 0;
+    run Contender(0); run Contender(1);
+#if N > 2
+    run Contender(2);
+#endif
+    run World()
+  }
+}

@@ -1,0 +1,58 @@
+// A home directory and an environment of a test's own.
+#ifndef DDBMUTEX_TESTS_SUPPORT_HOME_HPP
+#define DDBMUTEX_TESTS_SUPPORT_HOME_HPP
+
+#include <stdlib.h>
+
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "sigv4/profile.hpp"
+
+namespace tests {
+
+struct Home {
+  Home() {
+    namespace fs = std::filesystem;
+    std::string name = (fs::temp_directory_path() / "ddbmutex-XXXXXX").string();
+    BOOST_TEST_REQUIRE(mkdtemp(name.data()) != nullptr);
+    root = name;
+    fs::create_directory(root / ".aws");
+    variables["HOME"] = name;
+  }
+  ~Home() {
+    std::error_code ignored;
+    std::filesystem::remove_all(root, ignored);
+  }
+  Home(const Home&) = delete;
+  Home& operator=(const Home&) = delete;
+
+  // Returns the file's path.
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(root / name) << text;
+    return (root / name).string();
+  }
+  // Sees `variables` as they are when asked; not to outlive this.
+  ddbmutex::sigv4::Environment environment() const {
+    return [this](const char* name) -> std::optional<std::string> {
+      const auto found = variables.find(name);
+      if (found == variables.end()) return std::nullopt;
+      return found->second;
+    };
+  }
+
+  std::filesystem::path root;
+  std::map<std::string, std::string> variables;
+};
+
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+}  // namespace tests
+
+#endif  // DDBMUTEX_TESTS_SUPPORT_HOME_HPP

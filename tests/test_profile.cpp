@@ -1,0 +1,632 @@
+// The shared config and credentials files: their grammar (the cases that AWS
+// gives to the authors of its SDKs, restated, and those it is silent about),
+// and what one profile is when there are two files, or none, or odd ones.
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/test/unit_test.hpp>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sigv4/profile.hpp"
+#include "tests/support/home.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace ddbmutex::sigv4;
+using tests::has;
+using tests::Home;
+
+std::string shown(const SectionsByName& sections) {
+  std::string text;
+  for (const auto& [name, properties] : sections) {
+    text += (text.empty() ? "" : " ") + name + "{";
+    for (const auto& [property, value] : properties) {
+      text += "<" + property + "=" + value + ">";
+    }
+    text += "}";
+  }
+  return text;
+}
+
+// The profiles of a text as one line: "bar{} foo{<name=value>}"; of an
+// unusable one the error.
+std::string profiles(std::string_view text, FileKind kind) {
+  const ParsedFile parsed = parse_profiles(text, kind);
+  if (!parsed.error.empty()) {
+    BOOST_TEST(shown(parsed.sections.profiles) == "");
+    return parsed.error;
+  }
+  return shown(parsed.sections.profiles);
+}
+
+std::string config(std::string_view text) {
+  return profiles(text, FileKind::config);
+}
+
+std::string credentials(std::string_view text) {
+  return profiles(text, FileKind::credentials);
+}
+
+// Of a config file with these lines in profile foo.
+std::string in_foo(const std::string& lines) {
+  return config("[profile foo]\n" + lines);
+}
+
+// A property's value; "-" if there is none.
+std::string value(const Home& home, const std::string& property,
+                  const ProfileOptions& options = {}) {
+  const Profile profile = load_profile(options, home.environment());
+  BOOST_TEST(profile.error == "");
+  const auto found = profile.find(property);
+  return found ? found->value : "-";
+}
+
+const std::string kCounted = "0=\n1=\n2=\n";  // And so on.
+
+// CPU seconds to read `start` and `length` bytes of repeated `part`, as either
+// file.
+double reading_time(const std::string& start, const std::string& part,
+                    std::size_t length) {
+  std::string text = start;
+  for (int i = 0; text.size() < length; ++i) {
+    text += part == kCounted ? std::to_string(i) + "=\n" : part;
+  }
+  const std::clock_t begin = std::clock();
+  for (const FileKind kind : {FileKind::config, FileKind::credentials}) {
+    const ParsedFile parsed = parse_profiles(text, kind);
+    for (const auto& [name, properties] : parsed.sections.profiles) {
+      for (const auto& [property, value] : properties) {
+        BOOST_REQUIRE(!sub_property(value, "z"));
+      }
+    }
+  }
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+int lowest_free_descriptor() {
+  const int fd = open("/dev/null", O_RDONLY);
+  BOOST_TEST_REQUIRE(fd >= 0);
+  close(fd);
+  return fd;
+}
+
+long peak_memory_kib() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+Profile load(const Home& home, const ProfileOptions& options = {}) {
+  return load_profile(options, home.environment());
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(profile_grammar)
+
+BOOST_AUTO_TEST_CASE(empty_text_or_profile_holds_nothing) {
+  BOOST_TEST(config("") == "");
+  BOOST_TEST(config("\n") == "");
+  BOOST_TEST(config("[profile foo]") == "foo{}");
+  BOOST_TEST(config("[profile foo]\n[profile bar]") == "bar{} foo{}");
+}
+
+BOOST_AUTO_TEST_CASE(profile_names_of_known_characters_are_kept) {
+  const std::string name = "some-thing:long/the_one%only.foo@bar+A9\\z";
+  BOOST_TEST(config("[profile " + name + "]") == name + "{}");
+  BOOST_TEST(credentials("[" + name + "]") == name + "{}");
+}
+
+BOOST_AUTO_TEST_CASE(profile_of_invalid_name_is_skipped_with_its_lines) {
+  BOOST_TEST(config("[profile foo!bar]\nx = 1") == "");
+  BOOST_TEST(config("[profile in valid]\nname = value") == "");
+  BOOST_TEST(credentials("[in valid 2]\nname2 = value2") == "");
+  BOOST_TEST(config("[profile ]\nx = 1\n[]\nx = 2\n[ ]\nx = 3") == "");
+  BOOST_TEST(config("[profile f\xC3\xB6\xC3\xB6]\nx = 1") == "");
+  BOOST_TEST(config("[profile foo]\nname = value\n[profile in valid]\nx = 1\n"
+                    " y\nz\n[profile bar]\nname = value2") ==
+             "bar{<name=value2>} foo{<name=value>}");
+}
+
+BOOST_AUTO_TEST_CASE(blanks_around_a_profile_name_are_trimmed) {
+  BOOST_TEST(config("[profile \tfoo \t]") == "foo{}");
+  BOOST_TEST(config("[profile\tfoo]") == "foo{}");
+  BOOST_TEST(config("[   profile foo    ]\nname = value\n[profile bar]") ==
+             "bar{} foo{<name=value>}");
+  BOOST_TEST(credentials("[   foo    ]\nname = value") == "foo{<name=value>}");
+}
+
+BOOST_AUTO_TEST_CASE(quoted_name_is_taken_in_config_alone) {
+  BOOST_TEST(config("[profile \"a b#c\"]\n[profile 'd']\n[profile \"it's\"]") ==
+             "a b#c{} d{} it's{}");
+  BOOST_TEST(config("[profile \"]\n[profile \"\"]\n[profile \"a']\n"
+                    "[profile \"a\"b\"]\n[profile \"a\x01z\"]") == "");
+  BOOST_TEST(credentials("[\"a\"]\nx = 1") == "");
+}
+
+BOOST_AUTO_TEST_CASE(config_profile_without_prefix_is_skipped) {
+  BOOST_TEST(config("[foo]\nname = value") == "");
+  BOOST_TEST(config("[profilefoo]\nname = value\n[profile bar]") == "bar{}");
+  BOOST_TEST(config("[Profile foo]\n[PROFILE foo]\n[Default]") == "");
+  BOOST_TEST(config("[preview]\ncloudfront\n  = on\n") == "");
+  BOOST_TEST(config("[plugins default]\nname = value") == "");
+  BOOST_TEST(config("[sso-session foo]\nname = value\n[profile bar]") ==
+             "bar{}");
+}
+
+BOOST_AUTO_TEST_CASE(credentials_profile_with_prefix_is_skipped) {
+  BOOST_TEST(credentials("[profile foo]\nname = value") == "");
+  BOOST_TEST(credentials("[services foo]\nname = value") == "");
+  BOOST_TEST(credentials("[sso-sessionfoo]\nname = value\n[bar]") ==
+             "bar{} sso-sessionfoo{<name=value>}");
+}
+
+BOOST_AUTO_TEST_CASE(profiles_that_differ_in_case_are_two) {
+  BOOST_TEST(config("[profile a]\nx=1\n[profile A]\nx=2") ==
+             "A{<x=2>} a{<x=1>}");
+}
+
+BOOST_AUTO_TEST_CASE(section_without_its_bracket_makes_the_file_unusable) {
+  BOOST_TEST(config("[profile foo") == "line 1: a section without its ']'");
+  BOOST_TEST(credentials("[a]\nx=1\n[") == "line 3: a section without its ']'");
+}
+
+BOOST_AUTO_TEST_CASE(what_follows_a_section_is_no_matter) {
+  BOOST_TEST(config("[profile foo]; semicolon\n[profile bar]# pound") ==
+             "bar{} foo{}");
+  BOOST_TEST(config("[profile foo] junk") == "foo{}");
+}
+
+BOOST_AUTO_TEST_CASE(line_before_the_first_section_makes_the_file_unusable) {
+  BOOST_TEST(config("name = value") ==
+             "line 1: a line before the first section");
+  BOOST_TEST(config("\n# c\n -continued\n[profile x]") ==
+             "line 3: a line before the first section");
+}
+
+BOOST_AUTO_TEST_CASE(properties_belong_to_their_profile) {
+  BOOST_TEST(in_foo("name = value") == "foo{<name=value>}");
+  BOOST_TEST(in_foo("name = value\nname2 = value2") ==
+             "foo{<name=value><name2=value2>}");
+  BOOST_TEST(in_foo("name = value\n[profile bar]\nname2 = value2") ==
+             "bar{<name2=value2>} foo{<name=value>}");
+}
+
+BOOST_AUTO_TEST_CASE(any_end_of_line_and_byte_order_mark_is_read) {
+  BOOST_TEST(config("[profile foo]\r\nname = value\r\n\r\n more\r\n") ==
+             "foo{<name=value\nmore>}");
+  BOOST_TEST(config("\xEF\xBB\xBF[profile foo]\nname = value") ==
+             "foo{<name=value>}");
+  BOOST_TEST(config("\xEF\xBB\xBF\xEF\xBB\xBF[profile foo]") ==
+             "line 1: a line before the first section");
+}
+
+BOOST_AUTO_TEST_CASE(values_hold_any_byte) {
+  BOOST_TEST(in_foo("name = val=ue") == "foo{<name=val=ue>}");
+  BOOST_TEST(in_foo("name = \xF0\x9F\x98\x82\xFF") ==
+             "foo{<name=\xF0\x9F\x98\x82\xFF>}");
+  const std::string zero("name = a\0b", 10);
+  BOOST_TEST(in_foo(zero) == "foo{<name=" + std::string("a\0b", 3) + ">}");
+}
+
+BOOST_AUTO_TEST_CASE(blanks_around_name_and_value_are_trimmed) {
+  BOOST_TEST(in_foo("name \t=  \tvalue \t") == "foo{<name=value>}");
+  BOOST_TEST(in_foo("name=a b") == "foo{<name=a b>}");
+}
+
+BOOST_AUTO_TEST_CASE(value_may_be_empty_and_name_may_not) {
+  BOOST_TEST(in_foo("name =") == "foo{<name=>}");
+  BOOST_TEST(in_foo("= value") == "line 2: a property without a name");
+}
+
+BOOST_AUTO_TEST_CASE(line_that_is_no_property_makes_the_file_unusable) {
+  BOOST_TEST(in_foo("key : value") == "line 2: a property without '='");
+  BOOST_TEST(in_foo("a = 1\njunk") == "line 3: a property without '='");
+  BOOST_TEST(in_foo("key # = value") == "line 2: a property without '='");
+}
+
+BOOST_AUTO_TEST_CASE(error_never_shows_the_line) {
+  for (const char* lines : {"aws_secret_access_key sEcReT", "= sEcReT",
+                            "[sEcReT", "s3 =\n sEcReT", "s3 =\n = sEcReT"}) {
+    const std::string error = in_foo(lines);
+    BOOST_TEST(has(error, "line "));
+    BOOST_TEST(!has(error, "sEcReT"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(property_of_invalid_name_is_skipped_with_its_lines) {
+  BOOST_TEST(in_foo("in valid = value\n -continued\nx = 1") == "foo{<x=1>}");
+  BOOST_TEST(in_foo("x = 1\nin valid =\n no equals sign") == "foo{<x=1>}");
+}
+
+BOOST_AUTO_TEST_CASE(property_names_are_told_apart_without_case) {
+  BOOST_TEST(in_foo("ABCXYZabcxyz019-_ = value") ==
+             "foo{<abcxyzabcxyz019-_=value>}");
+  BOOST_TEST(in_foo("Name = value\nname = value2") == "foo{<name=value2>}");
+}
+
+BOOST_AUTO_TEST_CASE(blank_lines_are_nothing) {
+  BOOST_TEST(config("\t \n[profile foo]\n\t\n \nname = value\n\t \n"
+                    "[profile bar]\n \t") == "bar{} foo{<name=value>}");
+}
+
+BOOST_AUTO_TEST_CASE(comments_are_nothing) {
+  BOOST_TEST(config("# Comment\n[profile foo] # Comment\n"
+                    "name = value # Comment with # sign") ==
+             "foo{<name=value>}");
+  BOOST_TEST(config("; Comment\n[profile foo] ; Comment\n"
+                    "name = value ; Comment with ; sign") ==
+             "foo{<name=value>}");
+  BOOST_TEST(config(";\n[profile foo];\nname = value ;\n") ==
+             "foo{<name=value>}");
+  BOOST_TEST(in_foo("name = value\t# c") == "foo{<name=value>}");
+  BOOST_TEST(in_foo("name = # c") == "foo{<name=>}");
+}
+
+BOOST_AUTO_TEST_CASE(comment_mark_without_a_blank_belongs_to_the_value) {
+  BOOST_TEST(in_foo("name = value; a\nname2 = value# b\nname3 =#c") ==
+             "foo{<name=value; a><name2=value# b><name3=#c>}");
+}
+
+BOOST_AUTO_TEST_CASE(indented_comment_continues_nothing) {
+  BOOST_TEST(in_foo("secret = abc\n  # rotate in May\n\t; or June\nx = 1") ==
+             "foo{<secret=abc><x=1>}");
+  BOOST_TEST(in_foo(" # c\nx = 1") == "foo{<x=1>}");
+}
+
+BOOST_AUTO_TEST_CASE(indented_line_continues_the_value) {
+  BOOST_TEST(in_foo("name = value\n -continued") ==
+             "foo{<name=value\n-continued>}");
+  BOOST_TEST(in_foo("name = value\n -continued\n\n\t-and-continued \t ") ==
+             "foo{<name=value\n-continued\n-and-continued>}");
+  BOOST_TEST(in_foo("name = value\n -continued # Comment") ==
+             "foo{<name=value\n-continued # Comment>}");
+  BOOST_TEST(in_foo("name = value\n -continued ; Comment") ==
+             "foo{<name=value\n-continued ; Comment>}");
+  BOOST_TEST(in_foo("name = value\n [profile bar]\n x = 1") ==
+             "foo{<name=value\n[profile bar]\nx = 1>}");
+}
+
+BOOST_AUTO_TEST_CASE(continuation_of_nothing_makes_the_file_unusable) {
+  const std::string wrong = "an indented line that continues nothing";
+  BOOST_TEST(in_foo(" -continued") == "line 2: " + wrong);
+  BOOST_TEST(in_foo("name = value\n[profile foo]\n -continued") ==
+             "line 4: " + wrong);
+  BOOST_TEST(in_foo("in valid = value\n[profile foo]\n -continued") ==
+             "line 4: " + wrong);
+}
+
+BOOST_AUTO_TEST_CASE(equal_profiles_are_one_and_the_last_property_counts) {
+  BOOST_TEST(in_foo("name = value\n[profile foo]\nname2 = value2") ==
+             "foo{<name=value><name2=value2>}");
+  BOOST_TEST(in_foo("name = value\nname = value2") == "foo{<name=value2>}");
+  BOOST_TEST(in_foo("name = value\n more\nname = value2") ==
+             "foo{<name=value2>}");
+  BOOST_TEST(in_foo("Name = value\n[profile foo]\nname = value2") ==
+             "foo{<name=value2>}");
+}
+
+BOOST_AUTO_TEST_CASE(prefixed_default_beats_the_plain_one) {
+  BOOST_TEST(config("[default]\nname = value") == "default{<name=value>}");
+  BOOST_TEST(
+      config("[profile default]\nname = value\n[default]\nname2 = value2") ==
+      "default{<name=value>}");
+  BOOST_TEST(
+      config("[default]\nname2 = value2\n[profile default]\nname = value") ==
+      "default{<name=value>}");
+  BOOST_TEST(
+      config("[profile default]\nname = value\n[default]\nname2 = value2\n"
+             "[profile default]\nname3 = value3") ==
+      "default{<name=value><name3=value3>}");
+}
+
+BOOST_AUTO_TEST_CASE(property_may_have_sub_properties) {
+  BOOST_TEST(in_foo("s3 =\n name = value") == "foo{<s3=\nname = value>}");
+  BOOST_TEST(in_foo("s3 =\n name = value\n\t \n name2 = value2") ==
+             "foo{<s3=\nname = value\nname2 = value2>}");
+  BOOST_TEST(in_foo("s3 =\n name =") == "foo{<s3=\nname =>}");
+  BOOST_TEST(in_foo("s3 =\n in valid = value") ==
+             "foo{<s3=\nin valid = value>}");
+}
+
+BOOST_AUTO_TEST_CASE(wrong_sub_property_makes_the_file_unusable) {
+  BOOST_TEST(in_foo("s3 =\n invalid") == "line 3: a sub-property without '='");
+  BOOST_TEST(in_foo("s3 =\n = value") ==
+             "line 3: a sub-property without a name");
+}
+
+BOOST_AUTO_TEST_CASE(sub_property_is_found_by_its_name) {
+  const std::string value = "\nname = one \nENDPOINT_url=http://a=b\nname = 2";
+  BOOST_TEST(sub_property(value, "endpoint_url").value_or("-") == "http://a=b");
+  BOOST_TEST(sub_property(value, "name").value_or("-") == "2");
+  BOOST_TEST(sub_property("\nname =", "name").value_or("-") == "");
+  BOOST_TEST(sub_property(value, "other").value_or("-") == "-");
+  BOOST_TEST(sub_property("x\nname = 1", "name").value_or("-") == "-");
+  BOOST_TEST(sub_property("", "").value_or("-") == "-");
+}
+
+BOOST_AUTO_TEST_CASE(services_are_sections_of_their_own) {
+  const ParsedFile parsed = parse_profiles(
+      "[services a]\ndynamodb =\n  endpoint_url = http://h\n[profile a]\nx=1",
+      FileKind::config);
+  BOOST_TEST(shown(parsed.sections.services) ==
+             "a{<dynamodb=\nendpoint_url = http://h>}");
+  BOOST_TEST(shown(parsed.sections.profiles) == "a{<x=1>}");
+}
+
+// A reader whose time grows with the square of the text's length takes 256
+// times as long for 16 times the text; ours should take 16 times.
+BOOST_AUTO_TEST_CASE(hostile_text_takes_time_in_proportion_to_its_length) {
+  const std::vector<std::pair<std::string, std::string>> texts = {
+      {"", "["},
+      {"", "\n"},
+      {"", "[default]\nx=1\n[profile default]\nx=1\n"},
+      {"", std::string(1, '\0')},
+      {"[profile ", "]"},
+      {"[profile '", "\""},
+      {"[profile a]\nx = 1", "\n y"},
+      {"[profile a]\nx =", "\n y=1"},
+      {"[profile a]\nx = ", "#"},
+      {"[profile a]\nx = ", " \t"},
+      {"[profile a]\n", "=\n"},
+      {"[profile a]\n", kCounted},
+  };
+  for (const auto& [start, part] : texts) {
+    const double small = reading_time(start, part, kMaxProfileFileBytes / 16);
+    const double large = reading_time(start, part, kMaxProfileFileBytes);
+    BOOST_TEST(large < 64 * small + 0.5,
+               "after " << start << ": " << small << " s, " << large << " s");
+  }
+}
+
+// Every cut of a text is read without harm (this one says it to ASan).
+BOOST_AUTO_TEST_CASE(text_that_ends_anywhere_is_read) {
+  const std::string text =
+      "\xEF\xBB\xBF# c\r\n[default]\r\nx = 1 ; c\n y\n[profile \"a b\"] z\n"
+      "s3 =\n  a = b\n[services s]\nin valid = 1\n q\n";
+  for (std::size_t length = 0; length <= text.size(); ++length) {
+    const std::string part = text.substr(0, length);
+    for (const FileKind kind : {FileKind::config, FileKind::credentials}) {
+      const ParsedFile parsed = parse_profiles(part, kind);
+      BOOST_TEST((parsed.error.empty() || has(parsed.error, "line ")));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(quoted_text_is_short_and_visible) {
+  BOOST_TEST(in_quotes("a b") == "\"a b\"");
+  BOOST_TEST(in_quotes("a\n\x1B\xFF") == "\"a???\"");
+  BOOST_TEST(in_quotes(std::string(200, 'x')) ==
+             "\"" + std::string(200, 'x') + "\"");
+  BOOST_TEST(in_quotes(std::string(201, 'x')) ==
+             "\"" + std::string(200, 'x') + "...\"");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(profile_files)
+
+BOOST_AUTO_TEST_CASE(files_are_found_below_home) {
+  Home home;
+  home.write(".aws/config", "[default]\nregion = eu-west-1\n");
+  home.write(".aws/credentials", "[default]\naws_access_key_id = id\n");
+  BOOST_TEST(value(home, "region") == "eu-west-1");
+  BOOST_TEST(value(home, "aws_access_key_id") == "id");
+  BOOST_TEST(value(home, "output") == "-");
+}
+
+BOOST_AUTO_TEST_CASE(variables_and_options_say_which_files) {
+  Home home;
+  home.write(".aws/config", "[default]\nx = home\n");
+  home.variables["AWS_CONFIG_FILE"] = home.write("c1", "[default]\nx = v\n");
+  BOOST_TEST(value(home, "x") == "v");
+  BOOST_TEST(value(home, "x", {"", home.write("c2", "[default]\nx = o"), ""}) ==
+             "o");
+  home.variables["AWS_SHARED_CREDENTIALS_FILE"] =
+      home.write("s1", "[default]\nx = sv");
+  BOOST_TEST(value(home, "x") == "sv");
+  BOOST_TEST(value(home, "x",
+                   {"", "", home.write("s2", "[default]\nx = so")}) == "so");
+}
+
+BOOST_AUTO_TEST_CASE(empty_variable_counts_as_unset) {
+  Home home;
+  home.write(".aws/config", "[default]\nx = home\n");
+  for (const char* name : {"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE",
+                           "AWS_PROFILE", "AWS_DEFAULT_PROFILE"}) {
+    home.variables[name] = "";
+  }
+  BOOST_TEST(value(home, "x") == "home");
+}
+
+BOOST_AUTO_TEST_CASE(tilde_is_home_at_the_beginning_alone) {
+  Home home;
+  home.write("mine", "[default]\nx = mine\n");
+  home.variables["AWS_CONFIG_FILE"] = "~/mine";
+  BOOST_TEST(value(home, "x") == "mine");
+  BOOST_TEST(load(home).config.path == (home.root / "mine").string());
+  for (const char* path : {"~other/mine", "/~/mine", "a~/mine"}) {
+    home.variables["AWS_CONFIG_FILE"] = path;
+    BOOST_TEST(load(home).config.path == path);
+  }
+  home.variables["AWS_CONFIG_FILE"] = "~";
+  BOOST_TEST(load(home).config.path == home.root.string());
+}
+
+BOOST_AUTO_TEST_CASE(no_home_is_no_files_and_said_so) {
+  Home home;
+  for (const bool empty : {true, false}) {
+    if (empty) home.variables["HOME"] = "";
+    if (!empty) home.variables.erase("HOME");
+    const Profile profile = load(home);
+    BOOST_TEST(profile.error == "");
+    BOOST_TEST(profile.whereabouts() ==
+               "\"~/.aws/credentials\" cannot be found (HOME is not set), "
+               "\"~/.aws/config\" cannot be found (HOME is not set)");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(profiles_of_both_files_are_one_and_credentials_win) {
+  Home home;
+  home.write(".aws/config", "[profile foo]\na = config\nb = config\n");
+  home.write(".aws/credentials", "[foo]\nb = keys\nc = keys\n");
+  const ProfileOptions foo = {"foo", "", ""};
+  BOOST_TEST(value(home, "a", foo) == "config");
+  BOOST_TEST(value(home, "b", foo) == "keys");
+  BOOST_TEST(value(home, "c", foo) == "keys");
+  const auto found = load(home, foo).find("b");
+  BOOST_TEST_REQUIRE(found.has_value());
+  BOOST_TEST(found->source ==
+             "b of profile \"foo\" in " +
+                 in_quotes((home.root / ".aws/credentials").string()));
+}
+
+BOOST_AUTO_TEST_CASE(empty_value_counts_as_none_and_hides_the_other_files) {
+  Home home;
+  home.write(".aws/config", "[default]\nregion = eu-west-1\n");
+  home.write(".aws/credentials", "[default]\nregion =\n");
+  BOOST_TEST(value(home, "region") == "-");
+}
+
+BOOST_AUTO_TEST_CASE(profile_is_chosen_by_option_then_variables) {
+  Home home;
+  home.write(".aws/config",
+             "[default]\nx = d\n[profile a]\nx = a\n[profile b]\nx = b\n"
+             "[profile c]\nx = c\n");
+  BOOST_TEST(value(home, "x") == "d");
+  home.variables["AWS_DEFAULT_PROFILE"] = "a";
+  BOOST_TEST(value(home, "x") == "a");
+  home.variables["AWS_PROFILE"] = "b";
+  BOOST_TEST(value(home, "x") == "b");
+  BOOST_TEST(value(home, "x", {"c", "", ""}) == "c");
+}
+
+BOOST_AUTO_TEST_CASE(missing_profile_is_an_error_only_if_it_was_named) {
+  Home home;
+  home.write(".aws/config", "[profile a]\nx = a\n[b]\n");
+  BOOST_TEST(load(home).error == "");
+  home.variables["AWS_DEFAULT_PROFILE"] = "b";
+  BOOST_TEST(
+      has(load(home).error,
+          "profile \"b\", named by AWS_DEFAULT_PROFILE, does not exist: "));
+  home.variables["AWS_PROFILE"] = "default";
+  BOOST_TEST(has(load(home).error, "\"default\", named by AWS_PROFILE, "));
+  const std::string error = load(home, {"c", "", ""}).error;
+  BOOST_TEST(has(error, "\"c\", named by the options, "));
+  BOOST_TEST(has(error, ".aws/credentials\" does not exist, "));
+  BOOST_TEST(has(error, ".aws/config\" has no such profile"));
+  BOOST_TEST(load(home, {"a", "", ""}).error == "");
+}
+
+BOOST_AUTO_TEST_CASE(unusable_file_is_an_error_that_names_it) {
+  for (const char* name : {".aws/config", ".aws/credentials"}) {
+    Home home;
+    home.write(name, "[default]\njunk\n");
+    BOOST_TEST(load(home).error == in_quotes((home.root / name).string()) +
+                                       ", line 2: a property without '='");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(file_of_one_mebibyte_is_read_and_a_longer_one_unusable) {
+  Home home;
+  std::string text = "[default]\nx = 1\n#";
+  text.resize(kMaxProfileFileBytes, '#');
+  home.write(".aws/config", text);
+  BOOST_TEST(value(home, "x") == "1");
+  home.write(".aws/config", text + "#");
+  BOOST_TEST(has(load(home).error, "config\": longer than 1 MiB"));
+}
+
+BOOST_AUTO_TEST_CASE(file_of_a_gibibyte_is_not_read_to_its_end) {
+  Home home;
+  home.write(".aws/config", "[default]\n");
+  fs::resize_file(home.root / ".aws/config", 1 << 30);  // Sparse.
+  const long before = peak_memory_kib();
+  BOOST_TEST(has(load(home).error, "config\": longer than 1 MiB"));
+  BOOST_TEST(peak_memory_kib() - before < 128 * 1024);
+}
+
+BOOST_AUTO_TEST_CASE(file_that_cannot_be_read_counts_as_empty) {
+  Home home;
+  const std::string absent = (home.root / "absent").string();
+  const std::string below = home.write("file", "") + "/below";
+  const std::string loop = (home.root / "loop").string();
+  fs::create_symlink(loop, loop);
+  const std::map<std::string, std::string> reasons = {
+      {absent, "does not exist"},
+      {below, "cannot be read (Not a directory)"},
+      {loop, "cannot be read (Too many levels of symbolic links)"},
+      {home.root.string(), "is not a regular file"},
+      {"/dev/zero", "is not a regular file"},
+  };
+  for (const auto& [path, reason] : reasons) {
+    const Profile profile = load(home, {"", path, path});
+    BOOST_TEST(profile.error == "");
+    BOOST_TEST(profile.config.absence == reason);
+    BOOST_TEST(profile.credentials.absence == reason);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(file_of_no_permission_counts_as_empty) {
+  Home home;
+  home.write(".aws/config", "[default]\nx = 1\n");
+  fs::permissions(home.root / ".aws/config", fs::perms::none);
+  if (geteuid() == 0) {  // Root may read it all the same.
+    BOOST_TEST(value(home, "x") == "1");
+    return;
+  }
+  BOOST_TEST(value(home, "x") == "-");
+  BOOST_TEST(load(home).config.absence == "cannot be read (Permission denied)");
+}
+
+BOOST_AUTO_TEST_CASE(fifo_without_a_writer_does_not_hang,
+                     *boost::unit_test::timeout(10)) {
+  Home home;
+  const std::string path = (home.root / ".aws/config").string();
+  BOOST_TEST_REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  const Profile profile = load(home);
+  BOOST_TEST(profile.error == "");
+  BOOST_TEST(profile.config.absence == "is not a regular file");
+}
+
+BOOST_AUTO_TEST_CASE(no_descriptor_is_left_open) {
+  Home home;
+  home.write(".aws/config", "[default]\nx = 1\n");
+  home.write(".aws/credentials", "[default]\njunk\n");
+  const int before = lowest_free_descriptor();
+  for (int i = 0; i < 3; ++i) BOOST_TEST(load(home).error != "");
+  BOOST_TEST(load(home, {"", home.root.string(), ""}).error != "");
+  BOOST_TEST(lowest_free_descriptor() == before);
+}
+
+BOOST_AUTO_TEST_CASE(symlink_to_a_file_is_followed) {
+  Home home;
+  home.write("real", "[default]\nx = 1\n");
+  fs::create_symlink(home.root / "real", home.root / ".aws/config");
+  BOOST_TEST(value(home, "x") == "1");
+}
+
+BOOST_AUTO_TEST_CASE(process_environment_is_this_process_own) {
+  BOOST_TEST_REQUIRE(setenv("DDBMUTEX_TEST_PROFILE", "x", 1) == 0);
+  BOOST_TEST(process_environment("DDBMUTEX_TEST_PROFILE").value_or("-") == "x");
+  BOOST_TEST(
+      set_in(process_environment, "DDBMUTEX_TEST_PROFILE").value_or("-") ==
+      "x");
+  setenv("DDBMUTEX_TEST_PROFILE", "", 1);
+  BOOST_TEST(process_environment("DDBMUTEX_TEST_PROFILE").value_or("-") == "");
+  BOOST_TEST(!set_in(process_environment, "DDBMUTEX_TEST_PROFILE"));
+  unsetenv("DDBMUTEX_TEST_PROFILE");
+  BOOST_TEST(!process_environment("DDBMUTEX_TEST_PROFILE"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
