@@ -112,16 +112,23 @@ class Sha256 {
 
 namespace {
 
+// The two hexadecimal digits of each byte.
+constexpr std::array<char, 512> hex_pairs() {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::array<char, 512> pairs{};
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    pairs[2 * byte] = kDigits[byte >> 4];
+    pairs[2 * byte + 1] = kDigits[byte & 15];
+  }
+  return pairs;
+}
+
 // Lower-case hexadecimal.
 struct Hex {
-  // Two plain loops, which compilers turn into vector instructions.
   explicit Hex(const Digest& digest) {
+    static constexpr std::array<char, 512> kPairs = hex_pairs();
     for (std::size_t i = 0; i < digest.size(); ++i) {
-      digits[2 * i] = static_cast<char>(digest[i] >> 4);
-      digits[2 * i + 1] = static_cast<char>(digest[i] & 15);
-    }
-    for (char& digit : digits) {
-      digit = static_cast<char>(digit + (digit > 9 ? 'a' - 10 : '0'));
+      std::memcpy(digits + 2 * i, &kPairs[2 * std::size_t{digest[i]}], 2);
     }
   }
   operator std::string_view() const { return {digits, sizeof digits}; }
@@ -322,25 +329,50 @@ struct Field {
   std::size_t position;  // Keeps repeated names in order.
 };
 
-std::vector<Field> sorted_fields(const std::vector<Header>& headers,
-                                 const Rules& rules, const OwnHeaders& own) {
-  std::vector<Field> fields;
-  fields.reserve(headers.size() + 2);
+// A list that needs no memory of its own while it is short.
+class Fields {
+ public:
+  explicit Fields(std::size_t capacity) : begin_(few_) {
+    if (capacity <= kFew) return;
+    many_.resize(capacity);
+    begin_ = many_.data();
+  }
+  Fields(const Fields&) = delete;
+  Fields& operator=(const Fields&) = delete;
+
+  // REQUIRES: room for it.
+  void push_back(const Header& header) {
+    begin_[size_] = {header, size_};
+    ++size_;
+  }
+  std::size_t size() const { return size_; }
+  const Field& operator[](std::size_t i) const { return begin_[i]; }
+  Field* begin() { return begin_; }
+  Field* end() { return begin_ + size_; }
+
+ private:
+  static constexpr std::size_t kFew = 12;
+
+  Field few_[kFew];
+  std::vector<Field> many_;
+  Field* begin_;
+  std::size_t size_ = 0;
+};
+
+void sort_fields(Fields& fields, const std::vector<Header>& headers,
+                 const Rules& rules, const OwnHeaders& own) {
   for (const Header& header : headers) {
     if (!is_signed(header.name, rules, own)) continue;
-    fields.push_back({header, fields.size()});
+    fields.push_back(header);
   }
-  if (!own.amz_date.empty()) {
-    fields.push_back({{kDate, own.amz_date}, fields.size()});
-  }
+  if (!own.amz_date.empty()) fields.push_back({kDate, own.amz_date});
   if (!own.token.empty() && rules.sign_session_token) {
-    fields.push_back({{kToken, own.token}, fields.size()});
+    fields.push_back({kToken, own.token});
   }
   std::sort(fields.begin(), fields.end(), [](const Field& a, const Field& b) {
     const int order = compare_names(a.header.name, b.header.name);
     return order != 0 ? order < 0 : a.position < b.position;
   });
-  return fields;
 }
 
 constexpr bool is_blank(char c) {
@@ -383,7 +415,7 @@ void append_lower(std::string& out, std::string_view name) {
 
 // One line for each name.
 void append_headers(std::string& out, std::string& names,
-                    const std::vector<Field>& fields) {
+                    const Fields& fields) {
   for (std::size_t i = 0; i < fields.size();) {
     if (i > 0) names += ';';
     const std::size_t begin = names.size();
@@ -403,7 +435,8 @@ void append_headers(std::string& out, std::string& names,
 // `names` receives the list of signed headers.
 std::string canonical_request(const Request& request, const Rules& rules,
                               const OwnHeaders& own, std::string& names) {
-  const std::vector<Field> fields = sorted_fields(request.headers, rules, own);
+  Fields fields(request.headers.size() + 2);
+  sort_fields(fields, request.headers, rules, own);
   std::size_t names_size = 0, values_size = 0;
   for (const Field& field : fields) {
     names_size += field.header.name.size() + 1;
@@ -433,11 +466,11 @@ std::string_view day_of(std::string_view amz_date) {
 }
 
 std::string authorization(const Credentials& credentials, const Scope& scope,
-                          const Signed& parts) {
+                          const Signed& parts, std::string_view signature) {
   return concat({kAlgorithm, " Credential=", credentials.access_key_id, "/",
                  day_of(parts.amz_date), "/", scope.region, "/", scope.service,
                  "/", kTerminator, ", SignedHeaders=", parts.signed_headers,
-                 ", Signature=", parts.signature});
+                 ", Signature=", signature});
 }
 
 void wipe(std::string& secret) {
@@ -529,8 +562,9 @@ SigningKeys::~SigningKeys() {
   for (Entry& entry : entries_) wipe(entry.secret);
 }
 
-SigningKey SigningKeys::get(std::string_view secret, std::string_view day,
-                            const Scope& scope) {
+std::shared_ptr<const SigningKey> SigningKeys::get(std::string_view secret,
+                                                   std::string_view day,
+                                                   const Scope& scope) {
   const std::lock_guard<std::mutex> lock(mutex_);
   ++uses_;
   Entry* oldest = &entries_[0];
@@ -547,7 +581,7 @@ SigningKey SigningKeys::get(std::string_view secret, std::string_view day,
   oldest->day = day;
   oldest->region = scope.region;
   oldest->service = scope.service;
-  oldest->key = SigningKey(secret, day, scope);
+  oldest->key = std::make_shared<const SigningKey>(secret, day, scope);
   oldest->last_use = uses_;
   return oldest->key;
 }
@@ -560,11 +594,12 @@ Signed sign(const Request& request, const Credentials& credentials,
   const std::string canonical = canonical_request(
       request, rules, {result.amz_date, credentials.session_token},
       result.signed_headers);
-  const SigningKey key =
+  const std::shared_ptr<const SigningKey> key =
       keys.get(credentials.secret_access_key, day_of(result.amz_date), scope);
-  result.signature =
-      signature(key, string_to_sign(result.amz_date, scope, canonical));
-  result.authorization = authorization(credentials, scope, result);
+  const std::string text = string_to_sign(result.amz_date, scope, canonical);
+  Sha256 hash;
+  result.authorization =
+      authorization(credentials, scope, result, Hex(key->mac(hash, text)));
   return result;
 }
 

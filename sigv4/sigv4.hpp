@@ -22,6 +22,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -31,7 +32,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-class Sha256;  // In sigv4.cpp.
+class Sha256;
+class SigningKeys;  // In sigv4.cpp.
 
 struct Credentials {
   std::string access_key_id;
@@ -78,8 +80,11 @@ struct Rules {
 struct Signed {
   std::string amz_date;        // Value of X-Amz-Date.
   std::string signed_headers;  // "host;x-amz-date"
-  std::string signature;       // 64 hexadecimal digits.
-  std::string authorization;   // Value of Authorization.
+  std::string authorization;   // Value of Authorization; ends in the signature.
+
+  std::string_view signature() const {  // 64 hexadecimal digits.
+    return std::string_view(authorization).substr(authorization.size() - 64);
+  }
 };
 
 // Lower-case hexadecimal SHA-256.
@@ -108,6 +113,8 @@ class SigningKey {
  private:
   friend std::string signature(const SigningKey& key,
                                std::string_view string_to_sign);
+  friend Signed sign(const Request&, const Credentials&, const Scope&,
+                     std::int64_t unix_seconds, const Rules&, SigningKeys&);
   void set_key(Sha256& hash, std::string_view key);
   std::array<unsigned char, 32> mac(Sha256& hash,
                                     std::string_view message) const;
@@ -129,15 +136,17 @@ class SigningKeys {
   SigningKeys& operator=(const SigningKeys&) = delete;
   ~SigningKeys();
 
-  SigningKey get(std::string_view secret, std::string_view day,
-                 const Scope& scope);
+  // Shared, so that no copy of a key has to be made and wiped for each use.
+  std::shared_ptr<const SigningKey> get(std::string_view secret,
+                                        std::string_view day,
+                                        const Scope& scope);
 
  private:
   friend class SigningKeysPeer;  // In the tests: what is kept, what is not.
 
   struct Entry {
     std::string secret, day, region, service;
-    SigningKey key;
+    std::shared_ptr<const SigningKey> key;
     std::uint64_t last_use = 0;  // A value of uses_; 0 if never used.
   };
   static constexpr std::size_t kCapacity = 4;

@@ -17,7 +17,7 @@ class OurSignature : public bench::Contestant {
     const sigv4::Signed made =
         sigv4::sign(bench::signing_request(hash), credentials_,
                     bench::kSigningScope, bench::kSigningTime, {}, keys_);
-    return made.signature.size() == 64;
+    return made.signature().size() == 64;
   }
 
  private:

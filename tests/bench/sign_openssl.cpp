@@ -85,7 +85,7 @@ class BareSignature : public bench::Contestant {
       std::snprintf(digits, sizeof digits, "%02x", byte);
       hex += digits;
     }
-    return hex == theirs.signature;
+    return hex == theirs.signature();
   }
 
  private:
