@@ -73,6 +73,18 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
   }
 
   pending->signed_at_ = signing_time();
+  std::vector<std::string> headers =
+      signed_headers(action, body, keys, pending->signed_at_);
+  pending->exchange_ = pool_.take();
+  pending->exchange_->start(target_url_, std::move(headers), std::move(body));
+  return pending;
+}
+
+// All that must be signed, and nothing else but the signature.
+std::vector<std::string> Client::signed_headers(Action action,
+                                                const std::string& body,
+                                                const sigv4::Credentials& keys,
+                                                ServiceTime signed_at) {
   const std::string target =
       std::string("DynamoDB_20120810.") + name_of(action);
   const std::string payload_hash = sigv4::sha256_hex(body);
@@ -85,9 +97,8 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
                                   payload_hash};
   const sigv4::Signed signature = sigv4::sign(
       request, keys, {options_.region, "dynamodb"},
-      std::chrono::duration_cast<std::chrono::seconds>(pending->signed_at_)
-          .count(),
-      {}, keys_);
+      std::chrono::duration_cast<std::chrono::seconds>(signed_at).count(), {},
+      keys_);
   std::vector<std::string> headers = {
       "Host: " + url_.authority,
       "Content-Type: " + std::string(kContentType),
@@ -98,9 +109,7 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
   if (!keys.session_token.empty()) {
     headers.push_back("X-Amz-Security-Token: " + keys.session_token);
   }
-  pending->exchange_ = pool_.take();
-  pending->exchange_->start(target_url_, std::move(headers), std::move(body));
-  return pending;
+  return headers;
 }
 
 Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "dynamodb/answer.hpp"
 #include "dynamodb/clock.hpp"
@@ -66,6 +67,10 @@ class Client {
 
  private:
   ServiceTime signing_time() const;
+  std::vector<std::string> signed_headers(Action action,
+                                          const std::string& body,
+                                          const sigv4::Credentials& keys,
+                                          ServiceTime signed_at);
 
   const ClientOptions options_;
   const sigv4::Url url_;

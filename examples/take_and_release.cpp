@@ -9,6 +9,8 @@
 //
 // This is the protocol by hand, below the public class: a lease that is not
 // renewed, and a lock that is not waited for.
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -44,29 +46,22 @@ int not_taken(const lock::Outcome& outcome, const lock::Lease& lease) {
   return 2;
 }
 
-}  // namespace
+void print_counts(const dynamodb::Client& client) {
+  for (const dynamodb::Action action :
+       {dynamodb::Action::put_item, dynamodb::Action::delete_item,
+        dynamodb::Action::update_item, dynamodb::Action::get_item}) {
+    const auto sent = client.counts().sent[static_cast<std::size_t>(action)];
+    std::printf("%s %d\n", name_of(action), static_cast<int>(sent));
+  }
+}
 
-int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: take_and_release TABLE NAME\n");
-    return 2;
-  }
-  const dynamodb::Target target = dynamodb::find_target({});
-  if (!target.error.empty()) {
-    std::fprintf(stderr, "%s\n", target.error.c_str());
-    return 2;
-  }
-  dynamodb::ClientOptions options;
-  options.region = target.region;
-  options.endpoint = target.endpoint;
-  options.credentials = sigv4::usual_keys({});
-  const std::string table = argv[1];
-  const std::string key = std::string("ddblock-") + argv[2];
-  dynamodb::Client client(options);
+int take_and_release(dynamodb::Client& client, const std::string& table,
+                     const std::string& key) {
   // README: from here
   const std::chrono::milliseconds ttl = std::chrono::seconds(60);
   dynamodb::RetryBudget budget;
-  lock::Driver driver(client, budget, {{table, key, "host:pid"}, ttl / 30});
+  const std::string owner = "process " + std::to_string(getpid());
+  lock::Driver driver(client, budget, {{table, key, owner}, ttl / 30});
 
   lock::Lease lease(lock::fresh_uuid(), ttl);
   lock::Observation observation;
@@ -90,11 +85,26 @@ int main(int argc, char** argv) {
     return failure("release", released);
   }
   std::printf("taken and released\n");
-  for (const dynamodb::Action action :
-       {dynamodb::Action::put_item, dynamodb::Action::delete_item,
-        dynamodb::Action::update_item, dynamodb::Action::get_item}) {
-    const auto sent = client.counts().sent[static_cast<std::size_t>(action)];
-    std::printf("%s %d\n", name_of(action), static_cast<int>(sent));
-  }
+  print_counts(client);
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: take_and_release TABLE NAME\n");
+    return 2;
+  }
+  const dynamodb::Target target = dynamodb::find_target({});
+  if (!target.error.empty()) {
+    std::fprintf(stderr, "%s\n", target.error.c_str());
+    return 2;
+  }
+  dynamodb::ClientOptions options;
+  options.region = target.region;
+  options.endpoint = target.endpoint;
+  options.credentials = sigv4::usual_keys({});
+  dynamodb::Client client(options);
+  return take_and_release(client, argv[1], std::string("ddblock-") + argv[2]);
 }
