@@ -210,6 +210,10 @@ Fault fault_of(Transport transport) {
 
 Fault fault_of_status(int status) {
   if (status == 429 || status == 509) return Fault::throttled;
+  // A proxy's, which may have handed the request on.
+  if (status == 408 || status == 425 || status == 499) {
+    return Fault::server_failure;
+  }
   if (status >= 500) return Fault::server_failure;
   if (status == 401 || status == 403) return Fault::access_denied;
   return Fault::bad_request;
@@ -257,6 +261,21 @@ void read_error(const Value& body, const HttpAnswer& http,
   read_item_of(body, answer);
 }
 
+// Whether an action answers so when all went well.  A captive portal's JSON
+// would else pass for a write that was applied.
+bool is_success(Action action, const Value& body) {
+  for (const auto& member : body.GetObject()) {
+    const std::string_view name = text_of(member.name);
+    const bool expected =
+        name == "ConsumedCapacity" ||
+        (action == Action::get_item
+             ? name == "Item"
+             : name == "Attributes" || name == "ItemCollectionMetrics");
+    if (!expected) return false;
+  }
+  return true;
+}
+
 void read_body(const HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
   char room[4096];
   Allocator allocator(room, sizeof room);
@@ -273,8 +292,9 @@ void read_body(const HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
   } else if (!object || !says_json(http)) {
     bad_answer(answer, "the body is no JSON object");
   } else if (http.status == 200) {
-    if (body.HasMember("__type"))
-      return bad_answer(answer, "error sent as 200");
+    if (!is_success(answer.action, body)) {
+      return bad_answer(answer, "HTTP status 200, but no answer of DynamoDB's");
+    }
     if (answer.action == Action::get_item) read_item_of(body, answer);
   } else if (http.status >= 400) {
     read_error(body, http, signed_at, answer);

@@ -91,6 +91,7 @@ void ServiceClock::hear(BootTime sent, BootTime received,
   } else if (!heard.meets(*current_, received)) {
     newer_ = heard;
     newer_received_ = received;
+    ++contradictions_;
   } else if (sent >= newer_received_) {
     current_ = current_->within(heard, received);
   }
@@ -108,6 +109,7 @@ void ServiceClock::hear_in_doubt(const Interval& heard, BootTime sent,
     current_ = current_->around(*newer_, received);
     newer_ = heard;
     newer_received_ = received;
+    ++contradictions_;
     return;
   }
   if (sent < newer_received_) return;

@@ -51,6 +51,8 @@ class ServiceClock {
   // outside, or a wrong Date.  Until an answer decides, earliest() and latest()
   // take in what both say.
   bool in_doubt() const { return newer_.has_value(); }
+  // How often answers have contradicted what was known.
+  int contradictions() const { return contradictions_; }
 
   ServiceTime earliest(BootTime now) const;
   ServiceTime latest(BootTime now) const;
@@ -78,6 +80,7 @@ class ServiceClock {
   void hear_in_doubt(const Interval& heard, BootTime sent, BootTime received);
 
   bool answered_ = false;
+  int contradictions_ = 0;
   std::optional<Interval> current_;
   std::optional<Interval> newer_;  // Contradicts current_.
   BootTime newer_received_{};  // Of the last contradiction, also a settled one.

@@ -35,7 +35,8 @@ int failure(const char* doing, const lock::Outcome& outcome) {
 
 int not_taken(const lock::Outcome& outcome, const lock::Lease& lease) {
   if (outcome.verdict == lock::Verdict::busy) {
-    std::printf("held by %s\n", lease.row().owner.c_str());
+    const std::string& owner = lease.row().owner;
+    std::printf("held by %s\n", owner.empty() ? "another" : owner.c_str());
     return 1;
   }
   if (outcome.verdict == lock::Verdict::bad_record) {

@@ -20,24 +20,33 @@ namespace {
 constexpr int kAtOnce = 4;
 constexpr std::chrono::milliseconds kPause{500};
 
+constexpr std::chrono::milliseconds kShortestDelay{5};
+
 bool answered(Fault fault) {
   return fault == Fault::none || fault == Fault::condition_failed;
 }
 
-// False if woken.
-bool pause(BootTime until, sigv4::Waker& waker) {
-  sigv4::drive(nullptr, 0, until, &waker);
-  return BootClock::now() >= until;
+Outcome nothing_sent(Fault why) {
+  Outcome outcome;
+  outcome.answer.fault = why;
+  outcome.answer.message = why == Fault::cancelled
+                               ? "woken before anything was sent"
+                               : "the deadline has passed";
+  return outcome;
 }
 
-Outcome too_late(Call call, const Lease& lease, BootTime now) {
-  Outcome outcome;
-  outcome.answer.fault = Fault::timed_out;
-  outcome.answer.message = "the deadline has passed";
-  if (call == Call::renew && now >= lease.claim_end()) {
+// A run that ends undecided: of a renewal this may be the end of the lease.
+Outcome at_deadline(Call call, const Lease& lease, Outcome outcome) {
+  if (call == Call::renew && BootClock::now() >= lease.claim_end()) {
     outcome.verdict = Verdict::expired;
   }
   return outcome;
+}
+
+// What presses is not held back until it is too late: half of what is left is
+// for another attempt, down to where there is no time for one.
+nanoseconds fitted(nanoseconds delay, nanoseconds left) {
+  return std::min(delay, std::max<nanoseconds>(left / 2, kShortestDelay));
 }
 
 }  // namespace
@@ -67,8 +76,7 @@ Reply reply_to(const Request& request, const Answer& answer) {
   } else if (answer.fault == Fault::condition_failed) {
     reply.outcome = Reply::Outcome::refused;
     if (answer.item) reply.row = read_row(*answer.item);
-  } else if (answer.fault == Fault::no_table &&
-             (request.verb == Verb::renew || request.verb == Verb::release)) {
+  } else if (answer.fault == Fault::no_table && request.verb != Verb::take) {
     reply.outcome = Reply::Outcome::refused;  // The row went with its table.
     reply.row = Row{};
   } else if (answer.outcome_unknown()) {
@@ -87,19 +95,14 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
                                           : Retry::Urgency::presses);
   int at_once = 0;
   for (;;) {
-    const BootTime now = BootClock::now();
     // A renewal is worth nothing once the lease has ended.
     if (call == Call::renew) deadline = std::min(deadline, lease.claim_end());
-    if (now >= deadline) return too_late(call, lease, now);
-    Outcome outcome;
-    const Request request = lease.next(
-        call, now, client_.clock(), dynamodb::Client::calendar(), observation);
-    outcome.answer = client_.call(
-        action_of(request.verb), write_request(settings_.place, request),
-        std::min(deadline, now + settings_.request_timeout), waker);
+    if (waker.woken()) return nothing_sent(Fault::cancelled);
+    if (BootClock::now() >= deadline) {
+      return at_deadline(call, lease, nothing_sent(Fault::timed_out));
+    }
+    Outcome outcome = attempt(call, lease, observation, deadline, waker);
     const Fault fault = outcome.answer.fault;
-    outcome.verdict = lease.heard(reply_to(request, outcome.answer),
-                                  client_.clock(), observation);
     if (answered(fault)) retry.success();
     if (outcome.verdict != Verdict::again) return outcome;
     if (fault == Fault::cancelled) return outcome;
@@ -110,12 +113,28 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
     } else if (++at_once > kAtOnce) {
       delay = budget_.jitter(kPause);
     }
-    if (!delay || BootClock::now() + *delay >= deadline) return outcome;
-    if (!pause(BootClock::now() + *delay, waker)) {
-      outcome.answer.fault = Fault::cancelled;
-      return outcome;
+    if (!delay) return at_deadline(call, lease, std::move(outcome));
+    const BootTime now = BootClock::now();
+    if (call != Call::take) delay = fitted(*delay, deadline - now);
+    if (now + *delay >= deadline) {
+      return at_deadline(call, lease, std::move(outcome));
     }
+    sigv4::drive(nullptr, 0, now + *delay, &waker);
   }
+}
+
+Outcome Driver::attempt(Call call, Lease& lease, Observation& observation,
+                        BootTime deadline, sigv4::Waker& waker) {
+  const BootTime now = BootClock::now();
+  const Request request = lease.next(call, now, client_.clock(),
+                                     dynamodb::Client::calendar(), observation);
+  Outcome outcome;
+  outcome.answer = client_.call(
+      action_of(request.verb), write_request(settings_.place, request),
+      std::min(deadline, now + settings_.request_timeout), waker);
+  outcome.verdict = lease.heard(reply_to(request, outcome.answer),
+                                client_.clock(), observation);
+  return outcome;
 }
 
 }  // namespace lock

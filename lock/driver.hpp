@@ -46,12 +46,15 @@ class Driver {
   // Sends what the lease says, passing faults tried again, until a verdict
   // other than `again`, a final fault, `deadline`, or until `waker` is woken.
   // A renewal's deadline is no later than the end of the claim; nothing is sent
-  // past a deadline.  A take that ended undecided may have been applied, or be
-  // yet: a release leaves nothing behind.
+  // past a deadline or once woken.  A take that ended undecided may have been
+  // applied, or be yet: a release takes back what has been.
   Outcome run(Call call, Lease& lease, Observation& observation,
               BootTime deadline, sigv4::Waker& waker);
 
  private:
+  Outcome attempt(Call call, Lease& lease, Observation& observation,
+                  BootTime deadline, sigv4::Waker& waker);
+
   dynamodb::Client& client_;
   dynamodb::RetryBudget& budget_;
   const Settings settings_;

@@ -142,8 +142,9 @@ Request Lease::release() {
 ServiceTime Lease::stamp(BootTime now, const ServiceClock& clock,
                          ServiceTime calendar) {
   ++attempts_;
-  Sent sent{{}, now, false};
+  Sent sent{{}, now, false, std::nullopt, clock.contradictions()};
   if (clock.known()) {
+    sent.earliest = clock.earliest(now);
     sent.stamp = unused(clock.latest(now) + ttl_);
   } else if (clock.silent()) {
     sent.stamp = kBeyondAllClocks + nanoseconds(attempts_);
@@ -224,7 +225,7 @@ Verdict Lease::won(std::size_t index, BootTime received,
 }
 
 Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
-  const Sent& sent = sent_.front();
+  const Sent sent = sent_.front() = in_hindsight(sent_.front(), clock);
   const bool too_low =
       sent.by_calendar &&
       (!clock.known() || sent.stamp < clock.latest(sent.at) + ttl_);
@@ -234,20 +235,19 @@ Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
   const BootTime end = claim_of(sent, clock);
   if (received >= end) return Verdict::again;
   ours_ = true;
-  granted_at_ = sent.at;
+  granted_ = sent;
   claim_end_ = end;
-  renew_early_ = sent.by_calendar;
   return Verdict::ours;
 }
 
 // Losing is one-way: what is over stays over, whatever the answer granted.
 Verdict Lease::renewed(BootTime received, const ServiceClock& clock) {
-  const Sent& sent = sent_.front();
+  const Sent sent = sent_.front() = in_hindsight(sent_.front(), clock);
   const BootTime end = claim_of(sent, clock);
-  if (received >= claim_end_ || received >= end) return Verdict::expired;
-  granted_at_ = sent.at;
+  if (received >= claim_end_) return Verdict::expired;
   claim_end_ = end;
-  renew_early_ = sent.by_calendar;
+  if (received >= end) return Verdict::expired;
+  granted_ = sent;
   return Verdict::ours;
 }
 
@@ -303,18 +303,39 @@ Verdict Lease::heard_release(const Reply& reply) {
 
 void Lease::apply(const ServiceClock& clock) {
   if (!ours_) return;
-  claim_end_ = std::min(claim_end_, clock.when_latest_is(lowest_stamp()));
+  claim_end_ = std::min(claim_end_, claim_of(granted_, clock));
 }
 
+// By the boot clock, and by DynamoDB's: nobody may take the row before its
+// stamp is over.  If an answer since the sending has contradicted what was
+// known of that clock, this machine may have been stopped meanwhile, while
+// waiters counted on.  Then the lease is counted by DynamoDB's clock as well,
+// from the earliest that it may have shown at the sending: the stamp was made
+// of the latest, and would be too kind by all that was not known.
 BootTime Lease::claim_of(const Sent& sent, const ServiceClock& clock) const {
-  return std::min(sent.at + held_for(ttl_),
-                  clock.when_latest_is(lowest_stamp()));
+  const BootTime end =
+      std::min(sent.at + held_for(ttl_), clock.when_latest_is(lowest_stamp()));
+  if (clock.contradictions() == sent.contradictions) return end;
+  const ServiceTime from = sent.earliest.value_or(ServiceTime::zero());
+  return std::min(end, clock.when_latest_is(from + held_for(ttl_)));
+}
+
+// What an answer has shown of the time of the sending.
+Lease::Sent Lease::in_hindsight(Sent sent, const ServiceClock& clock) const {
+  if (!clock.known()) return sent;
+  const ServiceTime shown = clock.earliest(sent.at);
+  if (!sent.earliest) {
+    sent.earliest = shown;
+  } else if (clock.contradictions() == sent.contradictions) {
+    sent.earliest = std::max(*sent.earliest, shown);
+  }
+  return sent;
 }
 
 BootTime Lease::renew_at() const {
   const nanoseconds early =
       std::min<nanoseconds>(std::chrono::seconds(1), nanoseconds(ttl_) / 4);
-  return granted_at_ + (renew_early_ ? early : nanoseconds(ttl_) / 2);
+  return granted_.at + (granted_.by_calendar ? early : nanoseconds(ttl_) / 2);
 }
 
 ServiceTime Lease::lowest_stamp() const {

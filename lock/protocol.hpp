@@ -9,7 +9,8 @@
 //   Lease lease(fresh_uuid(), ttl);
 //   Verdict verdict;
 //   do {
-//     lock::Request request = lease.next(Call::take, now(), clock, calendar);
+//     lock::Request request = lease.next(Call::take, now(), clock, calendar,
+//                                       observation);
 //     verdict = lease.heard(send(request), clock, observation);
 //   } while (verdict == Verdict::again);
 //
@@ -141,6 +142,10 @@ class Lease {
     ServiceTime stamp;
     BootTime at;
     bool by_calendar;  // Stamped before DynamoDB's clock was known.
+    // DynamoDB's clock as of `at`: no less than this, if anything was known,
+    // and contradicted so often.
+    std::optional<ServiceTime> earliest;
+    int contradictions;
   };
 
   Request look(bool consistent) const;
@@ -165,6 +170,7 @@ class Lease {
   std::optional<std::size_t> find_own(const Row& row) const;
   void drop_before(std::size_t index);
   ServiceTime lowest_stamp() const;
+  Sent in_hindsight(Sent sent, const ServiceClock& clock) const;
   BootTime claim_of(const Sent& sent, const ServiceClock& clock) const;
 
   const std::string uuid_;
@@ -189,8 +195,7 @@ class Lease {
   Request::Verb verb_ = Request::Verb::look;
   bool consistent_ = false;  // It is a look, and must not be told of the past.
 
-  BootTime granted_at_{};  // Send of the attempt that the claim counts from.
-  bool renew_early_ = false;
+  Sent granted_{};  // The attempt that the claim counts from.
   BootTime claim_end_ = BootTime::min();
   Row row_;
 };

@@ -325,6 +325,8 @@ void Exchange::Impl::set_fixed_options(const HttpOptions& options) {
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
   if (!options.ca_file.empty()) {
     curl_easy_setopt(easy, CURLOPT_CAINFO, options.ca_file.c_str());
+    // Instead of the system's, not beside them.
+    curl_easy_setopt(easy, CURLOPT_CAPATH, static_cast<char*>(nullptr));
   }
 }
 
@@ -687,7 +689,9 @@ BootTime Exchange::Impl::Driver::earliest(BootTime deadline) const {
 // Room for all descriptors of the exchanges and the waker's.
 void Exchange::Impl::Driver::reserve() {
   std::size_t needed = 1;
-  for (std::size_t i = 0; i < count_; ++i) needed += at(i).watched.size();
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (at(i).under_way) needed += at(i).watched.size();
+  }
   if (needed <= few_.size()) {
     polled_ = few_.data();
     owners_ = few_owners_.data();
@@ -705,6 +709,7 @@ void Exchange::Impl::Driver::collect() {
   reserve();
   size_ = 0;
   for (std::size_t i = 0; i < count_; ++i) {
+    if (!at(i).under_way) continue;  // Its connection is nobody's matter now.
     for (const pollfd& fd : at(i).watched) {
       owners_[size_] = &at(i);
       polled_[size_++] = fd;

@@ -40,9 +40,10 @@ struct HttpOptions {
   // Idle exchanges beyond this number are closed instead of kept.
   std::size_t max_idle = 8;
   // For name, connection and TLS handshake; passing it is `unreachable`.  An
-  // address that does not answer is given up after half of what is left, so
-  // the next one of that name gets its chance.  Should be at most the caller's
-  // own time for an exchange, which decides if it is shorter.
+  // address that does not answer is given up after half of what is left (if
+  // that is more than 600 ms), so the next one of that name gets its chance.
+  // Should be at most the caller's own time for an exchange, which decides if
+  // it is shorter.
   std::chrono::milliseconds connect_timeout{2000};
 };
 
@@ -93,6 +94,7 @@ class Waker {
 
   void wake() noexcept;
   void clear() noexcept;
+  bool woken() const noexcept { return woken_.load(); }
   int fd() const noexcept { return fd_; }  // Readable while woken; -1: none.
 
  private:

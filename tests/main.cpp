@@ -19,7 +19,8 @@ class Counter : public boost::unit_test::test_observer {
 
   void test_finish() override {
     const char* path = std::getenv("DDBMUTEX_TEST_COUNTS");
-    if (path != nullptr) std::ofstream(path) << passed_ << " " << failed_;
+    if (path != nullptr)
+      std::ofstream(path) << passed_ << " " << failed_ << "\n";
   }
 
   // After results_collector, which must have judged the case before us.

@@ -151,11 +151,35 @@ BOOST_AUTO_TEST_CASE(get_item_of_empty_item_has_an_empty_item) {
   BOOST_TEST(answer.item->empty());
 }
 
-BOOST_AUTO_TEST_CASE(put_item_answer_with_item_ignores_it) {
-  const Answer answer = put(
-      http_of(200, "{\"Item\":" + std::string(kRecord) + ",\"Attributes\":3}"));
+BOOST_AUTO_TEST_CASE(write_may_be_answered_with_what_was_not_asked_for) {
+  const Answer answer =
+      put(http_of(200,
+                  "{\"Attributes\":{},\"ItemCollectionMetrics\":{},"
+                  "\"ConsumedCapacity\":{\"TableName\":\"locks\"}}"));
   CHECK_FAULT(answer, Fault::none);
   BOOST_TEST(!answer.item.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(json_that_dynamodb_does_not_send_is_no_success) {
+  for (const char* body :
+       {"{\"error\":\"login required\"}", "{\"message\":\"Forbidden\"}",
+        "{\"status\":\"ok\"}", "{\"Attributes\":{},\"ok\":true}",
+        "{\"Item\":{\"name\":{\"S\":\"x\"}}}"}) {
+    const Answer answer = put(http_of(200, body));
+    BOOST_TEST((answer.fault == Fault::bad_answer), body);
+    BOOST_TEST(answer.outcome_unknown(), body);
+  }
+  for (const char* body : {"{\"Attributes\":{}}", "{\"status\":\"ok\"}"}) {
+    CHECK_FAULT(get(body), Fault::bad_answer);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(status_of_a_proxy_that_may_have_handed_on_is_unknown) {
+  for (const int status : {408, 425, 499}) {
+    const Answer answer = put(http_of(status, "{\"error\":\"timeout\"}"));
+    BOOST_TEST((answer.fault == Fault::server_failure), status);
+    BOOST_TEST(answer.outcome_unknown(), status);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(text_keeps_nuls_escapes_and_other_alphabets) {

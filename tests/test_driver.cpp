@@ -3,6 +3,7 @@
 #include <rapidjson/document.h>
 
 #include <algorithm>
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstdio>
@@ -204,7 +205,7 @@ BOOST_AUTO_TEST_CASE(table_that_is_gone_took_the_row_of_a_holder_with_it) {
   answer.sent = true;
   answer.fault = Fault::no_table;
   Request request;
-  for (const Verb verb : {Verb::renew, Verb::release}) {
+  for (const Verb verb : {Verb::renew, Verb::release, Verb::look}) {
     request.verb = verb;
     const auto reply = lock::reply_to(request, answer);
     BOOST_TEST(word(reply.outcome) == "refused");
@@ -409,6 +410,39 @@ BOOST_AUTO_TEST_CASE(wait_that_the_service_asks_for_is_kept) {
   BOOST_TEST(watch.ms() >= 400);
 }
 
+BOOST_AUTO_TEST_CASE(answer_after_a_failure_gives_the_budget_a_token_back) {
+  ScriptedServer server;
+  server.script(failure(500, "InternalServerError"));
+  Party party(at(server));
+  const int before = party.budget.tokens();
+  BOOST_TEST(party.take() == "ours");
+  BOOST_TEST(before - party.budget.tokens() == 14 - 1);
+}
+
+BOOST_AUTO_TEST_CASE(empty_budget_holds_back_neither_renewal_nor_release) {
+  ScriptedServer server;
+  Party party(at(server));
+  BOOST_TEST_REQUIRE(party.take() == "ours");
+  while (party.budget.draw(Fault::server_failure)) {
+  }
+  server.script(failure(500, "InternalServerError"));
+  const Stopwatch watch;
+  BOOST_TEST(party.renew() == "ours");
+  server.script(failure(500, "InternalServerError"));
+  BOOST_TEST(party.release() == "released");
+  BOOST_TEST(watch.ms() < 4000);  // The cap that a take would wait is 5 s.
+}
+
+BOOST_AUTO_TEST_CASE(empty_budget_holds_back_a_take) {
+  ScriptedServer server;
+  Party party(at(server));
+  while (party.budget.draw(Fault::server_failure)) {
+  }
+  server.script(failure(500, "InternalServerError"));
+  BOOST_TEST(party.run(Call::take, 2s) == "again");
+  BOOST_TEST(actions(server) == "PutItem");
+}
+
 BOOST_AUTO_TEST_CASE(final_fault_ends_the_call_at_once) {
   const std::map<std::string, std::string> codes = {
       {"AccessDeniedException", "access_denied"},
@@ -585,14 +619,49 @@ BOOST_AUTO_TEST_CASE(waker_ends_the_wait_before_a_retry) {
   BOOST_TEST(server.request_count() == 1);
 }
 
+BOOST_AUTO_TEST_CASE(renewal_without_an_answer_ends_with_the_lease) {
+  std::atomic<bool> hang{false};
+  ScriptedServer server([&](const SeenRequest&) {
+    Reply reply = Reply::ok("{}");
+    reply.hangs = hang;
+    return reply;
+  });
+  PartySettings settings = at(server);
+  settings.ttl = 400ms;
+  Party party(settings);
+  BOOST_TEST(party.take() == "ours");
+  hang = true;
+  BOOST_TEST(party.renew() == "expired");
+  BOOST_TEST(!party.holds());
+}
+
+// A service that asks for more time than there is gets what there is.
+BOOST_AUTO_TEST_CASE(renewal_is_tried_again_although_asked_to_wait_too_long) {
+  std::atomic<int> updates{0};
+  ScriptedServer server([&](const SeenRequest& request) {
+    if (action_of(request) != "UpdateItem" || ++updates > 1) {
+      return Reply::ok("{}");
+    }
+    return with_header(failure(503, "ServiceUnavailable"), "x-amz-retry-after",
+                       "60000");
+  });
+  PartySettings settings = at(server);
+  settings.ttl = 3s;
+  Party party(settings);
+  BOOST_TEST(party.take() == "ours");
+  BOOST_TEST(party.renew() == "ours");
+  BOOST_TEST(updates == 2);
+}
+
 BOOST_AUTO_TEST_CASE(waker_once_cleared_lets_the_next_call_through) {
   ScriptedServer server;
   Party party(at(server));
   party.waker.wake();
   BOOST_TEST(party.take() == "again");
+  BOOST_TEST(party.fault() == "cancelled");
+  BOOST_TEST(!party.last.answer.sent);  // So nothing is to follow.
+  BOOST_TEST(server.request_count() == 0);
   party.waker.clear();
-  BOOST_TEST(party.release() == "released");
-  party.begin();
   BOOST_TEST(party.take() == "ours");
 }
 

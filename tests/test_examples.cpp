@@ -41,9 +41,16 @@ std::string program(const std::string& name) {
   return std::string(build) + "/examples/" + name;
 }
 
+// Without what the tester's own shell and home say of AWS.
+const std::string kClean =
+    "env -u AWS_PROFILE -u AWS_DEFAULT_PROFILE -u AWS_DEFAULT_REGION"
+    " -u AWS_ENDPOINT_URL -u AWS_USE_FIPS_ENDPOINT"
+    " -u AWS_IGNORE_CONFIGURED_ENDPOINT_URLS AWS_CONFIG_FILE=/dev/null"
+    " AWS_SHARED_CREDENTIALS_FILE=/dev/null ";
+
 std::string environment(const Engine& engine) {
   const auto keys = engine.credentials();
-  std::string set = "env AWS_ENDPOINT_URL_DYNAMODB=" + engine.url() +
+  std::string set = kClean + "AWS_ENDPOINT_URL_DYNAMODB=" + engine.url() +
                     " AWS_REGION=" + engine.region();
   if (keys) {
     set += " AWS_ACCESS_KEY_ID='" + keys->access_key_id +

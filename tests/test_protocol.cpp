@@ -1060,12 +1060,39 @@ BOOST_AUTO_TEST_CASE(claim_ends_when_latest_reaches_the_lowest_stamp) {
   c.hold();
   const ServiceTime stamp = c.sent.stamp;
   c.pass(10s);
-  c.hear_date(kDate + 40s);  // 30 s were lost somewhere.
+  dynamodb::ServiceClock ahead;  // By 30 s, and never contradicted.
+  ahead.hear(c.now, c.now, kDate + 40s);
+  c.lease.apply(ahead);
+  const BootTime end = c.lease.claim_end();
+  BOOST_TEST(ahead.latest(end).count() <= stamp.count());
+  BOOST_TEST(ahead.latest(end + 1us).count() > stamp.count());
+  BOOST_TEST(count(end) < count(BootTime(100h) + 30s));
+}
+
+// While a machine was stopped, waiters counted on: what a contradiction leaves
+// of the lease is counted from the earliest time of its sending, not from the
+// latest, which the stamp is made of.
+BOOST_AUTO_TEST_CASE(claim_of_a_stopped_machine_ends_before_waiters_may_enter) {
+  Contender c;
+  c.hold();
+  c.pass(10s);
+  c.hear_date(kDate + 40s);
+  BOOST_TEST(c.clock.in_doubt());
   c.lease.apply(c.clock);
   const BootTime end = c.lease.claim_end();
-  BOOST_TEST(c.clock.latest(end).count() <= stamp.count());
-  BOOST_TEST(c.clock.latest(end + 1us).count() > stamp.count());
-  BOOST_TEST(count(end) < count(BootTime(100h) + 30s));
+  BOOST_TEST(count(end) > count(c.now));
+  BOOST_TEST(c.clock.latest(end).count() <=
+             (kDate + lock::held_for(kTtl)).count());
+}
+
+BOOST_AUTO_TEST_CASE(
+    stop_that_may_have_lasted_the_lease_ends_the_claim_at_once) {
+  Contender c;
+  c.hold();
+  c.pass(100ms);
+  c.hear_date(kDate + 59s);  // So it is kDate + 60 s at the latest.
+  c.lease.apply(c.clock);
+  BOOST_TEST(count(c.lease.claim_end()) <= count(c.now));
 }
 
 BOOST_AUTO_TEST_CASE(one_contradicting_date_ends_a_claim_at_once) {

@@ -193,6 +193,8 @@ Request Protocol::next(Call call, BootTime now, const ServiceClock& clock,
   exchange.request = wanted(call, now, clock, calendar, sightings);
   exchange.at = now;
   exchange.by_calendar = !clock.known() && !clock.silent();
+  exchange.contradictions = clock.contradictions();
+  if (clock.known()) exchange.earliest.push_back(clock.earliest(now));
   history_.push_back(exchange);
   if (call == Call::renew) apply(clock);
   if (call == Call::release && granted()) bounds_ = {BootTime::min()};
@@ -299,7 +301,7 @@ ServiceTime Protocol::stamp(BootTime now, const ServiceClock& clock,
 
 void Protocol::apply(const ServiceClock& clock) {
   if (!granted()) return;
-  bounds_.push_back(clock.when_latest_is(lowest_stamp()));
+  bounds_.push_back(claim_from(granted_by_, clock));
 }
 
 BootTime Protocol::claim_end() const {
@@ -379,6 +381,7 @@ Verdict Protocol::judge_take(const Exchange& exchange,
 Verdict Protocol::judge_own_take(const Exchange& exchange,
                                  const ServiceClock& clock) {
   if (exchange.too_low) return Verdict::again;
+  learn_when_sent(*exchange.own, clock);
   const BootTime end = claim_from(*exchange.own, clock);
   if (exchange.reply->received >= end) return Verdict::again;
   grant(*exchange.own, clock);
@@ -392,6 +395,7 @@ Verdict Protocol::judge_renewal(const Exchange& exchange,
   if (exchange.own) {
     if (exchange.own == confirmed_before()) return Verdict::again;
     if (reply.received >= claim_end()) return Verdict::expired;
+    learn_when_sent(*exchange.own, clock);
     grant(*exchange.own, clock);
     return reply.received < claim_end() ? Verdict::ours : Verdict::expired;
   }
@@ -416,12 +420,32 @@ Verdict Protocol::judge_release(const Exchange& exchange) const {
 
 BootTime Protocol::claim_from(std::size_t own,
                               const ServiceClock& clock) const {
-  const BootTime by_boot_clock = history_[own].at + ttl_ - percent_of(ttl_);
-  return std::min(by_boot_clock, clock.when_latest_is(lowest_stamp()));
+  const Exchange& sent = history_[own];
+  const nanoseconds holds = ttl_ - percent_of(ttl_);
+  std::vector<BootTime> ends = {sent.at + holds,
+                                clock.when_latest_is(lowest_stamp())};
+  if (clock.contradictions() != sent.contradictions) {
+    ServiceTime sent_after{0};
+    for (const ServiceTime t : sent.earliest) {
+      sent_after = std::max(sent_after, t);
+    }
+    ends.push_back(clock.when_latest_is(sent_after + holds));
+  }
+  return *std::min_element(ends.begin(), ends.end());
+}
+
+// An answer tells more of the time at which its request was sent, unless it
+// contradicts what was known then.
+void Protocol::learn_when_sent(std::size_t own, const ServiceClock& clock) {
+  Exchange& sent = history_[own];
+  const bool agreed = clock.contradictions() == sent.contradictions;
+  if (!clock.known() || (!agreed && !sent.earliest.empty())) return;
+  sent.earliest.push_back(clock.earliest(sent.at));
 }
 
 void Protocol::grant(std::size_t own, const ServiceClock& clock) {
   bounds_ = {claim_from(own, clock)};
+  granted_by_ = own;
 }
 
 }  // namespace reference

@@ -76,6 +76,8 @@ class Protocol {
     Request request;
     BootTime at;
     bool by_calendar = false;  // Stamped while no service clock was known.
+    int contradictions = 0;    // Heard by then.
+    std::vector<ServiceTime> earliest;  // Service time was later than all.
     std::optional<Reply> reply;
     Verdict verdict{};
     std::optional<std::size_t> own;  // The row bears this exchange's stamp.
@@ -118,6 +120,7 @@ class Protocol {
   Verdict judge_renewal(const Exchange& exchange, const ServiceClock& clock);
   Verdict judge_release(const Exchange& exchange) const;
   BootTime claim_from(std::size_t own, const ServiceClock& clock) const;
+  void learn_when_sent(std::size_t own, const ServiceClock& clock);
   void grant(std::size_t own, const ServiceClock& clock);
 
   const std::string uuid_;
@@ -125,6 +128,7 @@ class Protocol {
   std::vector<Exchange> history_;
   // Whatever bounds the claim since it was last granted or renewed.
   std::vector<BootTime> bounds_;
+  std::size_t granted_by_ = 0;
 };
 
 }  // namespace reference

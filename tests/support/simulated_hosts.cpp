@@ -483,6 +483,8 @@ void History::freeze(Host& host) {
   host.base = now_ + length;
   host.stopped_until = host.base;
   host.ever_frozen = true;
+  host.unnoticed = true;
+  host.contradictions_then = host.clock.contradictions();
   if (trace_) trace(host) << "frozen for " << length << "\n";
 }
 
@@ -623,8 +625,17 @@ void History::conclude(Host& host, const Answer& answer) {
   count(host, verdict, answer);
   go_on(host, verdict,
         !answer.from_service || reply.outcome == Outcome::unknown);
+  notice(host);
   check_claims();
   check_frozen(host, answer);
+}
+
+// An answer to what was asked after a host was frozen has shown it.
+void History::notice(Host& host) {
+  if (host.sent.time_since_epoch() >= host.base_boot &&
+      host.clock.contradictions() != host.contradictions_then) {
+    host.unnoticed = false;
+  }
 }
 
 void History::go_on(Host& host, Verdict verdict, bool failed) {
@@ -793,7 +804,9 @@ void History::check_claims() {
     const bool over = boot(host) >= host.lease->claim_end();
     if (over) host.over_since = std::min(host.over_since, boot(host));
     if (!host.claiming || over) continue;
-    if (holder != nullptr && weather_.safe()) {
+    if (host.unnoticed) continue;
+    if (holder != nullptr &&
+        (weather_.safe() || weather_.safe_once_noticed())) {
       differ(host, "two claims at once, the other is " + holder->name + "'s");
     }
     holder = &host;

@@ -73,6 +73,7 @@ struct Weather {
   explicit Weather(Random& random);
   // Only what the protocol's promise allows for.
   bool safe() const { return !glitches && !freezes && !by_hand; }
+  bool safe_once_noticed() const { return !glitches && !skewed && !by_hand; }
 
   bool by_hand;    // The row is changed by people.
   bool freezes;    // Machines are stopped from outside.
@@ -110,6 +111,8 @@ class History {
     std::optional<ServiceTime> calendar_stuck_at;
     nanoseconds stopped_until{};
     bool ever_frozen = false;
+    bool unnoticed = false;  // Frozen, and no Date has shown it since.
+    int contradictions_then = 0;
 
     // What a process keeps from one call to the next, and as the reference
     // tells it.
@@ -229,6 +232,7 @@ class History {
   void check_verdict(const Host& host, Verdict told, Verdict reference,
                      const Answer& answer);
   void check_state(Host& host, const char* after);
+  void notice(Host& host);
   void check_claims();
   void check_clock(const Host& host);
   void check_loss(const Host& host, Verdict verdict);
