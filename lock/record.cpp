@@ -23,7 +23,7 @@ constexpr std::chrono::hours kCleanUpAfter{24};
 
 // Our uuids have 32 characters.  A foreign one is sent back to DynamoDB when
 // its record is taken, so it must not be of any size.
-constexpr std::size_t kLongestUuid = 1024;
+constexpr int kLongestUuid = 1024;
 
 // --- Reading ---------------------------------------------------------------
 
@@ -44,7 +44,8 @@ std::optional<std::int64_t> parse_number(const Attribute& attribute) {
 
 bool is_uuid(const Attribute& attribute) {
   return attribute.type == Attribute::Type::string &&
-         !attribute.value.empty() && attribute.value.size() <= kLongestUuid;
+         !attribute.value.empty() &&
+         attribute.value.size() <= std::size_t{kLongestUuid};
 }
 
 Row not_understood(std::string problem) {
@@ -106,11 +107,16 @@ std::string own_list(const Request& request) {
   return list;
 }
 
+// What read_row() would not understand is not over either, so the second clause
+// asks for what it can of types and bounds.
 std::string take_condition(const Request& request) {
   std::string condition =
       "attribute_not_exists(#name)"
       " OR (#expires >= :zero AND #expires < :earliest"
-      " AND attribute_exists(#uuid) AND attribute_not_exists(#token))";
+      " AND attribute_type(#uuid, :string) AND size(#uuid) <= :uuid_size"
+      " AND attribute_not_exists(#token)"
+      " AND (attribute_not_exists(#lease)"
+      " OR #lease BETWEEN :shortest AND :longest))";
   if (request.seen) {
     condition += " OR (#uuid = :seen_uuid AND #expires = :seen_expires)";
   }
@@ -148,11 +154,16 @@ void write_take(Writer& writer, const Place& place, const Request& request) {
   write_number(writer, "ttl", clean_up_at(request.stamp));
   writer.EndObject();
   write_pair(writer, "ConditionExpression", take_condition(request));
-  write_names(writer, {"name", "uuid", "expires", "token"});
+  write_names(writer, {"name", "uuid", "expires", "lease", "token"});
   write_string(writer, "ExpressionAttributeValues");
   writer.StartObject();
   write_number(writer, ":zero", 0);
   write_number(writer, ":earliest", request.earliest.count());
+  write_attribute(writer, ":string", "S", "S");
+  write_number(writer, ":uuid_size", kLongestUuid);
+  write_number(writer, ":shortest", kShortestLease.count());
+  write_number(writer, ":longest",
+               std::chrono::milliseconds(kLongestLease).count());
   if (request.seen) {
     write_attribute(writer, ":seen_uuid", "S", request.seen->uuid);
     write_number(writer, ":seen_expires", request.seen->expires.count());
@@ -214,7 +225,8 @@ Row read_row(const Item& item) {
   if (const Attribute* lease = dynamodb::find(item, "lease")) {
     const auto lease_ms = parse_number(*lease);
     const std::chrono::milliseconds longest = kLongestLease;
-    if (!lease_ms || *lease_ms < 1 || *lease_ms > longest.count()) {
+    if (!lease_ms || *lease_ms < kShortestLease.count() ||
+        *lease_ms > longest.count()) {
       return not_understood("lease is no number of milliseconds up to a year");
     }
     row.lease = std::chrono::milliseconds(*lease_ms);

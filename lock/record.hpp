@@ -28,7 +28,8 @@ namespace lock {
 
 using dynamodb::ServiceTime;
 
-// A longer lease than this is a mistake of whoever wrote it.
+// A lease that is not within these is a mistake of whoever wrote it.
+constexpr std::chrono::milliseconds kShortestLease{1};
 constexpr std::chrono::hours kLongestLease{24 * 366};
 
 // What an item says of the lock.

@@ -167,7 +167,10 @@ rapidjson::Document body_of(const Request& request) {
 
 const std::string kFreeOrOver =
     "attribute_not_exists(#name) OR (#expires >= :zero AND #expires < "
-    ":earliest AND attribute_exists(#uuid) AND attribute_not_exists(#token))";
+    ":earliest AND attribute_type(#uuid, :string) AND "
+    "size(#uuid) <= :uuid_size AND attribute_not_exists(#token) AND "
+    "(attribute_not_exists(#lease) OR "
+    "#lease BETWEEN :shortest AND :longest))";
 
 }  // namespace
 
@@ -344,9 +347,13 @@ BOOST_AUTO_TEST_CASE(take_of_which_nothing_is_known_asks_for_free_or_over) {
   const auto body = body_of(take());
   BOOST_TEST(text(body["ConditionExpression"]) == kFreeOrOver);
   const auto& values = body["ExpressionAttributeValues"];
-  BOOST_TEST(values.MemberCount() == 2u);
+  BOOST_TEST(values.MemberCount() == 6u);
   BOOST_TEST(typed(values[":zero"]) == "N:0");
   BOOST_TEST(typed(values[":earliest"]) == "N:1799999998000000000");
+  BOOST_TEST(typed(values[":string"]) == "S:S");
+  BOOST_TEST(typed(values[":uuid_size"]) == "N:1024");
+  BOOST_TEST(typed(values[":shortest"]) == "N:1");
+  BOOST_TEST(typed(values[":longest"]) == "N:31622400000");
 }
 
 BOOST_AUTO_TEST_CASE(take_of_a_stale_record_pins_the_version_that_was_seen) {
@@ -357,7 +364,7 @@ BOOST_AUTO_TEST_CASE(take_of_a_stale_record_pins_the_version_that_was_seen) {
              kFreeOrOver +
                  " OR (#uuid = :seen_uuid AND #expires = :seen_expires)");
   const auto& values = body["ExpressionAttributeValues"];
-  BOOST_TEST(values.MemberCount() == 4u);
+  BOOST_TEST(values.MemberCount() == 8u);
   BOOST_TEST(typed(values[":seen_uuid"]) == "S:theirs");
   BOOST_TEST(typed(values[":seen_expires"]) == "N:77");
 }
@@ -370,7 +377,7 @@ BOOST_AUTO_TEST_CASE(take_tried_before_lists_its_own_versions) {
              kFreeOrOver +
                  " OR (#uuid = :uuid AND #expires IN (:own0, :own1))");
   const auto& values = body["ExpressionAttributeValues"];
-  BOOST_TEST(values.MemberCount() == 5u);
+  BOOST_TEST(values.MemberCount() == 9u);
   BOOST_TEST(typed(values[":uuid"]) == "S:mine");
   BOOST_TEST(typed(values[":own0"]) == "N:5");
   BOOST_TEST(typed(values[":own1"]) == "N:6");
