@@ -1,5 +1,5 @@
 // Which region and which URL are meant.  The URLs of regions are those that
-// the endpoint rules in AWS's JavaScript client for DynamoDB give.
+// the endpoint rules in AWS's JavaScript client for DynamoDB (Apache-2.0) give.
 #include <boost/test/unit_test.hpp>
 #include <string>
 #include <utility>
