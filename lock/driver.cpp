@@ -105,7 +105,6 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
     const Fault fault = outcome.answer.fault;
     if (answered(fault)) retry.success();
     if (outcome.verdict != Verdict::again) return outcome;
-    if (fault == Fault::cancelled) return outcome;
 
     std::optional<nanoseconds> delay = nanoseconds::zero();
     if (!answered(fault)) {
