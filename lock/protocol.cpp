@@ -225,7 +225,7 @@ Verdict Lease::won(std::size_t index, BootTime received,
 }
 
 Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
-  const Sent sent = sent_.front() = in_hindsight(sent_.front(), clock);
+  const Sent& sent = sent_.front();
   const bool too_low =
       sent.by_calendar &&
       (!clock.known() || sent.stamp < clock.latest(sent.at) + ttl_);
@@ -242,7 +242,7 @@ Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
 
 // Losing is one-way: what is over stays over, whatever the answer granted.
 Verdict Lease::renewed(BootTime received, const ServiceClock& clock) {
-  const Sent sent = sent_.front() = in_hindsight(sent_.front(), clock);
+  const Sent& sent = sent_.front();
   const BootTime end = claim_of(sent, clock);
   if (received >= claim_end_) return Verdict::expired;
   claim_end_ = end;
@@ -311,25 +311,14 @@ void Lease::apply(const ServiceClock& clock) {
 // known of that clock, this machine may have been stopped meanwhile, while
 // waiters counted on.  Then the lease is counted by DynamoDB's clock as well,
 // from the earliest that it may have shown at the sending: the stamp was made
-// of the latest, and would be too kind by all that was not known.
+// of the latest, and would be too kind by all that was not known.  What later
+// answers tell of that time may come from behind a stop too short to notice.
 BootTime Lease::claim_of(const Sent& sent, const ServiceClock& clock) const {
   const BootTime end =
       std::min(sent.at + held_for(ttl_), clock.when_latest_is(lowest_stamp()));
   if (clock.contradictions() == sent.contradictions) return end;
   const ServiceTime from = sent.earliest.value_or(ServiceTime::zero());
   return std::min(end, clock.when_latest_is(from + held_for(ttl_)));
-}
-
-// What an answer has shown of the time of the sending.
-Lease::Sent Lease::in_hindsight(Sent sent, const ServiceClock& clock) const {
-  if (!clock.known()) return sent;
-  const ServiceTime shown = clock.earliest(sent.at);
-  if (!sent.earliest) {
-    sent.earliest = shown;
-  } else if (clock.contradictions() == sent.contradictions) {
-    sent.earliest = std::max(*sent.earliest, shown);
-  }
-  return sent;
 }
 
 BootTime Lease::renew_at() const {

@@ -170,7 +170,6 @@ class Lease {
   std::optional<std::size_t> find_own(const Row& row) const;
   void drop_before(std::size_t index);
   ServiceTime lowest_stamp() const;
-  Sent in_hindsight(Sent sent, const ServiceClock& clock) const;
   BootTime claim_of(const Sent& sent, const ServiceClock& clock) const;
 
   const std::string uuid_;

@@ -1069,6 +1069,23 @@ BOOST_AUTO_TEST_CASE(claim_ends_when_latest_reaches_the_lowest_stamp) {
   BOOST_TEST(count(end) < count(BootTime(100h) + 30s));
 }
 
+// A Date that contradicts nothing may come from behind a stop, too, and tells
+// nothing of the time before it.
+BOOST_AUTO_TEST_CASE(
+    claim_after_two_stops_counts_from_what_was_known_when_sent) {
+  Contender c;
+  c.hold();
+  c.send(Call::renew);
+  c.hear_date(kDate + 1s);  // May be: it was kDate to kDate + 1 s.
+  BOOST_TEST(!c.clock.in_doubt());
+  BOOST_TEST(c.done() == "ours");
+  c.hear_date(kDate + 10s);
+  BOOST_TEST(c.clock.in_doubt());
+  c.lease.apply(c.clock);
+  BOOST_TEST(c.clock.latest(c.lease.claim_end()).count() <=
+             (kDate + lock::held_for(kTtl)).count());
+}
+
 // While a machine was stopped, waiters counted on: what a contradiction leaves
 // of the lease is counted from the earliest time of its sending, not from the
 // latest, which the stamp is made of.

@@ -65,7 +65,12 @@
  * far ahead; NODATE: answers without Date), OPERATOR (the row deleted, over-
  * written or put back by hand, once: claims count again from the first answer
  * to a request sent after it), FREEZE=F (boot clocks stop for F ticks in all:
- * a frozen one counts again when an answer's Date showed it). M_...: mutants.
+ * a frozen one counts again when an answer's Date showed it; WIDE=W: a Date
+ * is a tick wide, the service's time lay in [D, D + 1], and what the last W
+ * contenders knew at first is exact or as wide, so that a stamp may be a tick
+ * too high and a stop of less than the widths may not show; a holder that was
+ * stopped may hear a Date at any time, in an answer about another lock).
+ * M_...: mutants.
  */
 /* bounds */
 #ifndef N
@@ -192,8 +197,8 @@ byte base[N];
 #define STAMP(i) (FLOOR(T, e) + TTL(i))
 #define EARLIEST(i) (T + w)
 #elif defined(FREEZE)
-#define STAMP(i) (NOW(i) + hi[i] - BIAS + TTL(i))
-#define EARLIEST(i) FLOOR(NOW(i) + lo[i], BIAS)
+#define STAMP(i) (NOW(i) + HI(i) - BIAS + TTL(i))
+#define EARLIEST(i) FLOOR(NOW(i) + LO(i), BIAS)
 #elif defined(CALENDAR)
 #define STAMP(i) (clk[i] == 0 -> w : (clk[i] == 1 -> 200 : T + w + TTL(i)))
 #define EARLIEST(i) (clk[i] == 2 -> FLOOR(T, e) : 0)
@@ -212,7 +217,8 @@ byte base[N];
 #elif defined(FREEZE)
 #define STAMPS
 #define CLOCK_KNOWN(i)
-#define BEARS(i, j) FLOOR(sx[i * A + j - 1] + BIAS, hi[i])
+#define BEARS(i, j) FLOOR(sx[i * A + j - 1] + BIAS, HI(i))
+#define SHOWN(i, j) es[i * A + j - 1]
 #endif
 
 #define IDLE 0
@@ -271,10 +277,26 @@ byte clk[N]; /* 0 nothing heard, 1 an answer without Date, 2 known */
 byte by_calendar[N];
 #endif
 #ifdef FREEZE
+/* offsets of the service's clock from ours, plus BIAS; date: D + 2, 0 none */
 byte off[N], lo[N], hi[N], lo2[N], hi2[N], date[N];
+byte es[N * A]; /* the earliest of an attempt's send, plus BIAS */
+byte belied[N]; /* the attempts since whose send answers contradicted */
 bool frozen[N], after[N], doubt[N];
+/* the answer that is heard: its date, when it was asked for, whether before a
+ * contradiction, whether it was made since the last stop; low: D = T - 1 */
+byte told, asked;
+bool old, fresh, low;
 byte freezes = FREEZE;
 #define BIAS 8
+#ifdef WIDE
+#define WIDTH 1
+#else
+#define WIDTH 0
+#endif
+#define MAX(a, b) (a > b -> a : b)
+#define MIN(a, b) (a < b -> a : b)
+#define LO(i) (doubt[i] -> MIN(lo[i], lo2[i]) : lo[i])
+#define HI(i) (doubt[i] -> MAX(hi[i], hi2[i]) : hi[i])
 #endif
 #ifdef OPERATOR
 bool operated, sent_after[N], heard_after[N];
@@ -377,7 +399,8 @@ inline set_mask(i, from) {
   j = 0
 }
 
-/* the claim ends when `latest` reaches the lowest stamp the row may bear */
+/* the claim ends when `latest` reaches the lowest stamp the row may bear, and,
+ * answers having contradicted since its send, the earliest then + the lease */
 inline claim_rule(i) {
 #if defined(STAMPS) && !defined(M_EQUAL) && !defined(M_NORULE)
   if
@@ -390,6 +413,14 @@ inline claim_rule(i) {
     :: j <= k[i] -> d = (BEARS(i, j) < d -> BEARS(i, j) : d); j++
     :: else -> break
     od;
+#endif
+#if defined(FREEZE) && !defined(M_STAMPALONE)
+    if
+    :: belied[i] & (1 << conf[i]) ->
+      j = FLOOR(SHOWN(i, conf[i]) + HOLD_LEN(i), HI(i));
+      d = (j < d -> j : d)
+    :: else
+    fi;
 #endif
     till[i] = (d < till[i] -> d : till[i]);
     till[i] = (till[i] <= NOW(i) -> 0 : till[i]);
@@ -409,6 +440,9 @@ inline send(i, kind) {
   q_x[2 * i] = STAMP(i);
 #ifdef STAMPS
   sx[i * A + k[i] - 1] = q_x[2 * i];
+#endif
+#ifdef FREEZE
+  SHOWN(i, k[i]) = NOW(i) + LO(i);
 #endif
   q_v[2 * i] = VER(i, k[i]);
   if
@@ -462,6 +496,9 @@ inline go_idle(i) {
 #ifdef STAMPS
     sx[i * A + j - 1] = 0;
 #endif
+#ifdef FREEZE
+    SHOWN(i, j) = 0;
+#endif
     j++
   :: else -> break
   od;
@@ -469,6 +506,9 @@ inline go_idle(i) {
   k[i] = 0;
 #ifdef CALENDAR
   by_calendar[i] = 0;
+#endif
+#ifdef FREEZE
+  belied[i] = 0;
 #endif
   if
   :: call[i] == MAXC(i) -> ou[i] = 0; ov[i] = 0; since[i] = 0
@@ -551,10 +591,19 @@ inline confirm(i) {
 #ifdef STAMPS
     sx[i * A + j - 1] = 0;
 #endif
+#ifdef FREEZE
+    SHOWN(i, j) = 0;
+#endif
     j++
   :: else -> break
   od;
   j = 0;
+#endif
+#if defined(FREEZE) && defined(M_HINDSIGHT)
+  if
+  :: belied[i] & (1 << c) /* what was shown since is of another time */
+  :: else -> SHOWN(i, c) = MAX(SHOWN(i, c), ST(i, c) + LO(i))
+  fi;
 #endif
   printf("T=%d: contender %d holds until %d by attempt %d\n", T, i, till[i],
          conf[i]);
@@ -562,34 +611,49 @@ inline confirm(i) {
 }
 
 #ifdef FREEZE
-/* the interval [D - r, D - s] of an answer, met with the last one's */
-#define D_LO(i) (date[i] + BIAS - NOW(i))
-#define D_HI(i) (date[i] + BIAS - ST(i, k[i]))
-#define MAX(a, b) (a > b -> a : b)
-#define MIN(a, b) (a < b -> a : b)
+/* what an answer tells of the offset: [D - r, D + WIDTH - s] */
+#define D_LO(i) (told - 2 + BIAS - NOW(i))
+#define D_HI(i) (told - 2 + WIDTH + BIAS - asked)
+#define FITS(i, l, h) (D_LO(i) <= h[i] && D_HI(i) >= l[i])
+#define NARROW(i, l, h) l[i] = MAX(D_LO(i), l[i]); h[i] = MIN(D_HI(i), h[i])
+#define DECIDED(i) doubt[i] = false; lo2[i] = 0; hi2[i] = 0
+
+/* a frozen machine: believed at once */
+inline contradict(i) {
+  doubt[i] = true; lo2[i] = D_LO(i); hi2[i] = D_HI(i);
+  belied[i] = (1 << (k[i] + 1)) - 2;
+  frozen[i] = (frozen[i] && !fresh)
+}
+
+/* what was asked for before a contradiction narrows nothing */
 inline adjust(i) {
   if
-  :: date[i] == 0 && !after[i]
-  :: (date[i] != 0 || after[i]) && doubt[i] ->
+  :: told != 0 && !doubt[i] ->
     if
-    :: D_LO(i) <= hi2[i] && D_HI(i) >= lo2[i] -> /* the second agrees */
-      lo[i] = MAX(D_LO(i), lo2[i]); hi[i] = MIN(D_HI(i), hi2[i]);
-      doubt[i] = false; lo2[i] = 0; hi2[i] = 0
-    :: else ->
-      lo[i] = MIN(D_LO(i), lo[i]); hi[i] = MAX(D_HI(i), hi[i]);
-      lo2[i] = D_LO(i); hi2[i] = D_HI(i);
-      frozen[i] = (frozen[i] && !after[i])
+    :: !FITS(i, lo, hi) -> contradict(i)
+    :: FITS(i, lo, hi) && !old -> NARROW(i, lo, hi)
+    :: else
     fi
-  :: (date[i] != 0 || after[i]) && !doubt[i] ->
+  :: told != 0 && doubt[i] ->
     if
-    :: D_LO(i) <= hi[i] && D_HI(i) >= lo[i] ->
-      lo[i] = MAX(D_LO(i), lo[i]); hi[i] = MIN(D_HI(i), hi[i])
-    :: else -> /* a frozen machine: believed at once */
-      doubt[i] = true; lo2[i] = D_LO(i); hi2[i] = D_HI(i);
-      lo[i] = MIN(lo2[i], lo[i]); hi[i] = MAX(hi2[i], hi[i]);
-      frozen[i] = (frozen[i] && !after[i])
+    :: !FITS(i, lo, hi) && !FITS(i, lo2, hi2) -> /* a third story */
+      lo[i] = LO(i); hi[i] = HI(i); contradict(i)
+    :: !old && FITS(i, lo, hi) && FITS(i, lo2, hi2) ->
+      NARROW(i, lo, hi); NARROW(i, lo2, hi2);
+      if
+      :: lo[i] <= hi2[i] && lo2[i] <= hi[i] ->
+        lo[i] = LO(i); hi[i] = HI(i); DECIDED(i)
+      :: else /* it cannot decide */
+      fi
+    :: !old && FITS(i, lo, hi) && !FITS(i, lo2, hi2) ->
+      NARROW(i, lo, hi); DECIDED(i)
+    :: !old && !FITS(i, lo, hi) && FITS(i, lo2, hi2) ->
+      NARROW(i, lo2, hi2); lo[i] = lo2[i]; hi[i] = hi2[i]; DECIDED(i)
+    :: else
     fi
-  fi
+  :: else
+  fi;
+  told = 0; asked = 0; old = false; fresh = false; low = false
 }
 #endif
 
@@ -607,6 +671,8 @@ inline hear(i) {
   dated = false;
 #endif
 #ifdef FREEZE
+  told = date[i]; asked = ST(i, k[i]); fresh = after[i];
+  old = (belied[i] & (1 << k[i])) != 0;
   adjust(i);
 #endif
   skip
@@ -802,7 +868,7 @@ inline apply(s, i) {
      (an[i] == 0 || over) ->
     an[i] = (hit -> OK : NO);
 #ifdef FREEZE
-    date[i] = T; after[i] = true;
+    date[i] = T + 2 - low; after[i] = true;
 #endif
     if
     :: hit -> au[i] = 0; av[i] = 0;
@@ -849,6 +915,9 @@ inline apply(s, i) {
   :: else -> clear(s)
   fi;
   purge();
+#ifdef FREEZE
+  low = false;
+#endif
   hit = false; again = false; over = false
 }
 
@@ -927,6 +996,17 @@ end:
       end_wait(i); send_del(i) } }
   :: atomic { ph[i] == RELW && an[i] != 0 -> choose_keep(i);
     d_step { recv_release(i) } }
+#ifdef WIDE
+  :: atomic { /* a stopped holder hears an answer about another lock */
+    till[i] != 0 && frozen[i] ->
+    if
+    :: low = false
+    :: low = true
+    fi;
+    d_step {
+      told = T + 2 - low; asked = NOW(i); fresh = true;
+      adjust(i); claim_rule(i); check_claims() } }
+#endif
 #if RELS > 1
   :: atomic { ph[i] == RELW && rk[i] < RELS -> choose_keep(i);
     d_step { end_wait(i); send_del(i) } }
@@ -1057,6 +1137,12 @@ end:
     :: over = false
     :: s % 2 == 0 && an[s / 2] != 0 && RESENT(s) -> over = true
     fi;
+#ifdef WIDE
+    if
+    :: low = false
+    :: s % 2 == 0 && AWAITS((s / 2)) -> low = true
+    fi;
+#endif
     d_step { apply(s, (s / 2)); s = 0 } }
   od
 }
@@ -1069,6 +1155,13 @@ init {
     :: s < N ->
 #ifdef FREEZE
       lo[s] = BIAS; hi[s] = BIAS;
+#endif
+#ifdef WIDE
+      if
+      :: true
+      :: s + WIDE >= N -> lo[s] = BIAS - 1
+      :: s + WIDE >= N -> hi[s] = BIAS + 1
+      fi;
 #endif
 #ifdef CALENDAR
       clk[s] = (s < CALENDAR -> 0 : 2);

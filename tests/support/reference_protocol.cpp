@@ -194,7 +194,7 @@ Request Protocol::next(Call call, BootTime now, const ServiceClock& clock,
   exchange.at = now;
   exchange.by_calendar = !clock.known() && !clock.silent();
   exchange.contradictions = clock.contradictions();
-  if (clock.known()) exchange.earliest.push_back(clock.earliest(now));
+  if (clock.known()) exchange.earliest = clock.earliest(now);
   history_.push_back(exchange);
   if (call == Call::renew) apply(clock);
   if (call == Call::release && granted()) bounds_ = {BootTime::min()};
@@ -381,7 +381,6 @@ Verdict Protocol::judge_take(const Exchange& exchange,
 Verdict Protocol::judge_own_take(const Exchange& exchange,
                                  const ServiceClock& clock) {
   if (exchange.too_low) return Verdict::again;
-  learn_when_sent(*exchange.own, clock);
   const BootTime end = claim_from(*exchange.own, clock);
   if (exchange.reply->received >= end) return Verdict::again;
   grant(*exchange.own, clock);
@@ -395,7 +394,6 @@ Verdict Protocol::judge_renewal(const Exchange& exchange,
   if (exchange.own) {
     if (exchange.own == confirmed_before()) return Verdict::again;
     if (reply.received >= claim_end()) return Verdict::expired;
-    learn_when_sent(*exchange.own, clock);
     grant(*exchange.own, clock);
     return reply.received < claim_end() ? Verdict::ours : Verdict::expired;
   }
@@ -425,22 +423,9 @@ BootTime Protocol::claim_from(std::size_t own,
   std::vector<BootTime> ends = {sent.at + holds,
                                 clock.when_latest_is(lowest_stamp())};
   if (clock.contradictions() != sent.contradictions) {
-    ServiceTime sent_after{0};
-    for (const ServiceTime t : sent.earliest) {
-      sent_after = std::max(sent_after, t);
-    }
-    ends.push_back(clock.when_latest_is(sent_after + holds));
+    ends.push_back(clock.when_latest_is(sent.earliest + holds));
   }
   return *std::min_element(ends.begin(), ends.end());
-}
-
-// An answer tells more of the time at which its request was sent, unless it
-// contradicts what was known then.
-void Protocol::learn_when_sent(std::size_t own, const ServiceClock& clock) {
-  Exchange& sent = history_[own];
-  const bool agreed = clock.contradictions() == sent.contradictions;
-  if (!clock.known() || (!agreed && !sent.earliest.empty())) return;
-  sent.earliest.push_back(clock.earliest(sent.at));
 }
 
 void Protocol::grant(std::size_t own, const ServiceClock& clock) {

@@ -77,7 +77,7 @@ class Protocol {
     BootTime at;
     bool by_calendar = false;  // Stamped while no service clock was known.
     int contradictions = 0;    // Heard by then.
-    std::vector<ServiceTime> earliest;  // Service time was later than all.
+    ServiceTime earliest{0};   // That service time may have been.
     std::optional<Reply> reply;
     Verdict verdict{};
     std::optional<std::size_t> own;  // The row bears this exchange's stamp.
@@ -120,7 +120,6 @@ class Protocol {
   Verdict judge_renewal(const Exchange& exchange, const ServiceClock& clock);
   Verdict judge_release(const Exchange& exchange) const;
   BootTime claim_from(std::size_t own, const ServiceClock& clock) const;
-  void learn_when_sent(std::size_t own, const ServiceClock& clock);
   void grant(std::size_t own, const ServiceClock& clock);
 
   const std::string uuid_;
