@@ -26,11 +26,12 @@ bool answered(Fault fault) {
   return fault == Fault::none || fault == Fault::condition_failed;
 }
 
-Outcome nothing_sent(Fault why) {
+Outcome nothing_sent(Fault why, bool unknown) {
   Outcome outcome;
+  outcome.unknown = unknown;
   outcome.answer.fault = why;
   outcome.answer.message = why == Fault::cancelled
-                               ? "woken before anything was sent"
+                               ? "woken before another request was sent"
                                : "the deadline has passed";
   return outcome;
 }
@@ -94,14 +95,17 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
   Retry retry(budget_, call == Call::take ? Retry::Urgency::waits
                                           : Retry::Urgency::presses);
   int at_once = 0;
+  bool unknown = false;
   for (;;) {
     // A renewal is worth nothing once the lease has ended.
     if (call == Call::renew) deadline = std::min(deadline, lease.claim_end());
-    if (waker.woken()) return nothing_sent(Fault::cancelled);
+    if (waker.woken()) return nothing_sent(Fault::cancelled, unknown);
     if (BootClock::now() >= deadline) {
-      return at_deadline(call, lease, nothing_sent(Fault::timed_out));
+      return at_deadline(call, lease, nothing_sent(Fault::timed_out, unknown));
     }
     Outcome outcome = attempt(call, lease, observation, deadline, waker);
+    unknown = unknown || outcome.answer.outcome_unknown();
+    outcome.unknown = unknown;
     const Fault fault = outcome.answer.fault;
     if (answered(fault)) retry.success();
     if (outcome.verdict != Verdict::again) return outcome;

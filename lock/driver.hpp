@@ -28,6 +28,9 @@ struct Outcome {
   // the last passing one before the deadline, or cancelled.
   Verdict verdict = Verdict::again;
   dynamodb::Answer answer;  // The last one.
+  // The outcome of some request of the run, not only of the last, is unknown:
+  // of a take that was not decided, a release is to follow.
+  bool unknown = false;
 };
 
 class Driver {
