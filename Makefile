@@ -40,7 +40,7 @@ CPPFLAGS += -I. -MMD -MP
 CXXFLAGS += -std=$(cxxstd) -pthread $(WARN) $(CXXFLAGS_$(config))
 LDLIBS += -lcurl -lcrypto
 
-LIB_SOURCES := $(wildcard sigv4/*.cpp dynamodb/*.cpp lock/*.cpp)
+LIB_SOURCES := $(wildcard ddbmutex.cpp sigv4/*.cpp dynamodb/*.cpp lock/*.cpp)
 TEST_SOURCES := $(wildcard tests/*.cpp tests/support/*.cpp)
 EXAMPLES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard examples/*.cpp))
 BENCHES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/bench/*.cpp))

@@ -3,6 +3,7 @@
 #include <rapidjson/document.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,7 @@ constexpr CodeMeaning kCodes[] = {
 
     {"ResourceNotFoundException", Fault::no_table},
     {"TableNotFoundException", Fault::no_table},
+    {"ResourceInUseException", Fault::table_in_use},
     {"UnknownOperationException", Fault::unknown_action},
     {"AccessDeniedException", Fault::access_denied, true},
     {"AccessDenied", Fault::access_denied},
@@ -85,6 +87,51 @@ const CodeMeaning* meaning_of(std::string_view code) {
   return nullptr;
 }
 
+// What a ValidationException says of an item whose key is not the table's: in
+// DynamoDB's words (the third and fourth are those of its edition for download,
+// the fifth comes where an update would change a part of the key) and in
+// ScyllaDB Alternator's.  A '*' stands for a name or type.
+constexpr std::string_view kWrongKeyTexts[] = {
+    "The provided key element does not match the schema",
+    "One or more parameter values were invalid: Missing the key * in the item",
+    "One of the required keys was not given a value",
+    "The number of conditions on the keys is invalid",
+    "One or more parameter values were invalid: Cannot update attribute *."
+    " This attribute is part of the key",
+    "One or more parameter values were invalid:"
+    " Type mismatch for key * expected: * actual: *",
+
+    "Key column * not found",
+    "Given key attribute not in schema",
+    "Type mismatch: expected type * for key column *, got type *",
+};
+
+// Whether `text` is `pattern` with something in place of each '*'.
+bool matches(std::string_view text, std::string_view pattern) {
+  std::size_t star = pattern.find('*');
+  if (star == pattern.npos) return text == pattern;
+  if (text.substr(0, star) != pattern.substr(0, star)) return false;
+  text.remove_prefix(star);
+  for (;;) {
+    pattern.remove_prefix(star + 1);
+    star = pattern.find('*');
+    const std::string_view part = pattern.substr(0, star);
+    if (star == pattern.npos) {
+      return text.size() > part.size() &&
+             text.substr(text.size() - part.size()) == part;
+    }
+    const std::size_t at = text.find(part, 1);
+    if (at == text.npos) return false;
+    text.remove_prefix(at + part.size());
+  }
+}
+
+bool names_a_wrong_key(std::string_view message) {
+  return std::any_of(
+      std::begin(kWrongKeyTexts), std::end(kWrongKeyTexts),
+      [&](std::string_view pattern) { return matches(message, pattern); });
+}
+
 // --- Reading JSON ----------------------------------------------------------
 
 using Allocator = rapidjson::MemoryPoolAllocator<>;
@@ -132,6 +179,73 @@ std::optional<Item> read_item(const Value& value) {
     item.push_back(std::move(attribute));
   }
   return item;
+}
+
+// A member's value; null if it is not there, or is null.
+const Value* find_member(const Value& object, const char* name) {
+  const auto member = object.FindMember(name);
+  if (member == object.MemberEnd() || member->value.IsNull()) return nullptr;
+  return &member->value;
+}
+
+// "AttributeDefinitions" tells the types.  `other` if it does not.
+Attribute::Type key_type(const Value& table, std::string_view name) {
+  const Value* definitions = find_member(table, "AttributeDefinitions");
+  if (definitions == nullptr || !definitions->IsArray()) {
+    return Attribute::Type::other;
+  }
+  for (const auto& definition : definitions->GetArray()) {
+    if (!definition.IsObject()) continue;
+    if (string_member(definition, "AttributeName") != name) continue;
+    return type_of(string_member(definition, "AttributeType"));
+  }
+  return Attribute::Type::other;
+}
+
+// {"AttributeName":"name","KeyType":"HASH"}
+std::optional<TableDescription::Key> read_key(const Value& key,
+                                              const Value& table) {
+  using Role = TableDescription::Key::Role;
+  if (!key.IsObject()) return std::nullopt;
+  const std::string_view name = string_member(key, "AttributeName");
+  const std::string_view role = string_member(key, "KeyType");
+  if (name.empty() || (role != "HASH" && role != "RANGE")) return std::nullopt;
+  return TableDescription::Key{std::string(name),
+                               role == "HASH" ? Role::partition : Role::sort,
+                               key_type(table, name)};
+}
+
+// As the developer guide tells global tables' versions and consistency modes:
+// a mode that is not told is the eventual one.  Nothing if it makes no sense.
+std::optional<bool> has_eventual_replicas(const Value& table) {
+  if (string_member(table, "GlobalTableVersion") == "2017.11.29") return true;
+  const Value* replicas = find_member(table, "Replicas");
+  if (replicas == nullptr) return false;
+  if (!replicas->IsArray()) return std::nullopt;
+  return !replicas->Empty() &&
+         string_member(table, "MultiRegionConsistency") != "STRONG";
+}
+
+// Nothing if it is no description of a table.
+std::optional<TableDescription> read_table(const Value& value) {
+  if (!value.IsObject()) return std::nullopt;
+  TableDescription table;
+  table.status = string_member(value, "TableStatus");
+  table.id = string_member(value, "TableId");
+  if (table.status.empty()) return std::nullopt;
+  if (const Value* schema = find_member(value, "KeySchema")) {
+    if (!schema->IsArray()) return std::nullopt;
+    for (const auto& element : schema->GetArray()) {
+      auto key = read_key(element, value);
+      if (!key) return std::nullopt;
+      table.keys.push_back(std::move(*key));
+    }
+  }
+  if (table.keys.empty() && table.status != "DELETING") return std::nullopt;
+  const auto replicas = has_eventual_replicas(value);
+  if (!replicas) return std::nullopt;
+  table.eventual_replicas = *replicas;
+  return table;
 }
 
 // Where an error's code stands: "com.amazonaws.dynamodb.v20120810#Code",
@@ -232,6 +346,11 @@ void bad_answer(Answer& answer, std::string why) {
   answer.message = std::move(why);
 }
 
+bool is_of_an_item(Action action) {
+  return action == Action::get_item || action == Action::put_item ||
+         action == Action::update_item || action == Action::delete_item;
+}
+
 // Reads "Item", where there may be one.
 void read_item_of(const Value& body, Answer& answer) {
   const auto member = body.FindMember("Item");
@@ -247,6 +366,10 @@ void read_error(const Value& body, const HttpAnswer& http,
   if (answer.message.empty()) answer.message = string_member(body, "Message");
   const CodeMeaning* meaning = meaning_of(answer.code);
   answer.fault = meaning ? meaning->fault : fault_of_status(http.status);
+  if (answer.code == "ValidationException" && is_of_an_item(answer.action) &&
+      names_a_wrong_key(answer.message)) {
+    answer.fault = Fault::wrong_key;
+  }
   if (meaning && is_skewed(*meaning, http, signed_at)) {
     answer.fault = Fault::skewed_time;
   }
@@ -255,25 +378,66 @@ void read_error(const Value& body, const HttpAnswer& http,
     answer.fault = Fault::server_failure;
   }
   if (answer.fault != Fault::condition_failed) return;
-  if (answer.action == Action::get_item) {
-    return bad_answer(answer, "GetItem has no condition to fail");
+  if (answer.action == Action::get_item || !is_of_an_item(answer.action)) {
+    return bad_answer(answer, std::string(name_of(answer.action)) +
+                                  " has no condition to fail");
   }
   read_item_of(body, answer);
 }
 
+// The members of an action's answer when all went well.
+struct Members {
+  const char* required;  // Null: none.
+  std::array<std::string_view, 3> others;
+
+  bool allow(std::string_view name) const {
+    return !name.empty() &&  // As others that are not there are.
+           (name == std::string_view(required != nullptr ? required : "") ||
+            std::find(others.begin(), others.end(), name) != others.end());
+  }
+};
+
+Members members_of(Action action) {
+  switch (action) {
+    case Action::get_item:
+      return {nullptr, {"Item", "ConsumedCapacity"}};
+    case Action::put_item:
+    case Action::update_item:
+    case Action::delete_item:
+      return {nullptr,
+              {"Attributes", "ItemCollectionMetrics", "ConsumedCapacity"}};
+    case Action::describe_table:
+      return {"Table", {}};
+    case Action::create_table:
+    case Action::delete_table:
+      return {"TableDescription", {}};
+    case Action::update_time_to_live:
+      break;
+  }
+  return {"TimeToLiveSpecification", {}};
+}
+
 // Whether an action answers so when all went well.  A captive portal's JSON
 // would else pass for a write that was applied.
-bool is_success(Action action, const Value& body) {
+bool is_success(const Members& members, const Value& body) {
   for (const auto& member : body.GetObject()) {
-    const std::string_view name = text_of(member.name);
-    const bool expected =
-        name == "ConsumedCapacity" ||
-        (action == Action::get_item
-             ? name == "Item"
-             : name == "Attributes" || name == "ItemCollectionMetrics");
-    if (!expected) return false;
+    if (!members.allow(text_of(member.name))) return false;
   }
-  return true;
+  return members.required == nullptr || body.HasMember(members.required);
+}
+
+void read_success(const Value& body, Answer& answer) {
+  const Members members = members_of(answer.action);
+  if (!is_success(members, body)) {
+    return bad_answer(answer, "HTTP status 200, but no answer of DynamoDB's");
+  }
+  if (answer.action == Action::get_item) return read_item_of(body, answer);
+  if (is_of_an_item(answer.action) ||
+      answer.action == Action::update_time_to_live) {
+    return;
+  }
+  answer.table = read_table(body[members.required]);
+  if (!answer.table) bad_answer(answer, "no description of a table");
 }
 
 void read_body(const HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
@@ -292,10 +456,7 @@ void read_body(const HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
   } else if (!object || !says_json(http)) {
     bad_answer(answer, "the body is no JSON object");
   } else if (http.status == 200) {
-    if (!is_success(answer.action, body)) {
-      return bad_answer(answer, "HTTP status 200, but no answer of DynamoDB's");
-    }
-    if (answer.action == Action::get_item) read_item_of(body, answer);
+    read_success(body, answer);
   } else if (http.status >= 400) {
     read_error(body, http, signed_at, answer);
   } else {
@@ -315,6 +476,14 @@ const char* name_of(Action action) {
       return "UpdateItem";
     case Action::delete_item:
       return "DeleteItem";
+    case Action::describe_table:
+      return "DescribeTable";
+    case Action::create_table:
+      return "CreateTable";
+    case Action::update_time_to_live:
+      return "UpdateTimeToLive";
+    case Action::delete_table:
+      return "DeleteTable";
   }
   return "";
 }
@@ -335,6 +504,10 @@ const char* name_of(Fault fault) {
       return "access_denied";
     case Fault::no_table:
       return "no_table";
+    case Fault::table_in_use:
+      return "table_in_use";
+    case Fault::wrong_key:
+      return "wrong_key";
     case Fault::bad_request:
       return "bad_request";
     case Fault::unknown_action:

@@ -1,4 +1,5 @@
-// What an answer of DynamoDB's means: its item, or its failure by name.
+// What an answer of DynamoDB's means: its item or its table, or its failure by
+// name.
 //
 // Pure functions.  Nothing an answer holds is trusted: JSON is parsed without
 // recursion, every access is type-checked, checksums are verified.
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dynamodb/clock.hpp"
 #include "dynamodb/item.hpp"
@@ -17,8 +19,17 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-enum class Action { get_item, put_item, update_item, delete_item };
-constexpr std::size_t kActions = 4;
+enum class Action {
+  get_item,
+  put_item,
+  update_item,
+  delete_item,
+  describe_table,
+  create_table,
+  update_time_to_live,
+  delete_table,
+};
+constexpr std::size_t kActions = 8;
 const char* name_of(Action action);  // "GetItem"
 
 // How a call failed.
@@ -32,6 +43,8 @@ enum class Fault {
   expired_keys,     // Temporary keys that have run out.
   access_denied,    // These keys may not do this.
   no_table,         // No such table, or it is not there yet.
+  table_in_use,     // The table is there already, or being changed.
+  wrong_key,        // The table's key is another than the call's.
   bad_request,      // DynamoDB does not accept what the call says.
   unknown_action,   // This engine has no such action.
   bad_certificate,  // The server is not who it should be.
@@ -51,6 +64,28 @@ enum class Fault {
 const char* name_of(Fault fault);
 bool is_passing(Fault fault);
 
+// A table as DynamoDB tells it.
+struct TableDescription {
+  struct Key {
+    enum class Role { partition, sort };  // "HASH", "RANGE"
+    std::string name;
+    Role role = Role::partition;
+    Attribute::Type type = Attribute::Type::other;
+  };
+  // "CREATING", "UPDATING", "DELETING", "ACTIVE", and rarer ones.
+  std::string status;
+  // Not that of a later table of the same name.  Empty if the engine has none.
+  std::string id;
+  // In the order told.  Empty only where nothing is told of them, as may be of
+  // a table that is being deleted.
+  std::vector<Key> keys;
+  // There are replicas in other regions that see a write only later, so that a
+  // condition which holds here may not hold there.  Those of global tables of
+  // the legacy version (2017.11.29) are seen only if DynamoDB tells the version
+  // here; DescribeGlobalTable alone is sure to.
+  bool eventual_replicas = false;
+};
+
 struct Answer {
   Action action = Action::get_item;
   Fault fault = Fault::none;
@@ -60,6 +95,8 @@ struct Answer {
   // GetItem's item; of a write whose condition failed, the item as it is.
   // Nothing if there is none, or the engine does not tell.
   std::optional<Item> item;
+  // Of DescribeTable, CreateTable and DeleteTable, if there is no fault.
+  std::optional<TableDescription> table;
   std::string code;        // "ThrottlingException"; empty if none was told.
   std::string message;     // For people: DynamoDB's words, or what went wrong.
   std::string request_id;  // DynamoDB's, to quote to its support.

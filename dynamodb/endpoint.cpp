@@ -150,7 +150,9 @@ Setting find_endpoint(const TargetOptions& options,
   return configured_endpoint(environment, profile, error);
 }
 
-Target failure(std::string error) { return {"", "", std::move(error)}; }
+Target failure(const char* option, std::string error) {
+  return {"", "", std::move(error), option};
+}
 
 std::string no_region(const Profile& profile) {
   return "no region: neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor "
@@ -178,23 +180,24 @@ Target find_target(const TargetOptions& options,
   Profile profile;
   if (options.region.empty() || options.endpoint.empty()) {
     profile = load_profile(options.profile, environment);
-    if (!profile.error.empty()) return failure(profile.error);
+    if (!profile.error.empty()) return failure("profile", profile.error);
   }
   const Setting region = find_region(options, environment, profile);
-  if (!region) return failure(no_region(profile));
+  if (!region) return failure("region", no_region(profile));
   if (!is_region(region->value)) {
-    return failure(region->source + " is not the name of a region");
+    return failure("region", region->source + " is not the name of a region");
   }
   std::string error;
   const Setting url = find_endpoint(options, environment, profile, error);
-  if (!error.empty()) return failure(std::move(error));
+  if (!error.empty()) return failure("endpoint", std::move(error));
   if (url && !is_endpoint(url->value)) {
-    return failure(url->source +
-                   " is not http:// or https://, a host and perhaps a port");
+    return failure(
+        "endpoint",
+        url->source + " is not http:// or https://, a host and perhaps a port");
   }
   const bool local = !url && region->value == kLocal;
   return {url ? url->value : endpoint_of(region->value),
-          local ? "us-east-1" : region->value, ""};
+          local ? "us-east-1" : region->value, "", ""};
 }
 
 }  // namespace dynamodb

@@ -33,6 +33,7 @@ struct Target {
   std::string endpoint;  // Fit for ClientOptions.
   std::string region;    // To sign for.
   std::string error;     // Why there is neither; empty if there is both.
+  std::string option;    // Which option would mend that: "region".
 };
 
 // Reads the profile's files, unless both are given as options.  FIPS

@@ -26,13 +26,19 @@ bool answered(Fault fault) {
   return fault == Fault::none || fault == Fault::condition_failed;
 }
 
-Outcome nothing_sent(Fault why, bool unknown) {
+Answer no_answer(Fault why, const char* message) {
+  Answer answer;
+  answer.fault = why;
+  answer.message = message;
+  return answer;
+}
+
+Outcome nothing_sent(Fault why) {
   Outcome outcome;
-  outcome.unknown = unknown;
-  outcome.answer.fault = why;
-  outcome.answer.message = why == Fault::cancelled
-                               ? "woken before another request was sent"
-                               : "the deadline has passed";
+  outcome.given_up = true;
+  outcome.answer = no_answer(why, why == Fault::cancelled
+                                      ? "woken before another request was sent"
+                                      : "the deadline has passed");
   return outcome;
 }
 
@@ -86,58 +92,102 @@ Reply reply_to(const Request& request, const Answer& answer) {
   return reply;
 }
 
+Pace::Pace(dynamodb::RetryBudget& budget, Call call)
+    : budget_(budget),
+      call_(call),
+      retry_(budget, call == Call::take ? Retry::Urgency::waits
+                                        : Retry::Urgency::presses) {}
+
+void Pace::heard(const Answer& answer) {
+  if (answered(answer.fault)) retry_.success();
+}
+
+std::optional<nanoseconds> Pace::delay(const Answer& answer, nanoseconds left) {
+  std::optional<nanoseconds> delay = nanoseconds::zero();
+  if (!answered(answer.fault)) {
+    delay = retry_.after(answer);
+  } else if (++at_once_ > kAtOnce) {
+    delay = budget_.jitter(kPause);
+  }
+  if (delay && call_ != Call::take) delay = fitted(*delay, left);
+  return delay;
+}
+
 Driver::Driver(dynamodb::Client& client, dynamodb::RetryBudget& budget,
                Settings settings)
     : client_(client), budget_(budget), settings_(std::move(settings)) {}
 
 Outcome Driver::run(Call call, Lease& lease, Observation& observation,
-                    BootTime deadline, sigv4::Waker& waker) {
-  Retry retry(budget_, call == Call::take ? Retry::Urgency::waits
-                                          : Retry::Urgency::presses);
-  int at_once = 0;
+                    const Limits& limits, sigv4::Waker* waker) const {
+  Pace pace(budget_, call);
+  Limits now_limits = limits;
+  BootTime& deadline = now_limits.deadline;
   bool unknown = false;
   for (;;) {
     // A renewal is worth nothing once the lease has ended.
     if (call == Call::renew) deadline = std::min(deadline, lease.claim_end());
-    if (waker.woken()) return nothing_sent(Fault::cancelled, unknown);
-    if (BootClock::now() >= deadline) {
-      return at_deadline(call, lease, nothing_sent(Fault::timed_out, unknown));
+    const bool woken = waker != nullptr && waker->woken();
+    if (woken || BootClock::now() >= deadline) {
+      Outcome outcome =
+          nothing_sent(woken ? Fault::cancelled : Fault::timed_out);
+      outcome.unknown = unknown;
+      return woken ? std::move(outcome)
+                   : at_deadline(call, lease, std::move(outcome));
     }
-    Outcome outcome = attempt(call, lease, observation, deadline, waker);
-    unknown = unknown || outcome.answer.outcome_unknown();
+    Outcome outcome = attempt(call, lease, observation, now_limits, waker);
+    unknown = unknown || outcome.unknown;
     outcome.unknown = unknown;
-    const Fault fault = outcome.answer.fault;
-    if (answered(fault)) retry.success();
+    if (outcome.pending != nullptr) return outcome;
+    pace.heard(outcome.answer);
     if (outcome.verdict != Verdict::again) return outcome;
 
-    std::optional<nanoseconds> delay = nanoseconds::zero();
-    if (!answered(fault)) {
-      delay = retry.after(outcome.answer);
-    } else if (++at_once > kAtOnce) {
-      delay = budget_.jitter(kPause);
-    }
-    if (!delay) return at_deadline(call, lease, std::move(outcome));
     const BootTime now = BootClock::now();
-    if (call != Call::take) delay = fitted(*delay, deadline - now);
-    if (now + *delay >= deadline) {
-      return at_deadline(call, lease, std::move(outcome));
-    }
-    sigv4::drive(nullptr, 0, now + *delay, &waker);
+    const auto delay = pace.delay(outcome.answer, deadline - now);
+    const bool too_late =
+        delay &&
+        (now + *delay >= deadline ||
+         (*delay > nanoseconds::zero() && now + *delay >= limits.retry_until));
+    if (too_late && answered(outcome.answer.fault)) outcome.given_up = true;
+    if (!delay || too_late) return at_deadline(call, lease, std::move(outcome));
+    sigv4::drive(nullptr, 0, now + *delay, waker);
   }
 }
 
 Outcome Driver::attempt(Call call, Lease& lease, Observation& observation,
-                        BootTime deadline, sigv4::Waker& waker) {
+                        const Limits& limits, sigv4::Waker* waker) const {
   const BootTime now = BootClock::now();
-  const Request request = lease.next(call, now, client_.clock(),
-                                     dynamodb::Client::calendar(), observation);
   Outcome outcome;
-  outcome.answer = client_.call(
-      action_of(request.verb), write_request(settings_.place, request),
-      std::min(deadline, now + settings_.request_timeout), waker);
-  outcome.verdict = lease.heard(reply_to(request, outcome.answer),
+  outcome.request = lease.next(call, now, client_.clock(),
+                               dynamodb::Client::calendar(), observation);
+  auto pending = begin(outcome.request);
+  sigv4::Exchange* exchange = pending->exchange();
+  const BootTime until =
+      std::min(limits.deadline, now + settings_.request_timeout);
+  if (pending->under_way()) sigv4::drive(&exchange, 1, until, waker);
+
+  const BootTime later = BootClock::now();
+  const bool late = later >= until;
+  outcome.given_up =
+      pending->under_way() && (!late || later >= limits.deadline);
+  if (outcome.given_up && limits.keep_pending && exchange->sent()) {
+    outcome.answer =
+        no_answer(late ? Fault::timed_out : Fault::cancelled, "no answer yet");
+    outcome.pending = std::move(pending);
+    return outcome;
+  }
+  outcome.answer =
+      client_.finish(std::move(pending), late ? sigv4::Transport::timed_out
+                                              : sigv4::Transport::cancelled);
+  outcome.unknown = outcome.answer.outcome_unknown();
+  outcome.verdict = lease.heard(reply_to(outcome.request, outcome.answer),
                                 client_.clock(), observation);
   return outcome;
+}
+
+std::unique_ptr<dynamodb::Client::Pending> Driver::begin(
+    const Request& request) const {
+  return client_.begin(action_of(request.verb),
+                       write_request(settings_.place, request));
 }
 
 }  // namespace lock

@@ -7,6 +7,8 @@
 #define DDBMUTEX_LOCK_DRIVER_HPP
 
 #include <chrono>
+#include <memory>
+#include <optional>
 
 #include "dynamodb/answer.hpp"
 #include "dynamodb/client.hpp"
@@ -25,12 +27,48 @@ Reply reply_to(const Request& request, const dynamodb::Answer& answer);
 
 struct Outcome {
   // `again` if nothing was decided; then `answer` tells why: a final fault,
-  // the last passing one before the deadline, or cancelled.
+  // the last passing one, or that the run was given up.
   Verdict verdict = Verdict::again;
   dynamodb::Answer answer;  // The last one.
   // The outcome of some request of the run, not only of the last, is unknown:
-  // of a take that was not decided, a release is to follow.
+  // of a take that was not decided, a release is to follow.  `pending` is not
+  // meant.
   bool unknown = false;
+  // At the deadline, or woken, while nothing had gone wrong.
+  bool given_up = false;
+  // What was under way then, if that was asked for.  The lease is to hear of it
+  // before anything else.
+  Request request;
+  std::unique_ptr<dynamodb::Client::Pending> pending;
+};
+
+// When to send the next request of a run.
+class Pace {
+ public:
+  Pace(dynamodb::RetryBudget& budget, Call call);
+
+  // Told of every answer.
+  void heard(const dynamodb::Answer& answer);
+  // How long to wait after one that decided nothing; nothing if its fault is
+  // final.  `left`: until the run is worth nothing.
+  std::optional<std::chrono::nanoseconds> delay(const dynamodb::Answer& answer,
+                                                std::chrono::nanoseconds left);
+
+ private:
+  dynamodb::RetryBudget& budget_;
+  const Call call_;
+  dynamodb::Retry retry_;
+  int at_once_ = 0;
+};
+
+// How far a run goes.
+struct Limits {
+  BootTime deadline;  // Nothing is sent past it, nor awaited.
+  // No passing fault is tried again past it.
+  BootTime retry_until = BootTime::max();
+  // A request that was sent and is under way when the run is given up comes
+  // back in Outcome::pending, instead of being ended.
+  bool keep_pending = false;
 };
 
 class Driver {
@@ -47,16 +85,25 @@ class Driver {
          Settings settings);
 
   // Sends what the lease says, passing faults tried again, until a verdict
-  // other than `again`, a final fault, `deadline`, or until `waker` is woken.
-  // A renewal's deadline is no later than the end of the claim; nothing is sent
-  // past a deadline or once woken.  A take that ended undecided may have been
-  // applied, or be yet: a release takes back what has been.
+  // other than `again`, a final fault, the deadline, or until `waker` (may be
+  // null) is woken.  A renewal's deadline is no later than the end of the
+  // claim; nothing is sent past a deadline or once woken.  A take that ended
+  // undecided may have been applied, or be yet: a release takes back what has
+  // been.
   Outcome run(Call call, Lease& lease, Observation& observation,
-              BootTime deadline, sigv4::Waker& waker);
+              const Limits& limits, sigv4::Waker* waker) const;
+
+  // Begins one request by hand; Client::finish() says what became of it.
+  std::unique_ptr<dynamodb::Client::Pending> begin(
+      const Request& request) const;
+
+  dynamodb::Client& client() const { return client_; }
+  dynamodb::RetryBudget& budget() const { return budget_; }
+  const Settings& settings() const { return settings_; }
 
  private:
   Outcome attempt(Call call, Lease& lease, Observation& observation,
-                  BootTime deadline, sigv4::Waker& waker);
+                  const Limits& limits, sigv4::Waker* waker) const;
 
   dynamodb::Client& client_;
   dynamodb::RetryBudget& budget_;

@@ -1,5 +1,6 @@
 #include "lock/record.hpp"
 
+#include <rapidjson/memorystream.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 #include <unistd.h>
@@ -90,7 +91,7 @@ std::int64_t clean_up_at(ServiceTime expires) {
 void write_key(Writer& writer, const Place& place) {
   write_string(writer, "Key");
   writer.StartObject();
-  write_attribute(writer, "name", "S", place.key);
+  write_attribute(writer, kKeyAttribute, "S", place.key);
   writer.EndObject();
 }
 
@@ -146,15 +147,15 @@ void write_own_values(Writer& writer, const Request& request) {
 void write_take(Writer& writer, const Place& place, const Request& request) {
   write_string(writer, "Item");
   writer.StartObject();
-  write_attribute(writer, "name", "S", place.key);
+  write_attribute(writer, kKeyAttribute, "S", place.key);
   write_attribute(writer, "uuid", "S", request.uuid);
   write_number(writer, "expires", request.stamp.count());
   write_number(writer, "lease", request.lease.count());
   write_attribute(writer, "owner", "S", place.owner);
-  write_number(writer, "ttl", clean_up_at(request.stamp));
+  write_number(writer, kTtlAttribute, clean_up_at(request.stamp));
   writer.EndObject();
   write_pair(writer, "ConditionExpression", take_condition(request));
-  write_names(writer, {"name", "uuid", "expires", "lease", "token"});
+  write_names(writer, {kKeyAttribute, "uuid", "expires", "lease", "token"});
   write_string(writer, "ExpressionAttributeValues");
   writer.StartObject();
   write_number(writer, ":zero", 0);
@@ -181,7 +182,7 @@ void write_renewal(Writer& writer, const Place& place, const Request& request) {
              "SET #expires = :expires, #ttl = :ttl");
   write_pair(writer, "ConditionExpression",
              "#uuid = :uuid AND #expires IN (" + own_list(request) + ")");
-  write_names(writer, {"uuid", "expires", "ttl"});
+  write_names(writer, {"uuid", "expires", kTtlAttribute});
   write_string(writer, "ExpressionAttributeValues");
   writer.StartObject();
   write_number(writer, ":expires", request.stamp.count());
@@ -267,6 +268,17 @@ std::string write_request(const Place& place, const Request& request) {
   }
   writer.EndObject();
   return {buffer.GetString(), buffer.GetSize()};
+}
+
+bool is_utf8(std::string_view text) {
+  struct Nowhere {
+    void Put(char) {}
+  } nowhere;
+  rapidjson::MemoryStream stream(text.data(), text.size());
+  while (stream.Tell() < text.size()) {
+    if (!rapidjson::UTF8<>::Validate(stream, nowhere)) return false;
+  }
+  return stream.Tell() == text.size();
 }
 
 std::string fresh_uuid() {

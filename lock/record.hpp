@@ -28,6 +28,10 @@ namespace lock {
 
 using dynamodb::ServiceTime;
 
+// The table's partition key, and the attribute for DynamoDB's own clean-up.
+constexpr const char* kKeyAttribute = "name";
+constexpr const char* kTtlAttribute = "ttl";
+
 // A lease that is not within these is a mistake of whoever wrote it.
 constexpr std::chrono::milliseconds kShortestLease{1};
 constexpr std::chrono::hours kLongestLease{24 * 366};
@@ -85,6 +89,8 @@ struct Place {
 
 // The body of the request: JSON for PutItem, UpdateItem, DeleteItem or GetItem.
 std::string write_request(const Place& place, const Request& request);
+
+bool is_utf8(std::string_view text);
 
 // 32 hexadecimal digits from 128 bits of the operating system's randomness
 // (not of a generator in this process, which a VM snapshot would clone).

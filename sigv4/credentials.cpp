@@ -1,8 +1,14 @@
 #include "sigv4/credentials.hpp"
 
 #include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <tuple>
 #include <utility>
+
+#include "sigv4/boot_clock.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -99,6 +105,64 @@ KeyOutcome keys_of(const Profile& profile) {
               profile.whereabouts() + ")");
 }
 
+// What cached() remembers.
+class KeyCache {
+ public:
+  KeyCache(KeySource source, std::chrono::seconds age)
+      : source_(std::move(source)), age_(age) {}
+
+  KeyOutcome get() {
+    std::unique_lock lock(mutex_);
+    if (is_fresh()) return kept_;
+    if (const std::shared_ptr<Question> question = asked_) {
+      answered_.wait(lock, [&] { return question->answered; });
+      return question->outcome;
+    }
+    const auto question = asked_ = std::make_shared<Question>();
+    lock.unlock();
+    const End end = {*this, *question};  // Also if the source throws.
+    return question->outcome = source_();
+  }
+
+ private:
+  // One call of the source, and all who wait for it.
+  struct Question {
+    bool answered = false;  // GUARDED_BY(mutex_)
+    // The asking thread's alone until it is answered, then constant.
+    KeyOutcome outcome = none("asking for keys came to no end");
+  };
+
+  struct End {
+    KeyCache& cache;
+    Question& question;
+    ~End() { cache.end(question); }
+  };
+
+  bool is_fresh() const {
+    // Whole seconds: an age in nanoseconds might be too much for 64 bits.
+    return kept_.state == State::found &&
+           std::chrono::duration_cast<std::chrono::seconds>(BootClock::now() -
+                                                            found_at_) < age_;
+  }
+
+  void end(Question& question) {
+    const std::lock_guard guard(mutex_);
+    question.answered = true;
+    kept_ = question.outcome;
+    found_at_ = BootClock::now();
+    asked_ = nullptr;
+    answered_.notify_all();
+  }
+
+  const KeySource source_;
+  const std::chrono::seconds age_;
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  std::shared_ptr<Question> asked_;  // GUARDED_BY(mutex_); under way.
+  KeyOutcome kept_;                  // GUARDED_BY(mutex_); counts if found.
+  BootTime found_at_{};              // GUARDED_BY(mutex_)
+};
+
 }  // namespace
 
 KeySource given_keys(Credentials keys) {
@@ -134,6 +198,12 @@ KeySource first_of(std::vector<KeySource> sources) {
       reasons += outcome.reason;
     }
     return none(std::move(reasons));
+  };
+}
+
+KeySource cached(KeySource source, std::chrono::seconds age) {
+  return [cache = std::make_shared<KeyCache>(std::move(source), age)] {
+    return cache->get();
   };
 }
 

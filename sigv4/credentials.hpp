@@ -8,6 +8,7 @@
 #ifndef DDBMUTEX_SIGV4_CREDENTIALS_HPP
 #define DDBMUTEX_SIGV4_CREDENTIALS_HPP
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -30,8 +31,8 @@ struct KeyOutcome {
   std::string reason;  // Unless found.
 };
 
-// Asked anew each time; remembers nothing.  Any thread may ask, if the
-// environment may be read meanwhile.
+// Asked anew each time; remembers nothing (but see cached()).  Any thread may
+// ask, if the environment may be read meanwhile.
 using KeySource = std::function<KeyOutcome()>;
 
 // Key ID, secret and token as one may write them down.  Half a pair is broken,
@@ -49,12 +50,19 @@ KeySource environment_keys(Environment environment = process_environment);
 // that has either key, else from the config file.  Broken, too: an unusable
 // file; a profile that was asked for by name and does not exist; one that
 // wants a role assumed, for its own keys would be another identity.  Reads the
-// files each time, some 10 us: not for every request.
+// files each time, some 10 us: for many requests, put cached() before it.
 KeySource profile_keys(ProfileOptions options,
                        Environment environment = process_environment);
 
 // The first that has keys, or is broken; else none, with all their reasons.
 KeySource first_of(std::vector<KeySource> sources);
+
+// Asks `source` only if what it found last was found `age` ago or longer, on
+// the boot clock.  An outcome other than found is not kept: the next caller
+// asks again.  While one thread asks, others that need an answer wait for its
+// outcome, whichever it is, so none waits longer than the source takes.  Copies
+// share what is kept.
+KeySource cached(KeySource source, std::chrono::seconds age);
 
 struct KeyOptions {
   Credentials keys;        // Empty: look elsewhere.

@@ -24,6 +24,7 @@ using ddbmutex::dynamodb::Fault;
 using ddbmutex::dynamodb::find;
 using ddbmutex::dynamodb::read_answer;
 using ddbmutex::dynamodb::ServiceTime;
+using ddbmutex::dynamodb::TableDescription;
 using ddbmutex::sigv4::HttpAnswer;
 using ddbmutex::sigv4::Transport;
 using std::chrono::milliseconds;
@@ -250,14 +251,19 @@ BOOST_AUTO_TEST_CASE(condition_failed_gives_the_item_if_there_is_one) {
   BOOST_TEST(!wrong.item.has_value());
 }
 
-BOOST_AUTO_TEST_CASE(condition_failed_of_a_get_item_is_a_bad_answer) {
-  const Answer answer = read_answer(
-      Action::get_item,
-      http_of(400, "{\"__type\":\"ConditionalCheckFailedException\",\"Item\":" +
-                       std::string(kRecord) + "}"),
-      kSigned);
-  CHECK_FAULT(answer, Fault::bad_answer);
-  BOOST_TEST(!answer.item.has_value());
+BOOST_AUTO_TEST_CASE(condition_failed_where_there_is_none_is_a_bad_answer) {
+  for (const Action action :
+       {Action::get_item, Action::describe_table, Action::create_table,
+        Action::update_time_to_live, Action::delete_table}) {
+    const Answer answer = read_answer(
+        action,
+        http_of(400,
+                "{\"__type\":\"ConditionalCheckFailedException\",\"Item\":" +
+                    std::string(kRecord) + "}"),
+        kSigned);
+    CHECK_FAULT(answer, Fault::bad_answer);
+    BOOST_TEST(!answer.item.has_value());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(other_refusals_with_an_item_do_not_give_it) {
@@ -303,7 +309,7 @@ const CodeCase kCodes[] = {
     {"ValidationException", Fault::bad_request, false},
     {"SerializationException", Fault::bad_request, false},
     {"ItemCollectionSizeLimitExceededException", Fault::bad_request, false},
-    {"ResourceInUseException", Fault::bad_request, false},
+    {"ResourceInUseException", Fault::table_in_use, false},
     {"NeverSeenBeforeException", Fault::bad_request, false},
     {"InternalServerError", Fault::server_failure, true},
     {"InternalFailure", Fault::server_failure, true},
@@ -459,6 +465,326 @@ BOOST_AUTO_TEST_CASE(status_neither_success_nor_error_is_a_bad_answer) {
       CHECK_FAULT(put(http_of(status, body)), Fault::bad_answer);
     }
   }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Tables -----------------------------------------------------------------
+
+namespace {
+
+// As of a table with one string key, but for its braces.
+constexpr const char* kStatus = R"("TableStatus":"ACTIVE")";
+constexpr const char* kKeySchema =
+    R"("KeySchema":[{"AttributeName":"name","KeyType":"HASH"}])";
+constexpr const char* kDefinitions =
+    R"("AttributeDefinitions":[{"AttributeName":"name","AttributeType":"S"}])";
+
+std::string usual_table(const std::string& more = "") {
+  return std::string("{") + kStatus + "," + kKeySchema + "," + kDefinitions +
+         (more.empty() ? "" : "," + more) + "}";
+}
+
+Answer describe(const std::string& table) {
+  return read_answer(Action::describe_table,
+                     http_of(200, "{\"Table\":" + table + "}"), kSigned);
+}
+
+// "name HASH S", joined by commas.
+std::string keys_of(const TableDescription& table) {
+  using Role = TableDescription::Key::Role;
+  std::string told;
+  for (const TableDescription::Key& key : table.keys) {
+    if (!told.empty()) told += ", ";
+    told += key.name + (key.role == Role::partition ? " HASH " : " RANGE ") +
+            "SNB?"[static_cast<int>(key.type)];
+  }
+  return told;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(answer_about_a_table)
+
+BOOST_AUTO_TEST_CASE(each_action_tells_the_table_in_its_own_member) {
+  const std::string table = usual_table(
+      R"("TableName":"locks","TableId":"7","ItemCount":3,"Replicas":null)");
+  const std::pair<Action, const char*> members[] = {
+      {Action::describe_table, "Table"},
+      {Action::create_table, "TableDescription"},
+      {Action::delete_table, "TableDescription"}};
+  for (const auto& [action, member] : members) {
+    const auto answered = [action = action, &table](const char* name) {
+      return read_answer(
+          action, http_of(200, std::string("{\"") + name + "\":" + table + "}"),
+          kSigned);
+    };
+    BOOST_TEST_CONTEXT(ddbmutex::dynamodb::name_of(action)) {
+      const Answer answer = answered(member);
+      CHECK_FAULT(answer, Fault::none);
+      BOOST_REQUIRE(answer.table.has_value());
+      BOOST_TEST(answer.table->status == "ACTIVE");
+      BOOST_TEST(answer.table->id == "7");
+      BOOST_TEST(keys_of(*answer.table) == "name HASH S");
+      BOOST_TEST(!answer.table->eventual_replicas);
+      for (const char* other :
+           {"Table", "TableDescription", "Item", "Attributes",
+            "ConsumedCapacity", "TimeToLiveSpecification", ""}) {
+        if (std::string(other) == member) continue;
+        CHECK_FAULT(answered(other), Fault::bad_answer);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(keys_are_told_with_their_roles_and_types) {
+  const Answer answer =
+      describe(R"({"TableStatus":"CREATING","AttributeDefinitions":[)"
+               R"({"AttributeName":"z","AttributeType":"S"},)"
+               R"({"AttributeName":"b","AttributeType":"B"},)"
+               R"({"AttributeName":"a","AttributeType":"N"}],"KeySchema":[)"
+               R"({"AttributeName":"a","KeyType":"HASH"},)"
+               R"({"AttributeName":"b","KeyType":"RANGE"}]})");
+  BOOST_REQUIRE(answer.table.has_value());
+  BOOST_TEST(answer.table->status == "CREATING");
+  BOOST_TEST(answer.table->id == "");
+  BOOST_TEST(keys_of(*answer.table) == "a HASH N, b RANGE B");
+}
+
+BOOST_AUTO_TEST_CASE(key_whose_type_is_not_told_is_of_another_type) {
+  for (
+      const char* definitions :
+      {"", R"(,"AttributeDefinitions":null)", R"(,"AttributeDefinitions":7)",
+       R"(,"AttributeDefinitions":[7,{},{"AttributeName":"name"}])",
+       R"(,"AttributeDefinitions":[{"AttributeName":"n","AttributeType":"S"}])",
+       R"(,"AttributeDefinitions":[)"
+       R"({"AttributeName":"name","AttributeType":"SS"}])"}) {
+    const Answer answer = describe(std::string("{") + kStatus + "," +
+                                   kKeySchema + definitions + "}");
+    BOOST_TEST_CONTEXT(definitions) {
+      BOOST_REQUIRE(answer.table.has_value());
+      BOOST_TEST(keys_of(*answer.table) == "name HASH ?");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(table_being_deleted_needs_no_keys) {
+  for (const char* keys : {"", R"(,"KeySchema":[])", R"(,"KeySchema":null)"}) {
+    const std::string rest = std::string(keys) + "}";
+    const Answer answer = describe(R"({"TableStatus":"DELETING")" + rest);
+    CHECK_FAULT(answer, Fault::none);
+    BOOST_REQUIRE(answer.table.has_value());
+    BOOST_TEST(answer.table->keys.empty());
+    CHECK_FAULT(describe(R"({"TableStatus":"ACTIVE")" + rest),
+                Fault::bad_answer);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(replicas_are_eventual_unless_said_to_be_strong) {
+  const std::string one = R"("Replicas":[{"RegionName":"eu-west-1"}])";
+  const std::string strong = R"("MultiRegionConsistency":"STRONG")";
+  const std::string now = R"("GlobalTableVersion":"2019.11.21")";
+  const std::string legacy = R"("GlobalTableVersion":"2017.11.29")";
+  const std::pair<std::string, bool> cases[] = {
+      {one, true},
+      {one + "," + now, true},
+      {one + R"(,"MultiRegionConsistency":"EVENTUAL")", true},
+      {one + R"(,"MultiRegionConsistency":"strong")", true},
+      {one + R"(,"MultiRegionConsistency":7)", true},
+      {one + R"(,"MultiRegionConsistency":null)", true},
+      {one + "," + strong + "," + now, false},
+      {R"("Replicas":[])", false},
+      {R"("Replicas":null)", false},
+      {now, false},
+      {strong, false},
+      {legacy, true},
+      {legacy + R"(,"Replicas":[])", true},
+  };
+  for (const auto& [members, eventual] : cases) {
+    BOOST_TEST_CONTEXT(members) {
+      const Answer answer = describe(usual_table(members));
+      CHECK_FAULT(answer, Fault::none);
+      BOOST_REQUIRE(answer.table.has_value());
+      BOOST_TEST(answer.table->eventual_replicas == eventual);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(description_that_makes_no_sense_is_a_bad_answer) {
+  const auto keyed = [](const char* schema) {
+    return std::string("{") + kStatus + ",\"KeySchema\":" + schema + "," +
+           kDefinitions + "}";
+  };
+  for (const std::string& table :
+       {std::string("null"),
+        std::string("[]"),
+        std::string("\"ACTIVE\""),
+        std::string("{}"),
+        std::string("{") + kStatus + "}",
+        std::string("{") + kKeySchema + "," + kDefinitions + "}",
+        std::string(R"({"TableStatus":7,)") + kKeySchema + "}",
+        std::string(R"({"TableStatus":"",)") + kKeySchema + "}",
+        keyed("[]"),
+        keyed("{}"),
+        keyed("\"name\""),
+        keyed("[\"name\"]"),
+        keyed("[[]]"),
+        keyed("[null]"),
+        keyed("[{}]"),
+        keyed(R"([{"AttributeName":"name"}])"),
+        keyed(R"([{"KeyType":"HASH"}])"),
+        keyed(R"([{"AttributeName":"","KeyType":"HASH"}])"),
+        keyed(R"([{"AttributeName":7,"KeyType":"HASH"}])"),
+        keyed(R"([{"AttributeName":"name","KeyType":"hash"}])"),
+        keyed(R"([{"AttributeName":"name","KeyType":"HASH"},7])"),
+        usual_table(R"("Replicas":{})"),
+        usual_table(R"("Replicas":"x")"),
+        usual_table(R"("Replicas":true)")}) {
+    BOOST_TEST_CONTEXT(table) {
+      const Answer answer = describe(table);
+      CHECK_FAULT(answer, Fault::bad_answer);
+      BOOST_TEST(!answer.table.has_value());
+      BOOST_TEST(!answer.message.empty());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(table_action_answered_without_its_member_is_no_success) {
+  for (const Action action :
+       {Action::describe_table, Action::create_table,
+        Action::update_time_to_live, Action::delete_table}) {
+    for (const char* body :
+         {"{}", "{\"status\":\"ok\"}", "{\"\":{}}", "{\"Item\":{}}"}) {
+      const Answer answer = read_answer(action, http_of(200, body), kSigned);
+      CHECK_FAULT(answer, Fault::bad_answer);
+      BOOST_TEST(!answer.table.has_value());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(time_to_live_is_answered_with_its_specification) {
+  const auto answered = [](const char* body) {
+    return read_answer(Action::update_time_to_live, http_of(200, body),
+                       kSigned);
+  };
+  const Answer answer = answered(
+      R"({"TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}})");
+  CHECK_FAULT(answer, Fault::none);
+  BOOST_TEST(!answer.table.has_value());
+  CHECK_FAULT(answered(R"({"TimeToLiveSpecification":{},"Table":{}})"),
+              Fault::bad_answer);
+}
+
+BOOST_AUTO_TEST_CASE(refusal_with_a_table_does_not_give_it) {
+  const std::string table = ",\"Table\":" + usual_table() + "}";
+  for (const char* code : {"ResourceNotFoundException", "SlowDown"}) {
+    const Answer answer = read_answer(
+        Action::describe_table,
+        http_of(400, std::string("{\"__type\":\"") + code + "\"" + table),
+        kSigned);
+    BOOST_TEST((answer.fault != Fault::none && !answer.table.has_value()));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Keys of another table --------------------------------------------------
+
+namespace {
+
+constexpr Action kItemActions[] = {Action::get_item, Action::put_item,
+                                   Action::update_item, Action::delete_item};
+
+Answer refused_as(Action action, const std::string& code,
+                  const std::string& message, int status = 400) {
+  return read_answer(action,
+                     http_of(status, "{\"__type\":\"" + code +
+                                         "\",\"message\":\"" + message + "\"}"),
+                     kSigned);
+}
+
+const std::string kInvalid = "One or more parameter values were invalid: ";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(refusal_of_a_key)
+
+BOOST_AUTO_TEST_CASE(key_of_another_schema_is_told_from_the_message) {
+  for (const std::string& message :
+       {std::string("The provided key element does not match the schema"),
+        kInvalid + "Missing the key id in the item",
+        kInvalid + "Missing the key in the item in the item",
+        kInvalid + "Type mismatch for key name expected: N actual: S",
+        kInvalid + "Type mismatch for key a expected: expected: B actual: S",
+        kInvalid + "Cannot update attribute uuid. This attribute is part of "
+                   "the key",
+        std::string("One of the required keys was not given a value"),
+        std::string("The number of conditions on the keys is invalid"),
+        std::string("Key column id not found"),
+        std::string("Given key attribute not in schema"),
+        std::string("Type mismatch: expected type N for key column name, got "
+                    "type S")}) {
+    for (const Action action : kItemActions) {
+      const Answer answer = refused_as(
+          action, "com.amazon.coral.validate#ValidationException", message);
+      BOOST_TEST_CONTEXT(message) {
+        CHECK_FAULT(answer, Fault::wrong_key);
+        BOOST_TEST(answer.message == message);
+        BOOST_TEST(answer.code == "ValidationException");
+        BOOST_TEST(!is_passing(answer.fault));
+        BOOST_TEST(!answer.outcome_unknown());
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(other_validation_errors_stay_bad_requests) {
+  for (const std::string& message :
+       {std::string(), std::string("why"), kInvalid,
+        std::string("The provided key element does not match the schema."),
+        std::string("the provided key element does not match the schema"),
+        std::string("The provided starting key is invalid: The provided key "
+                    "element does not match the schema"),
+        kInvalid + "Missing the key ", kInvalid + "Missing the key in the item",
+        kInvalid + "Missing the key  in the item ",
+        std::string("Missing the key id in the item"),
+        kInvalid + "Type mismatch for Index Key a Expected: S Actual: N "
+                   "IndexName: i",
+        kInvalid + "Type mismatch for key name expected: N",
+        kInvalid + "Type mismatch for key name expected: N actual: ",
+        kInvalid + "Size of hashkey has exceeded the maximum size limit of2048 "
+                   "bytes",
+        kInvalid + "The AttributeValue for a key attribute cannot contain an "
+                   "empty string value. Key: name",
+        std::string("Key column  not foun"), std::string("Key column "),
+        std::string("Invalid ConditionExpression: Syntax error"),
+        std::string("TimeToLive is already enabled")}) {
+    for (const Action action : kItemActions) {
+      BOOST_TEST_CONTEXT(message) {
+        CHECK_FAULT(refused_as(action, "ValidationException", message),
+                    Fault::bad_request);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(wrong_key_is_believed_of_validation_of_items_alone) {
+  const std::string message =
+      "The provided key element does not match the schema";
+  CHECK_FAULT(refused_as(Action::put_item, "SerializationException", message),
+              Fault::bad_request);
+  CHECK_FAULT(refused_as(Action::put_item, "AccessDeniedException", message),
+              Fault::access_denied);
+  for (const Action action :
+       {Action::describe_table, Action::create_table,
+        Action::update_time_to_live, Action::delete_table}) {
+    CHECK_FAULT(refused_as(action, "ValidationException", message),
+                Fault::bad_request);
+  }
+  const Answer failed =
+      refused_as(Action::put_item, "ValidationException", message, 500);
+  CHECK_FAULT(failed, Fault::server_failure);
+  BOOST_TEST(failed.outcome_unknown());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -707,9 +1033,8 @@ BOOST_AUTO_TEST_CASE(faults_and_actions_have_names_of_their_own) {
   for (int i = 0; i <= static_cast<int>(Fault::cancelled); ++i) {
     names.emplace_back(name(static_cast<Fault>(i)));
   }
-  for (const Action action : {Action::get_item, Action::put_item,
-                              Action::update_item, Action::delete_item}) {
-    names.emplace_back(ddbmutex::dynamodb::name_of(action));
+  for (std::size_t i = 0; i < ddbmutex::dynamodb::kActions; ++i) {
+    names.emplace_back(ddbmutex::dynamodb::name_of(static_cast<Action>(i)));
   }
   BOOST_TEST((std::count(names.begin(), names.end(), "") == 0));
   std::sort(names.begin(), names.end());
@@ -980,22 +1305,28 @@ BOOST_AUTO_TEST_CASE(judge_of_json_knows_an_object) {
 
 BOOST_AUTO_TEST_CASE(mutated_bodies_are_never_success_unless_json_objects) {
   const std::vector<std::string> seeds = {
-      "{}", item(kRecord),
+      "{}",
+      item(kRecord),
       "{\"__type\":\"com.amazonaws.dynamodb.v20120810#"
       "ConditionalCheckFailedException\",\"message\":\"no\",\"Item\":" +
           std::string(kRecord) + "}",
       refusal("x#ThrottlingException"),
-      item("{\"a\":{\"M\":{\"b\":{\"L\":[{\"NULL\":true},{\"N\":\"1\"}]}}}}")};
+      item("{\"a\":{\"M\":{\"b\":{\"L\":[{\"NULL\":true},{\"N\":\"1\"}]}}}}"),
+      "{\"Table\":" +
+          usual_table(R"("Replicas":[{}],"MultiRegionConsistency":"STRONG")") +
+          "}"};
   Mutator mutator(20261121);
   int successes = 0;
   int refusals = 0;
+  int tables = 0;
   for (int i = 0; i < 20000; ++i) {
     const std::string& base = seeds[mutator.at_most(seeds.size() - 1)];
     const std::string body =
         mutator.mutated(base, seeds[mutator.at_most(seeds.size() - 1)]);
     const bool object = JsonJudge(body).is_object();
     for (const int status : {200, 400, 500}) {
-      for (const Action action : {Action::get_item, Action::put_item}) {
+      for (const Action action :
+           {Action::get_item, Action::put_item, Action::describe_table}) {
         const Answer answer =
             read_answer(action, http_of(status, body), kSigned);
         BOOST_REQUIRE(is_a_fault(answer.fault));
@@ -1004,6 +1335,10 @@ BOOST_AUTO_TEST_CASE(mutated_bodies_are_never_success_unless_json_objects) {
         if (from_body && !object) BOOST_ERROR("believed: " << body);
         if (answer.fault == Fault::none) BOOST_REQUIRE(status == 200);
         if (answer.item) BOOST_REQUIRE(from_body);
+        BOOST_REQUIRE(
+            answer.table.has_value() ==
+            (answer.fault == Fault::none && action == Action::describe_table));
+        tables += answer.table ? 1 : 0;
         successes += answer.fault == Fault::none ? 1 : 0;
         refusals += answer.fault == Fault::condition_failed ? 1 : 0;
       }
@@ -1011,6 +1346,7 @@ BOOST_AUTO_TEST_CASE(mutated_bodies_are_never_success_unless_json_objects) {
   }
   BOOST_TEST(successes > 1000);  // Not all of them were rubbish.
   BOOST_TEST(refusals > 400);
+  BOOST_TEST(tables > 200);
 }
 
 BOOST_AUTO_TEST_CASE(mutated_headers_never_make_a_time_that_is_not_believed) {

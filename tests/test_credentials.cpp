@@ -1,9 +1,15 @@
 // Where keys come from, in which order, and what is said when there are none.
 #include <stdlib.h>
 
+#include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -359,6 +365,181 @@ BOOST_AUTO_TEST_CASE(keys_of_this_process_environment_are_found) {
   }
   const ProcessVariable secret("AWS_SECRET_ACCESS_KEY", "");
   BOOST_TEST((environment_keys()().state == KeyOutcome::State::broken));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Keys that are kept ----------------------------------------------------
+
+namespace {
+
+using std::chrono::seconds;
+
+void sleep_for(std::chrono::milliseconds time) {
+  std::this_thread::sleep_for(time);
+}
+
+// Keys of the number of the question: "1", "2" and so on.
+KeySource counting(std::atomic<int>& asked, State state = State::found) {
+  return [&asked, state] {
+    const std::string number = std::to_string(++asked);
+    if (state != State::found) return KeyOutcome{state, {}, number};
+    return KeyOutcome{state, {number, "secret", "token"}, ""};
+  };
+}
+
+// A source that answers when it is let.
+class Gate {
+ public:
+  KeySource source(State state) {
+    return [this, state] {
+      std::unique_lock<std::mutex> lock(mutex_);
+      ++asked_;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return open_; });
+      return KeyOutcome{state, {}, state == State::found ? "" : "gate"};
+    };
+  }
+  void wait_until_asked() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return asked_ > 0; });
+  }
+  void open() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  int asked() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return asked_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int asked_ = 0;      // GUARDED_BY(mutex_)
+  bool open_ = false;  // GUARDED_BY(mutex_)
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cached_credentials)
+
+BOOST_AUTO_TEST_CASE(keys_found_are_kept_and_shared_by_copies) {
+  std::atomic<int> asked{0};
+  const KeySource source = cached(counting(asked), seconds(3600));
+  BOOST_TEST(asked == 0);
+  const KeySource copy = source;
+  BOOST_TEST(said(source()) == "1 secret token");
+  BOOST_TEST(said(source()) == "1 secret token");
+  BOOST_TEST(said(copy()) == "1 secret token");
+  BOOST_TEST(asked == 1);
+  BOOST_TEST(said(cached(counting(asked), seconds(3600))()) ==
+             "2 secret token");
+}
+
+BOOST_AUTO_TEST_CASE(keys_older_than_their_age_are_asked_for_anew) {
+  std::atomic<int> asked{0};
+  const KeySource source = cached(counting(asked), seconds(1));
+  BOOST_TEST(said(source()) == "1 secret token");
+  sleep_for(std::chrono::milliseconds(1001));
+  BOOST_TEST(said(source()) == "2 secret token");
+}
+
+BOOST_AUTO_TEST_CASE(age_of_nothing_keeps_nothing_and_the_longest_for_ever) {
+  for (const seconds age : {seconds(0), seconds(-1), seconds::min()}) {
+    std::atomic<int> asked{0};
+    const KeySource source = cached(counting(asked), age);
+    BOOST_TEST(said(source()) == "1 secret token");
+    BOOST_TEST(said(source()) == "2 secret token");
+  }
+  std::atomic<int> asked{0};
+  const KeySource source = cached(counting(asked), seconds::max());
+  BOOST_TEST(said(source()) == "1 secret token");
+  BOOST_TEST(said(source()) == "1 secret token");
+}
+
+BOOST_AUTO_TEST_CASE(outcome_other_than_found_is_not_kept) {
+  for (const State state : {State::none, State::broken}) {
+    std::atomic<int> asked{0};
+    const KeySource source = cached(counting(asked, state), seconds(3600));
+    const std::string how = state == State::none ? "none: " : "broken: ";
+    BOOST_TEST(said(source()) == how + "1");
+    BOOST_TEST(said(source()) == how + "2");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(keys_that_came_after_a_failure_are_kept) {
+  int asked = 0;
+  const KeySource source = cached(
+      [&asked] {
+        return ++asked == 1 ? KeyOutcome{State::broken, {}, "not yet"}
+                            : KeyOutcome{State::found, {"a", "b", "c"}, ""};
+      },
+      seconds(3600));
+  BOOST_TEST(said(source()) == "broken: not yet");
+  BOOST_TEST(said(source()) == "a b c");
+  BOOST_TEST(said(source()) == "a b c");
+  BOOST_TEST(asked == 2);
+}
+
+BOOST_AUTO_TEST_CASE(threads_that_ask_at_once_share_one_answer) {
+  for (const State state : {State::found, State::broken}) {
+    Gate gate;
+    const KeySource source = cached(gate.source(state), seconds(3600));
+    std::atomic<int> right{0};
+    std::atomic<int> ready{0};
+    const auto ask = [&] {
+      ++ready;
+      if (source().state == state) ++right;
+    };
+    std::vector<std::thread> threads;
+    threads.emplace_back(ask);
+    gate.wait_until_asked();
+    for (int i = 0; i < 4; ++i) threads.emplace_back(ask);
+    while (ready < 5) std::this_thread::yield();
+    // Time for the four to get to where they wait.  One that came too late
+    // for the question would be one more of the failed, not of the found.
+    sleep_for(std::chrono::milliseconds(100));
+    BOOST_TEST(gate.asked() == 1);
+    gate.open();
+    for (std::thread& thread : threads) thread.join();
+    BOOST_TEST(right == 5);
+    if (state == State::found) BOOST_TEST(gate.asked() == 1);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(many_threads_get_keys_of_the_last_questions_only) {
+  std::atomic<int> asked{0};
+  const KeySource source = cached(counting(asked), seconds(0));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 2000; ++round) {
+        const int before = asked;
+        const int number = std::stoi(source().keys.access_key_id);
+        // A question that was under way when it came, or a later one.
+        if (number < before || number > asked) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST(wrong == 0);
+  BOOST_TEST(asked <= 8000);
+}
+
+BOOST_AUTO_TEST_CASE(source_that_throws_leaves_nobody_waiting) {
+  int asked = 0;
+  const KeySource source = cached(
+      [&asked] {
+        if (++asked == 1) throw std::runtime_error("no");
+        return KeyOutcome{State::found, {"a", "b", "c"}, ""};
+      },
+      seconds(3600));
+  BOOST_CHECK_THROW(source(), std::runtime_error);
+  BOOST_TEST(said(source()) == "a b c");
+  BOOST_TEST(asked == 2);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

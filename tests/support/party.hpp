@@ -50,7 +50,7 @@ class Party {
 
   std::string run(Call call, std::chrono::nanoseconds time) {
     last = driver.run(call, *lease, observation,
-                      ddbmutex::BootClock::now() + time, waker);
+                      {ddbmutex::BootClock::now() + time}, &waker);
     return word(last.verdict);
   }
   std::string take() { return run(Call::take, kPlenty); }

@@ -1,0 +1,63 @@
+// A table as a whole: what it is like, its making, its end.
+//
+// Each call blocks.  Passing faults are tried again, and slow changes waited
+// for, until `deadline` or until `waker` (may be null) is woken; the answer
+// then tells the last passing fault, else timed_out or cancelled.
+//
+// Thread safety: any thread may call anything here.
+#ifndef DDBMUTEX_DYNAMODB_TABLE_HPP
+#define DDBMUTEX_DYNAMODB_TABLE_HPP
+
+#include <string>
+
+#include "dynamodb/answer.hpp"
+#include "dynamodb/client.hpp"
+#include "dynamodb/retry.hpp"
+#include "sigv4/boot_clock.hpp"
+#include "sigv4/http.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace dynamodb {
+
+// Of tables whose items are found by one string.
+struct TableSchema {
+  std::string table;
+  std::string key;  // The partition key, the only one.
+  // The attribute by which DynamoDB deletes what is over; empty: leave that
+  // as it is.
+  std::string ttl;
+};
+
+// Whether items are found by the string `key` and nothing else.
+bool is_keyed_by(const TableDescription& table, const std::string& key);
+
+// One answer: the table, or no_table.
+Answer describe_table(Client& client, RetryBudget& budget,
+                      const std::string& table, BootTime deadline,
+                      sigv4::Waker* waker = nullptr);
+
+// Makes a table with on-demand billing unless there is one of that name, waits
+// until it is ACTIVE and then switches on its TTL, where the engine has such a
+// thing.  Without a fault the answer has the table, which is to be looked at:
+// one that was there may have another key (nothing of it is changed then) or
+// replicas.  Does not send CreateTable where the table can be described.
+//
+// A fault with action update_time_to_live comes after all the rest: the table
+// can be used, but DynamoDB will not delete what is over.
+Answer create_table(Client& client, RetryBudget& budget,
+                    const TableSchema& schema, BootTime deadline,
+                    sigv4::Waker* waker = nullptr);
+
+// Deletes it with all it holds and waits until it is gone.  No such table is no
+// fault.  A later table of its name is left alone, where the engine's answers
+// tell the two apart.
+Answer delete_table(Client& client, RetryBudget& budget,
+                    const std::string& table, BootTime deadline,
+                    sigv4::Waker* waker = nullptr);
+
+}  // namespace dynamodb
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_DYNAMODB_TABLE_HPP

@@ -1,0 +1,326 @@
+#include "lock/mutex.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+using dynamodb::Answer;
+using dynamodb::Fault;
+using std::chrono::nanoseconds;
+using Kind = Result::Kind;
+
+namespace {
+
+Result just(Kind kind) {
+  Result result;
+  result.kind = kind;
+  return result;
+}
+
+Result failed(Answer answer) {
+  Result result = just(Kind::failed);
+  result.answer = std::move(answer);
+  return result;
+}
+
+}  // namespace
+
+BootTime later(BootTime now, nanoseconds by) {
+  return by < BootTime::max() - now ? now + by : BootTime::max();
+}
+
+// --- Cancel ------------------------------------------------------------------
+
+// Wakes only under the mutex, so that no wake comes after the call has ended.
+void Cancel::cancel() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  cancelled_ = true;
+  if (waker_ != nullptr) waker_->wake();
+}
+
+bool Cancel::cancelled() const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  return cancelled_;
+}
+
+void Cancel::attach(sigv4::Waker* waker) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  waker_ = waker;
+  if (waker_ != nullptr && cancelled_) waker_->wake();
+}
+
+// --- Taking the lock ---------------------------------------------------------
+
+// One call of Mutex::lock().
+class Acquisition {
+ public:
+  // REQUIRES: the waker is none of another wait.
+  Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
+              sigv4::Waker& waker);
+  ~Acquisition();
+  Acquisition(const Acquisition&) = delete;
+  Acquisition& operator=(const Acquisition&) = delete;
+
+  Result run();
+
+ private:
+  BootTime end() const;
+  bool time_is_up() const { return BootClock::now() >= end(); }
+  std::optional<Kind> ended() const;
+  std::optional<Kind> wait_for_turn();
+  Result take();
+  Limits limits() const;
+  void pause();
+  Result keep();
+  Result undecided(Outcome& outcome) const;
+  void leave_nothing_behind(Outcome& outcome);
+
+  Mutex& mutex_;
+  const Patience& patience_;
+  const bool once_;
+  const BootTime end_;  // Unless that is on another clock.
+  Cancel* const cancel_;
+  sigv4::Waker& waker_;
+  Queue::Waiter waiter_;
+
+  Lease lease_;
+  nanoseconds poll_;
+  bool busy_ = false;     // The lock was another's when last told.
+  bool unknown_ = false;  // A request may have been applied, or be yet.
+};
+
+Acquisition::Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
+                         sigv4::Waker& waker)
+    : mutex_(mutex),
+      patience_(patience),
+      once_(patience.now() <= nanoseconds::zero()),
+      end_(later(BootClock::now(),
+                 once_ ? mutex.settings().request_timeout : patience.within)),
+      cancel_(cancel),
+      waker_(waker),
+      waiter_(waker),
+      lease_(fresh_uuid(), mutex.holder_->terms.ttl),
+      poll_(mutex.waiting_.first_poll) {
+  if (cancel_ != nullptr) cancel_->attach(&waker_);
+}
+
+Acquisition::~Acquisition() {
+  if (cancel_ != nullptr) cancel_->attach(nullptr);
+}
+
+Result Acquisition::run() {
+  const Queue::Entry entry = mutex_.queue_.enter(waiter_, !once_);
+  if (entry == Queue::Entry::refused) {
+    return just(once_ ? Kind::busy : Kind::cancelled);
+  }
+  Result result;
+  std::optional<Kind> in_vain;
+  if (entry == Queue::Entry::line) in_vain = wait_for_turn();
+  result = in_vain ? just(*in_vain) : take();
+  if (result.kind != Kind::done) mutex_.queue_.leave(waiter_);
+  return result;
+}
+
+BootTime Acquisition::end() const {
+  if (once_ || patience_.left == nullptr) return end_;
+  return later(BootClock::now(), patience_.now());
+}
+
+// By another thread.
+std::optional<Kind> Acquisition::ended() const {
+  if (mutex_.table_.waits.closed()) return Kind::closed;
+  const bool cancelled = mutex_.queue_.cancelled(waiter_) ||
+                         (cancel_ != nullptr && cancel_->cancelled());
+  if (cancelled) return Kind::cancelled;
+  return std::nullopt;
+}
+
+std::optional<Kind> Acquisition::wait_for_turn() {
+  for (;;) {
+    sigv4::drive(nullptr, 0, end(), &waker_);
+    waker_.clear();  // Before the look at what it may have been for.
+    if (const auto why = ended()) return why;
+    if (mutex_.queue_.has_turn(waiter_)) return std::nullopt;
+    if (time_is_up()) return Kind::busy;
+  }
+}
+
+Result Acquisition::take() {
+  for (;;) {
+    Outcome outcome = mutex_.holder_->driver.run(
+        Call::take, lease_, mutex_.observation_, limits(), &waker_);
+    mutex_.table_.renewer.check_clock();
+    if (outcome.verdict == Verdict::ours) return keep();
+    unknown_ = unknown_ || outcome.unknown;
+    busy_ = busy_ || outcome.verdict == Verdict::busy;
+    Result result = undecided(outcome);
+    if (result.kind == Kind::busy && !once_) {
+      pause();
+      const auto why = ended();
+      if (!why && !time_is_up()) continue;
+      result = just(why.value_or(Kind::busy));
+    }
+    leave_nothing_behind(outcome);
+    return result;
+  }
+}
+
+Limits Acquisition::limits() const {
+  Limits limits{end()};
+  limits.keep_pending = true;
+  if (patience_.forever()) {
+    limits.retry_until = later(BootClock::now(), mutex_.waiting_.patience);
+  }
+  return limits;
+}
+
+// Until the next look, or the moment that the record seen becomes stale.
+void Acquisition::pause() {
+  const BootTime now = BootClock::now();
+  BootTime until = later(now, mutex_.table_.budget->jitter(poll_));
+  const BootTime stale_at = mutex_.observation_.stale_at();
+  if (stale_at > now) until = std::min(until, stale_at);
+  sigv4::drive(nullptr, 0, std::min(until, end()), &waker_);
+  const nanoseconds longest = mutex_.waiting_.longest_poll;
+  poll_ = poll_ < longest / 2 ? 2 * poll_ : longest;
+}
+
+// What a run that did not win says of the lock.
+Result Acquisition::undecided(Outcome& outcome) const {
+  switch (outcome.verdict) {
+    case Verdict::busy:
+      return just(Kind::busy);
+    case Verdict::bad_record: {
+      Result result = just(Kind::bad_record);
+      result.problem = lease_.row().problem;
+      return result;
+    }
+    case Verdict::kept_row:
+      return just(Kind::kept_row);
+    default:
+      break;
+  }
+  if (const auto why = ended()) return just(*why);
+  // Only the time was up: what was heard before holds.
+  if (outcome.given_up && busy_) return just(Kind::busy);
+  return failed(std::move(outcome.answer));
+}
+
+Result Acquisition::keep() {
+  Renewer::Handle held;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_.mutex_);
+    held = mutex_.table_.renewer.keep(lease_, mutex_.holder_);
+    if (held != nullptr) {
+      mutex_.held_ = held;
+      if (mutex_.queue_.keep(waiter_)) return just(Kind::done);
+    }
+  }
+  if (held != nullptr) {  // The mutex is being destroyed.
+    mutex_.release();
+    return just(Kind::cancelled);
+  }
+  unknown_ = true;
+  Outcome nothing;
+  leave_nothing_behind(nothing);
+  return just(Kind::no_thread);
+}
+
+// What may have been taken, or may be yet, is given back in the background; if
+// there can be no thread for that, here.
+void Acquisition::leave_nothing_behind(Outcome& outcome) {
+  if (outcome.pending == nullptr && !unknown_) return;
+  outcome.unknown = unknown_;
+  Renewer& renewer = mutex_.table_.renewer;
+  if (renewer.finish(Call::take, lease_, outcome, mutex_.holder_, nullptr)) {
+    return;
+  }
+  const Driver& driver = mutex_.holder_->driver;
+  if (outcome.pending != nullptr) {
+    const Answer answer = driver.client().finish(std::move(outcome.pending),
+                                                 sigv4::Transport::timed_out);
+    lease_.heard(reply_to(outcome.request, answer), driver.client().clock(),
+                 mutex_.observation_);
+  }
+  driver.run(Call::release, lease_, mutex_.observation_,
+             {BootClock::now() + driver.settings().request_timeout}, nullptr);
+}
+
+// --- Mutex -------------------------------------------------------------------
+
+Mutex::Mutex(Table& table, Driver::Settings settings, Holder::Terms terms,
+             Waiting waiting)
+    : table_(table),
+      holder_(std::make_shared<Holder>(
+          Driver(*table.client, *table.budget, std::move(settings)),
+          std::move(terms))),
+      waiting_(waiting) {}
+
+Mutex::~Mutex() { end(); }
+
+void Mutex::end() {
+  queue_.end();
+  release();
+  table_.renewer.settle(*holder_);
+}
+
+Result Mutex::lock(const Patience& patience, Cancel* cancel) {
+  if (patience.forever() && queue_.kept_by_this_thread()) {
+    return just(Kind::deadlock);
+  }
+  sigv4::Waker* waker = table_.waits.begin();
+  if (waker == nullptr) return just(Kind::closed);
+  Result result = Acquisition(*this, patience, cancel, *waker).run();
+  table_.waits.end(waker);
+  return result;
+}
+
+Result Mutex::release() {
+  Renewer::Handle held;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    held.swap(held_);
+  }
+  if (held == nullptr) return just(Kind::not_held);
+  Renewer::Returned back = table_.renewer.give_back(held);
+  Result result;
+  // Otherwise the row is known not to be ours.
+  if (!back.lost || *back.lost == Verdict::expired) {
+    result = say_released(back.lease, held);
+  }
+  if (back.lost) {
+    result.kind = Kind::lost;
+    result.loss = *back.lost;
+  }
+  queue_.pass();
+  return result;
+}
+
+Result Mutex::say_released(Lease& lease, const Renewer::Handle& handle) {
+  const Driver& driver = holder_->driver;
+  Observation nothing;
+  Limits limits{BootClock::now() + driver.settings().request_timeout};
+  limits.keep_pending = true;
+  Outcome outcome = driver.run(Call::release, lease, nothing, limits, nullptr);
+  table_.renewer.check_clock();
+  if (outcome.verdict == Verdict::released) return {};
+  if (outcome.verdict != Verdict::again) {
+    table_.renewer.lost(handle, outcome.verdict);
+    Result result = just(Kind::lost);
+    result.loss = outcome.verdict;
+    return result;
+  }
+  const bool worth_more =
+      outcome.unknown || outcome.given_up || is_passing(outcome.answer.fault);
+  if (worth_more) {
+    table_.renewer.finish(Call::release, lease, outcome, holder_, handle);
+  }
+  return failed(std::move(outcome.answer));
+}
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex

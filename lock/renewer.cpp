@@ -1,0 +1,725 @@
+// Core::mutex guards all that both threads and callers touch, the leases
+// included.  It is held for memory only, never while a request is made, a
+// callback runs or a thread is waited for; and no Handle is dropped under it
+// that may be the last, for what a callback captured may destroy anything.
+#include "lock/renewer.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "lock/process.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+using dynamodb::Answer;
+using dynamodb::Client;
+using dynamodb::Fault;
+using std::chrono::nanoseconds;
+
+namespace {
+
+// How many requests are under way at once; more wait, the oldest first.
+constexpr std::size_t kAtOnce = 32;
+
+// After a final error a renewal is tried again this often in a lease: keys and
+// permissions come back.
+constexpr int kFinalRetriesPerLease = 8;
+
+// How long the threads are waited for.
+constexpr std::chrono::seconds kStopWithin{2};
+
+// Sleeps until a time on the boot clock that another thread may change.  (A
+// poll(2) stands still while the machine is suspended, its leases do not.)
+class AlarmClock {
+ public:
+  AlarmClock() : fd_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC)) {}
+  ~AlarmClock() {
+    if (fd_ >= 0) close(fd_);
+  }
+  AlarmClock(const AlarmClock&) = delete;
+  AlarmClock& operator=(const AlarmClock&) = delete;
+
+  bool works() const { return fd_ >= 0; }
+
+  void set(BootTime when) {
+    // 0 would switch it off.
+    const std::int64_t at =
+        std::max<std::int64_t>(1, when.time_since_epoch().count());
+    itimerspec spec{};
+    spec.it_value.tv_sec = static_cast<time_t>(at / 1'000'000'000);
+    spec.it_value.tv_nsec = static_cast<long>(at % 1'000'000'000);
+    timerfd_settime(fd_, TFD_TIMER_ABSTIME, &spec, nullptr);
+  }
+
+  void wait() {
+    std::uint64_t expired;
+    while (read(fd_, &expired, sizeof expired) == -1 && errno == EINTR) {
+    }
+  }
+
+ private:
+  const int fd_;
+};
+
+// All but those that a fault raises in the thread itself.
+sigset_t signals_of_others() {
+  sigset_t set;
+  sigfillset(&set);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
+    sigdelset(&set, fault);
+  }
+  return set;
+}
+
+template <class Callback>
+void contained(const Callback& callback, const char* which,
+               const std::string& name) {
+#ifdef __cpp_exceptions
+  try {
+    callback();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "ddbmutex: %s of \"%s\" threw: %s\n", which,
+                 name.c_str(), e.what());
+  } catch (...) {
+    std::fprintf(stderr, "ddbmutex: %s of \"%s\" threw\n", which, name.c_str());
+  }
+#else
+  static_cast<void>(which);
+  static_cast<void>(name);
+  callback();
+#endif
+}
+
+// A run of requests for one lease, in the hands of the sending thread.
+struct Task {
+  Task(Call what, std::shared_ptr<Holder> whose)
+      : call(what),
+        pace(whose->driver.budget(), what),
+        holder(std::move(whose)) {}
+
+  const Call call;
+  Pace pace;
+  const std::shared_ptr<Holder> holder;
+  Renewer::Handle held;  // Of a renewal; of a release to tell of a loss.
+
+  // Of a release.
+  std::optional<Lease> lease;
+  BootTime give_up_at{};
+  bool awaits_take = false;  // What is pending is yet of the take,
+  bool undecided = false;    // and so was a request before.
+
+  // The request under way; the sending thread's alone.
+  Request request;
+  std::unique_ptr<Client::Pending> pending;
+  BootTime until{};
+};
+using TaskPtr = std::unique_ptr<Task>;
+using Tasks = std::multimap<BootTime, TaskPtr>;
+using Alarms = std::multimap<BootTime, Renewer::Handle>;
+
+}  // namespace
+
+class Renewer::Held {
+ public:
+  Held(Lease held_lease, std::shared_ptr<Holder> whose)
+      : holder(std::move(whose)), lease(std::move(held_lease)) {}
+
+  const std::shared_ptr<Holder> holder;
+  // All below: GUARDED_BY(Core::mutex)
+  Lease lease;
+  bool given_back = false;
+  bool renewing = false;  // A request is under way.
+  bool in_danger = false;
+  std::optional<Verdict> lost;
+  std::optional<Tasks::iterator> task;    // Where it waits.
+  std::optional<Alarms::iterator> alarm;  // Likewise.
+};
+
+struct Renewer::Core {
+  Core(std::shared_ptr<Client> the_client,
+       std::shared_ptr<dynamodb::RetryBudget> the_budget)
+      : client(std::move(the_client)), budget(std::move(the_budget)) {}
+
+  void stop();
+
+  // For these the mutex is held.
+  bool start(const std::shared_ptr<Core>& self);
+  template <void (Core::*kLoop)()>
+  bool start_thread(const std::shared_ptr<Core>& self, pthread_t& thread);
+  void schedule(BootTime when, TaskPtr task);
+  void schedule_renewal(const Handle& held, BootTime when);
+  void unschedule(Held& held);
+  void set_alarm(const Handle& held);
+  void clear_alarm(Held& held);
+  void publish(const Held& held, BootTime claim_end);
+  void lose(const Handle& held, Verdict why);
+  void tell(const Handle& held, Verdict why);
+  void check_clock();
+
+  // The sending thread's.
+  void send_loop();
+  bool collect_due(std::vector<TaskPtr>& ready, std::size_t room,
+                   BootTime& next);
+  void begin(Task& task);
+  bool prepare(Task& task);
+  void conclude(TaskPtr task);
+  void renewed(TaskPtr& task, Verdict verdict, const Answer& answer);
+  void released(TaskPtr& task, Verdict verdict, const Answer& answer);
+  nanoseconds retry_delay(Task& task, const Answer& answer);
+
+  // The telling thread's.
+  void tell_loop();
+  bool tell_next(std::unique_lock<std::mutex>& guard);
+  void call_back(std::unique_lock<std::mutex>& guard, Handle held,
+                 std::optional<Verdict> why);
+
+  const std::shared_ptr<Client> client;
+  const std::shared_ptr<dynamodb::RetryBudget> budget;
+  sigv4::Waker sender_waker;
+  AlarmClock teller_clock;
+
+  std::mutex mutex;
+  // All below: GUARDED_BY(mutex)
+  std::condition_variable changed;  // running, losses, *_ended
+  bool stopping = false;
+  BootTime stop_by{};
+  pthread_t sender{};
+  pthread_t teller{};
+  bool sending = false;  // The threads were started,
+  bool telling = false;
+  bool send_ended = false;  // and have ended.
+  bool tell_ended = false;
+  Tasks tasks;
+  Alarms alarms;
+  std::deque<Handle> losses;        // To be told.
+  const Holder* running = nullptr;  // Whose callback is being called.
+  // While awake they look at everything before they sleep again.
+  BootTime sender_sleeps_until = BootTime::min();
+  BootTime teller_sleeps_until = BootTime::min();
+  int contradictions = 0;  // Of the clock, when all claims were last checked.
+};
+
+// --- Stopping at exit --------------------------------------------------------
+
+namespace {
+
+// Those of this process that have threads.
+struct LiveCores {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<void>> cores;  // GUARDED_BY(mutex)
+};
+
+// Never destroyed, for Renewers may be used until the very end.
+PerProcess<LiveCores>& live_cores() {
+  static auto* const all = new PerProcess<LiveCores>;
+  return *all;
+}
+
+}  // namespace
+
+void Renewer::stop_at_exit() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    live_cores();
+    std::atexit([] {
+      LiveCores* all = live_cores().peek();
+      if (all == nullptr) return;
+      std::vector<std::weak_ptr<void>> cores;
+      {
+        const std::lock_guard<std::mutex> guard(all->mutex);
+        cores.swap(all->cores);
+      }
+      for (const auto& weak : cores) {
+        const auto core = std::static_pointer_cast<Core>(weak.lock());
+        if (core != nullptr) core->stop();
+      }
+    });
+  });
+}
+
+// --- Starting and stopping ---------------------------------------------------
+
+// A thread owns the Core that it works on, and takes none of the program's
+// signals.
+template <void (Renewer::Core::*kLoop)()>
+bool Renewer::Core::start_thread(const std::shared_ptr<Core>& self,
+                                 pthread_t& thread) {
+  using Owner = std::shared_ptr<Core>;
+  auto owner = std::make_unique<Owner>(self);
+  const auto body = [](void* argument) -> void* {
+    const std::unique_ptr<Owner> owned(static_cast<Owner*>(argument));
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+    ((**owned).*kLoop)();
+    return nullptr;
+  };
+  const sigset_t blocked = signals_of_others();
+  sigset_t old;
+  pthread_sigmask(SIG_SETMASK, &blocked, &old);
+  const bool started = pthread_create(&thread, nullptr, body, owner.get()) == 0;
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  if (started) owner.release();
+  return started;
+}
+
+bool Renewer::Core::start(const std::shared_ptr<Core>& self) {
+  if (stopping || !teller_clock.works()) return false;
+  if (sending && telling) return true;
+  if (!telling) {
+    telling = start_thread<&Core::tell_loop>(self, teller);
+    if (!telling) return false;
+    LiveCores& all = live_cores().get();
+    const std::lock_guard<std::mutex> guard(all.mutex);
+    all.cores.erase(
+        std::remove_if(all.cores.begin(), all.cores.end(),
+                       [](const auto& core) { return core.expired(); }),
+        all.cores.end());
+    all.cores.push_back(self);
+  }
+  sending = start_thread<&Core::send_loop>(self, sender);
+  return sending;
+}
+
+void Renewer::Core::stop() {
+  // Handles may be dropped only without the mutex.
+  Tasks dropped_tasks;
+  Alarms dropped_alarms;
+  std::deque<Handle> dropped_losses;
+  std::unique_lock<std::mutex> guard(mutex);
+  if (stopping) return;
+  stopping = true;
+  stop_by = BootClock::now() + kStopWithin;
+  sender_waker.wake();
+  teller_clock.set(BootTime::min());
+  const pthread_t self = pthread_self();
+  const bool in_sender = sending && pthread_equal(self, sender) != 0;
+  const bool in_teller = telling && pthread_equal(self, teller) != 0;
+  changed.wait_for(guard, kStopWithin + std::chrono::milliseconds(100), [&] {
+    return (!sending || in_sender || send_ended) &&
+           (!telling || in_teller || tell_ended);
+  });
+  const bool join_sender = sending && send_ended;
+  const bool join_teller = telling && tell_ended;
+  if (sending && !join_sender) pthread_detach(sender);
+  if (telling && !join_teller) pthread_detach(teller);
+  sending = telling = false;
+  dropped_tasks.swap(tasks);
+  for (auto& alarm : alarms) alarm.second->alarm.reset();
+  dropped_alarms.swap(alarms);
+  dropped_losses.swap(losses);
+  for (auto& task : dropped_tasks) {
+    if (task.second->held) task.second->held->task.reset();
+  }
+  guard.unlock();
+  if (join_sender) pthread_join(sender, nullptr);
+  if (join_teller) pthread_join(teller, nullptr);
+}
+
+Renewer::Renewer(std::shared_ptr<Client> client,
+                 std::shared_ptr<dynamodb::RetryBudget> budget)
+    : core_(std::make_shared<Core>(std::move(client), std::move(budget))) {}
+
+Renewer::~Renewer() { core_->stop(); }
+
+// --- Calls -------------------------------------------------------------------
+
+Renewer::Handle Renewer::keep(Lease& lease,
+                              const std::shared_ptr<Holder>& holder) {
+  const std::lock_guard<std::mutex> guard(core_->mutex);
+  if (!core_->start(core_)) return nullptr;
+  const auto held = std::make_shared<Held>(std::move(lease), holder);
+  // Locks that were taken together are not renewed together.
+  const BootTime now = BootClock::now();
+  const nanoseconds until_renewal = held->lease.renew_at() - now;
+  const nanoseconds early = std::max(until_renewal / 2, nanoseconds::zero());
+  core_->schedule_renewal(
+      held, held->lease.renew_at() - core_->budget->jitter(early));
+  core_->set_alarm(held);
+  core_->publish(*held, held->lease.claim_end());
+  return held;
+}
+
+Renewer::Returned Renewer::give_back(const Handle& handle) {
+  Held& held = *handle;
+  const std::lock_guard<std::mutex> guard(core_->mutex);
+  if (!held.lost && BootClock::now() >= held.lease.claim_end()) {
+    core_->lose(handle, Verdict::expired);
+  }
+  held.given_back = true;
+  core_->publish(held, BootTime::min());
+  core_->unschedule(held);
+  core_->clear_alarm(held);
+  if (held.renewing) {
+    Observation nothing;
+    Reply reply;
+    reply.outcome = Reply::Outcome::unknown;
+    held.lease.heard(reply, core_->client->clock(), nothing);
+  }
+  return {std::move(held.lease), held.lost};
+}
+
+void Renewer::lost(const Handle& handle, Verdict why) {
+  const std::lock_guard<std::mutex> guard(core_->mutex);
+  core_->tell(handle, why);
+}
+
+bool Renewer::finish(Call call, Lease& lease, Outcome& outcome,
+                     const std::shared_ptr<Holder>& holder, Handle handle) {
+  const std::lock_guard<std::mutex> guard(core_->mutex);
+  if (!core_->start(core_)) return false;
+  const BootTime now = BootClock::now();
+  auto task = std::make_unique<Task>(Call::release, holder);
+  task->held = std::move(handle);
+  task->lease.emplace(std::move(lease));
+  task->give_up_at = now + holder->terms.ttl;
+  task->awaits_take = call == Call::take && outcome.pending != nullptr;
+  task->undecided = outcome.unknown;
+  task->request = std::move(outcome.request);
+  task->pending = std::move(outcome.pending);
+  task->until = std::min(now + holder->driver.settings().request_timeout,
+                         task->give_up_at);
+  core_->schedule(now, std::move(task));
+  return true;
+}
+
+void Renewer::settle(Holder& holder) {
+  std::deque<Handle> dropped;
+  std::unique_lock<std::mutex> guard(core_->mutex);
+  Core& core = *core_;
+  const auto queued = [&](const Handle& held) {
+    return held->holder.get() == &holder;
+  };
+  if (!core.telling || pthread_equal(pthread_self(), core.teller) == 0) {
+    core.changed.wait(guard, [&] {
+      return !core.telling || core.tell_ended ||
+             (core.running != &holder &&
+              std::none_of(core.losses.begin(), core.losses.end(), queued));
+    });
+  }
+  holder.silenced_ = true;
+  const auto kept =
+      std::stable_partition(core.losses.begin(), core.losses.end(),
+                            [&](const Handle& held) { return !queued(held); });
+  dropped.assign(kept, core.losses.end());
+  core.losses.erase(kept, core.losses.end());
+}
+
+void Renewer::check_clock() {
+  const std::lock_guard<std::mutex> guard(core_->mutex);
+  core_->check_clock();
+}
+
+// --- Under the mutex ---------------------------------------------------------
+
+void Renewer::Core::schedule(BootTime when, TaskPtr task) {
+  const Handle held = task->call == Call::renew ? task->held : nullptr;
+  const auto place = tasks.emplace(when, std::move(task));
+  if (held) held->task = place;
+  if (when < sender_sleeps_until) {
+    sender_sleeps_until = when;
+    sender_waker.wake();
+  }
+}
+
+void Renewer::Core::schedule_renewal(const Handle& held, BootTime when) {
+  auto task = std::make_unique<Task>(Call::renew, held->holder);
+  task->held = held;
+  schedule(when, std::move(task));
+}
+
+void Renewer::Core::unschedule(Held& held) {
+  if (held.task) tasks.erase(*std::exchange(held.task, std::nullopt));
+}
+
+// For the next that is to be told of this lease.
+void Renewer::Core::set_alarm(const Handle& held) {
+  clear_alarm(*held);
+  BootTime when = held->lease.claim_end();
+  if (!held->in_danger && held->holder->terms.on_danger) {
+    when -= held->holder->terms.safe_time;
+  }
+  held->alarm = alarms.emplace(when, held);
+  if (when < teller_sleeps_until) {
+    teller_sleeps_until = when;
+    teller_clock.set(when);
+  }
+}
+
+void Renewer::Core::clear_alarm(Held& held) {
+  if (held.alarm) alarms.erase(*std::exchange(held.alarm, std::nullopt));
+}
+
+// A Holder has one lease at a time, and what was given back is not its any
+// more.
+void Renewer::Core::publish(const Held& held, BootTime claim_end) {
+  held.holder->claim_end_.store(claim_end.time_since_epoch().count(),
+                                std::memory_order_release);
+}
+
+// REQUIRES: not given back.
+void Renewer::Core::lose(const Handle& held, Verdict why) {
+  publish(*held, BootTime::min());
+  clear_alarm(*held);
+  unschedule(*held);
+  tell(held, why);
+}
+
+void Renewer::Core::tell(const Handle& held, Verdict why) {
+  if (held->lost) return;
+  held->lost = why;
+  if (!held->holder->terms.on_lost || held->holder->silenced_ || stopping)
+    return;
+  losses.push_back(held);
+  teller_sleeps_until = BootTime::min();
+  teller_clock.set(BootTime::min());
+}
+
+// If an answer has contradicted what was known of DynamoDB's clock, claims may
+// end sooner than was thought.
+void Renewer::Core::check_clock() {
+  const dynamodb::ServiceClock clock = client->clock();
+  if (clock.contradictions() == contradictions) return;
+  contradictions = clock.contradictions();
+  std::vector<Handle> all;
+  for (const auto& alarm : alarms) all.push_back(alarm.second);
+  for (const Handle& held : all) {
+    held->lease.apply(clock);
+    publish(*held, held->lease.claim_end());
+    set_alarm(held);
+  }
+}
+
+// --- The sending thread ------------------------------------------------------
+
+void Renewer::Core::send_loop() {
+  std::vector<TaskPtr> under_way;
+  std::vector<TaskPtr> ready;
+  std::vector<sigv4::Exchange*> exchanges;
+  BootTime next;
+  while (collect_due(ready, kAtOnce - under_way.size(), next)) {
+    for (TaskPtr& task : ready) {
+      if (task->pending == nullptr) begin(*task);
+      if (task->pending != nullptr) under_way.push_back(std::move(task));
+    }
+    ready.clear();
+    exchanges.clear();
+    for (const TaskPtr& task : under_way) {
+      next = std::min(next, task->until);
+      if (task->pending->under_way()) {
+        exchanges.push_back(task->pending->exchange());
+      }
+    }
+    if (exchanges.size() == under_way.size()) {
+      sigv4::drive(exchanges.data(), exchanges.size(), next, &sender_waker);
+    }
+    sender_waker.clear();
+    const BootTime now = BootClock::now();
+    for (TaskPtr& task : under_way) {
+      const bool done = !task->pending->under_way() || now >= task->until;
+      if (done) conclude(std::move(task));
+    }
+    under_way.erase(std::remove(under_way.begin(), under_way.end(), nullptr),
+                    under_way.end());
+  }
+  under_way.clear();
+  const std::lock_guard<std::mutex> guard(mutex);
+  send_ended = true;
+  changed.notify_all();
+}
+
+// The tasks whose time has come, the oldest first, no more than there is room
+// for, and when to look again.  False once the thread is to end: after what
+// callers left is finished, or at the time by which it must be.
+bool Renewer::Core::collect_due(std::vector<TaskPtr>& ready, std::size_t room,
+                                BootTime& next) {
+  const std::lock_guard<std::mutex> guard(mutex);
+  const BootTime now = BootClock::now();
+  for (auto task = tasks.begin();
+       task != tasks.end() && ready.size() < room && task->first <= now;) {
+    ready.push_back(std::move(task->second));
+    if (ready.back()->call == Call::renew) ready.back()->held->task.reset();
+    task = tasks.erase(task);
+  }
+  const bool full = ready.size() == room;
+  next = tasks.empty() || full ? BootTime::max() : tasks.begin()->first;
+  sender_sleeps_until = next;
+  if (!stopping) return true;
+  next = std::min(next, stop_by);
+  const auto left_by_a_caller = [](const auto& task) {
+    return task.second->call == Call::release;
+  };
+  const bool idle = room == kAtOnce && ready.empty() &&
+                    std::none_of(tasks.begin(), tasks.end(), left_by_a_caller);
+  return !idle && now < stop_by;
+}
+
+void Renewer::Core::begin(Task& task) {
+  if (!prepare(task)) return;
+  task.pending = task.holder->driver.begin(task.request);
+}
+
+// What the lease says is to be sent.  False if it is too late.
+bool Renewer::Core::prepare(Task& task) {
+  const std::lock_guard<std::mutex> guard(mutex);
+  const BootTime now = BootClock::now();
+  BootTime end = task.give_up_at;
+  if (task.call == Call::renew) {
+    Held& held = *task.held;
+    if (stopping || held.given_back || held.lost) return false;
+    end = held.lease.claim_end();
+    if (now >= end) {
+      lose(task.held, Verdict::expired);
+      return false;
+    }
+    held.renewing = true;
+  }
+  Lease& lease = task.lease ? *task.lease : task.held->lease;
+  task.request = lease.next(task.call, now, client->clock(), Client::calendar(),
+                            Observation());
+  if (task.call == Call::renew) publish(*task.held, lease.claim_end());
+  task.until =
+      std::min(now + task.holder->driver.settings().request_timeout, end);
+  return true;
+}
+
+void Renewer::Core::conclude(TaskPtr task) {
+  const Answer answer =
+      client->finish(std::move(task->pending), sigv4::Transport::timed_out);
+  const Handle held = task->held;
+  const std::lock_guard<std::mutex> guard(mutex);
+  check_clock();
+  if (task->call == Call::renew) {
+    held->renewing = false;
+    if (held->given_back || held->lost) return;
+  }
+  Lease& lease = task->lease ? *task->lease : held->lease;
+  Observation nothing;
+  const Verdict verdict =
+      lease.heard(reply_to(task->request, answer), client->clock(), nothing);
+  task->pace.heard(answer);
+  if (task->call == Call::renew) {
+    renewed(task, verdict, answer);
+  } else {
+    released(task, verdict, answer);
+  }
+}
+
+void Renewer::Core::renewed(TaskPtr& task, Verdict verdict,
+                            const Answer& answer) {
+  const Handle& held = task->held;
+  if (verdict != Verdict::ours && verdict != Verdict::again) {
+    return lose(held, verdict);
+  }
+  const BootTime end = held->lease.claim_end();
+  publish(*held, end);
+  if (verdict == Verdict::ours) {
+    held->in_danger = false;
+    schedule_renewal(held, held->lease.renew_at());
+  }
+  set_alarm(held);
+  if (verdict == Verdict::again) {
+    const BootTime next = BootClock::now() + retry_delay(*task, answer);
+    schedule(std::min(next, end), std::move(task));
+  }
+}
+
+nanoseconds Renewer::Core::retry_delay(Task& task, const Answer& answer) {
+  const nanoseconds left = task.held->lease.claim_end() - BootClock::now();
+  const auto delay = task.pace.delay(answer, left);
+  return delay.value_or(nanoseconds(task.holder->terms.ttl) /
+                        kFinalRetriesPerLease);
+}
+
+void Renewer::Core::released(TaskPtr& task, Verdict verdict,
+                             const Answer& answer) {
+  const BootTime now = BootClock::now();
+  if (std::exchange(task->awaits_take, false)) {
+    const bool maybe = verdict == Verdict::ours || verdict == Verdict::again;
+    if (maybe || task->undecided) schedule(now, std::move(task));
+    return;
+  }
+  if (verdict == Verdict::again) {
+    const auto delay = task->pace.delay(answer, task->give_up_at - now);
+    const bool goes_on = delay && now + *delay < task->give_up_at;
+    if (goes_on) schedule(now + *delay, std::move(task));
+  } else if (verdict != Verdict::released && task->held != nullptr) {
+    tell(task->held, verdict);
+  }
+}
+
+// --- The telling thread ------------------------------------------------------
+
+void Renewer::Core::tell_loop() {
+  std::unique_lock<std::mutex> guard(mutex);
+  while (!stopping) {
+    if (tell_next(guard)) continue;
+    teller_sleeps_until =
+        alarms.empty() ? BootTime::max() : alarms.begin()->first;
+    teller_clock.set(teller_sleeps_until);
+    guard.unlock();
+    teller_clock.wait();
+    guard.lock();
+    teller_sleeps_until = BootTime::min();
+  }
+  tell_ended = true;
+  changed.notify_all();
+}
+
+// False if there is nothing to be told now.
+bool Renewer::Core::tell_next(std::unique_lock<std::mutex>& guard) {
+  const BootTime now = BootClock::now();
+  if (!alarms.empty() && alarms.begin()->first <= now) {
+    Handle held = alarms.begin()->second;
+    if (now >= held->lease.claim_end()) {
+      lose(held, Verdict::expired);
+    } else {
+      held->in_danger = true;
+      set_alarm(held);
+      call_back(guard, std::move(held), std::nullopt);
+    }
+    return true;
+  }
+  if (losses.empty()) return false;
+  Handle held = std::move(losses.front());
+  losses.pop_front();
+  const Verdict why = *held->lost;
+  call_back(guard, std::move(held), why);
+  return true;
+}
+
+// on_lost if there is a reason, else on_danger.
+void Renewer::Core::call_back(std::unique_lock<std::mutex>& guard, Handle held,
+                              std::optional<Verdict> why) {
+  running = held->holder.get();
+  guard.unlock();
+  const Holder::Terms& terms = held->holder->terms;
+  if (why) {
+    contained([&] { terms.on_lost(*why); }, "on_lost", terms.name);
+  } else {
+    contained([&] { terms.on_danger(); }, "on_danger", terms.name);
+  }
+  held.reset();
+  guard.lock();
+  running = nullptr;
+  changed.notify_all();
+}
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex

@@ -1,0 +1,123 @@
+// The two threads of a table.  One sends renewals, and what callers had no time
+// to finish; the other keeps the deadlines of what is held, and tells holders
+// that a lease is in danger or lost.
+//
+// The first drives libcurl and may be held up by it; the second never calls
+// libcurl itself, so that a loss is told in time whatever the network does.
+// Both are started by the first lease to be kept or request to be finished.
+//
+// Thread safety: any thread may call any member.
+#ifndef DDBMUTEX_LOCK_RENEWER_HPP
+#define DDBMUTEX_LOCK_RENEWER_HPP
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "dynamodb/client.hpp"
+#include "dynamodb/retry.hpp"
+#include "lock/driver.hpp"
+#include "lock/protocol.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+// One mutex as the threads of its table know it.  May outlive the mutex.
+struct Holder {
+  struct Terms {
+    std::string name;  // For people.
+    std::chrono::milliseconds ttl;
+    // This long before its end, a lease is in danger.
+    std::chrono::nanoseconds safe_time;
+    // Either may be empty.  Called by one thread for all holders of a table,
+    // one at a time, with no mutex held.
+    std::function<void(Verdict)> on_lost;  // taken, deleted or expired
+    std::function<void()> on_danger;
+  };
+
+  Holder(Driver the_driver, Terms the_terms)
+      : driver(std::move(the_driver)), terms(std::move(the_terms)) {}
+
+  const Driver driver;
+  const Terms terms;
+
+  // Until when the lock is held, on the boot clock; BootTime::min() while it is
+  // not.  Written by the Renewer alone.
+  BootTime claim_end() const noexcept {
+    return BootTime(
+        std::chrono::nanoseconds(claim_end_.load(std::memory_order_acquire)));
+  }
+
+ private:
+  friend class Renewer;
+  std::atomic<BootTime::rep> claim_end_{
+      BootTime::min().time_since_epoch().count()};
+  bool silenced_ = false;  // GUARDED_BY(Core::mutex): is told nothing more.
+};
+
+class Renewer {
+ public:
+  // A lease in the Renewer's care.
+  class Held;
+  using Handle = std::shared_ptr<Held>;
+
+  // Holders' drivers must use this client.
+  Renewer(std::shared_ptr<dynamodb::Client> client,
+          std::shared_ptr<dynamodb::RetryBudget> budget);
+  // Stops both threads, after what callers left has been finished: within two
+  // seconds.  A thread that is held up, or calls this, is left to end by
+  // itself.
+  ~Renewer();
+  Renewer(const Renewer&) = delete;
+  Renewer& operator=(const Renewer&) = delete;
+
+  // Stops the threads of all Renewers at exit(), when called for the first
+  // time: after the destructors of static objects made later, and before the
+  // exit handlers of libraries initialised earlier.
+  static void stop_at_exit();
+
+  // Renews the lease, and watches over it, until give_back().  Null if no
+  // thread can be started; the lease is untouched then.  REQUIRES: granted.
+  Handle keep(Lease& lease, const std::shared_ptr<Holder>& holder);
+
+  struct Returned {
+    Lease lease;                  // For the release.
+    std::optional<Verdict> lost;  // If it was lost before.
+  };
+  // Ends renewals and alarms; a renewal under way counts as one of unknown
+  // outcome.  A loss that has not been told yet still will be.  Once a handle.
+  Returned give_back(const Handle& handle);
+
+  // The release has shown that the lock was lost before.  Told once.
+  void lost(const Handle& handle, Verdict why);
+
+  // Goes on with a call that was given up: awaits what is pending, and unless
+  // the take certainly came to nothing, releases the lease; for as long as it
+  // could last.  `handle` (may be null) is told of a loss.  False if no thread
+  // can be started; `outcome` and `lease` are untouched then.
+  bool finish(Call call, Lease& lease, Outcome& outcome,
+              const std::shared_ptr<Holder>& holder, Handle handle);
+
+  // Waits until all has been told to the holder that is to be, and tells it
+  // nothing more.  On the thread that tells: does not wait.
+  void settle(Holder& holder);
+
+  // To be called after answers that this Renewer did not hear itself: one may
+  // have shown DynamoDB's clock to be elsewhere, and claims to be over.
+  void check_clock();
+
+ private:
+  struct Core;  // Outlives the Renewer while a thread is in it.
+  const std::shared_ptr<Core> core_;
+};
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_LOCK_RENEWER_HPP
