@@ -88,6 +88,7 @@ class Acquisition {
 
   Lease lease_;
   nanoseconds poll_;
+  bool queued_ = false;   // Or has the turn, but has not kept it.
   bool busy_ = false;     // The lock was another's when last told.
   bool unknown_ = false;  // A request may have been applied, or be yet.
 };
@@ -108,6 +109,7 @@ Acquisition::Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
 }
 
 Acquisition::~Acquisition() {
+  if (queued_) mutex_.queue_.leave(waiter_);
   if (cancel_ != nullptr) cancel_->attach(nullptr);
 }
 
@@ -116,12 +118,11 @@ Result Acquisition::run() {
   if (entry == Queue::Entry::refused) {
     return just(once_ ? Kind::busy : Kind::cancelled);
   }
-  Result result;
-  std::optional<Kind> in_vain;
-  if (entry == Queue::Entry::line) in_vain = wait_for_turn();
-  result = in_vain ? just(*in_vain) : take();
-  if (result.kind != Kind::done) mutex_.queue_.leave(waiter_);
-  return result;
+  queued_ = true;
+  if (entry == Queue::Entry::line) {
+    if (const auto in_vain = wait_for_turn()) return just(*in_vain);
+  }
+  return take();
 }
 
 BootTime Acquisition::end() const {
@@ -216,7 +217,8 @@ Result Acquisition::keep() {
     held = mutex_.table_.renewer.keep(lease_, mutex_.holder_);
     if (held != nullptr) {
       mutex_.held_ = held;
-      if (mutex_.queue_.keep(waiter_)) return just(Kind::done);
+      queued_ = !mutex_.queue_.keep(waiter_);
+      if (!queued_) return just(Kind::done);
     }
   }
   if (held != nullptr) {  // The mutex is being destroyed.
@@ -271,11 +273,11 @@ Result Mutex::lock(const Patience& patience, Cancel* cancel) {
   if (patience.forever() && queue_.kept_by_this_thread()) {
     return just(Kind::deadlock);
   }
-  sigv4::Waker* waker = table_.waits.begin();
+  const auto end = [this](sigv4::Waker* waker) { table_.waits.end(waker); };
+  const std::unique_ptr<sigv4::Waker, decltype(end)> waker(table_.waits.begin(),
+                                                           end);
   if (waker == nullptr) return just(Kind::closed);
-  Result result = Acquisition(*this, patience, cancel, *waker).run();
-  table_.waits.end(waker);
-  return result;
+  return Acquisition(*this, patience, cancel, *waker).run();
 }
 
 Result Mutex::release() {

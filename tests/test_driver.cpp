@@ -547,6 +547,75 @@ BOOST_AUTO_TEST_CASE(server_that_hangs_is_given_up_at_the_deadline) {
   BOOST_TEST(server.request_count() == 1);
 }
 
+BOOST_AUTO_TEST_CASE(run_that_is_given_up_hands_over_what_is_under_way) {
+  ScriptedServer server([](const SeenRequest&) {
+    Reply late;
+    late.hangs = true;
+    return late;
+  });
+  Party party(at(server));
+  lock::Limits limits{BootClock::now() + 200ms};
+  limits.keep_pending = true;
+  BOOST_TEST(party.run(Call::take, limits) == "again");
+  BOOST_TEST(party.last.given_up);
+  BOOST_TEST(!party.last.unknown);
+  BOOST_REQUIRE(party.last.pending);
+  BOOST_REQUIRE(party.last.pending->under_way());
+  BOOST_TEST(party.fault() == "timed_out");
+
+  server.release();
+  sigv4::Exchange* exchange = party.last.pending->exchange();
+  sigv4::drive(&exchange, 1, BootClock::now() + Party::kPlenty, nullptr);
+  const Answer answer = party.client.finish(std::move(party.last.pending),
+                                            sigv4::Transport::timed_out);
+  BOOST_TEST(word(party.lease->heard(lock::reply_to(party.last.request, answer),
+                                     party.client.clock(),
+                                     party.observation)) == "ours");
+}
+
+BOOST_AUTO_TEST_CASE(request_time_out_hands_nothing_over) {
+  ScriptedServer server([](const SeenRequest&) {
+    Reply hanging;
+    hanging.hangs = true;
+    return hanging;
+  });
+  PartySettings settings = at(server);
+  settings.request_timeout = 100ms;
+  Party party(settings);
+  lock::Limits limits{BootClock::now() + 5s};
+  limits.keep_pending = true;
+  limits.retry_until = BootClock::now();
+  BOOST_TEST(party.run(Call::take, limits) == "again");
+  BOOST_TEST(!party.last.given_up);
+  BOOST_TEST(party.last.unknown);
+  BOOST_TEST(!party.last.pending);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_tried_again_past_the_time_for_retries) {
+  ScriptedServer server(
+      [](const SeenRequest&) { return failure(500, "InternalServerError"); });
+  Party party(at(server));
+  lock::Limits limits{BootClock::now() + Party::kPlenty};
+  limits.retry_until = BootClock::now();
+  BOOST_TEST(party.run(Call::take, limits) == "again");
+  BOOST_TEST(party.fault() == "server_failure");
+  BOOST_TEST(!party.last.given_up);
+  BOOST_TEST(server.request_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(wrong_time_is_corrected_past_the_time_for_retries) {
+  ScriptedServer server([](const SeenRequest& request) {
+    if (request.number > 1) return with_header({}, "Date", http_date(2h));
+    return with_header(failure(400, "InvalidSignatureException"), "Date",
+                       http_date(2h));
+  });
+  Party party(at(server));
+  lock::Limits limits{BootClock::now() + Party::kPlenty};
+  limits.retry_until = BootClock::now();
+  BOOST_TEST(party.run(Call::take, limits) == "ours");
+  BOOST_TEST(server.request_count() == 2);
+}
+
 BOOST_AUTO_TEST_CASE(nothing_is_sent_past_a_deadline) {
   ScriptedServer server;
   Party party(at(server));

@@ -526,4 +526,28 @@ BOOST_AUTO_TEST_CASE(fresh_uuids_differ_and_every_digit_takes_every_value) {
   for (const auto& values : digits) BOOST_TEST(values.size() == 16u);
 }
 
+BOOST_AUTO_TEST_CASE(text_is_utf8_or_not) {
+  for (const std::string& good :
+       {std::string(), std::string("plain"), std::string("\0", 1),
+        std::string("\xc3\xa9"), std::string("\xed\x9f\xbf"),
+        std::string("\xef\xbf\xbf"), std::string("\xf4\x8f\xbf\xbf")}) {
+    BOOST_TEST(lock::is_utf8(good), good);
+  }
+  for (const char* bad : {
+           "\x80",  // A continuation alone.
+           "\xc3",  // Cut off.
+           "\xe2\x82",
+           "\xf0\x9f\x98",
+           "\xc0\xaf",  // Longer than need be.
+           "\xe0\x80\xaf",
+           "\xf0\x80\x80\xaf",
+           "\xed\xa0\x80",      // A surrogate.
+           "\xf4\x90\x80\x80",  // Past U+10FFFF.
+           "\xff",
+           "a\xc3(",
+       }) {
+    BOOST_TEST(!lock::is_utf8(bad), bad);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

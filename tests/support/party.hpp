@@ -49,8 +49,10 @@ class Party {
   void begin() { lease.emplace(ddbmutex::lock::fresh_uuid(), ttl); }
 
   std::string run(Call call, std::chrono::nanoseconds time) {
-    last = driver.run(call, *lease, observation,
-                      {ddbmutex::BootClock::now() + time}, &waker);
+    return run(call, ddbmutex::lock::Limits{ddbmutex::BootClock::now() + time});
+  }
+  std::string run(Call call, const ddbmutex::lock::Limits& limits) {
+    last = driver.run(call, *lease, observation, limits, &waker);
     return word(last.verdict);
   }
   std::string take() { return run(Call::take, kPlenty); }
