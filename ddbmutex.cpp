@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -303,17 +304,31 @@ sigv4::Credentials to_sign_with(const Credentials& keys) {
   return {keys.access_key_id, keys.secret_access_key, keys.session_token};
 }
 
+// An exception would end the sending thread, and with it the process.
+sigv4::KeyOutcome ask(
+    const std::function<std::optional<Credentials>()>& source) {
+  sigv4::KeyOutcome outcome;
+  outcome.reason = "credentials_source has none";
+#ifdef __cpp_exceptions
+  try {
+#endif
+    if (const std::optional<Credentials> keys = source()) {
+      outcome.state = sigv4::KeyOutcome::State::found;
+      outcome.keys = to_sign_with(*keys);
+    }
+#ifdef __cpp_exceptions
+  } catch (const std::exception& e) {
+    outcome.reason = std::string("credentials_source threw: ") + e.what();
+  } catch (...) {
+    outcome.reason = "credentials_source threw";
+  }
+#endif
+  return outcome;
+}
+
 sigv4::KeySource key_source(const TableOptions& options) {
   if (options.credentials_source) {
-    return [source = options.credentials_source] {
-      sigv4::KeyOutcome outcome;
-      outcome.reason = "credentials_source has none";
-      if (const std::optional<Credentials> keys = source()) {
-        outcome.state = sigv4::KeyOutcome::State::found;
-        outcome.keys = to_sign_with(*keys);
-      }
-      return outcome;
-    };
+    return [source = options.credentials_source] { return ask(source); };
   }
   sigv4::KeyOptions keys;
   keys.keys = to_sign_with(options.credentials);

@@ -139,8 +139,9 @@ struct TableOptions {
   std::string profile;
   // Empty: AWS_ACCESS_KEY_ID and so on, else the profile's.
   Credentials credentials;
-  // Asked before requests, by the thread that makes them; goes before all other
-  // keys.  Nothing means that there are none; must not throw.
+  // Asked before each request, by the thread that makes it; goes before all
+  // other keys.  Nothing, or an exception, means that there are none.  What it
+  // takes is time lost to the lock: keep keys at hand.
   std::function<std::optional<Credentials>()> credentials_source;
   // PEM file of the CAs to trust; empty: the system's.
   std::string ca_file;
@@ -198,7 +199,10 @@ class Table {
   void create(std::error_code& ec);
 
   // False if there is no such table.  wrong_table if its key is not the string
-  // `name` alone; replicated_table unless that is allowed.
+  // `name` alone; replicated_table unless that is allowed.  Worth a call before
+  // the first lock wherever the table may not be as create() makes it: with a
+  // key that is another attribute of the record, such as `uuid`, every taker
+  // writes an item of its own, and only a renewal or release finds out.
   bool exists();
   bool exists(std::error_code& ec);
 

@@ -26,6 +26,13 @@ bool answered(Fault fault) {
   return fault == Fault::none || fault == Fault::condition_failed;
 }
 
+// The row went with its table; or there is none by that name in a table whose
+// key is another (PutItem wrote one for each taker if it is one of our other
+// attributes: nobody has been kept out).
+bool no_row_possible(Fault fault) {
+  return fault == Fault::no_table || fault == Fault::wrong_key;
+}
+
 Answer no_answer(Fault why, const char* message) {
   Answer answer;
   answer.fault = why;
@@ -83,8 +90,8 @@ Reply reply_to(const Request& request, const Answer& answer) {
   } else if (answer.fault == Fault::condition_failed) {
     reply.outcome = Reply::Outcome::refused;
     if (answer.item) reply.row = read_row(*answer.item);
-  } else if (answer.fault == Fault::no_table && request.verb != Verb::take) {
-    reply.outcome = Reply::Outcome::refused;  // The row went with its table.
+  } else if (no_row_possible(answer.fault) && request.verb != Verb::take) {
+    reply.outcome = Reply::Outcome::refused;
     reply.row = Row{};
   } else if (answer.outcome_unknown()) {
     reply.outcome = Reply::Outcome::unknown;

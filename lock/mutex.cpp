@@ -311,6 +311,9 @@ Result Mutex::say_released(Lease& lease, const Renewer::Handle& handle) {
   if (outcome.verdict == Verdict::released) return {};
   if (outcome.verdict != Verdict::again) {
     table_.renewer.lost(handle, outcome.verdict);
+    if (outcome.answer.fault == Fault::wrong_key) {
+      return failed(std::move(outcome.answer));
+    }
     Result result = just(Kind::lost);
     result.loss = outcome.verdict;
     return result;

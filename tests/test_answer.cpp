@@ -740,23 +740,28 @@ BOOST_AUTO_TEST_CASE(key_of_another_schema_is_told_from_the_message) {
 
 BOOST_AUTO_TEST_CASE(other_validation_errors_stay_bad_requests) {
   for (const std::string& message :
-       {std::string(), std::string("why"), kInvalid,
+       {std::string(),
+        std::string("why"),
+        kInvalid,
         std::string("The provided key element does not match the schema."),
         std::string("the provided key element does not match the schema"),
         std::string("The provided starting key is invalid: The provided key "
                     "element does not match the schema"),
-        kInvalid + "Missing the key ", kInvalid + "Missing the key in the item",
+        kInvalid + "Missing the key ",
+        kInvalid + "Missing the key in the item",
         kInvalid + "Missing the key  in the item ",
         std::string("Missing the key id in the item"),
         kInvalid + "Type mismatch for Index Key a Expected: S Actual: N "
                    "IndexName: i",
         kInvalid + "Type mismatch for key name expected: N",
+        kInvalid + "Type mismatch for key  expected: N actual: S",
         kInvalid + "Type mismatch for key name expected: N actual: ",
         kInvalid + "Size of hashkey has exceeded the maximum size limit of2048 "
                    "bytes",
         kInvalid + "The AttributeValue for a key attribute cannot contain an "
                    "empty string value. Key: name",
-        std::string("Key column  not foun"), std::string("Key column "),
+        std::string("Key column  not foun"),
+        std::string("Key column "),
         std::string("Invalid ConditionExpression: Syntax error"),
         std::string("TimeToLive is already enabled")}) {
     for (const Action action : kItemActions) {

@@ -309,7 +309,7 @@ BOOST_AUTO_TEST_CASE(counts_are_of_requests_by_action) {
   server.script(Reply::gone(Ending::close));
   call(client, Action::get_item);  // Sent, if in vain.
   const auto sent = client.counts().sent;
-  const std::array<std::uint64_t, 4> expected = {2, 2, 3, 4};
+  const decltype(client.counts().sent) expected = {2, 2, 3, 4};
   BOOST_TEST(sent == expected, boost::test_tools::per_element());
 }
 

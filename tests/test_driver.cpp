@@ -148,6 +148,8 @@ BOOST_AUTO_TEST_CASE(fault_after_sending_is_unknown_only_if_it_may_be_applied) {
                                          {Fault::expired_keys, "unsent"},
                                          {Fault::access_denied, "unsent"},
                                          {Fault::no_table, "unsent"},
+                                         {Fault::table_in_use, "unsent"},
+                                         {Fault::wrong_key, "unsent"},
                                          {Fault::bad_request, "unsent"},
                                          {Fault::unknown_action, "unsent"},
                                          {Fault::bad_certificate, "unsent"},
@@ -200,17 +202,19 @@ BOOST_AUTO_TEST_CASE(row_is_told_by_a_look_and_by_a_refusal_that_has_it) {
   BOOST_TEST(word(none.row->kind) == "absent");
 }
 
-BOOST_AUTO_TEST_CASE(table_that_is_gone_took_the_row_of_a_holder_with_it) {
+BOOST_AUTO_TEST_CASE(table_that_is_gone_or_of_another_key_has_no_row_of_ours) {
   Answer answer;
   answer.sent = true;
-  answer.fault = Fault::no_table;
   Request request;
-  for (const Verb verb : {Verb::renew, Verb::release, Verb::look}) {
-    request.verb = verb;
-    const auto reply = lock::reply_to(request, answer);
-    BOOST_TEST(word(reply.outcome) == "refused");
-    BOOST_REQUIRE(reply.row.has_value());
-    BOOST_TEST(word(reply.row->kind) == "absent");
+  for (const Fault fault : {Fault::no_table, Fault::wrong_key}) {
+    answer.fault = fault;
+    for (const Verb verb : {Verb::renew, Verb::release, Verb::look}) {
+      request.verb = verb;
+      const auto reply = lock::reply_to(request, answer);
+      BOOST_TEST(word(reply.outcome) == "refused");
+      BOOST_REQUIRE(reply.row.has_value());
+      BOOST_TEST(word(reply.row->kind) == "absent");
+    }
   }
 }
 

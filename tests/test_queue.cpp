@@ -97,13 +97,15 @@ BOOST_AUTO_TEST_CASE(cancel_is_for_those_who_wait_now) {
 
 BOOST_AUTO_TEST_CASE(ended_queue_lets_nobody_in_nor_keep) {
   Queue queue;
-  Caller trying, later;
+  Caller trying, waiting, later;
   queue.enter(trying.waiter, true);
+  queue.enter(waiting.waiter, true);
   queue.end();
   BOOST_TEST(queue.cancelled(trying.waiter));
   BOOST_TEST(!queue.keep(trying.waiter));
   queue.pass();  // Of nobody: the turn is still that of the first.
-  BOOST_TEST(queue.has_turn(trying.waiter));
+  BOOST_TEST(!queue.has_turn(waiting.waiter));
+  queue.leave(waiting.waiter);
   queue.leave(trying.waiter);
   BOOST_CHECK(queue.enter(later.waiter, true) == Entry::refused);
 }

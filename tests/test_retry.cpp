@@ -28,7 +28,8 @@ constexpr Fault kPassing[] = {
 constexpr Fault kFinal[] = {
     Fault::no_keys,        Fault::bad_keys,        Fault::expired_keys,
     Fault::access_denied,  Fault::no_table,        Fault::bad_request,
-    Fault::unknown_action, Fault::bad_certificate,
+    Fault::unknown_action, Fault::bad_certificate, Fault::table_in_use,
+    Fault::wrong_key,
 };
 
 Answer failed(Fault fault, milliseconds retry_after = milliseconds(0)) {

@@ -1,0 +1,742 @@
+// Tables as a whole: on real engines, and where a service is slow, busy or of
+// another mind.
+#include <array>
+#include <atomic>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "dynamodb/client.hpp"
+#include "dynamodb/retry.hpp"
+#include "dynamodb/table.hpp"
+#include "lock/record.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/scripted_server.hpp"
+
+using namespace ddbmutex;
+using namespace std::chrono_literals;
+using dynamodb::Action;
+using dynamodb::Answer;
+using dynamodb::Client;
+using dynamodb::Fault;
+using dynamodb::TableDescription;
+using dynamodb::TableSchema;
+using tests::Engine;
+using tests::EngineKind;
+using tests::Reply;
+using tests::ScriptedServer;
+using tests::SeenRequest;
+
+namespace {
+
+const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
+
+// Longer than anything here takes that works, on AWS too.
+constexpr std::chrono::minutes kPlenty{2};
+
+// One that asks.
+struct Host {
+  explicit Host(const std::string& url, const std::string& region = "us-east-1",
+                const sigv4::Credentials& keys = {"AKIDEXAMPLE", "secret", ""})
+      : client({url, region, sigv4::given_keys(keys), {}}) {}
+  explicit Host(Engine& engine)
+      : Host(engine.url(), engine.region(), engine.credentials().value()) {}
+  // A scripted service that has no more to say would else be asked for long.
+  explicit Host(const ScriptedServer& server) : Host(server.url()) {
+    time = std::chrono::seconds(20);
+  }
+
+  BootTime in(std::chrono::nanoseconds delay) const {
+    return BootClock::now() + delay;
+  }
+  Answer describe(const std::string& table) {
+    return describe_table(client, budget, table, in(time), &waker);
+  }
+  Answer create(const TableSchema& schema) {
+    return create_table(client, budget, schema, in(time), &waker);
+  }
+  Answer remove(const std::string& table) {
+    return delete_table(client, budget, table, in(time), &waker);
+  }
+  Answer call(Action action, const std::string& body) {
+    return client.call(action, body, in(time), waker);
+  }
+
+  std::chrono::nanoseconds time = kPlenty;
+  Client client;
+  dynamodb::RetryBudget budget;
+  sigv4::Waker waker;
+};
+
+// A table nobody else has heard of; deleted in the end.
+struct FreshTable {
+  explicit FreshTable(EngineKind kind)
+      : engine(Engine::running(kind)),
+        schema{"ddbmutex-test-" + lock::fresh_uuid(), "name", "ttl"} {}
+  ~FreshTable() {
+    Host host(engine);
+    BOOST_TEST(name_of(host.remove(schema.table).fault) == std::string("none"));
+  }
+  FreshTable(const FreshTable&) = delete;
+  FreshTable& operator=(const FreshTable&) = delete;
+
+  // With keys as in "id S HASH, n N RANGE"; returns once it can be used.
+  void make(const std::vector<std::array<const char*, 3>>& keys) {
+    std::string definitions;
+    std::string key_schema;
+    for (const auto& [name, type, role] : keys) {
+      const std::string begin = (definitions.empty() ? "" : ",") +
+                                std::string(R"({"AttributeName":")") + name;
+      definitions += begin + R"(","AttributeType":")" + type + R"("})";
+      key_schema += begin + R"(","KeyType":")" + role + R"("})";
+    }
+    engine.must_call("CreateTable",
+                     R"({"TableName":")" + schema.table +
+                         R"(","BillingMode":"PAY_PER_REQUEST",)" +
+                         R"("AttributeDefinitions":[)" + definitions +
+                         R"(],"KeySchema":[)" + key_schema + "]}");
+    // Waits for ACTIVE; of a table of another key nothing is changed.
+    Host host(engine);
+    TableSchema only_wait = schema;
+    only_wait.ttl.clear();
+    BOOST_REQUIRE(host.create(only_wait).fault == Fault::none);
+  }
+  std::string time_to_live() {
+    return engine
+        .call("DescribeTimeToLive", R"({"TableName":")" + schema.table + "\"}")
+        .body;
+  }
+
+  Engine& engine;
+  TableSchema schema;
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+void check_fault(const Answer& answer, Fault expected, int line) {
+  BOOST_TEST((answer.fault == expected),
+             "line " << line << ": " << name_of(answer.fault) << ", not "
+                     << name_of(expected) << " (" << answer.code << " "
+                     << answer.message << ")");
+}
+
+#define CHECK_FAULT(answer, expected) check_fault(answer, expected, __LINE__)
+
+// --- What a scripted service says ------------------------------------------
+
+std::string described(const std::string& status, const std::string& more = "") {
+  return R"({"TableStatus":")" + status +
+         R"(","KeySchema":[{"AttributeName":"name","KeyType":"HASH"}],)"
+         R"("AttributeDefinitions":[{"AttributeName":"name",)"
+         R"("AttributeType":"S"}])" +
+         more + "}";
+}
+
+Reply table_is(const std::string& status, const std::string& more = "") {
+  return Reply::ok(R"({"Table":)" + described(status, more) + "}");
+}
+
+// Of CreateTable and DeleteTable.
+Reply table_becomes(const std::string& status, const std::string& more = "") {
+  return Reply::ok(R"({"TableDescription":)" + described(status, more) + "}");
+}
+
+Reply refused(const std::string& code, const std::string& message = "no") {
+  return Reply::error(
+      400, R"({"__type":"x#)" + code + R"(","message":")" + message + "\"}");
+}
+
+Reply no_table() { return refused("ResourceNotFoundException"); }
+Reply in_use() { return refused("ResourceInUseException"); }
+Reply ttl_is_on() {
+  return Reply::ok(
+      R"({"TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}})");
+}
+
+// "Describe Create Describe UpdateTimeToLive"
+std::string actions(const ScriptedServer& server) {
+  std::string all;
+  for (const SeenRequest& request : server.requests()) {
+    std::string name = request.header("X-Amz-Target").value_or("");
+    name = name.substr(name.find('.') + 1);
+    const std::size_t end = name.rfind("Table");
+    if (end != name.npos) name.resize(end);
+    all += (all.empty() ? "" : " ") + name;
+  }
+  return all;
+}
+
+void play(ScriptedServer& server, std::vector<Reply> replies) {
+  for (Reply& reply : replies) server.script(std::move(reply));
+}
+
+const TableSchema kLocks = {"locks", "name", "ttl"};
+const TableSchema kWithoutTtl = {"locks", "name", ""};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(table_is_keyed_by_its_only_key_of_type_string) {
+  using Role = TableDescription::Key::Role;
+  using Type = dynamodb::Attribute::Type;
+  const TableDescription::Key name = {"name", Role::partition, Type::string};
+  const auto keyed = [](std::vector<TableDescription::Key> keys) {
+    TableDescription table;
+    table.keys = std::move(keys);
+    return is_keyed_by(table, "name");
+  };
+  BOOST_TEST(keyed({name}));
+  BOOST_TEST(!keyed({}));
+  BOOST_TEST(!keyed({name, {"uuid", Role::sort, Type::string}}));
+  BOOST_TEST(!keyed({{"id", Role::partition, Type::string}}));
+  BOOST_TEST(!keyed({{"name", Role::sort, Type::string}}));
+  for (const Type type : {Type::number, Type::binary, Type::other}) {
+    BOOST_TEST(!keyed({{"name", Role::partition, type}}));
+  }
+}
+
+// --- On engines -------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(table_on_an_engine)
+
+BOOST_DATA_TEST_CASE(table_that_is_not_there_is_made_with_its_key, kEngines,
+                     kind) {
+  FreshTable table(kind);
+  Host host(table.engine);
+  CHECK_FAULT(host.describe(table.schema.table), Fault::no_table);
+  const Answer made = host.create(table.schema);
+  CHECK_FAULT(made, Fault::none);
+  BOOST_REQUIRE(made.table.has_value());
+  const Answer found = host.describe(table.schema.table);
+  CHECK_FAULT(found, Fault::none);
+  BOOST_REQUIRE(found.table.has_value());
+  for (const Answer* answer : {&made, &found}) {
+    BOOST_TEST(answer->table->status == "ACTIVE");
+    BOOST_TEST(is_keyed_by(*answer->table, "name"));
+    BOOST_TEST(!is_keyed_by(*answer->table, "id"));
+    BOOST_TEST(!answer->table->eventual_replicas);
+    BOOST_TEST(answer->table->id != "");
+  }
+}
+
+BOOST_DATA_TEST_CASE(table_made_takes_items_at_once, kEngines, kind) {
+  FreshTable table(kind);
+  Host host(table.engine);
+  BOOST_REQUIRE(host.create(table.schema).fault == Fault::none);
+  const std::string at = R"({"TableName":")" + table.schema.table + R"(",)";
+  CHECK_FAULT(host.call(Action::put_item,
+                        at + R"("Item":{"name":{"S":"a"},"n":{"N":"1"}}})"),
+              Fault::none);
+  const Answer found =
+      host.call(Action::get_item,
+                at + R"("Key":{"name":{"S":"a"}},"ConsistentRead":true})");
+  CHECK_FAULT(found, Fault::none);
+  BOOST_TEST(found.item.has_value());
+}
+
+BOOST_DATA_TEST_CASE(table_made_has_its_ttl_on_where_there_is_such_a_thing,
+                     kEngines, kind) {
+  FreshTable table(kind);
+  Host host(table.engine);
+  const Answer made = host.create(table.schema);
+  CHECK_FAULT(made, Fault::none);
+  BOOST_TEST((made.action == Action::describe_table));
+  if (kind != EngineKind::dynalite) {  // It cannot switch it on.
+    const std::string told = table.time_to_live();
+    BOOST_TEST(has(told, "\"ENABL"), told);
+    BOOST_TEST(has(told, "\"ttl\""), told);
+  }
+  CHECK_FAULT(host.create(table.schema), Fault::none);  // It is on already.
+}
+
+BOOST_DATA_TEST_CASE(table_that_is_there_stays_as_it_is, kEngines, kind) {
+  FreshTable table(kind);
+  Host host(table.engine);
+  const Answer made = host.create(table.schema);
+  BOOST_REQUIRE(made.table.has_value());
+  const std::string at = R"({"TableName":")" + table.schema.table + R"(",)";
+  const std::string item = R"({"name":{"S":"a"}})";
+  CHECK_FAULT(host.call(Action::put_item, at + R"("Item":)" + item + "}"),
+              Fault::none);
+  const Answer again = host.create(table.schema);
+  CHECK_FAULT(again, Fault::none);
+  BOOST_REQUIRE(again.table.has_value());
+  BOOST_TEST(again.table->id == made.table->id);
+  BOOST_TEST(host.call(Action::get_item,
+                       at + R"("Key":)" + item + R"(,"ConsistentRead":true})")
+                 .item.has_value());
+  using Counts = std::array<std::uint64_t, dynamodb::kActions>;
+  const Counts sent = host.client.counts().sent;
+  BOOST_TEST(sent[static_cast<std::size_t>(Action::create_table)] == 1u);
+}
+
+BOOST_DATA_TEST_CASE(table_of_another_key_is_told_and_left_alone, kEngines,
+                     kind) {
+  FreshTable table(kind);
+  table.make({{"id", "N", "HASH"}, {"name", "S", "RANGE"}});
+  Host host(table.engine);
+  const Answer answer = host.create(table.schema);
+  CHECK_FAULT(answer, Fault::none);
+  BOOST_REQUIRE(answer.table.has_value());
+  using Key = TableDescription::Key;
+  BOOST_REQUIRE(answer.table->keys.size() == 2u);
+  const Key& first = answer.table->keys[0];
+  const Key& second = answer.table->keys[1];
+  BOOST_TEST(first.name == "id");
+  BOOST_TEST((first.role == Key::Role::partition));
+  BOOST_TEST((first.type == dynamodb::Attribute::Type::number));
+  BOOST_TEST(second.name == "name");
+  BOOST_TEST((second.role == Key::Role::sort));
+  BOOST_TEST((second.type == dynamodb::Attribute::Type::string));
+  BOOST_TEST(!is_keyed_by(*answer.table, "name"));
+  BOOST_TEST(!is_keyed_by(*answer.table, "id"));
+  BOOST_TEST(!has(table.time_to_live(), "ENABL"));
+}
+
+BOOST_DATA_TEST_CASE(hosts_that_make_one_table_at_once_all_have_it, kEngines,
+                     kind) {
+  FreshTable table(kind);
+  std::vector<Answer> answers(4);
+  std::vector<std::thread> threads;
+  for (Answer& answer : answers) {
+    threads.emplace_back(
+        [&answer, &engine = table.engine, schema = table.schema] {
+          answer = Host(engine).create(schema);
+        });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::string> ids;
+  for (const Answer& answer : answers) {
+    CHECK_FAULT(answer, Fault::none);
+    BOOST_REQUIRE(answer.table.has_value());
+    BOOST_TEST(answer.table->status == "ACTIVE");
+    ids.insert(answer.table->id);
+  }
+  BOOST_TEST(ids.size() == 1u);
+}
+
+BOOST_DATA_TEST_CASE(deleted_table_is_gone_and_may_be_deleted_again, kEngines,
+                     kind) {
+  FreshTable table(kind);
+  Host host(table.engine);
+  BOOST_REQUIRE(host.create(table.schema).fault == Fault::none);
+  CHECK_FAULT(host.remove(table.schema.table), Fault::none);
+  CHECK_FAULT(host.describe(table.schema.table), Fault::no_table);
+  const Answer again = host.remove(table.schema.table);
+  CHECK_FAULT(again, Fault::none);
+  BOOST_TEST(again.code == "");
+  BOOST_TEST(again.message == "");
+  CHECK_FAULT(host.create(table.schema), Fault::none);
+}
+
+BOOST_DATA_TEST_CASE(item_of_a_table_of_another_key_is_a_wrong_key, kEngines,
+                     kind) {
+  const std::vector<std::vector<std::array<const char*, 3>>> schemas = {
+      {{"id", "S", "HASH"}},
+      {{"name", "N", "HASH"}},
+      {{"name", "B", "HASH"}},
+      {{"name", "S", "HASH"}, {"sort", "S", "RANGE"}},
+      {{"id", "S", "HASH"}, {"name", "S", "RANGE"}},
+      {{"note", "S", "HASH"}},
+  };
+  for (const auto& keys : schemas) {
+    FreshTable table(kind);
+    table.make(keys);
+    Host host(table.engine);
+    const std::string at = R"({"TableName":")" + table.schema.table + R"(",)";
+    const std::string key = R"("Key":{"name":{"S":"a"}})";
+    const std::pair<Action, std::string> calls[] = {
+        {Action::put_item,
+         R"("Item":{"name":{"S":"a"},"uuid":{"S":"u"}},)"
+         R"x("ConditionExpression":"attribute_not_exists(#n)",)x"
+         R"("ExpressionAttributeNames":{"#n":"name"})"},
+        {Action::get_item, key + R"(,"ConsistentRead":true)"},
+        {Action::update_item,
+         key + R"(,"UpdateExpression":"SET #u = :u",)"
+               R"("ExpressionAttributeNames":{"#u":"note"},)"
+               R"("ExpressionAttributeValues":{":u":{"S":"u"}})"},
+        {Action::delete_item,
+         key + R"(,"ConditionExpression":"#u = :u",)"
+               R"("ExpressionAttributeNames":{"#u":"uuid"},)"
+               R"("ExpressionAttributeValues":{":u":{"S":"u"}})"},
+    };
+    for (const auto& [action, body] : calls) {
+      BOOST_TEST_CONTEXT(name_of(action)
+                         << ", " << keys[0][0] << " " << keys[0][1]) {
+        CHECK_FAULT(host.call(action, at + body + "}"), Fault::wrong_key);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- On a service that is told what to say ---------------------------------
+
+BOOST_AUTO_TEST_SUITE(table_on_a_scripted_service)
+
+BOOST_AUTO_TEST_CASE(requests_are_exactly_what_dynamodb_asks_for) {
+  ScriptedServer server;
+  play(server, {no_table(), table_becomes("ACTIVE"), ttl_is_on(),
+                table_becomes("DELETING"), no_table()});
+  Host host(server);
+  CHECK_FAULT(host.create(kLocks), Fault::none);
+  CHECK_FAULT(host.remove("locks"), Fault::none);
+  const auto requests = server.requests();
+  BOOST_REQUIRE(requests.size() == 5u);
+  const std::string name = R"({"TableName":"locks")";
+  BOOST_TEST(requests[0].body == name + "}");
+  BOOST_TEST(requests[1].body ==
+             name + R"(,"BillingMode":"PAY_PER_REQUEST",)"
+                    R"("AttributeDefinitions":[{"AttributeName":"name",)"
+                    R"("AttributeType":"S"}],"KeySchema":[)"
+                    R"({"AttributeName":"name","KeyType":"HASH"}]})");
+  BOOST_TEST(requests[2].body == name + R"(,"TimeToLiveSpecification":)"
+                                        R"({"AttributeName":"ttl",)"
+                                        R"("Enabled":true}})");
+  BOOST_TEST(requests[3].body == name + "}");
+  BOOST_TEST(requests[4].body == name + "}");
+  BOOST_TEST(actions(server) ==
+             "Describe Create UpdateTimeToLive Delete Describe");
+}
+
+BOOST_AUTO_TEST_CASE(names_of_any_characters_make_good_json) {
+  ScriptedServer server;
+  play(server, {no_table(), refused("ValidationException"), table_is("ACTIVE"),
+                ttl_is_on()});
+  Host host(server);
+  CHECK_FAULT(host.create({"lo\"cks", "na\\me", ""}), Fault::bad_request);
+  CHECK_FAULT(host.create({"locks", "name", "t\n\x01l"}), Fault::none);
+  const auto requests = server.requests();
+  BOOST_REQUIRE(requests.size() == 4u);
+  BOOST_TEST(requests[0].body == R"({"TableName":"lo\"cks"})");
+  BOOST_TEST(
+      has(requests[1].body, R"("KeySchema":[{"AttributeName":"na\\me",)"));
+  BOOST_TEST(has(requests[3].body, R"({"AttributeName":"t\n\u0001l",)"));
+}
+
+BOOST_AUTO_TEST_CASE(table_with_eventual_replicas_is_told_as_such) {
+  const std::string replicas =
+      R"(,"Replicas":[{"RegionName":"eu-west-1","ReplicaStatus":"ACTIVE"}])";
+  ScriptedServer server;
+  play(server,
+       {table_is("ACTIVE", replicas),
+        table_is("ACTIVE", replicas + R"(,"MultiRegionConsistency":"STRONG")"),
+        table_is("ACTIVE", R"(,"GlobalTableVersion":"2017.11.29")")});
+  Host host(server);
+  for (const bool eventual : {true, false, true}) {
+    const Answer answer = host.describe("locks");
+    CHECK_FAULT(answer, Fault::none);
+    BOOST_REQUIRE(answer.table.has_value());
+    BOOST_TEST(answer.table->eventual_replicas == eventual);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(table_slow_to_come_is_waited_for) {
+  ScriptedServer server;
+  play(server, {no_table(), table_becomes("CREATING"), table_is("CREATING"),
+                table_is("CREATING"), table_is("UPDATING"),
+                table_is("ACTIVE", R"(,"TableId":"1")"), ttl_is_on()});
+  Host host(server);
+  const Answer answer = host.create(kLocks);
+  CHECK_FAULT(answer, Fault::none);
+  BOOST_REQUIRE(answer.table.has_value());
+  BOOST_TEST(answer.table->status == "ACTIVE");
+  BOOST_TEST(answer.table->id == "1");
+  BOOST_TEST(actions(server) ==
+             "Describe Create Describe Describe Describe Describe "
+             "UpdateTimeToLive");
+}
+
+BOOST_AUTO_TEST_CASE(description_that_lags_behind_the_creation_is_no_error) {
+  ScriptedServer server;
+  play(server, {no_table(), table_becomes("CREATING"), no_table(), in_use(),
+                table_is("ACTIVE")});
+  Host host(server);
+  CHECK_FAULT(host.create(kWithoutTtl), Fault::none);
+  BOOST_TEST(actions(server) == "Describe Create Describe Create Describe");
+}
+
+BOOST_AUTO_TEST_CASE(table_that_is_being_deleted_is_made_once_it_is_gone) {
+  ScriptedServer server;
+  play(server, {table_is("DELETING"), table_is("DELETING"), no_table(),
+                in_use(), table_is("DELETING"), no_table(),
+                table_becomes("CREATING"), table_is("ACTIVE")});
+  Host host(server);
+  CHECK_FAULT(host.create(kWithoutTtl), Fault::none);
+  BOOST_TEST(actions(server) ==
+             "Describe Describe Describe Create Describe Describe Create "
+             "Describe");
+}
+
+BOOST_AUTO_TEST_CASE(creation_of_unknown_outcome_is_tried_and_found_done) {
+  ScriptedServer server;
+  play(server, {no_table(), Reply::gone(tests::Ending::close), in_use(),
+                table_is("ACTIVE")});
+  Host host(server);
+  CHECK_FAULT(host.create(kWithoutTtl), Fault::none);
+  BOOST_TEST(actions(server) == "Describe Create Create Describe");
+}
+
+BOOST_AUTO_TEST_CASE(passing_faults_are_tried_again) {
+  Reply garbled = table_is("ACTIVE");
+  garbled.wrong_crc32 = true;
+  ScriptedServer server;
+  play(server,
+       {Reply::error(500), garbled, Reply::ok("{}"), no_table(),
+        Reply::error(503, "<html>"), refused("TransactionInProgressException"),
+        table_becomes("ACTIVE"), Reply::error(500), ttl_is_on()});
+  Host host(server);
+  const Answer answer = host.create(kLocks);
+  CHECK_FAULT(answer, Fault::none);
+  BOOST_TEST(answer.table.has_value());
+  BOOST_TEST(actions(server) ==
+             "Describe Describe Describe Describe Create Create Create "
+             "UpdateTimeToLive UpdateTimeToLive");
+}
+
+BOOST_AUTO_TEST_CASE(throttled_service_is_asked_again_until_the_deadline) {
+  ScriptedServer server([](const SeenRequest&) {
+    Reply reply = refused("ThrottlingException", "slower");
+    reply.headers.emplace_back("x-amz-retry-after", "20");
+    return reply;
+  });
+  Host host(server);
+  const BootTime deadline = host.in(300ms);
+  const Answer answer =
+      describe_table(host.client, host.budget, "locks", deadline);
+  CHECK_FAULT(answer, Fault::throttled);
+  BOOST_TEST(answer.message == "slower");
+  BOOST_TEST(server.request_count() >= 1);
+  BOOST_TEST(host.budget.tokens() < 500);
+}
+
+BOOST_AUTO_TEST_CASE(final_fault_ends_each_call_at_once) {
+  for (const auto& [code, fault] :
+       {std::pair("AccessDeniedException", Fault::access_denied),
+        std::pair("ValidationException", Fault::bad_request),
+        std::pair("UnrecognizedClientException", Fault::bad_keys),
+        std::pair("UnknownOperationException", Fault::unknown_action)}) {
+    ScriptedServer server;
+    play(server, {refused(code), refused(code), refused(code), no_table(),
+                  refused(code), table_is("CREATING"), refused(code),
+                  table_becomes("DELETING"), refused(code)});
+    Host host(server);
+    CHECK_FAULT(host.describe("locks"), fault);
+    CHECK_FAULT(host.create(kLocks), fault);
+    CHECK_FAULT(host.remove("locks"), fault);
+    CHECK_FAULT(host.create(kLocks), fault);  // Of the creation.
+    CHECK_FAULT(host.create(kLocks), fault);  // While it waits.
+    CHECK_FAULT(host.remove("locks"), fault);
+    BOOST_TEST(actions(server) ==
+               "Describe Describe Delete Describe Create Describe Describe "
+               "Delete Describe");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(no_keys_sends_nothing_at_all) {
+  ScriptedServer server;
+  Host host(server.url(), "us-east-1", {"", "", ""});
+  CHECK_FAULT(host.describe("locks"), Fault::no_keys);
+  CHECK_FAULT(host.create(kLocks), Fault::no_keys);
+  CHECK_FAULT(host.remove("locks"), Fault::no_keys);
+  BOOST_TEST(server.connection_count() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(ttl_that_is_on_or_unknown_to_the_engine_is_no_fault) {
+  const Reply fine[] = {
+      ttl_is_on(), refused("UnknownOperationException"),
+      refused("ValidationException", "TimeToLive is already enabled")};
+  for (const Reply& reply : fine) {
+    ScriptedServer server;
+    play(server, {table_is("ACTIVE"), reply});
+    Host host(server);
+    const Answer answer = host.create(kLocks);
+    CHECK_FAULT(answer, Fault::none);
+    BOOST_TEST(answer.code == "");
+    BOOST_TEST(answer.message == "");
+    BOOST_TEST(answer.table.has_value());
+    BOOST_TEST(actions(server) == "Describe UpdateTimeToLive");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(ttl_that_cannot_be_switched_on_is_told_with_the_table) {
+  const std::pair<Reply, Fault> cases[] = {
+      {refused("ValidationException",
+               "TimeToLive is active on a different AttributeName: current "
+               "AttributeName is other"),
+       Fault::bad_request},
+      {refused("ValidationException",
+               "TimeToLive is already enabled with a different attribute name"),
+       Fault::bad_request},
+      {refused("AccessDeniedException", "not you"), Fault::access_denied}};
+  for (const auto& [reply, fault] : cases) {
+    ScriptedServer server;
+    play(server, {table_is("ACTIVE"), reply});
+    Host host(server);
+    const Answer answer = host.create(kLocks);
+    CHECK_FAULT(answer, fault);
+    BOOST_TEST((answer.action == Action::update_time_to_live));
+    BOOST_TEST(answer.message != "");
+    BOOST_REQUIRE(answer.table.has_value());
+    BOOST_TEST(answer.table->status == "ACTIVE");
+    BOOST_TEST(server.request_count() == 2);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(ttl_of_a_table_being_changed_is_tried_again) {
+  ScriptedServer server;
+  play(server, {table_is("ACTIVE"), in_use(), in_use(), ttl_is_on()});
+  Host host(server);
+  CHECK_FAULT(host.create(kLocks), Fault::none);
+  BOOST_TEST(actions(server) ==
+             "Describe UpdateTimeToLive UpdateTimeToLive UpdateTimeToLive");
+}
+
+BOOST_AUTO_TEST_CASE(table_without_a_ttl_to_switch_on_is_asked_for_none) {
+  ScriptedServer server;
+  play(server, {table_is("ACTIVE")});
+  Host host(server);
+  CHECK_FAULT(host.create(kWithoutTtl), Fault::none);
+  BOOST_TEST(actions(server) == "Describe");
+}
+
+BOOST_AUTO_TEST_CASE(deletion_waits_until_the_table_is_gone) {
+  ScriptedServer server;
+  play(server, {in_use(), in_use(), table_becomes("DELETING"),
+                table_is("ACTIVE"),  // A look that lags behind.
+                table_is("DELETING"), no_table()});
+  Host host(server);
+  const Answer answer = host.remove("locks");
+  CHECK_FAULT(answer, Fault::none);
+  BOOST_TEST(answer.code == "");
+  BOOST_TEST(actions(server) ==
+             "Delete Delete Delete Describe Describe Describe");
+}
+
+BOOST_AUTO_TEST_CASE(later_table_of_the_same_name_is_left_alone) {
+  ScriptedServer server;
+  play(server, {table_becomes("DELETING", R"(,"TableId":"1")"),
+                table_is("DELETING", R"(,"TableId":"1")"),
+                table_is("ACTIVE", R"(,"TableId":"2")")});
+  Host host(server);
+  CHECK_FAULT(host.remove("locks"), Fault::none);
+  BOOST_TEST(actions(server) == "Delete Describe Describe");
+}
+
+BOOST_AUTO_TEST_CASE(table_that_stays_is_told_at_the_deadline_as_it_is) {
+  for (const bool removed : {false, true}) {
+    const char* status = removed ? "DELETING" : "CREATING";
+    ScriptedServer server([&](const SeenRequest& request) {
+      return has(request.header("X-Amz-Target").value_or(""), "Delete")
+                 ? table_becomes(status)
+                 : table_is(status);
+    });
+    Host host(server);
+    const BootTime deadline = host.in(150ms);
+    const Answer answer =
+        removed ? delete_table(host.client, host.budget, "locks", deadline)
+                : create_table(host.client, host.budget, kLocks, deadline);
+    BOOST_CHECK(BootClock::now() >= deadline);
+    CHECK_FAULT(answer, Fault::timed_out);
+    // Had the deadline cut off a request, there would be none.
+    if (answer.table) {
+      BOOST_TEST(answer.message ==
+                 std::string("the deadline has passed; the table is ") +
+                     status);
+    }
+    BOOST_TEST(server.request_count() >= 2);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(deadline_that_has_passed_sends_nothing) {
+  ScriptedServer server;
+  Host host(server);
+  const BootTime past = host.in(0ns);
+  for (const Answer& answer :
+       {describe_table(host.client, host.budget, "locks", past),
+        create_table(host.client, host.budget, kLocks, past),
+        delete_table(host.client, host.budget, "locks", past)}) {
+    CHECK_FAULT(answer, Fault::timed_out);
+    BOOST_TEST(!answer.sent);
+  }
+  BOOST_TEST(server.connection_count() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(waker_woken_before_sends_nothing) {
+  ScriptedServer server;
+  Host host(server);
+  host.waker.wake();
+  for (const Answer& answer :
+       {host.describe("locks"), host.create(kLocks), host.remove("locks")}) {
+    CHECK_FAULT(answer, Fault::cancelled);
+    BOOST_TEST(!answer.sent);
+  }
+  BOOST_TEST(server.connection_count() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(waker_ends_a_request_that_hangs) {
+  ScriptedServer server;
+  Reply hanging = table_is("ACTIVE");
+  hanging.hangs = true;
+  play(server, {hanging});
+  Host host(server);
+  std::thread other([&] {
+    server.wait_for_requests(1);
+    host.waker.wake();
+  });
+  const Answer answer = host.describe("locks");
+  CHECK_FAULT(answer, Fault::cancelled);
+  BOOST_TEST(answer.sent);
+  other.join();
+}
+
+BOOST_AUTO_TEST_CASE(waker_ends_a_wait_for_the_table) {
+  for (const bool removed : {false, true}) {
+    sigv4::Waker waker;
+    std::atomic<int> looks{0};
+    ScriptedServer server([&](const SeenRequest& request) {
+      if (has(request.header("X-Amz-Target").value_or(""), "Delete")) {
+        return table_becomes("DELETING");
+      }
+      if (++looks == 3) waker.wake();
+      return table_is(removed ? "DELETING" : "CREATING");
+    });
+    Host host(server);
+    const BootTime deadline = host.in(host.time);
+    CHECK_FAULT(
+        removed
+            ? delete_table(host.client, host.budget, "locks", deadline, &waker)
+            : create_table(host.client, host.budget, kLocks, deadline, &waker),
+        Fault::cancelled);
+    BOOST_TEST(looks == 3);
+  }
+}
+
+// That wait would be one of seconds, as the service asks.
+BOOST_AUTO_TEST_CASE(waker_ends_a_wait_before_another_attempt) {
+  ScriptedServer server;
+  Reply reply = Reply::error(503);
+  reply.headers.emplace_back("x-amz-retry-after", "5000");
+  play(server, {reply});
+  Host host(server);
+  std::thread other([&] {
+    server.wait_for_requests(1);
+    sigv4::drive(nullptr, 0, BootClock::now() + 20ms, nullptr);
+    host.waker.wake();
+  });
+  const BootTime begin = BootClock::now();
+  CHECK_FAULT(host.describe("locks"), Fault::cancelled);
+  BOOST_CHECK(BootClock::now() < begin + 5s);
+  BOOST_TEST(server.request_count() == 1);
+  other.join();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
