@@ -353,6 +353,12 @@ struct Table::Impl {
   // All that a forked child must make anew.
   struct State : lock::Table {
     using lock::Table::Table;
+    // A call that was woken, was woken by close().
+    Failure failure_of(const Answer& answer, const std::string& doing) const {
+      if (answer.fault == Fault::cancelled) return failed(Errc::closed, doing);
+      return ddbmutex::failure_of(answer, doing);
+    }
+
     std::mutex mutex;
     std::string last_error;  // GUARDED_BY(mutex)
   };
@@ -402,12 +408,15 @@ Failure Table::Impl::look_at(const dynamodb::TableDescription& table,
 Failure Table::Impl::create() {
   if (bad) return bad;
   State& own = get();
+  const lock::Waits::One wait(own.waits);
+  if (wait.waker() == nullptr) return failed(Errc::closed, doing("create"));
   const Answer answer = dynamodb::create_table(
       *own.client, *own.budget,
       {options.name, lock::kKeyAttribute, lock::kTtlAttribute},
-      BootClock::now() + kCreationPatience);
-  own.renewer.check_clock();
-  if (answer.fault != Fault::none) return failure_of(answer, doing("create"));
+      BootClock::now() + kCreationPatience, wait.waker());
+  if (answer.fault != Fault::none) {
+    return own.failure_of(answer, doing("create"));
+  }
   return look_at(*answer.table, "use");
 }
 
@@ -415,12 +424,15 @@ Failure Table::Impl::exists(bool& there) {
   there = false;
   if (bad) return bad;
   State& own = get();
+  const lock::Waits::One wait(own.waits);
+  if (wait.waker() == nullptr) return failed(Errc::closed, doing("look at"));
   const Answer answer =
       dynamodb::describe_table(*own.client, *own.budget, options.name,
-                               BootClock::now() + kTablePatience);
-  own.renewer.check_clock();
+                               BootClock::now() + kTablePatience, wait.waker());
   if (answer.fault == Fault::no_table) return {};
-  if (answer.fault != Fault::none) return failure_of(answer, doing("look at"));
+  if (answer.fault != Fault::none) {
+    return own.failure_of(answer, doing("look at"));
+  }
   there = true;
   return look_at(*answer.table, "use");
 }
@@ -429,18 +441,20 @@ namespace {
 
 // Reads an item, passing faults tried again.
 Answer read_item(dynamodb::Client& client, dynamodb::RetryBudget& budget,
-                 const std::string& body, BootTime deadline) {
+                 const std::string& body, BootTime deadline,
+                 sigv4::Waker& waker) {
   dynamodb::Retry retry(budget, dynamodb::Retry::Urgency::waits);
-  sigv4::Waker nobody;
   for (;;) {
     const BootTime now = BootClock::now();
     Answer answer =
         client.call(dynamodb::Action::get_item, body,
-                    std::min(deadline, now + std::chrono::seconds(2)), nobody);
-    if (answer.fault == Fault::none) return answer;
+                    std::min(deadline, now + std::chrono::seconds(2)), waker);
+    if (answer.fault == Fault::none || answer.fault == Fault::cancelled) {
+      return answer;
+    }
     const auto delay = retry.after(answer);
     if (!delay || BootClock::now() + *delay >= deadline) return answer;
-    sigv4::drive(nullptr, 0, BootClock::now() + *delay, &nobody);
+    sigv4::drive(nullptr, 0, BootClock::now() + *delay, &waker);
   }
 }
 
@@ -458,17 +472,18 @@ Failure check_name(const std::string& name, const std::string& prefix) {
 Failure Table::Impl::inspect(const std::string& name, LockInfo& info) {
   if (bad) return bad;
   if (Failure wrong = check_name(name, options.prefix)) return wrong;
+  const std::string doing =
+      "cannot inspect " + quoted(name) + " in table " + quoted(options.name);
   State& own = get();
+  const lock::Waits::One wait(own.waits);
+  if (wait.waker() == nullptr) return failed(Errc::closed, doing);
   lock::Request look;
   look.consistent = true;
   const Answer answer = read_item(
       *own.client, *own.budget,
       lock::write_request({options.name, options.prefix + name, ""}, look),
-      BootClock::now() + kTablePatience);
-  own.renewer.check_clock();
-  const std::string doing =
-      "cannot inspect " + quoted(name) + " in table " + quoted(options.name);
-  if (answer.fault != Fault::none) return failure_of(answer, doing);
+      BootClock::now() + kTablePatience, *wait.waker());
+  if (answer.fault != Fault::none) return own.failure_of(answer, doing);
   info.name = name;
   if (!answer.item) return {};
   const lock::Row row = lock::read_row(*answer.item);
@@ -494,14 +509,19 @@ void Table::Impl::remember(const Failure& failure) {
   own.last_error = failure.text;
 }
 
-Table::Table(TableOptions options)
-    : impl_((prepare_process(), std::make_shared<Impl>(std::move(options)))) {
+Table::Table(TableOptions options) {
+  const NoCancellation guard;
+  prepare_process();
+  impl_ = std::make_shared<Impl>(std::move(options));
 #ifdef __cpp_exceptions
   if (impl_->bad) raise(impl_->bad);
 #endif
 }
 
-Table::~Table() = default;
+Table::~Table() {
+  const NoCancellation guard;
+  impl_.reset();
+}
 
 std::shared_ptr<Table> Table::standard() {
   static const std::shared_ptr<Table> table = std::make_shared<Table>();
@@ -573,6 +593,7 @@ Stats Table::stats() const {
 }
 
 void Table::close() noexcept {
+  const NoCancellation guard;
   if (!impl_->bad) impl_->get().waits.close();
 }
 
@@ -594,7 +615,10 @@ struct detail::Wait::Impl {
 
 detail::Wait::Wait() : impl_(std::make_unique<Impl>()) {}
 detail::Wait::~Wait() = default;
-void detail::Wait::cancel() noexcept { impl_->cancel.cancel(); }
+void detail::Wait::cancel() noexcept {
+  const NoCancellation guard;
+  impl_->cancel.cancel();
+}
 
 // --- DdbMutex ----------------------------------------------------------------
 
@@ -694,18 +718,15 @@ DdbMutex::Impl::Impl(std::string the_name, Options the_options)
 
 namespace {
 
-lock::Holder::Terms terms_of(const std::string& name, const Options& options) {
-  lock::Holder::Terms terms;
-  terms.name = name;
-  terms.ttl = options.ttl;
-  terms.safe_time = safe_time_of(options);
+lock::Holder::Callbacks callbacks_of(const Options& options) {
+  lock::Holder::Callbacks callbacks;
   if (options.on_lost) {
-    terms.on_lost = [tell = options.on_lost](Verdict why) {
+    callbacks.on_lost = [tell = options.on_lost](Verdict why) {
       tell(loss_of(why));
     };
   }
-  terms.on_danger = options.on_danger;
-  return terms;
+  callbacks.on_danger = options.on_danger;
+  return callbacks;
 }
 
 }  // namespace
@@ -722,8 +743,9 @@ DdbMutex::Impl::State& DdbMutex::Impl::get() {
   waiting.first_poll = detail::nanoseconds_of(options.first_poll);
   waiting.longest_poll = detail::nanoseconds_of(options.longest_poll);
   waiting.patience = detail::nanoseconds_of(options.patience);
-  return state.get(table.get(), std::move(settings), terms_of(name, options),
-                   waiting);
+  const lock::Holder::Terms terms{name, options.ttl, safe_time_of(options)};
+  return state.get(table.get(), std::move(settings), terms,
+                   callbacks_of(options), waiting);
 }
 
 Failure DdbMutex::Impl::failure_of(lock::Result& result,
@@ -813,9 +835,10 @@ void DdbMutex::Impl::remember(const Failure& failure) {
 
 // --- The calls ---------------------------------------------------------------
 
-DdbMutex::DdbMutex(std::string name, Options options)
-    : impl_((prepare_process(),
-             std::make_shared<Impl>(std::move(name), std::move(options)))) {
+DdbMutex::DdbMutex(std::string name, Options options) {
+  const NoCancellation guard;
+  prepare_process();
+  impl_ = std::make_shared<Impl>(std::move(name), std::move(options));
 #ifdef __cpp_exceptions
   if (impl_->bad) raise(impl_->bad);
 #endif
@@ -824,6 +847,7 @@ DdbMutex::DdbMutex(std::string name, Options options)
 DdbMutex::~DdbMutex() {
   const NoCancellation guard;
   if (Impl::State* own = impl_->state.peek()) own->end();
+  impl_.reset();
 }
 
 bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
@@ -873,6 +897,7 @@ void DdbMutex::release(std::error_code& ec) noexcept {
 }
 
 void DdbMutex::cancel() noexcept {
+  const NoCancellation guard;
   if (Impl::State* own = impl_->state.peek()) own->cancel();
 }
 

@@ -212,8 +212,9 @@ class Table {
 
   Stats stats() const;
 
-  // Ends all waits, now and from now on, with Errc::closed.  Locks that are
-  // held stay held, and are renewed, until they are unlocked.
+  // Ends all calls that wait, of the table and of its mutexes, and those to
+  // come, with Errc::closed (in this process).  Locks that are held stay held,
+  // and are renewed, until they are unlocked.
   void close() noexcept;
 
   // The last error of a call with a std::error_code&, in words.
@@ -224,7 +225,7 @@ class Table {
  private:
   friend class DdbMutex;
   struct Impl;
-  const std::shared_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // Changed by none but the destructor.
 };
 
 // --- The mutex ---------------------------------------------------------------
@@ -275,15 +276,16 @@ class DdbMutex;
 
 namespace detail {
 
-// How long a call may wait: `within`, or as long as `left` says, which is asked
-// again after each wait, so that a clock that is set counts.
+// How long a call may wait: `within`, where max() is for ever, or as long as
+// `left` says, which is asked again after each wait, so that a clock that is
+// set counts.
 struct Deadline {
   std::chrono::nanoseconds within = std::chrono::nanoseconds::max();
   std::chrono::nanoseconds (*left)(const void* at) = nullptr;
   const void* at = nullptr;
 };
 
-// Saturates; what is no number is 0.
+// Saturates short of for ever; what is no number is 0.
 template <class Rep, class Period>
 std::chrono::nanoseconds nanoseconds_of(
     const std::chrono::duration<Rep, Period>& duration) {
@@ -291,7 +293,7 @@ std::chrono::nanoseconds nanoseconds_of(
   const double nano =
       std::chrono::duration<double, std::nano>(duration).count();
   if (!(nano > 0)) return nanoseconds::zero();
-  if (nano >= 9.2e18) return nanoseconds::max();
+  if (nano >= 9.2e18) return nanoseconds::max() - nanoseconds(1);
   return std::chrono::ceil<nanoseconds>(duration);
 }
 
@@ -304,8 +306,8 @@ std::chrono::nanoseconds left_until(const void* at) {
   const Seconds roughly =
       Seconds(deadline.time_since_epoch()) - Seconds(now.time_since_epoch());
   // Where the exact difference could overflow, seconds are good enough.
-  if (!(roughly.count() < 4e9)) return std::chrono::nanoseconds::max();
-  if (roughly.count() < -4e9) return std::chrono::nanoseconds::zero();
+  if (!(roughly.count() > -4e9)) return std::chrono::nanoseconds::zero();
+  if (roughly.count() > 4e9) return std::chrono::nanoseconds::max();
   return nanoseconds_of(deadline - now);
 }
 
@@ -438,7 +440,7 @@ class DdbMutex {
 #endif
 
   struct Impl;
-  const std::shared_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // Changed by none but the destructor.
 };
 
 }  // namespace v0

@@ -130,11 +130,19 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
       answer.fault == Fault::bad_answer ? std::nullopt : date_of(http);
   const bool dynamodb =
       answer.fault == Fault::none || answer.fault == Fault::condition_failed;
-  if (date || dynamodb) {
-    const std::lock_guard guard(mutex_);
-    clock_.hear(http.sent_at, http.received_at, date);
-  }
+  if (date || dynamodb) hear(http, date);
   return answer;
+}
+
+void Client::hear(const HttpAnswer& http, std::optional<ServiceTime> date) {
+  bool contradicted;
+  {
+    const std::lock_guard guard(mutex_);
+    const int before = clock_.contradictions();
+    clock_.hear(http.sent_at, http.received_at, date);
+    contradicted = clock_.contradictions() != before;
+  }
+  if (contradicted && contradicted_) contradicted_();
 }
 
 Answer Client::call(Action action, std::string body, BootTime deadline,

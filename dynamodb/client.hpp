@@ -10,9 +10,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dynamodb/answer.hpp"
@@ -65,8 +68,15 @@ class Client {
 
   Counts counts() const;
 
+  // Called by finish(), with no mutex held, after an answer has contradicted
+  // what was known of DynamoDB's clock.  To be set before the first call.
+  void on_contradiction(std::function<void()> hook) {
+    contradicted_ = std::move(hook);
+  }
+
  private:
   ServiceTime signing_time() const;
+  void hear(const sigv4::HttpAnswer& http, std::optional<ServiceTime> date);
   std::vector<std::string> signed_headers(Action action,
                                           const std::string& body,
                                           const sigv4::Credentials& keys,
@@ -77,6 +87,7 @@ class Client {
   const std::string target_url_;
   sigv4::HttpPool pool_;
   sigv4::SigningKeys keys_;
+  std::function<void()> contradicted_;
   mutable std::mutex mutex_;
   ServiceClock clock_;  // GUARDED_BY(mutex_)
   std::array<std::atomic<std::uint64_t>, kActions> sent_{};

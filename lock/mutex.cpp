@@ -120,6 +120,7 @@ Result Acquisition::run() {
   }
   queued_ = true;
   if (entry == Queue::Entry::line) {
+    busy_ = true;
     if (const auto in_vain = wait_for_turn()) return just(*in_vain);
   }
   return take();
@@ -144,7 +145,10 @@ std::optional<Kind> Acquisition::wait_for_turn() {
     sigv4::drive(nullptr, 0, end(), &waker_);
     waker_.clear();  // Before the look at what it may have been for.
     if (const auto why = ended()) return why;
-    if (mutex_.queue_.has_turn(waiter_)) return std::nullopt;
+    if (mutex_.queue_.has_turn(waiter_)) {
+      waker_.clear();  // Of the wake for the turn, which has come by now.
+      return ended();
+    }
     if (time_is_up()) return Kind::busy;
   }
 }
@@ -153,9 +157,8 @@ Result Acquisition::take() {
   for (;;) {
     Outcome outcome = mutex_.holder_->driver.run(
         Call::take, lease_, mutex_.observation_, limits(), &waker_);
-    mutex_.table_.renewer.check_clock();
     if (outcome.verdict == Verdict::ours) return keep();
-    unknown_ = unknown_ || outcome.unknown;
+    unknown_ = unknown_ || outcome.unknown || lease_.stands();
     busy_ = busy_ || outcome.verdict == Verdict::busy;
     Result result = undecided(outcome);
     if (result.kind == Kind::busy && !once_) {
@@ -254,11 +257,11 @@ void Acquisition::leave_nothing_behind(Outcome& outcome) {
 // --- Mutex -------------------------------------------------------------------
 
 Mutex::Mutex(Table& table, Driver::Settings settings, Holder::Terms terms,
-             Waiting waiting)
+             Holder::Callbacks callbacks, Waiting waiting)
     : table_(table),
       holder_(std::make_shared<Holder>(
           Driver(*table.client, *table.budget, std::move(settings)),
-          std::move(terms))),
+          std::move(terms), std::move(callbacks))),
       waiting_(waiting) {}
 
 Mutex::~Mutex() { end(); }
@@ -273,11 +276,9 @@ Result Mutex::lock(const Patience& patience, Cancel* cancel) {
   if (patience.forever() && queue_.kept_by_this_thread()) {
     return just(Kind::deadlock);
   }
-  const auto end = [this](sigv4::Waker* waker) { table_.waits.end(waker); };
-  const std::unique_ptr<sigv4::Waker, decltype(end)> waker(table_.waits.begin(),
-                                                           end);
-  if (waker == nullptr) return just(Kind::closed);
-  return Acquisition(*this, patience, cancel, *waker).run();
+  const Waits::One wait(table_.waits);
+  if (wait.waker() == nullptr) return just(Kind::closed);
+  return Acquisition(*this, patience, cancel, *wait.waker()).run();
 }
 
 Result Mutex::release() {
@@ -307,7 +308,6 @@ Result Mutex::say_released(Lease& lease, const Renewer::Handle& handle) {
   Limits limits{BootClock::now() + driver.settings().request_timeout};
   limits.keep_pending = true;
   Outcome outcome = driver.run(Call::release, lease, nothing, limits, nullptr);
-  table_.renewer.check_clock();
   if (outcome.verdict == Verdict::released) return {};
   if (outcome.verdict != Verdict::again) {
     table_.renewer.lost(handle, outcome.verdict);

@@ -101,7 +101,7 @@ class Mutex {
 
   // The table must outlive it.
   Mutex(Table& table, Driver::Settings settings, Holder::Terms terms,
-        Waiting waiting);
+        Holder::Callbacks callbacks, Waiting waiting);
   // Ends waits, unlocks, and calls nobody back any more.  Waits for a callback
   // that is running, unless that calls it.
   ~Mutex();

@@ -225,6 +225,7 @@ Verdict Lease::won(std::size_t index, BootTime received,
 }
 
 Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
+  stands_ = true;
   const Sent& sent = sent_.front();
   const bool too_low =
       sent.by_calendar &&
@@ -257,7 +258,7 @@ Verdict Lease::beaten(const Row& row, BootTime received,
   row_ = row;
   const bool absent = row.kind == Row::Kind::absent;
   if (ours_) return absent ? Verdict::deleted : Verdict::taken;
-  restamp_ = false;
+  restamp_ = stands_ = false;
   refused_ = !absent;
   observation.see(row, received);
   if (row.kind == Row::Kind::unknown) return Verdict::bad_record;

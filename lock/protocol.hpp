@@ -133,6 +133,8 @@ class Lease {
   BootTime claim_end() const { return claim_end_; }
   // When to renew.  REQUIRES: granted.
   BootTime renew_at() const;
+  // The row was ours when last told, though nothing may have been granted.
+  bool stands() const { return stands_; }
   // The row, where the verdict is busy, bad_record or kept_row.
   const Row& row() const { return row_; }
 
@@ -184,6 +186,7 @@ class Lease {
   ServiceTime highest_dropped_{};
 
   bool ours_ = false;          // Granted, whether or not it is over by now.
+  bool stands_ = false;        // take: the row bore a version of ours.
   bool restamp_ = false;       // Ours on the wire, but the stamp is too low.
   bool refused_ = false;       // take: the row was another's when last told.
   int tries_at_once_ = 0;      // take: in a row, without a wait between.

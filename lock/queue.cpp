@@ -28,7 +28,9 @@ void Waits::end(sigv4::Waker* waker) {
       std::find_if(lent_.begin(), lent_.end(),
                    [waker](const auto& lent) { return lent.get() == waker; });
   if (idle_.size() < kMaxIdle) {
-    if (waker->woken()) waker->clear();
+    // Also if it is not woken(): a wake amid a clear() may have left the
+    // descriptor readable.
+    waker->clear();
     idle_.push_back(std::move(*it));
   }
   *it = std::move(lent_.back());

@@ -25,6 +25,22 @@ class Waits {
   sigv4::Waker* begin();
   void end(sigv4::Waker* waker);
 
+  // One of them, for as long as this is there.
+  class One {
+   public:
+    explicit One(Waits& waits) : waits_(waits), waker_(waits.begin()) {}
+    ~One() {
+      if (waker_ != nullptr) waits_.end(waker_);
+    }
+    One(const One&) = delete;
+    One& operator=(const One&) = delete;
+    sigv4::Waker* waker() const { return waker_; }  // Null: closed before.
+
+   private:
+    Waits& waits_;
+    sigv4::Waker* const waker_;
+  };
+
   // Wakes all of them; remembered.
   void close();
   bool closed() const;

@@ -49,14 +49,18 @@ constexpr std::chrono::seconds kStopWithin{2};
 // poll(2) stands still while the machine is suspended, its leases do not.)
 class AlarmClock {
  public:
-  AlarmClock() : fd_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC)) {}
+  AlarmClock() = default;
   ~AlarmClock() {
     if (fd_ >= 0) close(fd_);
   }
   AlarmClock(const AlarmClock&) = delete;
   AlarmClock& operator=(const AlarmClock&) = delete;
 
-  bool works() const { return fd_ >= 0; }
+  // To be called before all else; again, if it failed.
+  bool open() {
+    if (fd_ < 0) fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    return fd_ >= 0;
+  }
 
   void set(BootTime when) {
     // 0 would switch it off.
@@ -75,7 +79,7 @@ class AlarmClock {
   }
 
  private:
-  const int fd_;
+  int fd_ = -1;
 };
 
 // All but those that a fault raises in the thread itself.
@@ -213,7 +217,6 @@ struct Renewer::Core {
   // While awake they look at everything before they sleep again.
   BootTime sender_sleeps_until = BootTime::min();
   BootTime teller_sleeps_until = BootTime::min();
-  int contradictions = 0;  // Of the clock, when all claims were last checked.
 };
 
 // --- Stopping at exit --------------------------------------------------------
@@ -279,8 +282,9 @@ bool Renewer::Core::start_thread(const std::shared_ptr<Core>& self,
 }
 
 bool Renewer::Core::start(const std::shared_ptr<Core>& self) {
-  if (stopping || !teller_clock.works()) return false;
+  if (stopping) return false;
   if (sending && telling) return true;
+  if (!teller_clock.open()) return false;
   if (!telling) {
     telling = start_thread<&Core::tell_loop>(self, teller);
     if (!telling) return false;
@@ -297,10 +301,6 @@ bool Renewer::Core::start(const std::shared_ptr<Core>& self) {
 }
 
 void Renewer::Core::stop() {
-  // Handles may be dropped only without the mutex.
-  Tasks dropped_tasks;
-  Alarms dropped_alarms;
-  std::deque<Handle> dropped_losses;
   std::unique_lock<std::mutex> guard(mutex);
   if (stopping) return;
   stopping = true;
@@ -319,13 +319,6 @@ void Renewer::Core::stop() {
   if (sending && !join_sender) pthread_detach(sender);
   if (telling && !join_teller) pthread_detach(teller);
   sending = telling = false;
-  dropped_tasks.swap(tasks);
-  for (auto& alarm : alarms) alarm.second->alarm.reset();
-  dropped_alarms.swap(alarms);
-  dropped_losses.swap(losses);
-  for (auto& task : dropped_tasks) {
-    if (task.second->held) task.second->held->task.reset();
-  }
   guard.unlock();
   if (join_sender) pthread_join(sender, nullptr);
   if (join_teller) pthread_join(teller, nullptr);
@@ -333,7 +326,14 @@ void Renewer::Core::stop() {
 
 Renewer::Renewer(std::shared_ptr<Client> client,
                  std::shared_ptr<dynamodb::RetryBudget> budget)
-    : core_(std::make_shared<Core>(std::move(client), std::move(budget))) {}
+    : core_(std::make_shared<Core>(client, std::move(budget))) {
+  client->on_contradiction([weak = std::weak_ptr<Core>(core_)] {
+    const std::shared_ptr<Core> core = weak.lock();
+    if (core == nullptr) return;
+    const std::lock_guard<std::mutex> guard(core->mutex);
+    core->check_clock();
+  });
+}
 
 Renewer::~Renewer() { core_->stop(); }
 
@@ -350,6 +350,7 @@ Renewer::Handle Renewer::keep(Lease& lease,
   const nanoseconds early = std::max(until_renewal / 2, nanoseconds::zero());
   core_->schedule_renewal(
       held, held->lease.renew_at() - core_->budget->jitter(early));
+  held->lease.apply(core_->client->clock());
   core_->set_alarm(held);
   core_->publish(*held, held->lease.claim_end());
   return held;
@@ -399,9 +400,11 @@ bool Renewer::finish(Call call, Lease& lease, Outcome& outcome,
 }
 
 void Renewer::settle(Holder& holder) {
-  std::deque<Handle> dropped;
-  std::unique_lock<std::mutex> guard(core_->mutex);
+  // Dropped only without the mutex.
+  std::deque<Handle> untold;
+  std::shared_ptr<const Holder::Callbacks> callbacks;
   Core& core = *core_;
+  std::unique_lock<std::mutex> guard(core.mutex);
   const auto queued = [&](const Handle& held) {
     return held->holder.get() == &holder;
   };
@@ -412,17 +415,12 @@ void Renewer::settle(Holder& holder) {
               std::none_of(core.losses.begin(), core.losses.end(), queued));
     });
   }
-  holder.silenced_ = true;
   const auto kept =
       std::stable_partition(core.losses.begin(), core.losses.end(),
                             [&](const Handle& held) { return !queued(held); });
-  dropped.assign(kept, core.losses.end());
+  untold.assign(kept, core.losses.end());
   core.losses.erase(kept, core.losses.end());
-}
-
-void Renewer::check_clock() {
-  const std::lock_guard<std::mutex> guard(core_->mutex);
-  core_->check_clock();
+  callbacks.swap(holder.callbacks_);
 }
 
 // --- Under the mutex ---------------------------------------------------------
@@ -451,7 +449,8 @@ void Renewer::Core::unschedule(Held& held) {
 void Renewer::Core::set_alarm(const Handle& held) {
   clear_alarm(*held);
   BootTime when = held->lease.claim_end();
-  if (!held->in_danger && held->holder->terms.on_danger) {
+  const auto& callbacks = held->holder->callbacks_;
+  if (!held->in_danger && callbacks != nullptr && callbacks->on_danger) {
     when -= held->holder->terms.safe_time;
   }
   held->alarm = alarms.emplace(when, held);
@@ -483,19 +482,17 @@ void Renewer::Core::lose(const Handle& held, Verdict why) {
 void Renewer::Core::tell(const Handle& held, Verdict why) {
   if (held->lost) return;
   held->lost = why;
-  if (!held->holder->terms.on_lost || held->holder->silenced_ || stopping)
-    return;
+  const auto& callbacks = held->holder->callbacks_;
+  if (callbacks == nullptr || !callbacks->on_lost || stopping) return;
   losses.push_back(held);
   teller_sleeps_until = BootTime::min();
   teller_clock.set(BootTime::min());
 }
 
-// If an answer has contradicted what was known of DynamoDB's clock, claims may
-// end sooner than was thought.
+// An answer has contradicted what was known of DynamoDB's clock: claims may end
+// sooner than was thought.
 void Renewer::Core::check_clock() {
   const dynamodb::ServiceClock clock = client->clock();
-  if (clock.contradictions() == contradictions) return;
-  contradictions = clock.contradictions();
   std::vector<Handle> all;
   for (const auto& alarm : alarms) all.push_back(alarm.second);
   for (const Handle& held : all) {
@@ -517,7 +514,9 @@ void Renewer::Core::send_loop() {
       if (task->pending == nullptr) begin(*task);
       if (task->pending != nullptr) under_way.push_back(std::move(task));
     }
+    const bool all_too_late = !ready.empty() && under_way.empty();
     ready.clear();
+    if (all_too_late) continue;
     exchanges.clear();
     for (const TaskPtr& task : under_way) {
       next = std::min(next, task->until);
@@ -538,7 +537,12 @@ void Renewer::Core::send_loop() {
                     under_way.end());
   }
   under_way.clear();
+  Tasks dropped;
   const std::lock_guard<std::mutex> guard(mutex);
+  for (auto& task : tasks) {
+    if (task.second->call == Call::renew) task.second->held->task.reset();
+  }
+  dropped.swap(tasks);
   send_ended = true;
   changed.notify_all();
 }
@@ -556,8 +560,7 @@ bool Renewer::Core::collect_due(std::vector<TaskPtr>& ready, std::size_t room,
     if (ready.back()->call == Call::renew) ready.back()->held->task.reset();
     task = tasks.erase(task);
   }
-  const bool full = ready.size() == room;
-  next = tasks.empty() || full ? BootTime::max() : tasks.begin()->first;
+  next = tasks.empty() || room == 0 ? BootTime::max() : tasks.begin()->first;
   sender_sleeps_until = next;
   if (!stopping) return true;
   next = std::min(next, stop_by);
@@ -592,7 +595,11 @@ bool Renewer::Core::prepare(Task& task) {
   Lease& lease = task.lease ? *task.lease : task.held->lease;
   task.request = lease.next(task.call, now, client->clock(), Client::calendar(),
                             Observation());
-  if (task.call == Call::renew) publish(*task.held, lease.claim_end());
+  if (task.call == Call::renew) {
+    end = lease.claim_end();
+    publish(*task.held, end);
+    set_alarm(task.held);
+  }
   task.until =
       std::min(now + task.holder->driver.settings().request_timeout, end);
   return true;
@@ -603,7 +610,6 @@ void Renewer::Core::conclude(TaskPtr task) {
       client->finish(std::move(task->pending), sigv4::Transport::timed_out);
   const Handle held = task->held;
   const std::lock_guard<std::mutex> guard(mutex);
-  check_clock();
   if (task->call == Call::renew) {
     held->renewing = false;
     if (held->given_back || held->lost) return;
@@ -677,8 +683,12 @@ void Renewer::Core::tell_loop() {
     guard.lock();
     teller_sleeps_until = BootTime::min();
   }
+  Alarms dropped;
+  for (auto& alarm : alarms) alarm.second->alarm.reset();
+  dropped.swap(alarms);
   tell_ended = true;
   changed.notify_all();
+  guard.unlock();
 }
 
 // False if there is nothing to be told now.
@@ -706,14 +716,17 @@ bool Renewer::Core::tell_next(std::unique_lock<std::mutex>& guard) {
 // on_lost if there is a reason, else on_danger.
 void Renewer::Core::call_back(std::unique_lock<std::mutex>& guard, Handle held,
                               std::optional<Verdict> why) {
+  auto callbacks = held->holder->callbacks_;
+  if (callbacks == nullptr) return;
   running = held->holder.get();
   guard.unlock();
-  const Holder::Terms& terms = held->holder->terms;
+  const std::string& name = held->holder->terms.name;
   if (why) {
-    contained([&] { terms.on_lost(*why); }, "on_lost", terms.name);
+    contained([&] { callbacks->on_lost(*why); }, "on_lost", name);
   } else {
-    contained([&] { terms.on_danger(); }, "on_danger", terms.name);
+    contained([&] { callbacks->on_danger(); }, "on_danger", name);
   }
+  callbacks.reset();
   held.reset();
   guard.lock();
   running = nullptr;

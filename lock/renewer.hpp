@@ -34,14 +34,19 @@ struct Holder {
     std::chrono::milliseconds ttl;
     // This long before its end, a lease is in danger.
     std::chrono::nanoseconds safe_time;
-    // Either may be empty.  Called by one thread for all holders of a table,
-    // one at a time, with no mutex held.
+  };
+  // Either may be empty.  Called by one thread for all holders of a table, one
+  // at a time, with no mutex held.
+  struct Callbacks {
     std::function<void(Verdict)> on_lost;  // taken, deleted or expired
     std::function<void()> on_danger;
   };
 
-  Holder(Driver the_driver, Terms the_terms)
-      : driver(std::move(the_driver)), terms(std::move(the_terms)) {}
+  Holder(Driver the_driver, Terms the_terms, Callbacks the_callbacks)
+      : driver(std::move(the_driver)),
+        terms(std::move(the_terms)),
+        callbacks_(
+            std::make_shared<const Callbacks>(std::move(the_callbacks))) {}
 
   const Driver driver;
   const Terms terms;
@@ -57,7 +62,8 @@ struct Holder {
   friend class Renewer;
   std::atomic<BootTime::rep> claim_end_{
       BootTime::min().time_since_epoch().count()};
-  bool silenced_ = false;  // GUARDED_BY(Core::mutex): is told nothing more.
+  // GUARDED_BY(Core::mutex); null once nothing is to be told any more.
+  std::shared_ptr<const Callbacks> callbacks_;
 };
 
 class Renewer {
@@ -103,13 +109,9 @@ class Renewer {
   bool finish(Call call, Lease& lease, Outcome& outcome,
               const std::shared_ptr<Holder>& holder, Handle handle);
 
-  // Waits until all has been told to the holder that is to be, and tells it
-  // nothing more.  On the thread that tells: does not wait.
+  // Waits until all has been told to the holder that is to be, tells it nothing
+  // more and drops its callbacks.  On the thread that tells: does not wait.
   void settle(Holder& holder);
-
-  // To be called after answers that this Renewer did not hear itself: one may
-  // have shown DynamoDB's clock to be elsewhere, and claims to be over.
-  void check_clock();
 
  private:
   struct Core;  // Outlives the Renewer while a thread is in it.
