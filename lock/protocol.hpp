@@ -174,8 +174,9 @@ class Lease {
   ServiceTime lowest_stamp() const;
   BootTime claim_of(const Sent& sent, const ServiceClock& clock) const;
 
-  const std::string uuid_;
-  const std::chrono::milliseconds ttl_;
+  // Const but for moves.
+  std::string uuid_;
+  std::chrono::milliseconds ttl_;
 
   // Every stamp that the row may bear or come to bear; once the lock is ours,
   // the first is one that the row is known to have borne.

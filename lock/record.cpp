@@ -243,7 +243,7 @@ Row read_row(const Item& item) {
 }
 
 std::string write_request(const Place& place, const Request& request) {
-  rapidjson::StringBuffer buffer(nullptr, 1024);
+  rapidjson::StringBuffer buffer(nullptr, 2048);
   Writer writer(buffer);
   writer.StartObject();
   write_pair(writer, "TableName", place.table);

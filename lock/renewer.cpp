@@ -561,6 +561,8 @@ bool Renewer::Core::collect_due(std::vector<TaskPtr>& ready, std::size_t room,
     task = tasks.erase(task);
   }
   next = tasks.empty() || room == 0 ? BootTime::max() : tasks.begin()->first;
+  // Woken for a task that is gone again: kept, or the next would wake it too.
+  if (sender_sleeps_until > now) next = std::min(next, sender_sleeps_until);
   sender_sleeps_until = next;
   if (!stopping) return true;
   next = std::min(next, stop_by);

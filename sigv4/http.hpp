@@ -38,7 +38,7 @@ struct HttpOptions {
   // the exchange as `too_large`.
   std::size_t max_answer_bytes = 1 << 20;
   // Idle exchanges beyond this number are closed instead of kept.
-  std::size_t max_idle = 8;
+  std::size_t max_idle = 32;
   // For name, connection and TLS handshake; passing it is `unreachable`.  An
   // address that does not answer is given up after half of what is left (if
   // that is more than 600 ms), so the next one of that name gets its chance.

@@ -1,0 +1,256 @@
+// What threads of a table, and the calls of its mutexes, do to each other when
+// they meet at a bad moment.
+#include <pthread.h>
+
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
+
+using namespace std::chrono_literals;
+using ddbmutex::BootClock;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::Options;
+using ddbmutex::Table;
+using ddbmutex::TableOptions;
+using tests::Aside;
+using tests::count_of;
+using tests::Event;
+using tests::eventually;
+using tests::Reply;
+using tests::ScriptedServer;
+using tests::SeenRequest;
+
+namespace {
+
+Reply dated(Reply reply, std::chrono::seconds ahead) {
+  const std::time_t when = std::time(nullptr) + ahead.count();
+  std::tm utc{};
+  gmtime_r(&when, &utc);
+  char text[64];
+  std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+  reply.headers.emplace_back("Date", text);
+  return reply;
+}
+
+Reply undated(Reply reply) {
+  reply.headers.emplace_back("Date", "");
+  return reply;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(mutex_races)
+
+// A thread's time may be up in the very moment in which its turn comes.
+BOOST_AUTO_TEST_CASE(short_waits_in_line_are_false_or_true_and_never_an_error) {
+  ScriptedServer server;  // Grants everything.
+  DdbMutex mutex("m", tests::on_table(tests::table_at(server)));
+  std::atomic<int> errors{0}, taken{0};
+  const auto end = BootClock::now() + 700ms;
+  std::vector<std::thread> threads;
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      std::minstd_rand random(seed);
+      while (BootClock::now() < end) {
+        std::error_code ec;
+        const std::chrono::microseconds wait(100 + random() % 1500);
+        if (mutex.try_lock_for(wait, ec)) {
+          ++taken;
+          mutex.unlock();
+        }
+        // A wait so short may end before its own request has been answered.
+        if (ec && ec != Errc::timed_out) ++errors;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST(errors == 0);
+  BOOST_TEST(taken > 0);
+  // Nor has it spoilt anything for those who come later.
+  for (int i = 0; i < 20; ++i) {
+    mutex.lock();
+    mutex.unlock();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(wait_that_got_its_turn_with_no_time_left_is_false) {
+  tests::Gate gate;
+  const auto table = tests::table_at(gate);
+  DdbMutex mutex(tests::fresh_name(), tests::on_table(table));
+  mutex.lock();
+  gate.once("DeleteItem", tests::Gate::answered_late());
+  bool locked = true;
+  Aside waiter([&] { locked = mutex.try_lock_for(1s); });
+  BOOST_REQUIRE(waiter.rests());
+  gate.always("PutItem", tests::Gate::held());
+  Aside unlocker([&] { mutex.unlock(); });
+  BOOST_REQUIRE(
+      eventually([&] { return count_of(gate.server(), "DeleteItem") == 1; }));
+  gate.server().release();
+  BOOST_TEST(unlocker.thrown() == "none");
+  // It has the turn, and no answer comes before its time is up.
+  BOOST_TEST(waiter.thrown() == "none");
+  BOOST_TEST(!locked);
+  gate.open();
+  gate.server().release();
+}
+
+BOOST_AUTO_TEST_CASE(what_one_call_hears_of_the_clock_ends_the_claims_of_all) {
+  std::atomic<bool> stopped{false};
+  ScriptedServer server([&](const SeenRequest& request) {
+    const bool first = request.body.find("ddblock-held") != std::string::npos;
+    if (first || !stopped) return Reply{};
+    // As if this machine had stood still for an hour.
+    return dated(tests::server_failure(), 1h);
+  });
+  const auto table = tests::table_at(server);
+  tests::Told told;
+  Options options = tests::on_table(table);
+  options.on_lost = [&](ddbmutex::Loss loss) { told.add(name_of(loss)); };
+  DdbMutex held("held", options);
+  DdbMutex other("other", tests::on_table(table));
+  other.lock();  // The clock is known from here on: no early renewal follows.
+  other.unlock();
+  held.lock();
+  BOOST_REQUIRE(held.owns_lock());
+
+  stopped = true;
+  Aside waiter([&] {
+    if (other.try_lock_for(tests::kPlenty)) other.unlock();
+  });
+  // While that call goes on.
+  BOOST_TEST(eventually([&] { return !held.owns_lock(); }, 5s));
+  BOOST_TEST(!waiter.done());
+  BOOST_TEST(told.wait_for(1));
+  BOOST_TEST(told.text() == "expired");
+  other.cancel();
+  BOOST_TEST(waiter.ends());
+}
+
+// Without a Date the first stamp counts as too low: the row is ours, but the
+// lock is not granted before a second request.
+BOOST_AUTO_TEST_CASE(row_that_was_written_but_not_granted_is_taken_back) {
+  ScriptedServer server([](const SeenRequest& request) {
+    if (tests::action_of(request) != "UpdateItem") return undated({});
+    return undated(tests::failure(400, "AccessDeniedException"));
+  });
+  DdbMutex mutex("m", tests::on_table(tests::table_at(server)));
+  BOOST_TEST(tests::thrown_by([&] { mutex.lock(); }) ==
+             tests::words(Errc::access_denied));
+  BOOST_TEST(eventually([&] { return count_of(server, "DeleteItem") == 1; }));
+  BOOST_TEST(tests::actions(server) == "PutItem UpdateItem DeleteItem");
+}
+
+// More leases than are renewed at once end while both threads are held up.
+BOOST_AUTO_TEST_CASE(leases_that_ended_do_not_keep_others_from_being_renewed) {
+  ScriptedServer server;
+  std::atomic<bool> holding_up{false};
+  Event sender_goes_on, teller_goes_on;
+  TableOptions table_options = tests::table_options(server);
+  table_options.credentials_source = [&] {
+    if (holding_up) sender_goes_on.wait();
+    return ddbmutex::Credentials{"AKIDEXAMPLE", "secret", ""};
+  };
+  const auto table = std::make_shared<Table>(table_options);
+  std::vector<std::unique_ptr<DdbMutex>> brief;
+  for (int i = 0; i < 40; ++i) {
+    Options options = tests::on_table(table, 1500ms);
+    options.on_lost = [&](ddbmutex::Loss) { teller_goes_on.wait(); };
+    brief.push_back(
+        std::make_unique<DdbMutex>("brief" + std::to_string(i), options));
+    brief.back()->lock();
+  }
+  DdbMutex steady("steady", tests::on_table(table, 8s));
+  steady.lock();
+  holding_up = true;
+  BOOST_REQUIRE(eventually([&] {
+    for (const auto& mutex : brief) {
+      if (mutex->owns_lock()) return false;
+    }
+    return true;
+  }));
+  holding_up = false;
+  const auto before = steady.remaining();
+  sender_goes_on.set();
+  BOOST_TEST(eventually([&] { return steady.remaining() > before; }, 6s));
+  teller_goes_on.set();
+}
+
+BOOST_AUTO_TEST_CASE(longest_wait_of_the_holding_thread_ends_when_unlocked) {
+  ScriptedServer server;
+  DdbMutex mutex("m", tests::on_table(tests::table_at(server)));
+  bool locked_again = false;
+  Aside thread([&] {
+    mutex.lock();
+    locked_again = mutex.try_lock_for(std::chrono::hours::max());
+  });
+  BOOST_TEST(thread.rests());
+  mutex.unlock();
+  BOOST_TEST(thread.thrown() == "none");
+  BOOST_TEST(locked_again);
+  mutex.unlock();
+}
+
+BOOST_AUTO_TEST_CASE(closing_ends_calls_about_the_table_too) {
+  ScriptedServer server(
+      [](const SeenRequest&) { return tests::server_failure(); });
+  const auto table = tests::table_at(server);
+  Aside exists([&] { table->exists(); });
+  Aside create([&] { table->create(); });
+  Aside inspect([&] { table->inspect("m"); });
+  BOOST_REQUIRE(eventually([&] { return server.request_count() > 3; }));
+  table->close();
+  for (Aside* call : {&exists, &create, &inspect}) {
+    BOOST_TEST(call->thrown() == tests::words(Errc::closed));
+  }
+  BOOST_TEST(tests::thrown_by([&] { table->exists(); }) ==
+             tests::words(Errc::closed));
+}
+
+BOOST_AUTO_TEST_CASE(source_of_keys_that_throws_has_none) {
+  ScriptedServer server;
+  TableOptions options = tests::table_options(server);
+  options.credentials_source = []() -> std::optional<ddbmutex::Credentials> {
+    throw std::runtime_error("the vault is shut");
+  };
+  DdbMutex mutex("m", tests::on_table(std::make_shared<Table>(options)));
+  const auto error = tests::error_of([&] { mutex.lock(); });
+  BOOST_REQUIRE(error.has_value());
+  BOOST_TEST((error->code() == Errc::no_keys));
+  BOOST_TEST(std::string(error->what()).find("the vault is shut") !=
+             std::string::npos);
+  BOOST_TEST(server.request_count() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(callback_objects_end_with_their_mutex) {
+  ScriptedServer server([](const SeenRequest& request) {
+    if (tests::action_of(request) != "DeleteItem") return Reply{};
+    return tests::hanging();
+  });
+  const auto table = tests::table_at(server);
+  auto captured = std::make_shared<int>(7);
+  const std::weak_ptr<int> alive = captured;
+  Options options = tests::on_table(table, 2s);
+  options.on_lost = [captured = std::move(captured)](ddbmutex::Loss) {};
+  {
+    DdbMutex mutex("m", std::move(options));
+    mutex.lock();
+  }
+  // Though the release goes on behind.
+  BOOST_TEST(alive.expired());
+  server.release();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
