@@ -1,5 +1,7 @@
 # make            the library (libddbmutex.a) and the examples
-# make test       sets this machine up, builds, runs every test
+# make demo       sets this machine up, builds, shows what the lock is for
+# make test       sets up, builds, runs every test
+# make soak       sets up, builds, runs the long bars in full
 # make bench      sets up, builds, measures; writes build/bench.tsv
 # make model      sets up, runs every variant of the protocol's model
 # make format     lays out all C++ as .clang-format says
@@ -41,33 +43,52 @@ CXXFLAGS += -std=$(cxxstd) -pthread $(WARN) $(CXXFLAGS_$(config))
 LDLIBS += -lcurl -lcrypto
 
 LIB_SOURCES := $(wildcard ddbmutex.cpp sigv4/*.cpp dynamodb/*.cpp lock/*.cpp)
-TEST_SOURCES := $(wildcard tests/*.cpp tests/support/*.cpp)
+TEST_SOURCES := $(wildcard tests/*.cpp)
+SUPPORT_SOURCES := $(wildcard tests/support/*.cpp)
+# What the tests start as processes of their own.
+TEST_PROGRAMS := $(patsubst %.cpp,$(BUILD)/%,\
+  $(wildcard tests/claims/*.cpp tests/processes/*.cpp))
 EXAMPLES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard examples/*.cpp))
 BENCHES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/bench/*.cpp))
 
 LIB := $(BUILD)/libddbmutex.a
+TEST_SUPPORT := $(BUILD)/tests/libsupport.a
 objects = $(patsubst %.cpp,$(BUILD)/%.o,$(1))
+
+DEMO := $(BUILD)/examples/demo/demo
+DEMO_OBJECTS := $(call objects,$(wildcard examples/demo/*.cpp))
+# Those that the tests look into.
+DEMO_PARTS := $(call objects,$(addprefix examples/demo/,\
+  claims.cpp event.cpp text.cpp))
 
 # Tests and benchmarks talk to servers of their own, past any proxy.
 comma := ,
 export no_proxy := \
   127.0.0.1,localhost$(addprefix $(comma),$(or $(no_proxy),$(NO_PROXY)))
 
-.PHONY: all setup test bench model format clean
+.PHONY: all setup demo test soak bench model format clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: $(LIB) $(EXAMPLES)
+all: $(LIB) $(EXAMPLES) $(DEMO)
 
 # Installs what is missing (root or sudo on Debian and Ubuntu), else says what
 # to install.  A second make then builds with what it installed.
 setup:
 	@tests/setup
 
+demo: setup
+	@$(MAKE) --no-print-directory $(DEMO)
+	@BUILD=$(BUILD) examples/demo/run
+
 test: setup
 	@$(MAKE) --no-print-directory config=noexcept all
-	@$(MAKE) --no-print-directory all $(BUILD)/tests/tests
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/tests $(TEST_PROGRAMS)
 	@BUILD=$(BUILD) tests/run
+
+soak: setup
+	@$(MAKE) --no-print-directory $(TEST_PROGRAMS)
+	@BUILD=$(BUILD) tests/claims/soak
 
 bench: setup
 	@$(MAKE) --no-print-directory all $(BENCHES)
@@ -77,12 +98,18 @@ model: setup
 	@MODEL_BUILD=build/model tests/model/run full
 
 $(LIB): $(call objects,$(LIB_SOURCES))
+$(TEST_SUPPORT): $(call objects,$(SUPPORT_SOURCES))
+$(LIB) $(TEST_SUPPORT):
 	@rm -f $@
 	$(AR) rcs $@ $^
 
 # The scripted server of the tests speaks TLS and has its CRC-32 from zlib.
-$(BUILD)/tests/tests: $(call objects,$(TEST_SOURCES)) $(LIB)
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lssl -lz $(LDLIBS) -o $@
+$(BUILD)/tests/tests: $(call objects,$(TEST_SOURCES)) $(DEMO_PARTS)
+$(BUILD)/tests/tests $(TEST_PROGRAMS): $(TEST_SUPPORT) $(LIB)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) \
+	  -lssl -lz $(LDLIBS) -o $@
+
+$(TEST_PROGRAMS): %: %.o
 
 $(BUILD)/examples/%: $(BUILD)/examples/%.o $(LIB)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
@@ -90,8 +117,15 @@ $(BUILD)/examples/%: $(BUILD)/examples/%.o $(LIB)
 $(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(LIB)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
-$(call objects,$(LIB_SOURCES)) $(BUILD)/examples/%.o: \
-  CXXFLAGS += $(LIBFLAGS_$(config))
+$(DEMO): $(DEMO_OBJECTS) $(LIB)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+$(call objects,$(LIB_SOURCES)): CXXFLAGS += $(LIBFLAGS_$(config))
+
+# A program without exceptions, whatever the library has.  UBSan's check of
+# vptrs cannot know objects that code without RTTI made.
+$(BUILD)/examples/without_exceptions.o: CXXFLAGS += -fno-exceptions \
+  $(if $(filter asan,$(config)),,-fno-rtti)
 
 $(BUILD)/%.o: %.cpp
 	@mkdir -p $(@D)

@@ -108,20 +108,10 @@ const std::error_category& category() noexcept {
   return *only;
 }
 
-struct Error::Texts {
-  std::string what, field, request_id;
-};
-
 Error::Error(std::error_code code, const std::string& what,
              const std::string& field, const std::string& request_id)
     : std::system_error(code),
       texts_(std::make_shared<Texts>(Texts{what, field, request_id})) {}
-
-const char* Error::what() const noexcept { return texts_->what.c_str(); }
-const std::string& Error::field() const noexcept { return texts_->field; }
-const std::string& Error::request_id() const noexcept {
-  return texts_->request_id;
-}
 
 FailHandler fail_handler = print_and_abort;
 
@@ -626,12 +616,12 @@ namespace {
 
 constexpr milliseconds kShortestTtl{100};
 
-nanoseconds request_timeout_of(const Options& options) {
+milliseconds request_timeout_of(const Options& options) {
   return options.request_timeout.value_or(
       std::min(milliseconds(2000), options.ttl / 4));
 }
 
-nanoseconds safe_time_of(const Options& options) {
+milliseconds safe_time_of(const Options& options) {
   return options.safe_time.value_or(options.ttl / 4);
 }
 
@@ -640,9 +630,9 @@ Failure check(const Options& options) {
   if (ttl < kShortestTtl || ttl > lock::kLongestLease) {
     return bad_option("ttl", "not within 100 ms and 366 days");
   }
-  const nanoseconds half = nanoseconds(ttl) / 2;
-  const nanoseconds request = request_timeout_of(options);
-  if (request <= nanoseconds::zero() || request >= half) {
+  const milliseconds half = (ttl + milliseconds(1)) / 2;  // What is below, is.
+  const milliseconds request = request_timeout_of(options);
+  if (request <= milliseconds::zero() || request >= half) {
     return bad_option("request_timeout", "not above 0 and below ttl / 2");
   }
   if (options.first_poll <= milliseconds::zero()) {
@@ -651,8 +641,8 @@ Failure check(const Options& options) {
   if (options.longest_poll < options.first_poll) {
     return bad_option("longest_poll", "below first_poll");
   }
-  const nanoseconds safe = safe_time_of(options);
-  if (safe < nanoseconds::zero() || safe >= half) {
+  const milliseconds safe = safe_time_of(options);
+  if (safe < milliseconds::zero() || safe >= half) {
     return bad_option("safe_time", "not from 0 to below ttl / 2");
   }
   if (options.patience < milliseconds::zero()) {

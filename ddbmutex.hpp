@@ -100,16 +100,21 @@ class Error : public std::system_error {
  public:
   Error(std::error_code code, const std::string& what,
         const std::string& field = {}, const std::string& request_id = {});
+  // A move copies, so that no Error is ever without its text.
+  Error(const Error&) noexcept = default;
+  Error& operator=(const Error&) noexcept = default;
 
-  const char* what() const noexcept override;
+  const char* what() const noexcept override { return texts_->what.c_str(); }
   // The option that is wrong ("name", "ttl", "region"); empty if none is.
-  const std::string& field() const noexcept;
+  const std::string& field() const noexcept { return texts_->field; }
   // DynamoDB's, to quote to its support; empty if it gave none.
-  const std::string& request_id() const noexcept;
+  const std::string& request_id() const noexcept { return texts_->request_id; }
 
  private:
-  struct Texts;  // Shared, so that a copy cannot throw.
-  std::shared_ptr<const Texts> texts_;
+  struct Texts {
+    std::string what, field, request_id;
+  };
+  std::shared_ptr<const Texts> texts_;  // Shared, so that a copy cannot throw.
 };
 
 // Called by throwing forms where the library was compiled without exceptions.

@@ -42,7 +42,6 @@ Answer no_answer(Fault why, const char* message) {
 
 Outcome nothing_sent(Fault why) {
   Outcome outcome;
-  outcome.given_up = true;
   outcome.answer = no_answer(why, why == Fault::cancelled
                                       ? "woken before another request was sent"
                                       : "the deadline has passed");
@@ -130,6 +129,7 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
   Limits now_limits = limits;
   BootTime& deadline = now_limits.deadline;
   bool unknown = false;
+  bool failing = false;
   for (;;) {
     // A renewal is worth nothing once the lease has ended.
     if (call == Call::renew) deadline = std::min(deadline, lease.claim_end());
@@ -138,13 +138,16 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
       Outcome outcome =
           nothing_sent(woken ? Fault::cancelled : Fault::timed_out);
       outcome.unknown = unknown;
+      outcome.given_up = !failing;
       return woken ? std::move(outcome)
                    : at_deadline(call, lease, std::move(outcome));
     }
     Outcome outcome = attempt(call, lease, observation, now_limits, waker);
     unknown = unknown || outcome.unknown;
     outcome.unknown = unknown;
+    if (failing) outcome.given_up = false;
     if (outcome.pending != nullptr) return outcome;
+    failing = !answered(outcome.answer.fault);
     pace.heard(outcome.answer);
     if (outcome.verdict != Verdict::again) return outcome;
 
@@ -154,7 +157,7 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
         delay &&
         (now + *delay >= deadline ||
          (*delay > nanoseconds::zero() && now + *delay >= limits.retry_until));
-    if (too_late && answered(outcome.answer.fault)) outcome.given_up = true;
+    if (too_late && !failing) outcome.given_up = true;
     if (!delay || too_late) return at_deadline(call, lease, std::move(outcome));
     sigv4::drive(nullptr, 0, now + *delay, waker);
   }

@@ -1,157 +1,123 @@
-// What README and the design of the house say is what the files are.
+// The house is built as it says: each file in its room, each room on those
+// below it.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
-#include <fstream>
-#include <regex>
+#include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "dynamodb/answer.hpp"
+#include "tests/support/files.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
-using namespace ddbmutex;
+using tests::all_matches;
+using tests::as_set;
+using tests::read_file;
 
-const fs::path kRoot = fs::path(__FILE__).parent_path().parent_path();
+// From the top.  The first is no folder, but the files beside the Makefile.
+const std::vector<std::string> kFloors = {"", "lock", "dynamodb", "sigv4"};
 
-std::string read_file(const fs::path& path) {
-  std::ifstream file(kRoot / path);
-  BOOST_TEST_REQUIRE(file.good(), path << " cannot be read");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// What stands between two markers, neither included.
-std::string between(const std::string& text, const std::string& from,
-                    const std::string& to) {
-  const auto begin = text.find(from);
-  BOOST_TEST_REQUIRE(begin != text.npos, "no " << from);
-  const auto end = text.find(to, begin + from.size());
-  BOOST_TEST_REQUIRE(end != text.npos, "no " << to);
-  return text.substr(begin + from.size(), end - begin - from.size());
-}
-
-// Without the indentation that all lines share.
-std::string dedent(const std::string& text) {
-  return std::regex_replace(text, std::regex("(^|\n)  "), "$1");
-}
-
-std::vector<fs::path> sources(const std::string& floor) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(kRoot / floor)) {
-    files.push_back(floor + "/" + entry.path().filename().string());
+std::vector<std::string> sources(const std::string& floor) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(tests::project() / floor)) {
+    const std::string name = entry.path().filename().string();
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".cpp" || extension == ".hpp") {
+      files.push_back(floor.empty() ? name : floor + "/" + name);
+    }
   }
   return files;
 }
 
-std::vector<std::string> includes(const fs::path& file) {
-  const std::string text = read_file(file);
-  const std::regex include("#include [<\"]([^>\"]+)[>\"]");
-  std::vector<std::string> found;
-  for (std::sregex_iterator it(text.begin(), text.end(), include), end;
-       it != end; ++it) {
-    found.push_back((*it)[1]);
+std::vector<std::string> all_sources() {
+  std::vector<std::string> files;
+  for (const std::string& floor : kFloors) {
+    for (const std::string& file : sources(floor)) files.push_back(file);
   }
-  return found;
+  return files;
 }
 
-bool starts_with(const std::string& text, const std::string& with) {
-  return text.compare(0, with.size(), with) == 0;
+// What stands between the quotes, or the angle brackets with `system`.
+std::vector<std::string> includes(const std::string& file, bool system) {
+  return all_matches(read_file(file), system ? "^ *# *include <([^>]+)>"
+                                             : "^ *# *include \"([^\"]+)\"");
 }
 
-const std::vector<std::string> kFloors = {"sigv4", "dynamodb", "lock"};
+// "lock/record.hpp" is on floor 1, "ddbmutex.hpp" on the topmost, 0.
+std::size_t floor_of(const std::string& file) {
+  const auto slash = file.find('/');
+  const std::string folder =
+      slash == file.npos ? std::string() : file.substr(0, slash);
+  const auto found = std::find(kFloors.begin(), kFloors.end(), folder);
+  BOOST_TEST_REQUIRE((found != kFloors.end()), file << " is on no floor");
+  return static_cast<std::size_t>(found - kFloors.begin());
+}
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(repository)
 
-BOOST_AUTO_TEST_CASE(readme_usage_is_part_of_the_example_that_is_run) {
-  const std::string readme = read_file("README.md");
-  const std::string example = read_file("examples/take_and_release.cpp");
-  const std::string shown = between(readme, "```cpp\n", "```\n");
-  const std::string run =
-      between(example, "  // README: from here\n", "  // README: to here\n");
-  BOOST_TEST(shown == dedent(run));
-}
-
-BOOST_AUTO_TEST_CASE(readme_permissions_are_the_actions_that_exist) {
-  const std::string readme = read_file("README.md");
-  const std::regex action("    dynamodb:(\\w+)\n");
-  std::set<std::string> told;
-  for (std::sregex_iterator it(readme.begin(), readme.end(), action), end;
-       it != end; ++it) {
-    told.insert((*it)[1]);
-  }
-  std::set<std::string> used;
-  for (std::size_t i = 0; i < dynamodb::kActions; ++i) {
-    used.insert(name_of(static_cast<dynamodb::Action>(i)));
-  }
-  BOOST_TEST(told == used, boost::test_tools::per_element());
-}
-
-BOOST_AUTO_TEST_CASE(readme_links_and_folders_exist) {
-  const std::string readme = read_file("README.md");
-  const std::regex link("\\]\\(([^)]+)\\)|^\\| `(\\w+/)` \\|",
-                        std::regex::multiline);
+BOOST_AUTO_TEST_CASE(floors_include_only_what_is_on_or_below_them) {
   int found = 0;
-  for (std::sregex_iterator it(readme.begin(), readme.end(), link), end;
-       it != end; ++it) {
-    const std::string path = (*it)[1].matched ? (*it)[1] : (*it)[2];
-    BOOST_TEST(fs::exists(kRoot / path), path << " does not exist");
-    ++found;
-  }
-  BOOST_TEST(found >= 7);
-}
-
-BOOST_AUTO_TEST_CASE(readme_configurations_are_those_of_the_makefile) {
-  const std::string makefile = read_file("Makefile");
-  const std::string readme = read_file("README.md");
-  const std::regex flags("\nCXXFLAGS_(\\w+) :=");
-  int found = 0;
-  for (std::sregex_iterator it(makefile.begin(), makefile.end(), flags), end;
-       it != end; ++it) {
-    const std::string config = (*it)[1];
-    BOOST_TEST(readme.find("`" + config + "`") != readme.npos, config);
-    ++found;
-  }
-  BOOST_TEST(found == 6);
-}
-
-BOOST_AUTO_TEST_CASE(floors_include_only_what_is_below_them) {
-  for (std::size_t floor = 0; floor < kFloors.size(); ++floor) {
-    for (const fs::path& file : sources(kFloors[floor])) {
-      for (const std::string& included : includes(file)) {
-        for (std::size_t above = floor + 1; above < kFloors.size(); ++above) {
-          BOOST_TEST(!starts_with(included, kFloors[above] + "/"),
-                     file << " includes " << included);
-        }
-      }
+  for (const std::string& file : all_sources()) {
+    for (const std::string& included : includes(file, false)) {
+      BOOST_TEST(floor_of(included) >= floor_of(file),
+                 file << " includes " << included);
+      BOOST_TEST(fs::exists(tests::project() / included),
+                 file << " includes " << included);
+      ++found;
     }
+  }
+  BOOST_TEST(found > 30);
+}
+
+BOOST_AUTO_TEST_CASE(public_header_includes_the_standard_library_alone) {
+  BOOST_TEST(includes("ddbmutex.hpp", false).empty());
+  const std::vector<std::string> headers = includes("ddbmutex.hpp", true);
+  BOOST_TEST(headers.size() > 5u);
+  for (const std::string& header : headers) {
+    // No folder and no suffix: neither a library's nor the C library's.
+    BOOST_TEST(header.find_first_of("/.") == header.npos, header);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(public_header_is_needed_by_its_implementation_alone) {
+  for (const std::string& file : all_sources()) {
+    const bool top = floor_of(file) == 0;
+    const auto included = as_set(includes(file, false));
+    BOOST_TEST((top || included.count("ddbmutex.hpp") == 0), file);
   }
 }
 
 BOOST_AUTO_TEST_CASE(libraries_are_seen_in_their_rooms_alone) {
-  const std::vector<std::pair<std::string, std::set<std::string>>> rooms = {
+  const std::map<std::string, std::set<std::string>> rooms = {
       {"curl/", {"sigv4/http.cpp"}},
       {"openssl/", {"sigv4/sigv4.cpp"}},
-      {"rapidjson/", {"dynamodb/answer.cpp", "lock/record.cpp"}},
+      {"rapidjson/",
+       {"dynamodb/answer.cpp", "dynamodb/table.cpp", "lock/record.cpp"}},
       {"boost/", {}},
   };
   for (const auto& [library, allowed] : rooms) {
     std::set<std::string> seen;
-    for (const std::string& floor : kFloors) {
-      for (const fs::path& file : sources(floor)) {
-        for (const std::string& included : includes(file)) {
-          if (starts_with(included, library)) seen.insert(file.string());
-        }
+    for (const std::string& file : all_sources()) {
+      for (const std::string& included : includes(file, true)) {
+        if (included.rfind(library, 0) == 0) seen.insert(file);
       }
     }
     BOOST_TEST(seen == allowed, boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(makefile_compiles_every_source_of_the_library) {
+  const std::string makefile = read_file("Makefile");
+  const std::string line = tests::between(makefile, "\nLIB_SOURCES :=", "\n");
+  for (const std::string& floor : kFloors) {
+    const std::string wanted =
+        floor.empty() ? " ddbmutex.cpp" : floor + "/*.cpp";
+    BOOST_TEST(line.find(wanted) != line.npos, wanted);
   }
 }
 

@@ -1,22 +1,26 @@
 // Measures this library beside what it is made of: a lock taken and released
-// beside bare libcurl sending the same bytes, a signature beside OpenSSL's
-// hashes alone.
+// beside bare libcurl sending the same bytes, locks held beside bare libcurl
+// sending as many renewals, a signature beside OpenSSL's hashes alone.
 //
 //   bench DIRECTORY RESULT [TURNS]
 //
 // The contestants are programs in DIRECTORY; RESULT is written, a line
-// "metric<TAB>value<TAB>unit<TAB>note" each.  All run on one core, and so does
-// the server, which never changes its answer.  Exit status 0: what was measured
-// is sound, whatever it says.
+// "metric<TAB>value<TAB>unit<TAB>note" each; a bar that the project set itself
+// stands in the note.  All run on one core, and so does the server, which never
+// changes its answer.  Exit status 0: what was measured is sound, whatever it
+// says.
 #include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/bench/constant_server.hpp"
@@ -29,6 +33,7 @@ using bench::ConstantServer;
 using bench::Contest;
 using bench::Entrant;
 using bench::Figure;
+using bench::Program;
 using bench::Sample;
 
 [[noreturn]] void unsound(const std::string& why) {
@@ -81,14 +86,17 @@ class Report {
  public:
   explicit Report(std::string path) : path_(std::move(path)) {}
 
+  // An empty bar is none.
   void line(const std::string& metric, const Figure& figure, int digits,
-            const std::string& unit, const std::string& note) {
+            const std::string& unit, const std::string& note,
+            const std::string& bar = {}) {
     const auto text = [digits](double value) {
       return format("%.*f", digits, value);
     };
-    const std::string whole =
-        "min " + text(figure.min) + ", max " + text(figure.max) + "; " + note;
-    std::printf("  %-26s %10s %-12s %s\n", metric.c_str(),
+    const std::string whole = "min " + text(figure.min) + ", max " +
+                              text(figure.max) + "; " + note +
+                              (bar.empty() ? "" : "; bar " + bar);
+    std::printf("  %-30s %10s %-12s %s\n", metric.c_str(),
                 text(figure.median).c_str(), unit.c_str(), whole.c_str());
     lines_ +=
         metric + "\t" + text(figure.median) + "\t" + unit + "\t" + whole + "\n";
@@ -115,7 +123,7 @@ void print_absolute(const Entrant& entrant) {
   const Figure p50 = figure_of(entrant, p50_of);
   const Sample& last = entrant.samples.back();
   const double requests = static_cast<double>(last.server_requests);
-  std::printf("  %-16s CPU %6.2f us [%.2f to %.2f]", entrant.program.c_str(),
+  std::printf("  %-30s CPU %6.2f us [%.2f to %.2f]", entrant.program.c_str(),
               cpu.median / 1e3, cpu.min / 1e3, cpu.max / 1e3);
   if (requests > 0) {
     std::printf(", p50 %6.2f us, %.0f bytes a request", p50.median / 1e3,
@@ -147,20 +155,22 @@ double bytes_per_cycle(const Sample& sample) {
 }
 
 // What one cycle sends.
-constexpr const char* kCycle[] = {"PutItem", "DeleteItem"};
+const std::vector<std::string> kCycle = {"PutItem", "DeleteItem"};
 
-std::string record_path(const std::string& directory, const char* action) {
+std::string record_path(const std::string& directory,
+                        const std::string& action) {
   return directory + "/" + action + ".request";
 }
 
-// A file for each request of a cycle: the last that was sent, as it stood on
-// the wire.
-void write_records(const bench::Tally& tally, const std::string& directory) {
-  for (const char* action : kCycle) {
+// A file for each action: the last request that was sent, as it stood on the
+// wire.
+void write_records(const bench::Tally& tally, const std::string& directory,
+                   const std::vector<std::string>& actions) {
+  for (const std::string& action : actions) {
     for (std::size_t i = 0; i < bench::kActionNames.size(); ++i) {
       if (bench::kActionNames[i] != action) continue;
       const bench::Tally::Record& record = tally.records[i];
-      if (record.size == 0) unsound(std::string("no ") + action + " was sent");
+      if (record.size == 0) unsound("no " + action + " was sent");
       const std::string path = record_path(directory, action);
       std::ofstream file(path, std::ios::binary);
       file.write(record.bytes, static_cast<std::streamsize>(record.size));
@@ -169,46 +179,59 @@ void write_records(const bench::Tally& tally, const std::string& directory) {
   }
 }
 
-// `prefix` tells the metrics of one way to take a lock from another's.
-void report_cycle(const Entrant& ours, const Entrant& bare,
-                  const std::string& prefix, Report& report) {
+// A way to take a lock: what its metrics begin with, and the bar for its CPU.
+struct Way {
+  std::string prefix;
+  std::string cpu_bar;
+};
+
+void report_rss(const std::string& metric, const Entrant& ours,
+                const Entrant& bare, Report& report) {
+  std::vector<double> extra;
+  for (std::size_t i = 0; i < ours.rss_kib.size(); ++i) {
+    extra.push_back(ours.rss_kib[i] - bare.rss_kib[i]);
+  }
+  report.line(metric, bench::figure_of(extra), 0, "KiB",
+              format("peak RSS beyond bare libcurl's %.0f KiB, pairs: %zu",
+                     bench::figure_of(bare.rss_kib).median, extra.size()));
+}
+
+void report_cycle(const Entrant& ours, const Entrant& bare, const Way& way,
+                  Report& report) {
   check_requests(ours);
   check_requests(bare);
   const Figure bytes = ratio_of(ours, bare, bytes_per_cycle);
   if (bytes.min < 0.99 || bytes.max > 1.01) {
     unsound("the contestants do not send the same amount");
   }
-  report.line(prefix + "cpu_ratio_vs_libcurl", ratio_of(ours, bare, cpu_of), 3,
-              "ratio",
+  report.line(way.prefix + "cpu_ratio_vs_libcurl", ratio_of(ours, bare, cpu_of),
+              3, "ratio",
               format("CPU of a lock and unlock, %zu pairs; %.2f us, libcurl "
                      "%.2f us",
                      ours.samples.size(), figure_of(ours, cpu_of).median / 1e3,
-                     figure_of(bare, cpu_of).median / 1e3));
-  report.line(prefix + "latency_ratio_vs_libcurl", ratio_of(ours, bare, p50_of),
-              3, "ratio",
+                     figure_of(bare, cpu_of).median / 1e3),
+              way.cpu_bar);
+  report.line(way.prefix + "latency_ratio_vs_libcurl",
+              ratio_of(ours, bare, p50_of), 3, "ratio",
               format("p50 of a lock and unlock, %zu pairs; %.2f us, libcurl "
                      "%.2f us",
                      ours.samples.size(), figure_of(ours, p50_of).median / 1e3,
                      figure_of(bare, p50_of).median / 1e3));
-  report.line(prefix + "requests_per_cycle",
+  report.line(way.prefix + "requests_per_cycle",
               figure_of(ours, requests_per_cycle), 3, "requests",
-              "the server's count and the client's, which agree");
-  std::vector<double> extra;
-  for (std::size_t i = 0; i < ours.rss_kib.size(); ++i) {
-    extra.push_back(ours.rss_kib[i] - bare.rss_kib[i]);
-  }
-  report.line(prefix + "rss_extra_kib", bench::figure_of(extra), 0, "KiB",
-              format("peak RSS beyond bare libcurl's %.0f KiB, %zu processes",
-                     bench::figure_of(bare.rss_kib).median, extra.size()));
+              "the server's count and the client's, which agree", "2");
+  report_rss(way.prefix + "rss_extra_kib", ours, bare, report);
 }
 
+// The first is the one whose requests bare libcurl sends.
 std::vector<Entrant> cycle_entrants(const std::string& directory,
                                     const std::string& url) {
   Entrant bare = {"cycle_libcurl", {url}, {}, {}};
-  for (const char* action : kCycle) {
+  for (const std::string& action : kCycle) {
     bare.arguments.push_back(record_path(directory, action));
   }
-  return {{"cycle_ddbmutex", {url}, {}, {}}, bare};
+  return {
+      {"cycle_driver", {url}, {}, {}}, {"cycle_mutex", {url}, {}, {}}, bare};
 }
 
 void hold_cycles(const std::string& directory, unsigned turns, Report& report) {
@@ -217,7 +240,7 @@ void hold_cycles(const std::string& directory, unsigned turns, Report& report) {
   std::vector<Entrant> entrants = cycle_entrants(directory, server.url());
   Contest contest{4000, 300, 1000, turns, 3, {}};
   contest.when_first_is_warm = [&] {
-    write_records(tally, directory);
+    write_records(tally, directory, kCycle);
     tally.recording = false;
   };
   tally.recording = true;
@@ -229,7 +252,197 @@ void hold_cycles(const std::string& directory, unsigned turns, Report& report) {
   if (tally.connections != processes) {
     unsound("not one kept-alive connection for each process");
   }
-  report_cycle(entrants[0], entrants[1], "", report);
+  report_cycle(entrants[0], entrants[2], {"", "<= 1.25"}, report);
+  report_cycle(entrants[1], entrants[2], {"mutex_", "<= 1.3"}, report);
+}
+
+// --- Many locks held -------------------------------------------------------
+
+constexpr unsigned kHeld = 1000;
+constexpr unsigned kTtl = 10;  // Seconds; renewed at half of them.
+constexpr unsigned kHeldRun = kTtl / 2;
+constexpr unsigned kRenewalsPerSecond = kHeld * 2 / kTtl;
+
+// Counts are taken apart from each other while requests come: so many may lie
+// between.
+constexpr std::uint64_t kBetweenCounts = 64;
+
+double per_request_of(const Sample& sample) {
+  return sample.cpu_ns * static_cast<double>(sample.cycles) /
+         static_cast<double>(sample.own_requests);
+}
+
+double bytes_per_request(const Sample& sample) {
+  return static_cast<double>(sample.server_bytes) /
+         static_cast<double>(sample.server_requests);
+}
+
+// Of the requests from number `from` on, how many came in the busiest 100 ms
+// beside how many did on average.
+double busiest_of(const bench::Tally& tally, std::uint64_t from,
+                  std::uint64_t to) {
+  constexpr std::int64_t kSpan = 100'000'000;
+  if (to - from < 2 || to - from > bench::Tally::kArrivals) {
+    unsound("too few or too many requests to say how they are spread");
+  }
+  const auto at = [&](std::uint64_t n) {
+    return tally.arrived_ns[n % bench::Tally::kArrivals].load();
+  };
+  std::uint64_t most = 0;
+  for (std::uint64_t first = from, last = from; last < to; ++last) {
+    while (at(last) - at(first) >= kSpan) ++first;
+    most = std::max(most, last - first + 1);
+  }
+  const double spans =
+      static_cast<double>(at(to - 1) - at(from)) / static_cast<double>(kSpan);
+  return static_cast<double>(most) * spans / static_cast<double>(to - from);
+}
+
+// One of those who renew at the same time, each with a server of its own.
+class Renewer {
+ public:
+  Renewer(const std::string& directory, Entrant entrant, ConstantServer& server)
+      : entrant_(std::move(entrant)),
+        program_(entrant_.command(directory)),
+        tally_(server.tally()) {}
+
+  void warm_up(unsigned seconds) { program_.run(seconds, 1); }
+  void start() {
+    requests_ = tally_.requests;
+    bytes_ = tally_.bytes;
+    program_.start(0, kHeldRun);
+  }
+  void finish() {
+    Sample sample = program_.finish();
+    const std::uint64_t requests = tally_.requests;
+    sample.server_requests = requests - requests_;
+    sample.server_bytes = tally_.bytes - bytes_;
+    busiest_.push_back(busiest_of(tally_, requests_, requests));
+    entrant_.samples.push_back(sample);
+    entrant_.rss_kib = {static_cast<double>(sample.rss_kib)};
+  }
+
+  const Entrant& entrant() const { return entrant_; }
+  Figure busiest() const { return bench::figure_of(busiest_); }
+
+  void check() const {
+    for (const Sample& sample : entrant_.samples) {
+      const std::uint64_t own = sample.own_requests;
+      const std::uint64_t seen = sample.server_requests;
+      if (own > 0 &&
+          std::max(own, seen) - std::min(own, seen) <= kBetweenCounts) {
+        continue;
+      }
+      unsound(format("%s counts %llu renewals, the server %llu requests",
+                     entrant_.program.c_str(),
+                     static_cast<unsigned long long>(own),
+                     static_cast<unsigned long long>(seen)));
+    }
+    if (tally_.malformed != 0) unsound("the server was sent nonsense");
+  }
+
+ private:
+  Entrant entrant_;
+  Program program_;
+  const bench::Tally& tally_;
+  std::uint64_t requests_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::vector<double> busiest_;
+};
+
+void report_held(const Renewer& ours, const Renewer& bare,
+                 std::uint64_t connections, Report& report) {
+  ours.check();
+  bare.check();
+  const Entrant& our = ours.entrant();
+  const Figure bytes = ratio_of(our, bare.entrant(), bytes_per_request);
+  if (bytes.min < 0.99 || bytes.max > 1.01) {
+    unsound("the renewals are not of the same size");
+  }
+  report.line(
+      "held_cpu_ratio_vs_libcurl",
+      ratio_of(our, bare.entrant(), per_request_of), 3, "ratio",
+      format("CPU of a renewal, %zu pairs at the same time; %.2f us, "
+             "libcurl, as many at even intervals, %.2f us",
+             our.samples.size(), figure_of(our, per_request_of).median / 1e3,
+             figure_of(bare.entrant(), per_request_of).median / 1e3));
+  report.line("held_threads",
+              figure_of(our,
+                        [](const Sample& sample) {
+                          return static_cast<double>(sample.threads - 1);
+                        }),
+              0, "threads",
+              format("beside the caller's; none of %u locks lost, %llu "
+                     "connections",
+                     kHeld, static_cast<unsigned long long>(connections)),
+              "<= 2");
+  report_rss("held_rss_extra_kib", our, bare.entrant(), report);
+  report.line("held_busiest_100ms", ours.busiest(), 2, "ratio",
+              format("renewals in the busiest 100 ms beside the mean of 100 ms "
+                     "(%.0f would be all at once)",
+                     10.0 * kHeld / kRenewalsPerSecond));
+}
+
+void hold_many(const std::string& directory, unsigned turns, Report& report) {
+  ConstantServer server, bare_server;
+  server.tally().recording = true;
+  Renewer ours(directory,
+               {"held_mutex",
+                {server.url(), std::to_string(kHeld), std::to_string(kTtl)},
+                {},
+                {}},
+               server);
+  ours.warm_up(kTtl);  // Each lock has been renewed, and most of them twice.
+  write_records(server.tally(), directory, {"UpdateItem"});
+  server.tally().recording = false;
+  Renewer bare(directory,
+               {"held_libcurl",
+                {bare_server.url(), std::to_string(kRenewalsPerSecond),
+                 record_path(directory, "UpdateItem")},
+                {},
+                {}},
+               bare_server);
+  bare.warm_up(1);
+  for (unsigned turn = 0; turn < turns; ++turn) {
+    ours.start();
+    bare.start();
+    ours.finish();
+    bare.finish();
+  }
+  std::printf("%u locks held, a lease of %u s, %u s a run:\n", kHeld, kTtl,
+              kHeldRun);
+  report_held(ours, bare, server.tally().connections, report);
+}
+
+// --- What costs no request -------------------------------------------------
+
+void hold_parts(const std::string& directory, unsigned turns, Report& report) {
+  ConstantServer server;
+  std::vector<Entrant> entrants = {
+      {"mutex_parts", {server.url(), "make"}, {}, {}},
+      {"mutex_parts", {server.url(), "owns"}, {}, {}},
+  };
+  const Contest contest{200'000, 5'000, 20'000, turns, 3, {}};
+  Arena(directory, &server.tally()).hold(contest, entrants);
+  const std::uint64_t processes = entrants.size() * contest.processes;
+  if (server.tally().connections != processes) {
+    unsound("not one kept-alive connection for each process");
+  }
+  for (const Entrant& entrant : entrants) {
+    for (const Sample& sample : entrant.samples) {
+      if (sample.server_requests != 0 || sample.own_requests != 0) {
+        unsound("something was sent to make a mutex or to look at it");
+      }
+      if (sample.threads > 3) unsound("a mutex that was made has a thread");
+    }
+  }
+  std::printf("On a Table that holds 1,000 locks, %u a run:\n", contest.cycles);
+  report.line("make_mutex_ns", figure_of(entrants[0], cpu_of), 0, "ns",
+              "CPU of a DdbMutex made and destroyed; no request, thread or "
+              "connection",
+              "< 1000");
+  report.line("owns_lock_ns", figure_of(entrants[1], cpu_of), 1, "ns",
+              "CPU of owns_lock() of a held one");
 }
 
 // --- The signature ---------------------------------------------------------
@@ -245,13 +458,15 @@ void hold_signatures(const std::string& directory, unsigned turns,
   std::printf("A signature over 366 bytes, %u a run:\n", contest.cycles);
   for (const Entrant& entrant : entrants) print_absolute(entrant);
   report.line("signatures_per_s", figure_of(entrants[0], rate_of), 0, "1/s",
-              "of CPU time on one core; a body of 366 bytes, hashed too");
+              "of CPU time on one core; a body of 366 bytes, hashed too",
+              ">= 500000");
   report.line("sign_ratio_vs_openssl",
               ratio_of(entrants[0], entrants[1], rate_of), 3, "ratio",
               format("rate beside that of the same hashes alone, %.0f/s, %zu "
                      "pairs",
                      figure_of(entrants[1], rate_of).median,
-                     entrants[0].samples.size()));
+                     entrants[0].samples.size()),
+              ">= 0.6");
 }
 
 }  // namespace
@@ -270,7 +485,9 @@ int main(int argc, char** argv) {
   std::printf("bench of %s on core %d\n", directory.c_str(), pin_to_one_core());
   Report report(argv[2]);
   hold_cycles(directory, static_cast<unsigned>(turns), report);
+  hold_parts(directory, static_cast<unsigned>(turns), report);
   hold_signatures(directory, static_cast<unsigned>(turns), report);
+  hold_many(directory, static_cast<unsigned>(turns), report);
   report.write();
   return 0;
 }

@@ -42,6 +42,10 @@ constexpr std::array<std::string_view, 4> kActionNames = {
 // Shared by the server and the process that started it.
 struct Tally {
   std::atomic<std::uint64_t> requests{0};
+  // When each of the last so many came, by CLOCK_MONOTONIC: request `n` at
+  // n % kArrivals.
+  static constexpr std::size_t kArrivals = 65536;
+  std::array<std::atomic<std::int64_t>, kArrivals> arrived_ns{};
   std::atomic<std::uint64_t> bytes{0};  // Of whole requests, heads and all.
   std::atomic<std::uint64_t> connections{0};
   std::atomic<std::uint64_t> malformed{0};  // Not a signed call of DynamoDB's.
@@ -107,8 +111,15 @@ class ConstantConnection {
     if (is_call && tally_.recording) {
       record(request, request.substr(target + kTarget.size()));
     }
-    ++tally_.requests;
+    tally_.arrived_ns[tally_.requests % Tally::kArrivals] = monotonic_ns();
     tally_.bytes += request.size();
+    ++tally_.requests;
+  }
+
+  static std::int64_t monotonic_ns() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
   }
 
   void record(std::string_view request, std::string_view action) {

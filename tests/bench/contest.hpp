@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ struct Sample {
   std::uint64_t server_requests = 0;  // and by the server's.
   std::uint64_t server_bytes = 0;
   long rss_kib = 0;
+  long threads = 0;  // The caller's too.
 };
 
 // A contestant's process.
@@ -43,9 +45,13 @@ class Program {
     if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) {
       give_up("pipe2");
     }
+    const pid_t starter = getpid();
     pid_ = fork();
     if (pid_ == -1) give_up("fork");
     if (pid_ == 0) {
+      // What holds locks might try long to give them back.
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != starter) _exit(1);
       dup2(to[0], STDIN_FILENO);
       dup2(from[1], STDOUT_FILENO);
       execute(command);
@@ -68,18 +74,29 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   Sample run(unsigned warmup, unsigned cycles) {
+    start(warmup, cycles);
+    return finish();
+  }
+
+  // The halves of run(), for several that are to run at the same time.
+  void start(unsigned warmup, unsigned cycles) {
     dprintf(orders_, "%u %u\n", warmup, cycles);
+    warmup_ = warmup;
+    cycles_ = cycles;
+  }
+  Sample finish() {
     std::int64_t cpu_ns = 0, p50_ns = 0;
     Sample sample;
-    if (std::sscanf(line().c_str(), "%" SCNd64 " %" SCNd64 " %" SCNu64 " %ld",
-                    &cpu_ns, &p50_ns, &sample.own_requests,
-                    &sample.rss_kib) != 4) {
+    if (std::sscanf(line().c_str(),
+                    "%" SCNd64 " %" SCNd64 " %" SCNu64 " %ld %ld", &cpu_ns,
+                    &p50_ns, &sample.own_requests, &sample.rss_kib,
+                    &sample.threads) != 5) {
       std::fprintf(stderr, "bench: %s did not report\n", name_.c_str());
       std::exit(1);
     }
-    sample.cpu_ns = static_cast<double>(cpu_ns) / cycles;
+    sample.cpu_ns = static_cast<double>(cpu_ns) / cycles_;
     sample.p50_ns = static_cast<double>(p50_ns);
-    sample.cycles = std::uint64_t{warmup} + cycles;
+    sample.cycles = std::uint64_t{warmup_} + cycles_;
     return sample;
   }
 
@@ -113,6 +130,8 @@ class Program {
   pid_t pid_;
   int orders_;
   int reports_;
+  unsigned warmup_ = 0;
+  unsigned cycles_ = 1;
 };
 
 struct Entrant {
@@ -120,6 +139,13 @@ struct Entrant {
   std::vector<std::string> arguments;
   std::vector<Sample> samples;  // One a turn.
   std::vector<double> rss_kib;  // At the end of each of its processes.
+
+  // `directory` is that of the programs.
+  std::vector<std::string> command(const std::string& directory) const {
+    std::vector<std::string> words = {directory + "/" + program};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return words;
+  }
 };
 
 struct Contest {
@@ -144,9 +170,8 @@ class Arena {
     for (unsigned i = 0; i < contest.processes; ++i) {
       std::vector<std::unique_ptr<Program>> programs;
       for (const Entrant& entrant : entrants) {
-        std::vector<std::string> command = entrant.arguments;
-        command.insert(command.begin(), directory_ + "/" + entrant.program);
-        programs.push_back(std::make_unique<Program>(command));
+        programs.push_back(
+            std::make_unique<Program>(entrant.command(directory_)));
         programs.back()->run(contest.first_warmup, 1);
         if (programs.size() == 1 && contest.when_first_is_warm) {
           contest.when_first_is_warm();

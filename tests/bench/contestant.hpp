@@ -2,7 +2,7 @@
 // over.  The bench asks for runs on its stdin and reads on its stdout what they
 // cost, a line each:
 //
-//   WARMUP CYCLES  ->  CPU_NS P50_NS REQUESTS PEAK_RSS_KIB
+//   WARMUP CYCLES  ->  CPU_NS P50_NS REQUESTS PEAK_RSS_KIB THREADS
 //
 // CPU time and requests are those of the whole run (requests with the
 // warm-up's), the median is that of a cycle.  End of input ends the program.
@@ -17,7 +17,9 @@
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
+#include <fstream>
+#include <string>
 #include <vector>
 
 namespace bench {
@@ -42,17 +44,19 @@ inline std::int64_t now_ns(clockid_t clock) {
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-// Not ru_maxrss, which a process inherits from the one that executed it.
-inline long peak_rss_kib() {
-  std::FILE* status = std::fopen("/proc/self/status", "r");
-  if (status == nullptr) return -1;
-  long kib = -1;
-  for (char line[256]; std::fgets(line, sizeof line, status) != nullptr;) {
-    if (std::sscanf(line, "VmHWM: %ld kB", &kib) == 1) break;
+// A number of /proc/self/status; -1 if it is not there.
+inline long status_of_process(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(name + ":", 0) != 0) continue;
+    return std::strtol(line.c_str() + name.size() + 1, nullptr, 10);
   }
-  std::fclose(status);
-  return kib;
+  return -1;
 }
+
+// Not ru_maxrss, which a process inherits from the one that executed it.
+inline long peak_rss_kib() { return status_of_process("VmHWM"); }
+inline long threads() { return status_of_process("Threads"); }
 
 class Runs {
  public:
@@ -79,8 +83,9 @@ class Runs {
     const std::int64_t cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID);
     if (!measured(cycles)) return false;
     const std::int64_t cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-    std::printf("%" PRId64 " %" PRId64 " %" PRIu64 " %ld\n", cpu_ns, median(),
-                contestant_.requests() - before, peak_rss_kib());
+    std::printf("%" PRId64 " %" PRId64 " %" PRIu64 " %ld %ld\n", cpu_ns,
+                median(), contestant_.requests() - before, peak_rss_kib(),
+                threads());
     return std::fflush(stdout) == 0;
   }
 

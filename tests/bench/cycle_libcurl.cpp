@@ -1,118 +1,19 @@
-// Contestant: bare libcurl, that sends given requests in turn with nothing
-// made, signed, read or decided: what any client on libcurl costs at least.
+// Contestant: bare libcurl, that sends given requests in turn, as fast as it
+// can.
 //
 //   cycle_libcurl URL REQUEST...
 //
 // Each REQUEST is a file that holds a whole request as it stands on the wire.
-#include <curl/curl.h>
-
 #include <cstdio>
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <utility>
-#include <vector>
 
+#include "tests/bench/bare_libcurl.hpp"
 #include "tests/bench/contestant.hpp"
-
-namespace {
-
-// One request, ready for libcurl.  Its head but for the request line and what
-// libcurl writes itself.
-class Constant {
- public:
-  explicit Constant(const std::string& wire) {
-    const std::size_t head = wire.find("\r\n\r\n");
-    if (head == wire.npos) return;
-    body_ = wire.substr(head + 4);
-    std::size_t from = wire.find("\r\n") + 2;
-    while (from < head) {
-      const std::size_t end = wire.find("\r\n", from);
-      const std::string line = wire.substr(from, end - from);
-      from = end + 2;
-      if (line.rfind("Content-Length:", 0) == 0) continue;
-      headers_ = curl_slist_append(headers_, line.c_str());
-    }
-    headers_ = curl_slist_append(headers_, "Accept:");  // Not sent.
-  }
-  ~Constant() { curl_slist_free_all(headers_); }
-  Constant(Constant&& other) noexcept
-      : body_(std::move(other.body_)),
-        headers_(std::exchange(other.headers_, nullptr)) {}
-
-  bool good() const { return !body_.empty(); }
-
-  void set(CURL* easy) const {
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_);
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE,
-                     static_cast<long>(body_.size()));
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body_.data());
-  }
-
- private:
-  std::string body_;
-  curl_slist* headers_ = nullptr;
-};
-
-class BareCycle : public bench::Contestant {
- public:
-  BareCycle(const char* url, std::vector<Constant> requests)
-      : easy_(curl_easy_init()), constants_(std::move(requests)) {
-    curl_easy_setopt(easy_, CURLOPT_URL, url);
-    curl_easy_setopt(easy_, CURLOPT_POST, 1L);
-    curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy_, CURLOPT_WRITEDATA, &answer_);
-    curl_easy_setopt(
-        easy_, CURLOPT_WRITEFUNCTION,
-        +[](char* data, std::size_t, std::size_t size, void* answer) {
-          static_cast<std::string*>(answer)->append(data, size);
-          return size;
-        });
-  }
-  ~BareCycle() override { curl_easy_cleanup(easy_); }
-
-  bool cycle() override {
-    for (const Constant& constant : constants_) {
-      answer_.clear();
-      constant.set(easy_);
-      const CURLcode code = curl_easy_perform(easy_);
-      ++sent_;
-      long status = 0;
-      curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
-      if (code == CURLE_OK && status == 200) continue;
-      std::fprintf(stderr, "cycle_libcurl: %s, HTTP status %ld\n",
-                   curl_easy_strerror(code), status);
-      return false;
-    }
-    return true;
-  }
-
-  std::uint64_t requests() const override { return sent_; }
-
- private:
-  CURL* const easy_;
-  const std::vector<Constant> constants_;
-  std::string answer_;
-  std::uint64_t sent_ = 0;
-};
-
-}  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 3) {
     std::fprintf(stderr, "usage: cycle_libcurl URL REQUEST...\n");
     return 2;
   }
-  std::vector<Constant> requests;
-  for (int i = 2; i < argc; ++i) {
-    std::ifstream file(argv[i], std::ios::binary);
-    requests.emplace_back(
-        std::string(std::istreambuf_iterator<char>(file), {}));
-    if (requests.back().good()) continue;
-    std::fprintf(stderr, "cycle_libcurl: no request in %s\n", argv[i]);
-    return 2;
-  }
-  curl_global_init(CURL_GLOBAL_DEFAULT);
-  BareCycle cycle(argv[1], std::move(requests));
+  bench::BareCycle cycle(argv[1], bench::requests_in(argv + 2, argc - 2));
   return bench::Runs(cycle, bench::Timing::each_cycle).serve();
 }

@@ -1,7 +1,7 @@
 // Contestant: a lock taken and released by this library, below the public
 // class: PutItem, DeleteItem, all that stands between a lease and the wire.
 //
-//   cycle_ddbmutex URL
+//   cycle_driver URL
 //
 // Keys come from the environment.
 #include <chrono>
@@ -55,9 +55,9 @@ class LockCycle : public bench::Contestant {
   bool run(lock::Call call, lock::Lease& lease, lock::Observation& observation,
            lock::Verdict wanted) {
     const lock::Outcome outcome = driver_.run(
-        call, lease, observation, BootClock::now() + kPatience, waker_);
+        call, lease, observation, {BootClock::now() + kPatience}, &waker_);
     if (outcome.verdict == wanted) return true;
-    std::fprintf(stderr, "cycle_ddbmutex: %s of %s: %s\n",
+    std::fprintf(stderr, "cycle_driver: %s of %s: %s\n",
                  name_of(outcome.answer.fault), name_of(outcome.answer.action),
                  outcome.answer.message.c_str());
     return false;
@@ -73,7 +73,7 @@ class LockCycle : public bench::Contestant {
 
 int main(int argc, char** argv) {
   if (argc != 2 || !dynamodb::is_endpoint(argv[1])) {
-    std::fprintf(stderr, "usage: cycle_ddbmutex URL\n");
+    std::fprintf(stderr, "usage: cycle_driver URL\n");
     return 2;
   }
   LockCycle cycle(argv[1]);
