@@ -63,13 +63,15 @@ class AlarmClock {
   }
 
   void set(BootTime when) {
-    // 0 would switch it off.
-    const std::int64_t at =
-        std::max<std::int64_t>(1, when.time_since_epoch().count());
+    const BootTime now = BootClock::now();
+    // 0 would switch it off.  Not as an absolute time: libfaketime would take
+    // that for one on the calendar.
+    const nanoseconds left = when > now ? when - now : nanoseconds(1);
     itimerspec spec{};
-    spec.it_value.tv_sec = static_cast<time_t>(at / 1'000'000'000);
-    spec.it_value.tv_nsec = static_cast<long>(at % 1'000'000'000);
-    timerfd_settime(fd_, TFD_TIMER_ABSTIME, &spec, nullptr);
+    spec.it_value.tv_sec = static_cast<time_t>(left / std::chrono::seconds(1));
+    spec.it_value.tv_nsec =
+        static_cast<long>((left % std::chrono::seconds(1)).count());
+    timerfd_settime(fd_, 0, &spec, nullptr);
   }
 
   void wait() {

@@ -1,0 +1,418 @@
+// Ends in the way that it is told, with locks in all stages of use:
+//
+//   exits CASE NAME OTHER_NAME
+//
+// NAME is for locks of its own, OTHER_NAME is held by somebody else.  All of
+// them are of Table::standard(), so of what the environment says.  A line on
+// stdout says that a case has come to where the teller may act, and a line on
+// stdin lets it go on.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "ddbmutex.hpp"
+#include "tests/support/forked_child.hpp"
+
+namespace {
+
+using ddbmutex::DdbMutex;
+using ddbmutex::Options;
+using ddbmutex::Table;
+using namespace std::chrono_literals;
+
+// The command line of this process, before main() has it.
+std::string argument(int number) {
+  std::FILE* file = std::fopen("/proc/self/cmdline", "r");
+  std::string word;
+  for (int c; number >= 0 && (c = std::fgetc(file)) != EOF;) {
+    if (c != '\0') {
+      word += static_cast<char>(c);
+    } else if (number-- > 0) {
+      word.clear();
+    }
+  }
+  std::fclose(file);
+  return word;
+}
+
+void say(const std::string& line) {
+  if (write(STDOUT_FILENO, (line + "\n").c_str(), line.size() + 1) < 0) {
+    _exit(99);
+  }
+}
+
+void wait_for_teller() {
+  char c = '\0';
+  while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n') {
+  }
+}
+
+Options with_lease(std::chrono::milliseconds ttl) {
+  Options options;
+  options.ttl = ttl;
+  return options;
+}
+
+// Told what to do by those that use it.
+std::function<void(ddbmutex::Loss)>& on_lost() {
+  static auto* const callback =
+      new std::function<void(ddbmutex::Loss)>([](ddbmutex::Loss) {});
+  return *callback;
+}
+
+Options with_callback() {
+  Options options = with_lease(1s);
+  options.on_lost = [](ddbmutex::Loss loss) { on_lost()(loss); };
+  return options;
+}
+
+std::ptrdiff_t threads() {
+  namespace fs = std::filesystem;
+  return std::distance(fs::directory_iterator("/proc/self/task"),
+                       fs::directory_iterator());
+}
+
+// Made before anything of the library: outlived by none of its threads, which
+// would meet libraries that have been cleaned up.
+struct MadeFirst {
+  std::ptrdiff_t most_threads = 0;  // 0: as many as there are.
+  ~MadeFirst() {
+    if (most_threads == 0 || threads() <= most_threads) return;
+    std::fprintf(stderr, "threads are left\n");
+    _exit(97);
+  }
+} made_first;
+
+// Their destructors run after main(), the last one's first.
+DdbMutex static_mutex(argument(2));
+
+std::atomic<bool> in_wait{false};
+
+// Destroyed right after `static_waiting`, which must have ended the wait.
+struct OutlivesWaiting {
+  ~OutlivesWaiting() {
+    for (int ms = 0; in_wait; ++ms) {
+      if (ms > 20000) {
+        std::fprintf(stderr, "a wait outlives its mutex\n");
+        _exit(95);
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+} outlives_waiting;
+
+DdbMutex static_waiting(argument(3));
+
+std::atomic<bool> in_callback{false};
+
+// Destroyed right after `static_observed`, which must have waited.
+struct OutlivesObserved {
+  ~OutlivesObserved() {
+    if (!in_callback) return;
+    std::fprintf(stderr, "a callback outlives its mutex\n");
+    _exit(96);
+  }
+} outlives_observed;
+
+DdbMutex static_observed(argument(2) + "-observed", with_callback());
+thread_local std::unique_ptr<DdbMutex> thread_mutex;
+
+struct BeforeMain {
+  BeforeMain() {
+    if (argument(1) == "locked_before_main") static_mutex.lock();
+  }
+} locked_before_main_if_asked;
+
+// Reached from here, so that no leak is reported; never destroyed.
+DdbMutex* leaked = nullptr;
+
+DdbMutex& leak(const std::string& name, const Options& options = {}) {
+  leaked = new DdbMutex(name, options);
+  return *leaked;
+}
+
+void must_lock(DdbMutex& mutex) {
+  std::error_code ec;
+  mutex.lock(ec);
+  if (!ec) return;
+  std::fprintf(stderr, "%s\n", mutex.last_error().c_str());
+  _exit(98);
+}
+
+[[noreturn]] void sleep_for_ever() {
+  for (;;) pause();
+}
+
+// A thread in the middle of a wait for what somebody else holds.  When the wait
+// is over it touches nothing any more.
+void wait_in_another_thread(DdbMutex& mutex) {
+  const auto sent = [] { return Table::standard()->stats().get_item; };
+  const auto before = sent();
+  std::thread([&mutex] {
+    std::error_code ec;
+    mutex.lock(ec);
+    in_wait = false;
+    sleep_for_ever();
+  }).detach();
+  while (sent() < before + 2) std::this_thread::sleep_for(1ms);
+}
+
+// Returns when the callback of `mutex` runs, having told the teller to delete
+// the row.
+void wait_for_callback(DdbMutex& mutex, std::function<void()> callback) {
+  static std::atomic<bool> running{false};
+  on_lost() = [callback = std::move(callback)](ddbmutex::Loss) {
+    running = true;
+    callback();
+  };
+  must_lock(mutex);
+  say("held");
+  while (!running) std::this_thread::sleep_for(1ms);
+}
+
+struct MadeLast {
+  bool locks = false;
+  ~MadeLast() {
+    if (!locks) return;
+    ddbmutex::TableOptions table;
+    table.endpoint = std::getenv("EXITS_ENDPOINT");
+    table.ca_file = std::getenv("EXITS_CA_FILE");
+    Options options;
+    options.table = std::make_shared<Table>(table);
+    DdbMutex mutex(argument(2), options);
+    must_lock(mutex);
+  }
+} made_last;
+
+// --- Cases -------------------------------------------------------------------
+
+int return_from_main() {
+  must_lock(static_mutex);
+  return 0;
+}
+
+int locked_before_main() { return static_mutex.owns_lock() ? 0 : 1; }
+
+int exit_from_a_function() {
+  must_lock(static_mutex);
+  std::exit(0);
+}
+
+int exit_from_a_thread() {
+  must_lock(static_mutex);
+  std::thread([] { std::exit(0); }).detach();
+  sleep_for_ever();
+}
+
+int exit_from_the_thread_that_holds() {
+  std::thread([] {
+    must_lock(static_mutex);
+    std::exit(0);
+  }).detach();
+  sleep_for_ever();
+}
+
+int thread_local_mutex() {
+  thread_mutex = std::make_unique<DdbMutex>(argument(2));
+  must_lock(*thread_mutex);
+  return 0;
+}
+
+int handler_that_locks() {
+  return std::atexit([] {
+    must_lock(static_mutex);
+    static_mutex.unlock();
+  });
+}
+
+int hundred_mutexes() {
+  static std::array<std::unique_ptr<DdbMutex>, 100> all;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = std::make_unique<DdbMutex>(argument(2) + std::to_string(i));
+    must_lock(*all[i]);
+  }
+  must_lock(static_mutex);
+  return 0;
+}
+
+int leaked_mutex() {
+  std::thread([] {}).join();  // A sanitizer starts its own with the first.
+  made_first.most_threads = threads();
+  must_lock(leak(argument(2)));
+  return 0;
+}
+
+// What the library rests on must work until its last mutex has been destroyed:
+// libcurl, OpenSSL and all.
+int tls_in_a_static_destructor() {
+  must_lock(static_mutex);
+  static_mutex.unlock();
+  made_last.locks = true;
+  return 0;
+}
+
+int quick_exit() {
+  must_lock(static_mutex);
+  std::quick_exit(0);
+}
+
+int exit_at_once() {
+  must_lock(static_mutex);
+  std::_Exit(0);
+}
+
+int abandoned_by_exec() {
+  must_lock(static_mutex);
+  execl("/bin/true", "true", static_cast<char*>(nullptr));
+  return 1;
+}
+
+int while_a_thread_waits() {
+  in_wait = true;
+  wait_in_another_thread(static_waiting);
+  return 0;
+}
+
+int while_a_thread_waits_for_a_leaked_one() {
+  wait_in_another_thread(leak(argument(3)));
+  return 0;
+}
+
+int while_a_callback_runs() {
+  wait_for_callback(static_observed, [] {
+    in_callback = true;
+    std::this_thread::sleep_for(300ms);
+    say("told");
+    in_callback = false;
+  });
+  while (!in_callback) std::this_thread::sleep_for(1ms);
+  return 0;
+}
+
+int while_a_callback_of_a_leaked_one_runs() {
+  wait_for_callback(leak(argument(2) + "-observed", with_callback()),
+                    [] { std::this_thread::sleep_for(300ms); });
+  return 0;
+}
+
+int while_a_callback_hangs() {
+  wait_for_callback(leak(argument(2) + "-observed", with_callback()),
+                    [] { sleep_for_ever(); });
+  return 0;
+}
+
+// The child's only thread is the one that the callback was called on.
+int fork_in_a_callback() {
+  static std::atomic<int> result{-1};
+  wait_for_callback(static_observed, [] {
+    const pid_t child = fork();
+    if (child == 0) {
+      tests::begin_as_child();
+      must_lock(static_mutex);
+      static_mutex.unlock();
+      std::exit(static_observed.owns_lock() ? 1 : 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    result = status;
+  });
+  while (result < 0) std::this_thread::sleep_for(1ms);
+  return result == 0 ? 0 : 1;
+}
+
+int exit_from_a_callback() {
+  must_lock(static_mutex);
+  wait_for_callback(static_observed, [] { std::exit(0); });
+  sleep_for_ever();
+}
+
+int with_threads_that_lock() {
+  static std::atomic<int> cycles{0};
+  for (int i = 0; i < 4; ++i) {
+    std::thread([name = argument(2) + std::to_string(i)] {
+      DdbMutex& mutex = *new DdbMutex(name);
+      for (;;) {
+        std::error_code ec;
+        mutex.lock(ec);
+        mutex.unlock();
+        ++cycles;
+      }
+    }).detach();
+  }
+  while (cycles < 20) std::this_thread::sleep_for(1ms);
+  return 0;
+}
+
+int child_exits() {
+  must_lock(static_mutex);
+  const std::string uuid = Table::standard()->inspect(static_mutex.name()).uuid;
+  const pid_t child = fork();
+  if (child == 0) {
+    tests::begin_as_child();
+    std::exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  const bool same =
+      Table::standard()->inspect(static_mutex.name()).uuid == uuid;
+  return status == 0 && same && static_mutex.owns_lock() ? 0 : 1;
+}
+
+int with_an_engine_that_is_gone() {
+  must_lock(static_observed);
+  say("held");
+  wait_for_teller();
+  return 0;
+}
+
+const std::map<std::string, int (*)()>& cases() {
+  static const std::map<std::string, int (*)()> kCases = {
+      {"return_from_main", return_from_main},
+      {"locked_before_main", locked_before_main},
+      {"exit_from_a_function", exit_from_a_function},
+      {"exit_from_a_thread", exit_from_a_thread},
+      {"exit_from_the_thread_that_holds", exit_from_the_thread_that_holds},
+      {"thread_local_mutex", thread_local_mutex},
+      {"handler_that_locks", handler_that_locks},
+      {"hundred_mutexes", hundred_mutexes},
+      {"leaked_mutex", leaked_mutex},
+      {"tls_in_a_static_destructor", tls_in_a_static_destructor},
+      {"quick_exit", quick_exit},
+      {"exit_at_once", exit_at_once},
+      {"abandoned_by_exec", abandoned_by_exec},
+      {"while_a_thread_waits", while_a_thread_waits},
+      {"while_a_thread_waits_for_a_leaked_one",
+       while_a_thread_waits_for_a_leaked_one},
+      {"while_a_callback_runs", while_a_callback_runs},
+      {"while_a_callback_of_a_leaked_one_runs",
+       while_a_callback_of_a_leaked_one_runs},
+      {"while_a_callback_hangs", while_a_callback_hangs},
+      {"fork_in_a_callback", fork_in_a_callback},
+      {"exit_from_a_callback", exit_from_a_callback},
+      {"with_threads_that_lock", with_threads_that_lock},
+      {"child_exits", child_exits},
+      {"with_an_engine_that_is_gone", with_an_engine_that_is_gone}};
+  return kCases;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4 || cases().count(argv[1]) == 0) return 2;
+  return cases().at(argv[1])();
+}

@@ -1,0 +1,496 @@
+// What a mutex is in a forked child, to a thread that is cancelled, and when
+// its process ends.
+#include <pthread.h>
+
+#include <atomic>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "tests/support/agent.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
+
+using namespace std::chrono_literals;
+using namespace tests;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+
+namespace {
+
+// A process that holds "a", ...
+struct Parent {
+  explicit Parent(Engine& the_engine = Engine::running(any_engine_kind()),
+                  const std::string& options = "")
+      : engine(the_engine), agent(at(engine)) {
+    agent.make("a", name, options);
+    BOOST_TEST_REQUIRE(agent.ask("lock a") == "true");
+    uuid = row_of(engine, name).uuid;
+  }
+  // ... and still does, whatever its children did.
+  void must_still_hold() {
+    BOOST_TEST(agent.ask("owns a") == "true");
+    BOOST_TEST(agent.ask("losses a") == "");
+    BOOST_TEST(row_of(engine, name).uuid == uuid);
+  }
+
+  Engine& engine;
+  const std::string name = fresh_name();
+  Agent agent;
+  std::string uuid;
+};
+
+// Twice, since the first time may serve to put the first stamp right.
+bool is_renewed(Engine& engine, const std::string& name) {
+  for (int i = 0; i < 2; ++i) {
+    const auto stamp = row_of(engine, name).expires;
+    const auto changed = [&] { return row_of(engine, name).expires != stamp; };
+    if (!eventually(changed)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(forks)
+
+BOOST_AUTO_TEST_CASE(child_holds_nothing_of_its_parents) {
+  Parent parent;
+  ForkedAgent child(parent.agent, "fork");
+  BOOST_TEST(child.ask("owns a") == "false");
+  BOOST_TEST(child.ask("remaining a") == "0");
+  BOOST_TEST(child.ask("release a") == refused(Errc::not_held));
+  BOOST_TEST(child.ask("unlock a") == "done");
+  BOOST_TEST(child.ask("try a") == "false");
+  parent.must_still_hold();
+}
+
+BOOST_AUTO_TEST_CASE(what_a_child_destroys_is_untouched) {
+  Gate gate;
+  Whereabouts where = at(gate.engine());
+  where.url = gate.server().url();
+  const std::string name = fresh_name();
+  Agent parent(where);
+  parent.make("a", name, "ttl=600");
+  BOOST_TEST_REQUIRE(parent.ask("lock a") == "true");
+  ForkedAgent one(parent, "fork");
+  BOOST_TEST(one.ask("unlock a") == "done");
+  BOOST_TEST(one.ask("delete a") == "done");
+  BOOST_TEST(one.end() == "0");
+  for (const char* how : {"exit 0", "quick_exit 0", "_exit 0"}) {
+    ForkedAgent other(parent, "fork");
+    BOOST_TEST(other.end_by(how) == "0");
+  }
+  // The connections that they share still work, for the parent's renewals.
+  const int before = count_of(gate.server(), "UpdateItem");
+  BOOST_TEST(eventually(
+      [&] { return count_of(gate.server(), "UpdateItem") > before + 2; }));
+  BOOST_TEST(parent.ask("owns a") == "true");
+  BOOST_TEST(parent.ask("losses a") == "");
+  BOOST_TEST(count_of(gate.server(), "DeleteItem") == 0);
+}
+
+BOOST_AUTO_TEST_CASE(child_renews_nothing_of_its_parents) {
+  Parent parent(Engine::running(any_engine_kind()), "ttl=600");
+  ForkedAgent child(parent.agent, "fork");
+  child.make("b", fresh_name());
+  BOOST_TEST(child.ask("lock b") == "true");  // Its threads run.
+  parent.agent.stop();
+  Agent other(at(parent.engine));
+  other.make("a", parent.name);
+  BOOST_TEST(other.ask("lock a") == "true");
+  parent.agent.go_on();
+}
+
+BOOST_AUTO_TEST_CASE(child_waits_for_its_parents_lock) {
+  Parent parent;
+  ForkedAgent child(parent.agent, "fork");
+  child.ask("begin a lock");
+  BOOST_TEST(parent.agent.ask("release a") == "true");
+  BOOST_TEST(child.ask("join a") == "true");
+  BOOST_TEST(child.ask("owns a") == "true");
+  BOOST_TEST(parent.agent.ask("owns a") == "false");
+  BOOST_TEST(parent.agent.ask("try a") == "false");
+  BOOST_TEST(child.end() == "0");
+  BOOST_TEST(parent.agent.ask("try a") == "true");
+}
+
+BOOST_AUTO_TEST_CASE(child_locks_other_names) {
+  Parent parent;
+  ForkedAgent child(parent.agent, "fork");
+  const std::string name = fresh_name();
+  child.make("b", name, "ttl=600");
+  parent.agent.make("b", name);
+  BOOST_TEST(child.ask("lock b") == "true");
+  BOOST_TEST(parent.agent.ask("try b") == "false");
+  BOOST_TEST(is_renewed(parent.engine, name));
+  BOOST_TEST(child.ask("owns b") == "true");
+  BOOST_TEST(child.ask("release b") == "true");
+  BOOST_TEST(parent.agent.ask("try b") == "true");
+  parent.must_still_hold();
+}
+
+BOOST_AUTO_TEST_CASE(child_outlives_its_parent_with_locks_of_its_own) {
+  Parent parent;
+  ForkedAgent child(parent.agent, "fork");
+  const std::string name = fresh_name();
+  child.make("b", name, "ttl=600");
+  BOOST_TEST(child.ask("lock b") == "true");
+  BOOST_TEST(parent.agent.end() == 0);
+  BOOST_TEST(is_free(parent.engine, parent.name));
+  BOOST_TEST(is_renewed(parent.engine, name));
+  BOOST_TEST(child.ask("owns b") == "true");
+  BOOST_TEST(child.ask("lock a") == "true");
+}
+
+BOOST_AUTO_TEST_CASE(each_of_nested_children_holds_what_it_locked_itself) {
+  Parent parent;
+  ForkedAgent child(parent.agent, "fork");
+  child.make("b", fresh_name());
+  BOOST_TEST(child.ask("lock b") == "true");
+  ForkedAgent grandchild(child, "fork");
+  grandchild.make("c", fresh_name());
+  BOOST_TEST(grandchild.ask("lock c") == "true");
+  BOOST_TEST(grandchild.ask("owns a") == "false");
+  BOOST_TEST(grandchild.ask("owns b") == "false");
+  BOOST_TEST(grandchild.ask("owns c") == "true");
+  BOOST_TEST(grandchild.ask("try b") == "false");
+  BOOST_TEST(grandchild.end() == "0");
+  BOOST_TEST(child.ask("owns a") == "false");
+  BOOST_TEST(child.ask("owns b") == "true");
+  BOOST_TEST(child.ask("release b") == "true");
+  BOOST_TEST(child.end() == "0");
+  parent.must_still_hold();
+}
+
+BOOST_AUTO_TEST_CASE(child_of_one_who_waits_does_not_wait) {
+  Parent holder;
+  Agent waiter(at(holder.engine));
+  waiter.make("a", holder.name);
+  waiter.ask("begin a lock");
+  // Its wait is under way, here and there.
+  BOOST_TEST_REQUIRE(eventually([&] {
+    return waiter.ask("requests").find(" get 0") == std::string::npos;
+  }));
+  ForkedAgent child(waiter, "fork");
+  BOOST_TEST(child.ask("try a") == "false");
+  BOOST_TEST(holder.agent.ask("release a") == "true");
+  BOOST_TEST(waiter.ask("join a") == "true");
+  BOOST_TEST(child.ask("owns a") == "false");
+  BOOST_TEST(child.end() == "0");
+  BOOST_TEST(waiter.ask("owns a") == "true");
+}
+
+BOOST_AUTO_TEST_CASE(daemon_that_closed_all_descriptors_locks) {
+  Parent parent;
+  ForkedAgent daemon(parent.agent, "daemon");
+  const std::string name = fresh_name();
+  daemon.make("b", name, "ttl=1000");
+  BOOST_TEST(daemon.ask("lock b") == "true");
+  BOOST_TEST(daemon.ask("try a") == "false");
+  BOOST_TEST(parent.agent.ask("release a") == "true");
+  BOOST_TEST(daemon.ask("lock a") == "true");
+  BOOST_TEST(daemon.ask("owns b") == "true");
+  BOOST_TEST(daemon.end() == "0");
+  BOOST_TEST(is_free(parent.engine, name));
+  BOOST_TEST(is_free(parent.engine, parent.name));
+}
+
+BOOST_AUTO_TEST_CASE(children_forked_amid_calls_are_well) {
+  const Engine& engine = Engine::running(any_engine_kind());
+  Process storm({{program_path("processes/fork_storm"), engine.table(),
+                  fresh_name(), "40"},
+                 environment_of(at(engine))});
+  BOOST_TEST(storm.wait() == 0);
+  BOOST_TEST(storm.complaints() == "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// -----------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(exits)
+
+namespace {
+
+// An engine whose table has the name that Table::standard() asks for.
+class StandardTable {
+ public:
+  static StandardTable& only() {
+    static StandardTable instance;
+    return instance;
+  }
+
+  const Whereabouts& where() const { return where_; }
+  Engine& engine() { return engine_; }
+  bool has_row(const std::string& name) { return table_->inspect(name).exists; }
+  void delete_row(const std::string& name) {
+    engine_.must_call("DeleteItem",
+                      R"({"TableName":"locks","Key":{"name":{"S":"ddblock-)" +
+                          name + R"("}}})");
+  }
+
+ private:
+  StandardTable() : where_(at(engine_)) {
+    where_.table = "locks";
+    table_ = table_at(where_);
+    table_->create();
+  }
+
+  Engine engine_{any_engine_kind()};
+  Whereabouts where_;
+  std::shared_ptr<ddbmutex::Table> table_;
+};
+
+enum class Then { nothing, row_left, row_gone };
+
+struct ExitCase {
+  const char* name;
+  Then then;
+};
+
+std::ostream& operator<<(std::ostream& out, const ExitCase& exit) {
+  return out << exit.name;
+}
+
+// See tests/processes/exits.cpp.
+const std::vector<ExitCase> kExits = {
+    {"return_from_main", Then::row_gone},
+    {"locked_before_main", Then::row_gone},
+    {"exit_from_a_function", Then::row_gone},
+    {"exit_from_a_thread", Then::row_gone},
+    {"exit_from_the_thread_that_holds", Then::row_gone},
+    {"thread_local_mutex", Then::row_gone},
+    {"handler_that_locks", Then::row_gone},
+    {"hundred_mutexes", Then::row_gone},
+    {"child_exits", Then::row_gone},
+    {"leaked_mutex", Then::nothing},
+    {"quick_exit", Then::row_left},
+    {"exit_at_once", Then::row_left},
+    {"abandoned_by_exec", Then::row_left},
+    {"with_threads_that_lock", Then::nothing},
+};
+
+Process started(const std::string& name, const std::string& lock,
+                const std::string& other = fresh_name(),
+                const Whereabouts& where = StandardTable::only().where()) {
+  return Process({{program_path("processes/exits"), name, lock, other},
+                  environment_of(where)});
+}
+
+// Without a crash, a hang or a report of a sanitizer's.
+void must_end_well(Process& process) {
+  BOOST_TEST(process.wait() == 0);
+  BOOST_TEST(process.complaints() == "");
+}
+
+// Cases in which a callback runs: of the loss of a row that we delete.
+void must_end_well_amid_callbacks(const std::string& name,
+                                  const std::string& last_line = "") {
+  const std::string lock = fresh_name();
+  Process process = started(name, lock);
+  BOOST_TEST_REQUIRE(process.channel().line() == "held");
+  StandardTable::only().delete_row(lock + "-observed");
+  if (!last_line.empty()) {
+    BOOST_TEST(process.channel().line() == last_line);
+  }
+  must_end_well(process);
+  BOOST_TEST(!StandardTable::only().has_row(lock));
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(process_ends_well, boost::unit_test::data::make(kExits),
+                     exit) {
+  const std::string lock = fresh_name();
+  Process process = started(exit.name, lock);
+  must_end_well(process);
+  if (exit.then == Then::nothing) return;
+  BOOST_TEST(StandardTable::only().has_row(lock) ==
+             (exit.then == Then::row_left));
+}
+
+BOOST_AUTO_TEST_CASE(all_of_a_hundred_mutexes_are_released) {
+  const std::string lock = fresh_name();
+  Process process = started("hundred_mutexes", lock);
+  must_end_well(process);
+  for (int i = 0; i < 100; ++i) {
+    BOOST_TEST(!StandardTable::only().has_row(lock + std::to_string(i)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(static_destructor_locks_over_tls) {
+  StandardTable& table = StandardTable::only();
+  ScriptedServer server(
+      [&](const SeenRequest& request) {
+        return table.engine().forward(request);
+      },
+      ScriptedServer::Scheme::https);
+  const std::string lock = fresh_name();
+  auto environment = environment_of(table.where());
+  environment.push_back("EXITS_ENDPOINT=" + server.url());
+  environment.push_back("EXITS_CA_FILE=" + server.certificate_file());
+  Process process({{program_path("processes/exits"),
+                    "tls_in_a_static_destructor", lock, fresh_name()},
+                   environment});
+  must_end_well(process);
+  BOOST_TEST(actions(server) == "PutItem DeleteItem");
+  BOOST_TEST(!table.has_row(lock));
+}
+
+BOOST_DATA_TEST_CASE(process_ends_while_a_thread_waits,
+                     boost::unit_test::data::make(std::vector<std::string>{
+                         "while_a_thread_waits",
+                         "while_a_thread_waits_for_a_leaked_one"}),
+                     name) {
+  const std::string other = fresh_name();
+  Agent holder(StandardTable::only().where());
+  holder.make("a", other);
+  BOOST_TEST_REQUIRE(holder.ask("lock a") == "true");
+  Process process = started(name, fresh_name(), other);
+  must_end_well(process);
+  BOOST_TEST(holder.ask("release a") == "true");
+  BOOST_TEST(!StandardTable::only().has_row(other));
+}
+
+BOOST_AUTO_TEST_CASE(static_destruction_waits_for_a_callback) {
+  must_end_well_amid_callbacks("while_a_callback_runs", "told");
+}
+
+BOOST_AUTO_TEST_CASE(process_ends_while_a_callback_of_a_leaked_mutex_runs) {
+  must_end_well_amid_callbacks("while_a_callback_of_a_leaked_one_runs");
+}
+
+BOOST_AUTO_TEST_CASE(process_ends_while_a_callback_of_a_leaked_mutex_hangs) {
+  must_end_well_amid_callbacks("while_a_callback_hangs");
+}
+
+BOOST_AUTO_TEST_CASE(callback_ends_the_process) {
+  must_end_well_amid_callbacks("exit_from_a_callback");
+}
+
+BOOST_AUTO_TEST_CASE(callback_forks_a_child_that_locks) {
+  must_end_well_amid_callbacks("fork_in_a_callback");
+}
+
+BOOST_AUTO_TEST_CASE(process_ends_in_time_if_the_engine_is_gone) {
+  auto engine = std::make_unique<Engine>(any_engine_kind());
+  Whereabouts where = at(*engine);
+  where.table = "locks";
+  table_at(where)->create();
+  Process process =
+      started("with_an_engine_that_is_gone", fresh_name(), fresh_name(), where);
+  BOOST_TEST_REQUIRE(process.channel().line() == "held");
+  engine.reset();
+  const Stopwatch watch;
+  process.channel().say("go on");
+  must_end_well(process);
+  // A quarter for the request, two seconds for the threads, and some slack.
+  BOOST_TEST(watch.ms() < 5000);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// -----------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(thread_cancellation)
+
+namespace {
+
+// A thread that locks, says so, and would be cancelled at its next chance.
+class ToBeCancelled {
+ public:
+  explicit ToBeCancelled(DdbMutex& mutex) : mutex_(mutex) {
+    BOOST_TEST_REQUIRE(pthread_create(&thread_, nullptr, run, this) == 0);
+  }
+  ToBeCancelled(const ToBeCancelled&) = delete;
+  ToBeCancelled& operator=(const ToBeCancelled&) = delete;
+
+  void cancel() { pthread_cancel(thread_); }
+  bool locked() const { return locked_; }
+  bool reached_the_end() const { return reached_the_end_; }
+  // True if it ended by having been cancelled.
+  bool join() {
+    void* result = nullptr;
+    pthread_join(thread_, &result);
+    return result == PTHREAD_CANCELED;
+  }
+
+ private:
+  static void* run(void* self) {
+    static_cast<ToBeCancelled*>(self)->lock_and_be_cancelled();
+    return nullptr;
+  }
+  void lock_and_be_cancelled() {
+    const std::lock_guard<DdbMutex> guard(mutex_);
+    locked_ = true;
+    pthread_testcancel();
+    reached_the_end_ = true;
+  }
+
+  DdbMutex& mutex_;
+  std::atomic<bool> locked_{false};
+  std::atomic<bool> reached_the_end_{false};
+  pthread_t thread_{};
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(thread_cancelled_while_it_polls_ends_after_the_call) {
+  Parent holder;
+  const auto table = table_at(at(holder.engine));
+  DdbMutex mutex(holder.name, on_table(table));
+  ToBeCancelled thread(mutex);
+  BOOST_TEST_REQUIRE(eventually([&] { return table->stats().get_item > 0; }));
+  thread.cancel();
+  // It goes on polling.
+  const auto looks = table->stats().get_item;
+  BOOST_TEST(eventually([&] { return table->stats().get_item > looks + 2; }));
+  BOOST_TEST(!thread.locked());
+  BOOST_TEST(holder.agent.ask("release a") == "true");
+  BOOST_TEST(thread.join());
+  BOOST_TEST(thread.locked());
+  BOOST_TEST(!thread.reached_the_end());
+  // Unwinding has unlocked.
+  BOOST_TEST(is_free(holder.engine, holder.name));
+  BOOST_TEST(mutex.try_lock());
+}
+
+BOOST_AUTO_TEST_CASE(threads_cancelled_in_line_end_after_their_calls) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const std::string name = fresh_name();
+  DdbMutex mutex(name, on_table(table_at(at(engine))));
+  mutex.lock();
+  std::list<ToBeCancelled> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back(mutex).cancel();
+  mutex.unlock();
+  for (ToBeCancelled& thread : threads) {
+    BOOST_TEST(thread.join());
+    BOOST_TEST(thread.locked());
+    BOOST_TEST(!thread.reached_the_end());
+  }
+  BOOST_TEST(is_free(engine, name));
+}
+
+BOOST_AUTO_TEST_CASE(call_leaves_a_threads_cancellation_as_it_was) {
+  DdbMutex mutex(fresh_name(),
+                 on_table(table_at(at(Engine::running(any_engine_kind())))));
+  for (const int state : {PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_ENABLE}) {
+    pthread_setcancelstate(state, nullptr);
+    mutex.lock();
+    mutex.unlock();
+    int after = -1;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &after);
+    BOOST_TEST(after == state);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

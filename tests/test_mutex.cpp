@@ -1,0 +1,644 @@
+// DdbMutex in one thread: what is sent, what stands in the table, who gets in
+// and when.  Another Table is to it as another process.
+#include <algorithm>
+#include <atomic>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "lock/record.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
+
+using namespace std::chrono_literals;
+using namespace tests;
+using ddbmutex::BootClock;
+using ddbmutex::BootTime;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::LockInfo;
+using ddbmutex::Options;
+using ddbmutex::Stats;
+using ddbmutex::Table;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::system_clock;
+
+namespace {
+
+const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
+
+std::string counts(const Stats& stats) {
+  return "Put " + std::to_string(stats.put_item) + " Update " +
+         std::to_string(stats.update_item) + " Delete " +
+         std::to_string(stats.delete_item) + " Get " +
+         std::to_string(stats.get_item) + " other " +
+         std::to_string(stats.other);
+}
+
+// A clock that a test sets.
+struct SetClock {
+  using duration = milliseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<SetClock>;
+  [[maybe_unused]] static constexpr bool is_steady = false;
+  static time_point now() {
+    ++readings;
+    return time_point(milliseconds(ms.load()));
+  }
+  static std::atomic<std::int64_t> ms;
+  static std::atomic<int> readings;
+};
+std::atomic<std::int64_t> SetClock::ms{0};
+std::atomic<int> SetClock::readings{0};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(ddb_mutex)
+
+// --- What is sent ----------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(lock_and_unlock_are_one_put_and_one_delete, kEngines,
+                     kind) {
+  Gate gate(kind);
+  const auto table = table_at(gate);
+  DdbMutex mutex(fresh_name(), on_table(table));
+  mutex.lock();
+  mutex.unlock();
+  BOOST_TEST(actions(gate.server()) == "PutItem DeleteItem");
+  BOOST_TEST(counts(table->stats()) == "Put 1 Update 0 Delete 1 Get 0 other 0");
+  BOOST_TEST(table->stats().requests() == 2u);
+  BOOST_TEST(mutex.try_lock());
+  mutex.release();
+  BOOST_TEST(mutex.try_lock_for(10s));
+  mutex.release();
+  BOOST_TEST(actions(gate.server()) ==
+             "PutItem DeleteItem PutItem DeleteItem PutItem DeleteItem");
+}
+
+BOOST_AUTO_TEST_CASE(unlocked_mutex_costs_no_request_thread_or_connection) {
+  ScriptedServer server;
+  const auto table = table_at(server);
+  DdbMutex held("held", on_table(table));
+  held.lock();  // So the table is in use.
+  const auto requests = server.request_count();
+  const auto threads = threads_now();
+  const auto descriptors = descriptors_now();
+  const auto connections = server.connection_count();
+  {
+    std::vector<std::unique_ptr<DdbMutex>> many;
+    for (int i = 0; i < 500; ++i) {
+      many.push_back(std::make_unique<DdbMutex>("order " + std::to_string(i),
+                                                on_table(table)));
+      BOOST_REQUIRE(!many.back()->owns_lock());
+      many.back()->unlock();  // Nothing.
+      many.back()->cancel();
+    }
+    BOOST_TEST(threads_now() == threads);
+    BOOST_TEST(descriptors_now() == descriptors);
+  }
+  BOOST_TEST(server.request_count() == requests);
+  BOOST_TEST(server.connection_count() == connections);
+  BOOST_TEST(threads_now() == threads);
+  BOOST_TEST(descriptors_now() == descriptors);
+}
+
+BOOST_AUTO_TEST_CASE(table_and_mutex_start_nothing_before_a_lock) {
+  const ScriptedServer server;
+  const auto threads = threads_now();
+  const auto table = table_at(server);
+  DdbMutex mutex("x", on_table(table));
+  mutex.unlock();
+  BOOST_TEST(threads_now() == threads);
+  BOOST_TEST(server.connection_count() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(waiter_reads_instead_of_writing) {
+  Rivals hosts;
+  const auto table = table_at(hosts.engine);
+  Options options = on_table(table);
+  options.first_poll = 1ms;
+  options.longest_poll = 2ms;
+  DdbMutex waiter(hosts.name, options);
+  hosts.ours.lock();
+  Aside aside([&] { waiter.lock(); });
+  BOOST_TEST(eventually([&] { return table->stats().get_item >= 20; }));
+  BOOST_TEST(table->stats().put_item == 1u);
+  hosts.ours.release();
+  BOOST_TEST(aside.thrown() == "none");
+  BOOST_TEST(waiter.owns_lock());
+  BOOST_TEST(table->stats().put_item <= 3u);
+}
+
+// --- What stands in the table ----------------------------------------------
+
+BOOST_DATA_TEST_CASE(held_lock_is_a_row_and_a_free_one_is_none, kEngines,
+                     kind) {
+  Engine& engine = Engine::running(kind);
+  const auto table = table_at(engine);
+  const std::string name = fresh_name();
+  Options options = on_table(table, 30s);
+  options.owner = "rack 7";
+  DdbMutex mutex(name, options);
+
+  const LockInfo before = table->inspect(name);
+  BOOST_TEST(before.name == name);
+  BOOST_TEST(!before.exists);
+  BOOST_TEST(!mutex.owns_lock());
+  BOOST_TEST(mutex.remaining().count() == 0);
+
+  mutex.lock();
+  BOOST_TEST(mutex.owns_lock());
+  BOOST_TEST((mutex.remaining() <= 29700ms));
+  BOOST_TEST((mutex.remaining() > 0s));
+  const LockInfo held = table->inspect(name);
+  BOOST_TEST(held.exists);
+  BOOST_TEST(held.name == name);
+  BOOST_TEST(held.owner == "rack 7");
+  BOOST_TEST(held.lease.count() == 30000);
+  const ddbmutex::lock::Row row = row_of(engine, name);
+  BOOST_TEST(held.uuid == row.uuid);
+  BOOST_TEST(held.uuid.size() == 32u);
+  BOOST_TEST((held.expires == row.expires));
+  BOOST_TEST((held.expires > calendar()));
+
+  mutex.unlock();
+  BOOST_TEST(!mutex.owns_lock());
+  BOOST_TEST(mutex.remaining().count() == 0);
+  BOOST_TEST(!table->inspect(name).exists);
+  BOOST_TEST(raw_row(engine, name) == "");
+
+  mutex.lock();
+  BOOST_TEST(table->inspect(name).uuid != held.uuid);
+}
+
+BOOST_AUTO_TEST_CASE(inspected_row_of_an_older_client_has_no_lease) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const auto table = table_at(engine);
+  const std::string name = fresh_name();
+  write_row(engine, name,
+            R"("uuid":{"S":"u"},"expires":{"N":"3900000000000000000"})");
+  const LockInfo info = table->inspect(name);
+  BOOST_TEST(info.exists);
+  BOOST_TEST(info.uuid == "u");
+  BOOST_TEST(info.owner == "");
+  BOOST_TEST(info.lease.count() == 0);
+  BOOST_TEST(info.expires.count() == 3'900'000'000'000'000'000);
+}
+
+BOOST_AUTO_TEST_CASE(stats_count_each_action) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const auto table = table_at(engine);
+  BOOST_TEST(counts(table->stats()) == "Put 0 Update 0 Delete 0 Get 0 other 0");
+  BOOST_TEST(table->exists());
+  table->inspect("x");
+  BOOST_TEST(counts(table->stats()) == "Put 0 Update 0 Delete 0 Get 1 other 1");
+  DdbMutex mutex(fresh_name(), on_table(table, 200ms));
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return table->stats().update_item >= 2; }));
+  mutex.release();
+  const Stats stats = table->stats();
+  BOOST_TEST(stats.put_item == 1u);
+  BOOST_TEST(stats.delete_item == 1u);
+  BOOST_TEST(stats.requests() == stats.update_item + 4);
+}
+
+// --- A lock that is held ---------------------------------------------------
+
+BOOST_DATA_TEST_CASE(try_lock_of_a_held_lock_is_false_and_no_error, kEngines,
+                     kind) {
+  Rivals hosts(kind);
+  hosts.ours.lock();
+  BOOST_TEST(!hosts.theirs.try_lock());
+  std::error_code ec = Errc::closed;
+  BOOST_TEST(!hosts.theirs.try_lock(ec));
+  BOOST_TEST(!ec);
+  BOOST_TEST(!hosts.theirs.owns_lock());
+  BOOST_TEST(hosts.ours.owns_lock());
+  hosts.ours.unlock();
+  BOOST_TEST(hosts.theirs.try_lock(ec));
+  BOOST_TEST(!ec);
+  BOOST_TEST(!hosts.ours.try_lock());
+}
+
+BOOST_AUTO_TEST_CASE(two_mutexes_of_one_table_and_name_are_rivals) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const auto table = table_at(engine);
+  const std::string name = fresh_name();
+  DdbMutex one(name, on_table(table));
+  DdbMutex other(name, on_table(table));
+  one.lock();
+  BOOST_TEST(!other.try_lock());
+  one.unlock();
+  BOOST_TEST(other.try_lock());
+}
+
+BOOST_DATA_TEST_CASE(waiter_gets_in_when_the_holder_lets_go, kEngines, kind) {
+  Rivals hosts(kind);
+  hosts.ours.lock();
+  Aside aside([&] { hosts.theirs.lock(); });
+  BOOST_TEST(!hosts.theirs.owns_lock());
+  hosts.ours.unlock();
+  BOOST_TEST(aside.thrown() == "none");
+  BOOST_TEST(hosts.theirs.owns_lock());
+  BOOST_TEST(!hosts.ours.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(destructor_unlocks) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const std::string name = fresh_name();
+  {
+    DdbMutex mutex(name, on_table(table_at(engine)));
+    mutex.lock();
+    BOOST_TEST(!is_free(engine, name));
+  }
+  BOOST_TEST(is_free(engine, name));
+}
+
+BOOST_AUTO_TEST_CASE(table_outlives_its_last_owner_outside_of_the_mutex) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const std::string name = fresh_name();
+  auto table = table_at(engine);
+  DdbMutex mutex(name, on_table(table, 300ms));
+  mutex.lock();
+  table.reset();
+  const auto first = row_of(engine, name).expires;
+  BOOST_TEST(eventually([&] { return row_of(engine, name).expires != first; }));
+  BOOST_TEST(mutex.owns_lock());
+  mutex.unlock();
+  BOOST_TEST(is_free(engine, name));
+}
+
+// --- Times to wait ---------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(timeout_of_nothing_is_one_try) {
+  Rivals hosts;
+  hosts.ours.lock();
+  using Float = std::chrono::duration<float>;
+  using Double = std::chrono::duration<double>;
+  const auto table = table_at(hosts.engine);
+  DdbMutex mutex(hosts.name, on_table(table));
+  BOOST_TEST(!mutex.try_lock_for(0s));
+  BOOST_TEST(!mutex.try_lock_for(-1s));
+  BOOST_TEST(!mutex.try_lock_for(nanoseconds::min()));
+  BOOST_TEST(!mutex.try_lock_for(std::chrono::hours::min()));
+  BOOST_TEST(!mutex.try_lock_for(Float(std::nanf(""))));
+  BOOST_TEST(!mutex.try_lock_for(Double(-HUGE_VAL)));
+  BOOST_TEST(!mutex.try_lock_until(system_clock::now()));
+  BOOST_TEST(!mutex.try_lock_until(system_clock::now() - 1h));
+  BOOST_TEST(!mutex.try_lock_until(system_clock::time_point::min()));
+  BOOST_TEST(
+      !mutex.try_lock_until(std::chrono::steady_clock::time_point::min()));
+  BOOST_TEST(table->stats().put_item == 10u);
+  BOOST_TEST(table->stats().get_item <= 10u);  // Of engines that tell no row.
+  hosts.ours.unlock();
+  BOOST_TEST(mutex.try_lock_for(0s));
+  mutex.unlock();
+  BOOST_TEST(mutex.try_lock_for(-1s));
+  mutex.unlock();
+  BOOST_TEST(mutex.try_lock_until(system_clock::now() - 1h));
+}
+
+BOOST_DATA_TEST_CASE(timed_wait_ends_in_its_time_and_not_before, kEngines,
+                     kind) {
+  Rivals hosts(kind);
+  hosts.ours.lock();
+  const Stopwatch watch;
+  std::error_code ec = Errc::closed;
+  BOOST_TEST(!hosts.theirs.try_lock_for(200ms, ec));
+  BOOST_TEST(!ec, ec.message());
+  BOOST_TEST(watch.ms() >= 200);
+  const Stopwatch second;
+  BOOST_TEST(
+      !hosts.theirs.try_lock_until(std::chrono::steady_clock::now() + 150ms));
+  BOOST_TEST(second.ms() >= 150);
+  const auto until = system_clock::now() + 100ms;
+  BOOST_TEST(!hosts.theirs.try_lock_until(until, ec));
+  BOOST_TEST((system_clock::now() >= until));
+}
+
+BOOST_AUTO_TEST_CASE(longest_times_wait_until_the_lock_is_free) {
+  using std::chrono::hours;
+  using std::chrono::steady_clock;
+  using Float = std::chrono::duration<float>;
+  using Long = std::chrono::duration<std::int64_t, std::ratio<86400>>;
+  const std::vector<std::function<bool(DdbMutex&)>> waits = {
+      [](DdbMutex& m) { return m.try_lock_for(hours::max()); },
+      [](DdbMutex& m) { return m.try_lock_for(nanoseconds::max()); },
+      [](DdbMutex& m) { return m.try_lock_for(Long::max()); },
+      [](DdbMutex& m) { return m.try_lock_for(Float(HUGE_VALF)); },
+      [](DdbMutex& m) { return m.try_lock_for(Float::max()); },
+      [](DdbMutex& m) {
+        return m.try_lock_until(steady_clock::time_point::max());
+      },
+      [](DdbMutex& m) {
+        return m.try_lock_until(system_clock::time_point::max());
+      },
+      [](DdbMutex& m) {
+        using Days = std::chrono::time_point<system_clock, Long>;
+        return m.try_lock_until(Days::max());
+      },
+  };
+  Engine& engine = Engine::running(any_engine_kind());
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    Rivals hosts;
+    hosts.ours.lock();
+    std::atomic<bool> got{false};
+    Aside aside([&] { got = waits[i](hosts.theirs); });
+    // Two looks at least, so that it does wait.
+    pause(60ms);
+    BOOST_TEST(!aside.done(), "wait " << i);
+    hosts.ours.release();
+    BOOST_TEST(aside.thrown() == "none", "wait " << i);
+    BOOST_TEST(got.load(), "wait " << i);
+    hosts.theirs.release();
+    BOOST_TEST(is_free(engine, hosts.name));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(clock_that_is_set_ahead_ends_the_wait) {
+  Rivals hosts;
+  hosts.ours.lock();
+  SetClock::ms = 0;
+  SetClock::readings = 0;
+  std::atomic<bool> got{true};
+  Aside aside([&] { got = hosts.theirs.try_lock_until(SetClock::now() + 1h); });
+  BOOST_TEST(eventually([] { return SetClock::readings >= 5; }));
+  BOOST_TEST(!aside.done());
+  SetClock::ms = 2 * 3600 * 1000;
+  BOOST_TEST(aside.thrown() == "none");
+  BOOST_TEST(!got.load());
+}
+
+BOOST_AUTO_TEST_CASE(clock_that_is_set_back_prolongs_the_wait) {
+  Rivals hosts;
+  hosts.ours.lock();
+  SetClock::ms = 3600 * 1000;
+  SetClock::readings = 0;
+  const SetClock::time_point until = SetClock::now() + 2s;
+  SetClock::ms = 0;
+  std::atomic<bool> got{false};
+  Aside aside([&] { got = hosts.theirs.try_lock_until(until); });
+  BOOST_TEST(eventually([] { return SetClock::readings >= 5; }));
+  BOOST_TEST(!aside.done());
+  hosts.ours.release();
+  BOOST_TEST(aside.thrown() == "none");
+  BOOST_TEST(got.load());
+}
+
+// --- Locks of the dead -----------------------------------------------------
+
+BOOST_DATA_TEST_CASE(lock_of_a_dead_holder_is_taken_after_its_lease, kEngines,
+                     kind) {
+  Engine& engine = Engine::running(kind);
+  const std::string name = fresh_name();
+  write_row(engine, name, record("dead", calendar() + 1h, 400ms));
+  DdbMutex mutex(name, on_table(table_at(engine)));
+  const Stopwatch watch;
+  mutex.lock();
+  BOOST_TEST(watch.ms() >= 404);
+  BOOST_TEST(mutex.owns_lock());
+  BOOST_TEST(row_of(engine, name).uuid != "dead");
+}
+
+BOOST_DATA_TEST_CASE(poller_takes_what_it_saw_unchanged_for_a_lease, kEngines,
+                     kind) {
+  Engine& engine = Engine::running(kind);
+  const std::string name = fresh_name();
+  write_row(engine, name, record("dead", calendar() + 1h, 300ms));
+  DdbMutex mutex(name, on_table(table_at(engine)));
+  const Stopwatch watch;
+  BOOST_TEST(!mutex.try_lock());
+  BOOST_TEST(eventually([&] { return mutex.try_lock(); }));
+  BOOST_TEST(watch.ms() >= 303);
+}
+
+BOOST_DATA_TEST_CASE(lock_that_is_long_over_is_taken_at_once, kEngines, kind) {
+  Engine& engine = Engine::running(kind);
+  const std::string name = fresh_name();
+  write_row(engine, name, record("dead", calendar() - 1min, 1h));
+  const auto table = table_at(engine);
+  DdbMutex mutex(name, on_table(table));
+  BOOST_TEST(mutex.try_lock());
+  BOOST_TEST(table->stats().requests() <= 3u);
+}
+
+// The poll before the lease's end must not put the end off.
+BOOST_AUTO_TEST_CASE(waiter_wakes_when_the_lease_is_over_not_a_poll_later) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const std::string name = fresh_name();
+  write_row(engine, name, record("dead", calendar() + 1h, 300ms));
+  Options options = on_table(table_at(engine));
+  options.first_poll = options.longest_poll = 1h;
+  DdbMutex mutex(name, options);
+  BOOST_TEST(mutex.try_lock_for(kPlenty));
+}
+
+// --- Renewal ---------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(lock_is_held_over_many_leases, kEngines, kind) {
+  Rivals hosts(kind, 500ms);
+  // Before its first answer a host stamps by its calendar.
+  hosts.ours.lock();
+  hosts.ours.unlock();
+  hosts.ours.lock();
+  const Stopwatch watch;
+  const auto first = row_of(hosts.engine, hosts.name);
+  std::set<nanoseconds> stamps;
+  BOOST_TEST(eventually([&] {
+    BOOST_REQUIRE(hosts.ours.owns_lock());
+    const auto row = row_of(hosts.engine, hosts.name);
+    BOOST_REQUIRE(row.uuid == first.uuid);
+    stamps.insert(row.expires);
+    return watch.ms() > 1600;
+  }));
+  BOOST_TEST(stamps.size() >= 5u);
+  // By 1.3 s, but what is known of DynamoDB's clock is off by up to one.
+  BOOST_TEST((row_of(hosts.engine, hosts.name).expires > first.expires));
+  BOOST_TEST(!hosts.theirs.try_lock());
+  BOOST_TEST(thrown_by([&] { hosts.ours.release(); }) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(remaining_grows_with_the_answer_to_a_renewal) {
+  ScriptedServer server;
+  DdbMutex mutex("x", on_table(table_at(server), 1s));
+  // Seen before the next renewal was sent, unless this thread was held up.
+  BOOST_TEST(eventually([&] {
+    mutex.lock();
+    const int requests = server.request_count();
+    const BootTime end = BootClock::now() + mutex.remaining();
+    BOOST_TEST(eventually([&] {
+      const nanoseconds left = mutex.remaining();
+      return BootClock::now() + left > end + 100ms;
+    }));
+    const bool at_once = server.request_count() == requests + 1;
+    BOOST_TEST((mutex.remaining() <= 990ms));
+    mutex.unlock();
+    return at_once;
+  }));
+}
+
+BOOST_AUTO_TEST_CASE(many_locks_need_two_threads_and_are_all_renewed) {
+  constexpr std::size_t kLocks = 200;
+  Engine& engine = Engine::running(any_engine_kind());
+  const auto threads = threads_now();
+  const auto table = table_at(engine);
+  std::vector<std::unique_ptr<DdbMutex>> locks;
+  for (std::size_t i = 0; i < kLocks; ++i) {
+    locks.push_back(
+        std::make_unique<DdbMutex>(fresh_name(), on_table(table, 2s)));
+    locks.back()->lock();
+  }
+  BOOST_TEST(threads_now() <= threads + 2);
+  std::ptrdiff_t most = 0;
+  BOOST_TEST(eventually([&] {
+    most = std::max(most, threads_now());
+    return table->stats().update_item >= kLocks;
+  }));
+  BOOST_TEST(most <= threads + 2);
+  BOOST_TEST(std::all_of(locks.begin(), locks.end(),
+                         [](const auto& lock) { return lock->owns_lock(); }));
+  for (const auto& lock : locks) {
+    BOOST_TEST(thrown_by([&] { lock->release(); }) == "none");
+  }
+}
+
+// Locks that are taken together are not renewed together.
+BOOST_AUTO_TEST_CASE(renewals_of_many_locks_are_spread) {
+  constexpr std::size_t kLocks = 100;
+  constexpr milliseconds kTtl = 2s;
+  std::mutex guard;
+  std::map<std::string, BootTime> taken;      // By key; guarded.
+  std::map<std::string, nanoseconds> waited;  // Till the first renewal.
+  ScriptedServer server([&](const SeenRequest& request) {
+    const std::lock_guard hold(guard);
+    const std::string before = R"("name":{"S":")";
+    const std::size_t at = request.body.find(before) + before.size();
+    const std::string key =
+        request.body.substr(at, request.body.find('"', at) - at);
+    if (action_of(request) == "PutItem") taken[key] = BootClock::now();
+    if (action_of(request) == "UpdateItem") {
+      waited.emplace(key, BootClock::now() - taken.at(key));
+    }
+    return Reply::ok("{}");
+  });
+  const auto table = table_at(server);
+  table->inspect("x");  // A lease stamped by the calendar is renewed early.
+  std::vector<std::unique_ptr<DdbMutex>> locks;
+  for (std::size_t i = 0; i < kLocks; ++i) {
+    locks.push_back(
+        std::make_unique<DdbMutex>(std::to_string(i), on_table(table, kTtl)));
+    locks.back()->lock();
+  }
+  BOOST_TEST(eventually([&] {
+    const std::lock_guard hold(guard);
+    return waited.size() == kLocks;
+  }));
+  const std::lock_guard hold(guard);
+  const auto by_time = [](const auto& a, const auto& b) {
+    return a.second < b.second;
+  };
+  const auto [first, last] =
+      std::minmax_element(waited.begin(), waited.end(), by_time);
+  // Between a quarter and a half of the lease, so a quarter apart at the most.
+  BOOST_TEST((last->second - first->second > kTtl / 8));
+  BOOST_TEST((first->second > kTtl / 8));
+}
+
+// --- What the holder asks --------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(require_is_content_with_what_remains_and_no_more) {
+  ScriptedServer server;
+  DdbMutex mutex("x", on_table(table_at(server), 10s));
+  const std::string lost = words(Errc::lease_lost);
+  BOOST_TEST(thrown_by([&] { mutex.require(0s); }) == lost);
+  mutex.lock();
+  BOOST_TEST(thrown_by([&] { mutex.require(0s); }) == "none");
+  BOOST_TEST(thrown_by([&] { mutex.require(-1h); }) == "none");
+  BOOST_TEST(thrown_by([&] { mutex.require(nanoseconds::min()); }) == "none");
+  BOOST_TEST(thrown_by([&] { mutex.require(1s); }) == "none");
+  BOOST_TEST(thrown_by([&] { mutex.require(9901ms); }) == lost);
+  BOOST_TEST(thrown_by([&] { mutex.require(nanoseconds::max()); }) == lost);
+  std::error_code ec;
+  mutex.require(9901ms, ec);
+  BOOST_TEST((ec == Errc::lease_lost));
+  mutex.require(1s, ec);
+  BOOST_TEST(!ec);
+  mutex.unlock();
+  BOOST_TEST(thrown_by([&] { mutex.require(0s); }) == lost);
+  BOOST_TEST(thrown_by([&] { mutex.require(-1h); }) == lost);
+}
+
+// --- Giving back -----------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(nothing_to_unlock_is_nothing_done) {
+  ScriptedServer server;
+  const auto table = table_at(server);
+  DdbMutex mutex("x", on_table(table));
+  mutex.unlock();
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::not_held));
+  std::error_code ec;
+  mutex.release(ec);
+  BOOST_TEST((ec == Errc::not_held));
+  BOOST_TEST((ec == std::errc::operation_not_permitted));
+  mutex.lock();
+  mutex.unlock();
+  mutex.unlock();
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::not_held));
+  BOOST_TEST(actions(server) == "PutItem DeleteItem");
+}
+
+BOOST_AUTO_TEST_CASE(release_whose_answer_is_lost_has_released) {
+  Gate gate;
+  const std::string name = fresh_name();
+  DdbMutex mutex(name, on_table(table_at(gate)));
+  mutex.lock();
+  gate.once("DeleteItem", Gate::answer_lost());
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
+  BOOST_TEST(is_free(gate.engine(), name));
+}
+
+BOOST_AUTO_TEST_CASE(acquire_whose_answer_is_lost_has_acquired) {
+  Gate gate;
+  const std::string name = fresh_name();
+  DdbMutex mutex(name, on_table(table_at(gate)));
+  gate.once("PutItem", Gate::answer_lost());
+  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none");
+  BOOST_TEST(mutex.owns_lock());
+  mutex.unlock();
+  BOOST_TEST(is_free(gate.engine(), name));
+}
+
+// Late, but it has been applied; and what came of it is known again by its row.
+BOOST_AUTO_TEST_CASE(acquire_whose_answer_is_late_has_acquired_once) {
+  Gate gate;
+  const std::string name = fresh_name();
+  Options options = on_table(table_at(gate));
+  options.request_timeout = 200ms;
+  DdbMutex mutex(name, options);
+  gate.once("PutItem", Gate::answered_late());
+  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none");
+  BOOST_TEST(count_of(gate.server(), "PutItem") == 2);
+  const std::string uuid = row_of(gate.engine(), name).uuid;
+  gate.server().release();
+  BOOST_TEST(mutex.owns_lock());
+  BOOST_TEST(row_of(gate.engine(), name).uuid == uuid);
+  mutex.unlock();
+  BOOST_TEST(is_free(gate.engine(), name));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

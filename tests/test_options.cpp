@@ -1,0 +1,458 @@
+// What a table and a mutex may be made with: each bound, from both sides, and
+// that nothing is sent for what can be seen here.
+#include <unistd.h>
+
+#include <atomic>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
+
+using namespace std::chrono_literals;
+using namespace tests;
+using ddbmutex::Credentials;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::Error;
+using ddbmutex::Options;
+using ddbmutex::Table;
+using ddbmutex::TableOptions;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+namespace {
+
+const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
+
+// A table on a server that nothing may reach.
+struct Untouched {
+  ScriptedServer server;
+  std::shared_ptr<Table> table = table_at(server);
+
+  ~Untouched() {
+    BOOST_TEST(server.connection_count() == 0);
+    BOOST_TEST(table->stats().requests() == 0u);
+  }
+};
+
+// The field that the error of a constructor names; "none" if there is none.
+template <class Make>
+std::string refused_field(const Make& make) {
+  const auto error = error_of(make);
+  if (!error) return "none";
+  BOOST_TEST((error->code() == Errc::bad_option), error->what());
+  BOOST_TEST((error->code() == std::errc::invalid_argument));
+  BOOST_TEST(has(error->what(), error->field()), error->what());
+  return error->field();
+}
+
+using Change = std::function<void(Options&)>;
+
+std::string refused(const Untouched& at, const Change& change) {
+  Options options = on_table(at.table, 10s);
+  change(options);
+  return refused_field([&] { DdbMutex mutex("x", options); });
+}
+
+std::string name_refused(const Untouched& at, const std::string& name) {
+  return refused_field([&] { DdbMutex mutex(name, on_table(at.table)); });
+}
+
+using TableChange = std::function<void(TableOptions&)>;
+
+std::string table_refused(const TableChange& change) {
+  const ScriptedServer server;
+  TableOptions options = table_options(server);
+  change(options);
+  const std::string field = refused_field([&] { Table table(options); });
+  BOOST_TEST(server.connection_count() == 0);
+  return field;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(options)
+
+// --- A mutex's options -----------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(defaults_are_good) {
+  const Untouched at;
+  BOOST_TEST(refused(at, [](Options&) {}) == "none");
+  BOOST_TEST(refused(at, [](Options& o) { o.ttl = Options().ttl; }) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(lease_is_100_ms_to_366_days) {
+  const Untouched at;
+  const auto with = [&at](milliseconds ttl) {
+    return refused(at, [ttl](Options& o) { o.ttl = ttl; });
+  };
+  for (const milliseconds bad : {milliseconds::min(), milliseconds(-1),
+                                 milliseconds(0), milliseconds(99)}) {
+    BOOST_TEST(with(bad) == "ttl", bad.count());
+  }
+  BOOST_TEST(with(hours(24 * 366) + 1ms) == "ttl");
+  BOOST_TEST(with(milliseconds::max()) == "ttl");
+  BOOST_TEST(with(100ms) == "none");
+  BOOST_TEST(with(hours(24 * 366)) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(request_timeout_is_positive_and_below_half_a_lease) {
+  const Untouched at;
+  const auto with = [&at](milliseconds time) {
+    return refused(at, [time](Options& o) { o.request_timeout = time; });
+  };
+  for (const milliseconds bad : {milliseconds::min(), milliseconds(0),
+                                 milliseconds(5000), milliseconds::max()}) {
+    BOOST_TEST(with(bad) == "request_timeout", bad.count());
+  }
+  BOOST_TEST(with(1ms) == "none");
+  BOOST_TEST(with(4999ms) == "none");
+  // Half of an odd number is no whole one.
+  const auto with_odd = [&at](milliseconds time) {
+    return refused(at, [time](Options& o) {
+      o.ttl = 101ms;
+      o.request_timeout = time;
+    });
+  };
+  BOOST_TEST(with_odd(50ms) == "none");
+  BOOST_TEST(with_odd(51ms) == "request_timeout");
+}
+
+BOOST_AUTO_TEST_CASE(safe_time_is_not_negative_and_below_half_a_lease) {
+  const Untouched at;
+  const auto with = [&at](milliseconds time) {
+    return refused(at, [time](Options& o) { o.safe_time = time; });
+  };
+  for (const milliseconds bad : {milliseconds::min(), milliseconds(-1),
+                                 milliseconds(5000), milliseconds::max()}) {
+    BOOST_TEST(with(bad) == "safe_time", bad.count());
+  }
+  BOOST_TEST(with(0ms) == "none");
+  BOOST_TEST(with(4999ms) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(polls_are_positive_and_the_longest_is_no_shorter) {
+  const Untouched at;
+  const auto with = [&at](milliseconds first, milliseconds longest) {
+    return refused(at, [=](Options& o) {
+      o.first_poll = first;
+      o.longest_poll = longest;
+    });
+  };
+  BOOST_TEST(with(0ms, 500ms) == "first_poll");
+  BOOST_TEST(with(-1ms, 500ms) == "first_poll");
+  BOOST_TEST(with(milliseconds::min(), 500ms) == "first_poll");
+  BOOST_TEST(with(10ms, 9ms) == "longest_poll");
+  BOOST_TEST(with(1ms, 0ms) == "longest_poll");
+  BOOST_TEST(with(1ms, milliseconds::min()) == "longest_poll");
+  BOOST_TEST(with(10ms, 10ms) == "none");
+  BOOST_TEST(with(1ms, 24h) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(patience_is_not_negative) {
+  const Untouched at;
+  const auto with = [&at](milliseconds time) {
+    return refused(at, [time](Options& o) { o.patience = time; });
+  };
+  BOOST_TEST(with(-1ms) == "patience");
+  BOOST_TEST(with(milliseconds::min()) == "patience");
+  BOOST_TEST(with(0ms) == "none");
+  BOOST_TEST(with(milliseconds::max()) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(owner_is_utf8_and_host_and_pid_unless_given) {
+  const Untouched at;
+  BOOST_TEST(refused(at, [](Options& o) { o.owner = "\xff"; }) == "owner");
+  BOOST_TEST(refused(at, [](Options& o) { o.owner = "b\xc3\xb6t:1"; }) ==
+             "none");
+  Options options = on_table(at.table);
+  options.owner = "billing, rack 7";
+  BOOST_TEST(DdbMutex("x", options).owner() == "billing, rack 7");
+  char host[256] = {};
+  BOOST_REQUIRE(gethostname(host, sizeof host - 1) == 0);
+  BOOST_TEST(DdbMutex("x", on_table(at.table)).owner() ==
+             host + (":" + std::to_string(getpid())));
+}
+
+// --- A mutex's name --------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(name_is_kept_as_given) {
+  const Untouched at;
+  for (const std::string name :
+       {"x", "nightly report", "\xe2\x82\xac", "a/b\"c\\d\n"}) {
+    BOOST_TEST(DdbMutex(name, on_table(at.table)).name() == name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(name_is_1_to_2048_bytes_with_the_prefix) {
+  const Untouched at;
+  const std::size_t prefix = TableOptions().prefix.size();
+  BOOST_TEST(name_refused(at, "") == "name");
+  BOOST_TEST(name_refused(at, std::string(2049 - prefix, 'x')) == "name");
+  BOOST_TEST(name_refused(at, std::string(1 << 20, 'x')) == "name");
+  BOOST_TEST(name_refused(at, std::string(2048 - prefix, 'x')) == "none");
+  BOOST_TEST(name_refused(at, "x") == "none");
+}
+
+BOOST_AUTO_TEST_CASE(prefix_counts_for_the_length_of_a_name) {
+  const ScriptedServer server;
+  TableOptions table = table_options(server);
+  table.prefix = std::string(2000, 'p');
+  const Options options = on_table(std::make_shared<Table>(table));
+  const auto with = [&options](std::size_t length) {
+    return refused_field(
+        [&] { DdbMutex mutex(std::string(length, 'x'), options); });
+  };
+  BOOST_TEST(with(48) == "none");
+  BOOST_TEST(with(49) == "name");
+  table.prefix.clear();
+  const Options bare = on_table(std::make_shared<Table>(table));
+  BOOST_TEST(refused_field([&] {
+               DdbMutex mutex(std::string(2048, 'x'), bare);
+             }) == "none");
+  BOOST_TEST(refused_field([&] {
+               DdbMutex mutex(std::string(2049, 'x'), bare);
+             }) == "name");
+  BOOST_TEST(refused_field([&] { DdbMutex mutex("", bare); }) == "name");
+  BOOST_TEST(server.connection_count() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(name_that_is_not_utf8_is_refused) {
+  const Untouched at;
+  const std::vector<std::pair<const char*, std::string>> bad = {
+      {"a byte that none begins with", "a\xff"},
+      {"another", "\xfe"},
+      {"a continuation alone", "\x80"},
+      {"a continuation too many", "\xc3\xb6\x80"},
+      {"two bytes, one there", "a\xc3"},
+      {"three bytes, two there", "\xe2\x82"},
+      {"four bytes, three there", "\xf0\x9f\x92"},
+      {"cut off by a letter", "\xe2\x82x"},
+      {"'/' in two bytes", "\xc0\xaf"},
+      {"DEL in two bytes", "\xc1\xbf"},
+      {"U+07FF in three bytes", "\xe0\x9f\xbf"},
+      {"U+FFFF in four bytes", "\xf0\x8f\xbf\xbf"},
+      {"the first surrogate", "\xed\xa0\x80"},
+      {"the last surrogate", "\xed\xbf\xbf"},
+      {"a surrogate pair", "\xed\xa0\xbd\xed\xb2\xa9"},
+      {"past U+10FFFF", "\xf4\x90\x80\x80"},
+      {"far past it", "\xf7\xbf\xbf\xbf"},
+      {"five bytes", "\xf8\x88\x80\x80\x80"},
+  };
+  for (const auto& [what, name] : bad) {
+    BOOST_TEST(name_refused(at, name) == "name", what);
+  }
+  const std::vector<std::pair<const char*, std::string>> good = {
+      {"the least of two bytes", "\xc2\x80"},
+      {"the most of two bytes", "\xdf\xbf"},
+      {"the least of three bytes", "\xe0\xa0\x80"},
+      {"before the surrogates", "\xed\x9f\xbf"},
+      {"behind the surrogates", "\xee\x80\x80"},
+      {"the most of three bytes", "\xef\xbf\xbf"},
+      {"the least of four bytes", "\xf0\x90\x80\x80"},
+      {"U+10FFFF", "\xf4\x8f\xbf\xbf"},
+  };
+  for (const auto& [what, name] : good) {
+    BOOST_TEST(name_refused(at, name) == "none", what);
+  }
+}
+
+// What we count as 2,048 bytes, and what we take for UTF-8, an engine does too.
+BOOST_DATA_TEST_CASE(longest_and_strangest_names_lock_on_an_engine, kEngines,
+                     kind) {
+  Engine& engine = Engine::running(kind);
+  const auto table = table_at(engine);
+  const std::size_t room = 2048 - TableOptions().prefix.size();
+  std::string euros = fresh_name();
+  while (euros.size() + 3 <= room) euros += "\xe2\x82\xac";
+  for (const std::string& name :
+       {std::string(room - 32, 'x') + fresh_name(), euros,
+        "\"\\\n\t\x01\xf0\x9f\x92\xa9" + fresh_name(),
+        std::string("a\0b", 3) + fresh_name()}) {
+    DdbMutex mutex(name, on_table(table));
+    BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none");
+    BOOST_TEST(mutex.owns_lock());
+    BOOST_TEST(table->inspect(name).exists);
+    BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
+  }
+}
+
+// --- A table's options -----------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(table_needs_a_name_that_dynamodb_takes) {
+  const auto with = [](const std::string& name) {
+    return table_refused([&](TableOptions& o) { o.name = name; });
+  };
+  for (const std::string bad :
+       {"", "no blanks", "ab/cd", "\xc3\xb6rtchen", "quote\"d"}) {
+    BOOST_TEST(with(bad) == "name", bad);
+  }
+  for (const std::string good : {"locks", "My_table-1.2", "abc"}) {
+    BOOST_TEST(with(good) == "none", good);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(prefix_is_utf8_that_leaves_room_for_a_name) {
+  const auto with = [](const std::string& prefix) {
+    return table_refused([&](TableOptions& o) { o.prefix = prefix; });
+  };
+  BOOST_TEST(with("\xff") == "prefix");
+  BOOST_TEST(with("\xed\xa0\x80") == "prefix");
+  BOOST_TEST(with("") == "none");
+  BOOST_TEST(with("\xc3\xb6-") == "none");
+}
+
+BOOST_AUTO_TEST_CASE(region_has_the_form_of_one) {
+  const auto with = [](const std::string& region) {
+    return table_refused([&](TableOptions& o) { o.region = region; });
+  };
+  for (const std::string bad : {"eu west 1", "eu-west-1/", "eu_west_1",
+                                "-eu-west-1", "eu-west-1-", "a.b", "\xff"}) {
+    BOOST_TEST(with(bad) == "region", bad);
+  }
+  BOOST_TEST(with(std::string(64, 'a')) == "region");
+  for (const std::string good : {"eu-west-1", "us-gov-east-1", "xx-new-9"}) {
+    BOOST_TEST(with(good) == "none", good);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(endpoint_has_the_form_of_one) {
+  const auto with = [](const std::string& endpoint) {
+    return table_refused([&](TableOptions& o) { o.endpoint = endpoint; });
+  };
+  for (const std::string bad :
+       {"127.0.0.1:8000", "ftp://x", "http://", "https://x/y", "http://a b",
+        "http://user:secret@x", "http://x?y", "http://x:99999999"}) {
+    BOOST_TEST(with(bad) == "endpoint", bad);
+  }
+  for (const std::string good :
+       {"http://127.0.0.1:8000", "https://x.example", "http://[::1]:8000/"}) {
+    BOOST_TEST(with(good) == "none", good);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(malformed_endpoint_is_not_shown_with_its_password) {
+  TableOptions options = table_options("http://user:s3cret@x");
+  const auto error = error_of([&] { Table table(options); });
+  BOOST_REQUIRE(error.has_value());
+  BOOST_TEST(!has(error->what(), "s3cret"), error->what());
+}
+
+BOOST_AUTO_TEST_CASE(profile_that_is_not_there_is_refused) {
+  BOOST_TEST(table_refused([](TableOptions& o) {
+               o.credentials = {};
+               o.region.clear();
+               o.profile = "no-such-profile-for-the-tests";
+             }) == "profile");
+}
+
+BOOST_AUTO_TEST_CASE(half_a_pair_of_keys_is_refused) {
+  const auto with = [](const Credentials& keys) {
+    return table_refused([&](TableOptions& o) { o.credentials = keys; });
+  };
+  BOOST_TEST(with({"AKIDEXAMPLE", "", ""}) == "credentials");
+  BOOST_TEST(with({"", "secret", ""}) == "credentials");
+  BOOST_TEST(with({"", "", "token"}) == "credentials");
+  BOOST_TEST(with({"AKIDEXAMPLE", "secret", "token"}) == "none");
+}
+
+// --- Keys ------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(source_without_keys_fails_what_needs_them) {
+  const ScriptedServer server;
+  TableOptions options = table_options(server);
+  options.credentials_source = [] { return std::nullopt; };
+  const auto table = std::make_shared<Table>(options);
+  DdbMutex mutex("x", on_table(table));
+  const std::string no_keys = words(Errc::no_keys);
+  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == no_keys);
+  BOOST_TEST(thrown_by([&] { (void)mutex.try_lock(); }) == no_keys);
+  BOOST_TEST(thrown_by([&] { (void)mutex.try_lock_for(5s); }) == no_keys);
+  BOOST_TEST(thrown_by([&] { table->exists(); }) == no_keys);
+  BOOST_TEST(thrown_by([&] { table->create(); }) == no_keys);
+  BOOST_TEST(thrown_by([&] { table->inspect("x"); }) == no_keys);
+  BOOST_TEST(!mutex.owns_lock());
+  BOOST_TEST(server.connection_count() == 0);
+  BOOST_TEST(table->stats().requests() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(source_of_keys_goes_before_given_ones) {
+  ScriptedServer server;
+  TableOptions options = table_options(server);
+  std::atomic<int> asked{0};
+  options.credentials_source = [&asked]() -> std::optional<Credentials> {
+    return Credentials{"AKIDFROMSOURCE" + std::to_string(++asked), "s", "tok"};
+  };
+  DdbMutex mutex("x", on_table(std::make_shared<Table>(options)));
+  mutex.lock();
+  mutex.release();
+  const auto requests = server.requests();
+  BOOST_REQUIRE(requests.size() == 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::string signature =
+        requests[i].header("Authorization").value_or("");
+    BOOST_TEST(has(signature, "AKIDFROMSOURCE" + std::to_string(i + 1)),
+               signature);
+    BOOST_TEST(requests[i].header("X-Amz-Security-Token").value_or("") ==
+               "tok");
+  }
+}
+
+// --- What options do -------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(prefix_and_table_name_are_what_is_sent) {
+  ScriptedServer server;
+  TableOptions options = table_options(server);
+  options.name = "our.locks";
+  options.prefix = "team/";
+  const auto table = std::make_shared<Table>(options);
+  BOOST_TEST(table->name() == "our.locks");
+  DdbMutex mutex("x", on_table(table));
+  mutex.lock();
+  const std::string body = server.requests().at(0).body;
+  BOOST_TEST(has(body, R"("TableName":"our.locks")"), body);
+  BOOST_TEST(has(body, R"("name":{"S":"team/x"})"), body);
+}
+
+BOOST_AUTO_TEST_CASE(ca_file_is_what_a_server_is_judged_by) {
+  ScriptedServer server(nullptr, ScriptedServer::Scheme::https);
+  TableOptions options = table_options(server);
+  DdbMutex stranger("x", on_table(std::make_shared<Table>(options)));
+  BOOST_TEST(thrown_by([&] { stranger.lock(); }) ==
+             words(Errc::bad_certificate));
+  options.ca_file = server.certificate_file();
+  DdbMutex friendly("x", on_table(std::make_shared<Table>(options)));
+  BOOST_TEST(thrown_by([&] { friendly.lock(); }) == "none");
+  BOOST_TEST(friendly.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(standard_table_is_one_for_all) {
+  // It may fail for want of a region, but then always.
+  std::string first = "made";
+  std::shared_ptr<Table> table;
+  try {
+    table = Table::standard();
+  } catch (const Error& error) {
+    first = error.code().message();
+  }
+  if (table != nullptr) {
+    BOOST_TEST(Table::standard() == table);
+    BOOST_TEST(table->name() == "locks");
+  } else {
+    BOOST_TEST(thrown_by([] { Table::standard(); }) == first);
+    BOOST_TEST(thrown_by([] { DdbMutex mutex("x"); }) == first);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
