@@ -126,9 +126,9 @@ extern FailHandler fail_handler;
 // --- The table ---------------------------------------------------------------
 
 struct Credentials {
-  std::string access_key_id;
-  std::string secret_access_key;
-  std::string session_token;  // Empty for keys that do not run out.
+  std::string access_key_id{};
+  std::string secret_access_key{};
+  std::string session_token{};  // Empty for keys that do not run out.
 };
 
 struct TableOptions {
@@ -136,20 +136,20 @@ struct TableOptions {
   std::string prefix = "ddblock-";  // Of each mutex's name, in the key.
 
   // Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's.
-  std::string region;
+  std::string region{};
   // "https://host:port".  Empty: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL,
   // the profile's, else the region's own.
-  std::string endpoint;
+  std::string endpoint{};
   // Empty: AWS_PROFILE, else "default".
-  std::string profile;
+  std::string profile{};
   // Empty: AWS_ACCESS_KEY_ID and so on, else the profile's.
-  Credentials credentials;
+  Credentials credentials{};
   // Asked before each request, by the thread that makes it; goes before all
   // other keys.  Nothing, or an exception, means that there are none.  What it
   // takes is time lost to the lock: keep keys at hand.
-  std::function<std::optional<Credentials>()> credentials_source;
+  std::function<std::optional<Credentials>()> credentials_source{};
   // PEM file of the CAs to trust; empty: the system's.
-  std::string ca_file;
+  std::string ca_file{};
 
   // Let exists() take a table with eventually consistent replicas, of which the
   // caller knows that all locks are taken in one region.
@@ -244,22 +244,22 @@ enum class Loss {
 const char* name_of(Loss loss) noexcept;  // "expired"
 
 struct Options {
-  std::shared_ptr<Table> table;  // Null: Table::standard().
-  std::string owner;             // For people; empty: "host:pid".
+  std::shared_ptr<Table> table{};  // Null: Table::standard().
+  std::string owner{};             // For people; empty: "host:pid".
 
   // The lease: how long a dead holder keeps others out, and how long a holder
   // that is cut off goes on.  100 ms to 366 days.
   std::chrono::milliseconds ttl{60000};
   // For one request, and so for unlock().  More than 0, less than ttl / 2;
   // nothing: 2 s or ttl / 4, whichever is less.
-  std::optional<std::chrono::milliseconds> request_timeout;
+  std::optional<std::chrono::milliseconds> request_timeout{};
   // Between looks while waiting: up to the first, doubling up to the longest,
   // each at random from 0 on.  More than 0, the longest no less than the first.
   std::chrono::milliseconds first_poll{25};
   std::chrono::milliseconds longest_poll{500};
   // How long before its end a lease is in danger.  At least 0, less than
   // ttl / 2; nothing: ttl / 4.
-  std::optional<std::chrono::milliseconds> safe_time;
+  std::optional<std::chrono::milliseconds> safe_time{};
   // How long lock() bears with passing errors without a break.  At least 0: no
   // second try.
   std::chrono::milliseconds patience{30000};
@@ -271,10 +271,10 @@ struct Options {
   // with no mutex held: it may call anything, unlock() and the mutex's
   // destructor too, but delays other callbacks meanwhile.  An exception out of
   // it is written to stderr.
-  std::function<void(Loss)> on_lost;
+  std::function<void(Loss)> on_lost{};
   // Called in the same way, once for each time that the lease comes within
   // safe_time of its end without having been renewed.
-  std::function<void()> on_danger;
+  std::function<void()> on_danger{};
 };
 
 class DdbMutex;
@@ -359,7 +359,9 @@ class DdbMutex {
   [[nodiscard]] bool try_lock(std::error_code& ec);
 
   // As lock(), but false once the time is up, and passing errors are borne with
-  // until then.  A timeout of 0 or less makes it try_lock().
+  // until then.  If nobody has answered by then, that is Errc::timed_out: give
+  // it the time of a request or two.  A timeout of 0 or less makes it
+  // try_lock().
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout) {

@@ -68,7 +68,10 @@ class Acquisition {
 
  private:
   BootTime end() const;
-  bool time_is_up() const { return BootClock::now() >= end(); }
+  bool time_is_up() const {
+    const BootTime at = end();  // Before, for it may read the clock itself.
+    return BootClock::now() >= at;
+  }
   std::optional<Kind> ended() const;
   std::optional<Kind> wait_for_turn();
   Result take();
