@@ -181,6 +181,9 @@ struct Renewer::Core {
 
   // The sending thread's.
   void send_loop();
+  void await_any(const std::vector<TaskPtr>& under_way, BootTime until);
+  void conclude_ended(std::vector<TaskPtr>& under_way);
+  void end_sending();
   bool collect_due(std::vector<TaskPtr>& ready, std::size_t room,
                    BootTime& next);
   void begin(Task& task);
@@ -509,36 +512,46 @@ void Renewer::Core::check_clock() {
 void Renewer::Core::send_loop() {
   std::vector<TaskPtr> under_way;
   std::vector<TaskPtr> ready;
-  std::vector<sigv4::Exchange*> exchanges;
   BootTime next;
   while (collect_due(ready, kAtOnce - under_way.size(), next)) {
+    const bool collected = !ready.empty();
     for (TaskPtr& task : ready) {
       if (task->pending == nullptr) begin(*task);
       if (task->pending != nullptr) under_way.push_back(std::move(task));
     }
-    const bool all_too_late = !ready.empty() && under_way.empty();
     ready.clear();
-    if (all_too_late) continue;
-    exchanges.clear();
-    for (const TaskPtr& task : under_way) {
-      next = std::min(next, task->until);
-      if (task->pending->under_way()) {
-        exchanges.push_back(task->pending->exchange());
-      }
-    }
-    if (exchanges.size() == under_way.size()) {
-      sigv4::drive(exchanges.data(), exchanges.size(), next, &sender_waker);
-    }
-    sender_waker.clear();
-    const BootTime now = BootClock::now();
-    for (TaskPtr& task : under_way) {
-      const bool done = !task->pending->under_way() || now >= task->until;
-      if (done) conclude(std::move(task));
-    }
-    under_way.erase(std::remove(under_way.begin(), under_way.end(), nullptr),
-                    under_way.end());
+    if (collected && under_way.empty()) continue;  // All came too late.
+    await_any(under_way, next);
+    conclude_ended(under_way);
   }
   under_way.clear();
+  end_sending();
+}
+
+// Until an answer has come, or it is time for something else.
+void Renewer::Core::await_any(const std::vector<TaskPtr>& under_way,
+                              BootTime until) {
+  std::vector<sigv4::Exchange*> exchanges;
+  for (const TaskPtr& task : under_way) {
+    until = std::min(until, task->until);
+    if (!task->pending->under_way()) return;  // Ended before it began.
+    exchanges.push_back(task->pending->exchange());
+  }
+  sigv4::drive(exchanges.data(), exchanges.size(), until, &sender_waker);
+  sender_waker.clear();
+}
+
+void Renewer::Core::conclude_ended(std::vector<TaskPtr>& under_way) {
+  const BootTime now = BootClock::now();
+  for (TaskPtr& task : under_way) {
+    const bool ended = !task->pending->under_way() || now >= task->until;
+    if (ended) conclude(std::move(task));
+  }
+  under_way.erase(std::remove(under_way.begin(), under_way.end(), nullptr),
+                  under_way.end());
+}
+
+void Renewer::Core::end_sending() {
   Tasks dropped;
   const std::lock_guard<std::mutex> guard(mutex);
   for (auto& task : tasks) {
