@@ -7,7 +7,6 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +14,8 @@
 #include <vector>
 
 #include "lock/driver.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/mutex_kit.hpp"
 #include "tests/support/party.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/words.hpp"
@@ -28,12 +29,17 @@ using dynamodb::Fault;
 using lock::Call;
 using lock::Request;
 using std::chrono::nanoseconds;
+using tests::actions;
 using tests::Ending;
+using tests::failure;
+using tests::http_date;
 using tests::Party;
 using tests::PartySettings;
 using tests::Reply;
 using tests::ScriptedServer;
 using tests::SeenRequest;
+using tests::Stopwatch;
+using tests::with_header;
 using tests::word;
 using Verb = Request::Verb;
 
@@ -50,27 +56,6 @@ rapidjson::Document json(const std::string& body) {
   document.Parse<rapidjson::kParseIterativeFlag>(body.data(), body.size());
   BOOST_REQUIRE(document.IsObject());
   return document;
-}
-
-std::string action_of(const SeenRequest& request) {
-  const std::string target = request.header("X-Amz-Target").value_or("");
-  return target.substr(target.find('.') + 1);
-}
-
-// "PutItem DeleteItem": what reached the server, in order.
-std::string actions(const ScriptedServer& server) {
-  std::string text;
-  for (const SeenRequest& request : server.requests()) {
-    text += (text.empty() ? "" : " ") + action_of(request);
-  }
-  return text;
-}
-
-Reply failure(int status, const std::string& code,
-              const std::string& more = "") {
-  return Reply::error(status, R"({"__type":"com.amazon.coral.service#)" + code +
-                                  R"(","message":"as the test wants")" + more +
-                                  "}");
 }
 
 // The condition did not hold; `item` is JSON, empty if it is not told.
@@ -98,30 +83,9 @@ std::string put_item_of(const SeenRequest& request) {
   return item(put["uuid"]["S"].GetString(), put["expires"]["N"].GetString());
 }
 
-Reply with_header(Reply reply, const std::string& name, std::string value) {
-  reply.headers.emplace_back(name, std::move(value));
-  return reply;
-}
-
-std::string http_date(std::chrono::seconds ahead) {
-  const std::time_t when = std::time(nullptr) + ahead.count();
-  std::tm utc{};
-  gmtime_r(&when, &utc);
-  char text[64];
-  std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc);
-  return text;
-}
-
 std::int64_t number(const rapidjson::Value& value) {
   return std::stoll(value["N"].GetString());
 }
-
-struct Stopwatch {
-  const BootTime start = BootClock::now();
-  std::int64_t ms() const {
-    return (BootClock::now() - start) / std::chrono::milliseconds(1);
-  }
-};
 
 }  // namespace
 

@@ -5,11 +5,11 @@
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <ctime>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ddbmutex.hpp"
@@ -34,19 +34,8 @@ using tests::SeenRequest;
 
 namespace {
 
-Reply dated(Reply reply, std::chrono::seconds ahead) {
-  const std::time_t when = std::time(nullptr) + ahead.count();
-  std::tm utc{};
-  gmtime_r(&when, &utc);
-  char text[64];
-  std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc);
-  reply.headers.emplace_back("Date", text);
-  return reply;
-}
-
 Reply undated(Reply reply) {
-  reply.headers.emplace_back("Date", "");
-  return reply;
+  return tests::with_header(std::move(reply), "Date", "");
 }
 
 }  // namespace
@@ -113,7 +102,8 @@ BOOST_AUTO_TEST_CASE(what_one_call_hears_of_the_clock_ends_the_claims_of_all) {
     const bool first = request.body.find("ddblock-held") != std::string::npos;
     if (first || !stopped) return Reply{};
     // As if this machine had stood still for an hour.
-    return dated(tests::server_failure(), 1h);
+    return tests::with_header(tests::server_failure(), "Date",
+                              tests::http_date(1h));
   });
   const auto table = tests::table_at(server);
   tests::Told told;

@@ -12,6 +12,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -201,6 +202,22 @@ inline Reply failure(int status, const std::string& code,
   return Reply::error(status, R"({"__type":"com.amazon.coral.service#)" + code +
                                   R"(","message":"as the test wants")" + more +
                                   "}");
+}
+
+inline Reply with_header(Reply reply, const std::string& name,
+                         std::string value) {
+  reply.headers.emplace_back(name, std::move(value));
+  return reply;
+}
+
+// Of a clock that is so far ahead.
+inline std::string http_date(std::chrono::seconds ahead) {
+  const std::time_t when = std::time(nullptr) + ahead.count();
+  std::tm utc{};
+  gmtime_r(&when, &utc);
+  char text[64];
+  std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+  return text;
 }
 
 inline Reply server_failure() { return failure(500, "InternalServerError"); }
