@@ -269,8 +269,9 @@ struct Options {
   // running; `taken` and `deleted` as soon as it is known.  owns_lock() is
   // false by then.  Called on the Table's timer thread, one callback at a time,
   // with no mutex held: it may call anything, unlock() and the mutex's
-  // destructor too, but delays other callbacks meanwhile.  An exception out of
-  // it is written to stderr.
+  // destructor too, but delays other callbacks meanwhile.  That thread has all
+  // signals blocked, and so has a program that is started from there.  An
+  // exception out of it is written to stderr.
   std::function<void(Loss)> on_lost{};
   // Called in the same way, once for each time that the lease comes within
   // safe_time of its end without having been renewed.

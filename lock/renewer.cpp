@@ -62,16 +62,14 @@ class AlarmClock {
     return fd_ >= 0;
   }
 
+  // Not as an absolute time: libfaketime would take that for one on the
+  // calendar.  A suspend between the two system calls would make it late.
   void set(BootTime when) {
-    const BootTime now = BootClock::now();
-    // 0 would switch it off.  Not as an absolute time: libfaketime would take
-    // that for one on the calendar.
-    const nanoseconds left = when > now ? when - now : nanoseconds(1);
-    itimerspec spec{};
-    spec.it_value.tv_sec = static_cast<time_t>(left / std::chrono::seconds(1));
-    spec.it_value.tv_nsec =
-        static_cast<long>((left % std::chrono::seconds(1)).count());
-    timerfd_settime(fd_, 0, &spec, nullptr);
+    BootTime now;
+    do {
+      now = BootClock::now();
+      start(when > now ? when - now : nanoseconds(1));  // 0 would be never.
+    } while (BootClock::now() - now > std::chrono::milliseconds(10));
   }
 
   void wait() {
@@ -81,6 +79,14 @@ class AlarmClock {
   }
 
  private:
+  void start(nanoseconds left) {
+    itimerspec spec{};
+    spec.it_value.tv_sec = static_cast<time_t>(left / std::chrono::seconds(1));
+    spec.it_value.tv_nsec =
+        static_cast<long>((left % std::chrono::seconds(1)).count());
+    timerfd_settime(fd_, 0, &spec, nullptr);
+  }
+
   int fd_ = -1;
 };
 
@@ -311,6 +317,7 @@ void Renewer::Core::stop() {
   stopping = true;
   stop_by = BootClock::now() + kStopWithin;
   sender_waker.wake();
+  teller_sleeps_until = BootTime::min();  // No alarm replaces this one.
   teller_clock.set(BootTime::min());
   const pthread_t self = pthread_self();
   const bool in_sender = sending && pthread_equal(self, sender) != 0;
