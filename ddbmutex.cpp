@@ -280,6 +280,9 @@ Failure check(const TableOptions& options) {
   if (options.prefix.size() >= kMaxKeyBytes) {
     return bad_option("prefix", "leaves no room for a name");
   }
+  if (!options.ca_file.empty() && access(options.ca_file.c_str(), R_OK) != 0) {
+    return bad_option("ca_file", quoted(options.ca_file) + " cannot be read");
+  }
   const Credentials& keys = options.credentials;
   if (keys.access_key_id.empty() != keys.secret_access_key.empty()) {
     return bad_option("credentials", "half a pair of keys");
@@ -806,10 +809,16 @@ Failure DdbMutex::Impl::require(nanoseconds min_remaining) const {
   if (bad) return bad;
   const nanoseconds left = remaining();
   if (left > nanoseconds::zero() && left >= min_remaining) return {};
-  return failed(Errc::lease_lost,
-                "cannot rely on " + quoted(name) + " in table " +
-                    quoted(options.table->name()),
-                std::to_string(left / milliseconds(1)) + " ms remain");
+  const std::string doing = "cannot rely on " + quoted(name) + " in table " +
+                            quoted(options.table->name());
+  Failure failure = failed(Errc::lease_lost, doing);
+  if (left > nanoseconds::zero()) {
+    failure.text = doing + ": only " + std::to_string(left / milliseconds(1)) +
+                   " ms remain, and " +
+                   std::to_string(min_remaining / milliseconds(1)) +
+                   " ms are asked for";
+  }
+  return failure;
 }
 
 void DdbMutex::Impl::tell(const Failure& failure, std::error_code& ec) {

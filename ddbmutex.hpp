@@ -43,6 +43,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -148,7 +149,7 @@ struct TableOptions {
   // other keys.  Nothing, or an exception, means that there are none.  What it
   // takes is time lost to the lock: keep keys at hand.
   std::function<std::optional<Credentials>()> credentials_source{};
-  // PEM file of the CAs to trust; empty: the system's.
+  // PEM file of the CAs to trust, readable; empty: the system's.
   std::string ca_file{};
 
   // Let exists() take a table with eventually consistent replicas, of which the
@@ -424,7 +425,7 @@ class DdbMutex {
   bool owns_lock() const noexcept;
   // How long that will be so without a renewal; 0 if it is not.
   std::chrono::nanoseconds remaining() const noexcept;
-  // Throws Error (lease_lost) unless at least so much remains.
+  // Throws Error (lease_lost) unless it is ours and at least so much remains.
   void require(std::chrono::nanoseconds min_remaining) const;
   void require(std::chrono::nanoseconds min_remaining,
                std::error_code& ec) const noexcept;

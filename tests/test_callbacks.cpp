@@ -103,7 +103,8 @@ struct Telling {
 // --- Why a lock is lost ----------------------------------------------------
 
 BOOST_DATA_TEST_CASE(row_of_another_is_told_as_taken_once, kEngines, kind) {
-  Telling x(600ms, kind);
+  Telling x(2s, kind);
+  x.options.on_danger = nullptr;
   x.lock();
   write_row(x.engine(), x.name, live_record());
   BOOST_TEST(x.told.wait_for(1));
@@ -120,7 +121,8 @@ BOOST_DATA_TEST_CASE(row_of_another_is_told_as_taken_once, kEngines, kind) {
 }
 
 BOOST_DATA_TEST_CASE(row_that_is_gone_is_told_as_deleted_once, kEngines, kind) {
-  Telling x(600ms, kind);
+  Telling x(2s, kind);
+  x.options.on_danger = nullptr;
   x.lock();
   delete_row(x.engine(), x.name);
   BOOST_TEST(x.told.wait_for(1));
@@ -133,7 +135,8 @@ BOOST_DATA_TEST_CASE(row_that_is_gone_is_told_as_deleted_once, kEngines, kind) {
 }
 
 BOOST_DATA_TEST_CASE(table_that_is_gone_is_told_as_deleted, kEngines, kind) {
-  Telling x(600ms, kind);
+  Telling x(2s, kind);
+  x.options.on_danger = nullptr;
   TableOptions options = table_options(x.engine());
   options.name = x.engine().create_table();
   x.options.table = std::make_shared<Table>(options);
@@ -147,7 +150,8 @@ BOOST_DATA_TEST_CASE(table_that_is_gone_is_told_as_deleted, kEngines, kind) {
 }
 
 BOOST_DATA_TEST_CASE(row_spoilt_by_hand_is_told_as_taken, kEngines, kind) {
-  Telling x(600ms, kind);
+  Telling x(2s, kind);
+  x.options.on_danger = nullptr;
   x.lock();
   write_row(x.engine(), x.name, R"("uuid":{"BOOL":true})");
   BOOST_TEST(x.told.wait_for(1));

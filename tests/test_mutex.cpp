@@ -200,6 +200,33 @@ BOOST_AUTO_TEST_CASE(inspected_row_of_an_older_client_has_no_lease) {
   BOOST_TEST(info.expires.count() == 3'900'000'000'000'000'000);
 }
 
+BOOST_AUTO_TEST_CASE(inspection_is_a_consistent_read) {
+  ScriptedServer server;
+  table_at(server)->inspect("m");
+  BOOST_REQUIRE(server.request_count() == 1);
+  BOOST_TEST(server.requests()[0].body.find(R"("ConsistentRead":true)") !=
+             std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(looks_of_a_waiter_come_ever_more_seldom) {
+  ScriptedServer server(held_by_another);
+  Options options = on_table(table_at(server));
+  options.first_poll = 2ms;
+  options.longest_poll = 400ms;
+  DdbMutex mutex("m", options);
+  BOOST_TEST(!mutex.try_lock_for(2s));
+  // Without a doubling some two thousand.
+  BOOST_TEST(server.request_count() > 5);
+  BOOST_TEST(server.request_count() < 200);
+}
+
+BOOST_AUTO_TEST_CASE(unlock_of_nothing_is_no_error_to_remember) {
+  ScriptedServer server;
+  DdbMutex mutex("m", on_table(table_at(server)));
+  mutex.unlock();
+  BOOST_TEST(mutex.last_error() == "");
+}
+
 BOOST_AUTO_TEST_CASE(stats_count_each_action) {
   Engine& engine = Engine::running(any_engine_kind());
   const auto table = table_at(engine);

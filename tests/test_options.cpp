@@ -425,6 +425,15 @@ BOOST_AUTO_TEST_CASE(prefix_and_table_name_are_what_is_sent) {
   BOOST_TEST(has(body, R"("name":{"S":"team/x"})"), body);
 }
 
+BOOST_AUTO_TEST_CASE(ca_file_that_cannot_be_read_is_refused) {
+  TableOptions options = table_options("https://127.0.0.1:1");
+  options.ca_file = "/nonexistent/ca.pem";
+  const auto error = error_of([&] { Table table(options); });
+  BOOST_REQUIRE(error.has_value());
+  BOOST_TEST((error->code() == Errc::bad_option));
+  BOOST_TEST(error->field() == "ca_file");
+}
+
 BOOST_AUTO_TEST_CASE(ca_file_is_what_a_server_is_judged_by) {
   ScriptedServer server(nullptr, ScriptedServer::Scheme::https);
   TableOptions options = table_options(server);

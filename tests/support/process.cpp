@@ -183,6 +183,10 @@ Process::~Process() {
     waitpid(pid_, nullptr, 0);
   }
   close(complaints_);
+  // What libfaketime leaves of a process that was killed.
+  const std::string pid = std::to_string(pid_);
+  unlink(("/dev/shm/faketime_shm_" + pid).c_str());
+  unlink(("/dev/shm/sem.faketime_sem_" + pid).c_str());
 }
 
 void Process::signal(int number) const {
