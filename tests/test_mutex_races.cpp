@@ -1,12 +1,11 @@
 // What threads of a table, and the calls of its mutexes, do to each other when
 // they meet at a bad moment.
-#include <pthread.h>
-
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
