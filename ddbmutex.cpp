@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
-#include <string_view>
+#include <string>
 #include <utility>
 
 #include "dynamodb/client.hpp"
@@ -247,6 +247,13 @@ std::string host_and_pid() {
 
 std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
+// How an error about a lock begins.
+std::string cannot(const char* what, const std::string& name,
+                   const std::string& table) {
+  return std::string("cannot ") + what + " " + quoted(name) + " in table " +
+         quoted(table);
+}
+
 }  // namespace
 
 // --- Table -------------------------------------------------------------------
@@ -465,8 +472,7 @@ Failure check_name(const std::string& name, const std::string& prefix) {
 Failure Table::Impl::inspect(const std::string& name, LockInfo& info) {
   if (bad) return bad;
   if (Failure wrong = check_name(name, options.prefix)) return wrong;
-  const std::string doing =
-      "cannot inspect " + quoted(name) + " in table " + quoted(options.name);
+  const std::string doing = cannot("inspect", name, options.name);
   State& own = get();
   const lock::Waits::One wait(own.waits);
   if (wait.waker() == nullptr) return failed(Errc::closed, doing);
@@ -745,8 +751,7 @@ Failure DdbMutex::Impl::failure_of(lock::Result& result,
                                    const char* what) const {
   using Kind = lock::Result::Kind;
   if (result.kind == Kind::done || result.kind == Kind::busy) return {};
-  const std::string doing = std::string("cannot ") + what + " " + quoted(name) +
-                            " in table " + quoted(options.table->name());
+  const std::string doing = cannot(what, name, options.table->name());
   switch (result.kind) {
     case Kind::deadlock:
       return failed(
@@ -809,8 +814,7 @@ Failure DdbMutex::Impl::require(nanoseconds min_remaining) const {
   if (bad) return bad;
   const nanoseconds left = remaining();
   if (left > nanoseconds::zero() && left >= min_remaining) return {};
-  const std::string doing = "cannot rely on " + quoted(name) + " in table " +
-                            quoted(options.table->name());
+  const std::string doing = cannot("rely on", name, options.table->name());
   Failure failure = failed(Errc::lease_lost, doing);
   if (left > nanoseconds::zero()) {
     failure.text = doing + ": only " + std::to_string(left / milliseconds(1)) +

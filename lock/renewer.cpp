@@ -378,7 +378,7 @@ Renewer::Returned Renewer::give_back(const Handle& handle) {
   core_->publish(held, BootTime::min());
   core_->unschedule(held);
   core_->clear_alarm(held);
-  if (held.renewing) {
+  if (held.renewing) {  // The lease is to hear of it before it goes on.
     Observation nothing;
     Reply reply;
     reply.outcome = Reply::Outcome::unknown;
