@@ -208,8 +208,12 @@ Errc code_of(Fault fault) {
   return Errc::timed_out;
 }
 
-Failure failure_of(const Answer& answer, const std::string& doing) {
-  Failure result = failed(code_of(answer.fault), doing, answer.message);
+// The same words may come of the wrong place: who answered, or did not, is
+// told.
+Failure failure_of(const Answer& answer, const std::string& doing,
+                   const std::string& endpoint) {
+  Failure result =
+      failed(code_of(answer.fault), doing + " at " + endpoint, answer.message);
   result.request_id = answer.request_id;
   if (!answer.request_id.empty()) {
     result.text += " (request " + answer.request_id + ")";
@@ -353,11 +357,6 @@ struct Table::Impl {
   // All that a forked child must make anew.
   struct State : lock::Table {
     using lock::Table::Table;
-    // A call that was woken, was woken by close().
-    Failure failure_of(const Answer& answer, const std::string& doing) const {
-      if (answer.fault == Fault::cancelled) return failed(Errc::closed, doing);
-      return ddbmutex::failure_of(answer, doing);
-    }
 
     std::mutex mutex;
     std::string last_error;  // GUARDED_BY(mutex)
@@ -366,6 +365,11 @@ struct Table::Impl {
   State& get();
   std::string doing(const char* what) const {
     return std::string("cannot ") + what + " table " + quoted(options.name);
+  }
+  // A call that was woken, was woken by close().
+  Failure failure_of(const Answer& answer, const std::string& doing) const {
+    if (answer.fault == Fault::cancelled) return failed(Errc::closed, doing);
+    return ddbmutex::failure_of(answer, doing, target.endpoint);
   }
   Failure look_at(const dynamodb::TableDescription& table,
                   const char* what) const;
@@ -412,11 +416,10 @@ Failure Table::Impl::create() {
   if (wait.waker() == nullptr) return failed(Errc::closed, doing("create"));
   const Answer answer = dynamodb::create_table(
       *own.client, *own.budget,
-      {options.name, lock::kKeyAttribute, lock::kTtlAttribute},
+      {options.name, lock::kKeyAttribute, lock::kTtlAttribute,
+       options.allow_replicas},
       BootClock::now() + kCreationPatience, wait.waker());
-  if (answer.fault != Fault::none) {
-    return own.failure_of(answer, doing("create"));
-  }
+  if (answer.fault != Fault::none) return failure_of(answer, doing("create"));
   return look_at(*answer.table, "use");
 }
 
@@ -430,9 +433,7 @@ Failure Table::Impl::exists(bool& there) {
       dynamodb::describe_table(*own.client, *own.budget, options.name,
                                BootClock::now() + kTablePatience, wait.waker());
   if (answer.fault == Fault::no_table) return {};
-  if (answer.fault != Fault::none) {
-    return own.failure_of(answer, doing("look at"));
-  }
+  if (answer.fault != Fault::none) return failure_of(answer, doing("look at"));
   there = true;
   return look_at(*answer.table, "use");
 }
@@ -482,7 +483,7 @@ Failure Table::Impl::inspect(const std::string& name, LockInfo& info) {
       *own.client, *own.budget,
       lock::write_request({options.name, options.prefix + name, ""}, look),
       BootClock::now() + kTablePatience, *wait.waker());
-  if (answer.fault != Fault::none) return own.failure_of(answer, doing);
+  if (answer.fault != Fault::none) return failure_of(answer, doing);
   info.name = name;
   if (!answer.item) return {};
   const lock::Row row = lock::read_row(*answer.item);
@@ -774,7 +775,8 @@ Failure DdbMutex::Impl::failure_of(lock::Result& result,
     case Kind::lost:
       return failed(Errc::lease_lost, doing, name_of(loss_of(result.loss)));
     default:
-      return ddbmutex::failure_of(result.answer, doing);
+      return ddbmutex::failure_of(result.answer, doing,
+                                  options.table->impl_->target.endpoint);
   }
 }
 

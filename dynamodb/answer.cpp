@@ -142,6 +142,32 @@ using Value = Document::ValueType;
 constexpr unsigned kParseFlags =
     rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
 
+// RapidJSON 1.1 takes the second half of a surrogate pair without its first
+// ("\udc00"), and what it makes of that is not UTF-8: nothing to be sent back.
+// REQUIRES: all else about the escapes is well.
+bool has_lone_surrogate(std::string_view json) {
+  std::size_t at = 0;
+  while ((at = json.find('\\', at)) != json.npos) {
+    const std::string_view escape = json.substr(at, 4);  // "\udc"
+    at += 2;
+    if (escape.size() < 4 || escape[1] != 'u') continue;
+    if (escape[2] != 'd' && escape[2] != 'D') continue;
+    constexpr std::string_view kFirst = "89abAB", kSecond = "cdefCDEF";
+    if (kSecond.find(escape[3]) != kSecond.npos) return true;
+    if (kFirst.find(escape[3]) != kFirst.npos) at += 10;  // And its second.
+  }
+  return false;
+}
+
+bool is_object(const Document& document, std::string_view json) {
+  if (document.HasParseError() || !document.IsObject()) return false;
+  // RapidJSON takes a NUL for the end and does not look behind it, and passes
+  // over any one byte of a byte order mark.
+  if (json.find('\0') != json.npos) return false;
+  if (static_cast<unsigned char>(json.front()) >= 0x80) return false;
+  return !has_lone_surrogate(json);
+}
+
 std::string_view text_of(const Value& value) {
   return {value.GetString(), value.GetStringLength()};
 }
@@ -445,9 +471,7 @@ void read_body(const HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
   Allocator allocator(room, sizeof room);
   Document body(&allocator);
   body.Parse<kParseFlags>(http.body.data(), http.body.size());
-  // RapidJSON takes a NUL for the end and does not look behind it.
-  const bool object = !body.HasParseError() && body.IsObject() &&
-                      http.body.find('\0') == std::string::npos;
+  const bool object = is_object(body, http.body);
   const Fault by_status = fault_of_status(http.status);
   if (!object &&
       (by_status == Fault::server_failure || by_status == Fault::throttled)) {

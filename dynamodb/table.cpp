@@ -235,6 +235,7 @@ Answer create_table(Client& client, RetryBudget& budget,
   if (active.fault != Fault::none || schema.ttl.empty()) return active;
   // Somebody else's: its items are not to go because of us.
   if (!is_keyed_by(*active.table, schema.key)) return active;
+  if (active.table->eventual_replicas && !schema.allow_replicas) return active;
   Answer last = switch_ttl_on(talk, schema);
   if (last.fault == Fault::none) return active;
   last.table = std::move(active.table);

@@ -27,6 +27,8 @@ struct TableSchema {
   // The attribute by which DynamoDB deletes what is over; empty: leave that
   // as it is.
   std::string ttl;
+  // Whether a table that is there may have eventually consistent replicas.
+  bool allow_replicas = false;
 };
 
 // Whether items are found by the string `key` and nothing else.
@@ -40,8 +42,9 @@ Answer describe_table(Client& client, RetryBudget& budget,
 // Makes a table with on-demand billing unless there is one of that name, waits
 // until it is ACTIVE and then switches on its TTL, where the engine has such a
 // thing.  Without a fault the answer has the table, which is to be looked at:
-// one that was there may have another key (nothing of it is changed then) or
-// replicas.  Does not send CreateTable where the table can be described.
+// one that was there may have another key, or replicas; nothing of it is
+// changed then, unless the schema allows them.  Does not send CreateTable where
+// the table can be described.
 //
 // A fault with action update_time_to_live comes after all the rest: the table
 // can be used, but DynamoDB will not delete what is over.

@@ -158,6 +158,11 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
         (now + *delay >= deadline ||
          (*delay > nanoseconds::zero() && now + *delay >= limits.retry_until));
     if (too_late && !failing) outcome.given_up = true;
+    // Refused for its time alone, not yet for its keys.
+    if (too_late && outcome.answer.fault == Fault::skewed_time) {
+      outcome.answer = no_answer(Fault::timed_out,
+                                 "no time was left to sign for the right time");
+    }
     if (!delay || too_late) return at_deadline(call, lease, std::move(outcome));
     sigv4::drive(nullptr, 0, now + *delay, waker);
   }
@@ -196,8 +201,12 @@ Outcome Driver::attempt(Call call, Lease& lease, Observation& observation,
 
 std::unique_ptr<dynamodb::Client::Pending> Driver::begin(
     const Request& request) const {
-  return client_.begin(action_of(request.verb),
-                       write_request(settings_.place, request));
+  auto pending = client_.begin(action_of(request.verb),
+                               write_request(settings_.place, request));
+  if (pending->exchange() != nullptr) {
+    pending->exchange()->connect_within(settings_.request_timeout);
+  }
+  return pending;
 }
 
 }  // namespace lock

@@ -201,8 +201,9 @@ struct Exchange::Impl {
 
   void set_multi_options();
   void set_fixed_options(const HttpOptions& options);
-  void set_connection_options(const HttpOptions& options);
+  void set_connection_options();
   void set_callbacks();
+  void set_connect_timeout(std::chrono::milliseconds time);
   bool set_request(const std::string& new_url);
   void link_headers();
   bool kept_connection_is_dead(BootTime now) const;
@@ -240,6 +241,8 @@ struct Exchange::Impl {
   std::vector<curl_slist> nodes;
 
   const std::size_t max_body;
+  const std::chrono::milliseconds longest_connect_timeout;
+  std::chrono::milliseconds connect_timeout{0};  // As libcurl was told.
   HttpAnswer answer;
   bool under_way = false;
   bool in_headers = false;     // Between a status line and its blank line.
@@ -268,12 +271,13 @@ constexpr std::array<const char*, 3> kWithheld = {
 Exchange::Impl::Impl(const HttpOptions& options)
     : multi((init_http(), curl_multi_init())),
       easy(curl_easy_init()),
-      max_body(options.max_answer_bytes) {
+      max_body(options.max_answer_bytes),
+      longest_connect_timeout(options.connect_timeout) {
   error[0] = '\0';
   if (multi == nullptr || easy == nullptr) return;  // start() will say so.
   set_multi_options();
   set_fixed_options(options);
-  set_connection_options(options);
+  set_connection_options();
   set_callbacks();
 }
 
@@ -330,9 +334,7 @@ void Exchange::Impl::set_fixed_options(const HttpOptions& options) {
   }
 }
 
-void Exchange::Impl::set_connection_options(const HttpOptions& options) {
-  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                   static_cast<long>(options.connect_timeout.count()));
+void Exchange::Impl::set_connection_options() {
   curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   // So that a service that moves behind its name is followed.
@@ -355,6 +357,15 @@ void Exchange::Impl::set_connection_options(const HttpOptions& options) {
         if (kept == fd) kept = -1;
         return close(fd);
       });
+}
+
+// More than 0, which libcurl would take for five minutes.
+void Exchange::Impl::set_connect_timeout(std::chrono::milliseconds time) {
+  time = std::max(time, std::chrono::milliseconds(1));
+  if (time == connect_timeout) return;
+  connect_timeout = time;
+  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(time.count()));
 }
 
 void Exchange::Impl::set_callbacks() {
@@ -400,6 +411,7 @@ bool Exchange::Impl::set_request(const std::string& new_url) {
     curl_easy_setopt(easy, CURLOPT_CURLU, parsed_url.get());
   }
   link_headers();
+  set_connect_timeout(longest_connect_timeout);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, nodes.data());
   curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
                    static_cast<curl_off_t>(body.size()));
@@ -596,6 +608,12 @@ void Exchange::start(const std::string& url, std::vector<std::string> headers,
   if (impl.under_way) return;
   impl.answer.transport = Transport::unreachable;
   impl.answer.error = "libcurl cannot begin a request (out of memory?)";
+}
+
+void Exchange::connect_within(std::chrono::nanoseconds time) {
+  if (!impl_->under_way || time >= impl_->longest_connect_timeout) return;
+  impl_->set_connect_timeout(
+      std::chrono::duration_cast<std::chrono::milliseconds>(time));
 }
 
 bool Exchange::under_way() const noexcept { return impl_->under_way; }
@@ -810,6 +828,14 @@ bool is_plain(const std::string& text) {
          text[slashes + 3] != '/';
 }
 
+// A host as libcurl gives it is decoded, and would be once more where it is
+// asked to connect to it; one that is not ASCII it would spell in another way.
+bool is_plain_host(const std::string& host) {
+  return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
+    return c > ' ' && c <= '~' && c != '%';
+  });
+}
+
 }  // namespace
 
 std::optional<Url> parse_url(const std::string& text) {
@@ -819,14 +845,14 @@ std::optional<Url> parse_url(const std::string& text) {
     return std::nullopt;
   }
   for (const CURLUPart part :
-       {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_QUERY,
-        CURLUPART_FRAGMENT}) {
+       {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_ZONEID,
+        CURLUPART_QUERY, CURLUPART_FRAGMENT}) {
     if (has_part(url, part)) return std::nullopt;
   }
   Url result{part_of(url, CURLUPART_SCHEME), part_of(url, CURLUPART_HOST),
              part_of(url, CURLUPART_PATH)};
   if (result.scheme != "http" && result.scheme != "https") return std::nullopt;
-  if (result.authority.empty()) return std::nullopt;
+  if (!is_plain_host(result.authority)) return std::nullopt;
   const std::string port = part_of(url, CURLUPART_PORT, CURLU_NO_DEFAULT_PORT);
   if (!port.empty()) result.authority += ":" + port;
   if (result.path.empty()) result.path = "/";

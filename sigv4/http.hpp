@@ -42,8 +42,7 @@ struct HttpOptions {
   // For name, connection and TLS handshake; passing it is `unreachable`.  An
   // address that does not answer is given up after half of what is left (if
   // that is more than 600 ms), so the next one of that name gets its chance.
-  // Should be at most the caller's own time for an exchange, which decides if
-  // it is shorter.
+  // Who has less time for an exchange says so: connect_within().
   std::chrono::milliseconds connect_timeout{2000};
 };
 
@@ -119,6 +118,9 @@ class Exchange {
   // REQUIRES: nothing under way.
   void start(const std::string& url, std::vector<std::string> headers,
              std::string body);
+  // For this exchange, if that is less than connect_timeout.  REQUIRES: called
+  // after start(), before drive().
+  void connect_within(std::chrono::nanoseconds time);
 
   bool under_way() const noexcept;
   // True once the request may have begun to leave this process.
@@ -177,8 +179,8 @@ struct Url {
   std::string path;       // From the first '/', "/" if empty.
 };
 
-// Nothing if `text` is not such a URL or has a user, password, query or
-// fragment.
+// Nothing if `text` is not such a URL or has a user, password, query, fragment
+// or IPv6 zone, or a host that is not plain ASCII when decoded.
 std::optional<Url> parse_url(const std::string& text);
 
 // Initialises libcurl once a process (curl_global_init).  Called by the first

@@ -584,6 +584,22 @@ BOOST_AUTO_TEST_CASE(wrong_time_is_corrected_past_the_time_for_retries) {
   BOOST_TEST(server.request_count() == 2);
 }
 
+BOOST_AUTO_TEST_CASE(wrong_time_told_at_the_deadline_says_nothing_of_the_keys) {
+  ScriptedServer server;
+  Party party(at(server));
+  BOOST_REQUIRE(party.take() == "ours");
+  server.script(with_header(failure(400, "InvalidSignatureException"), "Date",
+                            http_date(2h)));
+  const lock::Limits limits{BootClock::now() + 500ms};
+  // The refusal is heard in time, and then there is none left.
+  party.client.on_contradiction([&limits] {
+    while (BootClock::now() < limits.deadline) tests::pause(1ms);
+  });
+  BOOST_TEST(party.run(Call::release, limits) == "again");
+  BOOST_TEST(party.fault() == "timed_out");
+  BOOST_TEST(server.request_count() == 2);
+}
+
 BOOST_AUTO_TEST_CASE(nothing_is_sent_past_a_deadline) {
   ScriptedServer server;
   Party party(at(server));

@@ -1,8 +1,6 @@
-#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "sigv4/http.hpp"
+#include "tests/support/blackhole.hpp"
 #include "tests/support/scripted_server.hpp"
 
 namespace ddbmutex {
@@ -52,6 +51,7 @@ using ddbmutex::sigv4::Transport;
 using ddbmutex::sigv4::Waker;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using tests::Blackhole;
 using tests::Ending;
 using tests::FakeNames;
 using tests::Reply;
@@ -539,44 +539,7 @@ BOOST_FIXTURE_TEST_CASE(url_of_another_kind_is_unreachable, Fixture) {
   }
 }
 
-namespace {
-
-// A listener on 127.0.0.2 whose queue is full: the kernel drops what would
-// connect to it.
-class Blackhole {
- public:
-  explicit Blackhole(int port) {
-    address_.sin_family = AF_INET;
-    address_.sin_port = htons(static_cast<in_port_t>(port));
-    inet_pton(AF_INET, "127.0.0.2", &address_.sin_addr);
-    sockets_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    BOOST_REQUIRE(bind(sockets_[0], address(), sizeof address_) == 0);
-    BOOST_REQUIRE(listen(sockets_[0], 0) == 0);
-    while (connects()) {
-    }
-  }
-  ~Blackhole() {
-    for (const int fd : sockets_) close(fd);
-  }
-  Blackhole(const Blackhole&) = delete;
-  Blackhole& operator=(const Blackhole&) = delete;
-
- private:
-  sockaddr* address() { return reinterpret_cast<sockaddr*>(&address_); }
-
-  bool connects() {
-    sockets_.push_back(
-        socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    connect(sockets_.back(), address(), sizeof address_);
-    pollfd writable = {sockets_.back(), POLLOUT, 0};
-    return poll(&writable, 1, 100) > 0;
-  }
-
-  sockaddr_in address_ = {};
-  std::vector<int> sockets_;
-};
-
-}  // namespace
+namespace {}  // namespace
 
 BOOST_AUTO_TEST_CASE(address_that_does_not_answer_leaves_time_for_the_next) {
   ScriptedServer server;

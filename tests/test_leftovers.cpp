@@ -1,0 +1,473 @@
+// What is left over when a call has returned or an object has gone: releases
+// that go on behind, objects that end on a thread of their own table, turns
+// that come together with a cancel(); and what else falls between two parts.
+#include <pthread.h>
+
+#include <atomic>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "dynamodb/client.hpp"
+#include "dynamodb/retry.hpp"
+#include "dynamodb/table.hpp"
+#include "lock/queue.hpp"
+#include "tests/support/blackhole.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
+
+using namespace std::chrono_literals;
+using namespace tests;
+using ddbmutex::BootClock;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::Loss;
+using ddbmutex::Options;
+using ddbmutex::Table;
+using ddbmutex::TableOptions;
+
+namespace {
+
+const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(leftovers)
+
+// --- A release that goes on behind ------------------------------------------
+
+// A lock whose next release is not answered before its call has returned.
+struct LateRelease {
+  // Long enough for a test to do something meanwhile, on a busy machine too.
+  static constexpr std::chrono::seconds kTimeout{4};
+
+  explicit LateRelease(const std::shared_ptr<Table>& table) {
+    Options options = on_table(table);
+    options.request_timeout = kTimeout;
+    options.on_lost = [this](Loss loss) { told.add(name_of(loss)); };
+    mutex.emplace(name, std::move(options));
+    mutex->lock();
+  }
+
+  const std::string name = fresh_name();
+  Told told;
+  std::optional<DdbMutex> mutex;  // Last: it waits for its callbacks.
+};
+
+BOOST_DATA_TEST_CASE(loss_that_a_release_finds_behind_is_told_once, kEngines,
+                     kind) {
+  Gate gate(kind);
+  const auto table = table_at(gate);
+  LateRelease taken(table), deleted(table);
+  gate.always("DeleteItem", Gate::held());
+  Aside other([&] { deleted.mutex->release(); });
+  BOOST_TEST(thrown_by([&] { taken.mutex->release(); }) ==
+             words(Errc::timed_out));
+  BOOST_TEST(other.thrown() == words(Errc::timed_out));
+  BOOST_TEST(taken.told.text() == "");
+
+  write_row(gate.engine(), taken.name, live_record());
+  delete_row(gate.engine(), deleted.name);
+  gate.open();
+  gate.server().release();  // The first attempts, still awaited.
+  BOOST_TEST(taken.told.wait_for(1));
+  BOOST_TEST(deleted.told.wait_for(1));
+  taken.mutex.reset();
+  deleted.mutex.reset();
+  BOOST_TEST(taken.told.text() == "taken");
+  BOOST_TEST(deleted.told.text() == "deleted");
+  BOOST_TEST(row_of(gate.engine(), taken.name).uuid == "theirs");
+}
+
+BOOST_DATA_TEST_CASE(release_done_unheard_is_no_loss_when_done_again, kEngines,
+                     kind) {
+  Gate gate(kind);
+  const auto table = table_at(gate);
+  Told told;
+  Options options = on_table(table);
+  options.request_timeout = 200ms;
+  options.on_lost = [&told](Loss loss) { told.add(name_of(loss)); };
+  const std::string name = fresh_name();
+  DdbMutex mutex(name, std::move(options));
+  mutex.lock();
+  gate.once("DeleteItem", Gate::answered_late());
+  mutex.unlock();
+  BOOST_TEST(is_free(gate.engine(), name));
+  // Somebody else is in by the time of the second attempt.
+  write_row(gate.engine(), name, live_record());
+  BOOST_TEST(eventually([&] { return table->stats().delete_item >= 2; }));
+  // The threads of the table have done with it when this has been renewed.
+  DdbMutex later(fresh_name(), on_table(table, 400ms));
+  later.lock();
+  BOOST_TEST(eventually([&] { return table->stats().update_item >= 1; }));
+  BOOST_TEST(told.text() == "");
+  BOOST_TEST(row_of(gate.engine(), name).uuid == "theirs");
+  gate.server().release();
+}
+
+// --- Objects that end on a thread of their own table -------------------------
+
+namespace {
+
+// A table whose source of keys does something once, when a thread of the
+// table's own asks.
+struct Sourced {
+  Sourced(const std::string& url, const Engine& engine) {
+    TableOptions options = table_options(engine);
+    const ddbmutex::Credentials keys = options.credentials;
+    options.endpoint = url;
+    options.credentials_source = [this, keys] {
+      const bool caller = pthread_equal(pthread_self(), maker) != 0;
+      if (!caller && armed.exchange(false)) {
+        const Stopwatch watch;
+        act();
+        took_ms = watch.ms();
+        done.set();
+      }
+      return keys;
+    };
+    table = std::make_shared<Table>(options);
+  }
+
+  const pthread_t maker = pthread_self();
+  std::atomic<bool> armed{false};
+  std::function<void()> act;
+  std::atomic<std::int64_t> took_ms{0};
+  Event done;
+  std::shared_ptr<Table> table;
+  std::optional<DdbMutex> mutex;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(source_of_keys_may_destroy_its_mutex_amid_a_renewal) {
+  Engine& engine = Engine::running(any_engine_kind());
+  Sourced x(engine.url(), engine);
+  const std::string name = fresh_name();
+  x.mutex.emplace(name, on_table(x.table, 400ms));
+  x.act = [&x] { x.mutex.reset(); };
+  x.mutex->lock();
+  x.armed = true;
+  BOOST_TEST(x.done.wait());
+  BOOST_TEST(is_free(engine, name));
+  // And the table's threads are well.
+  DdbMutex other(fresh_name(), on_table(x.table, 400ms));
+  other.lock();
+  const auto before = x.table->stats().update_item;
+  BOOST_TEST(
+      eventually([&] { return x.table->stats().update_item > before + 1; }));
+  BOOST_TEST(other.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(source_of_keys_may_drop_the_last_of_its_table) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const auto threads = threads_now();
+  for (const bool mutex_last : {true, false}) {
+    Sourced x(engine.url(), engine);
+    const std::string name = fresh_name();
+    x.mutex.emplace(name, on_table(x.table, 400ms));
+    x.act = [&x, mutex_last] {
+      if (mutex_last) x.table.reset();
+      x.mutex.reset();
+      if (!mutex_last) x.table.reset();
+    };
+    x.mutex->lock();
+    x.armed = true;
+    BOOST_TEST(x.done.wait());
+    BOOST_TEST(x.took_ms < 2000);  // It has not waited for itself.
+    BOOST_TEST(is_free(engine, name));
+    // Both threads end by themselves.
+    BOOST_TEST(eventually([&] { return threads_now() <= threads; }));
+  }
+}
+
+// The request that it is asked for is one that nobody waits for any more.
+BOOST_AUTO_TEST_CASE(last_of_a_table_dropped_amid_a_leftover_is_finished) {
+  Gate gate;
+  Sourced x(gate.server().url(), gate.engine());
+  const std::string name = fresh_name();
+  Options options = on_table(x.table);
+  options.request_timeout = 200ms;
+  x.mutex.emplace(name, std::move(options));
+  Event unlocked;
+  x.act = [&] {
+    unlocked.wait();
+    x.mutex.reset();
+    x.table.reset();
+  };
+  x.mutex->lock();
+  gate.once("DeleteItem", Gate::held());
+  gate.once("DeleteItem", Gate::fails());
+  x.armed = true;  // For the second attempt; a third is to come.
+  x.mutex->unlock();
+  BOOST_TEST(!is_free(gate.engine(), name));
+  unlocked.set();
+  BOOST_TEST(x.done.wait());
+  BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }));
+  gate.server().release();
+}
+
+// --- A turn that comes together with a cancel() ------------------------------
+
+BOOST_AUTO_TEST_CASE(turn_cancelled_as_it_comes_goes_to_the_next_in_line) {
+  using ddbmutex::lock::Queue;
+  struct Caller {
+    ddbmutex::sigv4::Waker waker;
+    Queue::Waiter waiter{waker};
+  };
+  for (const bool cancelled_first : {false, true}) {
+    Queue queue;
+    Caller holder, second, third, later;
+    queue.enter(holder.waiter, true);
+    queue.keep(holder.waiter);
+    queue.enter(second.waiter, true);
+    if (cancelled_first) queue.cancel();
+    queue.pass();
+    if (!cancelled_first) queue.cancel();
+    queue.enter(third.waiter, true);
+    BOOST_TEST(queue.has_turn(second.waiter));
+    BOOST_TEST(queue.cancelled(second.waiter));
+    queue.leave(second.waiter);
+    BOOST_TEST(queue.has_turn(third.waiter));
+    BOOST_TEST(!queue.cancelled(third.waiter));
+    queue.leave(third.waiter);
+    BOOST_CHECK(queue.enter(later.waiter, false) == Queue::Entry::turn);
+  }
+}
+
+namespace {
+
+// Threads that share a mutex, and what has come of their calls.
+struct Sharers {
+  explicit Sharers(DdbMutex& shared) : mutex(shared) {}
+
+  void run() {
+    while (!stop) {
+      std::error_code ec;
+      mutex.lock(ec);
+      if (ec) {
+        ++(ec == Errc::cancelled ? cancelled : wrong);
+        continue;
+      }
+      if (++inside != 1 || !mutex.owns_lock()) ++wrong;
+      ++locked;
+      --inside;
+      mutex.unlock();
+    }
+    // With nobody to cancel any more, all get in, one after the other.
+    if (!mutex.try_lock_for(kPlenty)) {
+      ++shut_out;
+      return;
+    }
+    mutex.unlock();
+  }
+
+  DdbMutex& mutex;
+  std::atomic<bool> stop{false};
+  std::atomic<int> inside{0};
+  std::atomic<int> locked{0}, cancelled{0}, wrong{0}, shut_out{0};
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(cancels_at_any_moment_neither_lose_the_turn_nor_the_lock) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const std::string name = fresh_name();
+  DdbMutex mutex(name, on_table(table_at(engine)));
+  Sharers sharers(mutex);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { sharers.run(); });
+  std::minstd_rand random(1);
+  const bool enough = eventually([&] {
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 1500));
+      mutex.cancel();
+    }
+    return sharers.locked > 300 && sharers.cancelled > 1000;
+  });
+  sharers.stop = true;
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST(enough);
+  BOOST_TEST(sharers.wrong == 0);
+  BOOST_TEST(sharers.shut_out == 0);
+  BOOST_TEST(!mutex.owns_lock());
+  // What was under way when a call was cancelled is taken back behind.
+  BOOST_TEST(eventually([&] { return is_free(engine, name); }));
+}
+
+// --- Tables that take their time ---------------------------------------------
+
+namespace {
+
+std::string described(const std::string& status, const std::string& more = "") {
+  return R"({"Table":{"TableName":"locks","TableStatus":")" + status +
+         R"(","KeySchema":[{"AttributeName":"name","KeyType":"HASH"}],)"
+         R"("AttributeDefinitions":[{"AttributeName":"name",)"
+         R"("AttributeType":"S"}])" +
+         more + "}}";
+}
+
+Reply ttl_switched_on() {
+  return Reply::ok(
+      R"({"TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}})");
+}
+
+}  // namespace
+
+// The pauses grow to two seconds, at random from 0 on: some twelve looks are
+// due in six seconds.  If they stayed as they begin, it would be hundreds.
+BOOST_AUTO_TEST_CASE(table_that_stays_in_creation_is_looked_at_less_and_less) {
+  ScriptedServer server(
+      [](const SeenRequest&) { return Reply::ok(described("CREATING")); });
+  ddbmutex::dynamodb::Client client(
+      {server.url(),
+       "us-east-1",
+       ddbmutex::sigv4::given_keys({"AKIDEXAMPLE", "secret", ""}),
+       {}});
+  ddbmutex::dynamodb::RetryBudget budget;
+  const auto deadline = BootClock::now() + 6s;
+  const auto answer =
+      create_table(client, budget, {"locks", "name", ""}, deadline);
+  BOOST_TEST((BootClock::now() >= deadline));
+  BOOST_TEST((answer.fault == ddbmutex::dynamodb::Fault::timed_out));
+  BOOST_TEST(has(answer.message, "CREATING"), answer.message);
+  BOOST_TEST(count_of(server, "DescribeTable") >= 4);
+  BOOST_TEST(count_of(server, "DescribeTable") <= 60);
+  BOOST_TEST(count_of(server, "CreateTable") == 0);
+}
+
+BOOST_AUTO_TEST_CASE(table_is_created_once_it_is_active_however_long_it_took) {
+  std::atomic<int> looks{0};
+  ScriptedServer server([&looks](const SeenRequest& request) {
+    if (action_of(request) == "UpdateTimeToLive") return ttl_switched_on();
+    return Reply::ok(described(++looks <= 9 ? "CREATING" : "ACTIVE"));
+  });
+  BOOST_TEST(thrown_by([&] { table_at(server)->create(); }) == "none");
+  BOOST_TEST(count_of(server, "DescribeTable") == 10);
+}
+
+BOOST_AUTO_TEST_CASE(table_that_is_refused_for_its_replicas_is_left_alone) {
+  ScriptedServer server([](const SeenRequest& request) {
+    if (action_of(request) == "UpdateTimeToLive") return ttl_switched_on();
+    return Reply::ok(described(
+        "ACTIVE", R"(,"GlobalTableVersion":"2019.11.21","Replicas":)"
+                  R"([{"RegionName":"eu-west-1","ReplicaStatus":"ACTIVE"}])"));
+  });
+  TableOptions options = table_options(server);
+  BOOST_TEST(thrown_by([&] { Table(options).create(); }) ==
+             words(Errc::replicated_table));
+  BOOST_TEST(actions(server) == "DescribeTable");
+  options.allow_replicas = true;
+  BOOST_TEST(thrown_by([&] { Table(options).create(); }) == "none");
+  BOOST_TEST(count_of(server, "UpdateTimeToLive") == 1);
+}
+
+// --- Addresses and endpoints -------------------------------------------------
+
+// Half of the time for a connection is the first one's; that time is no more
+// than the request has.
+BOOST_AUTO_TEST_CASE(dead_address_leaves_a_short_request_time_for_the_next) {
+  ScriptedServer server;
+  const Blackhole blackhole(server.port());
+  const FakeNames names({"127.0.0.2", "127.0.0.1"});
+  Options options = on_table(
+      table_at("http://locks.invalid:" + std::to_string(server.port()) + "/"));
+  options.request_timeout = 1s;
+  DdbMutex mutex("x", options);
+  std::error_code ec;
+  BOOST_TEST(mutex.try_lock_for(15s, ec));
+  BOOST_TEST(!ec, ec.message());
+}
+
+// A connection of one who had little time serves one who has more.
+BOOST_AUTO_TEST_CASE(time_to_connect_is_the_exchanges_own) {
+  ScriptedServer server;
+  const Blackhole blackhole(server.port());
+  ddbmutex::sigv4::HttpOptions http;
+  http.connect_timeout = 800ms;
+  ddbmutex::sigv4::Exchange exchange(http);
+  ddbmutex::sigv4::Exchange* all[] = {&exchange};
+  const std::string url = "http://127.0.0.2:" + std::to_string(server.port());
+  const std::pair<std::chrono::milliseconds, int> cases[] = {
+      {100ms, 90}, {800ms, 700}, {9s, 700}, {0ms, 0}};
+  for (const auto& [time, at_least] : cases) {
+    const Stopwatch watch;
+    exchange.start(url, {}, "x");
+    exchange.connect_within(time);
+    while (exchange.under_way()) drive(all, 1, BootClock::now() + 20s, nullptr);
+    BOOST_TEST((exchange.answer().transport ==
+                ddbmutex::sigv4::Transport::unreachable));
+    BOOST_TEST(watch.ms() >= at_least);
+    BOOST_TEST(watch.ms() < 5000);
+  }
+}
+
+namespace {
+
+// Of a table on that server.
+void check_endpoint_named(const ScriptedServer& server, Errc code) {
+  const auto table = table_at(server);
+  Options options = on_table(table);
+  options.request_timeout = 150ms;
+  options.patience = 0ms;
+  DdbMutex mutex("x", options);
+  const auto check = [&](const std::function<void()>& call) {
+    const auto error = error_of(call);
+    BOOST_REQUIRE(error.has_value());
+    BOOST_TEST((error->code() == code), error->what());
+    BOOST_TEST(has(error->what(), " at " + server.url()), error->what());
+  };
+  check([&] { mutex.lock(); });
+  // What passes is borne with for long by these, and that no table is there is
+  // no error of create().
+  if (code == Errc::access_denied) {
+    check([&] { table->create(); });
+    check([&] { table->exists(); });
+    check([&] { table->inspect("x"); });
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(errors_name_the_endpoint_that_they_came_of) {
+  const std::pair<Errc, std::function<Reply()>> cases[] = {
+      {Errc::no_table,
+       [] { return failure(400, "ResourceNotFoundException"); }},
+      {Errc::access_denied,
+       [] { return failure(400, "AccessDeniedException"); }},
+      {Errc::disconnected, [] { return Reply::gone(Ending::reset); }},
+      {Errc::timed_out, [] { return hanging(); }}};
+  for (const auto& [code, reply] : cases) {
+    // What may have been taken is released behind.
+    ScriptedServer server([make = reply](const SeenRequest& request) {
+      return action_of(request) == "DeleteItem" ? Reply::ok("{}") : make();
+    });
+    check_endpoint_named(server, code);
+  }
+  ScriptedServer server;
+  server.stop();
+  check_endpoint_named(server, Errc::unreachable);
+}
+
+// They come of no place.
+BOOST_AUTO_TEST_CASE(errors_of_our_own_name_no_endpoint) {
+  ScriptedServer server;
+  DdbMutex mutex("x", on_table(table_at(server)));
+  const auto error = error_of([&] { mutex.release(); });
+  BOOST_REQUIRE(error.has_value());
+  BOOST_TEST(!has(error->what(), "http"), error->what());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
