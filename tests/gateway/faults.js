@@ -1,0 +1,204 @@
+// The rules by which requests are hit by faults.  A rule is a JSON object:
+//
+//   {"action": "PutItem", "fault": "drop-answer", "nth": 3}
+//   {"fault": "delay", "ms": [10, 200], "probability": 0.05}
+//
+// action          which requests; "*" (the default) is every one
+// fault           one of the kinds below
+// probability     each of them with this chance; or
+// nth, times      from the nth on (default 1) of those that come to this rule
+//                 from now on, so many in a row (default 1; 0: without end)
+// ms              how long, for the kinds that wait: a number or [from, to]
+// retry_after_ms  for throttle, 500, 503 and those after: x-amz-retry-after
+//
+// Rules are asked in the order in which they were given, and the first that
+// hits acts; those behind it neither see nor count that request.
+"use strict";
+
+const { Chance } = require("./chance");
+
+// What each kind may be told, and its own milliseconds.
+const WAITS = (ms) => ({ ms });
+const REFUSES = { retryAfter: true };
+const KINDS = {
+  // The engine has not seen the request:
+  delay: WAITS(100), // ... and does so later.
+  drop: {}, // Never; the connection stays open until its client ends it.
+  reset: {}, // Never; the connection is reset,
+  close: {}, // ... closed,
+  "half-close": {}, // ... or closed in our direction only.
+  throttle: REFUSES, // Never, and the client is told to come again.
+  500: REFUSES, // Never; a failure within DynamoDB.
+  503: REFUSES,
+  portal: {}, // Never; somebody else's page comes with 200 and a wrong Date,
+  empty: {}, // ... or nothing comes with 200.
+  late: WAITS(500), // The connection is reset; so much later it is applied.
+  reorder: WAITS(500), // Once another one was answered, at most so much later.
+  // The engine has applied it, then:
+  "delay-answer": WAITS(100),
+  "drop-answer": {}, // Connections as with drop,
+  "reset-answer": {}, // ... reset,
+  "half-close-answer": {}, // ... half-close.
+  truncate: {}, // The answer ends in the middle of its body.
+  corrupt: {}, // Its x-amz-crc32 is wrong.
+  garbage: {}, // As with portal.
+  "throttle-after": REFUSES,
+  "500-after": REFUSES,
+  "503-after": REFUSES,
+  duplicate: WAITS(500), // Answered; so much later it is applied once more.
+};
+
+const MEMBERS = [
+  "action",
+  "fault",
+  "probability",
+  "nth",
+  "times",
+  "ms",
+  "retry_after_ms",
+];
+const LONGEST_MS = 3600000;
+
+// What a client of the control port did wrong.
+class BadRequest extends Error {}
+
+function demand(holds, text) {
+  if (!holds) throw new BadRequest(text);
+}
+
+function isCount(value, least) {
+  return Number.isSafeInteger(value) && value >= least;
+}
+
+function isMs(value) {
+  return typeof value === "number" && value >= 0 && value <= LONGEST_MS;
+}
+
+function checkMembers(value, members) {
+  demand(
+    typeof value === "object" && value !== null && !Array.isArray(value),
+    "the body is not a JSON object",
+  );
+  for (const name of Object.keys(value)) {
+    demand(members.includes(name), `"${name}" is no member`);
+  }
+}
+
+function checkNumbers(rule) {
+  const { probability, nth, times } = rule;
+  demand(
+    probability === undefined ||
+      (typeof probability === "number" && probability >= 0 && probability <= 1),
+    '"probability" is not a number from 0 to 1',
+  );
+  demand(nth === undefined || isCount(nth, 1), '"nth" is not a count from 1');
+  demand(
+    times === undefined || isCount(times, 0),
+    '"times" is not a count from 0',
+  );
+  for (const name of ["nth", "times"]) {
+    demand(
+      probability === undefined || rule[name] === undefined,
+      `"${name}" does not go with "probability"`,
+    );
+  }
+}
+
+function checkTimes(rule, kind) {
+  const { ms, retry_after_ms: retryAfter } = rule;
+  if (ms !== undefined) {
+    demand(kind.ms !== undefined, `"ms" is nothing for "${rule.fault}"`);
+    const [from, to] = Array.isArray(ms) && ms.length === 2 ? ms : [ms, ms];
+    demand(
+      isMs(from) && isMs(to) && from <= to,
+      `"ms" is neither a time up to ${LONGEST_MS} nor [from, to]`,
+    );
+  }
+  if (retryAfter !== undefined) {
+    demand(
+      kind.retryAfter === true,
+      `"retry_after_ms" is nothing for "${rule.fault}"`,
+    );
+    demand(
+      Number.isInteger(retryAfter) && isMs(retryAfter),
+      '"retry_after_ms" is not a whole number of milliseconds',
+    );
+  }
+}
+
+function checkRule(rule) {
+  checkMembers(rule, MEMBERS);
+  const { action = "*", fault } = rule;
+  demand(
+    typeof action === "string" && action !== "",
+    '"action" is not the name of an action',
+  );
+  demand(
+    typeof fault === "string" && Object.hasOwn(KINDS, fault),
+    `"fault" is none of ${Object.keys(KINDS).join(", ")}`,
+  );
+  checkNumbers(rule);
+  checkTimes(rule, KINDS[fault]);
+}
+
+class Faults {
+  constructor(seed) {
+    this.rules = [];
+    this.chance = new Chance(0); // Whether.
+    this.length = new Chance(0); // How long: drawn on its own, so that a
+    this.seed(seed); //             change of "ms" hits the same requests.
+  }
+
+  seed(seed) {
+    this.chance.seed(seed);
+    this.length.seed(seed ^ 0x5bd1e995);
+  }
+
+  // Throws BadRequest.
+  add(rule) {
+    checkRule(rule);
+    const { action = "*", fault, probability, nth = 1, times = 1 } = rule;
+    const ms = rule.ms ?? KINDS[fault].ms ?? 0;
+    const [from, to] = Array.isArray(ms) ? ms : [ms, ms];
+    this.rules.push({
+      action,
+      kind: fault,
+      probability,
+      nth,
+      last: times === 0 ? Infinity : nth + times - 1,
+      seen: 0,
+      from,
+      to,
+      retryAfter: rule.retry_after_ms,
+    });
+  }
+
+  clear() {
+    this.rules = [];
+  }
+
+  // What is to become of a request: {kind, ms, retryAfter}, or null.
+  pick(action) {
+    for (const rule of this.rules) {
+      if (rule.action !== "*" && rule.action !== action) continue;
+      if (this.#hits(rule)) {
+        const ms = this.length.between(rule.from, rule.to);
+        return { kind: rule.kind, ms, retryAfter: rule.retryAfter };
+      }
+    }
+    return null;
+  }
+
+  #hits(rule) {
+    if (rule.probability !== undefined) {
+      return this.chance.next() < rule.probability;
+    }
+    rule.seen += 1;
+    if (rule.seen >= rule.last) {
+      this.rules = this.rules.filter((other) => other !== rule);
+    }
+    return rule.seen >= rule.nth;
+  }
+}
+
+module.exports = { BadRequest, Faults, checkMembers, demand };

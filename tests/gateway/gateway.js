@@ -1,0 +1,186 @@
+// A gateway that stands before a DynamoDB engine on 127.0.0.1: it checks every
+// signature as DynamoDB does, keeps count, and does on command what goes wrong
+// between a client and DynamoDB.
+//
+//   node gateway.js --engine http://127.0.0.1:8000 --tls
+//   {"http":21001,"https":21002,"control":40001,"ca":"/tmp/.../ca.pem"}
+//   curl -d '{"action":"PutItem","fault":"drop-answer"}' 127.0.0.1:40001/rules
+//   curl 127.0.0.1:40001/counts
+//
+// control.js lists what the control port understands, faults.js the faults.
+//
+//   --engine URL    of the engine, http
+//   --key, --secret, --token   what clients sign with: AKIDEXAMPLE, secret, ''
+//   --tls           listens on https too, with a CA of its own
+//   --sign          signs anew, for an engine that checks signatures itself
+//   --seed N        of chance
+//   --events FILE   a line a fault
+//
+// It ends with its standard input, and takes along what it made.
+"use strict";
+
+const { parseArgs } = require("node:util");
+const { Authority } = require("./authority");
+const { Chance } = require("./chance");
+const { Counts } = require("./counts");
+const { Door } = require("./doors");
+const { Engine } = require("./engine");
+const { Events } = require("./events");
+const { Exchange } = require("./exchange");
+const { Faults } = require("./faults");
+const { Mode } = require("./mode");
+const { ServiceClock } = require("./clock");
+const { Signatures } = require("./signature");
+const { startControl } = require("./control");
+
+const MAX_BODY = 16 << 20;
+
+class Gateway {
+  constructor(options) {
+    const seed = Number(options.seed);
+    this.clock = new ServiceClock();
+    this.counts = new Counts();
+    this.faults = new Faults(seed);
+    this.chance = new Chance(seed); // Of what no rule asks for.
+    const { key, secret, token } = options;
+    const keys = { key, secret, token };
+    this.signatures = new Signatures(keys, this.clock, this.counts);
+    const signAnew = (request, host) => this.signatures.signAnew(request, host);
+    const signer = options.sign ? signAnew : undefined;
+    this.engine = new Engine(options.engine, signer);
+    this.events = options.events && new Events(options.events);
+    this.authority = options.tls ? new Authority() : null;
+    this.doors = [this.#door(undefined)];
+    if (options.tls) this.doors.push(this.#door(this.authority.tls));
+    this.mode = new Mode(this.doors);
+    this.waiting = new Set(); // For another request's answer.
+  }
+
+  async start() {
+    for (const door of this.doors) await door.open();
+    return {
+      http: this.doors[0].port,
+      https: this.doors[1]?.port ?? null,
+      control: await startControl(this),
+      ca: this.authority?.file ?? null,
+    };
+  }
+
+  seed(seed) {
+    this.faults.seed(seed);
+    this.chance.seed(seed);
+  }
+
+  answered() {
+    const waiting = this.waiting;
+    this.waiting = new Set();
+    for (const go of waiting) go();
+  }
+
+  // Resolves once a request was answered, at the latest in `ms`.
+  anotherAnswer(ms) {
+    return new Promise((resolve) => {
+      const go = () => {
+        clearTimeout(timer);
+        this.waiting.delete(go);
+        resolve();
+      };
+      const timer = setTimeout(go, ms);
+      this.waiting.add(go);
+    });
+  }
+
+  end() {
+    this.events?.flush();
+    this.authority?.remove();
+  }
+
+  #door(tls) {
+    const door = new Door((request, response) => {
+      this.#receive(request, response, door.tcpOf(request.socket));
+    }, tls);
+    return door;
+  }
+
+  // One that does not come whole never was.
+  #receive(incoming, response, tcp) {
+    const pieces = [];
+    let size = 0;
+    incoming.on("error", () => {});
+    response.on("error", () => {});
+    incoming.on("data", (piece) => {
+      size += piece.length;
+      if (size > MAX_BODY) tcp?.resetAndDestroy();
+      pieces.push(piece);
+    });
+    incoming.on("end", () => {
+      const { headers, method, url } = incoming;
+      const target = headers["x-amz-target"] ?? "";
+      const action = target.slice(target.indexOf(".") + 1) || "?";
+      const body = Buffer.concat(pieces);
+      const request = { method, url, action, headers, body };
+      this.#run(new Exchange(this, request, response, tcp), action);
+    });
+  }
+
+  async #run(exchange, action) {
+    this.counts.add(this.counts.requests, action);
+    this.counts.underWay += 1;
+    try {
+      await exchange.run();
+    } finally {
+      this.counts.underWay -= 1;
+    }
+  }
+}
+
+function settings() {
+  const text = (otherwise) => ({ type: "string", default: otherwise });
+  const { values } = parseArgs({
+    options: {
+      engine: { type: "string" },
+      key: text("AKIDEXAMPLE"),
+      secret: text("secret"),
+      token: text(""),
+      tls: { type: "boolean", default: false },
+      sign: { type: "boolean", default: false },
+      seed: text("1"),
+      events: { type: "string" },
+    },
+  });
+  if (!values.engine?.startsWith("http://")) {
+    throw new Error("--engine is not the URL of an engine");
+  }
+  if (!/^\d+$/.test(values.seed)) throw new Error("--seed is not a number");
+  return values;
+}
+
+async function main() {
+  const gateway = new Gateway(settings());
+  const end = (status) => {
+    gateway.end();
+    process.exit(status);
+  };
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {
+    process.on(signal, () => end(1));
+  }
+  process.on("uncaughtException", (problem) => {
+    console.error(problem);
+    end(70);
+  });
+  process.stdin.on("error", () => end(0));
+  process.stdin.on("end", () => end(0));
+  process.stdin.on("close", () => end(0));
+  process.stdin.resume();
+  try {
+    console.log(JSON.stringify(await gateway.start()));
+  } catch (problem) {
+    console.error(problem.message);
+    end(2);
+  }
+}
+
+main().catch((problem) => {
+  console.error(problem.message);
+  process.exit(2);
+});

@@ -1,0 +1,347 @@
+#include "tests/support/gateway.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <rapidjson/document.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <system_error>
+
+#include "sigv4/boot_clock.hpp"
+
+using ddbmutex::BootClock;
+
+namespace tests {
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+  throw std::runtime_error("gateway: " + what);
+}
+
+// This file is tests/support/gateway.cpp.
+std::string program() {
+  const std::string file = __FILE__;
+  return file.substr(0, file.rfind("support/")) + "gateway/gateway.js";
+}
+
+ProcessSettings process_settings(const std::string& engine_url,
+                                 const GatewaySettings& settings) {
+  std::vector<std::string> command = {
+      "/usr/bin/env",
+      "node",
+      program(),
+      "--engine=" + engine_url,
+      "--key=" + settings.keys.access_key_id,
+      "--secret=" + settings.keys.secret_access_key,
+      "--token=" + settings.keys.session_token,
+      "--seed=" + std::to_string(settings.seed)};
+  if (settings.tls) command.push_back("--tls");
+  if (settings.sign) command.push_back("--sign");
+  if (!settings.events.empty()) {
+    command.push_back("--events=" + settings.events);
+  }
+  return {command, clean_environment()};
+}
+
+rapidjson::Document parse(const std::string& json) {
+  rapidjson::Document parsed;
+  parsed.Parse(json.data(), json.size());
+  if (parsed.HasParseError() || !parsed.IsObject()) fail("it said " + json);
+  return parsed;
+}
+
+int number(const rapidjson::Value& object, const char* name) {
+  const auto member = object.FindMember(name);
+  if (member == object.MemberEnd()) return 0;
+  return member->value.IsInt() ? member->value.GetInt() : 0;
+}
+
+std::map<std::string, int> numbers(const rapidjson::Value& object,
+                                   const char* name) {
+  std::map<std::string, int> all;
+  const auto member = object.FindMember(name);
+  if (member == object.MemberEnd() || !member->value.IsObject()) {
+    fail(std::string("it does not count ") + name);
+  }
+  for (const auto& one : member->value.GetObject()) {
+    all[one.name.GetString()] = number(member->value, one.name.GetString());
+  }
+  return all;
+}
+
+int one_of(const std::map<std::string, int>& all, const std::string& name) {
+  const auto found = all.find(name);
+  return found != all.end() ? found->second : 0;
+}
+
+int sum(const std::map<std::string, int>& all) {
+  int total = 0;
+  for (const auto& one : all) total += one.second;
+  return total;
+}
+
+using Json = rapidjson::Writer<rapidjson::StringBuffer>;
+
+void write_ms(Json& json, const Fault& fault) {
+  if (fault.from.count() == 0 && fault.to.count() == 0) return;
+  json.Key("ms");
+  json.StartArray();
+  json.Int64(fault.from.count());
+  json.Int64(fault.to.count() == 0 ? fault.from.count() : fault.to.count());
+  json.EndArray();
+}
+
+std::string rule(const Fault& fault) {
+  rapidjson::StringBuffer text;
+  Json json(text);
+  json.StartObject();
+  json.Key("action");
+  json.String(fault.action.c_str());
+  json.Key("fault");
+  json.String(fault.kind.c_str());
+  if (fault.probability) {
+    json.Key("probability");
+    json.Double(*fault.probability);
+  } else {
+    json.Key("nth");
+    json.Int(fault.nth);
+    json.Key("times");
+    json.Int(fault.times);
+  }
+  write_ms(json, fault);
+  if (fault.retry_after.count() != 0) {
+    json.Key("retry_after_ms");
+    json.Int64(fault.retry_after.count());
+  }
+  json.EndObject();
+  return text.GetString();
+}
+
+// --- The control port ------------------------------------------------------
+
+// A connection to it, for one exchange.
+class Caller {
+ public:
+  explicit Caller(int port)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const timeval patience = {kPatience.count(), 0};
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) ||
+        setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) ||
+        connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address)) {
+      const std::string why = strerror(errno);
+      close(fd_);
+      fail("no connection to its control port: " + why);
+    }
+  }
+  ~Caller() { close(fd_); }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+
+  void say(const std::string& text) {
+    std::size_t sent = 0;
+    while (sent < text.size()) {
+      const ssize_t size =
+          send(fd_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
+      if (size < 0 && errno == EINTR) continue;
+      if (size <= 0) fail("its control port does not listen");
+      sent += static_cast<std::size_t>(size);
+    }
+  }
+
+  // All until it ends.
+  std::string hear() {
+    std::string text;
+    std::array<char, 4096> bytes;
+    for (;;) {
+      const ssize_t size = recv(fd_, bytes.data(), bytes.size(), 0);
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) fail("its control port does not answer");
+      if (size == 0) return text;
+      text.append(bytes.data(), static_cast<std::size_t>(size));
+    }
+  }
+
+ private:
+  const int fd_;
+};
+
+}  // namespace
+
+// --- Counts ----------------------------------------------------------------
+
+GatewayCounts::GatewayCounts(const std::string& json) {
+  const rapidjson::Document counts = parse(json);
+  requests_ = numbers(counts, "requests");
+  faults_ = numbers(counts, "faults");
+  applied_ = numbers(counts, "applied");
+  signatures_ = numbers(counts, "signatures");
+  under_way_ = number(counts, "under_way");
+  without_engine_ = number(counts, "without_engine");
+}
+
+int GatewayCounts::requests(const std::string& action) const {
+  return one_of(requests_, action);
+}
+int GatewayCounts::all_requests() const { return sum(requests_); }
+int GatewayCounts::faults(const std::string& kind) const {
+  return one_of(faults_, kind);
+}
+int GatewayCounts::all_faults() const { return sum(faults_); }
+int GatewayCounts::applied(const std::string& action) const {
+  return one_of(applied_, action);
+}
+int GatewayCounts::all_applied() const { return sum(applied_); }
+int GatewayCounts::good_signatures() const {
+  return one_of(signatures_, "good");
+}
+int GatewayCounts::bad_signatures() const { return one_of(signatures_, "bad"); }
+int GatewayCounts::early_signatures() const {
+  return one_of(signatures_, "early");
+}
+int GatewayCounts::late_signatures() const {
+  return one_of(signatures_, "late");
+}
+
+// --- The gateway -----------------------------------------------------------
+
+Gateway::Gateway(const std::string& engine_url, const Settings& settings)
+    : settings_(settings), process_(process_settings(engine_url, settings)) {
+  std::string line;
+  try {
+    line = process_.channel().line();
+  } catch (const std::runtime_error& problem) {
+    fail(std::string(problem.what()) + ": " + process_.complaints());
+  }
+  const rapidjson::Document ports = parse(line);
+  http_ = number(ports, "http");
+  https_ = number(ports, "https");
+  control_ = number(ports, "control");
+  if (settings.tls) ca_file_ = ports["ca"].GetString();
+}
+
+Gateway::~Gateway() {
+  try {
+    process_.channel().hang_up();
+    process_.wait();
+  } catch (const std::runtime_error&) {
+    // It hangs: ~Process() kills it.
+  }
+  if (ca_file_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(std::filesystem::path(ca_file_).parent_path(),
+                              ignored);
+}
+
+std::string Gateway::url() const {
+  if (https_ == 0) return plain_url();
+  return "https://127.0.0.1:" + std::to_string(https_);
+}
+
+std::string Gateway::plain_url() const {
+  return "http://127.0.0.1:" + std::to_string(http_);
+}
+
+Whereabouts Gateway::where(const std::string& table) const {
+  Whereabouts where;
+  where.url = plain_url();
+  where.table = table;
+  where.keys = settings_.keys;
+  return where;
+}
+
+ddbmutex::TableOptions Gateway::table_options(const std::string& table) const {
+  ddbmutex::TableOptions options;
+  options.name = table;
+  options.region = Whereabouts().region;
+  options.endpoint = url();
+  options.credentials = settings_.keys;
+  options.ca_file = ca_file_;
+  return options;
+}
+
+std::vector<std::string> Gateway::environment() const {
+  Whereabouts over_tls = where("");
+  over_tls.url = url();
+  std::vector<std::string> environment = environment_of(over_tls);
+  if (https_ != 0) environment.push_back("AWS_CA_BUNDLE=" + ca_file_);
+  return environment;
+}
+
+void Gateway::fault(const std::string& action, const std::string& kind,
+                    int times) {
+  Fault fault;
+  fault.action = action;
+  fault.kind = kind;
+  fault.times = times;
+  add(fault);
+}
+
+void Gateway::add(const Fault& fault) {
+  control("POST", "/rules", rule(fault));
+}
+
+void Gateway::clear() { control("DELETE", "/rules"); }
+
+void Gateway::mode(const std::string& mode) {
+  control("POST", "/mode", R"({"mode":")" + mode + R"("})");
+}
+
+void Gateway::clock_offset(std::chrono::seconds offset) {
+  control("POST", "/clock",
+          R"({"offset_s":)" + std::to_string(offset.count()) + "}");
+}
+
+void Gateway::dates(bool shown) {
+  control("POST", "/clock", shown ? R"({"date":true})" : R"({"date":false})");
+}
+
+void Gateway::seed(std::uint32_t seed) {
+  control("POST", "/seed", R"({"seed":)" + std::to_string(seed) + "}");
+}
+
+void Gateway::forget() { control("POST", "/forget"); }
+
+Gateway::Counts Gateway::counts() const {
+  return Counts(control("GET", "/counts"));
+}
+
+void Gateway::wait_until_quiet() const {
+  const auto end = BootClock::now() + kPatience;
+  while (counts().under_way() != 0) {
+    if (BootClock::now() >= end) fail("there is always something under way");
+    poll(nullptr, 0, 5);
+  }
+}
+
+std::string Gateway::control(const std::string& method, const std::string& path,
+                             const std::string& json) const {
+  Caller caller(control_);
+  caller.say(method + " " + path +
+             " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+             "Content-Length: " +
+             std::to_string(json.size()) + "\r\n\r\n" + json);
+  const std::string answer = caller.hear();
+  const std::size_t body = answer.find("\r\n\r\n");
+  if (body == std::string::npos) fail("its control port says " + answer);
+  const std::string said = answer.substr(body + 4);
+  if (answer.rfind("HTTP/1.1 200 ", 0) != 0) {
+    fail(method + " " + path + " " + json + ": " + said);
+  }
+  return said;
+}
+
+}  // namespace tests
