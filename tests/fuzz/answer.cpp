@@ -1,0 +1,262 @@
+// dynamodb/answer: whatever an HTTP answer holds, what is made of it is safe to
+// act on.
+//
+// The bytes: one each for the action, the status, the transport, the minutes
+// between signature and Date; the header lines; a record separator; the body.
+#include "dynamodb/answer.hpp"
+
+#include <algorithm>
+#include <boost/crc.hpp>
+#include <string>
+
+#include "lock/record.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+namespace tests {
+namespace fuzz {
+namespace {
+
+using namespace ddbmutex;
+using dynamodb::Action;
+using dynamodb::Answer;
+using dynamodb::Fault;
+using sigv4::HttpAnswer;
+using sigv4::Transport;
+
+struct Case {
+  Action action;
+  HttpAnswer http;
+  dynamodb::ServiceTime signed_at;
+
+  Answer read() const { return dynamodb::read_answer(action, http, signed_at); }
+};
+
+constexpr int kStatuses[16] = {200, 400, 403, 500, 503, 429, 413, 408,
+                               100, 201, 302, 401, 404, 599, 0,   999};
+// Mostly complete, or little else would be tried.
+constexpr Transport kTransports[16] = {
+    Transport::complete,  Transport::complete,    Transport::complete,
+    Transport::complete,  Transport::complete,    Transport::complete,
+    Transport::complete,  Transport::complete,    Transport::complete,
+    Transport::under_way, Transport::unreachable, Transport::bad_certificate,
+    Transport::broken,    Transport::too_large,   Transport::timed_out,
+    Transport::cancelled,
+};
+
+Case case_of(Input input) {
+  Case c;
+  c.action = static_cast<Action>(input.choice(dynamodb::kActions));
+  c.http.status = kStatuses[input.choice(16)];
+  c.http.transport = kTransports[input.choice(16)];
+  c.http.sent = c.http.transport == Transport::complete ||
+                c.http.transport >= Transport::broken;
+  c.signed_at =
+      std::chrono::seconds(1700000000) + std::chrono::minutes(input.number());
+  c.http.headers = input.part();
+  c.http.body = input.rest();
+  return c;
+}
+
+// --- What an answer may say ------------------------------------------------
+
+bool is_of_a_table(Action action) {
+  return action == Action::describe_table || action == Action::create_table ||
+         action == Action::delete_table;
+}
+
+bool is_conditional(Action action) {
+  return action == Action::put_item || action == Action::update_item ||
+         action == Action::delete_item;
+}
+
+// Of JSON's blanks.
+Bytes trimmed(Bytes json) {
+  constexpr Bytes kBlanks = " \t\r\n";
+  json.remove_prefix(std::min(json.find_first_not_of(kBlanks), json.size()));
+  return json.substr(0, json.find_last_not_of(kBlanks) + 1);
+}
+
+void check_success(const Case& c, const Answer& answer) {
+  claim(c.http.transport == Transport::complete && c.http.status == 200,
+        "success is a whole answer of status 200");
+  const Bytes body = trimmed(c.http.body);
+  claim(!body.empty() && body.front() == '{' && body.back() == '}' &&
+            body.find('\0') == body.npos,
+        "success is a JSON object");
+  claim(answer.table.has_value() == is_of_a_table(c.action),
+        "a table is told by the actions that tell it");
+  claim(!answer.item || c.action == Action::get_item,
+        "an item is told by GetItem");
+  claim(answer.code.empty() && answer.message.empty(), "success has no code");
+}
+
+void check_failure(const Case& c, const Answer& answer) {
+  claim(!answer.table, "no table without success");
+  if (answer.fault == Fault::condition_failed) {
+    claim(is_conditional(c.action), "only a write has a condition to fail");
+    claim(c.http.status >= 400 && c.http.status < 500,
+          "a condition fails with status 4xx");
+  } else {
+    claim(!answer.item, "no item but of a failed condition");
+  }
+  if (answer.fault == Fault::skewed_time) {
+    const auto date = dynamodb::date_of(c.http);
+    claim(date && (*date - c.signed_at >= std::chrono::minutes(4) ||
+                   c.signed_at - *date >= std::chrono::minutes(4)),
+          "skewed time is shown by a Date to be believed");
+  }
+}
+
+// What decides whether a write is tried again or taken for not applied.
+void check_certainty(const Case& c, const Answer& answer) {
+  claim(answer.sent == c.http.sent, "sent is what the transport says");
+  claim(!answer.outcome_unknown() || answer.sent,
+        "what was not sent has no outcome");
+  if (c.http.transport != Transport::complete) {
+    claim(answer.fault != Fault::none && answer.fault != Fault::bad_request,
+          "no answer is no verdict");
+    return;
+  }
+  if (c.http.status >= 500) {
+    claim(dynamodb::is_passing(answer.fault), "status 5xx is passing");
+  }
+  const bool refused = c.http.status >= 400 && c.http.status < 500;
+  if (!refused && answer.fault != Fault::none) {
+    claim(answer.outcome_unknown() || answer.fault == Fault::skewed_time,
+          "neither success nor refusal: the outcome is unknown");
+  }
+}
+
+// --- What its parts hold ---------------------------------------------------
+
+void check_item(const dynamodb::Item& item) {
+  for (const dynamodb::Attribute& attribute : item) {
+    claim(lock::is_utf8(attribute.name) && lock::is_utf8(attribute.value),
+          "an item is of UTF-8");
+    claim(attribute.type != dynamodb::Attribute::Type::other ||
+              attribute.value.empty(),
+          "no value but of the types that have one");
+    claim(find(item, attribute.name) != nullptr, "what is there is found");
+  }
+}
+
+void check_table(const dynamodb::TableDescription& table) {
+  claim(!table.status.empty(), "a table has a status");
+  claim(!table.keys.empty() || table.status == "DELETING",
+        "a table that is not going has keys");
+  for (const auto& key : table.keys) {
+    claim(!key.name.empty(), "a key has a name");
+  }
+}
+
+void check_texts(const Case& c, const Answer& answer) {
+  claim(answer.code.find_first_of(",:") == std::string::npos,
+        "a code comes without its address");
+  claim(answer.retry_after.count() >= 0 &&
+            answer.retry_after <= std::chrono::hours(1),
+        "nobody waits longer than an hour");
+  claim(answer.request_id == c.http.header("x-amzn-requestid").value_or("") ||
+            c.http.transport != Transport::complete,
+        "the request id is the header's");
+  claim(answer.fault == Fault::none || name_of(answer.fault)[0] != '\0',
+        "a fault has a name");
+}
+
+// --- What makes no difference ----------------------------------------------
+
+// Each text behind its length, so that none runs into the next.
+void add(std::string& all, const std::string& text) {
+  all += std::to_string(text.size()) + ":";
+  all += text;
+}
+
+void add(std::string& all, const dynamodb::Item& item) {
+  all += "item";
+  for (const auto& attribute : item) {
+    add(all, attribute.name);
+    add(all, std::to_string(static_cast<int>(attribute.type)));
+    add(all, attribute.value);
+  }
+}
+
+void add(std::string& all, const dynamodb::TableDescription& table) {
+  all += table.eventual_replicas ? "eventual" : "strong";
+  add(all, table.status);
+  add(all, table.id);
+  for (const auto& key : table.keys) {
+    add(all, key.name);
+    add(all, std::to_string(static_cast<int>(key.role)));
+    add(all, std::to_string(static_cast<int>(key.type)));
+  }
+}
+
+std::string shown(const Answer& answer) {
+  std::string all;
+  add(all, name_of(answer.fault));
+  add(all, answer.code);
+  add(all, answer.message);
+  add(all, answer.request_id);
+  add(all, std::to_string(answer.retry_after.count()));
+  if (answer.item) add(all, *answer.item);
+  if (answer.table) add(all, *answer.table);
+  return all;
+}
+
+std::string with_upper_names(std::string headers) {
+  bool in_name = true;
+  for (char& c : headers) {
+    if (c == '\n') in_name = true;
+    if (c == ':') in_name = false;
+    if (in_name && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return headers;
+}
+
+void check_same_headers(const Case& c, const std::string& expected) {
+  Case other = c;
+  other.http.headers = "X-Other: content-type: {}\r\n" + c.http.headers;
+  claim(shown(other.read()) == expected, "a header nobody knows is nothing");
+  other.http.headers = with_upper_names(c.http.headers);
+  claim(shown(other.read()) == expected, "names of headers have no case");
+}
+
+void check_checksum(const Case& c, const std::string& expected) {
+  if (c.http.header("x-amz-crc32")) return;
+  Case other = c;
+  other.http.body += " \n";
+  claim(shown(other.read()) == expected, "blanks behind the body are nothing");
+  boost::crc_32_type crc;
+  crc.process_bytes(c.http.body.data(), c.http.body.size());
+  const auto with = [&](std::uint32_t sum) {
+    other = c;
+    other.http.headers.insert(0, "x-amz-crc32: " + std::to_string(sum) + "\n");
+    return other.read();
+  };
+  claim(shown(with(crc.checksum())) == expected,
+        "a right checksum is as good as none");
+  claim(c.http.transport != Transport::complete ||
+            with(crc.checksum() ^ 1u).fault == Fault::bad_answer,
+        "a wrong checksum is a bad answer");
+}
+
+}  // namespace
+
+void answer(Bytes bytes) {
+  const Case c = case_of(Input(bytes));
+  const Answer answer = c.read();
+  if (answer.fault == Fault::none) {
+    check_success(c, answer);
+  } else {
+    check_failure(c, answer);
+  }
+  check_certainty(c, answer);
+  if (answer.item) check_item(*answer.item);
+  if (answer.table) check_table(*answer.table);
+  check_texts(c, answer);
+  const std::string expected = shown(answer);
+  check_same_headers(c, expected);
+  check_checksum(c, expected);
+}
+
+}  // namespace fuzz
+}  // namespace tests

@@ -1,0 +1,293 @@
+// The config and credentials files, and the keys they give: the profile's name,
+// the config file, the credentials file, with record separators between.
+#include "sigv4/profile.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "dynamodb/client.hpp"
+#include "dynamodb/endpoint.hpp"
+#include "sigv4/credentials.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+namespace tests {
+namespace fuzz {
+namespace {
+
+using namespace ddbmutex;
+using sigv4::FileKind;
+using sigv4::ParsedFile;
+using sigv4::Sections;
+using sigv4::SectionsByName;
+
+constexpr Bytes kByteOrderMark = "\xEF\xBB\xBF";
+
+// --- One text --------------------------------------------------------------
+
+std::string replaced(Bytes text, char what, Bytes with) {
+  std::string result;
+  for (const char c : text) {
+    if (c == what) {
+      result += with;
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+std::string written(const SectionsByName& sections, Bytes type) {
+  std::string text;
+  for (const auto& [name, properties] : sections) {
+    const char* quote = name.find('"') == name.npos ? "\"" : "'";
+    text += type.empty() ? "[" + name
+                         : "[" + std::string(type) + " " + quote + name + quote;
+    text += "]\n";
+    for (const auto& [property, value] : properties) {
+      text += property + "=" + replaced(value, '\n', "\n ") + "\n";
+    }
+  }
+  return text;
+}
+
+// A text that says the same.
+std::string written(const Sections& sections, FileKind kind) {
+  if (kind == FileKind::credentials) return written(sections.profiles, "");
+  return written(sections.profiles, "profile") +
+         written(sections.services, "services");
+}
+
+bool same(const ParsedFile& a, const ParsedFile& b) {
+  return a.error == b.error && a.sections.profiles == b.sections.profiles &&
+         a.sections.services == b.sections.services;
+}
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
+void check_value(Bytes value) {
+  for (Bytes rest = value;;) {
+    const Bytes line = rest.substr(0, rest.find('\n'));
+    constexpr Bytes kBlanks = " \t\r";
+    claim(line.empty() || (kBlanks.find(line.front()) == Bytes::npos &&
+                           kBlanks.find(line.back()) == Bytes::npos),
+          "every line of a value is trimmed");
+    claim(!line.empty() || rest.data() == value.data(),
+          "no line but a value's first is empty");
+    if (line.size() == rest.size()) break;
+    rest.remove_prefix(line.size() + 1);
+  }
+  const auto sub = sigv4::sub_property(value, "endpoint_url");
+  claim(!sub || (sub->find('\n') == sub->npos && !value.empty() &&
+                 value.front() == '\n'),
+        "a sub-property is one line of a value that begins with none");
+}
+
+void check_sections(const SectionsByName& sections) {
+  for (const auto& [name, properties] : sections) {
+    claim(!name.empty() && name.find(']') == name.npos &&
+              std::none_of(name.begin(), name.end(), is_control),
+          "a section's name fits between brackets");
+    for (const auto& [property, value] : properties) {
+      claim(!property.empty() && is_visible(property) &&
+                property.find_first_of(" =#;[]\"'") == property.npos &&
+                std::none_of(property.begin(), property.end(),
+                             [](char c) { return c >= 'A' && c <= 'Z'; }),
+            "a property's name is one word in lower case");
+      check_value(value);
+    }
+  }
+}
+
+void check_error(const ParsedFile& parsed, Bytes text) {
+  claim(parsed.sections.profiles.empty() && parsed.sections.services.empty(),
+        "an unusable text has no sections");
+  claim(is_visible(parsed.error), "an error is a text for people");
+  claim(parsed.error.rfind("line ", 0) == 0, "an error names its line");
+  const auto line = std::stoul(parsed.error.substr(5));
+  const auto lines =
+      static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
+  claim(line >= 1 && line <= lines, "an error names a line there is");
+}
+
+// What does not change what a text says.
+void check_form(const ParsedFile& parsed, const std::string& text,
+                FileKind kind) {
+  claim(same(sigv4::parse_profiles(replaced(text, '\n', "\r\n"), kind), parsed),
+        "a line may end in CR LF");
+  claim(same(sigv4::parse_profiles(text + "\n  # secret\n;\n \t\r\n", kind),
+             parsed),
+        "comments and empty lines are nothing");
+  if (Bytes(text).substr(0, 3) == kByteOrderMark) return;
+  claim(same(sigv4::parse_profiles(std::string(kByteOrderMark) + text, kind),
+             parsed),
+        "a byte order mark is nothing");
+}
+
+// Where there is a [profile default], [default] is none.
+void check_defaults(const std::string& text) {
+  if (Bytes(text).substr(0, 3) == kByteOrderMark) return;
+  const std::string with = text + "\n[profile default]\n";
+  const ParsedFile parsed = sigv4::parse_profiles(with, FileKind::config);
+  if (!parsed.error.empty()) return;
+  const std::string section = "\n[default]\nregion=x\n";
+  claim(same(sigv4::parse_profiles(section + with, FileKind::config), parsed),
+        "an earlier [default] is nothing beside [profile default]");
+  claim(same(sigv4::parse_profiles(with + section, FileKind::config), parsed),
+        "a later [default] is nothing beside [profile default]");
+}
+
+ParsedFile check_text(const std::string& text, FileKind kind) {
+  ParsedFile parsed = sigv4::parse_profiles(text, kind);
+  check_sections(parsed.sections.profiles);
+  check_sections(parsed.sections.services);
+  claim(kind == FileKind::config || parsed.sections.services.empty(),
+        "only the config file has services");
+  check_form(parsed, text, kind);
+  if (kind == FileKind::config) check_defaults(text);
+  if (!parsed.error.empty()) {
+    check_error(parsed, text);
+  } else {
+    const std::string again = written(parsed.sections, kind);
+    claim(same(sigv4::parse_profiles(again, kind), parsed),
+          "sections read the same when they were written again");
+  }
+  return parsed;
+}
+
+// --- Both files ------------------------------------------------------------
+
+// A file without a directory: nothing is left of it, and it costs little.
+class MemoryFile {
+ public:
+  MemoryFile() : fd_(memfd_create("profile", MFD_CLOEXEC)) {
+    claim(fd_ >= 0, "there is memory for a file");
+  }
+  ~MemoryFile() { close(fd_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+  void write(Bytes text) {
+    const auto size = static_cast<ssize_t>(text.size());
+    claim(ftruncate(fd_, 0) == 0 &&
+              pwrite(fd_, text.data(), text.size(), 0) == size,
+          "a file in memory can be written");
+  }
+
+ private:
+  const int fd_;
+};
+
+struct Files {
+  MemoryFile config, credentials;
+};
+
+Files& files() {
+  static Files both;
+  return both;
+}
+
+std::optional<std::string> empty_environment(const char*) {
+  return std::nullopt;
+}
+
+sigv4::ProfileOptions options_for(Bytes name) {
+  sigv4::ProfileOptions options;
+  options.name = name;
+  options.config_file = files().config.path();
+  options.credentials_file = files().credentials.path();
+  return options;
+}
+
+void check_keys(const sigv4::KeyOutcome& outcome) {
+  using State = sigv4::KeyOutcome::State;
+  const auto& keys = outcome.keys;
+  if (outcome.state != State::found) {
+    claim(!outcome.reason.empty() && is_visible(outcome.reason),
+          "without keys there is a reason for people");
+    claim(keys.secret_access_key.empty(), "no keys but found ones");
+    return;
+  }
+  claim(outcome.reason.empty(), "keys that were found need no reason");
+  claim(!keys.access_key_id.empty() && !keys.secret_access_key.empty(),
+        "keys are pairs");
+  for (const std::string* key :
+       {&keys.access_key_id, &keys.secret_access_key, &keys.session_token}) {
+    claim(is_visible(*key) && key->find(' ') == key->npos,
+          "a key has no blank and no line break");
+  }
+}
+
+// The keys' characters, but for those that make a line what it is.
+void mask(Sections& sections) {
+  for (auto& [name, properties] : sections.profiles) {
+    for (const char* property :
+         {"aws_access_key_id", "aws_secret_access_key", "aws_session_token"}) {
+      const auto found = properties.find(property);
+      if (found == properties.end()) continue;
+      for (char& c : found->second) {
+        if (c > ' ' && c <= '~' && c != '=') c = 'x';
+      }
+    }
+  }
+}
+
+// Reads other keys of the same shape: a reason that differs has told of them.
+void check_secrecy(const sigv4::ProfileOptions& options,
+                   const sigv4::KeyOutcome& outcome, Sections config,
+                   Sections credentials) {
+  mask(config);
+  mask(credentials);
+  files().config.write(written(config, FileKind::config));
+  files().credentials.write(written(credentials, FileKind::credentials));
+  const auto masked = sigv4::profile_keys(options, empty_environment)();
+  claim(masked.state == outcome.state && masked.reason == outcome.reason,
+        "a reason tells nothing of what keys hold");
+}
+
+void check_target(const sigv4::ProfileOptions& profile) {
+  dynamodb::TargetOptions options;
+  options.profile = profile;
+  const auto target = dynamodb::find_target(options, empty_environment);
+  if (target.error.empty()) {
+    claim(dynamodb::is_region(target.region) &&
+              dynamodb::is_endpoint(target.endpoint),
+          "a target is a region and an endpoint");
+  } else {
+    claim(is_visible(target.error) && target.endpoint.empty(),
+          "without a target there is a reason for people");
+  }
+}
+
+}  // namespace
+
+void profile(Bytes bytes) {
+  Input input(bytes);
+  const auto options = options_for(input.part());
+  const std::string config(input.part());
+  const std::string credentials(input.rest());
+  ParsedFile in_config = check_text(config, FileKind::config);
+  ParsedFile in_credentials = check_text(credentials, FileKind::credentials);
+  files().config.write(config);
+  files().credentials.write(credentials);
+  const auto outcome = sigv4::profile_keys(options, empty_environment)();
+  check_keys(outcome);
+  check_target(options);
+  const bool usable = in_config.error.empty() && in_credentials.error.empty();
+  if (!usable) {
+    claim(outcome.state == sigv4::KeyOutcome::State::broken,
+          "no keys are taken beside an unusable file");
+    return;
+  }
+  check_secrecy(options, outcome, std::move(in_config.sections),
+                std::move(in_credentials.sections));
+}
+
+}  // namespace fuzz
+}  // namespace tests

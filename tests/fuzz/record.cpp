@@ -1,0 +1,210 @@
+// lock/record: any item read as a lock's record, and the record written back.
+//
+// The bytes: how they come to be an item; then JSON, or, without JSON, for each
+// attribute its name, its type, its value and a record separator.
+#include "lock/record.hpp"
+
+#include <rapidjson/document.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "dynamodb/answer.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+namespace tests {
+namespace fuzz {
+namespace {
+
+using namespace ddbmutex;
+using dynamodb::Attribute;
+using dynamodb::Item;
+using lock::Row;
+
+constexpr Bytes kNames[8] = {"uuid",  "expires", "lease", "owner",
+                             "token", "name",    "ttl",   "data"};
+constexpr Attribute::Type kTypes[4] = {
+    Attribute::Type::string, Attribute::Type::number, Attribute::Type::binary,
+    Attribute::Type::other};
+
+Item direct_item(Input input) {
+  Item item;
+  while (!input.empty()) {
+    Attribute attribute;
+    attribute.name = kNames[input.choice(8)];
+    attribute.type = kTypes[input.choice(4)];
+    attribute.value = input.part();
+    item.push_back(std::move(attribute));
+  }
+  return item;
+}
+
+std::optional<Item> answered_item(std::string body) {
+  sigv4::HttpAnswer http;
+  http.transport = sigv4::Transport::complete;
+  http.sent = true;
+  http.status = 200;
+  http.body = std::move(body);
+  return dynamodb::read_answer(dynamodb::Action::get_item, http, {}).item;
+}
+
+std::optional<Item> item_of(Input input) {
+  const std::string rest;
+  switch (input.choice(4)) {
+    case 0:
+      return answered_item("{\"Item\":" + std::string(input.rest()) + "}");
+    case 1:
+      return answered_item(std::string(input.rest()));
+    default:
+      return direct_item(input);
+  }
+}
+
+// The digits of a whole number that 63 bits hold, without zeros before it;
+// empty for any other text.
+std::string whole(const Attribute* attribute) {
+  constexpr Bytes kMax = "9223372036854775807";
+  if (attribute == nullptr || attribute->type != Attribute::Type::number) {
+    return "";
+  }
+  const std::string& text = attribute->value;
+  if (text.find_first_not_of("0123456789") != text.npos) return "";
+  const std::size_t begin = text.find_first_not_of('0');
+  if (begin == text.npos) return text.empty() ? "" : "0";
+  const std::string digits = text.substr(begin);
+  const bool fits = digits.size() < kMax.size() ||
+                    (digits.size() == kMax.size() && digits <= kMax);
+  return fits ? digits : "";
+}
+
+void check_record(const Item& item, const Row& row) {
+  claim(row.problem.empty(), "a record has no problem");
+  claim(!row.uuid.empty() && row.uuid.size() <= 1024,
+        "a record's uuid has 1 to 1,024 bytes");
+  const Attribute* uuid = find(item, "uuid");
+  claim(uuid != nullptr && uuid->value == row.uuid &&
+            uuid->type == Attribute::Type::string,
+        "a record's uuid is the item's");
+  claim(std::to_string(row.expires.count()) == whole(find(item, "expires")),
+        "a record's expires is the item's number");
+  const Attribute* lease = find(item, "lease");
+  claim(row.lease.has_value() == (lease != nullptr),
+        "a record has a lease if the item has");
+  if (!row.lease) return;
+  claim(std::to_string(row.lease->count()) == whole(lease),
+        "a record's lease is the item's number");
+  claim(*row.lease >= lock::kShortestLease && *row.lease <= lock::kLongestLease,
+        "a record's lease is a sane one");
+}
+
+void check_unknown(const Item& item, const Row& row) {
+  claim(row.uuid.empty() && !row.lease && row.owner.empty() &&
+            row.expires.count() == 0,
+        "what is not understood has no values");
+  const std::string name = row.problem.substr(0, row.problem.find(' '));
+  claim(name == "uuid" || name == "expires" || name == "lease",
+        "a problem names its attribute");
+  claim(is_visible(row.problem), "a problem is a text for people");
+  const bool missing = row.problem == name + " is missing";
+  claim(missing == (find(item, name) == nullptr),
+        "an attribute is missing or it is wrong");
+}
+
+void check_kind(const Item& item, const Row& row) {
+  claim((row.kind == Row::Kind::absent) == item.empty(),
+        "an item with nothing in it is none");
+  claim((row.kind == Row::Kind::kept) == (find(item, "token") != nullptr),
+        "a token makes a kept row");
+  if (row.kind == Row::Kind::record) check_record(item, row);
+  if (row.kind == Row::Kind::unknown) check_unknown(item, row);
+}
+
+bool same(const Row& a, const Row& b) {
+  return a.kind == b.kind && a.uuid == b.uuid && a.expires == b.expires &&
+         a.lease == b.lease && a.owner == b.owner && a.problem == b.problem;
+}
+
+// What other clients add, and in which order they write, is nothing to us.
+void check_form(const Item& item, const Row& row) {
+  std::set<Bytes> names;
+  for (const Attribute& attribute : item) {
+    if (!names.insert(attribute.name).second) return;  // No item of DynamoDB's.
+  }
+  const Item backwards(item.rbegin(), item.rend());
+  claim(same(lock::read_row(backwards), row),
+        "the order of attributes is free");
+  if (item.empty()) return;
+  Item more = item;
+  more.push_back({"Uuid", Attribute::Type::number, "1"});
+  claim(same(lock::read_row(more), row), "foreign attributes are nothing");
+}
+
+// The item of a written take, read again.
+Item item_in(const rapidjson::Document& body) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+  body["Item"].Accept(writer);
+  const auto item =
+      answered_item("{\"Item\":" + std::string(buffer.GetString()) + "}");
+  claim(item.has_value(), "what is written as an item reads as one");
+  return *item;
+}
+
+// The take of somebody who wants what the record has, having seen it.
+lock::Request take_of(const Row& row) {
+  lock::Request request;
+  request.verb = lock::Request::Verb::take;
+  request.uuid = row.uuid;
+  // Of a stamp no more is asked than fits the times that are believed, or the
+  // stamps of who knows no time.
+  request.stamp =
+      std::min(row.expires, lock::ServiceTime(4'500'000'000 * 1'000'000'000));
+  request.lease = row.lease.value_or(lock::kShortestLease);
+  request.seen = {row.uuid, row.expires};
+  return request;
+}
+
+void check_written(const Row& row) {
+  lock::Place place;
+  place.table = "locks";
+  place.key = "ddblock-x";
+  place.owner = row.owner;
+  const lock::Request request = take_of(row);
+  const std::string text = lock::write_request(place, request);
+  rapidjson::Document body;
+  body.Parse<rapidjson::kParseValidateEncodingFlag>(text.data(), text.size());
+  claim(!body.HasParseError() && body.IsObject(), "a take is a JSON object");
+  const auto& values = body["ExpressionAttributeValues"];
+  const auto& uuid = values[":seen_uuid"]["S"];
+  claim(Bytes(uuid.GetString(), uuid.GetStringLength()) == row.uuid,
+        "a take asks for the uuid that was seen");
+  claim(values[":seen_expires"]["N"].GetString() ==
+            std::to_string(row.expires.count()),
+        "a take asks for the expires that was seen");
+  Row expected = row;
+  expected.expires = request.stamp;
+  expected.lease = request.lease;
+  claim(same(lock::read_row(item_in(body)), expected),
+        "a record reads the same when it was written again");
+}
+
+}  // namespace
+
+void record(Bytes bytes) {
+  const auto item = item_of(Input(bytes));
+  if (!item) return;
+  const Row row = lock::read_row(*item);
+  check_kind(*item, row);
+  check_form(*item, row);
+  // DynamoDB holds nothing else, and the JSON reader passes nothing else on.
+  if (row.kind == Row::Kind::record && lock::is_utf8(row.uuid) &&
+      lock::is_utf8(row.owner)) {
+    check_written(row);
+  }
+}
+
+}  // namespace fuzz
+}  // namespace tests
