@@ -56,7 +56,8 @@ BOOST_AUTO_TEST_CASE(claims_that_follow_each_other_do_not_overlap) {
 BOOST_AUTO_TEST_CASE(an_overlap_of_a_nanosecond_is_found_and_told) {
   const Findings found = judge({claim(1, 10, 21), claim(2, 20, 30)});
   BOOST_TEST_REQUIRE(found.overlaps.size() == 1u);
-  BOOST_TEST(found.overlaps[0] == "process 1 [10, 21) and process 2 [20, 30)");
+  BOOST_TEST(words_of(found.overlaps[0]) ==
+             "process 1 [10, 21) and process 2 [20, 30)");
 }
 
 BOOST_AUTO_TEST_CASE(an_overlap_with_a_claim_that_is_not_the_last_is_found) {

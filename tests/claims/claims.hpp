@@ -52,7 +52,7 @@ class LogWriter {
   bool ended(nanoseconds time) { return line("ended", time); }
   bool failed(const std::string& what) { return line("failed " + what); }
 
- private:
+ protected:
   bool line(const char* word, nanoseconds time) {
     return line(word + (" " + std::to_string(time.count())));
   }
@@ -63,6 +63,7 @@ class LogWriter {
     return size == static_cast<ssize_t>(text.size());
   }
 
+ private:
   const int fd_;
 };
 
@@ -144,8 +145,13 @@ class LogReader {
 
 // --- What is found -----------------------------------------------------------
 
+struct Overlap {
+  Claim first;
+  Claim second;
+};
+
 struct Findings {
-  std::vector<std::string> overlaps;  // In words.
+  std::vector<Overlap> overlaps;
   int claims = 0;
   int hand_overs = 0;         // From one process to another.
   std::set<int> got_in;       // The processes that ever held the lock.
@@ -156,6 +162,10 @@ inline std::string words_of(const Claim& claim) {
   return "process " + std::to_string(claim.process) + " [" +
          std::to_string(claim.begin.count()) + ", " +
          std::to_string(claim.end.count()) + ")";
+}
+
+inline std::string words_of(const Overlap& overlap) {
+  return words_of(overlap.first) + " and " + words_of(overlap.second);
 }
 
 // Of all processes together, in any order.
@@ -170,7 +180,7 @@ inline Findings judge(std::vector<Claim> claims) {
   for (const Claim& claim : claims) {
     if (claim.begin >= claim.end) continue;  // Lost before it was known of.
     if (furthest != nullptr && claim.begin < furthest->end) {
-      found.overlaps.push_back(words_of(*furthest) + " and " + words_of(claim));
+      found.overlaps.push_back({*furthest, claim});
     }
     if (last != nullptr) {
       found.hand_overs += last->process != claim.process;

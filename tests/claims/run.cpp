@@ -142,8 +142,8 @@ class Run {
   bool judge() const {
     bool well = logs_are_good();
     const claims::Findings found = findings();
-    for (const std::string& overlap : found.overlaps) {
-      std::printf("OVERLAP: %s\n", overlap.c_str());
+    for (const claims::Overlap& overlap : found.overlaps) {
+      std::printf("OVERLAP: %s\n", words_of(overlap).c_str());
     }
     const int wanted =
         static_cast<int>((plan_.time.count() * kHandOversPerMinute + 59) / 60);

@@ -1,0 +1,492 @@
+#include "tests/torture/history.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "ddbmutex.hpp"
+
+namespace torture {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr nanoseconds kNotYet = nanoseconds::max();
+
+// The words of one line, from the left.
+class Words {
+ public:
+  explicit Words(std::string_view line) : left_(line) {}
+
+  std::string_view next() {
+    const std::size_t size = std::min(left_.find(' '), left_.size());
+    const std::string_view word = left_.substr(0, size);
+    left_.remove_prefix(std::min(size + 1, left_.size()));
+    return word;
+  }
+  template <class Number>
+  bool number(Number& value) {
+    const std::string_view word = next();
+    const auto [end, error] =
+        std::from_chars(word.data(), word.data() + word.size(), value);
+    return error == std::errc() && end == word.data() + word.size();
+  }
+  template <class Rep, class Period>
+  bool time(std::chrono::duration<Rep, Period>& value) {
+    Rep count = 0;
+    if (!number(count)) return false;
+    value = std::chrono::duration<Rep, Period>(count);
+    return true;
+  }
+  bool text(std::string& value) {
+    value = next();
+    return !value.empty();
+  }
+  std::string rest() { return std::string(std::exchange(left_, {})); }
+  bool done() const { return left_.empty(); }
+
+ private:
+  std::string_view left_;
+};
+
+// Calls `understand` with each whole line until it returns false, and says with
+// which it did; empty if with none.  True for `cut` if the last has no end.
+template <class Understand>
+std::string each_line(std::istream& in, bool& cut, Understand understand) {
+  const std::string all{std::istreambuf_iterator<char>(in), {}};
+  std::string_view left = all;
+  for (std::size_t end; (end = left.find('\n')) != left.npos;) {
+    const std::string_view line = left.substr(0, end);
+    if (!understand(Words(line)))
+      return "unexpected '" + std::string(line) + "'";
+    left.remove_prefix(end + 1);
+  }
+  cut = !left.empty();
+  return {};
+}
+
+class LogReader {
+ public:
+  MutexLog read(std::istream& in) {
+    log_.problem = each_line(in, log_.cut_short, [this](Words words) {
+      return understand(words) && words.done();
+    });
+    return std::move(log_);
+  }
+
+ private:
+  bool understand(Words& words) {
+    const std::string_view word = words.next();
+    if (word == "held") return held(words);
+    if (word == "wants") return wants(words);
+    if (word == "acquired") return acquired(words);
+    if (word == "ended") return ended(words);
+    if (word == "let_go") return let_go(words);
+    if (word == "without") return without(words);
+    if (word == "lost_seen") return lost_seen(words);
+    if (word == "lost") return lost(words);
+    if (word == "danger") return danger(words);
+    if (word == "clocks") return clocks(words);
+    return word == "ttl" && words.time(log_.ttl) && log_.ttl.count() > 0;
+  }
+
+  bool clocks(Words& words) {
+    Clocks clocks{};
+    if (!words.time(clocks.calendar) || !words.time(clocks.boot)) return false;
+    log_.clocks = clocks;
+    return true;
+  }
+
+  bool wants(Words& words) {
+    Wait wait;
+    if (!words.number(wait.thread) || !words.time(wait.begin)) return false;
+    const std::string_view kind = words.next();
+    if (kind == "try_for") wait.kind = Wait::Kind::try_for;
+    if (kind == "try") wait.kind = Wait::Kind::try_once;
+    if (kind != "lock" && wait.kind == Wait::Kind::lock) return false;
+    if (!log_.clocks || log_.ttl.count() == 0) return false;
+    if (!waiting_.emplace(wait.thread, log_.waits.size()).second) return false;
+    log_.waits.push_back(wait);
+    return true;
+  }
+
+  // The wait that a thread's line ends; null if there is none, or the line says
+  // that it ended before it began.
+  Wait* end_wait(Words& words) {
+    int thread = 0;
+    nanoseconds time{};
+    if (!words.number(thread) || !words.time(time)) return nullptr;
+    const auto it = waiting_.find(thread);
+    if (it == waiting_.end()) return nullptr;
+    Wait& wait = log_.waits[it->second];
+    waiting_.erase(it);
+    wait.end = time;
+    return time < wait.begin ? nullptr : &wait;
+  }
+
+  bool without(Words& words) {
+    Wait* const wait = end_wait(words);
+    if (wait == nullptr) return false;
+    wait->why = words.rest();
+    return wait->why == "busy" || wait->why == "cancelled" ||
+           wait->why.rfind("error ", 0) == 0;
+  }
+
+  bool acquired(Words& words) {
+    Wait* const wait = end_wait(words);
+    if (wait == nullptr) return false;
+    wait->acquired = true;
+    Acquisition got;
+    got.thread = wait->thread;
+    got.wanted = wait->begin;
+    got.acquired = got.asked = got.promised = *wait->end;
+    if (!open_.empty()) log_.doubles.push_back(log_.acquisitions.size());
+    open_.push_back(log_.acquisitions.size());
+    log_.acquisitions.push_back(got);
+    return true;
+  }
+
+  // Of the acquisition that is not over, which one is enough to tell: what is
+  // said of a holder names no thread.
+  Acquisition* open() {
+    return open_.empty() ? nullptr : &log_.acquisitions[open_.back()];
+  }
+
+  bool held(Words& words) {
+    nanoseconds time{}, until{};
+    if (!words.time(time) || !words.time(until)) return false;
+    Acquisition* const got = open();
+    if (got == nullptr || time < got->asked || until <= time) return false;
+    got->asked = time;
+    got->promised = std::max(got->promised, until);
+    return true;
+  }
+
+  bool ended(Words& words) {
+    nanoseconds time{};
+    Acquisition* const got = open();
+    if (!words.time(time) || got == nullptr || time < got->asked) return false;
+    got->ended = time;
+    close();
+    return true;
+  }
+
+  bool lost_seen(Words& words) {
+    nanoseconds time{};
+    Acquisition* const got = open();
+    if (!words.time(time) || got == nullptr || time < got->asked) return false;
+    got->lost_seen = time;
+    close();
+    return true;
+  }
+
+  void close() {
+    closed_.push_back(open_.back());
+    open_.pop_back();
+  }
+
+  // The next thread may get in, and say so, before this is said.
+  bool let_go(Words& words) {
+    nanoseconds time{};
+    if (!words.time(time) || let_go_ == closed_.size()) return false;
+    Acquisition& got = log_.acquisitions[closed_[let_go_++]];
+    got.let_go = time;
+    got.error = words.rest();
+    return true;
+  }
+
+  bool lost(Words& words) {
+    Told told;
+    if (!words.text(told.reason) || !words.time(told.at)) return false;
+    log_.losses.push_back(told);
+    return told.reason == "expired" || told.reason == "taken" ||
+           told.reason == "deleted";
+  }
+
+  bool danger(Words& words) { return words.time(log_.dangers.emplace_back()); }
+
+  MutexLog log_;
+  std::map<int, std::size_t> waiting_;  // By thread.
+  std::vector<std::size_t> open_;       // Neither ended nor seen to be lost.
+  std::vector<std::size_t> closed_;     // The others, as they were closed.
+  std::size_t let_go_ = 0;              // How many of those.
+};
+
+class EventReader {
+ public:
+  explicit EventReader(History& history) : history_(history) {}
+
+  void read(std::istream& in) {
+    bool cut = false;  // It is being written.
+    history_.problem = each_line(in, cut, [this](Words words) {
+      return understand(words) && words.done();
+    });
+  }
+
+ private:
+  bool understand(Words& words) {
+    std::string word;
+    if (!words.text(word)) return false;
+    if (word == "fault") return fault(words);
+    if (word == "down" || word == "up") return outage(words, word == "down");
+    if (word == "quiet") return words.time(history_.quiet.emplace());
+    if (word == "left") return words.text(history_.left.emplace_back());
+    if (word == "taken") return taken(words);
+    return of_a_process(word, words);
+  }
+
+  bool fault(Words& words) {
+    Fault fault;
+    if (!words.time(fault.at) || !words.text(fault.kind)) return false;
+    fault.action = words.next();
+    fault.key = words.rest();
+    history_.faults.push_back(std::move(fault));
+    return true;
+  }
+
+  bool outage(Words& words, bool begins) {
+    std::string what;
+    nanoseconds time{};
+    if (!words.text(what) || !words.time(time)) return false;
+    if (begins) {
+      history_.outages.push_back({what, {time, kNotYet}});
+      return down_.emplace(what, history_.outages.size() - 1).second;
+    }
+    const auto it = down_.find(what);
+    if (it == down_.end()) return false;
+    history_.outages[it->second].span.end = time;
+    down_.erase(it);
+    return true;
+  }
+
+  bool taken(Words& words) {
+    Taken taken;
+    if (!words.text(taken.name) || !words.time(taken.at)) return false;
+    if (!words.time(taken.waited)) return false;
+    history_.taken.push_back(taken);
+    return true;
+  }
+
+  bool of_a_process(const std::string& word, Words& words) {
+    std::pair<int, int> key;
+    if (!words.number(key.first) || !words.number(key.second)) return false;
+    if (word == "start") return start(key, words);
+    const auto it = history_.lives.find(key);
+    if (it == history_.lives.end()) return false;
+    Lifetime& life = it->second;
+    if (word == "kill") return words.time(life.killed.emplace());
+    if (word == "stop") return stop(life, words);
+    if (word == "go") return go(life, words);
+    if (word == "hung") return words.time(life.hung.emplace());
+    if (word == "exit") {
+      return words.time(life.exited.emplace()) && words.number(life.status);
+    }
+    if (word == "calendar") {
+      Jump& jump = life.jumps.emplace_back();
+      return words.time(jump.at) && words.time(jump.offset);
+    }
+    if (word == "complaint") life.complaints.push_back(words.rest());
+    return word == "complaint";
+  }
+
+  bool start(const std::pair<int, int>& key, Words& words) {
+    const auto [it, is_new] = history_.lives.try_emplace(key);
+    Lifetime& life = it->second;
+    life.process = key.first;
+    life.incarnation = key.second;
+    return is_new && words.time(life.begin) && words.number(life.pid) &&
+           words.time(life.calendar);
+  }
+
+  static bool stop(Lifetime& life, Words& words) {
+    nanoseconds time{};
+    if (!words.time(time)) return false;
+    if (!life.stops.empty() && life.stops.back().end == kNotYet) return false;
+    life.stops.push_back({time, kNotYet});
+    return true;
+  }
+  static bool go(Lifetime& life, Words& words) {
+    nanoseconds time{};
+    if (life.stops.empty() || life.stops.back().end != kNotYet) return false;
+    if (!words.time(time)) return false;
+    life.stops.back().end = time;
+    return true;
+  }
+
+  History& history_;
+  std::map<std::string, std::size_t> down_;
+};
+
+// The last time that a log tells of.
+nanoseconds end_of(const MutexLog& log) {
+  nanoseconds end{};
+  if (!log.waits.empty()) {
+    const Wait& last = log.waits.back();
+    end = last.end.value_or(last.begin);
+  }
+  if (!log.acquisitions.empty()) {
+    const Acquisition& last = log.acquisitions.back();
+    end = std::max({end, last.claim().end, last.let_go.value_or(end)});
+  }
+  return end;
+}
+
+nanoseconds end_of(const History& history) {
+  nanoseconds end = history.quiet.value_or(nanoseconds());
+  for (const MutexLog& log : history.logs) end = std::max(end, end_of(log));
+  for (const auto& [key, life] : history.lives) {
+    end = std::max({end, life.begin, life.killed.value_or(life.begin),
+                    life.exited.value_or(life.begin),
+                    life.hung.value_or(life.begin)});
+  }
+  for (const Taken& one : history.taken) end = std::max(end, one.at);
+  for (const Outage& one : history.outages) {
+    if (one.span.end != kNotYet) end = std::max(end, one.span.end);
+  }
+  return end;
+}
+
+// "3.12.lock-5"
+bool name_log(const std::string& file, MutexLog& log) {
+  const auto dot = file.find('.');
+  const auto second = file.find('.', dot + 1);
+  if (dot == file.npos || second == file.npos) return false;
+  log.name = file.substr(second + 1);
+  return !log.name.empty() && Words(file.substr(0, dot)).number(log.process) &&
+         Words(file.substr(dot + 1, second - dot - 1)).number(log.incarnation);
+}
+
+std::ifstream opened(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw std::runtime_error("cannot read " + path.string());
+  return in;
+}
+
+}  // namespace
+
+bool Acquisition::loss_was_seen() const {
+  static const std::string kLost =
+      make_error_code(ddbmutex::Errc::lease_lost).message();
+  return lost_seen || (let_go && error == kLost);
+}
+
+nanoseconds Acquisition::loss_seen_at() const {
+  return lost_seen ? *lost_seen : *let_go;
+}
+
+std::set<std::string> History::names() const {
+  std::set<std::string> names;
+  for (const MutexLog& log : logs) names.insert(log.name);
+  return names;
+}
+
+milliseconds History::longest_ttl() const {
+  milliseconds longest{};
+  for (const MutexLog& log : logs) longest = std::max(longest, log.ttl);
+  return longest;
+}
+
+const Lifetime* History::life_of(const MutexLog& log) const {
+  const auto it = lives.find({log.process, log.incarnation});
+  return it == lives.end() ? nullptr : &it->second;
+}
+
+MutexLog read_log(std::istream& in) { return LogReader().read(in); }
+
+void read_events(std::istream& in, History& history) {
+  EventReader(history).read(in);
+}
+
+void complete(History& history) {
+  history.end = end_of(history);
+  history.begin = history.end;
+  for (auto& [key, life] : history.lives) {
+    history.begin = std::min(history.begin, life.begin);
+    if (life.stops.empty() || life.stops.back().end != kNotYet) continue;
+    life.stops.back().end = life.exited.value_or(history.end);
+  }
+  for (Outage& outage : history.outages) {
+    if (outage.span.end == kNotYet) outage.span.end = history.end;
+  }
+  std::sort(history.outages.begin(), history.outages.end(),
+            [](const Outage& a, const Outage& b) {
+              return a.span.begin < b.span.begin;
+            });
+  std::sort(history.faults.begin(), history.faults.end(),
+            [](const Fault& a, const Fault& b) { return a.at < b.at; });
+  std::sort(history.logs.begin(), history.logs.end(),
+            [](const MutexLog& a, const MutexLog& b) {
+              return std::tie(a.name, a.process, a.incarnation) <
+                     std::tie(b.name, b.process, b.incarnation);
+            });
+}
+
+History read_history(const fs::path& directory) {
+  History history;
+  std::ifstream events = opened(directory / "events");
+  read_events(events, history);
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string file = entry.path().filename().string();
+    if (file == "events") continue;
+    MutexLog named;
+    if (!name_log(file, named)) continue;  // Somebody else's.
+    std::ifstream in = opened(entry.path());
+    MutexLog log = read_log(in);
+    log.process = named.process;
+    log.incarnation = named.incarnation;
+    log.name = named.name;
+    history.logs.push_back(std::move(log));
+  }
+  complete(history);
+  return history;
+}
+
+std::map<std::string, std::vector<Held>> held_by_name(const History& history) {
+  std::map<std::string, std::vector<Held>> held;
+  for (const MutexLog& log : history.logs) {
+    auto& all = held[log.name];
+    for (const Acquisition& got : log.acquisitions) {
+      all.push_back({&log, &got, got.claim()});
+    }
+  }
+  for (auto& [name, all] : held) {
+    std::sort(all.begin(), all.end(), [](const Held& a, const Held& b) {
+      return a.span.begin < b.span.begin;
+    });
+  }
+  return held;
+}
+
+std::vector<Span> united(std::vector<Span> spans) {
+  std::sort(spans.begin(), spans.end(),
+            [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  std::vector<Span> all;
+  for (const Span& span : spans) {
+    if (span.begin >= span.end) continue;
+    if (all.empty() || span.begin > all.back().end) {
+      all.push_back(span);
+    } else {
+      all.back().end = std::max(all.back().end, span.end);
+    }
+  }
+  return all;
+}
+
+nanoseconds outside(const Span& span, const std::vector<Span>& others) {
+  if (span.begin >= span.end) return {};
+  nanoseconds time = span.end - span.begin;
+  auto it = std::partition_point(
+      others.begin(), others.end(),
+      [&span](const Span& other) { return other.end <= span.begin; });
+  for (; it != others.end() && it->begin < span.end; ++it) {
+    time -= std::min(it->end, span.end) - std::max(it->begin, span.begin);
+  }
+  return time;
+}
+
+}  // namespace torture

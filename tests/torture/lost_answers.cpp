@@ -1,0 +1,584 @@
+// Loses the answers of takes, renewals and releases that DynamoDB has applied,
+// so many of each, in every way an answer can be lost, and shows that nobody
+// notices:
+//
+//   lost_answers COUNT [SEED]
+//
+// Four gateways stand before an engine of our own, two of them with TLS; to
+// the library each is a host of its own with sixteen locks.  Four of them are
+// taken and released all the time, the others held through renewals.  At one
+// gateway one answer of an action is lost at a time, so that it is known whose
+// it is, and that no lease loses more of them than its time allows.  The ways
+// come in an order of the seed's.
+//
+// Status 0 if so many answers of each action were lost, no lock was, no call
+// failed, nobody waited for a row of its own, and no row is left in the end.
+#include <rapidjson/document.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "lock/record.hpp"
+#include "sigv4/boot_clock.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/gateway.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using ddbmutex::BootClock;
+using ddbmutex::BootTime;
+using ddbmutex::DdbMutex;
+using ddbmutex::Options;
+using ddbmutex::Table;
+using ddbmutex::TableOptions;
+using tests::Engine;
+using tests::EngineKind;
+using tests::Gateway;
+
+constexpr int kHosts = 4;
+constexpr int kTakers = 4;     // Locks of a host that are taken and released,
+constexpr int kHolders = 12;   // and that are held.
+constexpr auto kTtl = 3000ms;  // So long that a busy machine loses none.
+// Between those whose answers are lost: DynamoDB's successes pay for retries.
+// With fewer, the Table's budget would be spent, and a take that fails then
+// waits five seconds before it is tried again.
+constexpr int kCleanCycles = 20;
+constexpr auto kGivenUpAfter = 120s;
+
+const std::array<const char*, 3> kActions = {"PutItem", "UpdateItem",
+                                             "DeleteItem"};
+const std::vector<std::string> kKinds = {
+    "reset-answer", "drop-answer", "half-close-answer",
+    "truncate",     "corrupt",     "garbage",
+    "500-after",    "503-after",   "throttle-after"};
+
+void pause(std::chrono::milliseconds time) {
+  std::this_thread::sleep_for(time);
+}
+
+// What a user would have noticed.
+class Noticed {
+ public:
+  std::atomic<int> losses{0};
+  std::atomic<int> errors{0};
+
+  void error(const std::string& what) {
+    ++errors;
+    say(what);
+  }
+  void loss(const std::string& what) {
+    ++losses;
+    say(what);
+  }
+
+ private:
+  void say(const std::string& what) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (++said_ <= 20) std::fprintf(stderr, "lost_answers: %s\n", what.c_str());
+  }
+
+  std::mutex mutex_;
+  int said_ = 0;  // GUARDED_BY(mutex_)
+};
+
+// The answers of one action that are to be lost at one gateway.
+class Losing {
+ public:
+  Losing(std::string action, int goal, unsigned seed)
+      : action_(std::move(action)), goal_(goal), random_(seed) {}
+
+  // Held for as long as a request of that action is made, so that no other
+  // one is hit.
+  std::mutex turn;
+
+  // Lets the next one be hit, in one of all the ways; which one it is.  Empty
+  // once enough have been lost.  REQUIRES: the turn.
+  std::string lose_next(Gateway& gateway) {
+    if (lost_ >= goal_) return "";
+    if (ways_.empty()) {
+      ways_ = kKinds;
+      std::shuffle(ways_.begin(), ways_.end(), random_);
+    }
+    const std::string way = ways_.back();
+    ways_.pop_back();
+    gateway.fault(action_, way);
+    ++lost_;
+    return way;
+  }
+  int lost() const { return lost_; }
+  bool enough() const { return lost_ >= goal_; }
+
+ private:
+  const std::string action_;
+  const int goal_;
+  std::mt19937 random_;
+  std::vector<std::string> ways_;  // Those to come.
+  std::atomic<int> lost_{0};
+};
+
+// --- A host ------------------------------------------------------------------
+
+// One Table behind a gateway of its own, its locks, and a thread for each.
+class Host {
+ public:
+  struct Plan {
+    int number;
+    int count;
+    unsigned seed;
+    std::string events;
+  };
+
+  Host(Engine& engine, const Plan& plan, Noticed& noticed);
+  ~Host() { end(); }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  void start();
+  // Waits; no lock is held then, and nothing is under way.
+  void join();
+  // Of the gateway too; all faults are in its file then.
+  void end();
+
+  std::array<int, 3> lost() const {
+    return {takes_.lost(), renewals_.lost(), releases_.lost()};
+  }
+  long cycles() const { return cycles_; }
+  bool done() const { return running_ == 0; }
+  // What is wrong by the gateway's counts; empty if nothing.
+  std::string complaint() const;
+
+ private:
+  Options options(int lock);
+  void run_aside(std::function<void()> work);
+  bool take(DdbMutex& mutex, bool lossy);
+  void let_go(DdbMutex& mutex, bool lossy);
+  void unlock_unheard(DdbMutex& mutex);
+  void cycle(DdbMutex& mutex, bool lossy);
+  void take_and_release(DdbMutex& mutex);
+  void hold(DdbMutex& mutex, unsigned seed);
+  void lose_renewals();
+  bool all_are_renewed() const;
+
+  const Plan plan_;
+  const bool tells_rows_;
+  Noticed& noticed_;
+  std::unique_ptr<Gateway> gateway_;
+  std::shared_ptr<Table> table_;
+  Losing takes_, renewals_, releases_;
+  std::vector<std::unique_ptr<DdbMutex>> mutexes_;
+  std::vector<std::thread> threads_;
+  std::atomic<int> running_{0};
+  std::atomic<long> cycles_{0};
+  std::atomic<bool> renewed_{false};  // Enough, and all went on.
+};
+
+tests::GatewaySettings settings_for(const Engine& engine,
+                                    const Host::Plan& plan) {
+  tests::GatewaySettings settings;
+  settings.tls = plan.number % 2 == 0;
+  settings.sign = engine.kind() == EngineKind::given;
+  settings.seed = plan.seed;
+  settings.events = plan.events;
+  if (const auto keys = engine.credentials()) {
+    settings.keys = {keys->access_key_id, keys->secret_access_key,
+                     keys->session_token};
+  }
+  return settings;
+}
+
+Host::Host(Engine& engine, const Plan& plan, Noticed& noticed)
+    : plan_(plan),
+      tells_rows_(engine.kind() == EngineKind::dynoxide),
+      noticed_(noticed),
+      gateway_(
+          std::make_unique<Gateway>(engine.url(), settings_for(engine, plan))),
+      takes_("PutItem", plan.count, plan.seed),
+      renewals_("UpdateItem", plan.count, plan.seed + 1),
+      releases_("DeleteItem", plan.count, plan.seed + 2) {
+  TableOptions table = gateway_->table_options(engine.table());
+  table.region = engine.region();
+  table_ = std::make_shared<Table>(table);
+  for (int i = 0; i < kTakers + kHolders; ++i) {
+    const std::string name = std::to_string(plan.number) + "-" +
+                             std::to_string(i) + "-" +
+                             ddbmutex::lock::fresh_uuid();
+    mutexes_.push_back(std::make_unique<DdbMutex>(name, options(i)));
+  }
+}
+
+Options Host::options(int lock) {
+  Options options;
+  options.table = table_;
+  options.ttl = kTtl;
+  const std::string who = "lock " + std::to_string(lock) + " of host " +
+                          std::to_string(plan_.number);
+  options.on_lost = [this, who](ddbmutex::Loss loss) {
+    noticed_.loss(who + " is lost: " + name_of(loss));
+  };
+  return options;
+}
+
+void Host::run_aside(std::function<void()> work) {
+  ++running_;
+  threads_.emplace_back([this, work = std::move(work)] {
+    try {
+      work();
+    } catch (const std::exception& e) {
+      noticed_.error(e.what());
+    }
+    --running_;
+  });
+}
+
+void Host::start() {
+  run_aside([this] { lose_renewals(); });
+  for (int i = 0; i < kTakers + kHolders; ++i) {
+    DdbMutex& mutex = *mutexes_[static_cast<std::size_t>(i)];
+    const unsigned seed = plan_.seed + static_cast<unsigned>(i);
+    run_aside([this, i, seed, &mutex] {
+      i < kTakers ? take_and_release(mutex) : hold(mutex, seed);
+    });
+  }
+}
+
+void Host::join() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  gateway_->clear();
+}
+
+void Host::end() {
+  mutexes_.clear();
+  table_.reset();
+  gateway_.reset();
+}
+
+std::string Host::complaint() const {
+  const auto counts = gateway_->counts();
+  if (counts.refused_signatures() != 0) return "signatures were refused";
+  if (counts.without_engine() != 0) return "the engine did not answer";
+  if (counts.all_faults() != 3 * plan_.count) {
+    return std::to_string(counts.all_faults()) + " faults were done, not " +
+           std::to_string(3 * plan_.count);
+  }
+  // A look at a row is what a waiter does.  (An engine that does not tell the
+  // row that refused a write is asked for it.)
+  if (tells_rows_ && counts.requests("GetItem") != 0) {
+    return "its own row was taken for another's";
+  }
+  return "";
+}
+
+// --- What its threads do -----------------------------------------------------
+
+bool Host::take(DdbMutex& mutex, bool lossy) {
+  const std::lock_guard<std::mutex> turn(takes_.turn);
+  if (lossy) takes_.lose_next(*gateway_);
+  std::error_code ec;
+  mutex.lock(ec);
+  if (ec) noticed_.error(mutex.last_error());
+  return !ec;
+}
+
+void Host::let_go(DdbMutex& mutex, bool lossy) {
+  const std::lock_guard<std::mutex> turn(releases_.turn);
+  if (!mutex.owns_lock()) noticed_.loss("not owned at its end");
+  const std::string way = lossy ? releases_.lose_next(*gateway_) : "";
+  if (way == "drop-answer") return unlock_unheard(mutex);
+  std::error_code ec;
+  mutex.release(ec);
+  if (ec) noticed_.error(mutex.last_error());
+}
+
+// An answer that never comes takes all of a call's time, and release() says
+// so.  unlock() has nobody to say it to; what goes on behind is awaited, for
+// its request must not be hit in place of another's.
+void Host::unlock_unheard(DdbMutex& mutex) {
+  const auto deletions = [this] {
+    return gateway_->counts().requests("DeleteItem");
+  };
+  const int before = deletions();
+  mutex.unlock();
+  while (deletions() < before + 2) pause(20ms);
+}
+
+void Host::cycle(DdbMutex& mutex, bool lossy) {
+  if (take(mutex, lossy)) let_go(mutex, lossy);
+  ++cycles_;
+}
+
+void Host::take_and_release(DdbMutex& mutex) {
+  while (!takes_.enough() || !releases_.enough()) {
+    cycle(mutex, true);
+    for (int i = 0; i < kCleanCycles; ++i) cycle(mutex, false);
+  }
+}
+
+// Through several renewals, whose answers are lost meanwhile.
+void Host::hold(DdbMutex& mutex, unsigned seed) {
+  std::mt19937 random(seed);
+  while (!renewed_) {
+    if (!take(mutex, false)) continue;
+    const BootTime end = BootClock::now() + (3 + random() % 5) * kTtl;
+    while (BootClock::now() < end && !renewed_) {
+      if (!mutex.owns_lock()) break;  // To be noticed at its end.
+      pause(20ms);
+    }
+    let_go(mutex, false);
+    ++cycles_;
+  }
+}
+
+// One after the other, whosesoever the next one is.
+void Host::lose_renewals() {
+  const std::lock_guard<std::mutex> turn(renewals_.turn);
+  const auto renewals = [this] {
+    return gateway_->counts().requests("UpdateItem");
+  };
+  while (!renewals_.lose_next(*gateway_).empty()) {
+    // The fault is there already: what comes from now on, or came before, was
+    // hit.
+    const int before = renewals();
+    while (renewals() == before) pause(20ms);
+    // A lease that is overdue may be the one.
+    while (!all_are_renewed()) pause(5ms);
+  }
+  renewed_ = true;
+}
+
+bool Host::all_are_renewed() const {
+  return std::all_of(mutexes_.begin(), mutexes_.end(), [](const auto& mutex) {
+    const std::chrono::nanoseconds left = mutex->remaining();
+    return left.count() == 0 || left > kTtl * 45 / 100;
+  });
+}
+
+// --- The run -----------------------------------------------------------------
+
+// How often each action lost an answer in each way, as the gateways wrote it.
+using Lost = std::map<std::string, std::map<std::string, int>>;
+
+void add_events(const std::string& path, Lost& lost) {
+  std::ifstream file(path);
+  std::string time, kind, action, key;
+  while (file >> time >> kind >> action && std::getline(file, key)) {
+    ++lost[action][kind];
+  }
+}
+
+class Run {
+ public:
+  Run(int count, unsigned seed);
+  ~Run() { fs::remove_all(directory_); }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  bool goes_well();
+
+ private:
+  std::string events_of(int host) const {
+    return directory_ + "/" + std::to_string(host);
+  }
+  int lost_so_far() const;
+  void await_end();
+  void show(bool last) const;
+  void end();
+  std::vector<std::string> orphans();
+  void print_table() const;
+  int lost(const std::string& action) const;
+
+  const int count_;
+  const bool terminal_ = isatty(STDOUT_FILENO) == 1;
+  const BootTime start_ = BootClock::now();
+  Noticed noticed_;
+  std::string directory_;
+  Engine engine_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  long cycles_ = 0;
+  bool gateways_agree_ = true;
+  Lost lost_;
+};
+
+Run::Run(int count, unsigned seed)
+    : count_(count), engine_(tests::any_engine_kind()) {
+  directory_ = (fs::temp_directory_path() / "lost-answers-XXXXXX").string();
+  if (mkdtemp(directory_.data()) == nullptr) {
+    throw std::runtime_error("no directory for the gateways' events");
+  }
+  for (int i = 0; i < kHosts; ++i) {
+    const int share = count / kHosts + (i < count % kHosts ? 1 : 0);
+    const Host::Plan plan = {i, share, seed + 100 * static_cast<unsigned>(i),
+                             events_of(i)};
+    hosts_.push_back(std::make_unique<Host>(engine_, plan, noticed_));
+  }
+}
+
+int Run::lost_so_far() const {
+  int sum = 0;
+  for (const auto& host : hosts_) {
+    for (const int lost : host->lost()) sum += lost;
+  }
+  return sum;
+}
+
+// On a terminal a bar that is drawn anew in its place.
+void Run::show(bool last) const {
+  std::array<int, 3> lost{};
+  for (const auto& host : hosts_) {
+    for (std::size_t i = 0; i < lost.size(); ++i) lost[i] += host->lost()[i];
+  }
+  if (terminal_) {
+    constexpr int kWidth = 24;
+    const int full = kWidth * (lost[0] + lost[1] + lost[2]) / (3 * count_);
+    std::printf(
+        "\r\033[K[%s%s] ",
+        std::string(static_cast<std::size_t>(full), '#').c_str(),
+        std::string(static_cast<std::size_t>(kWidth - full), '.').c_str());
+  }
+  std::printf(
+      "%lld s: answers lost of %d takes, %d renewals, %d releases; %d locks "
+      "lost, %d errors%s",
+      static_cast<long long>((BootClock::now() - start_) / 1s), lost[0],
+      lost[1], lost[2], noticed_.losses.load(), noticed_.errors.load(),
+      terminal_ && !last ? "" : "\n");
+  std::fflush(stdout);
+}
+
+void Run::await_end() {
+  const auto interval = terminal_ ? std::chrono::seconds(1) : 10s;
+  BootTime shown = BootClock::now();
+  BootTime moved = shown;
+  int last = -1;
+  const auto done = [](const auto& host) { return host->done(); };
+  while (!std::all_of(hosts_.begin(), hosts_.end(), done)) {
+    pause(50ms);
+    const BootTime now = BootClock::now();
+    if (now - shown >= interval) {
+      show(false);
+      shown = now;
+    }
+    if (std::exchange(last, lost_so_far()) != lost_so_far()) moved = now;
+    if (now - moved < kGivenUpAfter) continue;
+    // Its threads cannot be joined.
+    std::fprintf(stderr, "lost_answers: hangs\n");
+    std::_Exit(2);
+  }
+  show(true);
+}
+
+void Run::end() {
+  for (const auto& host : hosts_) {
+    host->join();
+    cycles_ += host->cycles();
+    const std::string complaint = host->complaint();
+    gateways_agree_ = gateways_agree_ && complaint.empty();
+    if (!complaint.empty())
+      std::printf("at a gateway: %s\n", complaint.c_str());
+  }
+  hosts_.clear();
+  for (int i = 0; i < kHosts; ++i) add_events(events_of(i), lost_);
+}
+
+// The names of the rows that are left.
+std::vector<std::string> Run::orphans() {
+  const std::string answer =
+      engine_.must_call("Scan", R"({"TableName":")" + engine_.table() +
+                                    R"(","ConsistentRead":true})");
+  rapidjson::Document body;
+  body.Parse(answer.data(), answer.size());
+  if (body.HasParseError() || !body.IsObject() || !body.HasMember("Items")) {
+    throw std::runtime_error("Scan answers " + answer);
+  }
+  std::vector<std::string> names;
+  for (const auto& item : body["Items"].GetArray()) {
+    names.push_back(item["name"]["S"].GetString());
+  }
+  return names;
+}
+
+int Run::lost(const std::string& action) const {
+  const auto found = lost_.find(action);
+  if (found == lost_.end()) return 0;
+  int sum = 0;
+  for (const auto& [kind, times] : found->second) sum += times;
+  return sum;
+}
+
+void Run::print_table() const {
+  std::printf("\n%-20s%10s%10s%10s\n", "answers lost", "takes", "renewals",
+              "releases");
+  for (const std::string& kind : kKinds) {
+    std::printf("%-20s", kind.c_str());
+    for (const char* action : kActions) {
+      const auto all = lost_.find(action);
+      const bool any = all != lost_.end() && all->second.count(kind) != 0;
+      std::printf("%10d", any ? all->second.at(kind) : 0);
+    }
+    std::printf("\n");
+  }
+  std::printf("%-20s%10d%10d%10d\n\n", "in all", lost(kActions[0]),
+              lost(kActions[1]), lost(kActions[2]));
+}
+
+bool Run::goes_well() {
+  for (const auto& host : hosts_) host->start();
+  await_end();
+  end();
+  const std::vector<std::string> left = orphans();
+  print_table();
+  std::printf("%-20s%10ld\n%-20s%10d\n%-20s%10d\n%-20s%10zu\n", "acquisitions",
+              cycles_, "false losses", noticed_.losses.load(), "errors",
+              noticed_.errors.load(), "rows left", left.size());
+  for (const std::string& name : left) std::printf("left: %s\n", name.c_str());
+  const bool all_lost = std::all_of(
+      kActions.begin(), kActions.end(),
+      [this](const char* action) { return lost(action) == count_; });
+  return all_lost && gateways_agree_ && noticed_.losses == 0 &&
+         noticed_.errors == 0 && left.empty();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int count = argc > 1 ? std::atoi(argv[1]) : 0;
+  if (argc < 2 || argc > 3 || count < 1) {
+    std::fprintf(stderr, "usage: lost_answers COUNT [SEED]\n");
+    return 2;
+  }
+  const unsigned seed =
+      argc > 2 ? static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10))
+               : std::random_device{}() % 1000000;
+  std::printf(
+      "lost answers: %d of takes, renewals and releases each, SEED=%u\n", count,
+      seed);
+  std::fflush(stdout);
+  try {
+    const bool well = Run(count, seed).goes_well();
+    std::printf("%s\n", well ? "nobody noticed" : "NOT WELL");
+    return well ? 0 : 1;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "lost_answers: %s\n", e.what());
+    return 2;
+  }
+}

@@ -1,0 +1,336 @@
+// The lock under every fault at once:
+//
+//   torture SECONDS [SEED]
+//
+// Eight processes of two threads (worker.cpp) take eight locks of one engine,
+// through a gateway that spoils one request in twenty (mischief.cpp); they are
+// killed, stopped and given calendars hours off, the gateway is cut off, the
+// engine is killed and started again.  What each saw of its locks is then
+// judged (judge.hpp).  The last seconds go by without faults, and then somebody
+// new takes every name.
+//
+// Writes table.txt and timeline.svg to $TORTURE_OUT (build/torture), and leaves
+// all logs there, in logs, if something was wrong.  The status is 0 if nothing
+// was; a run of ten minutes or more also has to reach its bars.  The same seed
+// does the same to the processes at the same times.
+#include <poll.h>
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "tests/support/durable_engine.hpp"
+#include "tests/support/fake_calendar.hpp"
+#include "tests/support/gateway.hpp"
+#include "tests/torture/diary.hpp"
+#include "tests/torture/history.hpp"
+#include "tests/torture/judge.hpp"
+#include "tests/torture/mischief.hpp"
+#include "tests/torture/progress.hpp"
+#include "tests/torture/swarm.hpp"
+#include "tests/torture/table.hpp"
+#include "tests/torture/timeline.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+using torture::Deed;
+using torture::now;
+
+// Set by SIGINT and SIGTERM: all is ended and cleaned up then, too.
+volatile sig_atomic_t interrupted = 0;
+
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+
+void catch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
+}
+
+// Where it all is.
+struct Places {
+  fs::path out;
+  std::string logs() const { return out / "logs"; }
+  // By the gateway's clock; not yet among the other events.
+  std::string gateway_events() const { return out / "gateway_events"; }
+};
+
+Places make_places() {
+  const char* out = std::getenv("TORTURE_OUT");
+  Places places{out != nullptr && *out != '\0' ? out : "build/torture"};
+  fs::remove_all(places.logs());
+  fs::remove(places.gateway_events());
+  fs::create_directories(places.logs());
+  return places;
+}
+
+tests::GatewaySettings gateway_settings(std::uint32_t seed,
+                                        const Places& places) {
+  tests::GatewaySettings settings;
+  settings.seed = seed;
+  settings.events = places.gateway_events();
+  return settings;
+}
+
+// --- The run -----------------------------------------------------------------
+
+class Run {
+ public:
+  Run(seconds time, std::uint32_t seed, const Places& places)
+      : time_(time),
+        seed_(seed),
+        places_(places),
+        events_(places.logs()),
+        gateway_(std::make_unique<tests::Gateway>(
+            engine_.where().url, gateway_settings(seed, places))),
+        swarm_(std::make_unique<torture::Swarm>(
+            *gateway_, engine_.where().table, places.logs(), events_)),
+        tally_(places.logs()),
+        progress_(time) {}
+
+  void run() {
+    for (const auto& fault : torture::faults()) gateway_->add(fault);
+    begin_ = now();
+    const auto deeds =
+        torture::plan(seed_, time_, tests::FakeCalendar::works());
+    for (const Deed& deed : deeds) {
+      pause_until(begin_ + deed.at);
+      carry_out(deed);
+    }
+    pause_until(begin_ + time_);
+    calm();
+    take_all();
+    finish();
+  }
+
+ private:
+  // Looks after the processes meanwhile, and says how far it is.
+  void pause_until(nanoseconds time) {
+    constexpr milliseconds kLookEach = 50ms;
+    for (;;) {
+      if (interrupted != 0) throw Interrupted();
+      swarm_->look();
+      show_progress();
+      const nanoseconds left = time - now();
+      if (left <= 0ns) return;
+      const auto ms = std::chrono::ceil<milliseconds>(left);
+      poll(nullptr, 0, static_cast<int>(std::min(ms, kLookEach).count()));
+    }
+  }
+
+  void show_progress() {
+    const auto gone = std::chrono::duration_cast<seconds>(now() - begin_);
+    if (gone < shown_ + progress_.interval() || gone > time_) return;
+    shown_ = gone;
+    progress_.show(gone, {tally_.acquisitions(),
+                          gateway_->counts().all_faults(), swarm_->blows()});
+  }
+
+  void carry_out(const Deed& deed) {
+    switch (deed.kind) {
+      case Deed::Kind::start:
+        return swarm_->start(deed.process, deed.offset, deed.seed);
+      case Deed::Kind::kill:
+        return swarm_->kill(deed.process);
+      case Deed::Kind::stop:
+        return swarm_->stop(deed.process);
+      case Deed::Kind::go_on:
+        return swarm_->go_on(deed.process);
+      case Deed::Kind::calendar:
+        return swarm_->jump(deed.process, deed.offset.value_or(0s));
+      case Deed::Kind::refuse:
+        return block_gateway("refuse", "cut-off");
+      case Deed::Kind::hang:
+        return block_gateway("hang", "hang");
+      case Deed::Kind::open:
+        return open_gateway();
+      case Deed::Kind::engine_down:
+        return kill_engine();
+      case Deed::Kind::engine_up:
+        return start_engine();
+    }
+  }
+
+  void block_gateway(const char* mode, const char* what) {
+    outage_ = what;
+    events_.down(outage_, now());
+    gateway_->mode(mode);
+  }
+  void open_gateway() {
+    if (outage_.empty()) return;
+    gateway_->mode("open");
+    events_.up(outage_, now());
+    outage_.clear();
+  }
+  void kill_engine() {
+    events_.down("engine", now());
+    engine_.kill();
+    engine_is_down_ = true;
+  }
+  void start_engine() {
+    if (!engine_is_down_) return;
+    engine_.start();
+    events_.up("engine", now());
+    engine_is_down_ = false;
+  }
+
+  // All goes on as if nothing had ever been wrong, until nothing is left of
+  // what was; then the processes end.
+  void calm() {
+    gateway_->clear();
+    open_gateway();
+    start_engine();
+    swarm_->go_on_all();
+    pause_until(now() + torture::kLatestCopy);
+    swarm_->end();
+    gateway_->wait_until_quiet();
+    events_.quiet(now());
+    progress_.end();
+  }
+
+  // By somebody new, who is killed nor stopped nor has seen any of the rows.
+  void take_all() {
+    const auto table = std::make_shared<ddbmutex::Table>(
+        gateway_->table_options(engine_.where().table));
+    for (int i = 0; i < torture::kNames; ++i) {
+      const std::string name = torture::lock_name(i);
+      if (table->inspect(name).exists) events_.left(name);
+    }
+    std::vector<std::thread> threads;
+    for (int i = 0; i < torture::kNames; ++i) {
+      threads.emplace_back([this, i, &table] { take(i, table); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void take(int lock, const std::shared_ptr<ddbmutex::Table>& table) {
+    constexpr seconds kLongEnough{30};
+    ddbmutex::Options options;
+    options.table = table;
+    const std::string name = torture::lock_name(lock);
+    ddbmutex::DdbMutex mutex(name, options);
+    const nanoseconds begin = now();
+    std::error_code ec;
+    if (mutex.try_lock_for(kLongEnough, ec)) {
+      const nanoseconds time = now();
+      events_.taken(name, time, time - begin);
+      mutex.unlock();
+    }
+  }
+
+  // All that is to be read is written.
+  void finish() {
+    swarm_.reset();
+    gateway_.reset();
+    const nanoseconds ahead =  // The boot clock, of the gateway's.
+        now() - tests::true_time(CLOCK_MONOTONIC);
+    std::ifstream faults(places_.gateway_events());
+    std::string line;
+    while (std::getline(faults, line)) {
+      const std::size_t space = line.find(' ');
+      events_.fault(nanoseconds(std::stoll(line)) + ahead,
+                    line.substr(space + 1));
+    }
+    fs::remove(places_.gateway_events());
+  }
+
+  const seconds time_;
+  const std::uint32_t seed_;
+  const Places places_;
+  torture::Events events_;
+  tests::DurableEngine engine_;
+  std::unique_ptr<tests::Gateway> gateway_;
+  std::unique_ptr<torture::Swarm> swarm_;
+  torture::Tally tally_;
+  torture::Progress progress_;
+  nanoseconds begin_{};
+  seconds shown_{};
+  std::string outage_;  // Of the gateway; empty: none.
+  bool engine_is_down_ = false;
+};
+
+// --- What comes of it --------------------------------------------------------
+
+void write_file(const fs::path& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
+}
+
+// True if nothing was wrong.
+bool report(const Places& places, seconds time, const std::string& title) {
+  constexpr seconds kFullTime{600};
+  const torture::History history = torture::read_history(places.logs());
+  torture::Bounds bounds;
+  bounds.time = time;
+  const torture::Findings found = torture::judge(history, bounds);
+  const std::string table = torture::table_of(history, found);
+  std::fputs(table.c_str(), stdout);
+  write_file(places.out / "table.txt", title + "\n" + table);
+  std::ostringstream picture;
+  torture::write_timeline(picture, history, found, title);
+  write_file(places.out / "timeline.svg", picture.str());
+  std::printf("written: %s and timeline.svg\n",
+              (places.out / "table.txt").c_str());
+  const bool enough = time < kFullTime || found.shortfalls.empty();
+  return found.violations.empty() && enough;
+}
+
+bool torture_for(seconds time, std::uint32_t seed) {
+  const std::string title = "torture of " + std::to_string(time.count()) +
+                            " s, seed " + std::to_string(seed);
+  std::printf("%s\n", title.c_str());
+  std::fflush(stdout);
+  const Places places = make_places();
+  Run(time, seed, places).run();
+  const bool well = report(places, time, title);
+  if (well) {
+    fs::remove_all(places.logs());
+  } else {
+    std::printf("the logs are in %s\n", places.logs().c_str());
+  }
+  return well;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc < 2 || argc > 3) {
+    std::fprintf(stderr, "usage: torture SECONDS [SEED]\n");
+    return 2;
+  }
+  catch_signals();
+  const seconds time(std::stol(argv[1]));
+  const std::uint32_t seed =
+      argc == 3 ? static_cast<std::uint32_t>(std::stoul(argv[2]))
+                : std::random_device()();
+  return torture_for(time, seed) ? 0 : 1;
+} catch (const std::exception& error) {
+  std::printf("\n%s\n", interrupted != 0 ? "interrupted" : error.what());
+  return interrupted != 0 ? 130 : 1;
+}
