@@ -1,7 +1,10 @@
 # make            the library (libddbmutex.a) and the examples
 # make demo       sets this machine up, builds, shows what the lock is for
 # make test       sets up, builds, runs every test
-# make soak       sets up, builds, runs the long bars in full
+# make soak       sets up, builds, runs every long bar in full (an hour)
+# make torture    processes under every fault at once: MINUTES=10, SEED=...
+# make mutants    takes one protection away at a time: does a test notice?
+# make fuzz       feeds what reads foreign bytes (clang++): MINUTES=1 each
 # make bench      sets up, builds, measures; writes build/bench.tsv
 # make model      sets up, runs every variant of the protocol's model
 # make format     lays out all C++ as .clang-format says
@@ -34,6 +37,12 @@ CXXFLAGS_noexcept := -O2
 # What a program without exceptions compiles the library with; the tests
 # themselves need both (Boost.Test throws).
 LIBFLAGS_noexcept := -fno-exceptions -fno-rtti
+# Not to be chosen: `make fuzz` does.
+CXXFLAGS_fuzz := -O1 -g -fno-omit-frame-pointer \
+  -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+  -fno-sanitize=pointer-overflow
+AS_FUZZ := config=fuzz CXX=clang++
+FUZZ_BUILD := build/fuzz-clang++-$(cxxstd)
 ifeq ($(CXXFLAGS_$(config)),)
 $(error config=$(config): not one of release debug asan tsan size noexcept)
 endif
@@ -44,10 +53,16 @@ LDLIBS += -lcurl -lcrypto
 
 LIB_SOURCES := $(wildcard ddbmutex.cpp sigv4/*.cpp dynamodb/*.cpp lock/*.cpp)
 TEST_SOURCES := $(wildcard tests/*.cpp)
-SUPPORT_SOURCES := $(wildcard tests/support/*.cpp)
 # What the tests start as processes of their own.
+TORTURE_PROGRAMS := $(wildcard \
+  $(addprefix tests/torture/,torture.cpp worker.cpp lost_answers.cpp))
 TEST_PROGRAMS := $(patsubst %.cpp,$(BUILD)/%,\
-  $(wildcard tests/claims/*.cpp tests/processes/*.cpp))
+  $(wildcard tests/claims/*.cpp tests/processes/*.cpp) $(TORTURE_PROGRAMS))
+SUPPORT_SOURCES := $(wildcard tests/support/*.cpp) \
+  $(filter-out $(TORTURE_PROGRAMS),$(wildcard tests/torture/*.cpp))
+# One target each; main.cpp makes a fuzzer of it, the tests run it by itself.
+FUZZ_SOURCES := $(filter-out %/main.cpp,$(wildcard tests/fuzz/*.cpp))
+FUZZERS := $(patsubst %.cpp,$(BUILD)/%,$(FUZZ_SOURCES))
 EXAMPLES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard examples/*.cpp))
 BENCHES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/bench/*.cpp))
 
@@ -61,37 +76,59 @@ DEMO_OBJECTS := $(call objects,$(wildcard examples/demo/*.cpp))
 DEMO_PARTS := $(call objects,$(addprefix examples/demo/,\
   claims.cpp event.cpp text.cpp))
 
+BUILDING := --no-print-directory -j$(shell nproc)
+
 # Tests and benchmarks talk to servers of their own, past any proxy.
 comma := ,
 export no_proxy := \
   127.0.0.1,localhost$(addprefix $(comma),$(or $(no_proxy),$(NO_PROXY)))
 
-.PHONY: all setup demo test soak bench model format clean
+.PHONY: all setup demo test soak torture mutants fuzz bench model format clean
+.PHONY: programs fuzzers setup-fuzz
 .SECONDARY:
 .DELETE_ON_ERROR:
 
 all: $(LIB) $(EXAMPLES) $(DEMO)
+programs: all $(BUILD)/tests/tests $(TEST_PROGRAMS)
+fuzzers: $(FUZZERS)
 
 # Installs what is missing (root or sudo on Debian and Ubuntu), else says what
 # to install.  A second make then builds with what it installed.
 setup:
 	@tests/setup
+setup-fuzz:
+	@CXX=clang++ tests/setup
 
 demo: setup
-	@$(MAKE) --no-print-directory $(DEMO)
+	@$(MAKE) $(BUILDING) $(DEMO)
 	@BUILD=$(BUILD) examples/demo/run
 
 test: setup
-	@$(MAKE) --no-print-directory config=noexcept all
-	@$(MAKE) --no-print-directory all $(BUILD)/tests/tests $(TEST_PROGRAMS)
-	@BUILD=$(BUILD) tests/run
+	@$(MAKE) $(BUILDING) config=noexcept all
+	@$(MAKE) $(BUILDING) programs
+	@BUILD=$(BUILD) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' tests/run
 
-soak: setup
-	@$(MAKE) --no-print-directory $(TEST_PROGRAMS)
-	@BUILD=$(BUILD) tests/claims/soak
+soak: setup setup-fuzz
+	@$(MAKE) $(BUILDING) programs
+	@$(MAKE) $(BUILDING) $(AS_FUZZ) fuzzers
+	@BUILD=$(BUILD) FUZZ_BUILD=$(FUZZ_BUILD) CXX='$(CXX)' \
+	  CXXFLAGS='$(CXXFLAGS)' tests/soak
+
+torture: setup
+	@$(MAKE) $(BUILDING) programs
+	@DDBMUTEX_BUILD=$(BUILD) $(BUILD)/tests/torture/torture \
+	  $$(($(or $(MINUTES),10) * 60)) $(SEED)
+
+mutants: setup
+	@$(MAKE) $(BUILDING) programs
+	@BUILD=$(BUILD) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' tests/mutants/run full
+
+fuzz: setup-fuzz
+	@$(MAKE) $(BUILDING) $(AS_FUZZ) fuzzers
+	@BUILD=$(FUZZ_BUILD) tests/fuzz/run $$(($(or $(MINUTES),1) * 60))
 
 bench: setup
-	@$(MAKE) --no-print-directory all $(BENCHES)
+	@$(MAKE) $(BUILDING) all $(BENCHES)
 	@BUILD=$(BUILD) tests/bench/run
 
 model: setup
@@ -104,12 +141,20 @@ $(LIB) $(TEST_SUPPORT):
 	$(AR) rcs $@ $^
 
 # The scripted server of the tests speaks TLS and has its CRC-32 from zlib.
-$(BUILD)/tests/tests: $(call objects,$(TEST_SOURCES)) $(DEMO_PARTS)
+$(BUILD)/tests/tests: $(call objects,$(TEST_SOURCES) $(FUZZ_SOURCES)) \
+  $(DEMO_PARTS)
 $(BUILD)/tests/tests $(TEST_PROGRAMS): $(TEST_SUPPORT) $(LIB)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) \
 	  -lssl -lz $(LDLIBS) -o $@
 
 $(TEST_PROGRAMS): %: %.o
+
+$(BUILD)/tests/fuzz/%.main.o: tests/fuzz/main.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(CPPFLAGS) $(CXXFLAGS) -DFUZZ_TARGET=$* -c $< -o $@
+
+$(FUZZERS): %: %.o %.main.o $(LIB)
+	$(CXX) $(CXXFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 $(BUILD)/examples/%: $(BUILD)/examples/%.o $(LIB)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
