@@ -1,0 +1,179 @@
+// Builds a mutant: the files that it changes are compiled anew, all else is
+// taken from the build in $BUILD.
+//
+//   const directory = await buildMutant(mutant, settings);
+//   // directory + "/tests/tests" is the tests' program
+//
+// A changed header is compiled into every file of the library that includes
+// it, but not into the tests.
+"use strict";
+
+const { execFile } = require("child_process");
+const fs = require("fs");
+const path = require("path");
+const { applyChange } = require("./list.js");
+
+class BuildError extends Error {}
+
+// Programs that tests start, by the suite that starts them.
+const startedBy = {
+  claims_run: ["claims/run", "claims/many", "claims/worker"],
+  exits: ["processes/exits"],
+  failure_table: ["processes/agent"],
+  forks: ["processes/agent", "processes/fork_storm"],
+  processes: ["processes/agent"],
+  thread_cancellation: ["processes/agent"],
+  torture: ["torture/worker"],
+};
+
+function words(text) {
+  return (text ?? "").split(/\s+/).filter((word) => word !== "");
+}
+
+// From the environment that the Makefile gives.
+function settingsFrom(environment) {
+  const build = environment.BUILD;
+  if (!build) throw new BuildError("BUILD does not name the build");
+  return {
+    build,
+    out: environment.MUTANTS_BUILD ?? "build/mutants",
+    compiler: environment.CXX ?? "g++",
+    // A mutant may leave things unused.
+    compile: ["-I.", ...words(environment.CPPFLAGS),
+      ...words(environment.CXXFLAGS ?? "-std=c++17 -pthread -O2 -DNDEBUG"),
+      "-w"],
+    link: words(environment.LDFLAGS),
+    libraries: ["-lssl", "-lz",
+      ...words(environment.LDLIBS ?? "-lcurl -lcrypto")],
+  };
+}
+
+function command(program, args) {
+  return new Promise((resolve, reject) => {
+    execFile(program, args, { maxBuffer: 1 << 26 }, (error, _, complaints) => {
+      if (error) reject(new BuildError(complaints || error.message));
+      else resolve();
+    });
+  });
+}
+
+const floors = ["sigv4", "dynamodb", "lock"];
+
+// Of the library, without ".cpp".
+function libraryParts() {
+  const inside = floors.flatMap((floor) =>
+    fs.readdirSync(floor).map((file) => path.join(floor, file)));
+  return ["ddbmutex.cpp", ...inside]
+    .filter((file) => file.endsWith(".cpp"))
+    .map((file) => file.slice(0, -".cpp".length));
+}
+
+// Of the tests' program, as the Makefile puts it together.
+function testObjects(build) {
+  const demo = ["claims", "event", "text"]
+    .map((part) => `examples/demo/${part}.cpp`);
+  const rooms = ["tests", "tests/fuzz"].filter((room) => fs.existsSync(room));
+  const sources = rooms.flatMap((room) => fs.readdirSync(room)
+    .map((file) => path.join(room, file))
+    .filter((file) => file.endsWith(".cpp") && file !== "tests/fuzz/main.cpp"));
+  return [...sources, ...demo].map((source) =>
+    path.join(build, source.replace(/cpp$/, "o")));
+}
+
+// The parts that a file is compiled into, by what the compiler wrote down of
+// their headers.
+function partsWith(file, build) {
+  if (file.endsWith(".cpp")) return [file.slice(0, -".cpp".length)];
+  return libraryParts().filter((part) =>
+    words(fs.readFileSync(path.join(build, `${part}.d`), "utf8"))
+      .includes(file));
+}
+
+// Writes the changed files below `directory`; says which they are.
+function writeSources(mutant, directory) {
+  const texts = new Map();
+  for (const change of mutant.changes) {
+    const text = texts.get(change.file) ?? fs.readFileSync(change.file, "utf8");
+    texts.set(change.file, applyChange(text, change));
+  }
+  for (const [file, text] of texts) {
+    const copy = path.join(directory, file);
+    fs.mkdirSync(path.dirname(copy), { recursive: true });
+    fs.writeFileSync(copy, text);
+  }
+  return texts;
+}
+
+// The changed parts' objects, by part.  A changed header goes before the one
+// it is a copy of.
+async function compile(texts, directory, settings) {
+  const objects = new Map();
+  for (const file of texts.keys()) {
+    for (const part of partsWith(file, settings.build)) {
+      const source = `${part}.cpp`;
+      const changed = texts.has(source) ? path.join(directory, source) : source;
+      objects.set(part, [changed, path.join(directory, `${part}.o`)]);
+    }
+  }
+  for (const [source, object] of objects.values()) {
+    fs.mkdirSync(path.dirname(object), { recursive: true });
+    await command(settings.compiler, [`-I${directory}`, ...settings.compile,
+      "-c", source, "-o", object]);
+  }
+  return objects;
+}
+
+async function link(objects, library, program, settings) {
+  fs.mkdirSync(path.dirname(program), { recursive: true });
+  fs.rmSync(program, { force: true });
+  await command(settings.compiler, [...settings.link, "-pthread", ...objects,
+    path.join(settings.build, "tests/libsupport.a"), library,
+    ...settings.libraries, "-o", program]);
+}
+
+// Programs of the build itself, for tests that start one that is not to
+// change.
+function borrowPrograms(directory, build) {
+  for (const room of ["claims", "processes", "torture"]) {
+    const from = path.resolve(build, "tests", room);
+    if (!fs.existsSync(from)) continue;
+    fs.mkdirSync(path.join(directory, "tests", room), { recursive: true });
+    for (const name of fs.readdirSync(from)) {
+      if (name.includes(".")) continue;
+      const program = path.join(directory, "tests", room, name);
+      fs.rmSync(program, { force: true });
+      fs.symlinkSync(path.join(from, name), program);
+    }
+  }
+}
+
+async function linkPrograms(mutant, library, directory, settings) {
+  const suites = mutant.catchers.map(({ test }) =>
+    test ? test.split("/")[0] : "torture");
+  const programs = new Set(suites.flatMap((suite) => startedBy[suite] ?? []));
+  for (const program of programs) {
+    const object = path.join(settings.build, "tests", `${program}.o`);
+    if (!fs.existsSync(object)) continue;
+    await link([object], library, path.join(directory, "tests", program),
+      settings);
+  }
+}
+
+// Where $BUILD is to be for the tests.
+async function buildMutant(mutant, settings) {
+  const directory = path.join(settings.out, mutant.name);
+  fs.mkdirSync(directory, { recursive: true });
+  const changed = await compile(writeSources(mutant, directory), directory,
+    settings);
+  const library = path.join(directory, "libddbmutex.a");
+  fs.rmSync(library, { force: true });
+  await command("ar", ["rcs", library, ...libraryParts().map((part) =>
+    changed.get(part)?.[1] ?? path.join(settings.build, `${part}.o`))]);
+  await link(testObjects(settings.build), library,
+    path.join(directory, "tests/tests"), settings);
+  borrowPrograms(directory, settings.build);
+  await linkPrograms(mutant, library, directory, settings);
+  return directory;
+}
+
+module.exports = { BuildError, settingsFrom, buildMutant };

@@ -1,0 +1,135 @@
+// Reads the mutants of list/*.txt.  A mutant is the library with one
+// protection taken away; an entry of a list says what it protects, what is
+// changed (as in a diff: lines with - are replaced by lines with +, lines with
+// a blank stay) and which tests notice:
+//
+//   # A comment.
+//   mutant late-answer-revives
+//     An answer that comes when its lease is over grants nothing.
+//   in lock/protocol.cpp
+//   -  if (received >= end) return Verdict::again;
+//   caught by
+//     protocol/answer_at_the_end_of_its_lease_never_grants
+//     torture 60 1
+//
+// A mutant may change several places: "in FILE" begins each.  A catcher is a
+// test case of the tests' program, or the torture with seconds and seed.
+//
+//   for (const mutant of readMutants(directory)) ...
+"use strict";
+
+const fs = require("fs");
+const path = require("path");
+
+class ListError extends Error {}
+
+function parseCatcher(line) {
+  const torture = /^torture (\d+) (\d+)$/.exec(line);
+  if (torture) return { torture: [torture[1], torture[2]], name: line };
+  if (/^\w+(\/\w+)+$/.test(line)) return { test: line, name: line };
+  throw new ListError(`neither suite/case nor torture SECONDS SEED: ${line}`);
+}
+
+// What each kind of line does to the entry it stands in.
+class Reader {
+  constructor() {
+    this.mutants = [];
+    this.part = "";
+  }
+
+  get last() {
+    return this.mutants[this.mutants.length - 1];
+  }
+
+  keyword(line) {
+    const mutant = /^mutant ([a-z0-9-]+)$/.exec(line);
+    const file = /^in (\S+)$/.exec(line);
+    if (mutant) {
+      this.part = "words";
+      this.mutants.push({ name: mutant[1], words: [], changes: [],
+        catchers: [] });
+    } else if (this.last && file) {
+      this.part = "change";
+      this.last.changes.push({ file: file[1], before: [], after: [] });
+    } else if (this.last && line === "caught by") {
+      this.part = "catchers";
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  change(line) {
+    const { before, after } = this.last.changes[this.last.changes.length - 1];
+    const sign = line[0] ?? " ";  // An empty line may have lost its blank.
+    if (!"-+ ".includes(sign)) {
+      throw new ListError(`no line of a diff: ${line}`);
+    }
+    if (sign !== "+") before.push(line.slice(1));
+    if (sign !== "-") after.push(line.slice(1));
+  }
+
+  read(line) {
+    if (line.startsWith("#") || this.keyword(line)) return;
+    if (this.part === "change") {
+      this.change(line);
+    } else if (line.trim() === "") {
+      return;
+    } else if (this.part === "words") {
+      this.last.words.push(line.trim());
+    } else if (this.part === "catchers") {
+      this.last.catchers.push(parseCatcher(line.trim()));
+    } else {
+      throw new ListError(`before the first mutant: ${line}`);
+    }
+  }
+}
+
+function complain(mutant) {
+  const { name, words, changes } = mutant;
+  if (words.length === 0) throw new ListError(`${name} protects nothing`);
+  if (changes.length === 0) throw new ListError(`${name} changes nothing`);
+  for (const { before, after } of changes) {
+    if (before.length === 0) throw new ListError(`${name} replaces nothing`);
+    if (before.join("\n") === after.join("\n")) {
+      throw new ListError(`${name} leaves a place as it is`);
+    }
+  }
+}
+
+function readList(file) {
+  const reader = new Reader();
+  fs.readFileSync(file, "utf8").split("\n").forEach((line, index) => {
+    try {
+      reader.read(line);
+    } catch (error) {
+      throw new ListError(`${file}:${index + 1}: ${error.message}`);
+    }
+  });
+  return reader.mutants;
+}
+
+function readMutants(directory) {
+  const lists = fs.readdirSync(directory).filter((f) => f.endsWith(".txt"));
+  const mutants = lists.sort()
+    .flatMap((list) => readList(path.join(directory, list)));
+  mutants.forEach(complain);
+  const names = mutants.map((mutant) => mutant.name);
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice) throw new ListError(`two mutants are called ${twice}`);
+  return mutants;
+}
+
+// The file's text with one place changed.  Throws if it has changed since the
+// list was written: not to be found, or no longer in one place only.
+function applyChange(text, { file, before, after }) {
+  const pieces = `\n${text}`.split(`\n${before.join("\n")}\n`);
+  if (pieces.length !== 2) {
+    throw new ListError(`${file} has this ${pieces.length - 1} times:` +
+      `\n${before.join("\n")}`);
+  }
+  const middle = after.map((line) => `${line}\n`).join("");
+  return `${pieces[0]}\n${middle}${pieces[1]}`.slice(1);
+}
+
+module.exports = { ListError, readMutants, applyChange };
