@@ -348,9 +348,9 @@ BOOST_DATA_TEST_CASE(take_that_fails_is_tried_again, kFailures, failure) {
   Fault fault = after("PutItem", failure, failure == "reorder" ? 100ms : 0ms);
   fault.times = failure == "throttle" ? 1 : 2;
   front.gateway.add(fault);
-  // Another's answer, for what is held until then.
+  // Another's look at the same row, for what is held until then.
   Aside other([&] {
-    if (failure == "reorder") front.table()->inspect("nobody's");
+    if (failure == "reorder") front.table()->inspect(x.name);
   });
   BOOST_TEST(x.mutex->try_lock_for(kPlenty));
   BOOST_TEST(other.thrown() == "none");

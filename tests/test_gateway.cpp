@@ -431,6 +431,28 @@ BOOST_AUTO_TEST_CASE(reordered_request_goes_after_one_that_came_later) {
   BOOST_TEST(before.bodies() == order, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(reordered_request_waits_for_none_about_another_item) {
+  const auto about = [](const std::string& name) {
+    return R"({"Key":{"name":{"S":")" + name + R"("}}})";
+  };
+  BeforeServer before;
+  Fault fault = waiting("reorder");
+  fault.from = 1h;
+  before.gateway->add(fault);
+  auto first = std::async(std::launch::async,
+                          [&] { return before.call(about("a")).status; });
+  BOOST_TEST(eventually(
+      [&] { return before.gateway->counts().faults("reorder") == 1; }));
+  BOOST_TEST(before.call(about("b")).status == 200);
+  BOOST_TEST(before.call("{}").status == 200);
+  BOOST_TEST(before.bodies().size() == 2u);
+  BOOST_TEST(before.call(about("a") + " ").status == 200);
+  BOOST_TEST(first.get() == 200);
+  const std::vector<std::string> order = {about("b"), "{}", about("a") + " ",
+                                          about("a")};
+  BOOST_TEST(before.bodies() == order, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(reordered_request_that_no_other_follows_goes_in_time) {
   BeforeServer before;
   before.gateway->add(waiting("reorder"));

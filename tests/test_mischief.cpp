@@ -146,6 +146,9 @@ BOOST_AUTO_TEST_CASE(ten_minutes_have_more_kills_and_stops_than_their_bar) {
     BOOST_TEST_REQUIRE(count(deeds, {Kind::kill}) > 150);
     BOOST_TEST_REQUIRE(count(deeds, {Kind::stop}) > 150);
     BOOST_TEST_REQUIRE(count(deeds, {Kind::calendar}) > 100);
+    const auto aimed = std::count_if(deeds.begin(), deeds.end(),
+                                     [](const Deed& one) { return one.aimed; });
+    BOOST_TEST_REQUIRE(aimed > 200);
   }
 }
 

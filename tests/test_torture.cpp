@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "tests/torture/causes.hpp"
 #include "tests/torture/diary.hpp"
 #include "tests/torture/history.hpp"
 #include "tests/torture/invention.hpp"
@@ -473,6 +474,46 @@ BOOST_AUTO_TEST_CASE(a_loss_that_is_never_told_is_found) {
                  .lock(1, kLost + "ended 1009ms\n"
                                   "let_go 1021ms the lock was lost\n")
                  .broken() == "loss");
+}
+
+BOOST_AUTO_TEST_CASE(a_lease_runs_out_for_a_reason_or_for_none) {
+  const auto ran_out_after = [](const std::string& events) {
+    const History history = Scene()
+                                .lock(1, kLost +
+                                             "lost_seen 1020ms\n"
+                                             "let_go 1021ms\n"
+                                             "lost expired 1010ms\n")
+                                .event(events)
+                                .history();
+    return torture::causeless_losses(history).size();
+  };
+  const std::string renewal = "fault 500ms 500 UpdateItem ddblock-lock\n";
+  BOOST_TEST(ran_out_after("") == 1u);
+  BOOST_TEST(ran_out_after("stop 1 1 500ms\ngo 1 1 501ms") == 0u);
+  BOOST_TEST(ran_out_after("stop 1 1 2ms\ngo 1 1 10ms") == 1u);
+  BOOST_TEST(ran_out_after("stop 2 1 500ms\ngo 2 1 501ms") == 1u);
+  BOOST_TEST(ran_out_after("down engine 900ms\nup engine 901ms") == 0u);
+  BOOST_TEST(ran_out_after("down engine 1010ms\nup engine 1011ms") == 1u);
+  BOOST_TEST(ran_out_after(renewal) == 1u);
+  BOOST_TEST(ran_out_after(renewal + renewal) == 0u);
+  BOOST_TEST(ran_out_after(renewal + "fault 1010ms 500 UpdateItem lock") == 1u);
+  BOOST_TEST(ran_out_after("fault 1ms 500 UpdateItem lock\n" + renewal) == 1u);
+  BOOST_TEST(ran_out_after(renewal + "fault 1ms 500 PutItem lock") == 1u);
+  BOOST_TEST(ran_out_after(renewal + "fault 1ms 500 UpdateItem other") == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(leases_that_run_out_for_no_reason_are_few) {
+  const History history = Scene()
+                              .lock(1, kLost +
+                                           "lost_seen 1020ms\n"
+                                           "let_go 1021ms\n"
+                                           "lost expired 1010ms\n")
+                              .history();
+  torture::Bounds bounds;
+  bounds.causeless_per_minute = 1;
+  const std::size_t before = judge(history, bounds).violations.size();
+  bounds.causeless_per_minute = 0;
+  BOOST_TEST(judge(history, bounds).violations.size() == before + 1);
 }
 
 BOOST_AUTO_TEST_CASE(time_in_which_a_process_was_stopped_is_no_delay) {

@@ -43,4 +43,4 @@ class Events {
   }
 }
 
-module.exports = { Events };
+module.exports = { Events, keyOf };

@@ -75,7 +75,7 @@ class Exchange {
       response.writeHead(status, headers);
       response.end(body);
     }
-    this.gateway.answered();
+    this.gateway.answered(this.request.body);
   }
 
   // Half of it, and the end of the connection.
@@ -150,7 +150,7 @@ const DEEDS = {
     await exchange.apply();
   },
   async reorder(exchange, { ms }) {
-    await exchange.gateway.anotherAnswer(ms);
+    await exchange.gateway.anotherAnswer(exchange.request.body, ms);
     await exchange.serve();
   },
   "delay-answer": after(async (exchange, { ms }, answer) => {

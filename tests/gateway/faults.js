@@ -33,7 +33,8 @@ const KINDS = {
   portal: {}, // Never; somebody else's page comes with 200 and a wrong Date,
   empty: {}, // ... or nothing comes with 200.
   late: WAITS(500), // The connection is reset; so much later it is applied.
-  reorder: WAITS(500), // Once another one was answered, at most so much later.
+  // Once another about the same item was answered, at most so much later.
+  reorder: WAITS(500),
   // The engine has applied it, then:
   "delay-answer": WAITS(100),
   "drop-answer": {}, // Connections as with drop,

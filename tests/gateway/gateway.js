@@ -25,7 +25,7 @@ const { Chance } = require("./chance");
 const { Counts } = require("./counts");
 const { Door } = require("./doors");
 const { Engine } = require("./engine");
-const { Events } = require("./events");
+const { Events, keyOf } = require("./events");
 const { Exchange } = require("./exchange");
 const { Faults } = require("./faults");
 const { Mode } = require("./mode");
@@ -53,7 +53,7 @@ class Gateway {
     this.doors = [this.#door(undefined)];
     if (options.tls) this.doors.push(this.#door(this.authority.tls));
     this.mode = new Mode(this.doors);
-    this.waiting = new Set(); // For another request's answer.
+    this.waiting = new Map(); // For another's answer, by the item's key.
   }
 
   async start() {
@@ -71,22 +71,28 @@ class Gateway {
     this.chance.seed(seed);
   }
 
-  answered() {
-    const waiting = this.waiting;
-    this.waiting = new Set();
-    for (const go of waiting) go();
+  // One about the item of that body, if it is about any.
+  answered(body) {
+    if (this.waiting.size === 0) return;
+    const waiting = this.waiting.get(keyOf(body)) ?? [];
+    for (const go of [...waiting]) go();
   }
 
-  // Resolves once a request was answered, at the latest in `ms`.
-  anotherAnswer(ms) {
+  // Resolves once another request about the same item was answered, at the
+  // latest in `ms`: those about others do not mind which comes first.
+  anotherAnswer(body, ms) {
+    const key = keyOf(body);
+    const waiting = this.waiting.get(key) ?? new Set();
+    this.waiting.set(key, waiting);
     return new Promise((resolve) => {
       const go = () => {
         clearTimeout(timer);
-        this.waiting.delete(go);
+        waiting.delete(go);
+        if (waiting.size === 0) this.waiting.delete(key);
         resolve();
       };
       const timer = setTimeout(go, ms);
-      this.waiting.add(go);
+      waiting.add(go);
     });
   }
 

@@ -11,6 +11,17 @@ const { spawn } = require("child_process");
 const fs = require("fs");
 const path = require("path");
 
+// The process groups of what runs.  A terminal's signals do not reach them, so
+// they are ended with us; the torture clears up then.
+const groups = new Set();
+
+process.on("exit", () => {
+  for (const pid of groups) process.kill(-pid, "SIGTERM");
+});
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+  process.on(signal, () => process.exit(130));
+}
+
 // What a program wrote, and how it ended: {output, status, hung}.  It is the
 // head of a process group, so that what it started ends with it.
 function runProgram(program, args, environment, seconds, log) {
@@ -18,14 +29,19 @@ function runProgram(program, args, environment, seconds, log) {
     const file = fs.openSync(log, "w");
     const child = spawn(program, args, { detached: true,
       stdio: ["ignore", file, file], env: { ...process.env, ...environment } });
+    groups.add(child.pid);
     let hung = false;
     const timer = setTimeout(() => {
       hung = true;
       process.kill(-child.pid, "SIGKILL");
     }, seconds * 1000);
-    child.on("error", reject);
+    child.on("error", (problem) => {
+      groups.delete(child.pid);
+      reject(problem);
+    });
     child.on("exit", (code, signal) => {
       clearTimeout(timer);
+      groups.delete(child.pid);
       fs.closeSync(file);
       const output = fs.readFileSync(log, "latin1");
       resolve({ output, status: code ?? signal, hung });

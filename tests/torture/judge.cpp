@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ddbmutex.hpp"
+#include "tests/torture/causes.hpp"
 #include "tests/torture/words.hpp"
 
 namespace torture {
@@ -57,6 +58,7 @@ class Judge {
       judge_errors(log);
       judge_waits(log);
     }
+    judge_causes();
     judge_quiet();
     for (const auto& [key, life] : history_.lives) judge_life(life);
     judge_run();
@@ -136,6 +138,19 @@ class Judge {
     for (const LossProblem& one :
          torture::judge_losses(log, *life, bounds_.loss, history_.begin)) {
       blame(Rule::loss, log, one.at, one.words);
+    }
+  }
+
+  void judge_causes() {
+    const auto all = causeless_losses(history_);
+    const auto most = static_cast<std::size_t>(
+        bounds_.causeless_per_minute *
+        (1 + (history_.end - history_.begin) / std::chrono::minutes(1)));
+    if (all.size() <= most) return;
+    for (const Causeless& one : all) {
+      blame(Rule::loss, *one.log, one.at,
+            "let its lease run out at " + at(one.at) +
+                ", though nothing kept it from renewing it");
     }
   }
 

@@ -26,6 +26,8 @@ struct Bounds {
   // waited for, and how long it may take once all is quiet.
   seconds wait{10};
   seconds quiet{5};
+  // Leases that run out for no reason to be seen; a busy machine has some.
+  int causeless_per_minute = 6;
   milliseconds calendar{2000};
   milliseconds boot{1000};
 

@@ -14,6 +14,7 @@
 // Status 0 if so many answers of each action were lost, no lock was, no call
 // failed, nobody waited for a row of its own, and no row is left in the end.
 #include <rapidjson/document.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,6 +33,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -72,6 +74,17 @@ const std::vector<std::string> kKinds = {
     "reset-answer", "drop-answer", "half-close-answer",
     "truncate",     "corrupt",     "garbage",
     "500-after",    "503-after",   "throttle-after"};
+
+// By a signal that asks for the end.
+volatile sig_atomic_t interrupted = 0;
+
+void catch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    sigaction(number, &action, nullptr);
+  }
+}
 
 void pause(std::chrono::milliseconds time) {
   std::this_thread::sleep_for(time);
@@ -401,6 +414,7 @@ class Run {
     return directory_ + "/" + std::to_string(host);
   }
   int lost_so_far() const;
+  [[noreturn]] void give_up(const char* why, int status) const;
   void await_end();
   void show(bool last) const;
   void end();
@@ -465,6 +479,14 @@ void Run::show(bool last) const {
   std::fflush(stdout);
 }
 
+// While its threads are at work, which cannot be joined.
+void Run::give_up(const char* why, int status) const {
+  std::fprintf(stderr, "\nlost_answers: %s\n", why);
+  std::error_code ignored;
+  fs::remove_all(directory_, ignored);
+  std::_Exit(status);
+}
+
 void Run::await_end() {
   const auto interval = terminal_ ? std::chrono::seconds(1) : 10s;
   BootTime shown = BootClock::now();
@@ -473,16 +495,14 @@ void Run::await_end() {
   const auto done = [](const auto& host) { return host->done(); };
   while (!std::all_of(hosts_.begin(), hosts_.end(), done)) {
     pause(50ms);
+    if (interrupted != 0) give_up("interrupted", 130);
     const BootTime now = BootClock::now();
     if (now - shown >= interval) {
       show(false);
       shown = now;
     }
     if (std::exchange(last, lost_so_far()) != lost_so_far()) moved = now;
-    if (now - moved < kGivenUpAfter) continue;
-    // Its threads cannot be joined.
-    std::fprintf(stderr, "lost_answers: hangs\n");
-    std::_Exit(2);
+    if (now - moved >= kGivenUpAfter) give_up("hangs", 2);
   }
   show(true);
 }
@@ -573,6 +593,7 @@ int main(int argc, char** argv) {
       "lost answers: %d of takes, renewals and releases each, SEED=%u\n", count,
       seed);
   std::fflush(stdout);
+  catch_signals();
   try {
     const bool well = Run(count, seed).goes_well();
     std::printf("%s\n", well ? "nobody noticed" : "NOT WELL");

@@ -18,6 +18,7 @@ using std::chrono::seconds;
 constexpr milliseconds kMeanPeace{9000};
 constexpr int kPercentStopped = 55;  // The others are killed.
 constexpr int kPercentKilledStopped = 20;
+constexpr int kPercentAimed = 75;
 constexpr milliseconds kLongestStop{3000};
 constexpr milliseconds kLongestAbsence{500};
 
@@ -99,12 +100,13 @@ class Planner {
       if (at >= time_) return at;
       bool killed = true;
       if (percent(kPercentStopped)) {
-        add(at, Kind::stop, process);
+        add(at, Kind::stop, process).aimed = percent(kPercentAimed);
         at += mostly_short(0ms, kLongestStop);
         killed = percent(kPercentKilledStopped);
         if (at >= time_) return at;
       }
-      add(at, killed ? Kind::kill : Kind::go_on, process);
+      Deed& end = add(at, killed ? Kind::kill : Kind::go_on, process);
+      if (killed) end.aimed = percent(kPercentAimed);
       if (killed) return at;
     }
   }
@@ -158,7 +160,8 @@ struct Trouble {
 
 // What costs its client a whole request's time, or has it wait, comes less
 // often; so does a take that is applied when nobody wants it any more, which
-// keeps all others out for a lease.
+// keeps all others out for a lease.  Takes that are told of late are many:
+// whoever counts its lease from the answer, and dies of it, is to be found out.
 constexpr Trouble kTroubles[] = {
     {"delay", 0.15, 0.8, 0.25, 0.4, 1ms, 250ms},
     {"drop", 0.1, 0.4, 0.15, 0.1},
@@ -172,7 +175,7 @@ constexpr Trouble kTroubles[] = {
     {"empty", 0.2, 0.8, 0.25, 0.3},
     {"late", 0.1, 1.2, 0.3, 0.1, 1ms, 3000ms},
     {"reorder", 0.12, 1.2, 0.3, 0.3, 1ms, 250ms},
-    {"delay-answer", 0.2, 0.8, 0.25, 0.4, 1ms, 250ms},
+    {"delay-answer", 5, 0.8, 0.25, 0.4, 1ms, 250ms},
     {"drop-answer", 0.1, 0.5, 0.15, 0.1},
     {"reset-answer", 0.2, 1.2, 0.25, 0.3},
     {"half-close-answer", 0.2, 1.2, 0.25, 0.3},

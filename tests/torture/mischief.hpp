@@ -36,6 +36,7 @@ struct Deed {
   // jump.  Of start and calendar.
   std::optional<std::chrono::seconds> offset = std::nullopt;
   std::uint32_t seed = 0;  // Of start.
+  bool aimed = false;      // Of kill and stop: at one that holds a lock.
 };
 
 // In order of time, and so that each makes sense after those before it.  What

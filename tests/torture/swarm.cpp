@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "tests/support/whereabouts.hpp"
@@ -22,6 +23,8 @@ void Swarm::start(int process, std::optional<seconds> offset,
   it.life = {process, it.life.incarnation + 1};
   it.calendar = offset ? std::make_unique<FakeCalendar>(*offset) : nullptr;
   it.stopped = false;
+  if (!it.target) it.target = std::make_unique<Target>(target_path(process));
+  it.target->forget();
   const nanoseconds time = now();
   it.process = std::make_unique<Process>(settings(it, seed));
   events_.start(it.life, time, it.process->pid(), offset.value_or(seconds(0)));
@@ -37,14 +40,28 @@ tests::ProcessSettings Swarm::settings(const Member& member,
       {tests::program_path("torture/worker"), table_, logs_,
        std::to_string(member.life.process),
        std::to_string(member.life.incarnation), std::to_string(seed),
-       tls ? gateway_.ca_file() : "-"},
+       tls ? gateway_.ca_file() : "-", target_path(member.life.process)},
       environment_of(where)};
   if (member.calendar) member.calendar->add_to(settings.environment);
   return settings;
 }
 
-void Swarm::kill(int process) {
-  if (member(process).process) kill(member(process));
+void Swarm::kill(int process, bool aimed) {
+  Member& it = member(process);
+  if (!it.process) return;
+  if (aimed) aim(it);
+  kill(it);
+}
+
+// By chance alone a blow would seldom find one that holds a lock, and has yet
+// to for a while.
+void Swarm::aim(const Member& member) const {
+  if (member.stopped) return;
+  const nanoseconds end = now() + kTimeToAim;
+  member.target->want();
+  while (!member.target->is_held() && now() < end) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
 }
 
 void Swarm::kill(Member& member) {
@@ -55,9 +72,10 @@ void Swarm::kill(Member& member) {
   bury(member, member.process->wait());
 }
 
-void Swarm::stop(int process) {
+void Swarm::stop(int process, bool aimed) {
   Member& it = member(process);
   if (!it.process || it.stopped) return;
+  if (aimed) aim(it);
   const nanoseconds time = now();
   it.process->signal(SIGSTOP);
   events_.stop(it.life, time);

@@ -2,8 +2,8 @@
 //
 //   Swarm swarm(gateway, "locks", logs, events);
 //   swarm.start(3, {}, seed);
-//   swarm.stop(3);
-//   swarm.kill(3);
+//   swarm.stop(3, true);
+//   swarm.kill(3, false);
 //   swarm.end();  // All that still run.
 //
 // All that is done, and how each ended, is written among the events.  What
@@ -22,6 +22,7 @@
 #include "tests/support/gateway.hpp"
 #include "tests/support/process.hpp"
 #include "tests/torture/diary.hpp"
+#include "tests/torture/target.hpp"
 
 namespace torture {
 
@@ -35,8 +36,9 @@ class Swarm {
   // With a calendar that is so far off, and can jump; else the machine's.
   void start(int process, std::optional<std::chrono::seconds> offset,
              std::uint32_t seed);
-  void kill(int process);
-  void stop(int process);
+  // Aimed: as soon as it holds a lock, if that is soon.
+  void kill(int process, bool aimed);
+  void stop(int process, bool aimed);
   void go_on(int process);
   void jump(int process, std::chrono::seconds offset);
   void go_on_all();
@@ -49,11 +51,13 @@ class Swarm {
 
  private:
   static constexpr std::chrono::seconds kTimeToEnd{20};
+  static constexpr std::chrono::milliseconds kTimeToAim{400};
 
   struct Member {
     Life life;
     std::unique_ptr<tests::FakeCalendar> calendar;
     std::unique_ptr<tests::Process> process;  // Null: it does not run.
+    std::unique_ptr<Target> target;
     bool stopped = false;
   };
 
@@ -62,6 +66,10 @@ class Swarm {
   }
   tests::ProcessSettings settings(const Member& member,
                                   std::uint32_t seed) const;
+  std::string target_path(int process) const {
+    return logs_ + "/target." + std::to_string(process);
+  }
+  void aim(const Member& member) const;
   bool has_written_its_clocks(const Member& member) const;
   void kill(Member& member);
   void go_on(Member& member);

@@ -156,9 +156,9 @@ class Run {
       case Deed::Kind::start:
         return swarm_->start(deed.process, deed.offset, deed.seed);
       case Deed::Kind::kill:
-        return swarm_->kill(deed.process);
+        return swarm_->kill(deed.process, deed.aimed);
       case Deed::Kind::stop:
-        return swarm_->stop(deed.process);
+        return swarm_->stop(deed.process, deed.aimed);
       case Deed::Kind::go_on:
         return swarm_->go_on(deed.process);
       case Deed::Kind::calendar:

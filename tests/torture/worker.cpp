@@ -2,7 +2,7 @@
 // give them back, and write down what they saw (diary.hpp), until stdin is at
 // its end:
 //
-//   worker TABLE LOGDIR PROCESS INCARNATION SEED CA_FILE|-
+//   worker TABLE LOGDIR PROCESS INCARNATION SEED CA_FILE|- TARGET
 //
 // Endpoint, region and keys are the environment's.  The status is 0 whatever
 // became of the locks: the logs tell.
@@ -23,6 +23,7 @@
 #include "ddbmutex.hpp"
 #include "tests/support/true_clock.hpp"
 #include "tests/torture/diary.hpp"
+#include "tests/torture/target.hpp"
 
 namespace {
 
@@ -101,8 +102,9 @@ using All = std::vector<std::unique_ptr<Witnessed>>;
 
 class Hand {
  public:
-  Hand(int thread, unsigned seed, const All& all, const std::atomic<bool>& end)
-      : thread_(thread), chance_(seed), all_(all), end_(end) {}
+  Hand(int thread, unsigned seed, const All& all, torture::Target& target,
+       const std::atomic<bool>& end)
+      : thread_(thread), chance_(seed), all_(all), target_(target), end_(end) {}
 
   void work() {
     while (!end_) {
@@ -148,9 +150,16 @@ class Hand {
     return "error " + std::to_string(ec.value()) + "-" + ec.message();
   }
 
-  // False if it was lost meanwhile.
   bool holds(Witnessed& one) {
-    const bool is_long = chance_.one_in(kHoldsPerLongOne);
+    const bool is_long = target_.wanted() || chance_.one_in(kHoldsPerLongOne);
+    if (is_long) target_.holds(true);
+    const bool still_ours = holds(one, is_long);
+    if (is_long) target_.holds(false);
+    return still_ours;
+  }
+
+  // False if it was lost meanwhile.
+  bool holds(Witnessed& one, bool is_long) {
     const nanoseconds time =
         is_long ? chance_.mostly_short(kLongestOfLeases * one.ttl)
                 : chance_.up_to(kLongestHold);
@@ -199,6 +208,7 @@ class Hand {
   const int thread_;
   Chance chance_;
   const All& all_;
+  torture::Target& target_;
   const std::atomic<bool>& end_;
 };
 
@@ -216,12 +226,13 @@ All all_mutexes(const std::string& logs, const torture::Life& life,
   return all;
 }
 
-void work_until_told(ddbmutex::Table& table, const All& all, unsigned seed) {
+void work_until_told(ddbmutex::Table& table, const All& all,
+                     torture::Target& target, unsigned seed) {
   std::atomic<bool> end{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < torture::kThreads; ++i) {
-    threads.emplace_back([i, seed, &all, &end] {
-      Hand(i, seed + 1 + static_cast<unsigned>(i), all, end).work();
+    threads.emplace_back([i, seed, &all, &target, &end] {
+      Hand(i, seed + 1 + static_cast<unsigned>(i), all, target, end).work();
     });
   }
   pollfd input = {STDIN_FILENO, POLLIN, 0};
@@ -235,9 +246,10 @@ void work_until_told(ddbmutex::Table& table, const All& all, unsigned seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 7) {
+  if (argc != 8) {
     std::fprintf(stderr,
-                 "usage: worker TABLE LOGDIR PROCESS INCARNATION SEED CA|-\n");
+                 "usage: worker TABLE LOGDIR PROCESS INCARNATION SEED CA|- "
+                 "TARGET\n");
     return 2;
   }
   ddbmutex::TableOptions options;
@@ -248,6 +260,7 @@ int main(int argc, char** argv) {
   Chance chance(seed);
   const All all = all_mutexes(argv[2], {std::stoi(argv[3]), std::stoi(argv[4])},
                               table, chance);
-  work_until_told(*table, all, seed);
+  torture::Target target(argv[7]);
+  work_until_told(*table, all, target, seed);
   return 0;
 }
