@@ -821,19 +821,17 @@ bool has_part(const ParsedUrl& url, CURLUPart part) {
 
 // "scheme://" and a character that no authority lacks: libcurl also takes one
 // slash or three, and does not tell an empty query or fragment from none.
+// The authority is what it says: libcurl decodes a host, which may then read as
+// another (an address, say), and spells one that is not ASCII in its own way.
 bool is_plain(const std::string& text) {
   if (text.find_first_of("?#") != std::string::npos) return false;
   const std::size_t slashes = text.find("://");
-  return slashes != std::string::npos && slashes + 3 < text.size() &&
-         text[slashes + 3] != '/';
-}
-
-// A host as libcurl gives it is decoded, and would be once more where it is
-// asked to connect to it; one that is not ASCII it would spell in another way.
-bool is_plain_host(const std::string& host) {
-  return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
-    return c > ' ' && c <= '~' && c != '%';
-  });
+  if (slashes == std::string::npos) return false;
+  const std::string rest = text.substr(slashes + 3);
+  const std::string authority = rest.substr(0, rest.find('/'));
+  return !authority.empty() &&
+         std::all_of(authority.begin(), authority.end(),
+                     [](char c) { return c > ' ' && c <= '~' && c != '%'; });
 }
 
 }  // namespace
@@ -845,14 +843,14 @@ std::optional<Url> parse_url(const std::string& text) {
     return std::nullopt;
   }
   for (const CURLUPart part :
-       {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_ZONEID,
-        CURLUPART_QUERY, CURLUPART_FRAGMENT}) {
+       {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_QUERY,
+        CURLUPART_FRAGMENT}) {
     if (has_part(url, part)) return std::nullopt;
   }
   Url result{part_of(url, CURLUPART_SCHEME), part_of(url, CURLUPART_HOST),
              part_of(url, CURLUPART_PATH)};
   if (result.scheme != "http" && result.scheme != "https") return std::nullopt;
-  if (!is_plain_host(result.authority)) return std::nullopt;
+  if (result.authority.empty()) return std::nullopt;
   const std::string port = part_of(url, CURLUPART_PORT, CURLU_NO_DEFAULT_PORT);
   if (!port.empty()) result.authority += ":" + port;
   if (result.path.empty()) result.path = "/";

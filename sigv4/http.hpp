@@ -179,8 +179,8 @@ struct Url {
   std::string path;       // From the first '/', "/" if empty.
 };
 
-// Nothing if `text` is not such a URL or has a user, password, query, fragment
-// or IPv6 zone, or a host that is not plain ASCII when decoded.
+// Nothing if `text` is not such a URL, or has a user, password, query, fragment
+// or IPv6 zone, or a host that is not ASCII or has a percent sign.
 std::optional<Url> parse_url(const std::string& text);
 
 // Initialises libcurl once a process (curl_global_init).  Called by the first
