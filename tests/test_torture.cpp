@@ -704,6 +704,40 @@ BOOST_AUTO_TEST_CASE(free_times_between_claims_are_not_added_up) {
   BOOST_TEST(waits("21011ms+1") == "wait");
 }
 
+// But for one that is passed over for 30 s and a lease while others come and
+// go: here by one that is in for a millisecond at 5, 10, ... 35 s.
+BOOST_AUTO_TEST_CASE(a_waiter_that_others_pass_over_for_long_is_found) {
+  std::string others;
+  for (int time = 5000; time <= 35000; time += 5000) {
+    others += "wants 0 " + std::to_string(time) + "ms lock\n" +
+              Scene::held(time, time + 1);
+  }
+  const auto waits = [&others](const std::string& until) {
+    return Scene()
+        .lock(1, others)
+        .lock(2, "wants 0 4000ms lock\nacquired 0 " + until +
+                     "\nended 40000ms\nlet_go 40001ms\n")
+        .broken();
+  };
+  BOOST_TEST(waits("35017ms") == "");
+  BOOST_TEST(waits("35017ms+1") == "wait");
+}
+
+// Even if nothing can be reached, but not while its process is stopped.
+BOOST_AUTO_TEST_CASE(a_timed_call_ends_in_time) {
+  const auto waits = [](const std::string& kind, const std::string& until) {
+    return Scene()
+        .lock(1, "wants 0 100ms " + kind + "\nwithout 0 " + until + " busy\n")
+        .event("down engine 90ms\nup engine 40000ms")
+        .event("stop 1 1 3000ms\ngo 1 1 4000ms")
+        .broken();
+  };
+  for (const char* kind : {"try", "try_for"}) {
+    BOOST_TEST(waits(kind, "8100ms") == "");
+    BOOST_TEST(waits(kind, "8100ms+1") == "wait");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_is_held_or_promised_is_not_free) {
   const auto waits = [](const std::string& until) {
     return Scene()

@@ -57,6 +57,7 @@ class Judge {
       judge_losses(log);
       judge_errors(log);
       judge_waits(log);
+      judge_timed(log);
     }
     judge_causes();
     judge_quiet();
@@ -217,12 +218,49 @@ class Judge {
       const nanoseconds time = outside(worst, excuses);
       found_.counts.longest_free_wait =
           std::max(found_.counts.longest_free_wait, time);
-      if (time <= most) continue;
-      blame(Rule::wait, log, worst.begin,
-            "waited from " + at(span.begin) + " to " + at(span.end) +
-                ", though the lock was free for " + lasting(time) +
-                " of it in one piece");
+      const nanoseconds all = free_in(span, gaps, excuses);
+      if (time > most) {
+        blame(Rule::wait, log, worst.begin,
+              waited(span) + ", though the lock was free for " + lasting(time) +
+                  " of it in one piece");
+      } else if (all > longest_lease_ + bounds_.passed_over) {
+        blame(Rule::wait, log, span.begin,
+              waited(span) + ", and was passed over while the lock was free " +
+                  "for " + lasting(all) + " of it in all");
+      }
     }
+  }
+
+  std::string waited(const Span& span) const {
+    return "waited from " + at(span.begin) + " to " + at(span.end);
+  }
+
+  // However long the name was held, or nothing could be reached.
+  void judge_timed(const MutexLog& log) {
+    const Lifetime* const life = history_.life_of(log);
+    const std::vector<Span> none;
+    const std::vector<Span>& stops = life == nullptr ? none : life->stops;
+    for (const Wait& wait : log.waits) {
+      if (wait.kind == Wait::Kind::lock) continue;
+      const Span span = span_of(wait, life);
+      if (outside(span, stops) <= bounds_.timed) continue;
+      blame(Rule::wait, log, span.begin,
+            waited(span) + " in a call that was to end in time");
+    }
+  }
+
+  static nanoseconds free_in(const Span& wait, const std::vector<Span>& gaps,
+                             const std::vector<Span>& excuses) {
+    nanoseconds all{};
+    auto it = std::partition_point(
+        gaps.begin(), gaps.end(),
+        [&wait](const Span& gap) { return gap.end <= wait.begin; });
+    for (; it != gaps.end() && it->begin < wait.end; ++it) {
+      all += outside(
+          {std::max(it->begin, wait.begin), std::min(it->end, wait.end)},
+          excuses);
+    }
+    return all;
   }
 
   // The part of a wait in which the name was free for longest.

@@ -26,8 +26,14 @@ struct Bounds {
   // waited for, and how long it may take once all is quiet.
   seconds wait{10};
   seconds quiet{5};
+  // The same for the sum of all times in which it was free, while others came
+  // and went: who waits longer has been forgotten, for chance and pauses for
+  // want of retries do not add up to that.
+  seconds passed_over{30};
+  // For a timed call, of those that are asked for 2 s at most.
+  seconds timed{7};
   // Leases that run out for no reason to be seen; a busy machine has some.
-  int causeless_per_minute = 6;
+  int causeless_per_minute = 3;
   milliseconds calendar{2000};
   milliseconds boot{1000};
 

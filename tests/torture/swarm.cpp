@@ -116,6 +116,8 @@ bool Swarm::has_written_its_clocks(const Member& member) const {
 void Swarm::look() {
   for (Member& one : members_) {
     if (one.process && one.process->has_ended()) {
+      // Whatever its status is.
+      events_.complaint(one.life, "it ended, though nobody had asked it to");
       bury(one, one.process->wait());
     }
   }

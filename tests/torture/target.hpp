@@ -3,9 +3,9 @@
 //
 //   Target target("out/target.3");  // In both.
 //   target.want();                  // The torture is about to strike.
-//   if (target.wanted()) ...        // The process holds its next lock for
-//   long, target.holds(true);             // and says when it does.
-//   target.is_held()                // Now.
+//   if (target.wanted()) ...        // The process: its next hold is long,
+//   target.holds(true);             // and now it has begun.
+//   target.is_held()                // The torture: now.
 #ifndef DDBMUTEX_TESTS_TORTURE_TARGET_HPP
 #define DDBMUTEX_TESTS_TORTURE_TARGET_HPP
 
