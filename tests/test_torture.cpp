@@ -873,7 +873,7 @@ BOOST_AUTO_TEST_CASE(events_that_make_no_sense_are_found) {
              "process process quiet quiet run");
 }
 
-BOOST_AUTO_TEST_CASE(a_run_of_a_minute_sees_every_kind_of_fault) {
+BOOST_AUTO_TEST_CASE(a_run_of_five_minutes_sees_every_kind_of_fault) {
   const Bounds bounds;
   const auto run = [&](std::size_t kinds, const std::string& quiet) {
     Scene scene;
@@ -884,9 +884,9 @@ BOOST_AUTO_TEST_CASE(a_run_of_a_minute_sees_every_kind_of_fault) {
     return scene.broken();
   };
   const std::size_t all = bounds.fault_kinds.size();
-  BOOST_TEST(run(all, "60000ms") == "");
-  BOOST_TEST(run(all - 1, "60000ms") == "run");
-  BOOST_TEST(run(0, "60000ms-1") == "");
+  BOOST_TEST(run(all, "300000ms") == "");
+  BOOST_TEST(run(all - 1, "300000ms") == "run");
+  BOOST_TEST(run(0, "300000ms-1") == "");
 }
 
 BOOST_AUTO_TEST_CASE(what_falls_short_of_the_bars_is_told_apart) {

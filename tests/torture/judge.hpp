@@ -45,7 +45,7 @@ struct Bounds {
       "delay-answer", "drop-answer", "reset-answer", "half-close-answer",
       "truncate",     "corrupt",     "garbage",      "throttle-after",
       "500-after",    "503-after",   "duplicate"};
-  seconds all_kinds_within{60};
+  seconds all_kinds_within{300};
 
   // The bars for 600 s; scaled to the time that was asked for, or to the run's
   // whole seconds where that is not told.

@@ -159,34 +159,36 @@ struct Trouble {
   milliseconds to{0};
 };
 
-// What costs its client a whole request's time, or has it wait, comes less
-// often; so does a take that is applied when nobody wants it any more, which
-// keeps all others out for a lease.  Takes that are told of late are many:
-// whoever counts its lease from the answer, and dies of it, is to be found out.
+// All together leave a client the tokens to try again at once: one that has
+// none left waits for seconds.  What costs its client a whole request's time,
+// or has it wait, comes less often; so does a take that is applied when nobody
+// wants it any more, which keeps all others out for a lease.  Takes that are
+// told of late are many: whoever counts its lease from the answer, and dies of
+// it, is to be found out.
 constexpr Trouble kTroubles[] = {
-    {"delay", 0.15, 2, 0.25, 0.4, 1ms, 250ms},
-    {"drop", 0.1, 0.8, 0.15, 0.1},
-    {"reset", 0.2, 1, 0.25, 0.3},
-    {"close", 0.2, 1, 0.25, 0.3},
-    {"half-close", 0.2, 1, 0.25, 0.3},
+    {"delay", 0.09, 2, 0.15, 0.2, 1ms, 250ms},
+    {"drop", 0.06, 0.8, 0.09, 0.05},
+    {"reset", 0.12, 1, 0.15, 0.15},
+    {"close", 0.12, 1, 0.15, 0.15},
+    {"half-close", 0.12, 1, 0.15, 0.15},
     {"throttle", 0.05, 0.5, 0.1, 0.05},
-    {"500", 0.2, 1, 0.25, 0.3},
-    {"503", 0.2, 1, 0.25, 0.3},
-    {"portal", 0.2, 1, 0.25, 0.3},
-    {"empty", 0.2, 1, 0.25, 0.3},
-    {"late", 0.1, 6, 0.3, 0.1, 1ms, 3000ms},
-    {"reorder", 0.12, 4, 0.3, 0.3, 1ms, 250ms},
-    {"delay-answer", 3, 2, 0.25, 0.4, 1ms, 250ms},
-    {"drop-answer", 0.1, 1.5, 0.15, 0.1},
-    {"reset-answer", 0.2, 3, 0.25, 0.3},
-    {"half-close-answer", 0.2, 3, 0.25, 0.3},
-    {"truncate", 0.2, 3, 0.25, 0.3},
-    {"corrupt", 0.2, 3, 0.25, 0.3},
-    {"garbage", 0.2, 3, 0.25, 0.3},
+    {"500", 0.12, 1, 0.15, 0.15},
+    {"503", 0.12, 1, 0.15, 0.15},
+    {"portal", 0.12, 1, 0.15, 0.15},
+    {"empty", 0.12, 1, 0.15, 0.15},
+    {"late", 0.06, 6, 0.3, 0.05, 1ms, 3000ms},
+    {"reorder", 0.072, 4, 0.3, 0.15, 1ms, 250ms},
+    {"delay-answer", 3, 2, 0.15, 0.2, 1ms, 250ms},
+    {"drop-answer", 0.06, 1.5, 0.09, 0.05},
+    {"reset-answer", 0.12, 3, 0.15, 0.15},
+    {"half-close-answer", 0.12, 3, 0.15, 0.15},
+    {"truncate", 0.12, 3, 0.15, 0.15},
+    {"corrupt", 0.12, 3, 0.15, 0.15},
+    {"garbage", 0.12, 3, 0.15, 0.15},
     {"throttle-after", 0.05, 1, 0.1, 0.05},
-    {"500-after", 0.2, 3, 0.25, 0.3},
-    {"503-after", 0.2, 3, 0.25, 0.3},
-    {"duplicate", 0.2, 20, 0.8, 0.1, 1ms, kLatestCopy},
+    {"500-after", 0.12, 3, 0.15, 0.15},
+    {"503-after", 0.12, 3, 0.15, 0.15},
+    {"duplicate", 0.12, 20, 0.8, 0.05, 1ms, kLatestCopy},
 };
 
 constexpr struct {
