@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(events_are_read) {
       "fault 20ms delay GetItem\nstop 3 1 40ms\ngo 3 1 45ms\n"
       "calendar 3 1 50ms 60\ndown engine 60ms\ndown cut-off 65ms\n"
       "up engine 70ms\ncomplaint 3 1 it is all wrong\nstop 3 1 75ms\n"
-      "kill 3 1 80ms\nexit 3 1 81ms 137\nhung 3 1 79ms\nquiet 90ms\n"
+      "kill 3 1 80ms\nexit 3 1 81ms 137\nhung 3 1 79ms\ncalm 85ms\nquiet 90ms\n"
       "left lock-3\ntaken lock-3 95ms 4ms\n");
   BOOST_TEST(history.problem == "");
   BOOST_TEST((history.begin == 5ms && history.end == 95ms));
@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(events_are_read) {
   BOOST_TEST((history.outages[1].span.end == 95ms));
   BOOST_TEST(history.faults.at(0).kind == "delay");
   BOOST_TEST(history.faults.at(1).key == "ddblock-a b");
-  BOOST_TEST((history.quiet == 90ms));
+  BOOST_TEST((history.calm == 85ms && history.quiet == 90ms));
   BOOST_TEST(history.left.at(0) == "lock-3");
   BOOST_TEST((history.taken.at(0).waited == 4ms));
 }
@@ -330,6 +330,7 @@ BOOST_AUTO_TEST_CASE(what_the_torture_writes_is_read_alike) {
   events.down("hang", 5ms);
   events.up("hang", 6ms);
   events.fault(7ms, "drop PutItem ddblock-lock-5");
+  events.calm(8ms);
   events.quiet(8ms);
   events.hung(life, 9ms);
   events.kill(life, 10ms);
@@ -354,6 +355,7 @@ BOOST_AUTO_TEST_CASE(what_the_torture_writes_is_read_alike) {
   diary.lost_seen(9ms);
   diary.let_go(10ms, "the lock was lost");
   const History history = torture::read_history(directory);
+  BOOST_TEST((history.calm == 8ms && history.quiet == 8ms));
   BOOST_TEST(history.problem == "");
   BOOST_TEST(history.lives.at({3, 12}).complaints.at(0) == "two lines");
   BOOST_TEST_REQUIRE(history.logs.size() == 1u);
@@ -791,6 +793,20 @@ BOOST_AUTO_TEST_CASE(a_wait_that_never_ends_is_found) {
 }
 
 // --- 5: after the run --------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(nobody_waits_on_when_all_is_calm) {
+  const auto waits = [](const std::string& from, const std::string& to) {
+    return Scene()
+        .event("calm 20000ms")
+        .lock(1, "wants 0 " + from + " lock\nwithout 0 " + to + " cancelled\n")
+        .lock(2, "wants 0 5ms lock\n" + Scene::held(10, 48000))
+        .broken();
+  };
+  // A lease of a second, 1 % and 8 s.
+  BOOST_TEST(waits("19999ms", "29010ms") == "");
+  BOOST_TEST(waits("19999ms", "29010ms+1") == "wait");
+  BOOST_TEST(waits("20000ms", "29010ms+1") == "");
+}
 
 BOOST_AUTO_TEST_CASE(each_name_is_taken_soon_once_all_is_quiet) {
   BOOST_TEST(Scene().taken("other", "6010ms").broken() == "");

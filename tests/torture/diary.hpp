@@ -147,6 +147,7 @@ class Events : public Writer {
   void fault(nanoseconds time, const std::string& what) {
     say("fault" + word(time) + " " + what);
   }
+  void calm(nanoseconds time) { say("calm" + word(time)); }
   void quiet(nanoseconds time) { say("quiet" + word(time)); }
   void left(const std::string& name) { say("left " + name); }
   void taken(const std::string& name, nanoseconds time, nanoseconds waited) {

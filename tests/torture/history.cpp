@@ -234,6 +234,7 @@ class EventReader {
     if (!words.text(word)) return false;
     if (word == "fault") return fault(words);
     if (word == "down" || word == "up") return outage(words, word == "down");
+    if (word == "calm") return words.time(history_.calm.emplace());
     if (word == "quiet") return words.time(history_.quiet.emplace());
     if (word == "left") return words.text(history_.left.emplace_back());
     if (word == "taken") return taken(words);

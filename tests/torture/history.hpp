@@ -148,7 +148,8 @@ struct History {
   std::map<std::pair<int, int>, Lifetime> lives;  // By process and incarnation.
   std::vector<Outage> outages;                    // By time.
   std::vector<Fault> faults;                      // By time.
-  std::optional<nanoseconds> quiet;
+  std::optional<nanoseconds> calm;                // All troubles were over.
+  std::optional<nanoseconds> quiet;               // So were the workers.
   std::vector<std::string> left;
   std::vector<Taken> taken;
   std::string problem;  // Of the driver's events.

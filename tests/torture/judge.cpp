@@ -58,6 +58,7 @@ class Judge {
       judge_errors(log);
       judge_waits(log);
       judge_timed(log);
+      judge_stuck(log);
     }
     judge_causes();
     judge_quiet();
@@ -246,6 +247,18 @@ class Judge {
       if (outside(span, stops) <= bounds_.timed) continue;
       blame(Rule::wait, log, span.begin,
             waited(span) + " in a call that was to end in time");
+    }
+  }
+
+  // By then the dead have been waited out, and every client has tried again.
+  void judge_stuck(const MutexLog& log) {
+    if (!history_.calm) return;
+    const nanoseconds by = *history_.calm + longest_lease_ + bounds_.calm;
+    for (const Wait& wait : log.waits) {
+      const Span span = span_of(wait, history_.life_of(log));
+      if (span.begin >= *history_.calm || span.end <= by) continue;
+      blame(Rule::wait, log, span.begin,
+            waited(span) + ", which was calm since " + at(*history_.calm));
     }
   }
 

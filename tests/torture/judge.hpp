@@ -30,6 +30,8 @@ struct Bounds {
   // and went: who waits longer has been forgotten, for chance and pauses for
   // want of retries do not add up to that.
   seconds passed_over{30};
+  // Once all troubles are over: who waits for longer waits for ever.
+  seconds calm{8};
   // For a timed call, of those that are asked for 2 s at most.
   seconds timed{7};
   // Leases that run out for no reason to be seen; a busy machine has some.

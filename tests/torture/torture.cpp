@@ -206,7 +206,8 @@ class Run {
     open_gateway();
     start_engine();
     swarm_->go_on_all();
-    pause_until(now() + torture::kLatestCopy);
+    events_.calm(now());
+    pause_until(now() + torture::kCalm);
     swarm_->end();
     gateway_->wait_until_quiet();
     events_.quiet(now());
