@@ -1,7 +1,7 @@
 # make            the library (libddbmutex.a) and the examples
 # make demo       sets this machine up, builds, shows what the lock is for
 # make test       sets up, builds, runs every test
-# make soak       sets up, builds, runs every long bar in full (an hour)
+# make soak       sets up, builds, runs every long bar in full (45 min)
 # make torture    processes under every fault at once: MINUTES=10, SEED=...
 # make mutants    takes one protection away at a time: does a test notice?
 # make fuzz       feeds what reads foreign bytes (clang++): MINUTES=1 each

@@ -164,6 +164,7 @@ struct History {
 };
 
 void read_events(std::istream& in, History& history);
+
 // One acquisition, and whose it is.
 struct Held {
   const MutexLog* log;
