@@ -1,6 +1,13 @@
-// A certificate authority that lives as long as the gateway: made with the
-// command `openssl`, in a directory of its own, of which all but the CA's
+// A certificate authority that lives as long as the program that made it: with
+// the command `openssl`, in a directory of its own, of which all but the CA's
 // certificate is gone again at once.
+//
+//   const authority = new Authority();
+//   https.createServer(authority.tls, serve);  // For 127.0.0.1 and localhost.
+//   authority.file;                            // What clients are to trust.
+//
+// A program may ask for further certificates, or leave the server's, with its
+// key, in the directory, for others to serve with (givenAuthority()).
 "use strict";
 
 const { execFileSync } = require("node:child_process");
@@ -32,13 +39,14 @@ commonName = supplied
 basicConstraints = critical, CA:TRUE
 keyUsage = critical, keyCertSign
 subjectKeyIdentifier = hash
-[server]
+`;
+const EXTENSIONS = `
 basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature
 extendedKeyUsage = serverAuth
-subjectAltName = IP:127.0.0.1, DNS:localhost
 authorityKeyIdentifier = keyid
 `;
+const SERVER = ["IP:127.0.0.1", "DNS:localhost"];
 
 const PREFIX = "ddbmutex-gateway-";
 
@@ -70,36 +78,55 @@ function time(ms) {
 }
 
 class Authority {
+  // `certificates`: by name {hosts, from, to}, each as below if it is not told.
+  // `kept`: the server's certificate and its key stay in the directory.
   // Throws if there is no `openssl`.
-  constructor() {
+  constructor({ certificates = { server: {} }, kept = false } = {}) {
     sweep();
     const name = `${PREFIX}${process.pid}-`;
     this.directory = fs.mkdtempSync(path.join(os.tmpdir(), name));
     this.file = path.join(this.directory, "ca.pem");
+    this.certificates = {}; // By name: {key, cert}.
     try {
-      this.#make();
+      this.#make(certificates);
+      this.#clear(kept ? ["ca.pem", "server.key", "server.pem"] : ["ca.pem"]);
     } catch (problem) {
       this.remove();
       throw problem;
     }
+    this.tls = this.certificates.server;
   }
 
   remove() {
     fs.rmSync(this.directory, { recursive: true, force: true });
   }
 
-  #make() {
-    fs.writeFileSync(path.join(this.directory, "config"), CONFIG);
-    fs.writeFileSync(path.join(this.directory, "index.txt"), "");
+  #make(certificates) {
+    const sections = Object.entries(certificates).map(
+      ([name, { hosts = SERVER }]) =>
+        `[${name}]${EXTENSIONS}subjectAltName = ${hosts.join(", ")}\n`,
+    );
+    this.#write("config", CONFIG + sections.join(""));
+    this.#write("index.txt", "");
     this.#request("ca", "ddbmutex gateway's CA");
-    this.#certify("ca", "authority", ["-selfsign"]);
-    this.#request("server", "127.0.0.1");
-    this.#certify("server", "server", ["-cert", "ca.pem"]);
-    const read = (name) => fs.readFileSync(path.join(this.directory, name));
-    this.tls = { key: read("server.key"), cert: read("server.pem") };
-    for (const name of fs.readdirSync(this.directory)) {
-      if (name !== "ca.pem") fs.rmSync(path.join(this.directory, name));
+    this.#certify("ca", "authority", ["-selfsign"], {});
+    for (const [name, dates] of Object.entries(certificates)) {
+      this.#request(name, name === "server" ? "127.0.0.1" : name);
+      this.#certify(name, name, ["-cert", "ca.pem"], dates);
+      const read = (end) =>
+        fs.readFileSync(path.join(this.directory, name + end));
+      this.certificates[name] = { key: read(".key"), cert: read(".pem") };
     }
+  }
+
+  #clear(kept) {
+    for (const name of fs.readdirSync(this.directory)) {
+      if (!kept.includes(name)) fs.rmSync(path.join(this.directory, name));
+    }
+  }
+
+  #write(name, text) {
+    fs.writeFileSync(path.join(this.directory, name), text);
   }
 
   #request(name, subject) {
@@ -109,10 +136,9 @@ class Authority {
     this.#openssl("req", ...words, ...curve, ...files);
   }
 
-  #certify(name, extensions, words) {
-    const from = time(Date.now() - VALID_MS);
-    const to = time(Date.now() + VALID_MS);
-    const dates = ["-startdate", from, "-enddate", to];
+  #certify(name, extensions, words, { from = -VALID_MS, to = VALID_MS }) {
+    const now = Date.now();
+    const dates = ["-startdate", time(now + from), "-enddate", time(now + to)];
     const files = ["-in", `${name}.csr`, "-out", `${name}.pem`, "-notext"];
     words.push("-keyfile", "ca.key", "-extensions", extensions, "-batch");
     this.#openssl("ca", ...words, ...dates, ...files);
@@ -126,4 +152,17 @@ class Authority {
   }
 }
 
-module.exports = { Authority };
+// Another program's, that kept its certificate in that directory.
+function givenAuthority(directory) {
+  const at = (name) => path.join(directory, name);
+  return {
+    file: at("ca.pem"),
+    tls: {
+      key: fs.readFileSync(at("server.key")),
+      cert: fs.readFileSync(at("server.pem")),
+    },
+    remove: () => {}, // Whose it is will do it.
+  };
+}
+
+module.exports = { Authority, givenAuthority };

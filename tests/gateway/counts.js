@@ -11,7 +11,7 @@ class Counts {
     this.requests = Object.create(null); // That came whole, by action.
     this.applied = Object.create(null); // That the engine answered.
     this.faults = Object.create(null); // That were done, by kind.
-    this.signatures = { good: 0, bad: 0, early: 0, late: 0 };
+    this.signatures = { good: 0, bad: 0, early: 0, late: 0, expired: 0 };
     this.withoutEngine = 0; // For which the engine was not there.
   }
 

@@ -22,7 +22,8 @@ class Exchange {
   }
 
   async run() {
-    const { clock, counts, events, faults, mode, signatures } = this.gateway;
+    const { clock, counts, events, faults, mode, rate, signatures } =
+      this.gateway;
     const { action, body, method, url } = this.request;
     await mode.pass();
     if (method !== "POST" || url !== "/") {
@@ -30,6 +31,8 @@ class Exchange {
     }
     const refusal = await signatures.refusal(this.request);
     if (refusal !== null) return this.answer(refusal);
+    const throttled = rate.refusal(action, clock);
+    if (throttled !== null) return this.answer(throttled);
     const fault = faults.pick(action);
     if (fault === null) return this.serve();
     counts.add(counts.faults, fault.kind);

@@ -11,7 +11,10 @@
 //
 //   --engine URL    of the engine, http
 //   --key, --secret, --token   what clients sign with: AKIDEXAMPLE, secret, ''
+//   --user ID:SECRET[:TOKEN]   what others sign with; as often as one likes
+//   --issued SEED   takes keys that tests/aws/aws.js issues, until they end
 //   --tls           listens on https too, with a CA of its own
+//   --certificates DIR   ... with the certificate that aws.js keeps there
 //   --sign          signs anew, for an engine that checks signatures itself
 //   --seed N        of chance
 //   --events FILE   a line a fault
@@ -20,7 +23,7 @@
 "use strict";
 
 const { parseArgs } = require("node:util");
-const { Authority } = require("./authority");
+const { Authority, givenAuthority } = require("./authority");
 const { Chance } = require("./chance");
 const { Counts } = require("./counts");
 const { Door } = require("./doors");
@@ -28,7 +31,9 @@ const { Engine } = require("./engine");
 const { Events, keyOf } = require("./events");
 const { Exchange } = require("./exchange");
 const { Faults } = require("./faults");
+const { Keys, parsePair } = require("./keys");
 const { Mode } = require("./mode");
+const { Rate } = require("./rate");
 const { ServiceClock } = require("./clock");
 const { Signatures } = require("./signature");
 const { startControl } = require("./control");
@@ -41,15 +46,17 @@ class Gateway {
     this.clock = new ServiceClock();
     this.counts = new Counts();
     this.faults = new Faults(seed);
+    this.rate = new Rate();
     this.chance = new Chance(seed); // Of what no rule asks for.
     const { key, secret, token } = options;
-    const keys = { key, secret, token };
-    this.signatures = new Signatures(keys, this.clock, this.counts);
+    const own = { key, secret, token };
+    const keys = new Keys([own, ...options.user], options.issued);
+    this.signatures = new Signatures(own, keys, this.clock, this.counts);
     const signAnew = (request, host) => this.signatures.signAnew(request, host);
     const signer = options.sign ? signAnew : undefined;
     this.engine = new Engine(options.engine, signer);
     this.events = options.events && new Events(options.events);
-    this.authority = options.tls ? new Authority() : null;
+    this.authority = authority(options);
     this.doors = [this.#door(undefined)];
     if (options.tls) this.doors.push(this.#door(this.authority.tls));
     this.mode = new Mode(this.doors);
@@ -140,6 +147,11 @@ class Gateway {
   }
 }
 
+function authority({ tls, certificates }) {
+  if (!tls) return null;
+  return certificates ? givenAuthority(certificates) : new Authority();
+}
+
 function settings() {
   const text = (otherwise) => ({ type: "string", default: otherwise });
   const { values } = parseArgs({
@@ -148,6 +160,9 @@ function settings() {
       key: text("AKIDEXAMPLE"),
       secret: text("secret"),
       token: text(""),
+      user: { type: "string", multiple: true, default: [] },
+      issued: { type: "string" },
+      certificates: { type: "string" },
       tls: { type: "boolean", default: false },
       sign: { type: "boolean", default: false },
       seed: text("1"),
@@ -158,7 +173,7 @@ function settings() {
     throw new Error("--engine is not the URL of an engine");
   }
   if (!/^\d+$/.test(values.seed)) throw new Error("--seed is not a number");
-  return values;
+  return { ...values, user: values.user.map(parsePair) };
 }
 
 async function main() {

@@ -1,23 +1,16 @@
 #include "tests/support/gateway.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <rapidjson/document.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
 
 #include "sigv4/boot_clock.hpp"
+#include "tests/support/control_port.hpp"
 
 using ddbmutex::BootClock;
 
@@ -45,7 +38,17 @@ ProcessSettings process_settings(const std::string& engine_url,
       "--secret=" + settings.keys.secret_access_key,
       "--token=" + settings.keys.session_token,
       "--seed=" + std::to_string(settings.seed)};
+  for (const ddbmutex::Credentials& user : settings.users) {
+    command.push_back("--user=" + user.access_key_id + ":" +
+                      user.secret_access_key + ":" + user.session_token);
+  }
+  if (!settings.issued_seed.empty()) {
+    command.push_back("--issued=" + settings.issued_seed);
+  }
   if (settings.tls) command.push_back("--tls");
+  if (!settings.certificates.empty()) {
+    command.push_back("--certificates=" + settings.certificates);
+  }
   if (settings.sign) command.push_back("--sign");
   if (!settings.events.empty()) {
     command.push_back("--events=" + settings.events);
@@ -127,57 +130,25 @@ std::string rule(const Fault& fault) {
   return text.GetString();
 }
 
-// --- The control port ------------------------------------------------------
-
-// A connection to it, for one exchange.
-class Caller {
- public:
-  explicit Caller(int port)
-      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const timeval patience = {kPatience.count(), 0};
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) ||
-        setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) ||
-        connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address)) {
-      const std::string why = strerror(errno);
-      close(fd_);
-      fail("no connection to its control port: " + why);
-    }
+std::string limit(const Rate& rate) {
+  rapidjson::StringBuffer text;
+  Json json(text);
+  json.StartObject();
+  json.Key("per_second");
+  json.Double(rate.per_second);
+  json.Key("burst");
+  json.Double(rate.burst);
+  json.Key("error");
+  json.String(rate.error.c_str());
+  if (!rate.actions.empty()) {
+    json.Key("actions");
+    json.StartArray();
+    for (const std::string& action : rate.actions) json.String(action.c_str());
+    json.EndArray();
   }
-  ~Caller() { close(fd_); }
-  Caller(const Caller&) = delete;
-  Caller& operator=(const Caller&) = delete;
-
-  void say(const std::string& text) {
-    std::size_t sent = 0;
-    while (sent < text.size()) {
-      const ssize_t size =
-          send(fd_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-      if (size < 0 && errno == EINTR) continue;
-      if (size <= 0) fail("its control port does not listen");
-      sent += static_cast<std::size_t>(size);
-    }
-  }
-
-  // All until it ends.
-  std::string hear() {
-    std::string text;
-    std::array<char, 4096> bytes;
-    for (;;) {
-      const ssize_t size = recv(fd_, bytes.data(), bytes.size(), 0);
-      if (size < 0 && errno == EINTR) continue;
-      if (size < 0) fail("its control port does not answer");
-      if (size == 0) return text;
-      text.append(bytes.data(), static_cast<std::size_t>(size));
-    }
-  }
-
- private:
-  const int fd_;
-};
+  json.EndObject();
+  return text.GetString();
+}
 
 }  // namespace
 
@@ -189,6 +160,7 @@ GatewayCounts::GatewayCounts(const std::string& json) {
   faults_ = numbers(counts, "faults");
   applied_ = numbers(counts, "applied");
   signatures_ = numbers(counts, "signatures");
+  rate_ = numbers(counts, "rate");
   under_way_ = number(counts, "under_way");
   without_engine_ = number(counts, "without_engine");
 }
@@ -205,6 +177,8 @@ int GatewayCounts::applied(const std::string& action) const {
   return one_of(applied_, action);
 }
 int GatewayCounts::all_applied() const { return sum(applied_); }
+int GatewayCounts::allowed() const { return one_of(rate_, "allowed"); }
+int GatewayCounts::throttled() const { return one_of(rate_, "refused"); }
 int GatewayCounts::good_signatures() const {
   return one_of(signatures_, "good");
 }
@@ -215,18 +189,15 @@ int GatewayCounts::early_signatures() const {
 int GatewayCounts::late_signatures() const {
   return one_of(signatures_, "late");
 }
+int GatewayCounts::expired_keys() const {
+  return one_of(signatures_, "expired");
+}
 
 // --- The gateway -----------------------------------------------------------
 
 Gateway::Gateway(const std::string& engine_url, const Settings& settings)
     : settings_(settings), process_(process_settings(engine_url, settings)) {
-  std::string line;
-  try {
-    line = process_.channel().line();
-  } catch (const std::runtime_error& problem) {
-    fail(std::string(problem.what()) + ": " + process_.complaints());
-  }
-  const rapidjson::Document ports = parse(line);
+  const rapidjson::Document ports = parse(first_line("gateway", process_));
   http_ = number(ports, "http");
   https_ = number(ports, "https");
   control_ = number(ports, "control");
@@ -240,7 +211,7 @@ Gateway::~Gateway() {
   } catch (const std::runtime_error&) {
     // It hangs: ~Process() kills it.
   }
-  if (ca_file_.empty()) return;
+  if (ca_file_.empty() || !settings_.certificates.empty()) return;
   std::error_code ignored;
   std::filesystem::remove_all(std::filesystem::path(ca_file_).parent_path(),
                               ignored);
@@ -296,6 +267,10 @@ void Gateway::add(const Fault& fault) {
 
 void Gateway::clear() { control("DELETE", "/rules"); }
 
+void Gateway::rate(const Rate& rate) { control("POST", "/rate", limit(rate)); }
+
+void Gateway::unlimited() { control("DELETE", "/rate"); }
+
 void Gateway::mode(const std::string& mode) {
   control("POST", "/mode", R"({"mode":")" + mode + R"("})");
 }
@@ -329,19 +304,7 @@ void Gateway::wait_until_quiet() const {
 
 std::string Gateway::control(const std::string& method, const std::string& path,
                              const std::string& json) const {
-  Caller caller(control_);
-  caller.say(method + " " + path +
-             " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
-             "Content-Length: " +
-             std::to_string(json.size()) + "\r\n\r\n" + json);
-  const std::string answer = caller.hear();
-  const std::size_t body = answer.find("\r\n\r\n");
-  if (body == std::string::npos) fail("its control port says " + answer);
-  const std::string said = answer.substr(body + 4);
-  if (answer.rfind("HTTP/1.1 200 ", 0) != 0) {
-    fail(method + " " + path + " " + json + ": " + said);
-  }
-  return said;
+  return call_control("gateway", control_, method, path, json);
 }
 
 }  // namespace tests

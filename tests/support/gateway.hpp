@@ -39,6 +39,11 @@ struct GatewaySettings {
   std::uint32_t seed = 1;  // Of its chance.
   std::string events{};    // A file for a line a fault; empty: none.
   ddbmutex::Credentials keys = {"AKIDEXAMPLE", "secret", ""};
+  std::vector<ddbmutex::Credentials> users{};  // Who else may sign.
+  // Takes the keys that a tests::Aws of this seed issues; empty: none.
+  std::string issued_seed{};
+  // Of a tests::Aws, to listen with its certificate; empty: a CA of its own.
+  std::string certificates{};
 };
 
 // Which requests are hit, by chance or by number, and what becomes of them.
@@ -59,6 +64,16 @@ struct Fault {
   std::chrono::milliseconds retry_after{0};
 };
 
+// How many requests a second go through; the others are throttled, and the
+// engine does not see them.
+struct Rate {
+  double per_second = 20;
+  double burst = 2;  // So many at once, after a pause.
+  // Or "ThrottlingException".
+  std::string error = "ProvisionedThroughputExceededException";
+  std::vector<std::string> actions{};  // Others are not limited; empty: all.
+};
+
 // What the gateway has seen since it was started, or told to forget.
 class GatewayCounts {
  public:
@@ -74,12 +89,17 @@ class GatewayCounts {
   // That the engine answered, second copies and late ones too, by action.
   int applied(const std::string& action) const;
   int all_applied() const;
+  // While there was a rate: what went through by it, and what did not.
+  int allowed() const;
+  int throttled() const;
   int good_signatures() const;
   int bad_signatures() const;    // Wrong, of unknown keys, or none.
   int early_signatures() const;  // Right, but "expired" by its clock.
   int late_signatures() const;   // Right, but "not yet current".
+  int expired_keys() const;      // Of issued keys that were over.
   int refused_signatures() const {
-    return bad_signatures() + early_signatures() + late_signatures();
+    return bad_signatures() + early_signatures() + late_signatures() +
+           expired_keys();
   }
   // Held, on their way to the engine, or waiting for their answer.
   int under_way() const { return under_way_; }
@@ -93,6 +113,7 @@ class GatewayCounts {
   Numbers faults_;
   Numbers applied_;
   Numbers signatures_;
+  Numbers rate_;
   int under_way_ = 0;
   int without_engine_ = 0;
 };
@@ -127,6 +148,8 @@ class Gateway {
   void fault(const std::string& action, const std::string& kind, int times = 1);
   void add(const Fault& fault);
   void clear();  // No fault any more.
+  void rate(const Rate& rate);
+  void unlimited();  // No rate any more.
   // "open"; "refuse": all connections are reset, none is accepted; "hang": all
   // is read and nothing goes on.  What was held goes on once it is open again,
   // whether its client still waits or not.
