@@ -1,0 +1,81 @@
+// What ddbmutex makes of a combination: by the parts of which Table is made,
+// which can be told an environment.
+#ifndef DDBMUTEX_TESTS_WITNESS_OURS_HPP
+#define DDBMUTEX_TESTS_WITNESS_OURS_HPP
+
+#include <chrono>
+#include <ctime>
+#include <optional>
+#include <string>
+
+#include "dynamodb/endpoint.hpp"
+#include "sigv4/chain/chain.hpp"
+#include "sigv4/chain/imds.hpp"
+#include "sigv4/credentials.hpp"
+#include "tests/support/aws.hpp"
+#include "tests/witness/answers.hpp"
+#include "tests/witness/combination.hpp"
+#include "tests/witness/outcome.hpp"
+
+namespace witness {
+
+inline ddbmutex::sigv4::Environment environment_of(const Placed& placed) {
+  return [&placed](const char* name) -> std::optional<std::string> {
+    const auto found = placed.variables.find(name);
+    if (found == placed.variables.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+inline ddbmutex::dynamodb::Target our_target(const Placed& placed) {
+  ddbmutex::dynamodb::TargetOptions options;
+  options.region = placed.combination.region;
+  options.profile.name = placed.combination.profile;
+  const auto environment = environment_of(placed);
+  options.region_may_come_later =
+      ddbmutex::sigv4::instance_settings(
+          environment,
+          ddbmutex::sigv4::load_profile(options.profile, environment))
+          .disabled.empty();
+  return ddbmutex::dynamodb::find_target(options, environment);
+}
+
+inline ddbmutex::sigv4::KeyOutcome our_keys(
+    const Placed& placed, const ddbmutex::dynamodb::Target& target) {
+  ddbmutex::sigv4::ChainOptions options;
+  options.profile.name = placed.combination.profile;
+  options.region = target.region;
+  options.find_region = target.error.empty() && target.region.empty();
+  const auto source =
+      ddbmutex::sigv4::chain_keys(options, environment_of(placed));
+  ddbmutex::sigv4::Waker stop;
+  return source->fetch({ddbmutex::BootClock::now() + tests::kPatience, stop,
+                        std::time(nullptr)});
+}
+
+inline Outcomes ours(const Placed& placed, const tests::Aws& aws) {
+  using State = ddbmutex::sigv4::KeyOutcome::State;
+  Outcomes outcomes = {{"keys", {}}, {"region", {}}, {"endpoint", {}}};
+  auto target = our_target(placed);
+  const auto found = our_keys(placed, target);
+  const auto& keys = found.keys;
+  if (found.state == State::found) {
+    outcomes["keys"] = of_keys(keys.access_key_id, keys.secret_access_key.str(),
+                               keys.session_token.str(),
+                               way_of(aws.log(), placed.combination));
+  }
+  if (!target.error.empty()) return outcomes;
+  if (target.region.empty()) {
+    target = complete(target, {found.region, found.source});
+    if (!target.error.empty()) return outcomes;
+  }
+  const auto url = account_url(target, keys.account_id);
+  if (!url.error.empty()) return outcomes;
+  outcomes["region"] = {target.region};
+  outcomes["endpoint"] = of_endpoint(url.url);
+  return outcomes;
+}
+
+}  // namespace witness
+
+#endif  // DDBMUTEX_TESTS_WITNESS_OURS_HPP
