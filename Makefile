@@ -10,14 +10,18 @@
 # make format     lays out all C++ as .clang-format says
 # make clean
 #
-# Three variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd.
+# Four variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd, and
+# WITH, the parts that may be left out: "chain" (keys of roles, sign-ons,
+# processes, containers and instances).  "make WITH=" leaves out all.
 config ?= release
 cxxstd ?= c++17
+WITH ?= chain
 ifeq ($(origin CXX),default)
 CXX := g++
 endif
 
-BUILD := build/$(config)-$(notdir $(CXX))-$(cxxstd)
+WITHOUT := $(filter-out $(WITH),chain)
+BUILD := build/$(config)-$(notdir $(CXX))-$(cxxstd)$(addprefix -no-,$(WITHOUT))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 CXXFLAGS_release := -O2 -DNDEBUG
@@ -43,15 +47,19 @@ CXXFLAGS_fuzz := -O1 -g -fno-omit-frame-pointer \
   -fno-sanitize=pointer-overflow
 AS_FUZZ := config=fuzz CXX=clang++
 FUZZ_BUILD := build/fuzz-clang++-$(cxxstd)
+ifneq ($(filter-out chain,$(WITH)),)
+$(error WITH=$(WITH): not one of chain)
+endif
 ifeq ($(CXXFLAGS_$(config)),)
 $(error config=$(config): not one of release debug asan tsan size noexcept)
 endif
 
-CPPFLAGS += -I. -MMD -MP
+CPPFLAGS += -I. -MMD -MP $(if $(filter chain,$(WITHOUT)),-DDDBMUTEX_NO_CHAIN)
 CXXFLAGS += -std=$(cxxstd) -pthread $(WARN) $(CXXFLAGS_$(config))
 LDLIBS += -lcurl -lcrypto
 
-LIB_SOURCES := $(wildcard ddbmutex.cpp sigv4/*.cpp dynamodb/*.cpp lock/*.cpp)
+LIB_SOURCES := $(wildcard ddbmutex.cpp lock/*.cpp dynamodb/*.cpp sigv4/*.cpp \
+  $(if $(filter chain,$(WITHOUT)),,sigv4/chain/*.cpp))
 TEST_SOURCES := $(wildcard tests/*.cpp)
 # What the tests start as processes of their own.
 TORTURE_PROGRAMS := $(wildcard \
@@ -78,10 +86,13 @@ DEMO_PARTS := $(call objects,$(addprefix examples/demo/,\
 
 BUILDING := --no-print-directory -j$(shell nproc)
 
-# Tests and benchmarks talk to servers of their own, past any proxy.
+# Tests and benchmarks talk to servers of their own, past any proxy, and ask no
+# EC2 instance for keys.
 comma := ,
 export no_proxy := \
   127.0.0.1,localhost$(addprefix $(comma),$(or $(no_proxy),$(NO_PROXY)))
+
+export AWS_EC2_METADATA_DISABLED := true
 
 .PHONY: all setup demo test soak torture mutants fuzz bench model format clean
 .PHONY: programs fuzzers setup-fuzz

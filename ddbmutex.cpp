@@ -16,12 +16,19 @@
 #include "dynamodb/retry.hpp"
 #include "dynamodb/table.hpp"
 #include "lock/mutex.hpp"
-#include "lock/process.hpp"
 #include "lock/record.hpp"
 #include "lock/renewer.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/credentials.hpp"
 #include "sigv4/http.hpp"
+#include "sigv4/log.hpp"
+#include "sigv4/process.hpp"
+#include "sigv4/secret.hpp"
+#include "sigv4/thread.hpp"
+#ifndef DDBMUTEX_NO_CHAIN
+#include "sigv4/chain/chain.hpp"
+#include "sigv4/chain/imds.hpp"
+#endif
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -115,6 +122,20 @@ Error::Error(std::error_code code, const std::string& what,
 
 FailHandler fail_handler = print_and_abort;
 
+const char* name_of(LogLevel level) noexcept {
+  switch (level) {
+    case LogLevel::debug:
+      return "debug";
+    case LogLevel::info:
+      return "info";
+    case LogLevel::warning:
+      return "warning";
+    case LogLevel::error:
+      break;
+  }
+  return "error";
+}
+
 const char* name_of(Loss loss) noexcept {
   switch (loss) {
     case Loss::expired:
@@ -168,7 +189,10 @@ Failure bad_option(const std::string& field, const std::string& why) {
 Errc code_of(Fault fault) {
   switch (fault) {
     case Fault::no_keys:
+    case Fault::keys_awaited:
       return Errc::no_keys;
+    case Fault::no_target:
+      return Errc::bad_option;
     case Fault::bad_keys:
     case Fault::skewed_time:
       return Errc::bad_keys;
@@ -208,12 +232,21 @@ Errc code_of(Fault fault) {
   return Errc::timed_out;
 }
 
+bool is_about_keys(Fault fault) {
+  return fault == Fault::bad_keys || fault == Fault::expired_keys ||
+         fault == Fault::access_denied;
+}
+
 // The same words may come of the wrong place: who answered, or did not, is
-// told.
+// told, and whose keys it was that were not good enough.
 Failure failure_of(const Answer& answer, const std::string& doing,
                    const std::string& endpoint) {
-  Failure result =
-      failed(code_of(answer.fault), doing + " at " + endpoint, answer.message);
+  const std::string where = endpoint.empty() ? "" : " at " + endpoint;
+  Failure result = failed(code_of(answer.fault), doing + where, answer.message);
+  if (answer.fault == Fault::no_target) result.field = "region";
+  if (is_about_keys(answer.fault) && !answer.keys_from.empty()) {
+    result.text += " (keys from " + answer.keys_from + ")";
+  }
   result.request_id = answer.request_id;
   if (!answer.request_id.empty()) {
     result.text += " (request " + answer.request_id + ")";
@@ -240,7 +273,7 @@ class NoCancellation {
 // cleaned up after it.
 void prepare_process() {
   sigv4::init_http();
-  lock::Renewer::stop_at_exit();
+  sigv4::stop_all_at_exit();
 }
 
 std::string host_and_pid() {
@@ -268,7 +301,7 @@ namespace {
 constexpr std::chrono::seconds kTablePatience{30};
 constexpr std::chrono::seconds kCreationPatience{60};
 
-// How long keys that were found serve before they are looked for again.
+// How long keys of a user's source serve that does not say when they end.
 constexpr std::chrono::seconds kKeysAge{60};
 
 constexpr std::size_t kMaxKeyBytes = 2048;  // DynamoDB's.
@@ -291,9 +324,6 @@ Failure check(const TableOptions& options) {
   if (options.prefix.size() >= kMaxKeyBytes) {
     return bad_option("prefix", "leaves no room for a name");
   }
-  if (!options.ca_file.empty() && access(options.ca_file.c_str(), R_OK) != 0) {
-    return bad_option("ca_file", quoted(options.ca_file) + " cannot be read");
-  }
   const Credentials& keys = options.credentials;
   if (keys.access_key_id.empty() != keys.secret_access_key.empty()) {
     return bad_option("credentials", "half a pair of keys");
@@ -305,39 +335,112 @@ Failure check(const TableOptions& options) {
 }
 
 sigv4::Credentials to_sign_with(const Credentials& keys) {
-  return {keys.access_key_id, keys.secret_access_key, keys.session_token};
+  return {keys.access_key_id, keys.secret_access_key, keys.session_token,
+          keys.account_id};
 }
 
-// An exception would end the sending thread, and with it the process.
-sigv4::KeyOutcome ask(
-    const std::function<std::optional<Credentials>()>& source) {
-  sigv4::KeyOutcome outcome;
-  outcome.reason = "credentials_source has none";
-#ifdef __cpp_exceptions
-  try {
-#endif
-    if (const std::optional<Credentials> keys = source()) {
-      outcome.state = sigv4::KeyOutcome::State::found;
-      outcome.keys = to_sign_with(*keys);
-    }
-#ifdef __cpp_exceptions
-  } catch (const std::exception& e) {
-    outcome.reason = std::string("credentials_source threw: ") + e.what();
-  } catch (...) {
-    outcome.reason = "credentials_source threw";
-  }
-#endif
+// Of keys that were given to us.
+void wipe_secrets(Credentials& keys) {
+  sigv4::wipe(keys.secret_access_key);
+  sigv4::wipe(keys.session_token);
+}
+
+// What it throws is dealt with by who asks.
+sigv4::KeyOutcome ask(const std::function<std::optional<Credentials>()>& source,
+                      std::int64_t utc_now) {
+  std::optional<Credentials> keys = source();
+  if (!keys) return sigv4::no_keys("credentials_source has none");
+  sigv4::KeyOutcome outcome =
+      sigv4::judged(to_sign_with(*keys), "credentials_source",
+                    {"access_key_id", "secret_access_key", "session_token"});
+  wipe_secrets(*keys);
+  outcome.ask_again = BootClock::now() + kKeysAge;
+  if (!keys->expires) return outcome;
+  outcome.ask_again = BootTime::max();
+  outcome.ends =
+      sigv4::ends_at(std::chrono::duration_cast<std::chrono::seconds>(
+                         keys->expires->time_since_epoch())
+                         .count(),
+                     utc_now);
   return outcome;
 }
 
-sigv4::KeySource key_source(const TableOptions& options) {
-  if (options.credentials_source) {
-    return [source = options.credentials_source] { return ask(source); };
-  }
+sigv4::KeySourcePtr own_source(const TableOptions& options) {
+  return sigv4::source_of(
+      [source = options.credentials_source](const sigv4::Fetch& fetch) {
+        return ask(source, fetch.utc_now);
+      });
+}
+
+#ifdef DDBMUTEX_NO_CHAIN
+
+bool instance_may_know_region(const TableOptions&) { return false; }
+
+sigv4::KeySourcePtr key_source(const TableOptions& options,
+                               const dynamodb::Target&) {
+  if (options.credentials_source) return own_source(options);
   sigv4::KeyOptions keys;
   keys.keys = to_sign_with(options.credentials);
   keys.profile.name = options.profile;
-  return sigv4::cached(sigv4::usual_keys(keys), kKeysAge);
+  return sigv4::usual_keys(keys);
+}
+
+#else
+
+sigv4::InstanceSettings instance_of(const TableOptions& options) {
+  sigv4::ProfileOptions profile;
+  profile.name = options.profile;
+  return sigv4::instance_settings(sigv4::process_environment,
+                                  sigv4::load_profile(profile));
+}
+
+bool instance_may_know_region(const TableOptions& options) {
+  return instance_of(options).disabled.empty();
+}
+
+sigv4::KeySourcePtr key_source(const TableOptions& options,
+                               const dynamodb::Target& target) {
+  const bool no_region = target.region.empty();
+  if (options.credentials_source) {
+    return no_region
+               ? sigv4::with_region(own_source(options), instance_of(options))
+               : own_source(options);
+  }
+  sigv4::ChainOptions keys;
+  keys.keys = to_sign_with(options.credentials);
+  keys.profile.name = options.profile;
+  keys.region = target.region;
+  keys.ca_file = target.ca_file;
+  keys.endpoints = target.settings.services;
+  keys.find_region = no_region;
+  return sigv4::chain_keys(keys);
+}
+
+#endif
+
+sigv4::Log log_to(
+    const std::function<void(LogLevel, const std::string&)>& logger) {
+  if (!logger) return nullptr;
+  return [logger](sigv4::LogLevel level, const std::string& text) {
+#ifdef __cpp_exceptions
+    try {
+      logger(static_cast<LogLevel>(level), text);
+    } catch (...) {
+    }
+#else
+    logger(static_cast<LogLevel>(level), text);
+#endif
+  };
+}
+
+dynamodb::Target target_of(const TableOptions& options) {
+  dynamodb::TargetOptions wanted;
+  wanted.region = options.region;
+  wanted.endpoint = options.endpoint;
+  wanted.profile.name = options.profile;
+  wanted.ca_file = options.ca_file;
+  wanted.region_may_come_later = instance_may_know_region(options);
+  return dynamodb::find_target(wanted);
 }
 
 }  // namespace
@@ -346,13 +449,10 @@ struct Table::Impl {
   explicit Impl(TableOptions the_options) : options(std::move(the_options)) {
     bad = check(options);
     if (bad) return;
-    dynamodb::TargetOptions wanted;
-    wanted.region = options.region;
-    wanted.endpoint = options.endpoint;
-    wanted.profile.name = options.profile;
-    target = dynamodb::find_target(wanted);
+    target = target_of(options);
     if (!target.error.empty()) bad = bad_option(target.option, target.error);
   }
+  ~Impl() { wipe_secrets(options.credentials); }
 
   // All that a forked child must make anew.
   struct State : lock::Table {
@@ -369,7 +469,12 @@ struct Table::Impl {
   // A call that was woken, was woken by close().
   Failure failure_of(const Answer& answer, const std::string& doing) const {
     if (answer.fault == Fault::cancelled) return failed(Errc::closed, doing);
-    return ddbmutex::failure_of(answer, doing, target.endpoint);
+    return ddbmutex::failure_of(answer, doing, endpoint());
+  }
+  // Where requests go, as far as it is known.
+  std::string endpoint() const {
+    const State* own = state.peek();
+    return own != nullptr ? own->client->endpoint() : target.endpoint;
   }
   Failure look_at(const dynamodb::TableDescription& table,
                   const char* what) const;
@@ -380,19 +485,20 @@ struct Table::Impl {
   void tell(const Failure& failure, std::error_code& ec);
   void remember(const Failure& failure);
 
-  const TableOptions options;
+  TableOptions options;  // Changed by none but the destructor.
   dynamodb::Target target;
   Failure bad;  // If no operation can succeed.
-  lock::PerProcess<State> state;
+  sigv4::PerProcess<State> state;
 };
 
 Table::Impl::State& Table::Impl::get() {
   if (State* own = state.peek()) return *own;
   dynamodb::ClientOptions client;
-  client.endpoint = target.endpoint;
-  client.region = target.region;
-  client.credentials = key_source(options);
-  client.http.ca_file = options.ca_file;
+  client.target = target;
+  client.credentials = key_source(options, target);
+  client.http.ca_file = target.ca_file;
+  client.log = log_to(options.logger);
+  client.table = options.name;
   return state.get(std::move(client));
 }
 
@@ -589,6 +695,16 @@ Stats Table::stats() const {
         stats.other += counts.sent[i];
     }
   }
+  stats.throttled = counts.throttled;
+  stats.failed = counts.failed;
+  stats.retries = own->budget->retries();
+  stats.bytes_sent = counts.bytes_sent;
+  stats.bytes_received = counts.bytes_received;
+  stats.write_units = counts.write_units;
+  stats.read_units = counts.read_units;
+  const lock::Renewer::Usage usage = own->renewer.usage();
+  stats.held = usage.held;
+  stats.held_hours = usage.held_s / 3600;
   return stats;
 }
 
@@ -702,7 +818,7 @@ struct DdbMutex::Impl {
   const std::string name;
   const Options options;
   Failure bad;  // If no operation can succeed.
-  lock::PerProcess<State> state;
+  sigv4::PerProcess<State> state;
 };
 
 DdbMutex::Impl::Impl(std::string the_name, Options the_options)
@@ -776,7 +892,7 @@ Failure DdbMutex::Impl::failure_of(lock::Result& result,
       return failed(Errc::lease_lost, doing, name_of(loss_of(result.loss)));
     default:
       return ddbmutex::failure_of(result.answer, doing,
-                                  options.table->impl_->target.endpoint);
+                                  options.table->impl_->endpoint());
   }
 }
 

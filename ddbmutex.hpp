@@ -130,43 +130,88 @@ struct Credentials {
   std::string access_key_id{};
   std::string secret_access_key{};
   std::string session_token{};  // Empty for keys that do not run out.
+  std::string account_id{};     // Empty if it is not known.
+  // When they run out; nothing: they do not.
+  std::optional<std::chrono::system_clock::time_point> expires{};
 };
+
+enum class LogLevel {
+  debug,    // A request that failed and is tried again.
+  info,     // Keys that were found.
+  warning,  // What may become an error.
+  error,    // A lock that is lost, a callback that threw.
+};
+const char* name_of(LogLevel level) noexcept;  // "debug"
 
 struct TableOptions {
   std::string name = "locks";       // Its partition key is the string `name`.
   std::string prefix = "ddblock-";  // Of each mutex's name, in the key.
 
-  // Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's.
+  // Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's; else, on first use,
+  // that of the EC2 instance.
   std::string region{};
   // "https://host:port".  Empty: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL,
   // the profile's, else the region's own.
   std::string endpoint{};
   // Empty: AWS_PROFILE, else "default".
   std::string profile{};
-  // Empty: AWS_ACCESS_KEY_ID and so on, else the profile's.
+  // Empty: looked for where AWS's tools do.
   Credentials credentials{};
-  // Asked before each request, by the thread that makes it; goes before all
-  // other keys.  Nothing, or an exception, means that there are none.  What it
-  // takes is time lost to the lock: keep keys at hand.
+  // Goes before all other keys.  Asked by a thread of its own, one at a time:
+  // when keys are first needed; again before they run out, or a minute after if
+  // they do not say when; and when DynamoDB says that they have.  Old keys
+  // serve meanwhile.  Nothing means that there are none; an exception, that
+  // there are none now: it is asked again, as after other passing errors.
   std::function<std::optional<Credentials>()> credentials_source{};
-  // PEM file of the CAs to trust, readable; empty: the system's.
+  // PEM file of the CAs to trust, readable; empty: AWS_CA_BUNDLE, the profile's
+  // `ca_bundle`, else the system's.
   std::string ca_file{};
+  // Told what is worth a line in a log, by any thread, with no mutex held.  No
+  // line has a secret, a token or a signature in it.  May be slow at the cost
+  // of the thread that tells it; an exception out of it is dropped.
+  std::function<void(LogLevel level, const std::string& text)> logger{};
 
   // Let exists() take a table with eventually consistent replicas, of which the
   // caller knows that all locks are taken in one region.
   bool allow_replicas = false;
 };
 
-// Requests that were sent, by action, since the Table was made.
+// Since the Table was made, in this process.
 struct Stats {
+  // Requests that were sent, by action.
   std::uint64_t get_item = 0;
   std::uint64_t put_item = 0;
   std::uint64_t update_item = 0;
   std::uint64_t delete_item = 0;
   std::uint64_t other = 0;  // About the table itself.
+  // Of them: those that DynamoDB asked to send later; those that failed in
+  // another way (that somebody else holds the lock is no failure); those that
+  // were sent because one before had failed.
+  std::uint64_t throttled = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t retries = 0;
+  // Heads and bodies, without what TLS and TCP add.
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  // Capacity units, as DynamoDB's documentation has them counted, from the
+  // sizes of what was sent and received.
+  double write_units = 0;
+  double read_units = 0;
+  // Locks that are held, and the hours for which locks were, added up.
+  std::uint64_t held = 0;
+  double held_hours = 0;
 
   std::uint64_t requests() const {
     return get_item + put_item + update_item + delete_item + other;
+  }
+  // What an hour of holding a lock has cost, all requests counted, at so much
+  // for a million units; 0 if none was held.  The prices are those of us-east-1
+  // on demand, in US dollars, since November 2024.
+  double cost_per_held_hour(double a_million_writes = 0.625,
+                            double a_million_reads = 0.125) const {
+    if (!(held_hours > 0)) return 0;
+    return (write_units * a_million_writes + read_units * a_million_reads) /
+           1e6 / held_hours;
   }
 };
 
@@ -182,13 +227,14 @@ struct LockInfo {
   std::chrono::nanoseconds expires{0};
 };
 
-// The table that locks live in: endpoint, keys, connections, and two threads
-// that are started by the first lock held.  Shared by its mutexes.  Any thread
+// The table that locks live in: endpoint, keys, connections, two threads that
+// are started by the first lock held, and at times one that fetches keys.  Shared by its mutexes.  Any thread
 // may call any member.
 class Table {
  public:
   // Sends nothing.  Throws Error (bad_option) that names what is wrong or
-  // cannot be found; without exceptions the first operation fails with it.
+  // cannot be found; without exceptions the first operation fails with it.  A
+  // region that only EC2's metadata service can tell is asked for on first use.
   explicit Table(TableOptions options = {});
   ~Table();
   Table(const Table&) = delete;
@@ -272,7 +318,7 @@ struct Options {
   // with no mutex held: it may call anything, unlock() and the mutex's
   // destructor too, but delays other callbacks meanwhile.  That thread has all
   // signals blocked, and so has a program that is started from there.  An
-  // exception out of it is written to stderr.
+  // exception out of it is logged, or written to stderr if nobody logs.
   std::function<void(Loss)> on_lost{};
   // Called in the same way, once for each time that the lease comes within
   // safe_time of its end without having been renewed.

@@ -478,7 +478,8 @@ void read_body(const HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
     answer.fault = by_status;  // From whatever stands before it.
     answer.message = "HTTP status " + std::to_string(http.status);
   } else if (!object || !says_json(http)) {
-    bad_answer(answer, "the body is no JSON object");
+    bad_answer(answer, "HTTP status " + std::to_string(http.status) +
+                           ", and the body is no JSON object");
   } else if (http.status == 200) {
     read_success(body, answer);
   } else if (http.status >= 400) {
@@ -520,6 +521,10 @@ const char* name_of(Fault fault) {
       return "condition_failed";
     case Fault::no_keys:
       return "no_keys";
+    case Fault::no_target:
+      return "no_target";
+    case Fault::keys_awaited:
+      return "keys_awaited";
     case Fault::bad_keys:
       return "bad_keys";
     case Fault::expired_keys:
@@ -561,7 +566,7 @@ const char* name_of(Fault fault) {
 }
 
 bool is_passing(Fault fault) {
-  return fault >= Fault::unreachable && fault <= Fault::skewed_time;
+  return fault >= Fault::keys_awaited && fault <= Fault::skewed_time;
 }
 
 bool Answer::outcome_unknown() const {

@@ -39,6 +39,7 @@ enum class Fault {
 
   // Final: the same call will fail again.
   no_keys,          // There are no credentials to sign with.
+  no_target,        // It is not known which region or URL is meant.
   bad_keys,         // Unknown or wrong keys, or a bad signature.
   expired_keys,     // Temporary keys that have run out.
   access_denied,    // These keys may not do this.
@@ -50,6 +51,7 @@ enum class Fault {
   bad_certificate,  // The server is not who it should be.
 
   // Passing: worth another attempt.
+  keys_awaited,    // There are no credentials yet, but may be soon.
   unreachable,     // No connection came about.
   disconnected,    // The connection broke before the answer was whole.
   timed_out,       // No answer by the deadline.
@@ -101,8 +103,12 @@ struct Answer {
   std::string message;     // For people: DynamoDB's words, or what went wrong.
   std::string request_id;  // DynamoDB's, to quote to its support.
   std::chrono::milliseconds retry_after{0};  // As the service asks.
-  BootTime sent_at{};                        // Before the request left.
-  BootTime received_at{};                    // After the answer came.
+  // Where the keys were from, for people; empty if there is no fault.
+  std::string keys_from;
+  // These keys will not do, but others are being fetched.
+  bool other_keys = false;
+  BootTime sent_at{};      // Before the request left.
+  BootTime received_at{};  // After the answer came.
 
   // May the write have been applied, or be yet?
   bool outcome_unknown() const;

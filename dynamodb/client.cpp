@@ -25,21 +25,49 @@ bool fit_for_headers(const sigv4::Credentials& keys) {
       return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
     });
   };
-  return fit(keys.access_key_id) && fit(keys.session_token);
+  return fit(keys.access_key_id) && fit(keys.session_token.str());
+}
+
+// Of keys that were changed, or deleted: there may be others by now.
+bool is_unknown_key(const Answer& answer) {
+  return answer.fault == Fault::bad_keys &&
+         (answer.code == "UnrecognizedClientException" ||
+          answer.code == "InvalidClientTokenId");
+}
+
+// Below this DynamoDB counts no less than one unit.
+constexpr std::size_t kWriteUnitBytes = 1024;
+constexpr std::size_t kReadUnitBytes = 4096;
+
+double units(std::size_t bytes, std::size_t unit_bytes) {
+  return static_cast<double>(
+      std::max<std::size_t>(1, (bytes + unit_bytes - 1) / unit_bytes));
+}
+
+bool is_write(Action action) {
+  return action == Action::put_item || action == Action::update_item ||
+         action == Action::delete_item;
+}
+
+bool answered(Fault fault) {
+  return fault == Fault::none || fault == Fault::condition_failed;
 }
 
 }  // namespace
 
-bool is_endpoint(const std::string& url) {
-  const auto parts = sigv4::parse_url(url);
-  return parts && parts->path == "/";
-}
+bool is_endpoint(const std::string& url) { return sigv4::is_base_url(url); }
 
 Client::Client(ClientOptions options)
     : options_(std::move(options)),
-      url_(sigv4::parse_url(options_.endpoint).value_or(sigv4::Url{})),
-      target_url_(url_.scheme + "://" + url_.authority + "/"),
-      pool_(options_.http) {}
+      pool_(options_.http),
+      keys_(
+          options_.credentials,
+          [this] {
+            return std::chrono::duration_cast<std::chrono::seconds>(
+                       signing_time())
+                .count();
+          },
+          options_.log) {}
 
 Client::~Client() = default;
 
@@ -57,34 +85,90 @@ ServiceTime Client::signing_time() const {
   return known.known() ? known.middle(BootClock::now()) : calendar();
 }
 
+std::string Client::endpoint() const {
+  const std::lock_guard guard(mutex_);
+  return site_ != nullptr ? site_->endpoint : options_.target.endpoint;
+}
+
+// Made anew when the keys have changed.
+Client::SitePtr Client::site_for(const sigv4::Keys::OutcomePtr& keys) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (site_ != nullptr && site_->keys == keys) return site_;
+  }
+  auto site = std::make_shared<Site>();
+  site->keys = keys;
+  const bool complete = !options_.target.region.empty();
+  const Target target =
+      complete ? options_.target
+               : dynamodb::complete(options_.target,
+                                    {keys->region, "the region found"});
+  site->error = target.error;
+  site->region = target.region;
+  if (site->error.empty()) {
+    const std::string owner = account_of_table(options_.table, target.region);
+    const AccountUrl url =
+        account_url(target, owner.empty() ? keys->keys.account_id : owner);
+    site->error = url.error;
+    const auto parts = sigv4::parse_url(url.url).value_or(sigv4::Url{});
+    site->authority = parts.authority;
+    site->endpoint = url.url;
+    site->url = parts.scheme + "://" + parts.authority + "/";
+  }
+  const std::lock_guard guard(mutex_);
+  return site_ = std::move(site);
+}
+
 std::unique_ptr<Client::Pending> Client::begin(Action action,
                                                std::string body) {
   auto pending = std::make_unique<Pending>();
   pending->action_ = action;
-  sigv4::KeyOutcome source = options_.credentials();
-  const sigv4::Credentials& keys = source.keys;
-  if (source.state != sigv4::KeyOutcome::State::found) {
-    pending->no_keys_ = std::move(source.reason);
+  const sigv4::Keys::Current current = keys_.now();
+  const sigv4::KeyOutcome& keys = *current.outcome;
+  using State = sigv4::KeyOutcome::State;
+  if (keys.state != State::found) {
+    const bool passing = current.on_their_way || keys.state == State::failed;
+    pending->fault_ = passing             ? Fault::keys_awaited
+                      : keys.lacks_region ? Fault::no_target
+                                          : Fault::no_keys;
+    pending->problem_ = keys.reason;
+    if (keys.lacks_region) {
+      pending->problem_ =
+          "no region: " + options_.target.region_sources + "; " + keys.reason;
+    }
     return pending;
   }
-  if (!fit_for_headers(keys)) {
-    pending->no_keys_ = "a key or token has control characters";
+  if (!fit_for_headers(keys.keys)) {
+    pending->fault_ = Fault::no_keys;
+    pending->problem_ = "a key or token has control characters";
+    return pending;
+  }
+  const SitePtr site = site_for(current.outcome);
+  if (!site->error.empty()) {
+    pending->fault_ = Fault::no_target;
+    pending->problem_ = site->error;
     return pending;
   }
 
+  pending->keys_ = current.outcome;
+  pending->body_size_ = body.size();
+  pending->consistent_ =
+      action == Action::get_item &&
+      body.find(R"("ConsistentRead":true)") != std::string::npos;
   pending->signed_at_ = signing_time();
   std::vector<std::string> headers =
-      signed_headers(action, body, keys, pending->signed_at_);
+      signed_headers(action, body, *site, pending->signed_at_);
   pending->exchange_ = pool_.take();
-  pending->exchange_->start(target_url_, std::move(headers), std::move(body));
+  pending->exchange_->start(site->url, std::move(headers), std::move(body));
   return pending;
 }
 
 // All that must be signed, and nothing else but the signature.
 std::vector<std::string> Client::signed_headers(Action action,
                                                 const std::string& body,
-                                                const sigv4::Credentials& keys,
+                                                const Site& site,
                                                 ServiceTime signed_at) {
+  const sigv4::Credentials& keys = site.keys->keys;
   const std::string target =
       std::string("DynamoDB_20120810.") + name_of(action);
   const std::string payload_hash = sigv4::sha256_hex(body);
@@ -92,22 +176,22 @@ std::vector<std::string> Client::signed_headers(Action action,
                                   "/",
                                   "",
                                   {{"Content-Type", kContentType},
-                                   {"Host", url_.authority},
+                                   {"Host", site.authority},
                                    {"X-Amz-Target", target}},
                                   payload_hash};
   const sigv4::Signed signature = sigv4::sign(
-      request, keys, {options_.region, "dynamodb"},
+      request, keys, {site.region, "dynamodb"},
       std::chrono::duration_cast<std::chrono::seconds>(signed_at).count(), {},
-      keys_);
+      signing_keys_);
   std::vector<std::string> headers = {
-      "Host: " + url_.authority,
+      "Host: " + site.authority,
       "Content-Type: " + std::string(kContentType),
       "X-Amz-Target: " + target,
       "X-Amz-Date: " + signature.amz_date,
       "Authorization: " + signature.authorization,
   };
   if (!keys.session_token.empty()) {
-    headers.push_back("X-Amz-Security-Token: " + keys.session_token);
+    headers.push_back("X-Amz-Security-Token: " + keys.session_token.str());
   }
   return headers;
 }
@@ -116,22 +200,62 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
   if (!pending->exchange_) {
     Answer answer;
     answer.action = pending->action_;
-    answer.fault = Fault::no_keys;
-    answer.message = pending->no_keys_;
+    answer.fault = pending->fault_;
+    answer.message = pending->problem_;
     answer.sent_at = answer.received_at = BootClock::now();
+    tell(answer);
     return answer;
   }
   pending->exchange_->end(why);
   const HttpAnswer http = pending->exchange_->take_answer();
-  if (http.sent) ++sent_[static_cast<std::size_t>(pending->action_)];
   pool_.give_back(std::move(pending->exchange_));
   Answer answer = read_answer(pending->action_, http, pending->signed_at_);
+  count(*pending, http, answer);
   const auto date =
       answer.fault == Fault::bad_answer ? std::nullopt : date_of(http);
-  const bool dynamodb =
-      answer.fault == Fault::none || answer.fault == Fault::condition_failed;
-  if (date || dynamodb) hear(http, date);
+  if (date || answered(answer.fault)) hear(http, date);
+  if (!answered(answer.fault)) {
+    answer.keys_from = pending->keys_->source;
+    if (answer.fault == Fault::expired_keys || is_unknown_key(answer)) {
+      answer.other_keys = keys_.refused(pending->keys_);
+    }
+    tell(answer);
+  }
   return answer;
+}
+
+void Client::count(const Pending& pending, const HttpAnswer& http,
+                   const Answer& answer) {
+  if (!http.sent) return;
+  const std::lock_guard guard(mutex_);
+  ++counts_.sent[static_cast<std::size_t>(pending.action_)];
+  counts_.bytes_sent += http.bytes_sent;
+  counts_.bytes_received += http.bytes_received;
+  if (answer.fault == Fault::throttled) {
+    ++counts_.throttled;
+  } else if (!answered(answer.fault)) {
+    ++counts_.failed;
+  } else if (is_write(pending.action_)) {
+    counts_.write_units +=
+        units(std::max(pending.body_size_, http.body.size()), kWriteUnitBytes);
+  } else if (pending.action_ == Action::get_item) {
+    counts_.read_units += units(http.body.size(), kReadUnitBytes) *
+                          (pending.consistent_ ? 1 : 0.5);
+  }
+}
+
+// Passing faults are tried again, and told by who has no more patience.
+void Client::tell(const Answer& answer) const {
+  if (!options_.log) return;
+  const bool passing =
+      is_passing(answer.fault) || answer.fault == Fault::cancelled;
+  std::string text = std::string(name_of(answer.action)) + " at " + endpoint() +
+                     ": " + name_of(answer.fault);
+  if (!answer.message.empty()) text += ": " + answer.message;
+  if (!answer.request_id.empty())
+    text += " (request " + answer.request_id + ")";
+  sigv4::say(options_.log,
+             passing ? sigv4::LogLevel::debug : sigv4::LogLevel::warning, text);
 }
 
 void Client::hear(const HttpAnswer& http, std::optional<ServiceTime> date) {
@@ -142,11 +266,16 @@ void Client::hear(const HttpAnswer& http, std::optional<ServiceTime> date) {
     clock_.hear(http.sent_at, http.received_at, date);
     contradicted = clock_.contradictions() != before;
   }
-  if (contradicted && contradicted_) contradicted_();
+  if (!contradicted) return;
+  if (contradicted_) contradicted_();
+  sigv4::say(options_.log, sigv4::LogLevel::warning,
+             "DynamoDB's clock is not where it should be by this machine's: "
+             "one of them was stopped or set");
 }
 
 Answer Client::call(Action action, std::string body, BootTime deadline,
                     sigv4::Waker& waker) {
+  await_keys(deadline, &waker);
   auto pending = begin(action, std::move(body));
   sigv4::Exchange* exchange = pending->exchange();
   if (pending->under_way()) sigv4::drive(&exchange, 1, deadline, &waker);
@@ -156,9 +285,8 @@ Answer Client::call(Action action, std::string body, BootTime deadline,
 }
 
 Counts Client::counts() const {
-  Counts counts;
-  for (std::size_t i = 0; i < kActions; ++i) counts.sent[i] = sent_[i];
-  return counts;
+  const std::lock_guard guard(mutex_);
+  return counts_;
 }
 
 }  // namespace dynamodb

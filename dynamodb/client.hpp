@@ -8,7 +8,6 @@
 #define DDBMUTEX_DYNAMODB_CLIENT_HPP
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,8 +19,11 @@
 
 #include "dynamodb/answer.hpp"
 #include "dynamodb/clock.hpp"
+#include "dynamodb/endpoint.hpp"
 #include "sigv4/credentials.hpp"
 #include "sigv4/http.hpp"
+#include "sigv4/keys.hpp"
+#include "sigv4/log.hpp"
 #include "sigv4/sigv4.hpp"
 
 namespace ddbmutex {
@@ -29,17 +31,28 @@ inline namespace v0 {
 namespace dynamodb {
 
 struct ClientOptions {
-  // "https://dynamodb.eu-west-1.amazonaws.com"; a path is not allowed.
-  std::string endpoint;
-  std::string region;
-  // Asked for every request, by the thread that makes it.
-  sigv4::KeySource credentials;
+  // Its region may come with the keys, its URL be that of the account of the
+  // table, if that is named by an ARN, or of the keys.
+  Target target;
+  sigv4::KeySourcePtr credentials;
   sigv4::HttpOptions http;
+  sigv4::Log log = nullptr;
+  std::string table{};  // May be empty.
 };
 
-// Requests that were sent and have ended, by action.
+// Of requests that were sent and have ended.
 struct Counts {
-  std::array<std::uint64_t, kActions> sent{};
+  std::array<std::uint64_t, kActions> sent{};  // By action.
+  std::uint64_t throttled = 0;  // DynamoDB asked for fewer requests.
+  std::uint64_t failed = 0;     // Another fault than that and a condition.
+  // Heads and bodies, without what TLS and TCP add.
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  // Capacity units, as DynamoDB's documentation has them counted (1 for each
+  // 1,024 bytes written, for 4,096 read consistently, half for others), from
+  // the sizes of bodies: what an item holds beyond that is not seen.
+  double write_units = 0;
+  double read_units = 0;
 };
 
 class Client {
@@ -47,18 +60,24 @@ class Client {
   // A call under way.  Ended, and its connection closed, when destroyed.
   class Pending;
 
-  // REQUIRES: is_endpoint(options.endpoint).
+  // REQUIRES: is_endpoint(options.target.endpoint), or it is empty.
   explicit Client(ClientOptions options);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Signs and begins to send.
+  // Signs and begins to send.  Does not wait for keys: where they are still
+  // being fetched, this comes to keys_awaited.
   std::unique_ptr<Pending> begin(Action action, std::string body);
+  // Waits for keys, if there are none but may be soon.
+  void await_keys(BootTime deadline, const sigv4::Waker* waker) {
+    keys_.await(deadline, waker);
+  }
   // What it came to.  What is still under way ends as `why`.
   Answer finish(std::unique_ptr<Pending> pending, sigv4::Transport why);
 
-  // begin, wait until `deadline` or a wake (the waker is not cleared), finish.
+  // Waits for keys, begins, waits until `deadline` or a wake (the waker is not
+  // cleared), finishes.
   Answer call(Action action, std::string body, BootTime deadline,
               sigv4::Waker& waker);
 
@@ -67,6 +86,9 @@ class Client {
   static ServiceTime calendar();
 
   Counts counts() const;
+  // Where requests go, as far as it is known.
+  std::string endpoint() const;
+  const sigv4::Log& log() const { return options_.log; }
 
   // Called by finish(), with no mutex held, after an answer has contradicted
   // what was known of DynamoDB's clock.  To be set before the first call.
@@ -75,27 +97,42 @@ class Client {
   }
 
  private:
+  // What follows from the keys.
+  struct Site {
+    sigv4::Keys::OutcomePtr keys;
+    std::string endpoint;  // As it was given.
+    std::string url;       // As requests have it.
+    std::string authority;
+    std::string region;
+    std::string error;  // Why nothing can be sent.
+  };
+  using SitePtr = std::shared_ptr<const Site>;
+
+  SitePtr site_for(const sigv4::Keys::OutcomePtr& keys);
   ServiceTime signing_time() const;
   void hear(const sigv4::HttpAnswer& http, std::optional<ServiceTime> date);
+  void count(const Pending& pending, const sigv4::HttpAnswer& http,
+             const Answer& answer);
+  void tell(const Answer& answer) const;
   std::vector<std::string> signed_headers(Action action,
                                           const std::string& body,
-                                          const sigv4::Credentials& keys,
+                                          const Site& site,
                                           ServiceTime signed_at);
 
   const ClientOptions options_;
-  const sigv4::Url url_;
-  const std::string target_url_;
   sigv4::HttpPool pool_;
-  sigv4::SigningKeys keys_;
+  sigv4::SigningKeys signing_keys_;
   std::function<void()> contradicted_;
   mutable std::mutex mutex_;
   ServiceClock clock_;  // GUARDED_BY(mutex_)
-  std::array<std::atomic<std::uint64_t>, kActions> sent_{};
+  SitePtr site_;        // GUARDED_BY(mutex_); of the last keys.
+  Counts counts_;       // GUARDED_BY(mutex_)
+  sigv4::Keys keys_;    // Last: its fetches ask for the clock.
 };
 
 class Client::Pending {
  public:
-  // For sigv4::drive().  Null if there were no keys to begin with.
+  // For sigv4::drive().  Null if there was nothing to sign with or for.
   sigv4::Exchange* exchange() { return exchange_.get(); }
   bool under_way() const { return exchange_ && exchange_->under_way(); }
 
@@ -104,7 +141,11 @@ class Client::Pending {
   Action action_ = Action::get_item;
   ServiceTime signed_at_{};
   std::unique_ptr<sigv4::Exchange> exchange_;
-  std::string no_keys_;  // Why not.
+  sigv4::Keys::OutcomePtr keys_;
+  std::size_t body_size_ = 0;
+  bool consistent_ = false;    // A read is to be so.
+  Fault fault_ = Fault::none;  // Why not,
+  std::string problem_;        // in words.
 };
 
 // An http or https URL of a host, with no path but "/".

@@ -21,6 +21,7 @@ constexpr int kThrottledCost = 5;
 constexpr milliseconds kFirstDelay{25};
 constexpr milliseconds kFirstThrottledDelay{1000};
 constexpr milliseconds kLongestDelay{5000};
+constexpr milliseconds kLongestKeysDelay{500};
 
 std::minstd_rand::result_type random_seed() {
   std::minstd_rand::result_type seed;
@@ -50,6 +51,10 @@ int RetryBudget::tokens() const {
   return tokens_;
 }
 
+std::uint64_t RetryBudget::retries() const { return retries_; }
+
+void RetryBudget::count_retry() { ++retries_; }
+
 nanoseconds RetryBudget::jitter(nanoseconds longest) {
   const std::lock_guard guard(mutex_);
   std::uniform_int_distribution<nanoseconds::rep> even(0, longest.count());
@@ -60,11 +65,23 @@ Retry::Retry(RetryBudget& budget, Urgency urgency)
     : budget_(budget), urgency_(urgency) {}
 
 std::optional<nanoseconds> Retry::after(const Answer& answer) {
+  if (again_ && answer.sent) budget_.count_retry();
+  const std::optional<nanoseconds> delay = decide(answer);
+  again_ = delay.has_value();
+  return delay;
+}
+
+std::optional<nanoseconds> Retry::decide(const Answer& answer) {
+  if (answer.other_keys) {
+    if (std::exchange(renewed_, true)) return std::nullopt;
+    return nanoseconds::zero();
+  }
   if (!is_passing(answer.fault)) return std::nullopt;
   if (answer.fault == Fault::skewed_time) {
     if (std::exchange(corrected_, true)) return std::nullopt;
     return nanoseconds::zero();
   }
+  if (answer.fault == Fault::keys_awaited) return keys_delay();
   if (!budget_.draw(answer.fault) && urgency_ == Urgency::waits) {
     return kLongestDelay;
   }
@@ -78,9 +95,21 @@ std::optional<nanoseconds> Retry::after(const Answer& answer) {
                                  delay + kLongestDelay);
 }
 
+// No request was sent: that costs nothing.
+nanoseconds Retry::keys_delay() {
+  nanoseconds longest = kFirstDelay;
+  for (int i = 0; i < failures_ && longest < kLongestKeysDelay; ++i) {
+    longest *= 2;
+  }
+  ++failures_;
+  return budget_.jitter(std::min<nanoseconds>(longest, kLongestKeysDelay));
+}
+
 void Retry::success() {
+  if (std::exchange(again_, false)) budget_.count_retry();
   failures_ = 0;
   corrected_ = false;
+  renewed_ = false;
   budget_.success();
 }
 

@@ -2,12 +2,15 @@
 #ifndef DDBMUTEX_DYNAMODB_RETRY_HPP
 #define DDBMUTEX_DYNAMODB_RETRY_HPP
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <random>
 
 #include "dynamodb/answer.hpp"
+#include "dynamodb/throttle.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -24,6 +27,11 @@ class RetryBudget {
   bool draw(Fault fault);
   void success();  // Gives one token back.
   int tokens() const;
+  // Answers to requests that were sent again.
+  std::uint64_t retries() const;
+  void count_retry();
+  // Holds back what waits, before it is sent, while DynamoDB throttles.
+  Throttle& throttle() { return throttle_; }
   // Even over [0, longest]: full jitter.
   std::chrono::nanoseconds jitter(std::chrono::nanoseconds longest);
 
@@ -31,6 +39,8 @@ class RetryBudget {
   mutable std::mutex mutex_;
   int tokens_;               // GUARDED_BY(mutex_)
   std::minstd_rand random_;  // GUARDED_BY(mutex_)
+  Throttle throttle_;
+  std::atomic<std::uint64_t> retries_{0};
 };
 
 // When to try one call again.  One for each run of attempts; one thread.
@@ -49,10 +59,15 @@ class Retry {
   void success();
 
  private:
+  std::optional<std::chrono::nanoseconds> decide(const Answer& answer);
+  std::chrono::nanoseconds keys_delay();
+
   RetryBudget& budget_;
   const Urgency urgency_;
   int failures_ = 0;        // In a row.
   bool corrected_ = false;  // For a time that was wrong; since a success.
+  bool renewed_ = false;    // With other keys; since a success.
+  bool again_ = false;      // The next answer will be a second attempt's.
 };
 
 }  // namespace dynamodb

@@ -21,6 +21,10 @@ constexpr int kAtOnce = 4;
 constexpr std::chrono::milliseconds kPause{500};
 
 constexpr std::chrono::milliseconds kShortestDelay{5};
+// Of a release that was throttled, which goes on in the background.
+constexpr std::chrono::milliseconds kShortestThrottledDelay{400};
+// Renewals that may come often although they were throttled.
+constexpr int kFew = 8;
 
 bool answered(Fault fault) {
   return fault == Fault::none || fault == Fault::condition_failed;
@@ -40,11 +44,16 @@ Answer no_answer(Fault why, const char* message) {
   return answer;
 }
 
+const char* words_for(Fault why) {
+  if (why == Fault::cancelled) return "woken before another request was sent";
+  if (why == Fault::timed_out) return "the deadline has passed";
+  return "DynamoDB asks for fewer requests, and the turn of this one has not "
+         "come";
+}
+
 Outcome nothing_sent(Fault why) {
   Outcome outcome;
-  outcome.answer = no_answer(why, why == Fault::cancelled
-                                      ? "woken before another request was sent"
-                                      : "the deadline has passed");
+  outcome.answer = no_answer(why, words_for(why));
   return outcome;
 }
 
@@ -54,12 +63,6 @@ Outcome at_deadline(Call call, const Lease& lease, Outcome outcome) {
     outcome.verdict = Verdict::expired;
   }
   return outcome;
-}
-
-// What presses is not held back until it is too late: half of what is left is
-// for another attempt, down to where there is no time for one.
-nanoseconds fitted(nanoseconds delay, nanoseconds left) {
-  return std::min(delay, std::max<nanoseconds>(left / 2, kShortestDelay));
 }
 
 }  // namespace
@@ -101,11 +104,49 @@ Reply reply_to(const Request& request, const Answer& answer) {
 Pace::Pace(dynamodb::RetryBudget& budget, Call call)
     : budget_(budget),
       call_(call),
+      turn_(budget.throttle()),
       retry_(budget, call == Call::take ? Retry::Urgency::waits
                                         : Retry::Urgency::presses) {}
 
+nanoseconds Pace::turn() {
+  const bool waits =
+      call_ == Call::take && (budget_.throttle().limits() || turn_.waits());
+  return waits ? turn_.wait(BootClock::now()) : nanoseconds::zero();
+}
+
 void Pace::heard(const Answer& answer) {
-  if (answered(answer.fault)) retry_.success();
+  dynamodb::Throttle& throttle = budget_.throttle();
+  if (answered(answer.fault)) {
+    if (throttle.count()) throttle.answered(BootClock::now());
+    retry_.success();
+    press(false);
+  } else if (answer.fault == Fault::throttled) {
+    throttle.refused(BootClock::now());
+    press(call_ == Call::renew);
+  }
+}
+
+void Pace::press(bool pressing) {
+  if (std::exchange(pressing_, pressing) == pressing) return;
+  budget_.throttle().press(pressing ? 1 : -1);
+}
+
+// What presses is not held back until it is too late: half of what is left is
+// for another attempt, down to where there is no time for one.  While a table
+// is throttled only some of its requests come through.  Few renewals that are
+// refused then come often (one alone has a hundred attempts or so), many as
+// seldom as after other faults; a release need not be said in the end.
+nanoseconds Pace::fitted(nanoseconds delay, nanoseconds left,
+                         bool throttled) const {
+  nanoseconds longest = left / 2;
+  nanoseconds shortest = kShortestDelay;
+  if (pressing_) {
+    const int others = budget_.throttle().pressing() - 1;
+    longest = std::min(longest, left * (kFew + others) / (16 * kFew));
+  } else if (throttled) {
+    shortest = kShortestThrottledDelay;
+  }
+  return std::min(delay, std::max(longest, shortest));
 }
 
 std::optional<nanoseconds> Pace::delay(const Answer& answer, nanoseconds left) {
@@ -115,9 +156,37 @@ std::optional<nanoseconds> Pace::delay(const Answer& answer, nanoseconds left) {
   } else if (++at_once_ > kAtOnce) {
     delay = budget_.jitter(kPause);
   }
-  if (delay && call_ != Call::take) delay = fitted(*delay, left);
+  if (delay && call_ != Call::take) {
+    delay = fitted(*delay, left, answer.fault == Fault::throttled);
+  }
   return delay;
 }
+
+namespace {
+
+// Why no other request is to be sent; nothing if one is.
+std::optional<Fault> over(const Pace& pace, const Limits& limits,
+                          sigv4::Waker* waker) {
+  if (waker != nullptr && waker->woken()) return Fault::cancelled;
+  const BootTime now = BootClock::now();
+  if (pace.awaits_turn() &&
+      now >= std::min(limits.deadline, limits.retry_until)) {
+    return Fault::throttled;
+  }
+  if (now >= limits.deadline) return Fault::timed_out;
+  return std::nullopt;
+}
+
+// False if it is the turn of a request now.  True after a wait, at the end of
+// which it may be.
+bool waited_for_turn(Pace& pace, BootTime until, sigv4::Waker* waker) {
+  const nanoseconds left = pace.turn();
+  if (left <= nanoseconds::zero()) return false;
+  sigv4::drive(nullptr, 0, std::min(BootClock::now() + left, until), waker);
+  return true;
+}
+
+}  // namespace
 
 Driver::Driver(dynamodb::Client& client, dynamodb::RetryBudget& budget,
                Settings settings)
@@ -130,18 +199,20 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
   BootTime& deadline = now_limits.deadline;
   bool unknown = false;
   bool failing = false;
+  std::optional<Answer> refused;  // For throttling, the last.
   for (;;) {
     // A renewal is worth nothing once the lease has ended.
     if (call == Call::renew) deadline = std::min(deadline, lease.claim_end());
-    const bool woken = waker != nullptr && waker->woken();
-    if (woken || BootClock::now() >= deadline) {
-      Outcome outcome =
-          nothing_sent(woken ? Fault::cancelled : Fault::timed_out);
+    if (const auto why = over(pace, now_limits, waker)) {
+      Outcome outcome = nothing_sent(*why);
+      if (*why == Fault::throttled && refused) outcome.answer = *refused;
       outcome.unknown = unknown;
       outcome.given_up = !failing;
-      return woken ? std::move(outcome)
-                   : at_deadline(call, lease, std::move(outcome));
+      return *why == Fault::cancelled
+                 ? std::move(outcome)
+                 : at_deadline(call, lease, std::move(outcome));
     }
+    if (waited_for_turn(pace, deadline, waker)) continue;
     Outcome outcome = attempt(call, lease, observation, now_limits, waker);
     unknown = unknown || outcome.unknown;
     outcome.unknown = unknown;
@@ -164,12 +235,19 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
                                  "no time was left to sign for the right time");
     }
     if (!delay || too_late) return at_deadline(call, lease, std::move(outcome));
+    if (outcome.answer.fault == Fault::throttled) {
+      refused = std::move(outcome.answer);
+    }
     sigv4::drive(nullptr, 0, now + *delay, waker);
   }
 }
 
 Outcome Driver::attempt(Call call, Lease& lease, Observation& observation,
                         const Limits& limits, sigv4::Waker* waker) const {
+  // Before the request is stamped: its lease counts from there.
+  client_.await_keys(
+      std::min(limits.deadline, BootClock::now() + settings_.request_timeout),
+      waker);
   const BootTime now = BootClock::now();
   Outcome outcome;
   outcome.request = lease.next(call, now, client_.clock(),

@@ -46,6 +46,14 @@ struct Outcome {
 class Pace {
  public:
   Pace(dynamodb::RetryBudget& budget, Call call);
+  ~Pace() { press(false); }
+  Pace(const Pace&) = delete;
+  Pace& operator=(const Pace&) = delete;
+
+  // How long to wait before the next request, if it can wait and DynamoDB
+  // throttles; to be asked until it is zero.
+  std::chrono::nanoseconds turn();
+  bool awaits_turn() const { return turn_.waits(); }
 
   // Told of every answer.
   void heard(const dynamodb::Answer& answer);
@@ -55,8 +63,15 @@ class Pace {
                                                 std::chrono::nanoseconds left);
 
  private:
+  void press(bool pressing);
+  std::chrono::nanoseconds fitted(std::chrono::nanoseconds delay,
+                                  std::chrono::nanoseconds left,
+                                  bool throttled) const;
+
   dynamodb::RetryBudget& budget_;
   const Call call_;
+  dynamodb::Throttle::Turn turn_;
+  bool pressing_ = false;  // A renewal that was throttled.
   dynamodb::Retry retry_;
   int at_once_ = 0;
 };

@@ -5,7 +5,6 @@
 #include "lock/renewer.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -22,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "lock/process.hpp"
+#include "sigv4/thread.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -90,34 +89,53 @@ class AlarmClock {
   int fd_ = -1;
 };
 
-// All but those that a fault raises in the thread itself.
-sigset_t signals_of_others() {
-  sigset_t set;
-  sigfillset(&set);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
-    sigdelset(&set, fault);
+const char* words_of(Verdict why) {
+  switch (why) {
+    case Verdict::taken:
+      return "another has it";
+    case Verdict::deleted:
+      return "its item is gone";
+    default:
+      return "its lease has ended";
   }
-  return set;
+}
+
+double seconds_between(BootTime from, BootTime to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+#ifdef __cpp_exceptions
+
+// What goes wrong in a callback has nobody else to be told to.
+void complain(const sigv4::Log& log, const std::string& text) {
+  if (log) {
+    sigv4::say(log, sigv4::LogLevel::error, text);
+  } else {
+    std::fprintf(stderr, "ddbmutex: %s\n", text.c_str());
+  }
 }
 
 template <class Callback>
-void contained(const Callback& callback, const char* which,
-               const std::string& name) {
-#ifdef __cpp_exceptions
+void contained(const Callback& callback, const std::string& which,
+               const sigv4::Log& log) {
   try {
     callback();
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "ddbmutex: %s of \"%s\" threw: %s\n", which,
-                 name.c_str(), e.what());
+    complain(log, which + " threw: " + e.what());
   } catch (...) {
-    std::fprintf(stderr, "ddbmutex: %s of \"%s\" threw\n", which, name.c_str());
+    complain(log, which + " threw");
   }
-#else
-  static_cast<void>(which);
-  static_cast<void>(name);
-  callback();
-#endif
 }
+
+#else
+
+template <class Callback>
+void contained(const Callback& callback, const std::string&,
+               const sigv4::Log&) {
+  callback();
+}
+
+#endif
 
 // A run of requests for one lease, in the hands of the sending thread.
 struct Task {
@@ -159,22 +177,22 @@ class Renewer::Held {
   bool given_back = false;
   bool renewing = false;  // A request is under way.
   bool in_danger = false;
+  bool counts = true;  // In Usage.
+  const BootTime since = BootClock::now();
   std::optional<Verdict> lost;
   std::optional<Tasks::iterator> task;    // Where it waits.
   std::optional<Alarms::iterator> alarm;  // Likewise.
 };
 
-struct Renewer::Core {
+struct Renewer::Core final : sigv4::Stoppable {
   Core(std::shared_ptr<Client> the_client,
        std::shared_ptr<dynamodb::RetryBudget> the_budget)
       : client(std::move(the_client)), budget(std::move(the_budget)) {}
 
-  void stop();
+  void stop() override;
 
   // For these the mutex is held.
   bool start(const std::shared_ptr<Core>& self);
-  template <void (Core::*kLoop)()>
-  bool start_thread(const std::shared_ptr<Core>& self, pthread_t& thread);
   void schedule(BootTime when, TaskPtr task);
   void schedule_renewal(const Handle& held, BootTime when);
   void unschedule(Held& held);
@@ -183,6 +201,8 @@ struct Renewer::Core {
   void publish(const Held& held, BootTime claim_end);
   void lose(const Handle& held, Verdict why);
   void tell(const Handle& held, Verdict why);
+  void no_longer_held(Held& held);
+  Usage usage() const;
   void check_clock();
 
   // The sending thread's.
@@ -223,91 +243,29 @@ struct Renewer::Core {
   bool tell_ended = false;
   Tasks tasks;
   Alarms alarms;
-  std::deque<Handle> losses;        // To be told.
+  std::deque<Handle> losses;  // To be told.
+  const BootTime made = BootClock::now();
+  std::uint64_t held_now = 0;
+  double held_before_s = 0;  // By those that are not held any more.
+  double held_since_s = 0;   // Of those that are, since `made`, added up.
   const Holder* running = nullptr;  // Whose callback is being called.
   // While awake they look at everything before they sleep again.
   BootTime sender_sleeps_until = BootTime::min();
   BootTime teller_sleeps_until = BootTime::min();
 };
 
-// --- Stopping at exit --------------------------------------------------------
-
-namespace {
-
-// Those of this process that have threads.
-struct LiveCores {
-  std::mutex mutex;
-  std::vector<std::weak_ptr<void>> cores;  // GUARDED_BY(mutex)
-};
-
-// Never destroyed, for Renewers may be used until the very end.
-PerProcess<LiveCores>& live_cores() {
-  static auto* const all = new PerProcess<LiveCores>;
-  return *all;
-}
-
-}  // namespace
-
-void Renewer::stop_at_exit() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    live_cores();
-    std::atexit([] {
-      LiveCores* all = live_cores().peek();
-      if (all == nullptr) return;
-      std::vector<std::weak_ptr<void>> cores;
-      {
-        const std::lock_guard<std::mutex> guard(all->mutex);
-        cores.swap(all->cores);
-      }
-      for (const auto& weak : cores) {
-        const auto core = std::static_pointer_cast<Core>(weak.lock());
-        if (core != nullptr) core->stop();
-      }
-    });
-  });
-}
-
 // --- Starting and stopping ---------------------------------------------------
-
-// A thread owns the Core that it works on, and takes none of the program's
-// signals.
-template <void (Renewer::Core::*kLoop)()>
-bool Renewer::Core::start_thread(const std::shared_ptr<Core>& self,
-                                 pthread_t& thread) {
-  using Owner = std::shared_ptr<Core>;
-  auto owner = std::make_unique<Owner>(self);
-  const auto body = [](void* argument) -> void* {
-    const std::unique_ptr<Owner> owned(static_cast<Owner*>(argument));
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
-    ((**owned).*kLoop)();
-    return nullptr;
-  };
-  const sigset_t blocked = signals_of_others();
-  sigset_t old;
-  pthread_sigmask(SIG_SETMASK, &blocked, &old);
-  const bool started = pthread_create(&thread, nullptr, body, owner.get()) == 0;
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (started) owner.release();
-  return started;
-}
 
 bool Renewer::Core::start(const std::shared_ptr<Core>& self) {
   if (stopping) return false;
   if (sending && telling) return true;
   if (!teller_clock.open()) return false;
   if (!telling) {
-    telling = start_thread<&Core::tell_loop>(self, teller);
+    telling = sigv4::start_thread(teller, [self] { self->tell_loop(); });
     if (!telling) return false;
-    LiveCores& all = live_cores().get();
-    const std::lock_guard<std::mutex> guard(all.mutex);
-    all.cores.erase(
-        std::remove_if(all.cores.begin(), all.cores.end(),
-                       [](const auto& core) { return core.expired(); }),
-        all.cores.end());
-    all.cores.push_back(self);
+    sigv4::register_for_exit(self);
   }
-  sending = start_thread<&Core::send_loop>(self, sender);
+  sending = sigv4::start_thread(sender, [self] { self->send_loop(); });
   return sending;
 }
 
@@ -365,7 +323,14 @@ Renewer::Handle Renewer::keep(Lease& lease,
   held->lease.apply(core_->client->clock());
   core_->set_alarm(held);
   core_->publish(*held, held->lease.claim_end());
+  ++core_->held_now;
+  core_->held_since_s += seconds_between(core_->made, held->since);
   return held;
+}
+
+Renewer::Usage Renewer::usage() const {
+  const std::lock_guard<std::mutex> guard(core_->mutex);
+  return core_->usage();
 }
 
 Renewer::Returned Renewer::give_back(const Handle& handle) {
@@ -375,6 +340,7 @@ Renewer::Returned Renewer::give_back(const Handle& handle) {
     core_->lose(handle, Verdict::expired);
   }
   held.given_back = true;
+  core_->no_longer_held(held);
   core_->publish(held, BootTime::min());
   core_->unschedule(held);
   core_->clear_alarm(held);
@@ -407,7 +373,12 @@ bool Renewer::finish(Call call, Lease& lease, Outcome& outcome,
   task->pending = std::move(outcome.pending);
   task->until = std::min(now + holder->driver.settings().request_timeout,
                          task->give_up_at);
-  core_->schedule(now, std::move(task));
+  const bool throttled =
+      task->pending == nullptr && outcome.answer.fault == Fault::throttled;
+  const auto delay =
+      throttled ? task->pace.delay(outcome.answer, task->give_up_at - now)
+                : std::nullopt;
+  core_->schedule(now + delay.value_or(nanoseconds::zero()), std::move(task));
   return true;
 }
 
@@ -462,7 +433,9 @@ void Renewer::Core::set_alarm(const Handle& held) {
   clear_alarm(*held);
   BootTime when = held->lease.claim_end();
   const auto& callbacks = held->holder->callbacks_;
-  if (!held->in_danger && callbacks != nullptr && callbacks->on_danger) {
+  const bool wanted =
+      callbacks != nullptr && (callbacks->on_danger || client->log());
+  if (!held->in_danger && wanted) {
     when -= held->holder->terms.safe_time;
   }
   held->alarm = alarms.emplace(when, held);
@@ -485,6 +458,7 @@ void Renewer::Core::publish(const Held& held, BootTime claim_end) {
 
 // REQUIRES: not given back.
 void Renewer::Core::lose(const Handle& held, Verdict why) {
+  no_longer_held(*held);
   publish(*held, BootTime::min());
   clear_alarm(*held);
   unschedule(*held);
@@ -495,10 +469,25 @@ void Renewer::Core::tell(const Handle& held, Verdict why) {
   if (held->lost) return;
   held->lost = why;
   const auto& callbacks = held->holder->callbacks_;
-  if (callbacks == nullptr || !callbacks->on_lost || stopping) return;
+  const bool wanted =
+      callbacks != nullptr && (callbacks->on_lost || client->log());
+  if (!wanted || stopping) return;
   losses.push_back(held);
   teller_sleeps_until = BootTime::min();
   teller_clock.set(BootTime::min());
+}
+
+void Renewer::Core::no_longer_held(Held& held) {
+  if (!std::exchange(held.counts, false)) return;
+  --held_now;
+  held_since_s -= seconds_between(made, held.since);
+  held_before_s += seconds_between(held.since, BootClock::now());
+}
+
+Renewer::Usage Renewer::Core::usage() const {
+  const double now_s = seconds_between(made, BootClock::now());
+  const double held_s = static_cast<double>(held_now) * now_s - held_since_s;
+  return {held_now, held_before_s + held_s};
 }
 
 // An answer has contradicted what was known of DynamoDB's clock: claims may end
@@ -744,11 +733,22 @@ void Renewer::Core::call_back(std::unique_lock<std::mutex>& guard, Handle held,
   if (callbacks == nullptr) return;
   running = held->holder.get();
   guard.unlock();
-  const std::string& name = held->holder->terms.name;
+  const std::string lock_name = "\"" + held->holder->terms.name + "\"";
+  const sigv4::Log& log = client->log();
   if (why) {
-    contained([&] { callbacks->on_lost(*why); }, "on_lost", name);
+    if (callbacks->on_lost) {
+      contained([&] { callbacks->on_lost(*why); }, "on_lost of " + lock_name,
+                log);
+    }
+    sigv4::say(log, sigv4::LogLevel::error,
+               "lock " + lock_name + " is lost: " + words_of(*why));
   } else {
-    contained([&] { callbacks->on_danger(); }, "on_danger", name);
+    if (callbacks->on_danger) {
+      contained([&] { callbacks->on_danger(); }, "on_danger of " + lock_name,
+                log);
+    }
+    sigv4::say(log, sigv4::LogLevel::warning,
+               "lock " + lock_name + " is in danger: not renewed yet");
   }
   callbacks.reset();
   held.reset();

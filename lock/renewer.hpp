@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -82,11 +83,6 @@ class Renewer {
   Renewer(const Renewer&) = delete;
   Renewer& operator=(const Renewer&) = delete;
 
-  // Stops the threads of all Renewers at exit(), when called for the first
-  // time: after the destructors of static objects made later, and before the
-  // exit handlers of libraries initialised earlier.
-  static void stop_at_exit();
-
   // Renews the lease, and watches over it, until give_back().  Null if no
   // thread can be started; the lease is untouched then.  REQUIRES: granted.
   Handle keep(Lease& lease, const std::shared_ptr<Holder>& holder);
@@ -108,6 +104,13 @@ class Renewer {
   // can be started; `outcome` and `lease` are untouched then.
   bool finish(Call call, Lease& lease, Outcome& outcome,
               const std::shared_ptr<Holder>& holder, Handle handle);
+
+  // How many leases are held, and for how many seconds leases were, added up.
+  struct Usage {
+    std::uint64_t held = 0;
+    double held_s = 0;
+  };
+  Usage usage() const;
 
   // Waits until all has been told to the holder that is to be, tells it nothing
   // more and drops its callbacks.  On the thread that tells: does not wait.

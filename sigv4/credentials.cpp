@@ -1,14 +1,8 @@
 #include "sigv4/credentials.hpp"
 
 #include <algorithm>
-#include <condition_variable>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <tuple>
 #include <utility>
-
-#include "sigv4/boot_clock.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -18,201 +12,223 @@ namespace {
 
 using State = KeyOutcome::State;
 
-KeyOutcome none(std::string reason) {
-  return {State::none, {}, std::move(reason)};
-}
-
-KeyOutcome broken(std::string reason) {
-  return {State::broken, {}, std::move(reason)};
-}
-
-// How a place calls the three.
-struct Names {
-  const char* id;
-  const char* secret;
-  const char* token;
-};
-
-constexpr Names kGivenNames = {"access_key_id", "secret_access_key",
-                               "session_token"};
-constexpr Names kEnvironmentNames = {
+constexpr KeyNames kGivenNames = {"access_key_id", "secret_access_key",
+                                  "session_token"};
+constexpr KeyNames kEnvironmentNames = {
     "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"};
-constexpr Names kProfileNames = {"aws_access_key_id", "aws_secret_access_key",
-                                 "aws_session_token"};
+constexpr KeyNames kProfileNames = {
+    "aws_access_key_id", "aws_secret_access_key", "aws_session_token"};
+
+// How long keys of a file serve before it is read again: somebody may have
+// written new ones.
+constexpr std::chrono::seconds kFileAge{60};
+
+KeyOutcome not_found(State state, std::string reason) {
+  KeyOutcome outcome;
+  outcome.state = state;
+  outcome.reason = std::move(reason);
+  return outcome;
+}
 
 // All three go into headers or next to them: a line break there would be a
 // header of its own.
-bool is_visible(const std::string& key) {
+bool is_visible(std::string_view key) {
   return std::all_of(key.begin(), key.end(),
                      [](char c) { return c > ' ' && c <= '~'; });
 }
 
-// What the three come to that were found at `place` ("the environment").
-KeyOutcome judge(Credentials keys, const Names& names,
-                 const std::string& place) {
-  if (keys.access_key_id.empty() && keys.secret_access_key.empty()) {
-    return none("no " + std::string(names.id) + " in " + place);
-  }
-  for (const auto& [key, name, other] :
-       {std::tuple(&keys.access_key_id, names.id, names.secret),
-        std::tuple(&keys.secret_access_key, names.secret, names.id)}) {
-    if (!key->empty()) continue;
-    return broken(std::string(other) + " without " + name + " in " + place);
-  }
-  for (const auto& [key, name] :
-       {std::pair(&keys.access_key_id, names.id),
-        std::pair(&keys.secret_access_key, names.secret),
-        std::pair(&keys.session_token, names.token)}) {
-    if (is_visible(*key)) continue;
-    return broken(std::string(name) + " in " + place +
-                  " has a character that is not visible ASCII");
-  }
-  return {State::found, std::move(keys), ""};
-}
-
-std::string value_of(const Properties& section, const char* name) {
-  const auto found = section.find(name);
-  return found == section.end() ? "" : found->second;
-}
-
-Credentials keys_in(const Properties& section) {
-  return {value_of(section, kProfileNames.id),
-          value_of(section, kProfileNames.secret),
-          value_of(section, kProfileNames.token)};
-}
-
-bool wants_role(const Profile& profile) {
-  return profile.find("role_arn") &&
-         (profile.find("source_profile") || profile.find("credential_source") ||
-          profile.find("web_identity_token_file"));
-}
-
-KeyOutcome keys_of(const Profile& profile) {
-  if (!profile.error.empty()) return broken(profile.error);
-  if (wants_role(profile)) {
-    return broken(profile.described() +
-                  " wants a role assumed (role_arn), which is not supported");
-  }
-  for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
-    const Properties* section = profile.in(*file);
-    if (section == nullptr) continue;
-    KeyOutcome outcome =
-        judge(keys_in(*section), kProfileNames,
-              profile.described() + " in " + in_quotes(file->path));
-    if (outcome.state != State::none) return outcome;
-  }
-  return none("no keys in " + profile.described() + " (" +
-              profile.whereabouts() + ")");
-}
-
-// What cached() remembers.
-class KeyCache {
+class FunctionSource final : public KeySource {
  public:
-  KeyCache(KeySource source, std::chrono::seconds age)
-      : source_(std::move(source)), age_(age) {}
+  explicit FunctionSource(std::function<KeyOutcome(const Fetch&)> function)
+      : function_(std::move(function)) {}
+  KeyOutcome fetch(const Fetch& fetch) override { return function_(fetch); }
 
-  KeyOutcome get() {
-    std::unique_lock lock(mutex_);
-    if (is_fresh()) return kept_;
-    if (const std::shared_ptr<Question> question = asked_) {
-      answered_.wait(lock, [&] { return question->answered; });
-      return question->outcome;
-    }
-    const auto question = asked_ = std::make_shared<Question>();
-    lock.unlock();
-    const End end = {*this, *question};  // Also if the source throws.
-    return question->outcome = source_();
+ private:
+  const std::function<KeyOutcome(const Fetch&)> function_;
+};
+
+// What was known from the beginning.
+class Known final : public KeySource {
+ public:
+  explicit Known(KeyOutcome outcome) : outcome_(std::move(outcome)) {}
+  KeyOutcome fetch(const Fetch&) override { return outcome_; }
+  std::optional<KeyOutcome> at_hand() const override { return outcome_; }
+
+ private:
+  const KeyOutcome outcome_;
+};
+
+class FirstOf final : public KeySource {
+ public:
+  explicit FirstOf(std::vector<KeySourcePtr> sources)
+      : sources_(std::move(sources)) {}
+
+  KeyOutcome fetch(const Fetch& fetch) override {
+    return *first(
+        [&](KeySource& source) { return std::optional(source.fetch(fetch)); });
+  }
+  std::optional<KeyOutcome> at_hand() const override {
+    return first([](KeySource& source) { return source.at_hand(); });
   }
 
  private:
-  // One call of the source, and all who wait for it.
-  struct Question {
-    bool answered = false;  // GUARDED_BY(mutex_)
-    // The asking thread's alone until it is answered, then constant.
-    KeyOutcome outcome = none("asking for keys came to no end");
-  };
-
-  struct End {
-    KeyCache& cache;
-    Question& question;
-    ~End() { cache.end(question); }
-  };
-
-  bool is_fresh() const {
-    // Whole seconds: an age in nanoseconds might be too much for 64 bits.
-    return kept_.state == State::found &&
-           std::chrono::duration_cast<std::chrono::seconds>(BootClock::now() -
-                                                            found_at_) < age_;
+  template <class Ask>
+  std::optional<KeyOutcome> first(const Ask& ask) const {
+    KeyOutcome none = no_keys("");
+    for (const KeySourcePtr& source : sources_) {
+      std::optional<KeyOutcome> outcome = ask(*source);
+      if (!outcome) return outcome;
+      auto& warnings = none.warnings;
+      warnings.insert(warnings.end(), outcome->warnings.begin(),
+                      outcome->warnings.end());
+      if (outcome->state != State::none) {
+        outcome->warnings = std::move(warnings);
+        return outcome;
+      }
+      if (!none.reason.empty()) none.reason += "; ";
+      none.reason += outcome->reason;
+    }
+    return none;
   }
 
-  void end(Question& question) {
-    const std::lock_guard guard(mutex_);
-    question.answered = true;
-    kept_ = question.outcome;
-    found_at_ = BootClock::now();
-    asked_ = nullptr;
-    answered_.notify_all();
-  }
-
-  const KeySource source_;
-  const std::chrono::seconds age_;
-  std::mutex mutex_;
-  std::condition_variable answered_;
-  std::shared_ptr<Question> asked_;  // GUARDED_BY(mutex_); under way.
-  KeyOutcome kept_;                  // GUARDED_BY(mutex_); counts if found.
-  BootTime found_at_{};              // GUARDED_BY(mutex_)
+  const std::vector<KeySourcePtr> sources_;
 };
+
+std::string value_of(const Properties& section, const char* name) {
+  const auto found = section.find(name);
+  return found == section.end() ? "" : found->second.str();
+}
+
+// As chain/profile_chain.hpp has the order.
+bool gets_keys_elsewhere(const Profile& profile) {
+  for (const char* name : {"role_arn", "web_identity_token_file",
+                           "sso_account_id", "sso_role_name"}) {
+    if (profile.find(name)) return true;
+  }
+  return profile.find("credential_process") &&
+         keys_in_file(profile, profile.credentials).state == State::none;
+}
 
 }  // namespace
 
-KeySource given_keys(Credentials keys) {
-  return [keys = std::move(keys)] {
-    return judge(keys, kGivenNames, "the options");
-  };
+KeyOutcome no_keys(std::string reason) {
+  return not_found(State::none, std::move(reason));
 }
 
-KeySource environment_keys(Environment environment) {
-  return [environment = std::move(environment)] {
-    const auto value = [&](const char* name) {
-      return environment(name).value_or("");
-    };
-    return judge({value(kEnvironmentNames.id), value(kEnvironmentNames.secret),
-                  value(kEnvironmentNames.token)},
-                 kEnvironmentNames, "the environment");
-  };
+KeyOutcome failed_keys(std::string reason) {
+  return not_found(State::failed, std::move(reason));
 }
 
-KeySource profile_keys(ProfileOptions options, Environment environment) {
-  return [options = std::move(options), environment = std::move(environment)] {
-    return keys_of(load_profile(options, environment));
-  };
+KeyOutcome broken_keys(std::string reason) {
+  return not_found(State::broken, std::move(reason));
 }
 
-KeySource first_of(std::vector<KeySource> sources) {
-  return [sources = std::move(sources)] {
-    std::string reasons;
-    for (const KeySource& source : sources) {
-      KeyOutcome outcome = source();
-      if (outcome.state != State::none) return outcome;
-      if (!reasons.empty()) reasons += "; ";
-      reasons += outcome.reason;
+BootTime ends_at(std::int64_t expires, std::int64_t now) {
+  constexpr std::int64_t kFar = 100LL * 366 * 86400;  // Also says: no overflow.
+  if (expires > now + kFar) return BootTime::max();
+  return BootClock::now() +
+         std::chrono::seconds(std::max(expires - now, -kFar));
+}
+
+KeySourcePtr source_of(std::function<KeyOutcome(const Fetch&)> fetch) {
+  return std::make_shared<FunctionSource>(std::move(fetch));
+}
+
+KeyOutcome judged(Credentials keys, const std::string& place,
+                  const KeyNames& names) {
+  if (keys.access_key_id.empty() && keys.secret_access_key.empty()) {
+    return no_keys("no " + std::string(names.id) + " in " + place);
+  }
+  const std::string_view id = keys.access_key_id;
+  const std::string_view secret = keys.secret_access_key;
+  const std::string_view token = keys.session_token;
+  for (const auto& [key, name, other] :
+       {std::tuple(id, names.id, names.secret),
+        std::tuple(secret, names.secret, names.id)}) {
+    if (!key.empty()) continue;
+    return broken_keys(std::string(other) + " without " + name + " in " +
+                       place);
+  }
+  for (const auto& [key, name] :
+       {std::pair(id, names.id), std::pair(secret, names.secret),
+        std::pair(token, names.token)}) {
+    if (is_visible(key)) continue;
+    return broken_keys(std::string(name) + " in " + place +
+                       " has a character that is not visible ASCII");
+  }
+  KeyOutcome outcome;
+  outcome.state = State::found;
+  outcome.keys = std::move(keys);
+  outcome.source = place;
+  return outcome;
+}
+
+KeySourcePtr given_keys(Credentials keys) {
+  return std::make_shared<Known>(
+      judged(std::move(keys), "the options", kGivenNames));
+}
+
+KeySourcePtr environment_keys(const Environment& environment) {
+  const auto value = [&](const char* name) {
+    return set_in(environment, name).value_or("");
+  };
+  Credentials keys = {value(kEnvironmentNames.id),
+                      value(kEnvironmentNames.secret),
+                      value(kEnvironmentNames.token), value("AWS_ACCOUNT_ID")};
+  return std::make_shared<Known>(
+      judged(std::move(keys), "the environment", kEnvironmentNames));
+}
+
+KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
+  const std::string place = profile.described() + " in " + in_quotes(file.path);
+  const Properties* section = profile.in(file);
+  if (section == nullptr) return no_keys("no " + place);
+  KeyOutcome outcome = judged({value_of(*section, kProfileNames.id),
+                               value_of(*section, kProfileNames.secret),
+                               value_of(*section, kProfileNames.token),
+                               value_of(*section, "aws_account_id")},
+                              place, kProfileNames);
+  outcome.ask_again = BootClock::now() + kFileAge;
+  return outcome;
+}
+
+KeyOutcome keys_in_profile(const Profile& profile) {
+  for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
+    KeyOutcome outcome = keys_in_file(profile, *file);
+    if (outcome.state != State::none) return outcome;
+  }
+  return no_keys("no keys in " + profile.described() + " (" +
+                 profile.whereabouts() + ")");
+}
+
+KeySourcePtr profile_keys(const ProfileOptions& options,
+                          const Environment& environment) {
+  return source_of([place =
+                        locate_profile(options, environment)](const Fetch&) {
+    const Profile profile = load_profile(place);
+    if (!profile.error.empty()) return broken_keys(profile.error);
+    if (gets_keys_elsewhere(profile)) {
+      return broken_keys(profile.described() +
+                         " has its keys from elsewhere, which this build of "
+                         "the library does not know how to do");
     }
-    return none(std::move(reasons));
-  };
+    KeyOutcome outcome = keys_in_profile(profile);
+    outcome.warnings = profile.warnings();
+    return outcome;
+  });
 }
 
-KeySource cached(KeySource source, std::chrono::seconds age) {
-  return [cache = std::make_shared<KeyCache>(std::move(source), age)] {
-    return cache->get();
-  };
+KeySourcePtr first_of(std::vector<KeySourcePtr> sources) {
+  return std::make_shared<FirstOf>(std::move(sources));
 }
 
-KeySource usual_keys(const KeyOptions& options, Environment environment) {
-  std::vector<KeySource> sources = {given_keys(options.keys)};
+KeySourcePtr usual_keys(const KeyOptions& options,
+                        const Environment& environment) {
+  std::vector<KeySourcePtr> sources = {given_keys(options.keys)};
   if (options.profile.name.empty()) {
     sources.push_back(environment_keys(environment));
   }
-  sources.push_back(profile_keys(options.profile, std::move(environment)));
+  sources.push_back(profile_keys(options.profile, environment));
   return first_of(std::move(sources));
 }
 

@@ -1,18 +1,27 @@
 // Where keys come from.
 //
 // A source is asked for keys and gives them, or says why it has none, or that
-// it is set up wrong.  Sources are asked in an order; one that is set up wrong
-// ends the search, for going on would sign as somebody else than was meant.
+// it is set up wrong.  Sources are asked in an order; one that is set up wrong,
+// or cannot be reached, ends the search, for going on would sign as somebody
+// else than was meant.  keys.hpp asks, keeps what was found and asks again
+// before it runs out.
+//
+// Here are the sources that ask nobody: keys that are given, in the
+// environment, or in a file.  chain/ has the others.
 //
 // Texts name variables, fields, files and profiles, never what a key holds.
 #ifndef DDBMUTEX_SIGV4_CREDENTIALS_HPP
 #define DDBMUTEX_SIGV4_CREDENTIALS_HPP
 
-#include <chrono>
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sigv4/boot_clock.hpp"
+#include "sigv4/http.hpp"
 #include "sigv4/profile.hpp"
 #include "sigv4/sigv4.hpp"
 
@@ -24,45 +33,96 @@ struct KeyOutcome {
   enum class State {
     found,
     none,    // Not here: `reason` says why it was passed over.
+    failed,  // Here, but not to be had now: try again.
     broken,  // Here, but wrong: `reason` says what.
   };
   State state = State::none;
   Credentials keys;    // If found.
+  std::string source;  // Where they were found, for people: "the environment".
   std::string reason;  // Unless found.
+  // When they run out, and when they should be asked for again although they
+  // have not.
+  BootTime ends = BootTime::max();
+  BootTime ask_again = BootTime::max();
+  std::string region;  // Of where the keys are from, if that was asked for.
+  // Broken or failed for want of a region alone.
+  bool lacks_region = false;
+  std::vector<std::string> warnings;  // For people.
 };
 
-// Asked anew each time; remembers nothing (but see cached()).  Any thread may
-// ask, if the environment may be read meanwhile.
-using KeySource = std::function<KeyOutcome()>;
+KeyOutcome no_keys(std::string reason);
+KeyOutcome failed_keys(std::string reason);
+KeyOutcome broken_keys(std::string reason);
+
+// What a source is told when it is asked.
+struct Fetch {
+  BootTime deadline;
+  Waker& stop;  // Once woken, there is nobody to wait for the keys.
+  // Seconds since 1970, as well as it is known: by DynamoDB's clock once that
+  // has been heard, else by the host's calendar.
+  std::int64_t utc_now;
+};
+
+// On the boot clock, if it is `now` by the clock that `expires` was said by.
+BootTime ends_at(std::int64_t expires, std::int64_t now);
+
+// Remembers no keys.  One thread at a time asks.
+class KeySource {
+ public:
+  virtual ~KeySource() = default;
+  // May take until the deadline, but ends soon when told to stop.
+  virtual KeyOutcome fetch(const Fetch& fetch) = 0;
+  // What fetch() gives, if nobody has to be asked for it, nor a file read.  Any
+  // thread.
+  virtual std::optional<KeyOutcome> at_hand() const { return std::nullopt; }
+};
+using KeySourcePtr = std::shared_ptr<KeySource>;
+
+// A function as a source.
+KeySourcePtr source_of(std::function<KeyOutcome(const Fetch&)> fetch);
 
 // Key ID, secret and token as one may write them down.  Half a pair is broken,
 // whichever half (botocore: only an ID without a secret, the rest is passed
 // over), and so is a key with a blank or control character, or one that is
 // not ASCII.
-KeySource given_keys(Credentials keys);
+KeySourcePtr given_keys(Credentials keys);
 
-// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if set, AWS_SESSION_TOKEN.
-// Empty counts as unset.  Half a pair is broken; a token alone is passed over.
-KeySource environment_keys(Environment environment = process_environment);
+// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if set, AWS_SESSION_TOKEN and
+// AWS_ACCOUNT_ID, as they are now.  Empty counts as unset.  Half a pair is
+// broken; a token alone is passed over.
+KeySourcePtr environment_keys(
+    const Environment& environment = process_environment);
 
 // aws_access_key_id, aws_secret_access_key and, if there, aws_session_token
-// of a profile.  All are taken from one file: from the credentials file if
-// that has either key, else from the config file.  Broken, too: an unusable
-// file; a profile that was asked for by name and does not exist; one that
-// wants a role assumed, for its own keys would be another identity.  Reads the
-// files each time, some 10 us: for many requests, put cached() before it.
-KeySource profile_keys(ProfileOptions options,
-                       Environment environment = process_environment);
+// and aws_account_id of a profile.  All are taken from one file: from the
+// credentials file if that has either key, else from the config file.  Broken,
+// too: an unusable file; a profile that was asked for by name and does not
+// exist; one that has its keys from elsewhere (a role, a process, a sign-on),
+// for its own would be another identity.  Reads the files anew each time; what
+// is found is to be looked for again after a minute.
+KeySourcePtr profile_keys(const ProfileOptions& options,
+                          const Environment& environment = process_environment);
 
-// The first that has keys, or is broken; else none, with all their reasons.
-KeySource first_of(std::vector<KeySource> sources);
+// What stands in the profile itself, in the credentials file or the config
+// file; as profile_keys() takes it.
+KeyOutcome keys_in_profile(const Profile& profile);
+KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file);
 
-// Asks `source` only if what it found last was found `age` ago or longer, on
-// the boot clock.  An outcome other than found is not kept: the next caller
-// asks again.  While one thread asks, others that need an answer wait for its
-// outcome, whichever it is, so none waits longer than the source takes.  Copies
-// share what is kept.
-KeySource cached(KeySource source, std::chrono::seconds age);
+// How a place calls the three.
+struct KeyNames {
+  const char* id = "AccessKeyId";
+  const char* secret = "SecretAccessKey";
+  const char* token = "Token";
+};
+
+// `keys` as they were found at `place` ("the options"), if they are whole and
+// fit for a header.
+KeyOutcome judged(Credentials keys, const std::string& place,
+                  const KeyNames& names = KeyNames());
+
+// The first that has keys, is broken or has failed; else none, with all their
+// reasons.
+KeySourcePtr first_of(std::vector<KeySourcePtr> sources);
 
 struct KeyOptions {
   Credentials keys;        // Empty: look elsewhere.
@@ -71,8 +131,8 @@ struct KeyOptions {
 };
 
 // Those given, the environment's, the profile's.
-KeySource usual_keys(const KeyOptions& options,
-                     Environment environment = process_environment);
+KeySourcePtr usual_keys(const KeyOptions& options,
+                        const Environment& environment = process_environment);
 
 }  // namespace sigv4
 }  // namespace v0

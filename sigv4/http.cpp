@@ -3,6 +3,7 @@
 #include <curl/curl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <strings.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -15,6 +16,8 @@
 #include <cstdlib>
 #include <memory>
 #include <utility>
+
+#include "sigv4/secret.hpp"
 
 #if LIBCURL_VERSION_NUM < 0x075000
 #error "ddbmutex needs libcurl 7.80 or later (CURLOPT_PREREQFUNCTION)"
@@ -118,6 +121,12 @@ struct UrlDeleter {
 };
 using ParsedUrl = std::unique_ptr<CURLU, UrlDeleter>;
 
+// libcurl quotes the URL of a proxy that it does not understand, and with it a
+// user and password.  Nothing else of ours has an '@' in it.
+bool quotes_a_user(std::string_view error) {
+  return error.find('@') != error.npos;
+}
+
 bool is_https(const std::string& url) {
   return strncasecmp(url.c_str(), "https:", 6) == 0;
 }
@@ -205,6 +214,8 @@ struct Exchange::Impl {
   void set_callbacks();
   void set_connect_timeout(std::chrono::milliseconds time);
   bool set_request(const std::string& new_url);
+  void set_method(Method wanted);
+  void set_body();
   void link_headers();
   bool kept_connection_is_dead(BootTime now) const;
 
@@ -219,6 +230,7 @@ struct Exchange::Impl {
   class Driver;
 
   std::size_t on_header(std::string_view line);
+  void make_room(std::size_t size);
   std::size_t on_body(std::string_view bytes);
   curl_socket_t on_open(const curl_sockaddr& address);
   int on_ready_to_send();
@@ -234,6 +246,7 @@ struct Exchange::Impl {
   bool fresh = false;  // CURLOPT_FRESH_CONNECT.
 
   // libcurl reads the request from here until the exchange has ended.
+  Method method = Method::post;
   std::string url;
   ParsedUrl parsed_url;
   std::string body;
@@ -306,7 +319,8 @@ void Exchange::Impl::set_multi_options() {
 }
 
 // Left as libcurl has them: no redirect's credentials, no content coding, no
-// cookies, no User-Agent; proxies by the usual variables.
+// cookies, no User-Agent; unless told otherwise, proxies by the usual
+// variables.
 void Exchange::Impl::set_fixed_options(const HttpOptions& options) {
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error);
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -327,6 +341,10 @@ void Exchange::Impl::set_fixed_options(const HttpOptions& options) {
                    static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+  if (!options.use_proxies) {
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+  }
   if (!options.ca_file.empty()) {
     curl_easy_setopt(easy, CURLOPT_CAINFO, options.ca_file.c_str());
     // Instead of the system's, not beside them.
@@ -384,7 +402,10 @@ void Exchange::Impl::set_callbacks() {
   curl_easy_setopt(
       easy, CURLOPT_WRITEFUNCTION,
       +[](char* data, std::size_t, std::size_t size, void* self) {
-        return static_cast<Impl*>(self)->on_body({data, size});
+        const std::size_t taken =
+            static_cast<Impl*>(self)->on_body({data, size});
+        explicit_bzero(data, size);  // libcurl frees its buffer as it stands.
+        return taken;
       });
 }
 
@@ -413,14 +434,27 @@ bool Exchange::Impl::set_request(const std::string& new_url) {
   link_headers();
   set_connect_timeout(longest_connect_timeout);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, nodes.data());
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                   static_cast<curl_off_t>(body.size()));
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body.data());
+  if (method != Method::get) set_body();
   if (kept_connection_is_dead(answer.sent_at) != fresh) {
     fresh = !fresh;
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L);
   }
   return curl_multi_add_handle(multi, easy) == CURLM_OK;
+}
+
+void Exchange::Impl::set_body() {
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                   static_cast<curl_off_t>(body.size()));
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body.data());
+}
+
+void Exchange::Impl::set_method(Method wanted) {
+  if (wanted == method) return;
+  method = wanted;
+  const bool get = method == Method::get;
+  curl_easy_setopt(easy, get ? CURLOPT_HTTPGET : CURLOPT_POST, 1L);
+  curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST,
+                   method == Method::put ? "PUT" : nullptr);
 }
 
 // A look costs a system call, 3 % of a request: spared on a connection that
@@ -474,7 +508,9 @@ void Exchange::Impl::on_result(CURLcode code) {
   if (too_large) {
     finish(Transport::too_large);
   } else if (code != CURLE_OK) {
-    if (error[0] == '\0') answer.error = curl_easy_strerror(code);
+    if (error[0] == '\0' || quotes_a_user(error)) {
+      answer.error = curl_easy_strerror(code);
+    }
     finish(meaning(code, answer.sent));
   } else if (!headers_ended) {
     answer.error = "the connection closed before the end of an answer's head";
@@ -492,19 +528,25 @@ void Exchange::Impl::finish(Transport how) {
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     answer.status = static_cast<int>(status);
   }
+  long request_bytes = 0;
+  curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &request_bytes);
+  answer.bytes_sent = static_cast<std::uint64_t>(request_bytes);
+  answer.bytes_received = header_bytes + answer.body.size();
   if (opened && must_look_at_kept()) {
     curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &connection);
   }
   curl_multi_remove_handle(multi, easy);
+  for (std::string& line : headers) wipe(line);
+  wipe(body);
   under_way = false;
   due = stall_check = kNever;
   answer.transport = how;
   answer.received_at = last_used = BootClock::now();
   usual_header_bytes = answer.headers.size();
   if (how == Transport::complete) return;
-  answer.body.clear();  // A part of a body helps nobody.
+  wipe(answer.body);  // A part of a body helps nobody.
   if (!headers_ended) answer.headers.clear();
-  if (error[0] != '\0') answer.error = error;
+  if (error[0] != '\0' && !quotes_a_user(error)) answer.error = error;
   if (too_large) answer.error = "the answer is too large";
 }
 
@@ -531,11 +573,23 @@ std::size_t Exchange::Impl::on_header(std::string_view line) {
   return line.size();
 }
 
+// Bodies may hold keys: none is left behind where they do not fit any more.
+void Exchange::Impl::make_room(std::size_t size) {
+  const std::size_t needed = answer.body.size() + size;
+  if (needed <= answer.body.capacity()) return;
+  std::string larger;
+  larger.reserve(std::max(needed, 2 * answer.body.capacity()));
+  larger.append(answer.body);
+  wipe(answer.body);
+  answer.body.swap(larger);
+}
+
 std::size_t Exchange::Impl::on_body(std::string_view bytes) {
   if (bytes.size() > max_body - answer.body.size()) {
     too_large = true;
     return 0;
   }
+  make_room(bytes.size());
   answer.body.append(bytes);
   return bytes.size();
 }
@@ -589,9 +643,14 @@ Exchange::~Exchange() = default;
 
 void Exchange::start(const std::string& url, std::vector<std::string> headers,
                      std::string body) {
+  start({Method::post, url, std::move(headers), std::move(body)});
+}
+
+void Exchange::start(HttpRequest request) {
   Impl& impl = *impl_;
-  impl.headers = std::move(headers);
-  impl.body = std::move(body);
+  impl.set_method(request.method);
+  impl.headers = std::move(request.headers);
+  impl.body = std::move(request.body);
   impl.answer.transport = Transport::under_way;
   impl.answer.sent = false;
   impl.answer.status = 0;
@@ -604,7 +663,7 @@ void Exchange::start(const std::string& url, std::vector<std::string> headers,
   impl.opened = false;
   impl.header_bytes = 0;
   impl.error[0] = '\0';
-  impl.under_way = impl.set_request(url);
+  impl.under_way = impl.set_request(request.url);
   if (impl.under_way) return;
   impl.answer.transport = Transport::unreachable;
   impl.answer.error = "libcurl cannot begin a request (out of memory?)";
@@ -774,6 +833,32 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
     if (driver.ended() && !driver.any_under_way()) return;
     driver.wait(deadline);
   } while (!driver.ended() && !driver.woken() && BootClock::now() < deadline);
+}
+
+void wait_for(const Waker& one, const Waker* other, BootTime deadline) {
+  const auto woken = [&] {
+    return one.woken() || (other != nullptr && other->woken());
+  };
+  // poll(2) passes over what is -1.
+  pollfd fds[] = {{one.fd(), POLLIN, 0},
+                  {other != nullptr ? other->fd() : -1, POLLIN, 0}};
+  const bool blind = one.fd() < 0 || (other != nullptr && other->fd() < 0);
+  while (!woken() && BootClock::now() < deadline) {
+    const BootTime look = BootClock::now() + kWakerPoll;
+    poll(fds, 2, poll_timeout(blind ? std::min(deadline, look) : deadline));
+  }
+}
+
+HttpAnswer exchange(const HttpOptions& options, HttpRequest request,
+                    BootTime deadline, Waker& stop) {
+  Exchange one(options);
+  Exchange* const all = &one;
+  one.start(std::move(request));
+  while (one.under_way() && !stop.woken() && BootClock::now() < deadline) {
+    drive(&all, 1, deadline, &stop);
+  }
+  one.end(stop.woken() ? Transport::cancelled : Transport::timed_out);
+  return one.take_answer();
 }
 
 // -- Pool --------------------------------------------------------------------

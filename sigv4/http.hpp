@@ -11,14 +11,17 @@
 // conditional write that is a second application nobody knows of, so the
 // second sending is refused here and the exchange ends as `broken`.
 //
-// Requests are POSTs of HTTP/1.1.  No redirect is followed, no content coding
-// asked for, TLS is 1.2 or later and always verified.
+// Requests are of HTTP/1.1.  No redirect is followed, no content coding asked
+// for, TLS is 1.2 or later and always verified.  Our copies of what was sent are
+// wiped from memory once an exchange has ended, for it may hold a token
+// (libcurl's own are not: it frees them as they are).
 #ifndef DDBMUTEX_SIGV4_HTTP_HPP
 #define DDBMUTEX_SIGV4_HTTP_HPP
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,6 +37,8 @@ namespace sigv4 {
 
 struct HttpOptions {
   std::string ca_file;  // PEM file of trusted CAs; empty: libcurl's default.
+  // As HTTPS_PROXY, http_proxy, ALL_PROXY and NO_PROXY say; false: none.
+  bool use_proxies = true;
   // An answer's body may be this long, its headers 64 KiB; a longer one ends
   // the exchange as `too_large`.
   std::size_t max_answer_bytes = 1 << 20;
@@ -68,6 +73,9 @@ struct HttpAnswer {
   // status line, no trailers.  Empty unless its whole head came.
   std::string headers;
   std::string error;  // What went wrong, for people.
+  // Of this exchange, heads and bodies as HTTP has them.
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
   // On the boot clock: a moment before the first byte left (the start of the
   // exchange if none did), and one after the last byte came or the exchange
   // ended.
@@ -102,6 +110,15 @@ class Waker {
   std::atomic<bool> woken_{false};  // What counts where there is no fd.
 };
 
+enum class Method { post, get, put };
+
+struct HttpRequest {
+  Method method = Method::get;
+  std::string url;
+  std::vector<std::string> headers;  // Whole lines: "Name: value".
+  std::string body;                  // None with get.
+};
+
 // Used by one thread at a time; that may be another one from call to call.
 class Exchange {
  public:
@@ -112,10 +129,11 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Begins to send; replaces the answer of the exchange before.  `headers`
-  // are whole lines, "Name: value", and all there are but Content-Length and
-  // what libcurl must add (none of Accept, Expect, User-Agent).
-  // REQUIRES: nothing under way.
+  // Begins to send; replaces the answer of the exchange before.  `headers` are
+  // all there are but Content-Length and what libcurl must add (none of Accept,
+  // Expect, User-Agent).  REQUIRES: nothing under way.
+  void start(HttpRequest request);
+  // A POST.
   void start(const std::string& url, std::vector<std::string> headers,
              std::string body);
   // For this exchange, if that is less than connect_timeout.  REQUIRES: called
@@ -151,6 +169,15 @@ class Exchange {
 // passes then is seen as much later as had been left of it.
 void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            Waker* waker);
+
+// Waits until either (the second may be null) is woken, or until `deadline`.
+// Clears neither.
+void wait_for(const Waker& one, const Waker* other, BootTime deadline);
+
+// One exchange on a connection of its own, awaited until `deadline` or until
+// `stop` is woken.
+HttpAnswer exchange(const HttpOptions& options, HttpRequest request,
+                    BootTime deadline, Waker& stop);
 
 // Exchanges with their kept-alive connections, for use by any thread.
 class HttpPool {

@@ -1,15 +1,11 @@
 #include "sigv4/profile.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <system_error>
 #include <utility>
+#include <vector>
+
+#include "sigv4/secret_file.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -124,12 +120,18 @@ class Parser {
 
   // One line without its '\n'.  Returns what is wrong with it, or null.
   const char* add(std::string_view line);
-  Sections take() { return std::move(sections_); }
+  Sections take() {
+    end_property();
+    return std::move(sections_);
+  }
 
  private:
-  const char* add_section(std::string_view line);
-  const char* add_continuation(std::string_view line);
-  const char* add_property(std::string_view line);
+  // These begin with what is no blank.
+  const char* add_section(std::string_view text);
+  const char* add_continuation(std::string_view text);
+  const char* add_property(std::string_view text);
+  // Puts the last property's value where it belongs.
+  void end_property();
   // Where a section's properties go; null if it is to be skipped.
   Properties* section_of(const Heading& heading);
   Properties* default_of_config(bool prefixed);
@@ -138,29 +140,35 @@ class Parser {
   Sections sections_;
   bool seen_section_ = false;
   bool default_is_prefixed_ = false;
-  Properties* section_ = nullptr;    // The current one; null while skipping.
-  std::string* property_ = nullptr;  // The last one's value.
-  bool skips_property_ = false;      // The last one's name was invalid.
-  bool has_sub_properties_ = false;  // The last one began with no value.
+  Properties* section_ = nullptr;  // The current one; null while skipping.
+  bool has_property_ = false;      // The section has one, skipped or not.
+  // The rest is the last one's.
+  std::size_t indent_ = 0;
+  Secret* property_ = nullptr;           // Its value; null if it is skipped.
+  std::vector<std::string_view> lines_;  // Of that value, until it ends.
+  bool has_sub_properties_ = false;      // It began with no value.
 };
 
 const char* Parser::add(std::string_view line) {
   line = trim_right(line);
   if (line.empty() || is_comment(line)) return nullptr;
-  if (line.front() == '[') return add_section(line);
+  const std::string_view text = trim_left(line);
+  const std::size_t indent = line.size() - text.size();
+  if (has_property_ && indent > indent_) return add_continuation(text);
+  if (text.front() == '[') return add_section(text);
   if (!seen_section_) return "a line before the first section";
-  if (section_ == nullptr) return nullptr;
-  const bool indented = is_one_of(line.front(), kBlanks);
-  return indented ? add_continuation(line) : add_property(line);
+  has_property_ = true;
+  indent_ = indent;
+  return section_ == nullptr ? nullptr : add_property(text);
 }
 
-const char* Parser::add_section(std::string_view line) {
-  const auto end = line.find(']');
-  if (end == line.npos) return "a section without its ']'";
+const char* Parser::add_section(std::string_view text) {
+  const auto end = text.find(']');
+  if (end == text.npos) return "a section without its ']'";
   seen_section_ = true;
-  section_ = section_of(parse_heading(line.substr(1, end - 1)));
-  property_ = nullptr;
-  skips_property_ = false;
+  end_property();
+  has_property_ = false;
+  section_ = section_of(parse_heading(text.substr(1, end - 1)));
   return nullptr;
 }
 
@@ -171,6 +179,7 @@ Properties* Parser::section_of(const Heading& heading) {
     return heading.type.empty() ? &sections_.profiles[name] : nullptr;
   }
   if (heading.type == "services") return &sections_.services[name];
+  if (heading.type == "sso-session") return &sections_.sso_sessions[name];
   const bool prefixed = heading.type == "profile";
   if (!prefixed && !heading.type.empty()) return nullptr;
   if (name == "default") return default_of_config(prefixed);
@@ -185,85 +194,67 @@ Properties* Parser::default_of_config(bool prefixed) {
   return &section;
 }
 
-const char* Parser::add_continuation(std::string_view line) {
-  if (skips_property_) return nullptr;
-  if (property_ == nullptr) return "an indented line that continues nothing";
-  const std::string_view text = trim_left(line);
+const char* Parser::add_continuation(std::string_view text) {
+  if (property_ == nullptr) return nullptr;
   if (has_sub_properties_) {
     const auto equals = text.find('=');
     if (equals == text.npos) return "a sub-property without '='";
     if (equals == 0) return "a sub-property without a name";
   }
-  property_->append(1, '\n').append(text);
+  lines_.push_back(text);
   return nullptr;
 }
 
-const char* Parser::add_property(std::string_view line) {
-  std::string_view value = without_comment(line);
+const char* Parser::add_property(std::string_view text) {
+  std::string_view value = without_comment(text);
   if (value.find('=') == value.npos) return "a property without '='";
   const std::string_view name = trim_right(cut(value, '='));
   if (name.empty()) return "a property without a name";
-  skips_property_ = !is_name(name);
-  property_ = nullptr;
-  if (skips_property_) return nullptr;
+  end_property();
+  if (!is_name(name)) return nullptr;
   value = trim(value);
   property_ = &(*section_)[lower(name)];
-  property_->assign(value);
+  lines_.push_back(value);
   has_sub_properties_ = value.empty();
   return nullptr;
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
+void Parser::end_property() {
+  if (property_ == nullptr) return;
+  std::size_t size = lines_.size();
+  for (const std::string_view line : lines_) size += line.size();
+  std::string value;
+  value.reserve(size);  // So that it leaves no copies behind.
+  for (const std::string_view line : lines_) {
+    value.append(line).append(1, '\n');
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
-std::string system_words(int error) {
-  return error == ENOENT ? "does not exist"
-                         : "cannot be read (" +
-                               std::generic_category().message(error) + ")";
+  value.pop_back();
+  *property_ = std::move(value);
+  property_ = nullptr;
+  lines_.clear();
 }
 
-// Appends the file to `text`, up to one byte more than it may have.  Returns
-// why it cannot be read, empty if it could.
-std::string read_file(const std::string& path, std::string& text) {
-  // A FIFO is not waited for, a terminal does not become ours.
-  const Descriptor file(
-      open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (file.get() < 0) return system_words(errno);
-  struct stat status = {};
-  if (fstat(file.get(), &status) != 0) return system_words(errno);
-  if (!S_ISREG(status.st_mode)) return "is not a regular file";
-  std::array<char, 4096> buffer;
-  while (text.size() <= kMaxProfileFileBytes) {
-    const ssize_t got = read(file.get(), buffer.data(), buffer.size());
-    if (got == 0) break;
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_words(errno);
-    text.append(buffer.data(), static_cast<std::size_t>(got));
+bool holds_keys(const Sections& sections) {
+  for (const auto& [name, properties] : sections.profiles) {
+    for (const char* key : {"aws_secret_access_key", "aws_session_token"}) {
+      const auto found = properties.find(key);
+      if (found != properties.end() && !found->second.empty()) return true;
+    }
   }
-  return "";
+  return false;
 }
 
 // Reads `file.path`; returns why it is unusable, empty if it is not.
 std::string read_profiles(ProfileFile& file, FileKind kind) {
-  std::string text;
-  file.absence = read_file(file.path, text);
+  const SecretFile read = read_secret_file(file.path, kMaxProfileFileBytes);
+  if (read.too_long) return in_quotes(file.path) + ": longer than 1 MiB";
+  file.absence = read.failure;
   if (!file.absence.empty()) return "";
-  if (text.size() > kMaxProfileFileBytes) {
-    return in_quotes(file.path) + ": longer than 1 MiB";
-  }
-  ParsedFile parsed = parse_profiles(text, kind);
+  ParsedFile parsed = parse_profiles(read.text, kind);
   file.sections = std::move(parsed.sections);
+  if (kind == FileKind::credentials || holds_keys(file.sections)) {
+    file.warning = read.warning;
+  }
   if (parsed.error.empty()) return "";
   return in_quotes(file.path) + ", " + parsed.error;
 }
@@ -359,8 +350,8 @@ std::optional<Profile::Property> Profile::find(
     const auto found = section->find(property);
     if (found == section->end()) continue;
     if (found->second.empty()) return std::nullopt;
-    return Property{found->second, property + " of " + described() + " in " +
-                                       in_quotes(file->path)};
+    return Property{found->second.str(), property + " of " + described() +
+                                             " in " + in_quotes(file->path)};
   }
   return std::nullopt;
 }
@@ -381,16 +372,33 @@ std::string Profile::whereabouts() const {
   return text;
 }
 
-Profile load_profile(const ProfileOptions& options,
-                     const Environment& environment) {
-  Profile profile;
+std::vector<std::string> Profile::warnings() const {
+  std::vector<std::string> all;
+  for (const ProfileFile* file : {&credentials, &config}) {
+    if (!file->warning.empty()) all.push_back(file->warning);
+  }
+  return all;
+}
+
+ProfilePlace locate_profile(const ProfileOptions& options,
+                            const Environment& environment) {
+  ProfilePlace place;
   const auto [name, chooser] = choose(options, environment);
-  profile.name = name;
-  profile.credentials =
+  place.name = name;
+  if (chooser != nullptr) place.chooser = chooser;
+  place.credentials =
       locate(options.credentials_file, "AWS_SHARED_CREDENTIALS_FILE",
              "~/.aws/credentials", environment);
-  profile.config = locate(options.config_file, "AWS_CONFIG_FILE",
-                          "~/.aws/config", environment);
+  place.config = locate(options.config_file, "AWS_CONFIG_FILE", "~/.aws/config",
+                        environment);
+  return place;
+}
+
+Profile load_profile(const ProfilePlace& place) {
+  Profile profile;
+  profile.name = place.name;
+  profile.credentials = place.credentials;
+  profile.config = place.config;
   for (const auto& [file, kind] :
        {std::pair(&profile.credentials, FileKind::credentials),
         std::pair(&profile.config, FileKind::config)}) {
@@ -400,11 +408,17 @@ Profile load_profile(const ProfileOptions& options,
   }
   const bool exists = profile.in(profile.credentials) != nullptr ||
                       profile.in(profile.config) != nullptr;
-  if (chooser != nullptr && !exists) {
-    profile.error = profile.described() + ", named by " + chooser +
+  profile.missing = !place.chooser.empty() && !exists;
+  if (profile.missing) {
+    profile.error = profile.described() + ", named by " + place.chooser +
                     ", does not exist: " + profile.whereabouts();
   }
   return profile;
+}
+
+Profile load_profile(const ProfileOptions& options,
+                     const Environment& environment) {
+  return load_profile(locate_profile(options, environment));
 }
 
 }  // namespace sigv4

@@ -2,15 +2,18 @@
 // profile as both describe it.
 //
 // Where AWS's tools differ, this is what holds here:
+//   * A line continues the property before it if it is indented deeper than
+//     that is; else it is a section or property itself, indented or not (so in
+//     botocore; to the C runtime whatever is indented continues something).
 //   * A line that is neither section, property, continuation nor comment makes
-//     its file unusable, and so does a property before the first section, a
-//     continuation of nothing, or a section without its ']' (botocore and the
-//     C runtime do so too; JavaScript's reader skips such lines).  The error
-//     names the line by its number and never shows it: it may hold a secret.
+//     its file unusable, and so does a property before the first section, or a
+//     section without its ']' (botocore and the C runtime do so too;
+//     JavaScript's reader skips such lines).  The error names the line by its
+//     number and never shows it: it may hold a secret.
 //   * Sections and properties of invalid names are skipped with all that
 //     belongs to them.  So is, in the config file, a section other than
-//     [default], [profile x] and [services x], and in the credentials file
-//     one of two words.
+//     [default], [profile x], [services x] and [sso-session x], and in the
+//     credentials file one of two words.
 //   * Names are of letters, digits and _-/.%@:+\, in the config file also
 //     between quotes, where they may hold anything but the quote, a ']' and a
 //     control character.  Profiles are told apart by case, properties not.
@@ -24,6 +27,8 @@
 //     FIFO would hang) counts as empty, whoever named it, as with all of AWS's
 //     tools; one of more than 1 MiB is unusable.
 //
+// What the files held is wiped from memory when it is no longer needed.
+//
 // Thread safety: any thread may call anything here, if the environment may be
 // read meanwhile.
 #ifndef DDBMUTEX_SIGV4_PROFILE_HPP
@@ -35,6 +40,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "sigv4/secret.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -54,13 +62,14 @@ std::optional<std::string> set_in(const Environment& environment,
 // visible ASCII or a blank.
 std::string in_quotes(std::string_view text);
 
-using Properties = std::map<std::string, std::string, std::less<>>;
+using Properties = std::map<std::string, Secret, std::less<>>;
 using SectionsByName = std::map<std::string, Properties, std::less<>>;
 
 // Values are trimmed; of a continued one the lines are joined by '\n'.
 struct Sections {
   SectionsByName profiles;  // Property names in lower case.
   SectionsByName services;
+  SectionsByName sso_sessions;
 };
 
 struct ParsedFile {
@@ -86,6 +95,9 @@ struct ProfileFile {
   Sections sections;
   // Why it counts as empty: "does not exist"; empty if it was read.
   std::string absence;
+  // Set if it holds keys, or is where they belong, and others than its owner
+  // may read it or write to it: a sentence for people.
+  std::string warning;
 };
 
 // Which profile of which files; what is empty comes from the environment.
@@ -111,6 +123,8 @@ struct Profile {
   std::string described() const;
   // For people: both files, and whether they know the profile.
   std::string whereabouts() const;
+  // Those of both files.
+  std::vector<std::string> warnings() const;
 
   std::string name;
   ProfileFile credentials;
@@ -118,9 +132,22 @@ struct Profile {
   // Why nothing here is to be used: a file is unusable, or a profile that was
   // asked for by name is in neither.  Empty if all is well.
   std::string error;
+  bool missing = false;  // It is the latter.
 };
 
+// Which profile of which files, with nothing left to the environment.
+struct ProfilePlace {
+  std::string name;
+  std::string chooser;      // Who named it: "AWS_PROFILE"; empty if nobody did.
+  ProfileFile credentials;  // Not read yet.
+  ProfileFile config;
+};
+ProfilePlace locate_profile(
+    const ProfileOptions& options,
+    const Environment& environment = process_environment);
+
 // Reads both files, now.
+Profile load_profile(const ProfilePlace& place);
 Profile load_profile(const ProfileOptions& options,
                      const Environment& environment = process_environment);
 

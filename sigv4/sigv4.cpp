@@ -473,15 +473,29 @@ std::string authorization(const Credentials& credentials, const Scope& scope,
                  ", Signature=", signature});
 }
 
-void wipe(std::string& secret) {
-  OPENSSL_cleanse(secret.data(), secret.size());
-  secret.clear();
-}
-
 }  // namespace
+
+void append_encoded(std::string& out, std::string_view text) {
+  for (const char c : text) append_encoded(out, c);
+}
 
 std::string sha256_hex(std::string_view bytes) {
   return std::string(Hex(Sha256().digest(bytes)));
+}
+
+std::string sha1_hex(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  unsigned size = 0;
+  require(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size,
+                     EVP_sha1(), nullptr) == 1,
+          "EVP_Digest");
+  std::string text;
+  for (unsigned i = 0; i < size; ++i) {
+    text += kDigits[digest[i] >> 4];
+    text += kDigits[digest[i] & 0xF];
+  }
+  return text;
 }
 
 std::string canonical_request(const Request& request, const Rules& rules,

@@ -28,6 +28,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sigv4/secret.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
@@ -36,9 +38,10 @@ class Sha256;
 class SigningKeys;  // In sigv4.cpp.
 
 struct Credentials {
-  std::string access_key_id;
-  std::string secret_access_key;
-  std::string session_token;  // Empty for long-lived keys.
+  std::string access_key_id{};
+  Secret secret_access_key{};
+  Secret session_token{};    // Empty for long-lived keys.
+  std::string account_id{};  // Whose keys they are, if that is known.
 };
 
 struct Header {
@@ -87,8 +90,16 @@ struct Signed {
   }
 };
 
+// Appends `text` with all but letters, digits and -._~ percent-encoded (RFC
+// 3986, section 2.3), as the signature encodes, and as a form may.
+void append_encoded(std::string& out, std::string_view text);
+
 // Lower-case hexadecimal SHA-256.
 std::string sha256_hex(std::string_view bytes);
+
+// Lower-case hexadecimal SHA-1, which protects nothing: AWS's tools name files
+// by it.
+std::string sha1_hex(std::string_view bytes);
 
 // Step 1.  Over the request's headers as they stand, but for those that are
 // never signed.  If `signed_headers` is not null it receives their list.

@@ -93,14 +93,16 @@ bool has_form_of_http_date(std::string_view text) {
                     });
 }
 
+bool is_in_calendar(const Date& date) {
+  return date.year >= 0 && date.month >= 1 && date.month <= 12 &&
+         date.day >= 1 && date.day <= days_in_month(date.year, date.month);
+}
+
 // Days since 1970 of "Sun, 06 Nov 1994".
 std::optional<std::int64_t> parse_days(std::string_view text) {
   const Date date = {number_at(text, 12, 4), name_at(text, 8, kMonths) + 1,
                      number_at(text, 5, 2)};
-  if (date.year < 0 || date.month < 1 || date.day < 1 ||
-      date.day > days_in_month(date.year, date.month)) {
-    return std::nullopt;
-  }
+  if (!is_in_calendar(date)) return std::nullopt;
   const std::int64_t days = days_from_date(date);
   // Whole weeks, because a remainder of days before 1970 would be negative.
   const std::int64_t weekday = (days + 7 * kEraDays) % 7;
@@ -119,6 +121,36 @@ std::optional<int> parse_second_of_day(std::string_view text) {
     return std::nullopt;
   }
   return hour * 3600 + minute * 60 + second;
+}
+
+bool has_form(std::string_view text, std::string_view form) {
+  return text.size() == form.size() &&
+         std::equal(text.begin(), text.end(), form.begin(), [](char c, char f) {
+           return f == '0' ? c >= '0' && c <= '9' : c == f;
+         });
+}
+
+// What is behind the first digits.
+std::string_view behind_digits(std::string_view text) {
+  return text.substr(
+      std::min(text.find_first_not_of("0123456789"), text.size()));
+}
+
+// Seconds by which a zone is ahead of UTC.
+std::optional<int> parse_zone(std::string_view zone) {
+  if (zone == "Z" || zone == "z" || zone == "UTC") return 0;
+  if (zone.empty() || (zone[0] != '+' && zone[0] != '-')) return std::nullopt;
+  const std::string_view digits = zone.substr(1);
+  const bool colon = has_form(digits, "00:00");
+  if (!colon && !has_form(digits, "0000") && !has_form(digits, "00")) {
+    return std::nullopt;
+  }
+  const int hours = number_at(digits, 0, 2);
+  const int minutes =
+      digits.size() > 2 ? number_at(digits, colon ? 3 : 2, 2) : 0;
+  if (hours > 23 || minutes > 59) return std::nullopt;
+  const int seconds = hours * 3600 + minutes * 60;
+  return zone[0] == '-' ? -seconds : seconds;
 }
 
 }  // namespace
@@ -148,6 +180,37 @@ std::optional<std::int64_t> parse_http_date(std::string_view text) {
   const auto second = parse_second_of_day(text);
   if (!days || !second) return std::nullopt;
   return *days * kDay + *second;
+}
+
+std::optional<std::int64_t> parse_iso8601(std::string_view text) {
+  constexpr std::size_t kDate = 10, kTime = 8;  // "2030-01-01", "00:00:00"
+  if (text.size() < kDate + 1 + kTime) return std::nullopt;
+  const std::string_view time = text.substr(kDate + 1, kTime);
+  if (!has_form(text.substr(0, kDate), "0000-00-00") ||
+      !has_form(time, "00:00:00") ||
+      (text[kDate] != 'T' && text[kDate] != 't' && text[kDate] != ' ')) {
+    return std::nullopt;
+  }
+  std::string_view rest = text.substr(kDate + 1 + kTime);
+  if (!rest.empty() && (rest[0] == '.' || rest[0] == ',')) {
+    const std::string_view behind = behind_digits(rest.substr(1));
+    if (behind.size() + 1 == rest.size()) return std::nullopt;  // No digit.
+    rest = behind;
+  }
+  const auto zone = parse_zone(rest);
+  const Date date = {number_at(text, 0, 4), number_at(text, 5, 2),
+                     number_at(text, 8, 2)};
+  const int hour = number_at(time, 0, 2);
+  const int minute = number_at(time, 3, 2);
+  const int second = number_at(time, 6, 2);
+  if (!zone || !is_in_calendar(date) || hour > 23 || minute > 59 ||
+      second > 60) {
+    return std::nullopt;
+  }
+  const std::int64_t result =
+      days_from_date(date) * kDay + hour * 3600 + minute * 60 + second - *zone;
+  if (second == 60 && result % kDay != 0) return std::nullopt;
+  return result;
 }
 
 }  // namespace sigv4

@@ -1,5 +1,6 @@
-// The two ways in which AWS writes a time of day: in a signature, and in the
-// Date of an answer.  Pure functions; no locale, no time zone, no clock.
+// The ways in which AWS writes a time of day: in a signature, in the Date of an
+// answer, and for the end of keys.  Pure functions; no locale, no time zone of
+// the host's, no clock.
 #ifndef DDBMUTEX_SIGV4_UTC_HPP
 #define DDBMUTEX_SIGV4_UTC_HPP
 
@@ -24,6 +25,14 @@ std::string amz_date(std::int64_t unix_seconds);
 // itself was not written by one.  A leap second (23:59:60) reads as the second
 // after it.
 std::optional<std::int64_t> parse_http_date(std::string_view text);
+
+// Seconds since 1970 of a time of ISO 8601 in its extended form, as in RFC
+// 3339: `2030-01-01T00:00:00Z`.  'T' may be 't' or a blank; the second may have
+// a fraction, which is cut off; the zone is 'Z', 'z', "UTC" (as older AWS tools
+// write) or an offset: "+01:00", "+0100" or "+01".  Nothing for any other text,
+// one without a zone included, for nobody knows whose time that is.  A second
+// of 60 is taken where UTC has leap seconds, and reads as the second after it.
+std::optional<std::int64_t> parse_iso8601(std::string_view text);
 
 }  // namespace sigv4
 }  // namespace v0

@@ -1,5 +1,5 @@
-// Which region and which URL are meant.  The URLs of regions are those that
-// the endpoint rules in AWS's JavaScript client for DynamoDB (Apache-2.0) give.
+// Which region, which URL and which CA file are meant, and who says so.  What
+// AWS calls DynamoDB in a region is in test_service_endpoints.cpp.
 #include <boost/test/unit_test.hpp>
 #include <string>
 #include <utility>
@@ -13,6 +13,8 @@ namespace {
 
 using namespace ddbmutex::dynamodb;
 using ddbmutex::sigv4::in_quotes;
+using ddbmutex::sigv4::Service;
+using ddbmutex::sigv4::service_endpoint;
 using tests::has;
 using tests::Home;
 
@@ -60,39 +62,6 @@ void set_endpoints_from(Home& home, std::size_t first) {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(endpoint)
-
-BOOST_AUTO_TEST_CASE(regions_have_the_urls_of_their_partitions) {
-  const std::vector<std::pair<std::string, std::string>> cases = {
-      {"us-east-1", "https://dynamodb.us-east-1.amazonaws.com"},
-      {"eu-central-1", "https://dynamodb.eu-central-1.amazonaws.com"},
-      {"us-gov-west-1", "https://dynamodb.us-gov-west-1.amazonaws.com"},
-      {"us-gov-east-1", "https://dynamodb.us-gov-east-1.amazonaws.com"},
-      {"cn-north-1", "https://dynamodb.cn-north-1.amazonaws.com.cn"},
-      {"cn-northwest-1", "https://dynamodb.cn-northwest-1.amazonaws.com.cn"},
-      {"us-iso-east-1", "https://dynamodb.us-iso-east-1.c2s.ic.gov"},
-      {"us-isob-east-1", "https://dynamodb.us-isob-east-1.sc2s.sgov.gov"},
-      {"eu-isoe-west-1", "https://dynamodb.eu-isoe-west-1.cloud.adc-e.uk"},
-      {"us-isof-south-1", "https://dynamodb.us-isof-south-1.csp.hci.ic.gov"},
-      {"eusc-de-east-1", "https://dynamodb.eusc-de-east-1.amazonaws.eu"},
-      {"ap-moon-9", "https://dynamodb.ap-moon-9.amazonaws.com"},
-      {"xx-new-1", "https://dynamodb.xx-new-1.amazonaws.com"},
-  };
-  const Home home;
-  for (const auto& [region, expected] : cases) {
-    BOOST_TEST(endpoint_of(region) == expected);
-    BOOST_TEST(found(home, {region, "", {}}) == region + " " + expected);
-  }
-}
-
-BOOST_AUTO_TEST_CASE(region_of_no_partitions_pattern_is_in_the_first) {
-  for (const std::string region :
-       {"cn-north", "cn-north-", "cn-north-1a", "cn--1", "cn-1", "cn-a-b-1",
-        "us-iso-1", "us-isoc-east-1", "eusc-fr-east-1", "x-cn-north-1", "cn",
-        "eusc-de-", "CN-north-1"}) {
-    BOOST_TEST(endpoint_of(region) ==
-               "https://dynamodb." + region + ".amazonaws.com");
-  }
-}
 
 BOOST_AUTO_TEST_CASE(local_region_is_this_host_signed_as_another) {
   const Home home;
@@ -270,19 +239,55 @@ BOOST_AUTO_TEST_CASE(bad_endpoint_is_an_error_that_names_its_source) {
 }
 
 // Whoever asked for FIPS would not want to find out that it was not.
-BOOST_AUTO_TEST_CASE(fips_is_refused_unless_the_option_names_the_endpoint) {
+BOOST_AUTO_TEST_CASE(
+    fips_or_dual_stack_with_a_url_is_an_error_that_names_both) {
   Home home;
-  home.variables["AWS_USE_FIPS_ENDPOINT"] = "true";
-  BOOST_TEST(has(url(home),
-                 "AWS_USE_FIPS_ENDPOINT, or use_fips_endpoint of "
-                 "profile \"default\", is true"));
-  BOOST_TEST(found(home, {"eu-west-1", "https://h", {}}) ==
-             "eu-west-1 https://h");
+  const std::vector<std::pair<std::string, std::string>> kinds = {
+      {"AWS_USE_FIPS_ENDPOINT", "FIPS"},
+      {"AWS_USE_DUALSTACK_ENDPOINT", "dual-stack"}};
+  for (const auto& [variable, kind] : kinds) {
+    home.variables[variable] = "True";
+    const auto refused = [&, &name = variable, &word = kind](const char* url) {
+      return name + " is true but " + url +
+             " names an endpoint: whether that is a " + word +
+             " one cannot be known";
+    };
+    BOOST_TEST(found(home, {"eu-west-1", "https://h", {}}) ==
+               refused("option endpoint"));
+    home.variables["AWS_ENDPOINT_URL"] = "https://h";
+    BOOST_TEST(url(home) == refused("AWS_ENDPOINT_URL"));
+    home.variables[variable] = "false";
+    BOOST_TEST(url(home) == "https://h");
+    home.variables.erase("AWS_ENDPOINT_URL");
+    home.variables.erase(variable);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(flags_of_the_profile_count_unless_the_variable_objects) {
+  Home home;
+  home.write(".aws/config",
+             "[default]\nuse_fips_endpoint = true\n"
+             "use_dualstack_endpoint = true\n");
+  BOOST_TEST(url(home) == "https://dynamodb-fips.eu-west-1.api.aws");
+  BOOST_TEST(has(found(home, {"eu-west-1", "https://h", {}}),
+                 "use_fips_endpoint of profile \"default\" in "));
   home.variables["AWS_USE_FIPS_ENDPOINT"] = "false";
+  BOOST_TEST(url(home) == "https://dynamodb.eu-west-1.api.aws");
+  home.variables["AWS_USE_DUALSTACK_ENDPOINT"] = "false";
   BOOST_TEST(url(home) == kUsual);
-  home.variables.erase("AWS_USE_FIPS_ENDPOINT");
-  home.write(".aws/config", "[default]\nuse_fips_endpoint = true\n");
-  BOOST_TEST(has(url(home), "a FIPS endpoint is only supported as option"));
+}
+
+BOOST_AUTO_TEST_CASE(region_that_asks_for_fips_gets_it_for_all_services) {
+  Home home;
+  home.variables["AWS_REGION"] = "fips-us-east-1";
+  BOOST_TEST(found(home) ==
+             "us-east-1 https://dynamodb-fips.us-east-1.amazonaws.com");
+  const Target target = find_target({}, home.environment());
+  BOOST_TEST(service_endpoint(Service::sts, target.settings.services,
+                              {target.region, ""})
+                 .url == "https://sts-fips.us-east-1.amazonaws.com");
+  BOOST_TEST(has(found(home, {"", "https://h", {}}),
+                 "AWS_REGION asks for FIPS but option endpoint names"));
 }
 
 BOOST_AUTO_TEST_CASE(unusable_file_or_missing_profile_is_an_error) {
@@ -293,11 +298,172 @@ BOOST_AUTO_TEST_CASE(unusable_file_or_missing_profile_is_an_error) {
   BOOST_TEST(has(url(home), "config\", line 1: "));
 }
 
-BOOST_AUTO_TEST_CASE(files_are_not_read_where_options_say_it_all) {
+// A flag or a CA file in them counts for an endpoint of the options too.
+BOOST_AUTO_TEST_CASE(files_are_read_even_if_options_name_region_and_endpoint) {
   Home home;
   home.write(".aws/config", "junk");
-  BOOST_TEST(found(home, {"eu-west-1", "http://h:1", {}}) ==
-             "eu-west-1 http://h:1");
+  BOOST_TEST(has(found(home, {"eu-west-1", "http://h:1", {}}), "line 1: "));
+}
+
+BOOST_AUTO_TEST_CASE(region_that_may_come_later_is_no_error_and_is_asked_for) {
+  Home home;
+  TargetOptions options;
+  options.region_may_come_later = true;
+  const Target later = find_target(options, home.environment());
+  BOOST_TEST(later.error + later.region + later.endpoint == "");
+  BOOST_TEST(has(later.region_sources,
+                 "neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region "
+                 "of profile \"default\" ("));
+  const Target bad = complete(later, {"a b", "EC2's metadata service"});
+  BOOST_TEST(bad.error == "EC2's metadata service is not the name of a region");
+  BOOST_TEST(bad.option == "region");
+  const Target good = complete(later, {"eu-west-1", "EC2's metadata service"});
+  BOOST_TEST(good.error + good.region_sources == "");
+  BOOST_TEST(good.region_source == "EC2's metadata service");
+  BOOST_TEST(good.region + " " + good.endpoint ==
+             "eu-west-1 " + std::string(kUsual));
+  home.variables["AWS_REGION"] = "eu-west-1";
+  BOOST_TEST(find_target(options, home.environment()).endpoint == kUsual);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_wrong_without_a_region_is_said_before_it_comes) {
+  Home home;
+  TargetOptions options;
+  options.region_may_come_later = true;
+  const auto error = [&] {
+    return find_target(options, home.environment()).error;
+  };
+  home.variables["AWS_ENDPOINT_URL"] = "ftp://h";
+  BOOST_TEST(has(error(), "AWS_ENDPOINT_URL is not http:// or https://"));
+  home.variables["AWS_ENDPOINT_URL"] = "https://h";
+  BOOST_TEST(error() == "");
+  home.variables["AWS_USE_FIPS_ENDPOINT"] = "true";
+  BOOST_TEST(
+      has(error(), "AWS_USE_FIPS_ENDPOINT is true but AWS_ENDPOINT_URL"));
+  home.variables["AWS_USE_FIPS_ENDPOINT"] = "x";
+  BOOST_TEST(has(error(), "is neither true nor false"));
+}
+
+BOOST_AUTO_TEST_CASE(account_has_a_url_of_its_own_once_it_is_known) {
+  const Home home;
+  const Target target = find_target({"eu-west-1", "", {}}, home.environment());
+  BOOST_TEST(target.endpoint == kUsual);
+  BOOST_TEST(target.account_endpoint.prefix == "https://");
+  BOOST_TEST(target.account_endpoint.suffix == ".ddb.eu-west-1.amazonaws.com");
+  BOOST_TEST(!target.account_required);
+  BOOST_TEST(account_url(target, "").url == kUsual);
+  BOOST_TEST(account_url(target, "123456789012").url ==
+             "https://123456789012.ddb.eu-west-1.amazonaws.com");
+}
+
+BOOST_AUTO_TEST_CASE(account_id_that_is_no_label_is_refused_and_not_shown) {
+  const Home home;
+  const Target target = find_target({"eu-west-1", "", {}}, home.environment());
+  for (const char* id : {"a.b", "evil.example/", "-1", "1-", "1 2", "1\n",
+                         "1@2", "\xC3\xA4", "1:2"}) {
+    const AccountUrl refused = account_url(target, id);
+    BOOST_TEST(refused.url == "");
+    BOOST_TEST(refused.error ==
+               "the account id that came with the keys is none");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(account_mode_is_that_of_the_variable_then_the_profile) {
+  Home home;
+  const auto target = [&](const std::string& region = "eu-west-1") {
+    return find_target({region, "", {}}, home.environment());
+  };
+  home.write(".aws/config", "[default]\naccount_id_endpoint_mode = required\n");
+  const std::string source = "account_id_endpoint_mode of profile \"default\"";
+  BOOST_TEST(target().account_required);
+  const AccountUrl missing = account_url(target(), "");
+  BOOST_TEST(missing.url == "");
+  BOOST_TEST(has(missing.error, source));
+  BOOST_TEST(has(missing.error, "the keys' source does not tell the account"));
+  BOOST_TEST(has(target("us-iso-east-1").error, source));
+  home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = "disabled";
+  BOOST_TEST(!target().account_required);
+  BOOST_TEST(account_url(target(), "123456789012").url == kUsual);
+  home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = "preferred";
+  BOOST_TEST(account_url(target(), "1").url ==
+             "https://1.ddb.eu-west-1.amazonaws.com");
+  for (const char* bad : {"Preferred", "true", "prefer", " required"}) {
+    home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = bad;
+    BOOST_TEST(target().error ==
+               "AWS_ACCOUNT_ID_ENDPOINT_MODE is none of "
+               "preferred, disabled and required");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(url_that_was_configured_is_that_of_every_account) {
+  Home home;
+  home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = "required";
+  const Target target =
+      find_target({"eu-west-1", "http://h:1", {}}, home.environment());
+  BOOST_TEST(!target.account_required);
+  BOOST_TEST(account_url(target, "").url == "http://h:1");
+  BOOST_TEST(account_url(target, "123456789012").url == "http://h:1");
+}
+
+BOOST_AUTO_TEST_CASE(ca_file_is_option_then_variable_then_profile) {
+  Home home;
+  std::vector<std::string> files;
+  for (const char* name : {"option", "variable", "profile"}) {
+    files.push_back(home.write(name, ""));
+  }
+  TargetOptions options;
+  options.region = "eu-west-1";
+  const auto ca_file = [&] {
+    return find_target(options, home.environment()).ca_file;
+  };
+  BOOST_TEST(ca_file() == "");
+  home.write(".aws/config", "[default]\nca_bundle = " + files[2] + "\n");
+  BOOST_TEST(ca_file() == files[2]);
+  home.variables["AWS_CA_BUNDLE"] = files[1];
+  BOOST_TEST(ca_file() == files[1]);
+  options.ca_file = files[0];
+  BOOST_TEST(ca_file() == files[0]);
+  options.region.clear();
+  options.region_may_come_later = true;
+  const Target later = find_target(options, home.environment());
+  BOOST_TEST(later.ca_file == files[0]);
+  BOOST_TEST(complete(later, {"eu-west-1", ""}).ca_file == files[0]);
+}
+
+BOOST_AUTO_TEST_CASE(ca_file_that_cannot_be_read_is_an_error_of_its_source) {
+  Home home;
+  TargetOptions options;
+  options.region = "eu-west-1";
+  const auto target = [&] { return find_target(options, home.environment()); };
+  const std::string missing = (home.root / "missing").string();
+  const std::string wrong = ", " + in_quotes(missing) + ", cannot be read";
+  home.write(".aws/config", "[default]\nca_bundle = " + missing + "\n");
+  BOOST_TEST(target().error ==
+             "ca_bundle of profile \"default\" in " +
+                 in_quotes((home.root / ".aws/config").string()) + wrong);
+  home.variables["AWS_CA_BUNDLE"] = missing;
+  BOOST_TEST(target().error == "AWS_CA_BUNDLE" + wrong);
+  options.ca_file = missing;
+  BOOST_TEST(target().error == "option ca_file" + wrong);
+  BOOST_TEST(target().option == "ca_file");
+  options.ca_file = home.root.string();
+  BOOST_TEST(has(target().error, "cannot be read"));
+}
+
+BOOST_AUTO_TEST_CASE(account_of_a_table_is_told_by_an_arn_of_the_region) {
+  const auto account = [](const std::string& table) {
+    return account_of_table(table, "eu-west-1");
+  };
+  const std::string arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/locks";
+  BOOST_TEST(account(arn) == "123456789012");
+  for (const char* other :
+       {"locks", "", "arn:", "arn:aws:dynamodb:eu-west-1:123456789012:",
+        "arn:aws:dynamodb:us-east-1:123456789012:table/locks",
+        "arn:aws:s3:eu-west-1:123456789012:table/locks",
+        "urn:aws:dynamodb:eu-west-1:123456789012:table/locks",
+        "arn:aws:dynamodb:eu-west-1::table/locks"}) {
+    BOOST_TEST(account(other) == "", other);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

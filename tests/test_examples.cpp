@@ -79,6 +79,7 @@ std::vector<std::string> environment(const Variables& more) {
     }
   }
   all.push_back("HOME=/nonexistent");
+  all.push_back("AWS_EC2_METADATA_DISABLED=true");
   for (const auto& [name, value] : more) all.push_back(name + "=" + value);
   return all;
 }
@@ -646,12 +647,17 @@ void take_along(const Home& home) {
              "set -e\ncd " + home.root.string() + "\nc++ " + commands + "\n");
 }
 
-long number_in_readme(const std::string& unit) {
-  const auto found =
-      all_matches(read_file("README.md"), "less than ([0-9]+) " + unit + "\\b");
-  BOOST_TEST_REQUIRE(found.size() == 1u, unit);
-  return std::stol(found[0]);
+std::vector<long> numbers_in_readme(const std::string& unit) {
+  std::vector<long> numbers;
+  for (const auto& number : all_matches(read_file("README.md"),
+                                        "less than ([0-9]+) " + unit + "\\b")) {
+    numbers.push_back(std::stol(number));
+  }
+  return numbers;
 }
+
+// How long the commands take on a busy machine.
+constexpr std::chrono::minutes kCompilation(10);
 
 }  // namespace
 
@@ -659,12 +665,11 @@ BOOST_AUTO_TEST_CASE(readme_commands_make_a_program_as_small_as_it_says) {
   const Home home;
   take_along(home);
   Program commands("/bin/sh", {home.root / "commands"}, {});
-  const std::chrono::minutes compilation(10);
-  BOOST_TEST_REQUIRE(commands.wait(compilation) == 0, commands.output());
+  BOOST_TEST_REQUIRE(commands.wait(kCompilation) == 0, commands.output());
   BOOST_TEST(commands.output() == "");
   const auto size = std::filesystem::file_size(home.root / "report");
   BOOST_TEST_MESSAGE("report: " << size << " bytes");
-  BOOST_TEST(static_cast<long>(size) < number_in_readme("KiB") * 1024);
+  BOOST_TEST(static_cast<long>(size) < numbers_in_readme("KiB").at(0) * 1024);
 
   std::promise<const Program*> started;
   auto program = started.get_future().share();
@@ -678,7 +683,31 @@ BOOST_AUTO_TEST_CASE(readme_commands_make_a_program_as_small_as_it_says) {
   BOOST_TEST(report.output() == "page 1\npage 2\npage 3\n");
   BOOST_TEST_MESSAGE("report: " << resident << " KiB resident");
   BOOST_TEST(resident > 0);
-  BOOST_TEST(resident < number_in_readme("MiB") * 1024);
+  BOOST_TEST(resident < numbers_in_readme("MiB").at(0) * 1024);
+}
+
+// The same commands, without what may be left out.
+BOOST_AUTO_TEST_CASE(readme_program_without_the_chain_is_as_small_as_it_says) {
+  const Home home;
+  take_along(home);
+  std::filesystem::remove_all(home.root / "sigv4/chain");
+  std::string commands = read_file(home.root / "commands");
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>(" sigv4/chain/*.cpp", ""),
+        {" -Os", " -Os -DDDBMUTEX_NO_CHAIN"}}) {
+    const auto at = commands.find(from);
+    BOOST_TEST_REQUIRE(at != commands.npos, from);
+    commands.replace(at, from.size(), to);
+  }
+  home.write("commands", commands);
+  Program compilation("/bin/sh", {home.root / "commands"}, {});
+  BOOST_TEST_REQUIRE(compilation.wait(kCompilation) == 0, compilation.output());
+  const auto size = std::filesystem::file_size(home.root / "report");
+  BOOST_TEST_MESSAGE("without the chain: " << size << " bytes");
+  BOOST_TEST(static_cast<long>(size) < numbers_in_readme("KiB").at(1) * 1024);
+  UsualTable locks(any_engine_kind());
+  Program report(home.root / "report", {}, locks->variables());
+  BOOST_TEST(report.wait() == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -121,25 +121,23 @@ BOOST_DATA_TEST_CASE(release_done_unheard_is_no_loss_when_done_again, kEngines,
 
 namespace {
 
-// A table whose source of keys does something once, when a thread of the
-// table's own asks.
-struct Sourced {
-  Sourced(const std::string& url, const Engine& engine) {
-    TableOptions options = table_options(engine);
-    const ddbmutex::Credentials keys = options.credentials;
-    options.endpoint = url;
-    options.credentials_source = [this, keys] {
+// A table whose logger does something once, when a thread of the table's own
+// tells it that a request has failed.
+struct Logging {
+  Logging() {
+    TableOptions options = table_options(gate);
+    options.logger = [this](ddbmutex::LogLevel, const std::string&) {
       const bool caller = pthread_equal(pthread_self(), maker) != 0;
-      if (!caller && armed.exchange(false)) {
-        const Stopwatch watch;
-        act();
-        took_ms = watch.ms();
-        done.set();
-      }
-      return keys;
+      if (caller || !armed.exchange(false)) return;
+      const Stopwatch watch;
+      act();
+      took_ms = watch.ms();
+      done.set();
     };
     table = std::make_shared<Table>(options);
   }
+
+  Gate gate;
 
   const pthread_t maker = pthread_self();
   std::atomic<bool> armed{false};
@@ -152,16 +150,16 @@ struct Sourced {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(source_of_keys_may_destroy_its_mutex_amid_a_renewal) {
-  Engine& engine = Engine::running(any_engine_kind());
-  Sourced x(engine.url(), engine);
+BOOST_AUTO_TEST_CASE(logger_may_destroy_its_mutex_amid_a_renewal) {
+  Logging x;
   const std::string name = fresh_name();
   x.mutex.emplace(name, on_table(x.table, 400ms));
   x.act = [&x] { x.mutex.reset(); };
   x.mutex->lock();
   x.armed = true;
+  x.gate.once("UpdateItem", Gate::fails());
   BOOST_TEST(x.done.wait());
-  BOOST_TEST(is_free(engine, name));
+  BOOST_TEST(is_free(x.gate.engine(), name));
   // And the table's threads are well.
   DdbMutex other(fresh_name(), on_table(x.table, 400ms));
   other.lock();
@@ -171,11 +169,10 @@ BOOST_AUTO_TEST_CASE(source_of_keys_may_destroy_its_mutex_amid_a_renewal) {
   BOOST_TEST(other.owns_lock());
 }
 
-BOOST_AUTO_TEST_CASE(source_of_keys_may_drop_the_last_of_its_table) {
-  Engine& engine = Engine::running(any_engine_kind());
-  const auto threads = threads_now();
+BOOST_AUTO_TEST_CASE(logger_may_drop_the_last_of_its_table) {
   for (const bool mutex_last : {true, false}) {
-    Sourced x(engine.url(), engine);
+    Logging x;
+    const auto threads = threads_now();
     const std::string name = fresh_name();
     x.mutex.emplace(name, on_table(x.table, 400ms));
     x.act = [&x, mutex_last] {
@@ -185,18 +182,19 @@ BOOST_AUTO_TEST_CASE(source_of_keys_may_drop_the_last_of_its_table) {
     };
     x.mutex->lock();
     x.armed = true;
+    x.gate.once("UpdateItem", Gate::fails());
     BOOST_TEST(x.done.wait());
     BOOST_TEST(x.took_ms < 2000);  // It has not waited for itself.
-    BOOST_TEST(is_free(engine, name));
+    BOOST_TEST(is_free(x.gate.engine(), name));
     // Both threads end by themselves.
     BOOST_TEST(eventually([&] { return threads_now() <= threads; }));
   }
 }
 
-// The request that it is asked for is one that nobody waits for any more.
+// The request that it is told of is one that nobody waits for any more.
 BOOST_AUTO_TEST_CASE(last_of_a_table_dropped_amid_a_leftover_is_finished) {
-  Gate gate;
-  Sourced x(gate.server().url(), gate.engine());
+  Logging x;
+  Gate& gate = x.gate;
   const std::string name = fresh_name();
   Options options = on_table(x.table);
   options.request_timeout = 200ms;
@@ -210,7 +208,7 @@ BOOST_AUTO_TEST_CASE(last_of_a_table_dropped_amid_a_leftover_is_finished) {
   x.mutex->lock();
   gate.once("DeleteItem", Gate::held());
   gate.once("DeleteItem", Gate::fails());
-  x.armed = true;  // For the second attempt; a third is to come.
+  x.armed = true;  // For what comes of the first; another is to come.
   x.mutex->unlock();
   BOOST_TEST(!is_free(gate.engine(), name));
   unlocked.set();
@@ -332,8 +330,7 @@ BOOST_AUTO_TEST_CASE(table_that_stays_in_creation_is_looked_at_less_and_less) {
   ScriptedServer server(
       [](const SeenRequest&) { return Reply::ok(described("CREATING")); });
   ddbmutex::dynamodb::Client client(
-      {server.url(),
-       "us-east-1",
+      {ddbmutex::dynamodb::target_at(server.url(), "us-east-1"),
        ddbmutex::sigv4::given_keys({"AKIDEXAMPLE", "secret", ""}),
        {}});
   ddbmutex::dynamodb::RetryBudget budget;

@@ -36,17 +36,18 @@ using ddbmutex::Table;
 
 namespace {
 
-// A source of keys that can be made to wait, and with it whoever sends but the
-// thread that made it.
-struct SlowKeys {
-  explicit SlowKeys(const Engine& engine) : where(table_options(engine)) {
-    where.credentials_source = [this, keys = where.credentials]() {
-      if (hangs && std::this_thread::get_id() != own) go_on.wait();
-      return std::optional(keys);
+// A table whose thread that sends can be made to hang: renewals fail from then
+// on, and the logger, which is told so by that thread, waits.
+struct SlowLog {
+  SlowLog() : where(table_options(gate)) {
+    where.logger = [this](ddbmutex::LogLevel, const std::string& text) {
+      if (text.rfind("UpdateItem", 0) == 0) go_on.wait();
     };
   }
-  const std::thread::id own = std::this_thread::get_id();
-  std::atomic<bool> hangs{false};
+  ~SlowLog() { go_on.set(); }
+  void hang() { gate.always("UpdateItem", Gate::fails()); }
+
+  Gate gate;
   Event go_on;
   ddbmutex::TableOptions where;
 };
@@ -116,28 +117,27 @@ BOOST_AUTO_TEST_CASE(request_past_its_deadline_is_not_sent) {
 
 // --- Losses ----------------------------------------------------------------
 
-// The thread that sends may be held up by what it calls, such as a source of
-// keys that waits for something.  The one that tells never is.
+// The thread that sends may be held up by what it calls, such as a slow logger.
+// The one that tells never is.
 BOOST_AUTO_TEST_CASE(loss_is_told_in_time_while_the_sending_thread_hangs) {
-  Engine& engine = Engine::running(any_engine_kind());
-  SlowKeys keys(engine);
+  SlowLog log;
   const std::string name = fresh_name();
   BootTime told_at{};
   Told told;
-  Options options = on_table(std::make_shared<Table>(keys.where), 3s);
+  Options options = on_table(std::make_shared<Table>(log.where), 3s);
   options.on_lost = [&](Loss loss) {
     told_at = BootClock::now();
     told.add(name_of(loss));
   };
   DdbMutex ours(name, options);
-  DdbMutex theirs(name, on_table(table_at(engine), 3s));
+  DdbMutex theirs(name, on_table(table_at(log.gate.engine()), 3s));
   ours.lock();
-  keys.hangs = true;
+  log.hang();
   theirs.lock();
   const BootTime in_at = BootClock::now();
   BOOST_TEST(told.wait_for(1));
   BOOST_TEST((told_at < in_at));
-  keys.go_on.set();
+  log.go_on.set();
   BOOST_TEST(thrown_by([&] { ours.release(); }) == words(Errc::lease_lost));
   BOOST_TEST(told.text() == "expired");
   BOOST_TEST(theirs.owns_lock());
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(loss_by_expiry_and_then_by_another_is_told_once) {
 }
 
 // A table both of whose threads are held up, the one that tells by a callback
-// and the one that sends by the source of keys: nobody can say that a lease is
+// and the one that sends by the logger: nobody can say that a lease is
 // over.  It has a lock that is held for a second, and no longer.
 struct HeldUp {
   HeldUp() {
@@ -177,22 +177,20 @@ struct HeldUp {
     options.on_lost = [this](Loss loss) { told.add(name_of(loss)); };
     second.emplace(fresh_name(), options);
     first->lock();
-    delete_row(engine, first->name());
+    delete_row(log.gate.engine(), first->name());
     BOOST_TEST(slow.wait());
     second->lock();
-    keys.hangs = true;
-    // Long before the keys come.
+    log.hang();
     BOOST_TEST(eventually([&] { return !second->owns_lock(); }, kPlenty / 2));
   }
   ~HeldUp() { let_go(); }
   void let_go() {
-    keys.go_on.set();
+    log.go_on.set();
     go_on.set();
   }
 
-  Engine& engine = Engine::running(any_engine_kind());
-  SlowKeys keys{engine};
-  const std::shared_ptr<Table> table = std::make_shared<Table>(keys.where);
+  SlowLog log;
+  const std::shared_ptr<Table> table = std::make_shared<Table>(log.where);
   Event slow, go_on;
   Told told;
   std::optional<DdbMutex> first, second;

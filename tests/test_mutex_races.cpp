@@ -144,13 +144,15 @@ BOOST_AUTO_TEST_CASE(row_that_was_written_but_not_granted_is_taken_back) {
 
 // More leases than are renewed at once end while both threads are held up.
 BOOST_AUTO_TEST_CASE(leases_that_ended_do_not_keep_others_from_being_renewed) {
-  ScriptedServer server;
   std::atomic<bool> holding_up{false};
+  ScriptedServer server([&](const SeenRequest& request) {
+    const bool fails = holding_up && tests::action_of(request) == "UpdateItem";
+    return fails ? tests::server_failure() : Reply::ok("{}");
+  });
   Event sender_goes_on, teller_goes_on;
   TableOptions table_options = tests::table_options(server);
-  table_options.credentials_source = [&] {
-    if (holding_up) sender_goes_on.wait();
-    return ddbmutex::Credentials{"AKIDEXAMPLE", "secret", ""};
+  table_options.logger = [&](ddbmutex::LogLevel, const std::string& text) {
+    if (text.rfind("UpdateItem", 0) == 0) sender_goes_on.wait();
   };
   const auto table = std::make_shared<Table>(table_options);
   std::vector<std::unique_ptr<DdbMutex>> brief;
@@ -214,7 +216,9 @@ BOOST_AUTO_TEST_CASE(source_of_keys_that_throws_has_none) {
   options.credentials_source = []() -> std::optional<ddbmutex::Credentials> {
     throw std::runtime_error("the vault is shut");
   };
-  DdbMutex mutex("m", tests::on_table(std::make_shared<Table>(options)));
+  Options patient = tests::on_table(std::make_shared<Table>(options));
+  patient.patience = 200ms;
+  DdbMutex mutex("m", patient);
   const auto error = tests::error_of([&] { mutex.lock(); });
   BOOST_REQUIRE(error.has_value());
   BOOST_TEST((error->code() == Errc::no_keys));

@@ -399,14 +399,12 @@ BOOST_AUTO_TEST_CASE(source_of_keys_goes_before_given_ones) {
   mutex.release();
   const auto requests = server.requests();
   BOOST_REQUIRE(requests.size() == 2u);
-  for (std::size_t i = 0; i < 2; ++i) {
-    const std::string signature =
-        requests[i].header("Authorization").value_or("");
-    BOOST_TEST(has(signature, "AKIDFROMSOURCE" + std::to_string(i + 1)),
-               signature);
-    BOOST_TEST(requests[i].header("X-Amz-Security-Token").value_or("") ==
-               "tok");
+  for (const auto& request : requests) {
+    const std::string signature = request.header("Authorization").value_or("");
+    BOOST_TEST(has(signature, "AKIDFROMSOURCE1"), signature);
+    BOOST_TEST(request.header("X-Amz-Security-Token").value_or("") == "tok");
   }
+  BOOST_TEST(asked == 1);  // What it gave serves for a minute.
 }
 
 // --- What options do -------------------------------------------------------

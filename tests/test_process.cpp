@@ -1,4 +1,4 @@
-// lock/process: what a forked child must know of its parent's state.
+// sigv4/process: what a forked child must know of its parent's state.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,11 +7,11 @@
 #include <thread>
 #include <vector>
 
-#include "lock/process.hpp"
+#include "sigv4/process.hpp"
 
 using namespace ddbmutex;
-using lock::PerProcess;
-using lock::this_process;
+using sigv4::PerProcess;
+using sigv4::this_process;
 
 namespace {
 

@@ -10,6 +10,7 @@
 #include <boost/test/unit_test.hpp>
 #include <ctime>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,7 +18,9 @@
 #include <vector>
 
 #include "sigv4/profile.hpp"
+#include "sigv4/secret_file.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/memory.hpp"
 
 namespace {
 
@@ -31,7 +34,7 @@ std::string shown(const SectionsByName& sections) {
   for (const auto& [name, properties] : sections) {
     text += (text.empty() ? "" : " ") + name + "{";
     for (const auto& [property, value] : properties) {
-      text += "<" + property + "=" + value + ">";
+      text += "<" + property + "=" + value.str() + ">";
     }
     text += "}";
   }
@@ -160,13 +163,14 @@ BOOST_AUTO_TEST_CASE(config_profile_without_prefix_is_skipped) {
   BOOST_TEST(config("[Profile foo]\n[PROFILE foo]\n[Default]") == "");
   BOOST_TEST(config("[preview]\ncloudfront\n  = on\n") == "");
   BOOST_TEST(config("[plugins default]\nname = value") == "");
-  BOOST_TEST(config("[sso-session foo]\nname = value\n[profile bar]") ==
+  BOOST_TEST(config("[sso-sessions foo]\nname = value\n[profile bar]") ==
              "bar{}");
 }
 
 BOOST_AUTO_TEST_CASE(credentials_profile_with_prefix_is_skipped) {
   BOOST_TEST(credentials("[profile foo]\nname = value") == "");
   BOOST_TEST(credentials("[services foo]\nname = value") == "");
+  BOOST_TEST(credentials("[sso-session foo]\nname = value") == "");
   BOOST_TEST(credentials("[sso-sessionfoo]\nname = value\n[bar]") ==
              "bar{} sso-sessionfoo{<name=value>}");
 }
@@ -236,8 +240,9 @@ BOOST_AUTO_TEST_CASE(line_that_is_no_property_makes_the_file_unusable) {
 }
 
 BOOST_AUTO_TEST_CASE(error_never_shows_the_line) {
-  for (const char* lines : {"aws_secret_access_key sEcReT", "= sEcReT",
-                            "[sEcReT", "s3 =\n sEcReT", "s3 =\n = sEcReT"}) {
+  for (const char* lines :
+       {"aws_secret_access_key sEcReT", "= sEcReT", " sEcReT", "[sEcReT",
+        "s3 =\n sEcReT", "s3 =\n = sEcReT"}) {
     const std::string error = in_foo(lines);
     BOOST_TEST(has(error, "line "));
     BOOST_TEST(!has(error, "sEcReT"));
@@ -297,13 +302,32 @@ BOOST_AUTO_TEST_CASE(indented_line_continues_the_value) {
              "foo{<name=value\n[profile bar]\nx = 1>}");
 }
 
-BOOST_AUTO_TEST_CASE(continuation_of_nothing_makes_the_file_unusable) {
-  const std::string wrong = "an indented line that continues nothing";
-  BOOST_TEST(in_foo(" -continued") == "line 2: " + wrong);
+BOOST_AUTO_TEST_CASE(
+    line_no_deeper_than_the_property_before_continues_nothing) {
+  BOOST_TEST(in_foo("  a = 1\n  b = 2") == "foo{<a=1><b=2>}");
+  BOOST_TEST(in_foo("  a = 1\n b = 2\nc = 3") == "foo{<a=1><b=2><c=3>}");
+  BOOST_TEST(in_foo("\ta = 1\n\t\tb = 2\n\tc = 3") == "foo{<a=1\nb = 2><c=3>}");
+  BOOST_TEST(in_foo("  s3 =\n    x = 1\n  b = 2") == "foo{<b=2><s3=\nx = 1>}");
+  BOOST_TEST(in_foo("  in valid = 1\n    x = 1\n  b = 2") == "foo{<b=2>}");
+  BOOST_TEST(in_foo("  # c\n  a = 1\n # c\n   more") == "foo{<a=1\nmore>}");
+}
+
+BOOST_AUTO_TEST_CASE(section_that_continues_nothing_may_be_indented) {
+  BOOST_TEST(config("  [profile foo]\n  a = 1\n  [profile bar]\nb = 2") ==
+             "bar{<b=2>} foo{<a=1>}");
+  BOOST_TEST(config("[profile in valid]\n x = 1\n [profile bar]\nb = 2") ==
+             "bar{<b=2>}");
+  BOOST_TEST(config("[profile in valid]\nx = 1\n [profile bar]\nb = 2") == "");
+  BOOST_TEST(config("[profile foo]\n [profile bar") ==
+             "line 2: a section without its ']'");
+}
+
+BOOST_AUTO_TEST_CASE(indented_line_behind_a_section_must_be_a_property) {
+  BOOST_TEST(in_foo(" -continued") == "line 2: a property without '='");
   BOOST_TEST(in_foo("name = value\n[profile foo]\n -continued") ==
-             "line 4: " + wrong);
+             "line 4: a property without '='");
   BOOST_TEST(in_foo("in valid = value\n[profile foo]\n -continued") ==
-             "line 4: " + wrong);
+             "line 4: a property without '='");
 }
 
 BOOST_AUTO_TEST_CASE(equal_profiles_are_one_and_the_last_property_counts) {
@@ -362,6 +386,15 @@ BOOST_AUTO_TEST_CASE(services_are_sections_of_their_own) {
   BOOST_TEST(shown(parsed.sections.services) ==
              "a{<dynamodb=\nendpoint_url = http://h>}");
   BOOST_TEST(shown(parsed.sections.profiles) == "a{<x=1>}");
+}
+
+BOOST_AUTO_TEST_CASE(sso_sessions_are_sections_of_their_own) {
+  const ParsedFile parsed = parse_profiles(
+      "[sso-session a]\nsso_region = r\n[sso-session \"b c\"]\n"
+      "[sso-session]\nx = 1\n[profile a]\nsso_session = a",
+      FileKind::config);
+  BOOST_TEST(shown(parsed.sections.sso_sessions) == "a{<sso_region=r>} b c{}");
+  BOOST_TEST(shown(parsed.sections.profiles) == "a{<sso_session=a>}");
 }
 
 // A reader whose time grows with the square of the text's length takes 256
@@ -577,6 +610,65 @@ BOOST_AUTO_TEST_CASE(file_that_cannot_be_read_counts_as_empty) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(credentials_file_of_loose_mode_is_warned_about) {
+  Home home;
+  const std::string path = home.write(".aws/credentials", "[default]\nx = 1\n");
+  for (const auto& [mode, digits] :
+       {std::pair(0640u, "0640"), std::pair(0604u, "0604"),
+        std::pair(0620u, "0620"), std::pair(0602u, "0602"),
+        std::pair(0777u, "0777"), std::pair(044u, "0044")}) {
+    BOOST_TEST_REQUIRE(chmod(path.c_str(), mode) == 0);
+    const auto warnings = load(home).warnings();
+    if (geteuid() != 0 && mode == 044u) continue;  // It cannot be read.
+    BOOST_TEST_REQUIRE(warnings.size() == 1u, digits);
+    BOOST_TEST(warnings.front() ==
+               in_quotes(path) +
+                   " may be read or written by others than its owner (mode " +
+                   digits + ", should be 0600)");
+  }
+  for (const unsigned mode : {0600u, 0400u, 0700u, 0711u}) {
+    BOOST_TEST_REQUIRE(chmod(path.c_str(), mode) == 0);
+    BOOST_TEST(load(home).warnings().empty());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(config_file_of_loose_mode_is_warned_about_if_it_has_keys) {
+  Home home;
+  const auto warnings = [&](const std::string& text) {
+    const std::string path = home.write(".aws/config", text);
+    BOOST_TEST_REQUIRE(chmod(path.c_str(), 0644) == 0);
+    return load(home).warnings().size();
+  };
+  BOOST_TEST(warnings("[default]\nregion = r\naws_access_key_id = a\n") == 0u);
+  BOOST_TEST(warnings("[default]\naws_secret_access_key =\n") == 0u);
+  BOOST_TEST(warnings("[profile a]\naws_secret_access_key = s\n") == 1u);
+  BOOST_TEST(warnings("[profile a]\naws_session_token = s\n") == 1u);
+  home.write(".aws/config", "[default]\naws_secret_access_key = s\n");
+  BOOST_TEST_REQUIRE(chmod((home.root / ".aws/config").c_str(), 0600) == 0);
+  BOOST_TEST(load(home).warnings().empty());
+}
+
+BOOST_AUTO_TEST_CASE(what_the_files_held_does_not_stay_in_memory) {
+  Home home;
+  const tests::Needle needle(1);
+  const std::string lines = "[default]\naws_secret_access_key = ";
+  {
+    needle.write((home.root / ".aws/credentials").string(), lines);
+    const Profile profile = load(home);
+    BOOST_TEST(needle.is_in(
+        profile.in(profile.credentials)->at("aws_secret_access_key").str()));
+    BOOST_TEST(needle.is_in_memory());
+  }
+  BOOST_TEST(!needle.is_in_memory());
+  // In one that is long, and in one that cannot be used.
+  for (const std::string& after :
+       {"\n" + std::string(20000, '#'), std::string("\n more\njunk")}) {
+    needle.write((home.root / ".aws/credentials").string(), lines, after);
+    BOOST_TEST((load(home).error == "") == (after.size() > 100));
+    BOOST_TEST(!needle.is_in_memory());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(file_of_no_permission_counts_as_empty) {
   Home home;
   home.write(".aws/config", "[default]\nx = 1\n");
@@ -627,6 +719,62 @@ BOOST_AUTO_TEST_CASE(process_environment_is_this_process_own) {
   BOOST_TEST(!set_in(process_environment, "DDBMUTEX_TEST_PROFILE"));
   unsetenv("DDBMUTEX_TEST_PROFILE");
   BOOST_TEST(!process_environment("DDBMUTEX_TEST_PROFILE"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(secret_files)
+
+BOOST_AUTO_TEST_CASE(file_is_read_whole_or_not_at_all) {
+  Home home;
+  for (const std::size_t size : {0u, 1u, 4095u, 4096u, 4097u, 100000u}) {
+    const std::string path = home.write("file", std::string(size, 'x'));
+    const SecretFile whole = read_secret_file(path, size);
+    BOOST_TEST(whole.failure == "");
+    BOOST_TEST(whole.text.str() == std::string(size, 'x'));
+    if (size == 0) continue;
+    const SecretFile longer = read_secret_file(path, size - 1);
+    BOOST_TEST(longer.too_long);
+    BOOST_TEST(longer.text.empty());
+    BOOST_TEST(longer.failure ==
+               "is longer than " + std::to_string(size - 1) + " bytes");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_too_long_does_not_stay_in_memory) {
+  Home home;
+  const tests::Needle needle(3);
+  const std::string path = (home.root / "file").string();
+  needle.write(path, std::string(100, '.'), std::string(100, '.'));
+  BOOST_TEST(read_secret_file(path, 200).too_long);
+  BOOST_TEST(!needle.is_in_memory());
+}
+
+BOOST_AUTO_TEST_CASE(written_file_takes_the_place_of_another_or_of_none) {
+  Home home;
+  const std::string path = (home.root / "file").string();
+  for (const char* text : {"one", "two"}) {
+    BOOST_TEST(write_secret_file(path, text) == "");
+    BOOST_TEST(read_secret_file(path, 100).text.str() == text);
+    BOOST_TEST(read_secret_file(path, 100).warning == "");
+  }
+  // Who has the old one open goes on reading that.
+  const int before = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  BOOST_TEST(write_secret_file(path, "three") == "");
+  char text[8] = {};
+  BOOST_TEST(read(before, text, sizeof text) == 3);
+  close(before);
+  BOOST_TEST(std::string(text) == "two");
+}
+
+BOOST_AUTO_TEST_CASE(file_that_cannot_be_written_leaves_nothing_behind) {
+  Home home;
+  const std::string directory = (home.root / "directory").string();
+  fs::create_directories(directory + "/not-empty");
+  BOOST_TEST(write_secret_file(directory, "x") == "Is a directory");
+  BOOST_TEST(write_secret_file((home.root / "none/file").string(), "x") ==
+             "No such file or directory");
+  BOOST_TEST(std::distance(fs::directory_iterator(home.root), {}) == 2);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

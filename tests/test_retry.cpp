@@ -1,12 +1,22 @@
 // Whether a failed call is tried again, and when.
 #include <algorithm>
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
 #include <optional>
+#include <queue>
+#include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "dynamodb/retry.hpp"
+#include "dynamodb/throttle.hpp"
+#include "sigv4/boot_clock.hpp"
 
 namespace {
 
@@ -331,6 +341,386 @@ BOOST_AUTO_TEST_CASE(skewed_time_after_a_success_is_corrected_again) {
     BOOST_TEST((retry.after(failed(Fault::skewed_time)) == nanoseconds(0)));
     retry.success();
   }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Holding back while DynamoDB throttles -----------------------------------
+
+namespace {
+
+using ddbmutex::BootTime;
+using ddbmutex::dynamodb::Throttle;
+using Turn = Throttle::Turn;
+
+// So long after some moment.
+BootTime at(nanoseconds time) { return BootTime(std::chrono::hours(1)) + time; }
+BootTime at_ms(std::int64_t ms) { return at(milliseconds(ms)); }
+
+void answer(Throttle& throttle, BootTime now) {
+  if (throttle.count()) throttle.answered(now);
+}
+
+bool goes(Turn& turn, BootTime now) { return turn.wait(now) == nanoseconds(0); }
+
+double rate_of(const Throttle& throttle) {
+  return throttle.rate().value_or(std::numeric_limits<double>::infinity());
+}
+
+// A rate that is as low as it gets, from `now` on, with no turn left over.
+void lower(Throttle& throttle, BootTime now) {
+  for (int i = 40; i >= 0; --i) {
+    throttle.refused(now - i * milliseconds(100));
+  }
+  Turn turn(throttle);
+  if (goes(turn, now)) goes(turn, now);
+}
+
+// One table that bears so much, and waiters that each send a request that
+// waits and then one that presses, which are tried again as Retry says.
+struct Simulation {
+  int clients = 10;
+  int waiters = 10;
+  double per_second = 20;
+  double seconds = 30;
+  bool holds_back = true;
+
+  int sent = 0;  // While it bore so much.
+  int allowed = 0;
+  int taken = 0;  // In all.
+  double last_taken = 0;
+
+  void run(unsigned seed);
+
+ private:
+  struct Waiter {
+    RetryBudget& budget;
+    Turn turn;
+    bool taken = false;
+    std::optional<Retry> retry;
+  };
+
+  std::optional<double> step(Waiter& waiter, double now);
+  bool bears_one(double now);
+
+  double tokens_ = 2;
+  double filled_ = 0;
+};
+
+void Simulation::run(unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> start(0, 0.1);
+  std::vector<std::unique_ptr<RetryBudget>> budgets;
+  std::vector<std::unique_ptr<Waiter>> all;
+  using Event = std::pair<double, Waiter*>;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
+  for (int i = 0; i < clients; ++i) {
+    budgets.push_back(std::make_unique<RetryBudget>());
+    for (int j = 0; j < waiters; ++j) {
+      RetryBudget& budget = *budgets.back();
+      all.push_back(std::unique_ptr<Waiter>(
+          new Waiter{budget, Turn(budget.throttle()), false, {}}));
+      all.back()->retry.emplace(budget, Urgency::waits);
+      events.emplace(start(random), all.back().get());
+    }
+  }
+  while (!events.empty()) {
+    const auto [now, waiter] = events.top();
+    events.pop();
+    if (const auto after = step(*waiter, now)) {
+      events.emplace(now + *after, waiter);
+    }
+  }
+}
+
+bool Simulation::bears_one(double now) {
+  if (now >= seconds) return true;
+  ++sent;
+  tokens_ = std::min(2.0, tokens_ + (now - filled_) * per_second);
+  filled_ = now;
+  if (tokens_ < 1) return false;
+  tokens_ -= 1;
+  ++allowed;
+  return true;
+}
+
+// When it is to be asked again; nothing if it is done.
+std::optional<double> Simulation::step(Waiter& waiter, double now) {
+  using Seconds = std::chrono::duration<double>;
+  const BootTime time =
+      at(std::chrono::duration_cast<nanoseconds>(Seconds(now)));
+  if (!waiter.taken && holds_back) {
+    const nanoseconds left = waiter.turn.wait(time);
+    if (left > nanoseconds(0)) return Seconds(left).count();
+  }
+  Throttle& throttle = waiter.budget.throttle();
+  if (!bears_one(now)) {
+    throttle.refused(time);
+    return Seconds(*waiter.retry->after(failed(Fault::throttled))).count();
+  }
+  answer(throttle, time);
+  waiter.retry->success();
+  if (waiter.taken) return std::nullopt;
+  waiter.taken = true;
+  waiter.retry.emplace(waiter.budget, Urgency::presses);
+  ++taken;
+  last_taken = now;
+  return 0.01;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(holding_back)
+
+BOOST_AUTO_TEST_CASE(without_a_refusal_nothing_waits) {
+  Throttle throttle;
+  for (int i = 0; i < 1000; ++i) {
+    Turn turn(throttle);
+    BOOST_TEST_REQUIRE(goes(turn, at_ms(i)));
+    answer(throttle, at_ms(i));
+  }
+  BOOST_TEST(!throttle.rate().has_value());
+}
+
+BOOST_AUTO_TEST_CASE(refusal_limits_to_65_percent_of_what_was_answered) {
+  Throttle throttle;
+  for (int ms = 0; ms < 3000; ms += 10) {  // 100 a second.
+    answer(throttle, at_ms(ms));
+  }
+  throttle.refused(at_ms(3000));
+  BOOST_TEST(rate_of(throttle) > 63);
+  BOOST_TEST(rate_of(throttle) < 67);
+}
+
+BOOST_AUTO_TEST_CASE(refusal_within_the_first_second_counts_what_came_so_far) {
+  Throttle throttle;
+  for (int i = 0; i < 40; ++i) answer(throttle, at_ms(i));
+  throttle.refused(at_ms(50));
+  BOOST_TEST(rate_of(throttle) > 20);
+  BOOST_TEST(rate_of(throttle) <= 26);
+}
+
+BOOST_AUTO_TEST_CASE(refusal_after_few_answers_is_taken_for_one_of_two) {
+  Throttle throttle;
+  for (int i = 0; i < 100; ++i) answer(throttle, at_ms(i));
+  throttle.refused(at_ms(60000));
+  BOOST_TEST(rate_of(throttle) == 0.65 * 2, boost::test_tools::tolerance(1e-9));
+}
+
+BOOST_AUTO_TEST_CASE(refusals_together_lower_once_and_later_ones_again) {
+  Throttle throttle;
+  throttle.refused(at_ms(0));
+  const double first = rate_of(throttle);
+  throttle.refused(at_ms(99));
+  BOOST_TEST(rate_of(throttle) == first);
+  throttle.refused(at_ms(100));
+  BOOST_TEST(rate_of(throttle) == 0.65 * first,
+             boost::test_tools::tolerance(1e-9));
+}
+
+BOOST_AUTO_TEST_CASE(rate_never_falls_below_two_in_five_seconds) {
+  Throttle throttle;
+  lower(throttle, at_ms(0));
+  BOOST_TEST(rate_of(throttle) == 0.4);
+}
+
+BOOST_AUTO_TEST_CASE(answer_raises_the_rate_once_in_a_tenth_of_a_second) {
+  Throttle throttle;
+  lower(throttle, at_ms(0));
+  answer(throttle, at_ms(99));
+  BOOST_TEST(rate_of(throttle) == 0.4);
+  answer(throttle, at_ms(100));
+  BOOST_TEST(rate_of(throttle) == 0.4 * 1.2 + 0.1,
+             boost::test_tools::tolerance(1e-9));
+  answer(throttle, at_ms(199));
+  BOOST_TEST(rate_of(throttle) == 0.4 * 1.2 + 0.1,
+             boost::test_tools::tolerance(1e-9));
+}
+
+BOOST_AUTO_TEST_CASE(answers_in_a_row_for_a_second_double_the_rate) {
+  Throttle throttle;
+  lower(throttle, at_ms(0));
+  for (int ms = 200; ms <= 800; ms += 200) {
+    answer(throttle, at_ms(ms));
+  }
+  const double slowly = rate_of(throttle);
+  BOOST_TEST(slowly < 2);
+  answer(throttle, at_ms(1000));
+  BOOST_TEST(rate_of(throttle) == 2 * slowly,
+             boost::test_tools::tolerance(1e-9));
+}
+
+BOOST_AUTO_TEST_CASE(few_answers_in_a_row_do_not_double_the_rate) {
+  Throttle throttle;
+  lower(throttle, at_ms(0));
+  double before = rate_of(throttle);
+  for (int i = 1; i <= 3; ++i) {
+    answer(throttle, at_ms(2000 * i));
+    BOOST_TEST(rate_of(throttle) < 2 * before);
+    before = rate_of(throttle);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(turns_come_in_the_order_of_asking_at_the_rate) {
+  Throttle throttle;
+  lower(throttle, at_ms(0));  // One in 2.5 s.
+  Turn first(throttle);
+  Turn second(throttle);
+  BOOST_TEST(!goes(first, at_ms(0)));
+  BOOST_TEST(!goes(second, at_ms(1)));
+  BOOST_TEST(first.waits());
+  BOOST_TEST(!goes(second, at_ms(2499)));
+  BOOST_TEST(!goes(first, at_ms(2499)));
+  BOOST_TEST(!goes(second, at_ms(2501)));
+  BOOST_TEST(goes(first, at_ms(2501)));
+  BOOST_TEST(!first.waits());
+  BOOST_TEST(!goes(first, at_ms(2502)));  // Anew, behind the other.
+  BOOST_TEST(!goes(second, at_ms(4990)));
+  BOOST_TEST(goes(second, at_ms(5010)));
+  BOOST_TEST(!goes(first, at_ms(5020)));
+}
+
+BOOST_AUTO_TEST_CASE(wait_is_told_so_that_a_turn_is_not_missed) {
+  Throttle throttle;
+  lower(throttle, at_ms(0));
+  answer(throttle, at_ms(100));  // 0.58 a second.
+  Turn turn(throttle);
+  BootTime now = at_ms(100);
+  int asked = 0;
+  for (nanoseconds left; (left = turn.wait(now)) > nanoseconds(0); ++asked) {
+    BOOST_TEST_REQUIRE((left <= milliseconds(250)));
+    now += left;
+  }
+  BOOST_TEST((now >= at_ms(1700) && now <= at_ms(1830)));
+  BOOST_TEST(asked <= 9);
+}
+
+BOOST_AUTO_TEST_CASE(turn_that_is_given_up_leaves_its_place_to_the_next) {
+  Throttle throttle;
+  lower(throttle, at_ms(0));
+  Turn last(throttle);
+  {
+    std::vector<std::unique_ptr<Turn>> many;
+    for (int i = 0; i < 100; ++i) {
+      many.push_back(std::make_unique<Turn>(throttle));
+      BOOST_TEST_REQUIRE(!goes(*many.back(), at_ms(0)));
+    }
+    BOOST_TEST_REQUIRE(!goes(last, at_ms(0)));
+  }
+  BOOST_TEST(!goes(last, at_ms(2400)));
+  BOOST_TEST(goes(last, at_ms(2501)));
+}
+
+BOOST_AUTO_TEST_CASE(turns_that_nobody_waited_for_are_not_saved_up) {
+  Throttle throttle;
+  lower(throttle, at_ms(0));
+  int gone = 0;
+  for (int i = 0; i < 10; ++i) {
+    Turn turn(throttle);
+    if (goes(turn, at_ms(9000))) ++gone;
+  }
+  BOOST_TEST(gone == 1);
+}
+
+BOOST_AUTO_TEST_CASE(high_rate_is_reached_by_waiters_that_sleep) {
+  Throttle throttle;
+  for (int ms = 0; ms < 2000; ++ms) {  // 1000 a second.
+    answer(throttle, at_ms(ms));
+  }
+  throttle.refused(at_ms(2000));  // 650.
+  std::vector<std::unique_ptr<Turn>> turns;
+  for (int i = 0; i < 300; ++i) {
+    turns.push_back(std::make_unique<Turn>(throttle));
+  }
+  std::vector<BootTime> asks(turns.size(), at_ms(2000));
+  int gone = 0;
+  for (BootTime now = at_ms(2000); now < at_ms(4000); now += milliseconds(1)) {
+    for (std::size_t i = 0; i < turns.size(); ++i) {
+      if (now < asks[i]) continue;
+      const nanoseconds left = turns[i]->wait(now);
+      if (left == nanoseconds(0)) ++gone;
+      asks[i] = now + left;
+    }
+  }
+  BOOST_TEST(gone > 1100);
+  BOOST_TEST(gone <= 1300);
+}
+
+BOOST_AUTO_TEST_CASE(limit_is_forgotten_ten_seconds_after_the_last_refusal) {
+  Throttle throttle;
+  lower(throttle, at_ms(0));
+  std::vector<std::unique_ptr<Turn>> turns;
+  for (int i = 0; i < 20; ++i) {
+    turns.push_back(std::make_unique<Turn>(throttle));
+    BOOST_TEST_REQUIRE(!goes(*turns.back(), at_ms(0)));
+  }
+  BOOST_TEST(!goes(*turns.back(), at_ms(9999)));
+  for (auto one = turns.rbegin(); one != turns.rend(); ++one) {
+    BOOST_TEST(goes(**one, at_ms(10000)));
+    BOOST_TEST(!(*one)->waits());
+  }
+  BOOST_TEST(!throttle.rate().has_value());
+}
+
+BOOST_AUTO_TEST_CASE(refusal_after_the_limit_was_forgotten_begins_anew) {
+  Throttle throttle;
+  lower(throttle, at_ms(0));
+  Turn turn(throttle);
+  BOOST_TEST(goes(turn, at_ms(20000)));
+  for (int i = 0; i < 40; ++i) answer(throttle, at_ms(30000 + i));
+  throttle.refused(at_ms(30050));
+  BOOST_TEST(rate_of(throttle) > 20);
+  BOOST_TEST(!goes(turn, at_ms(30050)));
+}
+
+BOOST_AUTO_TEST_CASE(threads_are_given_no_turn_twice) {
+  Throttle throttle;
+  for (int ms = 0; ms < 2000; ++ms) answer(throttle, at_ms(ms));
+  throttle.refused(at_ms(2000));
+  const auto rate = throttle.rate();
+  BOOST_TEST_REQUIRE(rate.has_value());
+  std::atomic<int> gone{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < 200; ++j) {
+        Turn turn(throttle);
+        if (goes(turn, at_ms(2100))) ++gone;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  // Those of a tenth of a second; a turn given up may be ahead of another.
+  BOOST_TEST(gone > 0);
+  BOOST_TEST(gone <= *rate / 10);
+}
+
+BOOST_AUTO_TEST_CASE(ten_clients_do_not_make_a_throttled_table_worse) {
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    for (const double per_second : {5.0, 20.0}) {
+      for (const int waiters : {10, 100}) {
+        Simulation table;
+        table.waiters = waiters;
+        table.per_second = per_second;
+        table.run(seed);
+        BOOST_TEST_CONTEXT(waiters << " waiters each, " << per_second
+                                   << " requests a second, seed " << seed) {
+          BOOST_TEST(table.sent <= 3 * table.allowed);
+          BOOST_TEST(table.taken == 10 * waiters);
+          BOOST_TEST(table.last_taken <= table.seconds + 10);
+        }
+      }
+    }
+  }
+}
+
+// That the simulation can tell.
+BOOST_AUTO_TEST_CASE(without_holding_back_they_would) {
+  Simulation table;
+  table.holds_back = false;
+  table.per_second = 5;
+  table.run(1);
+  BOOST_TEST(table.sent > 6 * table.allowed);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

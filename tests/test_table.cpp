@@ -43,8 +43,10 @@ constexpr std::chrono::minutes kPlenty{2};
 // One that asks.
 struct Host {
   explicit Host(const std::string& url, const std::string& region = "us-east-1",
-                const sigv4::Credentials& keys = {"AKIDEXAMPLE", "secret", ""})
-      : client({url, region, sigv4::given_keys(keys), {}}) {}
+                const Credentials& keys = {"AKIDEXAMPLE", "secret", ""})
+      : client({dynamodb::target_at(url, region),
+                sigv4::given_keys(tests::signing_keys(keys)),
+                {}}) {}
   explicit Host(Engine& engine)
       : Host(engine.url(), engine.region(), engine.credentials().value()) {}
   // A scripted service that has no more to say would else be asked for long.

@@ -197,4 +197,122 @@ BOOST_AUTO_TEST_CASE(every_day_of_two_centuries_survives_a_round_trip) {
   BOOST_TEST(wrong == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(iso_8601_time_with_a_zone_is_read) {
+  const struct {
+    std::string_view text;
+    std::int64_t unix_seconds;
+  } cases[] = {
+      {"1970-01-01T00:00:00Z", 0},
+      {"1969-12-31T23:59:59Z", -1},
+      {"2024-02-29T12:00:00Z", 1709208000},
+      {"2038-01-19T03:14:08z", 2147483648},
+      {"2024-02-29t12:00:00Z", 1709208000},
+      {"2024-02-29 12:00:00Z", 1709208000},
+      {"2024-02-29T12:00:00UTC", 1709208000},
+      {"2024-02-29T12:00:00+00:00", 1709208000},
+      {"2024-02-29T12:00:00-00:00", 1709208000},
+      {"2024-02-29T14:30:00+02:30", 1709208000},
+      {"2024-02-29T14:30:00+0230", 1709208000},
+      {"2024-02-29T14:00:00+02", 1709208000},
+      {"2024-02-29T04:00:00-08:00", 1709208000},
+      {"2024-03-01T11:59:00+23:59", 1709208000},
+      {"2024-02-28T12:01:00-23:59", 1709208000},
+      {"2024-02-29T12:00:00.5Z", 1709208000},
+      {"2024-02-29T12:00:00.999999999Z", 1709208000},
+      {"2024-02-29T12:00:00,25+00:00", 1709208000},
+      {"2024-02-29T12:00:00.000-08:00", 1709236800},
+      {"0000-01-01T00:00:00Z", kYear0},
+      {"9999-12-31T23:59:59Z", kYear10000 - 1},
+      // The leap second of 2016, here and in India.
+      {"2016-12-31T23:59:60Z", 1483228800},
+      {"2017-01-01T05:29:60.9+05:30", 1483228800},
+  };
+  for (const auto& c : cases) {
+    const auto seconds = sigv4::parse_iso8601(c.text);
+    BOOST_TEST_REQUIRE(seconds.has_value(), c.text);
+    BOOST_TEST(*seconds == c.unix_seconds, c.text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(text_that_is_no_iso_8601_time_with_a_zone_is_refused) {
+  using namespace std::string_view_literals;
+  for (const std::string_view text : {
+           ""sv,
+           "Z"sv,
+           "2024-02-29"sv,
+           "2024-02-29T12:00Z"sv,
+           "2024-02-29T12:00:00"sv,  // Whose time?
+           "2024-02-29T12:00:00 "sv,
+           "2024-02-29T12:00:00 Z"sv,
+           "2024-02-29T12:00:00Zx"sv,
+           "2024-02-29T12:00:00ZZ"sv,
+           "2024-02-29T12:00:00Z\0"sv,
+           " 2024-02-29T12:00:00Z"sv,
+           "2024-02-29T12:00:00utc"sv,
+           "2024-02-29T12:00:00GMT"sv,
+           "2024-02-29T12:00:00.Z"sv,
+           "2024-02-29T12:00:00."sv,
+           "2024-02-29T12:00:00.5"sv,
+           "2024-02-29T12:00:00.5.5Z"sv,
+           "2024-02-29T12:00:00.-5Z"sv,
+           "2024-02-29T12:00:00+"sv,
+           "2024-02-29T12:00:00+1"sv,
+           "2024-02-29T12:00:00+1:00"sv,
+           "2024-02-29T12:00:00+100"sv,
+           "2024-02-29T12:00:00+01:0"sv,
+           "2024-02-29T12:00:00+01:000"sv,
+           "2024-02-29T12:00:00+01:"sv,
+           "2024-02-29T12:00:00+24:00"sv,
+           "2024-02-29T12:00:00+00:60"sv,
+           "2024-02-29T12:00:00*01:00"sv,
+           "2023-02-29T12:00:00Z"sv,
+           "2100-02-29T12:00:00Z"sv,
+           "2024-00-01T12:00:00Z"sv,
+           "2024-13-01T12:00:00Z"sv,
+           "2024-04-31T12:00:00Z"sv,
+           "2024-04-00T12:00:00Z"sv,
+           "2024-04-01T24:00:00Z"sv,
+           "2024-04-01T12:60:00Z"sv,
+           "2024-04-01T12:00:60Z"sv,
+           "2016-12-31T23:59:61Z"sv,
+           "2016-12-31T23:59:60+01:00"sv,
+           "2024-4-01T12:00:00Z"sv,
+           "+2024-04-01T12:00:00Z"sv,
+           "-024-04-01T12:00:00Z"sv,
+           "12024-04-01T12:00:00Z"sv,
+           "2024/04/01T12:00:00Z"sv,
+           "2024-04-01T12.00.00Z"sv,
+           "2024-04-01X12:00:00Z"sv,
+           "2024-04-01T 2:00:00Z"sv,
+           "2024-04-01T-2:00:00Z"sv,
+           "20240401T120000Z"sv,
+           "1709208000"sv,
+           "Thu, 29 Feb 2024 12:00:00 GMT"sv,
+           "\xff\xff\xff\xff-02-29T12:00:00Z"sv,
+       }) {
+    BOOST_TEST(!sigv4::parse_iso8601(text).has_value(), text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(iso_8601_times_agree_with_the_c_library_in_any_zone) {
+  std::size_t wrong = 0;
+  int offset = 0;  // In minutes.
+  for (std::int64_t t = kYear0 + 86400; t < kYear10000 - 86400;
+       t += 11 * 133333) {
+    offset = (offset + 37) % 1440;
+    for (const int sign : {1, -1}) {
+      char year[16], zone[16];
+      std::snprintf(year, sizeof year, "%04d",
+                    utc(t + sign * offset * 60).tm_year + 1900);
+      std::snprintf(zone, sizeof zone, "%c%02d:%02d", sign > 0 ? '+' : '-',
+                    offset / 60, offset % 60);
+      const std::string text =
+          year + formatted("-%m-%dT%H:%M:%S", t + sign * offset * 60) + zone;
+      if (sigv4::parse_iso8601(text) == t) continue;
+      if (++wrong <= 3) BOOST_ERROR(t << ": " << text);
+    }
+  }
+  BOOST_TEST(wrong == 0u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

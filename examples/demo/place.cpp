@@ -130,10 +130,8 @@ void Place::delete_table() {
   std::printf("Deleting the table ...\n");
   std::fflush(stdout);
   // The public class deletes no tables; this is what it stands on.
-  const dynamodb::Target target = dynamodb::find_target({});
   dynamodb::ClientOptions options;
-  options.region = target.region;
-  options.endpoint = target.endpoint;
+  options.target = dynamodb::find_target({});
   options.credentials = sigv4::usual_keys({});
   dynamodb::Client client(options);
   dynamodb::RetryBudget budget;

@@ -23,8 +23,7 @@ constexpr std::chrono::seconds kPatience{5};
 
 dynamodb::ClientOptions client_options(const char* url) {
   dynamodb::ClientOptions options;
-  options.endpoint = url;
-  options.region = "eu-west-1";
+  options.target = dynamodb::target_at(url, "eu-west-1");
   options.credentials = sigv4::environment_keys();
   return options;
 }

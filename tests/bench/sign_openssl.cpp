@@ -53,7 +53,7 @@ class BareSignature : public bench::Contestant {
     string_to_sign_ =
         sigv4::string_to_sign(date, bench::kSigningScope, canonical_);
     Digest key =
-        hmac("AWS4" + credentials.secret_access_key, date.substr(0, 8));
+        hmac("AWS4" + credentials.secret_access_key.str(), date.substr(0, 8));
     key = hmac(text_of(key), bench::kSigningScope.region);
     key = hmac(text_of(key), bench::kSigningScope.service);
     key = hmac(text_of(key), "aws4_request");

@@ -1,4 +1,6 @@
-// URLs and regions as people set them: a URL, a record separator, a region.
+// URLs, regions and account ids as people set them: a URL, a region and an id,
+// each but the last with a record separator behind it; behind a third one
+// whether FIPS and dual-stack are wanted, and how much an account's own URL is.
 // What is accepted goes into the Host header and the signature.
 #include "dynamodb/endpoint.hpp"
 
@@ -45,50 +47,139 @@ void check_url(const std::string& text) {
         "a URL reads the same when it was written again");
 }
 
-void check_region(const std::string& text) {
-  if (!dynamodb::is_region(text)) return;
-  claim(text.size() <= 63 && is_visible(text) && text.front() != '-' &&
-            text.back() != '-' &&
-            text.find_first_of(" ./:@%") == std::string::npos,
-        "a region is a label of the DNS");
-  const std::string endpoint = dynamodb::endpoint_of(text);
-  claim(dynamodb::is_endpoint(endpoint), "a region has an endpoint");
-  claim(text == "local" ||
-            endpoint.rfind("https://dynamodb." + text + ".", 0) == 0,
-        "an endpoint is that of its region, and safe");
+struct Wanted {
+  std::string url;
+  std::string region;
+  std::string account;
+  bool fips = false;
+  bool dual_stack = false;
+  const char* mode = "";
+};
+
+bool ends_with(const std::string& text, const std::string& with) {
+  return text.size() >= with.size() &&
+         text.compare(text.size() - with.size(), with.size(), with) == 0;
 }
 
-void check_target(const std::string& url, const std::string& region) {
+bool is_label(const std::string& text) {
+  return !text.empty() && text.size() <= 63 && is_visible(text) &&
+         text.front() != '-' && text.back() != '-' &&
+         text.find_first_of(" ./:@%?#[]\\") == std::string::npos;
+}
+
+sigv4::Environment environment_of(const Wanted& wanted) {
+  return [&wanted](const char* variable) -> std::optional<std::string> {
+    const std::string name = variable;
+    if (name == "AWS_USE_FIPS_ENDPOINT") return wanted.fips ? "true" : "";
+    if (name == "AWS_USE_DUALSTACK_ENDPOINT") {
+      return wanted.dual_stack ? "true" : "false";
+    }
+    if (name == "AWS_ACCOUNT_ID_ENDPOINT_MODE") return wanted.mode;
+    return std::nullopt;
+  };
+}
+
+dynamodb::TargetOptions options_of(const Wanted& wanted) {
   dynamodb::TargetOptions options;
-  options.endpoint = url;
-  options.region = region;
+  options.endpoint = wanted.url;
+  options.region = wanted.region;
   options.profile.config_file = "/dev/null";
   options.profile.credentials_file = "/dev/null";
-  const auto target = dynamodb::find_target(
-      options, [](const char*) { return std::optional<std::string>(); });
-  const bool good = dynamodb::is_region(region) &&
-                    (url.empty() || dynamodb::is_endpoint(url));
-  claim(target.error.empty() == good, "a target is refused only if it is bad");
-  claim(target.endpoint.empty() != good && target.region.empty() != good,
+  return options;
+}
+
+// A region that was told at last leads where one leads that was an option.
+void check_late_region(const Wanted& wanted, const dynamodb::Target& target) {
+  dynamodb::TargetOptions options = options_of(wanted);
+  options.region.clear();
+  options.region_may_come_later = true;
+  dynamodb::Target late =
+      dynamodb::find_target(options, environment_of(wanted));
+  claim(late.region.empty() && late.endpoint.empty() &&
+            late.error.empty() != late.region_sources.empty(),
+        "without a region, the sources are told or an error");
+  if (late.error.empty()) {
+    late = dynamodb::complete(late, {wanted.region, "option region"});
+    claim(late.error == target.error, "a late region fails as an early one");
+  }
+  claim(late.endpoint == target.endpoint && late.region == target.region &&
+            late.account_endpoint.suffix == target.account_endpoint.suffix &&
+            late.account_required == target.account_required,
+        "a late region leads where an early one leads");
+}
+
+void check_account(const Wanted& wanted, const dynamodb::Target& target) {
+  const auto own = dynamodb::account_url(target, wanted.account);
+  claim(own.url.empty() != own.error.empty(), "there is a URL or an error");
+  claim(is_visible(own.error), "an error is a text for people");
+  if (!own.error.empty() || own.url == target.endpoint) return;
+  claim(is_label(wanted.account), "an account id is a label of the DNS");
+  claim(dynamodb::is_endpoint(own.url) &&
+            own.url ==
+                "https://" + wanted.account + target.account_endpoint.suffix,
+        "an account's URL is the account's, and safe");
+}
+
+void check_found(const Wanted& wanted, const dynamodb::Target& target) {
+  claim(is_label(target.region), "a region is a label of the DNS");
+  claim(dynamodb::is_endpoint(target.endpoint), "a target has an endpoint");
+  if (!wanted.url.empty()) {
+    claim(target.endpoint == wanted.url, "the option's URL is used");
+    claim(!wanted.fips && !wanted.dual_stack, "a URL is not passed over flags");
+    return;
+  }
+  const bool local = target.endpoint == "http://localhost:8000";
+  const std::string host = target.endpoint.substr(target.endpoint.find(':'));
+  claim(local
+            ? wanted.region == "local"
+            : host.rfind("://dynamodb." + target.region + ".", 0) == 0 ||
+                  host.rfind("://dynamodb-fips." + target.region + ".", 0) == 0,
+        "an endpoint is that of its region");
+  claim(local || target.endpoint.rfind("https://", 0) == 0,
+        "no endpoint of AWS's is http");
+  claim(local || ends_with(wanted.region, target.region) ||
+            wanted.region.find("fips") != std::string::npos,
+        "a region is the one that was named");
+}
+
+void check_target(const Wanted& wanted) {
+  const auto target =
+      dynamodb::find_target(options_of(wanted), environment_of(wanted));
+  claim(target.endpoint.empty() == target.region.empty() &&
+            target.endpoint.empty() != target.error.empty(),
         "there is a target or an error");
-  if (good) {
-    claim(url.empty() || target.endpoint == url, "the option's URL is used");
+  if (!wanted.region.empty()) check_late_region(wanted, target);
+  if (target.error.empty()) {
+    check_found(wanted, target);
+    check_account(wanted, target);
     return;
   }
   claim(target.option == "region" || target.option == "endpoint",
         "an error names the option that mends it");
   claim(is_visible(target.error), "an error is a text for people");
+  const bool plain = !wanted.fips && !wanted.dual_stack &&
+                     wanted.mode == std::string("disabled") &&
+                     wanted.url.find(".api.") == std::string::npos &&
+                     wanted.region.find("fips") == std::string::npos;
+  claim(!plain || !sigv4::is_host_label(wanted.region) ||
+            (!wanted.url.empty() && !dynamodb::is_endpoint(wanted.url)),
+        "a target is refused only if something is bad");
 }
 
 }  // namespace
 
 void endpoint(Bytes bytes) {
   Input input(bytes);
-  const std::string url(input.part());
-  const std::string region(input.part());
-  check_url(url);
-  check_region(region);
-  check_target(url, region);
+  Wanted wanted;
+  wanted.url = input.part();
+  wanted.region = input.part();
+  wanted.account = input.part();
+  wanted.fips = input.choice(2) == 1;
+  wanted.dual_stack = input.choice(2) == 1;
+  constexpr const char* kModes[] = {"", "disabled", "preferred", "required"};
+  wanted.mode = kModes[input.choice(4)];
+  check_url(wanted.url);
+  check_target(wanted);
 }
 
 }  // namespace fuzz

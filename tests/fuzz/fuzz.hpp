@@ -39,8 +39,10 @@ void answer(Bytes bytes);
 void date(Bytes bytes);
 void endpoint(Bytes bytes);
 void headers(Bytes bytes);
+void keys_json(Bytes bytes);
 void profile(Bytes bytes);
 void record(Bytes bytes);
+void sts_xml(Bytes bytes);
 void uri(Bytes bytes);
 void utf8(Bytes bytes);
 
@@ -50,9 +52,10 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
-    {"answer", answer},   {"date", date},       {"endpoint", endpoint},
-    {"headers", headers}, {"profile", profile}, {"record", record},
-    {"uri", uri},         {"utf8", utf8},
+    {"answer", answer},   {"date", date},           {"endpoint", endpoint},
+    {"headers", headers}, {"profile", profile},     {"record", record},
+    {"sts_xml", sts_xml}, {"keys_json", keys_json}, {"uri", uri},
+    {"utf8", utf8},
 };
 
 // Takes the bytes apart.  Choices are made so that '0' is the first of each:

@@ -48,7 +48,7 @@ std::string written(const SectionsByName& sections, Bytes type) {
                          : "[" + std::string(type) + " " + quote + name + quote;
     text += "]\n";
     for (const auto& [property, value] : properties) {
-      text += property + "=" + replaced(value, '\n', "\n ") + "\n";
+      text += property + "=" + replaced(value.str(), '\n', "\n ") + "\n";
     }
   }
   return text;
@@ -58,12 +58,14 @@ std::string written(const SectionsByName& sections, Bytes type) {
 std::string written(const Sections& sections, FileKind kind) {
   if (kind == FileKind::credentials) return written(sections.profiles, "");
   return written(sections.profiles, "profile") +
-         written(sections.services, "services");
+         written(sections.services, "services") +
+         written(sections.sso_sessions, "sso-session");
 }
 
 bool same(const ParsedFile& a, const ParsedFile& b) {
   return a.error == b.error && a.sections.profiles == b.sections.profiles &&
-         a.sections.services == b.sections.services;
+         a.sections.services == b.sections.services &&
+         a.sections.sso_sessions == b.sections.sso_sessions;
 }
 
 bool is_control(char c) {
@@ -99,13 +101,14 @@ void check_sections(const SectionsByName& sections) {
                 std::none_of(property.begin(), property.end(),
                              [](char c) { return c >= 'A' && c <= 'Z'; }),
             "a property's name is one word in lower case");
-      check_value(value);
+      check_value(value.str());
     }
   }
 }
 
 void check_error(const ParsedFile& parsed, Bytes text) {
-  claim(parsed.sections.profiles.empty() && parsed.sections.services.empty(),
+  claim(parsed.sections.profiles.empty() && parsed.sections.services.empty() &&
+            parsed.sections.sso_sessions.empty(),
         "an unusable text has no sections");
   claim(is_visible(parsed.error), "an error is a text for people");
   claim(parsed.error.rfind("line ", 0) == 0, "an error names its line");
@@ -127,6 +130,9 @@ void check_form(const ParsedFile& parsed, const std::string& text,
   claim(same(sigv4::parse_profiles(std::string(kByteOrderMark) + text, kind),
              parsed),
         "a byte order mark is nothing");
+  claim(same(sigv4::parse_profiles(" " + replaced(text, '\n', "\n "), kind),
+             parsed),
+        "all lines may be indented alike");
 }
 
 // Where there is a [profile default], [default] is none.
@@ -135,7 +141,8 @@ void check_defaults(const std::string& text) {
   const std::string with = text + "\n[profile default]\n";
   const ParsedFile parsed = sigv4::parse_profiles(with, FileKind::config);
   if (!parsed.error.empty()) return;
-  const std::string section = "\n[default]\nregion=x\n";
+  // Behind it, another one, for the text may begin with a blank.
+  const std::string section = "\n[default]\nregion=x\n[x]\n";
   claim(same(sigv4::parse_profiles(section + with, FileKind::config), parsed),
         "an earlier [default] is nothing beside [profile default]");
   claim(same(sigv4::parse_profiles(with + section, FileKind::config), parsed),
@@ -146,8 +153,10 @@ ParsedFile check_text(const std::string& text, FileKind kind) {
   ParsedFile parsed = sigv4::parse_profiles(text, kind);
   check_sections(parsed.sections.profiles);
   check_sections(parsed.sections.services);
-  claim(kind == FileKind::config || parsed.sections.services.empty(),
-        "only the config file has services");
+  check_sections(parsed.sections.sso_sessions);
+  claim(kind == FileKind::config || (parsed.sections.services.empty() &&
+                                     parsed.sections.sso_sessions.empty()),
+        "only the config file has services and sign-ons");
   check_form(parsed, text, kind);
   if (kind == FileKind::config) check_defaults(text);
   if (!parsed.error.empty()) {
@@ -205,6 +214,12 @@ sigv4::ProfileOptions options_for(Bytes name) {
   return options;
 }
 
+sigv4::KeyOutcome keys_of(const sigv4::ProfileOptions& options) {
+  static sigv4::Waker stop;
+  return sigv4::profile_keys(options, empty_environment)
+      ->fetch({BootTime::max(), stop, 0});
+}
+
 void check_keys(const sigv4::KeyOutcome& outcome) {
   using State = sigv4::KeyOutcome::State;
   const auto& keys = outcome.keys;
@@ -217,9 +232,10 @@ void check_keys(const sigv4::KeyOutcome& outcome) {
   claim(outcome.reason.empty(), "keys that were found need no reason");
   claim(!keys.access_key_id.empty() && !keys.secret_access_key.empty(),
         "keys are pairs");
-  for (const std::string* key :
-       {&keys.access_key_id, &keys.secret_access_key, &keys.session_token}) {
-    claim(is_visible(*key) && key->find(' ') == key->npos,
+  for (const Bytes key :
+       {Bytes(keys.access_key_id), Bytes(keys.secret_access_key),
+        Bytes(keys.session_token)}) {
+    claim(is_visible(key) && key.find(' ') == key.npos,
           "a key has no blank and no line break");
   }
 }
@@ -231,9 +247,11 @@ void mask(Sections& sections) {
          {"aws_access_key_id", "aws_secret_access_key", "aws_session_token"}) {
       const auto found = properties.find(property);
       if (found == properties.end()) continue;
-      for (char& c : found->second) {
+      std::string value = found->second.str();
+      for (char& c : value) {
         if (c > ' ' && c <= '~' && c != '=') c = 'x';
       }
+      found->second = std::move(value);
     }
   }
 }
@@ -246,7 +264,7 @@ void check_secrecy(const sigv4::ProfileOptions& options,
   mask(credentials);
   files().config.write(written(config, FileKind::config));
   files().credentials.write(written(credentials, FileKind::credentials));
-  const auto masked = sigv4::profile_keys(options, empty_environment)();
+  const auto masked = keys_of(options);
   claim(masked.state == outcome.state && masked.reason == outcome.reason,
         "a reason tells nothing of what keys hold");
 }
@@ -276,7 +294,7 @@ void profile(Bytes bytes) {
   ParsedFile in_credentials = check_text(credentials, FileKind::credentials);
   files().config.write(config);
   files().credentials.write(credentials);
-  const auto outcome = sigv4::profile_keys(options, empty_environment)();
+  const auto outcome = keys_of(options);
   check_keys(outcome);
   check_target(options);
   const bool usable = in_config.error.empty() && in_credentials.error.empty();

@@ -4,8 +4,10 @@
 //
 //   agent TABLE
 //
-// Endpoint, region and keys are the environment's.  ID is a word of the
-// teller's.  Commands that may fail answer "error " and what the error says.
+// Endpoint, region and keys are the environment's; AGENT_LOG names a file for
+// what the library logs, all of it, AGENT_PROFILE and AGENT_CA_FILE a profile
+// and a CA file for the options.  ID is a word of the teller's.  Commands that
+// may fail answer "error " and what the error says.
 //
 //   new ID NAME [ttl=MS] [request_timeout=MS] [safe_time=MS]   "done"
 //   delete ID                                   "done"
@@ -19,7 +21,9 @@
 //   events ID                                   callbacks: "danger expired"
 //   losses ID                                   on_lost's alone: "expired"
 //   await ID EVENT                              when EVENT was told: boot clock
+//   why ID                                      the last error in words, or "-"
 //   requests                                    "put 1 update 0 delete 1 get 0"
+//   stats                                       all counters, "retries 1 ..."
 //   boot                                        nanoseconds of the boot clock
 //   clocks                                      how far calendar and boot clock
 //                                               are off, in nanoseconds
@@ -168,6 +172,11 @@ std::string owns(DdbMutex& mutex, const Words&) {
   return mutex.owns_lock() ? "true" : "false";
 }
 
+std::string why(DdbMutex& mutex, const Words&) {
+  const std::string error = mutex.last_error();
+  return error.empty() ? "-" : error;
+}
+
 std::string remaining(DdbMutex& mutex, const Words&) {
   return std::to_string(mutex.remaining().count());
 }
@@ -176,14 +185,25 @@ using MutexCommand = std::string (*)(DdbMutex&, const Words&);
 
 MutexCommand mutex_command(const std::string& name) {
   static const std::map<std::string, MutexCommand> kCommands = {
-      {"lock", lock},          {"try", try_lock},    {"try_for", try_lock_for},
-      {"unlock", unlock},      {"release", release}, {"owns", owns},
-      {"remaining", remaining}};
+      {"lock", lock},           {"try", try_lock},    {"try_for", try_lock_for},
+      {"unlock", unlock},       {"release", release}, {"owns", owns},
+      {"remaining", remaining}, {"why", why}};
   const auto found = kCommands.find(name);
   return found == kCommands.end() ? nullptr : found->second;
 }
 
 // --- The agent ---------------------------------------------------------------
+
+std::function<void(ddbmutex::LogLevel, const std::string&)> to(
+    const std::string& file) {
+  return [file](ddbmutex::LogLevel level, const std::string& text) {
+    const std::string line = std::string(name_of(level)) + ": " + text + "\n";
+    const int fd = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT, 0600);
+    const ssize_t written = write(fd, line.data(), line.size());
+    static_cast<void>(written);
+    close(fd);
+  };
+}
 
 // The child's stdin and stdout from now on.
 void call_back(const std::string& path) {
@@ -212,6 +232,11 @@ class Agent {
   explicit Agent(const std::string& table) {
     ddbmutex::TableOptions options;
     options.name = table;
+    if (const char* log = std::getenv("AGENT_LOG")) options.logger = to(log);
+    if (const char* profile = std::getenv("AGENT_PROFILE")) {
+      options.profile = profile;
+    }
+    if (const char* file = std::getenv("AGENT_CA_FILE")) options.ca_file = file;
     table_ = std::make_shared<ddbmutex::Table>(options);
   }
 
@@ -251,14 +276,15 @@ class Agent {
     }
     using Command = std::string (Agent::*)(const Words&);
     static const std::map<std::string, Command> kCommands = {
-        {"new", &Agent::make},        {"delete", &Agent::destroy},
-        {"begin", &Agent::begin},     {"join", &Agent::join},
-        {"events", &Agent::events},   {"losses", &Agent::losses},
-        {"await", &Agent::await},     {"requests", &Agent::requests},
-        {"boot", &Agent::boot},       {"clocks", &Agent::clocks},
-        {"fork", &Agent::fork_child}, {"daemon", &Agent::fork_child},
-        {"reap", &Agent::reap},       {"exit", &Agent::end},
-        {"quick_exit", &Agent::end},  {"_exit", &Agent::end}};
+        {"new", &Agent::make},          {"delete", &Agent::destroy},
+        {"begin", &Agent::begin},       {"join", &Agent::join},
+        {"events", &Agent::events},     {"losses", &Agent::losses},
+        {"await", &Agent::await},       {"requests", &Agent::requests},
+        {"stats", &Agent::stats},       {"boot", &Agent::boot},
+        {"clocks", &Agent::clocks},     {"fork", &Agent::fork_child},
+        {"daemon", &Agent::fork_child}, {"reap", &Agent::reap},
+        {"exit", &Agent::end},          {"quick_exit", &Agent::end},
+        {"_exit", &Agent::end}};
     const auto found = kCommands.find(words.at(0));
     if (found == kCommands.end()) return "unknown command";
     return (this->*found->second)(words);
@@ -325,6 +351,18 @@ class Agent {
     std::ostringstream text;
     text << "put " << stats.put_item << " update " << stats.update_item
          << " delete " << stats.delete_item << " get " << stats.get_item;
+    return text.str();
+  }
+
+  std::string stats(const Words&) {
+    const ddbmutex::Stats stats = table_->stats();
+    std::ostringstream text;
+    text << "requests " << stats.requests() << " throttled " << stats.throttled
+         << " failed " << stats.failed << " retries " << stats.retries
+         << " sent " << stats.bytes_sent << " received " << stats.bytes_received
+         << " write_units " << stats.write_units << " read_units "
+         << stats.read_units << " held " << stats.held << " held_hours "
+         << stats.held_hours << " cost " << stats.cost_per_held_hour();
     return text.str();
   }
 

@@ -15,6 +15,8 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ddbmutex.hpp"
 #include "tests/support/fake_calendar.hpp"
@@ -53,6 +55,10 @@ class Agent : public Teller {
   explicit Agent(const Whereabouts& where,
                  const FakeCalendar* calendar = nullptr)
       : process_(settings(where, calendar)) {}
+  // With no other variables than these.
+  Agent(const std::string& table, std::vector<std::string> environment)
+      : process_({{program_path("processes/agent"), table},
+                  std::move(environment)}) {}
   // What it complained of is a failure: a sanitizer's report is such a thing.
   ~Agent() override { BOOST_TEST(process_.complaints() == ""); }
 

@@ -218,13 +218,15 @@ std::string Engine::child_said() const {
 
 // --- Calls -----------------------------------------------------------------
 
-std::optional<sigv4::Credentials> Engine::credentials() const {
+std::optional<ddbmutex::Credentials> Engine::credentials() const {
   if (kind_ == EngineKind::given) {
-    const sigv4::KeyOutcome found = sigv4::environment_keys()();
-    if (found.state != sigv4::KeyOutcome::State::found) return std::nullopt;
-    return found.keys;
+    const auto found = sigv4::environment_keys()->at_hand();
+    if (found->state != sigv4::KeyOutcome::State::found) return std::nullopt;
+    return ddbmutex::Credentials{found->keys.access_key_id,
+                                 found->keys.secret_access_key.str(),
+                                 found->keys.session_token.str()};
   }
-  return sigv4::Credentials{"AKIDEXAMPLE", "secret", ""};
+  return ddbmutex::Credentials{"AKIDEXAMPLE", "secret", ""};
 }
 
 sigv4::HttpAnswer Engine::call(std::string_view action,
@@ -247,7 +249,7 @@ sigv4::HttpAnswer Engine::call(std::string_view action,
                     {"Host", url->authority},
                     {"X-Amz-Target", target}},
                    hash},
-                  *keys, {region_, "dynamodb"}, now, {}, keys_);
+                  signing_keys(*keys), {region_, "dynamodb"}, now, {}, keys_);
   std::vector<std::string> headers = {
       "Host: " + url->authority, "Content-Type: " + type,
       "X-Amz-Target: " + target, "X-Amz-Date: " + signature.amz_date,

@@ -18,11 +18,17 @@
 #include <string_view>
 #include <vector>
 
+#include "ddbmutex.hpp"
 #include "sigv4/http.hpp"
 #include "sigv4/sigv4.hpp"
 #include "tests/support/scripted_server.hpp"
 
 namespace tests {
+
+inline ddbmutex::sigv4::Credentials signing_keys(
+    const ddbmutex::Credentials& keys) {
+  return {keys.access_key_id, keys.secret_access_key, keys.session_token, ""};
+}
 
 enum class EngineKind {
   dynoxide,  // Engine A: tells the row that refused a write.
@@ -51,7 +57,7 @@ class Engine {
   EngineKind kind() const { return kind_; }
   std::string url() const { return url_; }
   std::string region() const { return region_; }
-  std::optional<ddbmutex::sigv4::Credentials> credentials() const;
+  std::optional<ddbmutex::Credentials> credentials() const;
   // A table with the key `name` for the locks of all tests.
   const std::string& table() const { return table_; }
 

@@ -24,8 +24,8 @@ struct PartySettings {
   std::chrono::milliseconds ttl{60000};
   std::chrono::nanoseconds request_timeout = std::chrono::seconds(10);
   std::string region = "us-east-1";
-  std::optional<ddbmutex::sigv4::Credentials> keys =
-      ddbmutex::sigv4::Credentials{"AKIDEXAMPLE", "secret", ""};
+  std::optional<ddbmutex::Credentials> keys =
+      ddbmutex::Credentials{"AKIDEXAMPLE", "secret", ""};
 };
 
 class Party {
@@ -34,10 +34,10 @@ class Party {
   using Time = ddbmutex::BootTime;
 
   explicit Party(const PartySettings& settings)
-      : client({settings.url,
-                settings.region,
-                settings.keys ? ddbmutex::sigv4::given_keys(*settings.keys)
-                              : ddbmutex::sigv4::first_of({}),
+      : client({ddbmutex::dynamodb::target_at(settings.url, settings.region),
+                settings.keys
+                    ? ddbmutex::sigv4::given_keys(signing_keys(*settings.keys))
+                    : ddbmutex::sigv4::first_of({}),
                 {}}),
         place{settings.table, settings.key, settings.owner},
         driver(client, budget, {place, settings.request_timeout}),

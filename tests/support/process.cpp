@@ -150,6 +150,7 @@ std::vector<std::string> clean_environment() {
   }
   kept.push_back("AWS_CONFIG_FILE=/dev/null");
   kept.push_back("AWS_SHARED_CREDENTIALS_FILE=/dev/null");
+  kept.push_back("AWS_EC2_METADATA_DISABLED=true");
   return kept;
 }
 

@@ -1,0 +1,61 @@
+// A string that leaves nothing behind: its memory is wiped when it goes, or
+// takes another value.  What is copied out of it is the copier's to wipe().
+#ifndef DDBMUTEX_SIGV4_SECRET_HPP
+#define DDBMUTEX_SIGV4_SECRET_HPP
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+// Overwrites all that the string's memory holds, and empties it.
+void wipe(std::string& text) noexcept;
+
+class Secret {
+ public:
+  Secret() = default;
+  Secret(const char* text) : text_(text) {}
+  Secret(std::string_view text) : text_(text) {}
+  Secret(const std::string& text) : text_(text) {}
+  // A short string is copied when moved from: nothing stays there either.
+  Secret(std::string&& text) : text_(std::move(text)) { wipe(text); }
+  Secret(const Secret&) = default;
+  Secret(Secret&& other) noexcept : text_(std::move(other.text_)) {
+    wipe(other.text_);
+  }
+  Secret& operator=(const Secret& other) {
+    if (this != &other) *this = Secret(other);
+    return *this;
+  }
+  Secret& operator=(Secret&& other) noexcept {
+    text_.swap(other.text_);
+    wipe(other.text_);
+    return *this;
+  }
+  ~Secret() { wipe(text_); }
+
+  const std::string& str() const noexcept { return text_; }
+  operator std::string_view() const noexcept { return text_; }
+  bool empty() const noexcept { return text_.empty(); }
+  std::size_t size() const noexcept { return text_.size(); }
+
+  friend bool operator==(const Secret& a, const Secret& b) noexcept {
+    return a.text_ == b.text_;
+  }
+  friend bool operator!=(const Secret& a, const Secret& b) noexcept {
+    return !(a == b);
+  }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_SECRET_HPP

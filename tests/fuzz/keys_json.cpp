@@ -1,0 +1,173 @@
+// What programs and metadata services say of keys: a JSON document, a time of
+// ISO 8601, a command for credential_process, with record separators between.
+#include <time.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "sigv4/chain/document.hpp"
+#include "sigv4/chain/json.hpp"
+#include "sigv4/chain/process.hpp"
+#include "sigv4/utc.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+namespace tests {
+namespace fuzz {
+namespace {
+
+using namespace ddbmutex;
+using sigv4::JsonObject;
+using sigv4::KeyOutcome;
+
+constexpr const char* kNames[] = {"AccessKeyId",
+                                  "SecretAccessKey",
+                                  "Token",
+                                  "SessionToken",
+                                  "Expiration",
+                                  "AccountId",
+                                  "Version",
+                                  "a",
+                                  ""};
+
+std::string as_text(Bytes text) { return std::string(text); }
+
+// --- A document ------------------------------------------------------------
+
+void check_member(const JsonObject& object, Bytes name) {
+  const auto text = object.text(name);
+  const int kinds = (text ? 1 : 0) + (object.number(name) ? 1 : 0) +
+                    (object.truth(name) ? 1 : 0) +
+                    (object.object(name) ? 1 : 0);
+  claim(kinds <= 1, "a member is of one kind");
+  claim(kinds == 0 || object.has(name), "what can be read is there");
+  if (!text) return;
+  const std::string again = "{\"a\":" + sigv4::json_string(*text) + "}";
+  if (again.size() > sigv4::kMaxJsonBytes) return;
+  const auto reread = sigv4::parse_json(again);
+  claim(reread && reread->text("a") == text,
+        "a text that is written again reads as it was");
+}
+
+void check_keys(const JsonObject& object, const sigv4::KeyForm& form) {
+  using State = KeyOutcome::State;
+  const KeyOutcome outcome =
+      sigv4::keys_in_document(object, form, "the place", 1700000000);
+  claim(outcome.state == State::found || outcome.state == State::broken,
+        "a document has keys or is broken");
+  claim(is_visible(outcome.reason) && outcome.reason.size() < 100,
+        "a reason is a short text for people");
+  const sigv4::Credentials& keys = outcome.keys;
+  const bool whole =
+      !keys.access_key_id.empty() && !keys.secret_access_key.empty();
+  claim(whole == (outcome.state == State::found), "found keys are whole");
+  if (!whole) return;
+  claim(keys.access_key_id == *object.text("AccessKeyId") &&
+            keys.secret_access_key.str() == *object.text("SecretAccessKey") &&
+            keys.session_token.str() == object.text(form.token).value_or(""),
+        "keys are what the document says");
+  for (const Bytes key :
+       {Bytes(keys.access_key_id), Bytes(keys.secret_access_key),
+        Bytes(keys.session_token), Bytes(keys.account_id)}) {
+    claim(is_visible(key) && key.find(' ') == Bytes::npos,
+          "what goes into a header is visible");
+  }
+  claim(!form.must_end ||
+            (outcome.ends != BootTime::max() && !keys.session_token.empty()) ||
+            object.has("Expiration"),
+        "keys that must end do");
+}
+
+void check_document(Bytes text) {
+  const auto object = sigv4::parse_json(text);
+  const bool room = text.size() < sigv4::kMaxJsonBytes;
+  if (room) {
+    claim(sigv4::parse_json(as_text(text) + " ").has_value() == !!object &&
+              sigv4::parse_json("\n" + as_text(text)).has_value() == !!object,
+          "blanks around a document change nothing");
+  }
+  if (!object) return;
+  claim(text.size() <= sigv4::kMaxJsonBytes, "a document is not too long");
+  for (const char* behind : {"x", "{}", "}", ","}) {
+    claim(!sigv4::parse_json(as_text(text) + behind), "nothing is behind it");
+  }
+  claim(!sigv4::parse_json(text.substr(0, text.rfind('}'))),
+        "a document is read to its end");
+  for (const char* name : kNames) check_member(*object, name);
+  check_keys(*object, {"Token", true});
+  check_keys(*object, {"SessionToken", false});
+}
+
+// --- A time ----------------------------------------------------------------
+
+void check_time(Bytes text) {
+  const auto time = sigv4::parse_iso8601(text);
+  if (!time) return;
+  constexpr std::int64_t kDay = 86400;
+  claim(*time >= -62167219200 - kDay && *time <= 253402300800 + kDay,
+        "a year has four digits");
+  claim(text.size() >= 20, "a time has its date, its second and its zone");
+  claim(!sigv4::parse_iso8601(text.substr(1)) &&
+            !sigv4::parse_iso8601(as_text(text) + " ") &&
+            !sigv4::parse_iso8601(as_text(text) + "Z"),
+        "nothing is before or behind a time");
+  const time_t seconds = *time;
+  tm parts = {};
+  gmtime_r(&seconds, &parts);
+  if (parts.tm_year < -1900 || parts.tm_year > 9999 - 1900) return;
+  char written[64];
+  std::snprintf(written, sizeof written, "%04d-%02d-%02dT%02d:%02d:%02d.9Z",
+                parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                parts.tm_hour, parts.tm_min, parts.tm_sec);
+  claim(sigv4::parse_iso8601(written) == time,
+        "a time that is written by the C library's calendar is the same");
+}
+
+// --- A command -------------------------------------------------------------
+
+// As one that is careful would write them.
+std::string quoted(const std::vector<std::string>& words) {
+  std::string command;
+  for (const std::string& word : words) {
+    command += " '";
+    for (const char c : word) {
+      if (c == '\'') {
+        command += "'\\''";
+      } else {
+        command += c;
+      }
+    }
+    command += "'";
+  }
+  return command;
+}
+
+void check_command(Bytes text) {
+  const auto split = sigv4::split_command(text);
+  claim(split.words.empty() != split.error.empty(),
+        "a command has words or is refused");
+  claim(is_visible(split.error) && split.error.size() < 50,
+        "why it is refused is a short text for people");
+  std::size_t size = 0;
+  for (const std::string& word : split.words) {
+    claim(word.find('\0') == word.npos, "no word has a NUL");
+    size += word.size();
+  }
+  claim(size <= text.size(), "nothing is expanded");
+  if (split.words.empty()) return;
+  claim(sigv4::split_command(quoted(split.words)).words == split.words,
+        "quoted words are those words again");
+}
+
+}  // namespace
+
+void keys_json(Bytes bytes) {
+  Input input(bytes);
+  check_document(input.part());
+  check_time(input.part());
+  check_command(input.rest());
+}
+
+}  // namespace fuzz
+}  // namespace tests

@@ -1,0 +1,102 @@
+// A home directory and an environment whose services are stand-ins (aws.hpp),
+// and what a source of keys says there.
+//
+//   Aws aws;
+//   Site site(aws);
+//   site.write(".aws/credentials", "[default]\n" + pair_of("d"));
+//   BOOST_TEST(said(asked(site.chain())) == "d-id d-secret ");
+#ifndef DDBMUTEX_TESTS_SUPPORT_CHAIN_KIT_HPP
+#define DDBMUTEX_TESTS_SUPPORT_CHAIN_KIT_HPP
+
+#include <sys/stat.h>
+
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sigv4/boot_clock.hpp"
+#include "sigv4/chain/chain.hpp"
+#include "sigv4/credentials.hpp"
+#include "sigv4/profile.hpp"
+#include "tests/support/aws.hpp"
+#include "tests/support/home.hpp"
+
+namespace tests {
+
+// A home whose files nobody else may read.
+struct Nest : Home {
+  Nest() {
+    variables["AWS_EC2_METADATA_DISABLED"] = "true";
+    variables["AWS_REGION"] = "eu-west-1";
+  }
+
+  std::string write(const std::string& name, const std::string& text,
+                    mode_t mode = 0600) const {
+    std::filesystem::create_directories((root / name).parent_path());
+    const std::string path = Home::write(name, text);
+    BOOST_TEST_REQUIRE(chmod(path.c_str(), mode) == 0);
+    return path;
+  }
+  // As texts have it.
+  std::string quoted(const std::string& name) const {
+    return ddbmutex::sigv4::in_quotes((root / name).string());
+  }
+  ddbmutex::sigv4::KeySourcePtr chain(
+      const ddbmutex::sigv4::ChainOptions& options = {}) const {
+    return ddbmutex::sigv4::chain_keys(options, environment());
+  }
+};
+
+struct Site : Nest {
+  explicit Site(const Aws& aws) {
+    variables["AWS_ENDPOINT_URL_STS"] = aws.url("sts");
+    variables["AWS_ENDPOINT_URL_SSO"] = aws.url("sso");
+    variables["AWS_ENDPOINT_URL_SSO_OIDC"] = aws.url("oidc");
+    variables["AWS_CA_BUNDLE"] = aws.ca_file();
+  }
+};
+
+// A section with a whole pair that begins with `who`.
+inline std::string pair_of(const std::string& who) {
+  return "aws_access_key_id = " + who + "-id\naws_secret_access_key = " + who +
+         "-secret\n";
+}
+
+// With much time, so that a busy machine is no matter.
+inline ddbmutex::sigv4::KeyOutcome asked(
+    const ddbmutex::sigv4::KeySourcePtr& source) {
+  ddbmutex::sigv4::Waker stop;
+  const auto deadline = ddbmutex::BootClock::now() + std::chrono::minutes(1);
+  return source->fetch({deadline, stop, std::time(nullptr)});
+}
+
+inline std::string state_of(const ddbmutex::sigv4::KeyOutcome& outcome) {
+  constexpr const char* kWords[] = {"found", "none", "failed", "broken"};
+  return kWords[static_cast<int>(outcome.state)];
+}
+
+// "found: SOURCE", or "none: REASON" and the like.
+inline std::string said(const ddbmutex::sigv4::KeyOutcome& outcome) {
+  const bool found = state_of(outcome) == "found";
+  BOOST_TEST((found ? outcome.reason : outcome.source) == "");
+  return state_of(outcome) + ": " + (found ? outcome.source : outcome.reason);
+}
+
+inline std::string key_of(const ddbmutex::sigv4::KeyOutcome& outcome) {
+  BOOST_TEST(state_of(outcome) == "found", said(outcome));
+  return outcome.keys.access_key_id;
+}
+
+// All that is said about an outcome.
+inline std::string texts_of(const ddbmutex::sigv4::KeyOutcome& outcome) {
+  std::string texts = outcome.source + outcome.reason;
+  for (const std::string& warning : outcome.warnings) texts += warning;
+  return texts;
+}
+
+}  // namespace tests
+
+#endif  // DDBMUTEX_TESTS_SUPPORT_CHAIN_KIT_HPP

@@ -1,0 +1,465 @@
+// Every source of keys, end to end: a process that finds its keys where AWS's
+// tools do takes a lock through a gateway that checks each signature and each
+// key's time, over TLS.  The key services are stand-ins that check what the
+// real ones check (tests/aws).  Nothing that the process says, in its log, its
+// errors and its counters, may hold a secret.
+//
+// Not here, for their addresses are AWS's own: a container's relative URI, and
+// a metadata service that nobody has configured.
+#include <sys/stat.h>
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sigv4/sigv4.hpp"
+#include "tests/support/agent.hpp"
+#include "tests/support/aws.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/gateway.hpp"
+#include "tests/support/mutex_kit.hpp"
+
+using namespace std::chrono_literals;
+using tests::Agent;
+using tests::eventually;
+using tests::has;
+
+namespace {
+
+const std::string kRole = "arn:aws:iam::123456789012:role/locker";
+const std::string kOtherRole = "arn:aws:iam::123456789012:role/porter";
+const tests::AwsKeys kUser = {"AKIDSOURCE", "the-secret-of-the-source-user"};
+const std::string kIdentity = "header.payload-of-a-web-identity.signature";
+const std::string kSignOn = "access-token-of-a-sign-on";
+
+// A process to be, with a home, and the services that it may ask.
+struct Stage {
+  Stage() {
+    for (const auto& [name, value] : aws.environment()) set(name, value);
+    set("HOME", home.root.string());
+    set("AWS_ENDPOINT_URL_DYNAMODB", gateway.url());
+    set("AWS_REGION", engine.region());
+    set("AWS_EC2_METADATA_DISABLED", "true");
+    set("AGENT_LOG", log_file());
+    aws.user(kUser);
+    aws.role({kRole});
+    aws.role({kOtherRole});
+    aws.web_identity(kIdentity, 1h);
+    aws.sso_token(kSignOn, 1h);
+  }
+
+  void set(const std::string& name, const std::string& value) {
+    variables[name] = value;
+  }
+  // Of the home; nobody else may read it.
+  std::string write(const std::string& name, const std::string& text) const {
+    const std::string path = home.write(name, text);
+    chmod(path.c_str(), 0600);
+    return path;
+  }
+  void config(const std::string& text) const { write(".aws/config", text); }
+  void credentials(const std::string& text) const {
+    write(".aws/credentials", text);
+  }
+  void source_user(const std::string& profile) const {
+    credentials("[" + profile +
+                "]\naws_access_key_id = " + kUser.access_key_id +
+                "\naws_secret_access_key = " + kUser.secret_access_key + "\n");
+  }
+  void sign_on(const std::string& name) const {
+    std::filesystem::create_directories(home.root / ".aws/sso/cache");
+    write(".aws/sso/cache/" + ddbmutex::sigv4::sha1_hex(name) + ".json",
+          R"({"accessToken":")" + kSignOn +
+              R"(","expiresAt":"2099-01-01T00:00:00Z"})");
+  }
+  std::string log_file() const { return (home.root / "log").string(); }
+  std::string log() const { return read(log_file()); }
+  static std::string read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::vector<std::string> environment() const {
+    std::vector<std::string> all;
+    for (const auto& [name, value] : variables)
+      all.push_back(name + "=" + value);
+    const char* path = std::getenv("PATH");
+    all.push_back(std::string("PATH=") + (path != nullptr ? path : ""));
+    all.push_back("no_proxy=127.0.0.1,localhost");
+    return all;
+  }
+
+  // Which secret stands in the text; empty if none does.
+  std::string secret_in(const std::string& text) const {
+    std::vector<std::string> secrets = aws.secrets();
+    for (const auto& secret : {kUser.secret_access_key, kIdentity, kSignOn}) {
+      secrets.push_back(secret);
+    }
+    secrets.push_back("Signature=");
+    for (const std::string& secret : secrets) {
+      if (has(text, secret)) return secret;
+    }
+    return "";
+  }
+
+  tests::Engine& engine = tests::Engine::running(tests::any_engine_kind());
+  tests::Home home;
+  tests::Aws aws;
+  tests::Gateway gateway{engine.url(), aws.gateway_settings()};
+  std::map<std::string, std::string> variables;
+};
+
+struct Source {
+  const char* name;
+  const char* told;  // A part of what the log says where keys are from.
+  std::function<void(Stage&)> set_up;
+};
+
+std::ostream& operator<<(std::ostream& out, const Source& source) {
+  return out << source.name;
+}
+
+void issued_in_environment(Stage& it) {
+  const tests::AwsKeys keys = it.aws.issue(1h);
+  it.set("AWS_ACCESS_KEY_ID", keys.access_key_id);
+  it.set("AWS_SECRET_ACCESS_KEY", keys.secret_access_key);
+  it.set("AWS_SESSION_TOKEN", keys.session_token);
+}
+
+void instance(Stage& it) {
+  it.set("AWS_EC2_METADATA_DISABLED", "false");
+  it.aws.control("POST", "/imds", R"({"role":"locker"})");
+}
+
+void container(Stage& it) {
+  it.aws.control("POST", "/container",
+                 R"({"path":"/v2/keys","authorization":"container-token"})");
+  it.set("AWS_CONTAINER_CREDENTIALS_FULL_URI",
+         it.aws.plain_url("container") + "/v2/keys");
+  it.set("AWS_CONTAINER_AUTHORIZATION_TOKEN", "container-token");
+}
+
+void process(Stage& it) {
+  const tests::AwsKeys keys = it.aws.issue(1h);
+  it.write("keys.json", R"({"Version":1,"AccessKeyId":")" + keys.access_key_id +
+                            R"(","SecretAccessKey":")" +
+                            keys.secret_access_key + R"(","SessionToken":")" +
+                            keys.session_token + R"(","Expiration":")" +
+                            keys.expiration + R"("})");
+  it.config("[default]\ncredential_process = cat '" +
+            (it.home.root / "keys.json").string() + "'\n");
+}
+
+std::string role_of(const std::string& source) {
+  return "[default]\nrole_arn = " + kRole + "\n" + source + "\n";
+}
+
+const std::vector<Source>& sources() {
+  static const std::vector<Source> all = {
+      {"environment", "the environment", issued_in_environment},
+      {"credentials_file", "profile \"default\"",
+       [](Stage& it) {
+         const tests::AwsKeys keys = it.aws.issue(1h);
+         it.credentials("[default]\naws_access_key_id = " + keys.access_key_id +
+                        "\naws_secret_access_key = " + keys.secret_access_key +
+                        "\naws_session_token = " + keys.session_token + "\n");
+       }},
+      {"role_of_a_source_profile", "role/locker",
+       [](Stage& it) {
+         it.config(role_of("source_profile = user"));
+         it.source_user("user");
+       }},
+      {"role_of_a_role", "role/locker",
+       [](Stage& it) {
+         it.config(role_of("source_profile = porter") +
+                   "[profile porter]\nrole_arn = " + kOtherRole +
+                   "\nsource_profile = user\n");
+         it.source_user("user");
+       }},
+      {"role_by_the_environment", "role/locker",
+       [](Stage& it) {
+         it.config("[profile role]\nrole_arn = " + kRole +
+                   "\ncredential_source = Environment\n");
+         // Named by an option: the environment's own keys would go first.
+         issued_in_environment(it);
+         it.set("AGENT_PROFILE", "role");
+       }},
+      {"role_by_the_instance", "role/locker",
+       [](Stage& it) {
+         it.config(role_of("credential_source = Ec2InstanceMetadata"));
+         instance(it);
+       }},
+      {"role_by_the_container", "role/locker",
+       [](Stage& it) {
+         it.config(role_of("credential_source = EcsContainer"));
+         container(it);
+       }},
+      {"web_identity_of_the_environment", "role/locker",
+       [](Stage& it) {
+         it.set("AWS_WEB_IDENTITY_TOKEN_FILE", it.write("token", kIdentity));
+         it.set("AWS_ROLE_ARN", kRole);
+         it.set("AWS_ROLE_SESSION_NAME", "night-shift");
+       }},
+      {"web_identity_of_a_profile", "role/locker",
+       [](Stage& it) {
+         it.config(role_of("web_identity_token_file = " +
+                           it.write("token", kIdentity)));
+       }},
+      {"sign_on_by_session", "profile \"default\"",
+       [](Stage& it) {
+         it.config(
+             "[default]\nsso_session = work\nsso_account_id = 123456789012\n"
+             "sso_role_name = locker\n[sso-session work]\n"
+             "sso_region = us-east-1\nsso_start_url = https://work.example\n");
+         it.sign_on("work");
+       }},
+      {"sign_on_of_the_older_kind", "profile \"default\"",
+       [](Stage& it) {
+         it.config(
+             "[default]\nsso_start_url = https://work.example\n"
+             "sso_region = us-east-1\nsso_account_id = 123456789012\n"
+             "sso_role_name = locker\n");
+         it.sign_on("https://work.example");
+       }},
+      {"credential_process", "credential_process", process},
+      {"container", "AWS_CONTAINER_CREDENTIALS_FULL_URI", container},
+      {"instance", "locker", instance},
+  };
+  return all;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(aws_sources)
+
+BOOST_DATA_TEST_CASE(lock_is_taken_with_keys_of, sources(), source) {
+  Stage it;
+  source.set_up(it);
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name());
+  const std::string locked = agent.ask("lock a");
+  BOOST_TEST(locked == "true", locked << ": " << agent.ask("why a"));
+  BOOST_TEST(agent.ask("release a") == "true");
+  const auto counts = it.gateway.counts();
+  BOOST_TEST(counts.good_signatures() == 2);
+  BOOST_TEST(counts.refused_signatures() == 0);
+  const std::string log = it.log();
+  BOOST_TEST(has(log, "info: keys found: "), log);
+  BOOST_TEST(has(log, source.told), log);
+  BOOST_TEST(it.secret_in(log) == "");
+  BOOST_TEST(it.secret_in(agent.ask("stats")) == "");
+  BOOST_TEST(it.secret_in(agent.process().complaints()) == "");
+}
+
+namespace {
+
+// Seconds for which a lock is held with keys that end; `make soak` has more.
+int seconds_of_holding() {
+  const char* told = std::getenv("DDBMUTEX_HOLD_S");
+  return told != nullptr ? std::atoi(told) : 12;
+}
+
+void web_identity(Stage& it) {
+  it.set("AWS_WEB_IDENTITY_TOKEN_FILE", it.write("token", kIdentity));
+  it.set("AWS_ROLE_ARN", kRole);
+}
+
+// Asks again and again, for that long, whether all is well.
+void hold_for(Agent& agent, std::chrono::nanoseconds time) {
+  const auto end = ddbmutex::BootClock::now() + time;
+  while (ddbmutex::BootClock::now() < end) {
+    BOOST_TEST_REQUIRE(agent.ask("owns a") == "true");
+    tests::pause(100ms);
+  }
+}
+
+}  // namespace
+
+// No request is ever signed with keys that are over, and nobody hears of it.
+BOOST_AUTO_TEST_CASE(lock_is_held_while_keys_end_every_five_seconds) {
+  Stage it;
+  web_identity(it);
+  it.aws.lifetime(5s);
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name(), "ttl=2000");
+  agent.make("b", tests::fresh_name(), "ttl=2000");
+  BOOST_REQUIRE(agent.ask("lock a") == "true");
+  const int seconds = seconds_of_holding();
+  for (int second = 0; second < seconds; ++second) {
+    hold_for(agent, 1s);
+    BOOST_TEST_REQUIRE(agent.ask("lock b") == "true", agent.ask("why b"));
+    BOOST_TEST_REQUIRE(agent.ask("release b") == "true", agent.ask("why b"));
+  }
+  BOOST_TEST(agent.ask("events a") == "");
+  BOOST_TEST(agent.ask("release a") == "true");
+  BOOST_TEST(it.gateway.counts().refused_signatures() == 0);
+  BOOST_TEST(it.gateway.counts().expired_keys() == 0);
+  // Fetched ahead, but not all the time.
+  const int fetches = it.aws.log().count("sts", "AssumeRoleWithWebIdentity");
+  BOOST_TEST(fetches >= seconds / 5);
+  BOOST_TEST(fetches <= seconds);
+  BOOST_TEST(it.secret_in(it.log()) == "");
+}
+
+BOOST_AUTO_TEST_CASE(lock_is_held_while_new_keys_are_refused_at_times) {
+  Stage it;
+  web_identity(it);
+  it.aws.lifetime(6s);
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name(), "ttl=2000");
+  BOOST_REQUIRE(agent.ask("lock a") == "true");
+  it.aws.fault({"sts", "*", "500", 2});
+  it.aws.fault({"sts", "*", "throttle", 2});
+  it.aws.fault({"sts", "*", "reset", 1});
+  hold_for(agent, 9s);
+  BOOST_TEST(agent.ask("losses a") == "");
+  BOOST_TEST(agent.ask("release a") == "true");
+  BOOST_TEST(it.aws.log().count("sts") > 5);
+  BOOST_TEST(it.secret_in(it.log()) == "");
+}
+
+// The lease outlives the keys, and is lost when it ends: not before.
+BOOST_AUTO_TEST_CASE(lock_is_lost_in_time_when_no_new_keys_can_be_had) {
+  Stage it;
+  web_identity(it);
+  it.aws.lifetime(2s);
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name(), "ttl=3000");
+  BOOST_REQUIRE(agent.ask("lock a") == "true");
+  it.aws.mode("sts", "hang");
+  BOOST_TEST(std::stoll(agent.ask("await a expired")) > 0);
+  BOOST_TEST(agent.ask("losses a") == "expired");
+  agent.make("b", tests::fresh_name(), "ttl=2000");
+  const std::string said = agent.ask("try b");
+  BOOST_TEST(said == tests::refused(ddbmutex::Errc::no_keys), said);
+  const std::string why = agent.ask("why b");
+  BOOST_TEST(has(why, "role/locker"), why);
+  BOOST_TEST(it.secret_in(why + it.log()) == "");
+  it.aws.mode("sts", "open");
+  BOOST_TEST(agent.ask("lock b") == "true");
+}
+
+// As when a session is ended before its time: the first that the library hears
+// of it is DynamoDB's word.
+BOOST_AUTO_TEST_CASE(keys_that_dynamodb_says_have_expired_are_replaced_unseen) {
+  Stage it;
+  web_identity(it);
+  it.aws.lifetime(2s);
+  tests::AwsFault wrong{"sts", "*", "alter"};
+  wrong.set = {{"Expiration", "2099-01-01T00:00:00Z"}};
+  it.aws.fault(wrong);
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name(), "ttl=2000");
+  BOOST_REQUIRE(agent.ask("lock a") == "true");
+  it.aws.lifetime(1h);
+  hold_for(agent, 4s);
+  BOOST_TEST(agent.ask("events a") == "");
+  BOOST_TEST(agent.ask("release a") == "true");
+  BOOST_TEST(it.gateway.counts().expired_keys() == 1);
+  BOOST_TEST(it.aws.log().count("sts", "AssumeRoleWithWebIdentity") == 2);
+}
+
+BOOST_AUTO_TEST_CASE(keys_are_found_and_replaced_by_a_host_hours_off) {
+  for (const auto offset : {-3h, 3h}) {
+    Stage it;
+    it.config(role_of("source_profile = user"));
+    it.source_user("user");
+    it.aws.clock_offset(offset);
+    it.gateway.clock_offset(offset);
+    it.aws.lifetime(4s);
+    Agent agent(it.engine.table(), it.environment());
+    agent.make("a", tests::fresh_name(), "ttl=2000");
+    BOOST_TEST_REQUIRE(agent.ask("lock a") == "true", agent.ask("why a"));
+    hold_for(agent, 5s);
+    BOOST_TEST(agent.ask("events a") == "");
+    BOOST_TEST(agent.ask("release a") == "true");
+    // Signed for the wrong time once at each of them, and then never again.
+    const auto counts = it.gateway.counts();
+    BOOST_TEST(counts.early_signatures() + counts.late_signatures() <= 1);
+    BOOST_TEST(counts.expired_keys() == 0);
+  }
+}
+
+// --- What is said ------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(no_keys_anywhere_is_told_with_every_place_looked_at) {
+  Stage it;
+  it.config("[default]\nregion = eu-west-1\n");
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name());
+  BOOST_TEST(agent.ask("lock a") == tests::refused(ddbmutex::Errc::no_keys));
+  const std::string why = agent.ask("why a");
+  for (const char* place :
+       {"AWS_ACCESS_KEY_ID", "profile \"default\"", ".aws/config",
+        ".aws/credentials", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        "AWS_EC2_METADATA_DISABLED"}) {
+    BOOST_TEST(has(why, place), place << " in: " << why);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(refused_keys_are_told_with_their_source_and_the_endpoint) {
+  Stage it;
+  it.source_user("default");  // Whom the gateway does not know.
+  it.set("AWS_ENDPOINT_URL_DYNAMODB", it.gateway.url());
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name());
+  BOOST_TEST(agent.ask("lock a") == tests::refused(ddbmutex::Errc::bad_keys));
+  const std::string why = agent.ask("why a");
+  for (const std::string& part : {std::string("profile \"default\""),
+                                  it.gateway.url(), std::string("(request ")}) {
+    BOOST_TEST(has(why, part), part << " in: " << why);
+  }
+  BOOST_TEST(it.secret_in(why + it.log()) == "");
+}
+
+BOOST_AUTO_TEST_CASE(credentials_file_that_others_may_read_is_warned_of) {
+  Stage it;
+  issued_in_environment(it);
+  sources().at(1).set_up(it);
+  it.variables.erase("AWS_ACCESS_KEY_ID");
+  it.variables.erase("AWS_SECRET_ACCESS_KEY");
+  it.variables.erase("AWS_SESSION_TOKEN");
+  chmod((it.home.root / ".aws/credentials").c_str(), 0644);
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name());
+  BOOST_TEST(agent.ask("lock a") == "true");
+  const std::string log = it.log();
+  BOOST_TEST(has(log, "warning: "), log);
+  BOOST_TEST(has(log, ".aws/credentials"), log);
+}
+
+BOOST_AUTO_TEST_CASE(region_of_the_instance_serves_where_nobody_has_said_one) {
+  Stage it;
+  instance(it);
+  it.aws.control("POST", "/imds", R"({"region":"eu-central-1"})");
+  it.variables.erase("AWS_REGION");
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name());
+  BOOST_TEST(agent.ask("lock a") == "true");
+  BOOST_TEST(it.aws.log().count("imds", "GetRegion") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(no_region_anywhere_is_an_error_of_the_first_call) {
+  Stage it;
+  instance(it);
+  it.aws.mode("imds", "refuse");
+  it.variables.erase("AWS_REGION");
+  issued_in_environment(it);
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name());
+  BOOST_TEST(agent.ask("lock a") == tests::refused(ddbmutex::Errc::bad_option));
+  const std::string why = agent.ask("why a");
+  BOOST_TEST(has(why, "region"), why);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,324 @@
+// The JSON that keys come in, and the keys in it.
+#include <pthread.h>
+
+#include <boost/test/unit_test.hpp>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sigv4/chain/document.hpp"
+#include "sigv4/chain/json.hpp"
+#include "tests/support/asking.hpp"
+
+namespace {
+
+using namespace ddbmutex;
+using namespace ddbmutex::sigv4;
+using namespace std::string_view_literals;
+using tests::said;
+
+JsonObject parsed(std::string_view text) {
+  auto object = parse_json(text);
+  BOOST_TEST_REQUIRE(object.has_value(), text);
+  return *object;
+}
+
+// Nested so many times, an array in an array.
+std::string nested(std::size_t depth) {
+  return R"({"a":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+}
+
+void on_small_stack(const std::function<void()>& work) {
+  pthread_attr_t attributes;
+  BOOST_TEST_REQUIRE(pthread_attr_init(&attributes) == 0);
+  pthread_attr_setstacksize(&attributes, 128 * 1024);
+  pthread_t thread;
+  const auto run = [](void* argument) -> void* {
+    (*static_cast<const std::function<void()>*>(argument))();
+    return nullptr;
+  };
+  BOOST_TEST_REQUIRE(
+      pthread_create(&thread, &attributes, run,
+                     const_cast<std::function<void()>*>(&work)) == 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+std::string text(const JsonObject& object, std::string_view name) {
+  return std::string(object.text(name).value_or("(none)"));
+}
+
+KeyOutcome keys_in(std::string_view json, const KeyForm& form = KeyForm(),
+                   std::int64_t now = 1000000000) {
+  return keys_in_document(parsed(json), form, "the place", now);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(chain_json)
+
+BOOST_AUTO_TEST_CASE(members_are_found_by_name_and_kind) {
+  const JsonObject object = parsed(
+      R"( {"text":"a\u00e9\n\ud83d\ude00","empty":"","number":-7,"yes":true,)"
+      R"("null":null,"list":[1],"inner":{"text":"b","deeper":{"n":1}}} )");
+  BOOST_TEST(text(object, "text") == "a\xC3\xA9\n\xF0\x9F\x98\x80");
+  BOOST_TEST(text(object, "empty") == "");
+  BOOST_TEST(text(object, "number") == "(none)");
+  BOOST_TEST(text(object, "Text") == "(none)");
+  BOOST_TEST(text(object, "tex") == "(none)");
+  BOOST_TEST(*object.number("number") == -7);
+  BOOST_TEST(!object.number("text"));
+  BOOST_TEST(!object.number("yes"));
+  BOOST_TEST(*object.truth("yes"));
+  BOOST_TEST(!object.truth("number"));
+  BOOST_TEST(!object.object("list"));
+  BOOST_TEST(!object.object("nothing"));
+  BOOST_TEST(object.has("list"));
+  BOOST_TEST(!object.has("null"));
+  BOOST_TEST(!object.has("nothing"));
+  BOOST_TEST(text(*object.object("inner"), "text") == "b");
+  BOOST_TEST(*object.object("inner")->object("deeper")->number("n") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(inner_object_outlives_the_one_it_was_got_from) {
+  std::optional<JsonObject> inner;
+  {
+    const JsonObject object = parsed(R"({"inner":{"text":"still here"}})");
+    inner = object.object("inner");
+  }
+  BOOST_TEST(text(*inner, "text") == "still here");
+}
+
+BOOST_AUTO_TEST_CASE(of_equal_names_the_last_counts) {
+  const JsonObject object =
+      parsed(R"({"a":"first","b":1,"a":2,"a":"last","b":null})");
+  BOOST_TEST(text(object, "a") == "last");
+  BOOST_TEST(!object.has("b"));
+}
+
+BOOST_AUTO_TEST_CASE(whole_numbers_are_taken_however_they_are_written) {
+  const struct {
+    const char* written;
+    std::optional<std::int64_t> number;
+  } cases[] = {
+      {"0", 0},
+      {"1", 1},
+      {"1.0", 1},
+      {"1e3", 1000},
+      {"0e203", 0},
+      {"17e11", 1700000000000},
+      {"1.7e12", 1700000000000},
+      {"170000000000000e-2", 1700000000000},
+      {"1700000000000", 1700000000000},
+      {"9223372036854775807", INT64_MAX},
+      {"-9223372036854775808", INT64_MIN},
+      {"9007199254740992.0", 9007199254740992},
+      {"9223372036854775808", std::nullopt},
+      {"1e18", std::nullopt},
+      {"1e300", std::nullopt},
+      {"1.5", std::nullopt},
+      {"1e-3", std::nullopt},
+      {R"("1")", std::nullopt},
+      {"true", std::nullopt},
+      {"null", std::nullopt},
+  };
+  for (const auto& c : cases) {
+    const JsonObject object = parsed(R"({"n":)" + std::string(c.written) + "}");
+    BOOST_TEST((object.number("n") == c.number), c.written);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(text_that_is_no_object_is_refused) {
+  for (const std::string_view text : {
+           ""sv,
+           " "sv,
+           "[]"sv,
+           "\"a\""sv,
+           "1"sv,
+           "null"sv,
+           "{"sv,
+           "}"sv,
+           "{}}"sv,
+           "{} {}"sv,
+           "{}x"sv,
+           "{},"sv,
+           "{}\0"sv,
+           "\0{}"sv,
+           "{\"a\":\"\0\"}"sv,
+           "{}\0{}"sv,
+           "{\"a\"}"sv,
+           "{\"a\":}"sv,
+           "{\"a\":1,}"sv,
+           "{,}"sv,
+           "{a:1}"sv,
+           "{'a':1}"sv,
+           "{\"a\":01}"sv,
+           "{\"a\":+1}"sv,
+           "{\"a\":.5}"sv,
+           "{\"a\":1.}"sv,
+           "{\"a\":1e999}"sv,
+           "{\"a\":NaN}"sv,
+           "{\"a\":True}"sv,
+           "{\"a\":\"\n\"}"sv,
+           "{\"a\":\"\t\"}"sv,
+           "{\"a\":\"\\x\"}"sv,
+           "{\"a\":\"\\u12g4\"}"sv,
+           "{\"a\":\"\\u12\"}"sv,
+           "{/**/}"sv,
+           "{} // no"sv,
+           "\xEF\xBB\xBF{}"sv,    // A byte order mark,
+           "\xEF{}"sv,            // ... and a part of one.
+           "{\"a\":\"\xff\"}"sv,  // No UTF-8.
+           "{\"\xE5"sv,           // Parts of one, at the end.
+           "{\"\xF0"sv,
+           "{\"a\":\"\xF4\x80"sv,
+           "{\"a\":\"\xC3\"}"sv,              // Half a character.
+           "{\"a\":\"\xC0\xAF\"}"sv,          // Overlong.
+           "{\"a\":\"\xED\xA0\x80\"}"sv,      // A surrogate.
+           "{\"a\":\"\xF4\x90\x80\x80\"}"sv,  // Beyond Unicode.
+           "{\"a\":\"\\ud800\"}"sv,           // Half a pair, either half.
+           "{\"a\":\"\\ud800x\"}"sv,
+           "{\"a\":\"\\udc00\"}"sv,
+           "{\"a\":\"\\ud83d\\ud83d\"}"sv,
+           "{\"\\udc00\":1}"sv,
+       }) {
+    BOOST_TEST(!parse_json(text).has_value(), text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(escaped_nul_is_a_character_of_its_text) {
+  BOOST_TEST(*parsed(R"({"a":"b\u0000c"})").text("a") == "b\0c"sv);
+}
+
+// On the smallest stack that a thread of a program may well have.
+BOOST_AUTO_TEST_CASE(depth_costs_no_stack) {
+  std::string objects, deeper;
+  while (objects.size() < kMaxJsonBytes - 8) objects += R"({"a":)";
+  for (std::size_t i = 0; i < 10000; ++i) deeper += R"({"a":)";
+  deeper += "1" + std::string(10000, '}');
+  struct {
+    std::vector<std::string> texts;
+    std::vector<bool> parsed;
+  } work = {{nested(kMaxJsonBytes / 2 - 10), deeper, objects,
+             std::string(kMaxJsonBytes, '[')},
+            {}};
+  on_small_stack([&work] {
+    for (const std::string& text : work.texts) {
+      work.parsed.push_back(parse_json(text).has_value());
+    }
+  });
+  BOOST_TEST((work.parsed == std::vector<bool>{true, true, false, false}));
+}
+
+BOOST_AUTO_TEST_CASE(text_beyond_64_kib_is_refused) {
+  std::string text = R"({"a":"b"})";
+  text.resize(kMaxJsonBytes, ' ');
+  parsed(text);
+  text += ' ';
+  BOOST_TEST(!parse_json(text).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(written_string_reads_as_it_was) {
+  std::string all;
+  for (int c = 0; c < 0x80; ++c) all += static_cast<char>(c);
+  all += "\xC3\xA9\xF0\x9F\x98\x80";
+  for (const std::string_view text :
+       {""sv, "plain"sv, "\"\\/"sv, std::string_view(all)}) {
+    const JsonObject object = parsed("{\"a\":" + json_string(text) + "}");
+    BOOST_TEST((object.text("a") == text), text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(keys_of_a_document_are_found) {
+  const KeyOutcome outcome = keys_in(
+      R"({"Code":"Success","AccessKeyId":"id","SecretAccessKey":"secret",)"
+      R"("Token":"token","Expiration":"2001-09-09T02:46:40Z",)"
+      R"("AccountId":"123456789012"})");
+  BOOST_TEST(said(outcome) == "found: the place");
+  BOOST_TEST(outcome.keys.access_key_id == "id");
+  BOOST_TEST(outcome.keys.secret_access_key.str() == "secret");
+  BOOST_TEST(outcome.keys.session_token.str() == "token");
+  BOOST_TEST(outcome.keys.account_id == "123456789012");
+  BOOST_TEST(tests::seconds_left(outcome) > 3500);
+  BOOST_TEST(tests::seconds_left(outcome) <= 3600);
+}
+
+BOOST_AUTO_TEST_CASE(keys_that_need_not_end_are_found_without_token_and_end) {
+  const KeyForm form = {"SessionToken", false};
+  const KeyOutcome outcome = keys_in(
+      R"({"AccessKeyId":"id","SecretAccessKey":"secret","Token":"x"})", form);
+  BOOST_TEST(said(outcome) == "found: the place");
+  BOOST_TEST(outcome.keys.session_token.empty());
+  BOOST_TEST((outcome.ends == BootTime::max()));
+  BOOST_TEST(keys_in(R"({"AccessKeyId":"id","SecretAccessKey":"secret",)"
+                     R"("SessionToken":"token"})",
+                     form)
+                 .keys.session_token.str() == "token");
+}
+
+BOOST_AUTO_TEST_CASE(document_that_lacks_what_keys_need_is_broken) {
+  const struct {
+    const char* json;
+    const char* reason;
+  } cases[] = {
+      {R"({})", "no AccessKeyId in the place"},
+      {R"({"AccessKeyId":"i"})", "no SecretAccessKey in the place"},
+      {R"({"AccessKeyId":"i","SecretAccessKey":"s"})", "no Token in the place"},
+      {R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":"t"})",
+       "no Expiration in the place"},
+      {R"({"AccessKeyId":"","SecretAccessKey":"s"})",
+       "AccessKeyId is empty in the place"},
+      {R"({"AccessKeyId":"","SecretAccessKey":"","Token":"t"})",
+       "AccessKeyId is empty in the place"},
+      {R"({"AccessKeyId":"i","SecretAccessKey":5})",
+       "SecretAccessKey is not a string in the place"},
+      {R"({"AccessKeyId":"i","SecretAccessKey":null})",
+       "no SecretAccessKey in the place"},
+      {R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":["t"]})",
+       "Token is not a string in the place"},
+      {R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":""})",
+       "Token is empty in the place"},
+      {R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":"a\nb",)"
+       R"("Expiration":"2001-09-09T02:46:40Z"})",
+       "Token in the place has a character that is not visible ASCII"},
+      {R"({"AccessKeyId":"i","SecretAccessKey":"a\u0000b","Token":"t",)"
+       R"("Expiration":"2001-09-09T02:46:40Z"})",
+       "SecretAccessKey in the place has a character that is not visible "
+       "ASCII"},
+      {R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":"t",)"
+       R"("Expiration":"2001-09-09T02:46:40"})",
+       "Expiration is no time of ISO 8601 with a zone in the place"},
+      {R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":"t",)"
+       R"("Expiration":1000000000})",
+       "Expiration is not a string in the place"},
+  };
+  for (const auto& c : cases) {
+    BOOST_TEST(said(keys_in(c.json)) == std::string("broken: ") + c.reason);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(keys_whose_time_is_over_are_found_with_their_end) {
+  const KeyOutcome outcome = keys_in(
+      R"({"AccessKeyId":"id","SecretAccessKey":"secret","Token":"token",)"
+      R"("Expiration":"2001-09-09T01:46:30Z"})");
+  BOOST_TEST(said(outcome) == "found: the place");
+  BOOST_TEST(tests::seconds_left(outcome) <= -10);
+  BOOST_TEST(tests::seconds_left(outcome) > -100);
+}
+
+BOOST_AUTO_TEST_CASE(account_that_is_no_number_is_left_out_with_a_warning) {
+  for (const char* account : {"", "12x", "1234 5678"}) {
+    const KeyOutcome outcome = keys_in(
+        R"({"AccessKeyId":"id","SecretAccessKey":"secret","AccountId":")" +
+            std::string(account) + "\"}",
+        {"SessionToken", false});
+    BOOST_TEST(said(outcome) == "found: the place");
+    BOOST_TEST(outcome.keys.account_id == "");
+    BOOST_TEST(outcome.warnings.size() == 1u);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,418 @@
+// sigv4/keys: when keys are fetched, by whom, and which ones serve meanwhile.
+#include <unistd.h>
+
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sigv4/keys.hpp"
+#include "tests/support/mutex_kit.hpp"
+
+using namespace ddbmutex;
+using namespace std::chrono_literals;
+using sigv4::Fetch;
+using sigv4::KeyOutcome;
+using sigv4::Keys;
+using tests::eventually;
+using tests::has;
+using State = KeyOutcome::State;
+
+namespace {
+
+KeyOutcome found(const std::string& id, BootTime ends = BootTime::max()) {
+  KeyOutcome outcome;
+  outcome.state = State::found;
+  outcome.keys = {id, "secret-of-" + id, "", ""};
+  outcome.source = "the test";
+  outcome.ends = ends;
+  return outcome;
+}
+
+// A source that answers as it is told, when it is told.
+class Scripted final : public sigv4::KeySource {
+ public:
+  using Answer = std::function<KeyOutcome()>;
+
+  KeyOutcome fetch(const Fetch& fetch) override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    ++asked_;
+    at_once_ = std::max(at_once_, ++running_);
+    threads_.insert(gettid());
+    utc_now_ = fetch.utc_now;
+    while (closed_ && !fetch.stop.woken()) changed_.wait_for(lock, 5ms);
+    stopped_ = stopped_ || fetch.stop.woken();
+    const Answer answer = answer_;
+    lock.unlock();
+    KeyOutcome outcome = answer();
+    lock.lock();
+    --running_;
+    return outcome;
+  }
+
+  void answer(Answer with) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    answer_ = std::move(with);
+  }
+  // While it is closed, it is asked and does not answer.
+  void close(bool closed = true) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    closed_ = closed;
+    changed_.notify_all();
+  }
+  int asked() const { return read(asked_); }
+  int at_once() const { return read(at_once_); }
+  bool stopped() const { return read(stopped_); }
+  std::int64_t utc_now() const { return read(utc_now_); }
+  std::set<pid_t> threads() const { return read(threads_); }
+
+ private:
+  template <class T>
+  T read(const T& value) const {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return value;
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Answer answer_ = [] { return found("first"); };
+  bool closed_ = false;
+  bool stopped_ = false;
+  int asked_ = 0;
+  int running_ = 0;
+  int at_once_ = 0;
+  std::int64_t utc_now_ = 0;
+  std::set<pid_t> threads_;
+};
+
+struct Fixture {
+  std::shared_ptr<Scripted> source = std::make_shared<Scripted>();
+  Keys keys{source, [] { return std::int64_t{1700000000}; }};
+
+  // The ID of the keys that serve, or why none do.
+  std::string now() {
+    const Keys::Current current = keys.now();
+    if (current.on_their_way) return "on their way";
+    const KeyOutcome& outcome = *current.outcome;
+    return outcome.state == State::found ? outcome.keys.access_key_id
+                                         : outcome.reason;
+  }
+  std::string awaited() {
+    keys.await(BootClock::now() + tests::kPlenty, nullptr);
+    return now();
+  }
+};
+
+BootTime in(std::chrono::nanoseconds time) { return BootClock::now() + time; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(keys)
+
+BOOST_AUTO_TEST_CASE(keys_at_hand_serve_at_once_and_without_a_thread) {
+  const auto threads = tests::threads_now();
+  Keys keys(sigv4::given_keys({"id", "secret", "", ""}), [] { return 0; });
+  const Keys::Current current = keys.now();
+  BOOST_REQUIRE((current.outcome->state == State::found));
+  BOOST_TEST(current.outcome->keys.access_key_id == "id");
+  BOOST_TEST(tests::threads_now() == threads);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_fetched_before_keys_are_needed) {
+  Fixture it;
+  BOOST_TEST(it.source->asked() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(first_keys_are_on_their_way_until_they_have_come) {
+  Fixture it;
+  it.source->close();
+  BOOST_TEST(it.now() == "on their way");
+  BOOST_TEST(it.now() == "on their way");
+  it.source->close(false);
+  BOOST_TEST(it.awaited() == "first");
+  BOOST_TEST(it.source->asked() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(source_is_asked_by_a_thread_of_its_own_and_told_the_time) {
+  Fixture it;
+  BOOST_TEST(it.awaited() == "first");
+  BOOST_TEST(it.source->threads().count(gettid()) == 0u);
+  BOOST_TEST(it.source->utc_now() == 1700000000);
+}
+
+BOOST_AUTO_TEST_CASE(keys_that_do_not_end_are_fetched_once) {
+  Fixture it;
+  for (int i = 0; i < 100; ++i) BOOST_TEST(it.awaited() == "first");
+  BOOST_TEST(it.source->asked() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(waiting_ends_at_the_deadline) {
+  Fixture it;
+  it.source->close();
+  const BootTime deadline = in(50ms);
+  it.keys.await(deadline, nullptr);
+  BOOST_TEST((BootClock::now() >= deadline));
+  BOOST_TEST(it.now() == "on their way");
+}
+
+BOOST_AUTO_TEST_CASE(waiting_ends_when_woken) {
+  Fixture it;
+  it.source->close();
+  sigv4::Waker waker;
+  tests::Aside wait([&] { it.keys.await(BootTime::max(), &waker); });
+  BOOST_REQUIRE(eventually([&] { return it.source->asked() == 1; }));
+  waker.wake();
+  BOOST_TEST(wait.ends());
+}
+
+BOOST_AUTO_TEST_CASE(many_who_wait_cause_one_fetch) {
+  Fixture it;
+  it.source->close();
+  std::vector<std::thread> threads;
+  std::atomic<int> served{0};
+  for (int i = 0; i < 16; ++i) {
+    threads.emplace_back([&] { served += it.awaited() == "first"; });
+  }
+  BOOST_TEST(eventually([&] { return it.source->asked() == 1; }));
+  it.source->close(false);
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST(served == 16);
+  BOOST_TEST(it.source->asked() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(new_keys_are_fetched_ahead_while_the_old_ones_serve) {
+  Fixture it;
+  const BootTime end = in(3s);
+  it.source->answer([&] { return found("old", end); });
+  BOOST_REQUIRE(it.awaited() == "old");
+  it.source->answer([&] { return found("new"); });
+  it.source->close();
+  BOOST_TEST(eventually([&] {
+    it.now();
+    return it.source->asked() == 2;
+  }));
+  const bool ahead = BootClock::now() < end;
+  BOOST_TEST(ahead);
+  if (ahead) BOOST_TEST(it.now() == "old");
+  it.source->close(false);
+  BOOST_TEST(eventually([&] { return it.now() == "new"; }));
+  BOOST_TEST(it.source->at_once() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(
+    keys_are_not_fetched_ahead_before_two_thirds_of_their_time) {
+  Fixture it;
+  const BootTime begin = BootClock::now();
+  it.source->answer([&] { return found("old", begin + 3s); });
+  BOOST_REQUIRE(it.awaited() == "old");
+  while (BootClock::now() < begin + 1500ms) {
+    it.now();
+    const int asked = it.source->asked();
+    // At random up to a tenth earlier; a machine that slept proves nothing.
+    if (BootClock::now() < begin + 1700ms) BOOST_TEST_REQUIRE(asked == 1);
+    tests::pause(10ms);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(
+    refresh_that_fails_leaves_the_old_keys_until_and_past_their_end) {
+  Fixture it;
+  const BootTime end = in(600ms);
+  it.source->answer([&] { return found("old", end); });
+  BOOST_REQUIRE(it.awaited() == "old");
+  it.source->answer([] { return sigv4::failed_keys("no answer"); });
+  while (BootClock::now() < end + 300ms) {
+    const std::string now = it.now();
+    // At the very end the first failure may still be to come.
+    BOOST_TEST_REQUIRE((now == "old" || now == "on their way"), now);
+    tests::pause(5ms);
+  }
+  BOOST_TEST(it.source->asked() > 2);   // And is tried again meanwhile,
+  BOOST_TEST(it.source->asked() < 12);  // ever less often.
+  BOOST_TEST(it.now() == "old");
+  it.source->answer([] { return found("new"); });
+  BOOST_TEST(eventually([&] { return it.now() == "new"; }));
+}
+
+BOOST_AUTO_TEST_CASE(
+    ended_keys_do_not_serve_while_the_first_refresh_is_under_way) {
+  Fixture it;
+  const BootTime end = in(200ms);
+  it.source->answer([&] { return found("old", end); });
+  BOOST_REQUIRE(it.awaited() == "old");
+  it.source->answer([] { return found("new"); });
+  it.source->close();
+  tests::pause(250ms);
+  BOOST_TEST(it.now() == "on their way");
+  it.source->close(false);
+  BOOST_TEST(it.awaited() == "new");
+}
+
+BOOST_AUTO_TEST_CASE(keys_that_seem_over_when_they_come_serve_all_the_same) {
+  Fixture it;
+  it.source->answer([] { return found("late", in(-1h)); });
+  BOOST_TEST(it.awaited() == "late");
+  BOOST_TEST(eventually([&] {
+    BOOST_TEST_REQUIRE(it.now() == "late");
+    return it.source->asked() >= 2;
+  }));
+}
+
+BOOST_AUTO_TEST_CASE(keys_to_be_asked_for_again_are_though_they_have_no_end) {
+  Fixture it;
+  it.source->answer([] {
+    KeyOutcome outcome = found("old");
+    outcome.ask_again = in(50ms);
+    return outcome;
+  });
+  BOOST_REQUIRE(it.awaited() == "old");
+  it.source->answer([] { return found("new"); });
+  BOOST_TEST(eventually([&] { return it.now() == "new"; }));
+}
+
+BOOST_AUTO_TEST_CASE(no_keys_are_asked_for_again_by_the_next_who_waits) {
+  Fixture it;
+  it.source->answer([] { return sigv4::no_keys("none here"); });
+  BOOST_TEST(it.awaited() == "none here");
+  it.source->answer([] { return found("now"); });
+  BOOST_TEST(it.awaited() == "now");
+}
+
+BOOST_AUTO_TEST_CASE(passing_failures_are_asked_again_in_their_own_time) {
+  Fixture it;
+  it.source->answer([] { return sigv4::failed_keys("not now"); });
+  const BootTime begin = BootClock::now();
+  int waits = 0;
+  while (BootClock::now() < begin + 1s) {
+    BOOST_TEST((it.awaited() == "not now" || it.now() == "on their way"));
+    ++waits;
+    tests::pause(1ms);
+  }
+  BOOST_TEST(waits > 20);
+  BOOST_TEST(it.source->asked() < 8);
+}
+
+BOOST_AUTO_TEST_CASE(refused_keys_do_not_serve_again_and_others_are_fetched) {
+  Fixture it;
+  it.source->answer([] { return found("old", in(1h)); });
+  BOOST_REQUIRE(it.awaited() == "old");
+  const Keys::OutcomePtr old = it.keys.now().outcome;
+  tests::pause(1100ms);  // Else the same would come again.
+  it.source->answer([] { return found("new", in(1h)); });
+  it.source->close();
+  BOOST_TEST(it.keys.refused(old));
+  BOOST_TEST(it.now() == "on their way");
+  it.source->close(false);
+  BOOST_TEST(it.awaited() == "new");
+  BOOST_TEST(it.keys.refused(old));  // There are others: worth another try.
+  BOOST_TEST(it.now() == "new");
+  BOOST_TEST(it.source->asked() == 2);
+}
+
+BOOST_AUTO_TEST_CASE(refused_keys_do_not_serve_though_no_others_can_be_had) {
+  Fixture it;
+  it.source->answer([] { return found("old", in(1h)); });
+  BOOST_REQUIRE(it.awaited() == "old");
+  tests::pause(1100ms);
+  it.source->answer([] { return sigv4::failed_keys("no answer"); });
+  BOOST_TEST(it.keys.refused(it.keys.now().outcome));
+  BOOST_TEST(it.awaited() == "no answer");
+}
+
+BOOST_AUTO_TEST_CASE(there_is_no_hope_of_others_than_those_that_were_given) {
+  Keys given(sigv4::given_keys({"id", "secret", "", ""}), [] { return 0; });
+  BOOST_TEST(!given.refused(given.now().outcome));
+  BOOST_TEST((given.now().outcome->state == State::found));
+}
+
+BOOST_AUTO_TEST_CASE(there_is_no_hope_of_others_so_soon_after_a_fetch) {
+  Fixture it;
+  BOOST_REQUIRE(it.awaited() == "first");
+  const bool soon = !it.keys.refused(it.keys.now().outcome);
+  BOOST_TEST((soon || it.source->asked() == 2));
+}
+
+BOOST_AUTO_TEST_CASE(exception_out_of_a_source_is_a_failure_that_may_pass) {
+  Fixture it;
+  it.source->answer([]() -> KeyOutcome { throw std::runtime_error("oh no"); });
+  BOOST_TEST(has(it.awaited(), "threw: oh no"));
+  BOOST_TEST((it.keys.now().outcome->state == State::failed));
+  it.source->answer([] { return found("after"); });
+  BOOST_TEST(eventually([&] { return it.awaited() == "after"; }));
+}
+
+BOOST_AUTO_TEST_CASE(destructor_stops_a_fetch) {
+  auto source = std::make_shared<Scripted>();
+  source->close();
+  auto keys = std::make_unique<Keys>(source, [] { return 0; });
+  keys->now();
+  BOOST_REQUIRE(eventually([&] { return source->asked() == 1; }));
+  keys.reset();
+  BOOST_TEST(source->stopped());
+}
+
+// The bound that the header names; then the thread is left to itself.
+BOOST_AUTO_TEST_CASE(destructor_leaves_a_fetch_that_does_not_stop) {
+  const auto gate = std::make_shared<std::atomic<bool>>(false);
+  const auto over = std::make_shared<tests::Event>();
+  auto keys =
+      std::make_unique<Keys>(sigv4::source_of([gate, over](const Fetch&) {
+                               while (!*gate) tests::pause(5ms);
+                               over->set();
+                               return found("nobody");
+                             }),
+                             [] { return 0; });
+  keys->now();
+  const tests::Stopwatch watch;
+  keys.reset();
+  const auto took = watch.ms();
+  *gate = true;
+  BOOST_TEST(took >= 1900);
+  BOOST_TEST(took < 10000);
+  BOOST_TEST(over->wait());
+}
+
+BOOST_AUTO_TEST_CASE(log_tells_news_once_and_no_secrets) {
+  auto source = std::make_shared<Scripted>();
+  tests::Told told;
+  Keys keys(
+      source, [] { return 0; },
+      [&](sigv4::LogLevel level, const std::string& text) {
+        told.add(std::to_string(static_cast<int>(level)) + " " + text + ";");
+      });
+  const auto again = [](const std::string& id) {
+    KeyOutcome outcome = found(id);
+    outcome.ask_again = in(20ms);
+    outcome.warnings = {"others may read it"};
+    return outcome;
+  };
+  source->answer([&] { return again("first"); });
+  BOOST_TEST(eventually([&] {
+    keys.now();
+    return source->asked() >= 4;
+  }));
+  source->answer([&] { return again("second"); });
+  BOOST_TEST(eventually(
+      [&] { return keys.now().outcome->keys.access_key_id == "second"; }));
+  source->answer([] { return sigv4::failed_keys("no answer"); });
+  BOOST_TEST(eventually([&] {
+    keys.now();
+    return has(told.text(), "no answer");
+  }));
+  const std::string text = told.text();
+  BOOST_TEST(text.substr(0, text.find("no keys")) ==
+             "2 others may read it; 1 keys found: the test; 1 keys found: the "
+             "test; 2 ");
+  BOOST_TEST(!has(text, "secret"), text);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,215 @@
+// What is left of secrets in the memory of a process that has taken and
+// released a lock and destroyed its Table: nothing that the library made a copy
+// of.  The program tests/processes/what_is_left.cpp looks at all its memory,
+// what was freed too.
+//
+// Looked for is the second half of each secret access key, for malloc(3) itself
+// writes over the first bytes of what is freed.  Not looked for are session
+// tokens: they are sent, and copies stay in libcurl's and OpenSSL's buffers.
+// For the same reason the services that give keys out are asked without TLS
+// here; what of an answer remains in OpenSSL's buffers is not ours to wipe.
+#include <algorithm>
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <cctype>
+#include <filesystem>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sigv4/sigv4.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/stage.hpp"
+
+using namespace std::chrono_literals;
+using tests::AwsKeys;
+using tests::Stage;
+
+namespace {
+
+// As what_is_left takes it.
+std::string disguised(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string result;
+  for (const char c : text) {
+    const unsigned byte = static_cast<unsigned char>(c) ^ 0x5aU;
+    result += kDigits[byte >> 4];
+    result += kDigits[byte & 15];
+  }
+  return result;
+}
+
+std::string second_half(const std::string& secret) {
+  return secret.substr(secret.size() / 2);
+}
+
+// What is left once its Table is gone.
+class Leavings {
+ public:
+  // `arguments`: behind the table.
+  Leavings(const Stage& it, const std::vector<std::string>& arguments)
+      : process_({command(it, arguments), it.environment()}) {
+    BOOST_TEST_REQUIRE(process_.channel().line() == "done");
+  }
+  ~Leavings() { BOOST_TEST(process_.complaints() == ""); }
+
+  int copies_of(const std::string& secret) {
+    process_.channel().say(disguised(second_half(secret)));
+    return std::stoi(process_.channel().line());
+  }
+
+ private:
+  static std::vector<std::string> command(
+      const Stage& it, const std::vector<std::string>& arguments) {
+    std::vector<std::string> all = {
+        tests::program_path("processes/what_is_left"), it.engine.table()};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return all;
+  }
+
+  tests::Process process_;
+};
+
+struct Source {
+  const char* name;
+  // Returns what the program is told.
+  std::function<std::vector<std::string>(Stage&)> set_up;
+};
+
+std::ostream& operator<<(std::ostream& out, const Source& source) {
+  return out << source.name;
+}
+
+std::string in_a_file(const AwsKeys& keys) {
+  return "aws_access_key_id = " + keys.access_key_id +
+         "\naws_secret_access_key = " + keys.secret_access_key +
+         "\naws_session_token = " + keys.session_token + "\n";
+}
+
+std::vector<std::string> told(const char* how, const AwsKeys& keys) {
+  return {how, keys.access_key_id, disguised(keys.secret_access_key),
+          disguised(keys.session_token)};
+}
+
+std::vector<std::string> by_process(Stage& it) {
+  const AwsKeys keys = it.aws.issue(1h);
+  const std::string path = it.write(
+      "keys.json", R"({"Version":1,"AccessKeyId":")" + keys.access_key_id +
+                       R"(","SecretAccessKey":")" + keys.secret_access_key +
+                       R"(","SessionToken":")" + keys.session_token +
+                       R"(","Expiration":")" + keys.expiration + R"("})");
+  it.write(".aws/config",
+           "[default]\ncredential_process = cat '" + path + "'\n");
+  return {};
+}
+
+std::vector<std::string> by_role(Stage& it) {
+  const AwsKeys user = {"AKIDSOURCE", "the-secret-of-the-source-user-is-long"};
+  it.aws.user(user);
+  it.write(".aws/credentials",
+           "[user]\naws_access_key_id = " + user.access_key_id +
+               "\naws_secret_access_key = " + user.secret_access_key + "\n");
+  it.write(".aws/config", std::string("[default]\nsource_profile = user\n") +
+                              "role_arn = " + Stage::kRole + "\n");
+  return {};
+}
+
+std::vector<std::string> by_sign_on(Stage& it) {
+  it.aws.sso_token("access-token-of-a-sign-on", 1h);
+  it.write(".aws/config",
+           "[default]\nsso_session = work\nsso_account_id = 123456789012\n"
+           "sso_role_name = locker\n[sso-session work]\n"
+           "sso_region = us-east-1\nsso_start_url = https://work.example\n");
+  std::filesystem::create_directories(it.home.root / ".aws/sso/cache");
+  it.write(".aws/sso/cache/" + ddbmutex::sigv4::sha1_hex("work") + ".json",
+           R"({"accessToken":"access-token-of-a-sign-on",)"
+           R"("expiresAt":"2099-01-01T00:00:00Z"})");
+  return {};
+}
+
+using Told = std::vector<std::string>;
+
+const std::vector<Source> kSources = {
+    {"credentials_file",
+     [](Stage& it) {
+       it.write(".aws/credentials",
+                "[default]\n" + in_a_file(it.aws.issue(1h)));
+       return Told();
+     }},
+    {"config_file",
+     [](Stage& it) {
+       it.write(".aws/config", "[default]\n" + in_a_file(it.aws.issue(1h)));
+       return Told();
+     }},
+    {"options", [](Stage& it) { return told("options", it.aws.issue(1h)); }},
+    {"source", [](Stage& it) { return told("source", it.aws.issue(1h)); }},
+    {"process", by_process},
+    {"role", by_role},
+    {"sign_on", by_sign_on},
+    {"web_identity",
+     [](Stage& it) {
+       it.web_identity();
+       return Told();
+     }},
+    {"instance",
+     [](Stage& it) {
+       it.instance();
+       return Told();
+     }},
+    {"container",
+     [](Stage& it) {
+       it.container();
+       return Told();
+     }},
+};
+
+// AWS's are of this length; session tokens are longer.
+bool is_secret_key(const std::string& secret) { return secret.size() == 40; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(secrets)
+
+BOOST_DATA_TEST_CASE(nothing_is_left_in_memory_of_keys_of, kSources, source) {
+  Stage it;
+  for (const char* service : {"sts", "sso", "oidc"}) {
+    std::string variable =
+        std::string("AWS_ENDPOINT_URL_") +
+        (service == std::string("oidc") ? "sso_oidc" : service);
+    std::transform(variable.begin(), variable.end(), variable.begin(),
+                   [](unsigned char c) { return std::toupper(c); });
+    it.set(variable, it.aws.plain_url(service));
+  }
+  // Else the dynamic linker, which looks a function up at its first call, saves
+  // the vector registers on the stack, with what memcpy(3) has left in them.
+  it.set("LD_BIND_NOW", "1");
+  Leavings left(it, source.set_up(it));
+  const std::vector<std::string> given_out = it.aws.secrets();
+  BOOST_TEST(std::count_if(given_out.begin(), given_out.end(), is_secret_key) >=
+             1);
+  for (const std::string& secret : given_out) {
+    const int copies = left.copies_of(secret);
+    if (is_secret_key(secret)) {
+      BOOST_TEST(copies == 0);
+    } else {
+      BOOST_TEST_MESSAGE("copies of a session token: " << copies);
+    }
+  }
+  if (source.name == std::string("role")) {
+    BOOST_TEST(left.copies_of("the-secret-of-the-source-user-is-long") == 0);
+  }
+}
+
+// So that it does find what is there.
+BOOST_AUTO_TEST_CASE(what_is_in_memory_is_found) {
+  Stage it;
+  it.static_keys();
+  Leavings left(it, {});
+  // The environment of a process is its memory, and not ours to wipe.
+  BOOST_TEST(left.copies_of(it.variables["AWS_SECRET_ACCESS_KEY"]) == 1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,316 @@
+// Calls of services: how often they are made, when they end, what a failure
+// means, and what is shown of it.
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sigv4/boot_clock.hpp"
+#include "sigv4/chain/services.hpp"
+#include "tests/support/home.hpp"
+#include "tests/support/scripted_server.hpp"
+
+namespace {
+
+using namespace ddbmutex::sigv4;
+using namespace std::chrono_literals;
+using ddbmutex::BootClock;
+using ddbmutex::BootTime;
+using tests::has;
+using tests::Reply;
+using tests::ScriptedServer;
+using CallState = CallOutcome::State;
+
+constexpr std::int64_t kNow = 1700000000;  // By the caller's clock.
+
+// A server, and a call of it whose refusals are "code" as their body has it.
+struct Counter {
+  Counter() {
+    call.name = "TEST Call";
+    call.url = server.url();
+    call.request = [this](std::int64_t utc_now) {
+      asked_for.push_back(utc_now);
+      return HttpRequest{Method::get, server.url(), {}, ""};
+    };
+    call.accept = [this](HttpAnswer& http, std::int64_t utc_now) {
+      accepted_at = utc_now;
+      return http.body == "good" ? "" : "no good answer";
+    };
+    call.refusal = [](HttpAnswer& http) {
+      return Refusal{http.body, "its message", "id-1"};
+    };
+  }
+
+  CallOutcome ask() {
+    return call_service(services, call, {deadline, stop, kNow});
+  }
+  Reply refusal(int status, const std::string& code) const {
+    return Reply::error(status, code);
+  }
+
+  ScriptedServer server{
+      [](const tests::SeenRequest&) { return Reply::ok("good"); }};
+  Services services;
+  ServiceCall call;
+  Waker stop;
+  BootTime deadline = BootClock::now() + 60s;
+  std::vector<std::int64_t> asked_for;
+  std::int64_t accepted_at = 0;
+};
+
+Reply dated(Reply reply, std::int64_t unix_seconds) {
+  const std::time_t time = unix_seconds;
+  std::tm parts = {};
+  gmtime_r(&time, &parts);
+  char text[64];
+  std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+  reply.headers.emplace_back("Date", text);
+  return reply;
+}
+
+// A test may be held up for a while.
+bool is_about(std::int64_t a, std::int64_t b) { return a >= b && a < b + 120; }
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(test_services, Counter)
+
+BOOST_AUTO_TEST_CASE(good_answer_ends_the_call) {
+  const CallOutcome outcome = ask();
+  BOOST_TEST(outcome.done());
+  BOOST_TEST(outcome.problem == "");
+  BOOST_TEST(outcome.status == 200);
+  BOOST_TEST(server.request_count() == 1);
+  BOOST_TEST_REQUIRE(asked_for.size() == 1u);
+  BOOST_TEST(is_about(asked_for[0], kNow));
+}
+
+BOOST_AUTO_TEST_CASE(refusal_for_good_is_told_and_not_repeated) {
+  server.script(refusal(400, "Nope"));
+  const CallOutcome outcome = ask();
+  BOOST_TEST((outcome.state == CallState::broken));
+  BOOST_TEST(outcome.code == "Nope");
+  BOOST_TEST(outcome.status == 400);
+  BOOST_TEST(outcome.problem == "TEST Call at " + server.url() +
+                                    ": Nope: its message (HTTP status 400, "
+                                    "request id-1)");
+  BOOST_TEST(server.request_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(refusal_without_a_code_is_told_by_its_status) {
+  server.script(refusal(403, ""));
+  BOOST_TEST(ask().problem ==
+             "TEST Call at " + server.url() + ": HTTP status 403");
+}
+
+BOOST_AUTO_TEST_CASE(call_is_made_as_often_as_it_may_be) {
+  for (const int attempts : {1, 2, 3}) {
+    call.attempts = attempts;
+    asked_for.clear();
+    for (int i = 0; i < attempts; ++i) server.script(refusal(500, "Oops"));
+    const CallOutcome outcome = ask();
+    BOOST_TEST((outcome.state == CallState::failed));
+    BOOST_TEST(asked_for.size() == static_cast<std::size_t>(attempts));
+    const std::string count = std::to_string(attempts) + " attempts: Oops";
+    BOOST_TEST(has(outcome.problem, count) == (attempts > 1));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(codes_of_the_call_say_what_may_pass) {
+  call.passing_codes = {"Soon"};
+  call.doubtful_codes = {"Perhaps"};
+  for (int i = 0; i < 3; ++i) server.script(refusal(400, "Soon"));
+  BOOST_TEST((ask().state == CallState::failed));
+  for (int i = 0; i < 3; ++i) server.script(refusal(400, "Perhaps"));
+  BOOST_TEST((ask().state == CallState::broken));
+  BOOST_TEST(server.request_count() == 6);
+  server.script(refusal(400, "Perhaps"));
+  BOOST_TEST(ask().done());
+}
+
+BOOST_AUTO_TEST_CASE(status_that_is_no_success_is_none) {
+  call.attempts = 1;
+  for (const auto& [status, state] :
+       {std::pair(201, CallState::failed), std::pair(302, CallState::broken),
+        std::pair(307, CallState::broken), std::pair(401, CallState::broken),
+        std::pair(404, CallState::broken), std::pair(408, CallState::failed),
+        std::pair(429, CallState::failed), std::pair(501, CallState::failed),
+        std::pair(599, CallState::failed)}) {
+    server.script(refusal(status, "good"));
+    BOOST_TEST((ask().state == state), status);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(redirect_is_told_as_such) {
+  server.script(refusal(302, "Nope"));
+  BOOST_TEST(has(ask().problem, "302, a redirect, which is not followed"));
+}
+
+BOOST_AUTO_TEST_CASE(answer_that_is_not_accepted_may_pass) {
+  for (int i = 0; i < 3; ++i) server.script(Reply::ok("bad"));
+  const CallOutcome outcome = ask();
+  BOOST_TEST((outcome.state == CallState::failed));
+  BOOST_TEST(has(outcome.problem, ", 3 attempts: no good answer"));
+}
+
+BOOST_AUTO_TEST_CASE(answer_may_be_of_64_kib_and_no_longer) {
+  call.attempts = 1;
+  call.accept = [](HttpAnswer& http, std::int64_t) {
+    return http.body.size() == 64 * 1024 ? "" : "of another size";
+  };
+  server.script(Reply::ok(std::string(64 * 1024, 'x')));
+  BOOST_TEST(ask().done());
+  server.script(Reply::ok(std::string(64 * 1024 + 1, 'x')));
+  BOOST_TEST(has(ask().problem, "too large"));
+  services.http.max_answer_bytes = 10;
+  server.script(Reply::ok(std::string(64 * 1024, 'x')));
+  BOOST_TEST(has(ask().problem, "too large"));
+}
+
+// -- Ends --------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(attempt_without_an_answer_leaves_time_for_another) {
+  Reply never;
+  never.hangs = true;
+  server.script(never);
+  BOOST_TEST(ask().done());
+  BOOST_TEST(server.request_count() == 2);
+  server.release();
+}
+
+BOOST_AUTO_TEST_CASE(stop_ends_a_pause) {
+  call.refusal = [this](HttpAnswer&) {
+    stop.wake();
+    return Refusal{"Throttling", "", ""};
+  };
+  server.script(refusal(400, ""));
+  const CallOutcome outcome = ask();
+  BOOST_TEST((outcome.state == CallState::failed));
+  BOOST_TEST(outcome.code == "Throttling");
+  BOOST_TEST(server.request_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(no_pause_is_begun_that_would_pass_the_deadline) {
+  deadline = BootClock::now() + 1s;
+  call.refusal = [this](HttpAnswer&) {
+    std::this_thread::sleep_until(std::chrono::steady_clock::now() +
+                                  (deadline - BootClock::now()));
+    return Refusal{"Throttling", "", ""};
+  };
+  server.script(refusal(400, ""));
+  const CallOutcome outcome = ask();
+  BOOST_TEST((outcome.state == CallState::failed));
+  BOOST_TEST(asked_for.size() == 1u);
+  // Unless a second was too little for one request, under load.
+  if (outcome.status != 0) BOOST_TEST(outcome.code == "Throttling");
+}
+
+// -- Clocks ------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(answer_is_dated_by_its_own_date) {
+  server.script(dated(Reply::ok("good"), kNow + 5000));
+  BOOST_TEST(ask().done());
+  BOOST_TEST(accepted_at == kNow + 5000);
+}
+
+BOOST_AUTO_TEST_CASE(answer_without_a_date_of_its_own_is_dated_by_the_caller) {
+  Reply cached = dated(Reply::ok("good"), kNow + 5000);
+  cached.headers.emplace_back("Age", "7");
+  Reply undated = Reply::ok("good");
+  undated.headers.emplace_back("Date", "");
+  Reply nonsense = Reply::ok("good");
+  nonsense.headers.emplace_back("Date", "yesterday");
+  for (const Reply& reply : {cached, undated, nonsense}) {
+    server.script(reply);
+    BOOST_TEST(ask().done());
+    BOOST_TEST(is_about(accepted_at, kNow));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(refusal_for_the_time_is_followed_by_a_call_of_its_date) {
+  for (const char* code :
+       {"SignatureDoesNotMatch", "RequestExpired", "RequestTimeTooSkewed",
+        "RequestInTheFuture", "InvalidSignatureException", "AuthFailure"}) {
+    asked_for.clear();
+    server.script(dated(refusal(403, code), kNow + 10000));
+    BOOST_TEST(ask().done());
+    BOOST_TEST_REQUIRE(asked_for.size() == 2u);
+    BOOST_TEST(is_about(asked_for[1], kNow + 10000));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(refusal_is_not_for_the_time_without_a_far_date) {
+  Reply cached = dated(refusal(403, "RequestExpired"), kNow + 10000);
+  cached.headers.emplace_back("Age", "7");
+  for (const Reply& reply :
+       {dated(refusal(403, "RequestExpired"), kNow), cached,
+        dated(refusal(403, "AccessDenied"), kNow + 10000)}) {
+    asked_for.clear();
+    server.script(reply);
+    BOOST_TEST((ask().state == CallState::broken));
+    BOOST_TEST(asked_for.size() == 1u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(clock_is_corrected_once_a_call) {
+  for (int i = 1; i <= 3; ++i) {
+    server.script(dated(refusal(403, "RequestExpired"), kNow + 10000 * i));
+  }
+  BOOST_TEST((ask().state == CallState::broken));
+  BOOST_TEST(asked_for.size() == 2u);
+}
+
+// -- Texts -------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(text_is_shown_as_one_short_line) {
+  const auto plain = [](const std::string& text) { return shown(text, {}); };
+  BOOST_TEST(plain("You may not.") == "You may not.");
+  BOOST_TEST(plain("one\ntwo") == "one");
+  BOOST_TEST(plain("one\r\ntwo") == "one");
+  BOOST_TEST(plain("a\tb\x1b[31m\xc3\xa9\x7f") == "a?b?[31m???");
+  BOOST_TEST(plain(std::string(300, 'x')) == std::string(300, 'x'));
+  BOOST_TEST(plain(std::string(301, 'x')) == std::string(300, 'x') + "...");
+  BOOST_TEST(plain("") == "");
+}
+
+BOOST_AUTO_TEST_CASE(text_that_repeats_a_secret_is_not_shown) {
+  const std::vector<Secret> secrets = {"", "short", "a-secret-of-some-length"};
+  const std::string hidden = "(not shown: it repeats a secret)";
+  BOOST_TEST(shown("it is short, isn't it", secrets) == hidden);
+  BOOST_TEST(shown("<a-secret-of-some-length>", secrets) == hidden);
+  BOOST_TEST(shown("<secret-of-so>", secrets) == hidden);
+  BOOST_TEST(shown("some-length", secrets) == "some-length");
+  BOOST_TEST(shown("shor", secrets) == "shor");
+  BOOST_TEST(shown("", secrets) == "");
+}
+
+BOOST_AUTO_TEST_CASE(code_that_repeats_a_secret_is_not_shown) {
+  call.secrets = {"a-secret-of-some-length"};
+  server.script(refusal(400, "a-secret-of-some-length"));
+  BOOST_TEST(!has(ask().problem, "secret-of"));
+}
+
+BOOST_AUTO_TEST_CASE(form_encodes_all_but_letters_digits_and_four) {
+  BOOST_TEST(form_of({}) == "");
+  BOOST_TEST(form_of({{"a", "b"}, {"c", ""}}) == "a=b&c=");
+  BOOST_TEST(form_of({{"Az09-._~", "a b+c&d=e%f/g\n\xc3\xa9"}}) ==
+             "Az09-._~=a%20b%2Bc%26d%3De%25f%2Fg%0A%C3%A9");
+}
+
+BOOST_AUTO_TEST_CASE(keys_that_a_call_did_not_give_are_failed_or_broken) {
+  CallOutcome outcome;
+  outcome.problem = "why";
+  const KeyOutcome failed = without_keys(outcome, "here");
+  BOOST_TEST((failed.state == KeyOutcome::State::failed));
+  BOOST_TEST(failed.reason == "here: why");
+  outcome.state = CallState::broken;
+  const KeyOutcome broken = without_keys(outcome, "here");
+  BOOST_TEST((broken.state == KeyOutcome::State::broken));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

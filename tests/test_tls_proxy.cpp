@@ -1,0 +1,421 @@
+// Who is let in and by which way: certificates that must not be taken, CAs from
+// the places that AWS's tools know, proxies by the usual variables, services
+// that are never asked through one, and redirects, which nobody follows.  End
+// to end: a process of its own takes locks, or says why it cannot.
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "sigv4/sigv4.hpp"
+#include "tests/support/agent.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
+#include "tests/support/stage.hpp"
+
+using namespace std::chrono_literals;
+using ddbmutex::Errc;
+using tests::Agent;
+using tests::eventually;
+using tests::has;
+using tests::Stage;
+
+namespace {
+
+// A certificate that is no good, and a word that says why.
+struct Certificate {
+  const char* name;
+  const char* told;
+};
+
+std::ostream& operator<<(std::ostream& out, const Certificate& certificate) {
+  return out << certificate.name;
+}
+
+const std::vector<Certificate> kBadCertificates = {
+    {"expired", "expired"},
+    {"other-host", "subject name"},
+    {"unknown-ca", "unable to get local issuer"}};
+
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+// Requests that went in by a door that nobody should take.
+int requests_by(const tests::AwsLog& log, const std::string& door) {
+  int count = 0;
+  for (const auto& request : log.requests()) count += request.door == door;
+  return count;
+}
+
+std::string port_of(const std::string& url) {
+  return url.substr(url.rfind(':') + 1);
+}
+
+// "host:port" of a URL, as the proxy is told it.
+std::string target_of(const std::string& url) {
+  return url.substr(url.find("://") + 3);
+}
+
+int times_asked(const tests::AwsLog& log, const std::string& url) {
+  int count = 0;
+  for (const std::string& target : log.targets()) {
+    count += target == target_of(url);
+  }
+  return count;
+}
+
+// Of a "try", which tries again as long as one request may take: the last one
+// may be cut short, and then it is the log that has the cause.
+bool is_refused_in_passing(const std::string& result) {
+  return result == tests::refused(Errc::unreachable) ||
+         result == tests::refused(Errc::bad_answer) ||
+         result == tests::refused(Errc::timed_out);
+}
+
+// One command of a new agent, and why it failed, if it did.
+struct Said {
+  Said(const Stage& it, const std::string& command)
+      : Said(it, it.environment(), command) {}
+  Said(const Stage& it, const std::vector<std::string>& environment,
+       const std::string& command) {
+    Agent agent(it.engine.table(), environment);
+    agent.make("a", tests::fresh_name());
+    result = agent.ask(command + " a");
+    why = agent.ask("why a");
+    if (result == "true") BOOST_TEST(agent.ask("release a") == "true");
+  }
+  std::string result;
+  std::string why;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(tls_and_proxies)
+
+// --- Certificates ------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(endpoint_with_bad_certificate_is_an_error_at_once,
+                     kBadCertificates, certificate) {
+  Stage it;
+  it.static_keys();
+  const std::string url = it.aws.url_with(certificate.name);
+  it.set("AWS_ENDPOINT_URL_DYNAMODB", url);
+  const Said said(it, "lock");
+  BOOST_TEST(said.result == tests::refused(Errc::bad_certificate));
+  BOOST_TEST(has(said.why, certificate.told), said.why);
+  BOOST_TEST(has(said.why, url), said.why);
+  // Told as final, and not tried again.
+  BOOST_TEST(count_of(it.log(), "PutItem at ") == 1, it.log());
+  BOOST_TEST(has(it.log(), "warning: PutItem at " + url), it.log());
+  BOOST_TEST(requests_by(it.aws.log(), certificate.name) == 0);
+}
+
+BOOST_DATA_TEST_CASE(sts_with_bad_certificate_gives_no_keys, kBadCertificates,
+                     certificate) {
+  Stage it;
+  it.web_identity();
+  const std::string url = it.aws.url_with(certificate.name);
+  it.set("AWS_ENDPOINT_URL_STS", url);
+  const Said said(it, "try");
+  BOOST_TEST(said.result == tests::refused(Errc::no_keys));
+  BOOST_TEST(has(said.why, certificate.told), said.why);
+  BOOST_TEST(has(said.why, url), said.why);
+  BOOST_TEST(requests_by(it.aws.log(), certificate.name) == 0);
+  BOOST_TEST(it.secret_in(said.why + it.log()) == "");
+}
+
+BOOST_AUTO_TEST_CASE(certificate_is_trusted_by_a_ca_from_every_place) {
+  Stage it;
+  it.static_keys();
+  const std::string ca = it.aws.ca_file();
+  it.variables.erase("AWS_CA_BUNDLE");
+  BOOST_TEST(Said(it, "lock").result == tests::refused(Errc::bad_certificate));
+
+  it.write(".aws/config", "[default]\nca_bundle = " + ca + "\n");
+  BOOST_TEST(Said(it, "lock").result == "true");
+
+  // Goes before the profile's.
+  const tests::ScriptedServer other(nullptr,
+                                    tests::ScriptedServer::Scheme::https);
+  it.set("AWS_CA_BUNDLE", other.certificate_file());
+  BOOST_TEST(Said(it, "lock").result == tests::refused(Errc::bad_certificate));
+
+  it.set("AGENT_CA_FILE", ca);  // An option, and so before all.
+  BOOST_TEST(Said(it, "lock").result == "true");
+}
+
+BOOST_AUTO_TEST_CASE(ca_file_that_cannot_be_read_is_a_bad_option) {
+  ddbmutex::TableOptions options = tests::table_options("https://127.0.0.1:1");
+  options.ca_file = "/nowhere/ca.pem";
+  try {
+    const ddbmutex::Table table(options);
+    BOOST_ERROR("nothing was thrown");
+  } catch (const ddbmutex::Error& error) {
+    BOOST_TEST((error.code() == Errc::bad_option));
+    BOOST_TEST(error.field() == "ca_file");
+    BOOST_TEST(has(error.what(), "/nowhere/ca.pem"), error.what());
+  }
+}
+
+namespace {
+
+// OpenSSL's own server, which can be told to speak an old TLS alone.
+struct OldServer {
+  OldServer(const std::string& certificates, const std::string& version)
+      : process({{"/usr/bin/env", "openssl", "s_server", "-accept",
+                  "127.0.0.1:0", "-www", "-cert", certificates + "/server.pem",
+                  "-key", certificates + "/server.key", "-cipher",
+                  "DEFAULT@SECLEVEL=0", version},
+                 tests::clean_environment()}) {
+    const std::string start = "ACCEPT ";
+    std::string line = process.channel().line();
+    while (!has(line, start)) line = process.channel().line();
+    url = "https://127.0.0.1:" + port_of(line);
+  }
+  tests::Process process;
+  std::string url;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(
+    server_that_speaks_no_tls_later_than_1_1_is_not_spoken_to) {
+  Stage it;
+  it.static_keys();
+  const OldServer later(it.aws.certificates(), "-tls1_2");
+  it.set("AWS_ENDPOINT_URL_DYNAMODB", later.url);
+  // It takes the request, and knows no answer to it.
+  BOOST_TEST(Said(it, "try").result == tests::refused(Errc::timed_out));
+  BOOST_TEST(!has(it.log(), "unreachable: "), it.log());
+  const OldServer old(it.aws.certificates(), "-tls1_1");
+  it.set("AWS_ENDPOINT_URL_DYNAMODB", old.url);
+  const Said said(it, "try");
+  BOOST_TEST(is_refused_in_passing(said.result), said.result);
+  BOOST_TEST(has(it.log(), "unreachable: "), it.log());
+}
+
+// --- Proxies -----------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(dynamodb_and_sts_are_reached_through_the_proxy_of,
+                     std::vector<std::string>({"HTTPS_PROXY", "https_proxy",
+                                               "ALL_PROXY"}),
+                     variable) {
+  Stage it;
+  it.web_identity();
+  it.set(variable, it.aws.proxy_url());
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name());
+  for (int i = 0; i < 10; ++i) {
+    BOOST_TEST_REQUIRE(agent.ask("lock a") == "true", agent.ask("why a"));
+    BOOST_TEST_REQUIRE(agent.ask("release a") == "true", agent.ask("why a"));
+  }
+  BOOST_TEST(it.gateway.counts().good_signatures() >= 20);
+  const tests::AwsLog log = it.aws.log();
+  BOOST_TEST(log.plain() == 0);
+  BOOST_TEST(log.refused() == 0);
+  BOOST_TEST(times_asked(log, it.aws.url("sts")) == 1);
+  // One tunnel a connection, and connections are kept: the caller's, and that
+  // of the thread that renews.
+  const int tunnels = times_asked(log, it.gateway.url());
+  BOOST_TEST(tunnels >= 1);
+  BOOST_TEST(tunnels <= 2);
+  BOOST_TEST(log.connects() == tunnels + 1);
+}
+
+BOOST_DATA_TEST_CASE(proxy_is_passed_by_for_hosts_of,
+                     std::vector<std::string>({"NO_PROXY", "no_proxy"}),
+                     variable) {
+  Stage it;
+  it.web_identity();
+  it.set("HTTPS_PROXY", it.aws.proxy_url());
+  it.set(variable, "example.com,127.0.0.1,localhost");
+  BOOST_TEST(Said(it, "lock").result == "true");
+  BOOST_TEST(it.aws.log().targets().size() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(password_of_a_proxy_is_told_to_it_and_to_nobody_else) {
+  Stage it;
+  it.web_identity();
+  it.aws.control("POST", "/proxy", R"({"auth":"porter:password-of-porter"})");
+  const std::string where = target_of(it.aws.proxy_url());
+  it.set("HTTPS_PROXY", "http://porter:password-of-porter@" + where);
+  const Said right(it, "lock");
+  BOOST_TEST(right.result == "true", right.why);
+  BOOST_TEST(it.aws.log().unauthorized() == 0);
+
+  it.aws.forget();
+  it.set("HTTPS_PROXY", "http://porter:password-of-no-one@" + where);
+  const Said wrong(it, "try");
+  BOOST_TEST(wrong.result == tests::refused(Errc::no_keys), wrong.result);
+  BOOST_TEST(has(wrong.why, "407"), wrong.why);
+  BOOST_TEST(it.aws.log().unauthorized() >= 1);
+  BOOST_TEST(!has(right.why + wrong.why + it.log(), "password-of"), it.log());
+}
+
+// libcurl quotes a proxy that it does not understand.
+BOOST_DATA_TEST_CASE(
+    password_of_a_proxy_that_is_not_understood_is_not_told,
+    std::vector<std::string>({"http://porter:password-of-porter@127.0.0.1:x",
+                              "http://porter:password-of-porter@[::1",
+                              "http://porter:password-of-porter@127.0.0.1 :1",
+                              "ftp://porter:password-of-porter@127.0.0.1:1",
+                              "porter:password-of-porter@127.0.0.1:99999",
+                              "http://porter:password-of-porter@127.0.0.1:1"}),
+    proxy) {
+  Stage it;
+  it.static_keys();
+  it.set("HTTPS_PROXY", proxy);
+  const Said said(it, "try");
+  BOOST_TEST(is_refused_in_passing(said.result), said.result);
+  BOOST_TEST(has(it.log(), "unreachable: "), it.log());
+  BOOST_TEST(!has(said.why + it.log(), "password"), it.log());
+  it.variables.erase("AWS_ACCESS_KEY_ID");
+  it.variables.erase("AWS_SECRET_ACCESS_KEY");
+  it.web_identity();
+  const Said keys(it, "try");
+  BOOST_TEST(keys.result == tests::refused(Errc::no_keys));
+  BOOST_TEST(has(keys.why, "127.0.0.1:" + port_of(it.aws.url("sts"))),
+             keys.why);
+  BOOST_TEST(!has(keys.why + it.log(), "password"), keys.why);
+}
+
+// As after a mistake in its rules, which is put right.
+BOOST_DATA_TEST_CASE(proxy_that_refuses_is_asked_again,
+                     std::vector<int>({403, 407, 502, 503}), status) {
+  Stage it;
+  it.static_keys();
+  it.set("HTTPS_PROXY", it.aws.proxy_url());
+  it.aws.control("POST", "/proxy",
+                 "{\"refuse\":" + std::to_string(status) + "}");
+  const Said said(it, "try");
+  BOOST_TEST(is_refused_in_passing(said.result), said.result);
+  BOOST_TEST(has(it.log(), "unreachable: "), it.log());
+  BOOST_TEST(has(it.log(), std::to_string(status)), it.log());
+
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name());
+  it.aws.forget();
+  BOOST_TEST(agent.ask("begin a lock") == "begun");
+  BOOST_TEST(eventually([&] { return it.aws.log().refused() >= 2; }));
+  it.aws.control("POST", "/proxy", R"({"refuse":null})");
+  BOOST_TEST(agent.ask("join a") == "true");
+}
+
+BOOST_AUTO_TEST_CASE(proxy_that_closes_is_unreachable_and_asked_again) {
+  Stage it;
+  it.static_keys();
+  tests::ScriptedServer proxy;
+  proxy.refuse(1000, tests::Ending::close);
+  it.set("HTTPS_PROXY", "http://127.0.0.1:" + std::to_string(proxy.port()));
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name());
+  BOOST_TEST(is_refused_in_passing(agent.ask("try_for a 2000")));
+  BOOST_TEST(has(it.log(), "unreachable: "), it.log());
+  BOOST_TEST(proxy.connection_count() >= 2);
+}
+
+namespace {
+
+struct Service {
+  const char* name;
+  std::function<void(Stage&)> set_up;
+};
+
+std::ostream& operator<<(std::ostream& out, const Service& service) {
+  return out << service.name;
+}
+
+const std::vector<Service> kNearServices = {
+    {"imds", [](Stage& it) { it.instance(); }},
+    {"container", [](Stage& it) { it.container(); }}};
+
+}  // namespace
+
+// Whatever stands in the variables: keys would go through strangers' hands.
+BOOST_DATA_TEST_CASE(no_proxy_is_used_for_keys_of, kNearServices, service) {
+  Stage it;
+  service.set_up(it);
+  for (const char* variable : {"HTTPS_PROXY", "https_proxy", "HTTP_PROXY",
+                               "http_proxy", "ALL_PROXY", "all_proxy"}) {
+    it.set(variable, it.aws.proxy_url());
+  }
+  const Said said(it, "lock");
+  BOOST_TEST(said.result == "true", said.why);
+  const tests::AwsLog log = it.aws.log();
+  BOOST_TEST(log.count(service.name) >= 1);
+  BOOST_TEST(times_asked(log, it.gateway.url()) >= 1);  // That is.
+  BOOST_TEST(times_asked(log, it.aws.plain_url(service.name)) == 0);
+  BOOST_TEST(log.plain() == 0);
+}
+
+// --- Redirects ---------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(redirect_of_dynamodb_is_not_followed,
+                     std::vector<int>({301, 302, 303, 307, 308}), status) {
+  Stage it;
+  it.static_keys();
+  tests::ScriptedServer elsewhere;
+  tests::Reply reply = tests::Reply::error(status, "");
+  reply.headers.emplace_back("Location", elsewhere.url());
+  tests::ScriptedServer server([&](const auto&) { return reply; });
+  it.set("AWS_ENDPOINT_URL_DYNAMODB",
+         "http://127.0.0.1:" + std::to_string(server.port()));
+  const Said said(it, "try");
+  BOOST_TEST(is_refused_in_passing(said.result), said.result);
+  BOOST_TEST(has(it.log(), "HTTP status " + std::to_string(status)), it.log());
+  BOOST_TEST(server.request_count() >= 1);
+  BOOST_TEST(elsewhere.connection_count() == 0);
+}
+
+namespace {
+
+void sign_on(Stage& it) {
+  it.aws.sso_token("access-token-of-a-sign-on", 1h);
+  it.write(".aws/config",
+           "[default]\nsso_session = work\nsso_account_id = 123456789012\n"
+           "sso_role_name = locker\n[sso-session work]\n"
+           "sso_region = us-east-1\nsso_start_url = https://work.example\n");
+  std::filesystem::create_directories(it.home.root / ".aws/sso/cache");
+  it.write(".aws/sso/cache/" + ddbmutex::sigv4::sha1_hex("work") + ".json",
+           R"({"accessToken":"access-token-of-a-sign-on",)"
+           R"("expiresAt":"2099-01-01T00:00:00Z"})");
+}
+
+const std::vector<Service> kAllServices = {
+    kNearServices[0],
+    kNearServices[1],
+    {"sts", [](Stage& it) { it.web_identity(); }},
+    {"sso", sign_on}};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(redirect_of_a_key_service_is_not_followed,
+                     kAllServices* boost::unit_test::data::make({302, 307}),
+                     service, status) {
+  Stage it;
+  service.set_up(it);
+  tests::AwsFault away{service.name, "*", "redirect"};
+  away.times = 0;
+  away.status = status;
+  it.aws.fault(away);
+  const Said said(it, "try");
+  BOOST_TEST(said.result == tests::refused(Errc::no_keys), said.result);
+  BOOST_TEST(has(said.why, std::to_string(status)), said.why);
+  const tests::AwsLog log = it.aws.log();
+  BOOST_TEST(log.count(service.name) >= 1);
+  for (const auto& request : log.requests()) {
+    BOOST_TEST(request.operation != "Redirected");
+  }
+  BOOST_TEST(it.secret_in(said.why + it.log()) == "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
