@@ -48,7 +48,7 @@ CXXFLAGS_fuzz := -O1 -g -fno-omit-frame-pointer \
 AS_FUZZ := config=fuzz CXX=clang++
 FUZZ_BUILD := build/fuzz-clang++-$(cxxstd)
 ifneq ($(filter-out chain,$(WITH)),)
-$(error WITH=$(WITH): not one of chain)
+$(error WITH=$(WITH): there is no other part than chain)
 endif
 ifeq ($(CXXFLAGS_$(config)),)
 $(error config=$(config): not one of release debug asan tsan size noexcept)

@@ -108,7 +108,7 @@ std::string header_between(const std::string& from, const std::string& to) {
 Words members(const std::string& name) {
   std::string body = header_between("\nstruct " + name + " {\n", "\n};\n");
   body = std::regex_replace(body, std::regex("//[^\n]*"), "");
-  return all_matches(body, "^  [\\w:<>(), ]+ (\\w+)(\\{.*\\}| = .*)?; *$");
+  return all_matches(body, "^  [\\w:<>(), &]+ (\\w+)(\\{.*\\}| = .*)?; *$");
 }
 
 // --- Asking a constructor ----------------------------------------------------
