@@ -243,7 +243,7 @@ Failure failure_of(const Answer& answer, const std::string& doing,
                    const std::string& endpoint) {
   const std::string where = endpoint.empty() ? "" : " at " + endpoint;
   Failure result = failed(code_of(answer.fault), doing + where, answer.message);
-  if (answer.fault == Fault::no_target) result.field = "region";
+  result.field = answer.option;
   if (is_about_keys(answer.fault) && !answer.keys_from.empty()) {
     result.text += " (keys from " + answer.keys_from + ")";
   }
@@ -418,18 +418,28 @@ sigv4::KeySourcePtr key_source(const TableOptions& options,
 
 #endif
 
-sigv4::Log log_to(
+// Lines for the user's logger, by a thread of their own; null if nobody wants
+// to know.
+std::shared_ptr<sigv4::LogQueue> lines_for(
     const std::function<void(LogLevel, const std::string&)>& logger) {
   if (!logger) return nullptr;
-  return [logger](sigv4::LogLevel level, const std::string& text) {
+  return std::make_shared<sigv4::LogQueue>(
+      [logger](sigv4::LogLevel level, const std::string& text) {
 #ifdef __cpp_exceptions
-    try {
-      logger(static_cast<LogLevel>(level), text);
-    } catch (...) {
-    }
+        try {
+          logger(static_cast<LogLevel>(level), text);
+        } catch (...) {
+        }
 #else
-    logger(static_cast<LogLevel>(level), text);
+        logger(static_cast<LogLevel>(level), text);
 #endif
+      });
+}
+
+sigv4::Log log_to(const std::shared_ptr<sigv4::LogQueue>& lines) {
+  if (lines == nullptr) return nullptr;
+  return [lines](sigv4::LogLevel level, const std::string& text) {
+    lines->add(level, text);
   };
 }
 
@@ -454,9 +464,25 @@ struct Table::Impl {
   }
   ~Impl() { wipe_secrets(options.credentials); }
 
+  // Told to the end: what is made of it is destroyed before it.
+  struct Lines {
+    ~Lines() {
+      if (queue != nullptr) queue->stop(end_by);
+    }
+    const std::shared_ptr<sigv4::LogQueue> queue;
+    BootTime end_by{};
+  };
+
   // All that a forked child must make anew.
-  struct State : lock::Table {
-    using lock::Table::Table;
+  struct State : Lines, lock::Table {
+    State(dynamodb::ClientOptions client_options,
+          std::shared_ptr<sigv4::LogQueue> lines)
+        : Lines{std::move(lines)}, lock::Table(std::move(client_options)) {}
+    // All threads end together.
+    ~State() {
+      end_by = BootClock::now() + sigv4::kStopWithin;
+      client->end_by(end_by);
+    }
 
     std::mutex mutex;
     std::string last_error;  // GUARDED_BY(mutex)
@@ -497,9 +523,10 @@ Table::Impl::State& Table::Impl::get() {
   client.target = target;
   client.credentials = key_source(options, target);
   client.http.ca_file = target.ca_file;
-  client.log = log_to(options.logger);
   client.table = options.name;
-  return state.get(std::move(client));
+  auto lines = lines_for(options.logger);
+  client.log = log_to(lines);
+  return state.get(std::move(client), std::move(lines));
 }
 
 Failure Table::Impl::look_at(const dynamodb::TableDescription& table,
@@ -556,6 +583,7 @@ Answer read_item(dynamodb::Client& client, dynamodb::RetryBudget& budget,
     Answer answer =
         client.call(dynamodb::Action::get_item, body,
                     std::min(deadline, now + std::chrono::seconds(2)), waker);
+    if (answer.fault == Fault::none) retry.success();
     if (answer.fault == Fault::none || answer.fault == Fault::cancelled) {
       return answer;
     }

@@ -160,15 +160,18 @@ struct TableOptions {
   // Goes before all other keys.  Asked by a thread of its own, one at a time:
   // when keys are first needed; again before they run out, or a minute after if
   // they do not say when; and when DynamoDB says that they have.  Old keys
-  // serve meanwhile.  Nothing means that there are none; an exception, that
-  // there are none now: it is asked again, as after other passing errors.
+  // serve meanwhile.  A call that has not come back two seconds after the Table
+  // is gone runs on, with all that it refers to.  Nothing means that there are
+  // none; an exception, that there are none now: it is asked again, as after
+  // other passing errors.
   std::function<std::optional<Credentials>()> credentials_source{};
   // PEM file of the CAs to trust, readable; empty: AWS_CA_BUNDLE, the profile's
   // `ca_bundle`, else the system's.
   std::string ca_file{};
-  // Told what is worth a line in a log, by any thread, with no mutex held.  No
-  // line has a secret, a token or a signature in it.  May be slow at the cost
-  // of the thread that tells it; an exception out of it is dropped.
+  // Told what is worth a line in a log, by a thread of its own, one line at a
+  // time.  No line has a secret, a token or a signature in it.  It may call
+  // anything.  Where it is slow, lines are left out; an exception out of it is
+  // dropped.  None is told once the Table is gone.
   std::function<void(LogLevel level, const std::string& text)> logger{};
 
   // Let exists() take a table with eventually consistent replicas, of which the
@@ -228,8 +231,8 @@ struct LockInfo {
 };
 
 // The table that locks live in: endpoint, keys, connections, two threads that
-// are started by the first lock held, and at times one that fetches keys.  Shared by its mutexes.  Any thread
-// may call any member.
+// are started by the first lock held, and at times one that fetches keys.
+// Shared by its mutexes.  Any thread may call any member.
 class Table {
  public:
   // Sends nothing.  Throws Error (bad_option) that names what is wrong or

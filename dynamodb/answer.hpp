@@ -105,6 +105,8 @@ struct Answer {
   std::chrono::milliseconds retry_after{0};  // As the service asks.
   // Where the keys were from, for people; empty if there is no fault.
   std::string keys_from;
+  // Which option would mend it; empty if none would.
+  std::string option;
   // These keys will not do, but others are being fetched.
   bool other_keys = false;
   BootTime sent_at{};      // Before the request left.

@@ -104,6 +104,7 @@ Client::SitePtr Client::site_for(const sigv4::Keys::OutcomePtr& keys) {
                : dynamodb::complete(options_.target,
                                     {keys->region, "the region found"});
   site->error = target.error;
+  site->option = target.option;
   site->region = target.region;
   if (site->error.empty()) {
     const std::string owner = account_of_table(options_.table, target.region);
@@ -133,6 +134,7 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
                                           : Fault::no_keys;
     pending->problem_ = keys.reason;
     if (keys.lacks_region) {
+      pending->option_ = "region";
       pending->problem_ =
           "no region: " + options_.target.region_sources + "; " + keys.reason;
     }
@@ -146,6 +148,7 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
   const SitePtr site = site_for(current.outcome);
   if (!site->error.empty()) {
     pending->fault_ = Fault::no_target;
+    pending->option_ = site->option;
     pending->problem_ = site->error;
     return pending;
   }
@@ -202,6 +205,7 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
     answer.action = pending->action_;
     answer.fault = pending->fault_;
     answer.message = pending->problem_;
+    answer.option = pending->option_;
     answer.sent_at = answer.received_at = BootClock::now();
     tell(answer);
     return answer;
@@ -215,6 +219,11 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
       answer.fault == Fault::bad_answer ? std::nullopt : date_of(http);
   if (date || answered(answer.fault)) hear(http, date);
   if (!answered(answer.fault)) {
+    const sigv4::Credentials& keys = pending->keys_->keys;
+    for (std::string* text :
+         {&answer.code, &answer.message, &answer.request_id}) {
+      *text = sigv4::shown(*text, {keys.secret_access_key, keys.session_token});
+    }
     answer.keys_from = pending->keys_->source;
     if (answer.fault == Fault::expired_keys || is_unknown_key(answer)) {
       answer.other_keys = keys_.refused(pending->keys_);
@@ -247,8 +256,8 @@ void Client::count(const Pending& pending, const HttpAnswer& http,
 // Passing faults are tried again, and told by who has no more patience.
 void Client::tell(const Answer& answer) const {
   if (!options_.log) return;
-  const bool passing =
-      is_passing(answer.fault) || answer.fault == Fault::cancelled;
+  const bool passing = is_passing(answer.fault) || answer.other_keys ||
+                       answer.fault == Fault::cancelled;
   std::string text = std::string(name_of(answer.action)) + " at " + endpoint() +
                      ": " + name_of(answer.fault);
   if (!answer.message.empty()) text += ": " + answer.message;

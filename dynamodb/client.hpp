@@ -69,9 +69,10 @@ class Client {
   // Signs and begins to send.  Does not wait for keys: where they are still
   // being fetched, this comes to keys_awaited.
   std::unique_ptr<Pending> begin(Action action, std::string body);
-  // Waits for keys, if there are none but may be soon.
-  void await_keys(BootTime deadline, const sigv4::Waker* waker) {
-    keys_.await(deadline, waker);
+  // Waits for keys, if there are none but may be soon.  False if there are
+  // none.
+  bool await_keys(BootTime deadline, const sigv4::Waker* waker) {
+    return keys_.await(deadline, waker);
   }
   // What it came to.  What is still under way ends as `why`.
   Answer finish(std::unique_ptr<Pending> pending, sigv4::Transport why);
@@ -84,6 +85,9 @@ class Client {
   // DynamoDB's clock as of now; what the host's calendar says.
   ServiceClock clock() const;
   static ServiceTime calendar();
+
+  // Until when the destructor may wait for a fetch of keys to end.
+  void end_by(BootTime time) { keys_.end_by(time); }
 
   Counts counts() const;
   // Where requests go, as far as it is known.
@@ -104,7 +108,8 @@ class Client {
     std::string url;       // As requests have it.
     std::string authority;
     std::string region;
-    std::string error;  // Why nothing can be sent.
+    std::string error;   // Why nothing can be sent,
+    std::string option;  // and which option would mend it; may be empty.
   };
   using SitePtr = std::shared_ptr<const Site>;
 
@@ -146,6 +151,7 @@ class Client::Pending {
   bool consistent_ = false;    // A read is to be so.
   Fault fault_ = Fault::none;  // Why not,
   std::string problem_;        // in words.
+  std::string option_;
 };
 
 // An http or https URL of a host, with no path but "/".

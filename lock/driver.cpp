@@ -203,7 +203,13 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
   for (;;) {
     // A renewal is worth nothing once the lease has ended.
     if (call == Call::renew) deadline = std::min(deadline, lease.claim_end());
-    if (const auto why = over(pace, now_limits, waker)) {
+    // Before a request is stamped: its lease counts from there.
+    const bool keys = client_.await_keys(
+        std::min(deadline, BootClock::now() + settings_.request_timeout),
+        waker);
+    const auto why = over(pace, now_limits, waker);
+    // Without keys nothing is sent either, and it is told that they lack.
+    if (why && (keys || *why == Fault::cancelled)) {
       Outcome outcome = nothing_sent(*why);
       if (*why == Fault::throttled && refused) outcome.answer = *refused;
       outcome.unknown = unknown;
@@ -244,10 +250,6 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
 
 Outcome Driver::attempt(Call call, Lease& lease, Observation& observation,
                         const Limits& limits, sigv4::Waker* waker) const {
-  // Before the request is stamped: its lease counts from there.
-  client_.await_keys(
-      std::min(limits.deadline, BootClock::now() + settings_.request_timeout),
-      waker);
   const BootTime now = BootClock::now();
   Outcome outcome;
   outcome.request = lease.next(call, now, client_.clock(),

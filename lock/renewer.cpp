@@ -41,9 +41,6 @@ constexpr std::size_t kAtOnce = 32;
 // permissions come back.
 constexpr int kFinalRetriesPerLease = 8;
 
-// How long the threads are waited for.
-constexpr std::chrono::seconds kStopWithin{2};
-
 // Sleeps until a time on the boot clock that another thread may change.  (A
 // poll(2) stands still while the machine is suspended, its leases do not.)
 class AlarmClock {
@@ -189,7 +186,8 @@ struct Renewer::Core final : sigv4::Stoppable {
        std::shared_ptr<dynamodb::RetryBudget> the_budget)
       : client(std::move(the_client)), budget(std::move(the_budget)) {}
 
-  void stop() override;
+  void tell_to_stop(BootTime by) override;
+  void await_stop() override;
 
   // For these the mutex is held.
   bool start(const std::shared_ptr<Core>& self);
@@ -234,6 +232,7 @@ struct Renewer::Core final : sigv4::Stoppable {
   // All below: GUARDED_BY(mutex)
   std::condition_variable changed;  // running, losses, *_ended
   bool stopping = false;
+  bool awaited = false;  // The end of the threads.
   BootTime stop_by{};
   pthread_t sender{};
   pthread_t teller{};
@@ -269,18 +268,23 @@ bool Renewer::Core::start(const std::shared_ptr<Core>& self) {
   return sending;
 }
 
-void Renewer::Core::stop() {
-  std::unique_lock<std::mutex> guard(mutex);
-  if (stopping) return;
-  stopping = true;
-  stop_by = BootClock::now() + kStopWithin;
+void Renewer::Core::tell_to_stop(BootTime by) {
+  const std::lock_guard<std::mutex> guard(mutex);
+  if (std::exchange(stopping, true)) return;
+  stop_by = by;
   sender_waker.wake();
   teller_sleeps_until = BootTime::min();  // No alarm replaces this one.
   teller_clock.set(BootTime::min());
+}
+
+void Renewer::Core::await_stop() {
+  std::unique_lock<std::mutex> guard(mutex);
+  if (std::exchange(awaited, true)) return;
   const pthread_t self = pthread_self();
   const bool in_sender = sending && pthread_equal(self, sender) != 0;
   const bool in_teller = telling && pthread_equal(self, teller) != 0;
-  changed.wait_for(guard, kStopWithin + std::chrono::milliseconds(100), [&] {
+  const nanoseconds left = stop_by + sigv4::kStopGrace - BootClock::now();
+  changed.wait_for(guard, std::max(left, nanoseconds::zero()), [&] {
     return (!sending || in_sender || send_ended) &&
            (!telling || in_teller || tell_ended);
   });
@@ -305,7 +309,7 @@ Renewer::Renewer(std::shared_ptr<Client> client,
   });
 }
 
-Renewer::~Renewer() { core_->stop(); }
+Renewer::~Renewer() { core_->stop(BootClock::now() + sigv4::kStopWithin); }
 
 // --- Calls -------------------------------------------------------------------
 

@@ -121,10 +121,14 @@ struct UrlDeleter {
 };
 using ParsedUrl = std::unique_ptr<CURLU, UrlDeleter>;
 
-// libcurl quotes the URL of a proxy that it does not understand, and with it a
-// user and password.  Nothing else of ours has an '@' in it.
-bool quotes_a_user(std::string_view error) {
-  return error.find('@') != error.npos;
+// libcurl quotes the URL of a proxy that it does not understand, or what it
+// takes for its host: there may be a user and password in it.
+bool quotes_a_proxy(CURLcode code, std::string_view error) {
+  const auto has = [&](std::string_view part) {
+    return error.find(part) != error.npos;
+  };
+  return code == CURLE_COULDNT_RESOLVE_PROXY || has("@") ||
+         (has("proxy") && has("'"));
 }
 
 bool is_https(const std::string& url) {
@@ -508,9 +512,8 @@ void Exchange::Impl::on_result(CURLcode code) {
   if (too_large) {
     finish(Transport::too_large);
   } else if (code != CURLE_OK) {
-    if (error[0] == '\0' || quotes_a_user(error)) {
-      answer.error = curl_easy_strerror(code);
-    }
+    if (quotes_a_proxy(code, error)) error[0] = '\0';
+    if (error[0] == '\0') answer.error = curl_easy_strerror(code);
     finish(meaning(code, answer.sent));
   } else if (!headers_ended) {
     answer.error = "the connection closed before the end of an answer's head";
@@ -546,7 +549,7 @@ void Exchange::Impl::finish(Transport how) {
   if (how == Transport::complete) return;
   wipe(answer.body);  // A part of a body helps nobody.
   if (!headers_ended) answer.headers.clear();
-  if (error[0] != '\0' && !quotes_a_user(error)) answer.error = error;
+  if (error[0] != '\0') answer.error = error;
   if (too_large) answer.error = "the answer is too large";
 }
 

@@ -12,8 +12,8 @@
 // second sending is refused here and the exchange ends as `broken`.
 //
 // Requests are of HTTP/1.1.  No redirect is followed, no content coding asked
-// for, TLS is 1.2 or later and always verified.  Our copies of what was sent are
-// wiped from memory once an exchange has ended, for it may hold a token
+// for, TLS is 1.2 or later and always verified.  Our copies of what was sent
+// are wiped from memory once an exchange has ended, for it may hold a token
 // (libcurl's own are not: it frees them as they are).
 #ifndef DDBMUTEX_SIGV4_HTTP_HPP
 #define DDBMUTEX_SIGV4_HTTP_HPP

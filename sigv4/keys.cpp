@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -26,15 +27,17 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-// No source may take longer, whatever it was told about its own limits.
-constexpr std::chrono::minutes kLongestFetch{2};
+// Threads with such sources that there may be.
+constexpr int kMostHung = 2;
 constexpr std::chrono::minutes kLongestLead{15};
+// Between a signature and its arrival: no longer than this before their end
+// keys are taken to have ended.
+constexpr seconds kLongestWay{2};
 // Between the beginnings of fetches that nobody waits for.
 constexpr milliseconds kShortestPause{100};
 constexpr seconds kLongestPause{60};
 // A fetch that comes so soon after another brings the same.
 constexpr seconds kJustNow{1};
-constexpr seconds kStopWithin{2};
 
 // From `least` to 1, evenly.
 double random_share(double least) {
@@ -58,18 +61,25 @@ std::string seconds_of(nanoseconds time) {
 struct KeysFetch {
   Waker done;
   Waker stop;
+  pthread_t thread{};  // GUARDED_BY(Core::mutex)
 };
 
 struct Keys::Core final : Stoppable {
-  Core(KeySourcePtr the_source, Log the_log)
-      : source(std::move(the_source)), log(std::move(the_log)) {}
+  Core(KeySourcePtr the_source, Log the_log, nanoseconds the_longest)
+      : source(std::move(the_source)),
+        log(std::move(the_log)),
+        longest_fetch(the_longest) {}
 
-  void stop() override;
+  void tell_to_stop(BootTime by) override;
+  void await_stop() override;
 
   // For these the mutex is held.
   bool serves(BootTime time) const;
   OutcomePtr why_none() const;
+  bool may_ask(BootTime time) const;
   void begin(const std::shared_ptr<Core>& self, std::int64_t utc_now);
+  void leave_if_hung(BootTime time);
+  void leave();
   void install(KeyOutcome outcome);
   void install_keys(KeyOutcome outcome, BootTime time);
 
@@ -79,6 +89,7 @@ struct Keys::Core final : Stoppable {
 
   const KeySourcePtr source;
   const Log log;
+  const nanoseconds longest_fetch;
   // Of the fetching thread, one at a time.
   std::set<std::string> told_warnings;
   std::string told_id;
@@ -88,8 +99,12 @@ struct Keys::Core final : Stoppable {
   std::condition_variable ended;  // No fetch any more.
   bool registered = false;        // For exit().
   bool stopping = false;
+  BootTime stop_by = BootTime::max();
   std::shared_ptr<KeysFetch> fetch;  // Under way.
+  std::optional<pthread_t> to_join;  // Has ended, or is about to.
+  int hung = 0;                      // Threads that are not waited for.
   OutcomePtr keys;                   // Those found last; may be null.
+  BootTime serve_until{};            // Without a look for others.
   bool keys_refused = false;
   OutcomePtr failure;  // Why there are no newer ones; null if there are.
   int failures = 0;    // In a row.
@@ -100,7 +115,16 @@ struct Keys::Core final : Stoppable {
 // Until they end; beyond only if it has turned out that there are no others.
 bool Keys::Core::serves(BootTime time) const {
   return keys != nullptr && !keys_refused &&
-         (time < keys->ends || failure != nullptr);
+         (time < serve_until || failure != nullptr);
+}
+
+// For one who waits.  What has failed in passing is asked again in its own
+// time; anything else not before the answer can be another.
+bool Keys::Core::may_ask(BootTime time) const {
+  if (failure != nullptr && failure->state == State::failed) {
+    return time >= due;
+  }
+  return time - begun >= kJustNow;
 }
 
 // REQUIRES: none serve.
@@ -119,16 +143,34 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self,
   if (stopping) return;
   begun = BootClock::now();
   if (auto known = source->at_hand()) return install(std::move(*known));
-  const auto own = std::make_shared<KeysFetch>();
-  fetch = own;
-  if (!std::exchange(registered, true)) register_for_exit(self);
-  pthread_t thread;
-  if (start_thread(thread, [self, own, utc_now] { self->run(own, utc_now); })) {
-    pthread_detach(thread);
-    return;
+  if (hung >= kMostHung) {
+    return install(failed_keys("the source of keys does not come back"));
   }
+  if (to_join) pthread_join(*std::exchange(to_join, std::nullopt), nullptr);
+  const auto own = std::make_shared<KeysFetch>();
+  if (!std::exchange(registered, true)) register_for_exit(self);
+  if (start_thread(own->thread,
+                   [self, own, utc_now] { self->run(own, utc_now); })) {
+    fetch = own;
+  } else {
+    install(failed_keys("no thread can be started to fetch keys"));
+  }
+}
+
+void Keys::Core::leave_if_hung(BootTime time) {
+  if (fetch == nullptr || time - begun <= longest_fetch * 5 / 4) return;
+  leave();
+  install(failed_keys("the source of keys has not come back in " +
+                      seconds_of(time - begun)));
+}
+
+// REQUIRES: one is under way.
+void Keys::Core::leave() {
+  pthread_detach(fetch->thread);
+  fetch->stop.wake();
+  fetch->done.wake();
   fetch = nullptr;
-  install(failed_keys("no thread can be started to fetch keys"));
+  ++hung;
 }
 
 void Keys::Core::install(KeyOutcome outcome) {
@@ -147,13 +189,17 @@ void Keys::Core::install(KeyOutcome outcome) {
 void Keys::Core::install_keys(KeyOutcome outcome, BootTime time) {
   const bool over = outcome.ends <= time;
   if (!over) {
-    const nanoseconds left = outcome.ends - time;
+    const nanoseconds left = outcome.ends - time;  // Of the keys' time.
     const nanoseconds lead = std::min<nanoseconds>(left / 3, kLongestLead);
     due = outcome.ends == BootTime::max()
               ? BootTime::max()
               : time + share_of(left - lead, random_share(0.9));
     due = std::min(due, outcome.ask_again);
     failures = 0;
+    serve_until = outcome.ends;
+    if (outcome.ends != BootTime::max()) {
+      serve_until -= std::min<nanoseconds>(left / 10, kLongestWay);
+    }
   }
   keys = std::make_shared<const KeyOutcome>(std::move(outcome));
   keys_refused = false;
@@ -175,17 +221,22 @@ KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
 #endif
 }
 
-// The fetching thread.
+// The fetching thread.  What comes too late is nobody's any more.
 void Keys::Core::run(const std::shared_ptr<KeysFetch>& own,
                      std::int64_t utc_now) {
   KeyOutcome outcome =
-      ask({BootClock::now() + kLongestFetch, own->stop, utc_now});
+      ask({BootClock::now() + longest_fetch, own->stop, utc_now});
   if (!own->stop.woken()) tell(outcome);
   {
     const std::lock_guard<std::mutex> guard(mutex);
-    fetch = nullptr;
-    install(std::move(outcome));
-    ended.notify_all();
+    if (fetch == own) {
+      fetch = nullptr;
+      to_join = own->thread;
+      install(std::move(outcome));
+      ended.notify_all();
+    } else {
+      --hung;
+    }
   }
   own->done.wake();
 }
@@ -211,26 +262,48 @@ void Keys::Core::tell(const KeyOutcome& outcome) {
   say(log, LogLevel::info, text);
 }
 
-void Keys::Core::stop() {
-  std::unique_lock<std::mutex> guard(mutex);
+void Keys::Core::tell_to_stop(BootTime by) {
+  const std::lock_guard<std::mutex> guard(mutex);
   stopping = true;
-  if (fetch == nullptr) return;
-  fetch->stop.wake();
-  ended.wait_for(guard, kStopWithin, [&] { return fetch == nullptr; });
+  stop_by = std::min(stop_by, by);
+  if (fetch != nullptr) fetch->stop.wake();
 }
 
-Keys::Keys(KeySourcePtr source, std::function<std::int64_t()> utc_now, Log log)
-    : core_(std::make_shared<Core>(std::move(source), std::move(log))),
+void Keys::Core::await_stop() {
+  std::unique_lock<std::mutex> guard(mutex);
+  const bool own =
+      fetch != nullptr && pthread_equal(fetch->thread, pthread_self()) != 0;
+  if (!own) {
+    const BootTime time = BootClock::now();
+    const nanoseconds left = std::max(stop_by, time) + kStopGrace - time;
+    ended.wait_for(guard, left, [&] { return fetch == nullptr; });
+  }
+  if (fetch != nullptr) leave();
+  const auto last = std::exchange(to_join, std::nullopt);
+  guard.unlock();
+  if (last) pthread_join(*last, nullptr);
+}
+
+Keys::Keys(KeySourcePtr source, std::function<std::int64_t()> utc_now, Log log,
+           nanoseconds longest_fetch)
+    : core_(std::make_shared<Core>(std::move(source), std::move(log),
+                                   longest_fetch)),
       utc_now_(std::move(utc_now)) {
   if (const auto known = core_->source->at_hand()) core_->tell(*known);
 }
 
-Keys::~Keys() { core_->stop(); }
+Keys::~Keys() { core_->stop(BootClock::now() + kStopWithin); }
+
+void Keys::end_by(BootTime time) {
+  const std::lock_guard<std::mutex> guard(core_->mutex);
+  core_->stop_by = std::min(core_->stop_by, time);
+}
 
 Keys::Current Keys::now() {
   Core& core = *core_;
   const BootTime time = BootClock::now();
   const std::lock_guard<std::mutex> guard(core.mutex);
+  core.leave_if_hung(time);
   if (core.fetch == nullptr && time >= core.due) {
     core.begin(core_, utc_now_());
   }
@@ -238,22 +311,22 @@ Keys::Current Keys::now() {
   return {core.why_none(), core.fetch != nullptr};
 }
 
-void Keys::await(BootTime deadline, const Waker* waker) {
+bool Keys::await(BootTime deadline, const Waker* waker) {
   Core& core = *core_;
   std::shared_ptr<KeysFetch> fetch;
   {
     const BootTime time = BootClock::now();
     const std::lock_guard<std::mutex> guard(core.mutex);
-    if (core.serves(time)) return;
-    // What has failed in passing is asked again in its own time.
-    const bool passing =
-        core.failure != nullptr && core.failure->state == State::failed;
-    if (core.fetch == nullptr && (!passing || time >= core.due)) {
+    if (core.serves(time)) return true;
+    core.leave_if_hung(time);
+    if (core.fetch == nullptr && core.may_ask(time)) {
       core.begin(core_, utc_now_());
     }
     fetch = core.fetch;
   }
   if (fetch != nullptr) wait_for(fetch->done, waker, deadline);
+  const std::lock_guard<std::mutex> guard(core.mutex);
+  return core.serves(BootClock::now());
 }
 
 bool Keys::refused(const OutcomePtr& keys) {

@@ -10,15 +10,17 @@
 // When.  A fetch comes due when a third of the keys' time is left, or 15
 // minutes if that is less, somewhat earlier at random; it begins with the next
 // request.  One that fails is tried again, ever less often, while the old keys
-// serve.  They serve until they end; and beyond, if there are no new ones, for
-// as long as the service takes them: whose clock is wrong may think too early
-// that they have ended (and where EC2's metadata service is in trouble, AWS
-// lets keys live on).  Keys that the service refuses do not serve again.
+// serve; so is one that hangs, once.  They serve until they end; and beyond, if
+// there are no new ones, for as long as the service takes them: whose clock is
+// wrong may think too early that they have ended (and where EC2's metadata
+// service is in trouble, AWS lets keys live on).  Keys that the service refuses
+// do not serve again.
 //
 // Thread safety: any thread may call any member.
 #ifndef DDBMUTEX_SIGV4_KEYS_HPP
 #define DDBMUTEX_SIGV4_KEYS_HPP
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,11 +36,15 @@ namespace sigv4 {
 
 class Keys {
  public:
-  // `utc_now` is for Fetch, and called by whoever calls now() and the like.
+  static constexpr std::chrono::minutes kLongestFetch{2};
+
+  // `utc_now` is for Fetch, and called by whoever calls now() and the like.  A
+  // source that takes longer than it may is not waited for any more.
   Keys(KeySourcePtr source, std::function<std::int64_t()> utc_now,
-       Log log = nullptr);
-  // Stops a fetch, and waits for its thread: two seconds at the most, then it
-  // is left to end by itself.
+       Log log = nullptr,
+       std::chrono::nanoseconds longest_fetch = kLongestFetch);
+  // Stops a fetch, and waits for its thread: until the time of end_by(), else
+  // two seconds.  Then it is left to end by itself.
   ~Keys();
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
@@ -54,13 +60,16 @@ class Keys {
 
   // Waits while there are no keys but a fetch is under way; begins one if the
   // last has failed, or there was none.  Until `deadline`, or until `waker`
-  // (may be null) is woken.
-  void await(BootTime deadline, const Waker* waker);
+  // (may be null) is woken.  False if there are none.
+  bool await(BootTime deadline, const Waker* waker);
 
   // The service says that these have run out, or are not known.  They do not
   // serve again, and others are fetched.  False if there is no hope of others:
   // they are all there is, or were fetched only just now.
   bool refused(const OutcomePtr& keys);
+
+  // Until when the destructor may wait, but for a moment.
+  void end_by(BootTime time);
 
  private:
   struct Core;  // Outlives the Keys while a thread is in it.

@@ -1,5 +1,8 @@
 #include "sigv4/profile.hpp"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -286,12 +289,25 @@ std::pair<std::string, const char*> choose(const ProfileOptions& options,
   return {"default", nullptr};
 }
 
+// As the system's list of users has it, for those without HOME: services that
+// are started by systemd, say.
+std::optional<std::string> home_by_name() {
+  std::array<char, 4096> buffer;
+  passwd entry = {};
+  passwd* found = nullptr;
+  if (getpwuid_r(getuid(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+      found == nullptr || entry.pw_dir == nullptr) {
+    return std::nullopt;
+  }
+  return entry.pw_dir;
+}
+
 }  // namespace
 
 std::optional<std::string> process_environment(const char* name) {
   const char* value = std::getenv(name);
-  if (value == nullptr) return std::nullopt;
-  return value;
+  if (value != nullptr) return value;
+  return std::string_view(name) == "HOME" ? home_by_name() : std::nullopt;
 }
 
 std::optional<std::string> set_in(const Environment& environment,

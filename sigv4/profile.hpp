@@ -51,7 +51,8 @@ namespace sigv4 {
 // How the environment is seen: a variable's value by its name.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
-// This process's own.  Not to be read while another thread changes it.
+// This process's own; HOME, if it is not there, as the system knows it.  Not to
+// be read while another thread changes it.
 std::optional<std::string> process_environment(const char* name);
 
 // A variable that is set to something.

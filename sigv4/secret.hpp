@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -53,6 +54,11 @@ class Secret {
  private:
   std::string text_;
 };
+
+// What a service says, as it may be shown: its first line, cut to 300 bytes,
+// '?' for what is not visible ASCII; nothing if it repeats 12 bytes or more of
+// a secret (or all of a shorter one).
+std::string shown(std::string_view text, const std::vector<Secret>& secrets);
 
 }  // namespace sigv4
 }  // namespace v0

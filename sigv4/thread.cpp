@@ -64,14 +64,17 @@ void stop_all_at_exit() {
     std::atexit([] {
       Registered* own = registered().peek();
       if (own == nullptr) return;
-      std::vector<std::weak_ptr<Stoppable>> all;
+      std::vector<std::shared_ptr<Stoppable>> all;
       {
         const std::lock_guard<std::mutex> guard(own->mutex);
-        all.swap(own->all);
+        for (const auto& weak : own->all) {
+          if (auto threads = weak.lock()) all.push_back(std::move(threads));
+        }
+        own->all.clear();
       }
-      for (const auto& weak : all) {
-        if (const auto threads = weak.lock()) threads->stop();
-      }
+      const BootTime by = BootClock::now() + kStopWithin;
+      for (const auto& threads : all) threads->tell_to_stop(by);
+      for (const auto& threads : all) threads->await_stop();
     });
   });
 }

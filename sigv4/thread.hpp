@@ -6,8 +6,11 @@
 
 #include <pthread.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
+
+#include "sigv4/boot_clock.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -21,16 +24,30 @@ bool start_thread(pthread_t& thread, std::function<void()> body);
 // taken down.
 class Stoppable {
  public:
-  // Ends the threads, within a few seconds; also when it was called before.
-  virtual void stop() = 0;
+  // The threads are to end, and may take until `by`; waits for nobody.
+  virtual void tell_to_stop(BootTime by) = 0;
+  // Waits until they have ended, or for a moment longer than they may take;
+  // those that have not are left to end by themselves.  A thread of its own
+  // does not wait for itself.
+  virtual void await_stop() = 0;
+
+  void stop(BootTime by) {
+    tell_to_stop(by);
+    await_stop();
+  }
 
  protected:
   ~Stoppable() = default;
 };
 
-// Stops all that is registered at exit(), when called for the first time:
-// after the destructors of static objects made later, and before the exit
-// handlers of libraries initialised earlier.
+// How long threads may take to end.
+constexpr std::chrono::seconds kStopWithin{2};
+// And how much longer they are waited for.
+constexpr std::chrono::milliseconds kStopGrace{100};
+
+// Stops all that is registered at exit(), all at once, when called for the
+// first time: after the destructors of static objects made later, and before
+// the exit handlers of libraries initialised earlier.
 void stop_all_at_exit();
 
 // For as long as somebody owns it.

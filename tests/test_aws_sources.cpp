@@ -28,6 +28,7 @@
 #include "tests/support/engine.hpp"
 #include "tests/support/gateway.hpp"
 #include "tests/support/mutex_kit.hpp"
+#include "tests/support/stage.hpp"
 
 using namespace std::chrono_literals;
 using tests::Agent;
@@ -36,37 +37,22 @@ using tests::has;
 
 namespace {
 
-const std::string kRole = "arn:aws:iam::123456789012:role/locker";
+const std::string kRole = tests::Stage::kRole;
 const std::string kOtherRole = "arn:aws:iam::123456789012:role/porter";
 const tests::AwsKeys kUser = {"AKIDSOURCE", "the-secret-of-the-source-user"};
-const std::string kIdentity = "header.payload-of-a-web-identity.signature";
+const std::string kIdentity = tests::Stage::kIdentity;
 const std::string kSignOn = "access-token-of-a-sign-on";
 
-// A process to be, with a home, and the services that it may ask.
-struct Stage {
+// A process to be, with all that these sources need.
+struct Stage : tests::Stage {
   Stage() {
-    for (const auto& [name, value] : aws.environment()) set(name, value);
-    set("HOME", home.root.string());
-    set("AWS_ENDPOINT_URL_DYNAMODB", gateway.url());
-    set("AWS_REGION", engine.region());
-    set("AWS_EC2_METADATA_DISABLED", "true");
-    set("AGENT_LOG", log_file());
+    // An engine's own proxy settings are none of this.
+    set("no_proxy", "127.0.0.1,localhost");
     aws.user(kUser);
-    aws.role({kRole});
     aws.role({kOtherRole});
-    aws.web_identity(kIdentity, 1h);
     aws.sso_token(kSignOn, 1h);
   }
 
-  void set(const std::string& name, const std::string& value) {
-    variables[name] = value;
-  }
-  // Of the home; nobody else may read it.
-  std::string write(const std::string& name, const std::string& text) const {
-    const std::string path = home.write(name, text);
-    chmod(path.c_str(), 0600);
-    return path;
-  }
   void config(const std::string& text) const { write(".aws/config", text); }
   void credentials(const std::string& text) const {
     write(".aws/credentials", text);
@@ -82,41 +68,16 @@ struct Stage {
           R"({"accessToken":")" + kSignOn +
               R"(","expiresAt":"2099-01-01T00:00:00Z"})");
   }
-  std::string log_file() const { return (home.root / "log").string(); }
-  std::string log() const { return read(log_file()); }
-  static std::string read(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
-  std::vector<std::string> environment() const {
-    std::vector<std::string> all;
-    for (const auto& [name, value] : variables)
-      all.push_back(name + "=" + value);
-    const char* path = std::getenv("PATH");
-    all.push_back(std::string("PATH=") + (path != nullptr ? path : ""));
-    all.push_back("no_proxy=127.0.0.1,localhost");
-    return all;
-  }
-
-  // Which secret stands in the text; empty if none does.
-  std::string secret_in(const std::string& text) const {
-    std::vector<std::string> secrets = aws.secrets();
-    for (const auto& secret : {kUser.secret_access_key, kIdentity, kSignOn}) {
-      secrets.push_back(secret);
+  // Which secret stands in what the agent has said, its log whole; empty if
+  // none does.
+  std::string secret_told_by(Agent& agent, const std::string& more = {}) {
+    agent.end();
+    const std::string all = more + log() + agent.process().complaints();
+    for (const auto& secret : {kUser.secret_access_key, kSignOn}) {
+      if (has(all, secret)) return secret;
     }
-    secrets.push_back("Signature=");
-    for (const std::string& secret : secrets) {
-      if (has(text, secret)) return secret;
-    }
-    return "";
+    return secret_in(all);
   }
-
-  tests::Engine& engine = tests::Engine::running(tests::any_engine_kind());
-  tests::Home home;
-  tests::Aws aws;
-  tests::Gateway gateway{engine.url(), aws.gateway_settings()};
-  std::map<std::string, std::string> variables;
 };
 
 struct Source {
@@ -129,25 +90,9 @@ std::ostream& operator<<(std::ostream& out, const Source& source) {
   return out << source.name;
 }
 
-void issued_in_environment(Stage& it) {
-  const tests::AwsKeys keys = it.aws.issue(1h);
-  it.set("AWS_ACCESS_KEY_ID", keys.access_key_id);
-  it.set("AWS_SECRET_ACCESS_KEY", keys.secret_access_key);
-  it.set("AWS_SESSION_TOKEN", keys.session_token);
-}
-
-void instance(Stage& it) {
-  it.set("AWS_EC2_METADATA_DISABLED", "false");
-  it.aws.control("POST", "/imds", R"({"role":"locker"})");
-}
-
-void container(Stage& it) {
-  it.aws.control("POST", "/container",
-                 R"({"path":"/v2/keys","authorization":"container-token"})");
-  it.set("AWS_CONTAINER_CREDENTIALS_FULL_URI",
-         it.aws.plain_url("container") + "/v2/keys");
-  it.set("AWS_CONTAINER_AUTHORIZATION_TOKEN", "container-token");
-}
+void issued_in_environment(Stage& it) { it.static_keys(); }
+void instance(Stage& it) { it.instance(); }
+void container(Stage& it) { it.container(); }
 
 void process(Stage& it) {
   const tests::AwsKeys keys = it.aws.issue(1h);
@@ -253,12 +198,10 @@ BOOST_DATA_TEST_CASE(lock_is_taken_with_keys_of, sources(), source) {
   const auto counts = it.gateway.counts();
   BOOST_TEST(counts.good_signatures() == 2);
   BOOST_TEST(counts.refused_signatures() == 0);
+  BOOST_TEST(it.secret_told_by(agent, agent.ask("stats")) == "");
   const std::string log = it.log();
   BOOST_TEST(has(log, "info: keys found: "), log);
   BOOST_TEST(has(log, source.told), log);
-  BOOST_TEST(it.secret_in(log) == "");
-  BOOST_TEST(it.secret_in(agent.ask("stats")) == "");
-  BOOST_TEST(it.secret_in(agent.process().complaints()) == "");
 }
 
 namespace {
@@ -267,11 +210,6 @@ namespace {
 int seconds_of_holding() {
   const char* told = std::getenv("DDBMUTEX_HOLD_S");
   return told != nullptr ? std::atoi(told) : 12;
-}
-
-void web_identity(Stage& it) {
-  it.set("AWS_WEB_IDENTITY_TOKEN_FILE", it.write("token", kIdentity));
-  it.set("AWS_ROLE_ARN", kRole);
 }
 
 // Asks again and again, for that long, whether all is well.
@@ -288,7 +226,7 @@ void hold_for(Agent& agent, std::chrono::nanoseconds time) {
 // No request is ever signed with keys that are over, and nobody hears of it.
 BOOST_AUTO_TEST_CASE(lock_is_held_while_keys_end_every_five_seconds) {
   Stage it;
-  web_identity(it);
+  it.web_identity();
   it.aws.lifetime(5s);
   Agent agent(it.engine.table(), it.environment());
   agent.make("a", tests::fresh_name(), "ttl=2000");
@@ -308,12 +246,12 @@ BOOST_AUTO_TEST_CASE(lock_is_held_while_keys_end_every_five_seconds) {
   const int fetches = it.aws.log().count("sts", "AssumeRoleWithWebIdentity");
   BOOST_TEST(fetches >= seconds / 5);
   BOOST_TEST(fetches <= seconds);
-  BOOST_TEST(it.secret_in(it.log()) == "");
+  BOOST_TEST(it.secret_told_by(agent) == "");
 }
 
 BOOST_AUTO_TEST_CASE(lock_is_held_while_new_keys_are_refused_at_times) {
   Stage it;
-  web_identity(it);
+  it.web_identity();
   it.aws.lifetime(6s);
   Agent agent(it.engine.table(), it.environment());
   agent.make("a", tests::fresh_name(), "ttl=2000");
@@ -325,13 +263,13 @@ BOOST_AUTO_TEST_CASE(lock_is_held_while_new_keys_are_refused_at_times) {
   BOOST_TEST(agent.ask("losses a") == "");
   BOOST_TEST(agent.ask("release a") == "true");
   BOOST_TEST(it.aws.log().count("sts") > 5);
-  BOOST_TEST(it.secret_in(it.log()) == "");
+  BOOST_TEST(it.secret_told_by(agent) == "");
 }
 
 // The lease outlives the keys, and is lost when it ends: not before.
 BOOST_AUTO_TEST_CASE(lock_is_lost_in_time_when_no_new_keys_can_be_had) {
   Stage it;
-  web_identity(it);
+  it.web_identity();
   it.aws.lifetime(2s);
   Agent agent(it.engine.table(), it.environment());
   agent.make("a", tests::fresh_name(), "ttl=3000");
@@ -344,16 +282,16 @@ BOOST_AUTO_TEST_CASE(lock_is_lost_in_time_when_no_new_keys_can_be_had) {
   BOOST_TEST(said == tests::refused(ddbmutex::Errc::no_keys), said);
   const std::string why = agent.ask("why b");
   BOOST_TEST(has(why, "role/locker"), why);
-  BOOST_TEST(it.secret_in(why + it.log()) == "");
   it.aws.mode("sts", "open");
   BOOST_TEST(agent.ask("lock b") == "true");
+  BOOST_TEST(it.secret_told_by(agent, why) == "");
 }
 
 // As when a session is ended before its time: the first that the library hears
 // of it is DynamoDB's word.
 BOOST_AUTO_TEST_CASE(keys_that_dynamodb_says_have_expired_are_replaced_unseen) {
   Stage it;
-  web_identity(it);
+  it.web_identity();
   it.aws.lifetime(2s);
   tests::AwsFault wrong{"sts", "*", "alter"};
   wrong.set = {{"Expiration", "2099-01-01T00:00:00Z"}};
@@ -419,7 +357,7 @@ BOOST_AUTO_TEST_CASE(refused_keys_are_told_with_their_source_and_the_endpoint) {
                                   it.gateway.url(), std::string("(request ")}) {
     BOOST_TEST(has(why, part), part << " in: " << why);
   }
-  BOOST_TEST(it.secret_in(why + it.log()) == "");
+  BOOST_TEST(it.secret_told_by(agent, why) == "");
 }
 
 BOOST_AUTO_TEST_CASE(credentials_file_that_others_may_read_is_warned_of) {
@@ -433,6 +371,7 @@ BOOST_AUTO_TEST_CASE(credentials_file_that_others_may_read_is_warned_of) {
   Agent agent(it.engine.table(), it.environment());
   agent.make("a", tests::fresh_name());
   BOOST_TEST(agent.ask("lock a") == "true");
+  agent.end();
   const std::string log = it.log();
   BOOST_TEST(has(log, "warning: "), log);
   BOOST_TEST(has(log, ".aws/credentials"), log);

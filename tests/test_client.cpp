@@ -211,6 +211,28 @@ BOOST_AUTO_TEST_CASE(session_token_is_sent_and_signed) {
   BOOST_TEST(request.headers.size() == 7u);
 }
 
+// Some services say what they would have signed, the token in it.
+BOOST_AUTO_TEST_CASE(token_in_a_refusal_is_not_told) {
+  ScriptedServer server;
+  ClientOptions options = options_for(server.url());
+  sigv4::Credentials temporary = keys();
+  const std::string token = "FwoGZXIvYXdzEXAMPLE//token==";
+  temporary.session_token = token;
+  options.credentials = sigv4::given_keys(temporary);
+  Client client(std::move(options));
+  for (const std::string& words :
+       {"The canonical string is\\nx-amz-security-token:" + token,
+        "token " + token.substr(3), "it was " + token}) {
+    server.script(Reply::error(
+        400, R"({"__type":"InvalidSignatureException","message":")" + words +
+                 "\"}"));
+    const Answer answer = call(client);
+    CHECK_FAULT(answer, Fault::bad_keys);
+    BOOST_TEST(answer.message != "");
+    BOOST_TEST(answer.message.find(token.substr(5)) == std::string::npos);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(no_keys_sends_nothing) {
   ScriptedServer server;
   ClientOptions options = options_for(server.url());

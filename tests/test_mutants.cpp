@@ -19,6 +19,7 @@
 #include "lock/protocol.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/held_thread.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/party.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -35,22 +36,6 @@ using ddbmutex::Options;
 using ddbmutex::Table;
 
 namespace {
-
-// A table whose thread that sends can be made to hang: renewals fail from then
-// on, and the logger, which is told so by that thread, waits.
-struct SlowLog {
-  SlowLog() : where(table_options(gate)) {
-    where.logger = [this](ddbmutex::LogLevel, const std::string& text) {
-      if (text.rfind("UpdateItem", 0) == 0) go_on.wait();
-    };
-  }
-  ~SlowLog() { go_on.set(); }
-  void hang() { gate.always("UpdateItem", Gate::fails()); }
-
-  Gate gate;
-  Event go_on;
-  ddbmutex::TableOptions where;
-};
 
 // Their ids.
 std::set<std::string> threads_of_this_process() {
@@ -117,27 +102,28 @@ BOOST_AUTO_TEST_CASE(request_past_its_deadline_is_not_sent) {
 
 // --- Losses ----------------------------------------------------------------
 
-// The thread that sends may be held up by what it calls, such as a slow logger.
-// The one that tells never is.
+// The thread that sends may be held up by what it calls: libcurl, in a resolver
+// of old.  The one that tells never is.
 BOOST_AUTO_TEST_CASE(loss_is_told_in_time_while_the_sending_thread_hangs) {
-  SlowLog log;
+  Engine& engine = Engine::running(any_engine_kind());
   const std::string name = fresh_name();
   BootTime told_at{};
   Told told;
-  Options options = on_table(std::make_shared<Table>(log.where), 3s);
+  Options options = on_table(table_at(engine), 3s);
   options.on_lost = [&](Loss loss) {
     told_at = BootClock::now();
     told.add(name_of(loss));
   };
   DdbMutex ours(name, options);
-  DdbMutex theirs(name, on_table(table_at(log.gate.engine()), 3s));
+  DdbMutex theirs(name, on_table(table_at(engine), 3s));
+  const auto others = threads_by_id();
   ours.lock();
-  log.hang();
+  HeldThread sender(polling_thread(others));
   theirs.lock();
   const BootTime in_at = BootClock::now();
   BOOST_TEST(told.wait_for(1));
   BOOST_TEST((told_at < in_at));
-  log.go_on.set();
+  sender.let_go();
   BOOST_TEST(thrown_by([&] { ours.release(); }) == words(Errc::lease_lost));
   BOOST_TEST(told.text() == "expired");
   BOOST_TEST(theirs.owns_lock());
@@ -162,9 +148,9 @@ BOOST_AUTO_TEST_CASE(loss_by_expiry_and_then_by_another_is_told_once) {
   BOOST_TEST(row_of(gate.engine(), name).uuid == "theirs");
 }
 
-// A table both of whose threads are held up, the one that tells by a callback
-// and the one that sends by the logger: nobody can say that a lease is
-// over.  It has a lock that is held for a second, and no longer.
+// A table both of whose threads are held up, the one that tells by a callback:
+// nobody can say that a lease is over.  It has a lock that is held for a second,
+// and no longer.
 struct HeldUp {
   HeldUp() {
     Options options = on_table(table, 400ms);
@@ -176,21 +162,23 @@ struct HeldUp {
     options.ttl = 1s;
     options.on_lost = [this](Loss loss) { told.add(name_of(loss)); };
     second.emplace(fresh_name(), options);
+    const auto others = threads_by_id();
     first->lock();
-    delete_row(log.gate.engine(), first->name());
+    delete_row(engine, first->name());
     BOOST_TEST(slow.wait());
     second->lock();
-    log.hang();
+    sender.emplace(polling_thread(others));
     BOOST_TEST(eventually([&] { return !second->owns_lock(); }, kPlenty / 2));
   }
   ~HeldUp() { let_go(); }
   void let_go() {
-    log.go_on.set();
+    sender.reset();
     go_on.set();
   }
 
-  SlowLog log;
-  const std::shared_ptr<Table> table = std::make_shared<Table>(log.where);
+  Engine& engine = Engine::running(any_engine_kind());
+  const std::shared_ptr<Table> table = table_at(engine);
+  std::optional<HeldThread> sender;
   Event slow, go_on;
   Told told;
   std::optional<DdbMutex> first, second;

@@ -13,6 +13,7 @@
 
 #include "ddbmutex.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/held_thread.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -144,37 +145,28 @@ BOOST_AUTO_TEST_CASE(row_that_was_written_but_not_granted_is_taken_back) {
 
 // More leases than are renewed at once end while both threads are held up.
 BOOST_AUTO_TEST_CASE(leases_that_ended_do_not_keep_others_from_being_renewed) {
-  std::atomic<bool> holding_up{false};
-  ScriptedServer server([&](const SeenRequest& request) {
-    const bool fails = holding_up && tests::action_of(request) == "UpdateItem";
-    return fails ? tests::server_failure() : Reply::ok("{}");
-  });
-  Event sender_goes_on, teller_goes_on;
-  TableOptions table_options = tests::table_options(server);
-  table_options.logger = [&](ddbmutex::LogLevel, const std::string& text) {
-    if (text.rfind("UpdateItem", 0) == 0) sender_goes_on.wait();
-  };
-  const auto table = std::make_shared<Table>(table_options);
+  Event teller_goes_on;
+  const auto table = tests::table_at(
+      tests::Engine::running(tests::any_engine_kind()));
+  const auto others = tests::threads_by_id();
   std::vector<std::unique_ptr<DdbMutex>> brief;
   for (int i = 0; i < 40; ++i) {
     Options options = tests::on_table(table, 1500ms);
     options.on_lost = [&](ddbmutex::Loss) { teller_goes_on.wait(); };
-    brief.push_back(
-        std::make_unique<DdbMutex>("brief" + std::to_string(i), options));
+    brief.push_back(std::make_unique<DdbMutex>(tests::fresh_name(), options));
     brief.back()->lock();
   }
-  DdbMutex steady("steady", tests::on_table(table, 8s));
+  DdbMutex steady(tests::fresh_name(), tests::on_table(table, 8s));
   steady.lock();
-  holding_up = true;
+  tests::HeldThread sender(tests::polling_thread(others));
   BOOST_REQUIRE(eventually([&] {
     for (const auto& mutex : brief) {
       if (mutex->owns_lock()) return false;
     }
     return true;
   }));
-  holding_up = false;
   const auto before = steady.remaining();
-  sender_goes_on.set();
+  sender.let_go();
   BOOST_TEST(eventually([&] { return steady.remaining() > before; }, 6s));
   teller_goes_on.set();
 }

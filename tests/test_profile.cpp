@@ -2,6 +2,7 @@
 // gives to the authors of its SDKs, restated, and those it is silent about),
 // and what one profile is when there are two files, or none, or odd ones.
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -706,6 +707,15 @@ BOOST_AUTO_TEST_CASE(symlink_to_a_file_is_followed) {
   home.write("real", "[default]\nx = 1\n");
   fs::create_symlink(home.root / "real", home.root / ".aws/config");
   BOOST_TEST(value(home, "x") == "1");
+}
+
+// Services that are started by systemd have none.
+BOOST_AUTO_TEST_CASE(home_is_known_without_the_variable) {
+  const auto home = process_environment("HOME");
+  unsetenv("HOME");
+  const auto known = process_environment("HOME");
+  if (home) setenv("HOME", home->c_str(), 1);
+  BOOST_TEST(known.value_or("") == getpwuid(getuid())->pw_dir);
 }
 
 BOOST_AUTO_TEST_CASE(process_environment_is_this_process_own) {

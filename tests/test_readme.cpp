@@ -3,8 +3,10 @@
 #include <rapidjson/document.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -498,6 +500,31 @@ BOOST_AUTO_TEST_CASE(readme_configurations_are_those_of_the_makefile) {
   }
   const std::string libraries = between(makefile, "\nLDLIBS += ", "\n");
   BOOST_TEST(has(readme(), "sigv4/chain/*.cpp \\\n      " + libraries + "\n"));
+}
+
+BOOST_AUTO_TEST_CASE(readme_make_without_the_chain_compiles_none_of_it) {
+  BOOST_TEST(has(readme(), "`make WITH=`"));
+  const auto plan = [](const std::string& with) {
+    const std::string command = "cd '" + tests::project().string() +
+                                "' && make -n " + with +
+                                " BUILD=/nonexistent all 2>&1";
+    std::string text;
+    FILE* pipe = popen(command.c_str(), "r");
+    std::array<char, 4096> bytes;
+    while (const std::size_t got =
+               std::fread(bytes.data(), 1, bytes.size(), pipe)) {
+      text.append(bytes.data(), got);
+    }
+    BOOST_TEST(pclose(pipe) == 0);
+    return text;
+  };
+  const std::string whole = plan("");
+  BOOST_TEST(has(whole, "-c sigv4/chain/chain.cpp"));
+  BOOST_TEST(!has(whole, "DDBMUTEX_NO_CHAIN"));
+  const std::string core = plan("WITH=");
+  BOOST_TEST(has(core, "-DDDBMUTEX_NO_CHAIN"));
+  BOOST_TEST(has(core, "-c sigv4/credentials.cpp"));
+  BOOST_TEST(!has(core, "sigv4/chain"));
 }
 
 BOOST_AUTO_TEST_CASE(readme_versions_of_libcurl_are_those_asked_for) {

@@ -89,9 +89,14 @@ struct Said {
        const std::string& command) {
     Agent agent(it.engine.table(), environment);
     agent.make("a", tests::fresh_name());
-    result = agent.ask(command + " a");
+    // What is cut short by its time tells that alone; the next has the cause.
+    for (int i = 0; i < 3; ++i) {
+      result = agent.ask(command + " a");
+      if (result != tests::refused(Errc::timed_out)) break;
+    }
     why = agent.ask("why a");
     if (result == "true") BOOST_TEST(agent.ask("release a") == "true");
+    agent.end();  // Its log is whole.
   }
   std::string result;
   std::string why;
@@ -194,8 +199,9 @@ BOOST_AUTO_TEST_CASE(
   const OldServer later(it.aws.certificates(), "-tls1_2");
   it.set("AWS_ENDPOINT_URL_DYNAMODB", later.url);
   // It takes the request, and knows no answer to it.
-  BOOST_TEST(Said(it, "try").result == tests::refused(Errc::timed_out));
-  BOOST_TEST(!has(it.log(), "unreachable: "), it.log());
+  Agent agent(it.engine.table(), it.environment());
+  agent.make("a", tests::fresh_name());
+  BOOST_TEST(agent.ask("try a") == tests::refused(Errc::timed_out));
   const OldServer old(it.aws.certificates(), "-tls1_1");
   it.set("AWS_ENDPOINT_URL_DYNAMODB", old.url);
   const Said said(it, "try");
@@ -269,7 +275,11 @@ BOOST_DATA_TEST_CASE(
                               "http://porter:password-of-porter@127.0.0.1 :1",
                               "ftp://porter:password-of-porter@127.0.0.1:1",
                               "porter:password-of-porter@127.0.0.1:99999",
-                              "http://porter:password-of-porter@127.0.0.1:1"}),
+                              "http://porter:password-of-porter@127.0.0.1:1",
+                              "http://porter:password-of-porter%40proxy:3128",
+                              "http://porter:password-of-porter:3128",
+                              "http://porter:password-of-porter",
+                              "porter:password-of-porter"}),
     proxy) {
   Stage it;
   it.static_keys();

@@ -24,12 +24,24 @@
 #include "examples/demo/clock.hpp"
 #include "examples/demo/text.hpp"
 #include "sigv4/credentials.hpp"
+#ifndef DDBMUTEX_NO_CHAIN
+#include "sigv4/chain/chain.hpp"
+#endif
 
 namespace demo {
 namespace {
 
 constexpr std::chrono::seconds kStartTime{20};
 constexpr std::chrono::seconds kDeleteTime{60};
+
+// As a Table finds them.
+ddbmutex::sigv4::KeySourcePtr usual_keys() {
+#ifdef DDBMUTEX_NO_CHAIN
+  return ddbmutex::sigv4::usual_keys({});
+#else
+  return ddbmutex::sigv4::chain_keys({});
+#endif
+}
 
 int free_port() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -124,7 +136,6 @@ void Place::create_table() {
 
 void Place::delete_table() {
   namespace dynamodb = ddbmutex::dynamodb;
-  namespace sigv4 = ddbmutex::sigv4;
   if (!to_delete_) return;
   to_delete_ = false;
   std::printf("Deleting the table ...\n");
@@ -132,7 +143,7 @@ void Place::delete_table() {
   // The public class deletes no tables; this is what it stands on.
   dynamodb::ClientOptions options;
   options.target = dynamodb::find_target({});
-  options.credentials = sigv4::usual_keys({});
+  options.credentials = usual_keys();
   dynamodb::Client client(options);
   dynamodb::RetryBudget budget;
   const dynamodb::Answer answer = dynamodb::delete_table(

@@ -278,6 +278,7 @@ bool Program::ends_within(milliseconds time) {
 
 // What its descendants do about SIGTERM is not waited for.
 void Program::kill_all() {
+  if (has_ended() && end_ == End::unseen) return;
   signal_all(SIGTERM);
   const bool ended = ends_within(kGrace);
   if (end_ == End::unseen) return;  // Its number may be another's by now.

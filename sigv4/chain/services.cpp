@@ -28,8 +28,6 @@ constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kFirstThrottledPause{1000};
 // No answer that belongs here is near that.
 constexpr std::size_t kMaxAnswerBytes = 64 * 1024;
-constexpr std::size_t kMaxShownBytes = 300;
-constexpr std::size_t kSecretPart = 12;
 // A refusal whose Date is this far from the time of the signature was refused
 // for that, as AWS's SDKs see it.
 constexpr std::int64_t kSkewedSeconds = 4 * 60;
@@ -248,16 +246,6 @@ CallOutcome Calling::outcome(Fate fate) {
   return std::move(last_);
 }
 
-bool repeats(std::string_view text, const Secret& secret) {
-  const std::string_view whole = secret;
-  if (whole.empty()) return false;
-  const std::size_t part = std::min(whole.size(), kSecretPart);
-  for (std::size_t at = 0; at + part <= text.size(); ++at) {
-    if (whole.find(text.substr(at, part)) != whole.npos) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 ServiceEndpoint Services::endpoint(Service service) const {
@@ -274,20 +262,6 @@ KeyOutcome without_keys(const CallOutcome& outcome, const std::string& place) {
 CallOutcome call_service(const Services& services, const ServiceCall& call,
                          const Fetch& fetch) {
   return Calling(services, call, fetch).run();
-}
-
-std::string shown(std::string_view text, const std::vector<Secret>& secrets) {
-  text = text.substr(0, text.find_first_of("\r\n"));
-  const bool cut = text.size() > kMaxShownBytes;
-  text = text.substr(0, kMaxShownBytes);
-  for (const Secret& secret : secrets) {
-    if (repeats(text, secret)) return "(not shown: it repeats a secret)";
-  }
-  std::string result(text);
-  std::replace_if(
-      result.begin(), result.end(), [](char c) { return c < ' ' || c > '~'; },
-      '?');
-  return cut ? result + "..." : result;
 }
 
 std::string form_of(const std::vector<Field>& fields) {

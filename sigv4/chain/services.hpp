@@ -102,11 +102,6 @@ KeyOutcome without_keys(const CallOutcome& outcome, const std::string& place);
 CallOutcome call_service(const Services& services, const ServiceCall& call,
                          const Fetch& fetch);
 
-// The service's text as it may be shown: its first line, cut to 300 bytes, '?'
-// for what is not visible ASCII; nothing if it repeats 12 bytes or more of a
-// secret (or all of a shorter one).
-std::string shown(std::string_view text, const std::vector<Secret>& secrets);
-
 // The body of a form (application/x-www-form-urlencoded).  The caller wipes it.
 struct Field {
   std::string_view name;

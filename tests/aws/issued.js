@@ -15,6 +15,8 @@ const crypto = require("node:crypto");
 const START = "ASIA";
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const TOKEN_START = "IQoJb3JpZ2luX2VjE";
+// So that a secret is known for one wherever it should not be: tests/run looks.
+const SECRET_START = "SeCrEt";
 
 // Ten bytes are sixteen characters.
 function encode(bytes) {
@@ -53,7 +55,8 @@ class Issued {
 
   #of(key) {
     const ends = decode(key.slice(START.length)).readUInt32BE(0);
-    const secret = this.#mac(`secret ${key}`).toString("base64").slice(0, 40);
+    const mac = this.#mac(`secret ${key}`).toString("base64");
+    const secret = (SECRET_START + mac).slice(0, 40);
     // As long as real ones, and with all the characters that they may have.
     const pieces = [1, 2, 3, 4].map((n) => this.#mac(`token ${n} ${key}`));
     const token = TOKEN_START + Buffer.concat(pieces).toString("base64");

@@ -17,12 +17,15 @@ class BuildError extends Error {}
 
 // Programs that tests start, by the suite that starts them.
 const startedBy = {
+  aws_sources: ["processes/agent"],
   claims_run: ["claims/run", "claims/many", "claims/worker"],
   exits: ["processes/exits"],
   failure_table: ["processes/agent"],
   forks: ["processes/agent", "processes/fork_storm"],
   processes: ["processes/agent"],
   thread_cancellation: ["processes/agent"],
+  throttling: ["processes/throttled_worker", "processes/throttling"],
+  tls_and_proxies: ["processes/agent"],
   torture: ["torture/worker"],
 };
 
@@ -57,7 +60,7 @@ function command(program, args) {
   });
 }
 
-const floors = ["sigv4", "dynamodb", "lock"];
+const floors = ["sigv4", "sigv4/chain", "dynamodb", "lock"];
 
 // Of the library, without ".cpp".
 function libraryParts() {
