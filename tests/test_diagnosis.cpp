@@ -265,6 +265,7 @@ struct Curious {
       requests = at->stats().requests();
       at->last_error();
     }
+    const std::lock_guard<std::mutex> guard(gate);
     DdbMutex* const one = mutex;
     if (one == nullptr) return;
     if (one->owns_lock()) ++owned;
@@ -274,8 +275,14 @@ struct Curious {
     one->require(0ns, ec);
   }
 
+  void watch(DdbMutex* one) {
+    const std::lock_guard<std::mutex> guard(gate);
+    mutex = one;
+  }
+
   std::weak_ptr<Table> table;  // Set before there is anything to be told.
-  std::atomic<DdbMutex*> mutex{nullptr};
+  std::mutex gate;
+  DdbMutex* mutex = nullptr;  // GUARDED_BY(gate)
   std::atomic<int> looks{0};
   std::atomic<int> owned{0};
   std::atomic<std::uint64_t> requests{0};
@@ -300,7 +307,7 @@ BOOST_AUTO_TEST_CASE(logger_may_ask_the_table_and_the_mutex) {
   };
   {
     DdbMutex mutex(tests::fresh_name(), options);
-    curious.mutex = &mutex;
+    curious.watch(&mutex);
     front.gateway.fault("PutItem", "500", 2);
     front.gateway.fault("PutItem", "throttle", 1);
     tests::Aside taken([&] { mutex.lock(); });
@@ -319,7 +326,7 @@ BOOST_AUTO_TEST_CASE(logger_may_ask_the_table_and_the_mutex) {
     });
     BOOST_TEST_REQUIRE(again.ends());
     BOOST_TEST(again.thrown() == "none");
-    curious.mutex = nullptr;
+    curious.watch(nullptr);
   }
   BOOST_TEST(curious.looks >= 8);
   BOOST_TEST(curious.requests >= 6u);

@@ -121,29 +121,31 @@ BOOST_DATA_TEST_CASE(release_done_unheard_is_no_loss_when_done_again, kEngines,
 
 namespace {
 
-// A table whose logger does something once, when a thread of the table's own
-// tells it that a request has failed.
+// A table whose logger does something once, when it is told that a request has
+// failed: on a thread of the table's own.
 struct Logging {
+  // The thread that logs may outlive the rest by a moment.
+  struct Shared {
+    std::atomic<bool> armed{false};
+    std::function<void()> act;
+    std::atomic<std::int64_t> took_ms{0};
+    Event done;
+  };
+
   Logging() {
     TableOptions options = table_options(gate);
-    options.logger = [this](ddbmutex::LogLevel, const std::string&) {
-      const bool caller = pthread_equal(pthread_self(), maker) != 0;
-      if (caller || !armed.exchange(false)) return;
+    options.logger = [shared = shared](ddbmutex::LogLevel, const std::string&) {
+      if (!shared->armed.exchange(false)) return;
       const Stopwatch watch;
-      act();
-      took_ms = watch.ms();
-      done.set();
+      shared->act();
+      shared->took_ms = watch.ms();
+      shared->done.set();
     };
     table = std::make_shared<Table>(options);
   }
 
   Gate gate;
-
-  const pthread_t maker = pthread_self();
-  std::atomic<bool> armed{false};
-  std::function<void()> act;
-  std::atomic<std::int64_t> took_ms{0};
-  Event done;
+  const std::shared_ptr<Shared> shared = std::make_shared<Shared>();
   std::shared_ptr<Table> table;
   std::optional<DdbMutex> mutex;
 };
@@ -154,11 +156,11 @@ BOOST_AUTO_TEST_CASE(logger_may_destroy_its_mutex_amid_a_renewal) {
   Logging x;
   const std::string name = fresh_name();
   x.mutex.emplace(name, on_table(x.table, 400ms));
-  x.act = [&x] { x.mutex.reset(); };
+  x.shared->act = [&x] { x.mutex.reset(); };
   x.mutex->lock();
-  x.armed = true;
+  x.shared->armed = true;
   x.gate.once("UpdateItem", Gate::fails());
-  BOOST_TEST(x.done.wait());
+  BOOST_TEST(x.shared->done.wait());
   BOOST_TEST(is_free(x.gate.engine(), name));
   // And the table's threads are well.
   DdbMutex other(fresh_name(), on_table(x.table, 400ms));
@@ -175,16 +177,16 @@ BOOST_AUTO_TEST_CASE(logger_may_drop_the_last_of_its_table) {
     const auto threads = threads_now();
     const std::string name = fresh_name();
     x.mutex.emplace(name, on_table(x.table, 400ms));
-    x.act = [&x, mutex_last] {
+    x.shared->act = [&x, mutex_last] {
       if (mutex_last) x.table.reset();
       x.mutex.reset();
       if (!mutex_last) x.table.reset();
     };
     x.mutex->lock();
-    x.armed = true;
+    x.shared->armed = true;
     x.gate.once("UpdateItem", Gate::fails());
-    BOOST_TEST(x.done.wait());
-    BOOST_TEST(x.took_ms < 2000);  // It has not waited for itself.
+    BOOST_TEST(x.shared->done.wait());
+    BOOST_TEST(x.shared->took_ms < 2000);  // It has not waited for itself.
     BOOST_TEST(is_free(x.gate.engine(), name));
     // Both threads end by themselves.
     BOOST_TEST(eventually([&] { return threads_now() <= threads; }));
@@ -200,7 +202,7 @@ BOOST_AUTO_TEST_CASE(last_of_a_table_dropped_amid_a_leftover_is_finished) {
   options.request_timeout = 200ms;
   x.mutex.emplace(name, std::move(options));
   Event unlocked;
-  x.act = [&] {
+  x.shared->act = [&] {
     unlocked.wait();
     x.mutex.reset();
     x.table.reset();
@@ -208,11 +210,11 @@ BOOST_AUTO_TEST_CASE(last_of_a_table_dropped_amid_a_leftover_is_finished) {
   x.mutex->lock();
   gate.once("DeleteItem", Gate::held());
   gate.once("DeleteItem", Gate::fails());
-  x.armed = true;  // For what comes of the first; another is to come.
+  x.shared->armed = true;  // For what comes of the first; another is to come.
   x.mutex->unlock();
   BOOST_TEST(!is_free(gate.engine(), name));
   unlocked.set();
-  BOOST_TEST(x.done.wait());
+  BOOST_TEST(x.shared->done.wait());
   BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }));
   gate.server().release();
 }
