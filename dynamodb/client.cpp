@@ -64,7 +64,7 @@ Client::Client(ClientOptions options)
           options_.credentials,
           [this] {
             return std::chrono::duration_cast<std::chrono::seconds>(
-                       signing_time())
+                       time_by(clock()))
                 .count();
           },
           options_.log) {}
@@ -80,9 +80,9 @@ ServiceClock Client::clock() const {
   return clock_;
 }
 
-ServiceTime Client::signing_time() const {
-  const ServiceClock known = clock();
-  return known.known() ? known.middle(BootClock::now()) : calendar();
+// To sign for.
+ServiceTime Client::time_by(const ServiceClock& clock) {
+  return clock.known() ? clock.middle(BootClock::now()) : calendar();
 }
 
 std::string Client::endpoint() const {
@@ -91,11 +91,7 @@ std::string Client::endpoint() const {
 }
 
 // Made anew when the keys have changed.
-Client::SitePtr Client::site_for(const sigv4::Keys::OutcomePtr& keys) {
-  {
-    const std::lock_guard guard(mutex_);
-    if (site_ != nullptr && site_->keys == keys) return site_;
-  }
+Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys) {
   auto site = std::make_shared<Site>();
   site->keys = keys;
   const bool complete = !options_.target.region.empty();
@@ -145,7 +141,16 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
     pending->problem_ = "a key or token has control characters";
     return pending;
   }
-  const SitePtr site = site_for(current.outcome);
+  SitePtr site;
+  ServiceClock known;
+  {
+    const std::lock_guard guard(mutex_);
+    site = site_;
+    known = clock_;
+  }
+  if (site == nullptr || site->keys != current.outcome) {
+    site = make_site(current.outcome);
+  }
   if (!site->error.empty()) {
     pending->fault_ = Fault::no_target;
     pending->option_ = site->option;
@@ -158,7 +163,7 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
   pending->consistent_ =
       action == Action::get_item &&
       body.find(R"("ConsistentRead":true)") != std::string::npos;
-  pending->signed_at_ = signing_time();
+  pending->signed_at_ = time_by(known);
   std::vector<std::string> headers =
       signed_headers(action, body, *site, pending->signed_at_);
   pending->exchange_ = pool_.take();

@@ -113,8 +113,8 @@ class Client {
   };
   using SitePtr = std::shared_ptr<const Site>;
 
-  SitePtr site_for(const sigv4::Keys::OutcomePtr& keys);
-  ServiceTime signing_time() const;
+  SitePtr make_site(const sigv4::Keys::OutcomePtr& keys);
+  static ServiceTime time_by(const ServiceClock& clock);
   void hear(const sigv4::HttpAnswer& http, std::optional<ServiceTime> date);
   void count(const Pending& pending, const sigv4::HttpAnswer& http,
              const Answer& answer);

@@ -539,8 +539,8 @@ void Exchange::Impl::finish(Transport how) {
     curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &connection);
   }
   curl_multi_remove_handle(multi, easy);
-  for (std::string& line : headers) wipe(line);
-  wipe(body);
+  for (std::string& line : headers) explicit_bzero(line.data(), line.size());
+  explicit_bzero(body.data(), body.size());
   under_way = false;
   due = stall_check = kNever;
   answer.transport = how;
@@ -646,14 +646,20 @@ Exchange::~Exchange() = default;
 
 void Exchange::start(const std::string& url, std::vector<std::string> headers,
                      std::string body) {
-  start({Method::post, url, std::move(headers), std::move(body)});
+  begin(Method::post, url, std::move(headers), std::move(body));
 }
 
 void Exchange::start(HttpRequest request) {
+  begin(request.method, request.url, std::move(request.headers),
+        std::move(request.body));
+}
+
+void Exchange::begin(Method method, const std::string& url,
+                     std::vector<std::string> headers, std::string body) {
   Impl& impl = *impl_;
-  impl.set_method(request.method);
-  impl.headers = std::move(request.headers);
-  impl.body = std::move(request.body);
+  impl.set_method(method);
+  impl.headers = std::move(headers);
+  impl.body = std::move(body);
   impl.answer.transport = Transport::under_way;
   impl.answer.sent = false;
   impl.answer.status = 0;
@@ -666,7 +672,7 @@ void Exchange::start(HttpRequest request) {
   impl.opened = false;
   impl.header_bytes = 0;
   impl.error[0] = '\0';
-  impl.under_way = impl.set_request(request.url);
+  impl.under_way = impl.set_request(url);
   if (impl.under_way) return;
   impl.answer.transport = Transport::unreachable;
   impl.answer.error = "libcurl cannot begin a request (out of memory?)";

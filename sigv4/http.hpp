@@ -153,6 +153,9 @@ class Exchange {
   HttpAnswer take_answer();
 
  private:
+  void begin(Method method, const std::string& url,
+             std::vector<std::string> headers, std::string body);
+
   friend void drive(Exchange* const*, std::size_t, BootTime, Waker*);
   struct Impl;  // Keeps libcurl out of this header.
   std::unique_ptr<Impl> impl_;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -93,6 +94,11 @@ struct Keys::Core final : Stoppable {
   // Of the fetching thread, one at a time.
   std::set<std::string> told_warnings;
   std::string told_id;
+
+  // The keys serve until then, whatever comes but a refusal: so that those who
+  // have them need no mutex to know it.
+  std::atomic<BootTime::rep> serve_for_sure{
+      BootTime::min().time_since_epoch().count()};
 
   std::mutex mutex;
   // All below: GUARDED_BY(mutex)
@@ -204,6 +210,8 @@ void Keys::Core::install_keys(KeyOutcome outcome, BootTime time) {
   keys = std::make_shared<const KeyOutcome>(std::move(outcome));
   keys_refused = false;
   failure = nullptr;
+  serve_for_sure =
+      (over ? BootTime::min() : serve_until).time_since_epoch().count();
   if (over) install(failed_keys(keys->source + " gave keys that have run out"));
 }
 
@@ -313,6 +321,8 @@ Keys::Current Keys::now() {
 
 bool Keys::await(BootTime deadline, const Waker* waker) {
   Core& core = *core_;
+  const BootTime sure{nanoseconds(core.serve_for_sure.load())};
+  if (sure == BootTime::max() || BootClock::now() < sure) return true;
   std::shared_ptr<KeysFetch> fetch;
   {
     const BootTime time = BootClock::now();
@@ -335,6 +345,7 @@ bool Keys::refused(const OutcomePtr& keys) {
   if (core.source->at_hand()) return false;
   if (core.keys != keys) return true;  // There are newer ones already.
   core.keys_refused = true;
+  core.serve_for_sure = BootTime::min().time_since_epoch().count();
   const bool hope = BootClock::now() - core.begun >= kJustNow;
   if (core.fetch == nullptr && hope) core.begin(core_, utc_now_());
   core.due = std::min(core.due, core.begun + kJustNow);
