@@ -149,8 +149,8 @@ BOOST_AUTO_TEST_CASE(loss_by_expiry_and_then_by_another_is_told_once) {
 }
 
 // A table both of whose threads are held up, the one that tells by a callback:
-// nobody can say that a lease is over.  It has a lock that is held for a second,
-// and no longer.
+// nobody can say that a lease is over.  It has a lock that is held for a
+// second, and no longer.
 struct HeldUp {
   HeldUp() {
     Options options = on_table(table, 400ms);

@@ -146,8 +146,8 @@ BOOST_AUTO_TEST_CASE(row_that_was_written_but_not_granted_is_taken_back) {
 // More leases than are renewed at once end while both threads are held up.
 BOOST_AUTO_TEST_CASE(leases_that_ended_do_not_keep_others_from_being_renewed) {
   Event teller_goes_on;
-  const auto table = tests::table_at(
-      tests::Engine::running(tests::any_engine_kind()));
+  const auto table =
+      tests::table_at(tests::Engine::running(tests::any_engine_kind()));
   const auto others = tests::threads_by_id();
   std::vector<std::unique_ptr<DdbMutex>> brief;
   for (int i = 0; i < 40; ++i) {
