@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <utility>
+
+#include "sigv4/service.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -29,7 +32,7 @@ struct CodeMeaning {
 };
 
 // DynamoDB's error codes (its developer guide, "Error handling"), those of the
-// signature check before it, and what AWS SDKs take for throttling.
+// signature check before it.
 constexpr CodeMeaning kCodes[] = {
     {"ConditionalCheckFailedException", Fault::condition_failed},
 
@@ -63,28 +66,14 @@ constexpr CodeMeaning kCodes[] = {
     {"RequestTimeoutException", Fault::server_failure},
     {"TransactionConflictException", Fault::conflict},
     {"ReplicatedWriteConflictException", Fault::conflict},
-
-    {"Throttling", Fault::throttled},
-    {"ThrottlingException", Fault::throttled},
-    {"ThrottledException", Fault::throttled},
-    {"RequestThrottled", Fault::throttled},
-    {"RequestThrottledException", Fault::throttled},
-    {"TooManyRequestsException", Fault::throttled},
-    {"ProvisionedThroughputExceededException", Fault::throttled},
-    {"RequestLimitExceeded", Fault::throttled},
-    {"BandwidthLimitExceeded", Fault::throttled},
-    {"LimitExceededException", Fault::throttled},
-    {"TransactionInProgressException", Fault::throttled},
-    {"PriorRequestNotComplete", Fault::throttled},
-    {"SlowDown", Fault::throttled},
-    {"EC2ThrottledException", Fault::throttled},
 };
+constexpr CodeMeaning kThrottled = {"", Fault::throttled};
 
 const CodeMeaning* meaning_of(std::string_view code) {
   for (const CodeMeaning& meaning : kCodes) {
     if (meaning.code == code) return &meaning;
   }
-  return nullptr;
+  return sigv4::is_throttling_code(code) ? &kThrottled : nullptr;
 }
 
 // What a ValidationException says of an item whose key is not the table's: in
@@ -142,30 +131,13 @@ using Value = Document::ValueType;
 constexpr unsigned kParseFlags =
     rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
 
-// RapidJSON 1.1 takes the second half of a surrogate pair without its first
-// ("\udc00"), and what it makes of that is not UTF-8: nothing to be sent back.
-// REQUIRES: all else about the escapes is well.
-bool has_lone_surrogate(std::string_view json) {
-  std::size_t at = 0;
-  while ((at = json.find('\\', at)) != json.npos) {
-    const std::string_view escape = json.substr(at, 4);  // "\udc"
-    at += 2;
-    if (escape.size() < 4 || escape[1] != 'u') continue;
-    if (escape[2] != 'd' && escape[2] != 'D') continue;
-    constexpr std::string_view kFirst = "89abAB", kSecond = "cdefCDEF";
-    if (kSecond.find(escape[3]) != kSecond.npos) return true;
-    if (kFirst.find(escape[3]) != kFirst.npos) at += 10;  // And its second.
-  }
-  return false;
-}
-
 bool is_object(const Document& document, std::string_view json) {
   if (document.HasParseError() || !document.IsObject()) return false;
   // RapidJSON takes a NUL for the end and does not look behind it, and passes
   // over any one byte of a byte order mark.
   if (json.find('\0') != json.npos) return false;
   if (static_cast<unsigned char>(json.front()) >= 0x80) return false;
-  return !has_lone_surrogate(json);
+  return !sigv4::has_lone_surrogate(json);
 }
 
 std::string_view text_of(const Value& value) {
@@ -514,55 +486,33 @@ const char* name_of(Action action) {
 }
 
 const char* name_of(Fault fault) {
-  switch (fault) {
-    case Fault::none:
-      return "none";
-    case Fault::condition_failed:
-      return "condition_failed";
-    case Fault::no_keys:
-      return "no_keys";
-    case Fault::no_target:
-      return "no_target";
-    case Fault::keys_awaited:
-      return "keys_awaited";
-    case Fault::bad_keys:
-      return "bad_keys";
-    case Fault::expired_keys:
-      return "expired_keys";
-    case Fault::access_denied:
-      return "access_denied";
-    case Fault::no_table:
-      return "no_table";
-    case Fault::table_in_use:
-      return "table_in_use";
-    case Fault::wrong_key:
-      return "wrong_key";
-    case Fault::bad_request:
-      return "bad_request";
-    case Fault::unknown_action:
-      return "unknown_action";
-    case Fault::bad_certificate:
-      return "bad_certificate";
-    case Fault::unreachable:
-      return "unreachable";
-    case Fault::disconnected:
-      return "disconnected";
-    case Fault::timed_out:
-      return "timed_out";
-    case Fault::throttled:
-      return "throttled";
-    case Fault::server_failure:
-      return "server_failure";
-    case Fault::conflict:
-      return "conflict";
-    case Fault::bad_answer:
-      return "bad_answer";
-    case Fault::skewed_time:
-      return "skewed_time";
-    case Fault::cancelled:
-      return "cancelled";
-  }
-  return "";
+  // In the order of the enumeration.
+  constexpr const char* kNames[] = {"none",
+                                    "condition_failed",
+                                    "no_keys",
+                                    "no_target",
+                                    "bad_keys",
+                                    "expired_keys",
+                                    "access_denied",
+                                    "no_table",
+                                    "table_in_use",
+                                    "wrong_key",
+                                    "bad_request",
+                                    "unknown_action",
+                                    "bad_certificate",
+                                    "keys_awaited",
+                                    "unreachable",
+                                    "disconnected",
+                                    "timed_out",
+                                    "throttled",
+                                    "server_failure",
+                                    "conflict",
+                                    "bad_answer",
+                                    "skewed_time",
+                                    "cancelled"};
+  static_assert(std::size(kNames) ==
+                static_cast<std::size_t>(Fault::cancelled) + 1);
+  return kNames[static_cast<std::size_t>(fault)];
 }
 
 bool is_passing(Fault fault) {

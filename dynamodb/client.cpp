@@ -55,8 +55,6 @@ bool answered(Fault fault) {
 
 }  // namespace
 
-bool is_endpoint(const std::string& url) { return sigv4::is_base_url(url); }
-
 Client::Client(ClientOptions options)
     : options_(std::move(options)),
       pool_(options_.http),
@@ -116,31 +114,36 @@ Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys) {
   return site_ = std::move(site);
 }
 
+// If so, says it in `pending`.
+bool Client::lacks_keys(Pending& pending,
+                        const sigv4::Keys::Current& current) const {
+  const sigv4::KeyOutcome& keys = *current.outcome;
+  using State = sigv4::KeyOutcome::State;
+  if (keys.state == State::found) {
+    if (fit_for_headers(keys.keys)) return false;
+    pending.fault_ = Fault::no_keys;
+    pending.problem_ = "a key or token has control characters";
+    return true;
+  }
+  const bool passing = current.on_their_way || keys.state == State::failed;
+  pending.fault_ = passing             ? Fault::keys_awaited
+                   : keys.lacks_region ? Fault::no_target
+                                       : Fault::no_keys;
+  pending.problem_ = keys.reason;
+  if (keys.lacks_region) {
+    pending.option_ = "region";
+    pending.problem_ =
+        "no region: " + options_.target.region_sources + "; " + keys.reason;
+  }
+  return true;
+}
+
 std::unique_ptr<Client::Pending> Client::begin(Action action,
                                                std::string body) {
   auto pending = std::make_unique<Pending>();
   pending->action_ = action;
   const sigv4::Keys::Current current = keys_.now();
-  const sigv4::KeyOutcome& keys = *current.outcome;
-  using State = sigv4::KeyOutcome::State;
-  if (keys.state != State::found) {
-    const bool passing = current.on_their_way || keys.state == State::failed;
-    pending->fault_ = passing             ? Fault::keys_awaited
-                      : keys.lacks_region ? Fault::no_target
-                                          : Fault::no_keys;
-    pending->problem_ = keys.reason;
-    if (keys.lacks_region) {
-      pending->option_ = "region";
-      pending->problem_ =
-          "no region: " + options_.target.region_sources + "; " + keys.reason;
-    }
-    return pending;
-  }
-  if (!fit_for_headers(keys.keys)) {
-    pending->fault_ = Fault::no_keys;
-    pending->problem_ = "a key or token has control characters";
-    return pending;
-  }
+  if (lacks_keys(*pending, current)) return pending;
   SitePtr site;
   ServiceClock known;
   {

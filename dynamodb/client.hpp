@@ -60,7 +60,7 @@ class Client {
   // A call under way.  Ended, and its connection closed, when destroyed.
   class Pending;
 
-  // REQUIRES: is_endpoint(options.target.endpoint), or it is empty.
+  // REQUIRES: the target's endpoint is a base URL, or empty.
   explicit Client(ClientOptions options);
   ~Client();
   Client(const Client&) = delete;
@@ -113,6 +113,7 @@ class Client {
   };
   using SitePtr = std::shared_ptr<const Site>;
 
+  bool lacks_keys(Pending& pending, const sigv4::Keys::Current& current) const;
   SitePtr make_site(const sigv4::Keys::OutcomePtr& keys);
   static ServiceTime time_by(const ServiceClock& clock);
   void hear(const sigv4::HttpAnswer& http, std::optional<ServiceTime> date);
@@ -153,9 +154,6 @@ class Client::Pending {
   std::string problem_;        // in words.
   std::string option_;
 };
-
-// An http or https URL of a host, with no path but "/".
-bool is_endpoint(const std::string& url);
 
 }  // namespace dynamodb
 }  // namespace v0

@@ -220,8 +220,6 @@ std::string account_of_table(const std::string& table,
   return fits ? parts[4] : "";
 }
 
-bool is_region(const std::string& text) { return sigv4::is_host_label(text); }
-
 Target complete(const Target& target, const Profile::Property& region) {
   const Place place = sigv4::place_of(target.settings.services, region);
   if (!place.error.empty()) return failure("region", place.error);

@@ -106,9 +106,6 @@ AccountUrl account_url(const Target& target, const std::string& account_id);
 std::string account_of_table(const std::string& table,
                              const std::string& region);
 
-// Letters, digits and hyphens, as in a label of the DNS.
-bool is_region(const std::string& text);
-
 }  // namespace dynamodb
 }  // namespace v0
 }  // namespace ddbmutex

@@ -51,9 +51,12 @@ const char* words_for(Fault why) {
          "come";
 }
 
-Outcome nothing_sent(Fault why) {
+// `refused`: what DynamoDB last said that it throttles with.
+Outcome nothing_sent(Fault why, const std::optional<Answer>& refused) {
   Outcome outcome;
-  outcome.answer = no_answer(why, words_for(why));
+  outcome.answer = why == Fault::throttled && refused
+                       ? *refused
+                       : no_answer(why, words_for(why));
   return outcome;
 }
 
@@ -177,6 +180,18 @@ std::optional<Fault> over(const Pace& pace, const Limits& limits,
   return std::nullopt;
 }
 
+bool is_too_late(BootTime now, nanoseconds delay, const Limits& limits) {
+  return now + delay >= limits.deadline ||
+         (delay > nanoseconds::zero() && now + delay >= limits.retry_until);
+}
+
+// Refused for its time alone is not yet refused for its keys.
+Answer told_late(Answer answer) {
+  if (answer.fault != Fault::skewed_time) return answer;
+  return no_answer(Fault::timed_out,
+                   "no time was left to sign for the right time");
+}
+
 // False if it is the turn of a request now.  True after a wait, at the end of
 // which it may be.
 bool waited_for_turn(Pace& pace, BootTime until, sigv4::Waker* waker) {
@@ -210,8 +225,7 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
     const auto why = over(pace, now_limits, waker);
     // Without keys nothing is sent either, and it is told that they lack.
     if (why && (keys || *why == Fault::cancelled)) {
-      Outcome outcome = nothing_sent(*why);
-      if (*why == Fault::throttled && refused) outcome.answer = *refused;
+      Outcome outcome = nothing_sent(*why, refused);
       outcome.unknown = unknown;
       outcome.given_up = !failing;
       return *why == Fault::cancelled
@@ -230,16 +244,9 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
 
     const BootTime now = BootClock::now();
     const auto delay = pace.delay(outcome.answer, deadline - now);
-    const bool too_late =
-        delay &&
-        (now + *delay >= deadline ||
-         (*delay > nanoseconds::zero() && now + *delay >= limits.retry_until));
+    const bool too_late = delay && is_too_late(now, *delay, now_limits);
     if (too_late && !failing) outcome.given_up = true;
-    // Refused for its time alone, not yet for its keys.
-    if (too_late && outcome.answer.fault == Fault::skewed_time) {
-      outcome.answer = no_answer(Fault::timed_out,
-                                 "no time was left to sign for the right time");
-    }
+    if (too_late) outcome.answer = told_late(std::move(outcome.answer));
     if (!delay || too_late) return at_deadline(call, lease, std::move(outcome));
     if (outcome.answer.fault == Fault::throttled) {
       refused = std::move(outcome.answer);

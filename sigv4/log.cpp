@@ -78,6 +78,9 @@ void LogQueue::await_stop() {
                       [&] { return ended_; });
   }
   if (!ended_) {
+    // One line at the most is being told; none is to follow.
+    lines_.clear();
+    left_out_ = 0;
     pthread_detach(thread_);
     return;
   }

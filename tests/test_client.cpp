@@ -278,13 +278,13 @@ BOOST_AUTO_TEST_CASE(endpoint_is_a_host_without_a_path) {
   for (const char* good :
        {"http://127.0.0.1:8000", "http://127.0.0.1:8000/", "https://a.b",
         "HTTPS://dynamodb.eu-west-1.amazonaws.com", "http://[::1]:8000"}) {
-    BOOST_TEST(ddbmutex::dynamodb::is_endpoint(good), good);
+    BOOST_TEST(ddbmutex::sigv4::is_base_url(good), good);
   }
   for (const char* bad :
        {"", "127.0.0.1:8000", "http://", "http:///", "http://a.b/path",
         "http://a.b/?q", "http://a.b/#f", "http://user@a.b/", "ftp://a.b/",
         "http://a b/", "http://a.b:99999/", "file:///etc/passwd"}) {
-    BOOST_TEST(!ddbmutex::dynamodb::is_endpoint(bad), bad);
+    BOOST_TEST(!ddbmutex::sigv4::is_base_url(bad), bad);
   }
 }
 

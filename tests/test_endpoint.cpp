@@ -25,7 +25,7 @@ std::string found(const Home& home, const TargetOptions& options = {}) {
     BOOST_TEST(target.endpoint + target.region == "");
     return target.error;
   }
-  BOOST_TEST(is_endpoint(target.endpoint));
+  BOOST_TEST(ddbmutex::sigv4::is_base_url(target.endpoint));
   return target.region + " " + target.endpoint;
 }
 
@@ -94,14 +94,14 @@ BOOST_AUTO_TEST_CASE(region_of_one_word_of_letters_digits_and_hyphens_is_good) {
   const std::string longest(63, 'a');
   for (const std::string& text : {longest, std::string("a"), std::string("A-9"),
                                   std::string("1"), std::string("a--b")}) {
-    BOOST_TEST(is_region(text));
+    BOOST_TEST(ddbmutex::sigv4::is_host_label(text));
   }
   for (const std::string& text :
        {longest + "a", std::string(), std::string("-a"), std::string("a-"),
         std::string("a.b"), std::string("a b"), std::string("a\n"),
         std::string("a_b"), std::string("a/b"), std::string("a@b"),
         std::string("\xC3\xA4"), std::string("a\0b", 3)}) {
-    BOOST_TEST(!is_region(text));
+    BOOST_TEST(!ddbmutex::sigv4::is_host_label(text));
   }
 }
 

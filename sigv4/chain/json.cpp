@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sigv4/service.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
@@ -23,23 +25,6 @@ using Value = Document::ValueType;
 constexpr unsigned kParseFlags = rapidjson::kParseInsituFlag |
                                  rapidjson::kParseIterativeFlag |
                                  rapidjson::kParseValidateEncodingFlag;
-
-// RapidJSON 1.1 takes the second half of a surrogate pair without its first
-// ("\udc00"), and what it makes of that is not UTF-8.
-// REQUIRES: all else about the escapes is well.
-bool has_lone_surrogate(std::string_view json) {
-  std::size_t at = 0;
-  while ((at = json.find('\\', at)) != json.npos) {
-    const std::string_view escape = json.substr(at, 4);  // "\udc"
-    at += 2;
-    if (escape.size() < 4 || escape[1] != 'u') continue;
-    if (escape[2] != 'd' && escape[2] != 'D') continue;
-    constexpr std::string_view kFirst = "89abAB", kSecond = "cdefCDEF";
-    if (kSecond.find(escape[3]) != kSecond.npos) return true;
-    if (kFirst.find(escape[3]) != kFirst.npos) at += 10;  // And its second.
-  }
-  return false;
-}
 
 // All that RapidJSON would let pass: it takes a NUL for the end.
 bool may_be_json(std::string_view text) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sigv4/boot_clock.hpp"
+#include "sigv4/service.hpp"
 #include "sigv4/utc.hpp"
 
 namespace ddbmutex {
@@ -32,17 +33,6 @@ constexpr std::size_t kMaxAnswerBytes = 64 * 1024;
 // for that, as AWS's SDKs see it.
 constexpr std::int64_t kSkewedSeconds = 4 * 60;
 
-constexpr std::string_view kThrottling[] = {"Throttling",
-                                            "ThrottlingException",
-                                            "ThrottledException",
-                                            "RequestThrottled",
-                                            "RequestThrottledException",
-                                            "TooManyRequestsException",
-                                            "RequestLimitExceeded",
-                                            "BandwidthLimitExceeded",
-                                            "LimitExceededException",
-                                            "PriorRequestNotComplete",
-                                            "SlowDown"};
 constexpr std::string_view kPassing[] = {
     "InternalError",       "InternalFailure",
     "InternalServerError", "InternalServerException",
@@ -167,7 +157,7 @@ Fate Calling::judge_refusal(HttpAnswer& http, std::int64_t signed_for) {
     refusal_offset_ = *date - boot_seconds();
     return Fate::skewed;
   }
-  if (is_one_of(kThrottling, refusal.code) || http.status == 429) {
+  if (is_throttling_code(refusal.code) || http.status == 429) {
     return Fate::throttled;
   }
   const bool passing = http.status >= 500 || http.status == 408 ||

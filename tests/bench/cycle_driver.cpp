@@ -71,7 +71,7 @@ class LockCycle : public bench::Contestant {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2 || !dynamodb::is_endpoint(argv[1])) {
+  if (argc != 2 || !sigv4::is_base_url(argv[1])) {
     std::fprintf(stderr, "usage: cycle_driver URL\n");
     return 2;
   }

@@ -26,7 +26,7 @@ bool has_line_break(const std::string& text) {
 
 void check_url(const std::string& text) {
   const auto url = sigv4::parse_url(text);
-  claim(dynamodb::is_endpoint(text) == (url && url->path == "/"),
+  claim(sigv4::is_base_url(text) == (url && url->path == "/"),
         "an endpoint is a URL without a path");
   if (!url) return;
   claim(url->scheme == "http" || url->scheme == "https",
@@ -114,7 +114,7 @@ void check_account(const Wanted& wanted, const dynamodb::Target& target) {
   claim(is_visible(own.error), "an error is a text for people");
   if (!own.error.empty() || own.url == target.endpoint) return;
   claim(is_label(wanted.account), "an account id is a label of the DNS");
-  claim(dynamodb::is_endpoint(own.url) &&
+  claim(sigv4::is_base_url(own.url) &&
             own.url ==
                 "https://" + wanted.account + target.account_endpoint.suffix,
         "an account's URL is the account's, and safe");
@@ -122,7 +122,7 @@ void check_account(const Wanted& wanted, const dynamodb::Target& target) {
 
 void check_found(const Wanted& wanted, const dynamodb::Target& target) {
   claim(is_label(target.region), "a region is a label of the DNS");
-  claim(dynamodb::is_endpoint(target.endpoint), "a target has an endpoint");
+  claim(sigv4::is_base_url(target.endpoint), "a target has an endpoint");
   if (!wanted.url.empty()) {
     claim(target.endpoint == wanted.url, "the option's URL is used");
     claim(!wanted.fips && !wanted.dual_stack, "a URL is not passed over flags");
@@ -162,7 +162,7 @@ void check_target(const Wanted& wanted) {
                      wanted.url.find(".api.") == std::string::npos &&
                      wanted.region.find("fips") == std::string::npos;
   claim(!plain || !sigv4::is_host_label(wanted.region) ||
-            (!wanted.url.empty() && !dynamodb::is_endpoint(wanted.url)),
+            (!wanted.url.empty() && !sigv4::is_base_url(wanted.url)),
         "a target is refused only if something is bad");
 }
 

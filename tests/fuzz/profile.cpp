@@ -274,8 +274,8 @@ void check_target(const sigv4::ProfileOptions& profile) {
   options.profile = profile;
   const auto target = dynamodb::find_target(options, empty_environment);
   if (target.error.empty()) {
-    claim(dynamodb::is_region(target.region) &&
-              dynamodb::is_endpoint(target.endpoint),
+    claim(sigv4::is_host_label(target.region) &&
+              sigv4::is_base_url(target.endpoint),
           "a target is a region and an endpoint");
   } else {
     claim(is_visible(target.error) && target.endpoint.empty(),

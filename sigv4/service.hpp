@@ -1,0 +1,23 @@
+// What the answers of all of AWS's services have in common.  Pure functions.
+#ifndef DDBMUTEX_SIGV4_SERVICE_HPP
+#define DDBMUTEX_SIGV4_SERVICE_HPP
+
+#include <string_view>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+// What AWS's SDKs take for a call for fewer requests.
+bool is_throttling_code(std::string_view code);
+
+// RapidJSON 1.1 takes the second half of a surrogate pair without its first
+// ("\udc00"), and what it makes of that is not UTF-8: nothing to be sent back.
+// REQUIRES: all else about the escapes is well.
+bool has_lone_surrogate(std::string_view json);
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_SERVICE_HPP
