@@ -127,7 +127,7 @@ BootTime ends_at(std::int64_t expires, std::int64_t now) {
   constexpr std::int64_t kFar = 100LL * 366 * 86400;  // Also says: no overflow.
   if (expires > now + kFar) return BootTime::max();
   return BootClock::now() +
-         std::chrono::seconds(std::max(expires - now, -kFar));
+         std::chrono::seconds(std::max(expires - now - 1, -kFar));
 }
 
 KeySourcePtr source_of(std::function<KeyOutcome(const Fetch&)> fetch) {

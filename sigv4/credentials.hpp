@@ -63,7 +63,8 @@ struct Fetch {
   std::int64_t utc_now;
 };
 
-// On the boot clock, if it is `now` by the clock that `expires` was said by.
+// On the boot clock, if it is `now` by the clock that `expires` was said by.  A
+// second early: a Date has no fractions, so `now` may be that late.
 BootTime ends_at(std::int64_t expires, std::int64_t now);
 
 // Remembers no keys.  One thread at a time asks.

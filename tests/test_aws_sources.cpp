@@ -314,11 +314,11 @@ BOOST_AUTO_TEST_CASE(keys_are_found_and_replaced_by_a_host_hours_off) {
     it.source_user("user");
     it.aws.clock_offset(offset);
     it.gateway.clock_offset(offset);
-    it.aws.lifetime(4s);
+    it.aws.lifetime(6s);
     Agent agent(it.engine.table(), it.environment());
     agent.make("a", tests::fresh_name(), "ttl=2000");
     BOOST_TEST_REQUIRE(agent.ask("lock a") == "true", agent.ask("why a"));
-    hold_for(agent, 5s);
+    hold_for(agent, 7s);
     BOOST_TEST(agent.ask("events a") == "");
     BOOST_TEST(agent.ask("release a") == "true");
     // Signed for the wrong time once at each of them, and then never again.
