@@ -12,16 +12,21 @@
 #
 # Four variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd, and
 # WITH, the parts that may be left out: "chain" (keys of roles, sign-ons,
-# processes, containers and instances).  "make WITH=" leaves out all.
+# processes, containers and instances), "manage" (creating a table, looking at
+# locks, freeing them by force), "guard" (guarded writes).  "make WITH=" leaves
+# out all, and builds the library alone.
 config ?= release
 cxxstd ?= c++17
-WITH ?= chain
+PARTS := chain manage guard
+WITH ?= $(PARTS)
 ifeq ($(origin CXX),default)
 CXX := g++
 endif
 
-WITHOUT := $(filter-out $(WITH),chain)
-BUILD := build/$(config)-$(notdir $(CXX))-$(cxxstd)$(addprefix -no-,$(WITHOUT))
+WITHOUT := $(filter-out $(WITH),$(PARTS))
+empty :=
+BUILD := build/$(config)-$(notdir $(CXX))-$(cxxstd)$(subst $(empty) ,,$\
+  $(addprefix -no-,$(WITHOUT)))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 CXXFLAGS_release := -O2 -DNDEBUG
@@ -47,8 +52,8 @@ CXXFLAGS_fuzz := -O1 -g -fno-omit-frame-pointer \
   -fno-sanitize=pointer-overflow
 AS_FUZZ := config=fuzz CXX=clang++
 FUZZ_BUILD := build/fuzz-clang++-$(cxxstd)
-ifneq ($(filter-out chain,$(WITH)),)
-$(error WITH=$(WITH): there is no other part than chain)
+ifneq ($(filter-out $(PARTS),$(WITH)),)
+$(error WITH=$(WITH): there are no other parts than $(PARTS))
 endif
 ifeq ($(CXXFLAGS_$(config)),)
 $(error config=$(config): not one of release debug asan tsan size noexcept)
@@ -58,8 +63,12 @@ CPPFLAGS += -I. -MMD -MP $(if $(filter chain,$(WITHOUT)),-DDDBMUTEX_NO_CHAIN)
 CXXFLAGS += -std=$(cxxstd) -pthread $(WARN) $(CXXFLAGS_$(config))
 LDLIBS += -lcurl -lcrypto
 
-LIB_SOURCES := $(wildcard ddbmutex.cpp lock/*.cpp dynamodb/*.cpp sigv4/*.cpp \
-  $(if $(filter chain,$(WITHOUT)),,sigv4/chain/*.cpp))
+PART_chain := $(wildcard sigv4/chain/*.cpp)
+PART_manage := ddbmutex/manage.cpp dynamodb/table.cpp
+PART_guard := ddbmutex/guard.cpp dynamodb/transact.cpp
+LIB_SOURCES := $(filter-out $(foreach part,$(WITHOUT),$(PART_$(part))),\
+  $(wildcard ddbmutex.cpp ddbmutex/*.cpp lock/*.cpp dynamodb/*.cpp \
+  sigv4/*.cpp sigv4/chain/*.cpp))
 TEST_SOURCES := $(wildcard tests/*.cpp)
 # What the tests start as processes of their own.
 TORTURE_PROGRAMS := $(wildcard \
@@ -99,7 +108,7 @@ export AWS_EC2_METADATA_DISABLED := true
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: $(LIB) $(EXAMPLES) $(DEMO)
+all: $(LIB) $(if $(WITHOUT),,$(EXAMPLES) $(DEMO))
 programs: all $(BUILD)/tests/tests $(TEST_PROGRAMS)
 fuzzers: $(FUZZERS)
 

@@ -21,7 +21,9 @@
 //
 // Not promised.  A process that is paused (swapped out, suspended) between
 // asking owns_lock() and acting may act after its lease has ended, while
-// another holds the lock.  No lease can prevent that.  Rows that somebody
+// another holds the lock.  No lease can prevent that; what is written to
+// DynamoDB by guarded_write(), or to a store that refuses a lower
+// fencing_token() than it has seen, is safe from it.  Rows that somebody
 // changes by hand, and tables with eventually consistent replicas in other
 // regions, are not protected.
 //
@@ -48,6 +50,8 @@
 #include <string>
 #include <system_error>
 #include <type_traits>
+#include <utility>
+#include <vector>
 #if __has_include(<version>)
 #include <version>
 #endif
@@ -77,6 +81,8 @@ enum class Errc {
   bad_certificate,   // permission_denied: the server is not who it should be.
   bad_record,        // bad_message: the item is no lock record; left alone.
   kept_row,          // bad_message: the item bears a fencing token.
+  no_row,            // no_such_file_or_directory: Options::only_if_exists.
+  condition_failed,  // operation_not_permitted: one of a guarded write's own.
 
   // Passing; tried again before they are told.
   unreachable,   // host_unreachable
@@ -124,6 +130,42 @@ class Error : public std::system_error {
 using FailHandler = void (*)(const std::error_code& code, const char* what);
 extern FailHandler fail_handler;
 
+// --- What is stored with a lock ----------------------------------------------
+
+// An attribute of an item, of any of DynamoDB's types.
+struct Attribute {
+  enum class Type {
+    string,
+    number,
+    binary,
+    boolean,
+    null,
+    string_set,
+    number_set,
+    binary_set,
+    list,
+    map,
+  };
+  std::string name{};  // Empty for a member of a set or list.
+  Type type = Type::string;
+  // string: UTF-8; number: decimal text, up to 38 digits; binary: the bytes;
+  // boolean: "true" or "false"; of other types empty.
+  std::string value{};
+  std::vector<Attribute> members{};  // Of sets, lists and maps.
+};
+bool operator==(const Attribute& a, const Attribute& b);
+inline bool operator!=(const Attribute& a, const Attribute& b) {
+  return !(a == b);
+}
+using Attributes = std::vector<Attribute>;
+
+// What is to be changed of it.  All else stays as it is.
+struct Changes {
+  std::optional<std::string> data{};  // Bytes.
+  Attributes attributes{};            // As in Options.
+  std::vector<std::string> remove{};  // Names of attributes; "data" too.
+};
+
 // --- The table ---------------------------------------------------------------
 
 struct Credentials {
@@ -144,8 +186,14 @@ enum class LogLevel {
 const char* name_of(LogLevel level) noexcept;  // "debug"
 
 struct TableOptions {
-  std::string name = "locks";       // Its partition key is the string `name`.
+  std::string name = "locks";
   std::string prefix = "ddblock-";  // Of each mutex's name, in the key.
+  // The attribute that is the table's partition key, a string.
+  std::string key = "name";
+  // The one that is its sort key, a string too; empty: it has none.  Its value
+  // for each lock that is given none by Options::sort_value.
+  std::string sort_key{};
+  std::string sort_value{};
 
   // Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's; else, on first use,
   // that of the EC2 instance.
@@ -221,13 +269,46 @@ struct Stats {
 // What stands in the table for a mutex's name.
 struct LockInfo {
   std::string name;
-  bool exists = false;  // There is a record: held, or its holder died.
-  std::string uuid;     // Fresh for every acquisition.
+  std::string sort_value;  // Where the table has a sort key.
+  // There is a record: the lock is held, or its holder died, or the row was
+  // kept when the lock was released.
+  bool exists = false;
+  bool released = false;  // The last.
+  std::string uuid;       // Fresh for every acquisition.
   std::string owner;
   // 0 if a client wrote the record that does not say.
   std::chrono::milliseconds lease{0};
-  // When the lease ends by DynamoDB's clock, since 1970.
+  // When the lease ends by DynamoDB's clock, since 1970; 0 if it was released.
   std::chrono::nanoseconds expires{0};
+  // How long ago the holder last took or renewed the lock, by DynamoDB's clock;
+  // nothing if it was released, or the record or the answer does not say.
+  std::optional<std::chrono::milliseconds> age{};
+  std::uint64_t token = 0;  // 0 unless the row is a kept one.
+  std::optional<std::string> data{};
+  Attributes attributes{};
+  // list() alone: why the item is no lock record.  All above but the name is
+  // empty then.
+  std::string problem{};
+};
+
+// How Table::create() makes the table.
+struct Creation {
+  struct Throughput {
+    std::uint64_t read_units = 1;
+    std::uint64_t write_units = 1;
+  };
+  std::optional<Throughput> throughput{};  // Nothing: paid by request.
+  std::vector<std::pair<std::string, std::string>> tags{};
+  // Have DynamoDB delete rows whose lease is over by a day, where the engine
+  // can do that.
+  bool clean_up = true;
+};
+
+// A lock that Table::close() could not release.
+struct Unreleased {
+  std::string name;
+  std::error_code code;
+  std::string text;  // What an Error's what() would say.
 };
 
 // The table that locks live in: endpoint, keys, connections, two threads that
@@ -247,30 +328,59 @@ class Table {
   // above.
   static std::shared_ptr<Table> standard();
 
-  // Creates the table, paid by request and cleaned up by DynamoDB's TTL where
-  // the engine has that, and waits until it is there: a minute at the most.
-  // One that exists is looked at as by exists().
-  void create();
+  // Creates the table with the key that the options name, and waits until it is
+  // there: a minute at the most.  One that exists is looked at as by exists(),
+  // and left as it is but for the clean-up.
+  void create(const Creation& how = {});
   void create(std::error_code& ec);
+  void create(const Creation& how, std::error_code& ec);
 
-  // False if there is no such table.  wrong_table if its key is not the string
-  // `name` alone; replicated_table unless that is allowed.  Worth a call before
-  // the first lock wherever the table may not be as create() makes it: with a
-  // key that is another attribute of the record, such as `uuid`, every taker
-  // writes an item of its own, and only a renewal or release finds out.
+  // False if there is no such table.  wrong_table if its key is not as the
+  // options have it; replicated_table unless that is allowed.  Worth a call
+  // before the first lock wherever the table may not be as create() makes it:
+  // with a key that is another attribute of the record, such as `uuid`, every
+  // taker writes an item of its own, and only a renewal or release finds out.
   bool exists();
   bool exists(std::error_code& ec);
 
   // What stands in the table for the mutex of that name; a consistent read.
   LockInfo inspect(const std::string& name);
   LockInfo inspect(const std::string& name, std::error_code& ec);
+  LockInfo inspect(const std::string& name, const std::string& sort_value);
+  LockInfo inspect(const std::string& name, const std::string& sort_value,
+                   std::error_code& ec);
+
+  // Calls `each` for every item whose key begins with the prefix, in no order,
+  // until it returns false.  A page of items is in memory at a time; data and
+  // attributes are not read.  Reads the whole table: a read unit for each 4,096
+  // bytes.  What is taken or released meanwhile may be told or not.
+  void list(const std::function<bool(const LockInfo&)>& each);
+  void list(const std::function<bool(const LockInfo&)>& each,
+            std::error_code& ec);
+  // The same for all sort values of one name, which reads no others.
+  void list(const std::string& name,
+            const std::function<bool(const LockInfo&)>& each);
+  void list(const std::string& name,
+            const std::function<bool(const LockInfo&)>& each,
+            std::error_code& ec);
+
+  // Frees the lock, if exactly the record that was inspected stands there yet:
+  // deletes the row, or marks a kept one.  False if another does.  The holder,
+  // if it lives, loses the lock and hears of it with its next renewal: until
+  // then two may believe to hold it.  bad_option if nothing was held.
+  bool force_unlock(const LockInfo& info);
+  bool force_unlock(const LockInfo& info, std::error_code& ec);
 
   Stats stats() const;
 
   // Ends all calls that wait, of the table and of its mutexes, and those to
-  // come, with Errc::closed (in this process).  Locks that are held stay held,
-  // and are renewed, until they are unlocked.
-  void close() noexcept;
+  // come, with Errc::closed (in this process), and releases all that its
+  // mutexes hold, many at once.  Returns those that could not be released
+  // within that time, and goes on with them in the background until their
+  // leases are over.  Then the mutexes hold nothing, though a thread that
+  // locked one unlocks it as always.
+  std::vector<Unreleased> close(
+      std::chrono::milliseconds within = std::chrono::seconds(10)) noexcept;
 
   // The last error of a call with a std::error_code&, in words.
   std::string last_error() const;
@@ -300,6 +410,50 @@ struct Options {
   // The lease: how long a dead holder keeps others out, and how long a holder
   // that is cut off goes on.  100 ms to 366 days.
   std::chrono::milliseconds ttl{60000};
+  // The value of the table's sort key, if it has one; empty: that of
+  // TableOptions.
+  std::string sort_value{};
+
+  // Keep the row when the lock is released, marked as free, and number its
+  // acquisitions: fencing_token() grows with each, whoever takes the lock, for
+  // as long as the row is there.  Attributes that others have written stay.
+  // All who lock the name must agree: a row with a token is refused by those
+  // that do not keep it (Errc::kept_row).
+  bool keep_row = false;
+  // With keep_row: take the lock only if there is an item by its name, which
+  // need hold nothing but others' attributes; else Errc::no_row.
+  bool only_if_exists = false;
+
+  // Bytes that are stored with the lock, for the next holder and inspect().
+  std::optional<std::string> data{};
+  // Attributes that are: any names but those of the record (name, uuid,
+  // expires, lease, owner, ttl, token, data).
+  Attributes attributes{};
+  // Whether what the holder before has left stays where the above do not
+  // replace it.  Nothing: as keep_row.  Where rows are not kept, only a holder
+  // that died leaves anything.  On kept rows attributes always stay: false
+  // removes its `data` alone.
+  std::optional<bool> keep_data{};
+
+  // Renew the lease by a thread of the Table.  If not, renew() is the
+  // program's to call, and no thread is started, unless a callback is set, or
+  // a request that was given up or a release must be finished.
+  bool auto_renew = true;
+  // How old the lease gets before it is renewed: more than 0, at most ttl / 2;
+  // nothing: ttl / 2.
+  std::optional<std::chrono::milliseconds> renew_after{};
+  // How long after the lock was taken renewals by themselves end, so that it is
+  // lost a lease later at the most.  More than 0; nothing: never.
+  std::optional<std::chrono::milliseconds> max_hold{};
+  // Asked before each renewal by itself, which is sent only if the answer is
+  // true.  If not, it is asked again until the lease is over.  Called as
+  // on_lost is: what it waits for delays all callbacks, and its own renewal.
+  std::function<bool()> alive{};
+
+  // Let the thread that has the lock lock it again, to unlock it as often: as
+  // std::recursive_mutex.  Errc::lease_lost if the lock was lost meanwhile.
+  bool recursive = false;
+
   // For one request, and so for unlock().  More than 0, less than ttl / 2;
   // nothing: 2 s or ttl / 4, whichever is less.
   std::optional<std::chrono::milliseconds> request_timeout{};
@@ -456,6 +610,24 @@ class DdbMutex {
   }
 #endif
 
+  // As try_lock_for(), for as long as it takes to see whether the holder lives:
+  // false `additional` after the lease of the record that stood there first
+  // would be over.  Then somebody has renewed or taken the lock meanwhile.
+  [[nodiscard]] bool try_lock_past_lease(std::chrono::milliseconds additional);
+  [[nodiscard]] bool try_lock_past_lease(std::chrono::milliseconds additional,
+                                         std::error_code& ec);
+
+  // Renews the lease now, whether or not that is done by itself too, and
+  // changes what is stored.  not_held; lease_lost; or, after passing errors
+  // that lasted `patience` or until the lease was over, the last of them: the
+  // changes may then have been made or not.
+  void renew(const Changes& changes = {});
+  void renew(std::error_code& ec);
+  void renew(const Changes& changes, std::error_code& ec);
+  // The same, if less than this remains.  lease_lost if less remains after it.
+  void ensure(std::chrono::nanoseconds min_remaining);
+  void ensure(std::chrono::nanoseconds min_remaining, std::error_code& ec);
+
   // Gives the lock back; any thread may.  Returns within request_timeout, even
   // if nobody answers: what could not be said by then goes on in the background
   // until the lease is over.  Does nothing if there is nothing to unlock.
@@ -464,6 +636,10 @@ class DdbMutex {
   // told in time.
   void release();
   void release(std::error_code& ec) noexcept;
+  // And changes what stays in a kept row, in the same request.  bad_option,
+  // and the lock stays held, if the row is not kept.
+  void release(const Changes& changes);
+  void release(const Changes& changes, std::error_code& ec);
 
   // Ends the waits under way with Errc::cancelled.  Not remembered.
   void cancel() noexcept;
@@ -479,6 +655,50 @@ class DdbMutex {
   void require(std::chrono::nanoseconds min_remaining,
                std::error_code& ec) const noexcept;
 
+  // Less than safe_time remains, or the lock is not held.
+  bool in_danger() const noexcept;
+
+#ifdef __cpp_lib_jthread
+  // Asked to stop when the lock that is held now is lost; at once if none is
+  // held.  Never once it was unlocked.  Stop callbacks run as on_lost does.
+  std::stop_token lost() const {
+    const std::shared_ptr<void> signal = loss_signal(
+        [] {
+          return std::shared_ptr<void>(std::make_shared<std::stop_source>());
+        },
+        [](void* source) {
+          static_cast<std::stop_source*>(source)->request_stop();
+        });
+    return static_cast<std::stop_source*>(signal.get())->get_token();
+  }
+#endif
+
+  // With keep_row: the number of this acquisition, higher than that of every
+  // one before it.  0 while there is none.  Kept after a loss, until the mutex
+  // is unlocked, for a store that is to refuse whoever comes with it too late.
+  std::uint64_t fencing_token() const noexcept;
+
+  // Sends a TransactWriteItems that DynamoDB carries out only if the lock is
+  // ours at that moment: who has lost it, and whose clock does not show it yet,
+  // is refused with Errc::lease_lost.  `items`: JSON of an array of 1 to 99
+  // elements of TransactItems, `[{"Put": {...}}, {"Update": ...}]`, of tables
+  // of one account and region.  condition_failed if a condition of theirs does
+  // not hold; Error's text has its place and DynamoDB's words.  Passing errors
+  // are tried again for `patience`; the write is made once at most, by its
+  // ClientRequestToken.  Where the rows are not kept, a request of ours that
+  // DynamoDB gets only after others had the lock could open the door again.
+  void guarded_write(const std::string& items);
+  void guarded_write(const std::string& items, std::error_code& ec);
+  // The condition that it is, for those who send the transaction themselves:
+  // the JSON of a ConditionCheck, to be one of TransactItems.  not_held.
+  std::string condition_check() const;
+  std::string condition_check(std::error_code& ec) const;
+
+  // What is stored with the lock: what was there when it was taken, and what
+  // was changed since.  Empty unless it is held, or was and is not unlocked.
+  std::optional<std::string> data() const;
+  Attributes attributes() const;
+
   const std::string& name() const noexcept;
   const std::string& owner() const noexcept;
   // The last error of a call with a std::error_code&, or of unlock(), in words.
@@ -487,6 +707,10 @@ class DdbMutex {
  private:
   bool lock_within(const detail::Deadline& deadline, detail::Wait* wait,
                    std::error_code* ec);
+  bool lock_past_lease(std::chrono::milliseconds additional,
+                       std::error_code* ec);
+  std::shared_ptr<void> loss_signal(std::shared_ptr<void> (*make)(),
+                                    void (*tell)(void*)) const;
 
 #ifdef __cpp_lib_jthread
   bool stoppable(const detail::Deadline& deadline, const std::stop_token& stop,

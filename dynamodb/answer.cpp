@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "dynamodb/json.hpp"
 #include "sigv4/service.hpp"
 
 namespace ddbmutex {
@@ -65,6 +66,8 @@ constexpr CodeMeaning kCodes[] = {
     {"RequestTimeout", Fault::server_failure},
     {"RequestTimeoutException", Fault::server_failure},
     {"TransactionConflictException", Fault::conflict},
+    // The same transaction, sent before.
+    {"TransactionInProgressException", Fault::conflict},
     {"ReplicatedWriteConflictException", Fault::conflict},
 };
 constexpr CodeMeaning kThrottled = {"", Fault::throttled};
@@ -78,8 +81,9 @@ const CodeMeaning* meaning_of(std::string_view code) {
 
 // What a ValidationException says of an item whose key is not the table's: in
 // DynamoDB's words (the third and fourth are those of its edition for download,
-// the fifth comes where an update would change a part of the key) and in
-// ScyllaDB Alternator's.  A '*' stands for a name or type.
+// the fifth comes where an update would change a part of the key, the seventh
+// is of a Query) and in ScyllaDB Alternator's.  A '*' stands for a name or
+// type.
 constexpr std::string_view kWrongKeyTexts[] = {
     "The provided key element does not match the schema",
     "One or more parameter values were invalid: Missing the key * in the item",
@@ -89,6 +93,7 @@ constexpr std::string_view kWrongKeyTexts[] = {
     " This attribute is part of the key",
     "One or more parameter values were invalid:"
     " Type mismatch for key * expected: * actual: *",
+    "Query condition missed key schema element: *",
 
     "Key column * not found",
     "Given key attribute not in schema",
@@ -124,8 +129,8 @@ bool names_a_wrong_key(std::string_view message) {
 // --- Reading JSON ----------------------------------------------------------
 
 using Allocator = rapidjson::MemoryPoolAllocator<>;
-using Document = rapidjson::GenericDocument<rapidjson::UTF8<>, Allocator>;
-using Value = Document::ValueType;
+using rapidjson::Document;
+using rapidjson::Value;
 
 // The default parser recurses, and 400 KB of '[' overflow its stack.
 constexpr unsigned kParseFlags =
@@ -140,43 +145,11 @@ bool is_object(const Document& document, std::string_view json) {
   return !sigv4::has_lone_surrogate(json);
 }
 
-std::string_view text_of(const Value& value) {
-  return {value.GetString(), value.GetStringLength()};
-}
-
 // A member that is a string; empty if it is not there or not a string.
 std::string_view string_member(const Value& object, const char* name) {
   const auto member = object.FindMember(name);
   if (member == object.MemberEnd() || !member->value.IsString()) return {};
   return text_of(member->value);
-}
-
-Attribute::Type type_of(std::string_view tag) {
-  if (tag == "S") return Attribute::Type::string;
-  if (tag == "N") return Attribute::Type::number;
-  if (tag == "B") return Attribute::Type::binary;
-  return Attribute::Type::other;
-}
-
-// {"name":{"S":"text"},...}; nothing if it is not of that form.
-std::optional<Item> read_item(const Value& value) {
-  if (!value.IsObject()) return std::nullopt;
-  Item item;
-  for (const auto& member : value.GetObject()) {
-    if (!member.value.IsObject() || member.value.MemberCount() != 1) {
-      return std::nullopt;
-    }
-    const auto typed = member.value.MemberBegin();
-    Attribute attribute;
-    attribute.name = text_of(member.name);
-    attribute.type = type_of(text_of(typed->name));
-    if (attribute.type != Attribute::Type::other) {
-      if (!typed->value.IsString()) return std::nullopt;
-      attribute.value = text_of(typed->value);
-    }
-    item.push_back(std::move(attribute));
-  }
-  return item;
 }
 
 // A member's value; null if it is not there, or is null.
@@ -349,12 +322,81 @@ bool is_of_an_item(Action action) {
          action == Action::update_item || action == Action::delete_item;
 }
 
-// Reads "Item", where there may be one.
-void read_item_of(const Value& body, Answer& answer) {
-  const auto member = body.FindMember("Item");
+// Whether its request names the keys of items.
+bool has_keys(Action action) {
+  return is_of_an_item(action) || action == Action::query;
+}
+
+// Reads "Item", say, where there may be one.
+void read_item_of(const Value& body, const char* name, Answer& answer) {
+  const auto member = body.FindMember(name);
   if (member == body.MemberEnd()) return;
   answer.item = read_item(member->value);
-  if (!answer.item) bad_answer(answer, "Item is not an item of DynamoDB's");
+  if (!answer.item) {
+    bad_answer(answer, std::string(name) + " is not an item of DynamoDB's");
+  }
+}
+
+// --- Why a transaction was not carried out ---------------------------------
+
+// [{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"why"}]
+bool read_listed(const Value& list, std::vector<Answer::Reason>& reasons) {
+  if (!list.IsArray()) return false;
+  for (const Value& element : list.GetArray()) {
+    if (!element.IsObject()) return false;
+    reasons.push_back({std::string(string_member(element, "Code")),
+                       std::string(string_member(element, "Message"))});
+  }
+  return true;
+}
+
+// As at the end of the message: "... specific reasons [Code, None]".
+void read_worded(std::string_view message,
+                 std::vector<Answer::Reason>& reasons) {
+  const std::size_t begin = message.rfind('[');
+  const std::size_t end = message.rfind(']');
+  if (begin == message.npos || end == message.npos || end < begin) return;
+  std::string_view codes = message.substr(begin + 1, end - begin - 1);
+  while (!codes.empty()) {
+    const std::size_t comma = std::min(codes.find(','), codes.size());
+    reasons.push_back({std::string(codes.substr(0, comma)), ""});
+    codes.remove_prefix(std::min(comma + 1, codes.size()));
+    codes.remove_prefix(std::min(codes.find_first_not_of(' '), codes.size()));
+  }
+}
+
+// What the reasons come to, the weightiest first: a condition that did not hold
+// will not by trying again.
+Fault fault_of(const std::vector<Answer::Reason>& reasons) {
+  struct Meaning {
+    std::string_view code;
+    Fault fault;
+  };
+  constexpr Meaning kMeanings[] = {
+      {"ConditionalCheckFailed", Fault::condition_failed},
+      {"TransactionConflict", Fault::conflict},
+      {"ThrottlingError", Fault::throttled},
+      {"ProvisionedThroughputExceeded", Fault::throttled},
+      {"RequestLimitExceeded", Fault::throttled},
+  };
+  for (const Meaning& meaning : kMeanings) {
+    for (const Answer::Reason& reason : reasons) {
+      if (reason.code == meaning.code) return meaning.fault;
+    }
+  }
+  return Fault::bad_request;
+}
+
+void read_cancellation(const Value& body, Answer& answer) {
+  if (const Value* list = find_member(body, "CancellationReasons")) {
+    if (!read_listed(*list, answer.reasons)) {
+      answer.reasons.clear();
+      return bad_answer(answer, "CancellationReasons is no list of reasons");
+    }
+  } else {  // Not every engine lists them.
+    read_worded(answer.message, answer.reasons);
+  }
+  answer.fault = fault_of(answer.reasons);
 }
 
 void read_error(const Value& body, const HttpAnswer& http,
@@ -364,7 +406,7 @@ void read_error(const Value& body, const HttpAnswer& http,
   if (answer.message.empty()) answer.message = string_member(body, "Message");
   const CodeMeaning* meaning = meaning_of(answer.code);
   answer.fault = meaning ? meaning->fault : fault_of_status(http.status);
-  if (answer.code == "ValidationException" && is_of_an_item(answer.action) &&
+  if (answer.code == "ValidationException" && has_keys(answer.action) &&
       names_a_wrong_key(answer.message)) {
     answer.fault = Fault::wrong_key;
   }
@@ -372,21 +414,28 @@ void read_error(const Value& body, const HttpAnswer& http,
     answer.fault = Fault::skewed_time;
   }
   // A refusal is certain only if it is said to be one.
-  if (http.status >= 500 && !is_passing(answer.fault)) {
-    answer.fault = Fault::server_failure;
+  if (http.status >= 500) {
+    if (!is_passing(answer.fault)) answer.fault = Fault::server_failure;
+    return;
+  }
+  if (answer.code == "TransactionCanceledException" &&
+      answer.action == Action::transact_write_items) {
+    return read_cancellation(body, answer);
   }
   if (answer.fault != Fault::condition_failed) return;
   if (answer.action == Action::get_item || !is_of_an_item(answer.action)) {
     return bad_answer(answer, std::string(name_of(answer.action)) +
                                   " has no condition to fail");
   }
-  read_item_of(body, answer);
+  read_item_of(body, "Item", answer);
 }
+
+// --- Success ---------------------------------------------------------------
 
 // The members of an action's answer when all went well.
 struct Members {
   const char* required;  // Null: none.
-  std::array<std::string_view, 3> others;
+  std::array<std::string_view, 4> others;
 
   bool allow(std::string_view name) const {
     return !name.empty() &&  // As others that are not there are.
@@ -404,6 +453,13 @@ Members members_of(Action action) {
     case Action::delete_item:
       return {nullptr,
               {"Attributes", "ItemCollectionMetrics", "ConsumedCapacity"}};
+    case Action::scan:
+    case Action::query:
+      return {
+          "Items",
+          {"Count", "ScannedCount", "LastEvaluatedKey", "ConsumedCapacity"}};
+    case Action::transact_write_items:
+      return {nullptr, {"ItemCollectionMetrics", "ConsumedCapacity"}};
     case Action::describe_table:
       return {"Table", {}};
     case Action::create_table:
@@ -424,18 +480,55 @@ bool is_success(const Members& members, const Value& body) {
   return members.required == nullptr || body.HasMember(members.required);
 }
 
+void read_page(const Value& body, Answer& answer) {
+  const Value& items = body["Items"];
+  if (!items.IsArray()) return bad_answer(answer, "Items is no list");
+  answer.items.reserve(items.Size());
+  for (const Value& element : items.GetArray()) {
+    auto item = read_item(element);
+    if (!item) {
+      answer.items.clear();
+      return bad_answer(answer, "Items has what is not an item of DynamoDB's");
+    }
+    answer.items.push_back(std::move(*item));
+  }
+  const Value* next = find_member(body, "LastEvaluatedKey");
+  if (next == nullptr) return;
+  answer.next = read_item(*next);
+  if (answer.next && !answer.next->empty()) return;
+  answer.items.clear();  // Not all there is, and no way to the rest.
+  answer.next.reset();
+  bad_answer(answer, "LastEvaluatedKey is no key");
+}
+
+void read_table_of(const Value& table, Answer& answer) {
+  answer.table = read_table(table);
+  if (!answer.table) bad_answer(answer, "no description of a table");
+}
+
 void read_success(const Value& body, Answer& answer) {
   const Members members = members_of(answer.action);
   if (!is_success(members, body)) {
     return bad_answer(answer, "HTTP status 200, but no answer of DynamoDB's");
   }
-  if (answer.action == Action::get_item) return read_item_of(body, answer);
-  if (is_of_an_item(answer.action) ||
-      answer.action == Action::update_time_to_live) {
-    return;
+  switch (answer.action) {
+    case Action::get_item:
+      return read_item_of(body, "Item", answer);
+    case Action::update_item:
+      return read_item_of(body, "Attributes", answer);
+    case Action::scan:
+    case Action::query:
+      return read_page(body, answer);
+    case Action::describe_table:
+    case Action::create_table:
+    case Action::delete_table:
+      return read_table_of(body[members.required], answer);
+    case Action::put_item:
+    case Action::delete_item:
+    case Action::update_time_to_live:
+    case Action::transact_write_items:
+      break;
   }
-  answer.table = read_table(body[members.required]);
-  if (!answer.table) bad_answer(answer, "no description of a table");
 }
 
 void read_body(const HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
@@ -481,6 +574,12 @@ const char* name_of(Action action) {
       return "UpdateTimeToLive";
     case Action::delete_table:
       return "DeleteTable";
+    case Action::scan:
+      return "Scan";
+    case Action::query:
+      return "Query";
+    case Action::transact_write_items:
+      return "TransactWriteItems";
   }
   return "";
 }
@@ -520,7 +619,8 @@ bool is_passing(Fault fault) {
 }
 
 bool Answer::outcome_unknown() const {
-  if (!sent) return false;
+  // DynamoDB tells reasons of what it did not do.
+  if (!sent || !reasons.empty()) return false;
   switch (fault) {
     case Fault::disconnected:
     case Fault::timed_out:
@@ -552,6 +652,7 @@ Answer read_answer(Action action, const HttpAnswer& http,
   answer.received_at = http.received_at;
   answer.http_status = http.status;
   answer.fault = fault_of(http.transport);
+  answer.too_large = http.transport == Transport::too_large;
   answer.message = http.error;
   if (http.transport != Transport::complete) return answer;
 

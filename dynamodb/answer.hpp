@@ -28,8 +28,11 @@ enum class Action {
   create_table,
   update_time_to_live,
   delete_table,
+  scan,
+  query,
+  transact_write_items,
 };
-constexpr std::size_t kActions = 8;
+constexpr std::size_t kActions = 11;
 const char* name_of(Action action);  // "GetItem"
 
 // How a call failed.
@@ -94,9 +97,25 @@ struct Answer {
   // False only if DynamoDB certainly did not get the request.
   bool sent = false;
   int http_status = 0;  // 0 if no answer came.
-  // GetItem's item; of a write whose condition failed, the item as it is.
-  // Nothing if there is none, or the engine does not tell.
+  // The answer was longer than the client takes: a bad one.
+  bool too_large = false;
+  // GetItem's item; of an UpdateItem, the item as it is then, if that was asked
+  // for; of a write whose condition failed, the item as it is.  Nothing if
+  // there is none, or the engine does not tell.
   std::optional<Item> item;
+  // Of Scan and Query: a page, and where the next one begins; nothing at the
+  // end.
+  std::vector<Item> items;
+  std::optional<Item> next;
+  // Of a TransactWriteItems that was cancelled, for each of its parts: a code,
+  // "None" or "ConditionalCheckFailed", say, and DynamoDB's words.  The fault
+  // is condition_failed if the condition of one did not hold; of which, this
+  // tells.  Empty if DynamoDB cancelled nothing, or does not tell why.
+  struct Reason {
+    std::string code;
+    std::string message;
+  };
+  std::vector<Reason> reasons;
   // Of DescribeTable, CreateTable and DeleteTable, if there is no fault.
   std::optional<TableDescription> table;
   std::string code;        // "ThrottlingException"; empty if none was told.

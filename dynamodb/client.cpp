@@ -44,9 +44,23 @@ double units(std::size_t bytes, std::size_t unit_bytes) {
       std::max<std::size_t>(1, (bytes + unit_bytes - 1) / unit_bytes));
 }
 
-bool is_write(Action action) {
-  return action == Action::put_item || action == Action::update_item ||
-         action == Action::delete_item;
+// How often each unit is written: a transaction is prepared, then carried out.
+int writes(Action action) {
+  switch (action) {
+    case Action::put_item:
+    case Action::update_item:
+    case Action::delete_item:
+      return 1;
+    case Action::transact_write_items:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+bool is_read(Action action) {
+  return action == Action::get_item || action == Action::scan ||
+         action == Action::query;
 }
 
 bool answered(Fault fault) {
@@ -164,7 +178,7 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
   pending->keys_ = current.outcome;
   pending->body_size_ = body.size();
   pending->consistent_ =
-      action == Action::get_item &&
+      is_read(action) &&
       body.find(R"("ConsistentRead":true)") != std::string::npos;
   pending->signed_at_ = time_by(known);
   std::vector<std::string> headers =
@@ -252,12 +266,13 @@ void Client::count(const Pending& pending, const HttpAnswer& http,
     ++counts_.throttled;
   } else if (!answered(answer.fault)) {
     ++counts_.failed;
-  } else if (is_write(pending.action_)) {
-    counts_.write_units +=
-        units(std::max(pending.body_size_, http.body.size()), kWriteUnitBytes);
-  } else if (pending.action_ == Action::get_item) {
+  } else if (is_read(pending.action_)) {
     counts_.read_units += units(http.body.size(), kReadUnitBytes) *
                           (pending.consistent_ ? 1 : 0.5);
+  } else {
+    counts_.write_units +=
+        units(std::max(pending.body_size_, http.body.size()), kWriteUnitBytes) *
+        writes(pending.action_);
   }
 }
 

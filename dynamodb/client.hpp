@@ -49,8 +49,9 @@ struct Counts {
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   // Capacity units, as DynamoDB's documentation has them counted (1 for each
-  // 1,024 bytes written, for 4,096 read consistently, half for others), from
-  // the sizes of bodies: what an item holds beyond that is not seen.
+  // 1,024 bytes written, 2 in a transaction, for 4,096 read consistently, half
+  // for others), from the sizes of bodies: what an item holds beyond that, or a
+  // scan passes over, is not seen.
   double write_units = 0;
   double read_units = 0;
 };

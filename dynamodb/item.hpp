@@ -12,14 +12,22 @@ namespace dynamodb {
 
 struct Attribute {
   enum class Type {
-    string,  // "S"
-    number,  // "N": `value` holds the decimal text.
-    binary,  // "B": `value` holds the base64 text.
-    other,   // Any other of DynamoDB's types; `value` is empty.
+    string,      // "S"
+    number,      // "N": `value` holds the decimal text.
+    binary,      // "B": `value` holds the base64 text.
+    boolean,     // "BOOL": `value` is "true" or "false".
+    null,        // "NULL"
+    string_set,  // "SS", and so on: `members` without names.
+    number_set,
+    binary_set,
+    list,   // "L": the same.
+    map,    // "M"
+    other,  // None of those.
   };
   std::string name;
   Type type = Type::other;
-  std::string value;
+  std::string value{};
+  std::vector<Attribute> members{};
 };
 
 using Item = std::vector<Attribute>;

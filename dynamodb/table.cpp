@@ -1,13 +1,12 @@
 #include "dynamodb/table.hpp"
 
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
-
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <string_view>
 #include <utility>
+
+#include "dynamodb/ask.hpp"
+#include "dynamodb/json.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -17,36 +16,58 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// For one request.  DynamoDB takes longer over tables than over items.
-constexpr std::chrono::seconds kRequestTime{10};
-
 // Between two looks at a table that is changing.
 constexpr std::chrono::milliseconds kFirstPause{25};
 constexpr std::chrono::milliseconds kLongestPause{2000};
 
 // --- Requests --------------------------------------------------------------
 
-using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
-
-void write_string(Writer& writer, std::string_view text) {
-  writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
-}
-
-void write_pair(Writer& writer, std::string_view name, std::string_view value) {
-  write_string(writer, name);
-  write_string(writer, value);
-}
-
-// "list":[{"AttributeName":"name","other":"value"}]
-void write_attribute_list(Writer& writer, std::string_view list,
-                          std::string_view name, std::string_view other,
-                          std::string_view value) {
-  write_string(writer, list);
-  writer.StartArray();
+// {"AttributeName":"name","other":"value"}
+void write_of_key(Writer& writer, std::string_view name, std::string_view other,
+                  std::string_view value) {
   writer.StartObject();
   write_pair(writer, "AttributeName", name);
   write_pair(writer, other, value);
   writer.EndObject();
+}
+
+void write_keys(Writer& writer, const TableSchema& schema) {
+  const bool sorted = !schema.sort_key.empty();
+  write_string(writer, "AttributeDefinitions");
+  writer.StartArray();
+  write_of_key(writer, schema.key, "AttributeType", "S");
+  if (sorted) write_of_key(writer, schema.sort_key, "AttributeType", "S");
+  writer.EndArray();
+  write_string(writer, "KeySchema");
+  writer.StartArray();
+  write_of_key(writer, schema.key, "KeyType", "HASH");
+  if (sorted) write_of_key(writer, schema.sort_key, "KeyType", "RANGE");
+  writer.EndArray();
+}
+
+void write_billing(Writer& writer, const TableSchema& schema) {
+  write_pair(writer, "BillingMode",
+             schema.throughput ? "PROVISIONED" : "PAY_PER_REQUEST");
+  if (!schema.throughput) return;
+  write_string(writer, "ProvisionedThroughput");
+  writer.StartObject();
+  write_string(writer, "ReadCapacityUnits");
+  writer.Uint64(schema.throughput->read_units);
+  write_string(writer, "WriteCapacityUnits");
+  writer.Uint64(schema.throughput->write_units);
+  writer.EndObject();
+}
+
+void write_tags(Writer& writer, const TableSchema& schema) {
+  if (schema.tags.empty()) return;
+  write_string(writer, "Tags");
+  writer.StartArray();
+  for (const auto& [key, value] : schema.tags) {
+    writer.StartObject();
+    write_pair(writer, "Key", key);
+    write_pair(writer, "Value", value);
+    writer.EndObject();
+  }
   writer.EndArray();
 }
 
@@ -64,10 +85,9 @@ std::string write_creation(const TableSchema& schema) {
   Writer writer(body);
   writer.StartObject();
   write_pair(writer, "TableName", schema.table);
-  write_pair(writer, "BillingMode", "PAY_PER_REQUEST");
-  write_attribute_list(writer, "AttributeDefinitions", schema.key,
-                       "AttributeType", "S");
-  write_attribute_list(writer, "KeySchema", schema.key, "KeyType", "HASH");
+  write_billing(writer, schema);
+  write_keys(writer, schema);
+  write_tags(writer, schema);
   writer.EndObject();
   return body.GetString();
 }
@@ -95,12 +115,13 @@ class Talk {
        sigv4::Waker* waker)
       : client_(client),
         budget_(budget),
-        retry_(budget, Retry::Urgency::waits),
-        deadline_(deadline),
-        waker_(waker != nullptr ? *waker : own_waker_) {}
+        waiting_{deadline, waker != nullptr ? waker : &own_waker_} {}
+  Talk(const Talk&) = delete;
+  Talk& operator=(const Talk&) = delete;
 
-  // Until an answer is no passing fault, or there is no time for another.
-  Answer ask(Action action, const std::string& body);
+  Answer ask(Action action, const std::string& body) {
+    return dynamodb::ask(client_, budget_, action, body, waiting_);
+  }
   // Before the next look at what is changing; the longer it takes, the longer.
   // False if deadline or waker came first.
   bool pause();
@@ -108,56 +129,23 @@ class Talk {
   Answer gave_up(Answer last) const;
 
  private:
-  bool wait(nanoseconds time);
-
   Client& client_;
   RetryBudget& budget_;
-  Retry retry_;
-  const BootTime deadline_;
-  sigv4::Waker own_waker_;  // Before waker_, which may refer to it.
-  sigv4::Waker& waker_;
+  sigv4::Waker own_waker_;  // Before waiting_, which may point to it.
+  const Waiting waiting_;
   nanoseconds longest_pause_ = kFirstPause;
 };
-
-Answer Talk::ask(Action action, const std::string& body) {
-  for (;;) {
-    const BootTime now = BootClock::now();
-    if (waker_.woken() || now >= deadline_) {
-      Answer unsent;
-      unsent.action = action;
-      unsent.sent_at = unsent.received_at = now;
-      return gave_up(std::move(unsent));
-    }
-    Answer answer = client_.call(
-        action, body, std::min(deadline_, now + kRequestTime), waker_);
-    if (answer.fault == Fault::none) {
-      retry_.success();
-      return answer;
-    }
-    if (answer.fault == Fault::cancelled) return answer;
-    const auto delay = retry_.after(answer);
-    if (!delay || deadline_ - BootClock::now() <= *delay) return answer;
-    wait(*delay);
-  }
-}
 
 bool Talk::pause() {
   const nanoseconds time = budget_.jitter(longest_pause_);
   longest_pause_ = std::min<nanoseconds>(2 * longest_pause_, kLongestPause);
-  return wait(time);
-}
-
-bool Talk::wait(nanoseconds time) {
-  const BootTime now = BootClock::now();
-  sigv4::drive(nullptr, 0, std::min(deadline_, now + time), &waker_);
-  return !waker_.woken() && BootClock::now() < deadline_;
+  const BootTime until = BootClock::now() + time;
+  sigv4::drive(nullptr, 0, std::min(waiting_.deadline, until), waiting_.waker);
+  return !waiting_.waker->woken() && BootClock::now() < waiting_.deadline;
 }
 
 Answer Talk::gave_up(Answer last) const {
-  const bool woken = waker_.woken();
-  last.fault = woken ? Fault::cancelled : Fault::timed_out;
-  last.message = woken ? "woken before another request was sent"
-                       : "the deadline has passed";
+  last = dynamodb::gave_up(std::move(last), waiting_.waker->woken());
   if (last.table) last.message += "; the table is " + last.table->status;
   return last;
 }
@@ -213,11 +201,19 @@ bool are_different(const TableDescription& one, const TableDescription& other) {
 
 }  // namespace
 
-bool is_keyed_by(const TableDescription& table, const std::string& key) {
+bool is_keyed_by(const TableDescription& table, const std::string& key,
+                 const std::string& sort_key) {
   using Key = TableDescription::Key;
-  return table.keys.size() == 1 && table.keys[0].name == key &&
-         table.keys[0].role == Key::Role::partition &&
-         table.keys[0].type == Attribute::Type::string;
+  const auto has = [&](const std::string& name, Key::Role role) {
+    return std::any_of(table.keys.begin(), table.keys.end(),
+                       [&](const Key& found) {
+                         return found.name == name && found.role == role &&
+                                found.type == Attribute::Type::string;
+                       });
+  };
+  if (!has(key, Key::Role::partition)) return false;
+  if (sort_key.empty()) return table.keys.size() == 1;
+  return table.keys.size() == 2 && has(sort_key, Key::Role::sort);
 }
 
 Answer describe_table(Client& client, RetryBudget& budget,
@@ -234,7 +230,7 @@ Answer create_table(Client& client, RetryBudget& budget,
   Answer active = wait_until_active(talk, schema);
   if (active.fault != Fault::none || schema.ttl.empty()) return active;
   // Somebody else's: its items are not to go because of us.
-  if (!is_keyed_by(*active.table, schema.key)) return active;
+  if (!is_keyed_by(*active.table, schema.key, schema.sort_key)) return active;
   if (active.table->eventual_replicas && !schema.allow_replicas) return active;
   Answer last = switch_ttl_on(talk, schema);
   if (last.fault == Fault::none) return active;

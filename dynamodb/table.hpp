@@ -8,7 +8,11 @@
 #ifndef DDBMUTEX_DYNAMODB_TABLE_HPP
 #define DDBMUTEX_DYNAMODB_TABLE_HPP
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "dynamodb/answer.hpp"
 #include "dynamodb/client.hpp"
@@ -20,26 +24,36 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-// Of tables whose items are found by one string.
+// Of tables whose items are found by one string, or by two.
 struct TableSchema {
   std::string table;
-  std::string key;  // The partition key, the only one.
+  std::string key;         // The partition key.
+  std::string sort_key{};  // Empty: there is none.
   // The attribute by which DynamoDB deletes what is over; empty: leave that
   // as it is.
-  std::string ttl;
+  std::string ttl{};
   // Whether a table that is there may have eventually consistent replicas.
   bool allow_replicas = false;
+  // Capacity to provision, in units a second; nothing: paid by request.
+  struct Throughput {
+    std::uint64_t read_units;
+    std::uint64_t write_units;
+  };
+  std::optional<Throughput> throughput{};
+  std::vector<std::pair<std::string, std::string>> tags{};
 };
 
-// Whether items are found by the string `key` and nothing else.
-bool is_keyed_by(const TableDescription& table, const std::string& key);
+// Whether items are found by the string `key` and, unless that is empty, the
+// string `sort_key`, and nothing else.
+bool is_keyed_by(const TableDescription& table, const std::string& key,
+                 const std::string& sort_key);
 
 // One answer: the table, or no_table.
 Answer describe_table(Client& client, RetryBudget& budget,
                       const std::string& table, BootTime deadline,
                       sigv4::Waker* waker = nullptr);
 
-// Makes a table with on-demand billing unless there is one of that name, waits
+// Makes a table as the schema says unless there is one of that name, waits
 // until it is ACTIVE and then switches on its TTL, where the engine has such a
 // thing.  Without a fault the answer has the table, which is to be looked at:
 // one that was there may have another key, or replicas; nothing of it is

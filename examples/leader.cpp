@@ -51,12 +51,14 @@ class Candidate {
   }
 
   // Any thread may call it, at any time: close() is remembered, so a run() that
-  // is just about to wait ends as well.
+  // is just about to wait ends as well.  It would also release what is held, so
+  // a leader is let come to its end first.
   void stop() {
-    table_->close();
-    const std::lock_guard<std::mutex> guard(state_);
+    std::unique_lock<std::mutex> guard(state_);
     stopping_ = true;
     changed_.notify_all();
+    changed_.wait(guard, [this] { return !leading_; });
+    table_->close();
   }
 
   std::string last_error() const { return mutex_.last_error(); }
@@ -85,10 +87,13 @@ class Candidate {
   // Until stop(), which it tells by true, or until the lock is lost.
   bool lead() {
     std::unique_lock<std::mutex> guard(state_);
+    leading_ = true;
     while (!stopping_ && mutex_.owns_lock()) {
       // The leader's work goes here, in steps that are short against the lease.
       changed_.wait_for(guard, std::chrono::milliseconds(100));
     }
+    leading_ = false;
+    changed_.notify_all();
     return stopping_;
   }
 
@@ -96,6 +101,7 @@ class Candidate {
   std::mutex state_;
   std::condition_variable changed_;
   bool stopping_ = false;  // GUARDED_BY(state_)
+  bool leading_ = false;   // Likewise.
   // The last, so the first to be destroyed: its callback uses the others.
   ddbmutex::DdbMutex mutex_;
 };

@@ -70,27 +70,15 @@ Outcome at_deadline(Call call, const Lease& lease, Outcome outcome) {
 
 }  // namespace
 
-dynamodb::Action action_of(Verb verb) {
-  switch (verb) {
-    case Verb::take:
-      return dynamodb::Action::put_item;
-    case Verb::renew:
-      return dynamodb::Action::update_item;
-    case Verb::release:
-      return dynamodb::Action::delete_item;
-    case Verb::look:
-      break;
-  }
-  return dynamodb::Action::get_item;
-}
-
 Reply reply_to(const Request& request, const Answer& answer) {
   Reply reply;
   reply.received = BootClock::now();
   if (answer.fault == Fault::none) {
     reply.outcome = Reply::Outcome::done;
-    if (request.verb == Verb::look) {
-      reply.row = answer.item ? read_row(*answer.item) : Row{};
+    if (answer.item) {
+      reply.row = read_row(*answer.item);
+    } else if (request.verb == Verb::look) {
+      reply.row = Row{};
     }
   } else if (answer.fault == Fault::condition_failed) {
     reply.outcome = Reply::Outcome::refused;
@@ -288,7 +276,7 @@ Outcome Driver::attempt(Call call, Lease& lease, Observation& observation,
 
 std::unique_ptr<dynamodb::Client::Pending> Driver::begin(
     const Request& request) const {
-  auto pending = client_.begin(action_of(request.verb),
+  auto pending = client_.begin(action_of(request.verb, settings_.place.use),
                                write_request(settings_.place, request));
   if (pending->exchange() != nullptr) {
     pending->exchange()->connect_within(settings_.request_timeout);

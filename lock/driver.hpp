@@ -20,8 +20,6 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-dynamodb::Action action_of(Request::Verb verb);
-
 // What a finished call means to the protocol, which is to be told at once.
 Reply reply_to(const Request& request, const dynamodb::Answer& answer);
 

@@ -26,6 +26,21 @@ Result failed(Answer answer) {
   return result;
 }
 
+// What is stored once that was stored, and changed so.
+std::shared_ptr<const dynamodb::Item> changed(dynamodb::Item item,
+                                              const Changes& changes) {
+  const auto remove = [&](const std::string& name) {
+    const auto has_it = [&](const auto& one) { return one.name == name; };
+    item.erase(std::remove_if(item.begin(), item.end(), has_it), item.end());
+  };
+  for (const std::string& name : changes.remove) remove(name);
+  for (const auto& attribute : changes.set) {
+    remove(attribute.name);
+    item.push_back(attribute);
+  }
+  return std::make_shared<const dynamodb::Item>(std::move(item));
+}
+
 }  // namespace
 
 BootTime later(BootTime now, nanoseconds by) {
@@ -75,6 +90,7 @@ class Acquisition {
   std::optional<Kind> ended() const;
   std::optional<Kind> wait_for_turn();
   Result take();
+  void see_first();
   Limits limits() const;
   void pause();
   Result keep();
@@ -90,23 +106,38 @@ class Acquisition {
   Queue::Waiter waiter_;
 
   Lease lease_;
+  // With Patience::past_lease, once a record was seen.
+  std::optional<BootTime> past_lease_;
   nanoseconds poll_;
   bool queued_ = false;   // Or has the turn, but has not kept it.
   bool busy_ = false;     // The lock was another's when last told.
   bool unknown_ = false;  // A request may have been applied, or be yet.
 };
 
+namespace {
+
+// Unless that is told by another clock, or a lease is waited out.
+nanoseconds longest_wait(const Mutex& mutex, const Patience& patience,
+                         bool once) {
+  const nanoseconds request = mutex.settings().request_timeout;
+  if (once) return request;
+  return patience.past_lease ? std::max(request, patience.within)
+                             : patience.within;
+}
+
+}  // namespace
+
 Acquisition::Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
                          sigv4::Waker& waker)
     : mutex_(mutex),
       patience_(patience),
-      once_(patience.now() <= nanoseconds::zero()),
-      end_(later(BootClock::now(),
-                 once_ ? mutex.settings().request_timeout : patience.within)),
+      once_(!patience.past_lease && patience.now() <= nanoseconds::zero()),
+      end_(later(BootClock::now(), longest_wait(mutex, patience, once_))),
       cancel_(cancel),
       waker_(waker),
       waiter_(waker),
-      lease_(fresh_uuid(), mutex.holder_->terms.ttl),
+      lease_(fresh_uuid(), mutex.holder_->terms.ttl,
+             mutex.settings().place.use),
       poll_(mutex.waiting_.first_poll) {
   if (cancel_ != nullptr) cancel_->attach(&waker_);
 }
@@ -130,6 +161,7 @@ Result Acquisition::run() {
 }
 
 BootTime Acquisition::end() const {
+  if (past_lease_) return *past_lease_;
   if (once_ || patience_.left == nullptr) return end_;
   return later(BootClock::now(), patience_.now());
 }
@@ -163,6 +195,7 @@ Result Acquisition::take() {
     if (outcome.verdict == Verdict::ours) return keep();
     unknown_ = unknown_ || outcome.unknown || lease_.stands();
     busy_ = busy_ || outcome.verdict == Verdict::busy;
+    if (patience_.past_lease && !past_lease_) see_first();
     Result result = undecided(outcome);
     if (result.kind == Kind::busy && !once_) {
       pause();
@@ -173,6 +206,14 @@ Result Acquisition::take() {
     leave_nothing_behind(outcome);
     return result;
   }
+}
+
+// The lease of the record that stands there first is waited out.
+void Acquisition::see_first() {
+  if (!mutex_.observation_.seen()) return;
+  const BootTime stale_at = mutex_.observation_.stale_at();
+  const BootTime end = later(stale_at, patience_.within);
+  past_lease_ = stale_at == BootTime::max() ? end_ : std::max(end_, end);
 }
 
 Limits Acquisition::limits() const {
@@ -207,6 +248,8 @@ Result Acquisition::undecided(Outcome& outcome) const {
     }
     case Verdict::kept_row:
       return just(Kind::kept_row);
+    case Verdict::no_row:
+      return just(Kind::no_row);
     default:
       break;
   }
@@ -220,9 +263,13 @@ Result Acquisition::keep() {
   Renewer::Handle held;
   {
     const std::lock_guard<std::mutex> guard(mutex_.mutex_);
+    Mutex::Possession possession{lease_.uuid(), lease_.token(),
+                                 mutex_.stored_by(lease_.row())};
     held = mutex_.table_.renewer.keep(lease_, mutex_.holder_);
     if (held != nullptr) {
       mutex_.held_ = held;
+      mutex_.possession_ = std::move(possession);
+      mutex_.token_.store(mutex_.possession_.token, std::memory_order_release);
       queued_ = !mutex_.queue_.keep(waiter_);
       if (!queued_) return just(Kind::done);
     }
@@ -234,7 +281,7 @@ Result Acquisition::keep() {
   unknown_ = true;
   Outcome nothing;
   leave_nothing_behind(nothing);
-  return just(Kind::no_thread);
+  return just(mutex_.table_.waits.closed() ? Kind::closed : Kind::no_thread);
 }
 
 // What may have been taken, or may be yet, is given back in the background; if
@@ -265,37 +312,108 @@ Mutex::Mutex(Table& table, Driver::Settings settings, Holder::Terms terms,
       holder_(std::make_shared<Holder>(
           Driver(*table.client, *table.budget, std::move(settings)),
           std::move(terms), std::move(callbacks))),
-      waiting_(waiting) {}
+      waiting_(waiting),
+      put_(std::make_shared<const dynamodb::Item>(
+          holder_->driver.settings().place.attributes)) {}
 
 Mutex::~Mutex() { end(); }
 
 void Mutex::end() {
   queue_.end();
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    locked_again_ = 0;
+  }
   release();
   table_.renewer.settle(*holder_);
 }
 
 Result Mutex::lock(const Patience& patience, Cancel* cancel) {
-  if (patience.forever() && queue_.kept_by_this_thread()) {
-    return just(Kind::deadlock);
+  if (queue_.kept_by_this_thread()) {
+    if (waiting_.recursive) return lock_again();
+    if (patience.forever()) return just(Kind::deadlock);
   }
   const Waits::One wait(table_.waits);
   if (wait.waker() == nullptr) return just(Kind::closed);
   return Acquisition(*this, patience, cancel, *wait.waker()).run();
 }
 
-Result Mutex::release() {
+// The row as a PutItem makes it is not told.
+std::shared_ptr<const dynamodb::Item> Mutex::stored_by(const Row& row) const {
+  if (!settings().place.use.takes_by_update()) return put_;
+  return std::make_shared<const dynamodb::Item>(row.others);
+}
+
+Result Mutex::lock_again() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (BootClock::now() >= claim_end()) return just(Kind::lost);
+  ++locked_again_;
+  return {};
+}
+
+std::optional<Mutex::Possession> Mutex::possession() const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (held_ == nullptr) return std::nullopt;
+  return possession_;
+}
+
+std::shared_ptr<void> Mutex::signal_loss(
+    const std::function<Renewer::Signal()>& make) {
   Renewer::Handle held;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
+    held = held_;
+  }
+  return held == nullptr ? nullptr : table_.renewer.signal_loss(held, make);
+}
+
+Result Mutex::renew(std::shared_ptr<const Changes> changes) {
+  const Waits::One wait(table_.waits);
+  if (wait.waker() == nullptr) return just(Kind::closed);
+  Renewer::Handle held;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    held = held_;
+  }
+  if (held == nullptr) return just(Kind::not_held);
+  const nanoseconds patience =
+      std::max<nanoseconds>(waiting_.patience, settings().request_timeout);
+  Renewer::Renewal renewal = table_.renewer.renew(
+      held, changes, later(BootClock::now(), patience), *wait.waker());
+  using End = Renewer::Renewal::Kind;
+  Result result;
+  result.loss = renewal.loss;
+  if (renewal.kind == End::not_held) result.kind = Kind::not_held;
+  if (renewal.kind == End::lost) result.kind = Kind::lost;
+  if (renewal.kind == End::failed) {
+    result = table_.waits.closed() ? just(Kind::closed)
+                                   : failed(std::move(renewal.answer));
+  }
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const bool stored = result.kind == Kind::done && changes && held == held_;
+  if (stored) possession_.others = changed(*possession_.others, *changes);
+  return result;
+}
+
+Result Mutex::release(std::shared_ptr<const Changes> changes) {
+  Renewer::Handle held;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (locked_again_ > 0) {
+      --locked_again_;
+      return {};
+    }
     held.swap(held_);
+    possession_ = {};
+    token_.store(0, std::memory_order_release);
   }
   if (held == nullptr) return just(Kind::not_held);
   Renewer::Returned back = table_.renewer.give_back(held);
-  Result result;
+  Result result = just(back.lease ? Kind::done : Kind::not_held);
   // Otherwise the row is known not to be ours.
-  if (!back.lost || *back.lost == Verdict::expired) {
-    result = say_released(back.lease, held);
+  if (back.lease && (!back.lost || *back.lost == Verdict::expired)) {
+    back.lease->carry(std::move(changes));
+    result = say_released(*back.lease, held);
   }
   if (back.lost) {
     result.kind = Kind::lost;

@@ -6,7 +6,10 @@
 #ifndef DDBMUTEX_LOCK_MUTEX_HPP
 #define DDBMUTEX_LOCK_MUTEX_HPP
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,6 +48,9 @@ struct Patience {
   std::chrono::nanoseconds within = std::chrono::nanoseconds::max();
   std::chrono::nanoseconds (*left)(const void* at) = nullptr;
   const void* at = nullptr;
+  // Counted from when the record that stood there first would be stale, if one
+  // stood there.
+  bool past_lease = false;
 
   bool forever() const {
     return left == nullptr && within == std::chrono::nanoseconds::max();
@@ -80,9 +86,10 @@ struct Result {
     no_thread,   // lock: none could be started to renew the lease.
     bad_record,  // lock: `problem` says why the row is no lock record.
     kept_row,    // lock: the row bears a fencing token.
+    no_row,      // lock: there is no item, and there must be.
     failed,      // `answer` says why.
-    not_held,    // release
-    lost,        // release: it was lost before, `loss` says how.
+    not_held,    // release, renew
+    lost,        // These, and lock again: it was lost, `loss` says how.
   };
   Kind kind = Kind::done;
   dynamodb::Answer answer;
@@ -97,6 +104,8 @@ class Mutex {
     std::chrono::nanoseconds longest_poll;
     // Passing errors are tried again for so long by a call that waits for ever.
     std::chrono::nanoseconds patience;
+    // The thread that has the lock may lock it again.
+    bool recursive = false;
   };
 
   // The table must outlive it.
@@ -112,8 +121,26 @@ class Mutex {
   // null.
   Result lock(const Patience& patience, Cancel* cancel);
   // Within request_timeout; what is undecided by then goes on in the
-  // background.
-  Result release();
+  // background.  Null: no changes.
+  Result release(std::shared_ptr<const Changes> changes = nullptr);
+  // Now, on this thread.
+  Result renew(std::shared_ptr<const Changes> changes);
+
+  // What is held, or was until it was lost, and has not been released.
+  struct Possession {
+    std::string uuid;
+    std::int64_t token = 0;  // 0 unless the row is kept.
+    // What is stored in the row beside the record.
+    std::shared_ptr<const dynamodb::Item> others;
+  };
+  std::optional<Possession> possession() const;
+  // Its token; 0 if there is none.
+  std::int64_t token() const noexcept {
+    return token_.load(std::memory_order_acquire);
+  }
+  // As Renewer::signal_loss().
+  std::shared_ptr<void> signal_loss(
+      const std::function<Renewer::Signal()>& make);
 
   // Ends the waits under way.
   void cancel() { queue_.cancel(); }
@@ -128,15 +155,22 @@ class Mutex {
 
  private:
   friend class Acquisition;
+  Result lock_again();
   Result say_released(Lease& lease, const Renewer::Handle& handle);
+  std::shared_ptr<const dynamodb::Item> stored_by(const Row& row) const;
 
   Table& table_;
   const std::shared_ptr<Holder> holder_;
   const Waiting waiting_;
+  const std::shared_ptr<const dynamodb::Item> put_;  // What a PutItem stores.
   Queue queue_;
   Observation observation_;  // Of the thread that has the turn.
-  std::mutex mutex_;
-  Renewer::Handle held_;  // GUARDED_BY(mutex_)
+  std::atomic<std::int64_t> token_{0};
+  mutable std::mutex mutex_;
+  // All below: GUARDED_BY(mutex_)
+  Renewer::Handle held_;
+  Possession possession_;
+  int locked_again_ = 0;  // How often, by the thread that has it.
 };
 
 // `now` and so much later, at the most BootTime::max().

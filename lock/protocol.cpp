@@ -60,8 +60,8 @@ BootTime Observation::stale_at() const {
   return since_ + waited_for(*seen_->lease);
 }
 
-Lease::Lease(std::string uuid, std::chrono::milliseconds ttl)
-    : uuid_(std::move(uuid)), ttl_(ttl) {}
+Lease::Lease(std::string uuid, std::chrono::milliseconds ttl, RowUse use)
+    : uuid_(std::move(uuid)), ttl_(ttl), use_(use) {}
 
 // --- What to send ----------------------------------------------------------
 
@@ -84,6 +84,7 @@ Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
   }
   verb_ = request.verb;
   consistent_ = request.consistent;
+  tells_ = request.tell || (verb_ == Verb::take && use_.takes_by_update());
   return request;
 }
 
@@ -127,6 +128,8 @@ Request Lease::renew(BootTime now, const ServiceClock& clock,
     request.own.push_back(sent_[i].stamp);
   }
   request.stamp = stamp(now, clock, calendar);
+  request.tell = use_.keep && !ours_;  // The token is not settled yet.
+  if (ours_) request.changes = changes_;
   apply(clock);
   return request;
 }
@@ -135,6 +138,7 @@ Request Lease::release() {
   Request request;
   request.verb = Verb::release;
   request.uuid = uuid_;
+  request.changes = changes_;
   return request;
 }
 
@@ -192,7 +196,7 @@ Verdict Lease::heard(const Reply& reply, const ServiceClock& clock,
     case Reply::Outcome::unknown:
       return Verdict::again;
     case Reply::Outcome::done:
-      if (stamped) return won(sent_.size() - 1, reply.received, clock);
+      if (stamped) return heard_write(reply, clock);
       break;
     case Reply::Outcome::refused:
       break;
@@ -202,11 +206,28 @@ Verdict Lease::heard(const Reply& reply, const ServiceClock& clock,
   return heard_row(*reply.row, reply.received, clock, observation);
 }
 
+// A take or a renewal was applied.
+Verdict Lease::heard_write(const Reply& reply, const ServiceClock& clock) {
+  if (tells_) {
+    stands_ = true;
+    if (reply.row && reply.row->kind == Row::Kind::unknown) {
+      row_ = *reply.row;
+      return Verdict::bad_record;
+    }
+    // Where the answer does not tell the row, a look does.
+    look_first_ = !reply.row || reply.row->uuid != uuid_;
+    if (look_first_) return Verdict::again;
+    row_ = *reply.row;
+  }
+  return won(sent_.size() - 1, reply.received, clock);
+}
+
 // A refusal or a look told the row.
 Verdict Lease::heard_row(const Row& row, BootTime received,
                          const ServiceClock& clock, Observation& observation) {
   const std::optional<std::size_t> own = find_own(row);
   if (!own) return beaten(row, received, clock, observation);
+  if (!ours_) row_ = row;
   const Verdict verdict = won(*own, received, clock);
   // What was sent before this look and has not been applied is too old to be
   // worth a place in the list of the next renewal.
@@ -230,14 +251,17 @@ Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
   const bool too_low =
       sent.by_calendar &&
       (!clock.known() || sent.stamp < clock.latest(sent.at) + ttl_);
-  restamp_ = too_low;
+  // A later take of this call may be applied yet, and count once more.
+  const bool unsettled = use_.keep && sent_.size() > 1;
+  restamp_ = too_low || unsettled;
   refused_ = false;
-  if (too_low) return Verdict::again;
+  if (restamp_) return Verdict::again;
   const BootTime end = claim_of(sent, clock);
   if (received >= end) return Verdict::again;
   ours_ = true;
   granted_ = sent;
   claim_end_ = end;
+  token_ = use_.keep ? row_.token : 0;
   return Verdict::ours;
 }
 
@@ -258,12 +282,20 @@ Verdict Lease::beaten(const Row& row, BootTime received,
   row_ = row;
   const bool absent = row.kind == Row::Kind::absent;
   if (ours_) return absent ? Verdict::deleted : Verdict::taken;
+  const bool bare = row.kind == Row::Kind::bare;
+  const bool free = absent || (bare && use_.keep);
   restamp_ = stands_ = false;
-  refused_ = !absent;
+  refused_ = !free;
+  if (row.kept && !use_.keep) {
+    observation.forget();  // However long it stands so, it is not ours to take.
+    return Verdict::kept_row;
+  }
   observation.see(row, received);
-  if (row.kind == Row::Kind::unknown) return Verdict::bad_record;
-  if (row.kind == Row::Kind::kept) return Verdict::kept_row;
-  if (absent || free_to_take(observation, clock, received)) return at_once();
+  if (row.kind == Row::Kind::unknown || (bare && !free)) {
+    return Verdict::bad_record;
+  }
+  if (absent && use_.must_exist) return Verdict::no_row;
+  if (free || free_to_take(observation, clock, received)) return at_once();
   tries_at_once_ = 0;
   return Verdict::busy;
 }
@@ -295,6 +327,8 @@ Verdict Lease::heard_release(const Reply& reply) {
   if (look_first_) return Verdict::again;
   row_ = *reply.row;
   if (row_.kind == Row::Kind::record && row_.uuid == uuid_) {
+    const bool marked = use_.keep && row_.expires == ServiceTime::zero();
+    if (marked) return Verdict::released;
     return Verdict::again;  // Ours after all: an old take, applied late.
   }
   return row_.kind == Row::Kind::absent ? Verdict::deleted : Verdict::taken;
@@ -322,10 +356,10 @@ BootTime Lease::claim_of(const Sent& sent, const ServiceClock& clock) const {
   return std::min(end, clock.when_latest_is(from + held_for(ttl_)));
 }
 
-BootTime Lease::renew_at() const {
+BootTime Lease::renew_at(nanoseconds age) const {
   const nanoseconds early =
       std::min<nanoseconds>(std::chrono::seconds(1), nanoseconds(ttl_) / 4);
-  return granted_.at + (granted_.by_calendar ? early : nanoseconds(ttl_) / 2);
+  return granted_.at + (granted_.by_calendar ? std::min(early, age) : age);
 }
 
 ServiceTime Lease::lowest_stamp() const {

@@ -22,6 +22,12 @@
 // with `expires`, which was stamped by the same clock: waiters use the earliest
 // and holders the latest that it may show.
 //
+// A kept row counts its acquisitions.  A take that is applied late, after the
+// lock was released, costs a number.  One that could yet be applied while the
+// lock is held would change the number under its holder, so where a take before
+// the last is found to have been applied, a renewal goes before the grant: it
+// consumes the version that such a take could match.
+//
 // Thread safety: as an int.
 #ifndef DDBMUTEX_LOCK_PROTOCOL_HPP
 #define DDBMUTEX_LOCK_PROTOCOL_HPP
@@ -29,8 +35,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dynamodb/clock.hpp"
@@ -101,7 +109,8 @@ enum class Verdict {
   busy,        // take: another's, or going from hand to hand.  Worth a new try
                // when it is stale, or sooner.
   bad_record,  // take: the row is no lock record; row().problem says why.
-  kept_row,    // take: the row bears a fencing token.
+  kept_row,    // take: the row bears a fencing token, and is not to be kept.
+  no_row,      // take: there is no item, and there must be.
   released,    // release: the lock is free as far as we are concerned.
   taken,       // renew, release: lost, the row is another's.
   deleted,     // renew, release: lost, the row is gone.
@@ -111,7 +120,7 @@ enum class Verdict {
 class Lease {
  public:
   // REQUIRES: `uuid` was never used before, ttl > 0.
-  Lease(std::string uuid, std::chrono::milliseconds ttl);
+  Lease(std::string uuid, std::chrono::milliseconds ttl, RowUse use = {});
 
   // The request to send next for `call`; remembers it as under way, counted
   // from `now`, so call it just before sending.  `calendar` is the host's time
@@ -127,15 +136,25 @@ class Lease {
   // What is known of DynamoDB's clock has changed: a claim may end sooner.
   void apply(const ServiceClock& clock);
 
+  // Renewals and the release have these with them from now on; null: none.
+  void carry(std::shared_ptr<const Changes> changes) {
+    changes_ = std::move(changes);
+  }
+
   const std::string& uuid() const { return uuid_; }
   // The claim is [grant, claim_end()): past it the lock is lost, whatever comes
   // after.  BootTime::min() while nothing was granted.
   BootTime claim_end() const { return claim_end_; }
-  // When to renew.  REQUIRES: granted.
-  BootTime renew_at() const;
+  // Sent at that time was the request that the claim counts from.
+  BootTime granted_at() const { return granted_.at; }
+  // When to renew, if a lease is renewed at that age.  REQUIRES: granted.
+  BootTime renew_at(std::chrono::nanoseconds age) const;
+  // The fencing token; 0 if the row is not kept.  REQUIRES: granted.
+  std::int64_t token() const { return token_; }
   // The row was ours when last told, though nothing may have been granted.
   bool stands() const { return stands_; }
-  // The row, where the verdict is busy, bad_record or kept_row.
+  // The row, where the verdict is busy, bad_record, kept_row or no_row; where a
+  // take has come to `ours`, the row as it was taken, if it was told.
   const Row& row() const { return row_; }
 
  private:
@@ -159,6 +178,7 @@ class Lease {
                     ServiceTime calendar);
   ServiceTime unused(ServiceTime at_least) const;
 
+  Verdict heard_write(const Reply& reply, const ServiceClock& clock);
   Verdict heard_row(const Row& row, BootTime received,
                     const ServiceClock& clock, Observation& observation);
   Verdict heard_release(const Reply& reply);
@@ -177,6 +197,8 @@ class Lease {
   // Const but for moves.
   std::string uuid_;
   std::chrono::milliseconds ttl_;
+  RowUse use_;
+  std::shared_ptr<const Changes> changes_;
 
   // Every stamp that the row may bear or come to bear; once the lock is ours,
   // the first is one that the row is known to have borne.
@@ -188,7 +210,7 @@ class Lease {
 
   bool ours_ = false;          // Granted, whether or not it is over by now.
   bool stands_ = false;        // take: the row bore a version of ours.
-  bool restamp_ = false;       // Ours on the wire, but the stamp is too low.
+  bool restamp_ = false;       // Ours on the wire, but to be renewed first.
   bool refused_ = false;       // take: the row was another's when last told.
   int tries_at_once_ = 0;      // take: in a row, without a wait between.
   bool look_first_ = false;    // The last refusal did not tell the row.
@@ -197,9 +219,11 @@ class Lease {
   Call call_ = Call::take;  // What is under way is for.
   Request::Verb verb_ = Request::Verb::look;
   bool consistent_ = false;  // It is a look, and must not be told of the past.
+  bool tells_ = false;       // Its answer tells the row.
 
   Sent granted_{};  // The attempt that the claim counts from.
   BootTime claim_end_ = BootTime::min();
+  std::int64_t token_ = 0;
   Row row_;
 };
 

@@ -2,12 +2,16 @@
 
 #include <rapidjson/memorystream.h>
 #include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
+#include <utility>
+
+#include "dynamodb/json.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -15,6 +19,12 @@ namespace lock {
 
 using dynamodb::Attribute;
 using dynamodb::Item;
+using dynamodb::write_attribute;
+using dynamodb::write_members;
+using dynamodb::write_pair;
+using dynamodb::write_string;
+using dynamodb::Writer;
+using Type = dynamodb::Attribute::Type;
 using Verb = Request::Verb;
 
 namespace {
@@ -25,6 +35,9 @@ constexpr std::chrono::hours kCleanUpAfter{24};
 // Our uuids have 32 characters.  A foreign one is sent back to DynamoDB when
 // its record is taken, so it must not be of any size.
 constexpr int kLongestUuid = 1024;
+
+// From here on a row can be taken no more.
+constexpr std::int64_t kLastToken = 9'000'000'000'000'000'000;
 
 // --- Reading ---------------------------------------------------------------
 
@@ -49,37 +62,19 @@ bool is_uuid(const Attribute& attribute) {
          attribute.value.size() <= std::size_t{kLongestUuid};
 }
 
-Row not_understood(std::string problem) {
-  Row row;
+void not_understood(Row& row, std::string problem) {
   row.kind = Row::Kind::unknown;
   row.problem = std::move(problem);
-  return row;
 }
 
 // --- Writing ---------------------------------------------------------------
 
-using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
-
-void write_string(Writer& writer, std::string_view text) {
-  writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
-}
-
-void write_pair(Writer& writer, std::string_view name, std::string_view value) {
-  write_string(writer, name);
-  write_string(writer, value);
-}
-
-// "name":{"S":"value"}
-void write_attribute(Writer& writer, std::string_view name,
-                     std::string_view type, std::string_view value) {
-  write_string(writer, name);
-  writer.StartObject();
-  write_pair(writer, type, value);
-  writer.EndObject();
-}
-
 void write_number(Writer& writer, std::string_view name, std::int64_t value) {
-  write_attribute(writer, name, "N", std::to_string(value));
+  write_attribute(writer, name, Type::number, std::to_string(value));
+}
+
+void write_text(Writer& writer, std::string_view name, std::string_view value) {
+  write_attribute(writer, name, Type::string, value);
 }
 
 std::int64_t clean_up_at(ServiceTime expires) {
@@ -88,186 +83,416 @@ std::int64_t clean_up_at(ServiceTime expires) {
       .count();
 }
 
+void write_key_members(Writer& writer, const Place& place) {
+  write_text(writer, place.key_name, place.key);
+  if (!place.sort_name.empty()) {
+    write_text(writer, place.sort_name, place.sort_value);
+  }
+}
+
 void write_key(Writer& writer, const Place& place) {
   write_string(writer, "Key");
   writer.StartObject();
-  write_attribute(writer, kKeyAttribute, "S", place.key);
+  write_key_members(writer, place);
   writer.EndObject();
 }
 
-// Names of our versions in an expression: ":own0", ":own1" and so on.
-std::string own_name(std::size_t index) {
-  return ":own" + std::to_string(index);
-}
+// The parts of an expression beside its text: what "#uuid" and ":uuid" stand
+// for.  DynamoDB refuses what the text does not use.
+class Terms {
+ public:
+  Terms() {
+    names_.reserve(16);
+    values_.reserve(32);
+  }
+  void name(std::string_view attribute) { name(attribute, attribute); }
+  void name(std::string_view term, std::string_view attribute) {
+    names_.emplace_back("#" + std::string(term), attribute);
+  }
+  void number(std::string_view term, std::int64_t value) {
+    value_of(term, {"", Type::number, std::to_string(value)});
+  }
+  void text(std::string_view term, std::string value) {
+    value_of(term, {"", Type::string, std::move(value)});
+  }
+  void value_of(std::string_view term, Attribute value) {
+    value.name = ":" + std::string(term);
+    values_.push_back(std::move(value));
+  }
+  void write(Writer& writer) const {
+    write_string(writer, "ExpressionAttributeNames");
+    writer.StartObject();
+    for (const auto& [term, attribute] : names_) {
+      write_pair(writer, term, attribute);
+    }
+    writer.EndObject();
+    write_string(writer, "ExpressionAttributeValues");
+    writer.StartObject();
+    write_members(writer, values_);
+    writer.EndObject();
+  }
 
-std::string own_list(const Request& request) {
+ private:
+  std::vector<std::pair<std::string, std::string>> names_;
+  Item values_;
+};
+
+// ":own0, :own1"
+std::string own_list(const Request& request, Terms& terms) {
   std::string list;
   for (std::size_t i = 0; i < request.own.size(); ++i) {
-    list += (i == 0 ? "" : ", ") + own_name(i);
+    const std::string term = "own" + std::to_string(i);
+    list += (i == 0 ? ":" : ", :") + term;
+    terms.number(term, request.own[i].count());
   }
   return list;
 }
 
+// That whoever kept the row has counted in whole numbers cannot be asked.
+constexpr std::string_view kCanCount =
+    "(attribute_not_exists(#token) OR #token BETWEEN :zero AND :last_token)";
+
 // What read_row() would not understand is not over either, so the second clause
-// asks for what it can of types and bounds.
-std::string take_condition(const Request& request) {
+// asks for what it can of types and bounds.  A kept row that this very call has
+// released is not to be taken by one of its own takes that comes late.
+std::string take_condition(const RowUse& use, const Request& request,
+                           Terms& terms) {
+  std::string free = "attribute_not_exists(#name)";
+  std::string whose = "attribute_not_exists(#token)";
+  if (use.keep) {
+    whose = kCanCount;
+    free = "(attribute_not_exists(#uuid) AND " + whose + ")";
+    whose += " AND #uuid <> :uuid";
+    terms.number("last_token", kLastToken);
+  }
+  if (use.must_exist) free = "(attribute_exists(#name) AND " + free + ")";
   std::string condition =
-      "attribute_not_exists(#name)"
+      free +
       " OR (#expires >= :zero AND #expires < :earliest"
       " AND attribute_type(#uuid, :string) AND size(#uuid) <= :uuid_size"
-      " AND attribute_not_exists(#token)"
+      " AND " +
+      whose +
       " AND (attribute_not_exists(#lease)"
       " OR #lease BETWEEN :shortest AND :longest))";
   if (request.seen) {
     condition += " OR (#uuid = :seen_uuid AND #expires = :seen_expires)";
+    terms.text("seen_uuid", request.seen->uuid);
+    terms.number("seen_expires", request.seen->expires.count());
   }
   if (!request.own.empty()) {
-    condition +=
-        " OR (#uuid = :uuid AND #expires IN (" + own_list(request) + "))";
+    condition += " OR (#uuid = :uuid AND #expires IN (" +
+                 own_list(request, terms) + "))";
   }
+  for (const char* name : {"uuid", "expires", "lease", "token"}) {
+    terms.name(name);
+  }
+  terms.number("zero", 0);
+  terms.number("earliest", request.earliest.count());
+  terms.text("string", "S");
+  terms.number("uuid_size", kLongestUuid);
+  terms.number("shortest", kShortestLease.count());
+  terms.number("longest", std::chrono::milliseconds(kLongestLease).count());
   return condition;
 }
 
-void write_names(Writer& writer,
-                 std::initializer_list<std::string_view> attributes) {
-  write_string(writer, "ExpressionAttributeNames");
-  writer.StartObject();
-  for (const std::string_view attribute : attributes) {
-    write_pair(writer, "#" + std::string(attribute), attribute);
-  }
-  writer.EndObject();
+// The name of a term of its own for what the user named.
+std::string user_term(const char* kind, std::size_t index) {
+  return kind + std::to_string(index);
 }
 
-void write_own_values(Writer& writer, const Request& request) {
-  for (std::size_t i = 0; i < request.own.size(); ++i) {
-    write_number(writer, own_name(i), request.own[i].count());
+// ", #set0 = :set0, #set1 = :set1"
+std::string assignments(const Item& attributes, Terms& terms) {
+  std::string text;
+  for (std::size_t i = 0; i < attributes.size(); ++i) {
+    const std::string term = user_term("set", i);
+    text += ", #" + term + " = :" + term;
+    terms.name(term, attributes[i].name);
+    terms.value_of(term, attributes[i]);
   }
+  return text;
+}
+
+std::string changes_of(const Changes& changes, Terms& terms) {
+  std::string text = assignments(changes.set, terms);
+  for (std::size_t i = 0; i < changes.remove.size(); ++i) {
+    const std::string term = user_term("gone", i);
+    text += (i == 0 ? " REMOVE #" : ", #") + term;
+    terms.name(term, changes.remove[i]);
+  }
+  return text;
+}
+
+void write_put(Writer& writer, const Place& place, const Request& request) {
+  write_string(writer, "Item");
+  writer.StartObject();
+  write_key_members(writer, place);
+  write_text(writer, "uuid", request.uuid);
+  write_number(writer, "expires", request.stamp.count());
+  write_number(writer, "lease", request.lease.count());
+  write_text(writer, "owner", place.owner);
+  write_number(writer, kTtlAttribute, clean_up_at(request.stamp));
+  write_members(writer, place.attributes);
+  writer.EndObject();
+  Terms terms;
+  write_pair(writer, "ConditionExpression",
+             take_condition(place.use, request, terms));
+  terms.name("name", place.key_name);
+  if (!request.own.empty()) terms.text("uuid", request.uuid);
+  terms.write(writer);
+}
+
+std::string take_update(const Place& place, const Request& request,
+                        Terms& terms) {
+  const RowUse& use = place.use;
+  std::string update =
+      "SET #uuid = :uuid, #expires = :expires, #lease = :lease,"
+      " #owner = :owner";
+  terms.text("uuid", request.uuid);
+  terms.number("expires", request.stamp.count());
+  terms.number("lease", request.lease.count());
+  terms.text("owner", place.owner);
+  terms.name("owner");
+  terms.name("ttl");
+  if (!use.keep) {
+    update += ", #ttl = :ttl";
+    terms.number("ttl", clean_up_at(request.stamp));
+  }
+  update += assignments(place.attributes, terms);
+  if (!use.keep) return update;
+  update += " ADD #token :one REMOVE #ttl";
+  terms.number("one", 1);
+  const bool replaced =
+      dynamodb::find(place.attributes, kDataAttribute) != nullptr;
+  if (!use.keep_data && !replaced) {
+    update += ", #data";
+    terms.name(kDataAttribute);
+  }
+  return update;
 }
 
 void write_take(Writer& writer, const Place& place, const Request& request) {
-  write_string(writer, "Item");
-  writer.StartObject();
-  write_attribute(writer, kKeyAttribute, "S", place.key);
-  write_attribute(writer, "uuid", "S", request.uuid);
-  write_number(writer, "expires", request.stamp.count());
-  write_number(writer, "lease", request.lease.count());
-  write_attribute(writer, "owner", "S", place.owner);
-  write_number(writer, kTtlAttribute, clean_up_at(request.stamp));
-  writer.EndObject();
-  write_pair(writer, "ConditionExpression", take_condition(request));
-  write_names(writer, {kKeyAttribute, "uuid", "expires", "lease", "token"});
-  write_string(writer, "ExpressionAttributeValues");
-  writer.StartObject();
-  write_number(writer, ":zero", 0);
-  write_number(writer, ":earliest", request.earliest.count());
-  write_attribute(writer, ":string", "S", "S");
-  write_number(writer, ":uuid_size", kLongestUuid);
-  write_number(writer, ":shortest", kShortestLease.count());
-  write_number(writer, ":longest",
-               std::chrono::milliseconds(kLongestLease).count());
-  if (request.seen) {
-    write_attribute(writer, ":seen_uuid", "S", request.seen->uuid);
-    write_number(writer, ":seen_expires", request.seen->expires.count());
+  if (!place.use.takes_by_update()) return write_put(writer, place, request);
+  write_key(writer, place);
+  Terms terms;
+  write_pair(writer, "UpdateExpression", take_update(place, request, terms));
+  write_pair(writer, "ConditionExpression",
+             take_condition(place.use, request, terms));
+  if (!place.use.keep || place.use.must_exist) {
+    terms.name("name", place.key_name);
   }
-  if (!request.own.empty()) {
-    write_attribute(writer, ":uuid", "S", request.uuid);
-    write_own_values(writer, request);
-  }
-  writer.EndObject();
+  terms.write(writer);
+  write_pair(writer, "ReturnValues", "ALL_NEW");
 }
 
 void write_renewal(Writer& writer, const Place& place, const Request& request) {
   write_key(writer, place);
-  write_pair(writer, "UpdateExpression",
-             "SET #expires = :expires, #ttl = :ttl");
-  write_pair(writer, "ConditionExpression",
-             "#uuid = :uuid AND #expires IN (" + own_list(request) + ")");
-  write_names(writer, {"uuid", "expires", kTtlAttribute});
-  write_string(writer, "ExpressionAttributeValues");
-  writer.StartObject();
-  write_number(writer, ":expires", request.stamp.count());
-  write_number(writer, ":ttl", clean_up_at(request.stamp));
-  write_attribute(writer, ":uuid", "S", request.uuid);
-  write_own_values(writer, request);
-  writer.EndObject();
+  Terms terms;
+  std::string update = "SET #expires = :expires";
+  terms.number("expires", request.stamp.count());
+  if (!place.use.keep) {
+    update += ", #ttl = :ttl";
+    terms.name(kTtlAttribute);
+    terms.number("ttl", clean_up_at(request.stamp));
+  }
+  if (request.changes) update += changes_of(*request.changes, terms);
+  write_pair(writer, "UpdateExpression", update);
+  write_pair(
+      writer, "ConditionExpression",
+      "#uuid = :uuid AND #expires IN (" + own_list(request, terms) + ")");
+  terms.name("uuid");
+  terms.name("expires");
+  terms.text("uuid", request.uuid);
+  terms.write(writer);
+  if (request.tell) write_pair(writer, "ReturnValues", "ALL_NEW");
+}
+
+// "#expires = :released", as the first of an update's assignments.
+std::string marked_free(Terms& terms) {
+  terms.name("expires");
+  terms.number("released", 0);
+  return "SET #expires = :released";
 }
 
 void write_release(Writer& writer, const Place& place, const Request& request) {
   write_key(writer, place);
+  Terms terms;
+  if (place.use.keep) {
+    std::string update = marked_free(terms);
+    if (request.changes) update += changes_of(*request.changes, terms);
+    write_pair(writer, "UpdateExpression", update);
+  }
   write_pair(writer, "ConditionExpression", "#uuid = :uuid");
-  write_names(writer, {"uuid"});
-  write_string(writer, "ExpressionAttributeValues");
-  writer.StartObject();
-  write_attribute(writer, ":uuid", "S", request.uuid);
-  writer.EndObject();
+  terms.name("uuid");
+  terms.text("uuid", request.uuid);
+  terms.write(writer);
 }
 
-}  // namespace
+// {"TableName":"locks",...}, the rest by `write`.
+template <class Write>
+std::string body_of(const Place& place, const Write& write) {
+  rapidjson::StringBuffer buffer(nullptr, 2048);
+  Writer writer(buffer);
+  writer.StartObject();
+  write_pair(writer, "TableName", place.table);
+  write(writer);
+  writer.EndObject();
+  return {buffer.GetString(), buffer.GetSize()};
+}
 
-Row read_row(const Item& item) {
-  if (item.empty()) return {};
-  if (dynamodb::find(item, "token") != nullptr) {
-    Row row;
-    row.kind = Row::Kind::kept;
-    return row;
-  }
-  const Attribute* uuid = dynamodb::find(item, "uuid");
-  if (uuid == nullptr) return not_understood("uuid is missing");
-  if (!is_uuid(*uuid)) {
-    return not_understood("uuid is not a string of 1 to 1,024 bytes");
+void tell_refusals(Writer& writer) {
+  write_pair(writer, "ReturnValuesOnConditionCheckFailure", "ALL_OLD");
+}
+
+constexpr std::string_view kOfRecord[] = {"uuid",  "expires",     "lease",
+                                          "owner", kTtlAttribute, "token"};
+
+// What is no attribute of the record.
+Item without_record(Item item) {
+  item.erase(std::remove_if(item.begin(), item.end(),
+                            [](const Attribute& attribute) {
+                              return attribute.name != kDataAttribute &&
+                                     is_of_record(attribute.name);
+                            }),
+             item.end());
+  return item;
+}
+
+// Of a record, all but its token.  Says in `problem` what it is not.
+void read_record(const Item& item, const Attribute& uuid, Row& row) {
+  if (!is_uuid(uuid)) {
+    return not_understood(row, "uuid is not a string of 1 to 1,024 bytes");
   }
   const Attribute* expires = dynamodb::find(item, "expires");
-  if (expires == nullptr) return not_understood("expires is missing");
+  if (expires == nullptr) return not_understood(row, "expires is missing");
   const auto expires_ns = parse_number(*expires);
   if (!expires_ns) {
-    return not_understood("expires is no whole number of nanoseconds");
+    return not_understood(row, "expires is no whole number of nanoseconds");
   }
-  Row row;
   if (const Attribute* lease = dynamodb::find(item, "lease")) {
     const auto lease_ms = parse_number(*lease);
     const std::chrono::milliseconds longest = kLongestLease;
     if (!lease_ms || *lease_ms < kShortestLease.count() ||
         *lease_ms > longest.count()) {
-      return not_understood("lease is no number of milliseconds up to a year");
+      return not_understood(row,
+                            "lease is no number of milliseconds up to a year");
     }
     row.lease = std::chrono::milliseconds(*lease_ms);
   }
-  row.kind = Row::Kind::record;
-  row.uuid = uuid->value;
+  row.uuid = uuid.value;
   row.expires = ServiceTime(*expires_ns);
   const Attribute* owner = dynamodb::find(item, "owner");
-  if (owner != nullptr && owner->type == Attribute::Type::string) {
+  if (owner != nullptr && owner->type == Type::string) {
     row.owner = owner->value;
   }
+  row.kind = Row::Kind::record;
+}
+
+}  // namespace
+
+bool is_of_record(std::string_view attribute) {
+  return attribute == kDataAttribute ||
+         std::find(std::begin(kOfRecord), std::end(kOfRecord), attribute) !=
+             std::end(kOfRecord);
+}
+
+Row read_row(Item item) {
+  Row row;
+  if (item.empty()) return row;
+  if (const Attribute* token = dynamodb::find(item, "token")) {
+    row.kept = true;
+    const auto number = parse_number(*token);
+    row.token = number.value_or(0);
+    if (!number || *number > kLastToken) {
+      not_understood(row, "token is no whole number");
+    }
+  }
+  const Attribute* uuid = dynamodb::find(item, "uuid");
+  if (row.kind == Row::Kind::unknown) {
+    // Whatever else it has.
+  } else if (uuid == nullptr) {
+    row.kind = Row::Kind::bare;
+    row.problem = "uuid is missing";
+  } else {
+    read_record(item, *uuid, row);
+  }
+  row.others = without_record(std::move(item));
   return row;
 }
 
-std::string write_request(const Place& place, const Request& request) {
-  rapidjson::StringBuffer buffer(nullptr, 2048);
-  Writer writer(buffer);
-  writer.StartObject();
-  write_pair(writer, "TableName", place.table);
-  switch (request.verb) {
+dynamodb::Action action_of(Verb verb, const RowUse& use) {
+  using dynamodb::Action;
+  switch (verb) {
     case Verb::take:
-      write_take(writer, place, request);
-      break;
+      return use.takes_by_update() ? Action::update_item : Action::put_item;
     case Verb::renew:
-      write_renewal(writer, place, request);
-      break;
+      return Action::update_item;
     case Verb::release:
-      write_release(writer, place, request);
-      break;
+      return use.keep ? Action::update_item : Action::delete_item;
     case Verb::look:
-      write_key(writer, place);
-      write_string(writer, "ConsistentRead");
-      writer.Bool(request.consistent);
       break;
   }
-  if (request.verb != Verb::look) {
-    write_pair(writer, "ReturnValuesOnConditionCheckFailure", "ALL_OLD");
-  }
-  writer.EndObject();
-  return {buffer.GetString(), buffer.GetSize()};
+  return Action::get_item;
+}
+
+std::string write_request(const Place& place, const Request& request) {
+  return body_of(place, [&](Writer& writer) {
+    switch (request.verb) {
+      case Verb::take:
+        write_take(writer, place, request);
+        break;
+      case Verb::renew:
+        write_renewal(writer, place, request);
+        break;
+      case Verb::release:
+        write_release(writer, place, request);
+        break;
+      case Verb::look:
+        write_key(writer, place);
+        write_string(writer, "ConsistentRead");
+        writer.Bool(request.consistent);
+        break;
+    }
+    if (request.verb != Verb::look) tell_refusals(writer);
+  });
+}
+
+std::string write_check(const Place& place, const std::string& uuid,
+                        std::int64_t token) {
+  return body_of(place, [&](Writer& writer) {
+    write_key(writer, place);
+    Terms terms;
+    std::string condition = "#uuid = :uuid AND #expires > :zero";
+    terms.name("uuid");
+    terms.name("expires");
+    terms.text("uuid", uuid);
+    terms.number("zero", 0);
+    if (place.use.keep) {
+      condition += " AND #token = :token";
+      terms.name("token");
+      terms.number("token", token);
+    }
+    write_pair(writer, "ConditionExpression", condition);
+    terms.write(writer);
+  });
+}
+
+std::string write_force(const Place& place, const Request::Version& version) {
+  return body_of(place, [&](Writer& writer) {
+    write_key(writer, place);
+    Terms terms;
+    if (place.use.keep) {
+      write_pair(writer, "UpdateExpression", marked_free(terms));
+    } else {
+      terms.name("expires");
+    }
+    write_pair(writer, "ConditionExpression",
+               "#uuid = :uuid AND #expires = :expires");
+    terms.name("uuid");
+    terms.text("uuid", version.uuid);
+    terms.number("expires", version.expires.count());
+    terms.write(writer);
+    tell_refusals(writer);
+  });
 }
 
 bool is_utf8(std::string_view text) {

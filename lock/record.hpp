@@ -6,19 +6,25 @@
 //               record's version too, since no two writes of one uuid agree
 //   lease    N  ms; a waiter that saw the record unchanged so long may take it
 //   owner    S  for people
-//   ttl      N  seconds since the epoch, for DynamoDB's own clean-up
+//   ttl      N  seconds since the epoch, for DynamoDB's own clean-up; not on
+//               kept rows
+//   token    N  on kept rows: how often the lock has been taken
+//   data     B  the user's, if there is any; beside attributes of his own
 //
+// A row is deleted when its lock is released, or kept: then `expires` is 0.
 // Reading is strict: a record that is not understood is never taken.
 #ifndef DDBMUTEX_LOCK_RECORD_HPP
 #define DDBMUTEX_LOCK_RECORD_HPP
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "dynamodb/answer.hpp"
 #include "dynamodb/clock.hpp"
 #include "dynamodb/item.hpp"
 
@@ -40,28 +46,53 @@ constexpr std::chrono::hours kLongestLease{24 * 366};
 struct Row {
   enum class Kind {
     absent,   // There is no item.
+    bare,     // There is, but no `uuid`: it holds others' attributes alone.
     record,   // A lock record: uuid, expires and, unless foreign, lease.
-    kept,     // A record with a fencing token: its row must outlive the lock.
     unknown,  // Anything else.  `problem` names the attribute.
   };
   Kind kind = Kind::absent;
   std::string uuid;
-  ServiceTime expires{};
+  ServiceTime expires{};  // 0: released.
   // Nothing if a client wrote the record that knows no such attribute.
   std::optional<std::chrono::milliseconds> lease;
-  std::string owner;    // Empty if not given.
-  std::string problem;  // "expires is not a whole number of nanoseconds"
+  std::string owner;  // Empty if not given.
+  bool kept = false;  // It bears a token, of whatever kind.
+  std::int64_t token = 0;
+  std::string problem;    // "expires is not a whole number of nanoseconds"
+  dynamodb::Item others;  // What is no attribute of the record; `data` is.
 };
 
-Row read_row(const dynamodb::Item& item);
+Row read_row(dynamodb::Item item);
+
+// How a lock uses its row.
+struct RowUse {
+  bool keep = false;        // Beyond the release, with a token.
+  bool keep_data = false;   // A take leaves `data` where it is.
+  bool must_exist = false;  // keep: a take makes no row.
+
+  // A take is an UpdateItem, whose answer tells the row, not a PutItem.
+  bool takes_by_update() const { return keep || keep_data; }
+};
+
+// The attribute of a record that is the user's.
+constexpr const char* kDataAttribute = "data";
+
+// Whether the record has an attribute of that name.
+bool is_of_record(std::string_view attribute);
+
+// What a renewal or a release is to change besides.
+struct Changes {
+  dynamodb::Item set;
+  std::vector<std::string> remove;
+};
 
 // What one request of the protocol is to do.  protocol.hpp decides it, the
 // functions below write it as JSON.
 struct Request {
   enum class Verb {
-    take,     // PutItem, if the lock is free, over, stale or ours already.
+    take,     // If the lock is free, over, stale or ours already.
     renew,    // UpdateItem of expires, if the record is ours.
-    release,  // DeleteItem, if the record is ours.
+    release,  // DeleteItem or UpdateItem, if the record is ours.
     look,     // GetItem.
   };
   struct Version {
@@ -78,17 +109,34 @@ struct Request {
   // take: our own versions that the row may bear; renew: one of them it must.
   std::vector<ServiceTime> own;
   bool consistent = false;  // look
+  bool tell = false;        // renew: answer with the row as it is then.
+  std::shared_ptr<const Changes> changes;  // renew, release; null: none.
 };
 
 // Where a lock lives and what else its item says.  All UTF-8.
 struct Place {
   std::string table;
-  std::string key;  // Value of `name`, prefix and all.
-  std::string owner;
+  std::string key;  // Value of the partition key, prefix and all.
+  std::string owner{};
+  RowUse use{};
+  dynamodb::Item attributes{};  // Every take sets these; `data` may be there.
+  std::string key_name = kKeyAttribute;
+  std::string sort_name{};  // Empty: there is no sort key.
+  std::string sort_value{};
 };
 
-// The body of the request: JSON for PutItem, UpdateItem, DeleteItem or GetItem.
+// The body of the request: JSON for action_of() it.
 std::string write_request(const Place& place, const Request& request);
+dynamodb::Action action_of(Request::Verb verb, const RowUse& use);
+
+// What holds while the lock is that acquisition's: JSON of a ConditionCheck.
+// The token too, if the row is a kept one; else 0.
+std::string write_check(const Place& place, const std::string& uuid,
+                        std::int64_t token);
+
+// For an operator: frees the lock if the row bears exactly that version.
+// UpdateItem of a kept row, else DeleteItem.
+std::string write_force(const Place& place, const Request::Version& version);
 
 bool is_utf8(std::string_view text);
 

@@ -4,7 +4,8 @@
 //
 // The first drives libcurl and may be held up by it; the second never calls
 // libcurl itself, so that a loss is told in time whatever the network does.
-// Both are started by the first lease to be kept or request to be finished.
+// Both are started by the first lease that is to be renewed, or whose end is to
+// be told, and by the first request to be finished.
 //
 // Thread safety: any thread may call any member.
 #ifndef DDBMUTEX_LOCK_RENEWER_HPP
@@ -18,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "dynamodb/client.hpp"
 #include "dynamodb/retry.hpp"
@@ -35,12 +37,20 @@ struct Holder {
     std::chrono::milliseconds ttl;
     // This long before its end, a lease is in danger.
     std::chrono::nanoseconds safe_time;
+    // The age at which a lease is renewed; nothing: only by hand.
+    std::optional<std::chrono::nanoseconds> renew_after;
+    // A lock that has been held so long is renewed no more but by hand.
+    std::chrono::nanoseconds max_hold = std::chrono::nanoseconds::max();
   };
-  // Either may be empty.  Called by one thread for all holders of a table, one
+  // Each may be empty.  Called by one thread for all holders of a table, one
   // at a time, with no mutex held.
   struct Callbacks {
     std::function<void(Verdict)> on_lost;  // taken, deleted or expired
     std::function<void()> on_danger;
+    // Whether the lease is to be renewed.  If not, it is asked again.
+    std::function<bool()> alive;
+
+    bool any() const { return on_lost || on_danger || alive; }
   };
 
   Holder(Driver the_driver, Terms the_terms, Callbacks the_callbacks)
@@ -84,16 +94,51 @@ class Renewer {
   Renewer& operator=(const Renewer&) = delete;
 
   // Renews the lease, and watches over it, until give_back().  Null if no
-  // thread can be started; the lease is untouched then.  REQUIRES: granted.
+  // thread can be started, or after release_all(); the lease is untouched then.
+  // REQUIRES: granted.
   Handle keep(Lease& lease, const std::shared_ptr<Holder>& holder);
 
+  // How a renewal by hand ended.
+  struct Renewal {
+    enum class Kind { done, not_held, lost, failed };
+    Kind kind = Kind::done;
+    Verdict loss = Verdict::expired;
+    dynamodb::Answer answer;  // failed: the last; timed_out or cancelled.
+  };
+  // Renews the lease now, on the calling thread, with those changes (may be
+  // null).  Passing faults are tried again until the deadline, the end of the
+  // lease, or until `waker` is woken; a fault that is final is told at once.
+  Renewal renew(const Handle& handle, std::shared_ptr<const Changes> changes,
+                BootTime deadline, sigv4::Waker& waker);
+
+  // Tells once of a loss, beside and before on_lost: `tell` with the signal,
+  // which is kept as long.  What an earlier call has set comes back.  Null if
+  // the lock is lost already, or no thread can be started.
+  struct Signal {
+    std::shared_ptr<void> object;
+    void (*tell)(void*) = nullptr;
+  };
+  std::shared_ptr<void> signal_loss(const Handle& handle,
+                                    const std::function<Signal()>& make);
+
   struct Returned {
-    Lease lease;                  // For the release.
+    std::optional<Lease> lease;   // For the release; nothing: released before.
     std::optional<Verdict> lost;  // If it was lost before.
   };
   // Ends renewals and alarms; a renewal under way counts as one of unknown
-  // outcome.  A loss that has not been told yet still will be.  Once a handle.
+  // outcome.  A loss that has not been told yet still will be.
   Returned give_back(const Handle& handle);
+
+  // A lock that could not be released: lost before, or not said in time.
+  struct Unreleased {
+    std::string name;
+    std::optional<Verdict> lost;
+    dynamodb::Answer answer;
+  };
+  // Keeps no more leases and gives back all that are held, many at once.  Waits
+  // until that is said, until the deadline at the most; what is not said by
+  // then goes on.
+  std::vector<Unreleased> release_all(BootTime deadline);
 
   // The release has shown that the lock was lost before.  Told once.
   void lost(const Handle& handle, Verdict why);

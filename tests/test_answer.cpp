@@ -152,6 +152,27 @@ BOOST_AUTO_TEST_CASE(get_item_of_empty_item_has_an_empty_item) {
   BOOST_TEST(answer.item->empty());
 }
 
+BOOST_AUTO_TEST_CASE(update_that_tells_the_item_gives_it) {
+  const auto update = [](const std::string& attributes) {
+    return read_answer(
+        Action::update_item,
+        http_of(200, "{\"Attributes\":" + attributes +
+                         ",\"ConsumedCapacity\":{\"TableName\":\"locks\"}}"),
+        kSigned);
+  };
+  const Answer answer = update(kRecord);
+  CHECK_FAULT(answer, Fault::none);
+  BOOST_REQUIRE(answer.item.has_value());
+  BOOST_TEST(find(*answer.item, "name")->value == "ddblock-a");
+  BOOST_REQUIRE(update("{}").item.has_value());
+  BOOST_TEST(update("{}").item->empty());
+  for (const char* wrong : {"null", "[]", "{\"n\":{\"N\":7}}", "\"x\""}) {
+    CHECK_FAULT(update(wrong), Fault::bad_answer);
+    BOOST_TEST(update(wrong).outcome_unknown(), wrong);
+    BOOST_TEST(!update(wrong).item.has_value(), wrong);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(write_may_be_answered_with_what_was_not_asked_for) {
   const Answer answer =
       put(http_of(200,
@@ -192,16 +213,12 @@ BOOST_AUTO_TEST_CASE(text_keeps_nuls_escapes_and_other_alphabets) {
               std::string("\0\xf0\x9f\x98\x80\xc3\xa9", 7)));
 }
 
-BOOST_AUTO_TEST_CASE(types_other_than_text_are_told_as_other_unread) {
+BOOST_AUTO_TEST_CASE(types_nobody_knows_are_told_as_other_unread) {
   const std::string deep =
-      repeated("{\"L\":[", 20000) + "{\"NULL\":true}" + repeated("]}", 20000);
-  const std::string maps = repeated("{\"M\":{\"a\":", 20000) + "{\"S\":\"x\"}" +
-                           repeated("}}", 20000);
+      repeated("{\"NEW\":[", 20000) + "7" + repeated("]}", 20000);
   for (const std::string& value :
-       {std::string("{\"BOOL\":true}"), std::string("{\"NULL\":true}"),
-        std::string("{\"SS\":[\"a\"]}"), std::string("{\"M\":{}}"),
-        std::string("{\"L\":17}"), std::string("{\"\":null}"),
-        std::string("{\"NEW\":{\"S\":\"a\"}}"), deep, maps}) {
+       {std::string("{\"\":null}"), std::string("{\"NEW\":{\"S\":\"a\"}}"),
+        std::string("{\"s\":\"a\"}"), std::string("{\"other\":\"a\"}"), deep}) {
     const Answer answer =
         get("{\"Item\":{\"x\":" + value + ",\"y\":{\"S\":\"s\"}}}");
     CHECK_FAULT(answer, Fault::none);
@@ -209,6 +226,19 @@ BOOST_AUTO_TEST_CASE(types_other_than_text_are_told_as_other_unread) {
     BOOST_TEST((find(*answer.item, "x")->type == Attribute::Type::other));
     BOOST_TEST(find(*answer.item, "x")->value.empty());
     BOOST_TEST(find(*answer.item, "y")->value == "s");
+  }
+}
+
+// What the item would be read as, by recursion, would overflow the stack.
+BOOST_AUTO_TEST_CASE(item_nested_beyond_all_bounds_is_a_bad_answer) {
+  const std::string lists =
+      repeated("{\"L\":[", 20000) + "{\"NULL\":true}" + repeated("]}", 20000);
+  const std::string maps = repeated("{\"M\":{\"a\":", 20000) + "{\"S\":\"x\"}" +
+                           repeated("}}", 20000);
+  for (const std::string& value : {lists, maps}) {
+    const Answer answer = get("{\"Item\":{\"x\":" + value + "}}");
+    CHECK_FAULT(answer, Fault::bad_answer);
+    BOOST_TEST(!answer.item.has_value());
   }
 }
 
@@ -254,7 +284,8 @@ BOOST_AUTO_TEST_CASE(condition_failed_gives_the_item_if_there_is_one) {
 BOOST_AUTO_TEST_CASE(condition_failed_where_there_is_none_is_a_bad_answer) {
   for (const Action action :
        {Action::get_item, Action::describe_table, Action::create_table,
-        Action::update_time_to_live, Action::delete_table}) {
+        Action::update_time_to_live, Action::delete_table, Action::scan,
+        Action::query, Action::transact_write_items}) {
     const Answer answer = read_answer(
         action,
         http_of(400,
@@ -309,6 +340,8 @@ const CodeCase kCodes[] = {
     {"ValidationException", Fault::bad_request, false},
     {"SerializationException", Fault::bad_request, false},
     {"ItemCollectionSizeLimitExceededException", Fault::bad_request, false},
+    {"IdempotentParameterMismatchException", Fault::bad_request, false},
+    {"TransactionCanceledException", Fault::bad_request, false},  // Of a Put.
     {"ResourceInUseException", Fault::table_in_use, false},
     {"NeverSeenBeforeException", Fault::bad_request, false},
     {"InternalServerError", Fault::server_failure, true},
@@ -317,6 +350,7 @@ const CodeCase kCodes[] = {
     {"RequestTimeout", Fault::server_failure, true},
     {"RequestTimeoutException", Fault::server_failure, true},
     {"TransactionConflictException", Fault::conflict, true},
+    {"TransactionInProgressException", Fault::conflict, true},
     {"ReplicatedWriteConflictException", Fault::conflict, true},
     {"Throttling", Fault::throttled, true},
     {"ThrottlingException", Fault::throttled, true},
@@ -328,7 +362,6 @@ const CodeCase kCodes[] = {
     {"RequestLimitExceeded", Fault::throttled, true},
     {"BandwidthLimitExceeded", Fault::throttled, true},
     {"LimitExceededException", Fault::throttled, true},
-    {"TransactionInProgressException", Fault::throttled, true},
     {"PriorRequestNotComplete", Fault::throttled, true},
     {"SlowDown", Fault::throttled, true},
     {"EC2ThrottledException", Fault::throttled, true},
@@ -469,6 +502,270 @@ BOOST_AUTO_TEST_CASE(status_neither_success_nor_error_is_a_bad_answer) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
+// --- Pages ------------------------------------------------------------------
+
+namespace {
+
+Answer page(const std::string& body, Action action = Action::scan) {
+  return read_answer(action, http_of(200, body), kSigned);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(page_of_items)
+
+BOOST_AUTO_TEST_CASE(page_gives_its_items_in_order_and_where_the_next_begins) {
+  for (const Action action : {Action::scan, Action::query}) {
+    const Answer answer =
+        page(R"({"Items":[{"name":{"S":"a"}},{"name":{"S":"b"},"n":{"N":"1"}}])"
+             R"(,"Count":2,"ScannedCount":7,"LastEvaluatedKey":)"
+             R"({"name":{"S":"b"},"sort":{"B":"AA=="}},)"
+             R"("ConsumedCapacity":{"TableName":"locks"}})",
+             action);
+    CHECK_FAULT(answer, Fault::none);
+    BOOST_REQUIRE(answer.items.size() == 2u);
+    BOOST_TEST(find(answer.items[0], "name")->value == "a");
+    BOOST_TEST(find(answer.items[1], "name")->value == "b");
+    BOOST_TEST(find(answer.items[1], "n")->value == "1");
+    BOOST_REQUIRE(answer.next.has_value());
+    BOOST_TEST(answer.next->size() == 2u);
+    BOOST_TEST(find(*answer.next, "name")->value == "b");
+    BOOST_TEST(find(*answer.next, "sort")->value == "AA==");
+    BOOST_TEST(!answer.item.has_value());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(last_page_has_no_next) {
+  for (const char* body : {R"({"Items":[]})", R"({"Items":[],"Count":0})",
+                           R"({"Items":[],"LastEvaluatedKey":null})"}) {
+    const Answer answer = page(body);
+    CHECK_FAULT(answer, Fault::none);
+    BOOST_TEST(answer.items.empty());
+    BOOST_TEST(!answer.next.has_value());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(page_that_is_not_one_gives_nothing) {
+  for (const char* body :
+       {"{}", R"({"Count":0})", R"({"Items":null})", R"({"Items":{}})",
+        R"({"Items":[7]})", R"({"Items":[{"name":{"S":"a"}},null]})",
+        R"({"Items":[{"name":{"S":7}}]})", R"({"Items":[],"Item":{}})",
+        R"({"Items":[],"LastEvaluatedKey":{}})",
+        R"({"Items":[{"name":{"S":"a"}}],"LastEvaluatedKey":"a"})",
+        R"({"Items":[{"name":{"S":"a"}}],"LastEvaluatedKey":{"name":"a"}})"}) {
+    for (const Action action : {Action::scan, Action::query}) {
+      const Answer answer = page(body, action);
+      BOOST_TEST((answer.fault == Fault::bad_answer), body);
+      BOOST_TEST(answer.items.empty(), body);
+      BOOST_TEST(!answer.next.has_value(), body);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(page_too_large_for_the_client_is_told_as_such) {
+  HttpAnswer http = http_of(200, "");
+  http.transport = Transport::too_large;
+  const Answer answer = read_answer(Action::scan, http, kSigned);
+  CHECK_FAULT(answer, Fault::bad_answer);
+  BOOST_TEST(answer.too_large);
+  BOOST_TEST(!page("{}").too_large);
+}
+
+BOOST_AUTO_TEST_CASE(query_that_misses_the_key_names_a_wrong_key) {
+  const HttpAnswer http =
+      http_of(400, R"({"__type":"x#ValidationException","message":)"
+                   R"("Query condition missed key schema element: name"})");
+  CHECK_FAULT(read_answer(Action::query, http, kSigned), Fault::wrong_key);
+  CHECK_FAULT(read_answer(Action::scan, http, kSigned), Fault::bad_request);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Transactions -----------------------------------------------------------
+
+namespace {
+
+Answer transact(int status, const std::string& body) {
+  return read_answer(Action::transact_write_items, http_of(status, body),
+                     kSigned);
+}
+
+// With CancellationReasons, unless that is empty, and with words.
+std::string cancelled(const std::string& reasons,
+                      const std::string& message = "Transaction cancelled") {
+  return R"({"__type":"com.amazonaws.dynamodb.v20120810#)"
+         R"(TransactionCanceledException","Message":")" +
+         message + "\"" +
+         (reasons.empty() ? "" : ",\"CancellationReasons\":" + reasons) + "}";
+}
+
+// As DynamoDB words it.
+std::string worded(const std::string& codes) {
+  return cancelled("",
+                   "Transaction cancelled, please refer cancellation reasons "
+                   "for specific reasons [" +
+                       codes + "]");
+}
+
+// [{"Code":"a"},{"Code":"b"}]
+std::string listed(const std::vector<std::string>& codes) {
+  std::string list;
+  for (const std::string& code : codes) {
+    list += (list.empty() ? "[" : ",") + ("{\"Code\":\"" + code + "\"}");
+  }
+  return list + "]";
+}
+
+std::string codes_of(const Answer& answer) {
+  std::string all;
+  for (const Answer::Reason& reason : answer.reasons) {
+    all += (all.empty() ? "" : "|") + reason.code;
+  }
+  return all;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(answer_to_a_transaction)
+
+BOOST_AUTO_TEST_CASE(transaction_that_was_carried_out_is_no_fault) {
+  for (const char* body :
+       {"{}", R"({"ConsumedCapacity":[{"TableName":"locks"}]})",
+        R"({"ItemCollectionMetrics":{"locks":[]}})"}) {
+    const Answer answer = transact(200, body);
+    CHECK_FAULT(answer, Fault::none);
+    BOOST_TEST(answer.reasons.empty());
+  }
+  for (const char* body : {R"({"Attributes":{}})", R"({"Items":[]})",
+                           R"({"CancellationReasons":[]})"}) {
+    CHECK_FAULT(transact(200, body), Fault::bad_answer);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(condition_that_failed_is_told_by_its_place) {
+  const Answer answer = transact(
+      400, cancelled(R"([{"Code":"None"},{"Code":"ConditionalCheckFailed",)"
+                     R"("Message":"The conditional request failed","Item":)" +
+                     std::string(kRecord) + "}]"));
+  CHECK_FAULT(answer, Fault::condition_failed);
+  BOOST_TEST(answer.code == "TransactionCanceledException");
+  BOOST_TEST(answer.message == "Transaction cancelled");
+  BOOST_REQUIRE(answer.reasons.size() == 2u);
+  BOOST_TEST(answer.reasons[0].code == "None");
+  BOOST_TEST(answer.reasons[0].message == "");
+  BOOST_TEST(answer.reasons[1].code == "ConditionalCheckFailed");
+  BOOST_TEST(answer.reasons[1].message == "The conditional request failed");
+  BOOST_TEST(!answer.item.has_value());
+  BOOST_TEST(!answer.outcome_unknown());
+}
+
+BOOST_AUTO_TEST_CASE(weightiest_reason_is_the_fault) {
+  const std::pair<std::vector<std::string>, Fault> cases[] = {
+      {{"ConditionalCheckFailed", "None"}, Fault::condition_failed},
+      {{"None", "ConditionalCheckFailed"}, Fault::condition_failed},
+      {{"TransactionConflict", "ConditionalCheckFailed"},
+       Fault::condition_failed},
+      {{"ConditionalCheckFailed", "ThrottlingError"}, Fault::condition_failed},
+      {{"None", "TransactionConflict"}, Fault::conflict},
+      {{"ThrottlingError", "TransactionConflict"}, Fault::conflict},
+      {{"None", "ThrottlingError"}, Fault::throttled},
+      {{"ProvisionedThroughputExceeded", "None"}, Fault::throttled},
+      {{"RequestLimitExceeded", "None"}, Fault::throttled},
+      {{"None", "ValidationError"}, Fault::bad_request},
+      {{"ItemCollectionSizeLimitExceeded", "None"}, Fault::bad_request},
+      {{"None", "None"}, Fault::bad_request},
+      {{"Conditional", "conditionalcheckfailed"}, Fault::bad_request},
+  };
+  for (const auto& [codes, fault] : cases) {
+    const std::string joined = codes[0] + ", " + codes[1];
+    for (const std::string& body : {cancelled(listed(codes)), worded(joined)}) {
+      BOOST_TEST_CONTEXT(body) {
+        const Answer answer = transact(400, body);
+        CHECK_FAULT(answer, fault);
+        BOOST_TEST(codes_of(answer) == codes[0] + "|" + codes[1]);
+        BOOST_TEST(!answer.outcome_unknown());  // Not even of a conflict.
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(reasons_are_read_from_words_only_where_none_are_listed) {
+  const std::string message = "reasons [ConditionalCheckFailed, None]";
+  const Answer both =
+      transact(400, cancelled(listed({"None", "ValidationError"}), message));
+  CHECK_FAULT(both, Fault::bad_request);
+  BOOST_TEST(codes_of(both) == "None|ValidationError");
+  CHECK_FAULT(transact(400, cancelled("null", message)),
+              Fault::condition_failed);
+  const std::pair<const char*, const char*> texts[] = {
+      {"[A]", "A"},
+      {"[A,B]", "A|B"},
+      {"x [old] [A,  B] y", "A|B"},
+      {"", ""},
+      {"no list", ""},
+      {"[]", ""},
+      {"] backwards [", ""},
+      {"[unended", ""},
+      {"unbegun]", ""},
+      {"[A, ]", "A"},
+  };
+  for (const auto& [text, codes] : texts) {
+    const Answer answer = transact(400, cancelled("", text));
+    CHECK_FAULT(answer, Fault::bad_request);
+    BOOST_TEST(codes_of(answer) == codes, text);
+    BOOST_TEST(!answer.outcome_unknown(), text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(reasons_that_are_no_list_of_reasons_are_a_bad_answer) {
+  for (const char* reasons :
+       {"7", "{}", "\"ConditionalCheckFailed\"", "[\"ConditionalCheckFailed\"]",
+        R"([{"Code":"ConditionalCheckFailed"},null])"}) {
+    const Answer answer = transact(
+        400, cancelled(reasons, "reasons [ConditionalCheckFailed, None]"));
+    BOOST_TEST((answer.fault == Fault::bad_answer), reasons);
+    BOOST_TEST(answer.reasons.empty(), reasons);
+    BOOST_TEST(answer.outcome_unknown(), reasons);
+  }
+  // One that is, though it does not say which.
+  const Answer silent = transact(400, cancelled(R"([{"Code":7},{}])"));
+  CHECK_FAULT(silent, Fault::bad_request);
+  BOOST_TEST(silent.reasons.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(cancellation_with_the_status_of_a_failure_is_not_certain) {
+  for (const int status : {500, 503}) {
+    const Answer answer =
+        transact(status, cancelled(listed({"ConditionalCheckFailed", "None"})));
+    CHECK_FAULT(answer, Fault::server_failure);
+    BOOST_TEST(answer.reasons.empty());
+    BOOST_TEST(answer.outcome_unknown());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(cancellation_of_no_transaction_has_no_reasons) {
+  for (const Action action : {Action::put_item, Action::get_item, Action::scan,
+                              Action::describe_table}) {
+    const Answer answer = read_answer(
+        action,
+        http_of(400, cancelled(listed({"ConditionalCheckFailed", "None"}))),
+        kSigned);
+    CHECK_FAULT(answer, Fault::bad_request);
+    BOOST_TEST(answer.reasons.empty());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(transaction_still_under_way_is_worth_another_attempt) {
+  const Answer answer =
+      transact(400, refusal("TransactionInProgressException"));
+  CHECK_FAULT(answer, Fault::conflict);
+  BOOST_TEST(answer.outcome_unknown());
+  CHECK_FAULT(transact(400, refusal("IdempotentParameterMismatchException")),
+              Fault::bad_request);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
 // --- Tables -----------------------------------------------------------------
 
 namespace {
@@ -490,6 +787,19 @@ Answer describe(const std::string& table) {
                      http_of(200, "{\"Table\":" + table + "}"), kSigned);
 }
 
+char letter_of(Attribute::Type type) {
+  switch (type) {
+    case Attribute::Type::string:
+      return 'S';
+    case Attribute::Type::number:
+      return 'N';
+    case Attribute::Type::binary:
+      return 'B';
+    default:
+      return '?';
+  }
+}
+
 // "name HASH S", joined by commas.
 std::string keys_of(const TableDescription& table) {
   using Role = TableDescription::Key::Role;
@@ -497,7 +807,7 @@ std::string keys_of(const TableDescription& table) {
   for (const TableDescription::Key& key : table.keys) {
     if (!told.empty()) told += ", ";
     told += key.name + (key.role == Role::partition ? " HASH " : " RANGE ") +
-            "SNB?"[static_cast<int>(key.type)];
+            letter_of(key.type);
   }
   return told;
 }
@@ -1319,11 +1629,17 @@ BOOST_AUTO_TEST_CASE(mutated_bodies_are_never_success_unless_json_objects) {
       item("{\"a\":{\"M\":{\"b\":{\"L\":[{\"NULL\":true},{\"N\":\"1\"}]}}}}"),
       "{\"Table\":" +
           usual_table(R"("Replicas":[{}],"MultiRegionConsistency":"STRONG")") +
-          "}"};
+          "}",
+      "{\"Items\":[" + std::string(kRecord) +
+          ",{}],\"LastEvaluatedKey\":{\"name\":{\"S\":\"a\"}}}",
+      cancelled(listed({"None", "ConditionalCheckFailed"})),
+      worded("ConditionalCheckFailed, None")};
   Mutator mutator(20261121);
   int successes = 0;
   int refusals = 0;
   int tables = 0;
+  int pages = 0;
+  int cancellations = 0;
   for (int i = 0; i < 20000; ++i) {
     const std::string& base = seeds[mutator.at_most(seeds.size() - 1)];
     const std::string body =
@@ -1331,7 +1647,8 @@ BOOST_AUTO_TEST_CASE(mutated_bodies_are_never_success_unless_json_objects) {
     const bool object = JsonJudge(body).is_object();
     for (const int status : {200, 400, 500}) {
       for (const Action action :
-           {Action::get_item, Action::put_item, Action::describe_table}) {
+           {Action::get_item, Action::put_item, Action::describe_table,
+            Action::scan, Action::transact_write_items}) {
         const Answer answer =
             read_answer(action, http_of(status, body), kSigned);
         BOOST_REQUIRE(is_a_fault(answer.fault));
@@ -1343,6 +1660,16 @@ BOOST_AUTO_TEST_CASE(mutated_bodies_are_never_success_unless_json_objects) {
         BOOST_REQUIRE(
             answer.table.has_value() ==
             (answer.fault == Fault::none && action == Action::describe_table));
+        if (!answer.items.empty() || answer.next) {
+          BOOST_REQUIRE(answer.fault == Fault::none);
+          BOOST_REQUIRE((action == Action::scan));
+          ++pages;
+        }
+        if (!answer.reasons.empty()) {
+          BOOST_REQUIRE(status == 400);
+          BOOST_REQUIRE((action == Action::transact_write_items));
+          ++cancellations;
+        }
         tables += answer.table ? 1 : 0;
         successes += answer.fault == Fault::none ? 1 : 0;
         refusals += answer.fault == Fault::condition_failed ? 1 : 0;
@@ -1352,6 +1679,8 @@ BOOST_AUTO_TEST_CASE(mutated_bodies_are_never_success_unless_json_objects) {
   BOOST_TEST(successes > 1000);  // Not all of them were rubbish.
   BOOST_TEST(refusals > 400);
   BOOST_TEST(tables > 200);
+  BOOST_TEST(pages > 200);
+  BOOST_TEST(cancellations > 200);
 }
 
 BOOST_AUTO_TEST_CASE(mutated_headers_never_make_a_time_that_is_not_believed) {

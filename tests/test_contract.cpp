@@ -63,6 +63,7 @@ using Mutex = DdbMutex&;
 using Watched = const DdbMutex&;
 using Ec = std::error_code&;
 using Time = nanoseconds;
+using Milliseconds = std::chrono::milliseconds;
 
 // BasicLockable, Lockable, TimedLockable, by the standard's own words.
 static_assert(std::is_void_v<decltype(std::declval<Mutex>().lock())>);
@@ -81,9 +82,12 @@ static_assert(noexcept(std::declval<Watched>().owns_lock()));
 static_assert(noexcept(std::declval<Watched>().remaining()));
 static_assert(noexcept(std::declval<Watched>().require(std::declval<Time>(),
                                                        std::declval<Ec>())));
+static_assert(noexcept(std::declval<Watched>().in_danger()));
+static_assert(noexcept(std::declval<Watched>().fencing_token()));
 static_assert(noexcept(std::declval<Watched>().name()));
 static_assert(noexcept(std::declval<Watched>().owner()));
-static_assert(noexcept(std::declval<Table&>().close()));
+static_assert(
+    noexcept(std::declval<Table&>().close(std::declval<Milliseconds>())));
 static_assert(noexcept(std::declval<const Table&>().name()));
 static_assert(noexcept(ddbmutex::name_of(ddbmutex::Loss::taken)));
 static_assert(noexcept(ddbmutex::category()));
@@ -91,6 +95,9 @@ static_assert(noexcept(ddbmutex::category()));
 static_assert(!noexcept(std::declval<Mutex>().lock()));
 static_assert(!noexcept(std::declval<Mutex>().try_lock()));
 static_assert(!noexcept(std::declval<Mutex>().release()));
+static_assert(!noexcept(std::declval<Mutex>().renew()));
+static_assert(!noexcept(std::declval<Mutex>().ensure(std::declval<Time>())));
+static_assert(!noexcept(std::declval<Mutex>().guarded_write("[]")));
 static_assert(!noexcept(std::declval<Watched>().require(std::declval<Time>())));
 
 static_assert(
@@ -234,10 +241,14 @@ BOOST_AUTO_TEST_CASE(unused_try_lock_is_warned_of) {
       "const auto now = std::chrono::steady_clock::now();\n"
       "const auto no = std::chrono::milliseconds(1);\n"
       "void f(ddbmutex::DdbMutex& m, std::error_code& e) {\n";
-  const std::vector<std::string> calls = {
-      "m.try_lock()",          "m.try_lock(e)",
-      "m.try_lock_for(no)",    "m.try_lock_for(no, e)",
-      "m.try_lock_until(now)", "m.try_lock_until(now, e)"};
+  const std::vector<std::string> calls = {"m.try_lock()",
+                                          "m.try_lock(e)",
+                                          "m.try_lock_for(no)",
+                                          "m.try_lock_for(no, e)",
+                                          "m.try_lock_until(now)",
+                                          "m.try_lock_until(now, e)",
+                                          "m.try_lock_past_lease(no)",
+                                          "m.try_lock_past_lease(no, e)"};
   std::string used = before;
   std::string unused = before;
   for (const std::string& call : calls) {
@@ -408,6 +419,8 @@ BOOST_AUTO_TEST_CASE(each_code_has_its_words_and_equals_its_errc) {
       {Errc::bad_certificate, std::errc::permission_denied},
       {Errc::bad_record, std::errc::bad_message},
       {Errc::kept_row, std::errc::bad_message},
+      {Errc::no_row, std::errc::no_such_file_or_directory},
+      {Errc::condition_failed, std::errc::operation_not_permitted},
       {Errc::unreachable, std::errc::host_unreachable},
       {Errc::disconnected, std::errc::connection_reset},
       {Errc::timed_out, std::errc::timed_out},

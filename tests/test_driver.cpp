@@ -24,7 +24,6 @@ using namespace ddbmutex;
 using namespace std::chrono_literals;
 using dynamodb::Action;
 using dynamodb::Answer;
-using dynamodb::Attribute;
 using dynamodb::Fault;
 using lock::Call;
 using lock::Request;
@@ -94,10 +93,14 @@ BOOST_AUTO_TEST_SUITE(driver)
 // --- What an answer means to the protocol ----------------------------------
 
 BOOST_AUTO_TEST_CASE(each_verb_is_an_action) {
-  BOOST_CHECK(lock::action_of(Verb::take) == Action::put_item);
-  BOOST_CHECK(lock::action_of(Verb::renew) == Action::update_item);
-  BOOST_CHECK(lock::action_of(Verb::release) == Action::delete_item);
-  BOOST_CHECK(lock::action_of(Verb::look) == Action::get_item);
+  BOOST_CHECK(lock::action_of(Verb::take, {}) == Action::put_item);
+  BOOST_CHECK(lock::action_of(Verb::renew, {}) == Action::update_item);
+  BOOST_CHECK(lock::action_of(Verb::release, {}) == Action::delete_item);
+  BOOST_CHECK(lock::action_of(Verb::look, {}) == Action::get_item);
+  lock::RowUse kept;
+  kept.keep = true;
+  BOOST_CHECK(lock::action_of(Verb::take, kept) == Action::update_item);
+  BOOST_CHECK(lock::action_of(Verb::release, kept) == Action::update_item);
 }
 
 BOOST_AUTO_TEST_CASE(fault_after_sending_is_unknown_only_if_it_may_be_applied) {
@@ -144,8 +147,8 @@ BOOST_AUTO_TEST_CASE(fault_after_sending_is_unknown_only_if_it_may_be_applied) {
 BOOST_AUTO_TEST_CASE(row_is_told_by_a_look_and_by_a_refusal_that_has_it) {
   Answer answer;
   answer.sent = true;
-  answer.item = dynamodb::Item{{"uuid", Attribute::Type::string, "u"},
-                               {"expires", Attribute::Type::number, "7"}};
+  answer.item = dynamodb::Item{{"uuid", dynamodb::Attribute::Type::string, "u"},
+                               {"expires", dynamodb::Attribute::Type::number, "7"}};
   Request request;
   const auto looked = lock::reply_to(request, answer);
   BOOST_REQUIRE(looked.row.has_value());
@@ -736,7 +739,7 @@ BOOST_AUTO_TEST_CASE(calendar_an_hour_behind_is_stamped_anew_before_the_grant) {
   BOOST_TEST(number(values[":own0"]) == number(put["Item"]["expires"]));
   const nanoseconds least = dynamodb::Client::calendar() + 1h + 58s;
   BOOST_TEST(number(values[":expires"]) > least.count());
-  BOOST_CHECK(party.lease->renew_at() > BootClock::now() + 20s);
+  BOOST_CHECK(party.lease->renew_at(30s) > BootClock::now() + 20s);
 }
 
 BOOST_AUTO_TEST_CASE(calendar_an_hour_ahead_is_put_right_by_an_early_renewal) {
@@ -746,7 +749,7 @@ BOOST_AUTO_TEST_CASE(calendar_an_hour_ahead_is_put_right_by_an_early_renewal) {
   Party party(at(server));
   BOOST_TEST(party.take() == "ours");
   BOOST_TEST(actions(server) == "PutItem");
-  BOOST_CHECK(party.lease->renew_at() <= BootClock::now() + 1s);
+  BOOST_CHECK(party.lease->renew_at(30s) <= BootClock::now() + 1s);
   BOOST_TEST(party.renew() == "ours");
   const auto update = json(server.requests()[1].body);
   BOOST_TEST(number(update["ExpressionAttributeValues"][":expires"]) <

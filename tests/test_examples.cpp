@@ -627,6 +627,36 @@ BOOST_AUTO_TEST_CASE(without_exceptions_is_compiled_without_them) {
   }
 }
 
+// --- guarded_write -----------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(guarded_write_that_is_late_is_refused_and_no_other) {
+  Stage stage(any_engine_kind());
+  const auto program = stage.start("guarded_write", {stage.table()});
+  BOOST_TEST(program->wait() == 0);
+  BOOST_TEST(program->output() ==
+             "first: has the lock\n"
+             "second: has the lock, and has written\n"
+             "first: late, without the guard: HTTP status 200\n"
+             "first: late, with the guard: " +
+                 words(Errc::lease_lost) + "\n");
+  const auto author = [&stage](const std::string& item) {
+    return stage.engine().must_call(
+        "GetItem", R"({"TableName":")" + stage.table() +
+                       R"(","ConsistentRead":true,"Key":{"name":{"S":")" +
+                       item + R"("}}})");
+  };
+  BOOST_TEST(has(author("unguarded"), R"("first")"));
+  BOOST_TEST(has(author("guarded"), R"("second")"));
+  BOOST_TEST(stage.rows() == 3);  // The lock's own is kept.
+}
+
+BOOST_AUTO_TEST_CASE(guarded_write_names_the_table_that_is_not_there) {
+  Stage stage(any_engine_kind());
+  const auto program = stage.start("guarded_write", {"no-such-table"});
+  BOOST_TEST(program->wait() == 1);
+  BOOST_TEST(has(program->output(), words(Errc::no_table)), program->output());
+}
+
 // --- README's commands -------------------------------------------------------
 
 namespace {

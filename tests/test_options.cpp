@@ -185,6 +185,87 @@ BOOST_AUTO_TEST_CASE(owner_is_utf8_and_host_and_pid_unless_given) {
              host + (":" + std::to_string(getpid())));
 }
 
+BOOST_AUTO_TEST_CASE(owner_is_no_longer_than_2048_bytes) {
+  const Untouched at;
+  const auto with = [&at](std::size_t length) {
+    return refused(
+        at, [length](Options& o) { o.owner = std::string(length, 'o'); });
+  };
+  BOOST_TEST(with(2048) == "none");
+  BOOST_TEST(with(2049) == "owner");
+}
+
+BOOST_AUTO_TEST_CASE(renewal_is_after_a_positive_age_up_to_half_a_lease) {
+  const Untouched at;
+  const auto with = [&at](milliseconds time) {
+    return refused(at, [time](Options& o) { o.renew_after = time; });
+  };
+  for (const milliseconds bad :
+       {milliseconds::min(), milliseconds(-1), milliseconds(0),
+        milliseconds(5001), milliseconds::max()}) {
+    BOOST_TEST(with(bad) == "renew_after", bad.count());
+  }
+  BOOST_TEST(with(1ms) == "none");
+  BOOST_TEST(with(5000ms) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(longest_hold_is_positive) {
+  const Untouched at;
+  const auto with = [&at](milliseconds time) {
+    return refused(at, [time](Options& o) { o.max_hold = time; });
+  };
+  for (const milliseconds bad :
+       {milliseconds::min(), milliseconds(-1), milliseconds(0)}) {
+    BOOST_TEST(with(bad) == "max_hold", bad.count());
+  }
+  BOOST_TEST(with(1ms) == "none");
+  BOOST_TEST(with(milliseconds::max()) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(what_renews_by_itself_is_refused_where_nothing_does) {
+  const Untouched at;
+  const auto with = [&at](const Change& change) {
+    return refused(at, [&change](Options& o) {
+      o.auto_renew = false;
+      change(o);
+    });
+  };
+  BOOST_TEST(with([](Options&) {}) == "none");
+  BOOST_TEST(with([](Options& o) { o.renew_after = 1s; }) == "renew_after");
+  BOOST_TEST(with([](Options& o) { o.max_hold = 1s; }) == "max_hold");
+  BOOST_TEST(with([](Options& o) { o.alive = [] { return true; }; }) ==
+             "alive");
+  BOOST_TEST(with([](Options& o) { o.on_danger = [] {}; }) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(item_that_must_exist_is_one_that_is_kept) {
+  const Untouched at;
+  BOOST_TEST(refused(at, [](Options& o) { o.only_if_exists = true; }) ==
+             "only_if_exists");
+  BOOST_TEST(refused(at, [](Options& o) {
+               o.only_if_exists = o.keep_row = true;
+             }) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(attributes_of_the_record_and_of_the_key_are_refused) {
+  const ScriptedServer server;
+  TableOptions place = table_options(server);
+  place.key = "pk";
+  place.sort_key = "sk";
+  place.sort_value = "usual";
+  Options options = on_table(std::make_shared<Table>(place));
+  const auto with = [&options](const std::string& name) {
+    options.attributes = {{name, ddbmutex::Attribute::Type::string, "x", {}}};
+    return refused_field([&] { DdbMutex mutex("x", options); });
+  };
+  for (const std::string bad : {"pk", "sk", "uuid", "expires", "lease", "owner",
+                                "ttl", "token", "data", ""}) {
+    BOOST_TEST(with(bad) == "attributes", bad);
+  }
+  BOOST_TEST(with("colour") == "none");
+  BOOST_TEST(server.connection_count() == 0);
+}
+
 // --- A mutex's name --------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(name_is_kept_as_given) {
@@ -313,6 +394,57 @@ BOOST_AUTO_TEST_CASE(prefix_is_utf8_that_leaves_room_for_a_name) {
   BOOST_TEST(with("\xc3\xb6-") == "none");
 }
 
+BOOST_AUTO_TEST_CASE(key_has_a_name_that_is_none_of_the_records) {
+  const auto with = [](const std::string& key) {
+    return table_refused([&](TableOptions& o) { o.key = key; });
+  };
+  for (const std::string bad : {"", "\xff", "uuid", "expires", "lease", "owner",
+                                "ttl", "token", "data"}) {
+    BOOST_TEST(with(bad) == "key", bad);
+  }
+  BOOST_TEST(with(std::string(256, 'k')) == "key");
+  for (const std::string good : {"name", "pk", "a key", "\xc3\xb6"}) {
+    BOOST_TEST(with(good) == "none", good);
+  }
+  BOOST_TEST(with(std::string(255, 'k')) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(sort_key_is_another_than_the_key) {
+  const auto with = [](const std::string& key) {
+    return table_refused([&](TableOptions& o) { o.sort_key = key; });
+  };
+  for (const std::string bad : {"name", "uuid", "data", "\xff"}) {
+    BOOST_TEST(with(bad) == "sort_key", bad);
+  }
+  BOOST_TEST(with(std::string(256, 'k')) == "sort_key");
+  BOOST_TEST(with("sk") == "none");
+  BOOST_TEST(with("") == "none");
+}
+
+BOOST_AUTO_TEST_CASE(sort_value_is_given_exactly_where_there_is_a_sort_key) {
+  BOOST_TEST(table_refused([](TableOptions& o) { o.sort_value = "x"; }) ==
+             "sort_value");
+  const ScriptedServer server;
+  const auto with = [&server](const std::string& key, const std::string& usual,
+                              const std::string& own) {
+    TableOptions place = table_options(server);
+    place.sort_key = key;
+    place.sort_value = usual;
+    Options options = on_table(std::make_shared<Table>(place));
+    options.sort_value = own;
+    return refused_field([&] { DdbMutex mutex("x", options); });
+  };
+  BOOST_TEST(with("", "", "own") == "sort_value");
+  BOOST_TEST(with("sk", "", "") == "sort_value");
+  BOOST_TEST(with("sk", "", "own") == "none");
+  BOOST_TEST(with("sk", "usual", "") == "none");
+  BOOST_TEST(with("sk", "usual", "own") == "none");
+  BOOST_TEST(with("sk", "usual", "\xff") == "sort_value");
+  BOOST_TEST(with("sk", "", std::string(1024, 'x')) == "none");
+  BOOST_TEST(with("sk", "", std::string(1025, 'x')) == "sort_value");
+  BOOST_TEST(server.connection_count() == 0);
+}
+
 BOOST_AUTO_TEST_CASE(region_has_the_form_of_one) {
   const auto with = [](const std::string& region) {
     return table_refused([&](TableOptions& o) { o.region = region; });
@@ -421,6 +553,24 @@ BOOST_AUTO_TEST_CASE(prefix_and_table_name_are_what_is_sent) {
   const std::string body = server.requests().at(0).body;
   BOOST_TEST(has(body, R"("TableName":"our.locks")"), body);
   BOOST_TEST(has(body, R"("name":{"S":"team/x"})"), body);
+}
+
+BOOST_AUTO_TEST_CASE(keys_and_sort_values_are_what_is_sent) {
+  ScriptedServer server;
+  TableOptions place = table_options(server);
+  place.key = "pk";
+  place.sort_key = "sk";
+  place.sort_value = "usual";
+  Options options = on_table(std::make_shared<Table>(place));
+  DdbMutex usual("x", options);
+  usual.lock();
+  options.sort_value = "own";
+  DdbMutex own("x", options);
+  own.lock();
+  const std::string first = server.requests().at(0).body;
+  BOOST_TEST(has(first, R"("pk":{"S":"ddblock-x"},"sk":{"S":"usual"})"), first);
+  const std::string second = server.requests().at(1).body;
+  BOOST_TEST(has(second, R"("pk":{"S":"ddblock-x"},"sk":{"S":"own"})"), second);
 }
 
 BOOST_AUTO_TEST_CASE(ca_file_that_cannot_be_read_is_refused) {

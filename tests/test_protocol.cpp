@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -54,11 +56,25 @@ Row of_kind(Row::Kind kind) {
   return row;
 }
 
+Row with_token(Row row, std::int64_t token) {
+  row.kept = true;
+  row.token = token;
+  return row;
+}
+
 const Row kNone;
+
+lock::RowUse kept_use() {
+  lock::RowUse use;
+  use.keep = true;
+  use.keep_data = true;
+  return use;
+}
 
 // One contender and all it knows, on clocks that move when a case says so.
 struct Contender {
-  explicit Contender(milliseconds ttl = kTtl) : lease("mine", ttl) {}
+  explicit Contender(milliseconds ttl = kTtl, lock::RowUse use = {})
+      : lease("mine", ttl, use) {}
 
   // --- What time it is ---
   BootTime now{100h};
@@ -93,6 +109,11 @@ struct Contender {
     return hear(Reply::Outcome::refused, &row);
   }
   std::string refused_without_a_row() { return hear(Reply::Outcome::refused); }
+  // The answer of a write that tells the row as it is then.
+  std::string done_with(std::int64_t token) {
+    const Row row = with_token(own_row(), token);
+    return hear(Reply::Outcome::done, &row);
+  }
   // The answer of a look.
   std::string found(const Row& row) { return hear(Reply::Outcome::done, &row); }
 
@@ -102,6 +123,12 @@ struct Contender {
     hear_date(kDate);
     send(Call::take);
     BOOST_REQUIRE(done() == "ours");
+  }
+  // The same of a row that is kept.
+  void hold_kept(std::int64_t token) {
+    hear_date(kDate);
+    send(Call::take);
+    BOOST_REQUIRE(done_with(token) == "ours");
   }
   // Sends for `call` and loses the answer, `times` over; all stamps, in order.
   std::vector<ServiceTime> lose(Call call, int times) {
@@ -264,7 +291,7 @@ BOOST_AUTO_TEST_CASE(taken_lock_is_claimed_from_the_sending_one_percent_short) {
   c.pass(700ms);
   BOOST_TEST(c.done() == "ours");
   check_claim(c.lease, sent + kHeld);
-  BOOST_TEST(count(c.lease.renew_at()) == count(sent + 30s));
+  BOOST_TEST(count(c.lease.renew_at(30s)) == count(sent + 30s));
 }
 
 BOOST_AUTO_TEST_CASE(first_take_of_a_right_calendar_is_granted_at_once) {
@@ -283,7 +310,7 @@ BOOST_AUTO_TEST_CASE(lease_stamped_by_the_calendar_is_renewed_within_a_second) {
     const BootTime sent = c.now;
     c.hear_date(kDate);
     BOOST_REQUIRE(c.done() == "ours");
-    BOOST_TEST(count(c.lease.renew_at()) ==
+    BOOST_TEST(count(c.lease.renew_at(30s)) ==
                count(sent + std::min<nanoseconds>(1s, ttl / 4)));
   }
 }
@@ -297,7 +324,7 @@ BOOST_AUTO_TEST_CASE(renewals_after_the_early_one_come_at_half_the_lease) {
   c.send(Call::renew);
   check_stamp(c.sent.stamp, c.clock.latest(c.now) + 60s, 2);
   BOOST_REQUIRE(c.done() == "ours");
-  BOOST_TEST(count(c.lease.renew_at()) == count(c.now + 30s));
+  BOOST_TEST(count(c.lease.renew_at(30s)) == count(c.now + 30s));
 }
 
 // --- A calendar that trails ------------------------------------------------
@@ -321,7 +348,7 @@ BOOST_AUTO_TEST_CASE(calendar_hours_behind_is_stamped_anew_before_the_grant) {
   c.pass(10ms);
   BOOST_TEST(c.done() == "ours");
   check_claim(c.lease, sent + kHeld);
-  BOOST_TEST(count(c.lease.renew_at()) == count(sent + 30s));
+  BOOST_TEST(count(c.lease.renew_at(30s)) == count(sent + 30s));
 }
 
 // Right at the line: the stamp is latest at the sending plus the lease, or one
@@ -491,7 +518,7 @@ BOOST_AUTO_TEST_CASE(claim_counts_from_the_attempt_that_the_record_bears) {
     c.pass(1s);
     BOOST_TEST(c.refused(record("mine", stamps[applied])) == "ours");
     check_claim(c.lease, sent[applied] + kHeld);
-    BOOST_TEST(count(c.lease.renew_at()) == count(sent[applied] + 30s));
+    BOOST_TEST(count(c.lease.renew_at(30s)) == count(sent[applied] + 30s));
   }
 }
 
@@ -797,7 +824,7 @@ BOOST_AUTO_TEST_CASE(row_with_a_token_is_a_kept_row) {
   Contender c;
   c.hear_date(kDate);
   c.send(Call::take);
-  BOOST_TEST(c.refused(of_kind(Row::Kind::kept)) == "kept_row");
+  BOOST_TEST(c.refused(with_token(record("theirs", kDate), 7)) == "kept_row");
   c.pass(1000h);
   c.send(Call::take);
   BOOST_TEST(!c.sent.seen.has_value());
@@ -848,7 +875,7 @@ BOOST_AUTO_TEST_CASE(record_seen_changed_starts_anew) {
 
 BOOST_AUTO_TEST_CASE(record_seen_gone_in_between_starts_anew) {
   for (const Row::Kind kind :
-       {Row::Kind::absent, Row::Kind::kept, Row::Kind::unknown}) {
+       {Row::Kind::absent, Row::Kind::bare, Row::Kind::unknown}) {
     Observation observation;
     const BootTime seen{100h};
     observation.see(record("theirs", kDate), seen);
@@ -893,7 +920,7 @@ BOOST_AUTO_TEST_CASE(renewal_moves_the_confirmed_stamp_and_the_claim) {
   c.pass(100ms);
   BOOST_TEST(c.done() == "ours");
   check_claim(c.lease, sent + kHeld);
-  BOOST_TEST(count(c.lease.renew_at()) == count(sent + 30s));
+  BOOST_TEST(count(c.lease.renew_at(30s)) == count(sent + 30s));
 }
 
 BOOST_AUTO_TEST_CASE(renewal_whose_answer_is_lost_changes_no_claim) {
@@ -983,7 +1010,7 @@ BOOST_AUTO_TEST_CASE(look_that_finds_a_later_stamp_renews_the_claim) {
 BOOST_AUTO_TEST_CASE(renewal_refused_by_anothers_row_is_taken) {
   for (const Row& row :
        {record("theirs", kDate + 60s), of_kind(Row::Kind::unknown),
-        of_kind(Row::Kind::kept), record("mine", kDate + 1h)}) {
+        of_kind(Row::Kind::bare), record("mine", kDate + 1h)}) {
     Contender c;
     c.hold();
     c.send(Call::renew);
@@ -1226,7 +1253,7 @@ BOOST_AUTO_TEST_CASE(release_of_a_lock_that_was_lost_tells_how) {
   gone.send(Call::release);
   BOOST_TEST(gone.refused(kNone) == "deleted");
   for (const Row& row :
-       {record("theirs", kDate + 60s), of_kind(Row::Kind::kept),
+       {record("theirs", kDate + 60s), of_kind(Row::Kind::bare),
         of_kind(Row::Kind::unknown)}) {
     Contender taken;
     taken.hold();
@@ -1309,6 +1336,315 @@ BOOST_AUTO_TEST_CASE(release_after_a_lost_renewal_releases_either_version) {
   c.send(Call::release);
   BOOST_TEST(word(c.sent.verb) == "release");
   BOOST_TEST(c.done() == "released");
+}
+
+// --- Rows that are kept ------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(kept_row_taken_tells_its_token) {
+  Contender c(kTtl, kept_use());
+  c.hold_kept(7);
+  BOOST_TEST(c.lease.token() == 7);
+  BOOST_TEST(c.lease.row().uuid == "mine");
+  BOOST_TEST(c.lease.row().token == 7);
+}
+
+BOOST_AUTO_TEST_CASE(row_that_is_not_kept_has_no_token) {
+  Contender c;
+  c.hold();
+  BOOST_TEST(c.lease.token() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(take_answered_without_its_row_is_granted_by_a_look) {
+  Contender c(kTtl, kept_use());
+  c.hear_date(kDate);
+  c.send(Call::take);
+  const Row own = with_token(c.own_row(), 3);
+  const BootTime sent = c.now;
+  BOOST_TEST(c.done() == "again");
+  BOOST_TEST(c.lease.stands());
+  c.pass(1s);
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "look");
+  BOOST_TEST(c.sent.consistent);
+  BOOST_TEST(c.found(own) == "ours");
+  BOOST_TEST(c.lease.token() == 3);
+  check_claim(c.lease, sent + kHeld);
+}
+
+BOOST_AUTO_TEST_CASE(take_answered_with_a_row_that_cannot_be_read_is_no_grant) {
+  Contender c(kTtl, kept_use());
+  c.hear_date(kDate);
+  c.send(Call::take);
+  Row row = of_kind(Row::Kind::unknown);
+  row.kept = true;
+  row.problem = "token is no whole number";
+  BOOST_TEST(c.hear(Reply::Outcome::done, &row) == "bad_record");
+  BOOST_TEST(c.lease.stands());  // It is to be given back.
+  BOOST_TEST(c.lease.row().problem == "token is no whole number");
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+}
+
+BOOST_AUTO_TEST_CASE(row_of_others_attributes_is_free_only_to_be_kept) {
+  Contender keeping(kTtl, kept_use());
+  keeping.hear_date(kDate);
+  keeping.send(Call::take);
+  BOOST_TEST(keeping.refused(of_kind(Row::Kind::bare)) == "again");
+  keeping.send(Call::take);
+  BOOST_TEST(word(keeping.sent.verb) == "take");
+  Contender deleting;
+  deleting.hear_date(kDate);
+  deleting.send(Call::take);
+  BOOST_TEST(deleting.refused(of_kind(Row::Kind::bare)) == "bad_record");
+}
+
+BOOST_AUTO_TEST_CASE(row_with_a_token_is_taken_by_who_keeps_it) {
+  Contender c(kTtl, kept_use());
+  c.hear_date(kDate);
+  c.send(Call::take);
+  const Row row = with_token(record("theirs", kDate + 90min), 7);
+  BOOST_TEST(c.refused(row) == "busy");
+  c.pass(60'600ms);
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+  BOOST_REQUIRE(c.sent.seen.has_value());
+  BOOST_TEST(c.done_with(8) == "ours");
+  BOOST_TEST(c.lease.token() == 8);
+}
+
+BOOST_AUTO_TEST_CASE(released_row_is_free_before_any_clock_is_known) {
+  Contender c(kTtl, kept_use());
+  c.send(Call::take);
+  BOOST_TEST(c.sent.earliest.count() > 0);  // Where `expires` is 0.
+  BOOST_TEST(c.refused(with_token(record("theirs", 0s), 7)) == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+}
+
+BOOST_AUTO_TEST_CASE(row_with_a_token_seen_for_long_is_never_pinned_to_delete) {
+  Contender c;
+  c.hear_date(kDate);
+  for (const Row& row : {with_token(record("theirs", kDate + 90min), 7),
+                         with_token(record("theirs", kDate - 1h), 7),
+                         with_token(of_kind(Row::Kind::bare), 7),
+                         with_token(of_kind(Row::Kind::unknown), 0)}) {
+    c.send(Call::take);
+    BOOST_TEST(!c.sent.seen.has_value());
+    BOOST_TEST(c.refused(row) == "kept_row");
+    BOOST_TEST(c.lease.row().token == row.token);
+    BOOST_TEST(!c.observation.seen().has_value());
+    c.pass(1000h);
+  }
+}
+
+// A record without a token that gets one is forgotten, too.
+BOOST_AUTO_TEST_CASE(row_that_comes_to_be_kept_is_forgotten_by_who_deletes) {
+  Contender c;
+  c.hear_date(kDate);
+  c.send(Call::take);
+  const Row row = record("theirs", kDate + 90min);
+  c.refused(row);
+  BOOST_REQUIRE(c.observation.seen().has_value());
+  c.pass(30s);
+  c.send(Call::take);
+  BOOST_TEST(c.found(with_token(row, 1)) == "kept_row");
+  BOOST_TEST(!c.observation.seen().has_value());
+}
+
+BOOST_AUTO_TEST_CASE(no_row_where_there_must_be_one_is_told) {
+  lock::RowUse use = kept_use();
+  use.must_exist = true;
+  Contender c(kTtl, use);
+  c.hear_date(kDate);
+  c.send(Call::take);
+  BOOST_TEST(c.refused(kNone) == "no_row");
+  // Not of a refusal that does not tell the row, before a look.
+  Contender untold(kTtl, use);
+  untold.hear_date(kDate);
+  untold.send(Call::take);
+  BOOST_TEST(untold.refused_without_a_row() == "again");
+  untold.send(Call::take);
+  BOOST_TEST(word(untold.sent.verb) == "look");
+  BOOST_TEST(untold.sent.consistent);
+  BOOST_TEST(untold.found(kNone) == "no_row");
+  // Nor of any row.
+  for (const Row& row :
+       {of_kind(Row::Kind::bare), with_token(record("theirs", 0s), 1)}) {
+    Contender other(kTtl, use);
+    other.hear_date(kDate);
+    other.send(Call::take);
+    BOOST_TEST(other.refused(row) == "again");
+  }
+}
+
+// --- A token is settled before the grant -------------------------------------
+
+BOOST_AUTO_TEST_CASE(take_before_the_last_is_renewed_before_it_is_granted) {
+  Contender c(kTtl, kept_use());
+  c.hear_date(kDate);
+  const ServiceTime first = c.lose(Call::take, 1).front();
+  const ServiceTime second = c.send(Call::take).stamp;
+  BOOST_TEST(c.refused(with_token(record("mine", first), 7)) == "again");
+  BOOST_TEST(c.lease.stands());
+  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
+
+  c.pass(1s);
+  c.send(Call::take);
+  const BootTime sent = c.now;
+  BOOST_TEST(word(c.sent.verb) == "renew");
+  BOOST_TEST(c.sent.tell);
+  check_equal(c.sent.own, {first, second});
+  BOOST_TEST(c.done_with(8) == "ours");  // The second had counted, too.
+  BOOST_TEST(c.lease.token() == 8);
+  check_claim(c.lease, sent + kHeld);
+  // Settled is settled.
+  c.send(Call::renew);
+  BOOST_TEST(!c.sent.tell);
+  BOOST_TEST(c.done() == "ours");
+  BOOST_TEST(c.lease.token() == 8);
+}
+
+BOOST_AUTO_TEST_CASE(last_take_is_granted_without_a_renewal) {
+  Contender c(kTtl, kept_use());
+  c.hear_date(kDate);
+  c.lose(Call::take, 3);
+  c.send(Call::take);
+  BOOST_TEST(c.done_with(7) == "ours");
+  BOOST_TEST(c.lease.token() == 7);
+}
+
+BOOST_AUTO_TEST_CASE(only_a_take_that_left_after_it_unsettles_a_take) {
+  Contender c(kTtl, kept_use());
+  c.hear_date(kDate);
+  c.send(Call::take);
+  const Row own = with_token(c.own_row(), 7);
+  c.lost();
+  c.send(Call::take);
+  c.unsent();
+  c.send(Call::take);
+  BOOST_TEST(c.refused(with_token(record("theirs", kDate + 90min), 6)) ==
+             "busy");
+  c.send(Call::take);
+  BOOST_REQUIRE(word(c.sent.verb) == "look");
+  BOOST_TEST(c.found(own) == "again");  // The last may count yet.
+  Contender alone(kTtl, kept_use());
+  alone.hear_date(kDate);
+  alone.send(Call::take);
+  const Row only = with_token(alone.own_row(), 7);
+  alone.refused_without_a_row();
+  alone.send(Call::take);
+  BOOST_REQUIRE(word(alone.sent.verb) == "look");
+  BOOST_TEST(alone.found(only) == "ours");
+}
+
+BOOST_AUTO_TEST_CASE(settling_goes_on_until_a_renewal_is_confirmed) {
+  Contender c(kTtl, kept_use());
+  c.hear_date(kDate);
+  const auto takes = c.lose(Call::take, 2);
+  c.send(Call::take);
+  const ServiceTime third = c.sent.stamp;
+  BOOST_TEST(c.refused(with_token(record("mine", takes[0]), 7)) == "again");
+  const ServiceTime fourth = c.send(Call::take).stamp;
+  BOOST_TEST(word(c.sent.verb) == "renew");
+  BOOST_TEST(c.lost() == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "renew");
+  check_equal(c.sent.own, {takes[0], takes[1], third, fourth});
+  // The second take was applied meanwhile; the third may be yet.
+  BOOST_TEST(c.refused(with_token(record("mine", takes[1]), 8)) == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "renew");
+  BOOST_TEST(c.sent.own.front().count() == takes[1].count());
+  BOOST_TEST(c.done_with(9) == "ours");
+  BOOST_TEST(c.lease.token() == 9);
+}
+
+BOOST_AUTO_TEST_CASE(settling_that_finds_anothers_row_is_beaten) {
+  Contender c(kTtl, kept_use());
+  c.hear_date(kDate);
+  const ServiceTime first = c.lose(Call::take, 1).front();
+  c.send(Call::take);
+  c.refused(with_token(record("mine", first), 7));
+  c.send(Call::take);
+  BOOST_REQUIRE(word(c.sent.verb) == "renew");
+  BOOST_TEST(c.refused(with_token(record("theirs", kDate + 90min), 8)) ==
+             "busy");
+  BOOST_TEST(!c.lease.stands());
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "look");
+}
+
+BOOST_AUTO_TEST_CASE(deleted_row_needs_no_settling) {
+  Contender c;
+  c.hear_date(kDate);
+  const ServiceTime first = c.lose(Call::take, 1).front();
+  c.send(Call::take);
+  BOOST_TEST(c.refused(record("mine", first)) == "ours");
+}
+
+// --- What goes with renewals and the release ---------------------------------
+
+BOOST_AUTO_TEST_CASE(changes_go_with_renewals_and_the_release_once_granted) {
+  Contender c(kTtl, kept_use());
+  const auto changes = std::make_shared<const lock::Changes>();
+  c.lease.carry(changes);
+  c.hear_date(kDate);
+  const ServiceTime first = c.lose(Call::take, 1).front();
+  c.send(Call::take);
+  c.refused(with_token(record("mine", first), 7));
+  c.send(Call::take);
+  BOOST_REQUIRE(word(c.sent.verb) == "renew");
+  BOOST_TEST(!c.sent.changes);  // The lock is nobody's yet.
+  BOOST_REQUIRE(c.done_with(7) == "ours");
+  c.send(Call::renew);
+  BOOST_TEST((c.sent.changes == changes));
+  BOOST_TEST(c.lost() == "again");
+  c.send(Call::renew);
+  BOOST_TEST((c.sent.changes == changes));
+  BOOST_TEST(c.done() == "ours");
+  c.lease.carry(nullptr);
+  c.send(Call::renew);
+  BOOST_TEST(!c.sent.changes);
+  c.done();
+  c.lease.carry(changes);
+  c.send(Call::release);
+  BOOST_TEST((c.sent.changes == changes));
+}
+
+BOOST_AUTO_TEST_CASE(release_that_finds_its_kept_row_free_is_released) {
+  Contender c(kTtl, kept_use());
+  c.hold_kept(7);
+  Row own = with_token(c.own_row(), 7);
+  c.send(Call::release);
+  BOOST_TEST(c.refused_without_a_row() == "again");
+  c.send(Call::release);
+  BOOST_REQUIRE(word(c.sent.verb) == "look");
+  own.expires = ServiceTime(0);
+  BOOST_TEST(c.found(own) == "released");
+}
+
+BOOST_AUTO_TEST_CASE(renewal_of_a_row_freed_by_force_is_taken) {
+  Contender c(kTtl, kept_use());
+  c.hold_kept(7);
+  Row own = with_token(c.own_row(), 7);
+  own.expires = ServiceTime(0);
+  c.send(Call::renew);
+  BOOST_TEST(c.refused(own) == "taken");
+}
+
+BOOST_AUTO_TEST_CASE(lease_is_renewed_at_the_age_that_is_asked_for) {
+  Contender c;
+  c.hold();
+  for (const nanoseconds age : {nanoseconds(1ms), nanoseconds(20s)}) {
+    BOOST_TEST(count(c.lease.renew_at(age)) == count(BootTime(100h) + age));
+  }
+  Contender by_calendar;
+  by_calendar.send(Call::take);
+  by_calendar.hear_date(kDate);
+  BOOST_REQUIRE(by_calendar.done() == "ours");
+  BOOST_TEST(count(by_calendar.lease.renew_at(20s)) ==
+             count(BootTime(100h) + 1s));
+  BOOST_TEST(count(by_calendar.lease.renew_at(1ms)) ==
+             count(BootTime(100h) + 1ms));
 }
 
 // --- A thousand and more ---------------------------------------------------

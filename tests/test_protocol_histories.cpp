@@ -46,6 +46,11 @@ void check_reach(const simulation::Tally& tally) {
   BOOST_TEST(tally.answers_after_claim > 0);
   BOOST_TEST(tally.claims_cut_short > 0);
   BOOST_TEST(tally.safe_histories > 0);
+  BOOST_TEST(tally.kept_grants > 0);
+  BOOST_TEST(tally.settlings > 0);
+  BOOST_TEST(tally.late_takes > 0);
+  BOOST_TEST(tally.changes_applied > 0);
+  BOOST_TEST(tally.guards_reopened > 0);
   BOOST_TEST(tally.longest_acquisition > 2000);
 }
 

@@ -97,6 +97,9 @@ std::string words(milliseconds time) {
   return std::to_string(time.count()) + " ms";
 }
 
+// As README has it.
+std::string truth(bool value) { return value ? "`true`" : "`false`"; }
+
 // The comments of a part of the public header, without what makes them such.
 std::string comments(const std::string& text) {
   return std::regex_replace(text, std::regex("\n *// ?"), "\n");
@@ -116,12 +119,14 @@ Words members(const std::string& name) {
 // --- Asking a constructor ----------------------------------------------------
 
 // Without a server: it is closed.
-std::shared_ptr<Table> closed_table(const std::string& prefix = "ddblock-") {
+std::shared_ptr<Table> closed_table(const std::string& prefix = "ddblock-",
+                                    const std::string& sort_key = "") {
   TableOptions options;
   options.region = "eu-west-1";
   options.endpoint = "http://127.0.0.1:9";
   options.credentials = {"AKIDEXAMPLE", "secret", ""};
   options.prefix = prefix;
+  options.sort_key = sort_key;
   auto table = std::make_shared<Table>(options);
   table->close();
   return table;
@@ -210,6 +215,50 @@ BOOST_AUTO_TEST_CASE(readme_names_of_the_library_are_in_its_header) {
 
 // --- The table ---------------------------------------------------------------
 
+namespace {
+
+std::string permission(dynamodb::Action action) {
+  return "dynamodb:" + std::string(name_of(action));
+}
+
+// The attributes that a take of a row of such use writes, each with its type.
+std::map<std::string, std::string> written_by_take(const lock::RowUse& use) {
+  lock::Place place{"locks", "ddblock-x", "host:1"};
+  place.use = use;
+  place.attributes = {{"data", dynamodb::Attribute::Type::binary, "eA==", {}}};
+  lock::Request take;
+  take.verb = lock::Request::Verb::take;
+  take.uuid = "u";
+  take.stamp = lock::ServiceTime(1'700'000'000s);
+  take.lease = 60s;
+  rapidjson::Document request;
+  request.Parse(lock::write_request(place, take).c_str());
+  BOOST_TEST_REQUIRE(request.IsObject());
+  std::map<std::string, std::string> written;
+  const auto add = [&written](const std::string& name, const auto& value) {
+    written[quoted(name)] = value.MemberBegin()->name.GetString();
+  };
+  for (const char* member : {"Item", "Key"}) {
+    if (!request.HasMember(member)) continue;
+    for (const auto& attribute : request[member].GetObject()) {
+      add(attribute.name.GetString(), attribute.value);
+    }
+  }
+  if (!request.HasMember("UpdateExpression")) return written;
+  const auto& names = request["ExpressionAttributeNames"];
+  const auto& values = request["ExpressionAttributeValues"];
+  const std::string update = request["UpdateExpression"].GetString();
+  const std::string assignment = "(#\\w+)(?: =)? (:\\w+)";
+  const Words left = all_matches(update, assignment, 1);
+  const Words right = all_matches(update, assignment, 2);
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    add(names[left[i].c_str()].GetString(), values[right[i].c_str()]);
+  }
+  return written;
+}
+
+}  // namespace
+
 BOOST_AUTO_TEST_CASE(readme_policy_allows_the_actions_that_are_used) {
   rapidjson::Document policy;
   policy.Parse(between(readme(), "```json\n", "```\n").c_str());
@@ -225,50 +274,62 @@ BOOST_AUTO_TEST_CASE(readme_policy_allows_the_actions_that_are_used) {
   }
 
   std::map<std::string, std::set<std::string>> used;
+  using dynamodb::Action;
   using Verb = lock::Request::Verb;
+  lock::RowUse kept;
+  kept.keep = true;
   for (const Verb verb : {Verb::take, Verb::renew, Verb::release, Verb::look}) {
-    used["Lock"].insert("dynamodb:" +
-                        std::string(name_of(lock::action_of(verb))));
+    used["Lock"].insert(permission(lock::action_of(verb, {})));
+    used["Lock"].insert(permission(lock::action_of(verb, kept)));
   }
-  const std::string for_the_demo =
-      "dynamodb:" + std::string(name_of(dynamodb::Action::delete_table));
+  used["Manage"] = {permission(Action::scan), permission(Action::query)};
+  // The transaction itself needs none: each of its parts does.
+  used["Guard"] = {"dynamodb:ConditionCheckItem"};
+  const std::string for_the_demo = permission(Action::delete_table);
+  const std::set<std::string> others = {
+      for_the_demo, permission(Action::scan), permission(Action::query),
+      permission(Action::transact_write_items)};
   for (std::size_t i = 0; i < dynamodb::kActions; ++i) {
-    const std::string action =
-        "dynamodb:" + std::string(name_of(static_cast<dynamodb::Action>(i)));
-    if (used["Lock"].count(action) == 0 && action != for_the_demo) {
+    const std::string action = permission(static_cast<Action>(i));
+    if (used["Lock"].count(action) == 0 && others.count(action) == 0) {
       used["CreateTable"].insert(action);
     }
   }
   BOOST_TEST((told == used));
   BOOST_TEST(has(readme(), quoted(for_the_demo)));
+  BOOST_TEST(has(readme(), "with tags also\n`dynamodb:TagResource`"));
 }
 
 BOOST_AUTO_TEST_CASE(readme_attributes_are_those_of_an_item) {
+  const auto rows = table("| attribute | type | meaning |");
+  std::map<std::string, std::string> told;
+  for (const Words& row : rows) told[row.at(0)] = row.at(1);
+  auto deleted = told;
+  deleted.erase("`token`");
+  BOOST_TEST((deleted == written_by_take({})));
+  BOOST_TEST(has(cell(rows, "token", 2), "on kept rows alone"));
+  lock::RowUse use;
+  use.keep = true;
+  auto kept = told;
+  kept.erase("`ttl`");
+  BOOST_TEST((kept == written_by_take(use)));
+  BOOST_TEST(has(cell(rows, "ttl", 2), "not on kept rows"));
+  for (const auto& [name, type] : told) {
+    const std::string bare = name.substr(1, name.size() - 2);
+    BOOST_TEST((bare == "name" || lock::is_of_record(bare)), bare);
+  }
+
   lock::Request take;
-  take.verb = lock::Request::Verb::take;
-  take.uuid = "u";
   take.stamp = lock::ServiceTime(1'700'000'000s);
-  take.lease = 60s;
+  take.verb = lock::Request::Verb::take;
   rapidjson::Document request;
   request.Parse(
       lock::write_request({"locks", "ddblock-x", "host:1"}, take).c_str());
   BOOST_TEST_REQUIRE(request.IsObject());
-  std::set<Words> written;
-  for (const auto& attribute : request["Item"].GetObject()) {
-    written.insert({quoted(attribute.name.GetString()),
-                    attribute.value.MemberBegin()->name.GetString()});
-  }
-  std::set<Words> told;
-  for (const Words& row : table("| attribute | type | meaning |")) {
-    told.insert({row.at(0), row.at(1)});
-  }
-  BOOST_TEST((told == written));
-
   const std::int64_t clean_up =
       std::stoll(request["Item"]["ttl"]["N"].GetString());
   const auto after = std::chrono::seconds(clean_up) - take.stamp;
-  BOOST_TEST(has(cell(table("| attribute | type | meaning |"), "ttl", 2),
-                 std::to_string(after / 1h) + " hours"));
+  BOOST_TEST(has(cell(rows, "ttl", 2), std::to_string(after / 1h) + " hours"));
 }
 
 BOOST_AUTO_TEST_CASE(readme_commands_make_the_table_that_is_the_default) {
@@ -302,20 +363,32 @@ BOOST_AUTO_TEST_CASE(readme_defaults_are_those_of_the_header) {
   BOOST_TEST(cell(rows, "patience", 1) == words(options.patience));
   BOOST_TEST(!options.table);
   BOOST_TEST(cell(rows, "table", 1) == "`Table::standard()`");
-  for (const char* name : {"on_lost", "on_danger"}) {
-    BOOST_TEST(cell(rows, name, 1) == "none");
+  for (const char* name :
+       {"data", "attributes", "alive", "on_lost", "on_danger"}) {
+    BOOST_TEST(cell(rows, name, 1) == "none", name);
   }
+  BOOST_TEST((!options.data && options.attributes.empty() && !options.alive));
   BOOST_TEST((!options.on_lost && !options.on_danger));
+  for (const auto& [name, value] :
+       {std::pair("keep_row", options.keep_row),
+        std::pair("only_if_exists", options.only_if_exists),
+        std::pair("auto_renew", options.auto_renew),
+        std::pair("recursive", options.recursive)}) {
+    BOOST_TEST(cell(rows, name, 1) == truth(value), name);
+  }
+  BOOST_TEST(options.sort_value == "");
 
   // Those that hang on others: as the header says them.
   const std::string header =
       comments(header_between("struct Options {", "\n};"));
   BOOST_TEST((!options.request_timeout && !options.safe_time));
-  for (const char* name : {"request_timeout", "safe_time"}) {
+  BOOST_TEST((!options.renew_after && !options.max_hold && !options.keep_data));
+  for (const char* name : {"request_timeout", "safe_time", "renew_after",
+                           "max_hold", "keep_data"}) {
     const std::string told =
         std::regex_replace(cell(rows, name, 1), std::regex("`"), "");
     BOOST_TEST(has(std::regex_replace(header, std::regex("\\s+"), " "),
-                   "nothing: " + told + "."),
+                   "othing: " + told + "."),
                told);
   }
 
@@ -323,10 +396,14 @@ BOOST_AUTO_TEST_CASE(readme_defaults_are_those_of_the_header) {
   const auto places = table("| option | default | meaning |");
   BOOST_TEST(cell(places, "name", 1) == quoted(place.name));
   BOOST_TEST(cell(places, "prefix", 1) == quoted(place.prefix));
-  BOOST_TEST(cell(places, "allow_replicas", 1) ==
-             (place.allow_replicas ? "`true`" : "`false`"));
-  BOOST_TEST(cell(places, "credentials_source", 1) == "none");
-  BOOST_TEST(!place.credentials_source);
+  BOOST_TEST(cell(places, "key", 1) == quoted(place.key));
+  BOOST_TEST(cell(places, "allow_replicas", 1) == truth(place.allow_replicas));
+  for (const char* name :
+       {"sort_key", "sort_value", "credentials_source", "logger"}) {
+    BOOST_TEST(cell(places, name, 1) == "none", name);
+  }
+  BOOST_TEST((place.sort_key + place.sort_value == ""));
+  BOOST_TEST((!place.credentials_source && !place.logger));
 }
 
 BOOST_AUTO_TEST_CASE(readme_bounds_are_those_that_constructors_keep) {
@@ -344,6 +421,47 @@ BOOST_AUTO_TEST_CASE(readme_bounds_are_those_that_constructors_keep) {
   check_bound("safe_time", "from 0, below `ttl` / 2", &Options::safe_time,
               {0ms, half - 1ms}, {-1ms, half});
   check_bound("patience", "from 0", &Options::patience, {0ms}, {-1ms});
+  check_bound("renew_after", "above 0, up to `ttl` / 2; with `auto_renew`",
+              &Options::renew_after, {1ms, half}, {0ms, half + 1ms});
+  check_bound("max_hold", "above 0; with `auto_renew`", &Options::max_hold,
+              {1ms, milliseconds::max()}, {0ms, -1ms});
+}
+
+BOOST_AUTO_TEST_CASE(readme_options_that_need_others_are_refused_without_them) {
+  const auto rows = options_table();
+  for (const char* name : {"renew_after", "max_hold", "alive"}) {
+    BOOST_TEST(has(cell(rows, name, 2), "with `auto_renew`"), name);
+  }
+  BOOST_TEST(cell(rows, "only_if_exists", 2) == "with `keep_row`");
+  Options by_hand = with(&Options::auto_renew, false);
+  BOOST_TEST(refusal(by_hand) == "");
+  by_hand.renew_after = 1s;
+  BOOST_TEST(has(refusal(by_hand), "renew_after"));
+  by_hand.renew_after.reset();
+  by_hand.max_hold = 1h;
+  BOOST_TEST(has(refusal(by_hand), "max_hold"));
+  by_hand.max_hold.reset();
+  by_hand.alive = [] { return true; };
+  BOOST_TEST(has(refusal(by_hand), "alive"));
+  Options existing = with(&Options::only_if_exists, true);
+  BOOST_TEST(has(refusal(existing), "only_if_exists"));
+  existing.keep_row = true;
+  BOOST_TEST(refusal(existing) == "");
+}
+
+BOOST_AUTO_TEST_CASE(readme_sort_values_are_as_long_as_they_may_be) {
+  const auto rows = options_table();
+  BOOST_TEST(has(cell(rows, "sort_value", 2), "up to 1,024 bytes of UTF-8"));
+  Options options;
+  options.table = closed_table("ddblock-", "sk");
+  BOOST_TEST(has(refusal(options), "sort_value"));
+  options.sort_value = std::string(1024, 'x');
+  BOOST_TEST(refusal(options) == "");
+  options.sort_value += 'x';
+  BOOST_TEST(has(refusal(options), "sort_value"));
+  options.table = closed_table();
+  options.sort_value = "x";
+  BOOST_TEST(has(refusal(options), "sort_value"));
 }
 
 BOOST_AUTO_TEST_CASE(readme_names_are_as_long_as_they_may_be) {
@@ -459,8 +577,8 @@ BOOST_AUTO_TEST_CASE(readme_links_and_files_exist) {
   for (const std::string& link : links) {
     BOOST_TEST(fs::exists(tests::project() / link), link << " does not exist");
   }
-  const Words files = {"ddbmutex.hpp", "ddbmutex.cpp", "lock/", "dynamodb/",
-                       "sigv4/"};
+  const Words files = {"ddbmutex.hpp", "ddbmutex.cpp", "ddbmutex/",
+                       "lock/",        "dynamodb/",    "sigv4/"};
   BOOST_TEST(first_cells(table("| files | what they know |")) == quoted(files),
              boost::test_tools::per_element());
 }
@@ -502,29 +620,83 @@ BOOST_AUTO_TEST_CASE(readme_configurations_are_those_of_the_makefile) {
   BOOST_TEST(has(readme(), "sigv4/chain/*.cpp \\\n      " + libraries + "\n"));
 }
 
-BOOST_AUTO_TEST_CASE(readme_make_without_the_chain_compiles_none_of_it) {
+namespace {
+
+// What a command says, and whether it ended well.
+std::string said_by(const std::string& command) {
+  std::string text;
+  FILE* pipe = popen(
+      ("cd '" + tests::project().string() + "' && { " + command + "; } 2>&1")
+          .c_str(),
+      "r");
+  BOOST_TEST_REQUIRE(pipe != nullptr);
+  std::array<char, 4096> bytes;
+  while (const std::size_t got =
+             std::fread(bytes.data(), 1, bytes.size(), pipe)) {
+    text.append(bytes.data(), got);
+  }
+  BOOST_TEST(pclose(pipe) == 0, text);
+  return text;
+}
+
+// What make would do to build the library with those parts.
+std::string plan(const std::string& with) {
+  return said_by("make -n " + with + " BUILD=/nonexistent all");
+}
+
+std::set<std::string> compiled_by(const std::string& with) {
+  return as_set(all_matches(plan(with), " -c (\\S+\\.cpp)"));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(readme_parts_that_may_be_left_out_are_left_out_by_make) {
   BOOST_TEST(has(readme(), "`make WITH=`"));
-  const auto plan = [](const std::string& with) {
-    const std::string command = "cd '" + tests::project().string() +
-                                "' && make -n " + with +
-                                " BUILD=/nonexistent all 2>&1";
-    std::string text;
-    FILE* pipe = popen(command.c_str(), "r");
-    std::array<char, 4096> bytes;
-    while (const std::size_t got =
-               std::fread(bytes.data(), 1, bytes.size(), pipe)) {
-      text.append(bytes.data(), got);
+  BOOST_TEST(!has(plan(""), "DDBMUTEX_NO_CHAIN"));
+  BOOST_TEST(has(plan("WITH="), "-DDDBMUTEX_NO_CHAIN"));
+  const Words parts = {"chain", "manage", "guard"};
+  const auto rows = table("| part | files | without it |");
+  BOOST_TEST(first_cells(rows) == quoted(parts),
+             boost::test_tools::per_element());
+  // Examples are not built without all parts, so two plans without one differ
+  // by what each of them leaves out.
+  const auto least = compiled_by("WITH=");
+  BOOST_TEST(least.count("sigv4/credentials.cpp") == 1u);
+  for (const std::string& part : parts) {
+    std::set<std::string> files;
+    for (const std::string& file : compiled_by("WITH=" + part)) {
+      if (least.count(file) == 0) files.insert(file);
     }
-    BOOST_TEST(pclose(pipe) == 0);
-    return text;
-  };
-  const std::string whole = plan("");
-  BOOST_TEST(has(whole, "-c sigv4/chain/chain.cpp"));
-  BOOST_TEST(!has(whole, "DDBMUTEX_NO_CHAIN"));
-  const std::string core = plan("WITH=");
-  BOOST_TEST(has(core, "-DDDBMUTEX_NO_CHAIN"));
-  BOOST_TEST(has(core, "-c sigv4/credentials.cpp"));
-  BOOST_TEST(!has(core, "sigv4/chain"));
+    std::set<std::string> told;
+    for (const std::string& file :
+         all_matches(cell(rows, part, 1), "`([^`]+\\.cpp)`")) {
+      const fs::path path = tests::project() / file;
+      if (path.stem() != "*") told.insert(file);
+      for (const auto& entry : fs::directory_iterator(path.parent_path())) {
+        const std::string name = entry.path().filename().string();
+        if (path.stem() == "*" && entry.path().extension() == ".cpp") {
+          told.insert(fs::path(file).parent_path().string() + "/" + name);
+        }
+      }
+    }
+    BOOST_TEST(told == files, boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(readme_program_without_all_parts_is_as_small_as_it_says) {
+  std::string sources = " examples/ten_lines.cpp";
+  for (const std::string& file : compiled_by("WITH=")) sources += " " + file;
+  const tests::Home home;
+  const std::string program = (home.root / "report").string();
+  const std::string flags =
+      between(readme(), "    c++ ", " -I. ") + " -DDDBMUTEX_NO_CHAIN -I. -o ";
+  const std::string said = said_by("c++ " + flags + program + sources +
+                                   " -lcurl -lcrypto && strip " + program);
+  BOOST_TEST(said == "");
+  const Words told = all_matches(readme(), "less than ([0-9]+) KiB");
+  const auto size = fs::file_size(program);
+  BOOST_TEST_MESSAGE("without all parts: " << size << " bytes");
+  BOOST_TEST(size < std::stoul(told.at(2)) * 1024);
 }
 
 BOOST_AUTO_TEST_CASE(readme_versions_of_libcurl_are_those_asked_for) {

@@ -4,9 +4,11 @@
 #include <array>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dynamodb/item.hpp"
@@ -161,14 +163,76 @@ Request rich_take() {
   return request;
 }
 
-rapidjson::Document body_of(const Request& request) {
-  return parse(lock::write_request(place(), request));
+rapidjson::Document body_of(const Request& request,
+                            const Place& where = place()) {
+  return parse(lock::write_request(where, request));
+}
+
+Place kept_place() {
+  Place kept = place();
+  kept.use.keep = true;
+  kept.use.keep_data = true;
+  return kept;
+}
+
+std::shared_ptr<const lock::Changes> changes() {
+  lock::Changes changes;
+  changes.set = {string("state", "half"), {"data", Type::binary, "AAEC"}};
+  changes.remove = {"error", "since"};
+  return std::make_shared<const lock::Changes>(std::move(changes));
+}
+
+Request with_changes(Request request) {
+  request.changes = changes();
+  return request;
+}
+
+// What "#name" stands for.
+std::string named(const rapidjson::Value& body, const char* term) {
+  const auto& names = body["ExpressionAttributeNames"];
+  BOOST_REQUIRE_MESSAGE(names.HasMember(term), term);
+  return text(names[term]);
+}
+
+std::string valued(const rapidjson::Value& body, const char* term) {
+  const auto& values = body["ExpressionAttributeValues"];
+  BOOST_REQUIRE_MESSAGE(values.HasMember(term), term);
+  return typed(values[term]);
+}
+
+// DynamoDB refuses a request that names what no expression uses, or uses what
+// it does not name.
+void check_terms(const rapidjson::Value& body) {
+  BOOST_TEST(members(body["ExpressionAttributeNames"]) == used(body, '#'),
+             boost::test_tools::per_element());
+  BOOST_TEST(members(body["ExpressionAttributeValues"]) == used(body, ':'),
+             boost::test_tools::per_element());
+}
+
+// Two terms for one attribute in one update are refused as overlapping.
+void check_paths(const rapidjson::Value& body) {
+  if (!body.HasMember("UpdateExpression")) return;
+  const std::string update = text(body["UpdateExpression"]);
+  std::set<std::string> attributes;
+  for (const std::string& term : used(body, '#')) {
+    if (update.find(term) == update.npos) continue;
+    BOOST_TEST(attributes.insert(named(body, term.c_str())).second, term);
+  }
 }
 
 const std::string kFreeOrOver =
     "attribute_not_exists(#name) OR (#expires >= :zero AND #expires < "
     ":earliest AND attribute_type(#uuid, :string) AND "
     "size(#uuid) <= :uuid_size AND attribute_not_exists(#token) AND "
+    "(attribute_not_exists(#lease) OR "
+    "#lease BETWEEN :shortest AND :longest))";
+
+const std::string kKeptFreeOrOver =
+    "(attribute_not_exists(#uuid) AND (attribute_not_exists(#token) OR "
+    "#token BETWEEN :zero AND :last_token)) OR (#expires >= :zero AND "
+    "#expires < :earliest AND attribute_type(#uuid, :string) AND "
+    "size(#uuid) <= :uuid_size AND (attribute_not_exists(#token) OR "
+    "#token BETWEEN :zero AND :last_token) AND #uuid <> :uuid AND "
     "(attribute_not_exists(#lease) OR "
     "#lease BETWEEN :shortest AND :longest))";
 
@@ -224,20 +288,86 @@ BOOST_AUTO_TEST_CASE(attributes_of_others_are_no_hindrance) {
   BOOST_TEST(word(row.kind) == "record");
 }
 
-BOOST_AUTO_TEST_CASE(record_with_a_token_of_any_type_is_a_kept_row) {
+BOOST_AUTO_TEST_CASE(row_with_a_token_of_any_type_is_a_kept_one) {
   for (const Attribute& token :
        {number("token", "7"), string("token", "x"), number("token", "-1"),
+        Attribute{"token", Type::list, "", {}},
         Attribute{"token", Type::other, ""}}) {
-    BOOST_TEST(
-        word(lock::read_row({kName, kUuid, kExpires, kLease, token}).kind) ==
-        "kept");
-    BOOST_TEST(word(lock::read_row({kName, token}).kind) == "kept");
+    BOOST_TEST(lock::read_row({kName, kUuid, kExpires, kLease, token}).kept);
+    BOOST_TEST(lock::read_row({kName, token}).kept);
+  }
+  BOOST_TEST(!lock::read_row({kName, kUuid, kExpires, kLease}).kept);
+}
+
+BOOST_AUTO_TEST_CASE(token_is_read_to_the_last_digit) {
+  for (const char* value : {"0", "1", "41", "9000000000000000000"}) {
+    const Row row = lock::read_row(
+        {kName, kUuid, kExpires, kLease, number("token", value)});
+    BOOST_TEST(word(row.kind) == "record");
+    BOOST_TEST(std::to_string(row.token) == value);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(token_that_is_no_whole_number_is_not_understood) {
+  const auto with_token = [](Attribute token) -> Item {
+    return {kName, kUuid, kExpires, kLease, std::move(token)};
+  };
+  check_not_understood("string", with_token(string("token", "7")), "token");
+  check_not_understood("map", with_token({"token", Type::map, "", {}}),
+                       "token");
+  for (const char* value :
+       {"-1", "1.5", "1E3", "", "9000000000000000001", "9223372036854775808",
+        "99999999999999999999999999999999999999"}) {
+    check_not_understood(value, with_token(number("token", value)), "token");
+    check_not_understood(value, {kName, number("token", value)}, "token");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(released_row_is_a_record_of_time_zero) {
+  const Row row = lock::read_row(
+      {kName, kUuid, number("expires", "0"), kLease, number("token", "3")});
+  BOOST_TEST(word(row.kind) == "record");
+  BOOST_TEST(row.expires.count() == 0);
+  BOOST_TEST(row.token == 3);
+}
+
+BOOST_AUTO_TEST_CASE(row_without_a_uuid_is_bare) {
+  const Row others = lock::read_row({kName, string("job", "7")});
+  BOOST_TEST(word(others.kind) == "bare");
+  BOOST_TEST(others.problem == "uuid is missing");
+  BOOST_TEST(!others.kept);
+  const Row counted = lock::read_row({kName, number("token", "5")});
+  BOOST_TEST(word(counted.kind) == "bare");
+  BOOST_TEST(counted.kept);
+  BOOST_TEST(counted.token == 5);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_attribute_of_the_record_is_told_beside_it) {
+  const Attribute data{"data", Type::binary, "AAEC"};
+  const Attribute job{"job", Type::list, "", {string("", "a")}};
+  const Row row =
+      lock::read_row({job, kUuid, kExpires, kLease, data, string("owner", "h"),
+                      number("ttl", "1"), number("token", "2")});
+  BOOST_REQUIRE(row.others.size() == 2u);
+  BOOST_TEST(row.others[0].name == "job");
+  BOOST_TEST((row.others[0].type == Type::list));
+  BOOST_REQUIRE(row.others[0].members.size() == 1u);
+  BOOST_TEST(row.others[0].members[0].value == "a");
+  BOOST_TEST(row.others[1].name == "data");
+  BOOST_TEST(row.others[1].value == "AAEC");
+}
+
+BOOST_AUTO_TEST_CASE(records_attributes_are_known_by_name) {
+  for (const char* name :
+       {"uuid", "expires", "lease", "owner", "ttl", "token", "data"}) {
+    BOOST_TEST(lock::is_of_record(name), name);
+  }
+  for (const char* name : {"name", "Uuid", "uuid ", "", "tok", "job"}) {
+    BOOST_TEST(!lock::is_of_record(name), name);
   }
 }
 
 BOOST_AUTO_TEST_CASE(uuid_that_is_none_is_not_understood) {
-  check_not_understood("missing", {kName, kExpires, kLease}, "uuid");
-  check_not_understood("the key alone", {kName}, "uuid");
   check_not_understood("number", with_uuid(number("uuid", "7")), "uuid");
   check_not_understood("binary", with_uuid({"uuid", Type::binary, "AAAA"}),
                        "uuid");
@@ -438,20 +568,245 @@ BOOST_AUTO_TEST_CASE(look_gets_by_the_key_consistently_only_if_asked) {
   }
 }
 
-// DynamoDB refuses a request that names what no expression uses, or uses what
-// it does not name.
 BOOST_AUTO_TEST_CASE(every_name_and_value_given_is_used_and_every_used_given) {
-  for (const Request& request : {take(), rich_take(), renewal(stamps(1)),
-                                 renewal(stamps(16)), release()}) {
-    const auto body = body_of(request);
-    const auto& names = body["ExpressionAttributeNames"];
-    BOOST_TEST(members(names) == used(body, '#'),
-               boost::test_tools::per_element());
-    for (const auto& name : names.GetObject()) {
-      BOOST_TEST("#" + text(name.value) == text(name.name));
+  std::vector<Place> places;
+  for (int bits = 0; bits < 32; ++bits) {
+    Place one = place();
+    one.use = {(bits & 1) != 0, (bits & 2) != 0, (bits & 5) == 5};
+    if ((bits & 8) != 0) one.attributes = {string("job", "7")};
+    if ((bits & 16) != 0) {
+      one.attributes.push_back({"data", Type::binary, ""});
+      one.key_name = "pk";
+      one.sort_name = "sk";
     }
-    BOOST_TEST(members(body["ExpressionAttributeValues"]) == used(body, ':'),
-               boost::test_tools::per_element());
+    places.push_back(one);
+  }
+  Request telling = renewal(stamps(2));
+  telling.tell = true;
+  for (const Place& one : places) {
+    for (const Request& request :
+         {take(), rich_take(), renewal(stamps(1)), renewal(stamps(16)), telling,
+          with_changes(renewal(stamps(3))), release(),
+          with_changes(release())}) {
+      const auto body = body_of(request, one);
+      check_terms(body);
+      check_paths(body);
+    }
+    check_terms(parse(lock::write_check(one, "mine", 7)));
+    const auto force =
+        parse(lock::write_force(one, {"theirs", ServiceTime(77)}));
+    check_terms(force);
+    check_paths(force);
+  }
+}
+
+// --- Kept rows ---------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(take_of_a_kept_row_updates_it_and_counts) {
+  const auto body = body_of(take(), kept_place());
+  BOOST_TEST(
+      members(body) ==
+          (std::set<std::string>{
+              "TableName", "Key", "UpdateExpression", "ConditionExpression",
+              "ExpressionAttributeNames", "ExpressionAttributeValues",
+              "ReturnValues", "ReturnValuesOnConditionCheckFailure"}),
+      boost::test_tools::per_element());
+  BOOST_TEST(body["Key"].MemberCount() == 1u);
+  BOOST_TEST(typed(body["Key"]["name"]) == "S:ddblock-nightly");
+  BOOST_TEST(text(body["UpdateExpression"]) ==
+             "SET #uuid = :uuid, #expires = :expires, #lease = :lease, "
+             "#owner = :owner ADD #token :one REMOVE #ttl");
+  BOOST_TEST(text(body["ReturnValues"]) == "ALL_NEW");
+  BOOST_TEST(valued(body, ":uuid") == "S:mine");
+  BOOST_TEST(valued(body, ":expires") == "N:1800000060000000001");
+  BOOST_TEST(valued(body, ":lease") == "N:12345");
+  BOOST_TEST(valued(body, ":owner") == "S:host:42");
+  BOOST_TEST(valued(body, ":one") == "N:1");
+}
+
+BOOST_AUTO_TEST_CASE(
+    take_of_a_kept_row_asks_for_free_or_anothers_that_is_over) {
+  const auto body = body_of(take(), kept_place());
+  BOOST_TEST(text(body["ConditionExpression"]) == kKeptFreeOrOver);
+  BOOST_TEST(valued(body, ":zero") == "N:0");
+  BOOST_TEST(valued(body, ":last_token") == "N:9000000000000000000");
+  BOOST_TEST(valued(body, ":earliest") == "N:1799999998000000000");
+}
+
+BOOST_AUTO_TEST_CASE(take_of_a_kept_row_pins_what_was_seen_and_lists_its_own) {
+  Request request = take();
+  request.seen = Request::Version{"theirs", ServiceTime(77)};
+  request.own = {ServiceTime(5), ServiceTime(6)};
+  const auto body = body_of(request, kept_place());
+  BOOST_TEST(text(body["ConditionExpression"]) ==
+             kKeptFreeOrOver +
+                 " OR (#uuid = :seen_uuid AND #expires = :seen_expires)"
+                 " OR (#uuid = :uuid AND #expires IN (:own0, :own1))");
+  BOOST_TEST(valued(body, ":seen_uuid") == "S:theirs");
+  BOOST_TEST(valued(body, ":own1") == "N:6");
+}
+
+BOOST_AUTO_TEST_CASE(take_that_must_find_a_row_makes_none) {
+  Place must = kept_place();
+  must.use.must_exist = true;
+  const auto body = body_of(take(), must);
+  BOOST_TEST(text(body["ConditionExpression"])
+                 .rfind("(attribute_exists(#name) AND (attribute_not_exists("
+                        "#uuid) AND ",
+                        0) == 0u);
+  BOOST_TEST(named(body, "#name") == "name");
+}
+
+BOOST_AUTO_TEST_CASE(
+    take_of_a_kept_row_removes_data_unless_it_keeps_or_sets_it) {
+  Place removing = kept_place();
+  removing.use.keep_data = false;
+  BOOST_TEST(text(body_of(take(), removing)["UpdateExpression"])
+                 .find("REMOVE #ttl, #data") != std::string::npos);
+  Place setting = removing;
+  setting.attributes = {{"data", Type::binary, "AAEC"}, number("tries", "1")};
+  const auto body = body_of(take(), setting);
+  BOOST_TEST(text(body["UpdateExpression"]) ==
+             "SET #uuid = :uuid, #expires = :expires, #lease = :lease, "
+             "#owner = :owner, #set0 = :set0, #set1 = :set1 "
+             "ADD #token :one REMOVE #ttl");
+  BOOST_TEST(named(body, "#set0") == "data");
+  BOOST_TEST(valued(body, ":set0") == "B:AAEC");
+  BOOST_TEST(named(body, "#set1") == "tries");
+  BOOST_TEST(valued(body, ":set1") == "N:1");
+}
+
+BOOST_AUTO_TEST_CASE(
+    take_that_keeps_data_of_a_deleted_row_updates_and_counts_not) {
+  Place keeping = place();
+  keeping.use.keep_data = true;
+  const auto body = body_of(take(), keeping);
+  BOOST_TEST(text(body["UpdateExpression"]) ==
+             "SET #uuid = :uuid, #expires = :expires, #lease = :lease, "
+             "#owner = :owner, #ttl = :ttl");
+  BOOST_TEST(text(body["ConditionExpression"]) == kFreeOrOver);
+  BOOST_TEST(valued(body, ":ttl") == "N:1800086460");
+}
+
+BOOST_AUTO_TEST_CASE(take_of_a_deleted_row_puts_its_attributes) {
+  Place with = place();
+  with.attributes = {{"data", Type::binary, "AAEC"},
+                     {"jobs", Type::number_set, "", {number("", "4")}}};
+  const auto body = body_of(take(), with);
+  BOOST_TEST(typed(body["Item"]["data"]) == "B:AAEC");
+  BOOST_REQUIRE(body["Item"]["jobs"].HasMember("NS"));
+  BOOST_TEST(text(body["Item"]["jobs"]["NS"][0]) == "4");
+}
+
+BOOST_AUTO_TEST_CASE(renewal_of_a_kept_row_sets_no_clean_up) {
+  const auto body = body_of(renewal({ServiceTime(5)}), kept_place());
+  BOOST_TEST(text(body["UpdateExpression"]) == "SET #expires = :expires");
+  BOOST_TEST(text(body["ConditionExpression"]) ==
+             "#uuid = :uuid AND #expires IN (:own0)");
+  BOOST_TEST(!body.HasMember("ReturnValues"));
+  Request telling = renewal({ServiceTime(5)});
+  telling.tell = true;
+  BOOST_TEST(text(body_of(telling, kept_place())["ReturnValues"]) == "ALL_NEW");
+}
+
+BOOST_AUTO_TEST_CASE(renewal_carries_the_users_changes) {
+  const auto body = body_of(with_changes(renewal({ServiceTime(5)})));
+  BOOST_TEST(text(body["UpdateExpression"]) ==
+             "SET #expires = :expires, #ttl = :ttl, #set0 = :set0, "
+             "#set1 = :set1 REMOVE #gone0, #gone1");
+  BOOST_TEST(named(body, "#set0") == "state");
+  BOOST_TEST(valued(body, ":set0") == "S:half");
+  BOOST_TEST(named(body, "#set1") == "data");
+  BOOST_TEST(valued(body, ":set1") == "B:AAEC");
+  BOOST_TEST(named(body, "#gone0") == "error");
+  BOOST_TEST(named(body, "#gone1") == "since");
+}
+
+BOOST_AUTO_TEST_CASE(release_of_a_kept_row_marks_it_free) {
+  const auto body = body_of(release(), kept_place());
+  BOOST_TEST(text(body["UpdateExpression"]) == "SET #expires = :released");
+  BOOST_TEST(valued(body, ":released") == "N:0");
+  BOOST_TEST(valued(body, ":uuid") == "S:mine");
+  BOOST_TEST(text(body["ReturnValuesOnConditionCheckFailure"]) == "ALL_OLD");
+  BOOST_TEST(text(body_of(with_changes(release()),
+                          kept_place())["UpdateExpression"]) ==
+             "SET #expires = :released, #set0 = :set0, #set1 = :set1 "
+             "REMOVE #gone0, #gone1");
+}
+
+BOOST_AUTO_TEST_CASE(kept_row_is_never_put_and_never_deleted) {
+  using dynamodb::Action;
+  for (const bool keep_data : {false, true}) {
+    const lock::RowUse kept{true, keep_data, false};
+    BOOST_TEST((action_of(Verb::take, kept) == Action::update_item));
+    BOOST_TEST((action_of(Verb::release, kept) == Action::update_item));
+    const lock::RowUse deleted{false, keep_data, false};
+    BOOST_TEST((action_of(Verb::take, deleted) ==
+                (keep_data ? Action::update_item : Action::put_item)));
+    BOOST_TEST((action_of(Verb::release, deleted) == Action::delete_item));
+    for (const lock::RowUse& use : {kept, deleted}) {
+      BOOST_TEST((action_of(Verb::renew, use) == Action::update_item));
+      BOOST_TEST((action_of(Verb::look, use) == Action::get_item));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(check_asks_for_uuid_time_and_of_a_kept_row_the_token) {
+  const auto kept = parse(lock::write_check(kept_place(), "mine", 7));
+  BOOST_TEST(members(kept) ==
+                 (std::set<std::string>{
+                     "TableName", "Key", "ConditionExpression",
+                     "ExpressionAttributeNames", "ExpressionAttributeValues"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(text(kept["ConditionExpression"]) ==
+             "#uuid = :uuid AND #expires > :zero AND #token = :token");
+  BOOST_TEST(valued(kept, ":uuid") == "S:mine");
+  BOOST_TEST(valued(kept, ":zero") == "N:0");
+  BOOST_TEST(valued(kept, ":token") == "N:7");
+  const auto deleted = parse(lock::write_check(place(), "mine", 0));
+  BOOST_TEST(text(deleted["ConditionExpression"]) ==
+             "#uuid = :uuid AND #expires > :zero");
+}
+
+BOOST_AUTO_TEST_CASE(force_frees_exactly_the_version_that_was_seen) {
+  const Request::Version seen{"theirs", ServiceTime(77)};
+  const auto kept = parse(lock::write_force(kept_place(), seen));
+  BOOST_TEST(text(kept["UpdateExpression"]) == "SET #expires = :released");
+  BOOST_TEST(valued(kept, ":released") == "N:0");
+  const auto deleted = parse(lock::write_force(place(), seen));
+  BOOST_TEST(!deleted.HasMember("UpdateExpression"));
+  for (const auto* body : {&kept, &deleted}) {
+    BOOST_TEST(text((*body)["ConditionExpression"]) ==
+               "#uuid = :uuid AND #expires = :expires");
+    BOOST_TEST(valued(*body, ":uuid") == "S:theirs");
+    BOOST_TEST(valued(*body, ":expires") == "N:77");
+    BOOST_TEST(text((*body)["ReturnValuesOnConditionCheckFailure"]) ==
+               "ALL_OLD");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(other_key_and_sort_key_are_in_every_request) {
+  for (const bool keep : {false, true}) {
+    Place odd = place();
+    odd.use.keep = keep;
+    odd.key_name = "pk";
+    odd.sort_name = "name";
+    odd.sort_value = "lock";
+    const auto body = body_of(take(), odd);
+    const auto& keyed = body[keep ? "Key" : "Item"];
+    BOOST_TEST(typed(keyed["pk"]) == "S:ddblock-nightly");
+    BOOST_TEST(typed(keyed["name"]) == "S:lock");
+    if (!keep) BOOST_TEST(named(body, "#name") == "pk");
+    for (const Request& other : {renewal(stamps(1)), release(), Request{}}) {
+      const auto key = body_of(other, odd);
+      BOOST_TEST(key["Key"].MemberCount() == 2u);
+      BOOST_TEST(typed(key["Key"]["pk"]) == "S:ddblock-nightly");
+      BOOST_TEST(typed(key["Key"]["name"]) == "S:lock");
+    }
+    BOOST_TEST(parse(lock::write_check(odd, "mine", 1))["Key"].MemberCount() ==
+               2u);
+    BOOST_TEST(parse(lock::write_force(odd, {"a", ServiceTime(1)}))["Key"]
+                   .MemberCount() == 2u);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "dynamodb/table.hpp"
 #include "lock/record.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/scripted_server.hpp"
 
 using namespace ddbmutex;
@@ -80,7 +81,7 @@ struct Host {
 struct FreshTable {
   explicit FreshTable(EngineKind kind)
       : engine(Engine::running(kind)),
-        schema{"ddbmutex-test-" + lock::fresh_uuid(), "name", "ttl"} {}
+        schema{"ddbmutex-test-" + lock::fresh_uuid(), "name", "", "ttl"} {}
   ~FreshTable() {
     Host host(engine);
     BOOST_TEST(name_of(host.remove(schema.table).fault) == std::string("none"));
@@ -180,8 +181,8 @@ void play(ScriptedServer& server, std::vector<Reply> replies) {
   for (Reply& reply : replies) server.script(std::move(reply));
 }
 
-const TableSchema kLocks = {"locks", "name", "ttl"};
-const TableSchema kWithoutTtl = {"locks", "name", ""};
+const TableSchema kLocks = {"locks", "name", "", "ttl"};
+const TableSchema kWithoutTtl = {"locks", "name"};
 
 }  // namespace
 
@@ -192,7 +193,7 @@ BOOST_AUTO_TEST_CASE(table_is_keyed_by_its_only_key_of_type_string) {
   const auto keyed = [](std::vector<TableDescription::Key> keys) {
     TableDescription table;
     table.keys = std::move(keys);
-    return is_keyed_by(table, "name");
+    return is_keyed_by(table, "name", "");
   };
   BOOST_TEST(keyed({name}));
   BOOST_TEST(!keyed({}));
@@ -202,6 +203,28 @@ BOOST_AUTO_TEST_CASE(table_is_keyed_by_its_only_key_of_type_string) {
   for (const Type type : {Type::number, Type::binary, Type::other}) {
     BOOST_TEST(!keyed({{"name", Role::partition, type}}));
   }
+}
+
+BOOST_AUTO_TEST_CASE(table_is_keyed_by_two_strings_in_their_roles) {
+  using Role = TableDescription::Key::Role;
+  using Type = dynamodb::Attribute::Type;
+  const TableDescription::Key name = {"name", Role::partition, Type::string};
+  const TableDescription::Key sort = {"sort", Role::sort, Type::string};
+  const auto keyed = [](std::vector<TableDescription::Key> keys) {
+    TableDescription table;
+    table.keys = std::move(keys);
+    return is_keyed_by(table, "name", "sort");
+  };
+  BOOST_TEST(keyed({name, sort}));
+  BOOST_TEST(keyed({sort, name}));
+  BOOST_TEST(!keyed({name}));
+  BOOST_TEST(!keyed({sort}));
+  BOOST_TEST(!keyed({name, name}));
+  BOOST_TEST(!keyed({name, sort, sort}));
+  BOOST_TEST(!keyed({{"name", Role::sort, Type::string}, sort}));
+  BOOST_TEST(!keyed({name, {"sort", Role::partition, Type::string}}));
+  BOOST_TEST(!keyed({name, {"other", Role::sort, Type::string}}));
+  BOOST_TEST(!keyed({name, {"sort", Role::sort, Type::number}}));
 }
 
 // --- On engines -------------------------------------------------------------
@@ -221,11 +244,57 @@ BOOST_DATA_TEST_CASE(table_that_is_not_there_is_made_with_its_key, kEngines,
   BOOST_REQUIRE(found.table.has_value());
   for (const Answer* answer : {&made, &found}) {
     BOOST_TEST(answer->table->status == "ACTIVE");
-    BOOST_TEST(is_keyed_by(*answer->table, "name"));
-    BOOST_TEST(!is_keyed_by(*answer->table, "id"));
+    BOOST_TEST(is_keyed_by(*answer->table, "name", ""));
+    BOOST_TEST(!is_keyed_by(*answer->table, "id", ""));
     BOOST_TEST(!answer->table->eventual_replicas);
     BOOST_TEST(answer->table->id != "");
   }
+}
+
+BOOST_DATA_TEST_CASE(table_with_a_sort_key_and_capacity_is_made_so, kEngines,
+                     kind) {
+  FreshTable table(kind);
+  table.schema.sort_key = "sort";
+  table.schema.throughput = TableSchema::Throughput{3, 4};
+  Host host(table.engine);
+  const Answer made = host.create(table.schema);
+  CHECK_FAULT(made, Fault::none);
+  BOOST_REQUIRE(made.table.has_value());
+  BOOST_TEST(is_keyed_by(*made.table, "name", "sort"));
+  BOOST_TEST(!is_keyed_by(*made.table, "name", ""));
+  const std::string told = table.engine.must_call(
+      "DescribeTable", R"({"TableName":")" + table.schema.table + "\"}");
+  BOOST_TEST(has(told, R"("ReadCapacityUnits":3)"), told);
+  BOOST_TEST(has(told, R"("WriteCapacityUnits":4)"), told);
+  if (kind != EngineKind::dynalite) {  // It cannot switch it on.
+    BOOST_TEST(has(table.time_to_live(), "\"ENABL"));
+  }
+  const std::string at = R"({"TableName":")" + table.schema.table + R"(",)";
+  CHECK_FAULT(host.call(Action::put_item,
+                        at + R"("Item":{"name":{"S":"a"},"sort":{"S":"b"}}})"),
+              Fault::none);
+  CHECK_FAULT(host.call(Action::put_item, at + R"("Item":{"name":{"S":"a"}}})"),
+              Fault::wrong_key);
+}
+
+BOOST_DATA_TEST_CASE(table_made_has_its_tags_where_there_are_any, kEngines,
+                     kind) {
+  FreshTable table(kind);
+  table.schema.tags = {{"team", "lo\"cks"}, {"empty", ""}};
+  Host host(table.engine);
+  CHECK_FAULT(host.create(table.schema), Fault::none);
+  const std::string described = table.engine.must_call(
+      "DescribeTable", R"({"TableName":")" + table.schema.table + "\"}");
+  const std::string tags = table.engine.must_call(
+      "ListTagsOfResource",
+      R"({"ResourceArn":")" +
+          tests::between(described, R"("TableArn":")", "\"") + "\"}");
+  if (kind == EngineKind::dynalite) {  // It passes over those of a new table.
+    BOOST_TEST(tags == R"({"Tags":[]})");
+    return;
+  }
+  BOOST_TEST(has(tags, R"({"Key":"team","Value":"lo\"cks"})"), tags);
+  BOOST_TEST(has(tags, R"({"Key":"empty","Value":""})"), tags);
 }
 
 BOOST_DATA_TEST_CASE(table_made_takes_items_at_once, kEngines, kind) {
@@ -297,8 +366,9 @@ BOOST_DATA_TEST_CASE(table_of_another_key_is_told_and_left_alone, kEngines,
   BOOST_TEST(second.name == "name");
   BOOST_TEST((second.role == Key::Role::sort));
   BOOST_TEST((second.type == dynamodb::Attribute::Type::string));
-  BOOST_TEST(!is_keyed_by(*answer.table, "name"));
-  BOOST_TEST(!is_keyed_by(*answer.table, "id"));
+  BOOST_TEST(!is_keyed_by(*answer.table, "name", ""));
+  BOOST_TEST(!is_keyed_by(*answer.table, "id", ""));
+  BOOST_TEST(!is_keyed_by(*answer.table, "id", "name"));
   BOOST_TEST(!has(table.time_to_live(), "ENABL"));
 }
 
@@ -409,13 +479,36 @@ BOOST_AUTO_TEST_CASE(requests_are_exactly_what_dynamodb_asks_for) {
              "Describe Create UpdateTimeToLive Delete Describe");
 }
 
+BOOST_AUTO_TEST_CASE(creation_asks_for_all_that_the_schema_says) {
+  ScriptedServer server;
+  play(server, {no_table(), table_becomes("ACTIVE")});
+  Host host(server);
+  TableSchema schema = kLocks;
+  schema.sort_key = "sort";
+  schema.throughput = TableSchema::Throughput{1, 18446744073709551615u};
+  schema.tags = {{"a", "1"}, {"b", "2"}};
+  CHECK_FAULT(host.create(schema), Fault::none);
+  const auto requests = server.requests();
+  BOOST_REQUIRE(requests.size() == 2u);  // Its key is another: left alone.
+  BOOST_TEST(requests[1].body ==
+             R"({"TableName":"locks","BillingMode":"PROVISIONED",)"
+             R"("ProvisionedThroughput":{"ReadCapacityUnits":1,)"
+             R"("WriteCapacityUnits":18446744073709551615},)"
+             R"("AttributeDefinitions":[)"
+             R"({"AttributeName":"name","AttributeType":"S"},)"
+             R"({"AttributeName":"sort","AttributeType":"S"}],"KeySchema":[)"
+             R"({"AttributeName":"name","KeyType":"HASH"},)"
+             R"({"AttributeName":"sort","KeyType":"RANGE"}],)"
+             R"("Tags":[{"Key":"a","Value":"1"},{"Key":"b","Value":"2"}]})");
+}
+
 BOOST_AUTO_TEST_CASE(names_of_any_characters_make_good_json) {
   ScriptedServer server;
   play(server, {no_table(), refused("ValidationException"), table_is("ACTIVE"),
                 ttl_is_on()});
   Host host(server);
-  CHECK_FAULT(host.create({"lo\"cks", "na\\me", ""}), Fault::bad_request);
-  CHECK_FAULT(host.create({"locks", "name", "t\n\x01l"}), Fault::none);
+  CHECK_FAULT(host.create({"lo\"cks", "na\\me"}), Fault::bad_request);
+  CHECK_FAULT(host.create({"locks", "name", "", "t\n\x01l"}), Fault::none);
   const auto requests = server.requests();
   BOOST_REQUIRE(requests.size() == 4u);
   BOOST_TEST(requests[0].body == R"({"TableName":"lo\"cks"})");

@@ -90,12 +90,14 @@ class Scene {
     log(2, "other", "wants 0 1ms lock\n" + held(3, 4));
   }
 
-  // An acquisition from one ms to another.
-  static std::string held(int from, int to) {
+  // An acquisition from one ms to another; of a kept row with its token and
+  // what was stored: "5 0".
+  static std::string held(int from, int to, const std::string& token = {}) {
     const std::string begin = std::to_string(from) + "ms";
-    return "acquired 0 " + begin + "\nheld " + begin + " " +
-           std::to_string(from + 1000) + "ms\nended " + std::to_string(to) +
-           "ms\nlet_go " + std::to_string(to) + "ms+1\n";
+    return "acquired 0 " + begin + (token.empty() ? "" : " " + token) +
+           "\nheld " + begin + " " + std::to_string(from + 1000) +
+           "ms\nended " + std::to_string(to) + "ms\nlet_go " +
+           std::to_string(to) + "ms+1\n";
   }
 
   Scene& log(int process, const std::string& name, const std::string& text) {
@@ -122,9 +124,17 @@ class Scene {
     const std::string who = " " + std::to_string(process) + " 1 ";
     return ends(process, "kill" + who + time + "\nexit" + who + time + " 137");
   }
-  Scene& taken(const std::string& name, const std::string& waited) {
-    taken_[name] = waited;
+  Scene& taken(const std::string& name, const std::string& waited,
+               int token = 0) {
+    taken_[name] = waited + " " + std::to_string(token);
     return *this;
+  }
+  // The same for a lock whose row is kept, and is as it should be in the end.
+  Scene& kept(int process, const std::string& text) {
+    return lock(process, "kept\n" + text).taken("lock", "1ms", 99);
+  }
+  Scene& row(int token, const std::string& state = "intact") {
+    return event("row lock " + std::to_string(token) + " " + state);
   }
   Scene& quiet(const std::string& line) {
     quiet_ = line;
@@ -174,8 +184,8 @@ class Scene {
   std::map<int, std::string> ends_ = {{1, "exit 1 1 50000ms 0"},
                                       {2, "exit 2 1 50000ms 0"}};
   std::string quiet_ = "quiet 49000ms\n";
-  std::map<std::string, std::string> taken_ = {{"lock", "1ms"},
-                                               {"other", "1ms"}};
+  std::map<std::string, std::string> taken_ = {{"lock", "1ms 0"},
+                                               {"other", "1ms 0"}};
 };
 
 // Of a process that is killed or loses it: held and promised until then, on top
@@ -267,7 +277,11 @@ BOOST_AUTO_TEST_CASE(a_log_that_makes_no_sense_is_a_problem) {
         "wants 0 1ms lock\nacquired 0 2ms\nheld 1ms 9ms\n",
         "wants 0 1ms lock\nacquired 0 2ms\nheld 3ms 3ms\n",
         "wants 0 1ms lock\nacquired 0 2ms\nlet_go 3ms\n",
-        "wants 0 1ms lock\nacquired 0 2ms\nended 3ms\nended 4ms\n"}) {
+        "wants 0 1ms lock\nacquired 0 2ms\nended 3ms\nended 4ms\n",
+        "stored\n",
+        "wants 0 1ms lock\nacquired 0 2ms 5 0\n",
+        "kept\nwants 0 1ms lock\nacquired 0 2ms\n",
+        "kept\nwants 0 1ms lock\nacquired 0 2ms 5\n"}) {
     BOOST_TEST(read(std::string("clocks 0 0\nttl 1000\n") + text).problem != "",
                text);
   }
@@ -282,7 +296,8 @@ BOOST_AUTO_TEST_CASE(events_are_read) {
       "calendar 3 1 50ms 60\ndown engine 60ms\ndown cut-off 65ms\n"
       "up engine 70ms\ncomplaint 3 1 it is all wrong\nstop 3 1 75ms\n"
       "kill 3 1 80ms\nexit 3 1 81ms 137\nhung 3 1 79ms\ncalm 85ms\nquiet 90ms\n"
-      "left lock-3\ntaken lock-3 95ms 4ms\n");
+      "left lock-3\ntaken lock-3 95ms 4ms 7\n"
+      "row lock-3 9 not as it was\n");
   BOOST_TEST(history.problem == "");
   BOOST_TEST((history.begin == 5ms && history.end == 95ms));
   const torture::Lifetime& life = history.lives.at({3, 1});
@@ -302,13 +317,18 @@ BOOST_AUTO_TEST_CASE(events_are_read) {
   BOOST_TEST((history.calm == 85ms && history.quiet == 90ms));
   BOOST_TEST(history.left.at(0) == "lock-3");
   BOOST_TEST((history.taken.at(0).waited == 4ms));
+  BOOST_TEST(history.taken.at(0).token == 7u);
+  BOOST_TEST(history.rows.at(0).name == "lock-3");
+  BOOST_TEST(history.rows.at(0).token == 9u);
+  BOOST_TEST(history.rows.at(0).state == "not as it was");
 }
 
 BOOST_AUTO_TEST_CASE(events_that_make_no_sense_are_a_problem) {
   for (const char* text :
        {"nonsense\n", "\n", "start 1 1 5ms 7\n", "start 1 x 5ms 7 0\n",
         "kill 1 1 5ms\n", "up engine 5ms\n", "quiet\n", "left\n",
-        "taken a 5ms\n", "fault 5ms\n", "down engine 1ms\ndown engine 2ms\n",
+        "taken a 5ms\n", "taken a 5ms 6ms\n", "row a 5\n", "row a x intact\n",
+        "fault 5ms\n", "down engine 1ms\ndown engine 2ms\n",
         "start 1 1 5ms 7 0\nstart 1 1 6ms 8 0\n",
         "start 1 1 5ms 7 0\ngo 1 1 6ms\n",
         "start 1 1 5ms 7 0\nstop 1 1 6ms\nstop 1 1 7ms\n",
@@ -337,7 +357,17 @@ BOOST_AUTO_TEST_CASE(what_the_torture_writes_is_read_alike) {
   events.exit(life, 11ms, 137);
   events.complaint(life, "two\nlines");
   events.left("lock-5");
-  events.taken("lock-5", 12ms, 2ms);
+  events.taken("lock-5", 12ms, 2ms, 0);
+  events.row("kept-1", 7, "intact");
+  torture::Diary kept(torture::diary_path(directory, life, "kept-1"));
+  kept.clocks(1h, 0ns);
+  kept.ttl(1000ms);
+  kept.kept();
+  kept.wants(0, 1ms, "lock");
+  kept.acquired(0, 2ms, 6, 4);
+  kept.ended(3ms);
+  kept.stored(6);
+  kept.let_go(4ms, "");
   torture::Diary diary(torture::diary_path(directory, life, "lock-5"));
   diary.clocks(1h, 0ns);
   diary.ttl(1000ms);
@@ -358,8 +388,15 @@ BOOST_AUTO_TEST_CASE(what_the_torture_writes_is_read_alike) {
   BOOST_TEST((history.calm == 8ms && history.quiet == 8ms));
   BOOST_TEST(history.problem == "");
   BOOST_TEST(history.lives.at({3, 12}).complaints.at(0) == "two lines");
-  BOOST_TEST_REQUIRE(history.logs.size() == 1u);
-  const MutexLog& log = history.logs[0];
+  BOOST_TEST_REQUIRE(history.logs.size() == 2u);
+  BOOST_TEST(history.rows.at(0).token == 7u);
+  const MutexLog& other = history.logs[0];
+  BOOST_TEST(other.problem == "");
+  BOOST_TEST(other.kept);
+  BOOST_TEST(other.acquisitions.at(0).token == 6u);
+  BOOST_TEST(other.acquisitions.at(0).stored == 4u);
+  BOOST_TEST(other.stored.at(0) == 6u);
+  const MutexLog& log = history.logs[1];
   BOOST_TEST(log.problem == "");
   BOOST_TEST((log.process == 3 && log.incarnation == 12));
   BOOST_TEST(log.name == "lock-5");
@@ -449,6 +486,123 @@ BOOST_AUTO_TEST_CASE(two_threads_of_a_process_that_are_in_at_once_are_found) {
                        "acquired 0 7ms\nacquired 1 8ms\nended 9ms\n"
                        "ended 10ms\nlet_go 11ms\nlet_go 12ms\n")
                  .broken() == "overlap overlap");
+}
+
+// --- Tokens ------------------------------------------------------------------
+
+namespace {
+
+// Processes 1 and 2 take the lock one after the other.
+Scene two_tokens(const std::string& first, const std::string& second) {
+  return Scene()
+      .kept(1, "wants 0 5ms lock\n" + Scene::held(10, 20, first))
+      .kept(2, "wants 0 5ms lock\n" + Scene::held(20, 30, second))
+      .row(99);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(tokens_that_grow_with_each_acquisition_are_right) {
+  BOOST_TEST(two_tokens("5 0", "6 0").broken() == "");
+  BOOST_TEST(two_tokens("5 0", "9 0").broken() == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_token_that_does_not_grow_is_found_and_told) {
+  BOOST_TEST(two_tokens("5 0", "4 0").broken() == "token");
+  const Findings found = two_tokens("6 0", "5 0").judged();
+  BOOST_TEST_REQUIRE(found.violations.size() == 1u);
+  BOOST_TEST(found.violations[0].words ==
+             "lock: gave 6 to process 1.1 at 0.010000000 s, then 5 to process "
+             "2.1 at 0.020000000 s");
+  BOOST_TEST(found.violations[0].name == "lock");
+  BOOST_TEST((found.violations[0].at == 20ms));
+}
+
+BOOST_AUTO_TEST_CASE(a_token_given_twice_is_found) {
+  BOOST_TEST(two_tokens("5 0", "5 0").broken() == "token token");
+}
+
+BOOST_AUTO_TEST_CASE(a_token_of_nothing_is_found) {
+  BOOST_TEST(Scene()
+                 .kept(1, "wants 0 5ms lock\n" + Scene::held(10, 20, "0 0"))
+                 .row(99)
+                 .broken() == "token token");  // Nor was less stored with it.
+}
+
+// It was another's by the time that it was said.
+BOOST_AUTO_TEST_CASE(a_token_that_was_lost_at_once_counts_from_its_call) {
+  const auto lost = [](const std::string& wanted, const std::string& token) {
+    return Scene()
+        .kept(1, "wants 0 5ms lock\n" + Scene::held(10, 20, "5 0"))
+        .kept(2, "wants 0 " + wanted + " lock\nacquired 0 40ms " + token +
+                     " 0\nlost_seen 41ms\nlost expired 40ms\n"
+                     "let_go 42ms\n")
+        .row(99)
+        .broken();
+  };
+  BOOST_TEST(lost("10ms", "4") == "");
+  BOOST_TEST(lost("10ms", "5") == "token");  // Twice, at any time.
+  BOOST_TEST(lost("10ms+1", "6") == "");
+  BOOST_TEST(lost("10ms+1", "4") == "token");
+}
+
+BOOST_AUTO_TEST_CASE(each_finds_what_the_one_before_has_stored) {
+  const auto finds = [](const std::string& stored) {
+    return Scene()
+        .kept(1,
+              "wants 0 5ms lock\n" + Scene::held(10, 20, "5 0") + "stored 5\n")
+        .kept(2, "wants 0 5ms lock\n" + Scene::held(30, 40, "6 5") +
+                     "wants 0 45ms lock\n" + Scene::held(50, 60, stored) +
+                     "stored 8\n")
+        .row(99)
+        .broken();
+  };
+  BOOST_TEST(finds("8 5") == "");
+  // By 6, or 7, that did not hear of it.
+  BOOST_TEST(finds("8 6") == "");
+  BOOST_TEST(finds("8 7") == "");
+  BOOST_TEST(finds("8 4") == "token");
+  BOOST_TEST(finds("8 0") == "token");
+  BOOST_TEST(finds("8 8") == "token");
+}
+
+BOOST_AUTO_TEST_CASE(a_kept_row_is_there_in_the_end_with_all_that_it_had) {
+  const auto ends = [](int token, const std::string& state) {
+    return Scene()
+        .kept(1, "wants 0 5ms lock\n" + Scene::held(10, 20, "5 0"))
+        .row(token, state)
+        .broken();
+  };
+  BOOST_TEST(ends(5, "intact") == "");
+  BOOST_TEST(ends(4, "intact") == "token");
+  BOOST_TEST(ends(5, "gone") == "token");
+  BOOST_TEST(ends(5, "without what others stored") == "token");
+  BOOST_TEST(Scene()
+                 .kept(1, "wants 0 5ms lock\n" + Scene::held(10, 20, "5 0"))
+                 .broken() == "token");
+}
+
+BOOST_AUTO_TEST_CASE(the_token_after_the_run_is_higher_than_all_in_it) {
+  const auto taken = [](int token) {
+    return two_tokens("5 0", "7 0").taken("lock", "1ms", token).broken();
+  };
+  BOOST_TEST(taken(8) == "");
+  BOOST_TEST(taken(7) == "token");
+}
+
+BOOST_AUTO_TEST_CASE(in_a_run_of_many_faults_some_meet_kept_rows) {
+  torture::Bounds bounds;
+  bounds.faults_of_both = 2;
+  const auto met = [&bounds](const std::string& key) {
+    return two_tokens("5 0", "6 0")
+        .event("fault 1ms drop PutItem ddblock-other")
+        .event("fault 2ms drop UpdateItem " + key)
+        .broken(bounds);
+  };
+  BOOST_TEST(met("ddblock-lock") == "");
+  BOOST_TEST(met("ddblock-other") == "run");
+  bounds.faults_of_both = 3;
+  BOOST_TEST(met("ddblock-other") == "");
 }
 
 // --- 2: losses ---------------------------------------------------------------
@@ -951,10 +1105,11 @@ BOOST_AUTO_TEST_CASE(all_is_counted) {
   // On `lock` 1 to 2 (3 ms), 2 to 1 (20 ms), 1 to 2 (20 ms after its promise);
   // on `other` 1 to 2 (1 ms).
   BOOST_TEST(counts.hand_overs == 4u);
-  BOOST_TEST((counts.after_unlock.percentile(1) == 1ms));
-  BOOST_TEST((counts.after_unlock.percentile(50) == 3ms));
-  BOOST_TEST((counts.after_unlock.percentile(99) == 20ms));
-  BOOST_TEST((counts.after_death.percentile(50) == 20ms));
+  const torture::OfPolicy& deleted = counts.deleted;
+  BOOST_TEST((deleted.after_unlock.percentile(1) == 1ms));
+  BOOST_TEST((deleted.after_unlock.percentile(50) == 3ms));
+  BOOST_TEST((deleted.after_unlock.percentile(99) == 20ms));
+  BOOST_TEST((deleted.after_death.percentile(50) == 20ms));
   BOOST_TEST((counts.longest_wait == 1010ms));
   BOOST_TEST((counts.longest_free_wait == 20ms));
   BOOST_TEST((counts.faults.at("drop") == 2u && counts.all_faults == 3u));
@@ -973,7 +1128,34 @@ BOOST_AUTO_TEST_CASE(a_hand_over_that_nobody_waited_for_takes_no_time) {
           .judged()
           .counts;
   BOOST_TEST(counts.hand_overs == 2u);
-  BOOST_TEST(counts.after_unlock.times.size() == 1u);  // On `other`.
+  // On `other`.
+  BOOST_TEST(counts.deleted.after_unlock.times.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(each_policy_is_counted_for_itself) {
+  const torture::Counts counts =
+      Scene()
+          .kept(1, "wants 0 5ms lock\n" + Scene::held(10, 20, "5 0"))
+          .kept(2, "wants 0 5ms lock\n" + Scene::held(26, 30, "6 0") +
+                       "wants 0 40ms lock\nacquired 0 41ms 8 0\n"
+                       "held 41ms 1041ms\nlost taken 1041ms\n")
+          .killed(2, "1100ms")
+          .event("fault 1ms drop UpdateItem ddblock-lock")
+          .event("fault 2ms drop PutItem ddblock-other")
+          .event("fault 3ms drop GetItem ddblock-other")
+          .row(10)
+          .judged()
+          .counts;
+  BOOST_TEST((counts.kept.names == 1u && counts.deleted.names == 1u));
+  BOOST_TEST(counts.kept.acquisitions == 3u);
+  BOOST_TEST(counts.deleted.acquisitions == 2u);
+  BOOST_TEST(counts.kept.hand_overs == 1u);
+  BOOST_TEST(counts.hand_overs == 2u);
+  BOOST_TEST((counts.kept.after_unlock.percentile(50) == 6ms));
+  BOOST_TEST((counts.deleted.after_unlock.percentile(50) == 1ms));
+  BOOST_TEST((counts.kept.losses == 1u && counts.deleted.losses == 0u));
+  BOOST_TEST((counts.kept.faults == 1u && counts.deleted.faults == 2u));
+  BOOST_TEST(counts.numbers == 10u);
 }
 
 BOOST_AUTO_TEST_CASE(figures_are_written_for_people) {
@@ -1019,10 +1201,13 @@ BOOST_AUTO_TEST_CASE(the_table_tells_of_a_good_run_and_of_a_bad_one) {
   must_have(table, "8 processes started");
   must_have(table, torture::grouped(found.counts.acquisitions));
   for (const auto& [kind, times] : found.counts.faults) must_have(table, kind);
-  for (const char* what : {"cut-off", "hang", "engine", "expired", "lock-3"}) {
+  for (const char* what : {"cut-off", "hang", "engine", "expired", "lock-5"}) {
     must_have(table, what);
   }
   must_have(table, "nothing wrong");
+  for (const char* what : {"kept rows", "deleted rows", "nobody's"}) {
+    must_have(table, what);
+  }
   Scene scene;
   for (int i = 0; i < 25; ++i) {
     scene.event("complaint 1 1 number " + std::to_string(i));

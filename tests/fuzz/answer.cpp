@@ -9,6 +9,7 @@
 #include <boost/crc.hpp>
 #include <string>
 
+#include "dynamodb/json.hpp"
 #include "lock/record.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -31,6 +32,24 @@ struct Case {
   Answer read() const { return dynamodb::read_answer(action, http, signed_at); }
 };
 
+constexpr Action kActions[16] = {
+    Action::get_item,
+    Action::put_item,
+    Action::update_item,
+    Action::delete_item,
+    Action::describe_table,
+    Action::create_table,
+    Action::update_time_to_live,
+    Action::delete_table,
+    Action::scan,
+    Action::query,
+    Action::transact_write_items,
+    Action::get_item,
+    Action::update_item,
+    Action::scan,
+    Action::query,
+    Action::transact_write_items,
+};
 constexpr int kStatuses[16] = {200, 400, 403, 500, 503, 429, 413, 408,
                                100, 201, 302, 401, 404, 599, 0,   999};
 // Mostly complete, or little else would be tried.
@@ -45,7 +64,7 @@ constexpr Transport kTransports[16] = {
 
 Case case_of(Input input) {
   Case c;
-  c.action = static_cast<Action>(input.choice(dynamodb::kActions));
+  c.action = kActions[input.choice(16)];
   c.http.status = kStatuses[input.choice(16)];
   c.http.transport = kTransports[input.choice(16)];
   c.http.sent = c.http.transport == Transport::complete ||
@@ -66,7 +85,12 @@ bool is_of_a_table(Action action) {
 
 bool is_conditional(Action action) {
   return action == Action::put_item || action == Action::update_item ||
-         action == Action::delete_item;
+         action == Action::delete_item ||
+         action == Action::transact_write_items;
+}
+
+bool is_of_pages(Action action) {
+  return action == Action::scan || action == Action::query;
 }
 
 // Of JSON's blanks.
@@ -85,13 +109,36 @@ void check_success(const Case& c, const Answer& answer) {
         "success is a JSON object");
   claim(answer.table.has_value() == is_of_a_table(c.action),
         "a table is told by the actions that tell it");
-  claim(!answer.item || c.action == Action::get_item,
-        "an item is told by GetItem");
+  claim(!answer.item || c.action == Action::get_item ||
+            c.action == Action::update_item,
+        "an item is told by GetItem and UpdateItem");
+  claim((answer.items.empty() && !answer.next) || is_of_pages(c.action),
+        "a page is told by Scan and Query");
+  claim(!answer.next || !answer.next->empty(), "a page begins with some key");
+  claim(answer.reasons.empty(), "success needs no reason");
   claim(answer.code.empty() && answer.message.empty(), "success has no code");
+}
+
+// Why a transaction was not carried out.
+void check_reasons(const Case& c, const Answer& answer) {
+  const bool transaction = c.action == Action::transact_write_items;
+  if (!answer.reasons.empty()) {
+    claim(transaction && c.http.status >= 400 && c.http.status < 500 &&
+              answer.code == "TransactionCanceledException",
+          "reasons are those of a transaction that was refused");
+    claim(!answer.outcome_unknown(), "what has a reason was not done");
+  }
+  const bool failed = std::any_of(
+      answer.reasons.begin(), answer.reasons.end(),
+      [](const auto& r) { return r.code == "ConditionalCheckFailed"; });
+  claim(!transaction || failed == (answer.fault == Fault::condition_failed),
+        "a transaction's condition failed if that is among its reasons");
 }
 
 void check_failure(const Case& c, const Answer& answer) {
   claim(!answer.table, "no table without success");
+  claim(answer.items.empty() && !answer.next, "no page without success");
+  check_reasons(c, answer);
   if (answer.fault == Fault::condition_failed) {
     claim(is_conditional(c.action), "only a write has a condition to fail");
     claim(c.http.status >= 400 && c.http.status < 500,
@@ -129,15 +176,56 @@ void check_certainty(const Case& c, const Answer& answer) {
 
 // --- What its parts hold ---------------------------------------------------
 
-void check_item(const dynamodb::Item& item) {
+// No value of a type that nobody knows.
+bool knows_all_of(const dynamodb::Item& item) {
+  return std::all_of(item.begin(), item.end(), [](const auto& attribute) {
+    return attribute.type != dynamodb::Attribute::Type::other &&
+           knows_all_of(attribute.members);
+  });
+}
+
+std::string written(const dynamodb::Item& item) {
+  rapidjson::StringBuffer body;
+  dynamodb::Writer writer(body);
+  writer.StartObject();
+  dynamodb::write_members(writer, item);
+  writer.EndObject();
+  return {body.GetString(), body.GetSize()};
+}
+
+bool has_text(dynamodb::Attribute::Type type) {
+  return type <= dynamodb::Attribute::Type::boolean;
+}
+
+bool has_members(dynamodb::Attribute::Type type) {
+  return type >= dynamodb::Attribute::Type::string_set &&
+         type <= dynamodb::Attribute::Type::map;
+}
+
+void check_item(const dynamodb::Item& item, int levels) {
+  claim(levels >= 0, "an item is nested within bounds");
   for (const dynamodb::Attribute& attribute : item) {
     claim(lock::is_utf8(attribute.name) && lock::is_utf8(attribute.value),
           "an item is of UTF-8");
-    claim(attribute.type != dynamodb::Attribute::Type::other ||
-              attribute.value.empty(),
+    claim(has_text(attribute.type) || attribute.value.empty(),
           "no value but of the types that have one");
+    claim(has_members(attribute.type) || attribute.members.empty(),
+          "no members but of the types that have some");
     claim(find(item, attribute.name) != nullptr, "what is there is found");
+    check_item(attribute.members, levels - 1);
   }
+}
+
+// What was read can be written, and is then read as the same.
+void check_item(const dynamodb::Item& item) {
+  check_item(item, 34);
+  if (!knows_all_of(item)) return;
+  const std::string json = written(item);
+  rapidjson::Document document;
+  document.Parse<rapidjson::kParseIterativeFlag>(json.data(), json.size());
+  claim(!document.HasParseError(), "what is written is JSON");
+  const auto back = dynamodb::read_item(document);
+  claim(back && written(*back) == json, "what is written can be read back");
 }
 
 void check_table(const dynamodb::TableDescription& table) {
@@ -171,11 +259,12 @@ void add(std::string& all, const std::string& text) {
 }
 
 void add(std::string& all, const dynamodb::Item& item) {
-  all += "item";
+  all += "item" + std::to_string(item.size());
   for (const auto& attribute : item) {
     add(all, attribute.name);
     add(all, std::to_string(static_cast<int>(attribute.type)));
     add(all, attribute.value);
+    add(all, attribute.members);
   }
 }
 
@@ -198,6 +287,12 @@ std::string shown(const Answer& answer) {
   add(all, answer.request_id);
   add(all, std::to_string(answer.retry_after.count()));
   if (answer.item) add(all, *answer.item);
+  for (const dynamodb::Item& item : answer.items) add(all, item);
+  if (answer.next) add(all, *answer.next);
+  for (const Answer::Reason& reason : answer.reasons) {
+    add(all, reason.code);
+    add(all, reason.message);
+  }
   if (answer.table) add(all, *answer.table);
   return all;
 }
@@ -251,6 +346,8 @@ void answer(Bytes bytes) {
   }
   check_certainty(c, answer);
   if (answer.item) check_item(*answer.item);
+  for (const dynamodb::Item& item : answer.items) check_item(item);
+  if (answer.next) check_item(*answer.next);
   if (answer.table) check_table(*answer.table);
   check_texts(c, answer);
   const std::string expected = shown(answer);

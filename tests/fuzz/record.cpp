@@ -80,8 +80,17 @@ std::string whole(const Attribute* attribute) {
   return fits ? digits : "";
 }
 
+// Of a record, and of what holds others' attributes alone.
+void check_token(const Item& item, const Row& row) {
+  const Attribute* token = find(item, "token");
+  if (token == nullptr) return claim(row.token == 0, "no token is none");
+  claim(std::to_string(row.token) == whole(token),
+        "a row's token is the item's number");
+}
+
 void check_record(const Item& item, const Row& row) {
   claim(row.problem.empty(), "a record has no problem");
+  check_token(item, row);
   claim(!row.uuid.empty() && row.uuid.size() <= 1024,
         "a record's uuid has 1 to 1,024 bytes");
   const Attribute* uuid = find(item, "uuid");
@@ -105,26 +114,49 @@ void check_unknown(const Item& item, const Row& row) {
             row.expires.count() == 0,
         "what is not understood has no values");
   const std::string name = row.problem.substr(0, row.problem.find(' '));
-  claim(name == "uuid" || name == "expires" || name == "lease",
-        "a problem names its attribute");
+  claim(
+      name == "uuid" || name == "expires" || name == "lease" || name == "token",
+      "a problem names its attribute");
   claim(is_visible(row.problem), "a problem is a text for people");
   const bool missing = row.problem == name + " is missing";
   claim(missing == (find(item, name) == nullptr),
         "an attribute is missing or it is wrong");
 }
 
+// What the row holds besides: all of it, in its order.
+void check_others(const Item& item, const Row& row) {
+  auto other = row.others.begin();
+  for (const Attribute& attribute : item) {
+    const Bytes name = attribute.name;
+    const bool of_record = std::find(std::begin(kNames), std::end(kNames),
+                                     name) != std::end(kNames);
+    if (of_record && name != "data" && name != "name") continue;
+    claim(other != row.others.end() && other->name == attribute.name &&
+              other->type == attribute.type && other->value == attribute.value,
+          "others' attributes are told as they are");
+    ++other;
+  }
+  claim(other == row.others.end(), "nothing else is told");
+}
+
 void check_kind(const Item& item, const Row& row) {
   claim((row.kind == Row::Kind::absent) == item.empty(),
         "an item with nothing in it is none");
-  claim((row.kind == Row::Kind::kept) == (find(item, "token") != nullptr),
+  claim(row.kept == (find(item, "token") != nullptr),
         "a token makes a kept row");
+  check_others(item, row);
+  if (row.kind == Row::Kind::bare) {
+    check_token(item, row);
+    claim(find(item, "uuid") == nullptr, "what has a uuid is not bare");
+  }
   if (row.kind == Row::Kind::record) check_record(item, row);
   if (row.kind == Row::Kind::unknown) check_unknown(item, row);
 }
 
 bool same(const Row& a, const Row& b) {
   return a.kind == b.kind && a.uuid == b.uuid && a.expires == b.expires &&
-         a.lease == b.lease && a.owner == b.owner && a.problem == b.problem;
+         a.lease == b.lease && a.owner == b.owner && a.kept == b.kept &&
+         a.token == b.token && a.problem == b.problem;
 }
 
 // What other clients add, and in which order they write, is nothing to us.
@@ -187,6 +219,8 @@ void check_written(const Row& row) {
   Row expected = row;
   expected.expires = request.stamp;
   expected.lease = request.lease;
+  expected.kept = false;  // It is written as a row that is deleted.
+  expected.token = 0;
   claim(same(lock::read_row(item_in(body)), expected),
         "a record reads the same when it was written again");
 }

@@ -14,24 +14,34 @@
  *  - Item: uuid, stamp (`expires`) and, on kept rows, token. A stamp is a tick
  *    (rx) and the attempt's number in its low digits (rv), by which alone
  *    one uuid's stamps differ; rv = 0 is a kept row released (`expires` = 0).
- *  - Conditions: clause 1 (free), 2 (over by service time), 3 (pinned, PINNED)
- *    and 4 (our own write, OURS) of the take; uuid and the list of stamps for
- *    a renewal; uuid, and where the owner is constant the list, for a release.
+ *  - Conditions: clause 1 (free), 2 (over by service time; of a kept row only
+ *    if its uuid is not the take's own), 3 (pinned, PINNED) and 4 (our own
+ *    write, OURS) of the take; uuid and the list of stamps for a renewal;
+ *    uuid, and where the owner is constant the list, for a release.
  *  - Claim: till[i] is the instant on contender i's boot clock when
  *    owns_lock() turns false (half-open: at that instant it is), 0 for none.
+ *  - Guarded write: from its grant on a contender may send what is written on
+ *    the condition that the row bears its uuid, is not released and, on kept
+ *    rows, has the token of the grant (GUARD). It is applied at any later time,
+ *    so it is asked in every state whether it would be.
  *
  * Which rule is where. send: a stamp and a send time for every attempt; match,
  * deadline: our own record, its time counted from the matching attempt's send;
  * observe, tick: a waiter's time counted from the receipt, pinned by (uuid,
  * stamp); recv_acq, recv_renew: late answers; claim_rule: `latest` reaching
- * the lowest stamp; recv_acq with RST: the early re-stamp; hear, adjust: what
- * an answer's Date tells; recv_release: what a refused release means.
+ * the lowest stamp; recv_acq with RST: the early re-stamp, and on kept rows
+ * the renewal before the grant where a take after the one that was applied may
+ * be applied yet (SETTLED); hear, adjust: what an answer's Date tells;
+ * recv_release: what a refused release means.
  *
  * What is asserted, each by a name of its own: no_two_claims (what the lock is
  * for), no_revived_hold (a claim once over stays over), no_false_loss (a holder
- * whose row nobody else changed is not told taken or deleted), and on kept rows
- * no_repeated_token (tokens of successive holders rise). model_sane guards the
- * model itself.
+ * whose row nobody else changed is not told taken or deleted), no_false_refusal
+ * (while a claim stands and nobody took the row, a guarded write goes through),
+ * and on kept rows no_repeated_token (tokens of successive holders rise),
+ * no_late_write (no guarded write goes through once another was granted the
+ * lock since its sender's grant) and no_undone_release (no take takes the row
+ * that its own call has released). model_sane guards the model itself.
  *
  * What is abstracted. Clause 2 compares with <=, one nanosecond more generous
  * than <, so that a tick's width gives no slack. The service clock of a
@@ -56,8 +66,11 @@
  * attempt that is too old to grant, the abandoned renewal or release of a uuid
  * that can never be in the row again. SYM lets equal contenders start in order.
  *
- * Settings, each a #define: KEPT (rows kept), OWNER_CONST (uuid the same in
- * each call, stamps numbered through the process), POLL (GetItem, stale reads),
+ * Settings, each a #define: KEPT (rows kept), CHANGES (renewals and releases of
+ * a holder write what is guarded; TOKENS: they ask for the token too),
+ * OWNER_CONST (uuid the same in each call, stamps
+ * numbered through the process, and neither rule of kept rows that goes by the
+ * uuid's being fresh), POLL (GetItem, stale reads),
  * LEFTOVERS, SHORT_LISTS (a renewal lists one stamp, not all that were sent),
  * LEASES (contender 0's lease is a tick longer), RATE=R (boot clocks of rate
  * 1 - 1/R, 1 or 1 + 1/R, the margins 1/R), CALENDAR=C (the first C contenders
@@ -184,6 +197,34 @@ byte base[N];
 #define TURN(i) true
 #endif
 #define OURS(s) (ru == q_u[s] && (q_m[s] & (1 << rv)))
+
+/* rows that are kept, by owners that are fresh for each call */
+#if defined(KEPT) && !defined(OWNER_CONST)
+#if !defined(M_OWNOVER)
+#define NOT_OWN(s) && ru != q_u[s]
+#endif
+#if !defined(M_UNSETTLED)
+#define SETTLES
+#endif
+#endif
+#ifndef NOT_OWN
+#define NOT_OWN(s)
+#endif
+#ifdef SETTLES
+#define SETTLED(i) (c == k[i])
+#else
+#define SETTLED(i) true
+#endif
+#if defined(CALENDAR) || defined(SETTLES)
+#define RESTAMPS
+#endif
+
+/* what a guarded write asks of the row */
+#if defined(KEPT) && !defined(M_NOTOKEN)
+#define GUARD(i) (ru == gu[i] && rv != 0 && rt == gt[i])
+#else
+#define GUARD(i) (ru == gu[i] && rv != 0)
+#endif
 #if defined(M_UNPINNED)
 #define PINNED(s) (q_pu[s] != 0)
 #elif defined(M_PINUUID)
@@ -269,6 +310,15 @@ byte sx[N * A];
 #endif
 byte rk[N];
 bool foul[N], was_held[N];
+#if defined(C_LATE) || defined(C_REFUSED)
+#define GUARDS
+/* the last grant: its uuid, its token, whether another's came after it */
+byte gu[N];
+#ifdef KEPT
+byte gt[N];
+#endif
+bool gl[N];
+#endif
 #ifdef M_NOJOIN
 byte ghost[N];
 #endif
@@ -308,7 +358,8 @@ bool dated;
 #endif
 bool keep, hit, again, over, stale;
 bool no_two_claims = true, no_revived_hold = true, no_false_loss = true;
-bool no_repeated_token = true, model_sane = true;
+bool no_repeated_token = true, no_false_refusal = true, no_late_write = true;
+bool no_undone_release = true, model_sane = true;
 
 inline choose_clock(i) {
   if
@@ -432,6 +483,19 @@ inline claim_rule(i) {
 #endif
 }
 
+#ifdef TOKENS
+#define TOKEN_RIGHT(s) (q_pu[s] == 0 || rt == q_pu[s])
+#else
+#define TOKEN_RIGHT(s) true
+#endif
+inline ask_token(i) {
+#ifdef TOKENS /* what pins a take is free in other requests */
+  q_pu[2 * i] = (gu[i] == U(i) -> gt[i] : 0)
+#else
+  skip
+#endif
+}
+
 inline send(i, kind) {
   k[i]++;
   ST(i, k[i]) = NOW(i);
@@ -456,6 +520,7 @@ inline send(i, kind) {
     ph[i] = ACQW
   :: else ->
     set_mask(i, conf[i]);
+    ask_token(i);
     ph[i] = (ph[i] == RST || ph[i] == RSTW -> RSTW : HOLDW)
   fi;
 #ifdef CALENDAR
@@ -475,6 +540,7 @@ inline send(i, kind) {
 
 inline send_del(i) {
   q_kind[2 * i] = DEL; q_u[2 * i] = U(i);
+  ask_token(i);
 #ifdef OWNER_CONST
   set_mask(i, conf[i]);
 #endif
@@ -570,6 +636,50 @@ inline check_claims() {
 #else
   skip
 #endif
+}
+
+/* in every state: a holder's guarded write would go through, and none of one
+ * after whose grant another was granted the lock */
+inline check_guards() {
+#ifdef GUARDS
+  j = 0;
+  do
+  :: j < N ->
+#ifdef C_REFUSED
+    no_false_refusal = (no_false_refusal &&
+                        (!COUNTS(j) || foul[j] || GUARD(j)));
+#endif
+#ifdef C_LATE
+    no_late_write = (no_late_write && (!gl[j] || !GUARD(j)));
+#endif
+    j++
+  :: else -> break
+  od;
+  j = 0;
+#ifdef C_REFUSED
+  assert(no_false_refusal);
+#endif
+#ifdef C_LATE
+  assert(no_late_write);
+#endif
+#endif
+  skip
+}
+
+inline note_grant(i) {
+#ifdef GUARDS
+  j = 0;
+  do
+  :: j < N -> gl[j] = (j != i && gu[j] != 0); j++
+  :: else -> break
+  od;
+  j = 0;
+  gu[i] = U(i);
+#ifdef KEPT
+  gt[i] = at[i];
+#endif
+#endif
+  skip
 }
 
 inline confirm(i) {
@@ -705,12 +815,12 @@ inline observe(i) {
 #define TOO_LOW(i) ((by_calendar[i] & (1 << c)) != 0 && \
     (clk[i] != 2 || sx[i * A + c - 1] < ST(i, c) + TTL(i)))
 #ifdef M_LOWGRANT
-#define GRANTED(i) true
+#define GRANTED(i) SETTLED(i)
 #else
-#define GRANTED(i) (!TOO_LOW(i))
+#define GRANTED(i) (!TOO_LOW(i) && SETTLED(i))
 #endif
 #else
-#define GRANTED(i) true
+#define GRANTED(i) SETTLED(i)
 #endif
 
 inline recv_acq(i) {
@@ -728,9 +838,10 @@ inline recv_acq(i) {
 #endif
       last_token = at[i];
 #endif
+      note_grant(i);
       confirm(i)
-#ifdef CALENDAR
-    :: d > NOW(i) && !GRANTED(i) -> conf[i] = c; ph[i] = RST
+#ifdef RESTAMPS
+    :: !GRANTED(i) && (d > NOW(i) || !SETTLED(i)) -> conf[i] = c; ph[i] = RST
 #endif
     :: else -> ph[i] = (ph[i] == RSTW -> RST : ACQ)
     fi
@@ -740,6 +851,7 @@ inline recv_acq(i) {
   end_wait(i);
   claim_rule(i);
   check_claims();
+  check_guards();
   if
   :: (ph[i] == ACQ || ph[i] == RST) && k[i] == MAXA(i) -> go_idle(i)
   :: else
@@ -804,6 +916,37 @@ inline recv_release(i) {
 #else
 #define PURGES true
 #endif
+#if defined(KEPT) && !defined(M_NOTOKEN) && !defined(CHANGES)
+#define NO_MORE_GUARD(j) (rt > gt[j])
+#else
+#define MAY_BEAR(m) (q_kind[m] == PUT && q_u[m] == gu[j])
+#define NO_MORE_GUARD(j) (ru != gu[j] && gl[j] && \
+    (gu[j] != U(j) || PAST_PUT(j)) && \
+    !MAY_BEAR(0) && !MAY_BEAR(1) && !MAY_BEAR(2) && !MAY_BEAR(3) && \
+    !MAY_BEAR(4) && !MAY_BEAR(5))
+#endif
+/* a guarded write that can never go through again is forgotten */
+inline purge_guards() {
+#ifdef GUARDS
+  j = 0;
+  do
+  :: j < N ->
+    if
+    :: gu[j] != 0 && NO_MORE_GUARD(j) ->
+      gu[j] = 0; gl[j] = false;
+#ifdef KEPT
+      gt[j] = 0
+#endif
+    :: else
+    fi;
+    j++
+  :: else -> break
+  od;
+  j = 0
+#endif
+  skip
+}
+
 inline purge() {
   j = 0;
   do
@@ -847,16 +990,18 @@ inline apply(s, i) {
   hit = false;
   if
   :: q_kind[s] == PUT ->
-    hit = (ru == 0 || rx <= q_e[s] || PINNED(s) || OURS(s))
+    hit = (ru == 0 || (rx <= q_e[s] NOT_OWN(s)) || PINNED(s) || OURS(s))
   :: q_kind[s] == UPD ->
 #ifdef M_RENUUID
     hit = (ru == q_u[s])
 #else
-    hit = (ru == q_u[s] && (q_m[s] & (1 << rv)))
+    hit = (ru == q_u[s] && (q_m[s] & (1 << rv)) && TOKEN_RIGHT(s))
 #endif
   :: q_kind[s] == DEL ->
 #if defined(OWNER_CONST) && !defined(M_RELUUID)
     hit = OURS(s)
+#elif defined(TOKENS)
+    hit = (ru == q_u[s] && TOKEN_RIGHT(s))
 #else
     hit = (ru == q_u[s])
 #endif
@@ -885,13 +1030,21 @@ inline apply(s, i) {
   if
   :: hit ->
     if
-#ifdef C_LOSS
+#if defined(C_LOSS) || defined(C_REFUSED)
     :: ru != 0 && ru != q_u[s] KNOWN_OWNER -> j = OWNER(ru);
       foul[j] = (foul[j] || (ru == U(j) && ph[j] != IDLE)); j = 0
 #endif
     :: else
     fi;
     remember_row();
+#ifdef C_UNDONE
+    no_undone_release = !(q_kind[s] == PUT && ru == q_u[s] && rv == 0);
+    assert(no_undone_release);
+#endif
+#if defined(CHANGES) && defined(C_LATE)
+    no_late_write = !(q_kind[s] != PUT && q_u[s] == gu[i] && gl[i]);
+    assert(no_late_write);
+#endif
     if
     :: q_kind[s] == DEL ->
 #if defined(KEPT) && !defined(M_KEPTDEL)
@@ -914,7 +1067,9 @@ inline apply(s, i) {
   :: again -> dups--
   :: else -> clear(s)
   fi;
+  check_guards();
   purge();
+  purge_guards();
 #ifdef FREEZE
   low = false;
 #endif
@@ -957,8 +1112,8 @@ end:
       fi;
       stale = false; recv_acq(i) } }
 #endif
-#ifdef CALENDAR
-  :: atomic { /* stamp anew what was stamped too low */
+#ifdef RESTAMPS
+  :: atomic { /* stamp anew what was stamped too low, or settle the token */
     (ph[i] == RST || ph[i] == RSTW) && k[i] < MAXA(i) ->
     choose_clock(i); choose_keep(i);
     d_step { end_wait(i); send(i, UPD) } }
@@ -1033,7 +1188,7 @@ inline by_hand() {
   j = 0;
   do
   :: j < N ->
-#ifdef C_LOSS
+#if defined(C_LOSS) || defined(C_REFUSED)
     foul[j] = (foul[j] || (ru == U(j) && ph[j] != IDLE));
 #endif
     j++

@@ -60,7 +60,7 @@ function command(program, args) {
   });
 }
 
-const floors = ["sigv4", "sigv4/chain", "dynamodb", "lock"];
+const floors = ["sigv4", "sigv4/chain", "dynamodb", "lock", "ddbmutex"];
 
 // Of the library, without ".cpp".
 function libraryParts() {

@@ -9,11 +9,17 @@
 // and a CA file for the options.  ID is a word of the teller's.  Commands that
 // may fail answer "error " and what the error says.
 //
-//   new ID NAME [ttl=MS] [request_timeout=MS] [safe_time=MS]   "done"
+//   new ID NAME [OPTION=VALUE ...]              "done"
 //   delete ID                                   "done"
 //   lock ID, try ID, try_for ID MS              "true", "false", "error ..."
 //   unlock ID                                   "done", once it has returned
-//   release ID                                  "true", "error ..."
+//   release ID [CHANGE ...]                     "true", "error ..."
+//   renew ID [CHANGE ...]                       "true", "error ..."
+//   guard ID ITEMS                              guarded_write() of that JSON:
+//                                               "true", "error ..."
+//   check ID                                    condition_check()'s JSON
+//   token ID                                    fencing_token()
+//   data ID, attribute ID NAME                  as text; "-": there is none
 //   begin ID COMMAND ...                        "begun": in a thread of its own
 //   join ID                                     what that has come to
 //   owns ID                                     "true", "false"
@@ -30,10 +36,19 @@
 //   fork SOCKET, daemon SOCKET                  the child's pid; the child goes
 //                                               on as another agent at SOCKET
 //   reap PID                                    how that child has ended
+//   stop                                        "done", once it was told to go
+//                                               on after it stopped itself
 //   exit N, quick_exit N, _exit N               nothing
+//
+// OPTION: ttl, request_timeout, safe_time, renew_after, max_hold
+// (milliseconds), keep_row, only_if_exists, keep_data, auto_renew, recursive (0
+// or 1), data, set.NAME (an attribute that is a string).  CHANGE: data,
+// set.NAME, and remove=NAME.  Values are without spaces; a JSON has none that
+// matter.
 //
 // At the end of its input it deletes what there is and returns from main().
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -137,6 +152,44 @@ milliseconds ms(const std::string& text) {
   return milliseconds(std::stoll(text));
 }
 
+// "NAME=VALUE"
+std::pair<std::string, std::string> assignment(const std::string& word) {
+  const std::size_t at = word.find('=');
+  return {word.substr(0, at), word.substr(at + 1)};
+}
+
+// "set.NAME"; nothing if it is another word.
+std::optional<ddbmutex::Attribute> attribute_of(const std::string& name,
+                                                const std::string& value) {
+  if (name.rfind("set.", 0) != 0) return std::nullopt;
+  ddbmutex::Attribute attribute;
+  attribute.name = name.substr(4);
+  attribute.value = value;
+  return attribute;
+}
+
+ddbmutex::Changes changes_of(const Words& words) {
+  ddbmutex::Changes changes;
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    const auto [name, value] = assignment(words[i]);
+    if (name == "data") changes.data = value;
+    if (name == "remove") changes.remove.push_back(value);
+    if (auto attribute = attribute_of(name, value)) {
+      changes.attributes.push_back(*attribute);
+    }
+  }
+  return changes;
+}
+
+// Puts together again what was taken for words.
+std::string rest_of(const Words& words, std::size_t from) {
+  std::string rest;
+  for (std::size_t i = from; i < words.size(); ++i) {
+    rest += (i == from ? "" : " ") + words[i];
+  }
+  return rest;
+}
+
 // --- Commands that another thread may carry out ------------------------------
 
 std::string lock(DdbMutex& mutex, const Words&) {
@@ -162,10 +215,47 @@ std::string unlock(DdbMutex& mutex, const Words&) {
   return "done";
 }
 
-std::string release(DdbMutex& mutex, const Words&) {
+std::string release(DdbMutex& mutex, const Words& words) {
   std::error_code ec;
-  mutex.release(ec);
+  if (words.size() > 2) {
+    mutex.release(changes_of(words), ec);
+  } else {
+    mutex.release(ec);
+  }
   return told(true, ec);
+}
+
+std::string renew(DdbMutex& mutex, const Words& words) {
+  std::error_code ec;
+  mutex.renew(changes_of(words), ec);
+  return told(true, ec);
+}
+
+std::string guard(DdbMutex& mutex, const Words& words) {
+  std::error_code ec;
+  mutex.guarded_write(rest_of(words, 2), ec);
+  return told(true, ec);
+}
+
+std::string check(DdbMutex& mutex, const Words&) {
+  std::error_code ec;
+  const std::string json = mutex.condition_check(ec);
+  return ec ? told(false, ec) : json;
+}
+
+std::string token(DdbMutex& mutex, const Words&) {
+  return std::to_string(mutex.fencing_token());
+}
+
+std::string data(DdbMutex& mutex, const Words&) {
+  return mutex.data().value_or("-");
+}
+
+std::string attribute(DdbMutex& mutex, const Words& words) {
+  for (const ddbmutex::Attribute& one : mutex.attributes()) {
+    if (one.name == words.at(2)) return one.value;
+  }
+  return "-";
 }
 
 std::string owns(DdbMutex& mutex, const Words&) {
@@ -185,11 +275,63 @@ using MutexCommand = std::string (*)(DdbMutex&, const Words&);
 
 MutexCommand mutex_command(const std::string& name) {
   static const std::map<std::string, MutexCommand> kCommands = {
-      {"lock", lock},           {"try", try_lock},    {"try_for", try_lock_for},
-      {"unlock", unlock},       {"release", release}, {"owns", owns},
-      {"remaining", remaining}, {"why", why}};
+      {"lock", lock},
+      {"try", try_lock},
+      {"try_for", try_lock_for},
+      {"unlock", unlock},
+      {"release", release},
+      {"renew", renew},
+      {"guard", guard},
+      {"check", check},
+      {"token", token},
+      {"data", data},
+      {"attribute", attribute},
+      {"owns", owns},
+      {"remaining", remaining},
+      {"why", why}};
   const auto found = kCommands.find(name);
   return found == kCommands.end() ? nullptr : found->second;
+}
+
+// --- Options ---
+
+bool set_time(ddbmutex::Options& options, const std::string& name,
+              const std::string& value) {
+  using Time = std::optional<milliseconds> ddbmutex::Options::*;
+  static const std::map<std::string, Time> kTimes = {
+      {"request_timeout", &ddbmutex::Options::request_timeout},
+      {"safe_time", &ddbmutex::Options::safe_time},
+      {"renew_after", &ddbmutex::Options::renew_after},
+      {"max_hold", &ddbmutex::Options::max_hold}};
+  const auto found = kTimes.find(name);
+  if (found != kTimes.end()) options.*found->second = ms(value);
+  if (name == "ttl") options.ttl = ms(value);
+  return name == "ttl" || found != kTimes.end();
+}
+
+bool set_switch(ddbmutex::Options& options, const std::string& name,
+                const std::string& value) {
+  static const std::map<std::string, bool ddbmutex::Options::*> kSwitches = {
+      {"keep_row", &ddbmutex::Options::keep_row},
+      {"only_if_exists", &ddbmutex::Options::only_if_exists},
+      {"auto_renew", &ddbmutex::Options::auto_renew},
+      {"recursive", &ddbmutex::Options::recursive}};
+  const auto found = kSwitches.find(name);
+  if (found != kSwitches.end()) options.*found->second = value == "1";
+  if (name == "keep_data") options.keep_data = value == "1";
+  return name == "keep_data" || found != kSwitches.end();
+}
+
+// False if there is none of that name.
+bool set(ddbmutex::Options& options, const std::string& name,
+         const std::string& value) {
+  if (set_time(options, name, value) || set_switch(options, name, value)) {
+    return true;
+  }
+  if (name == "data") options.data = value;
+  const auto attribute = attribute_of(name, value);
+  if (attribute) options.attributes.push_back(*attribute);
+  return name == "data" || attribute;
 }
 
 // --- The agent ---------------------------------------------------------------
@@ -283,8 +425,8 @@ class Agent {
         {"stats", &Agent::stats},       {"boot", &Agent::boot},
         {"clocks", &Agent::clocks},     {"fork", &Agent::fork_child},
         {"daemon", &Agent::fork_child}, {"reap", &Agent::reap},
-        {"exit", &Agent::end},          {"quick_exit", &Agent::end},
-        {"_exit", &Agent::end}};
+        {"stop", &Agent::stop},         {"exit", &Agent::end},
+        {"quick_exit", &Agent::end},    {"_exit", &Agent::end}};
     const auto found = kCommands.find(words.at(0));
     if (found == kCommands.end()) return "unknown command";
     return (this->*found->second)(words);
@@ -295,12 +437,8 @@ class Agent {
     ddbmutex::Options options;
     options.table = table_;
     for (std::size_t i = 3; i < words.size(); ++i) {
-      const std::size_t at = words[i].find('=');
-      const milliseconds value = ms(words[i].substr(at + 1));
-      const std::string name = words[i].substr(0, at);
-      if (name == "ttl") options.ttl = value;
-      if (name == "request_timeout") options.request_timeout = value;
-      if (name == "safe_time") options.safe_time = value;
+      const auto [name, value] = assignment(words[i]);
+      if (!set(options, name, value)) return "unknown option " + name;
     }
     options.on_danger = [events = held.events] { events->tell("danger"); };
     options.on_lost = [events = held.events](ddbmutex::Loss loss) {
@@ -392,6 +530,11 @@ class Agent {
     if (waitpid(std::stoi(words.at(1)), &status, 0) < 0) return "not mine";
     return WIFEXITED(status) ? std::to_string(WEXITSTATUS(status))
                              : "signal " + std::to_string(WTERMSIG(status));
+  }
+
+  std::string stop(const Words&) {
+    raise(SIGSTOP);
+    return "done";
   }
 
   [[noreturn]] std::string end(const Words& words) {

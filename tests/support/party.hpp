@@ -65,7 +65,7 @@ class Party {
     const Time now = ddbmutex::BootClock::now();
     sent = lease->next(call, now, client.clock(), Client::calendar() + ahead,
                        observation);
-    last.answer = client.call(ddbmutex::lock::action_of(sent.verb),
+    last.answer = client.call(ddbmutex::lock::action_of(sent.verb, {}),
                               ddbmutex::lock::write_request(place, sent),
                               now + kPlenty, waker);
     last.verdict = lease->heard(ddbmutex::lock::reply_to(sent, last.answer),

@@ -34,7 +34,7 @@ ServiceTime over_before(BootTime now, const ServiceClock& clock) {
 
 bool free_to_take(const Row& row, BootTime now, const ServiceClock& clock,
                   const Sightings& sightings) {
-  if (row.kind == Row::Kind::absent) return true;
+  if (row.kind == Row::Kind::absent || row.kind == Row::Kind::bare) return true;
   if (row.kind != Row::Kind::record) return false;
   const bool over = row.expires >= ServiceTime::zero() &&
                     row.expires < over_before(now, clock);
@@ -86,6 +86,13 @@ std::optional<std::size_t> Protocol::last_told(Call call) const {
     if (history_[i].call == call && told_of_the_row(i)) return i;
   }
   return std::nullopt;
+}
+
+bool Protocol::applied_and_tells(const Exchange& exchange) const {
+  const Request& request = exchange.request;
+  return exchange.reply->outcome == Outcome::done &&
+         ((request.verb == Verb::take && use_.takes_by_update()) ||
+          (request.verb == Verb::renew && request.tell));
 }
 
 // The last exchange that told which of our stamps the row bears.
@@ -181,7 +188,13 @@ std::vector<ServiceTime> Protocol::own_for_renewal() const {
 
 bool Protocol::restamping() const {
   const auto told = last_told(Call::take);
-  return told && history_[*told].own && history_[*told].too_low;
+  return told && history_[*told].own &&
+         (history_[*told].too_low || history_[*told].unsettled);
+}
+
+bool Protocol::settling() const {
+  const auto told = last_told(Call::take);
+  return told && history_[*told].own && history_[*told].unsettled;
 }
 
 // What to send.
@@ -196,7 +209,9 @@ Request Protocol::next(Call call, BootTime now, const ServiceClock& clock,
   exchange.contradictions = clock.contradictions();
   if (clock.known()) exchange.earliest = clock.earliest(now);
   history_.push_back(exchange);
-  if (call == Call::renew) apply(clock);
+  if (call == Call::renew && exchange.request.verb == Verb::renew) {
+    apply(clock);
+  }
   if (call == Call::release && granted()) bounds_ = {BootTime::min()};
   return exchange.request;
 }
@@ -220,7 +235,7 @@ Request Protocol::wanted_take(BootTime now, const ServiceClock& clock,
   const auto told = last_told(Call::take);
   if (!told) return put(now, clock, calendar, sightings);
   const Exchange& last = history_[*told];
-  if (last.own && last.too_low) return renewal(now, clock, calendar);
+  if (restamping()) return renewal(now, clock, calendar);
   if (last.own) return put(now, clock, calendar, sightings);
   if (!last.reply->row) return look(true);
   if (!free_to_take(*last.reply->row, now, clock, sightings)) {
@@ -253,6 +268,8 @@ Request Protocol::renewal(BootTime now, const ServiceClock& clock,
   request.own = own_for_renewal();
   if (request.own.size() > kListedAtMost) return look(true);
   request.stamp = stamp(now, clock, calendar);
+  request.tell = use_.keep && !granted();
+  if (granted()) request.changes = changes_;
   return request;
 }
 
@@ -265,6 +282,7 @@ Request Protocol::wanted_release() const {
   Request request;
   request.verb = Verb::release;
   request.uuid = uuid_;
+  request.changes = changes_;
   return request;
 }
 
@@ -309,18 +327,41 @@ BootTime Protocol::claim_end() const {
   return *std::min_element(bounds_.begin(), bounds_.end());
 }
 
-BootTime Protocol::renew_at() const {
+BootTime Protocol::renew_at(nanoseconds age) const {
   std::size_t i = history_.size() - 1;
   while (history_[i].verdict != Verdict::ours || !history_[i].reply) --i;
   const Exchange& granted_by = history_[*history_[i].own];
   const nanoseconds early =
       std::min<nanoseconds>(std::chrono::seconds(1), ttl_ / 4);
-  return granted_by.at + (granted_by.by_calendar ? early : ttl_ / 2);
+  return granted_by.at + (granted_by.by_calendar ? std::min(early, age) : age);
+}
+
+// What the answer told that granted the lock.
+std::int64_t Protocol::token() const {
+  for (const Exchange& exchange : history_) {
+    if (exchange.call != Call::take || exchange.verdict != Verdict::ours) {
+      continue;
+    }
+    return use_.keep ? exchange.reply->row->token : 0;
+  }
+  return 0;
+}
+
+bool Protocol::stands() const {
+  for (std::size_t i = history_.size(); i-- > 0;) {
+    const Exchange& exchange = history_[i];
+    if (exchange.call != Call::take || !told_of_the_row(i)) continue;
+    if (exchange.own || applied_and_tells(exchange)) return true;
+    if (exchange.reply->row) return false;
+  }
+  return false;
 }
 
 Verdict Protocol::heard(const Reply& reply, const ServiceClock& clock,
                         Sightings& sightings) {
   Exchange& exchange = history_.back();
+  // Until it is judged, what was to be sent counts as if it had been.
+  if (exchange.call == Call::renew) apply(clock);
   exchange.reply = reply;
   switch (exchange.call) {
     case Call::take:
@@ -328,7 +369,6 @@ Verdict Protocol::heard(const Reply& reply, const ServiceClock& clock,
       exchange.verdict = judge_take(exchange, clock, sightings);
       break;
     case Call::renew:
-      apply(clock);
       find_own(exchange, clock);
       exchange.verdict = judge_renewal(exchange, clock);
       break;
@@ -351,8 +391,13 @@ std::optional<std::size_t> Protocol::borne_by(const Row& row) const {
 // Which stamp of ours the row is now known to bear.
 void Protocol::find_own(Exchange& exchange, const ServiceClock& clock) const {
   const Reply& reply = *exchange.reply;
-  if (reply.outcome == Outcome::done && exchange.request.verb != Verb::look) {
-    exchange.own = history_.size() - 1;
+  const bool write = exchange.request.verb != Verb::look;
+  const bool applied = reply.outcome == Outcome::done && write;
+  // A record that cannot be read has no token to go by.
+  const bool readable = !applied_and_tells(exchange) ||
+                        (reply.row && reply.row->kind == Row::Kind::record);
+  if (applied) {
+    if (readable) exchange.own = history_.size() - 1;
   } else if (reply.row) {
     exchange.own = borne_by(*reply.row);
   }
@@ -361,6 +406,9 @@ void Protocol::find_own(Exchange& exchange, const ServiceClock& clock) const {
   exchange.too_low =
       sent.by_calendar &&
       (!clock.known() || sent.request.stamp < clock.latest(sent.at) + ttl_);
+  for (std::size_t i = *exchange.own + 1; i < history_.size(); ++i) {
+    if (use_.keep && may_be_in_the_row(i)) exchange.unsettled = true;
+  }
 }
 
 Verdict Protocol::judge_take(const Exchange& exchange,
@@ -369,9 +417,17 @@ Verdict Protocol::judge_take(const Exchange& exchange,
   if (!told_of_the_row(history_.size() - 1)) return Verdict::again;
   if (exchange.own) return judge_own_take(exchange, clock);
   if (!reply.row) return Verdict::again;
+  if (applied_and_tells(exchange)) return Verdict::bad_record;
+  if (reply.row->kept && !use_.keep) {
+    sightings.forget();
+    return Verdict::kept_row;
+  }
   sightings.see(*reply.row, reply.received);
   if (reply.row->kind == Row::Kind::unknown) return Verdict::bad_record;
-  if (reply.row->kind == Row::Kind::kept) return Verdict::kept_row;
+  const bool bare = reply.row->kind == Row::Kind::bare;
+  if (bare && !use_.keep) return Verdict::bad_record;
+  const bool absent = reply.row->kind == Row::Kind::absent;
+  if (absent && use_.must_exist) return Verdict::no_row;
   if (!free_to_take(*reply.row, reply.received, clock, sightings)) {
     return Verdict::busy;
   }
@@ -380,7 +436,7 @@ Verdict Protocol::judge_take(const Exchange& exchange,
 
 Verdict Protocol::judge_own_take(const Exchange& exchange,
                                  const ServiceClock& clock) {
-  if (exchange.too_low) return Verdict::again;
+  if (exchange.too_low || exchange.unsettled) return Verdict::again;
   const BootTime end = claim_from(*exchange.own, clock);
   if (exchange.reply->received >= end) return Verdict::again;
   grant(*exchange.own, clock);
@@ -413,7 +469,9 @@ Verdict Protocol::judge_release(const Exchange& exchange) const {
   if (reply.row->kind == Row::Kind::absent) return Verdict::deleted;
   const bool is_ours =
       reply.row->kind == Row::Kind::record && reply.row->uuid == uuid_;
-  return is_ours ? Verdict::again : Verdict::taken;
+  if (!is_ours) return Verdict::taken;
+  const bool is_free = use_.keep && reply.row->expires == ServiceTime::zero();
+  return is_free ? Verdict::released : Verdict::again;
 }
 
 BootTime Protocol::claim_from(std::size_t own,

@@ -1,5 +1,5 @@
-// The lock's protocol for deleted rows, told a second time and as plainly as
-// possible, to hold lock/protocol.hpp against.
+// The lock's protocol, for rows that are deleted and rows that are kept, told a
+// second time and as plainly as possible, to hold lock/protocol.hpp against.
 //
 // It keeps the whole history of one acquisition, every request and what came
 // of it, and works out each answer from that history anew.  That is slow and
@@ -9,8 +9,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dynamodb/clock.hpp"
@@ -24,9 +27,11 @@ using ddbmutex::BootTime;
 using ddbmutex::dynamodb::ServiceClock;
 using ddbmutex::dynamodb::ServiceTime;
 using ddbmutex::lock::Call;
+using ddbmutex::lock::Changes;
 using ddbmutex::lock::Reply;
 using ddbmutex::lock::Request;
 using ddbmutex::lock::Row;
+using ddbmutex::lock::RowUse;
 using ddbmutex::lock::Verdict;
 
 // Every row that a waiter ever saw.
@@ -52,22 +57,29 @@ class Sightings {
 // One acquisition.
 class Protocol {
  public:
-  Protocol(std::string uuid, std::chrono::milliseconds ttl)
-      : uuid_(std::move(uuid)), ttl_(ttl) {}
+  Protocol(std::string uuid, std::chrono::milliseconds ttl, RowUse use = {})
+      : uuid_(std::move(uuid)), ttl_(ttl), use_(use) {}
 
   Request next(Call call, BootTime now, const ServiceClock& clock,
                ServiceTime calendar, const Sightings& sightings);
   Verdict heard(const Reply& reply, const ServiceClock& clock,
                 Sightings& sightings);
   void apply(const ServiceClock& clock);
+  void carry(std::shared_ptr<const Changes> changes) {
+    changes_ = std::move(changes);
+  }
 
   BootTime claim_end() const;
   // REQUIRES: granted.
-  BootTime renew_at() const;
+  BootTime renew_at(std::chrono::nanoseconds age) const;
+  std::int64_t token() const;
+  // By what was told last, the row was ours.  REQUIRES: nothing granted.
+  bool stands() const;
 
   // For the tests' count of what the histories came to.
   bool granted() const { return !bounds_.empty(); }
   bool restamping() const;
+  bool settling() const;
 
  private:
   // A request, and what came of it.
@@ -82,12 +94,15 @@ class Protocol {
     Verdict verdict{};
     std::optional<std::size_t> own;  // The row bears this exchange's stamp.
     bool too_low = false;            // ... which was by calendar and too low.
+    bool unsettled = false;          // ... and a later take may count yet.
   };
 
   // What the history tells.
   bool stamped(std::size_t i) const;
   bool may_be_in_the_row(std::size_t i) const;
   bool told_of_the_row(std::size_t i) const;
+  // A write that was applied, and whose answer should tell the row.
+  bool applied_and_tells(const Exchange& exchange) const;
   std::optional<std::size_t> last_told(Call call) const;
   std::optional<std::size_t> last_own() const;
   std::optional<std::size_t> confirmed_before() const;
@@ -124,6 +139,8 @@ class Protocol {
 
   const std::string uuid_;
   const std::chrono::nanoseconds ttl_;
+  const RowUse use_;
+  std::shared_ptr<const Changes> changes_;
   std::vector<Exchange> history_;
   // Whatever bounds the claim since it was last granted or renewed.
   std::vector<BootTime> bounds_;

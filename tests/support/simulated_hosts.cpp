@@ -20,9 +20,9 @@ const char* name(Verb verb) {
 }
 
 const char* name(Verdict verdict) {
-  const char* const names[] = {"ours",       "again",    "busy",
-                               "bad_record", "kept_row", "released",
-                               "taken",      "deleted",  "expired"};
+  const char* const names[] = {"ours",     "again",  "busy",     "bad_record",
+                               "kept_row", "no_row", "released", "taken",
+                               "deleted",  "expired"};
   return names[static_cast<int>(verdict)];
 }
 
@@ -57,9 +57,11 @@ std::ostream& operator<<(std::ostream& out, const Request& request) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Row& row) {
-  const char* const kinds[] = {"absent", "record", "kept", "unknown"};
+  const char* const kinds[] = {"absent", "bare", "record", "unknown"};
   out << kinds[static_cast<int>(row.kind)] << " " << row.uuid << "/"
-      << row.expires << " lease=";
+      << row.expires;
+  if (row.kept) out << " token=" << row.token;
+  out << " lease=";
   return row.lease ? out << nanoseconds(*row.lease) : out << "none";
 }
 
@@ -69,12 +71,14 @@ bool same(const Request& a, const Request& b) {
                                       a.seen->expires == b.seen->expires));
   return a.verb == b.verb && a.uuid == b.uuid && a.stamp == b.stamp &&
          a.lease == b.lease && a.earliest == b.earliest && same_seen &&
-         a.own == b.own && a.consistent == b.consistent;
+         a.own == b.own && a.consistent == b.consistent && a.tell == b.tell &&
+         a.changes == b.changes;
 }
 
 bool same(const Row& a, const Row& b) {
   return a.kind == b.kind && a.uuid == b.uuid && a.expires == b.expires &&
-         a.lease == b.lease && a.problem == b.problem;
+         a.lease == b.lease && a.kept == b.kept && a.token == b.token &&
+         a.problem == b.problem;
 }
 
 // What a clock whose rate is off by so much shows of that time.
@@ -118,7 +122,10 @@ Weather::Weather(Random& random)
       all_old(random.chance(0.75)),
       storm(random.chance(0.03)),
       stubborn(random.chance(0.01)),
+      untold(random.chance(0.1)),
+      changing(random.chance(0.3)),
       burst(random.chance(0.0005)),
+      keeping(random.chance(0.5) ? 0 : (random.chance(0.8) ? 1 : 0.5)),
       no_date(random.chance(0.2) ? 0.3 : 0) {
   const double trouble = random.chance(0.3) ? 0.02 : 0.15;
   lost = trouble;
@@ -167,11 +174,18 @@ void History::set_up_hosts() {
     const std::int64_t lease_ms = weather_.ttl / 1ms;
     host.ttl = std::chrono::milliseconds(
         random_.chance(0.8) ? lease_ms : random_.between(100, 2 * lease_ms));
+    host.renew_after = nanoseconds(host.ttl) / 2;
+    if (random_.chance(0.2)) {
+      host.renew_after = nanoseconds(host.ttl) * random_.between(10, 75) / 100;
+    }
     host.request_timeout = std::min<nanoseconds>(2s, host.ttl / 4);
     if (random_.chance(0.15)) host.request_timeout = host.ttl * 2;
     if (weather_.storm) host.request_timeout = host.ttl / 60;
     if (weather_.burst) host.request_timeout = weather_.delay * 3;
     host.silent = all_silent || random_.chance(0.05);
+    host.use.keep = random_.chance(weather_.keeping);
+    host.use.keep_data = random_.chance(host.use.keep ? 0.7 : 0.2);
+    host.use.must_exist = host.use.keep && random_.chance(0.1);
     host.base_boot = nanoseconds(random_.below(1'000'000'000'000'000));
     host.ppm = 10'000 * (random_.chance(0.5) ? 1 : -1);  // As far as allowed.
     if (random_.chance(0.5)) host.ppm = random_.between(-10'000, 10'000);
@@ -199,7 +213,15 @@ void History::set_up_row() {
     item.lease = std::chrono::milliseconds(weather_.ttl / 1ms);
   }
   if (random_.chance(0.1)) item.expires = ServiceTime(random_.between(-5, 5));
-  item.token = random_.chance(0.1);
+  item.ttl = true;
+  if (random_.chance(weather_.keeping > 0 ? 0.5 : 0.1)) {
+    item.token = random_.below(1000);
+    item.ttl = false;
+  }
+  if (random_.chance(0.15)) {  // Others' attributes alone.
+    item = SimulatedTable::Item{};
+  }
+  item.note = "theirs";
   item.unreadable = random_.chance(0.1);
   table_.set(item);
 }
@@ -381,15 +403,13 @@ History::Answer History::serve(const Message& message) {
   const bool take = message.request.verb == Verb::take;
   Outcome outcome = Outcome::refused;
   if (!(take && weather_.stubborn && random_.chance(0.8))) {
-    outcome = table_.apply(message.request);
+    outcome = table_.apply(message.request, hosts_[message.host].use);
   }
-  if (take && outcome == Outcome::done) {
-    note_change(before, message.request.uuid);
-  }
+  if (outcome == Outcome::done) note_write(message, before);
   if (random_.chance(weather_.error)) return answer;  // 500: it was.
   answer.reply.outcome = outcome;
-  answer.reply.row = outcome == Outcome::refused ? row_of_refusal(before)
-                                                 : row_of(message.request);
+  answer.reply.row =
+      outcome == Outcome::refused ? row_of_refusal(before) : row_of(message);
   return answer;
 }
 
@@ -402,14 +422,48 @@ std::optional<Row> History::row_of_refusal(
   return random_.chance(0.5) ? std::optional<Row>(Row{}) : std::nullopt;
 }
 
-// What a look shows, which may be of the past unless it is consistent.
-std::optional<Row> History::row_of(const Request& request) {
-  if (request.verb != Verb::look) return std::nullopt;
+// What a look shows, which may be of the past unless it is consistent; what
+// other answers tell of the row, which an engine may leave out.
+std::optional<Row> History::row_of(const Message& message) {
+  const Request& request = message.request;
+  if (request.verb != Verb::look) {
+    const bool tells =
+        request.tell || (request.verb == Verb::take &&
+                         hosts_[message.host].use.takes_by_update());
+    if (!tells || weather_.untold) return std::nullopt;
+    return SimulatedTable::read(table_.content());
+  }
   std::size_t version = table_.versions() - 1;
   if (!request.consistent && random_.chance(weather_.stale_read)) {
     version -= std::min(version, static_cast<std::size_t>(random_.below(4)));
   }
   return SimulatedTable::read(table_.version(version));
+}
+
+// A write was applied.
+void History::note_write(const Message& message,
+                         const SimulatedTable::Content& before) {
+  const Request& request = message.request;
+  const Host& host = hosts_[message.host];
+  if (request.verb == Verb::take) {
+    note_change(before, request.uuid);
+    const bool current = host.lease && host.lease->uuid() == request.uuid;
+    if (!current || host.releasing) ++tally_.late_takes;
+    expect(host.use.keep || weather_.by_hand || !before || !before->token, host,
+           "a row with a token was replaced");
+  }
+  if (request.changes) {
+    ++tally_.changes_applied;
+    if (superseded(request.uuid)) ++tally_.changes_too_late;
+  }
+  check_guards();
+}
+
+// Another was granted the lock since that acquisition was.
+bool History::superseded(const std::string& uuid) const {
+  return std::any_of(grants_.begin(), grants_.end(), [&](const Grant& grant) {
+    return grant.uuid == uuid && grant.token < highest_token_;
+  });
 }
 
 void History::note_change(const SimulatedTable::Content& before,
@@ -437,7 +491,11 @@ void History::change_by_hand() {
       item.lease.reset();
       break;
     case 4:
-      item.token = !item.token;
+      if (item.token) {
+        item.token.reset();
+      } else {
+        item.token = random_.below(1000);
+      }
       break;
     case 5:
       item.unreadable = !item.unreadable;
@@ -462,6 +520,9 @@ void History::write_foreign() {
   if (before && before->expires && *before->expires >= service() - 2s) return;
   note_change(before, "foreign");
   SimulatedTable::Item item;
+  if (before && before->token) item = *before;  // It leaves what it knows not.
+  item.lease.reset();
+  item.unreadable = false;
   item.uuid = "foreign" + std::to_string(now_.count());
   item.expires = service() + weather_.ttl / 2;
   table_.set(item);
@@ -470,7 +531,10 @@ void History::write_foreign() {
 // DynamoDB's own clean-up, a day after the lease.
 void History::reap() {
   const SimulatedTable::Content before = table_.content();
-  if (!before || !before->expires || *before->expires + 24h > service()) return;
+  if (!before || !before->ttl || !before->expires ||
+      *before->expires + 24h > service()) {
+    return;
+  }
   note_change(before, "reaper");
   table_.set(std::nullopt);
 }
@@ -529,13 +593,29 @@ void History::wake(Host& host) {
     return leave(host);
   }
   if (now_ >= host.hold_ends) return release(host);
+  choose_changes(host);
   send(host, Call::renew);
+}
+
+// What its next renewals, or its release, are to change besides.
+void History::choose_changes(Host& host) {
+  if (!weather_.changing || !host.use.keep || random_.chance(0.5)) return;
+  std::shared_ptr<ddbmutex::lock::Changes> changes;
+  if (random_.chance(0.8)) {
+    changes = std::make_shared<ddbmutex::lock::Changes>();
+    changes->set.push_back({"data", ddbmutex::dynamodb::Attribute::Type::binary,
+                            host.lease->uuid()});
+  }
+  host.lease->carry(changes);
+  host.told_again->carry(changes);
 }
 
 void History::begin(Host& host) {
   const std::string uuid = host.name + std::to_string(++host.acquisitions);
-  host.lease = std::make_unique<ddbmutex::lock::Lease>(uuid, host.ttl);
-  host.told_again = std::make_unique<reference::Protocol>(uuid, host.ttl);
+  host.lease =
+      std::make_unique<ddbmutex::lock::Lease>(uuid, host.ttl, host.use);
+  host.told_again =
+      std::make_unique<reference::Protocol>(uuid, host.ttl, host.use);
   host.stamps.clear();
   host.attempts = 0;
   host.granted = host.claiming = host.releasing = false;
@@ -557,6 +637,7 @@ void History::send(Host& host, Call call) {
   host.releasing = call == Call::release;
   const ServiceTime shown = calendar(host);
   if (host.told_again->restamping() && call == Call::take) ++tally_.restamps;
+  if (host.told_again->settling() && call == Call::take) ++tally_.settlings;
   host.request =
       host.lease->next(call, host.sent, host.clock, shown, host.observation);
   const Request again =
@@ -656,6 +737,7 @@ void History::go_on_taking(Host& host, Verdict verdict, bool failed) {
   const bool patient = now_ < host.patience_ends;
   if (verdict == Verdict::ours) {
     host.granted = true;
+    note_grant(host);
     if (!patient && random_.chance(0.7)) return release(host);
     host.claiming = true;
     host.hold_ends =
@@ -699,7 +781,7 @@ void History::go_on_holding(Host& host, Verdict verdict, bool failed) {
 }
 
 void History::plan_hold(Host& host) {
-  nanoseconds at = when_boot_is(host, host.lease->renew_at());
+  nanoseconds at = when_boot_is(host, host.lease->renew_at(host.renew_after));
   if (random_.chance(weather_.stall)) at += delay();
   if (weather_.storm || weather_.burst) at = now_ + weather_.delay;
   if (!weather_.burst) at = std::min(at, std::max(now_, host.hold_ends));
@@ -713,6 +795,7 @@ void History::leave(Host& host) {
 }
 
 void History::release(Host& host) {
+  if (host.claiming) choose_changes(host);
   host.claiming = false;
   send(host, Call::release);
 }
@@ -763,7 +846,7 @@ void History::check_verdict(const Host& host, Verdict told, Verdict reference,
                      ", by the reference " + name(reference));
   }
   const bool names_row = told == Verdict::busy || told == Verdict::bad_record ||
-                         told == Verdict::kept_row;
+                         told == Verdict::kept_row || told == Verdict::no_row;
   if (names_row) {
     expect(answer.reply.row.has_value(), host, "no row was told");
     expect(same(host.lease->row(), *answer.reply.row), host,
@@ -785,15 +868,64 @@ void History::check_state(Host& host, const char* after) {
          << ", by the reference " << host.told_again->claim_end();
     differ(host, what.str());
   }
-  if (host.claiming && lease.renew_at() != host.told_again->renew_at()) {
-    what << "renew_at() differs after " << after << ": " << lease.renew_at()
-         << ", by the reference " << host.told_again->renew_at();
+  const BootTime renew_at = lease.renew_at(host.renew_after);
+  if (host.claiming &&
+      renew_at != host.told_again->renew_at(host.renew_after)) {
+    what << "renew_at() differs after " << after << ": " << renew_at
+         << ", by the reference "
+         << host.told_again->renew_at(host.renew_after);
     differ(host, what.str());
   }
-  if (!host.granted) return;
+  if (!host.granted) {
+    expect(host.releasing || lease.stands() == host.told_again->stands(), host,
+           "stands() differs");
+    return;
+  }
+  expect(lease.token() == host.told_again->token(), host, "token() differs");
   expect(host.over_since == BootTime::max() ||
              lease.claim_end() <= host.over_since,
          host, "a claim that was over came to life again");
+}
+
+// The tokens of successive holders grow.
+void History::note_grant(const Host& host) {
+  // What was over before its process was told, or may have been while its
+  // machine stood still, has its place among the claims elsewhere.
+  if (boot(host) >= host.lease->claim_end() || host.unnoticed) return;
+  const bool sure = weather_.safe();
+  const std::int64_t token = host.lease->token();
+  if (host.use.keep) {
+    ++tally_.kept_grants;
+    expect(!sure || token > highest_token_, host, "a token came again");
+    highest_token_ = std::max(highest_token_, token);
+  } else {
+    expect(token == 0, host, "a row that is not kept has a token");
+  }
+  grants_.push_back({host.lease->uuid(), token, host.use.keep});
+  check_guards();
+}
+
+// What a holder writes on the condition that the lock is still his is written
+// if it is, and on kept rows never again once another was granted it.  Where
+// rows are deleted, a take that comes late re-opens what it guards.
+void History::check_guards() {
+  const auto holds = [this](const Grant& grant) {
+    return SimulatedTable::guard_holds(grant.uuid, grant.token, grant.keep,
+                                       table_.content());
+  };
+  for (std::size_t i = 0; i < grants_.size(); ++i) {
+    if (weather_.by_hand || !holds(grants_[i])) continue;
+    expect(!grants_[i].keep || grants_[i].token >= highest_token_,
+           hosts_.front(),
+           "a guarded write came through after another was granted the lock");
+    if (!grants_[i].keep && i + 1 < grants_.size()) ++tally_.guards_reopened;
+  }
+  for (const Host& host : hosts_) {
+    if (!weather_.safe() || !host.claiming) continue;
+    if (boot(host) >= host.lease->claim_end()) continue;
+    expect(holds({host.lease->uuid(), host.lease->token(), host.use.keep}),
+           host, "a guarded write of the holder's would be refused");
+  }
 }
 
 // At most one host believes that it holds the lock.
@@ -823,9 +955,12 @@ void History::check_clock(const Host& host) {
          "latest() is too early");
 }
 
-// Lost to somebody only if somebody touched the row.
+// Lost to somebody only if somebody touched the row.  Where stamps go back
+// because of a wrong Date, a take of the same call that comes late may find a
+// row over that is to be deleted.
 void History::check_loss(const Host& host, Verdict verdict) {
   if (verdict != Verdict::taken && verdict != Verdict::deleted) return;
+  if (weather_.glitches && !host.use.keep) return;
   expect(!host.granted || host.fouled, host,
          "told lost though nobody else changed the row");
 }
@@ -858,7 +993,8 @@ void History::count(const Host& host, Verdict verdict, const Answer& answer) {
   // Had the boot clock alone ended the claim, renew_at() would lie further
   // ahead of its end.
   if (verdict == Verdict::ours &&
-      host.lease->claim_end() - host.lease->renew_at() <
+      host.lease->claim_end() -
+              host.lease->renew_at(nanoseconds(host.ttl) / 2) <
           nanoseconds(host.ttl) * 48 / 100) {
     ++tally_.claims_cut_short;
   }

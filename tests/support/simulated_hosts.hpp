@@ -32,6 +32,7 @@ using ddbmutex::lock::Call;
 using ddbmutex::lock::Reply;
 using ddbmutex::lock::Request;
 using ddbmutex::lock::Row;
+using ddbmutex::lock::RowUse;
 using ddbmutex::lock::Verdict;
 using std::chrono::nanoseconds;
 
@@ -43,7 +44,7 @@ struct Difference : std::runtime_error {
 // What the histories of a run came to, so that the test can tell whether they
 // went where the protocol has something to decide.
 struct Tally {
-  std::array<std::size_t, 9> verdicts{};
+  std::array<std::size_t, 10> verdicts{};
   std::size_t exchanges = 0;
   std::size_t safe_histories = 0;
   std::size_t restamps = 0;
@@ -52,6 +53,12 @@ struct Tally {
   std::size_t looks_in_renewals = 0;
   std::size_t answers_after_claim = 0;
   std::size_t claims_cut_short = 0;
+  std::size_t settlings = 0;        // Renewals before a grant, for the token.
+  std::size_t late_takes = 0;       // Of whoever had released already.
+  std::size_t kept_grants = 0;      // On rows that are kept.
+  std::size_t guards_reopened = 0;  // See check_guards().
+  std::size_t changes_applied = 0;
+  std::size_t changes_too_late = 0;     // After another was granted the lock.
   std::size_t longest_acquisition = 0;  // In stamped attempts.
 };
 
@@ -85,7 +92,10 @@ struct Weather {
   bool all_old;    // A refusal tells the row.
   bool storm;      // Answers to renewals are mostly lost.
   bool stubborn;   // Takes are mostly refused, whatever the row.
+  bool untold;     // Writes are answered without the row.
+  bool changing;   // Holders change attributes of their own.
   bool burst;      // A great many attempts in no time.
+  double keeping;  // A host keeps its row.
   double no_date;  // An answer has no Date to be believed.
   double lost, answer_lost, late, twice, unsent, error, stall, stale_read;
   nanoseconds ttl, delay;
@@ -103,6 +113,8 @@ class History {
     std::string name;
     std::chrono::milliseconds ttl{};
     nanoseconds request_timeout{};
+    nanoseconds renew_after{};
+    RowUse use;
     bool silent = false;  // Its proxy strips every Date.
     // boot = base_boot + (true time since base) * (1 + ppm / 10^6)
     nanoseconds base{}, base_boot{};
@@ -147,6 +159,13 @@ class History {
     Request request;
     std::size_t host;
     std::size_t exchange;
+  };
+
+  // An acquisition that its user was told of.
+  struct Grant {
+    std::string uuid;
+    std::int64_t token;
+    bool keep;
   };
 
   struct Answer {
@@ -200,9 +219,12 @@ class History {
   void arrive(const Event& event);
   Answer serve(const Message& message);
   std::optional<Row> row_of_refusal(const SimulatedTable::Content& content);
-  std::optional<Row> row_of(const Request& request);
+  std::optional<Row> row_of(const Message& message);
+  void note_write(const Message& message,
+                  const SimulatedTable::Content& before);
   void note_change(const SimulatedTable::Content& before,
                    const std::string& by);
+  bool superseded(const std::string& uuid) const;
   void change_by_hand();
   void write_foreign();
   void reap();
@@ -212,6 +234,7 @@ class History {
   // A host's process.
   std::size_t index_of(const Host& host) const;
   void wake(Host& host);
+  void choose_changes(Host& host);
   void begin(Host& host);
   void send(Host& host, Call call);
   void receive(const Event& event);
@@ -233,6 +256,8 @@ class History {
                      const Answer& answer);
   void check_state(Host& host, const char* after);
   void notice(Host& host);
+  void note_grant(const Host& host);
+  void check_guards();
   void check_claims();
   void check_clock(const Host& host);
   void check_loss(const Host& host, Verdict verdict);
@@ -253,6 +278,8 @@ class History {
   ServiceTime epoch_{};
   std::vector<Host> hosts_;
   SimulatedTable table_;
+  std::vector<Grant> grants_;  // In the order of their claims.
+  std::int64_t highest_token_ = -1;
   std::vector<Message> messages_;
   std::vector<Answer> answers_;
   std::vector<Event> events_;

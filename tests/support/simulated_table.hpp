@@ -1,10 +1,16 @@
-// One item of a DynamoDB table, and what the protocol's requests do to it.
+// One item of a DynamoDB table, and what the protocol's requests do to it: for
+// rows that are deleted at the release, and for those that are kept.
+//
+//   SimulatedTable table;
+//   table.apply(request, use);              // done or refused
+//   SimulatedTable::read(table.content());  // as a look tells it
 #ifndef DDBMUTEX_TESTS_SUPPORT_SIMULATED_TABLE_HPP
 #define DDBMUTEX_TESTS_SUPPORT_SIMULATED_TABLE_HPP
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +21,8 @@
 class SimulatedTable {
  public:
   using Row = ddbmutex::lock::Row;
+  using RowUse = ddbmutex::lock::RowUse;
+  using Changes = ddbmutex::lock::Changes;
   using Request = ddbmutex::lock::Request;
   using Reply = ddbmutex::lock::Reply;
   using ServiceTime = ddbmutex::dynamodb::ServiceTime;
@@ -23,8 +31,11 @@ class SimulatedTable {
     std::optional<std::string> uuid;
     std::optional<ServiceTime> expires;
     std::optional<std::chrono::milliseconds> lease;
-    bool token = false;
-    bool unreadable = false;  // Some attribute is of a wrong type.
+    std::optional<std::int64_t> token;
+    bool ttl = false;         // DynamoDB's own clean-up may delete it.
+    bool unreadable = false;  // `lease` is of a wrong type.
+    std::optional<std::string> data;
+    std::optional<std::string> note;  // An attribute of others.
   };
   using Content = std::optional<Item>;
 
@@ -34,26 +45,17 @@ class SimulatedTable {
   const Content& version(std::size_t i) const { return versions_[i]; }
   std::size_t versions() const { return versions_.size(); }
 
-  // What the condition of a request asks of the item: the deleted-row policy's
-  // ConditionExpressions, clause by clause.
-  static bool holds(const Request& request, const Content& now) {
-    const bool uuid_is_ours = now && now->uuid == request.uuid;
-    const bool own =
-        uuid_is_ours && now->expires &&
-        std::count(request.own.begin(), request.own.end(), *now->expires) > 0;
+  // What the condition of a request asks of the item.
+  static bool holds(const Request& request, const RowUse& use,
+                    const Content& now) {
     switch (request.verb) {
       case Request::Verb::take:
-        if (!now || own) return true;
-        if (now->expires && *now->expires >= ServiceTime::zero() &&
-            *now->expires < request.earliest && now->uuid && !now->token) {
-          return true;
-        }
-        return request.seen && now->uuid == request.seen->uuid &&
-               now->expires == request.seen->expires;
+        return is_free(use, now) || is_over(request, use, now) ||
+               is_as_seen(request, now) || is_own(request, now);
       case Request::Verb::renew:
-        return own;
+        return is_own(request, now);
       case Request::Verb::release:
-        return uuid_is_ours;
+        return now && now->uuid == request.uuid;
       case Request::Verb::look:
         return true;
     }
@@ -61,18 +63,35 @@ class SimulatedTable {
   }
 
   // Evaluates the request and does what it says.
-  Reply::Outcome apply(const Request& request) {
-    if (!holds(request, content())) return Reply::Outcome::refused;
-    if (request.verb == Request::Verb::release) set(std::nullopt);
-    if (request.verb == Request::Verb::take) {
-      set(Item{request.uuid, request.stamp, request.lease, false, false});
-    }
-    if (request.verb == Request::Verb::renew) {
-      Item renewed = *content();
-      renewed.expires = request.stamp;
-      set(renewed);
+  Reply::Outcome apply(const Request& request, const RowUse& use) {
+    if (!holds(request, use, content())) return Reply::Outcome::refused;
+    switch (request.verb) {
+      case Request::Verb::take:
+        set(taken(request, use));
+        break;
+      case Request::Verb::renew: {
+        Item renewed = *content();
+        renewed.expires = request.stamp;
+        renewed.ttl = !use.keep;
+        change(renewed, request.changes.get());
+        set(renewed);
+        break;
+      }
+      case Request::Verb::release:
+        set(released(request, use));
+        break;
+      case Request::Verb::look:
+        break;
     }
     return Reply::Outcome::done;
+  }
+
+  // What a guarded write of that acquisition asks of the item.
+  static bool guard_holds(const std::string& uuid, std::int64_t token,
+                          bool keep, const Content& now) {
+    return now && now->uuid == uuid && now->expires &&
+           *now->expires > ServiceTime::zero() &&
+           (!keep || now->token == token);
   }
 
   // By whatever means.
@@ -81,21 +100,77 @@ class SimulatedTable {
   static Row read(const Content& content) {
     Row row;
     if (!content) return row;
-    row.kind = Row::Kind::record;
-    if (content->token) row.kind = Row::Kind::kept;
-    if (content->unreadable || !content->uuid || !content->expires ||
+    row.kept = content->token.has_value();
+    row.token = content->token.value_or(0);
+    if (!content->uuid) {
+      row.kind = Row::Kind::bare;
+      row.problem = "uuid is missing";
+      return row;
+    }
+    row.uuid = *content->uuid;
+    if (content->unreadable || !content->expires ||
         *content->expires < ServiceTime::zero()) {
       row.kind = Row::Kind::unknown;
       row.problem = "something is wrong";
       return row;
     }
-    row.uuid = *content->uuid;
+    row.kind = Row::Kind::record;
     row.expires = *content->expires;
     row.lease = content->lease;
     return row;
   }
 
  private:
+  // The four clauses of a take, in their order.
+  static bool is_free(const RowUse& use, const Content& now) {
+    if (!use.keep) return !now;
+    return now ? !now->uuid : !use.must_exist;
+  }
+  static bool is_over(const Request& request, const RowUse& use,
+                      const Content& now) {
+    const bool over = now && now->uuid && now->expires && !now->unreadable &&
+                      *now->expires >= ServiceTime::zero() &&
+                      *now->expires < request.earliest;
+    if (!over) return false;
+    return use.keep ? now->uuid != request.uuid : !now->token;
+  }
+  static bool is_as_seen(const Request& request, const Content& now) {
+    return request.seen && now && now->uuid == request.seen->uuid &&
+           now->expires == request.seen->expires;
+  }
+  static bool is_own(const Request& request, const Content& now) {
+    return now && now->uuid == request.uuid && now->expires &&
+           std::count(request.own.begin(), request.own.end(), *now->expires) >
+               0;
+  }
+
+  Item taken(const Request& request, const RowUse& use) const {
+    Item item;
+    if (use.takes_by_update()) item = content().value_or(Item{});
+    item.uuid = request.uuid;
+    item.expires = request.stamp;
+    item.lease = request.lease;
+    item.unreadable = false;
+    item.ttl = !use.keep;
+    if (use.keep) item.token = item.token.value_or(0) + 1;
+    if (!use.keep_data) item.data.reset();
+    return item;
+  }
+
+  Content released(const Request& request, const RowUse& use) const {
+    if (!use.keep) return std::nullopt;
+    Item item = *content();
+    item.expires = ServiceTime::zero();
+    change(item, request.changes.get());
+    return item;
+  }
+
+  static void change(Item& item, const Changes* changes) {
+    if (changes == nullptr) return;
+    for (const auto& attribute : changes->set) item.data = attribute.value;
+    if (!changes->remove.empty()) item.data.reset();
+  }
+
   std::vector<Content> versions_;
 };
 

@@ -13,9 +13,9 @@
 namespace tests {
 
 inline std::string word(ddbmutex::lock::Verdict verdict) {
-  constexpr std::array<const char*, 9> kWords = {
-      "ours",     "again", "busy",    "bad_record", "kept_row",
-      "released", "taken", "deleted", "expired"};
+  constexpr std::array<const char*, 10> kWords = {
+      "ours",   "again",    "busy",  "bad_record", "kept_row",
+      "no_row", "released", "taken", "deleted",    "expired"};
   return kWords.at(static_cast<std::size_t>(verdict));
 }
 
@@ -26,7 +26,7 @@ inline std::string word(ddbmutex::lock::Request::Verb verb) {
 }
 
 inline std::string word(ddbmutex::lock::Row::Kind kind) {
-  constexpr std::array<const char*, 4> kWords = {"absent", "record", "kept",
+  constexpr std::array<const char*, 4> kWords = {"absent", "bare", "record",
                                                  "unknown"};
   return kWords.at(static_cast<std::size_t>(kind));
 }

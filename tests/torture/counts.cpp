@@ -2,11 +2,19 @@
 
 #include <algorithm>
 
+#include "ddbmutex.hpp"
+
 namespace torture {
 namespace {
 
+// The name of the lock whose row has that key.
+std::string lock_of(const std::string& key) {
+  const std::string prefix = ddbmutex::TableOptions().prefix;
+  return key.rfind(prefix, 0) == 0 ? key.substr(prefix.size()) : key;
+}
+
 // Of one name.
-void count_hand_overs(const std::vector<Held>& all, Counts& counts) {
+void count_hand_overs(const std::vector<Held>& all, OfPolicy& counts) {
   const Held* furthest = nullptr;
   const Held* last = nullptr;
   for (const Held& one : all) {
@@ -29,6 +37,9 @@ void count_hand_overs(const std::vector<Held>& all, Counts& counts) {
 
 void count_log(const MutexLog& log, Counts& counts) {
   counts.acquisitions += log.acquisitions.size();
+  OfPolicy& of_policy = log.kept ? counts.kept : counts.deleted;
+  of_policy.acquisitions += log.acquisitions.size();
+  of_policy.losses += log.losses.size();
   counts.dangers += log.dangers.size();
   for (const Told& told : log.losses) ++counts.losses[told.reason];
   for (const Acquisition& got : log.acquisitions) {
@@ -72,12 +83,21 @@ Counts count(const History& history) {
   counts.time = std::chrono::floor<seconds>(
       history.quiet.value_or(history.end) - history.begin);
   counts.names = history.names().size();
+  const std::set<std::string> kept = history.kept_names();
   for (const auto& [name, all] : held_by_name(history)) {
-    count_hand_overs(all, counts);
+    OfPolicy& of_policy = kept.count(name) ? counts.kept : counts.deleted;
+    ++of_policy.names;
+    count_hand_overs(all, of_policy);
   }
+  counts.hand_overs = counts.deleted.hand_overs + counts.kept.hand_overs;
   for (const MutexLog& log : history.logs) count_log(log, counts);
   count_lives(history, counts);
-  for (const Fault& fault : history.faults) ++counts.faults[fault.kind];
+  for (const Fault& fault : history.faults) {
+    ++counts.faults[fault.kind];
+    const bool met_kept = kept.count(lock_of(fault.key)) > 0;
+    ++(met_kept ? counts.kept : counts.deleted).faults;
+  }
+  for (const KeptRow& row : history.rows) counts.numbers += row.token;
   counts.all_faults = history.faults.size();
   for (const Outage& outage : history.outages) {
     Counts::Outages& all = counts.outages[outage.what];

@@ -21,6 +21,18 @@ struct Sample {
   nanoseconds percentile(int percent) const;
 };
 
+// Of the names whose rows are deleted, or of those whose rows are kept.
+struct OfPolicy {
+  std::size_t names = 0;
+  std::size_t acquisitions = 0;
+  std::size_t hand_overs = 0;
+  // Free while the next one waited: after an unlock, and after a death or loss.
+  Sample after_unlock;
+  Sample after_death;
+  std::size_t losses = 0;  // Told.
+  std::size_t faults = 0;  // Of requests about them.
+};
+
 struct Counts {
   seconds time{};  // Up to the quiet; whole ones.
   std::size_t processes = 0;
@@ -30,11 +42,10 @@ struct Counts {
   std::size_t acquisitions = 0;
   std::map<std::string, std::size_t> without;  // "busy", "cancelled", "error"
   std::map<std::string, std::size_t> errors;   // By text.
-  // From one process to another; and for how long the name was free where the
-  // next had been waiting: after an unlock, and after a death or a loss.
-  std::size_t hand_overs = 0;
-  Sample after_unlock;
-  Sample after_death;
+  std::size_t hand_overs = 0;                  // From one process to another.
+  OfPolicy deleted;
+  OfPolicy kept;
+  Token numbers = 0;           // That the kept rows have come to, given or not.
   nanoseconds longest_wait{};  // Of one that got the lock.
   // Of one name, in one piece, while somebody waited who could have taken it;
   // outages and stops left out.

@@ -3,7 +3,7 @@
 //
 //   Diary diary(diary_path(logs, {3, 12}, "lock-5"));
 //   diary.wants(0, now(), "lock");
-//   diary.acquired(0, now());
+//   diary.acquired(0, now(), mutex.fencing_token(), 7);
 //   diary.held(time, time + mutex.remaining());
 //
 // A line a write(2), so that what was said stands if its writer is killed; all
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -29,12 +30,14 @@ namespace torture {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr int kNames = 8;      // Locks.
+constexpr int kNames = 8;      // Locks,
+constexpr int kKeptNames = 4;  // of which so many keep their rows.
 constexpr int kProcesses = 8;  // At a time.
 constexpr int kThreads = 2;    // Of each.
 
+inline bool is_kept(int lock) { return lock < kKeptNames; }
 inline std::string lock_name(int lock) {
-  return "lock-" + std::to_string(lock);
+  return (is_kept(lock) ? "kept-" : "lock-") + std::to_string(lock);
 }
 
 inline nanoseconds now() { return tests::true_time(CLOCK_BOOTTIME); }
@@ -82,6 +85,7 @@ class Diary : public Writer {
     say("clocks" + word(calendar) + word(boot));
   }
   void ttl(milliseconds lease) { say("ttl " + std::to_string(lease.count())); }
+  void kept() { say("kept"); }
   void wants(int thread, nanoseconds time, const std::string& kind) {
     say("wants" + word(thread) + word(time) + " " + kind);
   }
@@ -91,6 +95,14 @@ class Diary : public Writer {
   void acquired(int thread, nanoseconds time) {
     say("acquired" + word(thread) + word(time));
   }
+  // Of a kept row: and what was stored with it.
+  void acquired(int thread, nanoseconds time, std::uint64_t token,
+                std::uint64_t stored) {
+    say("acquired" + word(thread) + word(time) + " " + std::to_string(token) +
+        " " + std::to_string(stored));
+  }
+  // The token was stored with the release, which is confirmed.
+  void stored(std::uint64_t token) { say("stored " + std::to_string(token)); }
   void held(nanoseconds time, nanoseconds until) {
     say("held" + word(time) + word(until));
   }
@@ -150,8 +162,15 @@ class Events : public Writer {
   void calm(nanoseconds time) { say("calm" + word(time)); }
   void quiet(nanoseconds time) { say("quiet" + word(time)); }
   void left(const std::string& name) { say("left " + name); }
-  void taken(const std::string& name, nanoseconds time, nanoseconds waited) {
-    say("taken " + name + word(time) + word(waited));
+  void taken(const std::string& name, nanoseconds time, nanoseconds waited,
+             std::uint64_t token) {
+    say("taken " + name + word(time) + word(waited) + " " +
+        std::to_string(token));
+  }
+  // A kept row in the end: "intact", or what is wrong with it.
+  void row(const std::string& name, std::uint64_t token,
+           const std::string& state) {
+    say("row " + name + " " + std::to_string(token) + " " + on_one_line(state));
   }
 
  private:

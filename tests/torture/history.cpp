@@ -91,7 +91,9 @@ class LogReader {
     if (word == "lost_seen") return lost_seen(words);
     if (word == "lost") return lost(words);
     if (word == "danger") return danger(words);
+    if (word == "stored") return words.number(log_.stored.emplace_back());
     if (word == "clocks") return clocks(words);
+    if (word == "kept") return log_.kept = true;
     return word == "ttl" && words.time(log_.ttl) && log_.ttl.count() > 0;
   }
 
@@ -145,6 +147,9 @@ class LogReader {
     got.thread = wait->thread;
     got.wanted = wait->begin;
     got.acquired = got.asked = got.promised = *wait->end;
+    if (log_.kept && !(words.number(got.token) && words.number(got.stored))) {
+      return false;
+    }
     if (!open_.empty()) log_.doubles.push_back(log_.acquisitions.size());
     open_.push_back(log_.acquisitions.size());
     log_.acquisitions.push_back(got);
@@ -238,6 +243,7 @@ class EventReader {
     if (word == "quiet") return words.time(history_.quiet.emplace());
     if (word == "left") return words.text(history_.left.emplace_back());
     if (word == "taken") return taken(words);
+    if (word == "row") return row(words);
     return of_a_process(word, words);
   }
 
@@ -268,9 +274,17 @@ class EventReader {
   bool taken(Words& words) {
     Taken taken;
     if (!words.text(taken.name) || !words.time(taken.at)) return false;
-    if (!words.time(taken.waited)) return false;
+    if (!words.time(taken.waited) || !words.number(taken.token)) return false;
     history_.taken.push_back(taken);
     return true;
+  }
+
+  bool row(Words& words) {
+    KeptRow row;
+    if (!words.text(row.name) || !words.number(row.token)) return false;
+    row.state = words.rest();
+    history_.rows.push_back(row);
+    return !row.state.empty();
   }
 
   bool of_a_process(const std::string& word, Words& words) {
@@ -383,6 +397,14 @@ nanoseconds Acquisition::loss_seen_at() const {
 std::set<std::string> History::names() const {
   std::set<std::string> names;
   for (const MutexLog& log : logs) names.insert(log.name);
+  return names;
+}
+
+std::set<std::string> History::kept_names() const {
+  std::set<std::string> names;
+  for (const MutexLog& log : logs) {
+    if (log.kept) names.insert(log.name);
+  }
   return names;
 }
 

@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <istream>
 #include <map>
@@ -32,6 +33,7 @@ using claims::Clocks;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
+using Token = std::uint64_t;
 
 // [begin, end)
 struct Span {
@@ -64,7 +66,11 @@ struct Acquisition {
   std::optional<nanoseconds> lost_seen;
   std::optional<nanoseconds> let_go;
   std::string error;  // Of release().
+  // Of a kept row; 0: of none.
+  Token token = 0;
+  Token stored = 0;  // Was found with it: the token of one before; 0: none.
 
+  bool held() const { return promised > acquired; }
   bool loss_was_seen() const;
   // When that was first.  REQUIRES: loss_was_seen().
   nanoseconds loss_seen_at() const;
@@ -86,10 +92,12 @@ struct MutexLog {
 
   std::optional<Clocks> clocks;
   milliseconds ttl{};
+  bool kept = false;  // The row outlives the lock.
   std::vector<Wait> waits;
   std::vector<Acquisition> acquisitions;
   std::vector<Told> losses;
   std::vector<nanoseconds> dangers;
+  std::vector<Token> stored;  // With confirmed releases: their own tokens.
   // The acquisitions that came while another of this mutex was not over.
   std::vector<std::size_t> doubles;
   bool cut_short = false;  // The last line has no end.
@@ -139,6 +147,14 @@ struct Taken {
   std::string name;
   nanoseconds at{};
   nanoseconds waited{};
+  Token token = 0;
+};
+
+// A kept row in the end.
+struct KeptRow {
+  std::string name;
+  Token token = 0;
+  std::string state;  // "intact", or what is wrong with it.
 };
 
 // --- All of it ---------------------------------------------------------------
@@ -152,6 +168,7 @@ struct History {
   std::optional<nanoseconds> quiet;               // So were the workers.
   std::vector<std::string> left;
   std::vector<Taken> taken;
+  std::vector<KeptRow> rows;
   std::string problem;  // Of the driver's events.
 
   // From the first start to the last that is known of.
@@ -159,6 +176,7 @@ struct History {
   nanoseconds end{};
 
   std::set<std::string> names() const;
+  std::set<std::string> kept_names() const;
   milliseconds longest_ttl() const;
   const Lifetime* life_of(const MutexLog& log) const;  // May be null.
 };

@@ -26,8 +26,7 @@ class Invention {
  public:
   Invention(seconds time, unsigned seed) : end_(begin_ + time), random_(seed) {
     for (int process = 0; process < kOfEach; ++process) live(process);
-    for (int name = 0; name < kOfEach; ++name)
-      take("lock-" + std::to_string(name));
+    for (int name = 0; name < kOfEach; ++name) take(name_of(name));
     for (auto& [key, log] : logs_) history_.logs.push_back(std::move(log));
     trouble();
     history_.quiet = end_;
@@ -38,6 +37,11 @@ class Invention {
 
  private:
   static constexpr int kOfEach = 8;  // Processes, names.
+  static constexpr int kKept = 4;    // Names whose rows are.
+
+  static std::string name_of(int name) {
+    return (name < kKept ? "kept-" : "lock-") + std::to_string(name);
+  }
 
   nanoseconds up_to(nanoseconds most) {
     return nanoseconds(
@@ -96,6 +100,7 @@ class Invention {
     log.incarnation = life.incarnation;
     log.name = name;
     log.clocks = claims::Clocks{life.calendar, 0ns};
+    log.kept = name.rfind("kept-", 0) == 0;
     log.ttl = 300ms + std::chrono::floor<milliseconds>(up_to(1700ms));
     return log;
   }
@@ -117,6 +122,8 @@ class Invention {
     Acquisition got;
     got.wanted = std::max(life.begin, at - up_to(50ms));
     got.acquired = at;
+    if (log.kept) got.token = tokens_[log.name] += one_in(10) ? 2 : 1;
+    if (log.kept) got.stored = stored_[log.name];
     nanoseconds end = at + up_to(one_in(100) ? nanoseconds(3 * log.ttl) : 10ms);
     nanoseconds over = end;
     got.ended = end;
@@ -137,6 +144,9 @@ class Invention {
       got.asked = got.promised = *got.ended;
       got.let_go = *got.ended + 1ms;
       over = *got.let_go;
+      if (log.kept && one_in(3)) {
+        log.stored.push_back(stored_[log.name] = got.token);
+      }
     }
     Wait wait;
     wait.begin = got.wanted;
@@ -163,7 +173,9 @@ class Invention {
     for (nanoseconds at = begin_; at < end_; at += up_to(200ms)) {
       const auto kind = static_cast<std::size_t>(
           up_to(nanoseconds(kinds.size() - 1)).count());
-      history_.faults.push_back({at, kinds[kind], "PutItem", "k"});
+      const std::string name = name_of(static_cast<int>(kind) % kOfEach);
+      history_.faults.push_back(
+          {at, kinds[kind], "GetItem", "ddblock-" + name});
     }
     const char* const whats[] = {"cut-off", "hang", "engine"};
     int i = 0;
@@ -174,9 +186,12 @@ class Invention {
     nanoseconds at = end_ + 100ms;
     for (int name = 0; name < kOfEach; ++name) {
       at += up_to(200ms);
-      history_.taken.push_back({"lock-" + std::to_string(name), at, at - end_});
+      const bool kept = name < kKept;
+      const Token token = kept ? ++tokens_[name_of(name)] : 0;
+      history_.taken.push_back({name_of(name), at, at - end_, token});
+      if (kept) history_.rows.push_back({name_of(name), token, "intact"});
     }
-    history_.left.push_back("lock-3");
+    history_.left.push_back("lock-5");
   }
 
   const nanoseconds begin_ = 86400s;  // The machine is a day up.
@@ -184,6 +199,8 @@ class Invention {
   std::mt19937 random_;
   History history_;
   std::map<std::tuple<int, int, std::string>, MutexLog> logs_;
+  std::map<std::string, Token> tokens_;  // The last that was given,
+  std::map<std::string, Token> stored_;  // and stored.
 };
 
 }  // namespace torture

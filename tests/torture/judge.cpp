@@ -6,6 +6,7 @@
 
 #include "ddbmutex.hpp"
 #include "tests/torture/causes.hpp"
+#include "tests/torture/tokens.hpp"
 #include "tests/torture/words.hpp"
 
 namespace torture {
@@ -51,6 +52,10 @@ class Judge {
   Findings judge() {
     found_.counts = count(history_);
     for (const auto& [name, all] : held_) judge_overlaps(name, all);
+    for (const TokenProblem& one : judge_tokens(history_)) {
+      found_.violations.push_back(
+          {Rule::token, one.words, one.name, one.process, one.at});
+    }
     for (const MutexLog& log : history_.logs) {
       judge_log(log);
       judge_doubles(log);
@@ -403,6 +408,11 @@ class Judge {
       blame(Rule::run,
             "process " + std::to_string(process) + " never got a lock");
     }
+    if (!history_.kept_names().empty() &&
+        found_.counts.all_faults >= bounds_.faults_of_both &&
+        found_.counts.kept.faults == 0) {
+      blame(Rule::run, "no fault ever met a kept row");
+    }
     if (history_.lives.empty()) blame(Rule::run, "no process was started");
     if (found_.counts.time < bounds_.all_kinds_within) return;
     std::set<std::string> missing(bounds_.fault_kinds.begin(),
@@ -448,6 +458,8 @@ const char* name_of(Violation::Rule rule) {
   switch (rule) {
     case Rule::overlap:
       return "overlap";
+    case Rule::token:
+      return "token";
     case Rule::loss:
       return "loss";
     case Rule::error:

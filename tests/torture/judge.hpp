@@ -39,6 +39,8 @@ struct Bounds {
   milliseconds calendar{2000};
   milliseconds boot{1000};
 
+  // In a run of so many faults some meet kept rows.
+  std::size_t faults_of_both = 200;
   // All of these are to be seen in a run that is no shorter than that.
   std::vector<std::string> fault_kinds = {
       "delay",        "drop",        "reset",        "half-close",
@@ -58,7 +60,7 @@ struct Bounds {
 };
 
 struct Violation {
-  enum class Rule { overlap, loss, error, wait, quiet, process, run };
+  enum class Rule { overlap, token, loss, error, wait, quiet, process, run };
   Rule rule = Rule::run;
   std::string words;
   // Where it belongs, for the timeline; empty, nothing: nowhere in particular.

@@ -4,15 +4,18 @@
 //
 //   lost_answers COUNT [SEED]
 //
-// Four gateways stand before an engine of our own, two of them with TLS; to
-// the library each is a host of its own with sixteen locks.  Four of them are
-// taken and released all the time, the others held through renewals.  At one
-// gateway one answer of an action is lost at a time, so that it is known whose
-// it is, and that no lease loses more of them than its time allows.  The ways
-// come in an order of the seed's.
+// Eight gateways stand before an engine of our own, half of them with TLS; to
+// the library each is a host of its own with sixteen locks: on rows that are
+// deleted for four of the hosts, on rows that are kept for the others.  Four
+// locks of a host are taken and released all the time, the others held through
+// renewals.  At one gateway one answer is lost at a time, so that it is known
+// whose it is, and that no lease loses more of them than its time allows.  The
+// ways come in an order of the seed's.
 //
-// Status 0 if so many answers of each action were lost, no lock was, no call
-// failed, nobody waited for a row of its own, and no row is left in the end.
+// Status 0 if so many answers of each action were lost, of either policy, no
+// lock was, no call failed, and nobody waited for a row of its own; if no row
+// to be deleted is left in the end, all that are kept are, each with what
+// somebody else had stored there, and their tokens grew with each take.
 #include <rapidjson/document.h>
 #include <signal.h>
 #include <unistd.h>
@@ -21,11 +24,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,7 +48,6 @@
 
 namespace {
 
-namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using ddbmutex::BootClock;
 using ddbmutex::BootTime;
@@ -58,18 +59,30 @@ using tests::Engine;
 using tests::EngineKind;
 using tests::Gateway;
 
-constexpr int kHosts = 4;
+constexpr int kHosts = 8;
+constexpr int kKeptHosts = 4;  // Of them.
 constexpr int kTakers = 4;     // Locks of a host that are taken and released,
 constexpr int kHolders = 12;   // and that are held.
-constexpr auto kTtl = 3000ms;  // So long that a busy machine loses none.
+constexpr auto kTtl = 4000ms;  // So long that a busy machine loses none.
 // Between those whose answers are lost: DynamoDB's successes pay for retries.
 // With fewer, the Table's budget would be spent, and a take that fails then
 // waits five seconds before it is tried again.
 constexpr int kCleanCycles = 20;
 constexpr auto kGivenUpAfter = 120s;
 
-const std::array<const char*, 3> kActions = {"PutItem", "UpdateItem",
-                                             "DeleteItem"};
+// What loses its answers, and by what a gateway knows it.
+struct Action {
+  const char* name;
+  const char* deleted;  // Where rows are deleted,
+  const char* kept;     // and where they are kept.
+};
+constexpr Action kTake = {"takes", "PutItem", "UpdateItem ADD #token"};
+constexpr Action kRenew = {"renewals", "UpdateItem",
+                           "UpdateItem SET #expires = :expires"};
+constexpr Action kRelease = {"releases", "DeleteItem",
+                             "UpdateItem SET #expires = :released"};
+constexpr const char* kNote = "a row has more than its lock";
+
 const std::vector<std::string> kKinds = {
     "reset-answer", "drop-answer", "half-close-answer",
     "truncate",     "corrupt",     "garbage",
@@ -115,11 +128,16 @@ class Noticed {
   int said_ = 0;  // GUARDED_BY(mutex_)
 };
 
+// How often answers were lost, in each way.
+using Lost = std::map<std::string, int>;
+
 // The answers of one action that are to be lost at one gateway.
 class Losing {
  public:
-  Losing(std::string action, int goal, unsigned seed)
-      : action_(std::move(action)), goal_(goal), random_(seed) {}
+  Losing(const Action& action, bool kept, int goal, unsigned seed)
+      : action_(kept ? action.kept : action.deleted),
+        goal_(goal),
+        random_(seed) {}
 
   // Held for as long as a request of that action is made, so that no other
   // one is hit.
@@ -137,9 +155,12 @@ class Losing {
     ways_.pop_back();
     gateway.fault(action_, way);
     ++lost_;
+    ++by_way_[way];
     return way;
   }
   int lost() const { return lost_; }
+  // REQUIRES: nobody loses any more.
+  const Lost& by_way() const { return by_way_; }
   bool enough() const { return lost_ >= goal_; }
 
  private:
@@ -148,6 +169,7 @@ class Losing {
   std::mt19937 random_;
   std::vector<std::string> ways_;  // Those to come.
   std::atomic<int> lost_{0};
+  Lost by_way_;
 };
 
 // --- A host ------------------------------------------------------------------
@@ -157,9 +179,9 @@ class Host {
  public:
   struct Plan {
     int number;
+    bool kept;
     int count;
     unsigned seed;
-    std::string events;
   };
 
   Host(Engine& engine, const Plan& plan, Noticed& noticed);
@@ -176,29 +198,42 @@ class Host {
   std::array<int, 3> lost() const {
     return {takes_.lost(), renewals_.lost(), releases_.lost()};
   }
+  std::array<Lost, 3> ways() const {
+    return {takes_.by_way(), renewals_.by_way(), releases_.by_way()};
+  }
+  bool kept() const { return plan_.kept; }
   long cycles() const { return cycles_; }
+  // By lock; of kept rows.
+  const std::map<std::string, std::uint64_t>& tokens() const { return tokens_; }
   bool done() const { return running_ == 0; }
   // What is wrong by the gateway's counts; empty if nothing.
   std::string complaint() const;
 
  private:
+  std::string fresh_name(int lock);
   Options options(int lock);
   void run_aside(std::function<void()> work);
   bool take(DdbMutex& mutex, bool lossy);
   void let_go(DdbMutex& mutex, bool lossy);
   void unlock_unheard(DdbMutex& mutex);
   void cycle(DdbMutex& mutex, bool lossy);
+  void check_token(const DdbMutex& mutex);
   void take_and_release(DdbMutex& mutex);
   void hold(DdbMutex& mutex, unsigned seed);
   void lose_renewals();
   bool all_are_renewed() const;
 
   const Plan plan_;
-  const bool tells_rows_;
+  Engine& engine_;
   Noticed& noticed_;
   std::unique_ptr<Gateway> gateway_;
   std::shared_ptr<Table> table_;
   Losing takes_, renewals_, releases_;
+  // Held from when an answer is to be lost until one was: the gateway's count
+  // says then that it was this one.  Locked before any turn, which holders need
+  // too, so that there are renewals to be lost.
+  std::mutex losing_;
+  std::map<std::string, std::uint64_t> tokens_;  // GUARDED_BY(takes_.turn)
   std::vector<std::unique_ptr<DdbMutex>> mutexes_;
   std::vector<std::thread> threads_;
   std::atomic<int> running_{0};
@@ -212,7 +247,6 @@ tests::GatewaySettings settings_for(const Engine& engine,
   settings.tls = plan.number % 2 == 0;
   settings.sign = engine.kind() == EngineKind::given;
   settings.seed = plan.seed;
-  settings.events = plan.events;
   if (const auto keys = engine.credentials()) {
     settings.keys = {keys->access_key_id, keys->secret_access_key,
                      keys->session_token};
@@ -222,28 +256,41 @@ tests::GatewaySettings settings_for(const Engine& engine,
 
 Host::Host(Engine& engine, const Plan& plan, Noticed& noticed)
     : plan_(plan),
-      tells_rows_(engine.kind() == EngineKind::dynoxide),
+      engine_(engine),
       noticed_(noticed),
       gateway_(
           std::make_unique<Gateway>(engine.url(), settings_for(engine, plan))),
-      takes_("PutItem", plan.count, plan.seed),
-      renewals_("UpdateItem", plan.count, plan.seed + 1),
-      releases_("DeleteItem", plan.count, plan.seed + 2) {
+      takes_(kTake, plan.kept, plan.count, plan.seed),
+      renewals_(kRenew, plan.kept, plan.count, plan.seed + 1),
+      releases_(kRelease, plan.kept, plan.count, plan.seed + 2) {
   TableOptions table = gateway_->table_options(engine.table());
   table.region = engine.region();
   table_ = std::make_shared<Table>(table);
   for (int i = 0; i < kTakers + kHolders; ++i) {
-    const std::string name = std::to_string(plan.number) + "-" +
-                             std::to_string(i) + "-" +
-                             ddbmutex::lock::fresh_uuid();
-    mutexes_.push_back(std::make_unique<DdbMutex>(name, options(i)));
+    mutexes_.push_back(std::make_unique<DdbMutex>(fresh_name(i), options(i)));
   }
+}
+
+// A row that is kept is there before its lock is.
+std::string Host::fresh_name(int lock) {
+  const std::string name =
+      (plan_.kept ? "kept-" : "deleted-") + std::to_string(plan_.number) + "-" +
+      std::to_string(lock) + "-" + ddbmutex::lock::fresh_uuid();
+  if (plan_.kept) {
+    engine_.must_call("PutItem", R"({"TableName":")" + engine_.table() +
+                                     R"(","Item":{"name":{"S":"ddblock-)" +
+                                     name + R"("},"note":{"S":")" + kNote +
+                                     R"("}}})");
+  }
+  return name;
 }
 
 Options Host::options(int lock) {
   Options options;
   options.table = table_;
   options.ttl = kTtl;
+  options.keep_row = plan_.kept;
+  options.only_if_exists = plan_.kept && lock % 2 == 0;
   const std::string who = "lock " + std::to_string(lock) + " of host " +
                           std::to_string(plan_.number);
   options.on_lost = [this, who](ddbmutex::Loss loss) {
@@ -297,7 +344,8 @@ std::string Host::complaint() const {
   }
   // A look at a row is what a waiter does.  (An engine that does not tell the
   // row that refused a write is asked for it.)
-  if (tells_rows_ && counts.requests("GetItem") != 0) {
+  const bool tells_rows = engine_.kind() == EngineKind::dynoxide;
+  if (tells_rows && counts.requests("GetItem") != 0) {
     return "its own row was taken for another's";
   }
   return "";
@@ -306,15 +354,30 @@ std::string Host::complaint() const {
 // --- What its threads do -----------------------------------------------------
 
 bool Host::take(DdbMutex& mutex, bool lossy) {
+  std::unique_lock<std::mutex> losing(losing_, std::defer_lock);
+  if (lossy) losing.lock();
   const std::lock_guard<std::mutex> turn(takes_.turn);
   if (lossy) takes_.lose_next(*gateway_);
   std::error_code ec;
   mutex.lock(ec);
   if (ec) noticed_.error(mutex.last_error());
+  if (!ec && plan_.kept) check_token(mutex);
   return !ec;
 }
 
+void Host::check_token(const DdbMutex& mutex) {
+  const std::uint64_t token = mutex.fencing_token();
+  std::uint64_t& last = tokens_[mutex.name()];
+  if (token <= last) {
+    noticed_.error("the token " + std::to_string(token) + " came after " +
+                   std::to_string(last));
+  }
+  last = token;
+}
+
 void Host::let_go(DdbMutex& mutex, bool lossy) {
+  std::unique_lock<std::mutex> losing(losing_, std::defer_lock);
+  if (lossy) losing.lock();
   const std::lock_guard<std::mutex> turn(releases_.turn);
   if (!mutex.owns_lock()) noticed_.loss("not owned at its end");
   const std::string way = lossy ? releases_.lose_next(*gateway_) : "";
@@ -326,14 +389,12 @@ void Host::let_go(DdbMutex& mutex, bool lossy) {
 
 // An answer that never comes takes all of a call's time, and release() says
 // so.  unlock() has nobody to say it to; what goes on behind is awaited, for
-// its request must not be hit in place of another's.
+// its request should not be hit in place of another's.  Nothing else at this
+// host has lost an answer meanwhile.
 void Host::unlock_unheard(DdbMutex& mutex) {
-  const auto deletions = [this] {
-    return gateway_->counts().requests("DeleteItem");
-  };
-  const int before = deletions();
+  const std::uint64_t before = table_->stats().retries;
   mutex.unlock();
-  while (deletions() < before + 2) pause(20ms);
+  while (table_->stats().retries == before) pause(20ms);
 }
 
 void Host::cycle(DdbMutex& mutex, bool lossy) {
@@ -366,14 +427,13 @@ void Host::hold(DdbMutex& mutex, unsigned seed) {
 // One after the other, whosesoever the next one is.
 void Host::lose_renewals() {
   const std::lock_guard<std::mutex> turn(renewals_.turn);
-  const auto renewals = [this] {
-    return gateway_->counts().requests("UpdateItem");
-  };
-  while (!renewals_.lose_next(*gateway_).empty()) {
-    // The fault is there already: what comes from now on, or came before, was
-    // hit.
-    const int before = renewals();
-    while (renewals() == before) pause(20ms);
+  while (!renewals_.enough()) {
+    {
+      const std::lock_guard<std::mutex> losing(losing_);
+      const int before = gateway_->counts().all_faults();
+      renewals_.lose_next(*gateway_);
+      while (gateway_->counts().all_faults() == before) pause(20ms);
+    }
     // A lease that is overdue may be the one.
     while (!all_are_renewed()) pause(5ms);
   }
@@ -389,61 +449,48 @@ bool Host::all_are_renewed() const {
 
 // --- The run -----------------------------------------------------------------
 
-// How often each action lost an answer in each way, as the gateways wrote it.
-using Lost = std::map<std::string, std::map<std::string, int>>;
-
-void add_events(const std::string& path, Lost& lost) {
-  std::ifstream file(path);
-  std::string time, kind, action, key;
-  while (file >> time >> kind >> action && std::getline(file, key)) {
-    ++lost[action][kind];
-  }
-}
-
 class Run {
  public:
   Run(int count, unsigned seed);
-  ~Run() { fs::remove_all(directory_); }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
   bool goes_well();
 
  private:
-  std::string events_of(int host) const {
-    return directory_ + "/" + std::to_string(host);
-  }
   int lost_so_far() const;
   [[noreturn]] void give_up(const char* why, int status) const;
   void await_end();
   void show(bool last) const;
   void end();
-  std::vector<std::string> orphans();
-  void print_table() const;
-  int lost(const std::string& action) const;
+  void look_at_rows();
+  void look_at_kept(const std::string& name, const rapidjson::Value& item);
+  void print_table(bool kept) const;
+  int lost(bool kept, std::size_t action) const;
+  void wrong(const std::string& what);
 
   const int count_;
   const bool terminal_ = isatty(STDOUT_FILENO) == 1;
   const BootTime start_ = BootClock::now();
   Noticed noticed_;
-  std::string directory_;
   Engine engine_;
   std::vector<std::unique_ptr<Host>> hosts_;
-  long cycles_ = 0;
-  bool gateways_agree_ = true;
-  Lost lost_;
+  // Of deleted rows, and of kept ones.
+  std::array<long, 2> cycles_{};
+  std::array<std::array<Lost, 3>, 2> lost_;
+  std::map<std::string, std::uint64_t> tokens_;
+  int wrong_ = 0;
 };
 
 Run::Run(int count, unsigned seed)
     : count_(count), engine_(tests::any_engine_kind()) {
-  directory_ = (fs::temp_directory_path() / "lost-answers-XXXXXX").string();
-  if (mkdtemp(directory_.data()) == nullptr) {
-    throw std::runtime_error("no directory for the gateways' events");
-  }
   for (int i = 0; i < kHosts; ++i) {
-    const int share = count / kHosts + (i < count % kHosts ? 1 : 0);
-    const Host::Plan plan = {i, share, seed + 100 * static_cast<unsigned>(i),
-                             events_of(i)};
+    const bool kept = i < kKeptHosts;
+    const int many = kept ? kKeptHosts : kHosts - kKeptHosts;
+    const int which = kept ? i : i - kKeptHosts;
+    const int share = count / many + (which < count % many ? 1 : 0);
+    const Host::Plan plan = {i, kept, share,
+                             seed + 100 * static_cast<unsigned>(i)};
     hosts_.push_back(std::make_unique<Host>(engine_, plan, noticed_));
   }
 }
@@ -464,7 +511,7 @@ void Run::show(bool last) const {
   }
   if (terminal_) {
     constexpr int kWidth = 24;
-    const int full = kWidth * (lost[0] + lost[1] + lost[2]) / (3 * count_);
+    const int full = kWidth * (lost[0] + lost[1] + lost[2]) / (6 * count_);
     std::printf(
         "\r\033[K[%s%s] ",
         std::string(static_cast<std::size_t>(full), '#').c_str(),
@@ -482,8 +529,6 @@ void Run::show(bool last) const {
 // While its threads are at work, which cannot be joined.
 void Run::give_up(const char* why, int status) const {
   std::fprintf(stderr, "\nlost_answers: %s\n", why);
-  std::error_code ignored;
-  fs::remove_all(directory_, ignored);
   std::_Exit(status);
 }
 
@@ -507,21 +552,30 @@ void Run::await_end() {
   show(true);
 }
 
+void Run::wrong(const std::string& what) {
+  std::printf("%s\n", what.c_str());
+  ++wrong_;
+}
+
 void Run::end() {
   for (const auto& host : hosts_) {
     host->join();
-    cycles_ += host->cycles();
+    cycles_[host->kept()] += host->cycles();
+    const std::array<Lost, 3> ways = host->ways();
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      for (const auto& [way, times] : ways[i]) {
+        lost_[host->kept()][i][way] += times;
+      }
+    }
+    tokens_.insert(host->tokens().begin(), host->tokens().end());
     const std::string complaint = host->complaint();
-    gateways_agree_ = gateways_agree_ && complaint.empty();
-    if (!complaint.empty())
-      std::printf("at a gateway: %s\n", complaint.c_str());
+    if (!complaint.empty()) wrong("at a gateway: " + complaint);
   }
   hosts_.clear();
-  for (int i = 0; i < kHosts; ++i) add_events(events_of(i), lost_);
 }
 
-// The names of the rows that are left.
-std::vector<std::string> Run::orphans() {
+// None but those that are kept, and all of them.
+void Run::look_at_rows() {
   const std::string answer =
       engine_.must_call("Scan", R"({"TableName":")" + engine_.table() +
                                     R"(","ConsistentRead":true})");
@@ -530,52 +584,70 @@ std::vector<std::string> Run::orphans() {
   if (body.HasParseError() || !body.IsObject() || !body.HasMember("Items")) {
     throw std::runtime_error("Scan answers " + answer);
   }
-  std::vector<std::string> names;
+  const std::string prefix = TableOptions().prefix;
   for (const auto& item : body["Items"].GetArray()) {
-    names.push_back(item["name"]["S"].GetString());
+    const std::string name = item["name"]["S"].GetString();
+    look_at_kept(name.substr(prefix.size()), item);
   }
-  return names;
+  for (const auto& [name, token] : tokens_) wrong("row gone: " + name);
 }
 
-int Run::lost(const std::string& action) const {
-  const auto found = lost_.find(action);
-  if (found == lost_.end()) return 0;
+void Run::look_at_kept(const std::string& name, const rapidjson::Value& item) {
+  const auto last = tokens_.find(name);
+  if (last == tokens_.end()) return wrong("row left: " + name);
+  const auto says = [&item](const char* attribute, const char* type) {
+    return item.HasMember(attribute) && item[attribute].HasMember(type)
+               ? std::string(item[attribute][type].GetString())
+               : std::string();
+  };
+  if (says("note", "S") != kNote) wrong("row without its note: " + name);
+  if (says("expires", "N") != "0") wrong("row not free: " + name);
+  const std::string token = says("token", "N");
+  if (token.empty() || std::stoull(token) < last->second) {
+    wrong("row with the token '" + token + "' after " +
+          std::to_string(last->second) + ": " + name);
+  }
+  tokens_.erase(last);
+}
+
+int Run::lost(bool kept, std::size_t action) const {
   int sum = 0;
-  for (const auto& [kind, times] : found->second) sum += times;
+  for (const auto& [way, times] : lost_[kept][action]) sum += times;
   return sum;
 }
 
-void Run::print_table() const {
-  std::printf("\n%-20s%10s%10s%10s\n", "answers lost", "takes", "renewals",
-              "releases");
+void Run::print_table(bool kept) const {
+  std::printf("\n%-20s%10s%10s%10s\n",
+              kept ? "of kept rows" : "of deleted rows", kTake.name,
+              kRenew.name, kRelease.name);
   for (const std::string& kind : kKinds) {
     std::printf("%-20s", kind.c_str());
-    for (const char* action : kActions) {
-      const auto all = lost_.find(action);
-      const bool any = all != lost_.end() && all->second.count(kind) != 0;
-      std::printf("%10d", any ? all->second.at(kind) : 0);
+    for (const Lost& lost : lost_[kept]) {
+      const auto times = lost.find(kind);
+      std::printf("%10d", times == lost.end() ? 0 : times->second);
     }
     std::printf("\n");
   }
-  std::printf("%-20s%10d%10d%10d\n\n", "in all", lost(kActions[0]),
-              lost(kActions[1]), lost(kActions[2]));
+  std::printf("%-20s%10d%10d%10d\n%-20s%10ld\n", "answers lost", lost(kept, 0),
+              lost(kept, 1), lost(kept, 2), "acquisitions", cycles_[kept]);
 }
 
 bool Run::goes_well() {
   for (const auto& host : hosts_) host->start();
   await_end();
   end();
-  const std::vector<std::string> left = orphans();
-  print_table();
-  std::printf("%-20s%10ld\n%-20s%10d\n%-20s%10d\n%-20s%10zu\n", "acquisitions",
-              cycles_, "false losses", noticed_.losses.load(), "errors",
-              noticed_.errors.load(), "rows left", left.size());
-  for (const std::string& name : left) std::printf("left: %s\n", name.c_str());
-  const bool all_lost = std::all_of(
-      kActions.begin(), kActions.end(),
-      [this](const char* action) { return lost(action) == count_; });
-  return all_lost && gateways_agree_ && noticed_.losses == 0 &&
-         noticed_.errors == 0 && left.empty();
+  for (const bool kept : {false, true}) {
+    print_table(kept);
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (lost(kept, i) != count_) wrong("not all answers were lost");
+    }
+  }
+  const std::size_t kept = tokens_.size();
+  look_at_rows();
+  std::printf("\n%-20s%10zu\n%-20s%10d\n%-20s%10d\n%-20s%10d\n", "kept rows",
+              kept, "false losses", noticed_.losses.load(), "errors",
+              noticed_.errors.load(), "otherwise wrong", wrong_);
+  return wrong_ == 0 && noticed_.losses == 0 && noticed_.errors == 0;
 }
 
 }  // namespace
@@ -590,8 +662,9 @@ int main(int argc, char** argv) {
       argc > 2 ? static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10))
                : std::random_device{}() % 1000000;
   std::printf(
-      "lost answers: %d of takes, renewals and releases each, SEED=%u\n", count,
-      seed);
+      "lost answers: %d of takes, renewals and releases each, of deleted rows "
+      "and of kept ones, SEED=%u\n",
+      count, seed);
   std::fflush(stdout);
   catch_signals();
   try {

@@ -196,8 +196,11 @@ constexpr struct {
   double Trouble::*percent;
 } kActions[] = {
     {"PutItem", &Trouble::take},
-    {"UpdateItem", &Trouble::renew},
     {"DeleteItem", &Trouble::release},
+    // Of kept rows all are updates, told apart by what they say.
+    {"UpdateItem ADD #token", &Trouble::take},
+    {"UpdateItem SET #expires = :released", &Trouble::release},
+    {"UpdateItem SET #expires = :expires", &Trouble::renew},
     {"GetItem", &Trouble::look},
 };
 

@@ -55,8 +55,9 @@ class Writer {
       row("    " + text, times);
     }
     row("hand-overs to another", counts.hand_overs);
-    free_time("  free after an unlock", counts.after_unlock);
-    free_time("  free after a death", counts.after_death);
+    of_policy("deleted rows", counts.deleted);
+    of_policy("kept rows", counts.kept);
+    if (counts.kept.names > 0) tokens(counts);
     row("longest wait", lasting(counts.longest_wait));
     row("  for a name that was free", lasting(counts.longest_free_wait));
   }
@@ -65,6 +66,23 @@ class Writer {
     std::size_t sum = 0;
     for (const auto& [what, is] : all) sum += is;
     return sum;
+  }
+
+  void of_policy(const std::string& what, const OfPolicy& counts) {
+    if (counts.names == 0) return;
+    row(what, grouped(counts.names), "names");
+    row("  acquisitions", counts.acquisitions,
+        grouped(counts.hand_overs) + " hand-overs");
+    row("  faults", counts.faults, grouped(counts.losses) + " losses told");
+    free_time("  free after an unlock", counts.after_unlock);
+    free_time("  free after a death", counts.after_death);
+  }
+
+  void tokens(const Counts& counts) {
+    const std::size_t nobodys = counts.numbers > counts.kept.acquisitions
+                                    ? counts.numbers - counts.kept.acquisitions
+                                    : 0;
+    row("  numbers", counts.numbers, grouped(nobodys) + " of them nobody's");
   }
 
   // While the next one waited for it.

@@ -3,11 +3,11 @@
 //   torture SECONDS [SEED]
 //
 // Eight processes of two threads (worker.cpp) take eight locks of one engine,
-// through a gateway that spoils one request in twenty (mischief.cpp); they are
-// killed, stopped and given calendars hours off, the gateway is cut off, the
-// engine is killed and started again.  What each saw of its locks is then
-// judged (judge.hpp).  The last seconds go by without faults, and then somebody
-// new takes every name.
+// half of them on rows that are kept, through a gateway that spoils one request
+// in twenty (mischief.cpp); they are killed, stopped and given calendars hours
+// off, the gateway is cut off, the engine is killed and started again.  What
+// each saw of its locks is then judged (judge.hpp).  The last seconds go by
+// without faults, and then somebody new takes every name.
 //
 // Writes table.txt and timeline.svg to $TORTURE_OUT (build/torture), and leaves
 // all logs there, in logs, if something was wrong.  The status is 0 if nothing
@@ -32,6 +32,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ddbmutex.hpp"
@@ -115,6 +116,7 @@ class Run {
 
   void run() {
     for (const auto& fault : torture::faults()) gateway_->add(fault);
+    make_rows();
     begin_ = now();
     const auto deeds =
         torture::plan(seed_, time_, tests::FakeCalendar::works());
@@ -214,32 +216,72 @@ class Run {
     progress_.end();
   }
 
+  // With what no worker knows of; past the gateway.
+  void make_rows() {
+    const auto table = table_at(engine_.where());
+    for (int i = 0; i < torture::kNames; ++i) {
+      if (!torture::is_kept(i)) continue;
+      ddbmutex::Options options = kept(table);
+      options.attributes = {note()};
+      ddbmutex::DdbMutex mutex(torture::lock_name(i), options);
+      mutex.lock();
+      mutex.release();
+    }
+  }
+
+  static ddbmutex::Attribute note() {
+    ddbmutex::Attribute note;
+    note.name = "note";
+    note.value = "a row has more than its lock";
+    return note;
+  }
+  static ddbmutex::Options kept(std::shared_ptr<ddbmutex::Table> table) {
+    ddbmutex::Options options;
+    options.table = std::move(table);
+    options.keep_row = true;
+    return options;
+  }
+
   // By somebody new, who is killed nor stopped nor has seen any of the rows.
   void take_all() {
     const auto table = std::make_shared<ddbmutex::Table>(
         gateway_->table_options(engine_.where().table));
     for (int i = 0; i < torture::kNames; ++i) {
       const std::string name = torture::lock_name(i);
-      if (table->inspect(name).exists) events_.left(name);
+      const ddbmutex::LockInfo info = table->inspect(name);
+      if (info.exists && !info.released) events_.left(name);
     }
     std::vector<std::thread> threads;
     for (int i = 0; i < torture::kNames; ++i) {
       threads.emplace_back([this, i, &table] { take(i, table); });
     }
     for (std::thread& thread : threads) thread.join();
+    for (int i = 0; i < torture::kNames; ++i) {
+      if (torture::is_kept(i)) look_at_row(torture::lock_name(i), *table);
+    }
+  }
+
+  void look_at_row(const std::string& name, ddbmutex::Table& table) {
+    const ddbmutex::LockInfo info = table.inspect(name);
+    const bool noted = info.attributes == ddbmutex::Attributes{note()};
+    events_.row(name, info.token,
+                !info.exists     ? "gone"
+                : !info.released ? "not free"
+                : !noted         ? "without what others stored"
+                                 : "intact");
   }
 
   void take(int lock, const std::shared_ptr<ddbmutex::Table>& table) {
     constexpr seconds kLongEnough{30};
-    ddbmutex::Options options;
-    options.table = table;
+    ddbmutex::Options options = kept(table);
+    options.keep_row = torture::is_kept(lock);
     const std::string name = torture::lock_name(lock);
     ddbmutex::DdbMutex mutex(name, options);
     const nanoseconds begin = now();
     std::error_code ec;
     if (mutex.try_lock_for(kLongEnough, ec)) {
       const nanoseconds time = now();
-      events_.taken(name, time, time - begin);
+      events_.taken(name, time, time - begin, mutex.fencing_token());
       mutex.unlock();
     }
   }

@@ -1,6 +1,6 @@
-// One process of the torture: two threads that take eight locks, hold them and
-// give them back, and write down what they saw (diary.hpp), until stdin is at
-// its end:
+// One process of the torture: two threads that take eight locks, half of them
+// on rows that are kept, hold them and give them back, and write down what they
+// saw (diary.hpp), until stdin is at its end:
 //
 //   worker TABLE LOGDIR PROCESS INCARNATION SEED CA_FILE|- TARGET
 //
@@ -12,7 +12,9 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
@@ -72,22 +74,37 @@ class Chance {
 // A mutex and what is written of it.
 class Witnessed {
  public:
-  Witnessed(const std::string& name, const std::string& path,
-            std::shared_ptr<ddbmutex::Table> table, milliseconds lease)
-      : diary(path), ttl(lease), mutex(name, options(std::move(table))) {
+  struct Settings {
+    std::string name;
+    std::string path;  // Of the diary.
+    milliseconds lease;
+    bool kept;
+    bool must_exist;
+  };
+
+  Witnessed(const Settings& settings, std::shared_ptr<ddbmutex::Table> table)
+      : diary(settings.path),
+        ttl(settings.lease),
+        kept(settings.kept),
+        mutex(settings.name, options(settings, std::move(table))) {
     diary.clocks(tests::calendar_offset(), tests::boot_clock_offset());
-    diary.ttl(lease);
+    diary.ttl(ttl);
+    if (kept) diary.kept();
   }
 
   Diary diary;  // First: callbacks write to it until the mutex is gone.
   const milliseconds ttl;
+  const bool kept;
   DdbMutex mutex;
 
  private:
-  ddbmutex::Options options(std::shared_ptr<ddbmutex::Table> table) {
+  ddbmutex::Options options(const Settings& settings,
+                            std::shared_ptr<ddbmutex::Table> table) {
     ddbmutex::Options all;
     all.table = std::move(table);
     all.ttl = ttl;
+    all.keep_row = kept;
+    all.only_if_exists = kept && settings.must_exist;
     all.first_poll = 5ms;
     all.longest_poll = 100ms;
     all.on_lost = [this](ddbmutex::Loss loss) {
@@ -136,7 +153,10 @@ class Hand {
       taken = one.mutex.try_lock(ec);
     }
     const nanoseconds time = now();
-    if (taken) {
+    if (taken && one.kept) {
+      one.diary.acquired(thread_, time, one.mutex.fencing_token(),
+                         stored_with(one));
+    } else if (taken) {
       one.diary.acquired(thread_, time);
     } else {
       one.diary.without(thread_, time, why(ec));
@@ -144,9 +164,15 @@ class Hand {
     return taken;
   }
 
+  // What a holder before has left there: its token.
+  static std::uint64_t stored_with(const Witnessed& one) {
+    const auto data = one.mutex.data();
+    return data ? std::strtoull(data->c_str(), nullptr, 10) : 0;
+  }
+
   static std::string why(const std::error_code& ec) {
     if (!ec) return "busy";
-    if (ec == Errc::cancelled || ec == Errc::closed) return "cancelled";
+    if (ec == Errc::cancelled) return "cancelled";
     return "error " + std::to_string(ec.value()) + "-" + ec.message();
   }
 
@@ -197,12 +223,23 @@ class Hand {
 
   void give_back(Witnessed& one) {
     std::error_code ec;
-    if (chance_.one_in(2)) {
+    const int way = chance_.up_to(one.kept ? 2 : 1);
+    if (way == 0) {
       one.mutex.unlock();
-    } else {
+    } else if (way == 1) {
       one.mutex.release(ec);
+    } else {
+      store(one, ec);
     }
     one.diary.let_go(now(), ec ? ec.message() : "");
+  }
+
+  static void store(Witnessed& one, std::error_code& ec) {
+    const std::uint64_t token = one.mutex.fencing_token();
+    ddbmutex::Changes changes;
+    changes.data = std::to_string(token);
+    one.mutex.release(changes, ec);
+    if (!ec) one.diary.stored(token);
   }
 
   const int thread_;
@@ -220,26 +257,33 @@ All all_mutexes(const std::string& logs, const torture::Life& life,
     const auto lease = kShortestLease +
                        std::chrono::duration_cast<milliseconds>(
                            chance.mostly_short(kLongestLease - kShortestLease));
+    const bool must_exist = life.process % 2 == 0;
     all.push_back(std::make_unique<Witnessed>(
-        name, torture::diary_path(logs, life, name), table, lease));
+        Witnessed::Settings{name, torture::diary_path(logs, life, name), lease,
+                            torture::is_kept(i), must_exist},
+        table));
   }
   return all;
 }
 
-void work_until_told(ddbmutex::Table& table, const All& all,
-                     torture::Target& target, unsigned seed) {
+void work_until_told(const All& all, torture::Target& target, unsigned seed) {
   std::atomic<bool> end{false};
+  std::atomic<int> working{torture::kThreads};
   std::vector<std::thread> threads;
   for (int i = 0; i < torture::kThreads; ++i) {
-    threads.emplace_back([i, seed, &all, &target, &end] {
+    threads.emplace_back([i, seed, &all, &target, &end, &working] {
       Hand(i, seed + 1 + static_cast<unsigned>(i), all, target, end).work();
+      --working;
     });
   }
   pollfd input = {STDIN_FILENO, POLLIN, 0};
   while (poll(&input, 1, -1) < 0) {
   }
   end = true;
-  table.close();  // Ends their waits.
+  while (working > 0) {  // A wait may be about to begin.
+    for (const auto& one : all) one->mutex.cancel();
+    std::this_thread::sleep_for(5ms);
+  }
   for (std::thread& thread : threads) thread.join();
 }
 
@@ -261,6 +305,6 @@ int main(int argc, char** argv) {
   const All all = all_mutexes(argv[2], {std::stoi(argv[3]), std::stoi(argv[4])},
                               table, chance);
   torture::Target target(argv[7]);
-  work_until_told(*table, all, target, seed);
+  work_until_told(all, target, seed);
   return 0;
 }

@@ -1,0 +1,370 @@
+#include "ddbmutex/table.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "dynamodb/retry.hpp"
+#include "lock/renewer.hpp"
+#include "sigv4/credentials.hpp"
+#include "sigv4/http.hpp"
+#include "sigv4/secret.hpp"
+#include "sigv4/thread.hpp"
+#ifndef DDBMUTEX_NO_CHAIN
+#include "sigv4/chain/chain.hpp"
+#include "sigv4/chain/imds.hpp"
+#endif
+
+namespace ddbmutex {
+inline namespace v0 {
+
+using detail::bad_option;
+using detail::Failure;
+using detail::NoCancellation;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+void detail::prepare_process() {
+  sigv4::init_http();
+  sigv4::stop_all_at_exit();
+}
+
+namespace {
+
+// An item has up to 400 KB, and as JSON up to six bytes for each.
+constexpr std::size_t kMaxAnswerBytes = 3 << 20;
+
+// How long keys of a user's source serve that does not say when they end.
+constexpr std::chrono::seconds kKeysAge{60};
+
+bool is_table_name(const std::string& name) {
+  if (name.compare(0, 4, "arn:") == 0) return name.size() <= 1024;
+  const auto fits = [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+  };
+  return name.size() >= 3 && name.size() <= 255 &&
+         std::all_of(name.begin(), name.end(), fits);
+}
+
+// Why that cannot be the name of a key attribute; empty if it can.
+std::string not_a_key(const std::string& name) {
+  if (name.empty() || name.size() > 255) return "not of 1 to 255 bytes";
+  if (!lock::is_utf8(name)) return "not UTF-8";
+  return lock::is_of_record(name) ? "an attribute of the record" : "";
+}
+
+Failure check_key(const TableOptions& options) {
+  std::string why = not_a_key(options.key);
+  if (!why.empty()) return bad_option("key", why);
+  if (options.sort_key.empty()) {
+    if (options.sort_value.empty()) return {};
+    return bad_option("sort_value", "without a sort_key");
+  }
+  why = not_a_key(options.sort_key);
+  if (options.sort_key == options.key) why = "the key already";
+  return why.empty() ? Failure{} : bad_option("sort_key", why);
+}
+
+Failure check(const TableOptions& options) {
+  if (!is_table_name(options.name)) {
+    return bad_option("name", "a table's name is 3 to 255 of a-zA-Z0-9_.-");
+  }
+  if (!lock::is_utf8(options.prefix)) return bad_option("prefix", "not UTF-8");
+  if (options.prefix.size() >= detail::kMaxKeyBytes) {
+    return bad_option("prefix", "leaves no room for a name");
+  }
+  if (Failure bad = check_key(options)) return bad;
+  const Credentials& keys = options.credentials;
+  if (keys.access_key_id.empty() != keys.secret_access_key.empty()) {
+    return bad_option("credentials", "half a pair of keys");
+  }
+  if (keys.access_key_id.empty() && !keys.session_token.empty()) {
+    return bad_option("credentials", "a token without keys");
+  }
+  return {};
+}
+
+sigv4::Credentials to_sign_with(const Credentials& keys) {
+  return {keys.access_key_id, keys.secret_access_key, keys.session_token,
+          keys.account_id};
+}
+
+// Of keys that were given to us.
+void wipe_secrets(Credentials& keys) {
+  sigv4::wipe(keys.secret_access_key);
+  sigv4::wipe(keys.session_token);
+}
+
+// What it throws is dealt with by who asks.
+sigv4::KeyOutcome ask(const std::function<std::optional<Credentials>()>& source,
+                      std::int64_t utc_now) {
+  std::optional<Credentials> keys = source();
+  if (!keys) return sigv4::no_keys("credentials_source has none");
+  sigv4::KeyOutcome outcome =
+      sigv4::judged(to_sign_with(*keys), "credentials_source",
+                    {"access_key_id", "secret_access_key", "session_token"});
+  wipe_secrets(*keys);
+  outcome.ask_again = BootClock::now() + kKeysAge;
+  if (!keys->expires) return outcome;
+  outcome.ask_again = BootTime::max();
+  outcome.ends =
+      sigv4::ends_at(std::chrono::duration_cast<std::chrono::seconds>(
+                         keys->expires->time_since_epoch())
+                         .count(),
+                     utc_now);
+  return outcome;
+}
+
+sigv4::KeySourcePtr own_source(const TableOptions& options) {
+  return sigv4::source_of(
+      [source = options.credentials_source](const sigv4::Fetch& fetch) {
+        return ask(source, fetch.utc_now);
+      });
+}
+
+#ifdef DDBMUTEX_NO_CHAIN
+
+bool instance_may_know_region(const TableOptions&) { return false; }
+
+sigv4::KeySourcePtr key_source(const TableOptions& options,
+                               const dynamodb::Target&) {
+  if (options.credentials_source) return own_source(options);
+  sigv4::KeyOptions keys;
+  keys.keys = to_sign_with(options.credentials);
+  keys.profile.name = options.profile;
+  return sigv4::usual_keys(keys);
+}
+
+#else
+
+sigv4::InstanceSettings instance_of(const TableOptions& options) {
+  sigv4::ProfileOptions profile;
+  profile.name = options.profile;
+  return sigv4::instance_settings(sigv4::process_environment,
+                                  sigv4::load_profile(profile));
+}
+
+bool instance_may_know_region(const TableOptions& options) {
+  return instance_of(options).disabled.empty();
+}
+
+sigv4::KeySourcePtr key_source(const TableOptions& options,
+                               const dynamodb::Target& target) {
+  const bool no_region = target.region.empty();
+  if (options.credentials_source) {
+    return no_region
+               ? sigv4::with_region(own_source(options), instance_of(options))
+               : own_source(options);
+  }
+  sigv4::ChainOptions keys;
+  keys.keys = to_sign_with(options.credentials);
+  keys.profile.name = options.profile;
+  keys.region = target.region;
+  keys.ca_file = target.ca_file;
+  keys.endpoints = target.settings.services;
+  keys.find_region = no_region;
+  return sigv4::chain_keys(keys);
+}
+
+#endif
+
+// Lines for the user's logger, by a thread of their own; null if nobody wants
+// to know.
+std::shared_ptr<sigv4::LogQueue> lines_for(
+    const std::function<void(LogLevel, const std::string&)>& logger) {
+  if (!logger) return nullptr;
+  return std::make_shared<sigv4::LogQueue>(
+      [logger](sigv4::LogLevel level, const std::string& text) {
+#ifdef __cpp_exceptions
+        try {
+          logger(static_cast<LogLevel>(level), text);
+        } catch (...) {
+        }
+#else
+        logger(static_cast<LogLevel>(level), text);
+#endif
+      });
+}
+
+sigv4::Log log_to(const std::shared_ptr<sigv4::LogQueue>& lines) {
+  if (lines == nullptr) return nullptr;
+  return [lines](sigv4::LogLevel level, const std::string& text) {
+    lines->add(level, text);
+  };
+}
+
+dynamodb::Target target_of(const TableOptions& options) {
+  dynamodb::TargetOptions wanted;
+  wanted.region = options.region;
+  wanted.endpoint = options.endpoint;
+  wanted.profile.name = options.profile;
+  wanted.ca_file = options.ca_file;
+  wanted.region_may_come_later = instance_may_know_region(options);
+  return dynamodb::find_target(wanted);
+}
+
+}  // namespace
+
+Table::Impl::Impl(TableOptions the_options) : options(std::move(the_options)) {
+  bad = check(options);
+  if (bad) return;
+  target = target_of(options);
+  if (!target.error.empty()) bad = bad_option(target.option, target.error);
+}
+
+Table::Impl::~Impl() { wipe_secrets(options.credentials); }
+
+Table::Impl::State::~State() {
+  end_by = BootClock::now() + sigv4::kStopWithin;
+  client->end_by(end_by);
+}
+
+std::string Table::Impl::endpoint() const {
+  const State* own = state.peek();
+  return own != nullptr ? own->client->endpoint() : target.endpoint;
+}
+
+lock::Place Table::Impl::place_of(const std::string& name,
+                                  const std::string& sort_value) const {
+  lock::Place place;
+  place.table = options.name;
+  place.key = options.prefix + name;
+  place.key_name = options.key;
+  place.sort_name = options.sort_key;
+  place.sort_value = sort_value.empty() ? options.sort_value : sort_value;
+  return place;
+}
+
+Failure Table::Impl::check_name(const std::string& name,
+                                const std::string& sort_value) const {
+  if (name.empty()) return bad_option("name", "empty");
+  if (!lock::is_utf8(name)) return bad_option("name", "not UTF-8");
+  if (name.size() + options.prefix.size() > detail::kMaxKeyBytes) {
+    return bad_option("name", "longer than 2,048 bytes with the prefix");
+  }
+  if (options.sort_key.empty()) {
+    if (sort_value.empty()) return {};
+    return bad_option("sort_value", "the table has no sort_key");
+  }
+  const std::string value = place_of(name, sort_value).sort_value;
+  if (value.empty()) return bad_option("sort_value", "empty");
+  if (!lock::is_utf8(value)) return bad_option("sort_value", "not UTF-8");
+  if (value.size() > detail::kMaxSortBytes) {
+    return bad_option("sort_value", "longer than 1,024 bytes");
+  }
+  return {};
+}
+
+Table::Impl::State& Table::Impl::get() {
+  if (State* own = state.peek()) return *own;
+  dynamodb::ClientOptions client;
+  client.target = target;
+  client.credentials = key_source(options, target);
+  client.http.ca_file = target.ca_file;
+  client.http.max_answer_bytes = kMaxAnswerBytes;
+  client.table = options.name;
+  auto lines = lines_for(options.logger);
+  client.log = log_to(lines);
+  return state.get(std::move(client), std::move(lines));
+}
+
+void Table::Impl::tell(const Failure& failure, std::error_code& ec) {
+  ec = failure.code;
+  if (failure && !bad) remember(failure);
+}
+
+void Table::Impl::remember(const Failure& failure) {
+  State& own = get();
+  const std::lock_guard<std::mutex> guard(own.mutex);
+  own.last_error = failure.text;
+}
+
+Table::Table(TableOptions options) {
+  const NoCancellation guard;
+  detail::prepare_process();
+  impl_ = std::make_shared<Impl>(std::move(options));
+#ifdef __cpp_exceptions
+  if (impl_->bad) detail::raise(impl_->bad);
+#endif
+}
+
+Table::~Table() {
+  const NoCancellation guard;
+  impl_.reset();
+}
+
+std::shared_ptr<Table> Table::standard() {
+  static const std::shared_ptr<Table> table = std::make_shared<Table>();
+  return table;
+}
+
+Stats Table::stats() const {
+  Stats stats;
+  const Impl::State* own = impl_->state.peek();
+  if (own == nullptr) return stats;
+  const dynamodb::Counts counts = own->client->counts();
+  for (std::size_t i = 0; i < dynamodb::kActions; ++i) {
+    switch (static_cast<dynamodb::Action>(i)) {
+      case dynamodb::Action::get_item:
+        stats.get_item = counts.sent[i];
+        break;
+      case dynamodb::Action::put_item:
+        stats.put_item = counts.sent[i];
+        break;
+      case dynamodb::Action::update_item:
+        stats.update_item = counts.sent[i];
+        break;
+      case dynamodb::Action::delete_item:
+        stats.delete_item = counts.sent[i];
+        break;
+      default:
+        stats.other += counts.sent[i];
+    }
+  }
+  stats.throttled = counts.throttled;
+  stats.failed = counts.failed;
+  stats.retries = own->budget->retries();
+  stats.bytes_sent = counts.bytes_sent;
+  stats.bytes_received = counts.bytes_received;
+  stats.write_units = counts.write_units;
+  stats.read_units = counts.read_units;
+  const lock::Renewer::Usage usage = own->renewer.usage();
+  stats.held = usage.held;
+  stats.held_hours = usage.held_s / 3600;
+  return stats;
+}
+
+std::vector<Unreleased> Table::close(milliseconds within) noexcept {
+  const NoCancellation guard;
+  std::vector<Unreleased> bad;
+  if (impl_->bad) return bad;
+  Impl::State& own = impl_->get();
+  own.waits.close();
+  const nanoseconds patience = detail::nanoseconds_of(within);
+  for (const auto& still :
+       own.renewer.release_all(lock::later(BootClock::now(), patience))) {
+    const std::string doing =
+        detail::cannot("release", still.name, impl_->options.name);
+    const Failure failure =
+        still.lost ? detail::failed(Errc::lease_lost, doing)
+                   : detail::failure_of(still.answer, doing, impl_->endpoint());
+    bad.push_back({still.name, failure.code, failure.text});
+  }
+  return bad;
+}
+
+std::string Table::last_error() const {
+  if (impl_->bad) return impl_->bad.text;
+  Impl::State* own = impl_->state.peek();
+  if (own == nullptr) return {};
+  const std::lock_guard<std::mutex> guard(own->mutex);
+  return own->last_error;
+}
+
+const std::string& Table::name() const noexcept { return impl_->options.name; }
+
+}  // namespace v0
+}  // namespace ddbmutex

@@ -1,0 +1,83 @@
+// What a Table is inside: what it was told, and what it makes of that in this
+// process.
+#ifndef DDBMUTEX_DDBMUTEX_TABLE_HPP
+#define DDBMUTEX_DDBMUTEX_TABLE_HPP
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+
+#include "ddbmutex.hpp"
+#include "ddbmutex/failure.hpp"
+#include "dynamodb/answer.hpp"
+#include "dynamodb/client.hpp"
+#include "dynamodb/endpoint.hpp"
+#include "lock/mutex.hpp"
+#include "lock/record.hpp"
+#include "sigv4/boot_clock.hpp"
+#include "sigv4/log.hpp"
+#include "sigv4/process.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace detail {
+
+constexpr std::size_t kMaxKeyBytes = 2048;   // DynamoDB's, of a partition key,
+constexpr std::size_t kMaxSortBytes = 1024;  // and of a sort key.
+
+// Before anything static of a user's is made: what is initialised here is then
+// cleaned up after it.
+void prepare_process();
+
+}  // namespace detail
+
+struct Table::Impl {
+  explicit Impl(TableOptions the_options);
+  ~Impl();
+
+  // Told to the end: what is made of it is destroyed before it.
+  struct Lines {
+    ~Lines() {
+      if (queue != nullptr) queue->stop(end_by);
+    }
+    const std::shared_ptr<sigv4::LogQueue> queue;
+    BootTime end_by{};
+  };
+
+  // All that a forked child must make anew.
+  struct State : Lines, lock::Table {
+    State(dynamodb::ClientOptions client_options,
+          std::shared_ptr<sigv4::LogQueue> lines)
+        : Lines{std::move(lines)}, lock::Table(std::move(client_options)) {}
+    // All threads end together.
+    ~State();
+
+    std::mutex mutex;
+    std::string last_error;  // GUARDED_BY(mutex)
+  };
+
+  State& get();
+  // Where requests go, as far as it is known.
+  std::string endpoint() const;
+  // Where the lock of that name is, or is to be.  `sort_value` is ignored
+  // where the table has no sort key; empty: the table's own.
+  lock::Place place_of(const std::string& name,
+                       const std::string& sort_value) const;
+  detail::Failure check_name(const std::string& name,
+                             const std::string& sort_value) const;
+  // For the forms with a std::error_code&.
+  void tell(const detail::Failure& failure, std::error_code& ec);
+  void remember(const detail::Failure& failure);
+
+  TableOptions options;  // Changed by none but the destructor.
+  dynamodb::Target target;
+  detail::Failure bad;  // If no operation can succeed.
+  sigv4::PerProcess<State> state;
+};
+
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_DDBMUTEX_TABLE_HPP

@@ -1,0 +1,329 @@
+// The sending thread of a Renewer, and what it shares with those who renew by
+// hand.
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "lock/renewer_core.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+using dynamodb::Answer;
+using dynamodb::Client;
+using dynamodb::Fault;
+using std::chrono::nanoseconds;
+
+namespace {
+
+// How many requests are under way at once; more wait, the oldest first.
+constexpr std::size_t kAtOnce = 32;
+
+// After a final error a renewal is tried again this often in a lease: keys and
+// permissions come back.
+constexpr int kFinalRetriesPerLease = 8;
+
+}  // namespace
+
+void Renewer::Core::send_loop() {
+  std::vector<TaskPtr> under_way;
+  std::vector<TaskPtr> ready;
+  BootTime next;
+  while (collect_due(ready, kAtOnce - under_way.size(), next)) {
+    const bool collected = !ready.empty();
+    for (TaskPtr& task : ready) {
+      if (task->pending == nullptr) begin(*task);
+      if (task->pending != nullptr) under_way.push_back(std::move(task));
+    }
+    ready.clear();
+    if (collected && under_way.empty()) continue;  // All came too late.
+    await_any(under_way, next);
+    conclude_ended(under_way);
+  }
+  under_way.clear();
+  end_sending();
+}
+
+// Until an answer has come, or it is time for something else.
+void Renewer::Core::await_any(const std::vector<TaskPtr>& under_way,
+                              BootTime until) {
+  std::vector<sigv4::Exchange*> exchanges;
+  for (const TaskPtr& task : under_way) {
+    until = std::min(until, task->until);
+    if (!task->pending->under_way()) return;  // Ended before it began.
+    exchanges.push_back(task->pending->exchange());
+  }
+  sigv4::drive(exchanges.data(), exchanges.size(), until, &sender_waker);
+  sender_waker.clear();
+}
+
+void Renewer::Core::conclude_ended(std::vector<TaskPtr>& under_way) {
+  const BootTime now = BootClock::now();
+  for (TaskPtr& task : under_way) {
+    const bool ended = !task->pending->under_way() || now >= task->until;
+    if (ended) conclude(std::move(task));
+  }
+  under_way.erase(std::remove(under_way.begin(), under_way.end(), nullptr),
+                  under_way.end());
+}
+
+void Renewer::Core::end_sending() {
+  Tasks dropped;
+  const std::lock_guard<std::mutex> guard(mutex);
+  for (auto& task : tasks) {
+    if (task.second->call == Call::renew) task.second->held->task.reset();
+  }
+  dropped.swap(tasks);
+  send_ended = true;
+  changed.notify_all();
+}
+
+// The tasks whose time has come, the oldest first, no more than there is room
+// for, and when to look again.  False once the thread is to end: after what
+// callers left is finished, or at the time by which it must be.
+bool Renewer::Core::collect_due(std::vector<TaskPtr>& ready, std::size_t room,
+                                BootTime& next) {
+  const std::lock_guard<std::mutex> guard(mutex);
+  const BootTime now = BootClock::now();
+  for (auto task = tasks.begin();
+       task != tasks.end() && ready.size() < room && task->first <= now;) {
+    ready.push_back(std::move(task->second));
+    if (ready.back()->call == Call::renew) ready.back()->held->task.reset();
+    task = tasks.erase(task);
+  }
+  next = tasks.empty() || room == 0 ? BootTime::max() : tasks.begin()->first;
+  // Woken for a task that is gone again: kept, or the next would wake it too.
+  if (sender_sleeps_until > now) next = std::min(next, sender_sleeps_until);
+  sender_sleeps_until = next;
+  if (!stopping) return true;
+  next = std::min(next, stop_by);
+  const auto left_by_a_caller = [](const auto& task) {
+    return task.second->call == Call::release;
+  };
+  const bool idle = room == kAtOnce && ready.empty() &&
+                    std::none_of(tasks.begin(), tasks.end(), left_by_a_caller);
+  return !idle && now < stop_by;
+}
+
+void Renewer::Core::begin(Task& task) {
+  if (!prepare(task)) return;
+  task.pending = task.holder->driver.begin(task.request);
+}
+
+// What the lease says is to be sent.  False if it is too late.
+bool Renewer::Core::prepare(Task& task) {
+  const std::lock_guard<std::mutex> guard(mutex);
+  const BootTime now = BootClock::now();
+  BootTime end = task.give_up_at;
+  if (task.call == Call::renew) {
+    Held& held = *task.held;
+    if (stopping || held.over()) return false;
+    // By hand it is planned anew in the end.
+    const bool not_by_itself = held.renewing || held.held_too_long(now);
+    if (!task.by_hand && not_by_itself) return false;
+    end = held.lease.claim_end();
+    if (now >= end) {
+      lose(task.held, Verdict::expired);
+      return false;
+    }
+    held.renewing = true;
+  }
+  Lease& lease = task.lease ? *task.lease : task.held->lease;
+  task.request = lease.next(task.call, now, client->clock(), Client::calendar(),
+                            Observation());
+  if (task.call == Call::renew) {
+    end = lease.claim_end();
+    publish(*task.held, end);
+    set_alarm(task.held);
+  }
+  task.until =
+      std::min(now + task.holder->driver.settings().request_timeout, end);
+  return true;
+}
+
+void Renewer::Core::conclude(TaskPtr task) {
+  const Answer answer =
+      client->finish(std::move(task->pending), sigv4::Transport::timed_out);
+  const Handle held = task->held;
+  const std::lock_guard<std::mutex> guard(mutex);
+  if (task->call == Call::renew) {
+    held->renewing = false;
+    changed.notify_all();
+    if (held->over()) return;
+  }
+  const Verdict verdict = hear(*task, answer);
+  if (task->call == Call::renew) {
+    renewed(task, verdict, answer);
+  } else {
+    released(task, verdict, answer);
+  }
+}
+
+Verdict Renewer::Core::hear(Task& task, const Answer& answer) {
+  Lease& lease = task.lease ? *task.lease : task.held->lease;
+  Observation nothing;
+  const Verdict verdict =
+      lease.heard(reply_to(task.request, answer), client->clock(), nothing);
+  task.pace.heard(answer);
+  return verdict;
+}
+
+void Renewer::Core::renewed(TaskPtr& task, Verdict verdict,
+                            const Answer& answer) {
+  const Handle& held = task->held;
+  if (verdict != Verdict::ours && verdict != Verdict::again) {
+    return lose(held, verdict);
+  }
+  const BootTime end = held->lease.claim_end();
+  publish(*held, end);
+  if (verdict == Verdict::ours) {
+    held->in_danger = false;
+    plan_renewal(held, held->lease.renew_at(*held->holder->terms.renew_after));
+  }
+  set_alarm(held);
+  if (verdict == Verdict::again) {
+    const BootTime next = BootClock::now() + retry_delay(*task, answer);
+    schedule(std::min(next, end), std::move(task));
+  }
+}
+
+nanoseconds Renewer::Core::retry_delay(Task& task, const Answer& answer) {
+  const nanoseconds left = task.held->lease.claim_end() - BootClock::now();
+  const auto delay = task.pace.delay(answer, left);
+  return delay.value_or(nanoseconds(task.holder->terms.ttl) /
+                        kFinalRetriesPerLease);
+}
+
+void Renewer::Core::released(TaskPtr& task, Verdict verdict,
+                             const Answer& answer) {
+  const BootTime now = BootClock::now();
+  if (std::exchange(task->awaits_take, false)) {
+    const bool maybe = verdict == Verdict::ours || verdict == Verdict::again;
+    if (maybe || task->undecided) schedule(now, std::move(task));
+    return;
+  }
+  if (verdict == Verdict::again) {
+    const auto delay = task->pace.delay(answer, task->give_up_at - now);
+    const bool goes_on = delay && now + *delay < task->give_up_at;
+    closed(*task, std::nullopt, answer, !goes_on);
+    if (goes_on) schedule(now + *delay, std::move(task));
+    return;
+  }
+  const bool lost = verdict != Verdict::released;
+  if (lost && task->held != nullptr) tell(task->held, verdict);
+  closed(*task, lost ? std::optional(verdict) : std::nullopt, answer, true);
+}
+
+// --- A thread that renews by hand --------------------------------------------
+
+// Waits until the lease is not being renewed, and keeps others from it.  If
+// there is nothing to renew, what the call came to.
+std::optional<Renewer::Renewal> Renewer::Core::enter_by_hand(
+    Held& held, BootTime deadline) {
+  std::unique_lock<std::mutex> guard(mutex);
+  while (held.renewing && !held.over()) {
+    const nanoseconds left = deadline - BootClock::now();
+    if (left <= nanoseconds::zero()) break;
+    changed.wait_for(guard, left);
+  }
+  Renewal renewal;
+  if (held.over()) return ended_by_hand(held);
+  if (held.renewing) {
+    renewal.kind = Renewal::Kind::failed;
+    renewal.answer.fault = Fault::timed_out;
+    renewal.answer.message = "another renewal is under way";
+    return renewal;
+  }
+  held.renewing = true;
+  unschedule(held);
+  return std::nullopt;
+}
+
+// REQUIRES: the mutex is held.
+Renewer::Renewal Renewer::Core::ended_by_hand(const Held& held) {
+  Renewal renewal;
+  renewal.kind = held.lost ? Renewal::Kind::lost : Renewal::Kind::not_held;
+  renewal.loss = held.lost.value_or(Verdict::expired);
+  return renewal;
+}
+
+Renewer::Renewal Renewer::Core::renew_by_hand(Task& task, BootTime deadline,
+                                              sigv4::Waker& waker) {
+  const BootTime begun = BootClock::now();
+  const nanoseconds request_time =
+      task.holder->driver.settings().request_timeout;
+  Renewal last;
+  last.kind = Renewal::Kind::failed;
+  last.answer.fault = Fault::timed_out;
+  last.answer.message = "the deadline has passed";
+  for (;;) {
+    client->await_keys(std::min(deadline, BootClock::now() + request_time),
+                       &waker);
+    if (waker.woken() || BootClock::now() >= deadline) return last;
+    begin(task);
+    if (task.pending == nullptr) {
+      const std::lock_guard<std::mutex> guard(mutex);
+      return ended_by_hand(*task.held);
+    }
+    sigv4::Exchange* exchange = task.pending->exchange();
+    const BootTime until = std::min(task.until, deadline);
+    if (task.pending->under_way()) sigv4::drive(&exchange, 1, until, &waker);
+    const Answer answer = client->finish(
+        std::move(task.pending), waker.woken() ? sigv4::Transport::cancelled
+                                               : sigv4::Transport::timed_out);
+    nanoseconds delay;
+    if (auto end = heard_by_hand(task, answer, begun, deadline, delay)) {
+      return std::move(*end);
+    }
+    last.answer = answer;
+    sigv4::drive(nullptr, 0, BootClock::now() + delay, &waker);
+  }
+}
+
+// What the call came to; else how long to wait before the next request.
+std::optional<Renewer::Renewal> Renewer::Core::heard_by_hand(
+    Task& task, const Answer& answer, BootTime begun, BootTime deadline,
+    nanoseconds& delay) {
+  const Handle& handle = task.held;
+  const std::lock_guard<std::mutex> guard(mutex);
+  if (handle->over()) return ended_by_hand(*handle);
+  const Lease& lease = handle->lease;
+  const Verdict verdict = hear(task, answer);
+  if (verdict != Verdict::ours && verdict != Verdict::again) {
+    lose(handle, verdict);
+    return ended_by_hand(*handle);
+  }
+  publish(*handle, lease.claim_end());
+  if (verdict == Verdict::ours) handle->in_danger = false;
+  set_alarm(handle);
+  // An earlier renewal, of which that is the answer at last, had no changes.
+  const bool done = verdict == Verdict::ours && lease.granted_at() >= begun;
+  if (done) return Renewal{};
+  const BootTime now = BootClock::now();
+  const BootTime end = std::min(deadline, lease.claim_end());
+  const auto pause = verdict == Verdict::ours
+                         ? nanoseconds::zero()
+                         : task.pace.delay(answer, end - now);
+  if (pause && now + *pause < end) {
+    delay = *pause;
+    return std::nullopt;
+  }
+  return Renewal{Renewal::Kind::failed, Verdict::expired, answer};
+}
+
+void Renewer::Core::leave_by_hand(const Handle& handle) {
+  const std::lock_guard<std::mutex> guard(mutex);
+  handle->renewing = false;
+  changed.notify_all();
+  if (handle->over()) return;
+  handle->lease.carry(nullptr);
+  const auto& age = handle->holder->terms.renew_after;
+  if (!age) return;
+  plan_renewal(handle,
+               std::max(handle->lease.renew_at(*age), BootClock::now()));
+}
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex

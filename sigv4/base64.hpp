@@ -1,0 +1,30 @@
+// Bytes as base64 (RFC 4648, section 4), in which DynamoDB's JSON has binary
+// values.
+//
+//   base64_encode("\x01\x02")  // "AQI="
+//   base64_decode("AQI=")      // the two bytes
+//
+// Pure functions; any thread may call them.
+#ifndef DDBMUTEX_SIGV4_BASE64_HPP
+#define DDBMUTEX_SIGV4_BASE64_HPP
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+std::string base64_encode(std::string_view bytes);
+
+// Nothing unless the text is what base64_encode() makes of some bytes: it has
+// no blanks and no line breaks, its padding is whole and the bits before that
+// are zero.  Nothing for more than 2 GiB.
+std::optional<std::string> base64_decode(std::string_view text);
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_BASE64_HPP

@@ -1,0 +1,141 @@
+// The end of a table: all that its mutexes hold is released, many at once, and
+// what could not be is told.
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/mutex_kit.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::Options;
+using tests::Engine;
+using tests::eventually;
+using tests::Gate;
+using tests::is_free;
+using tests::on_table;
+using tests::table_at;
+using tests::thrown_by;
+using tests::words;
+
+using Mutexes = std::vector<std::unique_ptr<DdbMutex>>;
+
+Mutexes locked(const Options& options, int count) {
+  Mutexes all;
+  for (int i = 0; i < count; ++i) {
+    all.push_back(std::make_unique<DdbMutex>(tests::fresh_name(), options));
+    all.back()->lock();
+  }
+  return all;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(closing)
+
+BOOST_AUTO_TEST_CASE(all_that_is_held_is_released) {
+  Engine& engine = Engine::running(tests::any_engine_kind());
+  for (const bool keep : {false, true}) {
+    Options options = on_table(table_at(engine));
+    options.keep_row = keep;
+    const Mutexes all = locked(options, 1000);
+    BOOST_TEST(options.table->stats().held == 1000u);
+    const auto bad = options.table->close();
+    BOOST_TEST(bad.empty());
+    BOOST_TEST(options.table->stats().held == 0u);
+    for (const auto& mutex : all) {
+      BOOST_REQUIRE(!mutex->owns_lock());
+      const auto row = tests::row_of(engine, mutex->name());
+      BOOST_REQUIRE((keep ? row.expires.count() == 0
+                          : row.kind == ddbmutex::lock::Row::Kind::absent));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(mutexes_of_a_closed_table_are_unlocked_as_always) {
+  Gate gate;
+  const Options options = on_table(table_at(gate));
+  const Mutexes all = locked(options, 2);
+  BOOST_TEST(options.table->close().empty());
+  const int requests = gate.server().request_count();
+  all[0]->unlock();
+  BOOST_TEST(thrown_by([&] { all[1]->release(); }) == words(Errc::not_held));
+  BOOST_TEST(thrown_by([&] { all[1]->lock(); }) == words(Errc::closed));
+  BOOST_TEST(thrown_by([&] { all[1]->renew(); }) == words(Errc::closed));
+  BOOST_TEST(gate.server().request_count() == requests);
+  BOOST_TEST(options.table->close().empty());  // Again.
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_released_is_told_with_the_reason) {
+  Gate gate;
+  const Options options = on_table(table_at(gate));
+  const Mutexes all = locked(options, 3);
+  gate.always("DeleteItem", Gate::fails());
+  const auto bad = options.table->close(300ms);
+  BOOST_REQUIRE(bad.size() == 3u);
+  for (const auto& one : bad) {
+    BOOST_TEST(one.code == Errc::unavailable);
+    BOOST_TEST(one.text.find(one.name) != std::string::npos);
+    BOOST_TEST(!is_free(gate.engine(), one.name));
+  }
+  gate.open();  // It goes on.
+  for (const auto& mutex : all) {
+    BOOST_TEST(
+        eventually([&] { return is_free(gate.engine(), mutex->name()); }));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(lock_that_was_lost_unseen_is_told_as_lost) {
+  Gate gate;
+  const Options options = on_table(table_at(gate));
+  const Mutexes all = locked(options, 2);
+  write_row(gate.engine(), all[0]->name(), tests::live_record());
+  const auto bad = options.table->close();
+  BOOST_REQUIRE(bad.size() == 1u);
+  BOOST_TEST(bad[0].name == all[0]->name());
+  BOOST_TEST(bad[0].code == Errc::lease_lost);
+  BOOST_TEST(!is_free(gate.engine(), all[0]->name()));
+  BOOST_TEST(is_free(gate.engine(), all[1]->name()));
+}
+
+BOOST_AUTO_TEST_CASE(locks_that_are_not_renewed_by_themselves_are_released) {
+  Gate gate;
+  Options options = on_table(table_at(gate));
+  options.auto_renew = false;
+  const Mutexes all = locked(options, 3);
+  BOOST_TEST(options.table->close().empty());
+  for (const auto& mutex : all) {
+    BOOST_TEST(is_free(gate.engine(), mutex->name()));
+  }
+}
+
+// Whoever closes finds nothing held afterwards, whatever was under way.
+BOOST_AUTO_TEST_CASE(lock_that_is_granted_while_closing_is_given_back) {
+  for (int round = 0; round < 20; ++round) {
+    Engine& engine = Engine::running(tests::any_engine_kind());
+    const Options options = on_table(table_at(engine));
+    Mutexes all;
+    std::vector<std::unique_ptr<tests::Aside>> takers;
+    for (int i = 0; i < 8; ++i) {
+      all.push_back(std::make_unique<DdbMutex>(tests::fresh_name(), options));
+      takers.push_back(std::make_unique<tests::Aside>(
+          [mutex = all.back().get()] { mutex->lock(); }));
+    }
+    BOOST_TEST(options.table->close().empty());
+    for (auto& taker : takers) taker->ends();
+    for (const auto& mutex : all) {
+      BOOST_TEST(!mutex->owns_lock());
+      BOOST_TEST(eventually([&] { return is_free(engine, mutex->name()); }));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

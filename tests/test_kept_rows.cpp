@@ -1,0 +1,473 @@
+// Rows that outlive their locks, against the engines: fencing tokens, what is
+// stored with a lock, what others have written.
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "dynamodb/item.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/mutex_kit.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+using ddbmutex::Attribute;
+using ddbmutex::Attributes;
+using ddbmutex::Changes;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::Options;
+using tests::Aside;
+using tests::Engine;
+using tests::EngineKind;
+using tests::eventually;
+using tests::Gate;
+using tests::on_table;
+using tests::row_of;
+using tests::table_at;
+using tests::thrown_by;
+using tests::words;
+
+const std::vector<EngineKind> kEngines = {EngineKind::dynoxide,
+                                          EngineKind::dynalite};
+
+// Locks of one name that keep its row, each of a process of its own.
+struct Kept {
+  explicit Kept(EngineKind kind, std::chrono::milliseconds lease = 1min)
+      : engine(Engine::running(kind)), ttl(lease) {}
+
+  Options options() {
+    Options options = on_table(table_at(engine), ttl);
+    options.keep_row = true;
+    return options;
+  }
+  std::unique_ptr<DdbMutex> mutex() { return mutex(options()); }
+  std::unique_ptr<DdbMutex> mutex(const Options& with) {
+    return std::make_unique<DdbMutex>(name, with);
+  }
+  ddbmutex::lock::Row row() { return row_of(engine, name); }
+  // As text; empty if there is none.
+  std::string stands(const char* attribute) {
+    const auto item = tests::item_of(engine, name);
+    const auto* found =
+        item ? ddbmutex::dynamodb::find(*item, attribute) : nullptr;
+    return found ? found->value : "";
+  }
+
+  Engine& engine;
+  const std::chrono::milliseconds ttl;
+  const std::string name = tests::fresh_name();
+};
+
+Attribute text(const std::string& name, const std::string& value) {
+  return {name, Attribute::Type::string, value, {}};
+}
+
+// A request that reaches the engine at the server's release(), when its client
+// may be gone long since.
+struct Late {
+  Gate::Rule rule() {
+    return [this](Engine& engine, const tests::SeenRequest&) {
+      tests::Reply late;
+      late.hangs = true;
+      late.then = [this, &engine](const tests::SeenRequest& request) {
+        const tests::Reply reply = engine.forward(request);
+        applied.set();
+        return reply;
+      };
+      return late;
+    };
+  }
+  tests::Event applied;
+};
+
+// What stands before the lock is ever taken.
+const char* const kWorkItem = R"("colour":{"S":"red"},"size":{"N":"7"})";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(kept_rows)
+
+// --- Tokens ------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(token_grows_by_one_with_every_acquisition) {
+  for (const EngineKind kind : kEngines) {
+    Kept it(kind);
+    const auto one = it.mutex();
+    const auto other = it.mutex();
+    BOOST_TEST(one->fencing_token() == 0u);
+    for (std::uint64_t token = 1; token <= 6; ++token) {
+      DdbMutex& mutex = token % 2 == 0 ? *one : *other;
+      mutex.lock();
+      BOOST_TEST(mutex.fencing_token() == token);
+      BOOST_TEST(it.stands("token") == std::to_string(token));
+      mutex.release();
+      BOOST_TEST(mutex.fencing_token() == 0u);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(lock_and_unlock_are_two_requests) {
+  Gate gate(EngineKind::dynoxide);
+  Options options = on_table(table_at(gate));
+  options.keep_row = true;
+  DdbMutex mutex(tests::fresh_name(), options);
+  mutex.lock();
+  mutex.release();
+  mutex.lock();
+  mutex.release();
+  BOOST_TEST(tests::actions(gate.server()) ==
+             "UpdateItem UpdateItem UpdateItem UpdateItem");
+}
+
+BOOST_AUTO_TEST_CASE(released_row_stays_marked_as_free_without_clean_up) {
+  for (const EngineKind kind : kEngines) {
+    Kept it(kind);
+    const auto mutex = it.mutex();
+    mutex->lock();
+    const std::string uuid = it.row().uuid;
+    BOOST_TEST(it.stands("ttl") == "");
+    mutex->release();
+    BOOST_TEST(it.stands("expires") == "0");
+    BOOST_TEST(it.stands("uuid") == uuid);
+    BOOST_TEST(it.stands("ttl") == "");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(token_is_kept_after_a_loss_until_unlocked) {
+  Kept it(EngineKind::dynoxide, 200ms);
+  Options options = it.options();
+  options.auto_renew = false;
+  const auto mutex = it.mutex(options);
+  mutex->lock();
+  const auto next = it.mutex();
+  next->lock();
+  BOOST_TEST(!mutex->owns_lock());
+  BOOST_TEST(mutex->fencing_token() == 1u);
+  BOOST_TEST(next->fencing_token() == 2u);
+  mutex->unlock();
+  BOOST_TEST(mutex->fencing_token() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(row_of_a_dead_holder_that_was_not_kept_begins_at_one) {
+  for (const EngineKind kind : kEngines) {
+    Kept it(kind);
+    write_row(it.engine, it.name,
+              tests::record("dead", 1s) + R"(,"ttl":{"N":"5"})");
+    const auto mutex = it.mutex();
+    mutex->lock();
+    BOOST_TEST(mutex->fencing_token() == 1u);
+    BOOST_TEST(it.stands("ttl") == "");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(kept_row_is_never_taken_by_one_that_does_not_keep_it) {
+  for (const EngineKind kind : kEngines) {
+    Kept it(kind, 100ms);
+    const auto keeper = it.mutex();
+    keeper->lock();
+    DdbMutex other(it.name, on_table(table_at(it.engine), 100ms));
+    BOOST_TEST(thrown_by([&] { other.lock(); }) == words(Errc::kept_row));
+    keeper->release();
+    BOOST_TEST(thrown_by([&] { other.lock(); }) == words(Errc::kept_row));
+    tests::pause(250ms);  // However long it has stood so.
+    BOOST_TEST(thrown_by([&] { other.lock(); }) == words(Errc::kept_row));
+    BOOST_TEST(it.stands("token") == "1");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(token_that_is_no_count_is_a_bad_record_left_alone) {
+  for (const EngineKind kind : kEngines) {
+    for (const char* token :
+         {R"({"S":"7"})", R"({"N":"-1"})", R"({"N":"9000000000000000001"})"}) {
+      Kept it(kind);
+      write_row(it.engine, it.name,
+                tests::record("dead", 1s) + R"(,"token":)" + token);
+      const std::string before = tests::raw_row(it.engine, it.name);
+      const auto mutex = it.mutex();
+      BOOST_TEST(thrown_by([&] { mutex->lock(); }) == words(Errc::bad_record));
+      BOOST_TEST(tests::raw_row(it.engine, it.name) == before);
+    }
+  }
+}
+
+// What DynamoDB cannot be asked: it is seen in the answer, and given back.
+BOOST_AUTO_TEST_CASE(token_with_a_fraction_is_a_bad_record_given_back) {
+  Kept it(EngineKind::dynoxide);
+  write_row(it.engine, it.name,
+            tests::record("free", 0s) + R"(,"token":{"N":"1.5"})");
+  const auto mutex = it.mutex();
+  BOOST_TEST(thrown_by([&] { mutex->lock(); }) == words(Errc::bad_record));
+  BOOST_TEST(!mutex->owns_lock());
+  BOOST_TEST(it.stands("token") == "2.5");
+  BOOST_TEST(eventually([&] { return it.stands("expires") == "0"; }));
+}
+
+// --- Answers that are lost ---------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(lost_answer_of_a_take_costs_a_number_at_most) {
+  for (const EngineKind kind : kEngines) {
+    Gate gate(kind);
+    Options options = on_table(table_at(gate));
+    options.keep_row = true;
+    DdbMutex mutex(tests::fresh_name(), options);
+    gate.once("UpdateItem", Gate::answer_lost());
+    mutex.lock();
+    BOOST_TEST(mutex.owns_lock());
+    const auto token = mutex.fencing_token();
+    BOOST_TEST((token == 1 || token == 2));
+    BOOST_TEST(row_of(gate.engine(), mutex.name()).token ==
+               static_cast<std::int64_t>(token));
+    mutex.release();
+    mutex.lock();
+    BOOST_TEST(mutex.fencing_token() == token + 1);
+  }
+}
+
+// The first take is applied late, and found by a look after a second one was
+// sent.  A copy of that one, or any other that is yet to come, must not count.
+BOOST_AUTO_TEST_CASE(token_stands_whatever_take_comes_late) {
+  Gate gate(EngineKind::dynoxide);
+  Options options = on_table(table_at(gate), 20s);
+  options.keep_row = true;
+  options.request_timeout = 300ms;
+  options.longest_poll = options.first_poll;
+  DdbMutex mutex(tests::fresh_name(), options);
+  write_row(gate.engine(), mutex.name(), tests::live_record());
+  Late first;
+  gate.once("UpdateItem", first.rule());
+  Aside taker([&] { mutex.lock(); });
+  BOOST_TEST(eventually([&] { return options.table->stats().get_item > 1; }));
+  delete_row(gate.engine(), mutex.name());
+  gate.server().release();
+  BOOST_TEST(first.applied.wait());
+  BOOST_TEST(taker.thrown() == "none");
+  BOOST_TEST(mutex.fencing_token() == 1u);
+  for (const auto& request : gate.server().requests()) {
+    if (tests::action_of(request) == "UpdateItem") {
+      gate.engine().forward(request);
+    }
+  }
+  BOOST_TEST(row_of(gate.engine(), mutex.name()).token == 1);
+  BOOST_TEST(thrown_by([&] { mutex.renew(); }) == "none");
+  mutex.release();
+}
+
+BOOST_AUTO_TEST_CASE(lost_answer_of_a_release_is_released) {
+  for (const EngineKind kind : kEngines) {
+    Gate gate(kind);
+    Options options = on_table(table_at(gate));
+    options.keep_row = true;
+    DdbMutex mutex(tests::fresh_name(), options);
+    mutex.lock();
+    gate.once("UpdateItem", Gate::answer_lost());
+    BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
+    BOOST_TEST(row_of(gate.engine(), mutex.name()).expires.count() == 0);
+  }
+}
+
+// --- What others have written ------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(row_of_foreign_attributes_is_free_and_keeps_them) {
+  for (const EngineKind kind : kEngines) {
+    Kept it(kind);
+    write_row(it.engine, it.name, kWorkItem);
+    const auto mutex = it.mutex();
+    mutex->lock();
+    const Attributes all = mutex->attributes();
+    BOOST_TEST(all.size() == 2u);
+    mutex->release();
+    BOOST_TEST(it.stands("colour") == "red");
+    BOOST_TEST(it.stands("size") == "7");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(row_that_must_exist_is_not_made) {
+  for (const EngineKind kind : kEngines) {
+    Kept it(kind);
+    Options options = it.options();
+    options.only_if_exists = true;
+    const auto mutex = it.mutex(options);
+    BOOST_TEST(thrown_by([&] { mutex->lock(); }) == words(Errc::no_row));
+    BOOST_TEST(thrown_by([&] { (void)mutex->try_lock(); }) ==
+               words(Errc::no_row));
+    BOOST_TEST((it.row().kind == ddbmutex::lock::Row::Kind::absent));
+    write_row(it.engine, it.name, kWorkItem);
+    BOOST_TEST(mutex->try_lock());
+    mutex->release();
+    BOOST_TEST(mutex->try_lock());
+    BOOST_TEST(mutex->fencing_token() == 2u);
+  }
+}
+
+// --- Data --------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(data_and_attributes_are_found_by_the_next_holder) {
+  for (const EngineKind kind : kEngines) {
+    Kept it(kind);
+    const std::string bytes("\0\xff\n data", 8);
+    Options options = it.options();
+    options.data = bytes;
+    options.attributes = {text("colour", "red")};
+    const auto first = it.mutex(options);
+    first->lock();
+    BOOST_TEST((first->data() == bytes));
+    BOOST_TEST((it.mutex()->data() == std::nullopt));
+    first->release();
+    BOOST_TEST((first->data() == std::nullopt));
+    const auto next = it.mutex();
+    next->lock();
+    BOOST_TEST((next->data() == bytes));
+    BOOST_TEST((next->attributes() == Attributes{text("colour", "red")}));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(data_is_replaced_dropped_or_kept_as_the_taker_says) {
+  for (const EngineKind kind : kEngines) {
+    Kept it(kind);
+    Options options = it.options();
+    options.data = "one";
+    options.attributes = {text("colour", "red")};
+    it.mutex(options)->lock();  // And releases it.
+    options.data = "two";
+    options.attributes = {text("colour", "blue")};
+    const auto replacing = it.mutex(options);
+    replacing->lock();
+    BOOST_TEST((replacing->data() == std::string("two")));
+    replacing->release();
+    options = it.options();
+    options.keep_data = false;
+    const auto dropping = it.mutex(options);
+    dropping->lock();
+    BOOST_TEST((dropping->data() == std::nullopt));
+    BOOST_TEST(it.stands("colour") == "blue");
+    dropping->release();
+    options.data = "";
+    const auto emptying = it.mutex(options);
+    emptying->lock();
+    BOOST_TEST((emptying->data() == std::string()));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(renewal_changes_what_is_stored) {
+  for (const EngineKind kind : kEngines) {
+    Kept it(kind);
+    write_row(it.engine, it.name, kWorkItem);
+    const auto mutex = it.mutex();
+    mutex->lock();
+    Changes changes;
+    changes.data = "half";
+    changes.attributes = {text("colour", "green"), text("shape", "round")};
+    changes.remove = {"size"};
+    mutex->renew(changes);
+    BOOST_TEST((mutex->data() == std::string("half")));
+    BOOST_TEST(it.stands("colour") == "green");
+    BOOST_TEST(it.stands("shape") == "round");
+    BOOST_TEST(it.stands("size") == "");
+    BOOST_TEST(mutex->attributes().size() == 2u);
+    changes = {};
+    changes.remove = {"data"};
+    mutex->renew(changes);
+    BOOST_TEST((mutex->data() == std::nullopt));
+    BOOST_TEST(it.stands("data") == "");
+    BOOST_TEST(it.stands("shape") == "round");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(release_leaves_what_it_is_told_to) {
+  for (const EngineKind kind : kEngines) {
+    Kept it(kind);
+    const auto mutex = it.mutex();
+    mutex->lock();
+    Changes changes;
+    changes.data = "done";
+    changes.attributes = {text("by", "us")};
+    mutex->release(changes);
+    BOOST_TEST(it.stands("by") == "us");
+    const auto next = it.mutex();
+    next->lock();
+    BOOST_TEST((next->data() == std::string("done")));
+  }
+}
+
+// Nothing of it can stay where rows are deleted: an error, and no harm.
+BOOST_AUTO_TEST_CASE(release_with_changes_of_a_deleted_row_is_refused) {
+  Engine& engine = Engine::running(EngineKind::dynoxide);
+  DdbMutex mutex(tests::fresh_name(), on_table(table_at(engine)));
+  mutex.lock();
+  Changes changes;
+  changes.data = "lost?";
+  const auto error = tests::error_of([&] { mutex.release(changes); });
+  BOOST_REQUIRE(error.has_value());
+  BOOST_TEST(error->code() == Errc::bad_option);
+  BOOST_TEST(error->field() == "changes");
+  BOOST_TEST(mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(deleted_row_carries_data_while_it_is_held) {
+  for (const EngineKind kind : kEngines) {
+    Engine& engine = Engine::running(kind);
+    Options options = on_table(table_at(engine));
+    options.data = "where I am";
+    options.attributes = {text("colour", "red")};
+    DdbMutex mutex(tests::fresh_name(), options);
+    mutex.lock();
+    BOOST_TEST((mutex.data() == std::string("where I am")));
+    BOOST_TEST((mutex.attributes() == options.attributes));
+    const auto info = options.table->inspect(mutex.name());
+    BOOST_TEST((info.data == options.data));
+    BOOST_TEST((info.attributes == options.attributes));
+    mutex.release();
+    BOOST_TEST(tests::is_free(engine, mutex.name()));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(data_of_a_dead_holder_stays_if_that_is_wanted) {
+  for (const EngineKind kind : kEngines) {
+    for (const bool keep : {true, false}) {
+      Engine& engine = Engine::running(kind);
+      const std::string name = tests::fresh_name();
+      write_row(engine, name,
+                tests::record("dead", 1s) +
+                    R"(,"data":{"B":"aGFsZg=="},"colour":{"S":"red"})");
+      Options options = on_table(table_at(engine));
+      options.keep_data = keep;
+      DdbMutex mutex(name, options);
+      mutex.lock();
+      BOOST_TEST((mutex.data() ==
+                  (keep ? std::optional<std::string>("half") : std::nullopt)));
+      BOOST_TEST(mutex.attributes().size() == (keep ? 1u : 0u));
+      mutex.release();
+      BOOST_TEST(tests::is_free(engine, name));
+    }
+  }
+}
+
+// A take whose answer never came is applied when the lock has long been given
+// back: what was left then stays as it was left.
+BOOST_AUTO_TEST_CASE(late_take_does_not_undo_what_the_release_left) {
+  Gate gate(EngineKind::dynoxide);
+  Options options = on_table(table_at(gate), 10s);
+  options.keep_row = true;
+  options.data = "new";
+  options.request_timeout = 300ms;
+  DdbMutex mutex(tests::fresh_name(), options);
+  Late take;
+  gate.once("UpdateItem", take.rule());
+  mutex.lock();
+  Changes changes;
+  changes.data = "done";
+  mutex.release(changes);
+  gate.server().release();
+  BOOST_TEST(take.applied.wait());
+  const auto info = options.table->inspect(mutex.name());
+  BOOST_TEST((info.data == std::string("done")));
+  BOOST_TEST(info.released);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,439 @@
+// How a lease is renewed: by itself or by hand, how often and how long, and
+// what tells that it is in danger or lost.
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/mutex_kit.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+using ddbmutex::Changes;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::Loss;
+using ddbmutex::Options;
+using tests::Aside;
+using tests::count_of;
+using tests::Event;
+using tests::eventually;
+using tests::Gate;
+using tests::on_table;
+using tests::row_of;
+using tests::table_at;
+using tests::threads_now;
+using tests::thrown_by;
+using tests::Told;
+using tests::words;
+
+// A lock before a gate.
+struct Held {
+  explicit Held(std::chrono::milliseconds ttl = 10s)
+      : options(on_table(table_at(gate), ttl)) {}
+
+  DdbMutex& make() {
+    mutex = std::make_unique<DdbMutex>(tests::fresh_name(), options);
+    return *mutex;
+  }
+  int renewals() const { return count_of(gate.server(), "UpdateItem"); }
+  std::int64_t expires() {
+    return row_of(gate.engine(), mutex->name()).expires.count();
+  }
+
+  Gate gate;
+  Options options;
+  std::unique_ptr<DdbMutex> mutex;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(renewing)
+
+// --- By hand -----------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(without_renewal_by_itself_no_thread_is_started) {
+  Held it;
+  it.options.auto_renew = false;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  mutex.release();  // What makes connections has been made.
+  const auto before = threads_now();
+  mutex.lock();
+  mutex.renew();
+  BOOST_TEST(mutex.owns_lock());
+  mutex.release();
+  BOOST_TEST(thrown_by([&] { mutex.renew(); }) == words(Errc::not_held));
+  BOOST_TEST(threads_now() == before);
+  BOOST_TEST(tests::is_free(it.gate.engine(), mutex.name()));
+}
+
+BOOST_AUTO_TEST_CASE(renewal_by_hand_prolongs_the_lease) {
+  Held it;
+  it.options.auto_renew = false;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  const auto stamp = it.expires();
+  BOOST_TEST(eventually([&] { return mutex.remaining() < 9800ms; }));
+  mutex.renew();
+  BOOST_TEST((mutex.remaining() > 9800ms));
+  BOOST_TEST(it.expires() != stamp);
+}
+
+BOOST_AUTO_TEST_CASE(lease_that_nobody_renews_is_lost_at_its_end) {
+  Held it(300ms);
+  it.options.auto_renew = false;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return !mutex.owns_lock(); }));
+  BOOST_TEST(thrown_by([&] { mutex.renew(); }) == words(Errc::lease_lost));
+  BOOST_TEST(it.renewals() == 0);
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::lease_lost));
+}
+
+BOOST_AUTO_TEST_CASE(loss_is_told_though_nothing_is_renewed_by_itself) {
+  Held it(300ms);
+  it.options.auto_renew = false;
+  Told told;
+  it.options.on_lost = [&](Loss why) { told.add(name_of(why)); };
+  it.options.on_danger = [&] { told.add("danger"); };
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  BOOST_TEST(told.wait_for(2));
+  BOOST_TEST(told.text() == "danger expired");
+  mutex.unlock();
+}
+
+BOOST_AUTO_TEST_CASE(renewal_by_hand_finds_that_the_lock_was_taken) {
+  Held it;
+  it.options.auto_renew = false;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  write_row(it.gate.engine(), mutex.name(), tests::live_record());
+  BOOST_TEST(mutex.owns_lock());
+  BOOST_TEST(thrown_by([&] { mutex.renew(); }) == words(Errc::lease_lost));
+  BOOST_TEST(!mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(renewal_by_hand_bears_with_passing_errors) {
+  Held it;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  it.gate.once("UpdateItem", Gate::fails());
+  it.gate.once("UpdateItem", Gate::answer_lost());
+  BOOST_TEST(thrown_by([&] { mutex.renew(); }) == "none");
+  BOOST_TEST(mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(renewal_by_hand_ends_with_the_error_after_patience) {
+  Held it;
+  it.options.patience = 200ms;
+  it.options.request_timeout = 200ms;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  it.gate.always("UpdateItem", Gate::fails());
+  BOOST_TEST(thrown_by([&] { mutex.renew(); }) == words(Errc::unavailable));
+  BOOST_TEST(mutex.owns_lock());
+  it.gate.open();
+  mutex.renew();
+}
+
+BOOST_AUTO_TEST_CASE(closing_the_table_ends_a_renewal_by_hand) {
+  Held it;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  it.gate.always("UpdateItem", Gate::held());
+  Aside renewal([&] { mutex.renew(); });
+  BOOST_TEST(eventually([&] { return it.renewals() == 1; }));
+  it.options.table->close();
+  const std::string thrown = renewal.thrown();
+  BOOST_TEST((thrown == words(Errc::closed) || thrown == words(Errc::not_held)),
+             thrown);
+}
+
+// A renewal with changes is done when a request that bore them is, and not by
+// an earlier one that is found to have been applied.
+BOOST_AUTO_TEST_CASE(changes_are_stored_though_an_earlier_renewal_comes_late) {
+  Held it(4s);
+  it.options.request_timeout = 300ms;
+  DdbMutex& mutex = it.make();
+  it.gate.once("UpdateItem", Gate::answered_late());
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return it.renewals() == 1; }));
+  Changes changes;
+  changes.data = "changed";
+  mutex.renew(changes);
+  const auto info = it.options.table->inspect(mutex.name());
+  BOOST_TEST((info.data == std::string("changed")));
+  BOOST_TEST(mutex.owns_lock());
+  it.gate.server().release();
+}
+
+BOOST_AUTO_TEST_CASE(changes_that_dynamodb_refuses_cost_nothing) {
+  Held it;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  Changes changes;
+  changes.data = std::string(410'000, 'x');
+  BOOST_TEST(thrown_by([&] { mutex.renew(changes); }) ==
+             words(Errc::bad_request));
+  BOOST_TEST((mutex.data() == std::nullopt));
+  mutex.renew();
+  BOOST_TEST(mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(threads_may_renew_by_hand_at_once) {
+  Held it(1s);
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  std::vector<std::unique_ptr<Aside>> all;
+  for (int i = 0; i < 8; ++i) {
+    all.push_back(std::make_unique<Aside>([&mutex, i] {
+      for (int round = 0; round < 10; ++round) {
+        Changes changes;
+        changes.data = std::to_string(i);
+        mutex.renew(changes);
+      }
+    }));
+  }
+  for (auto& one : all) BOOST_TEST(one->thrown() == "none");
+  BOOST_TEST(mutex.owns_lock());
+  const auto info = it.options.table->inspect(mutex.name());
+  BOOST_TEST((info.data == mutex.data()));
+}
+
+BOOST_AUTO_TEST_CASE(unlocking_during_a_renewal_by_hand_ends_it) {
+  Held it;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  it.gate.once("UpdateItem", Gate::answered_late());
+  Aside renewal([&] { mutex.renew(); });
+  BOOST_TEST(eventually([&] { return it.renewals() == 1; }));
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
+  it.gate.server().release();
+  BOOST_TEST(renewal.thrown() == words(Errc::not_held));
+  BOOST_TEST(tests::is_free(it.gate.engine(), mutex.name()));
+}
+
+BOOST_AUTO_TEST_CASE(ensuring_renews_only_if_too_little_remains) {
+  Held it;
+  it.options.auto_renew = false;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  mutex.ensure(5s);
+  BOOST_TEST(it.renewals() == 0);
+  BOOST_TEST(eventually([&] { return mutex.remaining() < 9800ms; }));
+  mutex.ensure(9800ms);
+  BOOST_TEST(it.renewals() == 1);
+  BOOST_TEST(thrown_by([&] { mutex.ensure(11s); }) == words(Errc::lease_lost));
+  BOOST_TEST(mutex.owns_lock());
+}
+
+// --- By itself ---------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(lease_is_renewed_at_the_age_that_is_told) {
+  Held it(20s);
+  it.options.renew_after = 50ms;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return it.renewals() >= 5; }));
+  BOOST_TEST(mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(lock_that_was_held_too_long_is_renewed_no_more) {
+  Held it(500ms);
+  it.options.max_hold = 1s;
+  Told told;
+  it.options.on_lost = [&](Loss why) { told.add(name_of(why)); };
+  DdbMutex& mutex = it.make();
+  const tests::Stopwatch watch;
+  mutex.lock();
+  BOOST_TEST(told.wait_for(1));
+  BOOST_TEST(told.text() == "expired");
+  BOOST_TEST(watch.ms() >= 700);
+  BOOST_TEST(it.renewals() >= 1);
+  mutex.unlock();
+  mutex.lock();  // It counts from there.
+  const int before = it.renewals();
+  BOOST_TEST(eventually([&] { return it.renewals() > before; }));
+}
+
+BOOST_AUTO_TEST_CASE(holder_that_is_not_alive_loses_its_lock) {
+  Held it(600ms);
+  std::atomic<bool> alive{true};
+  std::atomic<int> asked{0};
+  it.options.alive = [&] {
+    ++asked;
+    return alive.load();
+  };
+  Told told;
+  it.options.on_lost = [&](Loss why) { told.add(name_of(why)); };
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return it.renewals() >= 2; }));
+  BOOST_TEST(asked >= it.renewals());
+  alive = false;
+  BOOST_TEST(told.wait_for(1));
+  BOOST_TEST(told.text() == "expired");
+  BOOST_TEST(!mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(holder_that_comes_to_life_again_keeps_its_lock) {
+  Held it(2s);
+  std::atomic<int> asked{0};
+  it.options.alive = [&] { return ++asked > 2; };
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return it.renewals() >= 2; }));
+  BOOST_TEST(mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(question_that_throws_is_answered_with_no) {
+  Held it(600ms);
+  it.options.alive = []() -> bool { throw std::runtime_error("ask later"); };
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return !mutex.owns_lock(); }));
+  BOOST_TEST(it.renewals() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(destructor_waits_for_the_question_under_way) {
+  Held it(400ms);
+  Event asked, answer;
+  it.options.alive = [&] {
+    asked.set();
+    return answer.wait();
+  };
+  it.make().lock();
+  BOOST_TEST(asked.wait());
+  Aside destruction([&] { it.mutex.reset(); });
+  BOOST_TEST(!destruction.done());
+  answer.set();
+  BOOST_TEST(destruction.thrown() == "none");
+}
+
+// --- Danger and loss ---------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(lock_is_in_danger_unless_enough_of_its_lease_remains) {
+  Held it(1s);
+  it.options.auto_renew = false;
+  it.options.safe_time = 400ms;
+  DdbMutex& mutex = it.make();
+  BOOST_TEST(mutex.in_danger());
+  mutex.lock();
+  BOOST_TEST(!mutex.in_danger());
+  BOOST_TEST(eventually([&] { return mutex.in_danger(); }));
+  mutex.renew();
+  BOOST_TEST(!mutex.in_danger());
+  mutex.unlock();
+  BOOST_TEST(mutex.in_danger());
+}
+
+#ifdef __cpp_lib_jthread
+
+BOOST_AUTO_TEST_CASE(token_is_asked_to_stop_when_the_lock_is_lost) {
+  for (const bool by_itself : {true, false}) {
+    Held it(400ms);
+    it.options.auto_renew = by_itself;
+    DdbMutex& mutex = it.make();
+    BOOST_TEST(mutex.lost().stop_requested());
+    mutex.lock();
+    const std::stop_token lost = mutex.lost();
+    BOOST_TEST(!lost.stop_requested());
+    BOOST_TEST((mutex.lost() == lost));
+    it.gate.always("UpdateItem", Gate::fails());
+    Event stopped;
+    const std::stop_callback tell(lost, [&] {
+      BOOST_TEST(!mutex.owns_lock());
+      stopped.set();
+    });
+    BOOST_TEST(stopped.wait());
+    BOOST_TEST(lost.stop_requested());
+    mutex.unlock();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(token_of_a_lock_that_was_unlocked_never_stops) {
+  Held it(300ms);
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  const std::stop_token first = mutex.lost();
+  mutex.unlock();
+  BOOST_TEST(!first.stop_requested());
+  BOOST_TEST(!first.stop_possible());
+  mutex.lock();
+  BOOST_TEST((mutex.lost() != first));
+  BOOST_TEST(!mutex.lost().stop_requested());
+}
+
+#endif
+
+// --- Waiting -----------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(wait_past_the_lease_takes_over_from_a_dead_holder) {
+  Held it;
+  DdbMutex& mutex = it.make();
+  write_row(it.gate.engine(), mutex.name(),
+            tests::record("dead", tests::calendar() + 1h, 700ms));
+  BOOST_TEST(mutex.try_lock_past_lease(0ms));
+  BOOST_TEST(mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(wait_past_the_lease_ends_if_the_holder_lives) {
+  Held it;
+  DdbMutex& mutex = it.make();
+  Options theirs = on_table(table_at(it.gate.engine()), 500ms);
+  DdbMutex holder(mutex.name(), theirs);
+  holder.lock();
+  const tests::Stopwatch watch;
+  BOOST_TEST(!mutex.try_lock_past_lease(100ms));
+  BOOST_TEST(watch.ms() >= 600);
+  BOOST_TEST(holder.owns_lock());
+  holder.unlock();
+  BOOST_TEST(mutex.try_lock_past_lease(0ms));
+}
+
+// --- Again by the same thread ------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(recursive_lock_is_locked_as_often_as_it_is_unlocked) {
+  Held it;
+  it.options.recursive = true;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  mutex.lock();
+  BOOST_TEST(mutex.try_lock());
+  BOOST_TEST(mutex.try_lock_for(1s));
+  BOOST_TEST(it.gate.server().request_count() == 1);
+  for (int i = 0; i < 3; ++i) {
+    mutex.unlock();
+    BOOST_TEST(mutex.owns_lock());
+  }
+  Aside other([&] { BOOST_TEST(!mutex.try_lock()); });
+  BOOST_TEST(other.thrown() == "none");
+  mutex.release();
+  BOOST_TEST(!mutex.owns_lock());
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::not_held));
+}
+
+BOOST_AUTO_TEST_CASE(recursive_lock_that_was_lost_is_not_locked_again) {
+  Held it(300ms);
+  it.options.recursive = true;
+  it.options.auto_renew = false;
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return !mutex.owns_lock(); }));
+  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::lease_lost));
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::lease_lost));
+  mutex.lock();
+  BOOST_TEST(mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
