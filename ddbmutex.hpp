@@ -426,8 +426,8 @@ struct Options {
 
   // Bytes that are stored with the lock, for the next holder and inspect().
   std::optional<std::string> data{};
-  // Attributes that are: any names but those of the record (name, uuid,
-  // expires, lease, owner, ttl, token, data).
+  // Attributes that are: any names but the table's key and those of the record
+  // (uuid, expires, lease, owner, ttl, token, data).
   Attributes attributes{};
   // Whether what the holder before has left stays where the above do not
   // replace it.  Nothing: as keep_row.  Where rows are not kept, only a holder
@@ -439,8 +439,8 @@ struct Options {
   // program's to call, and no thread is started, unless a callback is set, or
   // a request that was given up or a release must be finished.
   bool auto_renew = true;
-  // How old the lease gets before it is renewed: more than 0, at most ttl / 2;
-  // nothing: ttl / 2.
+  // This and the two below are for renewal by itself alone.  How old the lease
+  // gets before it is renewed: more than 0, at most ttl / 2; nothing: ttl / 2.
   std::optional<std::chrono::milliseconds> renew_after{};
   // How long after the lock was taken renewals by themselves end, so that it is
   // lost a lease later at the most.  More than 0; nothing: never.
@@ -684,9 +684,10 @@ class DdbMutex {
   // elements of TransactItems, `[{"Put": {...}}, {"Update": ...}]`, of tables
   // of one account and region.  condition_failed if a condition of theirs does
   // not hold; Error's text has its place and DynamoDB's words.  Passing errors
-  // are tried again for `patience`; the write is made once at most, by its
-  // ClientRequestToken.  Where the rows are not kept, a request of ours that
-  // DynamoDB gets only after others had the lock could open the door again.
+  // are tried again for `patience`, 9 minutes at the most; the write is made
+  // once at most, by its ClientRequestToken, which DynamoDB knows for 10. Where
+  // the rows are not kept, a request of ours that DynamoDB gets only after
+  // others had the lock could open the door again.
   void guarded_write(const std::string& items);
   void guarded_write(const std::string& items, std::error_code& ec);
   // The condition that it is, for those who send the transaction themselves:

@@ -56,13 +56,19 @@ Failure meaning_of(const Answer& answer, const std::string& doing,
   return failure;
 }
 
+// DynamoDB forgets a ClientRequestToken after ten minutes (its API reference,
+// TransactWriteItems).
+constexpr std::chrono::minutes kTokenLasts{9};
+
 // The same body each time, and so the same token, by which DynamoDB carries it
 // out once.
 Answer send(lock::Table& table, const lock::Waits::One& wait,
             const std::string& body, nanoseconds patience,
             nanoseconds request_time) {
-  const BootTime deadline =
-      lock::later(BootClock::now(), std::max(patience, request_time));
+  const BootTime deadline = lock::later(
+      BootClock::now(), std::clamp<nanoseconds>(
+                            patience, request_time,
+                            std::max<nanoseconds>(request_time, kTokenLasts)));
   return dynamodb::ask(*table.client, *table.budget,
                        dynamodb::Action::transact_write_items, body,
                        {deadline, wait.waker(), request_time});

@@ -63,6 +63,12 @@ Failure check_key(const TableOptions& options) {
     if (options.sort_value.empty()) return {};
     return bad_option("sort_value", "without a sort_key");
   }
+  if (!lock::is_utf8(options.sort_value)) {
+    return bad_option("sort_value", "not UTF-8");
+  }
+  if (options.sort_value.size() > detail::kMaxSortBytes) {
+    return bad_option("sort_value", "longer than 1,024 bytes");
+  }
   why = not_a_key(options.sort_key);
   if (options.sort_key == options.key) why = "the key already";
   return why.empty() ? Failure{} : bad_option("sort_key", why);

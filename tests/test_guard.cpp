@@ -428,6 +428,7 @@ BOOST_AUTO_TEST_CASE(writes_that_are_no_array_of_objects_are_refused_unsent) {
            {R"([{"a":01}])", "not JSON"},
            {"[{\"a\":\"\xff\"}]", "not JSON"},
            {R"([{"a":"\ud800"}])", "surrogate"},
+           {R"([{"a":"\udc00"}])", "surrogate"},
            {std::string("[{}]\0", 5), "NUL"},
            {"\xef\xbb\xbf[{}]", "not JSON"},
            {"{}", "not an array"},
@@ -464,8 +465,7 @@ BOOST_AUTO_TEST_CASE(writes_may_be_ninety_nine_and_a_hundred_levels_deep) {
   BOOST_TEST(has(problem_of_writes(deep(101)), "too deeply"));
   BOOST_TEST(has(problem_of_writes(deep(1000000)), "too deeply"));
   BOOST_TEST(problem_of_writes(
-                 R"([{"n":-1.5e300,"t":true,"u":null,"s":"]\u0041"}])") ==
-             "");
+                 R"([{"n":-1.5e300,"t":true,"u":null,"s":"]\u0041"}])") == "");
 }
 
 BOOST_DATA_TEST_CASE(ninety_nine_writes_are_carried_out_at_once, kAble, kind) {

@@ -240,7 +240,8 @@ std::map<std::string, std::string> written_by_take(const lock::RowUse& use) {
   };
   for (const char* member : {"Item", "Key"}) {
     if (!request.HasMember(member)) continue;
-    for (const auto& attribute : request[member].GetObject()) {
+    const rapidjson::Value& attributes = request[member];
+    for (const auto& attribute : attributes.GetObject()) {
       add(attribute.name.GetString(), attribute.value);
     }
   }
