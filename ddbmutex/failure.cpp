@@ -189,9 +189,8 @@ Errc code_of(Fault fault) {
     case Fault::bad_request:
     case Fault::table_in_use:
       return Errc::bad_request;
-    case Fault::condition_failed:
-      return Errc::condition_failed;
     case Fault::none:
+    case Fault::condition_failed:
     case Fault::timed_out:
       break;
   }

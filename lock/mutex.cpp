@@ -194,7 +194,9 @@ Result Acquisition::take() {
         Call::take, lease_, mutex_.observation_, limits(), &waker_);
     if (outcome.verdict == Verdict::ours) return keep();
     unknown_ = unknown_ || outcome.unknown || lease_.stands();
-    busy_ = busy_ || outcome.verdict == Verdict::busy;
+    // A refusal that was to be followed by a look is one too.
+    busy_ = busy_ || outcome.verdict == Verdict::busy ||
+            outcome.answer.fault == Fault::condition_failed;
     if (patience_.past_lease && !past_lease_) see_first();
     Result result = undecided(outcome);
     if (result.kind == Kind::busy && !once_) {

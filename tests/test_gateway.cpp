@@ -550,6 +550,16 @@ BOOST_AUTO_TEST_CASE(rule_hits_its_own_action_alone) {
   BOOST_TEST(before.status("PutItem") == 500);
 }
 
+BOOST_AUTO_TEST_CASE(rule_hits_bodies_with_its_text_alone) {
+  BeforeServer before;
+  before.gateway->fault("UpdateItem ADD #n", "500");
+  before.gateway->fault("* REMOVE", "503");
+  BOOST_TEST(before.call(R"({"x":"SET #n"})", "UpdateItem").status == 200);
+  BOOST_TEST(before.call(R"({"x":"ADD #n"})", "PutItem").status == 200);
+  BOOST_TEST(before.call(R"({"x":"ADD #n"})", "UpdateItem").status == 500);
+  BOOST_TEST(before.call(R"({"x":"REMOVE #n"})", "PutItem").status == 503);
+}
+
 BOOST_AUTO_TEST_CASE(first_rule_that_hits_acts_and_later_ones_do_not_count_it) {
   BeforeServer before;
   before.gateway->fault("PutItem", "500");

@@ -312,6 +312,13 @@ BOOST_AUTO_TEST_CASE(failures_of_a_write_are_told_by_their_names) {
   BOOST_TEST_REQUIRE(error.has_value());
   BOOST_TEST((error->code() == Errc::bad_request));
   BOOST_TEST(has(error->what(), "part 1: ValidationError: w"), error->what());
+  // A condition weighs more than what stood in the way.
+  x.gate.once(kTransact, cancelled(kNone + "," + kConflict +
+                                   R"(,{"Code":"ConditionalCheckFailed"})"));
+  const auto second = error_of([&] { x.mutex->guarded_write(x.one_write()); });
+  BOOST_TEST_REQUIRE(second.has_value());
+  BOOST_TEST((second->code() == Errc::condition_failed));
+  BOOST_TEST(has(second->what(), "part 2: Cond"), second->what());
   // Reasons that are told in the message alone.
   BOOST_TEST(told([](Engine&, const SeenRequest&) {
                return Reply::error(
@@ -319,7 +326,7 @@ BOOST_AUTO_TEST_CASE(failures_of_a_write_are_told_by_their_names) {
                    R"({"__type":"TransactionCanceledException","message":)"
                    R"("for specific reasons [ConditionalCheckFailed, None]"})");
              }) == words(Errc::lease_lost));
-  BOOST_TEST(x.sent().size() == 7u);  // None was worth another attempt.
+  BOOST_TEST(x.sent().size() == 8u);  // None was worth another attempt.
 }
 
 // --- What is sent again ------------------------------------------------------
@@ -396,7 +403,7 @@ BOOST_AUTO_TEST_CASE(write_is_given_up_once_patience_is_over) {
 BOOST_AUTO_TEST_CASE(write_without_patience_is_tried_once) {
   Held x(any_engine_kind(), [](Options& options) {
     options.patience = 0ms;
-    options.request_timeout = 20ms;
+    options.request_timeout = 1s;
   });
   x.gate.always(kTransact, Gate::held());
   BOOST_TEST(x.write() == words(Errc::timed_out));
@@ -404,6 +411,19 @@ BOOST_AUTO_TEST_CASE(write_without_patience_is_tried_once) {
   x.gate.open();
   x.gate.server().release();
   BOOST_TEST(eventually([&] { return x.written() == 1; }));
+}
+
+BOOST_AUTO_TEST_CASE(write_that_is_not_answered_is_sent_again_in_time) {
+  Held x(any_engine_kind(), [](Options& options) {
+    options.patience = 8s;
+    options.request_timeout = 500ms;
+  });
+  x.gate.once(kTransact, Gate::held());
+  BOOST_TEST(x.write() == "none");
+  BOOST_TEST(x.sent().size() > 1u);
+  x.gate.server().release();  // By now it is done.
+  x.mutex->guarded_write(x.one_write());
+  BOOST_TEST(x.written() == 2);
 }
 
 BOOST_AUTO_TEST_CASE(write_to_an_engine_without_transactions_is_not_supported) {

@@ -668,4 +668,20 @@ BOOST_AUTO_TEST_CASE(acquire_whose_answer_is_late_has_acquired_once) {
   BOOST_TEST(is_free(gate.engine(), name));
 }
 
+// An engine that does not tell the row with a refusal is asked for it by a
+// look, for which the time may be too short at any point.
+BOOST_AUTO_TEST_CASE(time_that_runs_out_amid_requests_is_no_other_error) {
+  Engine& engine = Engine::running(EngineKind::dynalite);
+  DdbMutex holder(fresh_name(), on_table(table_at(engine)));
+  holder.lock();
+  const auto table = table_at(engine);
+  for (int i = 0; i < 400; ++i) {
+    DdbMutex waiter(holder.name(), on_table(table));
+    std::error_code ec;
+    BOOST_TEST(
+        !waiter.try_lock_for(std::chrono::microseconds(500 + 15 * i), ec));
+    BOOST_TEST((!ec || ec == Errc::timed_out), ec.message());
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

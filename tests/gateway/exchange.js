@@ -33,7 +33,7 @@ class Exchange {
     if (refusal !== null) return this.answer(refusal);
     const throttled = rate.refusal(action, clock);
     if (throttled !== null) return this.answer(throttled);
-    const fault = faults.pick(action);
+    const fault = faults.pick(action, body);
     if (fault === null) return this.serve();
     counts.add(counts.faults, fault.kind);
     events?.add(fault.kind, action, body);

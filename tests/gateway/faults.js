@@ -3,7 +3,9 @@
 //   {"action": "PutItem", "fault": "drop-answer", "nth": 3}
 //   {"fault": "delay", "ms": [10, 200], "probability": 0.05}
 //
-// action          which requests; "*" (the default) is every one
+// action          which requests: "*" (the default) is every one, "PutItem" is
+//                 those of that action, "UpdateItem ADD #n" those of them whose
+//                 body has what comes after the space
 // fault           one of the kinds below
 // probability     each of them with this chance; or
 // nth, times      from the nth on (default 1) of those that come to this rule
@@ -161,8 +163,10 @@ class Faults {
     const { action = "*", fault, probability, nth = 1, times = 1 } = rule;
     const ms = rule.ms ?? KINDS[fault].ms ?? 0;
     const [from, to] = Array.isArray(ms) ? ms : [ms, ms];
+    const space = action.indexOf(" ");
     this.rules.push({
-      action,
+      action: space < 0 ? action : action.slice(0, space),
+      text: space < 0 ? "" : action.slice(space + 1),
       kind: fault,
       probability,
       nth,
@@ -179,9 +183,10 @@ class Faults {
   }
 
   // What is to become of a request: {kind, ms, retryAfter}, or null.
-  pick(action) {
+  pick(action, body) {
     for (const rule of this.rules) {
       if (rule.action !== "*" && rule.action !== action) continue;
+      if (rule.text !== "" && !body.includes(rule.text)) continue;
       if (this.#hits(rule)) {
         const ms = this.length.between(rule.from, rule.to);
         return { kind: rule.kind, ms, retryAfter: rule.retryAfter };

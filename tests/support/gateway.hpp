@@ -48,7 +48,9 @@ struct GatewaySettings {
 
 // Which requests are hit, by chance or by number, and what becomes of them.
 struct Fault {
-  std::string action = "*";  // "PutItem"; "*": of every action.
+  // "PutItem"; "*": of every action.  "UpdateItem ADD #n": of those whose body
+  // has the text after the space.
+  std::string action = "*";
   std::string kind = "500";
   // Each with this chance; else by number.
   std::optional<double> probability = std::nullopt;
