@@ -335,45 +335,6 @@ BOOST_AUTO_TEST_CASE(lock_is_in_danger_unless_enough_of_its_lease_remains) {
   BOOST_TEST(mutex.in_danger());
 }
 
-#ifdef __cpp_lib_jthread
-
-BOOST_AUTO_TEST_CASE(token_is_asked_to_stop_when_the_lock_is_lost) {
-  for (const bool by_itself : {true, false}) {
-    Held it(400ms);
-    it.options.auto_renew = by_itself;
-    DdbMutex& mutex = it.make();
-    BOOST_TEST(mutex.lost().stop_requested());
-    mutex.lock();
-    const std::stop_token lost = mutex.lost();
-    BOOST_TEST(!lost.stop_requested());
-    BOOST_TEST((mutex.lost() == lost));
-    it.gate.always("UpdateItem", Gate::fails());
-    Event stopped;
-    const std::stop_callback tell(lost, [&] {
-      BOOST_TEST(!mutex.owns_lock());
-      stopped.set();
-    });
-    BOOST_TEST(stopped.wait());
-    BOOST_TEST(lost.stop_requested());
-    mutex.unlock();
-  }
-}
-
-BOOST_AUTO_TEST_CASE(token_of_a_lock_that_was_unlocked_never_stops) {
-  Held it(300ms);
-  DdbMutex& mutex = it.make();
-  mutex.lock();
-  const std::stop_token first = mutex.lost();
-  mutex.unlock();
-  BOOST_TEST(!first.stop_requested());
-  BOOST_TEST(!first.stop_possible());
-  mutex.lock();
-  BOOST_TEST((mutex.lost() != first));
-  BOOST_TEST(!mutex.lost().stop_requested());
-}
-
-#endif
-
 // --- Waiting -----------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(wait_past_the_lease_takes_over_from_a_dead_holder) {

@@ -1,4 +1,5 @@
-// A program of C++20: waits that a std::stop_token ends.
+// A program of C++20: waits that a std::stop_token ends, and a token that tells
+// of a loss.
 //
 //   stop_token ENDPOINT REGION TABLE
 //
@@ -6,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <semaphore>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -77,6 +79,49 @@ void not_stopped(DdbMutex& free) {
   free.release();
 }
 
+// Waits for it, as whoever works under the lock would.
+void awaits_the_loss(DdbMutex& mutex, const std::stop_token& lost) {
+  std::binary_semaphore told(0);
+  const std::stop_callback tell(lost, [&] {
+    expect(!mutex.owns_lock(), "told of a loss: not held any more");
+    told.release();
+  });
+  expect(told.try_acquire_for(20s), "told of a loss");
+  expect(lost.stop_requested(), "told of a loss: asked to stop");
+}
+
+// By the end of a lease that nobody renews; by somebody's hand.
+void told_of_a_loss(ddbmutex::Options options) {
+  options.ttl = 300ms;
+  for (const bool renewed : {false, true}) {
+    options.auto_renew = renewed;
+    DdbMutex mutex("stop-token-lost", options);
+    expect(mutex.lost().stop_requested(), "not held: asked to stop at once");
+    mutex.lock();
+    const std::stop_token lost = mutex.lost();
+    expect(!lost.stop_requested(), "held: not asked to stop");
+    expect(mutex.lost() == lost, "held: one token");
+    if (renewed) {
+      expect(options.table->force_unlock(options.table->inspect(mutex.name())),
+             "freed by hand");
+    }
+    awaits_the_loss(mutex, lost);
+    mutex.unlock();
+  }
+}
+
+void not_told_of_an_unlock(const ddbmutex::Options& options) {
+  DdbMutex mutex("stop-token-unlocked", options);
+  mutex.lock();
+  const std::stop_token first = mutex.lost();
+  mutex.unlock();
+  expect(!first.stop_requested(), "unlocked: not asked to stop");
+  expect(!first.stop_possible(), "unlocked: never will be");
+  mutex.lock();
+  expect(mutex.lost() != first, "locked again: another token");
+  expect(!mutex.lost().stop_requested(), "locked again: not asked to stop");
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -90,6 +135,10 @@ int main(int count, char** arguments) {
   stopped_while_waiting(waiter);
   holder.release();
   not_stopped(waiter);
-  if (failures == 0) std::puts("stopped before, while waiting, not at all");
+  told_of_a_loss(on_table(arguments));
+  not_told_of_an_unlock(on_table(arguments));
+  if (failures == 0) {
+    std::puts("stopped before, while waiting, not at all; told of a loss");
+  }
   return failures == 0 ? 0 : 1;
 }
