@@ -129,7 +129,7 @@ Request Lease::renew(BootTime now, const ServiceClock& clock,
   }
   request.stamp = stamp(now, clock, calendar);
   request.tell = use_.keep && !ours_;  // The token is not settled yet.
-  if (ours_) request.changes = changes_;
+  if (ours_) change(request);
   apply(clock);
   return request;
 }
@@ -138,8 +138,13 @@ Request Lease::release() {
   Request request;
   request.verb = Verb::release;
   request.uuid = uuid_;
-  request.changes = changes_;
+  change(request);
   return request;
+}
+
+void Lease::change(Request& request) const {
+  request.changes = changes_;
+  if (changes_) request.token = token_;
 }
 
 // The stamp of a new attempt, sent at `now`.
@@ -329,6 +334,8 @@ Verdict Lease::heard_release(const Reply& reply) {
   if (row_.kind == Row::Kind::record && row_.uuid == uuid_) {
     const bool marked = use_.keep && row_.expires == ServiceTime::zero();
     if (marked) return Verdict::released;
+    // An old take, applied after others have had the lock.
+    if (ours_ && use_.keep && row_.token != token_) return Verdict::taken;
     return Verdict::again;  // Ours after all: an old take, applied late.
   }
   return row_.kind == Row::Kind::absent ? Verdict::deleted : Verdict::taken;
@@ -371,6 +378,8 @@ ServiceTime Lease::lowest_stamp() const {
 
 std::optional<std::size_t> Lease::find_own(const Row& row) const {
   if (row.kind != Row::Kind::record || row.uuid != uuid_) return std::nullopt;
+  // An old take, applied after others have had the lock.
+  if (ours_ && use_.keep && row.token != token_) return std::nullopt;
   for (std::size_t i = 0; i < sent_.size(); ++i) {
     if (sent_[i].stamp == row.expires) return i;
   }

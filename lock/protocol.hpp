@@ -174,6 +174,7 @@ class Lease {
                const Observation& observation);
   Request renew(BootTime now, const ServiceClock& clock, ServiceTime calendar);
   Request release();
+  void change(Request& request) const;
   ServiceTime stamp(BootTime now, const ServiceClock& clock,
                     ServiceTime calendar);
   ServiceTime unused(ServiceTime at_least) const;

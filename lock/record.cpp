@@ -36,7 +36,7 @@ constexpr std::chrono::hours kCleanUpAfter{24};
 // its record is taken, so it must not be of any size.
 constexpr int kLongestUuid = 1024;
 
-// From here on a row can be taken no more.
+// A token that is told of no acquisition any more.
 constexpr std::int64_t kLastToken = 9'000'000'000'000'000'000;
 
 // --- Reading ---------------------------------------------------------------
@@ -163,7 +163,7 @@ std::string take_condition(const RowUse& use, const Request& request,
     whose = kCanCount;
     free = "(attribute_not_exists(#uuid) AND " + whose + ")";
     whose += " AND #uuid <> :uuid";
-    terms.number("last_token", kLastToken);
+    terms.number("last_token", kLastToken - 2);  // One is added.
   }
   if (use.must_exist) free = "(attribute_exists(#name) AND " + free + ")";
   std::string condition =
@@ -175,7 +175,8 @@ std::string take_condition(const RowUse& use, const Request& request,
       " AND (attribute_not_exists(#lease)"
       " OR #lease BETWEEN :shortest AND :longest))";
   if (request.seen) {
-    condition += " OR (#uuid = :seen_uuid AND #expires = :seen_expires)";
+    condition += " OR (#uuid = :seen_uuid AND #expires = :seen_expires";
+    condition += use.keep ? ")" : " AND attribute_not_exists(#token))";
     terms.text("seen_uuid", request.seen->uuid);
     terms.number("seen_expires", request.seen->expires.count());
   }
@@ -210,6 +211,15 @@ std::string assignments(const Item& attributes, Terms& terms) {
     terms.value_of(term, attributes[i]);
   }
   return text;
+}
+
+// A take that comes late can bring a uuid back after others had the lock, but
+// not its token: what the user changes is written by the holder alone.
+std::string if_token(const Place& place, const Request& request, Terms& terms) {
+  if (!place.use.keep || !request.changes) return "";
+  terms.name("token");
+  terms.number("token", request.token);
+  return " AND #token = :token";
 }
 
 std::string changes_of(const Changes& changes, Terms& terms) {
@@ -296,9 +306,9 @@ void write_renewal(Writer& writer, const Place& place, const Request& request) {
   }
   if (request.changes) update += changes_of(*request.changes, terms);
   write_pair(writer, "UpdateExpression", update);
-  write_pair(
-      writer, "ConditionExpression",
-      "#uuid = :uuid AND #expires IN (" + own_list(request, terms) + ")");
+  write_pair(writer, "ConditionExpression",
+             "#uuid = :uuid AND #expires IN (" + own_list(request, terms) +
+                 ")" + if_token(place, request, terms));
   terms.name("uuid");
   terms.name("expires");
   terms.text("uuid", request.uuid);
@@ -321,7 +331,8 @@ void write_release(Writer& writer, const Place& place, const Request& request) {
     if (request.changes) update += changes_of(*request.changes, terms);
     write_pair(writer, "UpdateExpression", update);
   }
-  write_pair(writer, "ConditionExpression", "#uuid = :uuid");
+  write_pair(writer, "ConditionExpression",
+             "#uuid = :uuid" + if_token(place, request, terms));
   terms.name("uuid");
   terms.text("uuid", request.uuid);
   terms.write(writer);
@@ -402,8 +413,8 @@ Row read_row(Item item) {
     row.kept = true;
     const auto number = parse_number(*token);
     row.token = number.value_or(0);
-    if (!number || *number > kLastToken) {
-      not_understood(row, "token is no whole number");
+    if (!number || *number >= kLastToken) {
+      not_understood(row, "token is no whole number, or none is left");
     }
   }
   const Attribute* uuid = dynamodb::find(item, "uuid");

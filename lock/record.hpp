@@ -111,6 +111,8 @@ struct Request {
   bool consistent = false;  // look
   bool tell = false;        // renew: answer with the row as it is then.
   std::shared_ptr<const Changes> changes;  // renew, release; null: none.
+  // With changes of a kept row: the token that it must bear besides.
+  std::int64_t token = 0;
 };
 
 // Where a lock lives and what else its item says.  All UTF-8.

@@ -1608,6 +1608,21 @@ BOOST_AUTO_TEST_CASE(changes_go_with_renewals_and_the_release_once_granted) {
   c.lease.carry(changes);
   c.send(Call::release);
   BOOST_TEST((c.sent.changes == changes));
+  BOOST_TEST(c.sent.token == 7);
+}
+
+// It is an old take's, applied after others have had the lock.
+BOOST_AUTO_TEST_CASE(own_row_with_another_token_is_ours_no_more) {
+  Contender c(kTtl, kept_use());
+  c.hold_kept(7);
+  Row old = c.own_row();
+  c.send(Call::renew);
+  BOOST_TEST(c.refused(with_token(old, 9)) == "taken");
+  Contender releasing(kTtl, kept_use());
+  releasing.lease.carry(std::make_shared<const lock::Changes>());
+  releasing.hold_kept(7);
+  releasing.send(Call::release);
+  BOOST_TEST(releasing.refused(with_token(old, 9)) == "taken");
 }
 
 BOOST_AUTO_TEST_CASE(release_that_finds_its_kept_row_free_is_released) {

@@ -300,7 +300,7 @@ BOOST_AUTO_TEST_CASE(row_with_a_token_of_any_type_is_a_kept_one) {
 }
 
 BOOST_AUTO_TEST_CASE(token_is_read_to_the_last_digit) {
-  for (const char* value : {"0", "1", "41", "9000000000000000000"}) {
+  for (const char* value : {"0", "1", "41", "8999999999999999999"}) {
     const Row row = lock::read_row(
         {kName, kUuid, kExpires, kLease, number("token", value)});
     BOOST_TEST(word(row.kind) == "record");
@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(token_that_is_no_whole_number_is_not_understood) {
   check_not_understood("map", with_token({"token", Type::map, "", {}}),
                        "token");
   for (const char* value :
-       {"-1", "1.5", "1E3", "", "9000000000000000001", "9223372036854775808",
+       {"-1", "1.5", "1E3", "", "9000000000000000000", "9223372036854775808",
         "99999999999999999999999999999999999999"}) {
     check_not_understood(value, with_token(number("token", value)), "token");
     check_not_understood(value, {kName, number("token", value)}, "token");
@@ -492,7 +492,8 @@ BOOST_AUTO_TEST_CASE(take_of_a_stale_record_pins_the_version_that_was_seen) {
   const auto body = body_of(request);
   BOOST_TEST(text(body["ConditionExpression"]) ==
              kFreeOrOver +
-                 " OR (#uuid = :seen_uuid AND #expires = :seen_expires)");
+                 " OR (#uuid = :seen_uuid AND #expires = :seen_expires"
+                 " AND attribute_not_exists(#token))");
   const auto& values = body["ExpressionAttributeValues"];
   BOOST_TEST(values.MemberCount() == 8u);
   BOOST_TEST(typed(values[":seen_uuid"]) == "S:theirs");
@@ -629,7 +630,7 @@ BOOST_AUTO_TEST_CASE(
   const auto body = body_of(take(), kept_place());
   BOOST_TEST(text(body["ConditionExpression"]) == kKeptFreeOrOver);
   BOOST_TEST(valued(body, ":zero") == "N:0");
-  BOOST_TEST(valued(body, ":last_token") == "N:9000000000000000000");
+  BOOST_TEST(valued(body, ":last_token") == "N:8999999999999999998");
   BOOST_TEST(valued(body, ":earliest") == "N:1799999998000000000");
 }
 
@@ -732,6 +733,21 @@ BOOST_AUTO_TEST_CASE(release_of_a_kept_row_marks_it_free) {
                           kept_place())["UpdateExpression"]) ==
              "SET #expires = :released, #set0 = :set0, #set1 = :set1 "
              "REMOVE #gone0, #gone1");
+}
+
+BOOST_AUTO_TEST_CASE(changes_of_a_kept_row_ask_for_its_token) {
+  for (Request request :
+       {with_changes(release()), with_changes(renewal({ServiceTime(5)}))}) {
+    request.token = 7;
+    const auto kept = body_of(request, kept_place());
+    const std::string condition = text(kept["ConditionExpression"]);
+    BOOST_TEST(condition.find("#uuid = :uuid AND ") == 0u);
+    BOOST_TEST(condition.find(" AND #token = :token") != std::string::npos);
+    BOOST_TEST(valued(kept, ":token") == "N:7");
+    const auto deleted = body_of(request);
+    BOOST_TEST(text(deleted["ConditionExpression"]).find("token") ==
+               std::string::npos);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(kept_row_is_never_put_and_never_deleted) {

@@ -270,6 +270,7 @@ Request Protocol::renewal(BootTime now, const ServiceClock& clock,
   request.stamp = stamp(now, clock, calendar);
   request.tell = use_.keep && !granted();
   if (granted()) request.changes = changes_;
+  if (request.changes) request.token = token();
   return request;
 }
 
@@ -283,6 +284,7 @@ Request Protocol::wanted_release() const {
   request.verb = Verb::release;
   request.uuid = uuid_;
   request.changes = changes_;
+  if (request.changes) request.token = token();
   return request;
 }
 
@@ -382,6 +384,8 @@ Verdict Protocol::heard(const Reply& reply, const ServiceClock& clock,
 // The exchange whose stamp that row bears.
 std::optional<std::size_t> Protocol::borne_by(const Row& row) const {
   if (row.kind != Row::Kind::record || row.uuid != uuid_) return std::nullopt;
+  const bool counted_on = granted() && use_.keep && row.token != token();
+  if (counted_on) return std::nullopt;
   for (const std::size_t i : remembered()) {
     if (history_[i].request.stamp == row.expires) return i;
   }
@@ -471,7 +475,9 @@ Verdict Protocol::judge_release(const Exchange& exchange) const {
       reply.row->kind == Row::Kind::record && reply.row->uuid == uuid_;
   if (!is_ours) return Verdict::taken;
   const bool is_free = use_.keep && reply.row->expires == ServiceTime::zero();
-  return is_free ? Verdict::released : Verdict::again;
+  if (is_free) return Verdict::released;
+  const bool counted_on = use_.keep && reply.row->token != token();
+  return counted_on ? Verdict::taken : Verdict::again;
 }
 
 BootTime Protocol::claim_from(std::size_t own,

@@ -72,7 +72,7 @@ bool same(const Request& a, const Request& b) {
   return a.verb == b.verb && a.uuid == b.uuid && a.stamp == b.stamp &&
          a.lease == b.lease && a.earliest == b.earliest && same_seen &&
          a.own == b.own && a.consistent == b.consistent && a.tell == b.tell &&
-         a.changes == b.changes;
+         a.token == b.token && a.changes == b.changes;
 }
 
 bool same(const Row& a, const Row& b) {
@@ -454,7 +454,8 @@ void History::note_write(const Message& message,
   }
   if (request.changes) {
     ++tally_.changes_applied;
-    if (superseded(request.uuid)) ++tally_.changes_too_late;
+    expect(!host.use.keep || weather_.by_hand || !superseded(request.uuid),
+           host, "attributes were changed after another was granted the lock");
   }
   check_guards();
 }

@@ -58,7 +58,6 @@ struct Tally {
   std::size_t kept_grants = 0;      // On rows that are kept.
   std::size_t guards_reopened = 0;  // See check_guards().
   std::size_t changes_applied = 0;
-  std::size_t changes_too_late = 0;     // After another was granted the lock.
   std::size_t longest_acquisition = 0;  // In stamped attempts.
 };
 

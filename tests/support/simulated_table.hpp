@@ -53,9 +53,10 @@ class SimulatedTable {
         return is_free(use, now) || is_over(request, use, now) ||
                is_as_seen(request, now) || is_own(request, now);
       case Request::Verb::renew:
-        return is_own(request, now);
+        return is_own(request, now) && token_is_right(request, use, now);
       case Request::Verb::release:
-        return now && now->uuid == request.uuid;
+        return now && now->uuid == request.uuid &&
+               token_is_right(request, use, now);
       case Request::Verb::look:
         return true;
     }
@@ -142,6 +143,12 @@ class SimulatedTable {
     return now && now->uuid == request.uuid && now->expires &&
            std::count(request.own.begin(), request.own.end(), *now->expires) >
                0;
+  }
+
+  // What goes along with a renewal or a release is written by the holder alone.
+  static bool token_is_right(const Request& request, const RowUse& use,
+                             const Content& now) {
+    return !use.keep || !request.changes || now->token == request.token;
   }
 
   Item taken(const Request& request, const RowUse& use) const {
