@@ -283,18 +283,14 @@ Failure list(Impl& impl, const dynamodb::Selection& selection,
   const TableOptions& options = impl.options;
   const Call call(impl.get(), about_table("list", options));
   if (!call.may_begin()) return call.closed();
-  // Patience is with faults: neither a large table nor a slow callback tries
-  // it, so that each item which comes gives it anew.
-  dynamodb::Waiting waiting = call.waiting();
   const Answer answer = dynamodb::read_all(
-      call.client(), call.budget(), selection, waiting,
+      call.client(), call.budget(), selection, call.waiting(),
       [&](dynamodb::Item&& item) {
         bool more = true;
         const std::string key = text_of(item, options.key);
         if (key.compare(0, options.prefix.size(), options.prefix) == 0) {
           more = each(info_of(std::move(item), options, call.client().clock()));
         }
-        waiting.deadline = call.waiting().deadline;
         return more;
       });
   return call.failure_of(answer);

@@ -148,11 +148,13 @@ Answer read_all(Client& client, RetryBudget& budget, const Selection& selection,
                 const Waiting& waiting,
                 const std::function<bool(Item&&)>& each) {
   const Action action = selection.key ? Action::query : Action::scan;
+  const std::chrono::nanoseconds patience = waiting.deadline - BootClock::now();
+  Waiting for_a_page = waiting;
   int limit = kItemsOfAPage;
   std::optional<Item> start;
   for (;;) {
     Answer page = ask(client, budget, action,
-                      write_page(selection, limit, start), waiting);
+                      write_page(selection, limit, start), for_a_page);
     if (page.too_large && limit > 1) {
       limit /= 2;
       continue;
@@ -170,6 +172,7 @@ Answer read_all(Client& client, RetryBudget& budget, const Selection& selection,
       if (!each(std::move(item))) return page;
     }
     if (!start) return page;
+    for_a_page.deadline = BootClock::now() + patience;
   }
 }
 

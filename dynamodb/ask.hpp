@@ -61,7 +61,8 @@ struct Selection {
 
 // Calls `each` for all of them, consistently read, until it returns false; one
 // page is in memory at a time.  The last answer, or the one that failed; its
-// `items` are gone.
+// `items` are gone.  Each page has the time until the deadline anew: neither a
+// large table nor a slow `each` is a fault.
 Answer read_all(Client& client, RetryBudget& budget, const Selection& selection,
                 const Waiting& waiting,
                 const std::function<bool(Item&&)>& each);
