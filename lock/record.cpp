@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <forward_list>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -98,51 +99,92 @@ void write_key(Writer& writer, const Place& place) {
 }
 
 // The parts of an expression beside its text: what "#uuid" and ":uuid" stand
-// for.  DynamoDB refuses what the text does not use.
+// for.  DynamoDB refuses what the text does not use.  Texts must outlive it.
 class Terms {
  public:
   Terms() {
-    names_.reserve(16);
-    values_.reserve(32);
+    names_.reserve(8);
+    values_.reserve(16);
   }
   void name(std::string_view attribute) { name(attribute, attribute); }
   void name(std::string_view term, std::string_view attribute) {
-    names_.emplace_back("#" + std::string(term), attribute);
+    names_.push_back({term, attribute});
   }
   void number(std::string_view term, std::int64_t value) {
-    value_of(term, {"", Type::number, std::to_string(value)});
+    values_.push_back({term, Type::number, {}, value, nullptr});
   }
-  void text(std::string_view term, std::string value) {
-    value_of(term, {"", Type::string, std::move(value)});
+  void text(std::string_view term, std::string_view value) {
+    values_.push_back({term, Type::string, value, 0, nullptr});
   }
-  void value_of(std::string_view term, Attribute value) {
-    value.name = ":" + std::string(term);
-    values_.push_back(std::move(value));
+  void value_of(std::string_view term, const Attribute& value) {
+    values_.push_back({term, value.type, {}, 0, &value});
   }
+  // "own3", for as long as this lives.
+  std::string_view numbered(const char* kind, std::size_t number) {
+    made_.push_front(kind + std::to_string(number));
+    return made_.front();
+  }
+
   void write(Writer& writer) const {
     write_string(writer, "ExpressionAttributeNames");
     writer.StartObject();
-    for (const auto& [term, attribute] : names_) {
-      write_pair(writer, term, attribute);
+    for (const Name& name : names_) {
+      write_term(writer, '#', name.term);
+      write_string(writer, name.attribute);
     }
     writer.EndObject();
     write_string(writer, "ExpressionAttributeValues");
     writer.StartObject();
-    write_members(writer, values_);
+    for (const Value& value : values_) write(writer, value);
     writer.EndObject();
   }
 
  private:
-  std::vector<std::pair<std::string, std::string>> names_;
-  Item values_;
+  struct Name {
+    std::string_view term, attribute;
+  };
+  // A text, a number, or the user's.
+  struct Value {
+    std::string_view term;
+    Type type;
+    std::string_view text;
+    std::int64_t number;
+    const Attribute* attribute;
+  };
+
+  static void write_term(Writer& writer, char kind, std::string_view term) {
+    std::array<char, 32> name{kind};
+    term.copy(&name[1], name.size() - 1);
+    write_string(writer, {name.data(), 1 + term.size()});
+  }
+
+  static void write(Writer& writer, const Value& value) {
+    write_term(writer, ':', value.term);
+    if (value.attribute != nullptr) {
+      return dynamodb::write_value(writer, *value.attribute);
+    }
+    const bool number = value.type == Type::number;
+    writer.StartObject();
+    write_string(writer, number ? "N" : "S");
+    if (number) {
+      write_string(writer, std::to_string(value.number));
+    } else {
+      write_string(writer, value.text);
+    }
+    writer.EndObject();
+  }
+
+  std::vector<Name> names_;
+  std::vector<Value> values_;
+  std::forward_list<std::string> made_;
 };
 
 // ":own0, :own1"
 std::string own_list(const Request& request, Terms& terms) {
   std::string list;
   for (std::size_t i = 0; i < request.own.size(); ++i) {
-    const std::string term = "own" + std::to_string(i);
-    list += (i == 0 ? ":" : ", :") + term;
+    const std::string_view term = terms.numbered("own", i);
+    list.append(i == 0 ? ":" : ", :").append(term);
     terms.number(term, request.own[i].count());
   }
   return list;
@@ -157,21 +199,25 @@ constexpr std::string_view kCanCount =
 // released is not to be taken by one of its own takes that comes late.
 std::string take_condition(const RowUse& use, const Request& request,
                            Terms& terms) {
-  std::string free = "attribute_not_exists(#name)";
-  std::string whose = "attribute_not_exists(#token)";
+  std::string condition;
+  condition.reserve(512);
+  if (use.must_exist) condition += "(attribute_exists(#name) AND ";
   if (use.keep) {
-    whose = kCanCount;
-    free = "(attribute_not_exists(#uuid) AND " + whose + ")";
-    whose += " AND #uuid <> :uuid";
+    condition.append("(attribute_not_exists(#uuid) AND ").append(kCanCount);
+    condition += use.must_exist ? "))" : ")";
     terms.number("last_token", kLastToken - 2);  // One is added.
+  } else {
+    condition += "attribute_not_exists(#name)";
   }
-  if (use.must_exist) free = "(attribute_exists(#name) AND " + free + ")";
-  std::string condition =
-      free +
+  condition +=
       " OR (#expires >= :zero AND #expires < :earliest"
-      " AND attribute_type(#uuid, :string) AND size(#uuid) <= :uuid_size"
-      " AND " +
-      whose +
+      " AND attribute_type(#uuid, :string) AND size(#uuid) <= :uuid_size AND ";
+  if (use.keep) {
+    condition.append(kCanCount).append(" AND #uuid <> :uuid");
+  } else {
+    condition += "attribute_not_exists(#token)";
+  }
+  condition +=
       " AND (attribute_not_exists(#lease)"
       " OR #lease BETWEEN :shortest AND :longest))";
   if (request.seen) {
@@ -196,17 +242,12 @@ std::string take_condition(const RowUse& use, const Request& request,
   return condition;
 }
 
-// The name of a term of its own for what the user named.
-std::string user_term(const char* kind, std::size_t index) {
-  return kind + std::to_string(index);
-}
-
 // ", #set0 = :set0, #set1 = :set1"
 std::string assignments(const Item& attributes, Terms& terms) {
   std::string text;
   for (std::size_t i = 0; i < attributes.size(); ++i) {
-    const std::string term = user_term("set", i);
-    text += ", #" + term + " = :" + term;
+    const std::string_view term = terms.numbered("set", i);
+    text.append(", #").append(term).append(" = :").append(term);
     terms.name(term, attributes[i].name);
     terms.value_of(term, attributes[i]);
   }
@@ -225,8 +266,8 @@ std::string if_token(const Place& place, const Request& request, Terms& terms) {
 std::string changes_of(const Changes& changes, Terms& terms) {
   std::string text = assignments(changes.set, terms);
   for (std::size_t i = 0; i < changes.remove.size(); ++i) {
-    const std::string term = user_term("gone", i);
-    text += (i == 0 ? " REMOVE #" : ", #") + term;
+    const std::string_view term = terms.numbered("gone", i);
+    text.append(i == 0 ? " REMOVE #" : ", #").append(term);
     terms.name(term, changes.remove[i]);
   }
   return text;
