@@ -30,6 +30,8 @@ BUILD := build/$(config)-$(notdir $(CXX))-$(cxxstd)$(subst $(empty) ,,$\
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 CXXFLAGS_release := -O2 -DNDEBUG
+# The tests take longer to compile than to run.
+TESTFLAGS_release := -O1
 CXXFLAGS_debug := -O0 -g
 CXXFLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
   -fno-sanitize-recover=all
@@ -186,6 +188,7 @@ $(DEMO): $(DEMO_OBJECTS) $(LIB)
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 $(call objects,$(LIB_SOURCES)): CXXFLAGS += $(LIBFLAGS_$(config))
+$(call objects,$(TEST_SOURCES)): CXXFLAGS += $(TESTFLAGS_$(config))
 
 # A program without exceptions, whatever the library has.  UBSan's check of
 # vptrs cannot know objects that code without RTTI made.
