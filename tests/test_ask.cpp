@@ -20,6 +20,7 @@
 #include "dynamodb/retry.hpp"
 #include "dynamodb/table.hpp"
 #include "lock/record.hpp"
+#include "tests/support/check_fault.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -97,15 +98,6 @@ struct Host {
   sigv4::Waker waker;
   std::vector<Item> items;
 };
-
-void check_fault(const Answer& answer, Fault expected, int line) {
-  BOOST_TEST((answer.fault == expected),
-             "line " << line << ": " << name_of(answer.fault) << ", not "
-                     << name_of(expected) << " (" << answer.code << " "
-                     << answer.message << ")");
-}
-
-#define CHECK_FAULT(answer, expected) check_fault(answer, expected, __LINE__)
 
 Reply refused(const std::string& code, const std::string& more = "") {
   return Reply::error(

@@ -15,6 +15,7 @@
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/proxied.hpp"
 #include "tests/support/scripted_server.hpp"
 
 namespace {
@@ -57,35 +58,6 @@ struct Container : Home {
 struct Fault {
   const char* kind;
   const char* reason;
-};
-
-// Unsets what keeps requests to this machine from a proxy, and puts it back.
-class Proxied {
- public:
-  explicit Proxied(const std::string& url) {
-    for (const char* name :
-         {"no_proxy", "NO_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"}) {
-      before_[name] = process_environment(name);
-      unsetenv(name);
-    }
-    for (const char* name : {"http_proxy", "https_proxy", "ALL_PROXY"}) {
-      setenv(name, url.c_str(), 1);
-    }
-  }
-  ~Proxied() {
-    for (const auto& [name, value] : before_) {
-      if (value) {
-        setenv(name, value->c_str(), 1);
-      } else {
-        unsetenv(name);
-      }
-    }
-  }
-  Proxied(const Proxied&) = delete;
-  Proxied& operator=(const Proxied&) = delete;
-
- private:
-  std::map<const char*, std::optional<std::string>> before_;
 };
 
 }  // namespace
@@ -290,7 +262,7 @@ BOOST_AUTO_TEST_CASE(keys_whose_time_is_over_are_a_failure) {
 
 BOOST_AUTO_TEST_CASE(no_proxy_comes_between) {
   Container container;
-  const Proxied proxied(container.aws.proxy_url());
+  const tests::Proxied proxied(container.aws.proxy_url());
   BOOST_TEST(has(container.answer(), "found: "));
   container.variables[kFull] = container.aws.url("container") + kPath;
   BOOST_TEST(has(said(container.asking.of(*container_keys(

@@ -15,6 +15,7 @@
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/proxied.hpp"
 #include "tests/support/scripted_server.hpp"
 
 namespace {
@@ -92,34 +93,6 @@ struct Counted {
     ++count;
     return judged({"id", "secret", "", ""}, "a place");
   });
-};
-
-// A proxy for everything in this process's own environment.
-class Proxied {
- public:
-  explicit Proxied(const std::string& url) {
-    for (const char* name :
-         {"no_proxy", "NO_PROXY", "http_proxy", "ALL_PROXY"}) {
-      before_[name] = process_environment(name);
-      unsetenv(name);
-    }
-    setenv("http_proxy", url.c_str(), 1);
-    setenv("ALL_PROXY", url.c_str(), 1);
-  }
-  ~Proxied() {
-    for (const auto& [name, value] : before_) {
-      if (value) {
-        setenv(name, value->c_str(), 1);
-      } else {
-        unsetenv(name);
-      }
-    }
-  }
-  Proxied(const Proxied&) = delete;
-  Proxied& operator=(const Proxied&) = delete;
-
- private:
-  std::map<const char*, std::optional<std::string>> before_;
 };
 
 }  // namespace
@@ -370,7 +343,7 @@ BOOST_AUTO_TEST_CASE(keys_whose_time_is_over_are_found_with_a_warning) {
 
 BOOST_AUTO_TEST_CASE(no_proxy_comes_between) {
   Instance instance;
-  const Proxied proxied(instance.aws.proxy_url());
+  const tests::Proxied proxied(instance.aws.proxy_url());
   BOOST_TEST(instance.answer() == kFound);
   BOOST_TEST(instance.aws.log().plain() == 0);
   BOOST_TEST(instance.aws.log().connects() == 0);

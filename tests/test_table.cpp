@@ -16,6 +16,7 @@
 #include "dynamodb/retry.hpp"
 #include "dynamodb/table.hpp"
 #include "lock/record.hpp"
+#include "tests/support/check_fault.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -123,15 +124,6 @@ struct FreshTable {
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
 }
-
-void check_fault(const Answer& answer, Fault expected, int line) {
-  BOOST_TEST((answer.fault == expected),
-             "line " << line << ": " << name_of(answer.fault) << ", not "
-                     << name_of(expected) << " (" << answer.code << " "
-                     << answer.message << ")");
-}
-
-#define CHECK_FAULT(answer, expected) check_fault(answer, expected, __LINE__)
 
 // --- What a scripted service says ------------------------------------------
 

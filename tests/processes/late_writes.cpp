@@ -46,6 +46,7 @@
 #include "sigv4/keys.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/numbers.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/whereabouts.hpp"
 
@@ -57,8 +58,8 @@ using ddbmutex::Errc;
 using std::chrono::milliseconds;
 using tests::Engine;
 using tests::Gate;
+using tests::Numbers;
 using tests::Process;
-using Numbers = std::map<std::string, long>;
 
 constexpr const char* kGuarded = "guarded-";
 constexpr const char* kPlain = "plain-";
@@ -370,19 +371,7 @@ class Run {
   std::map<std::string, long> stored_;
 };
 
-Numbers numbers_of(int argc, char** argv) {
-  Numbers numbers = {{"rounds", 1000}, {"pairs", 6}, {"ttl", 100}};
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    const auto at = word.find('=');
-    const auto found = numbers.find(word.substr(0, at));
-    if (at == word.npos || found == numbers.end()) {
-      throw std::runtime_error(word + " is nothing here");
-    }
-    found->second = std::stol(word.substr(at + 1));
-  }
-  return numbers;
-}
+Numbers defaults() { return {{"rounds", 1000}, {"pairs", 6}, {"ttl", 100}}; }
 
 }  // namespace
 
@@ -390,7 +379,7 @@ int main(int argc, char** argv) try {
   if (argc == 4 && argv[1] == std::string("actor")) {
     return act(argv[2], milliseconds(std::stol(argv[3])));
   }
-  return Run(numbers_of(argc, argv)).goes_well() ? 0 : 1;
+  return Run(tests::numbers_of(argc, argv, defaults())).goes_well() ? 0 : 1;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

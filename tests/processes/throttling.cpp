@@ -36,6 +36,7 @@
 #include "sigv4/boot_clock.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gateway.hpp"
+#include "tests/support/numbers.hpp"
 #include "tests/support/process.hpp"
 
 namespace {
@@ -47,8 +48,8 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using tests::Engine;
 using tests::Gateway;
+using tests::Numbers;
 using tests::Process;
-using Numbers = std::map<std::string, long>;
 
 constexpr seconds kLongest{200};
 constexpr seconds kReleasedWithin{30};
@@ -223,36 +224,25 @@ class Run {
   std::vector<std::unique_ptr<Process>> processes_;
 };
 
-Numbers numbers_of(int argc, char** argv) {
-  Numbers numbers = {
-      {"processes", 10},
-      {"waiters", 10},
-      {"same", 0},
-      {"rate", 20},
-      {"seconds", 30},
-      {"chance", 0},
-      {"most", 3},
-      {"hold", 10},
-      {"patience", 60},
-      {"held", 0},
-      {"within", 10},
-      {"seed", static_cast<long>(std::random_device()() % 1000000)}};
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    const auto at = word.find('=');
-    const auto found = numbers.find(word.substr(0, at));
-    if (at == word.npos || found == numbers.end()) {
-      throw std::runtime_error(word + " is nothing here");
-    }
-    found->second = std::stol(word.substr(at + 1));
-  }
-  return numbers;
+Numbers defaults() {
+  return {{"processes", 10},
+          {"waiters", 10},
+          {"same", 0},
+          {"rate", 20},
+          {"seconds", 30},
+          {"chance", 0},
+          {"most", 3},
+          {"hold", 10},
+          {"patience", 60},
+          {"held", 0},
+          {"within", 10},
+          {"seed", static_cast<long>(std::random_device()() % 1000000)}};
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const Numbers numbers = numbers_of(argc, argv);
+  const Numbers numbers = tests::numbers_of(argc, argv, defaults());
   std::printf("throttling:");
   for (const auto& [name, value] : numbers) {
     std::printf(" %s=%ld", name.c_str(), value);

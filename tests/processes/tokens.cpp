@@ -34,6 +34,7 @@
 #include "sigv4/boot_clock.hpp"
 #include "tests/claims/shared_count.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/interrupted.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/whereabouts.hpp"
 
@@ -58,17 +59,6 @@ constexpr auto kProgressEach = 10s;
 constexpr auto kGivenUpAfter = 120s;  // Without any acquisition.
 constexpr std::size_t kTold = 20;
 constexpr const char* kNote = "a row has more than its lock";
-
-// Set by SIGINT and SIGTERM: all is ended and cleaned up then, too.
-volatile sig_atomic_t interrupted = 0;
-
-void catch_signals() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    sigaction(number, &action, nullptr);
-  }
-}
 
 // In memory, if the machine has a place for that: its disk is not what is
 // measured.
@@ -161,7 +151,7 @@ class Run {
 
   // Kills whose turn it is, says how far it is; false if it is of no use.
   bool look() {
-    if (interrupted != 0) throw std::runtime_error("interrupted");
+    if (tests::interrupted != 0) throw std::runtime_error("interrupted");
     const BootTime now = BootClock::now();
     if (std::exchange(last_, count_.now()) != count_.now()) moved_ = now;
     if (now - moved_ > kGivenUpAfter) {
@@ -311,12 +301,12 @@ int main(int argc, char** argv) try {
   }
   const unsigned seed = argc > 2 ? static_cast<unsigned>(std::stoul(argv[2]))
                                  : std::random_device()();
-  catch_signals();
+  tests::catch_signals();
   std::printf("%" PRIu64 " tokens over %d names by %d processes, seed %u\n",
               goal, kLocks, kProcesses, seed);
   std::fflush(stdout);
   return Run(goal, seed).succeeds() ? 0 : 1;
 } catch (const std::exception& error) {
   std::printf("%s\n", error.what());
-  return interrupted != 0 ? 130 : 1;
+  return tests::interrupted != 0 ? 130 : 1;
 }

@@ -45,6 +45,7 @@
 #include "sigv4/boot_clock.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gateway.hpp"
+#include "tests/support/interrupted.hpp"
 
 namespace {
 
@@ -87,17 +88,6 @@ const std::vector<std::string> kKinds = {
     "reset-answer", "drop-answer", "half-close-answer",
     "truncate",     "corrupt",     "garbage",
     "500-after",    "503-after",   "throttle-after"};
-
-// By a signal that asks for the end.
-volatile sig_atomic_t interrupted = 0;
-
-void catch_signals() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    sigaction(number, &action, nullptr);
-  }
-}
 
 void pause(std::chrono::milliseconds time) {
   std::this_thread::sleep_for(time);
@@ -540,7 +530,7 @@ void Run::await_end() {
   const auto done = [](const auto& host) { return host->done(); };
   while (!std::all_of(hosts_.begin(), hosts_.end(), done)) {
     pause(50ms);
-    if (interrupted != 0) give_up("interrupted", 130);
+    if (tests::interrupted != 0) give_up("interrupted", 130);
     const BootTime now = BootClock::now();
     if (now - shown >= interval) {
       show(false);
@@ -666,7 +656,7 @@ int main(int argc, char** argv) {
       "and of kept ones, SEED=%u\n",
       count, seed);
   std::fflush(stdout);
-  catch_signals();
+  tests::catch_signals();
   try {
     const bool well = Run(count, seed).goes_well();
     std::printf("%s\n", well ? "nobody noticed" : "NOT WELL");

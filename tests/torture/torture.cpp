@@ -39,6 +39,7 @@
 #include "tests/support/durable_engine.hpp"
 #include "tests/support/fake_calendar.hpp"
 #include "tests/support/gateway.hpp"
+#include "tests/support/interrupted.hpp"
 #include "tests/torture/diary.hpp"
 #include "tests/torture/history.hpp"
 #include "tests/torture/judge.hpp"
@@ -58,20 +59,9 @@ using std::chrono::seconds;
 using torture::Deed;
 using torture::now;
 
-// Set by SIGINT and SIGTERM: all is ended and cleaned up then, too.
-volatile sig_atomic_t interrupted = 0;
-
 struct Interrupted : std::runtime_error {
   Interrupted() : std::runtime_error("interrupted") {}
 };
-
-void catch_signals() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGHUP, &action, nullptr);
-}
 
 // Where it all is.
 struct Places {
@@ -135,7 +125,7 @@ class Run {
   void pause_until(nanoseconds time) {
     constexpr milliseconds kLookEach = 50ms;
     for (;;) {
-      if (interrupted != 0) throw Interrupted();
+      if (tests::interrupted != 0) throw Interrupted();
       swarm_->look();
       show_progress();
       const nanoseconds left = time - now();
@@ -367,13 +357,13 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "usage: torture SECONDS [SEED]\n");
     return 2;
   }
-  catch_signals();
+  tests::catch_signals();
   const seconds time(std::stol(argv[1]));
   const std::uint32_t seed =
       argc == 3 ? static_cast<std::uint32_t>(std::stoul(argv[2]))
                 : std::random_device()();
   return torture_for(time, seed) ? 0 : 1;
 } catch (const std::exception& error) {
-  std::printf("\n%s\n", interrupted != 0 ? "interrupted" : error.what());
-  return interrupted != 0 ? 130 : 1;
+  std::printf("\n%s\n", tests::interrupted != 0 ? "interrupted" : error.what());
+  return tests::interrupted != 0 ? 130 : 1;
 }
