@@ -115,6 +115,11 @@ Failure check(const Options& options, const TableOptions& table) {
   if (options.only_if_exists && !options.keep_row) {
     return bad_option("only_if_exists", "without keep_row");
   }
+  const bool updates = options.keep_data.value_or(options.keep_row);
+  if (updates && options.attributes.size() > detail::kMostChanges) {
+    return bad_option("attributes",
+                      "more than 100, with keep_row or keep_data");
+  }
   return detail::check(options.attributes, table, "attributes");
 }
 

@@ -162,8 +162,9 @@ using Attributes = std::vector<Attribute>;
 // What is to be changed of it.  All else stays as it is.
 struct Changes {
   std::optional<std::string> data{};  // Bytes.
-  Attributes attributes{};            // As in Options.
-  std::vector<std::string> remove{};  // Names of attributes; "data" too.
+  Attributes attributes{};            // As in Options,
+  std::vector<std::string> remove{};  // and names of attributes, `data` too:
+                                      // 100 in all.
 };
 
 // --- The table ---------------------------------------------------------------
@@ -234,7 +235,7 @@ struct Stats {
   std::uint64_t put_item = 0;
   std::uint64_t update_item = 0;
   std::uint64_t delete_item = 0;
-  std::uint64_t other = 0;  // About the table itself.
+  std::uint64_t other = 0;  // The table itself, lists, guarded writes.
   // Of them: those that DynamoDB asked to send later; those that failed in
   // another way (that somebody else holds the lock is no failure); those that
   // were sent because one before had failed.
@@ -421,13 +422,15 @@ struct Options {
   // that do not keep it (Errc::kept_row).
   bool keep_row = false;
   // With keep_row: take the lock only if there is an item by its name, which
-  // need hold nothing but others' attributes; else Errc::no_row.
+  // need hold nothing but others' attributes (none by a name of the record's);
+  // else Errc::no_row.
   bool only_if_exists = false;
 
   // Bytes that are stored with the lock, for the next holder and inspect().
   std::optional<std::string> data{};
   // Attributes that are: any names but the table's key and those of the record
-  // (uuid, expires, lease, owner, ttl, token, data).
+  // (uuid, expires, lease, owner, ttl, token, data).  With keep_row or
+  // keep_data 100 at the most.
   Attributes attributes{};
   // Whether what the holder before has left stays where the above do not
   // replace it.  Nothing: as keep_row.  Where rows are not kept, only a holder
@@ -436,8 +439,9 @@ struct Options {
   std::optional<bool> keep_data{};
 
   // Renew the lease by a thread of the Table.  If not, renew() is the
-  // program's to call, and no thread is started, unless a callback is set, or
-  // a request that was given up or a release must be finished.
+  // program's to call, and no thread is started, unless a callback is set or
+  // lost() is asked, or a request that was given up or a release must be
+  // finished.
   bool auto_renew = true;
   // This and the two below are for renewal by itself alone.  How old the lease
   // gets before it is renewed: more than 0, at most ttl / 2; nothing: ttl / 2.
@@ -445,9 +449,10 @@ struct Options {
   // How long after the lock was taken renewals by themselves end, so that it is
   // lost a lease later at the most.  More than 0; nothing: never.
   std::optional<std::chrono::milliseconds> max_hold{};
-  // Asked before each renewal by itself, which is sent only if the answer is
-  // true.  If not, it is asked again until the lease is over.  Called as
-  // on_lost is: what it waits for delays all callbacks, and its own renewal.
+  // Asked before each renewal by itself, but not before its retries, and it is
+  // sent only if the answer is true.  If not, it is asked again until the lease
+  // is over.  Called as on_lost is: what it waits for delays all callbacks, and
+  // its own renewal.
   std::function<bool()> alive{};
 
   // Let the thread that has the lock lock it again, to unlock it as often: as
@@ -612,7 +617,8 @@ class DdbMutex {
 
   // As try_lock_for(), for as long as it takes to see whether the holder lives:
   // false `additional` after the lease of the record that stood there first
-  // would be over.  Then somebody has renewed or taken the lock meanwhile.
+  // would be over.  Then somebody has renewed or taken the lock meanwhile.  For
+  // another thread's lock of this very mutex it waits only as try_lock_for().
   [[nodiscard]] bool try_lock_past_lease(std::chrono::milliseconds additional);
   [[nodiscard]] bool try_lock_past_lease(std::chrono::milliseconds additional,
                                          std::error_code& ec);
@@ -637,7 +643,8 @@ class DdbMutex {
   void release();
   void release(std::error_code& ec) noexcept;
   // And changes what stays in a kept row, in the same request.  bad_option,
-  // and the lock stays held, if the row is not kept.
+  // and the lock stays held, if the row is not kept.  Of a recursive lock that
+  // stays locked this is renew(), and the level is kept if that fails.
   void release(const Changes& changes);
   void release(const Changes& changes, std::error_code& ec);
 
@@ -655,12 +662,13 @@ class DdbMutex {
   void require(std::chrono::nanoseconds min_remaining,
                std::error_code& ec) const noexcept;
 
-  // Less than safe_time remains, or the lock is not held.
+  // No more than safe_time remains, or the lock is not held.
   bool in_danger() const noexcept;
 
 #ifdef __cpp_lib_jthread
-  // Asked to stop when the lock that is held now is lost; at once if none is
-  // held.  Never once it was unlocked.  Stop callbacks run as on_lost does.
+  // Asked to stop when the lock that is held now is lost, or released by
+  // Table::close(); at once if none is held.  Never once it was unlocked.  Stop
+  // callbacks run as on_lost does, or on the thread that closes the table.
   std::stop_token lost() const {
     const std::shared_ptr<void> signal = loss_signal(
         [] {

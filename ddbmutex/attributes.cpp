@@ -323,6 +323,9 @@ Failure check(const Attributes& attributes, const TableOptions& table,
 
 Failure check(const Changes& changes, const TableOptions& table) {
   Names names(table, "changes");
+  if (changes.attributes.size() + changes.remove.size() > kMostChanges) {
+    return names.bad("more than 100");
+  }
   if (Failure bad = check_all(changes.attributes, names)) return bad;
   for (const std::string& name : changes.remove) {
     if (Failure bad = names.add(name, true)) return bad;

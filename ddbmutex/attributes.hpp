@@ -21,6 +21,9 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace detail {
 
+// In one update: its text has 4 KB at the most.
+constexpr std::size_t kMostChanges = 100;
+
 // What DynamoDB would refuse of them, or would not store as it is told, and
 // what is the record's own or the table's key.  How large the item may be, and
 // how many attributes a request may name, is left to DynamoDB.  `field`:

@@ -271,6 +271,7 @@ Result Acquisition::keep() {
     if (held != nullptr) {
       mutex_.held_ = held;
       mutex_.possession_ = std::move(possession);
+      mutex_.locked_again_ = 0;
       mutex_.token_.store(mutex_.possession_.token, std::memory_order_release);
       queued_ = !mutex_.queue_.keep(waiter_);
       if (!queued_) return just(Kind::done);
@@ -332,8 +333,11 @@ void Mutex::end() {
 
 Result Mutex::lock(const Patience& patience, Cancel* cancel) {
   if (queue_.kept_by_this_thread()) {
-    if (waiting_.recursive) return lock_again();
-    if (patience.forever()) return just(Kind::deadlock);
+    if (waiting_.recursive) {
+      if (auto again = lock_again()) return std::move(*again);
+    } else if (patience.forever()) {
+      return just(Kind::deadlock);
+    }
   }
   const Waits::One wait(table_.waits);
   if (wait.waker() == nullptr) return just(Kind::closed);
@@ -346,11 +350,22 @@ std::shared_ptr<const dynamodb::Item> Mutex::stored_by(const Row& row) const {
   return std::make_shared<const dynamodb::Item>(row.others);
 }
 
-Result Mutex::lock_again() {
+// Nothing if another thread has unlocked it by now.
+std::optional<Result> Mutex::lock_again() {
   const std::lock_guard<std::mutex> guard(mutex_);
+  if (held_ == nullptr || !queue_.kept_by_this_thread()) return std::nullopt;
   if (BootClock::now() >= claim_end()) return just(Kind::lost);
   ++locked_again_;
-  return {};
+  return Result{};
+}
+
+// An inner level is given up once what it leaves is stored.
+Result Mutex::release_inner(std::shared_ptr<const Changes> changes) {
+  Result result = renew(std::move(changes));
+  if (result.kind != Kind::done) return result;
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (locked_again_ > 0) --locked_again_;
+  return result;
 }
 
 std::optional<Mutex::Possession> Mutex::possession() const {
@@ -381,34 +396,40 @@ Result Mutex::renew(std::shared_ptr<const Changes> changes) {
   const nanoseconds patience =
       std::max<nanoseconds>(waiting_.patience, settings().request_timeout);
   Renewer::Renewal renewal = table_.renewer.renew(
-      held, changes, later(BootClock::now(), patience), *wait.waker());
+      held, changes, later(BootClock::now(), patience), *wait.waker(), [&] {
+        const std::lock_guard<std::mutex> guard(mutex_);
+        if (changes == nullptr || held != held_) return;
+        possession_.others = changed(*possession_.others, *changes);
+      });
   using End = Renewer::Renewal::Kind;
   Result result;
   result.loss = renewal.loss;
   if (renewal.kind == End::not_held) result.kind = Kind::not_held;
   if (renewal.kind == End::lost) result.kind = Kind::lost;
-  if (renewal.kind == End::failed) {
-    result = table_.waits.closed() ? just(Kind::closed)
-                                   : failed(std::move(renewal.answer));
-  }
-  const std::lock_guard<std::mutex> guard(mutex_);
-  const bool stored = result.kind == Kind::done && changes && held == held_;
-  if (stored) possession_.others = changed(*possession_.others, *changes);
-  return result;
+  if (renewal.kind == End::failed) result = failed(std::move(renewal.answer));
+  const bool undone =
+      renewal.kind == End::failed || renewal.kind == End::not_held;
+  return undone && table_.waits.closed() ? just(Kind::closed) : result;
 }
 
 Result Mutex::release(std::shared_ptr<const Changes> changes) {
   Renewer::Handle held;
+  bool inner;
   {
+    // At once, for a thread that locks again is let in by what it finds here.
     const std::lock_guard<std::mutex> guard(mutex_);
-    if (locked_again_ > 0) {
+    inner = locked_again_ > 0;
+    if (inner && changes == nullptr) {
       --locked_again_;
       return {};
     }
-    held.swap(held_);
-    possession_ = {};
-    token_.store(0, std::memory_order_release);
+    if (!inner) {
+      held.swap(held_);
+      possession_ = {};
+      token_.store(0, std::memory_order_release);
+    }
   }
+  if (inner) return release_inner(std::move(changes));
   if (held == nullptr) return just(Kind::not_held);
   Renewer::Returned back = table_.renewer.give_back(held);
   Result result = just(back.lease ? Kind::done : Kind::not_held);

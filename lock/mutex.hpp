@@ -155,7 +155,8 @@ class Mutex {
 
  private:
   friend class Acquisition;
-  Result lock_again();
+  std::optional<Result> lock_again();
+  Result release_inner(std::shared_ptr<const Changes> changes);
   Result say_released(Lease& lease, const Renewer::Handle& handle);
   std::shared_ptr<const dynamodb::Item> stored_by(const Row& row) const;
 

@@ -194,6 +194,12 @@ std::string own_list(const Request& request, Terms& terms) {
 constexpr std::string_view kCanCount =
     "(attribute_not_exists(#token) OR #token BETWEEN :zero AND :last_token)";
 
+// A row of others' attributes alone, none of which has a name of ours.
+constexpr std::string_view kBare =
+    "(attribute_not_exists(#uuid) AND attribute_not_exists(#expires)"
+    " AND attribute_not_exists(#lease) AND attribute_not_exists(#owner)"
+    " AND attribute_not_exists(#ttl)";
+
 // What read_row() would not understand is not over either, so the second clause
 // asks for what it can of types and bounds.  A kept row that this very call has
 // released is not to be taken by one of its own takes that comes late.
@@ -203,7 +209,7 @@ std::string take_condition(const RowUse& use, const Request& request,
   condition.reserve(512);
   if (use.must_exist) condition += "(attribute_exists(#name) AND ";
   if (use.keep) {
-    condition.append("(attribute_not_exists(#uuid) AND ").append(kCanCount);
+    condition.append(kBare).append(" AND ").append(kCanCount);
     condition += use.must_exist ? "))" : ")";
     terms.number("last_token", kLastToken - 2);  // One is added.
   } else {
@@ -441,6 +447,16 @@ void read_record(const Item& item, const Attribute& uuid, Row& row) {
 
 }  // namespace
 
+namespace {
+
+// Of those that a row without a uuid has no business with.
+bool is_ours(const Attribute& attribute) {
+  return attribute.name != kDataAttribute && attribute.name != "token" &&
+         is_of_record(attribute.name);
+}
+
+}  // namespace
+
 bool is_of_record(std::string_view attribute) {
   return attribute == kDataAttribute ||
          std::find(std::begin(kOfRecord), std::end(kOfRecord), attribute) !=
@@ -462,7 +478,8 @@ Row read_row(Item item) {
   if (row.kind == Row::Kind::unknown) {
     // Whatever else it has.
   } else if (uuid == nullptr) {
-    row.kind = Row::Kind::bare;
+    const bool bare = std::none_of(item.begin(), item.end(), is_ours);
+    row.kind = bare ? Row::Kind::bare : Row::Kind::unknown;
     row.problem = "uuid is missing";
   } else {
     read_record(item, *uuid, row);

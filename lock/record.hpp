@@ -46,7 +46,7 @@ constexpr std::chrono::hours kLongestLease{24 * 366};
 struct Row {
   enum class Kind {
     absent,   // There is no item.
-    bare,     // There is, but no `uuid`: it holds others' attributes alone.
+    bare,     // There is, with others' attributes alone, and perhaps a token.
     record,   // A lock record: uuid, expires and, unless foreign, lease.
     unknown,  // Anything else.  `problem` names the attribute.
   };

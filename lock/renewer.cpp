@@ -119,7 +119,8 @@ Renewer::Usage Renewer::usage() const {
 
 Renewer::Renewal Renewer::renew(const Handle& handle,
                                 std::shared_ptr<const Changes> changes,
-                                BootTime deadline, sigv4::Waker& waker) {
+                                BootTime deadline, sigv4::Waker& waker,
+                                const std::function<void()>& done) {
   Core& core = *core_;
   if (const auto refused = core.enter_by_hand(*handle, deadline)) {
     return *refused;
@@ -132,6 +133,7 @@ Renewer::Renewal Renewer::renew(const Handle& handle,
   task.held = handle;
   task.by_hand = true;
   Renewal renewal = core.renew_by_hand(task, deadline, waker);
+  if (renewal.kind == Renewal::Kind::done) done();
   core.leave_by_hand(handle);
   return renewal;
 }
@@ -162,11 +164,20 @@ std::vector<Renewer::Unreleased> Renewer::release_all(BootTime deadline) {
   core.shut = true;
   for (const auto& alarm : core.alarms) all.push_back(alarm.second);
   const bool threads = !all.empty() && core.start(core_);
-  for (const Handle& held : all) core.close(held, closing, threads);
+  std::vector<Signal> signals;  // Told, and dropped, without the mutex too.
+  for (const Handle& held : all) {
+    signals.push_back(std::exchange(held->signal, Signal{}));
+    core.close(held, closing, threads);
+  }
+  guard.unlock();
+  for (const Signal& signal : signals) {
+    if (signal.object != nullptr) signal.tell(signal.object.get());
+  }
+  guard.lock();
   while (!closing->open.empty() && !core.send_ended) {
     const nanoseconds left = deadline - BootClock::now();
     if (left <= nanoseconds::zero()) break;
-    core.changed.wait_for(guard, left);
+    core.changed.wait_for(guard, std::min(left, kLongestWait));
   }
   for (auto& still : closing->open) {
     closing->bad.push_back(std::move(still.second));
@@ -248,6 +259,8 @@ Renewer::Returned Renewer::Core::give_back(const Handle& handle) {
     held.lease.heard(reply, client->clock(), nothing);
   }
   held.lease.carry(nullptr);
+  held.signal = {};
+  changed.notify_all();
   return {std::move(held.lease), held.lost};
 }
 
@@ -298,6 +311,7 @@ void Renewer::Core::closed(const Task& task, std::optional<Verdict> lost,
 
 void Renewer::Core::schedule(BootTime when, TaskPtr task) {
   const Handle held = task->call == Call::renew ? task->held : nullptr;
+  if (held) unschedule(*held);  // There is one plan for a lease.
   const auto place = tasks.emplace(when, std::move(task));
   if (held) held->task = place;
   if (when < sender_sleeps_until) {
@@ -324,6 +338,7 @@ void Renewer::Core::plan_renewal(const Handle& held, BootTime when) {
 }
 
 void Renewer::Core::ask_at(const Handle& held, BootTime when) {
+  unschedule(*held);
   held->question = questions.emplace(when, held);
   wake_teller_at(when);
 }

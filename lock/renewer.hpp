@@ -108,12 +108,15 @@ class Renewer {
   // Renews the lease now, on the calling thread, with those changes (may be
   // null).  Passing faults are tried again until the deadline, the end of the
   // lease, or until `waker` is woken; a fault that is final is told at once.
+  // Calls `done` if it is, before anybody else renews.
   Renewal renew(const Handle& handle, std::shared_ptr<const Changes> changes,
-                BootTime deadline, sigv4::Waker& waker);
+                BootTime deadline, sigv4::Waker& waker,
+                const std::function<void()>& done);
 
-  // Tells once of a loss, beside and before on_lost: `tell` with the signal,
-  // which is kept as long.  What an earlier call has set comes back.  Null if
-  // the lock is lost already, or no thread can be started.
+  // Tells once of a loss, beside and before on_lost, or of release_all():
+  // `tell` with the signal, which is kept until the lease is given back.  What
+  // an earlier call has set comes back.  Null if the lock is lost already, or
+  // no thread can be started.
   struct Signal {
     std::shared_ptr<void> object;
     void (*tell)(void*) = nullptr;

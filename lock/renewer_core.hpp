@@ -33,6 +33,10 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
+// At once; longer ones are waited in parts, for not every clock's time goes so
+// far.
+constexpr std::chrono::nanoseconds kLongestWait = std::chrono::hours(1);
+
 // Locks that release_all() waits for.
 struct Closing {
   std::map<const Renewer::Held*, Renewer::Unreleased> open;

@@ -225,7 +225,7 @@ std::optional<Renewer::Renewal> Renewer::Core::enter_by_hand(
   while (held.renewing && !held.over()) {
     const nanoseconds left = deadline - BootClock::now();
     if (left <= nanoseconds::zero()) break;
-    changed.wait_for(guard, left);
+    changed.wait_for(guard, std::min(left, kLongestWait));
   }
   Renewal renewal;
   if (held.over()) return ended_by_hand(held);

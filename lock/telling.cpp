@@ -112,7 +112,7 @@ bool Renewer::Core::tell_next(std::unique_lock<std::mutex>& guard) {
 bool Renewer::Core::ask_next(std::unique_lock<std::mutex>& guard) {
   if (first_of(questions) > BootClock::now()) return false;
   Handle held = questions.begin()->second;
-  questions.erase(*std::exchange(held->question, std::nullopt));
+  unschedule(*held);
   auto callbacks = held->holder->callbacks_;
   if (callbacks == nullptr) return true;
   running = held->holder.get();
@@ -124,7 +124,9 @@ bool Renewer::Core::ask_next(std::unique_lock<std::mutex>& guard) {
   guard.lock();
   running = nullptr;
   changed.notify_all();
-  if (!held->over() && !held->renewing) {
+  // A renewal by hand meanwhile has made a plan of its own.
+  const bool planned = held->renewing || held->question || held->task;
+  if (!held->over() && !planned) {
     const BootTime now = BootClock::now();
     if (alive) {
       schedule_renewal(held, now);
@@ -149,12 +151,17 @@ void Renewer::Core::call_back(std::unique_lock<std::mutex>& guard, Handle held,
   guard.unlock();
   const std::string lock_name = "\"" + held->holder->terms.name + "\"";
   const sigv4::Log& log = client->log();
+  // Its mutex may have been destroyed by what was told before.
+  const auto still_wanted = [&] {
+    const std::lock_guard<std::mutex> again(mutex);
+    return held->holder->callbacks_ != nullptr;
+  };
   if (why) {
     if (signal.object != nullptr) {
       contained([&] { signal.tell(signal.object.get()); },
                 "what waits for a loss of " + lock_name, log);
     }
-    if (callbacks->on_lost) {
+    if (still_wanted() && callbacks->on_lost) {
       contained([&] { callbacks->on_lost(*why); }, "on_lost of " + lock_name,
                 log);
     }

@@ -93,6 +93,21 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_released_is_told_with_the_reason) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(time_without_end_is_waited_in_parts) {
+  Gate gate;
+  const Options options = on_table(table_at(gate));
+  const Mutexes all = locked(options, 2);
+  gate.once("DeleteItem", Gate::answered_late());
+  std::size_t bad = 99;
+  tests::Aside end([&] {
+    bad = options.table->close(std::chrono::milliseconds::max()).size();
+  });
+  BOOST_TEST(end.rests());
+  gate.server().release();
+  BOOST_TEST(end.thrown() == "none");
+  BOOST_TEST(bad == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(lock_that_was_lost_unseen_is_told_as_lost) {
   Gate gate;
   const Options options = on_table(table_at(gate));

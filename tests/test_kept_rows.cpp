@@ -287,6 +287,22 @@ BOOST_AUTO_TEST_CASE(row_of_foreign_attributes_is_free_and_keeps_them) {
   }
 }
 
+// What others have by a name of the record's would be lost.
+BOOST_AUTO_TEST_CASE(row_with_a_name_of_ours_and_no_uuid_is_left_alone) {
+  for (const EngineKind kind : kEngines) {
+    for (const char* theirs :
+         {R"("owner":{"S":"me"})", R"("ttl":{"N":"5"})",
+          R"("expires":{"N":"0"})", R"("lease":{"N":"1000"})"}) {
+      Kept it(kind);
+      write_row(it.engine, it.name, theirs);
+      const std::string before = tests::raw_row(it.engine, it.name);
+      const auto mutex = it.mutex();
+      BOOST_TEST(thrown_by([&] { mutex->lock(); }) == words(Errc::bad_record));
+      BOOST_TEST(tests::raw_row(it.engine, it.name) == before);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(row_that_must_exist_is_not_made) {
   for (const EngineKind kind : kEngines) {
     Kept it(kind);
@@ -324,6 +340,31 @@ BOOST_AUTO_TEST_CASE(data_and_attributes_are_found_by_the_next_holder) {
     next->lock();
     BOOST_TEST((next->data() == bytes));
     BOOST_TEST((next->attributes() == Attributes{text("colour", "red")}));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(hundred_attributes_are_stored_and_no_more_promised) {
+  for (const EngineKind kind : kEngines) {
+    Kept it(kind);
+    Options options = it.options();
+    for (int i = 0; i < 100; ++i) {
+      options.attributes.push_back(text("attribute" + std::to_string(i), "x"));
+    }
+    const auto mutex = it.mutex(options);
+    mutex->lock();
+    BOOST_TEST(mutex->attributes().size() == 100u);
+    Changes changes;
+    changes.attributes = options.attributes;
+    mutex->renew(changes);
+    mutex->release(changes);
+    changes.remove = {"another"};
+    options.attributes.push_back(text("another", "x"));
+    const auto too_many = tests::error_of([&] { it.mutex(options); });
+    BOOST_REQUIRE(too_many.has_value());
+    BOOST_TEST(too_many->field() == "attributes");
+    mutex->lock();
+    BOOST_TEST(thrown_by([&] { mutex->renew(changes); }) ==
+               words(Errc::bad_option));
   }
 }
 

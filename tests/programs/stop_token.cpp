@@ -122,6 +122,34 @@ void not_told_of_an_unlock(const ddbmutex::Options& options) {
   expect(!mutex.lost().stop_requested(), "locked again: not asked to stop");
 }
 
+// Whoever works under the lock is told of both ends that are not his.
+void told_of_the_end_of_the_table(const ddbmutex::Options& options) {
+  DdbMutex mutex("stop-token-closed", options);
+  mutex.lock();
+  const std::stop_token lost = mutex.lost();
+  expect(options.table->close().empty(), "closed: all released");
+  expect(lost.stop_requested(), "closed: asked to stop");
+}
+
+void not_told_once_destroyed(ddbmutex::Options options) {
+  std::unique_ptr<DdbMutex> mutex;
+  std::binary_semaphore gone(0);
+  bool late = false;
+  options.ttl = 300ms;
+  options.auto_renew = false;
+  options.on_lost = [&](ddbmutex::Loss) { late = true; };
+  mutex = std::make_unique<DdbMutex>("stop-token-destroyed", options);
+  mutex->lock();
+  const std::stop_callback destroy(mutex->lost(), [&] {
+    mutex.reset();
+    gone.release();
+  });
+  expect(gone.try_acquire_for(20s), "destroyed when told of the loss");
+  options.table->close();
+  options.table.reset();  // Its threads have ended.
+  expect(!late, "on_lost is not called once its mutex is gone");
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -137,6 +165,8 @@ int main(int count, char** arguments) {
   not_stopped(waiter);
   told_of_a_loss(on_table(arguments));
   not_told_of_an_unlock(on_table(arguments));
+  told_of_the_end_of_the_table(on_table(arguments));
+  not_told_once_destroyed(on_table(arguments));
   if (failures == 0) {
     std::puts("stopped before, while waiting, not at all; told of a loss");
   }
