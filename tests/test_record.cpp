@@ -228,7 +228,9 @@ const std::string kFreeOrOver =
     "#lease BETWEEN :shortest AND :longest))";
 
 const std::string kKeptFreeOrOver =
-    "(attribute_not_exists(#uuid) AND (attribute_not_exists(#token) OR "
+    "(attribute_not_exists(#uuid) AND attribute_not_exists(#expires) AND "
+    "attribute_not_exists(#lease) AND attribute_not_exists(#owner) AND "
+    "attribute_not_exists(#ttl) AND (attribute_not_exists(#token) OR "
     "#token BETWEEN :zero AND :last_token)) OR (#expires >= :zero AND "
     "#expires < :earliest AND attribute_type(#uuid, :string) AND "
     "size(#uuid) <= :uuid_size AND (attribute_not_exists(#token) OR "
