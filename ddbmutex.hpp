@@ -313,8 +313,8 @@ struct Unreleased {
 };
 
 // The table that locks live in: endpoint, keys, connections, two threads that
-// are started by the first lock held, and at times one that fetches keys.
-// Shared by its mutexes.  Any thread may call any member.
+// are started by the first lock that needs them, and at times one that fetches
+// keys.  Shared by its mutexes.  Any thread may call any member.
 class Table {
  public:
   // Sends nothing.  Throws Error (bad_option) that names what is wrong or

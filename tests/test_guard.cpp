@@ -460,7 +460,8 @@ BOOST_AUTO_TEST_CASE(writes_that_are_no_array_of_objects_are_refused_unsent) {
            {"[[{}]]", "not an object"},
            {"[{},\"x\"]", "not an object"},
            {"[{},null]", "not an object"}}) {
-    const auto error = error_of([&] { x.mutex->guarded_write(items); });
+    const std::string& given = items;  // Else no lambda may have it.
+    const auto error = error_of([&] { x.mutex->guarded_write(given); });
     BOOST_TEST_REQUIRE(error.has_value(), items);
     BOOST_TEST((error->code() == Errc::bad_option));
     BOOST_TEST(error->field() == "items");
