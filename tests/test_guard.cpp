@@ -144,7 +144,11 @@ BOOST_DATA_TEST_CASE(write_under_the_lock_is_carried_out, kAble* kKept, kind,
 
 BOOST_DATA_TEST_CASE(write_goes_on_while_the_lease_is_renewed, kAble* kKept,
                      kind, keep) {
-  Held x(kind, keep, 200ms);
+  Held x(kind, [keep](Options& options) {
+    options.keep_row = keep;
+    options.ttl = 10s;
+    options.renew_after = 100ms;
+  });
   const auto renewals = x.table->stats().update_item;
   int writes = 0;
   while (x.table->stats().update_item < renewals + 5) {

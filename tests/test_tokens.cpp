@@ -329,7 +329,7 @@ BOOST_AUTO_TEST_CASE(hold_ends_with_max_hold_and_another_gets_in) {
 
 BOOST_AUTO_TEST_CASE(lease_that_nobody_renews_goes_to_another) {
   Kept kept(tests::any_engine_kind());
-  kept.one.make("b", kept.name, "keep_row=1 ttl=400 auto_renew=0");
+  kept.one.make("b", kept.name, "keep_row=1 ttl=1500 auto_renew=0");
   BOOST_TEST(kept.one.ask("lock b") == "true");
   BOOST_TEST(kept.one.ask("renew b") == "true");
   BOOST_TEST(kept.two.ask("lock a") == "true");

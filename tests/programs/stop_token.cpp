@@ -92,7 +92,7 @@ void awaits_the_loss(DdbMutex& mutex, const std::stop_token& lost) {
 
 // By the end of a lease that nobody renews; by somebody's hand.
 void told_of_a_loss(ddbmutex::Options options) {
-  options.ttl = 300ms;
+  options.ttl = 1s;
   for (const bool renewed : {false, true}) {
     options.auto_renew = renewed;
     DdbMutex mutex("stop-token-lost", options);
@@ -135,7 +135,7 @@ void not_told_once_destroyed(ddbmutex::Options options) {
   std::unique_ptr<DdbMutex> mutex;
   std::binary_semaphore gone(0);
   bool late = false;
-  options.ttl = 300ms;
+  options.ttl = 1s;
   options.auto_renew = false;
   options.on_lost = [&](ddbmutex::Loss) { late = true; };
   mutex = std::make_unique<DdbMutex>("stop-token-destroyed", options);
