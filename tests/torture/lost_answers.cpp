@@ -64,7 +64,7 @@ constexpr int kHosts = 8;
 constexpr int kKeptHosts = 4;  // Of them.
 constexpr int kTakers = 4;     // Locks of a host that are taken and released,
 constexpr int kHolders = 12;   // and that are held.
-constexpr auto kTtl = 4000ms;  // So long that a busy machine loses none.
+constexpr auto kTtl = 6000ms;  // So long that a busy machine loses none.
 // Between those whose answers are lost: DynamoDB's successes pay for retries.
 // With fewer, the Table's budget would be spent, and a take that fails then
 // waits five seconds before it is tried again.
