@@ -52,6 +52,7 @@ void Observation::see(const Row& row, BootTime received) {
                     seen_->expires == row.expires && seen_->lease == row.lease;
   if (same) return;
   seen_ = row;
+  seen_->others.clear();  // May be large, and serve no comparison.
   since_ = received;
 }
 
