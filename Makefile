@@ -10,8 +10,8 @@
 # make format     lays out all C++ as .clang-format says
 # make clean
 #
-# Four variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd, and
-# WITH, the parts that may be left out: "chain" (keys of roles, sign-ons,
+# Five variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd,
+# V=1 (shows each command), and WITH, the parts that may be left out: "chain" (keys of roles, sign-ons,
 # processes, containers and instances), "manage" (creating a table, looking at
 # locks, freeing them by force), "guard" (guarded writes).  "make WITH=" leaves
 # out all, and builds the library alone.
@@ -30,8 +30,8 @@ BUILD := build/$(config)-$(notdir $(CXX))-$(cxxstd)$(subst $(empty) ,,$\
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 CXXFLAGS_release := -O2 -DNDEBUG
-# The tests take longer to compile than to run.
-TESTFLAGS_release := -O1
+# The tests wait more than they work, and are compiled more often than run.
+TESTFLAGS_release := -O0
 CXXFLAGS_debug := -O0 -g
 CXXFLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
   -fno-sanitize-recover=all
@@ -44,7 +44,8 @@ CXXFLAGS_asan += -Wno-maybe-uninitialized
 endif
 CXXFLAGS_tsan := -O1 -g -fsanitize=thread
 CXXFLAGS_size := -Os -DNDEBUG -ffunction-sections -fdata-sections
-CXXFLAGS_noexcept := -O2
+# Compiled by every `make test` to see that it can be, and run by an example.
+CXXFLAGS_noexcept := -O0
 # What a program without exceptions compiles the library with; the tests
 # themselves need both (Boost.Test throws).
 LIBFLAGS_noexcept := -fno-exceptions -fno-rtti
@@ -79,6 +80,9 @@ TEST_PROGRAMS := $(patsubst %.cpp,$(BUILD)/%,\
   $(wildcard tests/claims/*.cpp tests/processes/*.cpp) $(TORTURE_PROGRAMS))
 SUPPORT_SOURCES := $(wildcard tests/support/*.cpp) \
   $(filter-out $(TORTURE_PROGRAMS),$(wildcard tests/torture/*.cpp))
+# What simulates hosts by the hundred thousand is compiled as the library is.
+BUSY_SOURCES := $(addprefix tests/support/,\
+  reference_protocol.cpp simulated_hosts.cpp)
 # One target each; main.cpp makes a fuzzer of it, the tests run it by itself.
 FUZZ_SOURCES := $(filter-out %/main.cpp,$(wildcard tests/fuzz/*.cpp))
 FUZZERS := $(patsubst %.cpp,$(BUILD)/%,$(FUZZ_SOURCES))
@@ -96,6 +100,10 @@ DEMO_PARTS := $(call objects,$(addprefix examples/demo/,\
   claims.cpp event.cpp text.cpp))
 
 BUILDING := --no-print-directory -j$(shell nproc)
+
+# A short line for each command, or the command itself.
+SAY := @$(if $(filter 1,$(V)),:,echo)
+Q := $(if $(filter 1,$(V)),,@)
 
 # Tests and benchmarks talk to servers of their own, past any proxy, and ask no
 # EC2 instance for keys.
@@ -126,7 +134,8 @@ demo: setup
 	@BUILD=$(BUILD) examples/demo/run
 
 test: setup
-	@$(MAKE) $(BUILDING) config=noexcept all
+	@$(MAKE) $(BUILDING) config=noexcept \
+	  build/noexcept-$(notdir $(CXX))-$(cxxstd)/examples/without_exceptions
 	@$(MAKE) $(BUILDING) programs
 	@BUILD=$(BUILD) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' tests/run
 
@@ -159,45 +168,55 @@ model: setup
 $(LIB): $(call objects,$(LIB_SOURCES))
 $(TEST_SUPPORT): $(call objects,$(SUPPORT_SOURCES))
 $(LIB) $(TEST_SUPPORT):
-	@rm -f $@
-	$(AR) rcs $@ $^
+	$(SAY) AR $@
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
 
 # The scripted server of the tests speaks TLS and has its CRC-32 from zlib.
+$(BUILD)/tests/tests $(TEST_PROGRAMS): LDLIBS := -lssl -lz $(LDLIBS)
 $(BUILD)/tests/tests: $(call objects,$(TEST_SOURCES) $(FUZZ_SOURCES)) \
   $(DEMO_PARTS)
 $(BUILD)/tests/tests $(TEST_PROGRAMS): $(TEST_SUPPORT) $(LIB)
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) \
-	  -lssl -lz $(LDLIBS) -o $@
-
-$(TEST_PROGRAMS): %: %.o
+$(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES): %: %.o
+$(DEMO): $(DEMO_OBJECTS)
+$(EXAMPLES) $(BENCHES) $(DEMO): $(LIB)
+$(BUILD)/tests/tests $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(DEMO):
+	$(SAY) LINK $@
+	$(Q)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) \
+	  $(LDLIBS) -o $@
 
 $(BUILD)/tests/fuzz/%.main.o: tests/fuzz/main.cpp
-	@mkdir -p $(@D)
-	$(CXX) $(CPPFLAGS) $(CXXFLAGS) -DFUZZ_TARGET=$* -c $< -o $@
+	$(SAY) CXX $< for $*
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -DFUZZ_TARGET=$* -c $< -o $@
 
 $(FUZZERS): %: %.o %.main.o $(LIB)
-	$(CXX) $(CXXFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(SAY) LINK $@
+	$(Q)$(CXX) $(CXXFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
 
-$(BUILD)/examples/%: $(BUILD)/examples/%.o $(LIB)
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+$(call objects,$(LIB_SOURCES)): private CXXFLAGS += $(LIBFLAGS_$(config))
 
-$(BUILD)/tests/bench/%: $(BUILD)/tests/bench/%.o $(LIB)
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
-
-$(DEMO): $(DEMO_OBJECTS) $(LIB)
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
-
-$(call objects,$(LIB_SOURCES)): CXXFLAGS += $(LIBFLAGS_$(config))
-$(call objects,$(TEST_SOURCES)): CXXFLAGS += $(TESTFLAGS_$(config))
+# What every file of the tests includes is compiled once.
+PRELUDE := $(BUILD)/tests/prelude.hpp
+TEST_OBJECTS := $(call objects,$(filter-out tests/main.cpp,$(TEST_SOURCES)) $(filter-out $(BUSY_SOURCES),\
+  $(SUPPORT_SOURCES)) $(patsubst $(BUILD)/%,%.cpp,$(TEST_PROGRAMS)))
+$(TEST_OBJECTS): $(PRELUDE).gch
+$(TEST_OBJECTS): private CXXFLAGS += $(TESTFLAGS_$(config)) -include $(PRELUDE)
+$(PRELUDE).gch: private CXXFLAGS += $(TESTFLAGS_$(config))
+$(PRELUDE).gch: tests/prelude.hpp
+	$(SAY) CXX $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -x c++-header $< -o $@
 
 # A program without exceptions, whatever the library has.  UBSan's check of
 # vptrs cannot know objects that code without RTTI made.
-$(BUILD)/examples/without_exceptions.o: CXXFLAGS += -fno-exceptions \
+$(BUILD)/examples/without_exceptions.o: private CXXFLAGS += -fno-exceptions \
   $(if $(filter asan,$(config)),,-fno-rtti)
 
 $(BUILD)/%.o: %.cpp
-	@mkdir -p $(@D)
-	$(CXX) $(CPPFLAGS) $(CXXFLAGS) -c $< -o $@
+	$(SAY) CXX $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -c $< -o $@
 
 format:
 	clang-format -i $$(git ls-files '*.cpp' '*.hpp')

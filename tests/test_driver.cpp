@@ -32,6 +32,7 @@ using tests::actions;
 using tests::Ending;
 using tests::failure;
 using tests::http_date;
+using tests::kPlenty;
 using tests::Party;
 using tests::PartySettings;
 using tests::Reply;
@@ -147,8 +148,9 @@ BOOST_AUTO_TEST_CASE(fault_after_sending_is_unknown_only_if_it_may_be_applied) {
 BOOST_AUTO_TEST_CASE(row_is_told_by_a_look_and_by_a_refusal_that_has_it) {
   Answer answer;
   answer.sent = true;
-  answer.item = dynamodb::Item{{"uuid", dynamodb::Attribute::Type::string, "u"},
-                               {"expires", dynamodb::Attribute::Type::number, "7"}};
+  answer.item =
+      dynamodb::Item{{"uuid", dynamodb::Attribute::Type::string, "u"},
+                     {"expires", dynamodb::Attribute::Type::number, "7"}};
   Request request;
   const auto looked = lock::reply_to(request, answer);
   BOOST_REQUIRE(looked.row.has_value());
@@ -536,7 +538,7 @@ BOOST_AUTO_TEST_CASE(run_that_is_given_up_hands_over_what_is_under_way) {
 
   server.release();
   sigv4::Exchange* exchange = party.last.pending->exchange();
-  sigv4::drive(&exchange, 1, BootClock::now() + Party::kPlenty, nullptr);
+  sigv4::drive(&exchange, 1, BootClock::now() + kPlenty, nullptr);
   const Answer answer = party.client.finish(std::move(party.last.pending),
                                             sigv4::Transport::timed_out);
   BOOST_TEST(word(party.lease->heard(lock::reply_to(party.last.request, answer),
@@ -566,7 +568,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_tried_again_past_the_time_for_retries) {
   ScriptedServer server(
       [](const SeenRequest&) { return failure(500, "InternalServerError"); });
   Party party(at(server));
-  lock::Limits limits{BootClock::now() + Party::kPlenty};
+  lock::Limits limits{BootClock::now() + kPlenty};
   limits.retry_until = BootClock::now();
   BOOST_TEST(party.run(Call::take, limits) == "again");
   BOOST_TEST(party.fault() == "server_failure");
@@ -581,7 +583,7 @@ BOOST_AUTO_TEST_CASE(wrong_time_is_corrected_past_the_time_for_retries) {
                        http_date(2h));
   });
   Party party(at(server));
-  lock::Limits limits{BootClock::now() + Party::kPlenty};
+  lock::Limits limits{BootClock::now() + kPlenty};
   limits.retry_until = BootClock::now();
   BOOST_TEST(party.run(Call::take, limits) == "ours");
   BOOST_TEST(server.request_count() == 2);

@@ -42,9 +42,6 @@ using ddbmutex::Errc;
 using Arguments = std::vector<std::string>;
 using Variables = std::map<std::string, std::string>;
 
-// Longer than anything takes that works.
-constexpr std::chrono::seconds kPlenty{60};
-
 std::string words(Errc code) { return make_error_code(code).message(); }
 
 // --- Programs ----------------------------------------------------------------

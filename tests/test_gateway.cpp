@@ -125,7 +125,7 @@ struct BeforeEngine {
   Client client{gateway.url(), gateway.keys(), gateway.ca_file()};
   Client plain{gateway.plain_url(), gateway.keys()};
 
-  HttpAnswer write(milliseconds within = tests::kPatience) {
+  HttpAnswer write(milliseconds within = tests::kPlenty) {
     return client.call("UpdateItem", row.write(), within);
   }
   // How often the row has been written, once nothing is under way.
@@ -302,7 +302,7 @@ BOOST_FIXTURE_TEST_CASE(closed_connection_is_gone_and_a_half_closed_is_not,
   RawClient closed(port_of(gateway.plain_url()));
   gateway.fault("*", "close");
   write_raw(closed);
-  BOOST_TEST(closed.is_alone(tests::kPatience));
+  BOOST_TEST(closed.is_alone(tests::kPlenty));
   for (const char* kind : {"half-close", "half-close-answer"}) {
     RawClient half(port_of(gateway.plain_url()));
     gateway.fault("*", kind);
@@ -385,7 +385,7 @@ BOOST_AUTO_TEST_CASE(delayed_request_is_applied_although_its_client_has_gone) {
   Client client = before.client();
   BOOST_TEST(
       (client.call("PutItem", "{}", 100ms).transport == Transport::timed_out));
-  BOOST_TEST(before.server.wait_for_requests(1, tests::kPatience));
+  BOOST_TEST(before.server.wait_for_requests(1, tests::kPlenty));
 }
 
 BOOST_AUTO_TEST_CASE(time_to_wait_is_drawn_from_its_range) {
@@ -915,7 +915,7 @@ BOOST_AUTO_TEST_CASE(what_hangs_stays_held_while_it_refuses) {
   BOOST_TEST(gateway.counts().under_way() == 1);
   BOOST_TEST(before.server.request_count() == 0);
   gateway.mode("open");
-  BOOST_TEST(before.server.wait_for_requests(1, tests::kPatience));
+  BOOST_TEST(before.server.wait_for_requests(1, tests::kPlenty));
 }
 
 BOOST_AUTO_TEST_CASE(answer_of_the_engine_hangs_too) {

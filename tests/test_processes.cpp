@@ -27,9 +27,6 @@ namespace {
 
 const auto kEngines = boost::unit_test::data::make(engine_kinds());
 
-// By which a promised bound may be passed on a machine that is busy.
-constexpr milliseconds kSlack{1500};
-
 // As long as a waiter must see a record unchanged.
 nanoseconds waited_for(milliseconds lease) {
   return nanoseconds(lease) * 101 / 100;

@@ -31,6 +31,7 @@ using dynamodb::TableDescription;
 using dynamodb::TableSchema;
 using tests::Engine;
 using tests::EngineKind;
+using tests::kPlenty;
 using tests::Reply;
 using tests::ScriptedServer;
 using tests::SeenRequest;
@@ -38,9 +39,6 @@ using tests::SeenRequest;
 namespace {
 
 const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
-
-// Longer than anything here takes that works, on AWS too.
-constexpr std::chrono::minutes kPlenty{2};
 
 // One that asks.
 struct Host {

@@ -42,11 +42,9 @@ using std::chrono::nanoseconds;
 using tests::Engine;
 using tests::eventually;
 using tests::Gateway;
+using tests::kSlack;
 using tests::Rate;
 using tests::Stopwatch;
-
-// By which a promised bound may be passed on a machine that is busy.
-constexpr milliseconds kSlack{1500};
 
 bool has(const std::string& text, const std::string& what) {
   return text.find(what) != text.npos;

@@ -31,7 +31,7 @@ struct Ask {
   bool verifies = true;    // Looks at certificates.
   std::string proxy{};     // Empty: none.
   std::string password{};  // "user:password", for the proxy.
-  std::chrono::milliseconds within = tests::kPatience;
+  std::chrono::milliseconds within = tests::kPlenty;
 };
 
 struct Answer {

@@ -84,12 +84,12 @@ class Client {
   }
 
   HttpAnswer call(const std::string& action, const std::string& body,
-                  std::chrono::milliseconds within = tests::kPatience) {
+                  std::chrono::milliseconds within = tests::kPlenty) {
     return send(signed_call(action, body), within);
   }
   // On the connection of the last one, if that is there still.
   HttpAnswer send(Call call,
-                  std::chrono::milliseconds within = tests::kPatience) {
+                  std::chrono::milliseconds within = tests::kPlenty) {
     exchange_.start(url_ + "/", std::move(call.headers), std::move(call.body));
     ddbmutex::sigv4::Exchange* const driven = &exchange_;
     if (exchange_.under_way()) {
@@ -112,7 +112,7 @@ class Client {
   static ddbmutex::sigv4::HttpOptions with(const std::string& ca_file) {
     ddbmutex::sigv4::HttpOptions options;
     options.ca_file = ca_file;
-    options.connect_timeout = tests::kPatience;
+    options.connect_timeout = tests::kPlenty;
     return options;
   }
 
@@ -133,7 +133,7 @@ class RawClient {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     connected_ = connect(fd_, reinterpret_cast<sockaddr*>(&address),
                          sizeof address) == 0;
-    const timeval patience = {tests::kPatience.count(), 0};
+    const timeval patience = {tests::kPlenty.count(), 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
   ~RawClient() { close(fd_); }

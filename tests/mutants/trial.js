@@ -22,6 +22,9 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   process.on(signal, () => process.exit(130));
 }
 
+// How long a test waits for what will not happen, since the library is broken.
+const plentySeconds = 15;
+
 // What a program wrote, and how it ended: {output, status, hung}.  It is the
 // head of a process group, so that what it started ends with it.
 function runProgram(program, args, environment, seconds, log) {
@@ -83,7 +86,8 @@ async function runTests(directory, names, seconds) {
     path.join(directory, "tests/tests"),
     [...selection, "--log_level=test_suite", "--report_level=no",
       "--color_output=no"],
-    { DDBMUTEX_BUILD: path.resolve(directory) }, seconds, log);
+    { DDBMUTEX_BUILD: path.resolve(directory),
+      DDBMUTEX_TEST_PLENTY: String(plentySeconds) }, seconds, log);
   const { milliseconds, failed, running } = readLog(output);
   const told = new Set([...failed]
     .filter((name) => !hung || name !== running)

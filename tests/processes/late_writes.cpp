@@ -259,7 +259,7 @@ class Pair {
 
   // Once the request is held.
   void stop_amid_its_write(int sent) {
-    const auto end = BootClock::now() + tests::kPatience;
+    const auto end = BootClock::now() + tests::kPlenty;
     while (guarded() == sent) {
       if (BootClock::now() > end) throw std::runtime_error("no guarded write");
       std::this_thread::sleep_for(milliseconds(1));

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "tests/support/waiting.hpp"
+
 namespace tests {
 namespace {
 
@@ -24,7 +26,7 @@ class Caller {
  public:
   Caller(const std::string& who, int port)
       : who_(who), fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const timeval patience = {kPatience.count(), 0};
+    const timeval patience = {kPlenty.count(), 0};
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(port));

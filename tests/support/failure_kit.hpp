@@ -25,9 +25,6 @@
 
 namespace tests {
 
-// By which a promised bound may be passed on a machine that is busy.
-constexpr std::chrono::milliseconds kSlack{1500};
-
 // After a request that is lost in silence there is to be another, soon.
 constexpr std::chrono::milliseconds kHasty{200};
 

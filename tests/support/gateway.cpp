@@ -11,6 +11,7 @@
 
 #include "sigv4/boot_clock.hpp"
 #include "tests/support/control_port.hpp"
+#include "tests/support/waiting.hpp"
 
 using ddbmutex::BootClock;
 
@@ -295,7 +296,7 @@ Gateway::Counts Gateway::counts() const {
 }
 
 void Gateway::wait_until_quiet() const {
-  const auto end = BootClock::now() + kPatience;
+  const auto end = BootClock::now() + kPlenty;
   while (counts().under_way() != 0) {
     if (BootClock::now() >= end) fail("there is always something under way");
     poll(nullptr, 0, 5);

@@ -4,7 +4,6 @@
 #ifndef DDBMUTEX_TESTS_SUPPORT_MUTEX_KIT_HPP
 #define DDBMUTEX_TESTS_SUPPORT_MUTEX_KIT_HPP
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,34 +32,9 @@
 #include "tests/support/gate.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/scripted_server.hpp"
+#include "tests/support/waiting.hpp"
 
 namespace tests {
-
-// Longer than anything takes that works, also on a machine that is busy.
-constexpr std::chrono::seconds kPlenty{20};
-
-inline void pause(std::chrono::milliseconds time) {
-  ::poll(nullptr, 0, static_cast<int>(time.count()));
-}
-
-// Asks every few milliseconds until it is so; false if that takes too long.
-template <class Condition>
-bool eventually(const Condition& condition,
-                std::chrono::nanoseconds time = kPlenty) {
-  const ddbmutex::BootTime end = ddbmutex::BootClock::now() + time;
-  while (!condition()) {
-    if (ddbmutex::BootClock::now() >= end) return false;
-    pause(std::chrono::milliseconds(2));
-  }
-  return true;
-}
-
-struct Stopwatch {
-  const ddbmutex::BootTime start = ddbmutex::BootClock::now();
-  std::int64_t ms() const {
-    return (ddbmutex::BootClock::now() - start) / std::chrono::milliseconds(1);
-  }
-};
 
 // --- Tables and mutexes ----------------------------------------------------
 

@@ -12,6 +12,7 @@
 #include "lock/driver.hpp"
 #include "lock/protocol.hpp"
 #include "lock/record.hpp"
+#include "tests/support/waiting.hpp"
 #include "tests/support/words.hpp"
 
 namespace tests {
@@ -87,9 +88,6 @@ class Party {
            of(Action::update_item) + " Delete " + of(Action::delete_item) +
            " Get " + of(Action::get_item);
   }
-
-  // Longer than anything takes that works.
-  static constexpr std::chrono::seconds kPlenty{15};
 
   ddbmutex::dynamodb::Client client;
   ddbmutex::dynamodb::RetryBudget budget;

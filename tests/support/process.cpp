@@ -132,7 +132,7 @@ Reception::~Reception() {
 }
 
 Channel Reception::accept() {
-  if (!readable(fd_, BootClock::now() + kPatience)) fail("nobody calls");
+  if (!readable(fd_, BootClock::now() + kPlenty)) fail("nobody calls");
   return Channel(accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC));
 }
 

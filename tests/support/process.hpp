@@ -16,10 +16,9 @@
 #include <string>
 #include <vector>
 
-namespace tests {
+#include "tests/support/waiting.hpp"
 
-// Longer than anything takes that works, on a machine that is busy.
-constexpr std::chrono::seconds kPatience{60};
+namespace tests {
 
 // One end of a stream socket, used by one thread.  Owns it.
 class Channel {
@@ -31,7 +30,7 @@ class Channel {
 
   void say(const std::string& line);
   // The next line, without its end.
-  std::string line(std::chrono::nanoseconds within = kPatience);
+  std::string line(std::chrono::nanoseconds within = kPlenty);
   // No more will be said: the other end reads an end of file.
   void hang_up();
 
@@ -84,7 +83,7 @@ class Process {
   Channel& channel() { return *channel_; }
   void signal(int number) const;
   // Its exit status, or 128 and the signal's number, as a shell has it.
-  int wait(std::chrono::nanoseconds within = kPatience);
+  int wait(std::chrono::nanoseconds within = kPlenty);
   bool has_ended();
   // Waits until it has been stopped by a signal.
   void wait_until_stopped() const;

@@ -601,7 +601,7 @@ int ScriptedServer::open_connections() const {
 }
 
 bool ScriptedServer::wait_for_requests(int count,
-                                       std::chrono::milliseconds time) {
+                                       std::chrono::nanoseconds time) {
   std::unique_lock<std::mutex> lock(mutex_);
   return changed_.wait_for(
       lock, time, [&] { return static_cast<int>(requests_.size()) >= count; });
@@ -674,9 +674,8 @@ FakeNames::~FakeNames() {
 
 bool FakeNames::wait_for_calls(int count) {
   std::unique_lock<std::mutex> lock(resolver().mutex);
-  return resolver().changed.wait_for(lock, std::chrono::seconds(10), [count] {
-    return resolver().calls >= count;
-  });
+  return resolver().changed.wait_for(
+      lock, kPlenty, [count] { return resolver().calls >= count; });
 }
 
 }  // namespace tests

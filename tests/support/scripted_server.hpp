@@ -31,6 +31,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/waiting.hpp"
+
 namespace tests {
 
 using HeaderList = std::vector<std::pair<std::string, std::string>>;
@@ -122,8 +124,7 @@ class ScriptedServer {
   int connection_count() const;  // Accepted so far.
   int open_connections() const;
   // False if there were not so many requests in time.
-  bool wait_for_requests(
-      int count, std::chrono::milliseconds time = std::chrono::seconds(10));
+  bool wait_for_requests(int count, std::chrono::nanoseconds time = kPlenty);
 
  private:
   struct Tls;
@@ -170,7 +171,7 @@ class FakeNames {
   FakeNames(const FakeNames&) = delete;
   FakeNames& operator=(const FakeNames&) = delete;
 
-  bool wait_for_calls(int count);  // False if it takes 10 s.
+  bool wait_for_calls(int count);  // False if it takes too long.
 };
 
 }  // namespace tests

@@ -49,8 +49,8 @@ inline ddbmutex::sigv4::KeyOutcome our_keys(
   const auto source =
       ddbmutex::sigv4::chain_keys(options, environment_of(placed));
   ddbmutex::sigv4::Waker stop;
-  return source->fetch({ddbmutex::BootClock::now() + tests::kPatience, stop,
-                        std::time(nullptr)});
+  return source->fetch(
+      {ddbmutex::BootClock::now() + tests::kPlenty, stop, std::time(nullptr)});
 }
 
 inline Outcomes ours(const Placed& placed, const tests::Aws& aws) {
