@@ -1,6 +1,6 @@
 # make            the library (libddbmutex.a) and the examples
 # make demo       sets this machine up, builds, shows what the lock is for
-# make test       sets up, builds, runs every test
+# make test       sets up, builds, runs every test; ONLY=suite/case SEED=...
 # make soak       sets up, builds, runs every long bar in full (45 min)
 # make torture    processes under every fault at once: MINUTES=10, SEED=...
 # make mutants    takes one protection away at a time: does a test notice?
@@ -105,6 +105,10 @@ BUILDING := --no-print-directory -j$(shell nproc)
 SAY := @$(if $(filter 1,$(V)),:,echo)
 Q := $(if $(filter 1,$(V)),,@)
 
+# What was asked for besides the usual build.
+HOW := $(strip $(filter-out config=release CXX=g++ cxxstd=c++17,\
+  config=$(config) CXX=$(CXX) cxxstd=$(cxxstd)))
+
 # Tests and benchmarks talk to servers of their own, past any proxy, and ask no
 # EC2 instance for keys.
 comma := ,
@@ -137,7 +141,7 @@ test: setup
 	@$(MAKE) $(BUILDING) config=noexcept \
 	  build/noexcept-$(notdir $(CXX))-$(cxxstd)/examples/without_exceptions
 	@$(MAKE) $(BUILDING) programs
-	@BUILD=$(BUILD) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' tests/run
+	@BUILD=$(BUILD) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' HOW='$(HOW)' tests/run
 
 soak: setup setup-fuzz
 	@$(MAKE) $(BUILDING) programs
@@ -196,10 +200,13 @@ $(FUZZERS): %: %.o %.main.o $(LIB)
 
 $(call objects,$(LIB_SOURCES)): private CXXFLAGS += $(LIBFLAGS_$(config))
 
+$(call objects,$(filter-out $(BUSY_SOURCES),$(SUPPORT_SOURCES)) \
+  $(patsubst $(BUILD)/%,%.cpp,$(TEST_PROGRAMS))): \
+  private CXXFLAGS += $(TESTFLAGS_$(config))
+
 # What every file of the tests includes is compiled once.
 PRELUDE := $(BUILD)/tests/prelude.hpp
-TEST_OBJECTS := $(call objects,$(filter-out tests/main.cpp,$(TEST_SOURCES)) $(filter-out $(BUSY_SOURCES),\
-  $(SUPPORT_SOURCES)) $(patsubst $(BUILD)/%,%.cpp,$(TEST_PROGRAMS)))
+TEST_OBJECTS := $(call objects,$(filter-out tests/main.cpp,$(TEST_SOURCES)))
 $(TEST_OBJECTS): $(PRELUDE).gch
 $(TEST_OBJECTS): private CXXFLAGS += $(TESTFLAGS_$(config)) -include $(PRELUDE)
 $(PRELUDE).gch: private CXXFLAGS += $(TESTFLAGS_$(config))

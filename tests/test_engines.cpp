@@ -436,7 +436,7 @@ BOOST_DATA_TEST_CASE(row_that_is_no_record_is_never_taken, kEngines, kind) {
       // Now that it knows DynamoDB's clock, all of them look long over.
       party.client.call(dynamodb::Action::get_item,
                         lock::write_request(party.place, {}),
-                        BootClock::now() + Party::kPlenty, party.waker);
+                        BootClock::now() + tests::kPlenty, party.waker);
       BOOST_REQUIRE(party.client.clock().known());
       BOOST_TEST(party.take() == "bad_record");
       const auto after = item_of(kind, at);
@@ -490,7 +490,7 @@ BOOST_DATA_TEST_CASE(holder_whose_row_was_overwritten_learns_it_was_taken,
     Party party(at);
     BOOST_REQUIRE(party.take() == "ours");
     write_row(kind, at, record("theirs", calendar() + 1h));
-    BOOST_TEST(party.run(call, Party::kPlenty) == "taken");
+    BOOST_TEST(party.run(call, tests::kPlenty) == "taken");
     BOOST_TEST(row_of(kind, at).uuid == "theirs");
   }
 }
@@ -501,7 +501,7 @@ BOOST_DATA_TEST_CASE(holder_whose_row_was_deleted_learns_it, kEngines, kind) {
     Party party(at);
     BOOST_REQUIRE(party.take() == "ours");
     delete_row(kind, at);
-    BOOST_TEST(party.run(call, Party::kPlenty) == "deleted");
+    BOOST_TEST(party.run(call, tests::kPlenty) == "deleted");
     BOOST_TEST(is_free(kind, at));
   }
 }
