@@ -36,16 +36,26 @@ namespace bench {
   std::exit(1);
 }
 
+inline std::int64_t clock_ns(clockid_t clock) {
+  timespec t;
+  clock_gettime(clock, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
 constexpr std::array<std::string_view, 4> kActionNames = {
     "GetItem", "PutItem", "UpdateItem", "DeleteItem"};
 
 // Shared by the server and the process that started it.
 struct Tally {
   std::atomic<std::uint64_t> requests{0};
-  // When each of the last so many came, by CLOCK_MONOTONIC: request `n` at
-  // n % kArrivals.
+  // When each of the last so many came, by CLOCK_MONOTONIC, and how many bytes
+  // had come with it: request `n` at n % kArrivals.
+  struct Arrival {
+    std::atomic<std::int64_t> ns{0};
+    std::atomic<std::uint64_t> bytes{0};
+  };
   static constexpr std::size_t kArrivals = 65536;
-  std::array<std::atomic<std::int64_t>, kArrivals> arrived_ns{};
+  std::array<Arrival, kArrivals> arrivals;
   std::atomic<std::uint64_t> bytes{0};  // Of whole requests, heads and all.
   std::atomic<std::uint64_t> connections{0};
   std::atomic<std::uint64_t> malformed{0};  // Not a signed call of DynamoDB's.
@@ -111,15 +121,11 @@ class ConstantConnection {
     if (is_call && tally_.recording) {
       record(request, request.substr(target + kTarget.size()));
     }
-    tally_.arrived_ns[tally_.requests % Tally::kArrivals] = monotonic_ns();
-    tally_.bytes += request.size();
-    ++tally_.requests;
-  }
-
-  static std::int64_t monotonic_ns() {
-    timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+    Tally::Arrival& arrival =
+        tally_.arrivals[tally_.requests % Tally::kArrivals];
+    arrival.ns = clock_ns(CLOCK_MONOTONIC);
+    arrival.bytes = tally_.bytes += request.size();
+    ++tally_.requests;  // Last: whoever sees it may look at the others.
   }
 
   void record(std::string_view request, std::string_view action) {
@@ -208,9 +214,12 @@ class ConstantServer {
     std::vector<pollfd> polled = {{listener, POLLIN, 0}};
     time_t second = 0;
     std::string answer;
+    // A calendar that is set meanwhile would be a fault of DynamoDB's clock.
+    const std::int64_t calendar =
+        clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
     for (;;) {
       if (poll(polled.data(), polled.size(), -1) < 0) give_up("poll");
-      const time_t now = time(nullptr);
+      const time_t now = (calendar + clock_ns(CLOCK_BOOTTIME)) / 1'000'000'000;
       if (now != second) answer = answer_of(second = now);
       for (std::size_t i = polled.size(); --i > 0;) {
         if (polled[i].revents == 0 || connections[i - 1]->serve(answer)) {

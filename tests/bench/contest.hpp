@@ -24,14 +24,29 @@
 
 namespace bench {
 
+// How long to wait for a contestant.  Not a matter of how fast the machine is:
+// only one that hangs takes so long.
+constexpr int kHungAfterMs = 10 * 60 * 1000;
+
+// What was measured would be something else than what is said.  No matter of
+// how fast the machine is either, nor of how long it stalls.
+[[noreturn]] inline void unsound(const std::string& why) {
+  std::fprintf(stderr, "bench: not sound: %s\n", why.c_str());
+  std::exit(1);
+}
+
 // What one run cost; per cycle but for the counts.
 struct Sample {
   double cpu_ns = 0;
   double p50_ns = 0;
-  std::uint64_t cycles = 0;           // Those of the warm-up too.
-  std::uint64_t own_requests = 0;     // By the contestant's count
-  std::uint64_t server_requests = 0;  // and by the server's.
+  std::uint64_t cycles = 0;  // Without those of the warm-up.
+  // By the contestant's count: of the cycles,
+  std::uint64_t own_requests = 0;
+  std::uint64_t warmup_requests = 0;
+  std::uint64_t other_requests = 0;   // and before, since the last run.
+  std::uint64_t server_requests = 0;  // By the server's count: of all these.
   std::uint64_t server_bytes = 0;
+  std::uint64_t server_connections = 0;  // New ones.
   long rss_kib = 0;
   long threads = 0;  // The caller's too.
 };
@@ -78,25 +93,33 @@ class Program {
     return finish();
   }
 
+  // After the last run; may be asked again: all the requests it has sent.
+  std::uint64_t total() {
+    dprintf(orders_, "0 0\n");
+    std::uint64_t requests = 0;
+    if (std::sscanf(line().c_str(), "%" SCNu64, &requests) != 1) no_report();
+    return requests;
+  }
+
   // The halves of run(), for several that are to run at the same time.
   void start(unsigned warmup, unsigned cycles) {
     dprintf(orders_, "%u %u\n", warmup, cycles);
-    warmup_ = warmup;
     cycles_ = cycles;
   }
   Sample finish() {
     std::int64_t cpu_ns = 0, p50_ns = 0;
     Sample sample;
     if (std::sscanf(line().c_str(),
-                    "%" SCNd64 " %" SCNd64 " %" SCNu64 " %ld %ld", &cpu_ns,
-                    &p50_ns, &sample.own_requests, &sample.rss_kib,
-                    &sample.threads) != 5) {
-      std::fprintf(stderr, "bench: %s did not report\n", name_.c_str());
-      std::exit(1);
+                    "%" SCNd64 " %" SCNd64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+                    " %ld %ld",
+                    &cpu_ns, &p50_ns, &sample.own_requests,
+                    &sample.warmup_requests, &sample.other_requests,
+                    &sample.rss_kib, &sample.threads) != 7) {
+      no_report();
     }
     sample.cpu_ns = static_cast<double>(cpu_ns) / cycles_;
     sample.p50_ns = static_cast<double>(p50_ns);
-    sample.cycles = std::uint64_t{warmup_} + cycles_;
+    sample.cycles = cycles_;
     return sample;
   }
 
@@ -113,12 +136,17 @@ class Program {
     _exit(1);
   }
 
-  // Empty if none came within a minute.
+  [[noreturn]] void no_report() const {
+    std::fprintf(stderr, "bench: %s did not report\n", name_.c_str());
+    std::exit(1);
+  }
+
+  // Empty if none comes.
   std::string line() {
     std::string text;
     for (char c; text.empty() || text.back() != '\n'; text += c) {
       pollfd report = {reports_, POLLIN, 0};
-      if (poll(&report, 1, 60'000) != 1 || read(reports_, &c, 1) != 1) {
+      if (poll(&report, 1, kHungAfterMs) != 1 || read(reports_, &c, 1) != 1) {
         kill(pid_, SIGKILL);
         return {};
       }
@@ -130,15 +158,15 @@ class Program {
   pid_t pid_;
   int orders_;
   int reports_;
-  unsigned warmup_ = 0;
   unsigned cycles_ = 1;
 };
 
 struct Entrant {
   std::string program;
-  std::vector<std::string> arguments;
-  std::vector<Sample> samples;  // One a turn.
-  std::vector<double> rss_kib;  // At the end of each of its processes.
+  std::vector<std::string> arguments{};
+  std::vector<Sample> samples{};     // One a turn.
+  std::uint64_t early_requests = 0;  // Of its first process, before any run.
+  std::vector<double> rss_kib{};     // At the end of each of its processes.
 
   // `directory` is that of the programs.
   std::vector<std::string> command(const std::string& directory) const {
@@ -158,6 +186,22 @@ struct Contest {
   std::function<void()> when_first_is_warm;
 };
 
+// After the last run the contestants and the server come to the same count of
+// all requests.  At once, unless one is under way: the server counts it before
+// it answers.
+inline void check_all_sent(const std::function<std::uint64_t()>& own_count,
+                           const Tally& tally) {
+  constexpr int kTries = 6000;
+  std::uint64_t own = 0;
+  for (int tries = 0; tries < kTries; ++tries) {
+    own = own_count();
+    if (own == tally.requests) return;
+    usleep(10'000);
+  }
+  unsound("the contestants count " + std::to_string(own) +
+          " requests in all, the server " + std::to_string(tally.requests));
+}
+
 class Arena {
  public:
   // `tally` is of the server that the entrants talk to; null if there is none.
@@ -168,11 +212,13 @@ class Arena {
   // place.
   void hold(const Contest& contest, std::vector<Entrant>& entrants) {
     for (unsigned i = 0; i < contest.processes; ++i) {
+      const std::uint64_t before = tally_ ? tally_->requests.load() : 0;
       std::vector<std::unique_ptr<Program>> programs;
-      for (const Entrant& entrant : entrants) {
+      for (Entrant& entrant : entrants) {
         programs.push_back(
             std::make_unique<Program>(entrant.command(directory_)));
-        programs.back()->run(contest.first_warmup, 1);
+        const Sample warm = programs.back()->run(contest.first_warmup, 1);
+        if (i == 0) entrant.early_requests = warm.other_requests;
         if (programs.size() == 1 && contest.when_first_is_warm) {
           contest.when_first_is_warm();
         }
@@ -184,6 +230,14 @@ class Arena {
         entrant.rss_kib.push_back(
             static_cast<double>(entrant.samples.back().rss_kib));
       }
+      if (!tally_) continue;
+      check_all_sent(
+          [&] {
+            std::uint64_t sent = before;
+            for (const auto& program : programs) sent += program->total();
+            return sent;
+          },
+          *tally_);
     }
   }
 
@@ -195,10 +249,12 @@ class Arena {
       const std::size_t at = backwards ? programs.size() - 1 - i : i;
       const std::uint64_t requests = tally_ ? tally_->requests.load() : 0;
       const std::uint64_t bytes = tally_ ? tally_->bytes.load() : 0;
+      const std::uint64_t connections = tally_ ? tally_->connections.load() : 0;
       Sample sample = programs[at]->run(contest.warmup, contest.cycles);
       if (tally_) {
         sample.server_requests = tally_->requests - requests;
         sample.server_bytes = tally_->bytes - bytes;
+        sample.server_connections = tally_->connections - connections;
       }
       entrants[at].samples.push_back(sample);
     }

@@ -2,10 +2,17 @@
 // over.  The bench asks for runs on its stdin and reads on its stdout what they
 // cost, a line each:
 //
-//   WARMUP CYCLES  ->  CPU_NS P50_NS REQUESTS PEAK_RSS_KIB THREADS
+//   WARMUP CYCLES  ->  CPU_NS P50_NS REQUESTS WARMUP_REQUESTS OTHER_REQUESTS
+//                      PEAK_RSS_KIB THREADS
 //
-// CPU time and requests are those of the whole run (requests with the
-// warm-up's), the median is that of a cycle.  End of input ends the program.
+// CPU time and requests are those of the CYCLES, the median is that of one.
+// The other requests are those since the run before that belong to no run: what
+// the contestant did to be ready, and still owed.  After the last run it gives
+// back what it holds, as often as it is asked:
+//
+//   0 0  ->  ALL_REQUESTS
+//
+// End of input ends the program.
 // Being a process of its own, a contestant is charged with its own memory and
 // CPU only, and each run is fit to stand beside any other contestant's.
 #ifndef DDBMUTEX_TESTS_BENCH_CONTESTANT_HPP
@@ -24,13 +31,29 @@
 
 namespace bench {
 
+// A number of /proc/self/status; -1 if it is not there.
+inline long status_of_process(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(name + ":", 0) != 0) continue;
+    return std::strtol(line.c_str() + name.size() + 1, nullptr, 10);
+  }
+  return -1;
+}
+
 class Contestant {
  public:
   virtual ~Contestant() = default;
   // False if it went wrong; says why on stderr.
   virtual bool cycle() = 0;
+  // Waits until nothing is owed any more that is no part of a run; before each.
+  virtual bool settle() { return true; }
+  // Gives back what is held, if anything is; after the last run.
+  virtual bool finish() { return true; }
   // Requests sent so far by the contestant's own count.
   virtual std::uint64_t requests() const { return 0; }
+  // Of the process, the caller's too.
+  virtual long threads() const { return status_of_process("Threads"); }
 };
 
 enum class Timing {
@@ -44,19 +67,8 @@ inline std::int64_t now_ns(clockid_t clock) {
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-// A number of /proc/self/status; -1 if it is not there.
-inline long status_of_process(const std::string& name) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind(name + ":", 0) != 0) continue;
-    return std::strtol(line.c_str() + name.size() + 1, nullptr, 10);
-  }
-  return -1;
-}
-
 // Not ru_maxrss, which a process inherits from the one that executed it.
 inline long peak_rss_kib() { return status_of_process("VmHWM"); }
-inline long threads() { return status_of_process("Threads"); }
 
 class Runs {
  public:
@@ -67,25 +79,52 @@ class Runs {
   int serve() {
     unsigned warmup, cycles;
     while (std::scanf("%u %u", &warmup, &cycles) == 2) {
-      if (cycles == 0 || !run(warmup, cycles)) return 1;
+      if (!(cycles == 0 ? tell_total() : run(warmup, cycles))) return 1;
     }
     return 0;
   }
 
  private:
+  struct Spent {
+    std::int64_t cpu_ns;
+    std::uint64_t requests;
+  };
+
+  // Both of one moment, though other threads send meanwhile and this one may
+  // be held up between two lines.
+  Spent spent() const {
+    Spent spent{};
+    for (int tries = 0; tries < 1000; ++tries) {
+      spent.requests = contestant_.requests();
+      spent.cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+      if (contestant_.requests() == spent.requests) break;
+    }
+    return spent;
+  }
+
+  bool tell_total() {
+    if (!contestant_.finish()) return false;
+    std::printf("%" PRIu64 "\n", contestant_.requests());
+    return std::fflush(stdout) == 0;
+  }
+
   bool run(unsigned warmup, unsigned cycles) {
-    const std::uint64_t before = contestant_.requests();
+    if (!contestant_.settle()) return false;
+    const std::uint64_t settled = contestant_.requests();
     for (unsigned i = 0; i < warmup; ++i) {
       if (!contestant_.cycle()) return false;
     }
     cycle_ns_.clear();
     cycle_ns_.reserve(cycles);
-    const std::int64_t cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+    const Spent begin = spent();
     if (!measured(cycles)) return false;
-    const std::int64_t cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-    std::printf("%" PRId64 " %" PRId64 " %" PRIu64 " %ld %ld\n", cpu_ns,
-                median(), contestant_.requests() - before, peak_rss_kib(),
-                threads());
+    const Spent end = spent();
+    std::printf("%" PRId64 " %" PRId64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+                " %ld %ld\n",
+                end.cpu_ns - begin.cpu_ns, median(),
+                end.requests - begin.requests, begin.requests - settled,
+                settled - reported_, peak_rss_kib(), contestant_.threads());
+    reported_ = end.requests;
     return std::fflush(stdout) == 0;
   }
 
@@ -116,6 +155,7 @@ class Runs {
 
   Contestant& contestant_;
   const Timing timing_;
+  std::uint64_t reported_ = 0;
   std::vector<std::int64_t> cycle_ns_;
 };
 

@@ -18,8 +18,10 @@ using namespace ddbmutex;
 
 namespace {
 
-constexpr std::chrono::seconds kTtl{60};
-constexpr std::chrono::seconds kPatience{5};
+// As in mutex_case.hpp.
+constexpr std::chrono::minutes kTtl{5};
+constexpr std::chrono::minutes kRequestTimeout{1};
+constexpr std::chrono::minutes kPatience{2};
 
 dynamodb::ClientOptions client_options(const char* url) {
   dynamodb::ClientOptions options;
@@ -34,7 +36,7 @@ class LockCycle : public bench::Contestant {
       : client_(client_options(url)),
         driver_(client_, budget_,
                 {{"locks", "ddblock-nightly-report", "web-17.example:4711"},
-                 std::chrono::seconds(2)}) {}
+                 kRequestTimeout}) {}
 
   bool cycle() override {
     lock::Lease lease(lock::fresh_uuid(), kTtl);

@@ -26,6 +26,11 @@ class Parts : public bench::Contestant {
     held_ = bench::held(1000, options);
   }
 
+  bool finish() override {
+    held_.clear();
+    return true;
+  }
+
   std::uint64_t requests() const override { return table_->stats().requests(); }
 
  protected:
@@ -39,13 +44,23 @@ class Make : public Parts {
 
   // As a user writes it, who gives the Table alone.
   bool cycle() override {
-    ddbmutex::Options options;
-    options.table = table_;
-    const ddbmutex::DdbMutex mutex(name_, std::move(options));
+    const ddbmutex::DdbMutex mutex(name_, options());
     return !mutex.name().empty();
   }
 
+  // While there is one that was made.
+  long threads() const override {
+    const ddbmutex::DdbMutex mutex(name_, options());
+    return Parts::threads();
+  }
+
  private:
+  ddbmutex::Options options() const {
+    ddbmutex::Options options;
+    options.table = table_;
+    return options;
+  }
+
   const std::string name_ = "order-2026-00004711";
 };
 
