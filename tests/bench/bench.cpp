@@ -264,7 +264,7 @@ void hold_cycles(const std::string& directory, unsigned turns, Report& report) {
   ConstantServer server;
   bench::Tally& tally = server.tally();
   std::vector<Entrant> entrants = cycle_entrants(directory, server.url());
-  Contest contest{1500, 150, 1000, turns, 3, {}};
+  Contest contest{1000, 100, 1000, turns, 3, {}};
   contest.when_first_is_warm = [&] {
     write_records(tally, directory, kCycle);
     tally.recording = false;
@@ -507,7 +507,7 @@ void hold_signatures(const std::string& directory, unsigned turns,
       {"sign_openssl", {}},
       {"sign_openssl", {}},
   };
-  const Contest contest{50'000, 2'000, 10'000, turns, 3, {}};
+  const Contest contest{20'000, 1'000, 5'000, turns, 3, {}};
   Arena(directory, nullptr).hold(contest, entrants);
   std::printf("A signature over 366 bytes, %u a run:\n", contest.cycles);
   for (const Entrant& entrant : entrants) print_absolute(entrant);
