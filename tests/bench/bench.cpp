@@ -427,6 +427,11 @@ void report_held(const Renewer& ours, const Renewer& bare,
                      10.0 * kHeld / kRenewalsPerSecond));
 }
 
+Entrant held_mutex(const ConstantServer& server) {
+  return {"held_mutex",
+          {server.url(), std::to_string(kHeld), std::to_string(kRenewAfter)}};
+}
+
 Entrant held_libcurl(const std::string& directory,
                      const ConstantServer& server) {
   return {"held_libcurl",
@@ -437,11 +442,7 @@ Entrant held_libcurl(const std::string& directory,
 void hold_many(const std::string& directory, unsigned turns, Report& report) {
   ConstantServer server, bare_server, again_server;
   server.tally().recording = true;
-  Renewer ours(
-      directory,
-      {"held_mutex",
-       {server.url(), std::to_string(kHeld), std::to_string(kRenewAfter)}},
-      server);
+  Renewer ours(directory, held_mutex(server), server);
   ours.warm_up();  // Each lock has been renewed.
   stop_recording(server.tally());
   write_records(server.tally(), directory, {"UpdateItem"});
@@ -466,6 +467,19 @@ void hold_many(const std::string& directory, unsigned turns, Report& report) {
 
 // --- What costs no request -------------------------------------------------
 
+void check_part(const Entrant& entrant) {
+  check_requests(entrant);
+  for (const Sample& sample : entrant.samples) {
+    if (sample.own_requests != 0 || sample.warmup_requests != 0) {
+      unsound("something was sent to make a mutex or to look at it");
+    }
+    if (sample.server_connections != 0) {
+      unsound("a mutex that was made has a connection");
+    }
+    if (sample.threads > 3) unsound("a mutex that was made has a thread");
+  }
+}
+
 void hold_parts(const std::string& directory, unsigned turns, Report& report) {
   ConstantServer server;
   std::vector<Entrant> entrants = {
@@ -474,18 +488,7 @@ void hold_parts(const std::string& directory, unsigned turns, Report& report) {
   };
   const Contest contest{200'000, 5'000, 20'000, turns, 3, {}};
   Arena(directory, &server.tally()).hold(contest, entrants);
-  for (const Entrant& entrant : entrants) {
-    check_requests(entrant);
-    for (const Sample& sample : entrant.samples) {
-      if (sample.own_requests != 0 || sample.warmup_requests != 0) {
-        unsound("something was sent to make a mutex or to look at it");
-      }
-      if (sample.server_connections != 0) {
-        unsound("a mutex that was made has a connection");
-      }
-      if (sample.threads > 3) unsound("a mutex that was made has a thread");
-    }
-  }
+  for (const Entrant& entrant : entrants) check_part(entrant);
   std::printf("On a Table that holds 1,000 locks, %u a run:\n", contest.cycles);
   for (const Entrant& entrant : entrants) {
     print_apart(entrant, "mutex_parts " + entrant.arguments.back());
