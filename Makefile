@@ -80,9 +80,9 @@ TEST_PROGRAMS := $(patsubst %.cpp,$(BUILD)/%,\
   $(wildcard tests/claims/*.cpp tests/processes/*.cpp) $(TORTURE_PROGRAMS))
 SUPPORT_SOURCES := $(wildcard tests/support/*.cpp) \
   $(filter-out $(TORTURE_PROGRAMS),$(wildcard tests/torture/*.cpp))
-# What simulates hosts by the hundred thousand is compiled as the library is.
+# What works more than it waits is compiled as the library is.
 BUSY_SOURCES := $(addprefix tests/support/,\
-  reference_protocol.cpp simulated_hosts.cpp)
+  reference_protocol.cpp regex.cpp simulated_hosts.cpp)
 # One target each; main.cpp makes a fuzzer of it, the tests run it by itself.
 FUZZ_SOURCES := $(filter-out %/main.cpp,$(wildcard tests/fuzz/*.cpp))
 FUZZERS := $(patsubst %.cpp,$(BUILD)/%,$(FUZZ_SOURCES))

@@ -6,7 +6,6 @@
 #include <boost/test/tree/visitor.hpp>
 #include <boost/test/unit_test.hpp>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -51,12 +50,11 @@ std::set<std::string> tests_there_are() {
 // comments and its private part; empty if there is no such.
 std::string body_of(const std::string& type) {
   static const std::string header =
-      std::regex_replace(read_file("ddbmutex.hpp"), std::regex("//[^\n]*"), "");
-  const std::regex head("\n(class|struct|enum class) " + type + " \\{");
-  std::smatch found;
-  if (!std::regex_search(header, found, head)) return {};
-  const std::string rest = found.suffix();
-  const std::string body = rest.substr(0, rest.find("\n};"));
+      tests::replaced(read_file("ddbmutex.hpp"), "//[^\n]*", "");
+  const Words found = all_matches(
+      header, "\n(?:class|struct|enum class) " + type + " \\{([^]*)");
+  if (found.empty()) return {};
+  const std::string body = found[0].substr(0, found[0].find("\n};"));
   return body.substr(0, body.find("\n private:"));
 }
 

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <regex>
 #include <set>
 #include <string>
 #include <system_error>
@@ -102,7 +101,7 @@ std::string truth(bool value) { return value ? "`true`" : "`false`"; }
 
 // The comments of a part of the public header, without what makes them such.
 std::string comments(const std::string& text) {
-  return std::regex_replace(text, std::regex("\n *// ?"), "\n");
+  return tests::replaced(text, "\n *// ?", "\n");
 }
 
 std::string header_between(const std::string& from, const std::string& to) {
@@ -112,7 +111,7 @@ std::string header_between(const std::string& from, const std::string& to) {
 // The members of a struct of the public header, functions apart.
 Words members(const std::string& name) {
   std::string body = header_between("\nstruct " + name + " {\n", "\n};\n");
-  body = std::regex_replace(body, std::regex("//[^\n]*"), "");
+  body = tests::replaced(body, "//[^\n]*", "");
   return all_matches(body, "^  [\\w:<>(), &]+ (\\w+)(\\{.*\\}| = .*)?; *$");
 }
 
@@ -178,9 +177,8 @@ BOOST_AUTO_TEST_SUITE(readme_page)
 
 BOOST_AUTO_TEST_CASE(readme_usage_is_that_of_the_header_and_of_an_example) {
   const std::string shown = between(readme(), "```cpp\n", "```\n");
-  const std::string in_header =
-      std::regex_replace("\n" + header_between("item.\n//\n", "//\n// How."),
-                         std::regex("\n//( {3})?"), "\n");
+  const std::string in_header = tests::replaced(
+      "\n" + header_between("item.\n//\n", "//\n// How."), "\n//( {3})?", "\n");
   BOOST_TEST("\n" + shown == in_header);
 
   // The include stands with the others there.
@@ -386,11 +384,10 @@ BOOST_AUTO_TEST_CASE(readme_defaults_are_those_of_the_header) {
   BOOST_TEST((!options.renew_after && !options.max_hold && !options.keep_data));
   for (const char* name : {"request_timeout", "safe_time", "renew_after",
                            "max_hold", "keep_data"}) {
-    const std::string told =
-        std::regex_replace(cell(rows, name, 1), std::regex("`"), "");
-    BOOST_TEST(has(std::regex_replace(header, std::regex("\\s+"), " "),
-                   "othing: " + told + "."),
-               told);
+    const std::string told = tests::replaced(cell(rows, name, 1), "`", "");
+    BOOST_TEST(
+        has(tests::replaced(header, "\\s+", " "), "othing: " + told + "."),
+        told);
   }
 
   const TableOptions place;

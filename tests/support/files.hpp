@@ -3,9 +3,9 @@
 #define DDBMUTEX_TESTS_SUPPORT_FILES_HPP
 
 #include <boost/test/unit_test.hpp>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -39,18 +39,14 @@ inline std::string between(const std::string& text, const std::string& from,
   return text.substr(begin + from.size(), end - begin - from.size());
 }
 
-// What a group of the expression matches, wherever it does.
-inline std::vector<std::string> all_matches(const std::string& text,
-                                            const std::string& expression,
-                                            std::size_t group = 1) {
-  const std::regex regex(expression, std::regex::multiline);
-  std::vector<std::string> found;
-  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end;
-       ++it) {
-    found.push_back((*it)[group]);
-  }
-  return found;
-}
+// What a group of the expression (ECMAScript's) matches, wherever it does; `^`
+// and `$` match at each line.
+std::vector<std::string> all_matches(const std::string& text,
+                                     const std::string& expression,
+                                     std::size_t group = 1);
+// The text with each match replaced by `with`, in which $1 is the first group.
+std::string replaced(const std::string& text, const std::string& expression,
+                     const std::string& with);
 
 inline std::set<std::string> as_set(const std::vector<std::string>& words) {
   return {words.begin(), words.end()};

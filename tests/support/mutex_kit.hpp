@@ -12,15 +12,15 @@
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
+#include <exception>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <future>
 #include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -299,49 +299,31 @@ class Event {
 // A call in a thread of its own, and what it throws.
 class Aside {
  public:
-  template <class Call>
-  explicit Aside(Call call)
-      : thrown_(std::async(std::launch::async, [this, call] {
-          tid_ = ::gettid();
-          return thrown_by(call);
-        })) {}
+  explicit Aside(std::function<void()> call);
+  ~Aside();
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
 
-  bool done() const {
-    return thrown_.wait_for(std::chrono::seconds(0)) ==
-           std::future_status::ready;
-  }
-  bool ends() const {
-    return thrown_.wait_for(kPlenty) == std::future_status::ready;
-  }
+  bool done() const { return ended_.is_set(); }
+  bool ends() const { return ended_.wait(); }
   // As thrown_by(); waits.
-  std::string thrown() { return thrown_.get(); }
+  std::string thrown();
 
   // Waits until the thread has come to rest in the call: it was asleep each
   // time that one looked, for a while.  REQUIRES: there it waits for other
   // threads of this process, not for answers.
-  bool rests() const {
-    int asleep = 0;
-    return eventually([&] {
-      asleep = is_asleep() ? asleep + 1 : 0;
-      return asleep == 10;
-    });
-  }
+  bool rests() const;
 
  private:
-  bool is_asleep() const {
-    if (tid_ == 0) return false;
-    std::ifstream file("/proc/self/task/" + std::to_string(tid_) + "/stat");
-    std::string stat;
-    std::getline(file, stat);
-    // "TID (name) S ...", where the name may hold anything.
-    const std::size_t end = stat.rfind(')');
-    return end != stat.npos && stat.compare(end, 3, ") S") == 0;
-  }
+  void run();
+  bool is_asleep() const;
 
+  const std::function<void()> call_;
   std::atomic<pid_t> tid_{0};
-  std::future<std::string> thrown_;  // Last: its thread uses the other.
+  std::string thrown_;            // By an Error, as words;
+  std::exception_ptr surprised_;  // by anything else.
+  Event ended_;
+  std::thread thread_;  // Last: it uses the others.
 };
 
 inline std::ptrdiff_t entries_of(const char* directory) {
