@@ -497,9 +497,11 @@ void ScriptedServer::join_ended(bool all) {
 // which the handler sees them.
 Reply ScriptedServer::reply_to(SeenRequest request, SeenRequest* seen) {
   Reply reply;
+  int released;
   {
     const std::lock_guard<std::mutex> one_at_a_time(handler_mutex_);
     std::unique_lock<std::mutex> lock(mutex_);
+    released = releases_;
     request.number = static_cast<int>(requests_.size()) + 1;
     requests_.push_back(request);
     changed_.notify_all();
@@ -511,7 +513,16 @@ Reply ScriptedServer::reply_to(SeenRequest request, SeenRequest* seen) {
       reply = handler_(request);
     }
   }
-  while (wait_before(reply) && reply.then) reply = ask(reply.then, request);
+  for (;;) {
+    if (reply.hangs) {
+      // A release() since the request was seen, however late this thread is.
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [&] { return stopping_ || releases_ != released; });
+      released = releases_;
+    }
+    if (!wait_before(reply) || !reply.then) break;
+    reply = ask(reply.then, request);
+  }
   *seen = std::move(request);
   return reply;
 }
@@ -524,10 +535,6 @@ Reply ScriptedServer::ask(const Handler& handler, const SeenRequest& request) {
 // False if the server was stopped meanwhile.
 bool ScriptedServer::wait_before(const Reply& reply) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (reply.hangs) {
-    const int before = releases_;
-    changed_.wait(lock, [&] { return stopping_ || releases_ != before; });
-  }
   if (reply.delay.count() > 0) {
     changed_.wait_for(lock, reply.delay, [&] { return stopping_; });
   }
