@@ -2,6 +2,7 @@
 // stored with a lock, what others have written.
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,16 +37,20 @@ using tests::words;
 const std::vector<EngineKind> kEngines = {EngineKind::dynoxide,
                                           EngineKind::dynalite};
 
+// Of a lock that stays held.  Each request has all the time that it needs: one
+// that is sent twice may cost a number.
+Options keeping(const std::shared_ptr<ddbmutex::Table>& table) {
+  Options options = on_table(table);
+  options.keep_row = true;
+  options.request_timeout = 20s;
+  return options;
+}
+
 // Locks of one name that keep its row, each of a process of its own.
 struct Kept {
-  explicit Kept(EngineKind kind, std::chrono::milliseconds lease = 1min)
-      : engine(Engine::running(kind)), ttl(lease) {}
+  explicit Kept(EngineKind kind) : engine(Engine::running(kind)) {}
 
-  Options options() {
-    Options options = on_table(table_at(engine), ttl);
-    options.keep_row = true;
-    return options;
-  }
+  Options options() { return keeping(table_at(engine)); }
   std::unique_ptr<DdbMutex> mutex() { return mutex(options()); }
   std::unique_ptr<DdbMutex> mutex(const Options& with) {
     return std::make_unique<DdbMutex>(name, with);
@@ -60,7 +65,6 @@ struct Kept {
   }
 
   Engine& engine;
-  const std::chrono::milliseconds ttl;
   const std::string name = tests::fresh_name();
 };
 
@@ -76,6 +80,7 @@ struct Late {
       tests::Reply late;
       late.hangs = true;
       late.then = [this, &engine](const tests::SeenRequest& request) {
+        before(engine);  // Nothing reaches the engine in between.
         const tests::Reply reply = engine.forward(request);
         applied.set();
         return reply;
@@ -83,6 +88,7 @@ struct Late {
       return late;
     };
   }
+  std::function<void(Engine&)> before = [](Engine&) {};
   tests::Event applied;
 };
 
@@ -114,8 +120,8 @@ BOOST_AUTO_TEST_CASE(token_grows_by_one_with_every_acquisition) {
 
 BOOST_AUTO_TEST_CASE(lock_and_unlock_are_two_requests) {
   Gate gate(EngineKind::dynoxide);
-  Options options = on_table(table_at(gate));
-  options.keep_row = true;
+  Options options = keeping(table_at(gate));
+  options.auto_renew = false;
   DdbMutex mutex(tests::fresh_name(), options);
   mutex.lock();
   mutex.release();
@@ -140,8 +146,10 @@ BOOST_AUTO_TEST_CASE(released_row_stays_marked_as_free_without_clean_up) {
 }
 
 BOOST_AUTO_TEST_CASE(token_is_kept_after_a_loss_until_unlocked) {
-  Kept it(EngineKind::dynoxide, 200ms);
+  Kept it(EngineKind::dynoxide);
   Options options = it.options();
+  options.ttl = 4s;
+  options.request_timeout = 1900ms;
   options.auto_renew = false;
   const auto mutex = it.mutex(options);
   mutex->lock();
@@ -168,16 +176,29 @@ BOOST_AUTO_TEST_CASE(row_of_a_dead_holder_that_was_not_kept_begins_at_one) {
 
 BOOST_AUTO_TEST_CASE(kept_row_is_never_taken_by_one_that_does_not_keep_it) {
   for (const EngineKind kind : kEngines) {
-    Kept it(kind, 100ms);
+    Kept it(kind);
     const auto keeper = it.mutex();
     keeper->lock();
-    DdbMutex other(it.name, on_table(table_at(it.engine), 100ms));
-    BOOST_TEST(thrown_by([&] { other.lock(); }) == words(Errc::kept_row));
+    DdbMutex other(it.name, on_table(table_at(it.engine)));
+    const auto refused = [&] {
+      return thrown_by([&] { other.lock(); }) == words(Errc::kept_row);
+    };
+    BOOST_TEST(refused());
     keeper->unlock();
-    BOOST_TEST(thrown_by([&] { other.lock(); }) == words(Errc::kept_row));
-    tests::pause(250ms);  // However long it has stood so.
-    BOOST_TEST(thrown_by([&] { other.lock(); }) == words(Errc::kept_row));
+    BOOST_TEST(refused());
     BOOST_TEST(it.stands("token") == "1");
+    // However long it has stood so: held, the holder being dead, or free.
+    for (const std::chrono::nanoseconds expires :
+         {tests::calendar() + 1h, std::chrono::nanoseconds(0)}) {
+      write_row(
+          it.engine, it.name,
+          tests::record("theirs", expires, 100ms) + R"(,"token":{"N":"7"})");
+      BOOST_TEST(refused());
+      tests::pause(250ms);  // Two leases: longer makes it no more ours.
+      BOOST_TEST(refused());
+      BOOST_TEST(it.stands("uuid") == "theirs");
+      BOOST_TEST(it.stands("token") == "7");
+    }
   }
 }
 
@@ -213,9 +234,7 @@ BOOST_AUTO_TEST_CASE(token_with_a_fraction_is_a_bad_record_given_back) {
 BOOST_AUTO_TEST_CASE(lost_answer_of_a_take_costs_a_number_at_most) {
   for (const EngineKind kind : kEngines) {
     Gate gate(kind);
-    Options options = on_table(table_at(gate));
-    options.keep_row = true;
-    DdbMutex mutex(tests::fresh_name(), options);
+    DdbMutex mutex(tests::fresh_name(), keeping(table_at(gate)));
     gate.once("UpdateItem", Gate::answer_lost());
     mutex.lock();
     BOOST_TEST(mutex.owns_lock());
@@ -229,21 +248,21 @@ BOOST_AUTO_TEST_CASE(lost_answer_of_a_take_costs_a_number_at_most) {
   }
 }
 
-// The first take is applied late, and found by a look after a second one was
-// sent.  A copy of that one, or any other that is yet to come, must not count.
+// The first take is applied late, as soon as the row that was in its way has
+// gone, and found by a look after a second one was sent.  A copy of that one,
+// or any other that is yet to come, must not count.
 BOOST_AUTO_TEST_CASE(token_stands_whatever_take_comes_late) {
   Gate gate(EngineKind::dynoxide);
-  Options options = on_table(table_at(gate), 20s);
-  options.keep_row = true;
-  options.request_timeout = 300ms;
+  Options options = keeping(table_at(gate));
+  options.request_timeout = 3s;
   options.longest_poll = options.first_poll;
   DdbMutex mutex(tests::fresh_name(), options);
   write_row(gate.engine(), mutex.name(), tests::live_record());
   Late first;
+  first.before = [&](Engine& engine) { delete_row(engine, mutex.name()); };
   gate.once("UpdateItem", first.rule());
   Aside taker([&] { mutex.lock(); });
   BOOST_TEST(eventually([&] { return options.table->stats().get_item > 1; }));
-  delete_row(gate.engine(), mutex.name());
   gate.server().release();
   BOOST_TEST(first.applied.wait());
   BOOST_TEST(taker.thrown() == "none");
@@ -261,9 +280,7 @@ BOOST_AUTO_TEST_CASE(token_stands_whatever_take_comes_late) {
 BOOST_AUTO_TEST_CASE(lost_answer_of_a_release_is_released) {
   for (const EngineKind kind : kEngines) {
     Gate gate(kind);
-    Options options = on_table(table_at(gate));
-    options.keep_row = true;
-    DdbMutex mutex(tests::fresh_name(), options);
+    DdbMutex mutex(tests::fresh_name(), keeping(table_at(gate)));
     mutex.lock();
     gate.once("UpdateItem", Gate::answer_lost());
     BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
@@ -493,10 +510,9 @@ BOOST_AUTO_TEST_CASE(data_of_a_dead_holder_stays_if_that_is_wanted) {
 // back: what was left then stays as it was left.
 BOOST_AUTO_TEST_CASE(late_take_does_not_undo_what_the_release_left) {
   Gate gate(EngineKind::dynoxide);
-  Options options = on_table(table_at(gate), 10s);
-  options.keep_row = true;
+  Options options = keeping(table_at(gate));
   options.data = "new";
-  options.request_timeout = 300ms;
+  options.request_timeout = 3s;
   DdbMutex mutex(tests::fresh_name(), options);
   Late take;
   gate.once("UpdateItem", take.rule());
