@@ -62,9 +62,10 @@ void wait_for_teller() {
   }
 }
 
-Options with_lease(std::chrono::milliseconds ttl) {
+// Of a lock that is released by the end, however slow the machine is.
+Options with_time() {
   Options options;
-  options.ttl = ttl;
+  options.request_timeout = 20s;
   return options;
 }
 
@@ -76,7 +77,8 @@ std::function<void(ddbmutex::Loss)>& on_lost() {
 }
 
 Options with_callback() {
-  Options options = with_lease(1s);
+  Options options;
+  options.ttl = 1s;
   options.on_lost = [](ddbmutex::Loss loss) { on_lost()(loss); };
   return options;
 }
@@ -99,7 +101,7 @@ struct MadeFirst {
 } made_first;
 
 // Their destructors run after main(), the last one's first.
-DdbMutex static_mutex(argument(2));
+DdbMutex static_mutex(argument(2), with_time());
 
 std::atomic<bool> in_wait{false};
 
@@ -141,7 +143,7 @@ struct BeforeMain {
 // Reached from here, so that no leak is reported; never destroyed.
 DdbMutex* leaked = nullptr;
 
-DdbMutex& leak(const std::string& name, const Options& options = {}) {
+DdbMutex& leak(const std::string& name, const Options& options = with_time()) {
   leaked = new DdbMutex(name, options);
   return *leaked;
 }
@@ -192,7 +194,7 @@ struct MadeLast {
     ddbmutex::TableOptions table;
     table.endpoint = std::getenv("EXITS_ENDPOINT");
     table.ca_file = std::getenv("EXITS_CA_FILE");
-    Options options;
+    Options options = with_time();
     options.table = std::make_shared<Table>(table);
     DdbMutex mutex(argument(2), options);
     must_lock(mutex);
@@ -228,7 +230,7 @@ int exit_from_the_thread_that_holds() {
 }
 
 int thread_local_mutex() {
-  thread_mutex = std::make_unique<DdbMutex>(argument(2));
+  thread_mutex = std::make_unique<DdbMutex>(argument(2), with_time());
   must_lock(*thread_mutex);
   return 0;
 }
@@ -243,7 +245,8 @@ int handler_that_locks() {
 int hundred_mutexes() {
   static std::array<std::unique_ptr<DdbMutex>, 100> all;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i] = std::make_unique<DdbMutex>(argument(2) + std::to_string(i));
+    all[i] = std::make_unique<DdbMutex>(argument(2) + std::to_string(i),
+                                        with_time());
     must_lock(*all[i]);
   }
   must_lock(static_mutex);

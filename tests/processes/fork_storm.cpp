@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -52,6 +53,7 @@ class Storm {
   static Options options(std::shared_ptr<ddbmutex::Table> table) {
     Options options;
     options.table = std::move(table);
+    options.request_timeout = std::chrono::seconds(20);  // However slow it is.
     return options;
   }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -134,6 +135,7 @@ ddbmutex::TableOptions options_of(int argc, char** argv) {
 std::string take_and_release(int argc, char** argv) {
   ddbmutex::Options options;
   options.table = std::make_shared<ddbmutex::Table>(options_of(argc, argv));
+  options.request_timeout = std::chrono::seconds(20);  // However slow it is.
   ddbmutex::DdbMutex mutex("what-is-left:" + std::to_string(getpid()), options);
   std::error_code ec;
   mutex.lock(ec);
