@@ -201,7 +201,7 @@ static std::string expiry_is_told_and_another_gets_in() {
   Telling x;
   x.options.ttl = 2s;
   x.options.renew_after.reset();
-  x.options.request_timeout.reset();
+  x.options.request_timeout = 900ms;
   x.options.on_danger = nullptr;
   BootTime told_at{};
   x.options.on_lost = [&, on_lost = x.options.on_lost](Loss loss) {
@@ -237,10 +237,13 @@ BOOST_AUTO_TEST_CASE(expiry_is_told_at_the_holders_end_before_others_get_in) {
 
 // A lock of an engine that is about to go.
 struct Leaving {
+  static constexpr milliseconds kRequestTimeout = 1s;
+
   explicit Leaving(const std::string& host) {
     Options options = on_table(
         table_at("http://" + host + ":" + std::to_string(server.port()) + "/"));
     let_end(options);
+    options.request_timeout = kRequestTimeout;
     options.on_danger = [this] { told.add("danger"); };
     options.on_lost = [this](Loss loss) { told.add(name_of(loss)); };
     mutex.emplace("x", std::move(options));
@@ -270,13 +273,14 @@ BOOST_AUTO_TEST_CASE(
   Leaving unreachable("127.0.0.1");
   for (Leaving* x : {&resolved, &unreachable}) x->server.stop();
   for (Leaving* x : {&resolved, &unreachable}) x->must_end();
-  BOOST_TEST(returns_within(1800ms, [&] {
+  BOOST_TEST(returns_within(Leaving::kRequestTimeout, [&] {
     BOOST_TEST(thrown_by([&] { unreachable.mutex->release(); }) == kLost);
   }));
   // Its table goes with it, and waits for its threads.
-  BOOST_TEST(returns_within(
-      1800ms + ddbmutex::sigv4::kStopWithin + ddbmutex::sigv4::kStopGrace,
-      [&] { resolved.mutex.reset(); }));
+  BOOST_TEST(returns_within(Leaving::kRequestTimeout +
+                                ddbmutex::sigv4::kStopWithin +
+                                ddbmutex::sigv4::kStopGrace,
+                            [&] { resolved.mutex.reset(); }));
 }
 
 // Two ways to hang, side by side.
@@ -517,8 +521,8 @@ BOOST_AUTO_TEST_CASE(slow_callback_delays_what_is_told_but_not_the_end) {
   delete_row(x.engine(), blocking.name());
   BOOST_TEST(called.wait());
   x.options.on_danger = nullptr;
-  x.options.ttl = 1s;
-  x.options.request_timeout.reset();
+  x.options.ttl = 2s;
+  x.options.request_timeout = 900ms;
   x.lock();
   x.gate.always("UpdateItem", Gate::fails());
   BOOST_TEST(eventually([&] { return !x.mutex->owns_lock(); }));
@@ -656,7 +660,7 @@ BOOST_AUTO_TEST_CASE(callback_may_destroy_its_mutex_and_hears_no_more) {
     // The table's thread is well.  The end of the lease that was in danger,
     // which comes before that of this one, passes in silence.
     Told later;
-    Options options = on_table(x.table, in_danger ? 3s : 1s);
+    Options options = on_table(x.table, in_danger ? 3s : 2s);
     options.on_lost = [&later](Loss loss) { later.add(name_of(loss)); };
     DdbMutex other(fresh_name(), options);
     other.lock();

@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(what_a_child_destroys_is_untouched) {
 }
 
 BOOST_AUTO_TEST_CASE(child_renews_nothing_of_its_parents) {
-  Parent parent(Engine::running(any_engine_kind()), "ttl=600");
+  Parent parent(Engine::running(any_engine_kind()), "ttl=2000");
   ForkedAgent child(parent.agent, "fork");
   child.make("b", fresh_name());
   BOOST_TEST(child.ask("lock b") == "true");  // Its threads run.

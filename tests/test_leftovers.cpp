@@ -103,7 +103,7 @@ BOOST_DATA_TEST_CASE(release_done_unheard_is_no_loss_when_done_again, kEngines,
   const auto table = table_at(gate);
   Told told;
   Options options = on_table(table);
-  options.request_timeout = 200ms;
+  options.request_timeout = 1s;
   options.on_lost = [&told](Loss loss) { told.add(name_of(loss)); };
   const std::string name = fresh_name();
   DdbMutex mutex(name, std::move(options));
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(last_of_a_table_dropped_amid_a_leftover_is_finished) {
   Gate& gate = x.gate;
   const std::string name = fresh_name();
   Options options = on_table(x.table);
-  options.request_timeout = 200ms;
+  options.request_timeout = 1s;
   x.mutex.emplace(name, std::move(options));
   Event unlocked;
   x.shared->act = [&] {

@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(renewal_by_hand_prolongs_the_lease) {
 }
 
 BOOST_AUTO_TEST_CASE(lease_that_nobody_renews_is_lost_at_its_end) {
-  Held it(300ms);
+  Held it(2s);
   it.options.auto_renew = false;
   DdbMutex& mutex = it.make();
   mutex.lock();
@@ -365,8 +365,9 @@ BOOST_AUTO_TEST_CASE(holder_may_renew_by_hand_while_it_is_asked) {
     for (const bool other_thread : {true, false}) {
       std::atomic<int> asked{0};
       std::atomic<DdbMutex*> known{nullptr};
-      Held it;
+      Held it(8s);  // Who is not alive is asked again after a second.
       it.options.renew_after = 20ms;
+      it.options.request_timeout = 3900ms;
       it.options.alive = [&, alive, other_thread] {
         ++asked;
         const auto renew = [&known] {
@@ -395,7 +396,7 @@ BOOST_AUTO_TEST_CASE(holder_may_renew_by_hand_while_it_is_asked) {
 }
 
 BOOST_AUTO_TEST_CASE(question_that_throws_is_answered_with_no) {
-  Held it(600ms);
+  Held it(2s);
   it.options.alive = []() -> bool { throw std::runtime_error("ask later"); };
   DdbMutex& mutex = it.make();
   mutex.lock();
