@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(stop_tokens_work_in_a_program_of_cpp20) {
   const auto keys = engine.credentials();
   BOOST_REQUIRE(keys.has_value());
   const Ended ended =
-      run("timeout 60 env AWS_ACCESS_KEY_ID='" + keys->access_key_id +
+      run("timeout 300 env AWS_ACCESS_KEY_ID='" + keys->access_key_id +
           "' AWS_SECRET_ACCESS_KEY='" + keys->secret_access_key +
           "' AWS_SESSION_TOKEN='" + keys->session_token + "' " + program + " " +
           engine.url() + " " + engine.region() + " " + engine.table());
@@ -304,8 +304,8 @@ struct Two {
   std::shared_ptr<Table> table = tests::table_at(engine);
   const std::string name_a = tests::fresh_name();
   const std::string name_b = tests::fresh_name();
-  DdbMutex a{name_a, tests::on_table(table)};
-  DdbMutex b{name_b, tests::on_table(table)};
+  DdbMutex a{name_a, tests::unhurried(table)};
+  DdbMutex b{name_b, tests::unhurried(table)};
 
   bool both() const { return a.owns_lock() && b.owns_lock(); }
   bool none() const { return !a.owns_lock() && !b.owns_lock(); }

@@ -66,7 +66,7 @@ std::string refused(const Untouched& at, const Change& change) {
 }
 
 std::string name_refused(const Untouched& at, const std::string& name) {
-  return refused_field([&] { DdbMutex mutex(name, on_table(at.table)); });
+  return refused_field([&] { DdbMutex mutex(name, unhurried(at.table)); });
 }
 
 using TableChange = std::function<void(TableOptions&)>;
@@ -176,12 +176,12 @@ BOOST_AUTO_TEST_CASE(owner_is_utf8_and_host_and_pid_unless_given) {
   BOOST_TEST(refused(at, [](Options& o) { o.owner = "\xff"; }) == "owner");
   BOOST_TEST(refused(at, [](Options& o) { o.owner = "b\xc3\xb6t:1"; }) ==
              "none");
-  Options options = on_table(at.table);
+  Options options = unhurried(at.table);
   options.owner = "billing, rack 7";
   BOOST_TEST(DdbMutex("x", options).owner() == "billing, rack 7");
   char host[256] = {};
   BOOST_REQUIRE(gethostname(host, sizeof host - 1) == 0);
-  BOOST_TEST(DdbMutex("x", on_table(at.table)).owner() ==
+  BOOST_TEST(DdbMutex("x", unhurried(at.table)).owner() ==
              host + (":" + std::to_string(getpid())));
 }
 
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(attributes_of_the_record_and_of_the_key_are_refused) {
   place.key = "pk";
   place.sort_key = "sk";
   place.sort_value = "usual";
-  Options options = on_table(std::make_shared<Table>(place));
+  Options options = unhurried(std::make_shared<Table>(place));
   const auto with = [&options](const std::string& name) {
     options.attributes = {{name, ddbmutex::Attribute::Type::string, "x", {}}};
     return refused_field([&] { DdbMutex mutex("x", options); });
@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(name_is_kept_as_given) {
   const Untouched at;
   for (const std::string name :
        {"x", "nightly report", "\xe2\x82\xac", "a/b\"c\\d\n"}) {
-    BOOST_TEST(DdbMutex(name, on_table(at.table)).name() == name);
+    BOOST_TEST(DdbMutex(name, unhurried(at.table)).name() == name);
   }
 }
 
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(prefix_counts_for_the_length_of_a_name) {
   const ScriptedServer server;
   TableOptions table = table_options(server);
   table.prefix = std::string(2000, 'p');
-  const Options options = on_table(std::make_shared<Table>(table));
+  const Options options = unhurried(std::make_shared<Table>(table));
   const auto with = [&options](std::size_t length) {
     return refused_field(
         [&] { DdbMutex mutex(std::string(length, 'x'), options); });
@@ -298,7 +298,7 @@ BOOST_AUTO_TEST_CASE(prefix_counts_for_the_length_of_a_name) {
   BOOST_TEST(with(48) == "none");
   BOOST_TEST(with(49) == "name");
   table.prefix.clear();
-  const Options bare = on_table(std::make_shared<Table>(table));
+  const Options bare = unhurried(std::make_shared<Table>(table));
   BOOST_TEST(refused_field([&] {
                DdbMutex mutex(std::string(2048, 'x'), bare);
              }) == "none");
@@ -361,7 +361,7 @@ BOOST_DATA_TEST_CASE(longest_and_strangest_names_lock_on_an_engine, kEngines,
        {std::string(room - 32, 'x') + fresh_name(), euros,
         "\"\\\n\t\x01\xf0\x9f\x92\xa9" + fresh_name(),
         std::string("a\0b", 3) + fresh_name()}) {
-    DdbMutex mutex(name, on_table(table));
+    DdbMutex mutex(name, unhurried(table));
     BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none");
     BOOST_TEST(mutex.owns_lock());
     BOOST_TEST(table->inspect(name).exists);
@@ -430,7 +430,7 @@ BOOST_AUTO_TEST_CASE(sort_value_is_given_exactly_where_there_is_a_sort_key) {
     TableOptions place = table_options(server);
     place.sort_key = key;
     place.sort_value = usual;
-    Options options = on_table(std::make_shared<Table>(place));
+    Options options = unhurried(std::make_shared<Table>(place));
     options.sort_value = own;
     return refused_field([&] { DdbMutex mutex("x", options); });
   };
@@ -506,7 +506,7 @@ BOOST_AUTO_TEST_CASE(source_without_keys_fails_what_needs_them) {
   TableOptions options = table_options(server);
   options.credentials_source = [] { return std::nullopt; };
   const auto table = std::make_shared<Table>(options);
-  DdbMutex mutex("x", on_table(table));
+  DdbMutex mutex("x", unhurried(table));
   const std::string no_keys = words(Errc::no_keys);
   BOOST_TEST(thrown_by([&] { mutex.lock(); }) == no_keys);
   BOOST_TEST(thrown_by([&] { (void)mutex.try_lock(); }) == no_keys);
@@ -526,7 +526,9 @@ BOOST_AUTO_TEST_CASE(source_of_keys_goes_before_given_ones) {
   options.credentials_source = [&asked]() -> std::optional<Credentials> {
     return Credentials{"AKIDFROMSOURCE" + std::to_string(++asked), "s", "tok"};
   };
-  DdbMutex mutex("x", on_table(std::make_shared<Table>(options)));
+  Options by_hand = unhurried(std::make_shared<Table>(options));
+  by_hand.auto_renew = false;  // The first lock of a Table is renewed early.
+  DdbMutex mutex("x", by_hand);
   mutex.lock();
   mutex.release();
   const auto requests = server.requests();
@@ -548,7 +550,7 @@ BOOST_AUTO_TEST_CASE(prefix_and_table_name_are_what_is_sent) {
   options.prefix = "team/";
   const auto table = std::make_shared<Table>(options);
   BOOST_TEST(table->name() == "our.locks");
-  DdbMutex mutex("x", on_table(table));
+  DdbMutex mutex("x", unhurried(table));
   mutex.lock();
   const std::string body = server.requests().at(0).body;
   BOOST_TEST(has(body, R"("TableName":"our.locks")"), body);
@@ -561,7 +563,8 @@ BOOST_AUTO_TEST_CASE(keys_and_sort_values_are_what_is_sent) {
   place.key = "pk";
   place.sort_key = "sk";
   place.sort_value = "usual";
-  Options options = on_table(std::make_shared<Table>(place));
+  Options options = unhurried(std::make_shared<Table>(place));
+  options.auto_renew = false;  // Nothing comes between the two.
   DdbMutex usual("x", options);
   usual.lock();
   options.sort_value = "own";
@@ -585,11 +588,11 @@ BOOST_AUTO_TEST_CASE(ca_file_that_cannot_be_read_is_refused) {
 BOOST_AUTO_TEST_CASE(ca_file_is_what_a_server_is_judged_by) {
   ScriptedServer server(nullptr, ScriptedServer::Scheme::https);
   TableOptions options = table_options(server);
-  DdbMutex stranger("x", on_table(std::make_shared<Table>(options)));
+  DdbMutex stranger("x", unhurried(std::make_shared<Table>(options)));
   BOOST_TEST(thrown_by([&] { stranger.lock(); }) ==
              words(Errc::bad_certificate));
   options.ca_file = server.certificate_file();
-  DdbMutex friendly("x", on_table(std::make_shared<Table>(options)));
+  DdbMutex friendly("x", unhurried(std::make_shared<Table>(options)));
   BOOST_TEST(thrown_by([&] { friendly.lock(); }) == "none");
   BOOST_TEST(friendly.owns_lock());
 }

@@ -15,6 +15,7 @@
 
 #include "ddbmutex.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/failure_kit.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -36,9 +37,11 @@ const std::string kClosed = words(Errc::closed);
 
 // A lock on an engine, with a gate before it.
 struct Gated {
-  explicit Gated(milliseconds ttl = 1min, Told* told = nullptr)
+  explicit Gated(milliseconds ttl = 1min, Told* told = nullptr,
+                 std::optional<milliseconds> renew_after = {})
       : table(table_at(gate)), mutex([&] {
           Options options = on_table(table, ttl);
+          options.renew_after = renew_after;
           options.first_poll = 5ms;
           options.longest_poll = 20ms;
           // So that nothing is given up for its slowness.
@@ -67,9 +70,9 @@ struct Gated {
 };
 
 // Gives a request up soon.
-Options hasty(const std::shared_ptr<Table>& table) {
-  Options options = on_table(table);
-  options.request_timeout = 250ms;
+Options hasty(const std::shared_ptr<Table>& table, milliseconds time = kHasty) {
+  Options options = unhurried(table);
+  options.request_timeout = time;
   return options;
 }
 
@@ -81,7 +84,7 @@ BOOST_AUTO_TEST_SUITE(threads)
 
 BOOST_AUTO_TEST_CASE(threads_get_in_in_the_order_in_which_they_came) {
   ScriptedServer server;
-  DdbMutex mutex("x", on_table(table_at(server)));
+  DdbMutex mutex("x", unhurried(with_clock(table_at(server))));
   mutex.lock();
   Told order;
   std::list<Aside> threads;
@@ -92,7 +95,8 @@ BOOST_AUTO_TEST_CASE(threads_get_in_in_the_order_in_which_they_came) {
     });
     BOOST_TEST(threads.back().rests());
   }
-  BOOST_TEST(actions(server) == "PutItem");  // Those who wait here are silent.
+  // Those who wait here are silent.
+  BOOST_TEST(actions(server) == "GetItem PutItem");
   mutex.unlock();
   for (Aside& thread : threads) BOOST_TEST(thread.thrown() == "none");
   BOOST_TEST(order.text() == "0 1 2 3 4");
@@ -102,7 +106,7 @@ BOOST_AUTO_TEST_CASE(threads_get_in_in_the_order_in_which_they_came) {
 
 BOOST_AUTO_TEST_CASE(thread_whose_time_is_up_leaves_the_queue_to_the_others) {
   ScriptedServer server;
-  DdbMutex mutex("x", on_table(table_at(server)));
+  DdbMutex mutex("x", unhurried(table_at(server)));
   mutex.lock();
   Told order;
   const auto enter = [&](const char* name) {
@@ -149,20 +153,20 @@ BOOST_AUTO_TEST_CASE(threads_and_hosts_exclude_each_other) {
 
 BOOST_AUTO_TEST_CASE(try_lock_while_another_thread_holds_sends_nothing) {
   ScriptedServer server;
-  DdbMutex mutex("x", on_table(table_at(server)));
+  DdbMutex mutex("x", unhurried(with_clock(table_at(server))));
   mutex.lock();
   Aside aside([&] {
     if (mutex.try_lock()) throw Error(Errc::bad_answer, "it is held");
     if (mutex.try_lock_for(-1s)) throw Error(Errc::bad_answer, "it is held");
   });
   BOOST_TEST(aside.thrown() == "none");
-  BOOST_TEST(actions(server) == "PutItem");
+  BOOST_TEST(actions(server) == "GetItem PutItem");
 }
 
 BOOST_AUTO_TEST_CASE(try_lock_while_another_thread_tries_sends_nothing) {
   ScriptedServer server;
   server.script(hanging());
-  DdbMutex mutex("x", on_table(table_at(server)));
+  DdbMutex mutex("x", unhurried(table_at(server)));
   Aside aside([&] { mutex.lock(); });
   BOOST_TEST(server.wait_for_requests(1));
   BOOST_TEST(!mutex.try_lock());
@@ -177,7 +181,7 @@ BOOST_AUTO_TEST_CASE(try_lock_while_another_thread_tries_sends_nothing) {
 
 BOOST_AUTO_TEST_CASE(timed_wait_for_another_thread_ends_in_its_time) {
   ScriptedServer server;
-  DdbMutex mutex("x", on_table(table_at(server)));
+  DdbMutex mutex("x", unhurried(with_clock(table_at(server))));
   mutex.lock();
   Aside aside([&] {
     const Stopwatch watch;
@@ -185,14 +189,14 @@ BOOST_AUTO_TEST_CASE(timed_wait_for_another_thread_ends_in_its_time) {
     if (watch.ms() < 150) throw Error(Errc::timed_out, "too early");
   });
   BOOST_TEST(aside.thrown() == "none");
-  BOOST_TEST(actions(server) == "PutItem");
+  BOOST_TEST(actions(server) == "GetItem PutItem");
 }
 
 // --- Locking twice, unlocking for another ----------------------------------
 
 BOOST_AUTO_TEST_CASE(locking_twice_in_a_thread_is_a_deadlock_that_is_told) {
   ScriptedServer server;
-  DdbMutex mutex("x", on_table(table_at(server)));
+  DdbMutex mutex("x", unhurried(with_clock(table_at(server))));
   mutex.lock();
   std::error_code ec;
   mutex.lock(ec);
@@ -208,7 +212,7 @@ BOOST_AUTO_TEST_CASE(locking_twice_in_a_thread_is_a_deadlock_that_is_told) {
   BOOST_TEST(!ec);
   BOOST_TEST(watch.ms() >= 100);
   BOOST_TEST(mutex.owns_lock());
-  BOOST_TEST(actions(server) == "PutItem");
+  BOOST_TEST(actions(server) == "GetItem PutItem");
   mutex.unlock();
   mutex.lock(ec);  // A new beginning.
   BOOST_TEST(!ec);
@@ -217,13 +221,13 @@ BOOST_AUTO_TEST_CASE(locking_twice_in_a_thread_is_a_deadlock_that_is_told) {
 BOOST_AUTO_TEST_CASE(timed_second_lock_gets_in_when_another_thread_unlocks) {
   for (const std::chrono::hours time : {1h, std::chrono::hours::max()}) {
     ScriptedServer server;
-    DdbMutex mutex("x", on_table(table_at(server)));
+    DdbMutex mutex("x", unhurried(table_at(server)));
     std::atomic<bool> got{false};
     Aside twice([&] {
       mutex.lock();
       got = mutex.try_lock_for(time);
     });
-    BOOST_TEST(server.wait_for_requests(1));
+    BOOST_TEST(eventually([&] { return mutex.owns_lock(); }));
     BOOST_TEST(twice.rests());
     BOOST_TEST(!twice.done());
     mutex.unlock();
@@ -246,7 +250,7 @@ BOOST_AUTO_TEST_CASE(lock_may_be_unlocked_by_another_thread) {
 
 BOOST_AUTO_TEST_CASE(lock_by_a_thread_that_has_ended_can_be_locked_by_others) {
   ScriptedServer server;
-  DdbMutex mutex("x", on_table(table_at(server)));
+  DdbMutex mutex("x", unhurried(table_at(server)));
   std::thread([&] { mutex.lock(); }).join();
   BOOST_TEST(mutex.owns_lock());
   BOOST_TEST(!mutex.try_lock());
@@ -258,7 +262,7 @@ BOOST_AUTO_TEST_CASE(lock_by_a_thread_that_has_ended_can_be_locked_by_others) {
 
 BOOST_AUTO_TEST_CASE(taken_lock_stays_locked_here_until_its_loser_unlocks) {
   Told told;
-  Gated x(600ms, &told);
+  Gated x(1min, &told, 100ms);
   x.mutex->lock();
   Aside next([&] { x.mutex->lock(); });
   BOOST_TEST(next.rests());
@@ -285,8 +289,9 @@ BOOST_AUTO_TEST_CASE(taken_lock_stays_locked_here_until_its_loser_unlocks) {
 
 BOOST_AUTO_TEST_CASE(unlock_of_an_expired_lock_spares_its_new_holder) {
   Told told;
-  Gated x(600ms, &told);
-  DdbMutex theirs(x.name, on_table(table_at(x.gate.engine())));
+  Gated x(3s, &told);
+  DdbMutex theirs(x.name,
+                  on_table(with_clock(table_at(x.gate.engine())), 10min));
   x.mutex->lock();
   x.gate.always("UpdateItem", Gate::fails());
   Aside next([&] { x.mutex->lock(); });
@@ -312,7 +317,7 @@ BOOST_AUTO_TEST_CASE(unlock_of_an_expired_lock_spares_its_new_holder) {
 
 BOOST_AUTO_TEST_CASE(cancel_ends_waits_here_and_not_the_lock) {
   ScriptedServer server;
-  DdbMutex mutex("x", on_table(table_at(server)));
+  DdbMutex mutex("x", unhurried(table_at(server)));
   mutex.lock();
   Aside one([&] { mutex.lock(); });
   Aside other([&] { (void)mutex.try_lock_for(1h); });
@@ -343,18 +348,17 @@ BOOST_AUTO_TEST_CASE(cancel_ends_a_wait_for_an_answer_at_once) {
   Options options = on_table(table_at(server), 10min);
   options.request_timeout = 2min;
   DdbMutex mutex("x", options);
-  const Stopwatch watch;
   Aside waiter([&] { mutex.lock(); });
   BOOST_TEST(server.wait_for_requests(1));
   mutex.cancel();
+  BOOST_TEST(waiter.ends());
   BOOST_TEST(waiter.thrown() == kCancelled);
-  BOOST_TEST(watch.ms() < 60'000);
   server.release();  // Nothing is left for the table's end to wait for.
 }
 
 BOOST_AUTO_TEST_CASE(cancel_before_a_wait_is_not_remembered) {
   ScriptedServer server;
-  DdbMutex mutex("x", on_table(table_at(server)));
+  DdbMutex mutex("x", unhurried(table_at(server)));
   mutex.cancel();
   BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none");
   mutex.cancel();
@@ -366,7 +370,7 @@ BOOST_AUTO_TEST_CASE(cancel_before_a_wait_is_not_remembered) {
 
 BOOST_AUTO_TEST_CASE(close_ends_all_waits_of_a_table_now_and_later) {
   Gated x;
-  DdbMutex elsewhere(fresh_name(), on_table(x.table));
+  DdbMutex elsewhere(fresh_name(), unhurried(x.table));
   x.mutex->lock();
   Aside here([&] { x.mutex->lock(); });
   BOOST_TEST(here.rests());
@@ -379,7 +383,7 @@ BOOST_AUTO_TEST_CASE(close_ends_all_waits_of_a_table_now_and_later) {
   BOOST_TEST(thrown_by([&] { elsewhere.lock(); }) == kClosed);
   BOOST_TEST(thrown_by([&] { (void)elsewhere.try_lock_for(1s); }) == kClosed);
   BOOST_TEST(thrown_by([&] { (void)elsewhere.try_lock(); }) == kClosed);
-  DdbMutex later(fresh_name(), on_table(x.table));
+  DdbMutex later(fresh_name(), unhurried(x.table));
   BOOST_TEST(thrown_by([&] { later.lock(); }) == kClosed);
   BOOST_TEST(!x.mutex->owns_lock());
   BOOST_TEST(x.free());
@@ -414,14 +418,15 @@ BOOST_AUTO_TEST_CASE(destruction_ends_a_wait_between_looks) {
 
 BOOST_AUTO_TEST_CASE(destruction_while_a_renewal_is_under_way_unlocks) {
   for (const auto& rule : {Gate::held(), Gate::answered_late()}) {
-    Gated x(1s);
-    x.mutex->lock();
+    Gated x(10min, nullptr, 100ms);
     x.gate.always("UpdateItem", rule);
+    x.mutex->lock();
     BOOST_TEST(eventually(
         [&] { return count_of(x.gate.server(), "UpdateItem") == 1; }));
+    // Does not wait for the renewal, which may last for minutes.
     const Stopwatch watch;
     x.mutex.reset();
-    BOOST_TEST(watch.ms() < 10'000);
+    BOOST_TEST((watch.time() < kPlenty));
     BOOST_TEST(x.released_until([&] { return x.free(); }));
     x.gate.open();
     // What came late has found no row, and has made none.
@@ -432,9 +437,9 @@ BOOST_AUTO_TEST_CASE(destruction_while_a_renewal_is_under_way_unlocks) {
 BOOST_AUTO_TEST_CASE(unlock_while_a_renewal_is_under_way_releases) {
   for (const auto& rule : {Gate::held(), Gate::answered_late()}) {
     Told told;
-    Gated x(1s, &told);
-    x.mutex->lock();
+    Gated x(1min, &told, 200ms);
     x.gate.once("UpdateItem", rule);
+    x.mutex->lock();
     BOOST_TEST(eventually(
         [&] { return count_of(x.gate.server(), "UpdateItem") == 1; }));
     BOOST_TEST(thrown_by([&] { x.mutex->release(); }) == "none");
@@ -442,8 +447,11 @@ BOOST_AUTO_TEST_CASE(unlock_while_a_renewal_is_under_way_releases) {
     // The renewal comes after the release, and may come after the next lock.
     BOOST_TEST(thrown_by([&] { x.mutex->lock(); }) == "none");
     const std::string uuid = row_of(x.gate.engine(), x.name).uuid;
+    const auto renewed = x.table->stats().update_item;
     x.gate.server().release();
-    BOOST_TEST(eventually([&] { return x.table->stats().update_item >= 2; }));
+    // By then what was released has been heard of.
+    BOOST_TEST(eventually(
+        [&] { return x.table->stats().update_item >= renewed + 4; }));
     BOOST_TEST(x.mutex->owns_lock());
     BOOST_TEST(row_of(x.gate.engine(), x.name).uuid == uuid);
     BOOST_TEST(thrown_by([&] { x.mutex->release(); }) == "none");
@@ -481,7 +489,9 @@ BOOST_AUTO_TEST_CASE(wait_that_is_ended_takes_back_what_it_is_given_later) {
       ending.end(x);
       BOOST_TEST(waiter.ends(), ending.what);
       BOOST_TEST(waiter.thrown() == ending.thrown, ending.what);
-      pause(20ms);  // Nothing is to be done before the answer has come.
+      // Nothing is to be done before the answer has come, which no stall
+      // brings.
+      pause(20ms);
       BOOST_TEST(count_of(x.gate.server(), "DeleteItem") == 0);
       BOOST_TEST(x.released_until([&] {
         return count_of(x.gate.server(), "DeleteItem") >= 1;
@@ -497,14 +507,17 @@ BOOST_AUTO_TEST_CASE(timed_wait_takes_back_what_it_is_given_too_late) {
   for (const auto& rule : {Gate::held(), Gate::answered_late()}) {
     for (const bool once : {false, true}) {
       Gated x;
-      DdbMutex mutex(x.name, hasty(x.table));
+      // For so long what is under way is waited for behind, too.
+      DdbMutex mutex(x.name, hasty(x.table, once ? 3s : 25s));
       x.gate.once("PutItem", rule);
-      const Stopwatch watch;
+      std::string thrown;
+      BOOST_TEST(returns_within(once ? 3s : 150ms, [&] {
+        thrown = thrown_by([&] {
+          (void)(once ? mutex.try_lock() : mutex.try_lock_for(150ms));
+        });
+      }));
       // Nobody has said that it is held.
-      BOOST_TEST(thrown_by([&] {
-                   (void)(once ? mutex.try_lock() : mutex.try_lock_for(150ms));
-                 }) == words(Errc::timed_out));
-      BOOST_TEST(watch.ms() < 10'000);
+      BOOST_TEST(thrown == words(Errc::timed_out));
       BOOST_TEST(!mutex.owns_lock());
       BOOST_TEST(x.released_until(
           [&] { return count_of(x.gate.server(), "DeleteItem") >= 1; }));
@@ -521,14 +534,14 @@ BOOST_AUTO_TEST_CASE(wait_that_fails_takes_back_what_it_may_have_been_given) {
   x.gate.once("PutItem", Gate::answer_lost());
   x.gate.always("PutItem", Gate::fails());
   x.gate.once("DeleteItem", Gate::fails());
-  BOOST_TEST(thrown_by([&] { (void)x.mutex->try_lock_for(200ms); }) != "none");
+  BOOST_TEST(thrown_by([&] { (void)x.mutex->try_lock_for(1s); }) != "none");
   BOOST_TEST(eventually([&] { return x.free(); }));
 }
 
 BOOST_AUTO_TEST_CASE(wait_that_was_refused_leaves_nothing_to_take_back) {
   Gated x;
   write_row(x.gate.engine(), x.name, live_record());
-  BOOST_TEST(!x.mutex->try_lock_for(100ms));
+  BOOST_TEST(!x.mutex->try_lock_for(4s));
   Aside waiter([&] { x.mutex->lock(); });
   BOOST_TEST(eventually([&] { return x.puts() >= 2; }));
   BOOST_TEST(eventually([&] { return x.table->stats().get_item >= 2; }));
@@ -544,13 +557,15 @@ BOOST_AUTO_TEST_CASE(release_that_hangs_is_told_in_time_and_goes_on) {
   Gated x;
   DdbMutex mutex(x.name, hasty(x.table));
   mutex.lock();
-  x.gate.once("DeleteItem", Gate::fails_late());
-  const Stopwatch watch;
-  BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::timed_out));
-  BOOST_TEST(watch.ms() < 250 + 3000);
+  x.gate.always("DeleteItem", Gate::fails_late());
+  std::string thrown;
+  BOOST_TEST(returns_within(
+      kHasty, [&] { thrown = thrown_by([&] { mutex.release(); }); }));
+  BOOST_TEST(thrown == words(Errc::timed_out));
   BOOST_TEST(!mutex.owns_lock());
   BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::not_held));
   BOOST_TEST(!x.free());
+  x.gate.open();
   BOOST_TEST(x.released_until([&] { return x.free(); }));
   BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none");
 }
@@ -560,13 +575,13 @@ BOOST_AUTO_TEST_CASE(release_that_fails_is_told_and_tried_again_behind) {
   DdbMutex mutex(x.name, hasty(x.table));
   mutex.lock();
   x.gate.always("DeleteItem", Gate::fails());
-  const Stopwatch watch;
-  const std::string thrown = thrown_by([&] { mutex.release(); });
+  std::string thrown;
+  BOOST_TEST(returns_within(
+      kHasty, [&] { thrown = thrown_by([&] { mutex.release(); }); }));
   // The time may be up amid a request as well as between two.
   BOOST_TEST(
       (thrown == words(Errc::unavailable) || thrown == words(Errc::timed_out)),
       thrown);
-  BOOST_TEST(watch.ms() < 250 + 3000);
   BOOST_TEST(!mutex.owns_lock());
   const int deletes = count_of(x.gate.server(), "DeleteItem");
   BOOST_TEST(eventually(
@@ -581,9 +596,7 @@ BOOST_AUTO_TEST_CASE(unlock_that_hangs_returns_in_time_and_goes_on) {
     DdbMutex mutex(x.name, hasty(x.table));
     mutex.lock();
     x.gate.once("DeleteItem", Gate::fails_late());
-    const Stopwatch watch;
-    mutex.unlock();
-    BOOST_TEST(watch.ms() < 250 + 3000);
+    BOOST_TEST(returns_within(kHasty, [&] { mutex.unlock(); }));
     BOOST_TEST(!mutex.owns_lock());
     BOOST_TEST(mutex.last_error() != "");
   }
@@ -597,7 +610,7 @@ BOOST_AUTO_TEST_CASE(release_that_is_refused_is_told) {
                ? failure(400, "AccessDeniedException")
                : Reply::ok("{}");
   });
-  DdbMutex mutex("x", on_table(table_at(server)));
+  DdbMutex mutex("x", unhurried(table_at(server)));
   mutex.lock();
   const auto error = error_of([&] { mutex.release(); });
   BOOST_REQUIRE(error.has_value());
@@ -613,8 +626,10 @@ BOOST_AUTO_TEST_CASE(unlock_returns_in_time_while_the_resolver_hangs) {
   ScriptedServer server;
   const auto table =
       table_at("http://somewhere.test:" + std::to_string(server.port()) + "/");
-  DdbMutex mutex("x", hasty(table));
-  DdbMutex other("y", on_table(table));
+  Options brief = hasty(table, 2s);
+  brief.auto_renew = false;  // Else that may be what takes the connection.
+  DdbMutex mutex("x", brief);
+  DdbMutex other("y", unhurried(table));
   const std::vector<std::string> here = {"127.0.0.1"};
   std::optional<FakeNames> names(here);
   mutex.lock();
@@ -623,9 +638,7 @@ BOOST_AUTO_TEST_CASE(unlock_returns_in_time_while_the_resolver_hangs) {
   server.script(hanging());
   Aside waiter([&] { other.lock(); });
   BOOST_TEST(server.wait_for_requests(2));
-  const Stopwatch watch;
-  mutex.unlock();
-  BOOST_TEST(watch.ms() < 250 + 3000);
+  BOOST_TEST(returns_within(2s, [&] { mutex.unlock(); }));
   BOOST_TEST(server.connection_count() == 1);
   other.cancel();
   BOOST_TEST(waiter.thrown() == kCancelled);

@@ -75,7 +75,7 @@ void not_stopped(DdbMutex& free) {
   source.request_stop();
   expect(free.owns_lock(), "a stop after the wait does nothing");
   free.release();
-  expect(free.try_lock_for(10s, std::stop_token()), "no stop state: ours");
+  expect(free.try_lock_for(60s, std::stop_token()), "no stop state: ours");
   free.release();
 }
 
@@ -86,15 +86,17 @@ void awaits_the_loss(DdbMutex& mutex, const std::stop_token& lost) {
     expect(!mutex.owns_lock(), "told of a loss: not held any more");
     told.release();
   });
-  expect(told.try_acquire_for(20s), "told of a loss");
+  expect(told.try_acquire_for(60s), "told of a loss");
   expect(lost.stop_requested(), "told of a loss: asked to stop");
 }
 
-// By the end of a lease that nobody renews; by somebody's hand.
+// By the end of a lease that nobody renews; by somebody's hand, which the next
+// renewal finds out.
 void told_of_a_loss(ddbmutex::Options options) {
-  options.ttl = 1s;
   for (const bool renewed : {false, true}) {
+    options.ttl = renewed ? 60s : 3s;
     options.auto_renew = renewed;
+    if (renewed) options.renew_after = 200ms;
     DdbMutex mutex("stop-token-lost", options);
     expect(mutex.lost().stop_requested(), "not held: asked to stop at once");
     mutex.lock();
@@ -135,7 +137,7 @@ void not_told_once_destroyed(ddbmutex::Options options) {
   std::unique_ptr<DdbMutex> mutex;
   std::binary_semaphore gone(0);
   bool late = false;
-  options.ttl = 1s;
+  options.ttl = 3s;
   options.auto_renew = false;
   options.on_lost = [&](ddbmutex::Loss) { late = true; };
   mutex = std::make_unique<DdbMutex>("stop-token-destroyed", options);
@@ -144,7 +146,7 @@ void not_told_once_destroyed(ddbmutex::Options options) {
     mutex.reset();
     gone.release();
   });
-  expect(gone.try_acquire_for(20s), "destroyed when told of the loss");
+  expect(gone.try_acquire_for(60s), "destroyed when told of the loss");
   options.table->close();
   options.table.reset();  // Its threads have ended.
   expect(!late, "on_lost is not called once its mutex is gone");

@@ -82,16 +82,22 @@ inline ddbmutex::Options on_table(
   return options;
 }
 
+// For a minute, in which no request is given up because the machine is slow.
+inline ddbmutex::Options unhurried(std::shared_ptr<ddbmutex::Table> table) {
+  ddbmutex::Options options = on_table(std::move(table));
+  options.request_timeout = std::chrono::seconds(25);
+  return options;
+}
+
 // Of a lock nobody else has heard of.
 inline std::string fresh_name() { return ddbmutex::lock::fresh_uuid(); }
 
 // A lock, and two hosts that want it.
 struct Rivals {
-  explicit Rivals(EngineKind kind = any_engine_kind(),
-                  std::chrono::milliseconds ttl = std::chrono::minutes(1))
+  explicit Rivals(EngineKind kind = any_engine_kind())
       : engine(Engine::running(kind)),
-        ours(name, on_table(table_at(engine), ttl)),
-        theirs(name, on_table(table_at(engine), ttl)) {}
+        ours(name, unhurried(table_at(engine))),
+        theirs(name, unhurried(table_at(engine))) {}
 
   Engine& engine;
   const std::string name = fresh_name();
