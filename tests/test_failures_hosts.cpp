@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(
   const std::string name = fresh_name();
   Agent holder(at(front));
   holder.make("a", name, "ttl=1000");
-  front.gateway.add(after("PutItem", "delay-answer", 300ms));
+  front.gateway.add(after("PutItem", "delay-answer", kHeld));
   holder.ask("begin a lock");
   BOOST_TEST(eventually([&] { return !front.is_free(name); }));
   holder.kill();
@@ -55,11 +55,14 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST(rival.takes());
   BOOST_TEST((BootClock::now() - begun >= kWaited));
   const std::string row = rival.row();
-  front.gateway.wait_until_quiet();
+  front.let_go();
   BOOST_TEST(rival.row() == row);
 }
 
 namespace {
+
+// Long enough to be stopped within it.
+const std::string kLease = "ttl=4000 request_timeout=1900";
 
 // Stops the agent until another has the lock; what it was to be told comes
 // meanwhile.
@@ -68,7 +71,7 @@ struct Overtaken {
       : rival(front, name) {
     agent.stop();
     BOOST_TEST_REQUIRE(rival.takes());
-    front.gateway.wait_until_quiet();
+    front.let_go();
     row = rival.row();
     agent.channel().say("owns a");
     agent.go_on();
@@ -89,8 +92,8 @@ BOOST_AUTO_TEST_CASE(holder_stopped_amid_its_renewal_has_lost_the_lock) {
   Front front;
   const std::string name = fresh_name();
   Agent holder(at(front));
-  holder.make("a", name, "ttl=1000 request_timeout=490");
-  front.gateway.add(after("UpdateItem", "delay-answer", 400ms));
+  holder.make("a", name, kLease);
+  front.gateway.add(after("UpdateItem", "delay-answer", kHeld));
   BOOST_TEST(holder.ask("lock a") == "true");
   BOOST_TEST(was_hit(front, "delay-answer"));
   Overtaken x(front, holder, name);
@@ -105,15 +108,15 @@ BOOST_AUTO_TEST_CASE(host_stopped_until_its_grant_is_over_holds_nothing) {
   Front front;
   const std::string name = fresh_name();
   Agent taker(at(front));
-  taker.make("a", name, "ttl=1000 request_timeout=490");
-  front.gateway.add(after("PutItem", "delay-answer", 400ms));
-  taker.ask("begin a try_for 480");
+  taker.make("a", name, kLease);
+  front.gateway.add(after("PutItem", "delay-answer", kHeld));
+  taker.ask("begin a try_for 1800");
   BOOST_TEST(was_hit(front, "delay-answer"));
   Overtaken x(front, taker, name);
   // "false", or an error: it has heard nothing in time.
   BOOST_TEST(taker.ask("join a") != "true");
   BOOST_TEST(taker.ask("owns a") == "false");
-  front.gateway.wait_until_quiet();
+  front.let_go();
   x.must_hold();
   BOOST_TEST(taker.ask("losses a") == "");
 }
@@ -121,6 +124,9 @@ BOOST_AUTO_TEST_CASE(host_stopped_until_its_grant_is_over_holds_nothing) {
 // --- Calendars ---------------------------------------------------------------
 
 namespace {
+
+// To stay held, and yet shorter than the least that a calendar is off.
+const std::string kHeldLease = "ttl=20000 request_timeout=9000";
 
 // A holder and a waiter, each with a calendar of its own.
 class OutOfTime {
@@ -131,8 +137,8 @@ class OutOfTime {
         holder_(where, &holder_calendar_),
         waiter_(where, &waiter_calendar_) {
     const std::string name = fresh_name();
-    holder_.make("a", name, "ttl=3000");
-    waiter_.make("a", name, "ttl=3000");
+    holder_.make("a", name, kHeldLease);
+    waiter_.make("a", name, kHeldLease);
   }
 
   Agent& holder() { return holder_; }
@@ -182,8 +188,10 @@ void must_hold_and_hand_over(Crowd& crowd) {
   const auto waiter = &OutOfTime::waiter;
   // The very first requests of either process.
   must_all(crowd, holder, "lock a", "true");
+  must_keep_out(crowd, "try a");
   must_keep_out(crowd, "try_for a 400");
   for (const auto& pair : crowd) pair->jump();
+  must_all(crowd, holder, "renew a", "true");
   must_keep_out(crowd, "try_for a 1000");
   must_all(crowd, holder, "owns a", "true");
   must_all(crowd, holder, "losses a", "");

@@ -131,6 +131,7 @@ namespace {
 
 // From when on nobody answers the holder, until another has the lock.
 void must_be_lost_in_time(Front& front, Watched& x) {
+  const Stalls stalls;
   const BootTime end = x.ends_from();
   Rival rival(front, x.name);
   bool both = false;
@@ -141,14 +142,13 @@ void must_be_lost_in_time(Front& front, Watched& x) {
   BOOST_TEST(x.told.wait_for(2));
   BOOST_TEST(x.told.text() == "danger expired");
   BOOST_TEST((x.lost_at.load() >= end));
-  BOOST_TEST((x.lost_at.load() < end + kSlack));
+  BOOST_TEST((x.lost_at.load() < end + kSlack + stalls.total()));
   BOOST_TEST(!x.mutex->owns_lock());
   BOOST_TEST(other.thrown() == "none");
   BOOST_TEST(!both);
   const std::string row = rival.row();
-  const Stopwatch watch;
-  x.mutex->unlock();
-  BOOST_TEST(watch.ms() < (*x.options.request_timeout + kSlack).count());
+  BOOST_TEST(
+      returns_within(*x.options.request_timeout, [&] { x.mutex->unlock(); }));
   front.gateway.mode("open");
   x.mutex.reset();
   front.gateway.wait_until_quiet();
@@ -162,9 +162,9 @@ void must_be_lost_in_time(Front& front, Watched& x) {
 BOOST_DATA_TEST_CASE(service_out_of_reach_is_danger_and_then_the_end,
                      boost::unit_test::data::make({"refuse", "hang"}), mode) {
   Front front;
-  Watched x(front, 800ms);
-  x.options.request_timeout = 200ms;
-  x.options.safe_time = 390ms;
+  Watched x(front, 4s);
+  x.options.request_timeout = kHasty;
+  x.options.safe_time = 1900ms;
   x.lock();
   front.gateway.mode(mode);
   must_be_lost_in_time(front, x);
@@ -182,9 +182,9 @@ BOOST_AUTO_TEST_CASE(resolver_that_hangs_is_danger_and_then_the_end) {
     x.reset();
     front.gateway.forget();
     names.emplace(std::vector<std::string>{"127.0.0.1"});
-    x.emplace(with_clock(table_by_name(front)), 1500ms);
-    x->options.request_timeout = 200ms;
-    x->options.safe_time = 740ms;
+    x.emplace(with_clock(table_by_name(front)), 5s);
+    x->options.request_timeout = kHasty;
+    x->options.safe_time = 2400ms;
     x->lock();
     taken.emplace(front, x->table);
     names.reset();
@@ -197,14 +197,13 @@ BOOST_AUTO_TEST_CASE(resolver_that_hangs_is_danger_and_then_the_end) {
 
 BOOST_AUTO_TEST_CASE(service_that_is_back_within_the_lease_is_not_missed) {
   Front front;
-  Watched x(front, 6s);
-  x.options.safe_time = 2900ms;
-  x.options.request_timeout = 200ms;
+  Watched x(front, 1min);
   x.lock();
   const BootTime first_end = x.ends_by();
   front.gateway.mode("refuse");
-  // A renewal has been tried by then.
-  BOOST_TEST(eventually([&] { return BootClock::now() > first_end - 4800ms; }));
+  // A renewal, which is due within a second.
+  const auto failed = x.table->stats().failed;
+  BOOST_TEST(eventually([&] { return x.table->stats().failed > failed; }));
   front.gateway.mode("open");
   BOOST_TEST(eventually([&] { return x.ends_from() > first_end + 100ms; }));
   BOOST_TEST(x.released() == "none");
@@ -216,10 +215,12 @@ BOOST_AUTO_TEST_CASE(engine_that_restarts_behind_its_front_end_is_waited_for) {
   Gateway gateway(engine.where().url);
   const auto table =
       std::make_shared<Table>(gateway.table_options(engine.where().table));
-  Watched x(table, 20s);
+  // Nobody knows how long an engine takes to start.
+  Watched x(table, 5min);
   x.lock();
   engine.kill();
-  Watched other(table, 20s);
+  Watched other(table, 5min);
+  other.options.patience = 5min;
   other.make();
   Aside waiter([&] { other.mutex->lock(); });
   // By resets, and by a load balancer's pages with 502.
@@ -294,9 +295,7 @@ BOOST_DATA_TEST_CASE(unlock_returns_in_time_whatever_hangs,
   names.reset();
   {
     const Hanging hanging(front, x.table, stage);
-    const Stopwatch watch;
-    x.mutex->unlock();
-    BOOST_TEST(watch.ms() < (200ms + kSlack).count());
+    BOOST_TEST(returns_within(200ms, [&] { x.mutex->unlock(); }));
     BOOST_TEST(!x.mutex->owns_lock());
     BOOST_TEST(x.mutex->last_error() != "");
     BOOST_TEST(!front.is_free(x.name));
@@ -313,27 +312,26 @@ namespace {
 
 // The machine stood still, say: DynamoDB's clock is ahead of what was known.
 // By seconds only, requests are still signed well; by hours, they are refused.
-const auto kAhead = boost::unit_test::data::make({30, 3 * 3600});
+const auto kAhead = boost::unit_test::data::make({90, 3 * 3600});
 
 }  // namespace
 
 BOOST_DATA_TEST_CASE(any_answer_shows_that_the_machine_stood_still, kAhead,
                      ahead) {
   Front front;
-  Watched x(with_clock(front.table()), 20s);
+  Watched x(with_clock(front.table()), 1min);
   x.lock();
   front.gateway.clock_offset(seconds(ahead));
   BOOST_TEST(x.mutex->owns_lock());  // Nobody could know.
   x.table->inspect("nobody's");
   BOOST_TEST(!x.mutex->owns_lock());
-  BOOST_TEST(x.told.wait_for(1));
-  BOOST_TEST(has(x.told.text(), "expired"));
+  BOOST_TEST(eventually([&] { return has(x.told.text(), "expired"); }));
   BOOST_TEST(x.released() == words(Errc::lease_lost));
 }
 
 BOOST_AUTO_TEST_CASE(renewal_shows_that_the_machine_stood_still) {
   Front front;
-  Watched x(front, 4s);
+  Watched x(front, 1min);
   x.options.on_danger = nullptr;
   x.lock();
   front.gateway.clock_offset(3h);
@@ -379,8 +377,8 @@ BOOST_AUTO_TEST_CASE(clock_too_far_out_without_a_date_is_an_error_at_once) {
 BOOST_AUTO_TEST_CASE(lock_without_dates_is_a_lock) {
   Front front;
   front.gateway.dates(false);
-  Watched x(front, 1s);
-  Watched other(front.table(), 1s, x.name);
+  Watched x(front, 4s);
+  Watched other(front.table(), 1min, x.name);
   x.lock();
   other.make();
   BOOST_TEST(!other.mutex->try_lock());
@@ -391,7 +389,7 @@ BOOST_AUTO_TEST_CASE(lock_without_dates_is_a_lock) {
   Aside waiter([&] { other.mutex->lock(); });
   BOOST_TEST(waiter.thrown() == "none");
   BOOST_TEST(!x.mutex->owns_lock());
-  BOOST_TEST(has(x.told.text(), "expired"));
+  BOOST_TEST(eventually([&] { return has(x.told.text(), "expired"); }));
   front.gateway.clear();
   BOOST_TEST(other.released() == "none");
 }
@@ -557,7 +555,7 @@ BOOST_DATA_TEST_CASE(item_that_is_no_record_is_never_taken, kEngines, kind) {
     const std::string before = raw_row(front.engine, name);
     for (const auto& table : {front.table(), old}) {
       DdbMutex mutex(name, on_table(table));
-      BOOST_TEST(thrown_by([&] { (void)mutex.try_lock_for(2s); }) ==
+      BOOST_TEST(thrown_by([&] { (void)mutex.try_lock_for(kPlenty); }) ==
                      words(Errc::bad_record),
                  attributes.substr(0, 100));
       // What does not claim to be a record is no bad one to who only looks.

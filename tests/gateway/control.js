@@ -4,6 +4,7 @@
 //   DELETE /rules   none any more
 //   POST   /rate    how many requests a second go through (rate.js)
 //   DELETE /rate    all of them
+//   POST   /go      what waits for its time (faults.js: ms) goes on now
 //   POST   /mode    {"mode": "open" | "refuse" | "hang"}
 //   POST   /clock   {"offset_s": N, "date": false}, either or both
 //   POST   /seed    {"seed": N}: chance starts anew
@@ -54,6 +55,7 @@ const ROUTES = {
   "DELETE /rules": [[], (gateway) => gateway.faults.clear()],
   "POST /rate": [null, (gateway, limit) => gateway.rate.set(limit)],
   "DELETE /rate": [[], (gateway) => gateway.rate.clear()],
+  "POST /go": [[], (gateway) => gateway.letGo()],
   "POST /mode": [["mode"], (gateway, { mode }) => gateway.mode.set(mode)],
   "POST /clock": [
     ["offset_s", "date"],

@@ -1,7 +1,6 @@
 // One request of a client, and all that can become of it.
 "use strict";
 
-const timers = require("node:timers/promises");
 const answers = require("./answers");
 
 const LEFT_OPEN_MS = 60000;
@@ -135,7 +134,7 @@ const after = (deed) => async (exchange, fault) => {
 
 const DEEDS = {
   async delay(exchange, { ms }) {
-    await timers.setTimeout(ms);
+    await exchange.gateway.delay(ms);
     await exchange.serve();
   },
   drop: (exchange) => exchange.drop(),
@@ -149,7 +148,7 @@ const DEEDS = {
   empty: (exchange) => exchange.answer(answers.empty(exchange.gateway.clock)),
   async late(exchange, { ms }) {
     exchange.reset();
-    await timers.setTimeout(ms);
+    await exchange.gateway.delay(ms);
     await exchange.apply();
   },
   async reorder(exchange, { ms }) {
@@ -157,7 +156,7 @@ const DEEDS = {
     await exchange.serve();
   },
   "delay-answer": after(async (exchange, { ms }, answer) => {
-    await timers.setTimeout(ms);
+    await exchange.gateway.delay(ms);
     await exchange.answer(answer);
   }),
   "drop-answer": after((exchange) => exchange.drop()),
@@ -173,7 +172,7 @@ const DEEDS = {
   "503-after": after(fails("503")),
   async duplicate(exchange, { ms }) {
     await exchange.serve();
-    await timers.setTimeout(ms);
+    await exchange.gateway.delay(ms);
     await exchange.apply();
   },
 };

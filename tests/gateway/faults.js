@@ -10,7 +10,8 @@
 // probability     each of them with this chance; or
 // nth, times      from the nth on (default 1) of those that come to this rule
 //                 from now on, so many in a row (default 1; 0: without end)
-// ms              how long, for the kinds that wait: a number or [from, to]
+// ms              how long, for the kinds that wait: a number or [from, to];
+//                 less if all that waits is let go meanwhile
 // retry_after_ms  for throttle, 500, 503 and those after: x-amz-retry-after
 //
 // Rules are asked in the order in which they were given, and the first that

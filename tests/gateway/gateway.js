@@ -61,6 +61,7 @@ class Gateway {
     if (options.tls) this.doors.push(this.#door(this.authority.tls));
     this.mode = new Mode(this.doors);
     this.waiting = new Map(); // For another's answer, by the item's key.
+    this.delayed = new Set(); // What ends each delay.
   }
 
   async start() {
@@ -78,6 +79,15 @@ class Gateway {
     this.chance.seed(seed);
   }
 
+  // Resolves in `ms`, or when all that waits is let go.
+  delay(ms) {
+    return new Promise((resolve) => this.#goesOn(ms, resolve));
+  }
+
+  letGo() {
+    for (const go of [...this.delayed]) go();
+  }
+
   // One about the item of that body, if it is about any.
   answered(body) {
     if (this.waiting.size === 0) return;
@@ -92,15 +102,26 @@ class Gateway {
     const waiting = this.waiting.get(key) ?? new Set();
     this.waiting.set(key, waiting);
     return new Promise((resolve) => {
-      const go = () => {
-        clearTimeout(timer);
+      const go = this.#goesOn(ms, () => {
         waiting.delete(go);
         if (waiting.size === 0) this.waiting.delete(key);
         resolve();
-      };
-      const timer = setTimeout(go, ms);
+      });
       waiting.add(go);
     });
+  }
+
+  // Calls `done` once: in `ms`, when all is let go, or when what it returns is
+  // called.
+  #goesOn(ms, done) {
+    const go = () => {
+      clearTimeout(timer);
+      this.delayed.delete(go);
+      done();
+    };
+    const timer = setTimeout(go, ms);
+    this.delayed.add(go);
+    return go;
   }
 
   end() {

@@ -26,7 +26,9 @@
 namespace tests {
 
 // After a request that is lost in silence there is to be another, soon.
-constexpr std::chrono::milliseconds kHasty{200};
+constexpr std::chrono::milliseconds kHasty{500};
+// Until the gateway is told to let go.
+constexpr std::chrono::hours kHeld{1};
 
 // Ways to lose the answer to a request that was applied.
 inline const std::vector<std::string>& lost_answers() {
@@ -42,13 +44,23 @@ inline bool is_silent(const std::string& kind) {
   return kind == "drop-answer" || kind == "delay-answer";
 }
 
+// For a request whose answer may be lost so: no longer than it takes to see
+// that; where it is seen at once, so long that no other is given up.
+inline std::chrono::milliseconds time_for(const std::string& kind) {
+  return is_silent(kind) ? kHasty : std::chrono::seconds(20);
+}
+
+// The requests of that action that are about that lock.
+inline std::string of(const std::string& action, const std::string& name) {
+  return action + " " + name;
+}
+
 // The next answer to that action is lost.
 inline Fault losing(const std::string& action, const std::string& kind) {
   Fault fault;
   fault.action = action;
   fault.kind = kind;
-  // Twice as long is waited for what was given up.
-  if (kind == "delay-answer") fault.from = 3 * kHasty;
+  if (kind == "delay-answer") fault.from = kHeld;
   return fault;
 }
 
@@ -111,6 +123,13 @@ struct Front {
   bool is_free(const std::string& name) const {
     return tests::is_free(engine, name);
   }
+  // All that is held goes on, until nothing is under way.
+  void let_go() const {
+    BOOST_TEST(eventually([this] {
+      gateway.let_go();
+      return gateway.counts().under_way() == 0;
+    }));
+  }
 
   Engine& engine;
   Gateway& gateway;
@@ -121,7 +140,7 @@ struct Front {
     gateway.mode("open");
     gateway.clock_offset(std::chrono::seconds(0));
     gateway.dates(true);
-    gateway.wait_until_quiet();
+    let_go();
     gateway.forget();
   }
 };
@@ -147,6 +166,8 @@ struct Watched {
       told.add(name_of(loss));
     };
     options.on_danger = [this] { told.add("danger"); };
+    // As long as may be: what a machine that stalls delays is not given up.
+    options.request_timeout = ttl / 3;
   }
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
@@ -183,14 +204,20 @@ struct Watched {
 // which nothing goes wrong, and renews nothing for a quarter of a minute.
 struct Rival {
   Rival(const Front& front, const std::string& name)
-      : engine(front.engine),
-        mutex(name, on_table(with_clock(table_at(engine)))) {}
+      : engine(front.engine), mutex(name, options(engine)) {}
 
   bool takes() { return mutex.try_lock_for(kPlenty); }
   std::string row() const { return raw_row(engine, mutex.name()); }
 
   Engine& engine;
   ddbmutex::DdbMutex mutex;
+
+ private:
+  static ddbmutex::Options options(const Engine& engine) {
+    ddbmutex::Options options = on_table(with_clock(table_at(engine)));
+    options.request_timeout = std::chrono::seconds(20);
+    return options;
+  }
 };
 
 }  // namespace tests

@@ -268,6 +268,8 @@ void Gateway::add(const Fault& fault) {
 
 void Gateway::clear() { control("DELETE", "/rules"); }
 
+void Gateway::let_go() { control("POST", "/go"); }
+
 void Gateway::rate(const Rate& rate) { control("POST", "/rate", limit(rate)); }
 
 void Gateway::unlimited() { control("DELETE", "/rate"); }

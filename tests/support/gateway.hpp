@@ -150,6 +150,8 @@ class Gateway {
   void fault(const std::string& action, const std::string& kind, int times = 1);
   void add(const Fault& fault);
   void clear();  // No fault any more.
+  // What waits for its time, as delay and duplicate do, goes on now.
+  void let_go();
   void rate(const Rate& rate);
   void unlimited();  // No rate any more.
   // "open"; "refuse": all connections are reset, none is accepted; "hang": all
