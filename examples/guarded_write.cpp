@@ -68,7 +68,7 @@ ddbmutex::Options options(const std::string& table) {
   ddbmutex::Options options;
   options.table =
       std::make_shared<ddbmutex::Table>(ddbmutex::TableOptions{table});
-  options.ttl = std::chrono::milliseconds(500);
+  options.ttl = std::chrono::seconds(4);
   options.keep_row = true;
   return options;
 }

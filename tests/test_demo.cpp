@@ -29,6 +29,7 @@
 #include "tests/support/engine.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/scripted_server.hpp"
+#include "tests/support/waiting.hpp"
 
 namespace {
 
@@ -122,7 +123,7 @@ class Demo {
   const Home home_;  // For temporary files, too.
   int fd_ = -1;
   pid_t child_ = -1;
-  const BootTime end_ = BootClock::now() + seconds(120);
+  const BootTime end_ = BootClock::now() + 4 * kPlenty;
 };
 
 std::pair<int, int> ends_of(Demo::Stdout to) {
@@ -236,12 +237,7 @@ bool anybody_listens(int port) {
 
 // For one that was just killed by the kernel, which takes its time.
 bool falls_silent(int port) {
-  const BootTime end = BootClock::now() + seconds(10);
-  while (anybody_listens(port)) {
-    if (BootClock::now() >= end) return false;
-    poll(nullptr, 0, 10);
-  }
-  return true;
+  return eventually([port] { return !anybody_listens(port); });
 }
 
 std::string build() {

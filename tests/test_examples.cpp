@@ -315,20 +315,35 @@ class UsualTable {
   std::unique_ptr<Stage> stage_;
 };
 
+// What it is, if it is not what it should be.
+std::string other_than(const std::string& right, const std::string& found) {
+  return found == right ? "" : found;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(examples)
 
 // --- ten_lines ---------------------------------------------------------------
 
+namespace {
+
+// Who stands still with a new lock renews it.
+constexpr std::chrono::milliseconds kBeforeRenewal(250);
+
+}  // namespace
+
 BOOST_DATA_TEST_CASE(ten_lines_print_the_report_for_one_put_and_one_delete,
                      kOwnEngines, kind) {
-  UsualTable locks(kind);
-  const auto program = locks->start("ten_lines");
-  BOOST_TEST(program->wait() == 0);
-  BOOST_TEST(program->output() == "page 1\npage 2\npage 3\n");
-  BOOST_TEST(locks->requests() == "PutItem DeleteItem");
-  BOOST_TEST(locks->rows() == 0);
+  const std::string sent = undisturbed(kBeforeRenewal, [kind] {
+    UsualTable locks(kind);
+    const auto program = locks->start("ten_lines");
+    BOOST_TEST(program->wait() == 0);
+    BOOST_TEST(program->output() == "page 1\npage 2\npage 3\n");
+    BOOST_TEST(locks->rows() == 0);
+    return other_than("PutItem DeleteItem", locks->requests());
+  });
+  BOOST_TEST(sent == "");
 }
 
 BOOST_DATA_TEST_CASE(ten_lines_print_nothing_while_another_holds_the_lock,
@@ -366,7 +381,7 @@ BOOST_AUTO_TEST_CASE(ten_lines_without_a_region_say_where_they_looked) {
 BOOST_DATA_TEST_CASE(leader_stopped_past_its_lease_is_followed_and_told,
                      kEngines, kind) {
   Stage stage(kind);
-  const Arguments arguments = {stage.table(), "leader", "2000"};
+  const Arguments arguments = {stage.table(), "leader", "4000"};
   const auto first = stage.start("leader", arguments);
   BOOST_TEST(first->says("leading\n"));
   const auto second = stage.start("leader", arguments);
@@ -406,7 +421,7 @@ BOOST_DATA_TEST_CASE(leader_told_to_end_hands_over_before_its_lease_ends,
 BOOST_DATA_TEST_CASE(leader_whose_row_is_deleted_is_told_and_leads_again,
                      kEngines, kind) {
   Stage stage(kind);
-  const auto leader = stage.start("leader", {stage.table(), "leader", "2000"});
+  const auto leader = stage.start("leader", {stage.table(), "leader", "20000"});
   BOOST_TEST(leader->says("leading\n"));
   stage.delete_row("leader");
   BOOST_TEST(leader->says("leading\n", 2));
@@ -440,20 +455,23 @@ BOOST_AUTO_TEST_CASE(leader_names_the_table_that_is_not_there) {
 
 BOOST_DATA_TEST_CASE(cron_job_runs_its_command_under_the_lock, kOwnEngines,
                      kind) {
-  UsualTable locks(kind);
-  const Home home;
-  const std::string go = (home.root / "go").string();
-  const auto job = locks->start(
-      "cron_job", {"backup", "0",
-                   "echo begun; while ! test -e " + go +
-                       "; do sleep 0.01; done; echo done; exit 7"});
-  BOOST_TEST(job->says("begun\n"));
-  BOOST_TEST(locks->rows() == 1);
-  home.write("go", "");
-  BOOST_TEST(job->wait() == 7);
-  BOOST_TEST(job->output() == "begun\ndone\n");
-  BOOST_TEST(locks->requests() == "PutItem DeleteItem");
-  BOOST_TEST(locks->rows() == 0);
+  const std::string sent = undisturbed(kBeforeRenewal, [kind] {
+    UsualTable locks(kind);
+    const Home home;
+    const std::string go = (home.root / "go").string();
+    const auto job = locks->start(
+        "cron_job", {"backup", "0",
+                     "echo begun; while ! test -e " + go +
+                         "; do sleep 0.01; done; echo done; exit 7"});
+    BOOST_TEST(job->says("begun\n"));
+    BOOST_TEST(locks->rows() == 1);
+    home.write("go", "");
+    BOOST_TEST(job->wait() == 7);
+    BOOST_TEST(job->output() == "begun\ndone\n");
+    BOOST_TEST(locks->rows() == 0);
+    return other_than("PutItem DeleteItem", locks->requests());
+  });
+  BOOST_TEST(sent == "");
 }
 
 BOOST_DATA_TEST_CASE(cron_job_of_a_host_that_is_late_does_nothing, kOwnEngines,

@@ -123,7 +123,7 @@ class TakenConnection {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(failure_table)
+BOOST_AUTO_TEST_SUITE(failure_table_service)
 
 // --- Out of reach ------------------------------------------------------------
 
@@ -197,13 +197,16 @@ BOOST_AUTO_TEST_CASE(resolver_that_hangs_is_danger_and_then_the_end) {
 
 BOOST_AUTO_TEST_CASE(service_that_is_back_within_the_lease_is_not_missed) {
   Front front;
-  Watched x(front, 1min);
+  const auto failed = std::make_shared<Event>();
+  TableOptions options = front.table_options();
+  options.logger = [failed](ddbmutex::LogLevel level, const std::string&) {
+    if (level == ddbmutex::LogLevel::debug) failed->set();
+  };
+  Watched x(std::make_shared<Table>(options), 1min);
   x.lock();
   const BootTime first_end = x.ends_by();
   front.gateway.mode("refuse");
-  // A renewal, which is due within a second.
-  const auto failed = x.table->stats().failed;
-  BOOST_TEST(eventually([&] { return x.table->stats().failed > failed; }));
+  BOOST_TEST(failed->wait());  // A renewal, which is due within a second.
   front.gateway.mode("open");
   BOOST_TEST(eventually([&] { return x.ends_from() > first_end + 100ms; }));
   BOOST_TEST(x.released() == "none");

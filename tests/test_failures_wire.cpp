@@ -4,7 +4,7 @@
 // public class alone.
 //
 // What goes wrong, and in which suites it is tested.  `failure_table` is this
-// file and the two beside it.
+// file and the two beside it; where the service fails, failure_table_service.
 //
 //   take, renewal or release applied,    failure_table, driver, protocol,
 //     and its answer lost                  protocol_histories

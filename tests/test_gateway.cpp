@@ -125,9 +125,7 @@ struct BeforeEngine {
   Client client{gateway.url(), gateway.keys(), gateway.ca_file()};
   Client plain{gateway.plain_url(), gateway.keys()};
 
-  HttpAnswer write(milliseconds within = tests::kPlenty) {
-    return client.call("UpdateItem", row.write(), within);
-  }
+  HttpAnswer write() { return client.call("UpdateItem", row.write()); }
   // How often the row has been written, once nothing is under way.
   int written() {
     gateway.wait_until_quiet();
@@ -261,7 +259,9 @@ BOOST_AUTO_TEST_CASE(what_is_no_call_of_the_api_is_not_found) {
 BOOST_FIXTURE_TEST_CASE(drop_answers_nothing_and_applies_nothing,
                         BeforeEngine) {
   gateway.fault("UpdateItem", "drop");
-  const HttpAnswer answer = write(200ms);
+  const HttpAnswer answer = client.call_until(
+      "UpdateItem", row.write(),
+      [this] { return gateway.counts().faults("drop") == 1; });
   BOOST_TEST((answer.transport == Transport::timed_out));
   BOOST_TEST(written() == 0);
   BOOST_TEST(gateway.counts().faults("drop") == 1);
@@ -380,12 +380,42 @@ BOOST_AUTO_TEST_CASE(delayed_request_reaches_the_engine_so_much_later) {
 BOOST_AUTO_TEST_CASE(delayed_request_is_applied_although_its_client_has_gone) {
   BeforeServer before;
   Fault fault = waiting("delay");
-  fault.from = 400ms;
+  fault.from = 1h;
   before.gateway->add(fault);
   Client client = before.client();
-  BOOST_TEST(
-      (client.call("PutItem", "{}", 100ms).transport == Transport::timed_out));
+  const HttpAnswer answer = client.call_until("PutItem", "{}", [&] {
+    return before.gateway->counts().faults("delay") == 1;
+  });
+  BOOST_TEST((answer.transport == Transport::timed_out));
+  BOOST_TEST(before.server.request_count() == 0);
+  before.gateway->let_go();
   BOOST_TEST(before.server.wait_for_requests(1, tests::kPlenty));
+}
+
+// Once each has come so far.
+BOOST_AUTO_TEST_CASE(what_waits_for_its_time_goes_on_when_it_is_let_go) {
+  for (const std::string kind :
+       {"delay", "late", "reorder", "delay-answer", "duplicate"}) {
+    BOOST_TEST_CONTEXT(kind) {
+      BeforeServer before;
+      Gateway& gateway = *before.gateway;
+      Fault fault = waiting(kind);
+      fault.from = 1h;
+      gateway.add(fault);
+      auto answer = std::async(std::launch::async,
+                               [&] { return before.call("{}").status; });
+      BOOST_TEST(
+          eventually([&] { return gateway.counts().faults(kind) == 1; }));
+      BOOST_TEST(gateway.counts().under_way() == 1);
+      BOOST_TEST(eventually([&] {
+        gateway.let_go();
+        return gateway.counts().under_way() == 0;
+      }));
+      BOOST_TEST(answer.get() == (kind == "late" ? 0 : 200));
+      BOOST_TEST(gateway.counts().applied("PutItem") ==
+                 (kind == "duplicate" ? 2 : 1));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(time_to_wait_is_drawn_from_its_range) {
@@ -466,13 +496,10 @@ BOOST_AUTO_TEST_CASE(reordered_request_that_no_other_follows_goes_in_time) {
 BOOST_FIXTURE_TEST_CASE(dropped_answer_never_comes_but_the_write_is_applied,
                         BeforeEngine) {
   gateway.fault("UpdateItem", "drop-answer");
-  Client* const used = &client;
-  auto answer = std::async(std::launch::async, [used, this] {
-    return used->call("UpdateItem", row.write(), 1s).transport;
-  });
-  BOOST_TEST(
-      eventually([&] { return gateway.counts().applied("UpdateItem") == 1; }));
-  BOOST_TEST((answer.get() == Transport::timed_out));
+  const HttpAnswer answer = client.call_until(
+      "UpdateItem", row.write(),
+      [this] { return gateway.counts().applied("UpdateItem") == 1; });
+  BOOST_TEST((answer.transport == Transport::timed_out));
   BOOST_TEST(written() == 1);
 }
 
@@ -786,15 +813,14 @@ BOOST_AUTO_TEST_CASE(time_is_judged_by_the_clock_of_the_gateway) {
 BOOST_AUTO_TEST_CASE(request_held_beyond_its_window_is_not_applied) {
   BeforeServer before;
   Fault fault = waiting("delay");
-  fault.from = 300ms;
+  fault.from = 1h;  // It goes on only when the clock is set.
   before.gateway->add(fault);
   auto answer =
       std::async(std::launch::async, [&] { return before.call("{}"); });
   BOOST_TEST(eventually(
       [&] { return before.gateway->counts().faults("delay") == 1; }));
-  before.gateway->mode("hang");  // It goes on only when the clock is set.
   before.gateway->clock_offset(10min);
-  before.gateway->mode("open");
+  before.gateway->let_go();
   BOOST_TEST(has(answer.get().body, "Signature expired: "));
   BOOST_TEST(before.server.request_count() == 0);
   BOOST_TEST(before.gateway->counts().early_signatures() == 1);
@@ -875,8 +901,9 @@ BOOST_AUTO_TEST_CASE(hanging_gateway_applies_what_it_held_when_it_opens) {
   Gateway& gateway = *before.gateway;
   gateway.mode("hang");
   Client gone = before.client();
-  BOOST_TEST(
-      (gone.call("PutItem", "gone", 200ms).transport == Transport::timed_out));
+  const HttpAnswer none = gone.call_until(
+      "PutItem", "gone", [&] { return gateway.counts().under_way() == 1; });
+  BOOST_TEST((none.transport == Transport::timed_out));
   auto waits = std::async(std::launch::async,
                           [&] { return before.call("waits").status; });
   BOOST_TEST(eventually([&] { return gateway.counts().under_way() == 2; }));
@@ -894,8 +921,10 @@ BOOST_AUTO_TEST_CASE(hanging_gateway_does_no_faults_until_it_opens) {
   before.gateway->fault("*", "reset");
   before.gateway->mode("hang");
   Client client = before.client();
-  BOOST_TEST(
-      (client.call("PutItem", "{}", 200ms).transport == Transport::timed_out));
+  const HttpAnswer answer = client.call_until("PutItem", "{}", [&] {
+    return before.gateway->counts().under_way() == 1;
+  });
+  BOOST_TEST((answer.transport == Transport::timed_out));
   BOOST_TEST(before.gateway->counts().all_faults() == 0);
   before.gateway->mode("open");
   before.gateway->wait_until_quiet();
@@ -927,9 +956,9 @@ BOOST_AUTO_TEST_CASE(answer_of_the_engine_hangs_too) {
   Gateway gateway(server.url(), {false});
   told = &gateway;
   Client client(gateway.plain_url());
-  BOOST_TEST(
-      (client.call("PutItem", "{}", 300ms).transport == Transport::timed_out));
-  BOOST_TEST(server.request_count() == 1);
+  const HttpAnswer answer = client.call_until(
+      "PutItem", "{}", [&] { return server.request_count() == 1; });
+  BOOST_TEST((answer.transport == Transport::timed_out));
   gateway.mode("open");
   gateway.wait_until_quiet();
 }
@@ -1189,7 +1218,8 @@ BOOST_AUTO_TEST_CASE(gateway_ends_with_its_input_and_leaves_no_file) {
     BOOST_TEST(std::distance(begin(files), end(files)) == 1);
     Client client(gateway.plain_url());
     gateway.mode("hang");  // Something is under way.
-    client.call("PutItem", "{}", 50ms);
+    client.call_until("PutItem", "{}",
+                      [&] { return gateway.counts().under_way() == 1; });
     if (by_signal) {
       gateway.process().signal(SIGTERM);
     } else {

@@ -32,8 +32,19 @@ nanoseconds waited_for(milliseconds lease) {
   return nanoseconds(lease) * 101 / 100;
 }
 
+// With as long for each request as may be: it is to come through.
 std::string of_lease(milliseconds lease) {
-  return "ttl=" + std::to_string(lease.count());
+  return "ttl=" + std::to_string(lease.count()) +
+         " request_timeout=" + std::to_string(lease.count() / 2 - 1);
+}
+
+// Of one who is to wait as long as it takes.
+constexpr const char* kPatient = "request_timeout=20000";
+
+// Not renewed, it keeps the stamp of one who knows no time but his own: none of
+// those who come late finds that it was over long ago.
+std::string never_renewed(milliseconds lease) {
+  return of_lease(lease) + " auto_renew=0";
 }
 
 // Of the agents' clock, which is ours too.
@@ -50,11 +61,11 @@ BOOST_DATA_TEST_CASE(killed_holders_lock_is_had_once_seen_for_its_lease,
   Engine& engine = Engine::running(kind);
   const std::string name = fresh_name();
   Agent holder(at(engine));
-  holder.make("a", name, of_lease(600ms));
+  holder.make("a", name, never_renewed(600ms));
   BOOST_TEST_REQUIRE(holder.ask("lock a") == "true");
   holder.kill();
   Agent waiter(at(engine));
-  waiter.make("a", name);
+  waiter.make("a", name, kPatient);
   const nanoseconds begun = now();
   BOOST_TEST(waiter.ask("lock a") == "true");
   BOOST_TEST((now() - begun >= waited_for(600ms)));
@@ -67,11 +78,11 @@ BOOST_AUTO_TEST_CASE(killed_holders_lock_is_had_by_whoever_tries_now_and_then) {
   Engine& engine = Engine::running(any_engine_kind());
   const std::string name = fresh_name();
   Agent holder(at(engine));
-  holder.make("a", name, of_lease(600ms));
+  holder.make("a", name, never_renewed(600ms));
   BOOST_TEST_REQUIRE(holder.ask("lock a") == "true");
   holder.kill();
   Agent poller(at(engine));
-  poller.make("a", name);
+  poller.make("a", name, kPatient);
   const nanoseconds begun = now();
   BOOST_TEST(eventually([&] { return poller.ask("try a") == "true"; }));
   BOOST_TEST((now() - begun >= waited_for(600ms)));
@@ -83,7 +94,7 @@ BOOST_AUTO_TEST_CASE(lock_of_one_who_was_killed_long_ago_is_had_at_once) {
   Agent holder(at(engine));
   holder.make("before", fresh_name());
   BOOST_TEST_REQUIRE(holder.ask("lock before") == "true");
-  holder.make("a", name, of_lease(300ms));
+  holder.make("a", name, of_lease(1s));
   // Stamped by DynamoDB's clock, of which the first lock has told.
   BOOST_TEST_REQUIRE(holder.ask("lock a") == "true");
   holder.kill();
@@ -91,7 +102,7 @@ BOOST_AUTO_TEST_CASE(lock_of_one_who_was_killed_long_ago_is_had_at_once) {
   const nanoseconds over = row_of(engine, name).expires + 3500ms;
   BOOST_TEST_REQUIRE(eventually([&] { return calendar() > over; }));
   Agent waiter(at(engine));
-  waiter.make("a", name);
+  waiter.make("a", name, kPatient);
   BOOST_TEST(waiter.ask("lock a") == "true");
   // No look, so it was not by having seen the record for its lease.
   BOOST_TEST(waiter.ask("requests") == "put 2 update 0 delete 0 get 0");
@@ -127,8 +138,8 @@ namespace {
 struct Stopped {
   explicit Stopped(EngineKind kind)
       : engine(Engine::running(kind)), holder(at(engine)), other(at(engine)) {
-    holder.make("a", name, of_lease(600ms));
-    other.make("a", name);
+    holder.make("a", name, of_lease(3s));
+    other.make("a", name, kPatient);
     BOOST_TEST_REQUIRE(holder.ask("lock a") == "true");
     holder.stop();
     BOOST_TEST_REQUIRE(other.ask("lock a") == "true");
@@ -181,15 +192,15 @@ BOOST_AUTO_TEST_CASE(stopped_waiter_acts_on_nothing_that_it_saw_before) {
   const std::string name = fresh_name();
   Agent holder(at(engine));
   Agent waiter(at(engine));
-  holder.make("a", name, of_lease(600ms));
-  waiter.make("a", name);
+  holder.make("a", name, of_lease(4s));
+  waiter.make("a", name, kPatient);
   BOOST_TEST_REQUIRE(holder.ask("lock a") == "true");
   BOOST_TEST_REQUIRE(waiter.ask("try a") == "false");
-  waiter.ask("begin a try_for 1300");
+  waiter.ask("begin a try_for 5500");
   waiter.stop();
   // Longer than the lease, which is renewed meanwhile.
   const nanoseconds begun = now();
-  BOOST_TEST(eventually([&] { return now() - begun > waited_for(600ms); }));
+  BOOST_TEST(eventually([&] { return now() - begun > waited_for(4s); }));
   waiter.go_on();
   BOOST_TEST(waiter.ask("join a") == "false");
   BOOST_TEST(holder.ask("owns a") == "true");
@@ -200,7 +211,9 @@ BOOST_AUTO_TEST_CASE(stopped_waiter_acts_on_nothing_that_it_saw_before) {
 
 namespace {
 
-constexpr milliseconds kCalendarLease{1000};
+// To stay held, and to be lost.
+constexpr milliseconds kHeldLease{4000};
+constexpr milliseconds kLostLease{2000};
 
 // A holder and a waiter whose calendars are off, each by its own.
 class OutOfTime {
@@ -211,8 +224,8 @@ class OutOfTime {
         holder_(at(engine), &holder_calendar_),
         waiter_(at(engine), &waiter_calendar_) {
     const std::string name = fresh_name();
-    holder_.make("a", name, of_lease(kCalendarLease));
-    waiter_.make("a", name, of_lease(kCalendarLease));
+    holder_.make("a", name, of_lease(kHeldLease));
+    waiter_.make("a", name, of_lease(kLostLease));
     must_be_off(holder_, holder_calendar_);
     must_be_off(waiter_, waiter_calendar_);
   }
@@ -229,12 +242,15 @@ class OutOfTime {
   }
 
  private:
+  // Asked again where the agent stood still between one clock and the other.
   static void must_be_off(Agent& agent, const FakeCalendar& calendar) {
-    const std::string offsets = agent.ask("clocks");
-    const nanoseconds off(std::stoll(offsets));
-    const nanoseconds boot_off(std::stoll(offsets.substr(offsets.find(' '))));
-    BOOST_TEST_REQUIRE((std::chrono::abs(off - calendar.offset()) < 1s));
-    BOOST_TEST_REQUIRE((std::chrono::abs(boot_off) < 1s));
+    BOOST_TEST_REQUIRE(eventually([&] {
+      const std::string offsets = agent.ask("clocks");
+      const nanoseconds off(std::stoll(offsets));
+      const nanoseconds boot_off(std::stoll(offsets.substr(offsets.find(' '))));
+      return std::chrono::abs(off - calendar.offset()) < 1s &&
+             std::chrono::abs(boot_off) < 1s;
+    }));
   }
 
   FakeCalendar holder_calendar_;
@@ -283,9 +299,9 @@ BOOST_AUTO_TEST_CASE(calendars_that_are_off_or_jump_change_nothing) {
   Crowd crowd = crowd_out_of_time();
   // The very first requests of either process.
   must_all(crowd, holder, "lock a", "true");
-  must_all(crowd, waiter, "try_for a 1200", "false");
+  must_all(crowd, waiter, "try_for a 4400", "false");
   for (const auto& pair : crowd) pair->jump();
-  must_all(crowd, waiter, "try_for a 1200", "false");
+  must_all(crowd, waiter, "try_for a 4400", "false");
   must_all(crowd, holder, "owns a", "true");
   must_all(crowd, holder, "losses a", "");
   must_all(crowd, holder, "release a", "true");
@@ -294,7 +310,7 @@ BOOST_AUTO_TEST_CASE(calendars_that_are_off_or_jump_change_nothing) {
   for (const auto& pair : crowd) pair->waiter().stop();
   const nanoseconds begun = now();
   must_all(crowd, holder, "lock a", "true");
-  BOOST_TEST((now() - begun >= waited_for(kCalendarLease)));
+  BOOST_TEST((now() - begun >= waited_for(kLostLease)));
   for (const auto& pair : crowd) pair->waiter().go_on();
   must_all(crowd, waiter, "owns a", "false");
   for (const auto& pair : crowd) pair->waiter().ask("await a expired");
@@ -305,9 +321,10 @@ BOOST_AUTO_TEST_CASE(calendars_that_are_off_or_jump_change_nothing) {
 BOOST_AUTO_TEST_CASE(lock_is_lost_in_time_if_the_engine_is_gone) {
   DurableEngine engine;
   Agent holder(engine.where());
-  holder.make("a", "x", of_lease(1500ms));
+  holder.make("a", "x", "ttl=4000 safe_time=1900 request_timeout=1000");
   BOOST_TEST_REQUIRE(holder.ask("lock a") == "true");
   engine.kill();
+  const Stalls stalls;
   const nanoseconds asked = now();
   const nanoseconds left = holder.time("remaining a");
   const nanoseconds heard = now();
@@ -315,14 +332,14 @@ BOOST_AUTO_TEST_CASE(lock_is_lost_in_time_if_the_engine_is_gone) {
   const nanoseconds lost = holder.time("await a expired");
   BOOST_TEST((danger < lost));
   BOOST_TEST((lost >= asked + left));
-  BOOST_TEST((lost < heard + left + kSlack));
+  BOOST_TEST((lost < heard + left + kSlack + stalls.total()));
   BOOST_TEST(holder.ask("owns a") == "false");
   BOOST_TEST(holder.ask("events a") == "danger expired");
-  BOOST_TEST(holder.ask("unlock a") == "done");
-  BOOST_TEST((now() - lost < 1500ms / 4 + kSlack));
+  BOOST_TEST(returns_within(
+      1s, [&] { BOOST_TEST(holder.ask("unlock a") == "done"); }));
   engine.start();
   Agent other(engine.where());
-  other.make("a", "x", of_lease(1500ms));
+  other.make("a", "x", kPatient);
   BOOST_TEST(other.ask("lock a") == "true");
   BOOST_TEST(holder.ask("events a") == "danger expired");
 }
@@ -331,8 +348,9 @@ BOOST_AUTO_TEST_CASE(engine_that_comes_back_within_the_lease_is_not_missed) {
   DurableEngine engine;
   const auto table = table_at(engine.where());
   Agent holder(engine.where());
-  // In danger a little after the first renewal was to have come.
-  holder.make("a", "x", "ttl=3000 safe_time=1400");
+  // In danger a little after a renewal was to have come, with half its lease
+  // left for the engine to start in.
+  holder.make("a", "x", of_lease(20s) + " safe_time=9900");
   BOOST_TEST_REQUIRE(holder.ask("lock a") == "true");
   engine.kill();
   holder.ask("await a danger");
@@ -353,12 +371,11 @@ BOOST_AUTO_TEST_CASE(unlock_without_an_engine_is_said_when_it_comes_back) {
   DurableEngine engine;
   const auto table = table_at(engine.where());
   Agent holder(engine.where());
-  holder.make("a", "x", "ttl=20000 request_timeout=300");
+  holder.make("a", "x", "ttl=60000 request_timeout=300");
   BOOST_TEST_REQUIRE(holder.ask("lock a") == "true");
   engine.kill();
-  const nanoseconds begun = now();
-  BOOST_TEST(holder.ask("unlock a") == "done");
-  BOOST_TEST((now() - begun < 300ms + kSlack));
+  BOOST_TEST(returns_within(
+      300ms, [&] { BOOST_TEST(holder.ask("unlock a") == "done"); }));
   BOOST_TEST(holder.ask("owns a") == "false");
   engine.start();
   BOOST_TEST(eventually([&] { return !table->inspect("x").exists; }));

@@ -32,6 +32,7 @@
 #include "sigv4/http.hpp"
 #include "sigv4/sigv4.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/waiting.hpp"
 
 namespace gateway_tests {
 
@@ -95,6 +96,26 @@ class Client {
     if (exchange_.under_way()) {
       drive(&driven, 1, BootClock::now() + within, nullptr);
     }
+    exchange_.end(Transport::timed_out);
+    return exchange_.take_answer();
+  }
+
+  // The same, but gives up soon after that is so.
+  template <class Condition>
+  HttpAnswer call_until(const std::string& action, const std::string& body,
+                        const Condition& condition) {
+    Call call = signed_call(action, body);
+    exchange_.start(url_ + "/", std::move(call.headers), std::move(call.body));
+    const auto drive_for = [this](std::chrono::milliseconds time) {
+      ddbmutex::sigv4::Exchange* const driven = &exchange_;
+      if (!exchange_.under_way()) return true;
+      drive(&driven, 1, BootClock::now() + time, nullptr);
+      return !exchange_.under_way();
+    };
+    tests::eventually([&] {
+      return drive_for(std::chrono::milliseconds(10)) || condition();
+    });
+    drive_for(std::chrono::milliseconds(100));  // What comes nonetheless.
     exchange_.end(Transport::timed_out);
     return exchange_.take_answer();
   }
