@@ -104,6 +104,19 @@ struct Said {
   std::string why;
 };
 
+struct Service {
+  const char* name;
+  std::function<void(Stage&)> set_up;
+};
+
+std::ostream& operator<<(std::ostream& out, const Service& service) {
+  return out << service.name;
+}
+
+const std::vector<Service> kNearServices = {
+    {"imds", [](Stage& it) { it.instance(); }},
+    {"container", [](Stage& it) { it.container(); }}};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(tls_and_proxies)
@@ -338,23 +351,6 @@ BOOST_AUTO_TEST_CASE(proxy_that_closes_is_unreachable_and_asked_again) {
   BOOST_TEST(has(it.log(), "unreachable: "), it.log());
 }
 
-namespace {
-
-struct Service {
-  const char* name;
-  std::function<void(Stage&)> set_up;
-};
-
-std::ostream& operator<<(std::ostream& out, const Service& service) {
-  return out << service.name;
-}
-
-const std::vector<Service> kNearServices = {
-    {"imds", [](Stage& it) { it.instance(); }},
-    {"container", [](Stage& it) { it.container(); }}};
-
-}  // namespace
-
 // Whatever stands in the variables: keys would go through strangers' hands.
 BOOST_DATA_TEST_CASE(no_proxy_is_used_for_keys_of, kNearServices, service) {
   Stage it;
@@ -372,7 +368,11 @@ BOOST_DATA_TEST_CASE(no_proxy_is_used_for_keys_of, kNearServices, service) {
   BOOST_TEST(log.plain() == 0);
 }
 
+BOOST_AUTO_TEST_SUITE_END()
+
 // --- Redirects ---------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(redirects)
 
 BOOST_DATA_TEST_CASE(redirect_of_dynamodb_is_not_followed,
                      std::vector<int>({301, 302, 303, 307, 308}), status) {

@@ -23,6 +23,7 @@ const startedBy = {
   failure_table: ["processes/agent"],
   forks: ["processes/agent", "processes/fork_storm"],
   processes: ["processes/agent"],
+  redirects: ["processes/agent"],
   thread_cancellation: ["processes/agent"],
   throttling: ["processes/throttled_worker", "processes/throttling"],
   tls_and_proxies: ["processes/agent"],
