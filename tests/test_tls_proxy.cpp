@@ -263,6 +263,10 @@ BOOST_DATA_TEST_CASE(proxy_is_passed_by_for_hosts_of,
   BOOST_TEST(it.aws.log().targets().size() == 0U);
 }
 
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(passwords_of_proxies)
+
 BOOST_AUTO_TEST_CASE(password_of_a_proxy_is_told_to_it_and_to_nobody_else) {
   Stage it;
   it.web_identity();
@@ -312,6 +316,10 @@ BOOST_DATA_TEST_CASE(
              keys.why);
   BOOST_TEST(!has(keys.why + it.log(), "password"), keys.why);
 }
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(tls_and_proxies)
 
 // As after a mistake in its rules, which is put right.
 BOOST_DATA_TEST_CASE(proxy_that_refuses_is_asked_again,

@@ -22,6 +22,7 @@ const startedBy = {
   exits: ["processes/exits"],
   failure_table: ["processes/agent"],
   forks: ["processes/agent", "processes/fork_storm"],
+  passwords_of_proxies: ["processes/agent"],
   processes: ["processes/agent"],
   redirects: ["processes/agent"],
   thread_cancellation: ["processes/agent"],
