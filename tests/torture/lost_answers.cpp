@@ -9,8 +9,11 @@
 // deleted for four of the hosts, on rows that are kept for the others.  Four
 // locks of a host are taken and released all the time, the others held through
 // renewals.  At one gateway one answer is lost at a time, so that it is known
-// whose it is, and that no lease loses more of them than its time allows.  The
-// ways come in an order of the seed's.
+// whose it is.  The ways come in an order of the seed's.
+//
+// A lease lasts for longer than any machine stands still, and is renewed while
+// it is young.  Where an answer never comes, a lock has to give up its request
+// soon, or this took hours; all others bear with a slow machine.
 //
 // Status 0 if so many answers of each action were lost, of either policy, no
 // lock was, no call failed, and nobody waited for a row of its own; if no row
@@ -46,6 +49,7 @@
 #include "tests/support/engine.hpp"
 #include "tests/support/gateway.hpp"
 #include "tests/support/interrupted.hpp"
+#include "tests/support/waiting.hpp"
 
 namespace {
 
@@ -59,12 +63,20 @@ using ddbmutex::TableOptions;
 using tests::Engine;
 using tests::EngineKind;
 using tests::Gateway;
+using tests::pause;
 
 constexpr int kHosts = 8;
 constexpr int kKeptHosts = 4;  // Of them.
 constexpr int kTakers = 4;     // Locks of a host that are taken and released,
 constexpr int kHolders = 12;   // and that are held.
-constexpr auto kTtl = 6000ms;  // So long that a busy machine loses none.
+constexpr auto kTtl = 60s;     // So long that no machine loses one.
+constexpr auto kRenewAfter = 3000ms;
+constexpr auto kLate = 500ms;  // A renewal that is due for so long is overdue.
+// For one request: of those whose answer comes or fails,
+constexpr auto kPatient = 20s;
+// and of those whose answer may never come.
+constexpr auto kHasty = 1500ms;
+constexpr const char* kUnheard = "drop-answer";
 // Between those whose answers are lost: DynamoDB's successes pay for retries.
 // With fewer, the Table's budget would be spent, and a take that fails then
 // waits five seconds before it is tried again.
@@ -89,8 +101,12 @@ const std::vector<std::string> kKinds = {
     "truncate",     "corrupt",     "garbage",
     "500-after",    "503-after",   "throttle-after"};
 
-void pause(std::chrono::milliseconds time) {
-  std::this_thread::sleep_for(time);
+// "" if it does not.
+std::string says(const rapidjson::Value& item, const char* attribute,
+                 const char* type) {
+  return item.HasMember(attribute) && item[attribute].HasMember(type)
+             ? item[attribute][type].GetString()
+             : "";
 }
 
 // What a user would have noticed.
@@ -137,16 +153,20 @@ class Losing {
   // once enough have been lost.  REQUIRES: the turn.
   std::string lose_next(Gateway& gateway) {
     if (lost_ >= goal_) return "";
-    if (ways_.empty()) {
-      ways_ = kKinds;
-      std::shuffle(ways_.begin(), ways_.end(), random_);
-    }
-    const std::string way = ways_.back();
+    const std::string way = next();
     ways_.pop_back();
     gateway.fault(action_, way);
     ++lost_;
     ++by_way_[way];
     return way;
+  }
+  // The way that comes next.  REQUIRES: nobody else loses.
+  const std::string& next() {
+    if (ways_.empty()) {
+      ways_ = kKinds;
+      std::shuffle(ways_.begin(), ways_.end(), random_);
+    }
+    return ways_.back();
   }
   int lost() const { return lost_; }
   // REQUIRES: nobody loses any more.
@@ -201,14 +221,17 @@ class Host {
 
  private:
   std::string fresh_name(int lock);
-  Options options(int lock);
+  Options options(int lock, std::chrono::milliseconds request_timeout);
   void run_aside(std::function<void()> work);
   bool take(DdbMutex& mutex, bool lossy);
-  void let_go(DdbMutex& mutex, bool lossy);
-  void unlock_unheard(DdbMutex& mutex);
-  void cycle(DdbMutex& mutex, bool lossy);
   void check_token(const DdbMutex& mutex);
-  void take_and_release(DdbMutex& mutex);
+  void release(DdbMutex& mutex, bool lossy);
+  void unlock(DdbMutex& mutex, bool lossy);
+  bool is_free(const std::string& name);
+  void cycle(DdbMutex& mutex, bool lossy);
+  void hasty_cycle(DdbMutex& mutex, bool lossy);
+  void lossy_cycle(int lock);
+  void take_and_release(int lock);
   void hold(DdbMutex& mutex, unsigned seed);
   void lose_renewals();
   bool all_are_renewed() const;
@@ -219,9 +242,9 @@ class Host {
   std::unique_ptr<Gateway> gateway_;
   std::shared_ptr<Table> table_;
   Losing takes_, renewals_, releases_;
-  // Held from when an answer is to be lost until one was: the gateway's count
-  // says then that it was this one.  Locked before any turn, which holders need
-  // too, so that there are renewals to be lost.
+  // Held by who has answers lost, until they were: the gateway's count says
+  // then that it was these.  Locked before any turn, which holders need too, so
+  // that there are renewals to be lost.
   std::mutex losing_;
   std::map<std::string, std::uint64_t> tokens_;  // GUARDED_BY(takes_.turn)
   std::vector<std::unique_ptr<DdbMutex>> mutexes_;
@@ -252,12 +275,14 @@ Host::Host(Engine& engine, const Plan& plan, Noticed& noticed)
           std::make_unique<Gateway>(engine.url(), settings_for(engine, plan))),
       takes_(kTake, plan.kept, plan.count, plan.seed),
       renewals_(kRenew, plan.kept, plan.count, plan.seed + 1),
-      releases_(kRelease, plan.kept, plan.count, plan.seed + 2) {
+      // In the same order as takes: both answers of a cycle are lost alike.
+      releases_(kRelease, plan.kept, plan.count, plan.seed) {
   TableOptions table = gateway_->table_options(engine.table());
   table.region = engine.region();
   table_ = std::make_shared<Table>(table);
   for (int i = 0; i < kTakers + kHolders; ++i) {
-    mutexes_.push_back(std::make_unique<DdbMutex>(fresh_name(i), options(i)));
+    mutexes_.push_back(std::make_unique<DdbMutex>(
+        fresh_name(i), options(i, i < kTakers ? kPatient : kHasty)));
   }
 }
 
@@ -275,10 +300,12 @@ std::string Host::fresh_name(int lock) {
   return name;
 }
 
-Options Host::options(int lock) {
+Options Host::options(int lock, std::chrono::milliseconds request_timeout) {
   Options options;
   options.table = table_;
   options.ttl = kTtl;
+  options.renew_after = kRenewAfter;
+  options.request_timeout = request_timeout;
   options.keep_row = plan_.kept;
   options.only_if_exists = plan_.kept && lock % 2 == 0;
   const std::string who = "lock " + std::to_string(lock) + " of host " +
@@ -307,7 +334,7 @@ void Host::start() {
     DdbMutex& mutex = *mutexes_[static_cast<std::size_t>(i)];
     const unsigned seed = plan_.seed + static_cast<unsigned>(i);
     run_aside([this, i, seed, &mutex] {
-      i < kTakers ? take_and_release(mutex) : hold(mutex, seed);
+      i < kTakers ? take_and_release(i) : hold(mutex, seed);
     });
   }
 }
@@ -343,9 +370,8 @@ std::string Host::complaint() const {
 
 // --- What its threads do -----------------------------------------------------
 
+// REQUIRES: losing_, if the answer is to be lost; here and below.
 bool Host::take(DdbMutex& mutex, bool lossy) {
-  std::unique_lock<std::mutex> losing(losing_, std::defer_lock);
-  if (lossy) losing.lock();
   const std::lock_guard<std::mutex> turn(takes_.turn);
   if (lossy) takes_.lose_next(*gateway_);
   std::error_code ec;
@@ -365,37 +391,73 @@ void Host::check_token(const DdbMutex& mutex) {
   last = token;
 }
 
-void Host::let_go(DdbMutex& mutex, bool lossy) {
-  std::unique_lock<std::mutex> losing(losing_, std::defer_lock);
-  if (lossy) losing.lock();
+// Of a patient lock: it has the time to succeed.
+void Host::release(DdbMutex& mutex, bool lossy) {
   const std::lock_guard<std::mutex> turn(releases_.turn);
   if (!mutex.owns_lock()) noticed_.loss("not owned at its end");
-  const std::string way = lossy ? releases_.lose_next(*gateway_) : "";
-  if (way == "drop-answer") return unlock_unheard(mutex);
+  if (lossy) releases_.lose_next(*gateway_);
   std::error_code ec;
   mutex.release(ec);
   if (ec) noticed_.error(mutex.last_error());
 }
 
-// An answer that never comes takes all of a call's time, and release() says
-// so.  unlock() has nobody to say it to; what goes on behind is awaited, for
-// its request should not be hit in place of another's.  Nothing else at this
-// host has lost an answer meanwhile.
-void Host::unlock_unheard(DdbMutex& mutex) {
+// Of a hasty lock.  An answer that never comes takes all of a call's time, and
+// release() would say so; unlock() has nobody to say it to.  What goes on
+// behind is awaited, for its request should not be hit in place of another's.
+void Host::unlock(DdbMutex& mutex, bool lossy) {
+  const std::lock_guard<std::mutex> turn(releases_.turn);
+  if (!mutex.owns_lock()) noticed_.loss("not owned at its end");
   const std::uint64_t before = table_->stats().retries;
+  if (lossy) lossy = !releases_.lose_next(*gateway_).empty();
   mutex.unlock();
-  while (table_->stats().retries == before) pause(20ms);
+  const auto over = [&] {
+    return (!lossy || table_->stats().retries > before) &&
+           is_free(mutex.name());
+  };
+  if (!tests::eventually(over)) noticed_.error("not unlocked: " + mutex.name());
+}
+
+// Past the gateway.
+bool Host::is_free(const std::string& name) {
+  const std::string answer = engine_.must_call(
+      "GetItem", R"({"TableName":")" + engine_.table() +
+                     R"(","ConsistentRead":true,"Key":{"name":{"S":"ddblock-)" +
+                     name + R"("}}})");
+  rapidjson::Document body;
+  body.Parse(answer.data(), answer.size());
+  if (!body.IsObject()) throw std::runtime_error("GetItem answers " + answer);
+  if (!body.HasMember("Item")) return !plan_.kept;
+  return says(body["Item"], "expires", "N") == "0";
 }
 
 void Host::cycle(DdbMutex& mutex, bool lossy) {
-  if (take(mutex, lossy)) let_go(mutex, lossy);
+  if (take(mutex, lossy)) release(mutex, lossy);
   ++cycles_;
 }
 
-void Host::take_and_release(DdbMutex& mutex) {
+void Host::hasty_cycle(DdbMutex& mutex, bool lossy) {
+  if (take(mutex, lossy)) unlock(mutex, lossy);
+  ++cycles_;
+}
+
+// By another lock, where the answers never come; taken once more, so that its
+// token has to grow.
+void Host::lossy_cycle(int lock) {
+  const std::lock_guard<std::mutex> losing(losing_);
+  if (releases_.next() != kUnheard) {
+    return cycle(*mutexes_[static_cast<std::size_t>(lock)], true);
+  }
+  DdbMutex mutex(fresh_name(lock), options(lock, kHasty));
+  hasty_cycle(mutex, true);
+  hasty_cycle(mutex, false);
+}
+
+void Host::take_and_release(int lock) {
   while (!takes_.enough() || !releases_.enough()) {
-    cycle(mutex, true);
-    for (int i = 0; i < kCleanCycles; ++i) cycle(mutex, false);
+    lossy_cycle(lock);
+    for (int i = 0; i < kCleanCycles; ++i) {
+      cycle(*mutexes_[static_cast<std::size_t>(lock)], false);
+    }
   }
 }
 
@@ -404,12 +466,12 @@ void Host::hold(DdbMutex& mutex, unsigned seed) {
   std::mt19937 random(seed);
   while (!renewed_) {
     if (!take(mutex, false)) continue;
-    const BootTime end = BootClock::now() + (3 + random() % 5) * kTtl;
+    const BootTime end = BootClock::now() + (6 + random() % 10) * kRenewAfter;
     while (BootClock::now() < end && !renewed_) {
       if (!mutex.owns_lock()) break;  // To be noticed at its end.
       pause(20ms);
     }
-    let_go(mutex, false);
+    unlock(mutex, false);
     ++cycles_;
   }
 }
@@ -433,7 +495,7 @@ void Host::lose_renewals() {
 bool Host::all_are_renewed() const {
   return std::all_of(mutexes_.begin(), mutexes_.end(), [](const auto& mutex) {
     const std::chrono::nanoseconds left = mutex->remaining();
-    return left.count() == 0 || left > kTtl * 45 / 100;
+    return left.count() == 0 || left > kTtl - kRenewAfter - kLate;
   });
 }
 
@@ -585,14 +647,9 @@ void Run::look_at_rows() {
 void Run::look_at_kept(const std::string& name, const rapidjson::Value& item) {
   const auto last = tokens_.find(name);
   if (last == tokens_.end()) return wrong("row left: " + name);
-  const auto says = [&item](const char* attribute, const char* type) {
-    return item.HasMember(attribute) && item[attribute].HasMember(type)
-               ? std::string(item[attribute][type].GetString())
-               : std::string();
-  };
-  if (says("note", "S") != kNote) wrong("row without its note: " + name);
-  if (says("expires", "N") != "0") wrong("row not free: " + name);
-  const std::string token = says("token", "N");
+  if (says(item, "note", "S") != kNote) wrong("row without its note: " + name);
+  if (says(item, "expires", "N") != "0") wrong("row not free: " + name);
+  const std::string token = says(item, "token", "N");
   if (token.empty() || std::stoull(token) < last->second) {
     wrong("row with the token '" + token + "' after " +
           std::to_string(last->second) + ": " + name);
