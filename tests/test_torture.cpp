@@ -269,6 +269,8 @@ BOOST_AUTO_TEST_CASE(a_log_that_makes_no_sense_is_a_problem) {
         "let_go 1ms\n",
         "lost 1ms\n",
         "lost stolen 1ms\n",
+        "stalled 1ms\n",
+        "stalled 2ms 2ms\n",
         "danger\n",
         "wants 0 1ms lock\nwants 0 2ms lock\n",
         "wants 0 2ms lock\nacquired 0 1ms\n",
@@ -324,16 +326,27 @@ BOOST_AUTO_TEST_CASE(events_are_read) {
 }
 
 BOOST_AUTO_TEST_CASE(events_that_make_no_sense_are_a_problem) {
-  for (const char* text :
-       {"nonsense\n", "\n", "start 1 1 5ms 7\n", "start 1 x 5ms 7 0\n",
-        "kill 1 1 5ms\n", "up engine 5ms\n", "quiet\n", "left\n",
-        "taken a 5ms\n", "taken a 5ms 6ms\n", "row a 5\n", "row a x intact\n",
-        "fault 5ms\n", "down engine 1ms\ndown engine 2ms\n",
-        "start 1 1 5ms 7 0\nstart 1 1 6ms 8 0\n",
-        "start 1 1 5ms 7 0\ngo 1 1 6ms\n",
-        "start 1 1 5ms 7 0\nstop 1 1 6ms\nstop 1 1 7ms\n",
-        "start 1 1 5ms 7 0\nexit 1 1 6ms\n",
-        "start 1 1 5ms 7 0\nkill 1 1 6ms 7\n"}) {
+  for (const char* text : {"nonsense\n",
+                           "\n",
+                           "slow 5ms\n",
+                           "slow 5ms 5ms\n",
+                           "start 1 1 5ms 7\n",
+                           "start 1 x 5ms 7 0\n",
+                           "kill 1 1 5ms\n",
+                           "up engine 5ms\n",
+                           "quiet\n",
+                           "left\n",
+                           "taken a 5ms\n",
+                           "taken a 5ms 6ms\n",
+                           "row a 5\n",
+                           "row a x intact\n",
+                           "fault 5ms\n",
+                           "down engine 1ms\ndown engine 2ms\n",
+                           "start 1 1 5ms 7 0\nstart 1 1 6ms 8 0\n",
+                           "start 1 1 5ms 7 0\ngo 1 1 6ms\n",
+                           "start 1 1 5ms 7 0\nstop 1 1 6ms\nstop 1 1 7ms\n",
+                           "start 1 1 5ms 7 0\nexit 1 1 6ms\n",
+                           "start 1 1 5ms 7 0\nkill 1 1 6ms 7\n"}) {
     BOOST_TEST(read_events(text).problem != "", text);
   }
 }
@@ -350,6 +363,7 @@ BOOST_AUTO_TEST_CASE(what_the_torture_writes_is_read_alike) {
   events.down("hang", 5ms);
   events.up("hang", 6ms);
   events.fault(7ms, "drop PutItem ddblock-lock-5");
+  events.slow(7ms, 9ms);
   events.calm(8ms);
   events.quiet(8ms);
   events.hung(life, 9ms);
@@ -381,11 +395,14 @@ BOOST_AUTO_TEST_CASE(what_the_torture_writes_is_read_alike) {
   diary.without(1, 6ms, "busy");
   diary.acquired(0, 6ms);
   diary.danger(7ms);
+  diary.stalled(7ms, 8ms);
   diary.lost("expired", 8ms);
   diary.lost_seen(9ms);
   diary.let_go(10ms, "the lock was lost");
   const History history = torture::read_history(directory);
   BOOST_TEST((history.calm == 8ms && history.quiet == 8ms));
+  BOOST_TEST_REQUIRE(history.slow.size() == 1u);
+  BOOST_TEST((history.slow[0].begin == 7ms && history.slow[0].end == 9ms));
   BOOST_TEST(history.problem == "");
   BOOST_TEST(history.lives.at({3, 12}).complaints.at(0) == "two lines");
   BOOST_TEST_REQUIRE(history.logs.size() == 2u);
@@ -400,6 +417,8 @@ BOOST_AUTO_TEST_CASE(what_the_torture_writes_is_read_alike) {
   BOOST_TEST(log.problem == "");
   BOOST_TEST((log.process == 3 && log.incarnation == 12));
   BOOST_TEST(log.name == "lock-5");
+  BOOST_TEST_REQUIRE(log.stalls.size() == 1u);
+  BOOST_TEST((log.stalls[0].begin == 7ms && log.stalls[0].end == 8ms));
   BOOST_TEST((log.acquisitions.size() == 2u && log.waits.size() == 3u));
   std::filesystem::remove_all(directory);
   BOOST_CHECK_THROW(torture::read_history(directory), std::runtime_error);
@@ -645,6 +664,10 @@ BOOST_AUTO_TEST_CASE(a_lease_runs_out_for_a_reason_or_for_none) {
   };
   const std::string renewal = "fault 500ms 500 UpdateItem ddblock-lock\n";
   BOOST_TEST(ran_out_after("") == 1u);
+  // For as long again, since it may be told late.
+  BOOST_TEST(ran_out_after("slow 500ms 501ms") == 0u);
+  BOOST_TEST(ran_out_after("slow 1009ms 1011ms") == 0u);
+  BOOST_TEST(ran_out_after("slow 1010ms 1011ms") == 1u);
   BOOST_TEST(ran_out_after("stop 1 1 500ms\ngo 1 1 501ms") == 0u);
   BOOST_TEST(ran_out_after("stop 1 1 2ms\ngo 1 1 10ms") == 1u);
   BOOST_TEST(ran_out_after("stop 2 1 500ms\ngo 2 1 501ms") == 1u);
@@ -686,6 +709,36 @@ BOOST_AUTO_TEST_CASE(time_in_which_a_process_was_stopped_is_no_delay) {
   // 10 + 300 + 50 ms.
   BOOST_TEST(told("1880ms") == "");
   BOOST_TEST(told("1880ms+1") == "loss loss");
+}
+
+BOOST_AUTO_TEST_CASE(time_in_which_a_process_did_not_get_to_run_is_no_delay) {
+  const auto told = [](const std::string& time, const std::string& stalls) {
+    return Scene()
+        .lock(1, kLost + stalls +
+                     "lost_seen 1020ms\nlet_go 1021ms\nlost expired " + time +
+                     "\n")
+        .event("stop 1 1 1100ms\ngo 1 1 1400ms")
+        .broken();
+  };
+  // Once, where a stop was what it did not run for.
+  const std::string stalls = "stalled 1090ms 1410ms\nstalled 1500ms 1600ms\n";
+  BOOST_TEST(told("1940ms", stalls) == "");
+  BOOST_TEST(told("1940ms+1", stalls) == "loss loss");
+  BOOST_TEST(told("1820ms", "") == "");
+  BOOST_TEST(told("1820ms+1", "") == "loss loss");
+}
+
+BOOST_AUTO_TEST_CASE(a_lease_may_run_out_while_its_process_cannot_run) {
+  const auto causeless = [](const std::string& stalled) {
+    const std::string lost = "lost_seen 1020ms\nlet_go 1021ms\n";
+    const History history =
+        Scene()
+            .lock(1, kLost + stalled + lost + "lost expired 1010ms\n")
+            .history();
+    return torture::causeless_losses(history).size();
+  };
+  BOOST_TEST(causeless("stalled 500ms 501ms\n") == 0u);
+  BOOST_TEST(causeless("stalled 1010ms 1011ms\n") == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(one_killed_before_it_had_to_be_told_is_excused) {
@@ -881,9 +934,12 @@ BOOST_AUTO_TEST_CASE(a_waiter_that_others_pass_over_for_long_is_found) {
 
 // Even if nothing can be reached, but not while its process is stopped.
 BOOST_AUTO_TEST_CASE(a_timed_call_ends_in_time) {
-  const auto waits = [](const std::string& kind, const std::string& until) {
+  const auto waits = [](const std::string& kind, const std::string& until,
+                        const std::string& stalled = "") {
     return Scene()
-        .lock(1, "wants 0 100ms " + kind + "\nwithout 0 " + until + " busy\n")
+        .lock(1, stalled + "wants 0 100ms " + kind + "\nwithout 0 " + until +
+                     " busy\n")
+        .event("slow 200ms 40000ms")  // It is to end whoever answers.
         .event("down engine 90ms\nup engine 40000ms")
         .event("stop 1 1 3000ms\ngo 1 1 4000ms")
         .broken();
@@ -891,6 +947,8 @@ BOOST_AUTO_TEST_CASE(a_timed_call_ends_in_time) {
   for (const char* kind : {"try", "try_for"}) {
     BOOST_TEST(waits(kind, "8100ms") == "");
     BOOST_TEST(waits(kind, "8100ms+1") == "wait");
+    BOOST_TEST(waits(kind, "9100ms", "stalled 5000ms 6000ms\n") == "");
+    BOOST_TEST(waits(kind, "9100ms+1", "stalled 5000ms 6000ms\n") == "wait");
   }
 }
 
@@ -909,10 +967,12 @@ BOOST_AUTO_TEST_CASE(what_is_held_or_promised_is_not_free) {
 }
 
 BOOST_AUTO_TEST_CASE(outages_and_own_stops_are_subtracted_and_only_once) {
-  const auto waits = [](int process, const std::string& until) {
+  const auto waits = [](int process, const std::string& until,
+                        const std::string& more = "slow 50000ms 50001ms") {
     return Scene()
         .lock(process, "wants 0 100ms lock\nacquired 0 " + until +
                            "\nended 40000ms\nlet_go 40001ms\n")
+        .event(more)
         .event("down engine 1000ms\nup engine 3000ms")
         .event("down cut-off 2000ms\nup cut-off 4000ms")
         .event("stop 1 1 3500ms\ngo 1 1 5000ms")
@@ -921,6 +981,8 @@ BOOST_AUTO_TEST_CASE(outages_and_own_stops_are_subtracted_and_only_once) {
   };
   BOOST_TEST(waits(1, "15610ms") == "");
   BOOST_TEST(waits(1, "15610ms+1") == "wait");
+  BOOST_TEST(waits(1, "15710ms", "slow 500ms 600ms") == "");
+  BOOST_TEST(waits(1, "15710ms+1", "slow 500ms 600ms") == "wait");
   // Somebody else's stop is no excuse.
   BOOST_TEST(waits(2, "14610ms") == "");
   BOOST_TEST(waits(2, "14610ms+1") == "wait");
@@ -949,22 +1011,31 @@ BOOST_AUTO_TEST_CASE(a_wait_that_never_ends_is_found) {
 // --- 5: after the run --------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(nobody_waits_on_when_all_is_calm) {
-  const auto waits = [](const std::string& from, const std::string& to) {
+  const auto waits = [](const std::string& from, const std::string& to,
+                        const std::string& more = "slow 1ms 2ms") {
     return Scene()
         .event("calm 20000ms")
+        .event(more)
         .lock(1, "wants 0 " + from + " lock\nwithout 0 " + to + " cancelled\n")
         .lock(2, "wants 0 5ms lock\n" + Scene::held(10, 48000))
         .broken();
   };
-  // A lease of a second, 1 % and 8 s.
-  BOOST_TEST(waits("19999ms", "29010ms") == "");
-  BOOST_TEST(waits("19999ms", "29010ms+1") == "wait");
-  BOOST_TEST(waits("20000ms", "29010ms+1") == "");
+  // A lease of a second, 1 % and 15 s.
+  BOOST_TEST(waits("19999ms", "36010ms") == "");
+  BOOST_TEST(waits("19999ms", "36010ms+1") == "wait");
+  BOOST_TEST(waits("20000ms", "36010ms+1") == "");
+  const std::string slow = "slow 19000ms 21000ms";
+  BOOST_TEST(waits("19999ms", "37010ms", slow) == "");
+  BOOST_TEST(waits("19999ms", "37010ms+1", slow) == "wait");
 }
 
 BOOST_AUTO_TEST_CASE(each_name_is_taken_soon_once_all_is_quiet) {
   BOOST_TEST(Scene().taken("other", "6010ms").broken() == "");
   BOOST_TEST(Scene().taken("other", "6010ms+1").broken() == "quiet");
+  Scene slow;
+  slow.event("slow 49000ms 50000ms");
+  BOOST_TEST(slow.taken("other", "7010ms").broken() == "");
+  BOOST_TEST(slow.taken("other", "7010ms+1").broken() == "quiet");
   BOOST_TEST(Scene().log(1, "third", "").broken() == "quiet");
   BOOST_TEST(Scene().quiet("").broken() == "quiet");
 }

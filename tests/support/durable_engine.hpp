@@ -1,11 +1,12 @@
-// An engine that keeps its rows in a file, and that a test may kill and start
-// again at the same address.
+// An engine that keeps its rows in a file, which is in memory if it can be, and
+// that a test may kill and start again at the same address.
 #ifndef DDBMUTEX_TESTS_SUPPORT_DURABLE_ENGINE_HPP
 #define DDBMUTEX_TESTS_SUPPORT_DURABLE_ENGINE_HPP
 
 #include <memory>
 #include <string>
 
+#include "tests/support/in_memory.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/whereabouts.hpp"
 
@@ -17,7 +18,6 @@ class DurableEngine {
  public:
   // Runs, and has a table `locks`.
   DurableEngine();
-  ~DurableEngine();
   DurableEngine(const DurableEngine&) = delete;
   DurableEngine& operator=(const DurableEngine&) = delete;
 
@@ -28,7 +28,7 @@ class DurableEngine {
  private:
   bool starts();
 
-  std::string directory_;
+  MemoryDirectory directory_;
   Whereabouts where_;
   int port_ = 0;
   std::unique_ptr<Process> process_;

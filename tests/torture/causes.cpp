@@ -27,6 +27,11 @@ bool was_stopped(const Lifetime* life, const Span& span) {
                      [&span](const Span& stop) { return meet(stop, span); });
 }
 
+bool was_late(const std::vector<Span>& late, const Span& span) {
+  return std::any_of(late.begin(), late.end(),
+                     [&span](const Span& one) { return meet(one, span); });
+}
+
 // Whose it was is not told: any holder's of that name.
 bool renewals_met_faults(const History& history, const std::string& name,
                          const Span& span) {
@@ -51,9 +56,12 @@ std::vector<Causeless> causeless_losses(const History& history) {
   for (const MutexLog& log : history.logs) {
     for (const Told& told : log.losses) {
       const Span lease = {told.at - log.ttl, told.at};
+      const Span longer = {told.at - 2 * log.ttl, told.at};
       const bool caused = told.reason != "expired" ||
                           was_stopped(history.life_of(log), lease) ||
                           was_down(history, lease) ||
+                          was_late(log.stalls, longer) ||
+                          was_late(history.slow, longer) ||
                           renewals_met_faults(history, log.name, lease);
       if (!caused) found.push_back({&log, told.at});
     }

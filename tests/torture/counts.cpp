@@ -1,6 +1,10 @@
 #include "tests/torture/counts.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "ddbmutex.hpp"
 
@@ -67,6 +71,20 @@ void count_lives(const History& history, Counts& counts) {
   counts.processes = processes.size();
 }
 
+// The logs of a process say all the same.
+nanoseconds stalled(const History& history) {
+  std::map<std::pair<int, int>, nanoseconds> by_process;
+  for (const MutexLog& log : history.logs) {
+    nanoseconds all{};
+    for (const Span& one : log.stalls) all += one.end - one.begin;
+    nanoseconds& most = by_process[{log.process, log.incarnation}];
+    most = std::max(most, all);
+  }
+  nanoseconds sum{};
+  for (const auto& [process, time] : by_process) sum += time;
+  return sum;
+}
+
 }  // namespace
 
 nanoseconds Sample::percentile(int percent) const {
@@ -104,6 +122,8 @@ Counts count(const History& history) {
     ++all.count;
     all.time += outage.span.end - outage.span.begin;
   }
+  for (const Span& one : history.slow) counts.slow += one.end - one.begin;
+  counts.stalled = stalled(history);
   counts.rows_left = history.left.size();
   for (const Taken& taken : history.taken) {
     counts.slowest_taken = std::max(counts.slowest_taken, taken.waited);

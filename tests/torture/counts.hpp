@@ -61,6 +61,9 @@ struct Counts {
     nanoseconds time{};
   };
   std::map<std::string, Outages> outages;  // By what is down.
+  // How late the table was, and all processes together.
+  nanoseconds slow{};
+  nanoseconds stalled{};
 
   std::map<std::string, std::size_t> losses;  // Told, by reason.
   std::size_t losses_seen = 0;

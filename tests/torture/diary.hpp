@@ -115,6 +115,10 @@ class Diary : public Writer {
     say("lost " + reason + word(time));
   }
   void danger(nanoseconds time) { say("danger" + word(time)); }
+  // The process did not get to run.
+  void stalled(nanoseconds from, nanoseconds to) {
+    say("stalled" + word(from) + word(to));
+  }
 };
 
 // Of the driver.
@@ -158,6 +162,10 @@ class Events : public Writer {
   }
   void fault(nanoseconds time, const std::string& what) {
     say("fault" + word(time) + " " + what);
+  }
+  // A request that no fault meets took long.
+  void slow(nanoseconds from, nanoseconds to) {
+    say("slow" + word(from) + word(to));
   }
   void calm(nanoseconds time) { say("calm" + word(time)); }
   void quiet(nanoseconds time) { say("quiet" + word(time)); }

@@ -43,6 +43,9 @@ class Words {
     value = std::chrono::duration<Rep, Period>(count);
     return true;
   }
+  bool span(Span& value) {
+    return time(value.begin) && time(value.end) && value.begin < value.end;
+  }
   bool text(std::string& value) {
     value = next();
     return !value.empty();
@@ -91,6 +94,7 @@ class LogReader {
     if (word == "lost_seen") return lost_seen(words);
     if (word == "lost") return lost(words);
     if (word == "danger") return danger(words);
+    if (word == "stalled") return words.span(log_.stalls.emplace_back());
     if (word == "stored") return words.number(log_.stored.emplace_back());
     if (word == "clocks") return clocks(words);
     if (word == "kept") return log_.kept = true;
@@ -239,6 +243,7 @@ class EventReader {
     if (!words.text(word)) return false;
     if (word == "fault") return fault(words);
     if (word == "down" || word == "up") return outage(words, word == "down");
+    if (word == "slow") return words.span(history_.slow.emplace_back());
     if (word == "calm") return words.time(history_.calm.emplace());
     if (word == "quiet") return words.time(history_.quiet.emplace());
     if (word == "left") return words.text(history_.left.emplace_back());
@@ -419,6 +424,15 @@ const Lifetime* History::life_of(const MutexLog& log) const {
   return it == lives.end() ? nullptr : &it->second;
 }
 
+std::vector<Span> History::still(const MutexLog& log) const {
+  std::vector<Span> all = log.stalls;
+  const Lifetime* const life = life_of(log);
+  if (life != nullptr) {
+    all.insert(all.end(), life->stops.begin(), life->stops.end());
+  }
+  return united(std::move(all));
+}
+
 MutexLog read_log(std::istream& in) { return LogReader().read(in); }
 
 void read_events(std::istream& in, History& history) {
@@ -436,6 +450,7 @@ void complete(History& history) {
   for (Outage& outage : history.outages) {
     if (outage.span.end == kNotYet) outage.span.end = history.end;
   }
+  history.slow = united(std::move(history.slow));
   std::sort(history.outages.begin(), history.outages.end(),
             [](const Outage& a, const Outage& b) {
               return a.span.begin < b.span.begin;

@@ -97,6 +97,7 @@ struct MutexLog {
   std::vector<Acquisition> acquisitions;
   std::vector<Told> losses;
   std::vector<nanoseconds> dangers;
+  std::vector<Span> stalls;   // In which its process did not get to run.
   std::vector<Token> stored;  // With confirmed releases: their own tokens.
   // The acquisitions that came while another of this mutex was not over.
   std::vector<std::size_t> doubles;
@@ -164,8 +165,9 @@ struct History {
   std::map<std::pair<int, int>, Lifetime> lives;  // By process and incarnation.
   std::vector<Outage> outages;                    // By time.
   std::vector<Fault> faults;                      // By time.
-  std::optional<nanoseconds> calm;                // All troubles were over.
-  std::optional<nanoseconds> quiet;               // So were the workers.
+  std::vector<Span> slow;            // In which the table was; united.
+  std::optional<nanoseconds> calm;   // All troubles were over.
+  std::optional<nanoseconds> quiet;  // So were the workers.
   std::vector<std::string> left;
   std::vector<Taken> taken;
   std::vector<KeptRow> rows;
@@ -179,6 +181,8 @@ struct History {
   std::set<std::string> kept_names() const;
   milliseconds longest_ttl() const;
   const Lifetime* life_of(const MutexLog& log) const;  // May be null.
+  // In which its process was stopped or did not get to run; united.
+  std::vector<Span> still(const MutexLog& log) const;
 };
 
 void read_events(std::istream& in, History& history);

@@ -142,8 +142,8 @@ class Judge {
   void judge_losses(const MutexLog& log) {
     const Lifetime* const life = history_.life_of(log);
     if (life == nullptr) return;  // Blamed already.
-    for (const LossProblem& one :
-         torture::judge_losses(log, *life, bounds_.loss, history_.begin)) {
+    for (const LossProblem& one : torture::judge_losses(
+             log, *life, history_.still(log), bounds_.loss, history_.begin)) {
       blame(Rule::loss, log, one.at, one.words);
     }
   }
@@ -196,13 +196,12 @@ class Judge {
   }
 
   // For which no waiter of a process can answer.
-  const std::vector<Span>& excuses_of(const Lifetime* life) {
-    const auto [it, is_new] = excuses_.try_emplace(life);
+  const std::vector<Span>& excuses_of(const MutexLog& log) {
+    const auto [it, is_new] = excuses_.try_emplace(&log);
     if (!is_new) return it->second;
-    std::vector<Span> all = down_;
-    if (life != nullptr) {
-      all.insert(all.end(), life->stops.begin(), life->stops.end());
-    }
+    std::vector<Span> all = history_.still(log);
+    all.insert(all.end(), down_.begin(), down_.end());
+    all.insert(all.end(), history_.slow.begin(), history_.slow.end());
     return it->second = united(std::move(all));
   }
 
@@ -216,7 +215,7 @@ class Judge {
   void judge_waits(const MutexLog& log) {
     const Lifetime* const life = history_.life_of(log);
     const std::vector<Span>& gaps = gaps_of(log.name);
-    const std::vector<Span>& excuses = excuses_of(life);
+    const std::vector<Span>& excuses = excuses_of(log);
     const nanoseconds most = longest_lease_ + bounds_.wait;
     for (const Wait& wait : log.waits) {
       const Span span = span_of(wait, life);
@@ -244,12 +243,11 @@ class Judge {
   // However long the name was held, or nothing could be reached.
   void judge_timed(const MutexLog& log) {
     const Lifetime* const life = history_.life_of(log);
-    const std::vector<Span> none;
-    const std::vector<Span>& stops = life == nullptr ? none : life->stops;
+    const std::vector<Span> still = history_.still(log);
     for (const Wait& wait : log.waits) {
       if (wait.kind == Wait::Kind::lock) continue;
       const Span span = span_of(wait, life);
-      if (outside(span, stops) <= bounds_.timed) continue;
+      if (outside(span, still) <= bounds_.timed) continue;
       blame(Rule::wait, log, span.begin,
             waited(span) + " in a call that was to end in time");
     }
@@ -258,10 +256,13 @@ class Judge {
   // By then the dead have been waited out, and every client has tried again.
   void judge_stuck(const MutexLog& log) {
     if (!history_.calm) return;
-    const nanoseconds by = *history_.calm + longest_lease_ + bounds_.calm;
+    const nanoseconds most = longest_lease_ + bounds_.calm;
     for (const Wait& wait : log.waits) {
       const Span span = span_of(wait, history_.life_of(log));
-      if (span.begin >= *history_.calm || span.end <= by) continue;
+      if (span.begin >= *history_.calm) continue;
+      if (outside({*history_.calm, span.end}, excuses_of(log)) <= most) {
+        continue;
+      }
       blame(Rule::wait, log, span.begin,
             waited(span) + ", which was calm since " + at(*history_.calm));
     }
@@ -308,7 +309,8 @@ class Judge {
     std::set<std::string> missing = history_.names();
     for (const Taken& taken : history_.taken) {
       missing.erase(taken.name);
-      if (taken.waited <= most) continue;
+      const Span wait = {taken.at - taken.waited, taken.at};
+      if (outside(wait, history_.slow) <= most) continue;
       found_.violations.push_back({Rule::quiet,
                                    taken.name + ": was taken only " +
                                        lasting(taken.waited) +
@@ -449,7 +451,7 @@ class Judge {
   const nanoseconds longest_lease_;
   std::vector<Span> down_;
   std::map<std::string, std::vector<Span>> gaps_;
-  std::map<const Lifetime*, std::vector<Span>> excuses_;
+  std::map<const MutexLog*, std::vector<Span>> excuses_;
 };
 
 }  // namespace

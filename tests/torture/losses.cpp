@@ -59,9 +59,10 @@ struct Window {
 
 class Judge {
  public:
-  Judge(const MutexLog& log, const Lifetime& life, const LossBounds& bounds,
+  Judge(const MutexLog& log, const Lifetime& life,
+        const std::vector<Span>& still, const LossBounds& bounds,
         nanoseconds begin)
-      : log_(log), life_(life), bounds_(bounds), begin_(begin) {
+      : log_(log), life_(life), still_(still), bounds_(bounds), begin_(begin) {
     for (std::size_t i = 0; i < log.acquisitions.size(); ++i) {
       windows_.push_back(window(i));
     }
@@ -84,7 +85,7 @@ class Judge {
   // After so much time in which the process could run.
   nanoseconds running(nanoseconds from, nanoseconds time) const {
     nanoseconds end = from + time;
-    for (const Span& stop : life_.stops) {
+    for (const Span& stop : still_) {
       if (stop.end <= from || stop.begin >= end) continue;
       end += stop.end - std::max(stop.begin, from);
     }
@@ -175,6 +176,7 @@ class Judge {
 
   const MutexLog& log_;
   const Lifetime& life_;
+  const std::vector<Span>& still_;  // United.
   const LossBounds bounds_;
   const nanoseconds begin_;
   std::vector<Window> windows_;  // As log_.acquisitions.
@@ -184,9 +186,10 @@ class Judge {
 }  // namespace
 
 std::vector<LossProblem> judge_losses(const MutexLog& log, const Lifetime& life,
+                                      const std::vector<Span>& still,
                                       const LossBounds& bounds,
                                       nanoseconds begin) {
-  return Judge(log, life, bounds, begin).judge();
+  return Judge(log, life, still, bounds, begin).judge();
 }
 
 }  // namespace torture

@@ -12,7 +12,7 @@ namespace torture {
 
 struct LossBounds {
   // A loss is told no later than this after it was seen, not counting the time
-  // in which its process was stopped.
+  // in which its process stood still.
   milliseconds tell{500};
   // One that comes so much before the end of the promise is not yet false.
   milliseconds early{1};
@@ -23,8 +23,10 @@ struct LossProblem {
   std::string words;  // "found its lock lost at ..., though ..."
 };
 
-// `life` is its process's; `begin` is when the run began.
+// `life` is its process's, which stood still at times; `begin` is when the run
+// began.
 std::vector<LossProblem> judge_losses(const MutexLog& log, const Lifetime& life,
+                                      const std::vector<Span>& still,
                                       const LossBounds& bounds,
                                       nanoseconds begin);
 

@@ -53,7 +53,7 @@ constexpr std::chrono::milliseconds kLatestCopy{5000};
 
 // How long all goes well before the end: more than that, and than it may take
 // until everybody who waits has got in.
-constexpr std::chrono::seconds kCalm{11};
+constexpr std::chrono::seconds kCalm{18};
 
 }  // namespace torture
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/waiting.hpp"
 #include "tests/support/whereabouts.hpp"
 
 namespace torture {
@@ -140,7 +141,7 @@ void Swarm::end() {
   for (Member& one : members_) {
     if (is_asked(one)) one.process->channel().hang_up();
   }
-  const nanoseconds end = now() + kTimeToEnd;
+  const nanoseconds end = now() + tests::kPlenty;
   for (Member& one : members_) {
     if (is_asked(one)) await_end(one, end);
   }

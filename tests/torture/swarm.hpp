@@ -42,7 +42,7 @@ class Swarm {
   void go_on(int process);
   void jump(int process, std::chrono::seconds offset);
   void go_on_all();
-  // Half of them are asked to, and have kTimeToEnd for it, half are killed.
+  // Half of them are asked to, and have kPlenty for it, half are killed.
   void end();
   // Writes of those that have ended by themselves.
   void look();
@@ -50,7 +50,6 @@ class Swarm {
   int blows() const { return blows_; }  // Kills and stops.
 
  private:
-  static constexpr std::chrono::seconds kTimeToEnd{20};
   static constexpr std::chrono::milliseconds kTimeToAim{400};
 
   struct Member {

@@ -104,6 +104,8 @@ class Writer {
     for (const auto& [what, all] : counts.outages) {
       row("  " + what, all.count, lasting(all.time) + " in all");
     }
+    row("late by itself", lasting(counts.slow),
+        lasting(counts.stalled) + " all processes");
   }
 
   void losses(const Counts& counts) {

@@ -26,6 +26,7 @@
 #include "tests/support/true_clock.hpp"
 #include "tests/torture/diary.hpp"
 #include "tests/torture/target.hpp"
+#include "tests/torture/watch.hpp"
 
 namespace {
 
@@ -45,6 +46,8 @@ constexpr int kHoldsPerLongOne = 100;
 constexpr int kLongestOfLeases = 3;  // How long a long hold may be.
 constexpr milliseconds kLongestPause{100};
 constexpr milliseconds kLongestTry{2000};
+// Who waits gives up at no time; how long it does is judged by the torture.
+constexpr std::chrono::minutes kPatience{30};
 constexpr milliseconds kLookEach{5};       // While held.
 constexpr milliseconds kLookEachLong{20};  // In a long hold.
 
@@ -107,6 +110,7 @@ class Witnessed {
     all.only_if_exists = kept && settings.must_exist;
     all.first_poll = 5ms;
     all.longest_poll = 100ms;
+    all.patience = kPatience;
     all.on_lost = [this](ddbmutex::Loss loss) {
       diary.lost(ddbmutex::name_of(loss), now());
     };
@@ -267,6 +271,9 @@ All all_mutexes(const std::string& logs, const torture::Life& life,
 }
 
 void work_until_told(const All& all, torture::Target& target, unsigned seed) {
+  const torture::Watch watch(10ms, [&all](nanoseconds from, nanoseconds to) {
+    for (const auto& one : all) one->diary.stalled(from, to);
+  });
   std::atomic<bool> end{false};
   std::atomic<int> working{torture::kThreads};
   std::vector<std::thread> threads;
