@@ -22,6 +22,7 @@
 
 #include "dynamodb/client.hpp"
 #include "tests/support/scripted_server.hpp"
+#include "tests/support/waiting.hpp"
 
 namespace {
 
@@ -507,13 +508,15 @@ BOOST_AUTO_TEST_CASE(deadline_passed_is_timed_out_with_unknown_outcome) {
   server.script(hanging);
   Client client(options_for(server.url()));
   const BootTime begin = BootClock::now();
-  const Answer answer = call(client, Action::put_item, "{}", milliseconds(150));
+  Answer answer;
+  BOOST_TEST(tests::returns_within(seconds(2), [&] {  // It is sent in them.
+    answer = call(client, Action::put_item, "{}", seconds(2));
+  }));
   const nanoseconds took = BootClock::now() - begin;
   CHECK_FAULT(answer, Fault::timed_out);
   BOOST_TEST(answer.sent);
   BOOST_TEST(answer.outcome_unknown());
-  BOOST_TEST((took >= milliseconds(150)));
-  BOOST_TEST((took < seconds(5)));
+  BOOST_TEST((took >= seconds(2)));
   BOOST_TEST(!client.clock().silent());
   server.release();
   // The late answer is not taken for that of the next request.
@@ -527,12 +530,13 @@ BOOST_AUTO_TEST_CASE(deadline_long_past_ends_at_once) {
   ScriptedServer server;
   Client client(options_for(server.url()));
   sigv4::Waker waker;
-  const BootTime begin = BootClock::now();
-  const Answer answer =
-      client.call(Action::put_item, "{}", begin - seconds(1), waker);
+  Answer answer;
+  BOOST_TEST(tests::returns_within(seconds(0), [&] {
+    answer = client.call(Action::put_item, "{}", BootClock::now() - seconds(1),
+                         waker);
+  }));
   CHECK_FAULT(answer, Fault::timed_out);
   BOOST_TEST(answer.outcome_unknown() == answer.sent);
-  BOOST_TEST((BootClock::now() - begin < seconds(5)));
 }
 
 BOOST_AUTO_TEST_CASE(wake_under_way_is_cancelled_with_unknown_outcome) {

@@ -351,11 +351,11 @@ BOOST_AUTO_TEST_CASE(request_that_hangs_is_given_up_and_tried_again) {
   hanging.hangs = true;
   server.script(hanging);
   PartySettings settings = at(server);
-  settings.request_timeout = 100ms;
+  settings.request_timeout = 2s;  // The second is answered in it.
   Party party(settings);
   const Stopwatch watch;
   BOOST_TEST(party.take() == "ours");
-  BOOST_TEST(watch.ms() >= 100);
+  BOOST_TEST(watch.ms() >= 2000);
   BOOST_TEST(actions(server) == "PutItem PutItem");
   const auto second = json(server.requests()[1].body);
   BOOST_TEST(second["ExpressionAttributeValues"].HasMember(":own0"));
@@ -399,11 +399,12 @@ BOOST_AUTO_TEST_CASE(empty_budget_holds_back_neither_renewal_nor_release) {
   while (party.budget.draw(Fault::server_failure)) {
   }
   server.script(failure(500, "InternalServerError"));
-  const Stopwatch watch;
-  BOOST_TEST(party.renew() == "ours");
-  server.script(failure(500, "InternalServerError"));
-  BOOST_TEST(party.release() == "released");
-  BOOST_TEST(watch.ms() < 4000);  // The cap that a take would wait is 5 s.
+  // The cap that a take would wait is 5 s.
+  BOOST_TEST(tests::returns_within(1s, [&] {
+    BOOST_TEST(party.renew() == "ours");
+    server.script(failure(500, "InternalServerError"));
+    BOOST_TEST(party.release() == "released");
+  }));
 }
 
 BOOST_AUTO_TEST_CASE(empty_budget_holds_back_a_take) {
@@ -412,7 +413,7 @@ BOOST_AUTO_TEST_CASE(empty_budget_holds_back_a_take) {
   while (party.budget.draw(Fault::server_failure)) {
   }
   server.script(failure(500, "InternalServerError"));
-  BOOST_TEST(party.run(Call::take, 2s) == "again");
+  BOOST_TEST(party.run(Call::take, 4s) == "again");
   BOOST_TEST(actions(server) == "PutItem");
 }
 
@@ -496,9 +497,8 @@ BOOST_AUTO_TEST_CASE(retries_end_at_the_deadline_with_the_last_fault) {
   ScriptedServer server(
       [](const SeenRequest&) { return failure(500, "InternalServerError"); });
   Party party(at(server));
-  const Stopwatch watch;
-  BOOST_TEST(party.run(Call::take, 500ms) == "again");
-  BOOST_TEST(watch.ms() < 500 + 1500);
+  BOOST_TEST(tests::returns_within(
+      3s, [&] { BOOST_TEST(party.run(Call::take, 3s) == "again"); }));
   BOOST_TEST(party.fault() == "server_failure");
   BOOST_TEST(server.request_count() >= 2);
   BOOST_TEST(!party.holds());
@@ -512,9 +512,9 @@ BOOST_AUTO_TEST_CASE(server_that_hangs_is_given_up_at_the_deadline) {
   });
   Party party(at(server));
   const Stopwatch watch;
-  BOOST_TEST(party.run(Call::take, 300ms) == "again");
-  BOOST_TEST(watch.ms() >= 300);
-  BOOST_TEST(watch.ms() < 2000);
+  BOOST_TEST(tests::returns_within(
+      2s, [&] { BOOST_TEST(party.run(Call::take, 2s) == "again"); }));
+  BOOST_TEST(watch.ms() >= 2000);
   BOOST_TEST(party.fault() == "timed_out");
   BOOST_TEST(party.last.answer.outcome_unknown());
   BOOST_TEST(server.request_count() == 1);
@@ -527,7 +527,7 @@ BOOST_AUTO_TEST_CASE(run_that_is_given_up_hands_over_what_is_under_way) {
     return late;
   });
   Party party(at(server));
-  lock::Limits limits{BootClock::now() + 200ms};
+  lock::Limits limits{BootClock::now() + 2s};
   limits.keep_pending = true;
   BOOST_TEST(party.run(Call::take, limits) == "again");
   BOOST_TEST(party.last.given_up);
@@ -553,9 +553,9 @@ BOOST_AUTO_TEST_CASE(request_time_out_hands_nothing_over) {
     return hanging;
   });
   PartySettings settings = at(server);
-  settings.request_timeout = 100ms;
+  settings.request_timeout = 2s;  // It is sent in it.
   Party party(settings);
-  lock::Limits limits{BootClock::now() + 5s};
+  lock::Limits limits{BootClock::now() + kPlenty};
   limits.keep_pending = true;
   limits.retry_until = BootClock::now();
   BOOST_TEST(party.run(Call::take, limits) == "again");
@@ -595,7 +595,7 @@ BOOST_AUTO_TEST_CASE(wrong_time_told_at_the_deadline_says_nothing_of_the_keys) {
   BOOST_REQUIRE(party.take() == "ours");
   server.script(with_header(failure(400, "InvalidSignatureException"), "Date",
                             http_date(2h)));
-  const lock::Limits limits{BootClock::now() + 500ms};
+  const lock::Limits limits{BootClock::now() + 3s};
   // The refusal is heard in time, and then there is none left.
   party.client.on_contradiction([&limits] {
     while (BootClock::now() < limits.deadline) tests::pause(1ms);
@@ -616,21 +616,22 @@ BOOST_AUTO_TEST_CASE(nothing_is_sent_past_a_deadline) {
 BOOST_AUTO_TEST_CASE(renewal_goes_on_until_the_claim_ends_and_no_longer) {
   ScriptedServer server;
   PartySettings settings = at(server);
-  settings.ttl = 600ms;
+  settings.ttl = 3s;
   Party party(settings);
   BOOST_REQUIRE(party.take() == "ours");
   const BootTime end = party.lease->claim_end();
   server.stop();
-  const std::string verdict = party.renew();
+  std::string verdict;
+  BOOST_TEST(tests::returns_within(end - BootClock::now(),
+                                   [&] { verdict = party.renew(); }));
   BOOST_TEST((verdict == "expired" || verdict == "again"));
-  BOOST_CHECK(BootClock::now() <= end + 500ms);
   BOOST_CHECK(party.lease->claim_end() <= end);
 }
 
 BOOST_AUTO_TEST_CASE(renewal_of_a_lease_that_is_over_sends_nothing) {
   ScriptedServer server;
   PartySettings settings = at(server);
-  settings.ttl = 100ms;
+  settings.ttl = 2s;
   Party party(settings);
   BOOST_REQUIRE(party.take() == "ours");
   sigv4::drive(nullptr, 0, party.lease->claim_end(), nullptr);
@@ -647,14 +648,13 @@ BOOST_AUTO_TEST_CASE(waker_ends_a_call_whose_request_hangs) {
     return hanging;
   });
   Party party(at(server));
-  const Stopwatch watch;
   std::thread other([&] {
     server.wait_for_requests(1);
     party.waker.wake();
   });
-  BOOST_TEST(party.take() == "again");
+  BOOST_TEST(
+      tests::returns_within(3s, [&] { BOOST_TEST(party.take() == "again"); }));
   other.join();
-  BOOST_TEST(watch.ms() < 5000);
   BOOST_TEST(party.fault() == "cancelled");
   BOOST_TEST(party.last.answer.sent);
   BOOST_TEST(party.last.unknown);  // So a release is to follow.
@@ -666,14 +666,13 @@ BOOST_AUTO_TEST_CASE(waker_ends_the_wait_before_a_retry) {
                        "4000");
   });
   Party party(at(server));
-  const Stopwatch watch;
   std::thread other([&] {
     server.wait_for_requests(1);
     party.waker.wake();
   });
-  BOOST_TEST(party.take() == "again");
+  BOOST_TEST(
+      tests::returns_within(1s, [&] { BOOST_TEST(party.take() == "again"); }));
   other.join();
-  BOOST_TEST(watch.ms() < 3000);
   BOOST_TEST(party.fault() == "cancelled");
   BOOST_TEST(party.last.unknown);  // The 500 may have come after the write.
   BOOST_TEST(server.request_count() == 1);
@@ -687,7 +686,7 @@ BOOST_AUTO_TEST_CASE(renewal_without_an_answer_ends_with_the_lease) {
     return reply;
   });
   PartySettings settings = at(server);
-  settings.ttl = 400ms;
+  settings.ttl = 3s;
   Party party(settings);
   BOOST_TEST(party.take() == "ours");
   hang = true;
@@ -733,13 +732,13 @@ BOOST_AUTO_TEST_CASE(calendar_an_hour_behind_is_stamped_anew_before_the_grant) {
     return with_header(Reply::ok("{}"), "Date", http_date(1h));
   });
   Party party(at(server));
+  const nanoseconds least = dynamodb::Client::calendar() + 1h + 58s;
   BOOST_TEST(party.take() == "ours");
   BOOST_TEST(actions(server) == "PutItem UpdateItem");
   const auto put = json(server.requests()[0].body);
   const auto update = json(server.requests()[1].body);
   const auto& values = update["ExpressionAttributeValues"];
   BOOST_TEST(number(values[":own0"]) == number(put["Item"]["expires"]));
-  const nanoseconds least = dynamodb::Client::calendar() + 1h + 58s;
   BOOST_TEST(number(values[":expires"]) > least.count());
   BOOST_CHECK(party.lease->renew_at(30s) > BootClock::now() + 20s);
 }
@@ -818,7 +817,7 @@ BOOST_AUTO_TEST_CASE(release_refused_by_our_own_row_is_not_sent_in_a_frenzy) {
   });
   Party party(at(server));
   BOOST_REQUIRE(party.take() == "ours");
-  BOOST_TEST(party.run(Call::release, 1s) == "again");
+  BOOST_TEST(party.run(Call::release, 3s) == "again");
   // Five at once, then a pause of a quarter of a second between, on average.
   BOOST_TEST(server.request_count() >= 1 + 5);
   BOOST_TEST(server.request_count() < 60);

@@ -547,7 +547,7 @@ BOOST_AUTO_TEST_CASE(address_that_does_not_answer_leaves_time_for_the_next) {
   const FakeNames names({"127.0.0.2", "127.0.0.1"});
   HttpOptions options;
   // libcurl 8 does not divide 600 ms or less.
-  options.connect_timeout = milliseconds(1200);
+  options.connect_timeout = milliseconds(6000);
   Exchange exchange(options);
   const std::string url =
       "http://locks.invalid:" + std::to_string(server.port()) + "/";
@@ -562,12 +562,13 @@ BOOST_AUTO_TEST_CASE(addresses_that_all_do_not_answer_are_unreachable) {
   HttpOptions options;
   options.connect_timeout = milliseconds(400);
   Exchange exchange(options);
-  const BootTime before = BootClock::now();
-  const HttpAnswer answer = ask(
-      exchange, "http://locks.invalid:" + std::to_string(server.port()) + "/");
+  const std::string url =
+      "http://locks.invalid:" + std::to_string(server.port()) + "/";
+  HttpAnswer answer;
+  BOOST_TEST(
+      tests::returns_within(seconds(3), [&] { answer = ask(exchange, url); }));
   BOOST_TEST(answer.transport == Transport::unreachable);
   BOOST_TEST(!answer.sent);
-  BOOST_TEST((BootClock::now() - before < seconds(5)));
 }
 
 BOOST_AUTO_TEST_CASE(connection_that_takes_too_long_is_unreachable) {
@@ -577,21 +578,22 @@ BOOST_AUTO_TEST_CASE(connection_that_takes_too_long_is_unreachable) {
   options.connect_timeout = milliseconds(200);
   Exchange exchange(options);
   const BootTime before = BootClock::now();
-  const HttpAnswer answer =
-      ask(exchange, "http://127.0.0.2:" + std::to_string(server.port()));
+  const std::string url = "http://127.0.0.2:" + std::to_string(server.port());
+  HttpAnswer answer;
+  BOOST_TEST(
+      tests::returns_within(seconds(3), [&] { answer = ask(exchange, url); }));
   BOOST_TEST(answer.transport == Transport::unreachable);
   BOOST_TEST(!answer.sent);
   BOOST_TEST((BootClock::now() - before >= milliseconds(190)));
-  BOOST_TEST((BootClock::now() - before < seconds(5)));
 }
 
 BOOST_AUTO_TEST_CASE(connect_timeout_does_not_count_for_the_answer) {
   ScriptedServer server;
   HttpOptions options;
-  options.connect_timeout = milliseconds(200);
+  options.connect_timeout = seconds(2);
   Exchange exchange(options);
   Reply late;
-  late.delay = milliseconds(500);
+  late.delay = milliseconds(2500);
   for (int i = 0; i < 2; ++i) {  // On a new connection, on a kept one.
     server.script(late);
     BOOST_TEST(ask(exchange, server.url()).transport == Transport::complete);
@@ -605,10 +607,10 @@ BOOST_FIXTURE_TEST_CASE(deadline_passes_and_drive_returns_without_an_end,
   server.script(hanging());
   exchange.start(server.url(), {}, "{}");
   Exchange* const all[] = {&exchange};
-  const BootTime deadline = in(milliseconds(120));
-  drive(all, 1, deadline, nullptr);
+  const BootTime deadline = in(seconds(2));  // It is sent in it.
+  BOOST_TEST(tests::returns_within(seconds(2),
+                                   [&] { drive(all, 1, deadline, nullptr); }));
   BOOST_TEST((BootClock::now() >= deadline));
-  BOOST_TEST((BootClock::now() - deadline < seconds(5)));
   BOOST_TEST(exchange.under_way());
   BOOST_TEST(exchange.sent());
   BOOST_TEST(exchange.answer().transport == Transport::under_way);
@@ -628,7 +630,7 @@ BOOST_FIXTURE_TEST_CASE(deadline_amid_the_body_tells_status_and_headers_only,
   reply.cut_body_at = 500;  // And then nothing, on an open connection.
   server.script(reply);
   exchange.start(server.url(), {}, "{}");
-  const HttpAnswer answer = finish(exchange, in(milliseconds(150)));
+  const HttpAnswer answer = finish(exchange, in(seconds(2)));
   BOOST_TEST(answer.transport == Transport::timed_out);
   BOOST_TEST(answer.status == 200);
   BOOST_TEST(answer.header("Content-Length").value() == "1000");
@@ -711,9 +713,8 @@ BOOST_FIXTURE_TEST_CASE(hanging_resolver_does_not_hold_up_the_end, Fixture) {
       BOOST_TEST(e->under_way());
     }
     BOOST_REQUIRE(names.wait_for_calls(2));
-    const BootTime before = BootClock::now();
-    exchange.end(Transport::timed_out);
-    BOOST_TEST((BootClock::now() - before < seconds(1)));
+    BOOST_TEST(tests::returns_within(
+        seconds(0), [&] { exchange.end(Transport::timed_out); }));
     BOOST_TEST(!exchange.answer().sent);
   }  // `doomed` is destroyed while its name is looked up.
   BOOST_TEST(ask(exchange, server.url()).transport == Transport::complete);
@@ -733,11 +734,11 @@ BOOST_FIXTURE_TEST_CASE(wake_by_another_thread_ends_the_drive_promptly,
     waker.wake();
   });
   Exchange* const all[] = {&exchange};
-  drive(all, 1, in(seconds(20)), &waker);
+  BOOST_TEST(tests::returns_within(
+      seconds(1), [&] { drive(all, 1, in(tests::kPlenty), &waker); }));
   const BootTime returned = BootClock::now();
   other.join();
   BOOST_TEST((returned >= woken));
-  BOOST_TEST((returned - woken < seconds(2)));
   BOOST_TEST(exchange.under_way());
   exchange.end(Transport::cancelled);
   BOOST_TEST(exchange.answer().transport == Transport::cancelled);
@@ -754,9 +755,8 @@ BOOST_FIXTURE_TEST_CASE(wake_before_the_drive_is_remembered_until_cleared,
   waker.wake();
   waker.wake();
   for (int i = 0; i < 3; ++i) {
-    const BootTime before = BootClock::now();
-    drive(all, 1, in(seconds(20)), &waker);
-    BOOST_TEST((BootClock::now() - before < seconds(2)));
+    BOOST_TEST(tests::returns_within(
+        seconds(0), [&] { drive(all, 1, in(seconds(20)), &waker); }));
   }
   waker.clear();
   waker.clear();  // Does not wait for a wake.
@@ -814,14 +814,12 @@ BOOST_FIXTURE_TEST_CASE(wake_works_where_no_descriptor_was_left, Fixture) {
     waker->wake();
   });
   Exchange* const all[] = {&exchange};
-  const BootTime before = BootClock::now();
-  drive(all, 1, in(seconds(20)), waker.get());
+  BOOST_TEST(tests::returns_within(
+      seconds(3), [&] { drive(all, 1, in(seconds(20)), waker.get()); }));
   other.join();
-  BOOST_TEST((BootClock::now() - before < seconds(5)));
   // Nor is it one of libcurl's timers that ends the wait.
-  const BootTime alone = BootClock::now();
-  drive(nullptr, 0, in(seconds(20)), waker.get());
-  BOOST_TEST((BootClock::now() - alone < seconds(5)));
+  BOOST_TEST(tests::returns_within(
+      seconds(3), [&] { drive(nullptr, 0, in(seconds(20)), waker.get()); }));
   waker->clear();
   const BootTime deadline = in(milliseconds(40));
   drive(all, 1, deadline, waker.get());
@@ -846,9 +844,9 @@ BOOST_FIXTURE_TEST_CASE(drive_returns_when_the_first_of_several_has_ended,
   server.release();
   drive(all, 2, in(seconds(20)), nullptr);
   BOOST_TEST(exchange.answer().transport == Transport::complete);
-  const BootTime before = BootClock::now();
-  drive(all, 2, in(seconds(20)), nullptr);  // Nothing to wait for.
-  BOOST_TEST((BootClock::now() - before < seconds(2)));
+  BOOST_TEST(tests::returns_within(seconds(0), [&] {
+    drive(all, 2, in(seconds(20)), nullptr);  // Nothing to wait for.
+  }));
 }
 
 namespace {

@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(many_who_wait_cause_one_fetch) {
 
 BOOST_AUTO_TEST_CASE(new_keys_are_fetched_ahead_while_the_old_ones_serve) {
   Fixture it;
-  const BootTime end = in(3s);
+  const BootTime end = in(9s);  // From 6 s on.
   it.source->answer([&] { return found("old", end); });
   BOOST_REQUIRE(it.awaited() == "old");
   it.source->answer([&] { return found("new"); });
@@ -236,7 +236,10 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST_REQUIRE((now == "old" || now == "on their way"), now);
     tests::pause(5ms);
   }
-  BOOST_TEST(it.source->asked() > 2);   // And is tried again meanwhile,
+  BOOST_TEST(eventually([&] {  // And is tried again meanwhile,
+    it.now();
+    return it.source->asked() > 2;
+  }));
   BOOST_TEST(it.source->asked() < 12);  // ever less often.
   BOOST_TEST(it.now() == "old");
   it.source->answer([] { return found("new"); });
@@ -246,12 +249,12 @@ BOOST_AUTO_TEST_CASE(
 BOOST_AUTO_TEST_CASE(
     ended_keys_do_not_serve_while_the_first_refresh_is_under_way) {
   Fixture it;
-  const BootTime end = in(200ms);
+  const BootTime end = in(3s);  // No refresh is due before 2 s.
   it.source->answer([&] { return found("old", end); });
   BOOST_REQUIRE(it.awaited() == "old");
   it.source->answer([] { return found("new"); });
   it.source->close();
-  tests::pause(250ms);
+  BOOST_TEST(eventually([&] { return BootClock::now() > end; }));
   BOOST_TEST(it.now() == "on their way");
   it.source->close(false);
   BOOST_TEST(it.awaited() == "new");
@@ -292,13 +295,13 @@ BOOST_AUTO_TEST_CASE(passing_failures_are_asked_again_in_their_own_time) {
   it.source->answer([] { return sigv4::failed_keys("not now"); });
   const BootTime begin = BootClock::now();
   int waits = 0;
-  while (BootClock::now() < begin + 1s) {
+  const tests::Stopwatch watch;
+  while (BootClock::now() < begin + 1s || waits <= 20) {
     BOOST_TEST((it.awaited() == "not now" || it.now() == "on their way"));
     ++waits;
     tests::pause(1ms);
   }
-  BOOST_TEST(waits > 20);
-  BOOST_TEST(it.source->asked() < 8);
+  BOOST_TEST(it.source->asked() < 8 * (1 + watch.ms() / 1000));
 }
 
 BOOST_AUTO_TEST_CASE(refused_keys_do_not_serve_again_and_others_are_fetched) {
@@ -373,11 +376,10 @@ BOOST_AUTO_TEST_CASE(destructor_leaves_a_fetch_that_does_not_stop) {
                              [] { return 0; });
   keys->now();
   const tests::Stopwatch watch;
-  keys.reset();
+  BOOST_TEST(tests::returns_within(2s, [&] { keys.reset(); }));
   const auto took = watch.ms();
   *gate = true;
   BOOST_TEST(took >= 1900);
-  BOOST_TEST(took < 10000);
   BOOST_TEST(over->wait());
 }
 
@@ -423,11 +425,12 @@ BOOST_AUTO_TEST_CASE(source_is_not_stormed_by_those_who_need_keys) {
     it.source->answer([none] {
       return none ? sigv4::no_keys("none here") : found("unknown");
     });
+    const tests::Stopwatch watch;
     const BootTime end = in(1500ms);
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
-        while (BootClock::now() < end) {
+        while (BootClock::now() < end || it.source->asked() < 2) {
           it.awaited();
           const Keys::OutcomePtr keys = it.keys.now().outcome;
           if (keys->state == State::found) it.keys.refused(keys);
@@ -436,8 +439,7 @@ BOOST_AUTO_TEST_CASE(source_is_not_stormed_by_those_who_need_keys) {
       });
     }
     for (std::thread& thread : threads) thread.join();
-    BOOST_TEST(it.source->asked() >= 2);
-    BOOST_TEST(it.source->asked() <= 6);
+    BOOST_TEST(it.source->asked() <= 3 + watch.ms() / 500);
   }
 }
 
@@ -452,7 +454,7 @@ BOOST_AUTO_TEST_CASE(source_that_does_not_come_back_is_left_and_asked_again) {
         }
         return found("second");
       }),
-      [] { return 0; }, nullptr, 200ms);
+      [] { return 0; }, nullptr, 2s);
   BOOST_TEST(eventually([&] {
     keys.await(in(20ms), nullptr);
     return keys.now().outcome->keys.access_key_id == "second";
@@ -478,7 +480,7 @@ BOOST_AUTO_TEST_CASE(sources_that_do_not_come_back_do_not_pile_up) {
         }),
         [] { return 0; }, nullptr, 50ms);
     const BootTime end = in(2s);
-    while (BootClock::now() < end) {
+    while (BootClock::now() < end || *asked < 2) {
       keys.await(in(10ms), nullptr);
       BOOST_TEST((keys.now().outcome->state == State::failed));
     }
@@ -490,12 +492,11 @@ BOOST_AUTO_TEST_CASE(sources_that_do_not_come_back_do_not_pile_up) {
 BOOST_AUTO_TEST_CASE(source_may_destroy_the_keys_that_ask_it) {
   std::unique_ptr<Keys> keys;
   tests::Event made, gone;
-  std::int64_t took_ms = -1;
+  bool prompt = false;
   keys = std::make_unique<Keys>(sigv4::source_of([&](const Fetch&) {
                                   made.wait();
-                                  const tests::Stopwatch watch;
-                                  keys.reset();
-                                  took_ms = watch.ms();
+                                  prompt = tests::returns_within(
+                                      0s, [&] { keys.reset(); });
                                   gone.set();
                                   return found("nobody's");
                                 }),
@@ -503,7 +504,7 @@ BOOST_AUTO_TEST_CASE(source_may_destroy_the_keys_that_ask_it) {
   keys->now();
   made.set();
   BOOST_TEST(gone.wait());
-  BOOST_TEST(took_ms < 1000);  // It has not waited for itself.
+  BOOST_TEST(prompt);  // It has not waited for itself.
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -25,6 +25,7 @@
 #include "tests/support/asking.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/memory.hpp"
+#include "tests/support/waiting.hpp"
 
 namespace {
 
@@ -73,9 +74,8 @@ struct Scripts : Home {
   }
   // The number in a file that a script writes, waited for.
   pid_t pid_in(const char* name) const {
-    while (file(name).find('\n') == std::string::npos) {
-      std::this_thread::sleep_for(1ms);
-    }
+    BOOST_TEST_REQUIRE(tests::eventually(
+        [&] { return file(name).find('\n') != std::string::npos; }));
     return std::stoi(file(name));
   }
 };
@@ -90,10 +90,7 @@ bool runs(pid_t pid) {
 }
 
 bool ends(pid_t pid) {
-  for (int i = 0; i < 10000 && runs(pid); ++i) {
-    std::this_thread::sleep_for(1ms);
-  }
-  return !runs(pid);
+  return tests::eventually([pid] { return !runs(pid); });
 }
 
 std::ptrdiff_t open_files() {
@@ -304,9 +301,10 @@ BOOST_AUTO_TEST_CASE(end_of_keys_is_by_the_clock_that_the_fetch_names) {
 BOOST_AUTO_TEST_CASE(time_that_the_program_takes_is_not_added_to_its_keys) {
   const Scripts scripts;
   Asking asking;
+  const std::string document = document_that_ends(in_time(3600));
   const BootTime began = BootClock::now();
-  const KeyOutcome outcome = asking.of(*scripts.source(
-      "sleep 2.1\necho '" + document_that_ends(in_time(3600)) + "'\n"));
+  const KeyOutcome outcome =
+      asking.of(*scripts.source("sleep 2.1\necho '" + document + "'\n"));
   BOOST_TEST((outcome.ends < began + 3601s));
 }
 
@@ -449,7 +447,7 @@ BOOST_AUTO_TEST_CASE(program_that_takes_too_long_is_ended_with_its_children) {
     const KeyOutcome outcome = asking.of(
         *scripts.source("cd '" + scripts.root.string() + "'\n" + trap +
                         "echo $$ >self\n" + children + children),
-        1500ms);
+        4s);  // In which it has begun.
     BOOST_TEST(has(said(outcome),
                    "failed: credential_process of profile \"x\": the program "
                    "did not end in "));

@@ -245,8 +245,8 @@ BOOST_DATA_TEST_CASE(released_row_hands_token_and_data_to_the_next_process,
 
 BOOST_DATA_TEST_CASE(killed_holder_leaves_its_number_to_nobody,
                      data::make(tests::engine_kinds()), kind) {
-  Kept kept(kind, "400");
-  kept.one.make("b", kept.name, "keep_row=1 ttl=400 data=half-done");
+  Kept kept(kind);
+  kept.one.make("b", kept.name, "keep_row=1 ttl=2000 data=half-done");
   BOOST_TEST(kept.one.ask("lock b") == "true");
   BOOST_TEST(kept.one.ask("token b") == "1");
   kept.one.kill();
@@ -281,7 +281,7 @@ BOOST_DATA_TEST_CASE(row_that_must_exist_is_made_by_no_taker,
 
 BOOST_DATA_TEST_CASE(write_of_a_holder_that_was_stopped_too_long_is_refused,
                      data::make(tests::engine_kinds()), kind) {
-  Kept kept(kind, "400");
+  Kept kept(kind, "3000");
   BOOST_TEST(kept.one.ask("lock a") == "true");
   const std::string written = kept.one.ask("guard a " + kept.put("one"));
   if (written == refused(Errc::not_supported)) {
@@ -319,7 +319,7 @@ BOOST_DATA_TEST_CASE(condition_of_an_acquisition_holds_no_longer_than_it,
 BOOST_AUTO_TEST_CASE(hold_ends_with_max_hold_and_another_gets_in) {
   Kept kept(tests::any_engine_kind());
   kept.one.make("b", kept.name,
-                "keep_row=1 ttl=400 renew_after=100 max_hold=600");
+                "keep_row=1 ttl=2000 renew_after=500 max_hold=2500");
   BOOST_TEST(kept.one.ask("lock b") == "true");
   BOOST_TEST(kept.two.ask("lock a") == "true");
   BOOST_TEST(kept.one.ask("owns b") == "false");
@@ -329,7 +329,7 @@ BOOST_AUTO_TEST_CASE(hold_ends_with_max_hold_and_another_gets_in) {
 
 BOOST_AUTO_TEST_CASE(lease_that_nobody_renews_goes_to_another) {
   Kept kept(tests::any_engine_kind());
-  kept.one.make("b", kept.name, "keep_row=1 ttl=1500 auto_renew=0");
+  kept.one.make("b", kept.name, "keep_row=1 ttl=4000 auto_renew=0");
   BOOST_TEST(kept.one.ask("lock b") == "true");
   BOOST_TEST(kept.one.ask("renew b") == "true");
   BOOST_TEST(kept.two.ask("lock a") == "true");

@@ -4,8 +4,8 @@
 //   late_writes [NAME=NUMBER ...]
 //
 //   rounds=1000  one late write each
-//   pairs=6      of a holder and a rival, processes of their own, at a time
-//   ttl=100      milliseconds that a lease lasts
+//   pairs=12     of a holder and a rival, processes of their own, at a time
+//   ttl=1000     milliseconds that a lease lasts; a request has almost half
 //
 // In half of the rounds the holder stops itself (SIGSTOP) after it has seen
 // that the lock is its own, and before it calls the guard; in the others it is
@@ -94,6 +94,8 @@ class Actor {
     ddbmutex::Options options;
     options.table = table_;
     options.ttl = ttl_;
+    options.request_timeout =
+        ttl_ * 9 / 20;  // On a busy machine it takes long.
     options.keep_row = order.keep;
     DdbMutex mutex(order.name, options);
     if (order.role == "holder") {
@@ -371,7 +373,7 @@ class Run {
   std::map<std::string, long> stored_;
 };
 
-Numbers defaults() { return {{"rounds", 1000}, {"pairs", 6}, {"ttl", 100}}; }
+Numbers defaults() { return {{"rounds", 1000}, {"pairs", 12}, {"ttl", 1000}}; }
 
 }  // namespace
 

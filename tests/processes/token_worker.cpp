@@ -56,6 +56,7 @@ class Worker {
     options.ttl = settings.ttl;
     options.keep_row = true;
     options.only_if_exists = true;
+    options.patience = std::chrono::minutes(30);  // The run has its own.
     options.first_poll = milliseconds(2);
     options.longest_poll = milliseconds(20);
     for (int i = 0; i < settings.locks; ++i) {

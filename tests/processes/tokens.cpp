@@ -14,14 +14,12 @@
 
 #include <rapidjson/document.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -34,13 +32,13 @@
 #include "sigv4/boot_clock.hpp"
 #include "tests/claims/shared_count.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/in_memory.hpp"
 #include "tests/support/interrupted.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/whereabouts.hpp"
 
 namespace {
 
-namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using claims::Token;
 using ddbmutex::BootClock;
@@ -52,7 +50,9 @@ using tests::Process;
 constexpr int kProcesses = 8;
 constexpr int kLocks = 64;
 constexpr int kThreads = 3;  // Of each process.
-constexpr milliseconds kTtl{300};
+// The dead are waited out.  So long that a busy machine gets a request through
+// in a quarter of it.
+constexpr milliseconds kTtl{1000};
 constexpr milliseconds kShortestPeace{200};  // From one kill to the next.
 constexpr milliseconds kLongestPeace{800};
 constexpr auto kProgressEach = 10s;
@@ -60,29 +60,13 @@ constexpr auto kGivenUpAfter = 120s;  // Without any acquisition.
 constexpr std::size_t kTold = 20;
 constexpr const char* kNote = "a row has more than its lock";
 
-// In memory, if the machine has a place for that: its disk is not what is
-// measured.
-std::string make_directory() {
-  const fs::path memory = "/dev/shm";
-  const fs::path parent =
-      fs::exists(memory) ? memory : fs::temp_directory_path();
-  std::string name = (parent / "tokens-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no logs");
-  return name;
-}
-
 class Run {
  public:
   Run(std::uint64_t goal, unsigned seed)
       : goal_(goal),
         random_(seed),
         engine_(tests::any_engine_kind()),
-        directory_(make_directory()),
-        count_(directory_ + "/count") {}
-  ~Run() {
-    processes_.clear();
-    fs::remove_all(directory_);
-  }
+        count_(directory_.path() + "/count") {}
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
@@ -103,7 +87,7 @@ class Run {
   };
 
   std::string log_of(int number) const {
-    return directory_ + "/" + std::to_string(number);
+    return directory_.path() + "/" + std::to_string(number);
   }
 
   // --- Rows, past the library ---
@@ -144,7 +128,7 @@ class Run {
         {tests::program_path("processes/token_worker"), engine_.table(),
          std::to_string(kLocks), std::to_string(kThreads),
          std::to_string(kTtl.count()), std::to_string(random_()),
-         log_of(number), directory_ + "/count"},
+         log_of(number), directory_.path() + "/count"},
         environment_of(at(engine_))};
     return {number, std::make_unique<Process>(settings)};
   }
@@ -280,7 +264,7 @@ class Run {
   const std::uint64_t goal_;
   std::mt19937 random_;
   Engine engine_;
-  const std::string directory_;
+  const tests::MemoryDirectory directory_;
   claims::SharedCount count_;
   std::vector<Worker> processes_;
   std::size_t started_ = 0;

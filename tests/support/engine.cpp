@@ -27,8 +27,6 @@ using namespace ddbmutex;
 namespace tests {
 namespace {
 
-constexpr std::chrono::seconds kStartTime{20};
-constexpr std::chrono::seconds kCallTime{20};
 constexpr std::chrono::minutes kTableTime{2};
 
 std::string variable(const char* name, const char* otherwise) {
@@ -187,7 +185,7 @@ bool Engine::start_on_a_free_port() {
 // Both engines say so, after they have the port: so it is our child that
 // answers there.
 bool Engine::wait_until_listening() {
-  const BootTime end = BootClock::now() + kStartTime;
+  const BootTime end = BootClock::now() + kPlenty;
   while (BootClock::now() < end) {
     if (child_said().find("istening") != std::string::npos &&
         call("ListTables", "{}").status == 200) {
@@ -263,7 +261,7 @@ sigv4::HttpAnswer Engine::call(std::string_view action,
                  body);
   sigv4::Exchange* const driven = &exchange;
   if (exchange.under_way()) {
-    sigv4::drive(&driven, 1, BootClock::now() + kCallTime, nullptr);
+    sigv4::drive(&driven, 1, BootClock::now() + kPlenty, nullptr);
   }
   exchange.end(sigv4::Transport::timed_out);
   return exchange.take_answer();
