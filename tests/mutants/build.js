@@ -1,8 +1,9 @@
-// Builds a mutant: the files that it changes are compiled anew, all else is
-// taken from the build in $BUILD.
+// Builds a mutant: the files that it changes are compiled anew, without
+// optimization, and linked with the tests that it names; all else is taken from
+// the build in $BUILD.
 //
 //   const directory = await buildMutant(mutant, settings);
-//   // directory + "/tests/tests" is the tests' program
+//   // directory + "/tests/tests" has the suites of its catchers
 //
 // A changed header is compiled into every file of the library that includes
 // it, but not into the tests.
@@ -28,29 +29,44 @@ const startedBy = {
   thread_cancellation: ["processes/agent"],
   throttling: ["processes/throttled_worker", "processes/throttling"],
   tls_and_proxies: ["processes/agent"],
-  torture: ["torture/worker"],
 };
 
 function words(text) {
   return (text ?? "").split(/\s+/).filter((word) => word !== "");
 }
 
+// The quickest linker that is there.
+function linker() {
+  const there = (name) => words(process.env.PATH.replace(/:/g, " "))
+    .some((directory) => fs.existsSync(path.join(directory, `ld.${name}`)));
+  const quick = ["lld", "gold"].find(there);
+  return quick ? [`-fuse-ld=${quick}`] : [];
+}
+
 // From the environment that the Makefile gives.
 function settingsFrom(environment) {
   const build = environment.BUILD;
   if (!build) throw new BuildError("BUILD does not name the build");
+  const flags = words(environment.CXXFLAGS ?? "-std=c++17 -pthread -DNDEBUG");
   return {
     build,
     out: environment.MUTANTS_BUILD ?? "build/mutants",
     compiler: environment.CXX ?? "g++",
     // A mutant may leave things unused.
-    compile: ["-I.", ...words(environment.CPPFLAGS),
-      ...words(environment.CXXFLAGS ?? "-std=c++17 -pthread -O2 -DNDEBUG"),
-      "-w"],
-    link: words(environment.LDFLAGS),
+    compile: ["-I.", ...words(environment.CPPFLAGS), ...flags, "-O0", "-w"],
+    link: [...flags, ...linker(), ...words(environment.LDFLAGS)],
     libraries: ["-lssl", "-lz",
       ...words(environment.LDLIBS ?? "-lcurl -lcrypto")],
   };
+}
+
+// Does the work for each, so many at once.
+async function inTurn(all, atOnce, work) {
+  const left = all.entries();
+  const worker = async () => {
+    for (const [index, one] of left) await work(one, index);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
 }
 
 function command(program, args) {
@@ -73,16 +89,33 @@ function libraryParts() {
     .map((file) => file.slice(0, -".cpp".length));
 }
 
-// Of the tests' program, as the Makefile puts it together.
-function testObjects(build) {
+function sourcesIn(room) {
+  if (!fs.existsSync(room)) return [];
+  return fs.readdirSync(room).filter((file) => file.endsWith(".cpp"))
+    .map((file) => path.join(room, file));
+}
+
+const testTexts = new Map();
+
+function hasSuite(source, suites) {
+  if (!testTexts.has(source)) {
+    testTexts.set(source, fs.readFileSync(source, "utf8"));
+  }
+  const begun = testTexts.get(source)
+    .matchAll(/\bBOOST_(?:AUTO|FIXTURE)_TEST_SUITE\(\s*(\w+)/g);
+  return [...begun].some(([, suite]) => suites.has(suite));
+}
+
+// Of the tests' program, with those suites; and what they may use besides.
+function testObjects(suites, build) {
+  const object = (source) => path.join(build, source.replace(/cpp$/, "o"));
+  const tests = sourcesIn("tests").filter((source) =>
+    source === "tests/main.cpp" || hasSuite(source, suites));
+  const fuzz = sourcesIn("tests/fuzz")
+    .filter((source) => source !== "tests/fuzz/main.cpp");
   const demo = ["claims", "event", "text"]
     .map((part) => `examples/demo/${part}.cpp`);
-  const rooms = ["tests", "tests/fuzz"].filter((room) => fs.existsSync(room));
-  const sources = rooms.flatMap((room) => fs.readdirSync(room)
-    .map((file) => path.join(room, file))
-    .filter((file) => file.endsWith(".cpp") && file !== "tests/fuzz/main.cpp"));
-  return [...sources, ...demo].map((source) =>
-    path.join(build, source.replace(/cpp$/, "o")));
+  return { tests: tests.map(object), used: [...fuzz, ...demo].map(object) };
 }
 
 // The parts that a file is compiled into, by what the compiler wrote down of
@@ -96,7 +129,8 @@ function partsWith(file, build) {
 
 // Writes the changed files below `directory`; says which they are.
 function writeSources(mutant, directory) {
-  const texts = new Map();
+  const texts = new Map((mutant.recompiled ?? [])
+    .map((file) => [file, fs.readFileSync(file, "utf8")]));
   for (const change of mutant.changes) {
     const text = texts.get(change.file) ?? fs.readFileSync(change.file, "utf8");
     texts.set(change.file, applyChange(text, change));
@@ -120,11 +154,11 @@ async function compile(texts, directory, settings) {
       objects.set(part, [changed, path.join(directory, `${part}.o`)]);
     }
   }
-  for (const [source, object] of objects.values()) {
+  await inTurn([...objects.values()], 2, ([source, object]) => {
     fs.mkdirSync(path.dirname(object), { recursive: true });
-    await command(settings.compiler, [`-I${directory}`, ...settings.compile,
+    return command(settings.compiler, [`-I${directory}`, ...settings.compile,
       "-c", source, "-o", object]);
-  }
+  });
   return objects;
 }
 
@@ -152,10 +186,13 @@ function borrowPrograms(directory, build) {
   }
 }
 
+function suitesOf(mutant) {
+  return new Set(mutant.catchers.map((test) => test.split("/")[0]));
+}
+
 async function linkPrograms(mutant, library, directory, settings) {
-  const suites = mutant.catchers.map(({ test }) =>
-    test ? test.split("/")[0] : "torture");
-  const programs = new Set(suites.flatMap((suite) => startedBy[suite] ?? []));
+  const programs = new Set(
+    [...suitesOf(mutant)].flatMap((suite) => startedBy[suite] ?? []));
   for (const program of programs) {
     const object = path.join(settings.build, "tests", `${program}.o`);
     if (!fs.existsSync(object)) continue;
@@ -164,21 +201,29 @@ async function linkPrograms(mutant, library, directory, settings) {
   }
 }
 
+async function archive(file, objects) {
+  fs.rmSync(file, { force: true });
+  await command("ar", ["rcs", file, ...objects]);
+  return file;
+}
+
 // Where $BUILD is to be for the tests.
 async function buildMutant(mutant, settings) {
   const directory = path.join(settings.out, mutant.name);
+  fs.rmSync(directory, { recursive: true, force: true });
   fs.mkdirSync(directory, { recursive: true });
   const changed = await compile(writeSources(mutant, directory), directory,
     settings);
-  const library = path.join(directory, "libddbmutex.a");
-  fs.rmSync(library, { force: true });
-  await command("ar", ["rcs", library, ...libraryParts().map((part) =>
-    changed.get(part)?.[1] ?? path.join(settings.build, `${part}.o`))]);
-  await link(testObjects(settings.build), library,
-    path.join(directory, "tests/tests"), settings);
+  const library = await archive(path.join(directory, "libddbmutex.a"),
+    libraryParts().map((part) =>
+      changed.get(part)?.[1] ?? path.join(settings.build, `${part}.o`)));
+  const { tests, used } = testObjects(suitesOf(mutant), settings.build);
+  const others = await archive(path.join(directory, "libused.a"), used);
+  await link([...tests, others], library, path.join(directory, "tests/tests"),
+    settings);
   borrowPrograms(directory, settings.build);
   await linkPrograms(mutant, library, directory, settings);
   return directory;
 }
 
-module.exports = { BuildError, settingsFrom, buildMutant };
+module.exports = { BuildError, settingsFrom, buildMutant, inTurn };

@@ -10,10 +10,11 @@
 //   -  if (received >= end) return Verdict::again;
 //   caught by
 //     protocol/answer_at_the_end_of_its_lease_never_grants
-//     torture 60 1
 //
 // A mutant may change several places: "in FILE" begins each.  A catcher is a
-// test case of the tests' program, or the torture with seconds and seed.
+// test, SUITE/CASE, that notices every time and on any machine: by no chance
+// and no race, and with nothing that a stall could hide.  The quickest comes
+// first.
 //
 //   for (const mutant of readMutants(directory)) ...
 "use strict";
@@ -24,10 +25,8 @@ const path = require("path");
 class ListError extends Error {}
 
 function parseCatcher(line) {
-  const torture = /^torture (\d+) (\d+)$/.exec(line);
-  if (torture) return { torture: [torture[1], torture[2]], name: line };
-  if (/^\w+(\/\w+)+$/.test(line)) return { test: line, name: line };
-  throw new ListError(`neither suite/case nor torture SECONDS SEED: ${line}`);
+  if (/^\w+(\/\w+)+$/.test(line)) return line;
+  throw new ListError(`not suite/case: ${line}`);
 }
 
 // What each kind of line does to the entry it stands in.
@@ -86,9 +85,10 @@ class Reader {
 }
 
 function complain(mutant) {
-  const { name, words, changes } = mutant;
+  const { name, words, changes, catchers } = mutant;
   if (words.length === 0) throw new ListError(`${name} protects nothing`);
   if (changes.length === 0) throw new ListError(`${name} changes nothing`);
+  if (catchers.length === 0) throw new ListError(`nothing catches ${name}`);
   for (const { before, after } of changes) {
     if (before.length === 0) throw new ListError(`${name} replaces nothing`);
     if (before.join("\n") === after.join("\n")) {

@@ -1,10 +1,15 @@
 // Runs tests of a build and tells what came of them.
 //
-//   const { failed, milliseconds } = await runTests(directory, names, seconds);
+//   const { failed, milliseconds } = await runTests(directory, names, limits);
 //
 // `failed` are those of `names`; a test that hangs, or ends its program, has
 // failed too, and its name is followed by what it did.  `milliseconds` has the
 // time of each case that came to its end, data-driven ones by "/_0" and so on.
+//
+// limits.seconds: when the program is ended as one that hangs.
+// limits.plenty: how many seconds a test waits for what ought to come.
+// limits.first: whether the program is ended once a check has failed.
+// limits.log: ".log" appended, a file in the directory that keeps the output.
 "use strict";
 
 const { spawn } = require("child_process");
@@ -12,43 +17,64 @@ const fs = require("fs");
 const path = require("path");
 
 // The process groups of what runs.  A terminal's signals do not reach them, so
-// they are ended with us; the torture clears up then.
+// they are ended with us.
 const groups = new Set();
 
+function signalGroup(pid, signal) {
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    if (error.code !== "ESRCH") throw error;
+  }
+}
+
 process.on("exit", () => {
-  for (const pid of groups) process.kill(-pid, "SIGTERM");
+  for (const pid of groups) signalGroup(pid, "SIGTERM");
 });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   process.on(signal, () => process.exit(130));
 }
 
-// How long a test waits for what will not happen, since the library is broken.
-const plentySeconds = 15;
+const failedCheck = /(?:error: in|fatal error: in) "([^"]+)"/;
 
 // What a program wrote, and how it ended: {output, status, hung}.  It is the
 // head of a process group, so that what it started ends with it.
-function runProgram(program, args, environment, seconds, log) {
+function runProgram(program, args, environment, log, { seconds, first }) {
   return new Promise((resolve, reject) => {
-    const file = fs.openSync(log, "w");
     const child = spawn(program, args, { detached: true,
-      stdio: ["ignore", file, file], env: { ...process.env, ...environment } });
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...environment } });
     groups.add(child.pid);
+    let output = "";
     let hung = false;
+    let line = 0;  // Where the last one begins, which may not be whole.
     const timer = setTimeout(() => {
       hung = true;
-      process.kill(-child.pid, "SIGKILL");
+      signalGroup(child.pid, "SIGKILL");
     }, seconds * 1000);
+    const hear = (text) => {
+      output += text;
+      if (first && failedCheck.test(output.slice(line))) {
+        signalGroup(child.pid, "SIGTERM");
+      }
+      line = output.lastIndexOf("\n") + 1;
+    };
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("latin1");
+      stream.on("data", hear);
+    }
     child.on("error", (problem) => {
       groups.delete(child.pid);
       reject(problem);
     });
-    child.on("exit", (code, signal) => {
+    // Not "close": what the program has started may live on for a moment.
+    child.on("exit", (code, signal) => setImmediate(() => {
       clearTimeout(timer);
+      signalGroup(child.pid, "SIGKILL");
       groups.delete(child.pid);
-      fs.closeSync(file);
-      const output = fs.readFileSync(log, "latin1");
+      fs.writeFileSync(log, output, "latin1");
       resolve({ output, status: code ?? signal, hung });
-    });
+    }));
   });
 }
 
@@ -62,7 +88,7 @@ function readLog(output) {
   for (const line of output.split("\n")) {
     const step = /(Entering|Leaving) test (module|suite|case) "([^"]*)"/
       .exec(line);
-    const error = /error: in "([^"]+)"/.exec(line);
+    const error = failedCheck.exec(line);
     if (error) failed.add(error[1]);
     if (!step || step[2] === "module") continue;
     const [, way, kind, name] = step;
@@ -79,37 +105,25 @@ function readLog(output) {
   return { milliseconds, failed, running };
 }
 
-async function runTests(directory, names, seconds) {
+async function runTests(directory, names, limits) {
   const selection = names.map((name) => `--run_test=${name}`);
-  const log = path.join(directory, "tests.log");
+  const temporary = path.resolve(directory, "tmp");
+  fs.mkdirSync(temporary, { recursive: true });
+  const environment = { DDBMUTEX_BUILD: path.resolve(directory),
+    TMPDIR: temporary };
+  if (limits.plenty) environment.DDBMUTEX_TEST_PLENTY = String(limits.plenty);
   const { output, status, hung } = await runProgram(
     path.join(directory, "tests/tests"),
     [...selection, "--log_level=test_suite", "--report_level=no",
-      "--color_output=no"],
-    { DDBMUTEX_BUILD: path.resolve(directory),
-      DDBMUTEX_TEST_PLENTY: String(plentySeconds) }, seconds, log);
+      "--color_output=no"], environment,
+    path.join(directory, `${limits.log}.log`), limits);
   const { milliseconds, failed, running } = readLog(output);
-  const told = new Set([...failed]
-    .filter((name) => !hung || name !== running)
-    .map((name) => name.replace(/\/_\d+$/, "")));
-  if (hung) told.add(`${running ?? "the program"} (hung)`);
-  if (!hung && status !== 0 && told.size === 0) {
-    told.add(`${running ?? "the program"} (ended with ${status})`);
-  }
+  const told = new Set([...failed].map((name) => name.replace(/\/_\d+$/, "")));
+  if (told.size > 0) return { failed: [...told], milliseconds };
+  const which = running ?? (names.length === 1 ? names[0] : "the program");
+  if (hung) told.add(`${which} (hung)`);
+  if (!hung && status !== 0) told.add(`${which} (ended with ${status})`);
   return { failed: [...told], milliseconds };
 }
 
-// The torture of `build` with the worker of `workers`; what it leaves goes to
-// `directory`.
-async function runTorture(directory, build, [seconds, seed],
-  workers = directory) {
-  const out = path.join(directory, "torture");
-  const { status, hung } = await runProgram(
-    path.join(build, "tests/torture/torture"), [seconds, seed],
-    { DDBMUTEX_BUILD: path.resolve(workers), TORTURE_OUT: out },
-    Number(seconds) * 2 + 180, path.join(directory, "torture.log"));
-  if (hung) return { failed: [`torture ${seconds} ${seed} (hung)`] };
-  return { failed: status === 0 ? [] : [`torture ${seconds} ${seed}`] };
-}
-
-module.exports = { runTests, runTorture };
+module.exports = { runTests };
