@@ -12,12 +12,15 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
+#include <system_error>
 
 #include "ddbmutex.hpp"
 #include "dynamodb/clock.hpp"
+#include "dynamodb/retry.hpp"
+#include "lock/driver.hpp"
 #include "lock/protocol.hpp"
 #include "sigv4/boot_clock.hpp"
+#include "sigv4/keys.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/held_thread.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -57,6 +60,33 @@ bool blocks(const std::string& thread, int signal) {
     return (std::stoull(word, nullptr, 16) >> (signal - 1) & 1) == 1;
   }
   return false;
+}
+
+// A lease that no stall ends.
+constexpr std::chrono::minutes kLong{10};
+
+// How many renewals of that lock have reached the server.
+int renewals_of(const Gate& gate, const std::string& name) {
+  int count = 0;
+  for (const SeenRequest& request : gate.server().requests()) {
+    const bool its = request.body.find(name) != std::string::npos;
+    if (its && action_of(request) == "UpdateItem") ++count;
+  }
+  return count;
+}
+
+// Returns when another lock of the table has been renewed three times: the
+// sending thread has had the time, and the turns, for all else that was to be
+// sent by then.  What the server has held back is let go if that is wanted.
+void let_pass(Gate& gate, const std::shared_ptr<Table>& table, bool let_go) {
+  Options options = on_table(table, kLong);
+  options.renew_after = 300ms;
+  DdbMutex other(fresh_name(), options);
+  other.lock();
+  BOOST_TEST(eventually([&] {
+    if (let_go) gate.server().release();
+    return renewals_of(gate, other.name()) >= 3;
+  }));
 }
 
 }  // namespace
@@ -100,14 +130,93 @@ BOOST_AUTO_TEST_CASE(request_past_its_deadline_is_not_sent) {
   BOOST_TEST(party.counts() == "Put 1 Update 0 Delete 1 Get 0");
 }
 
+BOOST_AUTO_TEST_CASE(take_of_a_throttled_table_waits_for_its_turn) {
+  ScriptedServer server;
+  PartySettings settings;
+  settings.url = server.url();
+  Party party(settings);
+  // What is saved up is counted from there: nothing, however late we are.
+  party.budget.throttle().refused(BootClock::now() + 1h);
+  std::string verdict;
+  Aside taking([&] { verdict = party.take(); });
+  BOOST_TEST(taking.rests());
+  BOOST_TEST(party.counts() == "Put 0 Update 0 Delete 0 Get 0");
+  party.waker.wake();
+  BOOST_TEST(taking.thrown() == "none");
+  BOOST_TEST(verdict == "again");
+}
+
+// The answers themselves call for the next request.
+BOOST_AUTO_TEST_CASE(engine_that_contradicts_itself_is_soon_asked_with_pauses) {
+  ddbmutex::dynamodb::RetryBudget budget;
+  ddbmutex::lock::Pace pace(budget, ddbmutex::lock::Call::release);
+  int at_once = 0;
+  for (int i = 0; i < 50; ++i) {
+    const auto delay = pace.delay(ddbmutex::dynamodb::Answer(), 1h);
+    BOOST_TEST_REQUIRE(delay.has_value());
+    if (delay->count() == 0) ++at_once;
+  }
+  BOOST_TEST(at_once == 4);
+}
+
+// A second attempt would succeed.
+BOOST_AUTO_TEST_CASE(without_patience_the_first_failure_is_told) {
+  ScriptedServer server;
+  server.script(server_failure());
+  Options options = on_table(table_at(server));
+  options.patience = 0ms;
+  options.request_timeout = 20s;
+  DdbMutex mutex("x", options);
+  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::unavailable));
+  BOOST_TEST(count_of(server, "PutItem") == 1);
+}
+
+// Its own unlock() could never come: only a cancel() ends such a wait.
+BOOST_AUTO_TEST_CASE(thread_that_locks_twice_is_told_before_it_waits) {
+  ScriptedServer server;
+  DdbMutex mutex("x", on_table(table_at(server)));
+  mutex.lock();
+  std::atomic<bool> told{false};
+  Aside cancelling([&] {
+    while (!told) {
+      mutex.cancel();
+      pause(5ms);
+    }
+  });
+  std::error_code ec;
+  mutex.lock(ec);
+  told = true;
+  BOOST_TEST((ec == std::errc::resource_deadlock_would_occur), ec.message());
+  BOOST_TEST(cancelling.thrown() == "none");
+}
+
+// A refusal that tells no row is followed by a look.  An engine that then shows
+// none is asked again at once twice, and then after up to half a second, more
+// than there is left most times.
+BOOST_AUTO_TEST_CASE(time_that_is_up_after_a_refusal_tells_no_refusal) {
+  ScriptedServer server([](const SeenRequest& request) {
+    return action_of(request) == "PutItem"
+               ? failure(400, "ConditionalCheckFailedException")
+               : Reply::ok("{}");
+  });
+  const auto table = table_at(server);
+  for (int i = 0; i < 20; ++i) {
+    DdbMutex mutex("x", on_table(table));
+    std::error_code ec;
+    BOOST_TEST(!mutex.try_lock_for(150ms, ec));
+    BOOST_TEST((!ec || ec == Errc::timed_out), ec.message());
+  }
+}
+
 // --- Losses ----------------------------------------------------------------
 
 // The thread that sends may be held up by what it calls: libcurl, in a resolver
 // of old.  The one that tells never is.
-BOOST_AUTO_TEST_CASE(loss_is_told_in_time_while_the_sending_thread_hangs) {
+// A waiter gets in 2 % of the lease after the holder's end.
+std::string told_before_another_gets_in() {
   Engine& engine = Engine::running(any_engine_kind());
   const std::string name = fresh_name();
-  BootTime told_at{};
+  std::atomic<BootTime> told_at{BootTime::max()};
   Told told;
   Options options = on_table(table_at(engine), 3s);
   options.on_lost = [&](Loss loss) {
@@ -115,18 +224,37 @@ BOOST_AUTO_TEST_CASE(loss_is_told_in_time_while_the_sending_thread_hangs) {
     told.add(name_of(loss));
   };
   DdbMutex ours(name, options);
-  DdbMutex theirs(name, on_table(table_at(engine), 3s));
+  DdbMutex theirs(name, on_table(table_at(engine)));
   const auto others = threads_by_id();
   ours.lock();
   HeldThread sender(polling_thread(others));
   theirs.lock();
   const BootTime in_at = BootClock::now();
-  BOOST_TEST(told.wait_for(1));
-  BOOST_TEST((told_at < in_at));
+  BOOST_TEST_REQUIRE(told.wait_for(1));
+  if (told_at.load() >= in_at) return "it was told late";
   sender.let_go();
   BOOST_TEST(thrown_by([&] { ours.release(); }) == words(Errc::lease_lost));
   BOOST_TEST(told.text() == "expired");
   BOOST_TEST(theirs.owns_lock());
+  return "";
+}
+
+BOOST_AUTO_TEST_CASE(loss_is_told_in_time_while_the_sending_thread_hangs) {
+  BOOST_TEST(undisturbed(20ms, told_before_another_gets_in) == "");
+}
+
+BOOST_AUTO_TEST_CASE(lock_that_another_has_taken_is_owned_no_more) {
+  Engine& engine = Engine::running(any_engine_kind());
+  Told told;
+  Options options = on_table(table_at(engine), kLong);
+  options.renew_after = 100ms;
+  options.on_lost = [&](Loss loss) { told.add(name_of(loss)); };
+  DdbMutex mutex(fresh_name(), options);
+  mutex.lock();
+  write_row(engine, mutex.name(), live_record());
+  BOOST_TEST(told.wait_for(1));
+  BOOST_TEST(told.text() == "taken");
+  BOOST_TEST(!mutex.owns_lock());
 }
 
 // The lease ended first, and its release finds that it was taken since.
@@ -166,8 +294,8 @@ struct HeldUp {
     first->lock();
     delete_row(engine, first->name());
     BOOST_TEST(slow.wait());
-    second->lock();
     sender.emplace(polling_thread(others));
+    second->lock();
     BOOST_TEST(eventually([&] { return !second->owns_lock(); }, kPlenty / 2));
   }
   ~HeldUp() { let_go(); }
@@ -251,43 +379,157 @@ BOOST_AUTO_TEST_CASE(next_thread_asks_for_the_lock_once_it_is_released) {
   mutex.unlock();
 }
 
-// Left by an unlock() that had no more time for it.
-BOOST_AUTO_TEST_CASE(table_finishes_what_is_left_before_it_goes) {
+// ... neither by a thread that only tries, nor by the one that had it.
+BOOST_AUTO_TEST_CASE(lock_is_nobodys_until_its_release_is_over) {
+  for (const bool recursive : {false, true}) {
+    Gate gate;
+    const auto table = table_at(gate);
+    Options options = on_table(table);
+    options.request_timeout = 25s;
+    options.recursive = recursive;
+    DdbMutex mutex(fresh_name(), options);
+    mutex.lock();
+    gate.once("DeleteItem", Gate::answered_late());
+    Aside unlocking([&] { mutex.release(); });
+    BOOST_TEST(
+        eventually([&] { return count_of(gate.server(), "DeleteItem") == 1; }));
+    std::atomic<bool> got_in{false};
+    const auto attempt = [&] { got_in = got_in || mutex.try_lock(); };
+    BOOST_TEST(thrown_by(attempt) == "none");
+    BOOST_TEST(Aside(attempt).thrown() == "none");
+    BOOST_TEST(!got_in);
+    BOOST_TEST(table->stats().put_item == 1u);
+    BOOST_TEST(eventually([&] {
+      gate.server().release();
+      return unlocking.done();
+    }));
+    BOOST_TEST(unlocking.thrown() == "none");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(unlock_returns_although_nothing_is_answered) {
+  Gate gate;
+  Options options = on_table(table_at(gate), kLong);
+  options.request_timeout = 200ms;
+  DdbMutex mutex(fresh_name(), options);
+  mutex.lock();
+  gate.always("DeleteItem", Gate::held());
+  Aside unlocking([&] { mutex.unlock(); });
+  BOOST_TEST(unlocking.ends());
+  gate.open();
+  BOOST_TEST(unlocking.thrown() == "none");
+}
+
+// The connection that is there is taken by another wait.
+BOOST_AUTO_TEST_CASE(unlock_returns_although_the_resolver_hangs) {
+  ScriptedServer server;
+  const auto table =
+      table_at("http://somewhere.test:" + std::to_string(server.port()) + "/");
+  Options options = on_table(table, kLong);
+  options.request_timeout = 250ms;
+  DdbMutex mutex("first", options);
+  DdbMutex other("second", on_table(table));
+  std::optional<FakeNames> names(std::in_place,
+                                 std::vector<std::string>{"127.0.0.1"});
+  mutex.lock();
+  names.reset();
+  names.emplace(FakeNames::hanging);
+  server.script(hanging());
+  Aside waiting([&] { other.lock(); });
+  BOOST_TEST(eventually([&] {
+    const auto all = server.requests();
+    return all.back().body.find("ddblock-second") != std::string::npos;
+  }));
+  Aside unlocking([&] { mutex.unlock(); });
+  BOOST_TEST(unlocking.ends());
+  BOOST_TEST(count_of(server, "DeleteItem") == 0);
+  other.cancel();
+  names.reset();
+  server.release();
+  BOOST_TEST(waiting.ends());
+}
+
+// --- What is left ----------------------------------------------------------
+
+// The answer may say that the lock was had: only then is there anything to take
+// back, and a release that came before would find nothing.
+BOOST_AUTO_TEST_CASE(take_under_way_is_awaited_before_it_is_taken_back) {
+  Gate gate;
+  const auto table = table_at(gate);
+  Options options = on_table(table, kLong);
+  options.request_timeout = kPlenty;
+  DdbMutex mutex(fresh_name(), options);
+  gate.once("PutItem", Gate::held());
+  Aside waiting([&] { mutex.lock(); });
+  BOOST_TEST(gate.server().wait_for_requests(1));
+  mutex.cancel();
+  BOOST_TEST(waiting.ends());
+  let_pass(gate, table, false);
+  BOOST_TEST(table->stats().delete_item == 1u);  // The other lock's.
+  BOOST_TEST(eventually([&] {
+    gate.server().release();
+    return table->stats().delete_item == 2u;
+  }));
+  BOOST_TEST(eventually([&] { return is_free(gate.engine(), mutex.name()); }));
+}
+
+// Left by an unlock() that had no more time for it.  The sending thread finds
+// that the table is to end, and that the way to DynamoDB is free, at once.
+std::string finished_before_the_table_goes() {
   Gate gate;
   auto table = table_at(gate);
   Options options = on_table(table);
   options.request_timeout = 200ms;
   std::optional<DdbMutex> mutex(std::in_place, fresh_name(), options);
   const std::string name = mutex->name();
+  const auto others = threads_by_id();
   mutex->lock();
   gate.always("DeleteItem", Gate::held());
   mutex->unlock();
-  BOOST_TEST(!is_free(gate.engine(), name));
+  if (is_free(gate.engine(), name)) return "there is nothing left";
+  HeldThread sender(polling_thread(others));
   gate.open();
   mutex.reset();
   options.table.reset();
-  table.reset();
-  BOOST_TEST(is_free(gate.engine(), name));
+  Aside going([&] { table.reset(); });
+  BOOST_TEST(going.rests());
+  sender.let_go();
+  BOOST_TEST(going.thrown() == "none");
+  return is_free(gate.engine(), name) ? "" : "it was left";
+}
+
+BOOST_AUTO_TEST_CASE(table_finishes_what_is_left_before_it_goes) {
+  BOOST_TEST(undisturbed(500ms, finished_before_the_table_goes) == "");
 }
 
 // ... but not for as long as a lease may last.
 BOOST_AUTO_TEST_CASE(table_that_cannot_finish_goes_all_the_same) {
   Gate gate;
   auto table = table_at(gate);
-  Options options = on_table(table, 30s);
+  Options options = on_table(table, kLong);
   options.request_timeout = 200ms;
   std::optional<DdbMutex> mutex(std::in_place, fresh_name(), options);
   mutex->lock();
   gate.always("DeleteItem", Gate::held());
   mutex->unlock();
-  const Stopwatch watch;
   mutex.reset();
   options.table.reset();
-  table.reset();
-  BOOST_TEST(watch.ms() < 20'000);
+  Aside going([&] { table.reset(); });
+  BOOST_TEST(going.ends());
 }
 
 // --- Threads ---------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(lock_that_the_program_renews_itself_needs_no_thread) {
+  Options options = on_table(table_at(Engine::running(any_engine_kind())));
+  options.auto_renew = false;
+  DdbMutex mutex(fresh_name(), options);
+  const auto before = threads_of_this_process();
+  mutex.lock();
+  mutex.renew();
+  BOOST_TEST((threads_of_this_process() == before));
+  mutex.unlock();
+}
 
 // A program's handlers run in its own threads, and sigwait() gets what it waits
 // for.
@@ -316,7 +558,7 @@ BOOST_AUTO_TEST_CASE(thread_in_a_tls_exchange_takes_no_sigpipe) {
   ScriptedServer server(nullptr, ScriptedServer::Scheme::https);
   auto where = table_options(server);
   where.ca_file = server.certificate_file();
-  Options options = on_table(std::make_shared<Table>(where));
+  Options options = on_table(std::make_shared<Table>(where), kLong);
   options.request_timeout = kPlenty;
   DdbMutex mutex(fresh_name(), options);
   server.script(hanging());
@@ -341,17 +583,74 @@ BOOST_AUTO_TEST_CASE(thread_in_a_tls_exchange_takes_no_sigpipe) {
 BOOST_AUTO_TEST_CASE(renewal_that_is_not_answered_leaves_time_for_another) {
   Gate gate;
   Told told;
-  Options options = on_table(table_at(gate), 2s);
+  Options options = on_table(table_at(gate), kLong);
+  options.renew_after = 50ms;
   options.request_timeout = 200ms;
   options.on_lost = [&](Loss loss) { told.add(name_of(loss)); };
   DdbMutex mutex(fresh_name(), options);
   gate.once("UpdateItem", Gate::held());
   mutex.lock();
-  const BootTime end = BootClock::now() + 2s;
-  BOOST_TEST(eventually([&] { return BootClock::now() > end; }));
+  BOOST_TEST(eventually([&] { return renewals_of(gate, mutex.name()) >= 2; }));
   BOOST_TEST(mutex.owns_lock());
-  BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
+  mutex.unlock();
   BOOST_TEST(told.text() == "");
+}
+
+// ... or it would find no row, and tell of a loss.
+BOOST_AUTO_TEST_CASE(renewal_that_was_planned_is_not_sent_after_the_release) {
+  Gate gate;
+  const auto table = table_at(gate);
+  Told told;
+  Options options = on_table(table, kLong);
+  options.renew_after = 100ms;
+  options.on_lost = [&](Loss loss) { told.add(name_of(loss)); };
+  std::optional<DdbMutex> mutex(std::in_place, fresh_name(), options);
+  mutex->lock();
+  BOOST_TEST(eventually([&] { return renewals_of(gate, mutex->name()) >= 1; }));
+  mutex->unlock();
+  let_pass(gate, table, false);
+  mutex.reset();  // Waits for what is to be told.
+  BOOST_TEST(told.text() == "");
+}
+
+BOOST_AUTO_TEST_CASE(renewal_answered_after_the_release_grants_nothing) {
+  Gate gate;
+  const auto table = table_at(gate);
+  Told told;
+  Options options = on_table(table, kLong);
+  options.renew_after = 100ms;
+  options.request_timeout = kPlenty;
+  options.on_lost = [&](Loss loss) { told.add(name_of(loss)); };
+  std::optional<DdbMutex> mutex(std::in_place, fresh_name(), options);
+  gate.once("UpdateItem", Gate::answered_late());
+  mutex->lock();
+  BOOST_TEST(eventually([&] { return renewals_of(gate, mutex->name()) == 1; }));
+  BOOST_TEST(thrown_by([&] { mutex->release(); }) == "none");
+  let_pass(gate, table, true);
+  BOOST_TEST(!mutex->owns_lock());
+  BOOST_TEST(mutex->remaining().count() == 0);
+  mutex.reset();
+  BOOST_TEST(told.text() == "");
+}
+
+// --- Keys ------------------------------------------------------------------
+
+// However often they are needed, about once a second.
+BOOST_AUTO_TEST_CASE(
+    source_that_has_no_keys_is_not_asked_by_each_who_needs_some) {
+  namespace sigv4 = ddbmutex::sigv4;
+  const auto asked = std::make_shared<std::atomic<int>>(0);
+  const Stopwatch watch;
+  sigv4::Keys keys(sigv4::source_of([asked](const sigv4::Fetch&) {
+                     ++*asked;
+                     return sigv4::no_keys("none here");
+                   }),
+                   [] { return 0; });
+  for (int i = 0; i < 300; ++i) {
+    keys.await(BootClock::now() + kPlenty, nullptr);
+  }
+  BOOST_TEST(*asked >= 1);
+  BOOST_TEST(*asked <= 2 + watch.ms() / 1000);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1149,6 +1149,43 @@ BOOST_AUTO_TEST_CASE(one_contradicting_date_ends_a_claim_at_once) {
   BOOST_TEST(count(c.lease.claim_end()) <= count(c.now));
 }
 
+BOOST_AUTO_TEST_CASE(answer_that_decides_nothing_applies_what_became_known) {
+  Contender c;
+  c.hold();
+  c.pass(10s);
+  c.send(Call::renew);
+  c.hear_date(kDate + 40s);
+  BOOST_TEST(c.lost() == "again");
+  BOOST_TEST(count(c.lease.claim_end()) < count(BootTime(100h) + 31s));
+}
+
+// A renewal that was sent while an answer had the clock half a minute back
+// counts from there once another contradicts that: its claim ends before that
+// of the lease that it renews.
+BOOST_AUTO_TEST_CASE(
+    renewal_may_shorten_the_claim_and_grants_nothing_after_it) {
+  const auto renewing = [](Contender& c) {
+    c.hold();
+    c.pass(1s);
+    c.hear_date(kDate - 30s);
+    c.send(Call::renew);
+    c.hear_date(kDate + 10s);
+    c.lease.apply(c.clock);
+  };
+  Contender in_time;
+  renewing(in_time);
+  const BootTime before = in_time.lease.claim_end();
+  BOOST_TEST(in_time.done() == "ours");
+  const BootTime end = in_time.lease.claim_end();
+  BOOST_TEST(count(end) < count(before));
+
+  Contender late;
+  renewing(late);
+  BOOST_TEST(count(late.lease.claim_end()) == count(before));
+  late.now = end;
+  BOOST_TEST(late.done() == "expired");
+}
+
 BOOST_AUTO_TEST_CASE(claim_once_ended_by_a_date_stays_ended) {
   Contender c;
   c.hold();
