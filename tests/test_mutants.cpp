@@ -81,6 +81,7 @@ int renewals_of(const Gate& gate, const std::string& name) {
 void let_pass(Gate& gate, const std::shared_ptr<Table>& table, bool let_go) {
   Options options = on_table(table, kLong);
   options.renew_after = 300ms;
+  options.request_timeout = kPlenty;  // Each request is sent once.
   DdbMutex other(fresh_name(), options);
   other.lock();
   BOOST_TEST(eventually([&] {
@@ -114,6 +115,18 @@ BOOST_AUTO_TEST_CASE(record_is_waited_for_by_the_lease_that_it_names) {
   refused.received = start;
   BOOST_TEST((lease.heard(refused, clock, observation) == Verdict::busy));
   BOOST_TEST((observation.stale_at() == start + waited_for(60s)));
+}
+
+// A machine that was stopped: DynamoDB's clock may be as far on as the answer
+// says that contradicts the earlier one.
+BOOST_AUTO_TEST_CASE(clock_in_doubt_is_as_late_as_the_later_story_has_it) {
+  using ddbmutex::dynamodb::kFirstBelievable;
+  ddbmutex::dynamodb::ServiceClock clock;
+  const BootTime start(1h);
+  clock.hear(start, start, kFirstBelievable);
+  clock.hear(start + 1s, start + 1s, kFirstBelievable + 1h);
+  BOOST_TEST(clock.in_doubt());
+  BOOST_TEST((clock.latest(start + 1s) >= kFirstBelievable + 1h));
 }
 
 // Not even where a connection is at hand that would take it at once.
@@ -422,11 +435,16 @@ BOOST_AUTO_TEST_CASE(unlock_returns_although_nothing_is_answered) {
 
 // The connection that is there is taken by another wait.
 BOOST_AUTO_TEST_CASE(unlock_returns_although_the_resolver_hangs) {
-  ScriptedServer server;
+  ScriptedServer server([](const SeenRequest& request) {
+    const bool second =
+        request.body.find("ddblock-second") != std::string::npos;
+    return second && action_of(request) == "PutItem" ? hanging() : Reply{};
+  });
   const auto table =
       table_at("http://somewhere.test:" + std::to_string(server.port()) + "/");
   Options options = on_table(table, kLong);
   options.request_timeout = 250ms;
+  options.auto_renew = false;
   DdbMutex mutex("first", options);
   DdbMutex other("second", on_table(table));
   std::optional<FakeNames> names(std::in_place,
@@ -434,7 +452,6 @@ BOOST_AUTO_TEST_CASE(unlock_returns_although_the_resolver_hangs) {
   mutex.lock();
   names.reset();
   names.emplace(FakeNames::hanging);
-  server.script(hanging());
   Aside waiting([&] { other.lock(); });
   BOOST_TEST(eventually([&] {
     const auto all = server.requests();
@@ -468,7 +485,7 @@ BOOST_AUTO_TEST_CASE(take_under_way_is_awaited_before_it_is_taken_back) {
   BOOST_TEST(table->stats().delete_item == 1u);  // The other lock's.
   BOOST_TEST(eventually([&] {
     gate.server().release();
-    return table->stats().delete_item == 2u;
+    return table->stats().delete_item >= 2u;
   }));
   BOOST_TEST(eventually([&] { return is_free(gate.engine(), mutex.name()); }));
 }
