@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -672,12 +673,25 @@ BOOST_AUTO_TEST_CASE(guarded_write_names_the_table_that_is_not_there) {
   BOOST_TEST(has(program->output(), words(Errc::no_table)), program->output());
 }
 
+BOOST_AUTO_TEST_SUITE_END()
+
 // --- README's commands -------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(readme_commands)
 
 namespace {
 
-// The folder where somebody takes the library along, with a program of his own.
-void take_along(const Home& home) {
+// How long the commands take on a busy machine.
+constexpr std::chrono::minutes kCompilation(10);
+
+// A row of README's table of parts.
+std::string row_of(const std::string& part) {
+  return between(read_file("README.md"), "\n| `" + part + "` |", "\n");
+}
+
+// The folder where somebody takes the library along, but for some parts, with a
+// program of his own.
+void take_along(const Home& home, const std::vector<std::string>& without) {
   namespace fs = std::filesystem;
   const std::string page = read_file("README.md");
   const auto files =
@@ -686,10 +700,37 @@ void take_along(const Home& home) {
   for (const std::string& file : files) {
     fs::copy(project() / file, home.root / file, fs::copy_options::recursive);
   }
+  for (const std::string& part : without) {
+    for (const auto& file : all_matches(row_of(part), "`([^`]+\\.cpp)`")) {
+      const fs::path path = home.root / file;
+      BOOST_TEST(
+          fs::remove_all(path.stem() == "*" ? path.parent_path() : path) > 0u);
+    }
+  }
   fs::copy(project() / "examples/ten_lines.cpp", home.root / "report.cpp");
-  const std::string commands = between(page, "    c++ ", "\n\n");
+}
+
+// README's commands, run in that folder.
+void make_report(const Home& home, const std::vector<std::string>& without) {
+  take_along(home, without);
+  std::string commands =
+      "c++ " + between(read_file("README.md"), "    c++ ", "\n\n");
+  for (const std::string& part : without) {
+    for (const auto& macro : all_matches(row_of(part), "`(-D[^`]+)`")) {
+      commands = replaced(commands, " -Os", " -Os " + macro);
+    }
+    for (const auto& all : all_matches(row_of(part), "`([^`]+)/\\*\\.cpp`")) {
+      commands = replaced(commands, " " + all + "/\\*\\.cpp", "");
+    }
+  }
+  static const Home objects;  // What all of them have is compiled once.
   home.write("commands",
-             "set -e\ncd " + home.root.string() + "\nc++ " + commands + "\n");
+             "set -e\nexport OBJECTS=" + objects.root.string() +
+                 " PATH=" + (project() / "tests/programs").string() +
+                 ":$PATH\ncd " + home.root.string() + "\n" + commands + "\n");
+  Program shell("/bin/sh", {home.root / "commands"}, {});
+  BOOST_TEST_REQUIRE(shell.wait(kCompilation) == 0, shell.output());
+  BOOST_TEST(shell.output() == "");
 }
 
 std::vector<long> numbers_in_readme(const std::string& unit) {
@@ -701,17 +742,11 @@ std::vector<long> numbers_in_readme(const std::string& unit) {
   return numbers;
 }
 
-// How long the commands take on a busy machine.
-constexpr std::chrono::minutes kCompilation(10);
-
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(readme_commands_make_a_program_as_small_as_it_says) {
   const Home home;
-  take_along(home);
-  Program commands("/bin/sh", {home.root / "commands"}, {});
-  BOOST_TEST_REQUIRE(commands.wait(kCompilation) == 0, commands.output());
-  BOOST_TEST(commands.output() == "");
+  make_report(home, {});
   const auto size = std::filesystem::file_size(home.root / "report");
   BOOST_TEST_MESSAGE("report: " << size << " bytes");
   BOOST_TEST(static_cast<long>(size) < numbers_in_readme("KiB").at(0) * 1024);
@@ -731,25 +766,18 @@ BOOST_AUTO_TEST_CASE(readme_commands_make_a_program_as_small_as_it_says) {
   BOOST_TEST(resident < numbers_in_readme("MiB").at(0) * 1024);
 }
 
-// The same commands, without what may be left out.
-BOOST_AUTO_TEST_CASE(readme_program_without_the_chain_is_as_small_as_it_says) {
+// Without the chain, and without all parts.
+BOOST_DATA_TEST_CASE(readme_program_without_parts_is_as_small_as_it_says,
+                     boost::unit_test::data::xrange(1, 3), which) {
   const Home home;
-  take_along(home);
-  std::filesystem::remove_all(home.root / "sigv4/chain");
-  std::string commands = read_file(home.root / "commands");
-  for (const auto& [from, to] :
-       {std::pair<std::string, std::string>(" sigv4/chain/*.cpp", ""),
-        {" -Os", " -Os -DDDBMUTEX_NO_CHAIN"}}) {
-    const auto at = commands.find(from);
-    BOOST_TEST_REQUIRE(at != commands.npos, from);
-    commands.replace(at, from.size(), to);
-  }
-  home.write("commands", commands);
-  Program compilation("/bin/sh", {home.root / "commands"}, {});
-  BOOST_TEST_REQUIRE(compilation.wait(kCompilation) == 0, compilation.output());
+  make_report(home, which == 1
+                        ? std::vector<std::string>{"chain"}
+                        : std::vector<std::string>{"chain", "manage", "guard"});
   const auto size = std::filesystem::file_size(home.root / "report");
-  BOOST_TEST_MESSAGE("without the chain: " << size << " bytes");
-  BOOST_TEST(static_cast<long>(size) < numbers_in_readme("KiB").at(1) * 1024);
+  BOOST_TEST_MESSAGE("without parts: " << size << " bytes");
+  BOOST_TEST(static_cast<long>(size) <
+             numbers_in_readme("KiB").at(static_cast<std::size_t>(which)) *
+                 1024);
   UsualTable locks(any_engine_kind());
   Program report(home.root / "report", {}, locks->variables());
   BOOST_TEST(report.wait() == 0);

@@ -1,7 +1,7 @@
 // Random histories of the protocol: every request, verdict and claim must be
 // what a reference written apart from it says, and the promises must hold.
 //
-//   DDBMUTEX_HISTORIES=n  how many
+//   DDBMUTEX_HISTORIES=n  how many (`make soak`: 100,000)
 //   DDBMUTEX_SEED=n       other ones
 //   DDBMUTEX_HISTORY=n    that one alone, with a trace on standard error
 #include <boost/test/unit_test.hpp>
@@ -51,7 +51,8 @@ void check_reach(const simulation::Tally& tally) {
   BOOST_TEST(tally.late_takes > 0);
   BOOST_TEST(tally.changes_applied > 0);
   BOOST_TEST(tally.guards_reopened > 0);
-  BOOST_TEST(tally.longest_acquisition > 2000);
+  // Stamps are told apart by the attempt's number modulo 1000.
+  BOOST_TEST(tally.longest_acquisition > 1000);
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ BOOST_AUTO_TEST_SUITE(protocol_histories)
 BOOST_AUTO_TEST_CASE(random_histories_agree_with_reference_and_keep_promises) {
   const std::uint64_t seed = from_environment("DDBMUTEX_SEED", 1);
   const std::uint64_t histories =
-      from_environment("DDBMUTEX_HISTORIES", 100'000);
+      from_environment("DDBMUTEX_HISTORIES", 20'000);
   simulation::Tally tally;
   if (std::getenv("DDBMUTEX_HISTORY") != nullptr) {
     const std::uint64_t number = from_environment("DDBMUTEX_HISTORY", 0);

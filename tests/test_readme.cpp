@@ -681,22 +681,6 @@ BOOST_AUTO_TEST_CASE(readme_parts_that_may_be_left_out_are_left_out_by_make) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(readme_program_without_all_parts_is_as_small_as_it_says) {
-  std::string sources = " examples/ten_lines.cpp";
-  for (const std::string& file : compiled_by("WITH=")) sources += " " + file;
-  const tests::Home home;
-  const std::string program = (home.root / "report").string();
-  const std::string flags =
-      between(readme(), "    c++ ", " -I. ") + " -DDDBMUTEX_NO_CHAIN -I. -o ";
-  const std::string said = said_by("c++ " + flags + program + sources +
-                                   " -lcurl -lcrypto && strip " + program);
-  BOOST_TEST(said == "");
-  const Words told = all_matches(readme(), "less than ([0-9]+) KiB");
-  const auto size = fs::file_size(program);
-  BOOST_TEST_MESSAGE("without all parts: " << size << " bytes");
-  BOOST_TEST(size < std::stoul(told.at(2)) * 1024);
-}
-
 BOOST_AUTO_TEST_CASE(readme_versions_of_libcurl_are_those_asked_for) {
   const std::string source = read_file("sigv4/http.cpp");
   const auto version = [&source](const std::string& condition) {
