@@ -11,10 +11,10 @@
 # make clean
 #
 # Five variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd,
-# V=1 (shows each command), and WITH, the parts that may be left out: "chain" (keys of roles, sign-ons,
-# processes, containers and instances), "manage" (creating a table, looking at
-# locks, freeing them by force), "guard" (guarded writes).  "make WITH=" leaves
-# out all, and builds the library alone.
+# V=1 (shows each command), and WITH, the parts that may be left out: "chain"
+# (keys of roles, sign-ons, processes, containers and instances), "manage"
+# (creating a table, looking at locks, freeing them by force), "guard" (guarded
+# writes).  "make WITH=" leaves out all, and builds the library alone.
 config ?= release
 cxxstd ?= c++17
 PARTS := chain manage guard
@@ -210,10 +210,13 @@ TEST_OBJECTS := $(call objects,$(filter-out tests/main.cpp,$(TEST_SOURCES)))
 $(TEST_OBJECTS): $(PRELUDE).gch
 $(TEST_OBJECTS): private CXXFLAGS += $(TESTFLAGS_$(config)) -include $(PRELUDE)
 $(PRELUDE).gch: private CXXFLAGS += $(TESTFLAGS_$(config))
+# Beside it the text, for a compiler that has changed since.  (-MD: its headers
+# are those of the system.)
 $(PRELUDE).gch: tests/prelude.hpp
 	$(SAY) CXX $<
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -x c++-header $< -o $@
+	$(Q)cp $< $(PRELUDE)
+	$(Q)$(CXX) $(CPPFLAGS) -MD $(CXXFLAGS) -x c++-header $< -o $@
 
 # A program without exceptions, whatever the library has.  UBSan's check of
 # vptrs cannot know objects that code without RTTI made.

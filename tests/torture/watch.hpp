@@ -51,7 +51,7 @@ class Watch {
     tests::pause(each_);
     ask_();
     const nanoseconds end = now();
-    if (end - begin > each_ + kLate) tell_(begin, end);
+    if (end - begin > each_ + kLate) tell_(begin + each_, end);
   }
 
   const milliseconds each_;
