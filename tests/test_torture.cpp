@@ -665,9 +665,12 @@ BOOST_AUTO_TEST_CASE(a_lease_runs_out_for_a_reason_or_for_none) {
   const std::string renewal = "fault 500ms 500 UpdateItem ddblock-lock\n";
   BOOST_TEST(ran_out_after("") == 1u);
   // For as long again, since it may be told late.
-  BOOST_TEST(ran_out_after("slow 500ms 501ms") == 0u);
-  BOOST_TEST(ran_out_after("slow 1009ms 1011ms") == 0u);
-  BOOST_TEST(ran_out_after("slow 1010ms 1011ms") == 1u);
+  // An eighth of the lease, in one or several.
+  BOOST_TEST(ran_out_after("slow 500ms 625ms") == 0u);
+  BOOST_TEST(ran_out_after("slow 500ms+1 625ms") == 1u);
+  BOOST_TEST(ran_out_after("slow 100ms 160ms\nslow 500ms 565ms") == 0u);
+  BOOST_TEST(ran_out_after("slow 885ms 2000ms") == 0u);
+  BOOST_TEST(ran_out_after("slow 885ms+1 2000ms") == 1u);
   BOOST_TEST(ran_out_after("stop 1 1 500ms\ngo 1 1 501ms") == 0u);
   BOOST_TEST(ran_out_after("stop 1 1 2ms\ngo 1 1 10ms") == 1u);
   BOOST_TEST(ran_out_after("stop 2 1 500ms\ngo 2 1 501ms") == 1u);
@@ -737,8 +740,9 @@ BOOST_AUTO_TEST_CASE(a_lease_may_run_out_while_its_process_cannot_run) {
             .history();
     return torture::causeless_losses(history).size();
   };
-  BOOST_TEST(causeless("stalled 500ms 501ms\n") == 0u);
-  BOOST_TEST(causeless("stalled 1010ms 1011ms\n") == 1u);
+  BOOST_TEST(causeless("stalled 500ms 625ms\n") == 0u);
+  BOOST_TEST(causeless("stalled 500ms+1 625ms\n") == 1u);
+  BOOST_TEST(causeless("stalled 1010ms 2000ms\n") == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(one_killed_before_it_had_to_be_told_is_excused) {

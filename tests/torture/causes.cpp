@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace torture {
 namespace {
@@ -27,9 +29,12 @@ bool was_stopped(const Lifetime* life, const Span& span) {
                      [&span](const Span& stop) { return meet(stop, span); });
 }
 
-bool was_late(const std::vector<Span>& late, const Span& span) {
-  return std::any_of(late.begin(), late.end(),
-                     [&span](const Span& one) { return meet(one, span); });
+// How much of the span went by without the process or the table at work.
+nanoseconds late_in(const Span& span, const MutexLog& log,
+                    const History& history) {
+  std::vector<Span> late = log.stalls;
+  late.insert(late.end(), history.slow.begin(), history.slow.end());
+  return span.end - span.begin - outside(span, united(std::move(late)));
 }
 
 // Whose it was is not told: any holder's of that name.
@@ -60,8 +65,7 @@ std::vector<Causeless> causeless_losses(const History& history) {
       const bool caused = told.reason != "expired" ||
                           was_stopped(history.life_of(log), lease) ||
                           was_down(history, lease) ||
-                          was_late(log.stalls, longer) ||
-                          was_late(history.slow, longer) ||
+                          late_in(longer, log, history) >= log.ttl / 8 ||
                           renewals_met_faults(history, log.name, lease);
       if (!caused) found.push_back({&log, told.at});
     }
