@@ -117,6 +117,15 @@ std::string undisturbed(std::chrono::nanoseconds stall, const Round& round) {
   return wrong + " (in each of ten rounds, and each was disturbed)";
 }
 
+// For what no stall decides but the moment does, as whether a time is up amid a
+// request: a round that says what is wrong is done again, up to ten times.
+template <class Round>
+std::string in_some_round(const Round& round) {
+  std::string wrong = round();
+  for (int again = 0; again < 9 && !wrong.empty(); ++again) wrong = round();
+  return wrong;
+}
+
 }  // namespace tests
 
 #endif  // DDBMUTEX_TESTS_SUPPORT_WAITING_HPP
