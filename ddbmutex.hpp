@@ -315,6 +315,12 @@ struct Unreleased {
 // The table that locks live in: endpoint, keys, connections, two threads that
 // are started by the first lock that needs them, and at times one that fetches
 // keys.  Shared by its mutexes.  Any thread may call any member.
+//
+// Its threads renew up to 32 leases at once, those first that end first; and of
+// what calls have left unfinished, up to 32 releases are under way, and 16
+// requests that were given up and may yet be answered.  Up to 1,000 releases
+// wait for their turn; beyond that the lock that would be free soonest by
+// itself is left to its lease.
 class Table {
  public:
   // Sends nothing.  Throws Error (bad_option) that names what is wrong or

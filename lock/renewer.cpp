@@ -18,6 +18,11 @@ using std::chrono::nanoseconds;
 
 namespace {
 
+// How many exchanges that callers have left are awaited at once, and how many
+// releases are kept that callers have left.
+constexpr std::size_t kMostAwaited = 16;
+constexpr std::size_t kMostKept = 1000;
+
 bool is_answered(Fault fault) {
   return fault == Fault::none || fault == Fault::condition_failed;
 }
@@ -193,25 +198,38 @@ void Renewer::lost(const Handle& handle, Verdict why) {
 
 bool Renewer::finish(Call call, Lease& lease, Outcome& outcome,
                      const std::shared_ptr<Holder>& holder, Handle handle) {
-  const std::lock_guard<std::mutex> guard(core_->mutex);
-  if (!core_->start(core_)) return false;
+  Core& core = *core_;
+  TaskPtr task, other;  // Dropped only without the mutex.
+  std::unique_lock<std::mutex> guard(core.mutex);
+  if (!core.start(core_)) return false;
+  other = core.make_room();
   const BootTime now = BootClock::now();
-  auto task = std::make_unique<Task>(Call::release, holder);
+  task = std::make_unique<Task>(Call::release, holder);
   task->held = std::move(handle);
   task->lease.emplace(std::move(lease));
   task->give_up_at = now + holder->terms.ttl;
-  task->awaits_take = call == Call::take && outcome.pending != nullptr;
+  task->of_take = call == Call::take;
+  task->awaits_take = task->of_take && outcome.pending != nullptr;
   task->undecided = outcome.unknown;
   task->request = std::move(outcome.request);
   task->pending = std::move(outcome.pending);
   task->until = std::min(now + holder->driver.settings().request_timeout,
                          task->give_up_at);
+  if (task->pending != nullptr) {
+    if (core.answers_awaited == kMostAwaited) {
+      guard.unlock();
+      core.conclude(std::move(task));
+      return true;
+    }
+    ++core.answers_awaited;
+    task->counted = true;
+  }
   const bool throttled =
       task->pending == nullptr && outcome.answer.fault == Fault::throttled;
   const auto delay =
       throttled ? task->pace.delay(outcome.answer, task->give_up_at - now)
                 : std::nullopt;
-  core_->schedule(now + delay.value_or(nanoseconds::zero()), std::move(task));
+  core.schedule(now + delay.value_or(nanoseconds::zero()), std::move(task));
   return true;
 }
 
@@ -293,15 +311,16 @@ void Renewer::Core::close(const Handle& handle,
   schedule(now, std::move(task));
 }
 
-// What is known of a lock that release_all() waits for.
+// What is known of a lock that release_all() waits for; `answer` is null if
+// nothing more was asked.
 void Renewer::Core::closed(const Task& task, std::optional<Verdict> lost,
-                           const Answer& answer, bool for_good) {
+                           const Answer* answer, bool for_good) {
   if (task.closing == nullptr) return;
   auto& open = task.closing->open;
   const auto place = open.find(task.held.get());
   if (place == open.end()) return;  // It waits no more.
-  const bool bad = lost || !is_answered(answer.fault);
-  if (bad) place->second.answer = answer;
+  const bool bad = lost || answer == nullptr || !is_answered(answer->fault);
+  if (bad && answer != nullptr) place->second.answer = *answer;
   if (!for_good) return;
   place->second.lost = lost;
   if (bad) task.closing->bad.push_back(std::move(place->second));
@@ -309,10 +328,35 @@ void Renewer::Core::closed(const Task& task, std::optional<Verdict> lost,
   changed.notify_all();
 }
 
+// For one more release that a caller leaves.  If there are too many, the one
+// that goes is of a lock that will be free soonest by itself, and sooner of one
+// that may never have been had.
+TaskPtr Renewer::Core::make_room() {
+  const auto worth = [](const Task& task) {
+    return std::make_pair(!task.of_take, task.give_up_at);
+  };
+  std::size_t kept = 0;
+  Tasks::iterator least;
+  for (Tasks* line : {&releases.waiting, &releases.due}) {
+    for (auto task = line->begin(); task != line->end(); ++task) {
+      if (task->second->closing || task->second->pending) continue;
+      const bool first = kept++ == 0;
+      if (first || worth(*task->second) < worth(*least->second)) least = task;
+    }
+  }
+  if (kept < kMostKept) return nullptr;
+  TaskPtr gone = std::move(least->second);
+  gone->line->erase(least);
+  return gone;
+}
+
 void Renewer::Core::schedule(BootTime when, TaskPtr task) {
   const Handle held = task->call == Call::renew ? task->held : nullptr;
   if (held) unschedule(*held);  // There is one plan for a lease.
-  const auto place = tasks.emplace(when, std::move(task));
+  if (!held) first_late = std::min(first_late, task->give_up_at);
+  Tasks& line = held ? renewals.waiting : releases.waiting;
+  task->line = &line;
+  const auto place = line.emplace(Rank(0, when), std::move(task));
   if (held) held->task = place;
   if (when < sender_sleeps_until) {
     sender_sleeps_until = when;
@@ -344,7 +388,10 @@ void Renewer::Core::ask_at(const Handle& held, BootTime when) {
 }
 
 void Renewer::Core::unschedule(Held& held) {
-  if (held.task) tasks.erase(*std::exchange(held.task, std::nullopt));
+  if (held.task) {
+    const auto place = *std::exchange(held.task, std::nullopt);
+    place->second->line->erase(place);
+  }
   if (held.question) {
     questions.erase(*std::exchange(held.question, std::nullopt));
   }

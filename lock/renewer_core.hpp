@@ -43,6 +43,13 @@ struct Closing {
   std::vector<Renewer::Unreleased> bad;
 };
 
+struct Task;
+using TaskPtr = std::unique_ptr<Task>;
+// The time, behind the class of those that are due: the lowest goes first.
+using Rank = std::pair<int, BootTime>;
+using Tasks = std::multimap<Rank, TaskPtr>;
+using Alarms = std::multimap<BootTime, Renewer::Handle>;
+
 // A run of requests for one lease, in the hands of the sending thread, or of
 // one that renews by hand.
 struct Task {
@@ -54,14 +61,18 @@ struct Task {
   const Call call;
   Pace pace;
   const std::shared_ptr<Holder> holder;
-  Renewer::Handle held;  // Of a renewal; of a release to tell of a loss.
-  bool by_hand = false;  // A renewal.
+  Renewer::Handle held;     // Of a renewal; of a release to tell of a loss.
+  bool by_hand = false;     // A renewal.
+  bool unanswered = false;  // The last request.
+  Tasks* line = nullptr;    // Where it waits.
 
   // Of a release.
   std::optional<Lease> lease;
   BootTime give_up_at{};
-  bool awaits_take = false;          // What is pending is yet of the take,
+  bool of_take = false;              // Of one that may have come to nothing.
+  bool awaits_take = false;          // What is pending is yet of that take,
   bool undecided = false;            // and so was a request before.
+  bool counted = false;              // In Core::answers_awaited.
   std::shared_ptr<Closing> closing;  // May be null.
 
   // The request under way; the sending thread's alone.
@@ -69,10 +80,16 @@ struct Task {
   std::unique_ptr<dynamodb::Client::Pending> pending;
   BootTime until{};
 };
-using TaskPtr = std::unique_ptr<Task>;
-using Tasks = std::multimap<BootTime, TaskPtr>;
-using Alarms = std::multimap<BootTime, Renewer::Handle>;
 
+// Tasks of one kind: those that wait for their time, and those that are due.
+struct Line {
+  Tasks waiting;
+  Tasks due;
+};
+
+inline BootTime first_of(const Tasks& waiting) {
+  return waiting.empty() ? BootTime::max() : waiting.begin()->first.second;
+}
 inline BootTime first_of(const Alarms& alarms) {
   return alarms.empty() ? BootTime::max() : alarms.begin()->first;
 }
@@ -112,6 +129,7 @@ struct Renewer::Core final : sigv4::Stoppable {
 
   // For these the mutex is held.
   bool start(const std::shared_ptr<Core>& self);
+  TaskPtr make_room();
   void schedule(BootTime when, TaskPtr task);
   void schedule_renewal(const Handle& held, BootTime when);
   void plan_renewal(const Handle& held, BootTime when);
@@ -123,7 +141,7 @@ struct Renewer::Core final : sigv4::Stoppable {
   void close(const Handle& handle, const std::shared_ptr<Closing>& closing,
              bool threads);
   void closed(const Task& task, std::optional<Verdict> lost,
-              const dynamodb::Answer& answer, bool for_good);
+              const dynamodb::Answer* answer, bool for_good);
   void set_alarm(const Handle& held);
   void clear_alarm(Held& held);
   void publish(const Held& held, BootTime claim_end);
@@ -138,8 +156,10 @@ struct Renewer::Core final : sigv4::Stoppable {
   void await_any(const std::vector<TaskPtr>& under_way, BootTime until);
   void conclude_ended(std::vector<TaskPtr>& under_way);
   void end_sending();
-  bool collect_due(std::vector<TaskPtr>& ready, std::size_t room,
-                   BootTime& next);
+  bool collect_due(std::vector<TaskPtr>& ready,
+                   const std::vector<TaskPtr>& under_way, BootTime& next);
+  void stand_in_line(Line& line, BootTime now);
+  void collect_late(BootTime now, std::vector<TaskPtr>& ready);
   void begin(Task& task);
   bool prepare(Task& task);
   void conclude(TaskPtr task);
@@ -185,8 +205,11 @@ struct Renewer::Core final : sigv4::Stoppable {
   bool telling = false;
   bool send_ended = false;  // and have ended.
   bool tell_ended = false;
-  Tasks tasks;
-  Alarms alarms;              // One for each lease that is held,
+  Line renewals;
+  Line releases;
+  BootTime first_late = BootTime::max();  // No release is given up before.
+  std::size_t answers_awaited = 0;        // Exchanges that callers have left.
+  Alarms alarms;                          // One for each lease that is held,
   Alarms questions;           // and one if its holder is to be asked.
   std::deque<Handle> losses;  // To be told.
   const BootTime made = BootClock::now();

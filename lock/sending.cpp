@@ -1,6 +1,7 @@
 // The sending thread of a Renewer, and what it shares with those who renew by
 // hand.
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -17,7 +18,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// How many requests are under way at once; more wait, the oldest first.
+// How many renewals are under way at once, and how many releases; more wait.
 constexpr std::size_t kAtOnce = 32;
 
 // After a final error a renewal is tried again this often in a lease: keys and
@@ -30,14 +31,15 @@ void Renewer::Core::send_loop() {
   std::vector<TaskPtr> under_way;
   std::vector<TaskPtr> ready;
   BootTime next;
-  while (collect_due(ready, kAtOnce - under_way.size(), next)) {
-    const bool collected = !ready.empty();
+  while (collect_due(ready, under_way, next)) {
+    bool too_late = false;  // Some, and they have left room for others.
     for (TaskPtr& task : ready) {
       if (task->pending == nullptr) begin(*task);
+      too_late = too_late || task->pending == nullptr;
       if (task->pending != nullptr) under_way.push_back(std::move(task));
     }
     ready.clear();
-    if (collected && under_way.empty()) continue;  // All came too late.
+    if (too_late) continue;
     await_any(under_way, next);
     conclude_ended(under_way);
   }
@@ -69,40 +71,96 @@ void Renewer::Core::conclude_ended(std::vector<TaskPtr>& under_way) {
 }
 
 void Renewer::Core::end_sending() {
-  Tasks dropped;
+  Line dropped, dropped_renewals;
   const std::lock_guard<std::mutex> guard(mutex);
-  for (auto& task : tasks) {
-    if (task.second->call == Call::renew) task.second->held->task.reset();
+  for (const Tasks* line : {&renewals.waiting, &renewals.due}) {
+    for (const auto& task : *line) task.second->held->task.reset();
   }
-  dropped.swap(tasks);
+  std::swap(dropped, releases);
+  std::swap(dropped_renewals, renewals);
   send_ended = true;
   changed.notify_all();
 }
 
-// The tasks whose time has come, the oldest first, no more than there is room
-// for, and when to look again.  False once the thread is to end: after what
-// callers left is finished, or at the time by which it must be.
-bool Renewer::Core::collect_due(std::vector<TaskPtr>& ready, std::size_t room,
+namespace {
+
+// Of tasks that are due.  Renewals go by the ends of their claims, releases as
+// they come, those that may be of nothing last.  Whoever had no answer goes
+// behind his like: requests that hang would keep all others waiting.
+Rank rank_of(const Task& task, BootTime due) {
+  if (task.pending != nullptr) return {0, due};
+  const bool renewal = task.call == Call::renew;
+  return {1 + task.unanswered + 2 * task.of_take,
+          renewal ? task.held->lease.claim_end() : due};
+}
+
+// The first of those that are due.  What has a request under way already is not
+// counted as one for which there is to be room.
+void collect(Tasks& due, std::size_t room, std::vector<TaskPtr>& ready) {
+  while (!due.empty()) {
+    TaskPtr& task = due.begin()->second;
+    if (task->pending == nullptr && room-- == 0) return;
+    if (task->call == Call::renew) task->held->task.reset();
+    ready.push_back(std::move(task));
+    due.erase(due.begin());
+  }
+}
+
+}  // namespace
+
+void Renewer::Core::stand_in_line(Line& line, BootTime now) {
+  while (first_of(line.waiting) <= now) {
+    auto node = line.waiting.extract(line.waiting.begin());
+    Task& task = *node.mapped();
+    node.key() = rank_of(task, node.key().second);
+    task.line = &line.due;
+    const auto place = line.due.insert(std::move(node));
+    if (task.call == Call::renew) task.held->task = place;
+  }
+}
+
+// Releases that it is too late for, whether or not there is room.
+void Renewer::Core::collect_late(BootTime now, std::vector<TaskPtr>& ready) {
+  if (now < first_late) return;
+  first_late = BootTime::max();
+  for (Tasks* line : {&releases.waiting, &releases.due}) {
+    for (auto task = line->begin(); task != line->end();) {
+      const BootTime end = task->second->give_up_at;
+      if (end > now) first_late = std::min(first_late, end);
+      const bool late = end <= now && task->second->pending == nullptr;
+      if (late) ready.push_back(std::move(task->second));
+      task = late ? line->erase(task) : std::next(task);
+    }
+  }
+}
+
+// The tasks whose time has come, no more of each kind than there is room for,
+// renewals first, and when to look again.  False once the thread is to end:
+// after what callers left is finished, or at the time by which it must be.
+bool Renewer::Core::collect_due(std::vector<TaskPtr>& ready,
+                                const std::vector<TaskPtr>& under_way,
                                 BootTime& next) {
+  std::size_t renewing = 0, releasing = 0;
+  for (const TaskPtr& task : under_way) {
+    if (task->call == Call::renew) ++renewing;
+    if (task->call == Call::release && !task->counted) ++releasing;
+  }
   const std::lock_guard<std::mutex> guard(mutex);
   const BootTime now = BootClock::now();
-  for (auto task = tasks.begin();
-       task != tasks.end() && ready.size() < room && task->first <= now;) {
-    ready.push_back(std::move(task->second));
-    if (ready.back()->call == Call::renew) ready.back()->held->task.reset();
-    task = tasks.erase(task);
-  }
-  next = tasks.empty() || room == 0 ? BootTime::max() : tasks.begin()->first;
+  stand_in_line(renewals, now);
+  stand_in_line(releases, now);
+  collect(renewals.due, kAtOnce - renewing, ready);
+  collect_late(now, ready);
+  collect(releases.due, kAtOnce - releasing, ready);
+  next = std::min(
+      {first_of(renewals.waiting), first_of(releases.waiting), first_late});
   // Woken for a task that is gone again: kept, or the next would wake it too.
   if (sender_sleeps_until > now) next = std::min(next, sender_sleeps_until);
   sender_sleeps_until = next;
   if (!stopping) return true;
   next = std::min(next, stop_by);
-  const auto left_by_a_caller = [](const auto& task) {
-    return task.second->call == Call::release;
-  };
-  const bool idle = room == kAtOnce && ready.empty() &&
-                    std::none_of(tasks.begin(), tasks.end(), left_by_a_caller);
+  const bool idle = under_way.empty() && ready.empty() &&
+                    releases.waiting.empty() && releases.due.empty();
   return !idle && now < stop_by;
 }
 
@@ -116,6 +174,10 @@ bool Renewer::Core::prepare(Task& task) {
   const std::lock_guard<std::mutex> guard(mutex);
   const BootTime now = BootClock::now();
   BootTime end = task.give_up_at;
+  if (task.call == Call::release && now >= end) {
+    closed(task, std::nullopt, nullptr, true);
+    return false;
+  }
   if (task.call == Call::renew) {
     Held& held = *task.held;
     if (stopping || held.over()) return false;
@@ -147,6 +209,8 @@ void Renewer::Core::conclude(TaskPtr task) {
       client->finish(std::move(task->pending), sigv4::Transport::timed_out);
   const Handle held = task->held;
   const std::lock_guard<std::mutex> guard(mutex);
+  task->unanswered = answer.fault == Fault::timed_out;
+  if (std::exchange(task->counted, false)) --answers_awaited;
   if (task->call == Call::renew) {
     held->renewing = false;
     changed.notify_all();
@@ -206,13 +270,13 @@ void Renewer::Core::released(TaskPtr& task, Verdict verdict,
   if (verdict == Verdict::again) {
     const auto delay = task->pace.delay(answer, task->give_up_at - now);
     const bool goes_on = delay && now + *delay < task->give_up_at;
-    closed(*task, std::nullopt, answer, !goes_on);
+    closed(*task, std::nullopt, &answer, !goes_on);
     if (goes_on) schedule(now + *delay, std::move(task));
     return;
   }
   const bool lost = verdict != Verdict::released;
   if (lost && task->held != nullptr) tell(task->held, verdict);
-  closed(*task, lost ? std::optional(verdict) : std::nullopt, answer, true);
+  closed(*task, lost ? std::optional(verdict) : std::nullopt, &answer, true);
 }
 
 // --- A thread that renews by hand --------------------------------------------

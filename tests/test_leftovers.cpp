@@ -3,10 +3,12 @@
 // that come together with a cancel(); and what else falls between two parts.
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,7 +25,9 @@
 #include "lock/queue.hpp"
 #include "tests/support/blackhole.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/failure_kit.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/held_thread.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -123,6 +127,278 @@ BOOST_DATA_TEST_CASE(release_done_unheard_is_no_loss_when_done_again, kEngines,
   BOOST_TEST(told.text() == "");
   BOOST_TEST(row_of(gate.engine(), name).uuid == "theirs");
   gate.server().release();
+}
+
+// --- A great many of them ----------------------------------------------------
+
+namespace {
+
+bool is_about(const SeenRequest& request, const std::string& name) {
+  return request.body.find("ddblock-" + name) != std::string::npos;
+}
+
+// A server that answers at once, but never what is about names that begin with
+// "stuck" and is of the actions that hang.
+struct Stuck {
+  explicit Stuck(const std::string& hanging_actions)
+      : server([=](const SeenRequest& request) {
+          const bool hangs =
+              is_about(request, "stuck") &&
+              hanging_actions.find(action_of(request)) != std::string::npos;
+          return hangs ? hanging() : answer(request);
+        }),
+        table(table_at(server)) {}
+  virtual ~Stuck() { server.release(); }
+  virtual Reply answer(const SeenRequest&) { return {}; }
+
+  // Of locks whose requests are not given up while a test waits for something.
+  Options patient() const {
+    Options options = on_table(table, 4min);
+    options.request_timeout = kPlenty + 30s;
+    return options;
+  }
+  // Waits that are given up once their requests are under way.
+  void give_up(int waits) {
+    for (int i = 0; i < waits; ++i) {
+      const std::string name = "stuck " + std::to_string(i) + ".";
+      DdbMutex mutex(name, patient());
+      Aside waiter([&] { mutex.lock(); });
+      BOOST_TEST_REQUIRE(
+          eventually([&] { return count("PutItem", name) == 1; }));
+      mutex.cancel();
+      BOOST_TEST_REQUIRE(waiter.ends());
+    }
+  }
+  int count(const std::string& action, const std::string& name) const {
+    const auto all = server.requests();
+    return static_cast<int>(
+        std::count_if(all.begin(), all.end(), [&](const SeenRequest& request) {
+          return action_of(request) == action && is_about(request, name);
+        }));
+  }
+
+  mutable ScriptedServer server;
+  std::shared_ptr<Table> table;
+};
+
+constexpr int kAwaited = 16;    // Exchanges that callers have left,
+constexpr int kReleasing = 32;  // releases under way,
+constexpr int kRenewing = 32;   // renewals,
+constexpr int kKept = 1000;     // and releases that wait, at the most.
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(renewals_go_on_whatever_is_left_over) {
+  Stuck x("PutItem DeleteItem");
+  Options often = lasting(x.table);
+  DdbMutex mutex("well", often);
+  mutex.lock();
+  x.give_up(kAwaited + kReleasing + 2);
+  const auto before = x.table->stats().update_item;
+  BOOST_TEST(
+      eventually([&] { return x.table->stats().update_item >= before + 2; }));
+}
+
+// What is awaited is bounded, what is released is: of the others the requests
+// are ended, and the releases wait.
+BOOST_AUTO_TEST_CASE(requests_that_are_left_over_are_bounded) {
+  Stuck x("PutItem DeleteItem");
+  x.give_up(kAwaited + kReleasing + 10);
+  BOOST_TEST(
+      eventually([&] { return x.count("DeleteItem", "stuck") == kReleasing; }));
+  // The sending thread sees to this one after all that.
+  DdbMutex mutex("well", lasting(x.table));
+  mutex.lock();
+  BOOST_TEST(eventually([&] { return x.table->stats().update_item >= 2; }));
+  BOOST_TEST(x.count("DeleteItem", "stuck") == kReleasing);
+}
+
+// ... and counts as one that may have been applied.
+BOOST_AUTO_TEST_CASE(release_that_is_ended_for_want_of_room_is_no_loss) {
+  struct Taken : Stuck {
+    using Stuck::Stuck;
+    // Somebody has it by the time of the second release.
+    Reply answer(const SeenRequest& request) override {
+      if (action_of(request) != "DeleteItem") return {};
+      return ++releases == 1 ? hanging() : refusal(live_record());
+    }
+    std::atomic<int> releases{0};
+  } x("PutItem");
+  Told told;
+  Options options = on_table(x.table);
+  options.request_timeout = 300ms;
+  options.auto_renew = false;
+  options.on_lost = [&](Loss loss) { told.add(name_of(loss)); };
+  std::optional<DdbMutex> mutex(std::in_place, "held", options);
+  mutex->lock();
+  x.give_up(kAwaited);
+  mutex->unlock();
+  BOOST_TEST(eventually([&] { return x.count("DeleteItem", "held") >= 2; }));
+  mutex.reset();  // Waits for what is to be told.
+  DdbMutex later("later", lasting(x.table));
+  later.lock();
+  BOOST_TEST(eventually([&] { return x.table->stats().update_item >= 2; }));
+  BOOST_TEST(told.text() == "");
+}
+
+// It is not sent either, for then it would say nothing that is not so already.
+BOOST_AUTO_TEST_CASE(release_that_there_was_no_room_for_is_told_by_close) {
+  Stuck x("PutItem DeleteItem");
+  Options options = on_table(x.table, 600ms);
+  options.auto_renew = false;
+  DdbMutex mutex("late", options);
+  x.give_up(kAwaited + kReleasing);
+  BOOST_TEST_REQUIRE(
+      eventually([&] { return x.count("DeleteItem", "stuck") == kReleasing; }));
+  mutex.lock();
+  const Stopwatch watch;
+  const auto bad = x.table->close(kPlenty);
+  BOOST_TEST((watch.time() < kPlenty));
+  BOOST_TEST_REQUIRE(bad.size() == 1u);
+  BOOST_TEST(bad[0].name == "late");
+  BOOST_TEST(x.count("DeleteItem", "late") == 0);
+}
+
+namespace {
+
+// Locks that are due to be renewed, all at once, when the sending thread goes
+// on.
+struct Due {
+  explicit Due(Stuck& stuck) : x(stuck) {
+    x.table->inspect("x");  // So that there is a connection.
+    const auto others = threads_by_id();
+    first.emplace("first", x.patient());
+    first->lock();
+    sender.emplace(polling_thread(others));
+  }
+  void lock(const std::string& name, std::chrono::milliseconds ttl,
+            std::chrono::milliseconds renew_after) {
+    Options options = x.patient();
+    options.ttl = ttl;
+    options.renew_after = renew_after;
+    all.push_back(std::make_unique<DdbMutex>(name, options));
+    all.back()->lock();
+  }
+
+  Stuck& x;
+  std::optional<DdbMutex> first;
+  std::optional<HeldThread> sender;
+  std::vector<std::unique_ptr<DdbMutex>> all;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(lease_that_ends_first_is_renewed_first) {
+  Stuck x("UpdateItem");
+  Due due(x);
+  for (int i = 0; i < kRenewing + 1; ++i) {
+    due.lock("stuck" + std::to_string(i), 10min, 50ms);
+  }
+  due.lock("well", 4min, 1s);  // After all others.
+  pause(1s);                   // A stall only adds to it.
+  due.sender.reset();
+  BOOST_TEST(eventually([&] { return x.count("UpdateItem", "well") >= 1; }));
+}
+
+namespace {
+
+// A release that a caller leaves, without an exchange.
+void leave_release(const std::string& name, const Options& options) {
+  DdbMutex mutex(name, options);
+  std::error_code ec;
+  mutex.lock(ec);
+  BOOST_TEST(ec == Errc::unavailable, ec.message());
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(releases_that_are_left_over_are_bounded) {
+  struct Failing : Stuck {
+    using Stuck::Stuck;
+    Reply answer(const SeenRequest& request) override {
+      const bool release = action_of(request) == "DeleteItem";
+      if (release && going_on) return {};
+      return release || is_about(request, "vain") ? server_failure() : Reply{};
+    }
+    std::atomic<bool> going_on{false};
+  } x("");
+  Due due(x);
+  Options options = x.patient();
+  options.auto_renew = false;
+  options.patience = 0ms;
+  {
+    Options brief = options;
+    brief.request_timeout = 100ms;
+    DdbMutex held("held", brief);
+    held.lock();
+    held.unlock();
+  }
+  for (int i = 0; i < kKept + 50; ++i) {
+    leave_release("vain" + std::to_string(i), options);
+  }
+  const int before = x.count("DeleteItem", "");
+  x.going_on = true;
+  due.sender.reset();
+  BOOST_TEST(
+      eventually([&] { return x.count("DeleteItem", "vain") >= kKept - 1; }));
+  leave_release("vain and last", options);
+  BOOST_TEST(
+      eventually([&] { return x.count("DeleteItem", "vain and last") == 1; }));
+  BOOST_TEST(x.count("DeleteItem", "") - before == kKept + 1);
+  // The only one of which it is known that it was had is among them.
+  BOOST_TEST(x.count("DeleteItem", "vain") == kKept);
+}
+
+namespace {
+
+// Seconds; `make soak` has two minutes.
+std::chrono::seconds storm_time() {
+  const char* given = std::getenv("DDBMUTEX_STORM_S");
+  return std::chrono::seconds(given != nullptr ? std::atoi(given) : 4);
+}
+
+// Of 40 callers, and of what the table has under way or keeps for another use;
+// each connection needs three.
+constexpr std::ptrdiff_t kMostDescriptors =
+    3 * (40 + kAwaited + kReleasing + kRenewing + 32);
+
+// 40 threads want names that nobody answers about; what becomes of a lock that
+// is held meanwhile.
+std::string held_amid_names_that_hang() {
+  Front front;
+  const auto table = front.table();
+  Told told;
+  Options options = on_table(table, 6s);
+  options.on_lost = [&](Loss loss) { told.add(name_of(loss)); };
+  DdbMutex well(fresh_name(), options);
+  well.lock();
+  front.gateway.add(always("PutItem stuck", "drop"));
+  front.gateway.add(always("DeleteItem stuck", "drop"));
+  const auto before = descriptors_now();
+  std::atomic<bool> over{false};
+  std::vector<std::unique_ptr<Aside>> threads;
+  for (int i = 0; i < 40; ++i) {
+    threads.push_back(std::make_unique<Aside>([&, i] {
+      DdbMutex stuck("stuck" + std::to_string(i), on_table(table, 6s));
+      std::error_code ec;
+      while (!over && !stuck.try_lock(ec)) {
+      }
+    }));
+  }
+  std::ptrdiff_t most = 0;
+  for (const Stopwatch watch; watch.time() < storm_time(); pause(50ms)) {
+    most = std::max(most, descriptors_now() - before);
+  }
+  over = true;
+  if (!well.owns_lock() || told.text() != "") return "lost: " + told.text();
+  BOOST_TEST_MESSAGE("at most " << most << " descriptors more");
+  return most <= kMostDescriptors ? "" : std::to_string(most);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(names_that_hang_cost_the_others_nothing) {
+  BOOST_TEST(undisturbed(1s, held_amid_names_that_hang) == "");
 }
 
 // --- Objects that end on a thread of their own table -------------------------
