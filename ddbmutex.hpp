@@ -374,7 +374,9 @@ class Table {
   // Frees the lock, if exactly the record that was inspected stands there yet:
   // deletes the row, or marks a kept one.  False if another does.  The holder,
   // if it lives, loses the lock and hears of it with its next renewal: until
-  // then two may believe to hold it.  bad_option if nothing was held.
+  // then two may believe to hold it.  One that unlocks in an outage that lasts
+  // for longer than its lease does not hear of it.  bad_option if nothing was
+  // held.
   bool force_unlock(const LockInfo& info);
   bool force_unlock(const LockInfo& info, std::error_code& ec);
 
@@ -482,7 +484,9 @@ struct Options {
   // Called once for each acquisition that is lost: `expired` at the lease's end
   // and so before another may hold the lock, unless another callback is still
   // running; `taken` and `deleted` as soon as it is known.  owns_lock() is
-  // false by then.  Called on the Table's timer thread, one callback at a time,
+  // false by then.  Of a lock that was unlocked only what happened before the
+  // end of its lease is a loss, and only if it is found out before, too.
+  // Called on the Table's timer thread, one callback at a time,
   // with no mutex held: it may call anything, unlock() and the mutex's
   // destructor too, but delays other callbacks meanwhile.  That thread has all
   // signals blocked, and so has a program that is started from there.  An

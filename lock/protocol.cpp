@@ -72,7 +72,6 @@ Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
   call_ = call;
   Request request;
   if (call == Call::release) {
-    claim_end_ = BootTime::min();
     request = look_first_ ? look(true) : release();
   } else if (look_first_) {
     request = look(true);
@@ -327,6 +326,8 @@ Verdict Lease::heard_release(const Reply& reply) {
     case Reply::Outcome::refused:
       // Nothing was granted, or an earlier release did it: free either way.
       if (release_lost_ || !ours_) return Verdict::released;
+      // The lease has lapsed, and others may well have had the row since.
+      if (reply.received >= claim_end_) return Verdict::released;
       break;
   }
   look_first_ = !reply.row;

@@ -97,7 +97,8 @@ struct Reply {
   Outcome outcome = Outcome::unsent;
   std::optional<Row> row;
   // When heard() is told of it, on the boot clock.  A renewal counts for
-  // nothing if the process was stopped on the way here until the claim ended.
+  // nothing, and a refused release is no loss, if the process was stopped on
+  // the way here until the claim ended.
   BootTime received{};
 };
 
@@ -143,8 +144,11 @@ class Lease {
 
   const std::string& uuid() const { return uuid_; }
   // The claim is [grant, claim_end()): past it the lock is lost, whatever comes
-  // after.  BootTime::min() while nothing was granted.
-  BootTime claim_end() const { return claim_end_; }
+  // after.  BootTime::min() while nothing was granted, and once a release has
+  // begun.
+  BootTime claim_end() const {
+    return call_ == Call::release ? BootTime::min() : claim_end_;
+  }
   // Sent at that time was the request that the claim counts from.
   BootTime granted_at() const { return granted_.at; }
   // When to renew, if a lease is renewed at that age.  REQUIRES: granted.
@@ -223,7 +227,7 @@ class Lease {
   bool tells_ = false;       // Its answer tells the row.
 
   Sent granted_{};  // The attempt that the claim counts from.
-  BootTime claim_end_ = BootTime::min();
+  BootTime claim_end_ = BootTime::min();  // Also of what is being released.
   std::int64_t token_ = 0;
   Row row_;
 };

@@ -23,6 +23,7 @@
 #include "dynamodb/retry.hpp"
 #include "dynamodb/table.hpp"
 #include "lock/queue.hpp"
+#include "tests/support/agent.hpp"
 #include "tests/support/blackhole.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/failure_kit.hpp"
@@ -34,6 +35,7 @@
 using namespace std::chrono_literals;
 using namespace tests;
 using ddbmutex::BootClock;
+using ddbmutex::BootTime;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 using ddbmutex::Loss;
@@ -127,6 +129,131 @@ BOOST_DATA_TEST_CASE(release_done_unheard_is_no_loss_when_done_again, kEngines,
   BOOST_TEST(told.text() == "");
   BOOST_TEST(row_of(gate.engine(), name).uuid == "theirs");
   gate.server().release();
+}
+
+namespace {
+
+// Rounds for each who may retake the lock; `make soak` has a hundred.
+int lapsed_rounds() {
+  const char* given = std::getenv("DDBMUTEX_LAPSED_ROUNDS");
+  return given != nullptr ? std::atoi(given) : 10;
+}
+
+// Who has the lock once its lease has lapsed in an outage.
+enum class Next { same_thread, another_thread, another_process };
+
+// Locks that are given back in an outage, and the outage lasts for longer than
+// their leases.
+class Lapsing {
+ public:
+  static constexpr std::chrono::seconds kLease{4};
+
+  explicit Lapsing(int rounds)
+      : table_(with_clock(front_.table())), rival_(at(front_.engine)) {
+    for (int i = 0; i < rounds; ++i) {
+      for (const Next next :
+           {Next::same_thread, Next::another_thread, Next::another_process}) {
+        all_.push_back(std::make_unique<Lapsed>(next, table_));
+      }
+    }
+  }
+
+  // What is wrong; "" if nothing is.
+  std::string run() {
+    for (const auto& one : all_) one->mutex.lock();
+    const BootTime lapsed = BootClock::now() + kLease;
+    for (const auto& one : all_) look(one->mutex.name());
+    pause(1200ms);  // The longer, the more is left of the time for releases.
+    front_.gateway.mode("refuse");
+    unlock_all();
+    eventually([&] { return BootClock::now() >= lapsed; });
+    for (const auto& one : all_) retake(*one);
+    front_.gateway.mode("open");
+    front_.gateway.forget();
+    for (const auto& one : all_) go_on(*one);
+    // By the end of another lease all has been said that will be.
+    eventually([&] { return said() || BootClock::now() >= lapsed + kLease; });
+    DdbMutex later(fresh_name(), lasting(table_));
+    later.lock();
+    const auto renewals = table_->stats().update_item;
+    eventually([&] { return table_->stats().update_item >= renewals + 2; });
+    return verdict();
+  }
+
+ private:
+  struct Lapsed {
+    Lapsed(Next who, const std::shared_ptr<Table>& table)
+        : next(who), mutex(fresh_name(), options(*this, table)) {}
+    static Options options(Lapsed& self, const std::shared_ptr<Table>& table) {
+      Options options = on_table(table, kLease);
+      options.auto_renew = false;
+      options.request_timeout = 200ms;
+      options.on_lost = [&self](Loss loss) { self.told.add(name_of(loss)); };
+      return options;
+    }
+
+    const Next next;
+    Told told;
+    bool in_time = false;  // Unlocked while it was held.
+    bool retaken = false;
+    DdbMutex mutex;
+  };
+
+  // A rival that has seen the row may take it when its lease is over.
+  void look(const std::string& name) {
+    rival_.make(name, name, "ttl=60000 auto_renew=0");
+    BOOST_TEST(rival_.ask("try " + name) == "false");
+  }
+  void unlock_all() {
+    std::vector<std::unique_ptr<Aside>> unlocking;
+    for (const auto& one : all_) {
+      one->in_time = one->mutex.owns_lock();
+      unlocking.push_back(
+          std::make_unique<Aside>([&one] { one->mutex.unlock(); }));
+    }
+  }
+  void retake(Lapsed& one) {
+    const std::string& name = one.mutex.name();
+    one.retaken = rival_.ask("try_for " + name + " 60000") == "true";
+    if (one.next != Next::another_process) rival_.ask("unlock " + name);
+  }
+  void go_on(Lapsed& one) {
+    if (one.next == Next::another_process) return;
+    const auto lock = [&one] {
+      std::error_code ec;
+      one.retaken = one.mutex.try_lock_for(kPlenty, ec);
+    };
+    if (one.next == Next::same_thread) return lock();
+    Aside(lock).ends();
+  }
+  bool said() const {
+    const auto requests = front_.gateway.counts().requests("DeleteItem");
+    return requests >= static_cast<int>(all_.size());
+  }
+  std::string verdict() const {
+    std::string wrong;
+    int good = 0;
+    for (const auto& one : all_) {
+      if (!one->in_time || !one->retaken) continue;
+      ++good;
+      const std::string told = one->told.text();
+      if (told != "") wrong += "told: " + told + "; ";
+    }
+    return wrong == "" && good == 0 ? "nothing was retaken" : wrong;
+  }
+
+  Front front_;
+  std::shared_ptr<Table> table_;
+  Agent rival_;
+  std::vector<std::unique_ptr<Lapsed>> all_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(lock_that_lapsed_after_its_unlock_is_not_told_as_lost) {
+  for (int rounds = lapsed_rounds(); rounds > 0; rounds -= 10) {
+    BOOST_TEST(Lapsing(std::min(rounds, 10)).run() == "");
+  }
 }
 
 // --- A great many of them ----------------------------------------------------

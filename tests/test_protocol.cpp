@@ -1299,6 +1299,57 @@ BOOST_AUTO_TEST_CASE(release_of_a_lock_that_was_lost_tells_how) {
   }
 }
 
+// By then others may have had the row, and even have given it back.
+BOOST_AUTO_TEST_CASE(release_refused_once_the_lease_has_lapsed_is_no_loss) {
+  for (const Row& row : {kNone, record("theirs", kDate + 60s)}) {
+    for (const bool told : {true, false}) {
+      Contender c;
+      c.hold();
+      c.send(Call::release);
+      c.pass(kHeld);
+      BOOST_TEST((told ? c.refused(row) : c.refused_without_a_row()) ==
+                 "released");
+    }
+    Contender in_time;
+    in_time.hold();
+    in_time.send(Call::release);
+    in_time.pass(kHeld - 2us);
+    BOOST_TEST(in_time.refused(row) ==
+               (row.uuid.empty() ? "deleted" : "taken"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(release_that_never_left_before_the_lease_lapsed_is_none) {
+  Contender c;
+  c.hold();
+  c.send(Call::release);
+  BOOST_TEST(c.unsent() == "again");
+  c.pass(kHeld);
+  c.send(Call::release);
+  BOOST_TEST(c.refused(record("theirs", kDate + 60s)) == "released");
+}
+
+// It was known in time that the row is not ours, and only not, how.
+BOOST_AUTO_TEST_CASE(release_refused_in_time_is_a_loss_however_late_the_look) {
+  Contender c;
+  c.hold();
+  c.send(Call::release);
+  BOOST_TEST(c.refused_without_a_row() == "again");
+  c.pass(kHeld);
+  c.send(Call::release);
+  BOOST_TEST(c.found(kNone) == "deleted");
+}
+
+// The answer to the release itself may show that this machine stood still.
+BOOST_AUTO_TEST_CASE(release_refused_after_a_stop_past_the_lease_is_no_loss) {
+  Contender c;
+  c.hold();
+  c.send(Call::release);
+  c.pass(1s);
+  c.hear_date(kDate + 10min);
+  BOOST_TEST(c.refused(record("theirs", kDate + 11min)) == "released");
+}
+
 BOOST_AUTO_TEST_CASE(release_refused_without_a_row_looks_before_it_judges) {
   for (const bool gone : {false, true}) {
     Contender c;

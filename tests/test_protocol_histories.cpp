@@ -45,6 +45,7 @@ void check_reach(const simulation::Tally& tally) {
   BOOST_TEST(tally.looks_in_renewals > 0);
   BOOST_TEST(tally.answers_after_claim > 0);
   BOOST_TEST(tally.claims_cut_short > 0);
+  BOOST_TEST(tally.lapsed_releases > 0);
   BOOST_TEST(tally.safe_histories > 0);
   BOOST_TEST(tally.kept_grants > 0);
   BOOST_TEST(tally.settlings > 0);

@@ -32,11 +32,13 @@
  * the lowest stamp; recv_acq with RST: the early re-stamp, and on kept rows
  * the renewal before the grant where a take after the one that was applied may
  * be applied yet (SETTLED); hear, adjust: what an answer's Date tells;
- * recv_release: what a refused release means.
+ * recv_release: what a refused release means, and that after the end of the
+ * claim that it releases (rtill) it means no loss.
  *
  * What is asserted, each by a name of its own: no_two_claims (what the lock is
  * for), no_revived_hold (a claim once over stays over), no_false_loss (a holder
- * whose row nobody else changed is not told taken or deleted), no_false_refusal
+ * whose row nobody else changed, or nobody before the end of the claim that it
+ * releases, is not told taken or deleted), no_false_refusal
  * (while a claim stands and nobody took the row, a guarded write goes through),
  * and on kept rows no_repeated_token (tokens of successive holders rise),
  * no_late_write (no guarded write goes through once another was granted the
@@ -309,7 +311,10 @@ byte at[N];
 byte sx[N * A];
 #endif
 byte rk[N];
-bool foul[N], was_held[N];
+bool foul[N];
+/* the end of the claim that is being released; the row was changed before */
+byte rtill[N];
+bool robbed[N];
 #if defined(C_LATE) || defined(C_REFUSED)
 #define GUARDS
 /* the last grant: its uuid, its token, whether another's came after it */
@@ -551,7 +556,7 @@ inline send_del(i) {
 
 inline go_idle(i) {
   ph[i] = IDLE; till[i] = 0; conf[i] = 0; rk[i] = 0; foul[i] = false;
-  was_held[i] = false;
+  rtill[i] = 0; robbed[i] = false;
 #ifdef OWNER_CONST
   base[i] = base[i] + k[i];
 #endif
@@ -894,9 +899,15 @@ inline recv_renew(i) {
   check_claims()
 }
 
+#ifdef FREEZE
+#define STOPPED(i) frozen[i]
+#else
+#define STOPPED(i) false
+#endif
+#define TOLD_LOST(i) (an[i] == NO && rk[i] <= 1 && rtill[i] != 0)
 inline recv_release(i) {
 #ifdef C_LOSS
-  no_false_loss = (an[i] == OK || rk[i] > 1 || foul[i] || !was_held[i]);
+  no_false_loss = (!TOLD_LOST(i) || robbed[i] || STOPPED(i));
   assert(no_false_loss);
 #endif
   end_wait(i);
@@ -984,6 +995,8 @@ inline remember_row() {
   skip
 }
 
+/* a claim, or the one that is being released */
+#define STANDS(i) (till[i] != 0 || (rtill[i] != 0 && NOW(i) < rtill[i]))
 #define AWAITS(i) (ph[i] == ACQW || ph[i] == LEFT || ph[i] == RSTW || \
     ph[i] == HOLDW || ph[i] == RELW)
 inline apply(s, i) {
@@ -1032,7 +1045,8 @@ inline apply(s, i) {
     if
 #if defined(C_LOSS) || defined(C_REFUSED)
     :: ru != 0 && ru != q_u[s] KNOWN_OWNER -> j = OWNER(ru);
-      foul[j] = (foul[j] || (ru == U(j) && ph[j] != IDLE)); j = 0
+      foul[j] = (foul[j] || (ru == U(j) && ph[j] != IDLE));
+      robbed[j] = (robbed[j] || (ru == U(j) && STANDS(j))); j = 0
 #endif
     :: else
     fi;
@@ -1145,7 +1159,7 @@ end:
       if :: an[i] == OK -> ghost[i] = k[i] :: else fi;
 #endif
 #ifdef C_LOSS
-      was_held[i] = (till[i] != 0);
+      rtill[i] = till[i];
 #endif
       till[i] = 0;
       end_wait(i); send_del(i) } }
@@ -1190,6 +1204,7 @@ inline by_hand() {
   :: j < N ->
 #if defined(C_LOSS) || defined(C_REFUSED)
     foul[j] = (foul[j] || (ru == U(j) && ph[j] != IDLE));
+    robbed[j] = (robbed[j] || (ru == U(j) && ph[j] != IDLE));
 #endif
     j++
   :: else -> break
@@ -1208,6 +1223,9 @@ inline tick() {
     do
     :: s < N ->
       if :: till[s] != 0 && NOW(s) >= till[s] -> till[s] = 0 :: else fi;
+#ifndef M_LAPSED
+      if :: rtill[s] != 0 && NOW(s) >= rtill[s] -> rtill[s] = 0 :: else fi;
+#endif
       if
       :: ou[s] != 0 && since[s] != GONE &&
          NOW(s) - since[s] >= WAIT_LEN(s, ou[s]) -> since[s] = GONE

@@ -143,6 +143,10 @@ bool Protocol::release_may_be_applied() const {
   return false;
 }
 
+bool Protocol::releasing() const {
+  return !history_.empty() && history_.back().call == Call::release;
+}
+
 // How often in a row a take went on at once because the row that it was told
 // seemed free, before the answer that is being judged.
 int Protocol::tries_at_once() const {
@@ -212,7 +216,6 @@ Request Protocol::next(Call call, BootTime now, const ServiceClock& clock,
   if (call == Call::renew && exchange.request.verb == Verb::renew) {
     apply(clock);
   }
-  if (call == Call::release && granted()) bounds_ = {BootTime::min()};
   return exchange.request;
 }
 
@@ -325,7 +328,7 @@ void Protocol::apply(const ServiceClock& clock) {
 }
 
 BootTime Protocol::claim_end() const {
-  if (!granted()) return BootTime::min();
+  if (!granted() || releasing()) return BootTime::min();
   return *std::min_element(bounds_.begin(), bounds_.end());
 }
 
@@ -363,7 +366,7 @@ Verdict Protocol::heard(const Reply& reply, const ServiceClock& clock,
                         Sightings& sightings) {
   Exchange& exchange = history_.back();
   // Until it is judged, what was to be sent counts as if it had been.
-  if (exchange.call == Call::renew) apply(clock);
+  apply(clock);
   exchange.reply = reply;
   switch (exchange.call) {
     case Call::take:
@@ -468,6 +471,8 @@ Verdict Protocol::judge_release(const Exchange& exchange) const {
   if (exchange.request.verb == Verb::release) {
     if (reply.outcome == Outcome::done) return Verdict::released;
     if (release_may_be_applied() || !granted()) return Verdict::released;
+    const BootTime end = *std::min_element(bounds_.begin(), bounds_.end());
+    if (reply.received >= end) return Verdict::released;
     if (!reply.row) return Verdict::again;
   }
   if (reply.row->kind == Row::Kind::absent) return Verdict::deleted;

@@ -109,6 +109,7 @@ class Protocol {
   std::vector<std::size_t> remembered() const;
   ServiceTime lowest_stamp() const;
   bool release_may_be_applied() const;
+  bool releasing() const;
   int tries_at_once() const;
   std::vector<ServiceTime> own_for_take() const;
   std::vector<ServiceTime> own_for_renewal() const;

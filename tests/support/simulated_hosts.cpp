@@ -471,7 +471,11 @@ void History::note_change(const SimulatedTable::Content& before,
                           const std::string& by) {
   if (!before || !before->uuid || *before->uuid == by) return;
   for (Host& host : hosts_) {
-    if (host.lease && host.lease->uuid() == *before->uuid) host.fouled = true;
+    if (!host.lease || host.lease->uuid() != *before->uuid) continue;
+    host.fouled = true;
+    const BootTime end =
+        host.releasing ? host.released_until : host.lease->claim_end();
+    if (boot(host) < end) host.robbed = true;
   }
 }
 
@@ -620,7 +624,8 @@ void History::begin(Host& host) {
   host.stamps.clear();
   host.attempts = 0;
   host.granted = host.claiming = host.releasing = false;
-  host.fouled = host.gave_up = false;
+  host.fouled = host.robbed = host.gave_up = false;
+  host.released_until = BootTime::min();
   host.over_since = BootTime::max();
   host.releases = 0;
   host.patience_ends =
@@ -797,6 +802,7 @@ void History::leave(Host& host) {
 
 void History::release(Host& host) {
   if (host.claiming) choose_changes(host);
+  if (!host.releasing) host.released_until = host.lease->claim_end();
   host.claiming = false;
   send(host, Call::release);
 }
@@ -964,6 +970,8 @@ void History::check_loss(const Host& host, Verdict verdict) {
   if (weather_.glitches && !host.use.keep) return;
   expect(!host.granted || host.fouled, host,
          "told lost though nobody else changed the row");
+  expect(!host.releasing || host.robbed || !weather_.safe(), host,
+         "told lost though nobody changed the row before the end of the claim");
 }
 
 // A machine that was stopped from outside: once an answer shows that every
@@ -990,6 +998,11 @@ void History::count(const Host& host, Verdict verdict, const Answer& answer) {
   if (renewal && host.request.verb == Verb::look) ++tally_.looks_in_renewals;
   if (renewal && verdict == Verdict::expired && answer.from_service) {
     ++tally_.answers_after_claim;
+  }
+  if (host.releasing && host.granted && verdict == Verdict::released &&
+      answer.reply.outcome == Outcome::refused &&
+      boot(host) >= host.released_until) {
+    ++tally_.lapsed_releases;
   }
   // Had the boot clock alone ended the claim, renew_at() would lie further
   // ahead of its end.

@@ -58,6 +58,7 @@ struct Tally {
   std::size_t kept_grants = 0;      // On rows that are kept.
   std::size_t guards_reopened = 0;  // See check_guards().
   std::size_t changes_applied = 0;
+  std::size_t lapsed_releases = 0;      // Refused when the lease was over.
   std::size_t longest_acquisition = 0;  // In stamped attempts.
 };
 
@@ -140,7 +141,9 @@ class History {
     bool granted = false;   // At any time.
     bool claiming = false;  // Its user thinks that it holds the lock.
     bool releasing = false;
-    bool fouled = false;   // Somebody else changed its row.
+    bool fouled = false;  // Somebody else changed its row,
+    bool robbed = false;  // before the end of the claim or what is released.
+    BootTime released_until = BootTime::min();  // The claim that is.
     bool gave_up = false;  // While a request was under way.
     BootTime over_since = BootTime::max();
     int releases = 0;
