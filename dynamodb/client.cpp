@@ -291,18 +291,22 @@ void Client::tell(const Answer& answer) const {
 }
 
 void Client::hear(const HttpAnswer& http, std::optional<ServiceTime> date) {
-  bool contradicted;
+  bool tell;
   {
     const std::lock_guard guard(mutex_);
     const int before = clock_.contradictions();
     clock_.hear(http.sent_at, http.received_at, date);
-    contradicted = clock_.contradictions() != before;
+    if (clock_.contradictions() == before) return;
+    tell = http.received_at >= tell_contradictions_from_;
+    if (tell) {
+      tell_contradictions_from_ = http.received_at + std::chrono::minutes(1);
+    }
   }
-  if (!contradicted) return;
   if (contradicted_) contradicted_();
+  if (!tell) return;
   sigv4::say(options_.log, sigv4::LogLevel::warning,
              "DynamoDB's clock is not where it should be by this machine's: "
-             "one of them was stopped or set");
+             "one of them was stopped or set (told once a minute)");
 }
 
 Answer Client::call(Action action, std::string body, BootTime deadline,

@@ -131,10 +131,12 @@ class Client {
   sigv4::SigningKeys signing_keys_;
   std::function<void()> contradicted_;
   mutable std::mutex mutex_;
-  ServiceClock clock_;  // GUARDED_BY(mutex_)
-  SitePtr site_;        // GUARDED_BY(mutex_); of the last keys.
-  Counts counts_;       // GUARDED_BY(mutex_)
-  sigv4::Keys keys_;    // Last: its fetches ask for the clock.
+  // GUARDED_BY(mutex_)
+  ServiceClock clock_;
+  BootTime tell_contradictions_from_ = BootTime::min();
+  SitePtr site_;  // Of the last keys.
+  Counts counts_;
+  sigv4::Keys keys_;  // Last: its fetches ask for the clock.
 };
 
 class Client::Pending {

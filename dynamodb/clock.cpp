@@ -43,6 +43,10 @@ nanoseconds ServiceClock::Interval::high_now(BootTime now) const {
   return high + drift(high_at, now);
 }
 
+ServiceClock::Interval ServiceClock::Interval::widened() const {
+  return {low - kAgreement, high + kAgreement, low_at, high_at};
+}
+
 bool ServiceClock::Interval::meets(const Interval& other, BootTime now) const {
   return low_now(now) <= other.high_now(now) &&
          other.low_now(now) <= high_now(now);
@@ -85,15 +89,15 @@ void ServiceClock::hear(BootTime sent, BootTime received,
       *date + std::chrono::seconds(1) - sent.time_since_epoch(), received,
       sent};
   if (!current_) {
-    current_ = heard;
+    current_ = heard.widened();
   } else if (newer_) {
     hear_in_doubt(heard, sent, received);
   } else if (!heard.meets(*current_, received)) {
-    newer_ = heard;
+    newer_ = heard.widened();
     newer_received_ = received;
     ++contradictions_;
   } else if (sent >= newer_received_) {
-    current_ = current_->within(heard, received);
+    current_ = current_->within(heard.widened(), received);
   }
 }
 
@@ -107,14 +111,15 @@ void ServiceClock::hear_in_doubt(const Interval& heard, BootTime sent,
   const bool fits_newer = heard.meets(*newer_, received);
   if (!fits_older && !fits_newer) {  // A third story.
     current_ = current_->around(*newer_, received);
-    newer_ = heard;
+    newer_ = heard.widened();
     newer_received_ = received;
     ++contradictions_;
     return;
   }
   if (sent < newer_received_) return;
-  if (fits_older) current_ = current_->within(heard, received);
-  if (fits_newer) newer_ = newer_->within(heard, received);
+  const Interval known = heard.widened();
+  if (fits_older) current_ = current_->within(known, received);
+  if (fits_newer) newer_ = newer_->within(known, received);
   if (fits_older && fits_newer) {
     if (!current_->meets(*newer_, received)) return;
     current_ = current_->around(*newer_, received);

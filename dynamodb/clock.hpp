@@ -2,9 +2,11 @@
 //
 // Every answer carries a Date of whole seconds.  A request sent at s and
 // answered at r on the boot clock with `Date: D` shows that service time minus
-// boot time lay in [D - r, D + 1 s - s].  Such intervals are intersected; each
-// bound is widened by 1/99 of its age, since boot clocks run true to 1 % only
-// and one that is so slow shows 99 s where 100 s have gone by.
+// boot time lay in [D - r, D + 1 s - s].  Such intervals are intersected, each
+// kAgreement wider on either side than its answer tells, so that front ends
+// which agree to that contradict nothing; each bound is widened by 1/99 of its
+// age, since boot clocks run true to 1 % only and one that is so slow shows 99
+// s where 100 s have gone by.
 //
 // A pure object: it is told all it knows and asked with the time it is.
 //
@@ -30,6 +32,10 @@ using ServiceTime = std::chrono::nanoseconds;
 constexpr ServiceTime kFirstBelievable = std::chrono::seconds(1325376000);
 constexpr ServiceTime kLastBelievable = std::chrono::seconds(3786912000);
 
+// How well the clocks of DynamoDB's front ends agree.  The price: a machine
+// that was stopped for so much longer may not learn of it.
+constexpr std::chrono::nanoseconds kAgreement = std::chrono::milliseconds(250);
+
 // How far a clock's rate may be off: 1 part in this many.
 constexpr int kRateMargin = 100;
 
@@ -48,8 +54,8 @@ class ServiceClock {
   // Answers came, and none had a Date to be believed.
   bool silent() const { return answered_ && !known(); }
   // The last answers contradict each other: a machine that was stopped from
-  // outside, or a wrong Date.  Until an answer decides, earliest() and latest()
-  // take in what both say.
+  // outside, or front ends that disagree.  Until an answer decides, earliest()
+  // and latest() take in what both say.
   bool in_doubt() const { return newer_.has_value(); }
   // How often answers have contradicted what was known.
   int contradictions() const { return contradictions_; }
@@ -71,6 +77,7 @@ class ServiceClock {
 
     std::chrono::nanoseconds low_now(BootTime now) const;
     std::chrono::nanoseconds high_now(BootTime now) const;
+    Interval widened() const;  // By kAgreement, as it is remembered.
     bool meets(const Interval& other, BootTime now) const;
     Interval within(const Interval& other, BootTime now) const;  // Both hold.
     Interval around(const Interval& other, BootTime now) const;  // One holds.

@@ -43,7 +43,9 @@
  * and on kept rows no_repeated_token (tokens of successive holders rise),
  * no_late_write (no guarded write goes through once another was granted the
  * lock since its sender's grant) and no_undone_release (no take takes the row
- * that its own call has released). model_sane guards the model itself.
+ * that its own call has released); where there are two front ends,
+ * no_needless_doubt (those that agree well enough contradict nothing while no
+ * machine is stopped). model_sane guards the model itself.
  *
  * What is abstracted. Clause 2 compares with <=, one nanosecond more generous
  * than <, so that a tick's width gives no slack. The service clock of a
@@ -84,8 +86,11 @@
  * is a tick wide, the service's time lay in [D, D + 1], and what the last W
  * contenders knew at first is exact or as wide, so that a stamp may be a tick
  * too high and a stop of less than the widths may not show; a holder that was
- * stopped may hear a Date at any time, in an answer about another lock).
- * M_...: mutants.
+ * stopped may hear a Date at any time, in an answer about another lock;
+ * FRONTS=D: a second front end is D ticks ahead; GIVEN=G: what is known of the
+ * service's clock is taken for G ticks wider on either side, which is how much
+ * longer a stop may not show: a longer one must; MARGIN=M: so much of what is
+ * taken off for front ends is not yet). M_...: mutants.
  */
 /* bounds */
 #ifndef N
@@ -241,7 +246,7 @@ byte base[N];
 #define EARLIEST(i) (T + w)
 #elif defined(FREEZE)
 #define STAMP(i) (NOW(i) + HI(i) - BIAS + TTL(i))
-#define EARLIEST(i) FLOOR(NOW(i) + LO(i), BIAS)
+#define EARLIEST(i) FLOOR(NOW(i) + LO(i), BIAS + MARGIN)
 #elif defined(CALENDAR)
 #define STAMP(i) (clk[i] == 0 -> w : (clk[i] == 1 -> 200 : T + w + TTL(i)))
 #define EARLIEST(i) (clk[i] == 2 -> FLOOR(T, e) : 0)
@@ -341,12 +346,29 @@ bool frozen[N], after[N], doubt[N];
  * contradiction, whether it was made since the last stop; low: D = T - 1 */
 byte told, asked;
 bool old, fresh, low;
+byte ahead; /* of the front end that made it */
 byte freezes = FREEZE;
 #define BIAS 8
 #ifdef WIDE
 #define WIDTH 1
 #else
 #define WIDTH 0
+#endif
+#ifndef FRONTS
+#define FRONTS 0
+#endif
+#ifndef GIVEN
+#define GIVEN 0
+#endif
+#ifndef MARGIN
+#define MARGIN 0
+#endif
+#if defined(M_NOFLOOR)
+#define FLOOR_OF_CLOCK 0
+#elif defined(M_WIDEFLOOR)
+#define FLOOR_OF_CLOCK (GIVEN + 1)
+#else
+#define FLOOR_OF_CLOCK GIVEN
 #endif
 #define MAX(a, b) (a > b -> a : b)
 #define MIN(a, b) (a < b -> a : b)
@@ -364,7 +386,7 @@ bool dated;
 bool keep, hit, again, over, stale;
 bool no_two_claims = true, no_revived_hold = true, no_false_loss = true;
 bool no_repeated_token = true, no_false_refusal = true, no_late_write = true;
-bool no_undone_release = true, model_sane = true;
+bool no_undone_release = true, no_needless_doubt = true, model_sane = true;
 
 inline choose_clock(i) {
   if
@@ -730,18 +752,29 @@ inline confirm(i) {
 #define D_LO(i) (told - 2 + BIAS - NOW(i))
 #define D_HI(i) (told - 2 + WIDTH + BIAS - asked)
 #define FITS(i, l, h) (D_LO(i) <= h[i] && D_HI(i) >= l[i])
-#define NARROW(i, l, h) l[i] = MAX(D_LO(i), l[i]); h[i] = MIN(D_HI(i), h[i])
+#define NARROW(i, l, h) l[i] = MAX(D_LO(i) - FLOOR_OF_CLOCK, l[i]); \
+    h[i] = MIN(D_HI(i) + FLOOR_OF_CLOCK, h[i])
 #define DECIDED(i) doubt[i] = false; lo2[i] = 0; hi2[i] = 0
+/* the stop is longer than what a Date's width, the floor and the time that the
+ * answer took may hide */
+#define MUST_SHOW(i) (off[i] + BIAS > \
+    HI(i) - FLOOR_OF_CLOCK + GIVEN + WIDTH + NOW(i) - asked)
 
 /* a frozen machine: believed at once */
 inline contradict(i) {
-  doubt[i] = true; lo2[i] = D_LO(i); hi2[i] = D_HI(i);
+#ifdef C_DOUBT
+  no_needless_doubt = (off[i] > 0 || FRONTS > GIVEN);
+  assert(no_needless_doubt);
+#endif
+  doubt[i] = true;
+  lo2[i] = D_LO(i) - FLOOR_OF_CLOCK; hi2[i] = D_HI(i) + FLOOR_OF_CLOCK;
   belied[i] = (1 << (k[i] + 1)) - 2;
   frozen[i] = (frozen[i] && !fresh)
 }
 
 /* what was asked for before a contradiction narrows nothing */
 inline adjust(i) {
+  frozen[i] = (frozen[i] && !(told != 0 && fresh && MUST_SHOW(i)));
   if
   :: told != 0 && !doubt[i] ->
     if
@@ -768,7 +801,7 @@ inline adjust(i) {
     fi
   :: else
   fi;
-  told = 0; asked = 0; old = false; fresh = false; low = false
+  told = 0; asked = 0; old = false; fresh = false; low = false; ahead = 0
 }
 #endif
 
@@ -1026,7 +1059,7 @@ inline apply(s, i) {
      (an[i] == 0 || over) ->
     an[i] = (hit -> OK : NO);
 #ifdef FREEZE
-    date[i] = T + 2 - low; after[i] = true;
+    date[i] = T + 2 - low + ahead; after[i] = true;
 #endif
     if
     :: hit -> au[i] = 0; av[i] = 0;
@@ -1085,7 +1118,7 @@ inline apply(s, i) {
   purge();
   purge_guards();
 #ifdef FREEZE
-  low = false;
+  low = false; ahead = 0;
 #endif
   hit = false; again = false; over = false
 }
@@ -1172,8 +1205,12 @@ end:
     :: low = false
     :: low = true
     fi;
+    if
+    :: true
+    :: FRONTS > 0 -> ahead = FRONTS
+    fi;
     d_step {
-      told = T + 2 - low; asked = NOW(i); fresh = true;
+      told = T + 2 - low + ahead; asked = NOW(i); fresh = true;
       adjust(i); claim_rule(i); check_claims() } }
 #endif
 #if RELS > 1
@@ -1315,6 +1352,10 @@ end:
     :: low = false
     :: s % 2 == 0 && AWAITS((s / 2)) -> low = true
     fi;
+    if
+    :: true
+    :: s % 2 == 0 && AWAITS((s / 2)) && FRONTS > 0 -> ahead = FRONTS
+    fi;
 #endif
     d_step { apply(s, (s / 2)); s = 0 } }
   od
@@ -1327,13 +1368,13 @@ init {
     do
     :: s < N ->
 #ifdef FREEZE
-      lo[s] = BIAS; hi[s] = BIAS;
+      lo[s] = BIAS - FLOOR_OF_CLOCK; hi[s] = BIAS + FLOOR_OF_CLOCK;
 #endif
 #ifdef WIDE
       if
       :: true
-      :: s + WIDE >= N -> lo[s] = BIAS - 1
-      :: s + WIDE >= N -> hi[s] = BIAS + 1
+      :: s + WIDE >= N -> lo[s]--
+      :: s + WIDE >= N -> hi[s]++
       fi;
 #endif
 #ifdef CALENDAR

@@ -116,6 +116,7 @@ Weather::Weather(Random& random)
       freezes(random.chance(0.08)),
       glitches(random.chance(0.08)),
       skewed(random.chance(0.2)),
+      agreeing(random.chance(0.3)),
       foreign(random.chance(0.1)),
       reaped(random.chance(0.05)),
       jumping(random.chance(0.2)),
@@ -331,6 +332,8 @@ std::optional<ServiceTime> History::date(const Host& host) {
   ServiceTime shown = service();
   if (weather_.skewed)
     shown += std::chrono::milliseconds(random_.between(-1000, 1000));
+  if (weather_.agreeing)
+    shown += std::chrono::milliseconds(random_.between(0, 1) * 250);
   if (weather_.glitches && random_.chance(0.15)) {
     shown += nanoseconds(
         random_.between(-2 * weather_.ttl.count(), 2 * weather_.ttl.count()));
@@ -553,6 +556,7 @@ void History::freeze(Host& host) {
   host.stopped_until = host.base;
   host.ever_frozen = true;
   host.unnoticed = true;
+  host.dated_since = false;
   host.contradictions_then = host.clock.contradictions();
   if (trace_) trace(host) << "frozen for " << length << "\n";
 }
@@ -712,17 +716,29 @@ void History::conclude(Host& host, const Answer& answer) {
   count(host, verdict, answer);
   go_on(host, verdict,
         !answer.from_service || reply.outcome == Outcome::unknown);
-  notice(host);
+  notice(host, answer);
   check_claims();
   check_frozen(host, answer);
 }
 
-// An answer to what was asked after a host was frozen has shown it.
-void History::notice(Host& host) {
-  if (host.sent.time_since_epoch() >= host.base_boot &&
-      host.clock.contradictions() != host.contradictions_then) {
+// An answer to what was asked after a host was frozen has shown it, or that it
+// was too short to show.
+void History::notice(Host& host, const Answer& answer) {
+  if (host.sent.time_since_epoch() < host.base_boot) return;
+  if (host.clock.contradictions() != host.contradictions_then) {
     host.unnoticed = false;
   }
+  const bool quick = answer.reply.received - host.sent < 500ms;
+  if (answer.date && quick) host.dated_since = true;
+}
+
+// What is given up: a stop that is too short to show lengthens the claims from
+// before it.
+bool History::exempt(const Host& host) const {
+  const BootTime after =
+      BootTime(host.base_boot) + ddbmutex::lock::held_for(host.ttl);
+  return host.unnoticed &&
+         (!host.dated_since || host.lease->claim_end() < after);
 }
 
 void History::go_on(Host& host, Verdict verdict, bool failed) {
@@ -898,7 +914,7 @@ void History::check_state(Host& host, const char* after) {
 void History::note_grant(const Host& host) {
   // What was over before its process was told, or may have been while its
   // machine stood still, has its place among the claims elsewhere.
-  if (boot(host) >= host.lease->claim_end() || host.unnoticed) return;
+  if (boot(host) >= host.lease->claim_end() || exempt(host)) return;
   const bool sure = weather_.safe();
   const std::int64_t token = host.lease->token();
   if (host.use.keep) {
@@ -943,7 +959,7 @@ void History::check_claims() {
     const bool over = boot(host) >= host.lease->claim_end();
     if (over) host.over_since = std::min(host.over_since, boot(host));
     if (!host.claiming || over) continue;
-    if (host.unnoticed) continue;
+    if (exempt(host)) continue;
     if (holder != nullptr &&
         (weather_.safe() || weather_.safe_once_noticed())) {
       differ(host, "two claims at once, the other is " + holder->name + "'s");
@@ -960,6 +976,8 @@ void History::check_clock(const Host& host) {
          "earliest() is too late");
   expect(host.clock.latest(boot(host)) >= service() - skew, host,
          "latest() is too early");
+  expect(weather_.skewed || host.clock.contradictions() == 0, host,
+         "front ends that agree contradict each other");
 }
 
 // Lost to somebody only if somebody touched the row.  Where stamps go back

@@ -86,6 +86,7 @@ struct Weather {
   bool freezes;    // Machines are stopped from outside.
   bool glitches;   // Some Dates are wrong.
   bool skewed;     // Front ends differ, by up to 2 s.
+  bool agreeing;   // Front ends differ, by up to a quarter of a second.
   bool foreign;    // Clients that write no lease take part.
   bool reaped;     // DynamoDB's TTL is on.
   bool jumping;    // Calendars are set while the hosts run.
@@ -123,7 +124,8 @@ class History {
     std::optional<ServiceTime> calendar_stuck_at;
     nanoseconds stopped_until{};
     bool ever_frozen = false;
-    bool unnoticed = false;  // Frozen, and no Date has shown it since.
+    bool unnoticed = false;    // Frozen, and no Date has shown it since.
+    bool dated_since = false;  // And one was heard at once.
     int contradictions_then = 0;
 
     // What a process keeps from one call to the next, and as the reference
@@ -257,7 +259,8 @@ class History {
   void check_verdict(const Host& host, Verdict told, Verdict reference,
                      const Answer& answer);
   void check_state(Host& host, const char* after);
-  void notice(Host& host);
+  void notice(Host& host, const Answer& answer);
+  bool exempt(const Host& host) const;
   void note_grant(const Host& host);
   void check_guards();
   void check_claims();
