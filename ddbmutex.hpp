@@ -316,8 +316,8 @@ struct Unreleased {
 // are started by the first lock that needs them, and at times one that fetches
 // keys.  Shared by its mutexes.  Any thread may call any member.
 //
-// Its threads renew up to 32 leases at once, those first that end first; and of
-// what calls have left unfinished, up to 32 releases are under way, and 16
+// Its threads have up to 32 renewals under way at once, those first whose
+// leases end first; and of what calls have left unfinished, 32 releases, and 16
 // requests that were given up and may yet be answered.  Up to 1,000 releases
 // wait for their turn; beyond that the lock that would be free soonest by
 // itself is left to its lease.
@@ -484,13 +484,13 @@ struct Options {
   // Called once for each acquisition that is lost: `expired` at the lease's end
   // and so before another may hold the lock, unless another callback is still
   // running; `taken` and `deleted` as soon as it is known.  owns_lock() is
-  // false by then.  Of a lock that was unlocked only what happened before the
-  // end of its lease is a loss, and only if it is found out before, too.
-  // Called on the Table's timer thread, one callback at a time,
-  // with no mutex held: it may call anything, unlock() and the mutex's
-  // destructor too, but delays other callbacks meanwhile.  That thread has all
-  // signals blocked, and so has a program that is started from there.  An
-  // exception out of it is logged, or written to stderr if nobody logs.
+  // false by then.  Once unlocked, a lock counts as lost only if that is found
+  // out before the end of its lease.  Called on the Table's timer thread, one
+  // callback at a time, with no mutex held: it may call anything, unlock() and
+  // the mutex's destructor too, but delays other callbacks meanwhile.  That
+  // thread has all signals blocked, and so has a program that is started from
+  // there.  An exception out of it is logged, or written to stderr if nobody
+  // logs.
   std::function<void(Loss)> on_lost{};
   // Called in the same way, once for each time that the lease comes within
   // safe_time of its end without having been renewed.

@@ -324,10 +324,11 @@ Verdict Lease::heard_release(const Reply& reply) {
       if (verb_ == Verb::release) return Verdict::released;
       break;
     case Reply::Outcome::refused:
-      // Nothing was granted, or an earlier release did it: free either way.
-      if (release_lost_ || !ours_) return Verdict::released;
-      // The lease has lapsed, and others may well have had the row since.
-      if (reply.received >= claim_end_) return Verdict::released;
+      // An earlier release did it; or the lease has lapsed, and others may well
+      // have had the row since; or none was granted.
+      if (release_lost_ || reply.received >= claim_end_) {
+        return Verdict::released;
+      }
       break;
   }
   look_first_ = !reply.row;

@@ -438,7 +438,6 @@ void Renewer::Core::lose(const Handle& held, Verdict why) {
 }
 
 void Renewer::Core::tell(const Handle& held, Verdict why) {
-  if (held->lost) return;
   held->lost = why;
   if (!is_to_be_told(*held) || stopping || !telling) return;
   losses.push_back(held);
