@@ -327,6 +327,8 @@ class Table {
   // cannot be found; without exceptions the first operation fails with it.  A
   // region that only EC2's metadata service can tell is asked for on first use.
   explicit Table(TableOptions options = {});
+  // The last of a Table and its mutexes to go tries once more what calls have
+  // left unfinished, and waits for that for two seconds at the most.
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;

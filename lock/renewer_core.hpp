@@ -73,6 +73,7 @@ struct Task {
   bool awaits_take = false;          // What is pending is yet of that take,
   bool undecided = false;            // and so was a request before.
   bool counted = false;              // In Core::answers_awaited.
+  bool last_try = false;             // Begun when the threads were to end.
   std::shared_ptr<Closing> closing;  // May be null.
 
   // The request under way; the sending thread's alone.

@@ -109,7 +109,7 @@ void collect(Tasks& due, std::size_t room, std::vector<TaskPtr>& ready) {
 }  // namespace
 
 void Renewer::Core::stand_in_line(Line& line, BootTime now) {
-  while (first_of(line.waiting) <= now) {
+  while (!line.waiting.empty() && first_of(line.waiting) <= now) {
     auto node = line.waiting.extract(line.waiting.begin());
     Task& task = *node.mapped();
     node.key() = rank_of(task, node.key().second);
@@ -136,7 +136,8 @@ void Renewer::Core::collect_late(BootTime now, std::vector<TaskPtr>& ready) {
 
 // The tasks whose time has come, no more of each kind than there is room for,
 // renewals first, and when to look again.  False once the thread is to end:
-// after what callers left is finished, or at the time by which it must be.
+// after all that callers left was tried once more, for which it waits for
+// nothing, or at the time by which it must be.
 bool Renewer::Core::collect_due(std::vector<TaskPtr>& ready,
                                 const std::vector<TaskPtr>& under_way,
                                 BootTime& next) {
@@ -145,10 +146,11 @@ bool Renewer::Core::collect_due(std::vector<TaskPtr>& ready,
     if (task->call == Call::renew) ++renewing;
     if (task->call == Call::release && !task->counted) ++releasing;
   }
+  const bool only_renewals = renewing == under_way.size();
   const std::lock_guard<std::mutex> guard(mutex);
   const BootTime now = BootClock::now();
   stand_in_line(renewals, now);
-  stand_in_line(releases, now);
+  stand_in_line(releases, stopping ? BootTime::max() : now);
   collect(renewals.due, kAtOnce - renewing, ready);
   collect_late(now, ready);
   collect(releases.due, kAtOnce - releasing, ready);
@@ -159,8 +161,7 @@ bool Renewer::Core::collect_due(std::vector<TaskPtr>& ready,
   sender_sleeps_until = next;
   if (!stopping) return true;
   next = std::min(next, stop_by);
-  const bool idle = under_way.empty() && ready.empty() &&
-                    releases.waiting.empty() && releases.due.empty();
+  const bool idle = only_renewals && ready.empty() && releases.due.empty();
   return !idle && now < stop_by;
 }
 
@@ -174,6 +175,7 @@ bool Renewer::Core::prepare(Task& task) {
   const std::lock_guard<std::mutex> guard(mutex);
   const BootTime now = BootClock::now();
   BootTime end = task.give_up_at;
+  task.last_try = stopping;
   if (task.call == Call::release && now >= end) {
     closed(task, std::nullopt, nullptr, true);
     return false;
@@ -269,7 +271,8 @@ void Renewer::Core::released(TaskPtr& task, Verdict verdict,
   }
   if (verdict == Verdict::again) {
     const auto delay = task->pace.delay(answer, task->give_up_at - now);
-    const bool goes_on = delay && now + *delay < task->give_up_at;
+    const bool goes_on =
+        delay && !task->last_try && now + *delay < task->give_up_at;
     closed(*task, std::nullopt, &answer, !goes_on);
     if (goes_on) schedule(now + *delay, std::move(task));
     return;

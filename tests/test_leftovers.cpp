@@ -528,6 +528,85 @@ BOOST_AUTO_TEST_CASE(names_that_hang_cost_the_others_nothing) {
   BOOST_TEST(undisturbed(1s, held_amid_names_that_hang) == "");
 }
 
+// --- The end of a table with something left ----------------------------------
+
+namespace {
+
+// A table with a release that was left, and is not tried again for some
+// seconds.
+struct Leaving {
+  Leaving()
+      : server([this](const SeenRequest& request) {
+          if (action_of(request) != "DeleteItem") return Reply{};
+          if (++releases == 1) return hanging();
+          Reply busy = with_header(server_failure(), "x-amz-retry-after",
+                                   ending ? "0" : "5000");
+          return ending && mended ? Reply{} : busy;
+        }),
+        table(table_at(server)) {
+    Options options = on_table(table);
+    options.auto_renew = false;
+    options.request_timeout = 200ms;
+    DdbMutex mutex("left", options);
+    mutex.lock();
+    mutex.unlock();
+    // Once by the call, once behind.
+    BOOST_TEST_REQUIRE(eventually([&] { return releases == 2; }));
+  }
+
+  std::atomic<bool> ending{false};
+  std::atomic<bool> mended{false};
+  std::atomic<int> releases{0};
+  ScriptedServer server;
+  std::shared_ptr<Table> table;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(release_that_waits_is_sent_before_the_table_goes) {
+  Leaving x;
+  x.mended = x.ending = true;
+  BOOST_TEST(returns_within(0ms, [&] { x.table.reset(); }));
+  BOOST_TEST(x.releases == 3);
+}
+
+BOOST_AUTO_TEST_CASE(table_goes_once_all_was_tried_in_vain) {
+  Leaving x;
+  x.ending = true;
+  BOOST_TEST(returns_within(0ms, [&] { x.table.reset(); }));
+  BOOST_TEST(x.releases == 3);
+}
+
+BOOST_AUTO_TEST_CASE(table_waits_for_silence_no_longer_than_for_its_requests) {
+  ScriptedServer server([](const SeenRequest&) { return hanging(); });
+  auto table = table_at(server);
+  {
+    Options options = on_table(table);
+    options.request_timeout = 100ms;
+    DdbMutex mutex("x", options);
+    BOOST_TEST(thrown_by([&] { (void)mutex.try_lock(); }) ==
+               words(Errc::timed_out));
+  }
+  // The answer to the take, and that to the release.
+  BOOST_TEST(returns_within(200ms, [&] { table.reset(); }));
+  BOOST_TEST(count_of(server, "DeleteItem") >= 1);
+  server.release();
+}
+
+BOOST_AUTO_TEST_CASE(table_waits_for_no_renewal_of_what_was_unlocked) {
+  ScriptedServer server([](const SeenRequest& request) {
+    return action_of(request) == "UpdateItem" ? hanging() : Reply{};
+  });
+  auto table = table_at(server);
+  {
+    DdbMutex mutex("x", lasting(table));
+    mutex.lock();
+    BOOST_TEST(eventually([&] { return count_of(server, "UpdateItem") == 1; }));
+  }
+  BOOST_TEST(returns_within(0ms, [&] { table.reset(); }));
+  server.release();
+}
+
 // --- Objects that end on a thread of their own table -------------------------
 
 namespace {
