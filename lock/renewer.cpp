@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "lock/renewer_core.hpp"
@@ -29,6 +30,22 @@ bool is_answered(Fault fault) {
 
 double seconds_between(BootTime from, BootTime to) {
   return std::chrono::duration<double>(to - from).count();
+}
+
+// What goes on with a call that was given up now.
+TaskPtr left_over(Call call, Lease& lease, Outcome& outcome,
+                  const std::shared_ptr<Holder>& holder, BootTime now) {
+  auto task = std::make_unique<Task>(Call::release, holder);
+  task->lease.emplace(std::move(lease));
+  task->give_up_at = now + holder->terms.ttl;
+  task->of_take = call == Call::take;
+  task->awaits_take = task->of_take && outcome.pending != nullptr;
+  task->undecided = outcome.unknown;
+  task->request = std::move(outcome.request);
+  task->pending = std::move(outcome.pending);
+  task->until = std::min(now + holder->driver.settings().request_timeout,
+                         task->give_up_at);
+  return task;
 }
 
 }  // namespace
@@ -204,17 +221,8 @@ bool Renewer::finish(Call call, Lease& lease, Outcome& outcome,
   if (!core.start(core_)) return false;
   other = core.make_room();
   const BootTime now = BootClock::now();
-  task = std::make_unique<Task>(Call::release, holder);
+  task = left_over(call, lease, outcome, holder, now);
   task->held = std::move(handle);
-  task->lease.emplace(std::move(lease));
-  task->give_up_at = now + holder->terms.ttl;
-  task->of_take = call == Call::take;
-  task->awaits_take = task->of_take && outcome.pending != nullptr;
-  task->undecided = outcome.unknown;
-  task->request = std::move(outcome.request);
-  task->pending = std::move(outcome.pending);
-  task->until = std::min(now + holder->driver.settings().request_timeout,
-                         task->give_up_at);
   if (task->pending != nullptr) {
     if (core.answers_awaited == kMostAwaited) {
       guard.unlock();
@@ -330,10 +338,10 @@ void Renewer::Core::closed(const Task& task, std::optional<Verdict> lost,
 
 // For one more release that a caller leaves.  If there are too many, the one
 // that goes is of a lock that will be free soonest by itself, and sooner of one
-// that may never have been had.
+// that may never have been had, or was released before.
 TaskPtr Renewer::Core::make_room() {
   const auto worth = [](const Task& task) {
-    return std::make_pair(!task.of_take, task.give_up_at);
+    return std::make_tuple(!task.once_more, !task.of_take, task.give_up_at);
   };
   std::size_t kept = 0;
   Tasks::iterator least;

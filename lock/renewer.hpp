@@ -86,7 +86,7 @@ class Renewer {
   // Holders' drivers must use this client.
   Renewer(std::shared_ptr<dynamodb::Client> client,
           std::shared_ptr<dynamodb::RetryBudget> budget);
-  // Stops both threads, after what callers left has been finished: within two
+  // Stops both threads, after what callers left was tried once more: within two
   // seconds.  A thread that is held up, or calls this, is left to end by
   // itself.
   ~Renewer();
@@ -148,8 +148,9 @@ class Renewer {
 
   // Goes on with a call that was given up: awaits what is pending, and unless
   // the take certainly came to nothing, releases the lease; for as long as it
-  // could last.  `handle` (may be null) is told of a loss.  False if no thread
-  // can be started; `outcome` and `lease` are untouched then.
+  // could last.  Where too much is left, ends what is pending, or drops a
+  // release.  `handle` (may be null) is told of a loss.  False if no thread can
+  // be started; `outcome` and `lease` are untouched then.
   bool finish(Call call, Lease& lease, Outcome& outcome,
               const std::shared_ptr<Holder>& holder, Handle handle);
 

@@ -73,6 +73,7 @@ struct Task {
   bool awaits_take = false;          // What is pending is yet of that take,
   bool undecided = false;            // and so was a request before.
   bool counted = false;              // In Core::answers_awaited.
+  bool once_more = false;            // Near the end of a lease.
   bool last_try = false;             // Begun when the threads were to end.
   std::shared_ptr<Closing> closing;  // May be null.
 
@@ -167,6 +168,7 @@ struct Renewer::Core final : sigv4::Stoppable {
   Verdict hear(Task& task, const dynamodb::Answer& answer);
   void renewed(TaskPtr& task, Verdict verdict, const dynamodb::Answer& answer);
   void released(TaskPtr& task, Verdict verdict, const dynamodb::Answer& answer);
+  void release_once_more(TaskPtr& task);
   std::chrono::nanoseconds retry_delay(Task& task,
                                        const dynamodb::Answer& answer);
 

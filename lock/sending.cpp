@@ -90,7 +90,7 @@ namespace {
 Rank rank_of(const Task& task, BootTime due) {
   if (task.pending != nullptr) return {0, due};
   const bool renewal = task.call == Call::renew;
-  return {1 + task.unanswered + 2 * task.of_take,
+  return {1 + task.unanswered + 2 * task.of_take + 4 * task.once_more,
           renewal ? task.held->lease.claim_end() : due};
 }
 
@@ -136,17 +136,18 @@ void Renewer::Core::collect_late(BootTime now, std::vector<TaskPtr>& ready) {
 
 // The tasks whose time has come, no more of each kind than there is room for,
 // renewals first, and when to look again.  False once the thread is to end:
-// after all that callers left was tried once more, for which it waits for
-// nothing, or at the time by which it must be.
+// after all that callers left was tried once more, at once, or at the time by
+// which it must be.
 bool Renewer::Core::collect_due(std::vector<TaskPtr>& ready,
                                 const std::vector<TaskPtr>& under_way,
                                 BootTime& next) {
   std::size_t renewing = 0, releasing = 0;
+  bool worth_awaiting = false;
   for (const TaskPtr& task : under_way) {
     if (task->call == Call::renew) ++renewing;
     if (task->call == Call::release && !task->counted) ++releasing;
+    if (task->call == Call::release && !task->once_more) worth_awaiting = true;
   }
-  const bool only_renewals = renewing == under_way.size();
   const std::lock_guard<std::mutex> guard(mutex);
   const BootTime now = BootClock::now();
   stand_in_line(renewals, now);
@@ -161,7 +162,7 @@ bool Renewer::Core::collect_due(std::vector<TaskPtr>& ready,
   sender_sleeps_until = next;
   if (!stopping) return true;
   next = std::min(next, stop_by);
-  const bool idle = only_renewals && ready.empty() && releases.due.empty();
+  const bool idle = !worth_awaiting && ready.empty() && releases.due.empty();
   return !idle && now < stop_by;
 }
 
@@ -176,7 +177,8 @@ bool Renewer::Core::prepare(Task& task) {
   const BootTime now = BootClock::now();
   BootTime end = task.give_up_at;
   task.last_try = stopping;
-  if (task.call == Call::release && now >= end) {
+  const bool needless = task.once_more && stopping;
+  if (task.call == Call::release && (now >= end || needless)) {
     closed(task, std::nullopt, nullptr, true);
     return false;
   }
@@ -265,6 +267,7 @@ void Renewer::Core::released(TaskPtr& task, Verdict verdict,
                              const Answer& answer) {
   const BootTime now = BootClock::now();
   if (std::exchange(task->awaits_take, false)) {
+    task->undecided = task->undecided || answer.outcome_unknown();
     const bool maybe = verdict == Verdict::ours || verdict == Verdict::again;
     if (maybe || task->undecided) schedule(now, std::move(task));
     return;
@@ -280,6 +283,18 @@ void Renewer::Core::released(TaskPtr& task, Verdict verdict,
   const bool lost = verdict != Verdict::released;
   if (lost && task->held != nullptr) tell(task->held, verdict);
   closed(*task, lost ? std::optional(verdict) : std::nullopt, &answer, true);
+  const bool may_come_yet = task->of_take && task->undecided;
+  if (may_come_yet && answer.fault != Fault::none) release_once_more(task);
+}
+
+// DynamoDB may yet get a take that nobody has heard of, after a release that
+// found nothing.  For that there is another, when a lease is nearly over: it
+// waits without an exchange, and no destructor waits for it.
+void Renewer::Core::release_once_more(TaskPtr& task) {
+  const BootTime when =
+      task->give_up_at - task->holder->driver.settings().request_timeout;
+  if (std::exchange(task->once_more, true) || when <= BootClock::now()) return;
+  schedule(when, std::move(task));
 }
 
 // --- A thread that renews by hand --------------------------------------------

@@ -528,6 +528,61 @@ BOOST_AUTO_TEST_CASE(names_that_hang_cost_the_others_nothing) {
   BOOST_TEST(undisturbed(1s, held_amid_names_that_hang) == "");
 }
 
+// --- A take that comes after its release -------------------------------------
+
+namespace {
+
+// A take that was given up, and is held until the gate lets it go; its release
+// has found nothing.
+struct Late {
+  explicit Late(std::chrono::milliseconds ttl) : table(table_at(gate)) {
+    Options options = on_table(table, ttl);
+    options.request_timeout = 200ms;
+    gate.once("PutItem", Gate::held());
+    DdbMutex mutex(name, options);
+    BOOST_TEST(thrown_by([&] { (void)mutex.try_lock(); }) ==
+               words(Errc::timed_out));
+    BOOST_TEST_REQUIRE(eventually([&] { return releases() == 1; }));
+  }
+  int releases() const { return count_of(gate.server(), "DeleteItem"); }
+
+  Gate gate;
+  const std::string name = fresh_name();
+  std::shared_ptr<Table> table;
+};
+
+// The take has to come within the lease.
+std::string released_when_it_comes() {
+  Late x(3s);
+  x.gate.server().release();
+  if (!eventually([&] { return !is_free(x.gate.engine(), x.name); })) {
+    return "it did not come";
+  }
+  return eventually([&] { return is_free(x.gate.engine(), x.name); })
+             ? ""
+             : "it stands";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(take_that_comes_after_its_release_is_released_too) {
+  BOOST_TEST(undisturbed(500ms, released_when_it_comes) == "");
+}
+
+BOOST_AUTO_TEST_CASE(table_does_not_wait_for_what_may_come_yet) {
+  Late x(1min);
+  // The sending thread has done with the first release when this is renewed.
+  {
+    DdbMutex later(fresh_name(), lasting(x.table));
+    later.lock();
+    BOOST_TEST(eventually([&] { return x.table->stats().update_item >= 2; }));
+  }
+  const int before = x.releases();
+  BOOST_TEST(returns_within(0ms, [&] { x.table.reset(); }));
+  BOOST_TEST(x.releases() == before);
+  x.gate.server().release();
+}
+
 // --- The end of a table with something left ----------------------------------
 
 namespace {
