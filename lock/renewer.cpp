@@ -180,13 +180,13 @@ Renewer::Returned Renewer::give_back(const Handle& handle) {
 
 std::vector<Renewer::Unreleased> Renewer::release_all(BootTime deadline) {
   Core& core = *core_;
-  std::vector<Handle> all;  // Dropped only without the mutex.
+  std::vector<Handle> all;      // Dropped only without the mutex.
+  std::vector<Signal> signals;  // Told, and dropped, without it too.
   const auto closing = std::make_shared<Closing>();
   std::unique_lock<std::mutex> guard(core.mutex);
   core.shut = true;
   for (const auto& alarm : core.alarms) all.push_back(alarm.second);
   const bool threads = !all.empty() && core.start(core_);
-  std::vector<Signal> signals;  // Told, and dropped, without the mutex too.
   for (const Handle& held : all) {
     signals.push_back(std::exchange(held->signal, Signal{}));
     core.close(held, closing, threads);

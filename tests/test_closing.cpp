@@ -4,9 +4,13 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "dynamodb/endpoint.hpp"
+#include "lock/mutex.hpp"
+#include "sigv4/credentials.hpp"
 #include "tests/support/failure_kit.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -133,6 +137,41 @@ BOOST_AUTO_TEST_CASE(lock_that_was_lost_unseen_is_told_as_lost) {
   BOOST_TEST(bad[0].code == Errc::lease_lost);
   BOOST_TEST(!is_free(gate.engine(), all[0]->name()));
   BOOST_TEST(is_free(gate.engine(), all[1]->name()));
+}
+
+// What is destroyed with it may ask the table, in whatever thread.
+BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
+  namespace lock = ddbmutex::lock;
+  tests::ScriptedServer server;
+  lock::Table table({ddbmutex::dynamodb::target_at(server.url(), "us-east-1"),
+                     ddbmutex::sigv4::given_keys({"AKIDEXAMPLE", "secret", ""}),
+                     {}});
+  lock::Driver::Settings settings;
+  settings.place.table = "locks";
+  settings.place.key = "x";
+  lock::Mutex mutex(table, settings, {"x", std::chrono::minutes(1), {}, {}}, {},
+                    {std::chrono::seconds(1), std::chrono::seconds(1), {}});
+  BOOST_REQUIRE((mutex.lock({}, nullptr).kind == lock::Result::Kind::done));
+  bool told = false, answered = false;
+  tests::Event done;
+  std::thread asking;
+  const auto ask = [&](void*) {
+    asking = std::thread([&] {
+      table.renewer.usage();
+      done.set();
+    });
+    answered = done.wait();
+  };
+  mutex.signal_loss([&] {
+    return lock::Renewer::Signal{
+        std::shared_ptr<void>(&told, ask),
+        [](void* object) { *static_cast<bool*>(object) = true; }};
+  });
+  BOOST_TEST(
+      table.renewer.release_all(ddbmutex::BootClock::now() + kPlenty).empty());
+  BOOST_TEST(told);
+  BOOST_TEST(answered);
+  asking.join();
 }
 
 // DynamoDB is out of reach until the lease is over, and then another has the
