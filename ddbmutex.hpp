@@ -16,8 +16,10 @@
 // nobody else's stands there; a thread of the Table renews the lease at half
 // its time; unlock() deletes the item.  A waiter takes a lock whose lease it
 // has seen unchanged for as long as the lease says and 1 %, or at once where
-// DynamoDB's own clock says that the lease is long over.  No host's time of day
-// matters; the rates of the hosts' clocks may be off by 1 %.
+// DynamoDB's own clock says that the lease is over by more than what is not
+// known of that clock: some 4 s.  To learn its time, the first lock of a Table
+// looks at the item first: one request more.  No host's time of day matters;
+// the rates of the hosts' clocks may be off by 1 %.
 //
 // Not promised.  A process that is paused (swapped out, suspended) between
 // asking owns_lock() and acting may act after its lease has ended, while
@@ -348,7 +350,8 @@ class Table {
   // options have it; replicated_table unless that is allowed.  Worth a call
   // before the first lock wherever the table may not be as create() makes it:
   // with a key that is another attribute of the record, such as `uuid`, every
-  // taker writes an item of its own, and only a renewal or release finds out.
+  // taker writes an item of its own, and only a look, a renewal or a release
+  // finds out.
   bool exists();
   bool exists(std::error_code& ec);
 

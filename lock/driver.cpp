@@ -173,8 +173,12 @@ bool is_too_late(BootTime now, nanoseconds delay, const Limits& limits) {
          (delay > nanoseconds::zero() && now + delay >= limits.retry_until);
 }
 
-// Refused for its time alone is not yet refused for its keys.
+// Refused for its time alone is not yet refused for its keys; a look that was
+// to be followed by a write is no fault.
 Answer told_late(Answer answer) {
+  if (answer.fault == Fault::none) {
+    return no_answer(Fault::timed_out, words_for(Fault::timed_out));
+  }
   if (answer.fault != Fault::skewed_time) return answer;
   return no_answer(Fault::timed_out,
                    "no time was left to sign for the right time");
@@ -224,8 +228,9 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
     Outcome outcome = attempt(call, lease, observation, now_limits, waker);
     unknown = unknown || outcome.unknown;
     outcome.unknown = unknown;
+    const bool given_up = outcome.given_up;
     if (failing) outcome.given_up = false;
-    if (outcome.pending != nullptr) return outcome;
+    if (given_up) return at_deadline(call, lease, std::move(outcome));
     failing = !answered(outcome.answer.fault);
     pace.heard(outcome.answer);
     if (outcome.verdict != Verdict::again) return outcome;
@@ -247,8 +252,7 @@ Outcome Driver::attempt(Call call, Lease& lease, Observation& observation,
                         const Limits& limits, sigv4::Waker* waker) const {
   const BootTime now = BootClock::now();
   Outcome outcome;
-  outcome.request = lease.next(call, now, client_.clock(),
-                               dynamodb::Client::calendar(), observation);
+  outcome.request = lease.next(call, now, client_.clock(), observation);
   auto pending = begin(outcome.request);
   sigv4::Exchange* exchange = pending->exchange();
   const BootTime until =
@@ -259,7 +263,8 @@ Outcome Driver::attempt(Call call, Lease& lease, Observation& observation,
   const bool late = later >= until;
   outcome.given_up =
       pending->under_way() && (!late || later >= limits.deadline);
-  if (outcome.given_up && limits.keep_pending && exchange->sent()) {
+  const bool writes = outcome.request.verb != Verb::look;
+  if (outcome.given_up && limits.keep_pending && writes && exchange->sent()) {
     outcome.answer =
         no_answer(late ? Fault::timed_out : Fault::cancelled, "no answer yet");
     outcome.pending = std::move(pending);
@@ -268,7 +273,7 @@ Outcome Driver::attempt(Call call, Lease& lease, Observation& observation,
   outcome.answer =
       client_.finish(std::move(pending), late ? sigv4::Transport::timed_out
                                               : sigv4::Transport::cancelled);
-  outcome.unknown = outcome.answer.outcome_unknown();
+  outcome.unknown = writes && outcome.answer.outcome_unknown();
   outcome.verdict = lease.heard(reply_to(outcome.request, outcome.answer),
                                 client_.clock(), observation);
   return outcome;

@@ -28,7 +28,7 @@ struct Outcome {
   // the last passing one, or that the run was given up.
   Verdict verdict = Verdict::again;
   dynamodb::Answer answer;  // The last one.
-  // The outcome of some request of the run, not only of the last, is unknown:
+  // The outcome of some write of the run, not only of the last, is unknown:
   // of a take that was not decided, a release is to follow.  `pending` is not
   // meant.
   bool unknown = false;
@@ -79,8 +79,8 @@ struct Limits {
   BootTime deadline;  // Nothing is sent past it, nor awaited.
   // No passing fault is tried again past it.
   BootTime retry_until = BootTime::max();
-  // A request that was sent and is under way when the run is given up comes
-  // back in Outcome::pending, instead of being ended.
+  // A write that was sent and is under way when the run is given up comes back
+  // in Outcome::pending, instead of being ended.
   bool keep_pending = false;
 };
 

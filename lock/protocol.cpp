@@ -34,6 +34,11 @@ ServiceTime over_before(const ServiceClock& clock, BootTime now) {
   return std::max(ServiceTime(1), clock.earliest(now) - kFrontEndSkew);
 }
 
+// No answer has come that could have a Date.
+bool unheard(const ServiceClock& clock) {
+  return !clock.known() && !clock.silent();
+}
+
 bool free_to_take(const Observation& observation, const ServiceClock& clock,
                   BootTime now) {
   if (!observation.seen()) return true;
@@ -67,7 +72,7 @@ Lease::Lease(std::string uuid, std::chrono::milliseconds ttl, RowUse use)
 // --- What to send ----------------------------------------------------------
 
 Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
-                    ServiceTime calendar, const Observation& observation) {
+                    const Observation& observation) {
   if (call != call_) look_first_ = false;
   call_ = call;
   Request request;
@@ -75,12 +80,14 @@ Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
     request = look_first_ ? look(true) : release();
   } else if (look_first_) {
     request = look(true);
-  } else if (call == Call::renew || restamp_) {
-    request = renew(now, clock, calendar);
+  } else if (call == Call::renew || unsettled_) {
+    request = renew(now, clock);
+  } else if (unheard(clock)) {
+    request = look(true);
   } else if (refused_ && !free_to_take(observation, clock, now)) {
     request = look(false);
   } else {
-    request = take(now, clock, calendar, observation);
+    request = take(now, clock, observation);
   }
   verb_ = request.verb;
   consistent_ = request.consistent;
@@ -96,7 +103,7 @@ Request Lease::look(bool consistent) const {
 }
 
 Request Lease::take(BootTime now, const ServiceClock& clock,
-                    ServiceTime calendar, const Observation& observation) {
+                    const Observation& observation) {
   Request request;
   request.verb = Verb::take;
   request.uuid = uuid_;
@@ -110,15 +117,14 @@ Request Lease::take(BootTime now, const ServiceClock& clock,
        own != sent_.end(); ++own) {
     request.own.push_back(own->stamp);
   }
-  request.stamp = stamp(now, clock, calendar);
+  request.stamp = stamp(now, clock);
   // A waiter may try for days; what is a thousand tries old is let go.  Should
   // it be applied yet, the row counts as another's and its lease is waited out.
   if (sent_.size() > kNumbers) drop_before(1);
   return request;
 }
 
-Request Lease::renew(BootTime now, const ServiceClock& clock,
-                     ServiceTime calendar) {
+Request Lease::renew(BootTime now, const ServiceClock& clock) {
   if (1 + sent_.size() - listed_from_ > kOwnListed) return look(true);
   Request request;
   request.verb = Verb::renew;
@@ -127,7 +133,7 @@ Request Lease::renew(BootTime now, const ServiceClock& clock,
   for (std::size_t i = listed_from_; i < sent_.size(); ++i) {
     request.own.push_back(sent_[i].stamp);
   }
-  request.stamp = stamp(now, clock, calendar);
+  request.stamp = stamp(now, clock);
   request.tell = use_.keep && !ours_;  // The token is not settled yet.
   if (ours_) change(request);
   apply(clock);
@@ -148,20 +154,14 @@ void Lease::change(Request& request) const {
 }
 
 // The stamp of a new attempt, sent at `now`.
-ServiceTime Lease::stamp(BootTime now, const ServiceClock& clock,
-                         ServiceTime calendar) {
+ServiceTime Lease::stamp(BootTime now, const ServiceClock& clock) {
   ++attempts_;
-  Sent sent{{}, now, false, std::nullopt, clock.contradictions()};
+  Sent sent{{}, now, std::nullopt, clock.contradictions()};
   if (clock.known()) {
     sent.earliest = clock.earliest(now);
     sent.stamp = unused(clock.latest(now) + ttl_);
-  } else if (clock.silent()) {
-    sent.stamp = kBeyondAllClocks + nanoseconds(attempts_);
   } else {
-    const ServiceTime sane = std::clamp(calendar, dynamodb::kFirstBelievable,
-                                        dynamodb::kLastBelievable);
-    sent.stamp = unused(sane + kCalendarSlack + ttl_);
-    sent.by_calendar = true;
+    sent.stamp = kBeyondAllClocks + nanoseconds(attempts_);
   }
   sent_.push_back(sent);
   return sent.stamp;
@@ -204,6 +204,8 @@ Verdict Lease::heard(const Reply& reply, const ServiceClock& clock,
       if (stamped) return heard_write(reply, clock);
       break;
     case Reply::Outcome::refused:
+      // There is no table to look at, which is no free lock.
+      if (call_ == Call::take && !stamped) return Verdict::again;
       break;
   }
   look_first_ = !reply.row;
@@ -252,15 +254,11 @@ Verdict Lease::won(std::size_t index, BootTime received,
 
 Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
   stands_ = true;
-  const Sent& sent = sent_.front();
-  const bool too_low =
-      sent.by_calendar &&
-      (!clock.known() || sent.stamp < clock.latest(sent.at) + ttl_);
-  // A later take of this call may be applied yet, and count once more.
-  const bool unsettled = use_.keep && sent_.size() > 1;
-  restamp_ = too_low || unsettled;
   refused_ = false;
-  if (restamp_) return Verdict::again;
+  // A later take of this call may be applied yet, and count once more.
+  unsettled_ = use_.keep && sent_.size() > 1;
+  if (unsettled_) return Verdict::again;
+  const Sent& sent = sent_.front();
   const BootTime end = claim_of(sent, clock);
   if (received >= end) return Verdict::again;
   ours_ = true;
@@ -289,7 +287,7 @@ Verdict Lease::beaten(const Row& row, BootTime received,
   if (ours_) return absent ? Verdict::deleted : Verdict::taken;
   const bool bare = row.kind == Row::Kind::bare;
   const bool free = absent || (bare && use_.keep);
-  restamp_ = stands_ = false;
+  unsettled_ = stands_ = false;
   refused_ = !free;
   if (row.kept && !use_.keep) {
     observation.forget();  // However long it stands so, it is not ours to take.
@@ -366,11 +364,7 @@ BootTime Lease::claim_of(const Sent& sent, const ServiceClock& clock) const {
   return std::min(end, clock.when_latest_is(from + held_for(ttl_)));
 }
 
-BootTime Lease::renew_at(nanoseconds age) const {
-  const nanoseconds early =
-      std::min<nanoseconds>(std::chrono::seconds(1), nanoseconds(ttl_) / 4);
-  return granted_.at + (granted_.by_calendar ? std::min(early, age) : age);
-}
+BootTime Lease::renew_at(nanoseconds age) const { return granted_.at + age; }
 
 ServiceTime Lease::lowest_stamp() const {
   return std::min_element(

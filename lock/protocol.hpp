@@ -9,8 +9,8 @@
 //   Lease lease(fresh_uuid(), ttl);
 //   Verdict verdict;
 //   do {
-//     lock::Request request = lease.next(Call::take, now(), clock, calendar,
-//                                       observation);
+//     lock::Request request = lease.next(Call::take, now(), clock,
+//                                        observation);
 //     verdict = lease.heard(send(request), clock, observation);
 //   } while (verdict == Verdict::again);
 //
@@ -20,7 +20,8 @@
 // clocks of two hosts are never compared, only their rates, which may be off by
 // 1 % each.  The quick way past a long dead lease compares DynamoDB's clock
 // with `expires`, which was stamped by the same clock: waiters use the earliest
-// and holders the latest that it may show.
+// and holders the latest that it may show.  The calendar of no host stamps
+// anything: who has not heard from DynamoDB yet looks before he takes.
 //
 // A kept row counts its acquisitions.  A take that is applied late, after the
 // lock was released, costs a number.  One that could yet be applied while the
@@ -57,11 +58,6 @@ std::chrono::nanoseconds waited_for(std::chrono::nanoseconds lease);
 // DynamoDB's front ends may differ by this much: a waiter takes a lease for
 // over by service time only when it ended so long before.
 constexpr std::chrono::seconds kFrontEndSkew{2};
-
-// Before DynamoDB's clock is known, a stamp is the calendar's time, the lease
-// and this, which is how far a host's calendar may trail without a second
-// request.
-constexpr std::chrono::minutes kCalendarSlack{15};
 
 // Where DynamoDB's answers have no Date, stamps count up from here: a time that
 // no clock reaches, so that nobody takes a lease by service time.
@@ -124,11 +120,11 @@ class Lease {
   Lease(std::string uuid, std::chrono::milliseconds ttl, RowUse use = {});
 
   // The request to send next for `call`; remembers it as under way, counted
-  // from `now`, so call it just before sending.  `calendar` is the host's time
-  // of day and serves only until DynamoDB's clock is known.
+  // from `now`, so call it just before sending.  Until `clock` has heard an
+  // answer, a take is a look.
   // REQUIRES: nothing under way; renew: ours and not yet over.
   Request next(Call call, BootTime now, const ServiceClock& clock,
-               ServiceTime calendar, const Observation& observation);
+               const Observation& observation);
 
   // What the request under way came to.  `clock` has heard the answer already.
   Verdict heard(const Reply& reply, const ServiceClock& clock,
@@ -166,7 +162,6 @@ class Lease {
   struct Sent {
     ServiceTime stamp;
     BootTime at;
-    bool by_calendar;  // Stamped before DynamoDB's clock was known.
     // DynamoDB's clock as of `at`: no less than this, if anything was known,
     // and contradicted so often.
     std::optional<ServiceTime> earliest;
@@ -174,13 +169,12 @@ class Lease {
   };
 
   Request look(bool consistent) const;
-  Request take(BootTime now, const ServiceClock& clock, ServiceTime calendar,
+  Request take(BootTime now, const ServiceClock& clock,
                const Observation& observation);
-  Request renew(BootTime now, const ServiceClock& clock, ServiceTime calendar);
+  Request renew(BootTime now, const ServiceClock& clock);
   Request release();
   void change(Request& request) const;
-  ServiceTime stamp(BootTime now, const ServiceClock& clock,
-                    ServiceTime calendar);
+  ServiceTime stamp(BootTime now, const ServiceClock& clock);
   ServiceTime unused(ServiceTime at_least) const;
 
   Verdict heard_write(const Reply& reply, const ServiceClock& clock);
@@ -215,7 +209,7 @@ class Lease {
 
   bool ours_ = false;          // Granted, whether or not it is over by now.
   bool stands_ = false;        // take: the row bore a version of ours.
-  bool restamp_ = false;       // Ours on the wire, but to be renewed first.
+  bool unsettled_ = false;     // Ours on the wire, but to be renewed first.
   bool refused_ = false;       // take: the row was another's when last told.
   int tries_at_once_ = 0;      // take: in a row, without a wait between.
   bool look_first_ = false;    // The last refusal did not tell the row.

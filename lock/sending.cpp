@@ -12,7 +12,6 @@ inline namespace v0 {
 namespace lock {
 
 using dynamodb::Answer;
-using dynamodb::Client;
 using dynamodb::Fault;
 using std::chrono::nanoseconds;
 
@@ -196,8 +195,7 @@ bool Renewer::Core::prepare(Task& task) {
     held.renewing = true;
   }
   Lease& lease = task.lease ? *task.lease : task.held->lease;
-  task.request = lease.next(task.call, now, client->clock(), Client::calendar(),
-                            Observation());
+  task.request = lease.next(task.call, now, client->clock(), Observation());
   if (task.call == Call::renew) {
     end = lease.claim_end();
     publish(*task.held, end);

@@ -192,13 +192,13 @@ BOOST_DATA_TEST_CASE(lock_is_taken_with_keys_of, sources(), source) {
   Stage it;
   source.set_up(it);
   Agent agent(it.engine.table(), it.environment());
-  // No request but these two, however long it takes.
+  // No request but these three, however long it takes.
   agent.make("a", tests::fresh_name(), "auto_renew=0 request_timeout=20000");
   const std::string locked = agent.ask("lock a");
   BOOST_TEST(locked == "true", locked << ": " << agent.ask("why a"));
   BOOST_TEST(agent.ask("release a") == "true");
   const auto counts = it.gateway.counts();
-  BOOST_TEST(counts.good_signatures() == 2);
+  BOOST_TEST(counts.good_signatures() == 3);
   BOOST_TEST(counts.refused_signatures() == 0);
   BOOST_TEST(it.secret_told_by(agent, agent.ask("stats")) == "");
   const std::string log = it.log();

@@ -51,6 +51,13 @@ PartySettings at(const ScriptedServer& server) {
   return settings;
 }
 
+// That has not heard from DynamoDB yet.
+PartySettings new_at(const ScriptedServer& server) {
+  PartySettings settings = at(server);
+  settings.knows_the_time = false;
+  return settings;
+}
+
 rapidjson::Document json(const std::string& body) {
   rapidjson::Document document;
   document.Parse<rapidjson::kParseIterativeFlag>(body.data(), body.size());
@@ -223,16 +230,16 @@ BOOST_AUTO_TEST_CASE(refusal_without_a_row_is_followed_by_a_consistent_look) {
   BOOST_TEST(json(server.requests()[1].body)["ConsistentRead"].GetBool());
 }
 
-BOOST_AUTO_TEST_CASE(dead_lock_costs_a_host_that_knows_no_clock_two_puts) {
+BOOST_AUTO_TEST_CASE(dead_lock_costs_a_host_that_knows_no_clock_a_look_more) {
   ScriptedServer server;
-  server.script(refusal(item("dead", "1700000000000000000")));
-  Party party(at(server));
+  server.script(
+      Reply::ok(R"({"Item":)" + item("dead", "1700000000000000000") + "}"));
+  Party party(new_at(server));
   BOOST_TEST(party.take() == "ours");
-  BOOST_TEST(actions(server) == "PutItem PutItem");
-  const auto first = json(server.requests()[0].body);
-  const auto second = json(server.requests()[1].body);
-  BOOST_TEST(number(first["ExpressionAttributeValues"][":earliest"]) == 1);
-  BOOST_TEST(number(second["ExpressionAttributeValues"][":earliest"]) >
+  BOOST_TEST(actions(server) == "GetItem PutItem");
+  BOOST_TEST(json(server.requests()[0].body)["ConsistentRead"].GetBool());
+  const auto put = json(server.requests()[1].body);
+  BOOST_TEST(number(put["ExpressionAttributeValues"][":earliest"]) >
              1'700'000'000'000'000'000);
 }
 
@@ -467,7 +474,7 @@ BOOST_AUTO_TEST_CASE(refused_signature_of_another_time_is_signed_anew_once) {
   ScriptedServer server;
   server.script(skewed());
   server.script(with_header(Reply::ok("{}"), "Date", http_date(2h)));
-  Party corrected(at(server));
+  Party corrected(new_at(server));
   BOOST_TEST(corrected.take() == "ours");
   const auto requests = server.requests();
   BOOST_REQUIRE(requests.size() == 2u);
@@ -475,7 +482,7 @@ BOOST_AUTO_TEST_CASE(refused_signature_of_another_time_is_signed_anew_once) {
     return requests[i].header("X-Amz-Date").value_or("").substr(0, 11);
   };
   BOOST_TEST(day_and_hour(0) != day_and_hour(1));
-  // What was stamped by the clock that is now known needs no second stamp.
+  // The refusal's Date will do for the stamp.
   const auto second = json(requests[1].body);
   BOOST_TEST(!second["ExpressionAttributeValues"].HasMember(":own0"));
   BOOST_TEST(number(second["Item"]["expires"]) >
@@ -488,7 +495,7 @@ BOOST_AUTO_TEST_CASE(signature_that_no_time_mends_is_final) {
     return with_header(failure(400, "InvalidSignatureException"), "Date",
                        http_date(2h * request.number));
   });
-  Party party(at(server));
+  Party party(new_at(server));
   BOOST_TEST(party.take() == "again");
   BOOST_TEST(server.request_count() == 2);
 }
@@ -546,6 +553,39 @@ BOOST_AUTO_TEST_CASE(run_that_is_given_up_hands_over_what_is_under_way) {
                                      party.observation)) == "ours");
 }
 
+// It has changed nothing, and there is nothing to take back.
+BOOST_AUTO_TEST_CASE(look_that_is_given_up_is_not_handed_over) {
+  ScriptedServer server([](const SeenRequest&) { return tests::hanging(); });
+  Party party(new_at(server));
+  lock::Limits limits{BootClock::now() + 2s};
+  limits.keep_pending = true;
+  const int tokens = party.budget.tokens();
+  BOOST_TEST(party.run(Call::take, limits) == "again");
+  BOOST_TEST(actions(server) == "GetItem");
+  BOOST_TEST(party.last.given_up);
+  BOOST_TEST(!party.last.unknown);
+  BOOST_TEST(!party.last.pending);
+  BOOST_TEST(party.fault() == "timed_out");
+  BOOST_TEST(party.budget.tokens() == tokens);  // Nothing is tried again.
+}
+
+BOOST_AUTO_TEST_CASE(look_that_leaves_no_time_for_the_take_is_a_time_out) {
+  ScriptedServer server;
+  server.script(refusal(live_item()));
+  server.script(with_header(Reply::ok("{}"), "Date", http_date(2h)));
+  Party party(at(server));
+  BOOST_REQUIRE(party.take() == "busy");
+  const lock::Limits limits{BootClock::now() + 3s};
+  // The row is seen to be gone in time, and then there is none left.
+  party.client.on_contradiction([&limits] {
+    while (BootClock::now() < limits.deadline) tests::pause(1ms);
+  });
+  BOOST_TEST(party.run(Call::take, limits) == "again");
+  BOOST_TEST(actions(server) == "PutItem GetItem");
+  BOOST_TEST(party.fault() == "timed_out");
+  BOOST_TEST(party.last.given_up);
+}
+
 BOOST_AUTO_TEST_CASE(request_time_out_hands_nothing_over) {
   ScriptedServer server([](const SeenRequest&) {
     Reply hanging;
@@ -582,7 +622,7 @@ BOOST_AUTO_TEST_CASE(wrong_time_is_corrected_past_the_time_for_retries) {
     return with_header(failure(400, "InvalidSignatureException"), "Date",
                        http_date(2h));
   });
-  Party party(at(server));
+  Party party(new_at(server));
   lock::Limits limits{BootClock::now() + kPlenty};
   limits.retry_until = BootClock::now();
   BOOST_TEST(party.run(Call::take, limits) == "ours");
@@ -610,7 +650,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_sent_past_a_deadline) {
   Party party(at(server));
   BOOST_TEST(party.run(Call::take, -1ms) == "again");
   BOOST_TEST(party.fault() == "timed_out");
-  BOOST_TEST(server.connection_count() == 0);
+  BOOST_TEST(server.request_count() == 0);
 }
 
 BOOST_AUTO_TEST_CASE(renewal_goes_on_until_the_claim_ends_and_no_longer) {
@@ -727,46 +767,32 @@ BOOST_AUTO_TEST_CASE(waker_once_cleared_lets_the_next_call_through) {
 
 // --- DynamoDB's clock ------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(calendar_an_hour_behind_is_stamped_anew_before_the_grant) {
-  ScriptedServer server([](const SeenRequest&) {
-    return with_header(Reply::ok("{}"), "Date", http_date(1h));
-  });
-  Party party(at(server));
-  const nanoseconds least = dynamodb::Client::calendar() + 1h + 58s;
-  BOOST_TEST(party.take() == "ours");
-  BOOST_TEST(actions(server) == "PutItem UpdateItem");
-  const auto put = json(server.requests()[0].body);
-  const auto update = json(server.requests()[1].body);
-  const auto& values = update["ExpressionAttributeValues"];
-  BOOST_TEST(number(values[":own0"]) == number(put["Item"]["expires"]));
-  BOOST_TEST(number(values[":expires"]) > least.count());
-  BOOST_CHECK(party.lease->renew_at(30s) > BootClock::now() + 20s);
-}
-
-BOOST_AUTO_TEST_CASE(calendar_an_hour_ahead_is_put_right_by_an_early_renewal) {
-  ScriptedServer server([](const SeenRequest&) {
-    return with_header(Reply::ok("{}"), "Date", http_date(-1h));
-  });
-  Party party(at(server));
-  BOOST_TEST(party.take() == "ours");
-  BOOST_TEST(actions(server) == "PutItem");
-  BOOST_CHECK(party.lease->renew_at(30s) <= BootClock::now() + 1s);
-  BOOST_TEST(party.renew() == "ours");
-  const auto update = json(server.requests()[1].body);
-  BOOST_TEST(number(update["ExpressionAttributeValues"][":expires"]) <
-             nanoseconds(dynamodb::Client::calendar() - 58min).count());
+BOOST_AUTO_TEST_CASE(first_take_is_stamped_by_dynamodbs_clock_after_a_look) {
+  for (const std::chrono::hours ahead : {-1h, 1h}) {
+    ScriptedServer server([ahead](const SeenRequest&) {
+      return with_header(Reply::ok("{}"), "Date", http_date(ahead));
+    });
+    Party party(new_at(server));
+    const nanoseconds before = dynamodb::Client::calendar() + ahead;
+    BOOST_TEST(party.take() == "ours");
+    const nanoseconds after = dynamodb::Client::calendar() + ahead;
+    BOOST_TEST(actions(server) == "GetItem PutItem");
+    const auto put = json(server.requests()[1].body);
+    const std::int64_t stamp = number(put["Item"]["expires"]);
+    BOOST_TEST(stamp >= (before + 59s).count());
+    BOOST_TEST(stamp <= (after + 62s).count());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(service_without_a_date_is_stamped_beyond_all_clocks) {
   ScriptedServer server([](const SeenRequest&) {
     return with_header(Reply::ok("{}"), "Date", "");
   });
-  Party party(at(server));
+  Party party(new_at(server));
   BOOST_TEST(party.take() == "ours");
-  BOOST_TEST(actions(server) == "PutItem UpdateItem");
-  const auto update = json(server.requests()[1].body);
-  BOOST_TEST(number(update["ExpressionAttributeValues"][":expires"]) ==
-             4'000'000'000'000'000'002);
+  BOOST_TEST(actions(server) == "GetItem PutItem");
+  const auto put = json(server.requests()[1].body);
+  BOOST_TEST(number(put["Item"]["expires"]) == 4'000'000'000'000'000'001);
 }
 
 // Neither may set the clock: the first is not DynamoDB's, the other a cache's.
@@ -778,7 +804,7 @@ BOOST_AUTO_TEST_CASE(date_of_somebody_else_is_not_believed) {
     }
     return with_header(reply, "Age", "3600");
   });
-  Party party(at(server));
+  Party party(new_at(server));
   BOOST_TEST(party.take() == "ours");
   BOOST_TEST(!party.client.clock().known());
   BOOST_TEST(party.client.clock().silent());
@@ -789,9 +815,9 @@ BOOST_AUTO_TEST_CASE(date_of_a_captive_portal_is_not_believed) {
   server.script(with_header(
       with_header(Reply::ok("<html></html>"), "Date", http_date(5h)),
       "Content-Type", "text/html"));
-  Party party(at(server));
+  Party party(new_at(server));
   BOOST_TEST(party.take() == "ours");
-  BOOST_TEST(actions(server) == "PutItem PutItem");
+  BOOST_TEST(actions(server) == "GetItem GetItem PutItem");
   BOOST_TEST(!party.client.clock().in_doubt());
   BOOST_TEST(party.client.clock().latest(BootClock::now()).count() <
              nanoseconds(dynamodb::Client::calendar() + 1h).count());

@@ -316,35 +316,20 @@ class UsualTable {
   std::unique_ptr<Stage> stage_;
 };
 
-// What it is, if it is not what it should be.
-std::string other_than(const std::string& right, const std::string& found) {
-  return found == right ? "" : found;
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(examples)
 
 // --- ten_lines ---------------------------------------------------------------
 
-namespace {
-
-// Who stands still with a new lock renews it.
-constexpr std::chrono::milliseconds kBeforeRenewal(250);
-
-}  // namespace
-
-BOOST_DATA_TEST_CASE(ten_lines_print_the_report_for_one_put_and_one_delete,
-                     kOwnEngines, kind) {
-  const std::string sent = undisturbed(kBeforeRenewal, [kind] {
-    UsualTable locks(kind);
-    const auto program = locks->start("ten_lines");
-    BOOST_TEST(program->wait() == 0);
-    BOOST_TEST(program->output() == "page 1\npage 2\npage 3\n");
-    BOOST_TEST(locks->rows() == 0);
-    return other_than("PutItem DeleteItem", locks->requests());
-  });
-  BOOST_TEST(sent == "");
+BOOST_DATA_TEST_CASE(ten_lines_print_the_report_for_three_requests, kOwnEngines,
+                     kind) {
+  UsualTable locks(kind);
+  const auto program = locks->start("ten_lines");
+  BOOST_TEST(program->wait() == 0);
+  BOOST_TEST(program->output() == "page 1\npage 2\npage 3\n");
+  BOOST_TEST(locks->rows() == 0);
+  BOOST_TEST(locks->requests() == "GetItem PutItem DeleteItem");
 }
 
 BOOST_DATA_TEST_CASE(ten_lines_print_nothing_while_another_holds_the_lock,
@@ -422,12 +407,15 @@ BOOST_DATA_TEST_CASE(leader_told_to_end_hands_over_before_its_lease_ends,
 BOOST_DATA_TEST_CASE(leader_whose_row_is_deleted_is_told_and_leads_again,
                      kEngines, kind) {
   Stage stage(kind);
-  const auto leader = stage.start("leader", {stage.table(), "leader", "20000"});
+  const auto leader = stage.start("leader", {stage.table(), "leader", "8000"});
   BOOST_TEST(leader->says("leading\n"));
   stage.delete_row("leader");
   BOOST_TEST(leader->says("leading\n", 2));
-  BOOST_TEST(leader->output() ==
-             "waiting\nleading\nlost: deleted\nwaiting\nleading\n");
+  // It is told of the loss while it goes on.
+  const std::string output = leader->output();
+  BOOST_TEST((output == "waiting\nleading\nlost: deleted\nwaiting\nleading\n" ||
+              output == "waiting\nleading\nwaiting\nlost: deleted\nleading\n"),
+             output);
   leader->send(SIGTERM);
   BOOST_TEST(leader->wait() == 0);
 }
@@ -456,23 +444,20 @@ BOOST_AUTO_TEST_CASE(leader_names_the_table_that_is_not_there) {
 
 BOOST_DATA_TEST_CASE(cron_job_runs_its_command_under_the_lock, kOwnEngines,
                      kind) {
-  const std::string sent = undisturbed(kBeforeRenewal, [kind] {
-    UsualTable locks(kind);
-    const Home home;
-    const std::string go = (home.root / "go").string();
-    const auto job = locks->start(
-        "cron_job", {"backup", "0",
-                     "echo begun; while ! test -e " + go +
-                         "; do sleep 0.01; done; echo done; exit 7"});
-    BOOST_TEST(job->says("begun\n"));
-    BOOST_TEST(locks->rows() == 1);
-    home.write("go", "");
-    BOOST_TEST(job->wait() == 7);
-    BOOST_TEST(job->output() == "begun\ndone\n");
-    BOOST_TEST(locks->rows() == 0);
-    return other_than("PutItem DeleteItem", locks->requests());
-  });
-  BOOST_TEST(sent == "");
+  UsualTable locks(kind);
+  const Home home;
+  const std::string go = (home.root / "go").string();
+  const auto job = locks->start(
+      "cron_job", {"backup", "0",
+                   "echo begun; while ! test -e " + go +
+                       "; do sleep 0.01; done; echo done; exit 7"});
+  BOOST_TEST(job->says("begun\n"));
+  BOOST_TEST(locks->rows() == 1);
+  home.write("go", "");
+  BOOST_TEST(job->wait() == 7);
+  BOOST_TEST(job->output() == "begun\ndone\n");
+  BOOST_TEST(locks->rows() == 0);
+  BOOST_TEST(locks->requests() == "GetItem PutItem DeleteItem");
 }
 
 BOOST_DATA_TEST_CASE(cron_job_of_a_host_that_is_late_does_nothing, kOwnEngines,

@@ -203,10 +203,11 @@ BOOST_AUTO_TEST_CASE(service_that_is_back_within_the_lease_is_not_missed) {
     if (level == ddbmutex::LogLevel::debug) failed->set();
   };
   Watched x(std::make_shared<Table>(options), 1min);
+  x.options.renew_after = 1s;
   x.lock();
   const BootTime first_end = x.ends_by();
   front.gateway.mode("refuse");
-  BOOST_TEST(failed->wait());  // A renewal, which is due within a second.
+  BOOST_TEST(failed->wait());  // A renewal.
   front.gateway.mode("open");
   BOOST_TEST(eventually([&] { return x.ends_from() > first_end + 100ms; }));
   BOOST_TEST(x.released() == "none");
@@ -336,9 +337,10 @@ BOOST_AUTO_TEST_CASE(renewal_shows_that_the_machine_stood_still) {
   Front front;
   Watched x(front, 1min);
   x.options.on_danger = nullptr;
+  x.options.renew_after = 1s;
   x.lock();
   front.gateway.clock_offset(3h);
-  // Within a second, not at the end of the lease.
+  // By a renewal, not at the end of the lease.
   const BootTime end = x.ends_from();
   BOOST_TEST(x.told.wait_for(1));
   BOOST_TEST(x.told.text() == "expired");
@@ -512,6 +514,7 @@ BOOST_DATA_TEST_CASE(renewal_finds_what_was_done_to_the_row, kEngines, kind) {
     TableOptions options = front.table_options();
     options.name = front.engine.create_table();
     Watched& x = all.emplace_back(std::make_shared<Table>(options), 1min);
+    x.options.renew_after = 1s;
     x.lock();
     rob(robbery.what, front.engine, options.name, x.name);
   }

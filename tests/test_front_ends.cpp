@@ -98,8 +98,8 @@ class Service {
   }
 
   Verdict exchange(Host& host, Call call) {
-    auto request = host.lease->next(call, boot(host), host.clock,
-                                    ServiceTime(0), host.observation);
+    auto request =
+        host.lease->next(call, boot(host), host.clock, host.observation);
     Reply reply;
     const auto before = table_.content();
     reply.outcome = table_.apply(request, {});

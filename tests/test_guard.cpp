@@ -60,8 +60,6 @@ struct Held {
     if (options.ttl >= 1min && !options.request_timeout) {
       options.request_timeout = 20s;
     }
-    // DynamoDB's clock is known then, and the lease not renewed early for it.
-    table->inspect("nobody's");
     mutex = std::make_unique<DdbMutex>(fresh_name(), options);
     mutex->lock();
   }

@@ -982,7 +982,7 @@ namespace {
 
 // Of a table on that server.
 void check_endpoint_named(const ScriptedServer& server, Errc code) {
-  const auto table = table_at(server);
+  const auto table = new_table_at(server);
   Options options = on_table(table);
   // Nobody waits for an answer but where none comes.
   options.request_timeout = code == Errc::timed_out ? 150ms : 20s;

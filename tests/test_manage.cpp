@@ -92,15 +92,6 @@ Options kept_on(const std::shared_ptr<Table>& table,
   return options;
 }
 
-// That knows DynamoDB's clock: no lease on it is renewed early, between a look
-// at its row and what is done about it.
-template <class Where>
-std::shared_ptr<Table> table_in_time(const Where& where) {
-  auto table = table_at(where);
-  table->inspect("nobody's");
-  return table;
-}
-
 // Those that list() tells, by name and sort value.
 template <class... Where>
 std::map<std::string, LockInfo> listed(Table& table, const Where&... where) {
@@ -560,7 +551,7 @@ BOOST_DATA_TEST_CASE(lock_freed_by_force_is_lost_and_can_be_taken, kEngines,
                      kind) {
   Engine& engine = Engine::running(kind);
   for (const bool keep : {false, true}) {
-    const auto table = table_in_time(engine);
+    const auto table = table_at(engine);
     Told told;
     Options options = on_table(table);
     options.keep_row = keep;
@@ -568,7 +559,7 @@ BOOST_DATA_TEST_CASE(lock_freed_by_force_is_lost_and_can_be_taken, kEngines,
     DdbMutex next(fresh_name(), options);
     options.renew_after = 1s;
     options.on_lost = [&told](Loss loss) { told.add(name_of(loss)); };
-    options.table = table_in_time(engine);
+    options.table = table_at(engine);
     DdbMutex holder(next.name(), options);
     holder.lock();
     BOOST_TEST(!next.try_lock());
@@ -587,7 +578,7 @@ BOOST_DATA_TEST_CASE(lock_freed_by_force_is_lost_and_can_be_taken, kEngines,
 BOOST_DATA_TEST_CASE(kept_row_freed_by_force_keeps_what_it_had, kEngines,
                      kind) {
   Engine& engine = Engine::running(kind);
-  const auto table = table_in_time(engine);
+  const auto table = table_at(engine);
   Options options = kept_on(table, 1h);
   options.data = "bytes";
   DdbMutex holder(fresh_name(), options);
@@ -675,7 +666,7 @@ BOOST_DATA_TEST_CASE(force_whose_answer_is_lost_tells_that_it_is_done, kEngines,
   for (const bool keep : {false, true}) {
     Gate gate(kind);
     const auto table = table_at(gate);
-    Options options = on_table(table_in_time(gate.engine()), 1h);
+    Options options = on_table(table_at(gate.engine()), 1h);
     options.keep_row = keep;
     DdbMutex holder(fresh_name(), options);
     holder.lock();

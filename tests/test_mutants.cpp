@@ -101,9 +101,10 @@ BOOST_AUTO_TEST_CASE(record_is_waited_for_by_the_lease_that_it_names) {
   using namespace ddbmutex::lock;
   Lease lease("ours", 1s);
   Observation observation;
-  const ddbmutex::dynamodb::ServiceClock clock;
+  ddbmutex::dynamodb::ServiceClock clock;
   const BootTime start(1h);
-  lease.next(Call::take, start, clock, calendar(), observation);
+  clock.hear(start, start, std::nullopt);
+  lease.next(Call::take, start, clock, observation);
   Row theirs;
   theirs.kind = Row::Kind::record;
   theirs.uuid = "theirs";
@@ -440,6 +441,8 @@ BOOST_AUTO_TEST_CASE(unlock_returns_although_the_resolver_hangs) {
         request.body.find("ddblock-second") != std::string::npos;
     return second && action_of(request) == "PutItem" ? hanging() : Reply{};
   });
+  std::optional<FakeNames> names(std::in_place,
+                                 std::vector<std::string>{"127.0.0.1"});
   const auto table =
       table_at("http://somewhere.test:" + std::to_string(server.port()) + "/");
   Options options = on_table(table, kLong);
@@ -447,8 +450,6 @@ BOOST_AUTO_TEST_CASE(unlock_returns_although_the_resolver_hangs) {
   options.auto_renew = false;
   DdbMutex mutex("first", options);
   DdbMutex other("second", on_table(table));
-  std::optional<FakeNames> names(std::in_place,
-                                 std::vector<std::string>{"127.0.0.1"});
   mutex.lock();
   names.reset();
   names.emplace(FakeNames::hanging);

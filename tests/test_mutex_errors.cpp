@@ -124,6 +124,10 @@ BOOST_DATA_TEST_CASE(missing_table_is_an_error_that_names_it, kEngines, kind) {
   const auto table = table_named(engine, "no-such-table");
   DdbMutex mutex("x", unhurried(table));
   check_all_throw(mutex, Errc::no_table);
+  Options strict = unhurried(table_named(engine, "no-such-table"));
+  strict.keep_row = strict.only_if_exists = true;
+  DdbMutex existing("x", strict);
+  check_all_throw(existing, Errc::no_table);
   const auto error = error_of([&] { mutex.lock(); });
   BOOST_REQUIRE(error.has_value());
   BOOST_TEST((error->code() == std::errc::no_such_file_or_directory));
@@ -392,7 +396,7 @@ BOOST_AUTO_TEST_CASE(without_patience_there_is_one_attempt) {
 
 BOOST_AUTO_TEST_CASE(server_that_is_not_there_is_unreachable) {
   ScriptedServer server;
-  const auto table = table_at(server);
+  const auto table = new_table_at(server);
   server.stop();
   DdbMutex mutex("x", impatient(table, 100ms));
   const auto error = error_of([&] { mutex.lock(); });
@@ -410,7 +414,8 @@ BOOST_AUTO_TEST_CASE(server_that_is_not_there_is_unreachable) {
 
 BOOST_AUTO_TEST_CASE(host_without_an_address_is_unreachable) {
   const FakeNames nobody(std::vector<std::string>{});
-  DdbMutex mutex("x", impatient(table_at(std::string("http://nowhere.test/"))));
+  DdbMutex mutex("x",
+                 impatient(new_table_at(std::string("http://nowhere.test/"))));
   BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::unreachable));
 }
 
@@ -531,7 +536,7 @@ BOOST_AUTO_TEST_CASE(server_that_hangs_is_timed_out) {
 
 BOOST_AUTO_TEST_CASE(hanging_resolver_is_timed_out) {
   const FakeNames slow(FakeNames::hanging);
-  Options options = unhurried(table_at(std::string("http://slow.test:1/")));
+  Options options = unhurried(new_table_at(std::string("http://slow.test:1/")));
   options.request_timeout = 150ms;
   options.patience = 0ms;
   DdbMutex mutex("x", options);

@@ -38,7 +38,7 @@ const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
 // A table on a server that nothing may reach.
 struct Untouched {
   ScriptedServer server;
-  std::shared_ptr<Table> table = table_at(server);
+  std::shared_ptr<Table> table = new_table_at(server);
 
   ~Untouched() {
     BOOST_TEST(server.connection_count() == 0);
@@ -526,13 +526,11 @@ BOOST_AUTO_TEST_CASE(source_of_keys_goes_before_given_ones) {
   options.credentials_source = [&asked]() -> std::optional<Credentials> {
     return Credentials{"AKIDFROMSOURCE" + std::to_string(++asked), "s", "tok"};
   };
-  Options by_hand = unhurried(std::make_shared<Table>(options));
-  by_hand.auto_renew = false;  // The first lock of a Table is renewed early.
-  DdbMutex mutex("x", by_hand);
+  DdbMutex mutex("x", unhurried(std::make_shared<Table>(options)));
   mutex.lock();
   mutex.release();
   const auto requests = server.requests();
-  BOOST_REQUIRE(requests.size() == 2u);
+  BOOST_REQUIRE(requests.size() == 3u);
   for (const auto& request : requests) {
     const std::string signature = request.header("Authorization").value_or("");
     BOOST_TEST(has(signature, "AKIDFROMSOURCE1"), signature);
@@ -563,8 +561,7 @@ BOOST_AUTO_TEST_CASE(keys_and_sort_values_are_what_is_sent) {
   place.key = "pk";
   place.sort_key = "sk";
   place.sort_value = "usual";
-  Options options = unhurried(std::make_shared<Table>(place));
-  options.auto_renew = false;  // Nothing comes between the two.
+  Options options = unhurried(with_clock(std::make_shared<Table>(place)));
   DdbMutex usual("x", options);
   usual.lock();
   options.sort_value = "own";

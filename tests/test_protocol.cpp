@@ -78,7 +78,6 @@ struct Contender {
 
   // --- What time it is ---
   BootTime now{100h};
-  ServiceTime calendar = kDate;
   ServiceClock clock;
 
   // An answer with that Date came this very moment.
@@ -92,7 +91,7 @@ struct Contender {
   Request sent;
 
   const Request& send(Call call) {
-    sent = lease.next(call, now, clock, calendar, observation);
+    sent = lease.next(call, now, clock, observation);
     return sent;
   }
   std::string hear(Reply::Outcome outcome, const Row* row = nullptr) {
@@ -182,39 +181,20 @@ BOOST_AUTO_TEST_CASE(holder_counts_one_percent_short_and_waiter_one_long) {
 
 // --- Stamps ----------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(first_take_is_stamped_by_calendar_slack_and_lease) {
+BOOST_AUTO_TEST_CASE(take_without_any_date_passes_nothing_by_service_time) {
   Contender c;
-  c.calendar = 1'795'000'000'123'456'789ns;
+  c.hear_no_date();
   c.send(Call::take);
   BOOST_TEST(word(c.sent.verb) == "take");
   BOOST_TEST(c.sent.uuid == "mine");
-  check_stamp(c.sent.stamp, c.calendar + 15min + 60s, 1);
-}
-
-BOOST_AUTO_TEST_CASE(first_take_passes_nothing_by_service_time) {
-  Contender c;
-  c.send(Call::take);
   BOOST_TEST(c.sent.earliest.count() == 1);
   BOOST_TEST(!c.sent.seen.has_value());
   BOOST_TEST(c.sent.own.empty());
 }
 
-BOOST_AUTO_TEST_CASE(absurd_calendar_is_brought_to_what_a_stamp_can_say) {
-  for (const ServiceTime calendar : {ServiceTime::min(), ServiceTime(-1),
-                                     ServiceTime(0), ServiceTime::max()}) {
-    Contender c;
-    c.calendar = calendar;
-    c.send(Call::take);
-    BOOST_TEST(c.sent.stamp.count() >
-               ServiceTime(dynamodb::kFirstBelievable).count());
-    BOOST_TEST(c.sent.stamp.count() < kBeyond.count());
-  }
-}
-
 BOOST_AUTO_TEST_CASE(take_with_dynamodbs_clock_is_stamped_by_its_latest) {
   Contender c;
   c.hear_date(kDate);
-  c.calendar = 0s;  // Not asked any more.
   c.send(Call::take);
   BOOST_TEST(c.clock.latest(c.now).count() >= (kDate + 1s).count());
   check_stamp(c.sent.stamp, c.clock.latest(c.now) + 60s, 1);
@@ -294,181 +274,112 @@ BOOST_AUTO_TEST_CASE(taken_lock_is_claimed_from_the_sending_one_percent_short) {
   BOOST_TEST(count(c.lease.renew_at(30s)) == count(sent + 30s));
 }
 
-BOOST_AUTO_TEST_CASE(first_take_of_a_right_calendar_is_granted_at_once) {
-  Contender c;
-  c.send(Call::take);
-  const BootTime sent = c.now;
-  c.hear_date(kDate);
-  BOOST_TEST(c.done() == "ours");
-  check_claim(c.lease, sent + kHeld);
-}
+// --- Before anything was heard ----------------------------------------------
 
-BOOST_AUTO_TEST_CASE(lease_stamped_by_the_calendar_is_renewed_within_a_second) {
-  for (const milliseconds ttl : {milliseconds(60s), milliseconds(2s)}) {
-    Contender c(ttl);
+// A stamp by the host's calendar would have a dead holder keep others out for
+// as long as that is ahead.
+BOOST_AUTO_TEST_CASE(nothing_is_stamped_before_an_answer_has_come) {
+  Contender c;
+  for (int i = 0; i < 3; ++i) {
     c.send(Call::take);
-    const BootTime sent = c.now;
-    c.hear_date(kDate);
-    BOOST_REQUIRE(c.done() == "ours");
-    BOOST_TEST(count(c.lease.renew_at(30s)) ==
-               count(sent + std::min<nanoseconds>(1s, ttl / 4)));
+    BOOST_TEST(word(c.sent.verb) == "look");
+    // Of a moment ago, it would keep a poller from a lock that is free.
+    BOOST_TEST(c.sent.consistent);
+    BOOST_TEST(c.lost() == "again");
   }
-}
-
-BOOST_AUTO_TEST_CASE(renewals_after_the_early_one_come_at_half_the_lease) {
-  Contender c;
   c.send(Call::take);
+  c.pass(30ms);
   c.hear_date(kDate);
-  BOOST_REQUIRE(c.done() == "ours");
-  c.pass(1s);
-  c.send(Call::renew);
-  check_stamp(c.sent.stamp, c.clock.latest(c.now) + 60s, 2);
-  BOOST_REQUIRE(c.done() == "ours");
-  BOOST_TEST(count(c.lease.renew_at(30s)) == count(c.now + 30s));
-}
-
-// --- A calendar that trails ------------------------------------------------
-
-BOOST_AUTO_TEST_CASE(calendar_hours_behind_is_stamped_anew_before_the_grant) {
-  Contender c;
-  c.calendar = kDate - 5h;
-  const ServiceTime low = c.send(Call::take).stamp;
-  c.hear_date(kDate);
-  BOOST_TEST(c.done() == "again");
-  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
-
-  c.pass(10ms);
-  c.send(Call::take);
-  const BootTime sent = c.now;
-  BOOST_TEST(word(c.sent.verb) == "renew");
-  check_equal(c.sent.own, {low});
-  check_stamp(c.sent.stamp, c.clock.latest(c.now) + 60s, 2);
-  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
-
-  c.pass(10ms);
-  BOOST_TEST(c.done() == "ours");
-  check_claim(c.lease, sent + kHeld);
-  BOOST_TEST(count(c.lease.renew_at(30s)) == count(sent + 30s));
-}
-
-// Right at the line: the stamp is latest at the sending plus the lease, or one
-// nanosecond less.
-BOOST_AUTO_TEST_CASE(stamp_is_too_low_if_below_latest_at_the_sending_and_ttl) {
-  for (const nanoseconds less : {0ns, 1ns}) {
-    Contender c;
-    c.send(Call::take);
-    // latest() of an answer that took no time is its Date, 1.25 s and 1 ns.
-    c.hear_date(c.sent.stamp - 60s - 1250ms - kNs + less);
-    BOOST_TEST(c.done() == (less == 0ns ? "ours" : "again"));
-  }
-}
-
-BOOST_AUTO_TEST_CASE(stamping_anew_goes_on_until_one_is_confirmed) {
-  Contender c;
-  c.calendar = kDate - 5h;
-  const ServiceTime low = c.send(Call::take).stamp;
-  c.hear_date(kDate);
-  c.done();
-  const ServiceTime second = c.send(Call::take).stamp;
-  BOOST_TEST(c.lost() == "again");
-  c.send(Call::take);
-  BOOST_TEST(word(c.sent.verb) == "renew");
-  check_equal(c.sent.own, {low, second});
-  // The row still bears the first: the second was never applied.
-  BOOST_TEST(c.refused(record("mine", low)) == "again");
-  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
-  c.pass(1s);
-  const BootTime sent = c.now;
-  c.send(Call::take);
-  BOOST_TEST(word(c.sent.verb) == "renew");
-  BOOST_TEST(c.done() == "ours");
-  check_claim(c.lease, sent + kHeld);
-}
-
-BOOST_AUTO_TEST_CASE(record_stamped_too_low_and_taken_meanwhile_is_busy) {
-  Contender c;
-  c.calendar = kDate - 5h;
-  c.send(Call::take);
-  c.hear_date(kDate);
-  c.done();
-  c.send(Call::take);
-  BOOST_TEST(c.refused(record("theirs", kDate + 61s)) == "busy");
-  BOOST_TEST(c.lease.row().uuid == "theirs");
-  c.send(Call::take);
-  BOOST_TEST(word(c.sent.verb) == "look");
-}
-
-BOOST_AUTO_TEST_CASE(record_stamped_too_low_and_gone_is_taken_again_at_once) {
-  Contender c;
-  c.calendar = kDate - 5h;
-  c.send(Call::take);
-  c.hear_date(kDate);
-  c.done();
-  c.send(Call::take);
-  BOOST_TEST(c.refused(kNone) == "again");
+  BOOST_TEST(c.found(kNone) == "again");
   c.send(Call::take);
   BOOST_TEST(word(c.sent.verb) == "take");
+  check_stamp(c.sent.stamp, c.clock.latest(c.now) + 60s, 1);
+  const BootTime sent = c.now;
+  c.pass(30ms);
   BOOST_TEST(c.done() == "ours");
+  check_claim(c.lease, sent + kHeld);
 }
 
-BOOST_AUTO_TEST_CASE(record_stamped_too_low_is_released_like_any) {
+BOOST_AUTO_TEST_CASE(date_of_any_answer_spares_the_look) {
+  Contender about_another_lock;
+  about_another_lock.hear_date(kDate);
+  about_another_lock.send(Call::take);
+  BOOST_TEST(word(about_another_lock.sent.verb) == "take");
+  Contender refused_for_its_time;
+  refused_for_its_time.send(Call::take);
+  refused_for_its_time.hear_date(kDate);
+  BOOST_TEST(refused_for_its_time.unsent() == "again");
+  refused_for_its_time.send(Call::take);
+  BOOST_TEST(word(refused_for_its_time.sent.verb) == "take");
+}
+
+BOOST_AUTO_TEST_CASE(first_look_at_a_lock_that_is_held_is_busy) {
   Contender c;
-  c.calendar = kDate - 5h;
   c.send(Call::take);
   c.hear_date(kDate);
-  c.done();
-  c.send(Call::release);
-  BOOST_TEST(word(c.sent.verb) == "release");
-  BOOST_TEST(c.sent.uuid == "mine");
-  BOOST_TEST(c.done() == "released");
+  BOOST_TEST(c.found(record("theirs", kDate + 30s)) == "busy");
+  BOOST_TEST(c.lease.row().uuid == "theirs");
+  BOOST_TEST(!c.lease.stands());
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "look");
+  BOOST_TEST(!c.sent.consistent);
+}
+
+// A table that is not there, or has another key, is the driver's to tell.
+BOOST_AUTO_TEST_CASE(look_at_no_table_finds_no_free_lock) {
+  lock::RowUse use = kept_use();
+  use.must_exist = true;
+  Contender c(kTtl, use);
+  c.send(Call::take);
+  c.hear_date(kDate);
+  BOOST_TEST(c.refused(kNone) == "again");
+  BOOST_TEST(c.lease.row().uuid == "");
+}
+
+BOOST_AUTO_TEST_CASE(first_look_at_a_dead_row_takes_it_at_once) {
+  Contender c;
+  c.send(Call::take);
+  c.hear_date(kDate);
+  BOOST_TEST(c.found(record("dead", kDate - 1h)) == "again");
+  c.send(Call::take);
+  BOOST_TEST(word(c.sent.verb) == "take");
+  BOOST_TEST(c.sent.earliest.count() == (c.clock.earliest(c.now) - 2s).count());
+  BOOST_TEST(!c.sent.seen.has_value());
+  BOOST_TEST(c.done() == "ours");
 }
 
 // --- Answers without a Date ------------------------------------------------
-
-BOOST_AUTO_TEST_CASE(answer_without_a_date_counts_as_stamped_too_low) {
-  Contender c;
-  const ServiceTime first = c.send(Call::take).stamp;
-  c.hear_no_date();
-  BOOST_TEST(c.done() == "again");
-  BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
-  c.send(Call::take);
-  BOOST_TEST(word(c.sent.verb) == "renew");
-  check_equal(c.sent.own, {first});
-  BOOST_TEST(c.sent.stamp.count() == kBeyond.count() + 2);
-}
 
 BOOST_AUTO_TEST_CASE(lease_beyond_all_clocks_is_claimed_by_the_boot_clock) {
   Contender c;
   c.send(Call::take);
   c.hear_no_date();
-  c.done();
+  BOOST_TEST(c.found(kNone) == "again");
   c.pass(10ms);
   c.send(Call::take);
+  BOOST_TEST(c.sent.stamp.count() == kBeyond.count() + 1);
   const BootTime sent = c.now;
   c.hear_no_date();
   BOOST_TEST(c.done() == "ours");
   check_claim(c.lease, sent + kHeld);
   c.pass(30s);
   c.send(Call::renew);
-  BOOST_TEST(c.sent.stamp.count() == kBeyond.count() + 3);
+  BOOST_TEST(c.sent.stamp.count() == kBeyond.count() + 2);
   BOOST_TEST(c.done() == "ours");
   check_claim(c.lease, c.now + kHeld);
 }
 
 BOOST_AUTO_TEST_CASE(stamp_beyond_all_clocks_comes_down_once_a_date_is_heard) {
   Contender c;
-  c.send(Call::take);
   c.hear_no_date();
-  c.done();
   c.send(Call::take);
-  c.hear_no_date();
   BOOST_REQUIRE(c.done() == "ours");
   c.hear_date(kDate);
   c.send(Call::renew);
-  check_stamp(c.sent.stamp, c.clock.latest(c.now) + 60s, 3);
+  check_stamp(c.sent.stamp, c.clock.latest(c.now) + 60s, 2);
   BOOST_TEST(c.done() == "ours");
   // A thousand later, they need not be beyond all clocks again.
-  for (int i = 4; i <= 1100; ++i) {
+  for (int i = 3; i <= 1100; ++i) {
     c.send(Call::renew);
     BOOST_REQUIRE(c.sent.stamp.count() < kBeyond.count());
     BOOST_REQUIRE(c.done() == "ours");
@@ -587,8 +498,8 @@ BOOST_AUTO_TEST_CASE(own_record_told_at_the_end_of_its_lease_never_grants) {
 
 BOOST_AUTO_TEST_CASE(held_lock_is_busy_and_tells_the_row) {
   Contender c;
-  c.send(Call::take);
   c.hear_date(kDate);
+  c.send(Call::take);
   BOOST_TEST(c.refused(record("theirs", kDate + 30s)) == "busy");
   BOOST_TEST(c.lease.row().uuid == "theirs");
   BOOST_TEST(c.lease.row().owner == "holder:1");
@@ -692,25 +603,11 @@ BOOST_AUTO_TEST_CASE(record_fresher_than_its_lease_is_never_pinned) {
 
 // --- A lock whose lease is over by service time ----------------------------
 
-BOOST_AUTO_TEST_CASE(dead_row_costs_a_second_request_while_no_clock_is_known) {
-  Contender c;
-  const ServiceTime first = c.send(Call::take).stamp;
-  BOOST_TEST(c.sent.earliest.count() == 1);
-  c.hear_date(kDate);
-  BOOST_TEST(c.refused(record("dead", kDate - 1h)) == "again");
-  c.send(Call::take);
-  BOOST_TEST(word(c.sent.verb) == "take");
-  BOOST_TEST(c.sent.earliest.count() == (c.clock.earliest(c.now) - 2s).count());
-  BOOST_TEST(!c.sent.seen.has_value());
-  check_equal(c.sent.own, {first});
-  BOOST_TEST(c.done() == "ours");
-}
-
 BOOST_AUTO_TEST_CASE(lease_is_over_two_seconds_before_earliest_to_the_ns) {
   for (const nanoseconds before : {0ns, 1ns}) {
     Contender c;
-    c.send(Call::take);
     c.hear_date(kDate);
+    c.send(Call::take);
     const ServiceTime line = c.clock.earliest(c.now) - 2s;
     BOOST_TEST(c.refused(record("dead", line - before)) ==
                (before == 0ns ? "busy" : "again"));
@@ -737,8 +634,8 @@ BOOST_AUTO_TEST_CASE(foreign_record_is_taken_by_expires_alone) {
 
 BOOST_AUTO_TEST_CASE(foreign_record_is_never_taken_while_no_clock_is_known) {
   Contender c;
-  c.send(Call::take);
   c.hear_no_date();
+  c.send(Call::take);
   const Row foreign = record("go", kDate - 1h, std::nullopt);
   BOOST_TEST(c.refused(foreign) == "busy");
   c.pass(1000h);
@@ -1499,8 +1396,9 @@ BOOST_AUTO_TEST_CASE(row_with_a_token_is_taken_by_who_keeps_it) {
   BOOST_TEST(c.lease.token() == 8);
 }
 
-BOOST_AUTO_TEST_CASE(released_row_is_free_before_any_clock_is_known) {
+BOOST_AUTO_TEST_CASE(released_row_is_free_though_no_clock_is_known) {
   Contender c(kTtl, kept_use());
+  c.hear_no_date();
   c.send(Call::take);
   BOOST_TEST(c.sent.earliest.count() > 0);  // Where `expires` is 0.
   BOOST_TEST(c.refused(with_token(record("theirs", 0s), 7)) == "again");
@@ -1740,14 +1638,6 @@ BOOST_AUTO_TEST_CASE(lease_is_renewed_at_the_age_that_is_asked_for) {
   for (const nanoseconds age : {nanoseconds(1ms), nanoseconds(20s)}) {
     BOOST_TEST(count(c.lease.renew_at(age)) == count(BootTime(100h) + age));
   }
-  Contender by_calendar;
-  by_calendar.send(Call::take);
-  by_calendar.hear_date(kDate);
-  BOOST_REQUIRE(by_calendar.done() == "ours");
-  BOOST_TEST(count(by_calendar.lease.renew_at(20s)) ==
-             count(BootTime(100h) + 1s));
-  BOOST_TEST(count(by_calendar.lease.renew_at(1ms)) ==
-             count(BootTime(100h) + 1ms));
 }
 
 // --- A thousand and more ---------------------------------------------------

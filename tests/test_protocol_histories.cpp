@@ -39,7 +39,7 @@ void check_reach(const simulation::Tally& tally) {
   for (std::size_t i = 0; i < tally.verdicts.size(); ++i) {
     BOOST_TEST_CONTEXT("verdict " << i) { BOOST_TEST(tally.verdicts[i] > 0); }
   }
-  BOOST_TEST(tally.restamps > 0);
+  BOOST_TEST(tally.looks_before_takes > 0);
   BOOST_TEST(tally.beyond_all_clocks > 0);
   BOOST_TEST(tally.pinned_takes > 0);
   BOOST_TEST(tally.looks_in_renewals > 0);

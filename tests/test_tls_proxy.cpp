@@ -134,8 +134,8 @@ BOOST_DATA_TEST_CASE(endpoint_with_bad_certificate_is_an_error_at_once,
   BOOST_TEST(has(said.why, certificate.told), said.why);
   BOOST_TEST(has(said.why, url), said.why);
   // Told as final, and not tried again.
-  BOOST_TEST(count_of(it.log(), "PutItem at ") == 1, it.log());
-  BOOST_TEST(has(it.log(), "warning: PutItem at " + url), it.log());
+  BOOST_TEST(count_of(it.log(), "GetItem at ") == 1, it.log());
+  BOOST_TEST(has(it.log(), "warning: GetItem at " + url), it.log());
   BOOST_TEST(requests_by(it.aws.log(), certificate.name) == 0);
 }
 

@@ -38,20 +38,14 @@ inline void lock_or_exit(ddbmutex::DdbMutex& mutex) {
   std::exit(1);
 }
 
-// A Table that knows DynamoDB's clock.  The first lock of one that does not is
-// stamped by the calendar and renewed soon after; here that is one which is not
-// renewed by itself, so that nothing is owed for it.  Keys come from the
-// environment.
+// A Table that knows DynamoDB's clock: the first lock of one that does not
+// sends a request more.  Keys come from the environment.
 inline std::shared_ptr<ddbmutex::Table> table_at(const char* url) {
   ddbmutex::TableOptions where;
   where.endpoint = url;
   where.region = "eu-west-1";
-  const auto table = std::make_shared<ddbmutex::Table>(std::move(where));
-  ddbmutex::Options options = options_on(table);
-  options.auto_renew = false;
-  ddbmutex::DdbMutex first("first", std::move(options));
-  lock_or_exit(first);
-  first.unlock();
+  auto table = std::make_shared<ddbmutex::Table>(std::move(where));
+  table->inspect("first");
   return table;
 }
 

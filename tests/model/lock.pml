@@ -29,17 +29,20 @@
  * deadline: our own record, its time counted from the matching attempt's send;
  * observe, tick: a waiter's time counted from the receipt, pinned by (uuid,
  * stamp); recv_acq, recv_renew: late answers; claim_rule: `latest` reaching
- * the lowest stamp; recv_acq with RST: the early re-stamp, and on kept rows
- * the renewal before the grant where a take after the one that was applied may
- * be applied yet (SETTLED); hear, adjust: what an answer's Date tells;
- * recv_release: what a refused release means, and that after the end of the
- * claim that it releases (rtill) it means no loss.
+ * the lowest stamp; recv_acq with RST: on kept rows the renewal before the
+ * grant where a take after the one that was applied may be applied yet
+ * (SETTLED); HEARD: who has heard no answer looks before he takes; hear,
+ * adjust: what an answer's Date tells; recv_release: what a refused release
+ * means, and that after the end of the claim that it releases (rtill) it means
+ * no loss.
  *
  * What is asserted, each by a name of its own: no_two_claims (what the lock is
  * for), no_revived_hold (a claim once over stays over), no_false_loss (a holder
  * whose row nobody else changed, or nobody before the end of the claim that it
  * releases, is not told taken or deleted), no_false_refusal
  * (while a claim stands and nobody took the row, a guarded write goes through),
+ * no_far_stamp (where answers have Dates, the lock of one who dies is over by
+ * service time after his lease and what was not known of the clock),
  * and on kept rows no_repeated_token (tokens of successive holders rise),
  * no_late_write (no guarded write goes through once another was granted the
  * lock since its sender's grant) and no_undone_release (no take takes the row
@@ -77,9 +80,9 @@
  * uuid's being fresh), POLL (GetItem, stale reads),
  * LEFTOVERS, SHORT_LISTS (a renewal lists one stamp, not all that were sent),
  * LEASES (contender 0's lease is a tick longer), RATE=R (boot clocks of rate
- * 1 - 1/R, 1 or 1 + 1/R, the margins 1/R), CALENDAR=C (the first C contenders
- * start without a service clock, their first stamps long over, a tick low or
- * far ahead; NODATE: answers without Date), OPERATOR (the row deleted, over-
+ * 1 - 1/R, 1 or 1 + 1/R, the margins 1/R), UNHEARD=C (the first C contenders
+ * have heard no answer when they start; NODATE: answers may have no Date, and
+ * while none had one, stamps are NO_TIME), OPERATOR (the row deleted, over-
  * written or put back by hand, once: claims count again from the first answer
  * to a request sent after it), FREEZE=F (boot clocks stop for F ticks in all:
  * a frozen one counts again when an answer's Date showed it; WIDE=W: a Date
@@ -222,9 +225,6 @@ byte base[N];
 #else
 #define SETTLED(i) true
 #endif
-#if defined(CALENDAR) || defined(SETTLES)
-#define RESTAMPS
-#endif
 
 /* what a guarded write asks of the row */
 #if defined(KEPT) && !defined(M_NOTOKEN)
@@ -247,8 +247,12 @@ byte base[N];
 #elif defined(FREEZE)
 #define STAMP(i) (NOW(i) + HI(i) - BIAS + TTL(i))
 #define EARLIEST(i) FLOOR(NOW(i) + LO(i), BIAS + MARGIN)
-#elif defined(CALENDAR)
-#define STAMP(i) (clk[i] == 0 -> w : (clk[i] == 1 -> 200 : T + w + TTL(i)))
+#elif defined(UNHEARD)
+#ifdef M_BYCALENDAR
+#define STAMP(i) (clk[i] == 0 -> w : (clk[i] == 1 -> NO_TIME : T + w + TTL(i)))
+#else
+#define STAMP(i) (clk[i] == 1 -> NO_TIME : T + w + TTL(i))
+#endif
 #define EARLIEST(i) (clk[i] == 2 -> FLOOR(T, e) : 0)
 #elif defined(M_NOMARGIN)
 #define STAMP(i) (T + w + TTL(i))
@@ -258,15 +262,19 @@ byte base[N];
 #define EARLIEST(i) FLOOR(T, e)
 #endif
 
-#if defined(CALENDAR)
+#if defined(FREEZE)
 #define STAMPS
-#define CLOCK_KNOWN(i) && clk[i] == 2
-#define BEARS(i, j) sx[i * A + j - 1]
-#elif defined(FREEZE)
-#define STAMPS
-#define CLOCK_KNOWN(i)
 #define BEARS(i, j) FLOOR(sx[i * A + j - 1] + BIAS, HI(i))
 #define SHOWN(i, j) es[i * A + j - 1]
+#endif
+
+/* a stamp that no clock reaches */
+#define NO_TIME 200
+
+#if defined(UNHEARD) && !defined(M_BYCALENDAR)
+#define HEARD(i) (clk[i] != 0)
+#else
+#define HEARD(i) true
 #endif
 
 #define IDLE 0
@@ -332,9 +340,8 @@ bool gl[N];
 #ifdef M_NOJOIN
 byte ghost[N];
 #endif
-#ifdef CALENDAR
+#ifdef UNHEARD
 byte clk[N]; /* 0 nothing heard, 1 an answer without Date, 2 known */
-byte by_calendar[N];
 #endif
 #ifdef FREEZE
 /* offsets of the service's clock from ours, plus BIAS; date: D + 2, 0 none */
@@ -380,17 +387,18 @@ bool operated, sent_after[N], heard_after[N];
 #define FOREIGN 250
 #endif
 byte w, e, c, j, d;
-#ifdef CALENDAR
+#ifdef UNHEARD
 bool dated;
 #endif
 bool keep, hit, again, over, stale;
 bool no_two_claims = true, no_revived_hold = true, no_false_loss = true;
 bool no_repeated_token = true, no_false_refusal = true, no_late_write = true;
-bool no_undone_release = true, no_needless_doubt = true, model_sane = true;
+bool no_undone_release = true, no_needless_doubt = true, no_far_stamp = true;
+bool model_sane = true;
 
 inline choose_clock(i) {
   if
-#ifdef CALENDAR
+#ifdef M_BYCALENDAR /* long over, a tick low, far ahead */
   :: clk[i] == 0 -> w = 1
   :: clk[i] == 0 -> w = T + TTL(i) - 1
   :: clk[i] == 0 -> w = 100
@@ -417,7 +425,7 @@ inline choose_clock(i) {
 }
 
 inline choose_date() {
-#ifdef CALENDAR
+#ifdef UNHEARD
   if
   :: dated = true
 #ifdef NODATE
@@ -482,17 +490,13 @@ inline set_mask(i, from) {
 inline claim_rule(i) {
 #if defined(STAMPS) && !defined(M_EQUAL) && !defined(M_NORULE)
   if
-  :: till[i] != 0 CLOCK_KNOWN(i) ->
-#ifdef M_CONFIRMED
-    j = conf[i]; d = BEARS(i, j);
-#else
+  :: till[i] != 0 ->
     j = conf[i]; d = GONE;
     do
     :: j <= k[i] -> d = (BEARS(i, j) < d -> BEARS(i, j) : d); j++
     :: else -> break
     od;
-#endif
-#if defined(FREEZE) && !defined(M_STAMPALONE)
+#ifndef M_STAMPALONE
     if
     :: belied[i] & (1 << conf[i]) ->
       j = FLOOR(SHOWN(i, conf[i]) + HOLD_LEN(i), HI(i));
@@ -550,12 +554,6 @@ inline send(i, kind) {
     ask_token(i);
     ph[i] = (ph[i] == RST || ph[i] == RSTW -> RSTW : HOLDW)
   fi;
-#ifdef CALENDAR
-  if
-  :: clk[i] == 0 -> by_calendar[i] = by_calendar[i] | (1 << k[i])
-  :: else
-  fi;
-#endif
 #ifdef OPERATOR
   sent_after[i] = operated;
 #endif
@@ -597,9 +595,6 @@ inline go_idle(i) {
   od;
   j = 0;
   k[i] = 0;
-#ifdef CALENDAR
-  by_calendar[i] = 0;
-#endif
 #ifdef FREEZE
   belied[i] = 0;
 #endif
@@ -810,7 +805,7 @@ inline hear(i) {
 #ifdef OPERATOR
   heard_after[i] = (heard_after[i] || sent_after[i]);
 #endif
-#ifdef CALENDAR
+#ifdef UNHEARD
   if
   :: dated -> clk[i] = 2
   :: !dated && clk[i] == 0 -> clk[i] = 1
@@ -849,18 +844,6 @@ inline observe(i) {
   fi
 }
 
-#ifdef CALENDAR
-#define TOO_LOW(i) ((by_calendar[i] & (1 << c)) != 0 && \
-    (clk[i] != 2 || sx[i * A + c - 1] < ST(i, c) + TTL(i)))
-#ifdef M_LOWGRANT
-#define GRANTED(i) SETTLED(i)
-#else
-#define GRANTED(i) (!TOO_LOW(i) && SETTLED(i))
-#endif
-#else
-#define GRANTED(i) SETTLED(i)
-#endif
-
 inline recv_acq(i) {
   hear(i);
   match(i);
@@ -868,7 +851,7 @@ inline recv_acq(i) {
   :: c > 0 ->
     deadline(i);
     if
-    :: d > NOW(i) && GRANTED(i) ->
+    :: d > NOW(i) && SETTLED(i) ->
 #ifdef KEPT
 #ifdef C_TOKEN
       no_repeated_token = (at[i] > last_token);
@@ -878,8 +861,8 @@ inline recv_acq(i) {
 #endif
       note_grant(i);
       confirm(i)
-#ifdef RESTAMPS
-    :: !GRANTED(i) && (d > NOW(i) || !SETTLED(i)) -> conf[i] = c; ph[i] = RST
+#ifdef SETTLES
+    :: !SETTLED(i) -> conf[i] = c; ph[i] = RST
 #endif
     :: else -> ph[i] = (ph[i] == RSTW -> RST : ACQ)
     fi
@@ -1073,6 +1056,11 @@ inline apply(s, i) {
     fi
   :: else
   fi;
+#ifdef C_FAR
+  no_far_stamp = (q_kind[s] == DEL || q_x[s] <= T + WL + TTL(i) ||
+                  q_x[s] == NO_TIME);
+  assert(no_far_stamp);
+#endif
   if
   :: hit ->
     if
@@ -1130,12 +1118,23 @@ proctype Contender(byte i) {
 end:
   do
   :: atomic { /* a call begins: a fresh uuid, its first attempt */
-    MAY_CALL(i) && TURN(i) -> choose_clock(i); choose_keep(i);
+    MAY_CALL(i) && TURN(i) && HEARD(i) -> choose_clock(i); choose_keep(i);
     d_step { end_wait(i); go_idle(i); call[i]++; send(i, PUT) } }
   :: atomic { /* a further attempt */
-    (ph[i] == ACQ || ph[i] == ACQW) && k[i] < MAXA(i) ->
+    (ph[i] == ACQ || ph[i] == ACQW) && HEARD(i) && k[i] < MAXA(i) ->
     choose_clock(i); choose_keep(i);
     d_step { end_wait(i); send(i, PUT) } }
+#ifdef UNHEARD
+  :: atomic { /* a call begins: a look, while nothing was heard */
+    MAY_CALL(i) && TURN(i) && !HEARD(i) -> choose_keep(i); choose_date();
+    d_step {
+      end_wait(i); go_idle(i); call[i]++;
+      an[i] = NO; au[i] = ru; av[i] = rv;
+#ifdef KEPT
+      at[i] = rt;
+#endif
+      recv_acq(i) } }
+#endif
   :: atomic { (ph[i] == ACQW || ph[i] == RSTW) && an[i] != 0 ->
     choose_keep(i); choose_date();
     d_step { recv_acq(i) } }
@@ -1159,8 +1158,8 @@ end:
       fi;
       stale = false; recv_acq(i) } }
 #endif
-#ifdef RESTAMPS
-  :: atomic { /* stamp anew what was stamped too low, or settle the token */
+#ifdef SETTLES
+  :: atomic { /* settle the token */
     (ph[i] == RST || ph[i] == RSTW) && k[i] < MAXA(i) ->
     choose_clock(i); choose_keep(i);
     d_step { end_wait(i); send(i, UPD) } }
@@ -1377,8 +1376,8 @@ init {
       :: s + WIDE >= N -> hi[s]++
       fi;
 #endif
-#ifdef CALENDAR
-      clk[s] = (s < CALENDAR -> 0 : 2);
+#ifdef UNHEARD
+      clk[s] = (s < UNHEARD -> 0 : 2);
 #endif
 #ifdef RATE
       if

@@ -145,14 +145,6 @@ struct Front {
   }
 };
 
-// DynamoDB's clock is known after any answer: a lock taken then is not renewed
-// at once, as the first of a process is.
-inline std::shared_ptr<ddbmutex::Table> with_clock(
-    std::shared_ptr<ddbmutex::Table> table) {
-  table->inspect("nobody's");
-  return table;
-}
-
 // A lock through the gateway, and what its holder is told.
 struct Watched {
   Watched(const Front& front, std::chrono::milliseconds ttl)
@@ -214,7 +206,7 @@ struct Rival {
 
  private:
   static ddbmutex::Options options(const Engine& engine) {
-    ddbmutex::Options options = on_table(with_clock(table_at(engine)));
+    ddbmutex::Options options = on_table(table_at(engine));
     options.request_timeout = std::chrono::seconds(20);
     return options;
   }

@@ -67,10 +67,22 @@ inline ddbmutex::TableOptions table_options(const ScriptedServer& server) {
   return table_options(server.url());
 }
 
-// Each is to its locks as a process of its own.
+// Until a Table has heard from DynamoDB what time it is, a lock begins with a
+// look.  This one has, so the first request is the one that a test is about.
+inline std::shared_ptr<ddbmutex::Table> with_clock(
+    std::shared_ptr<ddbmutex::Table> table) {
+  table->inspect(kAsksTheTime);
+  return table;
+}
+
+// Each is to its locks as a process of its own: new, or with a clock.
+template <class Where>
+std::shared_ptr<ddbmutex::Table> new_table_at(const Where& where) {
+  return std::make_shared<ddbmutex::Table>(table_options(where));
+}
 template <class Where>
 std::shared_ptr<ddbmutex::Table> table_at(const Where& where) {
-  return std::make_shared<ddbmutex::Table>(table_options(where));
+  return with_clock(new_table_at(where));
 }
 
 inline ddbmutex::Options on_table(

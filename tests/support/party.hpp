@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "lock/driver.hpp"
 #include "lock/protocol.hpp"
 #include "lock/record.hpp"
+#include "tests/support/scripted_server.hpp"
 #include "tests/support/waiting.hpp"
 #include "tests/support/words.hpp"
 
@@ -27,6 +29,7 @@ struct PartySettings {
   std::string region = "us-east-1";
   std::optional<ddbmutex::Credentials> keys =
       ddbmutex::Credentials{"AKIDEXAMPLE", "secret", ""};
+  bool knows_the_time = true;  // By DynamoDB's clock, before it begins.
 };
 
 class Party {
@@ -43,6 +46,7 @@ class Party {
         place{settings.table, settings.key, settings.owner},
         driver(client, budget, {place, settings.request_timeout}),
         ttl(settings.ttl) {
+    if (settings.knows_the_time) ask_the_time();
     begin();
   }
 
@@ -60,12 +64,10 @@ class Party {
   std::string renew() { return run(Call::renew, kPlenty); }
   std::string release() { return run(Call::release, kPlenty); }
 
-  // One request by hand, on a host whose calendar is `ahead`; no retry.
-  std::string step(Call call, std::chrono::nanoseconds ahead = {}) {
-    using ddbmutex::dynamodb::Client;
+  // One request by hand; no retry.
+  std::string step(Call call) {
     const Time now = ddbmutex::BootClock::now();
-    sent = lease->next(call, now, client.clock(), Client::calendar() + ahead,
-                       observation);
+    sent = lease->next(call, now, client.clock(), observation);
     last.answer = client.call(ddbmutex::lock::action_of(sent.verb, {}),
                               ddbmutex::lock::write_request(place, sent),
                               now + kPlenty, waker);
@@ -77,7 +79,8 @@ class Party {
   bool holds() const { return ddbmutex::BootClock::now() < lease->claim_end(); }
   std::string fault() const { return word(last.answer.fault); }
 
-  // "Put 1 Update 0 Delete 1 Get 0", of all that were sent since the start.
+  // "Put 1 Update 0 Delete 1 Get 0", of all that were sent but to learn the
+  // time.
   std::string counts() const {
     using ddbmutex::dynamodb::Action;
     const auto all = client.counts().sent;
@@ -86,7 +89,16 @@ class Party {
     };
     return "Put " + of(Action::put_item) + " Update " +
            of(Action::update_item) + " Delete " + of(Action::delete_item) +
-           " Get " + of(Action::get_item);
+           " Get " +
+           std::to_string(all[static_cast<std::size_t>(Action::get_item)] -
+                          asked_the_time_);
+  }
+
+  // How many those are.
+  std::uint64_t count() const {
+    const auto all = client.counts().sent;
+    return std::accumulate(all.begin(), all.end(), std::uint64_t{0}) -
+           asked_the_time_;
   }
 
   ddbmutex::dynamodb::Client client;
@@ -99,6 +111,19 @@ class Party {
   ddbmutex::sigv4::Waker waker;
   ddbmutex::lock::Outcome last;
   ddbmutex::lock::Request sent;  // By step().
+
+ private:
+  void ask_the_time() {
+    using ddbmutex::dynamodb::Action;
+    ddbmutex::lock::Place nobodys = place;
+    nobodys.key = kAsksTheTime;
+    client.call(Action::get_item, ddbmutex::lock::write_request(nobodys, {}),
+                ddbmutex::BootClock::now() + kPlenty, waker);
+    asked_the_time_ =
+        client.counts().sent[static_cast<std::size_t>(Action::get_item)];
+  }
+
+  std::uint64_t asked_the_time_ = 0;  // How often.
 };
 
 }  // namespace tests

@@ -4,10 +4,7 @@
 
 namespace reference {
 
-using ddbmutex::dynamodb::kFirstBelievable;
-using ddbmutex::dynamodb::kLastBelievable;
 using ddbmutex::lock::kBeyondAllClocks;
-using ddbmutex::lock::kCalendarSlack;
 using ddbmutex::lock::kFrontEndSkew;
 using std::chrono::nanoseconds;
 using Outcome = Reply::Outcome;
@@ -190,12 +187,6 @@ std::vector<ServiceTime> Protocol::own_for_renewal() const {
   return own;
 }
 
-bool Protocol::restamping() const {
-  const auto told = last_told(Call::take);
-  return told && history_[*told].own &&
-         (history_[*told].too_low || history_[*told].unsettled);
-}
-
 bool Protocol::settling() const {
   const auto told = last_told(Call::take);
   return told && history_[*told].own && history_[*told].unsettled;
@@ -204,12 +195,11 @@ bool Protocol::settling() const {
 // What to send.
 
 Request Protocol::next(Call call, BootTime now, const ServiceClock& clock,
-                       ServiceTime calendar, const Sightings& sightings) {
+                       const Sightings& sightings) {
   Exchange exchange;
   exchange.call = call;
-  exchange.request = wanted(call, now, clock, calendar, sightings);
+  exchange.request = wanted(call, now, clock, sightings);
   exchange.at = now;
-  exchange.by_calendar = !clock.known() && !clock.silent();
   exchange.contradictions = clock.contradictions();
   if (clock.known()) exchange.earliest = clock.earliest(now);
   history_.push_back(exchange);
@@ -220,39 +210,39 @@ Request Protocol::next(Call call, BootTime now, const ServiceClock& clock,
 }
 
 Request Protocol::wanted(Call call, BootTime now, const ServiceClock& clock,
-                         ServiceTime calendar,
                          const Sightings& sightings) const {
   if (call == Call::release) return wanted_release();
-  if (call == Call::take) return wanted_take(now, clock, calendar, sightings);
+  if (call == Call::take) return wanted_take(now, clock, sightings);
   const auto told = last_told(Call::renew);
   if (told && history_[*told].reply->outcome == Outcome::refused &&
       !history_[*told].reply->row) {
     return look(true);
   }
-  return renewal(now, clock, calendar);
+  return renewal(now, clock);
 }
 
 Request Protocol::wanted_take(BootTime now, const ServiceClock& clock,
-                              ServiceTime calendar,
                               const Sightings& sightings) const {
+  // Before anything was heard of DynamoDB's time.
+  if (!clock.known() && !clock.silent()) return look(true);
   const auto told = last_told(Call::take);
-  if (!told) return put(now, clock, calendar, sightings);
+  if (!told) return put(now, clock, sightings);
   const Exchange& last = history_[*told];
-  if (restamping()) return renewal(now, clock, calendar);
-  if (last.own) return put(now, clock, calendar, sightings);
+  if (settling()) return renewal(now, clock);
+  if (last.own) return put(now, clock, sightings);
   if (!last.reply->row) return look(true);
   if (!free_to_take(*last.reply->row, now, clock, sightings)) {
     return look(false);
   }
-  return put(now, clock, calendar, sightings);
+  return put(now, clock, sightings);
 }
 
 Request Protocol::put(BootTime now, const ServiceClock& clock,
-                      ServiceTime calendar, const Sightings& sightings) const {
+                      const Sightings& sightings) const {
   Request request;
   request.verb = Verb::take;
   request.uuid = uuid_;
-  request.stamp = stamp(now, clock, calendar);
+  request.stamp = stamp(now, clock);
   request.lease = std::chrono::duration_cast<std::chrono::milliseconds>(ttl_);
   request.earliest = over_before(now, clock);
   if (sightings.stale(now)) {
@@ -263,14 +253,13 @@ Request Protocol::put(BootTime now, const ServiceClock& clock,
   return request;
 }
 
-Request Protocol::renewal(BootTime now, const ServiceClock& clock,
-                          ServiceTime calendar) const {
+Request Protocol::renewal(BootTime now, const ServiceClock& clock) const {
   Request request;
   request.verb = Verb::renew;
   request.uuid = uuid_;
   request.own = own_for_renewal();
   if (request.own.size() > kListedAtMost) return look(true);
-  request.stamp = stamp(now, clock, calendar);
+  request.stamp = stamp(now, clock);
   request.tell = use_.keep && !granted();
   if (granted()) request.changes = changes_;
   if (request.changes) request.token = token();
@@ -291,8 +280,7 @@ Request Protocol::wanted_release() const {
   return request;
 }
 
-ServiceTime Protocol::stamp(BootTime now, const ServiceClock& clock,
-                            ServiceTime calendar) const {
+ServiceTime Protocol::stamp(BootTime now, const ServiceClock& clock) const {
   std::vector<ServiceTime> past;  // Of stamps that are no longer remembered.
   std::vector<ServiceTime> present;
   const auto all = remembered();
@@ -303,11 +291,9 @@ ServiceTime Protocol::stamp(BootTime now, const ServiceClock& clock,
     const bool kept = std::binary_search(all.begin(), all.end(), i);
     (kept ? present : past).push_back(history_[i].request.stamp);
   }
-  if (clock.silent()) return kBeyondAllClocks + ServiceTime(number);
+  if (!clock.known()) return kBeyondAllClocks + ServiceTime(number);
 
-  ServiceTime wanted = std::clamp(calendar, kFirstBelievable, kLastBelievable) +
-                       kCalendarSlack + ttl_;
-  if (clock.known()) wanted = clock.latest(now) + ttl_;
+  ServiceTime wanted = clock.latest(now) + ttl_;
   for (const ServiceTime old : past) {
     if (number < 1000 || old >= kBeyondAllClocks) continue;
     wanted = std::max(wanted, old + ServiceTime(1));
@@ -335,10 +321,7 @@ BootTime Protocol::claim_end() const {
 BootTime Protocol::renew_at(nanoseconds age) const {
   std::size_t i = history_.size() - 1;
   while (history_[i].verdict != Verdict::ours || !history_[i].reply) --i;
-  const Exchange& granted_by = history_[*history_[i].own];
-  const nanoseconds early =
-      std::min<nanoseconds>(std::chrono::seconds(1), ttl_ / 4);
-  return granted_by.at + (granted_by.by_calendar ? std::min(early, age) : age);
+  return history_[*history_[i].own].at + age;
 }
 
 // What the answer told that granted the lock.
@@ -370,11 +353,11 @@ Verdict Protocol::heard(const Reply& reply, const ServiceClock& clock,
   exchange.reply = reply;
   switch (exchange.call) {
     case Call::take:
-      find_own(exchange, clock);
+      find_own(exchange);
       exchange.verdict = judge_take(exchange, clock, sightings);
       break;
     case Call::renew:
-      find_own(exchange, clock);
+      find_own(exchange);
       exchange.verdict = judge_renewal(exchange, clock);
       break;
     case Call::release:
@@ -396,7 +379,7 @@ std::optional<std::size_t> Protocol::borne_by(const Row& row) const {
 }
 
 // Which stamp of ours the row is now known to bear.
-void Protocol::find_own(Exchange& exchange, const ServiceClock& clock) const {
+void Protocol::find_own(Exchange& exchange) const {
   const Reply& reply = *exchange.reply;
   const bool write = exchange.request.verb != Verb::look;
   const bool applied = reply.outcome == Outcome::done && write;
@@ -409,10 +392,6 @@ void Protocol::find_own(Exchange& exchange, const ServiceClock& clock) const {
     exchange.own = borne_by(*reply.row);
   }
   if (!exchange.own) return;
-  const Exchange& sent = history_[*exchange.own];
-  exchange.too_low =
-      sent.by_calendar &&
-      (!clock.known() || sent.request.stamp < clock.latest(sent.at) + ttl_);
   for (std::size_t i = *exchange.own + 1; i < history_.size(); ++i) {
     if (use_.keep && may_be_in_the_row(i)) exchange.unsettled = true;
   }
@@ -443,7 +422,7 @@ Verdict Protocol::judge_take(const Exchange& exchange,
 
 Verdict Protocol::judge_own_take(const Exchange& exchange,
                                  const ServiceClock& clock) {
-  if (exchange.too_low || exchange.unsettled) return Verdict::again;
+  if (exchange.unsettled) return Verdict::again;
   const BootTime end = claim_from(*exchange.own, clock);
   if (exchange.reply->received >= end) return Verdict::again;
   grant(*exchange.own, clock);

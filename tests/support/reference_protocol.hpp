@@ -61,7 +61,7 @@ class Protocol {
       : uuid_(std::move(uuid)), ttl_(ttl), use_(use) {}
 
   Request next(Call call, BootTime now, const ServiceClock& clock,
-               ServiceTime calendar, const Sightings& sightings);
+               const Sightings& sightings);
   Verdict heard(const Reply& reply, const ServiceClock& clock,
                 Sightings& sightings);
   void apply(const ServiceClock& clock);
@@ -78,7 +78,6 @@ class Protocol {
 
   // For the tests' count of what the histories came to.
   bool granted() const { return !bounds_.empty(); }
-  bool restamping() const;
   bool settling() const;
 
  private:
@@ -87,13 +86,11 @@ class Protocol {
     Call call;
     Request request;
     BootTime at;
-    bool by_calendar = false;  // Stamped while no service clock was known.
-    int contradictions = 0;    // Heard by then.
-    ServiceTime earliest{0};   // That service time may have been.
+    int contradictions = 0;   // Heard by then.
+    ServiceTime earliest{0};  // That service time may have been.
     std::optional<Reply> reply;
     Verdict verdict{};
     std::optional<std::size_t> own;  // The row bears this exchange's stamp.
-    bool too_low = false;            // ... which was by calendar and too low.
     bool unsettled = false;          // ... and a later take may count yet.
   };
 
@@ -116,20 +113,18 @@ class Protocol {
 
   // What to send.
   Request wanted(Call call, BootTime now, const ServiceClock& clock,
-                 ServiceTime calendar, const Sightings& sightings) const;
+                 const Sightings& sightings) const;
   Request wanted_take(BootTime now, const ServiceClock& clock,
-                      ServiceTime calendar, const Sightings& sightings) const;
-  Request put(BootTime now, const ServiceClock& clock, ServiceTime calendar,
+                      const Sightings& sightings) const;
+  Request put(BootTime now, const ServiceClock& clock,
               const Sightings& sightings) const;
-  Request renewal(BootTime now, const ServiceClock& clock,
-                  ServiceTime calendar) const;
+  Request renewal(BootTime now, const ServiceClock& clock) const;
   Request wanted_release() const;
-  ServiceTime stamp(BootTime now, const ServiceClock& clock,
-                    ServiceTime calendar) const;
+  ServiceTime stamp(BootTime now, const ServiceClock& clock) const;
 
   // What an answer means.
   std::optional<std::size_t> borne_by(const Row& row) const;
-  void find_own(Exchange& exchange, const ServiceClock& clock) const;
+  void find_own(Exchange& exchange) const;
   Verdict judge_take(const Exchange& exchange, const ServiceClock& clock,
                      Sightings& sightings);
   Verdict judge_own_take(const Exchange& exchange, const ServiceClock& clock);

@@ -496,6 +496,10 @@ void ScriptedServer::join_ended(bool all) {
 // The handler's mutex first, so that requests are numbered in the order in
 // which the handler sees them.
 Reply ScriptedServer::reply_to(SeenRequest request, SeenRequest* seen) {
+  if (request.body.find(kAsksTheTime) != std::string::npos) {
+    *seen = std::move(request);
+    return Reply::ok("{}");
+  }
   Reply reply;
   int released;
   {

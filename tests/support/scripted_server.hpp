@@ -49,6 +49,11 @@ struct SeenRequest {
   std::optional<std::string> header(std::string_view name) const;
 };
 
+// A look at the lock of this name every server answers beside its script and
+// its handler, and does not remember: so that a Table may know DynamoDB's clock
+// before a test begins.
+constexpr const char* kAsksTheTime = "what-time-is-it";
+
 struct Reply;
 using Handler = std::function<Reply(const SeenRequest&)>;
 

@@ -5,8 +5,6 @@
 
 namespace simulation {
 
-using ddbmutex::dynamodb::kFirstBelievable;
-using ddbmutex::dynamodb::kLastBelievable;
 using ddbmutex::lock::kBeyondAllClocks;
 using Outcome = Reply::Outcome;
 using Verb = Request::Verb;
@@ -119,7 +117,6 @@ Weather::Weather(Random& random)
       agreeing(random.chance(0.3)),
       foreign(random.chance(0.1)),
       reaped(random.chance(0.05)),
-      jumping(random.chance(0.2)),
       all_old(random.chance(0.75)),
       storm(random.chance(0.03)),
       stubborn(random.chance(0.01)),
@@ -190,13 +187,6 @@ void History::set_up_hosts() {
     host.base_boot = nanoseconds(random_.below(1'000'000'000'000'000));
     host.ppm = 10'000 * (random_.chance(0.5) ? 1 : -1);  // As far as allowed.
     if (random_.chance(0.5)) host.ppm = random_.between(-10'000, 10'000);
-    host.calendar_ahead = nanoseconds(random_.between(-10'000, 10'000)) * 1000;
-    if (random_.chance(0.6)) {
-      host.calendar_ahead =
-          std::chrono::seconds(random_.between(-40'000, 40'000));
-    }
-    if (random_.chance(0.05)) host.calendar_stuck_at = ServiceTime(0);
-    if (random_.chance(0.02)) host.calendar_stuck_at = ServiceTime::max() / 2;
     schedule(nanoseconds(random_.below(weather_.ttl.count())),
              Event::Kind::wake, index_of(host));
   }
@@ -315,14 +305,6 @@ nanoseconds History::when_boot_is(const Host& host, BootTime wanted) const {
     at += std::max((wanted - boot_at(host, at)) * 98 / 100, 1ns);
   }
   return at;
-}
-
-ServiceTime History::calendar(Host& host) {
-  if (weather_.jumping && random_.chance(0.3)) {
-    host.calendar_ahead =
-        std::chrono::seconds(random_.between(-200'000, 200'000));
-  }
-  return host.calendar_stuck_at.value_or(service() + host.calendar_ahead);
 }
 
 // The Date of an answer that is written now; nothing if it is not to be
@@ -645,17 +627,17 @@ void History::send(Host& host, Call call) {
   host.sent = boot(host);
   host.answered = false;
   host.releasing = call == Call::release;
-  const ServiceTime shown = calendar(host);
-  if (host.told_again->restamping() && call == Call::take) ++tally_.restamps;
   if (host.told_again->settling() && call == Call::take) ++tally_.settlings;
   host.request =
-      host.lease->next(call, host.sent, host.clock, shown, host.observation);
+      host.lease->next(call, host.sent, host.clock, host.observation);
   const Request again =
-      host.told_again->next(call, host.sent, host.clock, shown, host.sightings);
+      host.told_again->next(call, host.sent, host.clock, host.sightings);
   if (trace_) {
     trace(host) << host.exchange << " at " << host.sent << " sends "
                 << host.request << "\n";
   }
+  const bool unheard = !host.clock.known() && !host.clock.silent();
+  if (unheard && call == Call::take) ++tally_.looks_before_takes;
   check_request(host, host.request, again);
   check_stamp(host, host.request);
   check_state(host, "next");
@@ -842,7 +824,8 @@ void History::check_request(const Host& host, const Request& told,
   differ(host, what.str());
 }
 
-// No two stamps of one uuid are equal, and each names its attempt.
+// No two stamps of one uuid are equal, each names its attempt, and none is of
+// another clock than DynamoDB's.
 void History::check_stamp(Host& host, const Request& request) {
   if (request.verb != Verb::take && request.verb != Verb::renew) return;
   ++host.attempts;
@@ -856,8 +839,15 @@ void History::check_stamp(Host& host, const Request& request) {
              static_cast<std::int64_t>(host.attempts % 1000),
          host, "a stamp's low digits are not the attempt's number");
   if (host.clock.known()) {
-    expect(request.stamp >= host.clock.latest(host.sent) + host.ttl, host,
-           "a stamp is too low");
+    const ServiceTime right = host.clock.latest(host.sent) + host.ttl;
+    expect(request.stamp >= right, host, "a stamp is too low");
+    expect(host.attempts >= 1000 ||
+               request.stamp < right + 1us * (host.stamps.size() + 1),
+           host, "a stamp is too high");
+  } else {
+    expect(host.clock.silent(), host, "stamped before anything was heard");
+    expect(request.stamp > kBeyondAllClocks, host,
+           "a stamp of no clock of DynamoDB's");
   }
   host.stamps.push_back(request.stamp);
 }

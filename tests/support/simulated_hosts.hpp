@@ -47,7 +47,7 @@ struct Tally {
   std::array<std::size_t, 10> verdicts{};
   std::size_t exchanges = 0;
   std::size_t safe_histories = 0;
-  std::size_t restamps = 0;
+  std::size_t looks_before_takes = 0;  // Where nothing was heard yet.
   std::size_t beyond_all_clocks = 0;
   std::size_t pinned_takes = 0;
   std::size_t looks_in_renewals = 0;
@@ -89,7 +89,6 @@ struct Weather {
   bool agreeing;   // Front ends differ, by up to a quarter of a second.
   bool foreign;    // Clients that write no lease take part.
   bool reaped;     // DynamoDB's TTL is on.
-  bool jumping;    // Calendars are set while the hosts run.
   bool all_old;    // A refusal tells the row.
   bool storm;      // Answers to renewals are mostly lost.
   bool stubborn;   // Takes are mostly refused, whatever the row.
@@ -120,8 +119,6 @@ class History {
     // boot = base_boot + (true time since base) * (1 + ppm / 10^6)
     nanoseconds base{}, base_boot{};
     std::int64_t ppm = 0;
-    nanoseconds calendar_ahead{};
-    std::optional<ServiceTime> calendar_stuck_at;
     nanoseconds stopped_until{};
     bool ever_frozen = false;
     bool unnoticed = false;    // Frozen, and no Date has shown it since.
@@ -214,7 +211,6 @@ class History {
   BootTime boot_at(const Host& host, nanoseconds at) const;
   nanoseconds when_boot_is(const Host& host, BootTime boot) const;
   ServiceTime service() const { return epoch_ + now_; }
-  ServiceTime calendar(Host& host);
   std::optional<ServiceTime> date(const Host& host);
 
   // The network and the table.
