@@ -112,10 +112,10 @@ Request Lease::take(BootTime now, const ServiceClock& clock,
   if (observation.stale(now)) {
     request.seen = {observation.seen()->uuid, observation.seen()->expires};
   }
-  const std::size_t listed = std::min(sent_.size(), kOwnListed);
-  for (auto own = sent_.end() - static_cast<std::ptrdiff_t>(listed);
-       own != sent_.end(); ++own) {
-    request.own.push_back(own->stamp);
+  // The first, which may be what the row is known to bear, and the last.
+  for (std::size_t i = 0; i < sent_.size(); ++i) {
+    if (i > 0 && i + kOwnListed <= sent_.size()) continue;
+    request.own.push_back(sent_[i].stamp);
   }
   request.stamp = stamp(now, clock);
   // A waiter may try for days; what is a thousand tries old is let go.  Should

@@ -603,6 +603,53 @@ BOOST_DATA_TEST_CASE(take_whose_answer_is_lost_is_acquired_once, kEngines,
   }
 }
 
+namespace {
+
+// The engine's answer, which does not tell the time.
+Reply undated(Engine& engine, const SeenRequest& request) {
+  Reply reply = engine.forward(request);
+  reply.headers.insert(reply.headers.begin(), {"Date", ""});
+  return reply;
+}
+
+}  // namespace
+
+// Of which one was applied; its lease is over or not when an answer comes, and
+// its stamp tells nobody so.
+BOOST_DATA_TEST_CASE(take_is_in_at_once_after_a_hundred_lost_answers, kEngines,
+                     kind) {
+  for (const int applied : {0, 50, 99}) {
+    for (const nanoseconds later : {0s, 120s}) {
+      Between between(kind);
+      PartySettings at = between.fresh_lock();
+      at.knows_the_time = false;
+      Party party(at);
+      const BootTime now = BootClock::now();
+      between.next(undated);
+      BOOST_REQUIRE(step_at(party, Call::take, now) == "again");  // A look.
+      for (int i = 0; i < 100; ++i) {
+        between.next(i == applied ? faults_after_apply().at("closed")
+                                  : faults_before_apply().at("closed"));
+        BOOST_REQUIRE(step_at(party, Call::take, now) == "again");
+      }
+      const std::uint64_t before = party.count();
+      std::string verdict;
+      do {
+        between.next(undated);
+        verdict = step_at(party, Call::take, now + later);
+      } while (verdict == "again" && party.count() < before + 10);
+      BOOST_TEST(verdict == "ours");
+      // The take; a look, where the engine does not tell what refused it; and
+      // where the lease that it had is over, another take.
+      const int looks = kind == EngineKind::dynoxide ? 0 : 1;
+      const int takes = later == 0s || applied == 99 ? 1 : 2;
+      BOOST_TEST(party.count() - before <=
+                 static_cast<std::uint64_t>(takes + looks));
+      BOOST_TEST(row_of(kind, at).uuid == party.lease->uuid());
+    }
+  }
+}
+
 BOOST_DATA_TEST_CASE(renewal_whose_answer_is_lost_still_holds, kEngines, kind) {
   for (const auto& [name, fault] : all_faults()) {
     BOOST_TEST_CONTEXT(name) {

@@ -388,12 +388,37 @@ BOOST_AUTO_TEST_CASE(stamp_beyond_all_clocks_comes_down_once_a_date_is_heard) {
 
 // --- Answers lost and late -------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(take_lists_the_last_sixteen_stamps_before_it) {
+BOOST_AUTO_TEST_CASE(take_lists_the_first_stamp_and_the_last_fifteen) {
   Contender c;
   c.hear_date(kDate);
-  const auto stamps = c.lose(Call::take, 20);
+  const auto stamps = c.lose(Call::take, 16);
   c.send(Call::take);
-  check_equal(c.sent.own, {stamps.end() - 16, stamps.end()});
+  check_equal(c.sent.own, stamps);
+  c.lost();
+  const auto more = c.lose(Call::take, 3);
+  c.send(Call::take);
+  BOOST_REQUIRE(c.sent.own.size() == 16);
+  BOOST_TEST(c.sent.own.front().count() == stamps.front().count());
+  BOOST_TEST(c.sent.own[1].count() == stamps[5].count());
+  BOOST_TEST(c.sent.own.back().count() == more.back().count());
+}
+
+// One of a hundred was applied, and its lease is over when that is told.
+BOOST_AUTO_TEST_CASE(take_lists_the_stamp_that_the_row_is_known_to_bear) {
+  Contender c;
+  c.hear_no_date();  // So that nobody takes the row by its stamp.
+  const auto stamps = c.lose(Call::take, 100);
+  const ServiceTime borne = stamps[50];
+  c.send(Call::take);
+  c.pass(2min);
+  BOOST_TEST(c.refused(record("mine", borne)) == "again");
+  for (int i = 0; i < 100; ++i) {
+    c.send(Call::take);
+    BOOST_REQUIRE(word(c.sent.verb) == "take");
+    BOOST_REQUIRE(c.sent.own.front().count() == borne.count());
+    if (i < 99) c.lost();
+  }
+  BOOST_TEST(c.done() == "ours");
 }
 
 BOOST_AUTO_TEST_CASE(take_lists_stamps_that_were_refused_too) {
@@ -1648,7 +1673,9 @@ BOOST_AUTO_TEST_CASE(waiter_of_thousands_of_tries_remembers_the_last_thousand) {
     c.hear_date(kDate);
     const auto stamps = c.lose(Call::take, 2500);
     c.send(Call::take);  // The 2501st: the 1502nd is the oldest kept.
-    check_equal(c.sent.own, {stamps.end() - 16, stamps.end()});
+    std::vector<ServiceTime> listed(stamps.end() - 15, stamps.end());
+    listed.insert(listed.begin(), stamps[1500]);
+    check_equal(c.sent.own, listed);
     const ServiceTime applied = stamps[remembered ? 1501 : 1500];
     BOOST_TEST(c.refused(record("mine", applied)) ==
                (remembered ? "ours" : "busy"));

@@ -31,10 +31,10 @@
  * stamp); recv_acq, recv_renew: late answers; claim_rule: `latest` reaching
  * the lowest stamp; recv_acq with RST: on kept rows the renewal before the
  * grant where a take after the one that was applied may be applied yet
- * (SETTLED); HEARD: who has heard no answer looks before he takes; hear,
- * adjust: what an answer's Date tells; recv_release: what a refused release
- * means, and that after the end of the claim that it releases (rtill) it means
- * no loss.
+ * (SETTLED); HEARD: who has heard no answer looks before he takes; set_mask:
+ * which stamps are listed; hear, adjust: what an answer's Date tells;
+ * recv_release: what a refused release means, and that after the end of the
+ * claim that it releases (rtill) it means no loss.
  *
  * What is asserted, each by a name of its own: no_two_claims (what the lock is
  * for), no_revived_hold (a claim once over stays over), no_false_loss (a holder
@@ -43,12 +43,14 @@
  * (while a claim stands and nobody took the row, a guarded write goes through),
  * no_far_stamp (where answers have Dates, the lock of one who dies is over by
  * service time after his lease and what was not known of the clock),
- * and on kept rows no_repeated_token (tokens of successive holders rise),
- * no_late_write (no guarded write goes through once another was granted the
- * lock since its sender's grant) and no_undone_release (no take takes the row
- * that its own call has released); where there are two front ends,
- * no_needless_doubt (those that agree well enough contradict nothing while no
- * machine is stopped). model_sane guards the model itself.
+ * no_own_refusal (no take is refused because of the very version of its own
+ * that its call was told the row bears), and on kept rows no_repeated_token
+ * (tokens of successive holders rise), no_late_write (no guarded write goes
+ * through once another was granted the lock since its sender's grant) and
+ * no_undone_release (no take takes the row that its own call has released);
+ * where there are two front ends, no_needless_doubt (those that agree well
+ * enough contradict nothing while no machine is stopped). model_sane guards the
+ * model itself.
  *
  * What is abstracted. Clause 2 compares with <=, one nanosecond more generous
  * than <, so that a tick's width gives no slack. The service clock of a
@@ -78,7 +80,9 @@
  * OWNER_CONST (uuid the same in each call, stamps
  * numbered through the process, and neither rule of kept rows that goes by the
  * uuid's being fresh), POLL (GetItem, stale reads),
- * LEFTOVERS, SHORT_LISTS (a renewal lists one stamp, not all that were sent),
+ * LEFTOVERS, SHORT_LISTS (not all that was sent is listed: by a renewal the
+ * stamp that the row is known to bear, by a take that one, or else the first,
+ * and the last),
  * LEASES (contender 0's lease is a tick longer), RATE=R (boot clocks of rate
  * 1 - 1/R, 1 or 1 + 1/R, the margins 1/R), UNHEARD=C (the first C contenders
  * have heard no answer when they start; NODATE: answers may have no Date, and
@@ -394,7 +398,7 @@ bool keep, hit, again, over, stale;
 bool no_two_claims = true, no_revived_hold = true, no_false_loss = true;
 bool no_repeated_token = true, no_false_refusal = true, no_late_write = true;
 bool no_undone_release = true, no_needless_doubt = true, no_far_stamp = true;
-bool model_sane = true;
+bool no_own_refusal = true, model_sane = true;
 
 inline choose_clock(i) {
   if
@@ -471,8 +475,16 @@ inline end_wait(i) {
 
 inline set_mask(i, from) {
   q_m[2 * i] = 0; j = from;
-#ifdef SHORT_LISTS /* at most one stamp: the confirmed or the last one */
-  j = (q_kind[2 * i] == PUT && k[i] > 1 -> k[i] - 1 : from);
+#ifdef SHORT_LISTS
+  if
+  :: q_kind[2 * i] == PUT && k[i] > 1 ->
+#ifndef M_LASTLISTED
+    j = (conf[i] != 0 -> conf[i] : 1);
+    q_m[2 * i] = 1 << VER(i, j);
+#endif
+    j = k[i] - 1
+  :: else
+  fi;
 #endif
   do
   :: j <= k[i] && j >= 1 && j != k[i] + (q_kind[2 * i] == DEL) ->
@@ -864,7 +876,10 @@ inline recv_acq(i) {
 #ifdef SETTLES
     :: !SETTLED(i) -> conf[i] = c; ph[i] = RST
 #endif
-    :: else -> ph[i] = (ph[i] == RSTW -> RST : ACQ)
+    :: else -> ph[i] = (ph[i] == RSTW -> RST : ACQ);
+#ifdef SHORT_LISTS
+      conf[i] = c
+#endif
     fi
   :: else -> observe(i); ph[i] = ACQ; conf[i] = 0
   fi;
@@ -1056,6 +1071,11 @@ inline apply(s, i) {
     fi
   :: else
   fi;
+#ifdef C_OWN
+  no_own_refusal = (hit || q_kind[s] != PUT || s != 2 * i || conf[i] == 0 ||
+                    ru != U(i) || rv != VER(i, conf[i]));
+  assert(no_own_refusal);
+#endif
 #ifdef C_FAR
   no_far_stamp = (q_kind[s] == DEL || q_x[s] <= T + WL + TTL(i) ||
                   q_x[s] == NO_TIME);

@@ -165,12 +165,12 @@ std::optional<std::size_t> Protocol::confirmed_before() const {
 }
 
 std::vector<ServiceTime> Protocol::own_for_take() const {
-  const auto all = remembered();
-  std::vector<ServiceTime> own;
-  for (std::size_t k = all.size() - std::min(all.size(), kListedAtMost);
-       k < all.size(); ++k) {
-    own.push_back(history_[all[k]].request.stamp);
+  auto all = remembered();
+  if (all.size() > kListedAtMost) {  // The first and the last.
+    all.erase(all.begin() + 1, all.end() - (kListedAtMost - 1));
   }
+  std::vector<ServiceTime> own;
+  for (const std::size_t i : all) own.push_back(history_[i].request.stamp);
   return own;
 }
 
