@@ -95,6 +95,7 @@ class Acquisition {
   void pause();
   Result keep();
   Result undecided(Outcome& outcome) const;
+  void end_pending(Outcome& outcome);
   void leave_nothing_behind(Outcome& outcome);
 
   Mutex& mutex_;
@@ -202,7 +203,10 @@ Result Acquisition::take() {
     if (result.kind == Kind::busy && !once_) {
       pause();
       const auto why = ended();
-      if (!why && !time_is_up()) continue;
+      if (!why && !time_is_up()) {
+        end_pending(outcome);  // The caller's clock may have been set back.
+        continue;
+      }
       result = just(why.value_or(Kind::busy));
     }
     leave_nothing_behind(outcome);
@@ -287,6 +291,17 @@ Result Acquisition::keep() {
   return just(mutex_.table_.waits.closed() ? Kind::closed : Kind::no_thread);
 }
 
+// What is under way of a run ends without an answer.
+void Acquisition::end_pending(Outcome& outcome) {
+  if (outcome.pending == nullptr) return;
+  dynamodb::Client& client = mutex_.holder_->driver.client();
+  const Answer answer =
+      client.finish(std::move(outcome.pending), sigv4::Transport::timed_out);
+  lease_.heard(reply_to(outcome.request, answer), client.clock(),
+               mutex_.observation_);
+  unknown_ = true;
+}
+
 // What may have been taken, or may be yet, is given back in the background; if
 // there can be no thread for that, here.
 void Acquisition::leave_nothing_behind(Outcome& outcome) {
@@ -296,13 +311,8 @@ void Acquisition::leave_nothing_behind(Outcome& outcome) {
   if (renewer.finish(Call::take, lease_, outcome, mutex_.holder_, nullptr)) {
     return;
   }
+  end_pending(outcome);
   const Driver& driver = mutex_.holder_->driver;
-  if (outcome.pending != nullptr) {
-    const Answer answer = driver.client().finish(std::move(outcome.pending),
-                                                 sigv4::Transport::timed_out);
-    lease_.heard(reply_to(outcome.request, answer), driver.client().clock(),
-                 mutex_.observation_);
-  }
   driver.run(Call::release, lease_, mutex_.observation_,
              {BootClock::now() + driver.settings().request_timeout}, nullptr);
 }

@@ -475,6 +475,42 @@ BOOST_AUTO_TEST_CASE(clock_that_is_set_back_prolongs_the_wait) {
   BOOST_TEST(got.load());
 }
 
+// It gives up the request that was under way when its time was up.
+BOOST_AUTO_TEST_CASE(clock_set_back_amid_a_take_leaves_nothing_behind) {
+  Gate gate;
+  const std::string name = fresh_name();
+  DdbMutex mutex(name, unhurried(table_at(gate)));
+  write_row(gate.engine(), name, live_record());
+  SetClock::ms = 0;
+  std::atomic<bool> got{true};
+  // By a clock that stands still, its time is never up.
+  Aside aside([&] {
+    got = mutex.try_lock_until(SetClock::time_point(milliseconds(2000)));
+  });
+  const auto puts = [&] { return count_of(gate.server(), "PutItem"); };
+  BOOST_TEST_REQUIRE(eventually([&] { return puts() == 1; }));
+  gate.once("PutItem", Gate::held());
+  delete_row(gate.engine(), name);
+  BOOST_TEST_REQUIRE(eventually([&] { return puts() == 2; }));
+  // From now on it is to find the lock held by another.
+  write_row(gate.engine(), name, live_record());
+  gate.always("GetItem",
+              [](Engine&, const SeenRequest&) { return found(live_record()); });
+  // Refused, for it looks again.
+  BOOST_TEST_REQUIRE(eventually([&] {
+    return puts() == 3 &&
+           action_of(gate.server().requests().back()) == "GetItem";
+  }));
+  BOOST_TEST(!aside.done());
+  delete_row(gate.engine(), name);
+  gate.server().release();  // The second take is applied.
+  BOOST_TEST_REQUIRE(eventually([&] { return !is_free(gate.engine(), name); }));
+  SetClock::ms = 10'000;
+  BOOST_TEST(aside.thrown() == "none");
+  BOOST_TEST(!got.load());
+  BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }));
+}
+
 // --- Locks of the dead -----------------------------------------------------
 
 BOOST_DATA_TEST_CASE(lock_of_a_dead_holder_is_taken_after_its_lease, kEngines,
