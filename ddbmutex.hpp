@@ -482,8 +482,10 @@ struct Options {
   // How long before its end a lease is in danger.  At least 0, less than
   // ttl / 2; nothing: ttl / 4.
   std::optional<std::chrono::milliseconds> safe_time{};
-  // How long lock() bears with passing errors without a break.  At least 0: no
-  // second try.
+  // How long lock() bears with passing errors without a break, counted from the
+  // first that any thread of this mutex has met.  Once they have lasted so
+  // long, that is told to all threads that wait in lock() by then; who comes
+  // later begins anew.  At least 0: no second try.
   std::chrono::milliseconds patience{30000};
 
   // Called once for each acquisition that is lost: `expired` at the lease's end
@@ -584,9 +586,11 @@ class DdbMutex {
   [[nodiscard]] bool try_lock(std::error_code& ec);
 
   // As lock(), but false once the time is up, and passing errors are borne with
-  // until then.  If nobody has answered by then, that is Errc::timed_out: give
-  // it the time of a request or two.  A timeout of 0 or less makes it
-  // try_lock().
+  // until then: the last attempt is made two round trips before, 50 ms at the
+  // least (where so many have failed that retries are held back, sooner), and
+  // what it failed of is told once the time is up.  If nobody has answered by
+  // then, that is Errc::timed_out: give it the time of a request or two.  A
+  // timeout of 0 or less makes it try_lock().
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout) {

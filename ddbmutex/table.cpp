@@ -127,6 +127,7 @@ sigv4::KeyOutcome ask(const std::function<std::optional<Credentials>()>& source,
 sigv4::KeySourcePtr own_source(const TableOptions& options) {
   return sigv4::source_of(
       [source = options.credentials_source](const sigv4::Fetch& fetch) {
+        fetch.asking("credentials_source");
         return ask(source, fetch.utc_now);
       });
 }

@@ -82,9 +82,8 @@ std::optional<nanoseconds> Retry::decide(const Answer& answer) {
     return nanoseconds::zero();
   }
   if (answer.fault == Fault::keys_awaited) return keys_delay();
-  if (!budget_.draw(answer.fault) && urgency_ == Urgency::waits) {
-    return kLongestDelay;
-  }
+  held_back_ = !budget_.draw(answer.fault) && urgency_ == Urgency::waits;
+  if (held_back_) return kLongestDelay;
   nanoseconds longest =
       answer.fault == Fault::throttled ? kFirstThrottledDelay : kFirstDelay;
   for (int i = 0; i < failures_ && longest < kLongestDelay; ++i) longest *= 2;

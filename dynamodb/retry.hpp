@@ -55,6 +55,9 @@ class Retry {
   // How long to wait before the next attempt; nothing if the fault is final.
   // REQUIRES: the fault is not none, condition_failed or cancelled.
   std::optional<std::chrono::nanoseconds> after(const Answer& answer);
+  // The budget did not have what the last attempt that failed has cost, so what
+  // waits is held back.
+  bool held_back() const { return held_back_; }
   // An answer of DynamoDB's came: the next failure starts anew.
   void success();
 
@@ -68,6 +71,7 @@ class Retry {
   bool corrected_ = false;  // For a time that was wrong; since a success.
   bool renewed_ = false;    // With other keys; since a success.
   bool again_ = false;      // The next answer will be a second attempt's.
+  bool held_back_ = false;
 };
 
 }  // namespace dynamodb

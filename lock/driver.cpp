@@ -26,6 +26,11 @@ constexpr std::chrono::milliseconds kShortestThrottledDelay{400};
 // Renewals that may come often although they were throttled.
 constexpr int kFew = 8;
 
+// What the last attempt of a take has for its two round trips: where none was
+// measured, and where what was measured is a request that hung.
+constexpr std::chrono::milliseconds kShortestLast{50};
+constexpr std::chrono::milliseconds kLongestLast{500};
+
 bool answered(Fault fault) {
   return fault == Fault::none || fault == Fault::condition_failed;
 }
@@ -44,20 +49,56 @@ Answer no_answer(Fault why, const char* message) {
   return answer;
 }
 
-const char* words_for(Fault why) {
-  if (why == Fault::cancelled) return "woken before another request was sent";
-  if (why == Fault::timed_out) return "the deadline has passed";
-  return "DynamoDB asks for fewer requests, and the turn of this one has not "
-         "come";
+constexpr char kTimeIsUp[] = "the deadline has passed";
+
+Answer no_turn() {
+  return no_answer(Fault::throttled,
+                   "DynamoDB asks for fewer requests, and the turn of this one "
+                   "has not come");
 }
 
-// `refused`: what DynamoDB last said that it throttles with.
-Outcome nothing_sent(Fault why, const std::optional<Answer>& refused) {
+// `failure`: what the request before has failed of, if it has: that is the
+// reason, and not that its time was up.
+Outcome nothing_sent(Fault why, const std::optional<Answer>& failure) {
   Outcome outcome;
-  outcome.answer = why == Fault::throttled && refused
-                       ? *refused
-                       : no_answer(why, words_for(why));
+  if (why == Fault::cancelled) {
+    outcome.answer = no_answer(why, "woken before another request was sent");
+  } else if (failure) {
+    outcome.answer = *failure;
+  } else if (why == Fault::throttled) {
+    outcome.answer = no_turn();
+  } else {
+    outcome.answer = no_answer(why, kTimeIsUp);
+  }
   return outcome;
+}
+
+// What the requests of a run have failed of, one after another.
+struct Failures {
+  void heard(Answer& answer);
+
+  std::optional<Answer> last;
+  std::optional<Answer> told;  // The last that a server or the system told.
+};
+
+// That time was up, or keys were not there, says little of why: what was told
+// before goes with it.
+void Failures::heard(Answer& answer) {
+  if (answered(answer.fault)) {
+    last.reset();
+    told.reset();
+    return;
+  }
+  const bool says_little =
+      answer.fault == Fault::timed_out || answer.fault == Fault::keys_awaited;
+  if (!says_little) {
+    told = answer;
+  } else if (told) {
+    if (!answer.message.empty()) answer.message += "; ";
+    answer.message += std::string("before that: ") + name_of(told->fault);
+    if (!told->message.empty()) answer.message += ": " + told->message;
+  }
+  last = answer;
 }
 
 // A run that ends undecided: of a renewal this may be the end of the lease.
@@ -122,17 +163,34 @@ void Pace::press(bool pressing) {
   budget_.throttle().press(pressing ? 1 : -1);
 }
 
+// A take that waits has another attempt, as late as its answer can still come:
+// one that is given up while it is under way leaves something to clean up.  It
+// has none where the service is in such trouble that it is asked less.
+nanoseconds Pace::fitted(nanoseconds delay, nanoseconds left,
+                         const Answer& answer) const {
+  if (call_ != Call::take) {
+    return pressed(delay, left, answer.fault == Fault::throttled);
+  }
+  const nanoseconds needed = std::clamp<nanoseconds>(
+      2 * (answer.received_at - answer.sent_at), kShortestLast, kLongestLast);
+  if (delay <= left - needed) return delay;
+  if (left <= needed || retry_.held_back()) return std::max(delay, left);
+  return std::max<nanoseconds>(left - needed, answer.retry_after);
+}
+
 // What presses is not held back until it is too late: half of what is left is
 // for another attempt, down to where there is no time for one.  While a table
 // is throttled only some of its requests come through.  Few renewals that are
 // refused then come often (one alone has a hundred attempts or so), many as
 // seldom as after other faults; a release need not be said in the end.
-nanoseconds Pace::fitted(nanoseconds delay, nanoseconds left,
-                         bool throttled) const {
+nanoseconds Pace::pressed(nanoseconds delay, nanoseconds left,
+                          bool throttled) const {
   nanoseconds longest = left / 2;
   nanoseconds shortest = kShortestDelay;
   if (pressing_) {
-    const int others = budget_.throttle().pressing() - 1;
+    // With more than that many, half of what is left is less, and the product
+    // for a lease of a year might be more than 64 bits hold.
+    const int others = std::min(budget_.throttle().pressing() - 1, 7 * kFew);
     longest = std::min(longest, left * (kFew + others) / (16 * kFew));
   } else if (throttled) {
     shortest = kShortestThrottledDelay;
@@ -147,37 +205,35 @@ std::optional<nanoseconds> Pace::delay(const Answer& answer, nanoseconds left) {
   } else if (++at_once_ > kAtOnce) {
     delay = budget_.jitter(kPause);
   }
-  if (delay && call_ != Call::take) {
-    delay = fitted(*delay, left, answer.fault == Fault::throttled);
-  }
-  return delay;
+  // At once is at once: what was wrong has been put right.
+  const bool waits = delay && *delay > nanoseconds::zero();
+  return waits ? fitted(*delay, left, answer) : delay;
 }
 
 namespace {
 
 // Why no other request is to be sent; nothing if one is.
-std::optional<Fault> over(const Pace& pace, const Limits& limits,
-                          sigv4::Waker* waker) {
+std::optional<Fault> over(const Pace& pace, BootTime deadline,
+                          BootTime retry_until, sigv4::Waker* waker) {
   if (waker != nullptr && waker->woken()) return Fault::cancelled;
   const BootTime now = BootClock::now();
-  if (pace.awaits_turn() &&
-      now >= std::min(limits.deadline, limits.retry_until)) {
+  if (pace.awaits_turn() && now >= std::min(deadline, retry_until)) {
     return Fault::throttled;
   }
-  if (now >= limits.deadline) return Fault::timed_out;
+  if (now >= deadline) return Fault::timed_out;
   return std::nullopt;
 }
 
-bool is_too_late(BootTime now, nanoseconds delay, const Limits& limits) {
-  return now + delay >= limits.deadline ||
-         (delay > nanoseconds::zero() && now + delay >= limits.retry_until);
+BootTime retry_until_of(const Limits& limits, const Answer& answer,
+                        BootTime begun) {
+  return limits.heard ? limits.heard(answer, begun) : BootTime::max();
 }
 
 // Refused for its time alone is not yet refused for its keys; a look that was
 // to be followed by a write is no fault.
 Answer told_late(Answer answer) {
   if (answer.fault == Fault::none) {
-    return no_answer(Fault::timed_out, words_for(Fault::timed_out));
+    return no_answer(Fault::timed_out, kTimeIsUp);
   }
   if (answer.fault != Fault::skewed_time) return answer;
   return no_answer(Fault::timed_out,
@@ -204,45 +260,54 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
   Pace pace(budget_, call);
   Limits now_limits = limits;
   BootTime& deadline = now_limits.deadline;
+  BootTime retry_until = BootTime::max();
   bool unknown = false;
-  bool failing = false;
-  std::optional<Answer> refused;  // For throttling, the last.
+  Failures failures;
   for (;;) {
     // A renewal is worth nothing once the lease has ended.
     if (call == Call::renew) deadline = std::min(deadline, lease.claim_end());
+    const BootTime begun = BootClock::now();
     // Before a request is stamped: its lease counts from there.
     const bool keys = client_.await_keys(
-        std::min(deadline, BootClock::now() + settings_.request_timeout),
-        waker);
-    const auto why = over(pace, now_limits, waker);
+        std::min(deadline, begun + settings_.request_timeout), waker);
+    const auto why = over(pace, deadline, retry_until, waker);
     // Without keys nothing is sent either, and it is told that they lack.
     if (why && (keys || *why == Fault::cancelled)) {
-      Outcome outcome = nothing_sent(*why, refused);
+      Outcome outcome = nothing_sent(*why, failures.last);
       outcome.unknown = unknown;
-      outcome.given_up = !failing;
+      outcome.given_up = !failures.last;
       return *why == Fault::cancelled
                  ? std::move(outcome)
                  : at_deadline(call, lease, std::move(outcome));
     }
-    if (waited_for_turn(pace, deadline, waker)) continue;
+    if (waited_for_turn(pace, std::min(deadline, retry_until), waker)) {
+      retry_until =
+          retry_until_of(limits, failures.last.value_or(no_turn()), begun);
+      continue;
+    }
     Outcome outcome = attempt(call, lease, observation, now_limits, waker);
     unknown = unknown || outcome.unknown;
     outcome.unknown = unknown;
     const bool given_up = outcome.given_up;
-    if (failing) outcome.given_up = false;
+    if (failures.last) outcome.given_up = false;
+    failures.heard(outcome.answer);
     if (given_up) return at_deadline(call, lease, std::move(outcome));
-    failing = !answered(outcome.answer.fault);
     pace.heard(outcome.answer);
+    retry_until = retry_until_of(limits, outcome.answer, begun);
     if (outcome.verdict != Verdict::again) return outcome;
 
     const BootTime now = BootClock::now();
-    const auto delay = pace.delay(outcome.answer, deadline - now);
-    const bool too_late = delay && is_too_late(now, *delay, now_limits);
-    if (too_late && !failing) outcome.given_up = true;
-    if (too_late) outcome.answer = told_late(std::move(outcome.answer));
-    if (!delay || too_late) return at_deadline(call, lease, std::move(outcome));
-    if (outcome.answer.fault == Fault::throttled) {
-      refused = std::move(outcome.answer);
+    const BootTime end =
+        failures.last ? std::min(deadline, retry_until) : deadline;
+    const auto delay =
+        pace.delay(outcome.answer, std::max(end, BootTime{}) - now);
+    const bool waits = delay && *delay > nanoseconds::zero();
+    if (!delay) return at_deadline(call, lease, std::move(outcome));
+    if (now + *delay >= (waits ? end : deadline)) {
+      if (call == Call::take) sigv4::drive(nullptr, 0, end, waker);
+      if (!failures.last) outcome.given_up = true;
+      outcome.answer = told_late(std::move(outcome.answer));
+      return at_deadline(call, lease, std::move(outcome));
     }
     sigv4::drive(nullptr, 0, now + *delay, waker);
   }

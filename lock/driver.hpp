@@ -7,6 +7,7 @@
 #define DDBMUTEX_LOCK_DRIVER_HPP
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -56,7 +57,8 @@ class Pace {
   // Told of every answer.
   void heard(const dynamodb::Answer& answer);
   // How long to wait after one that decided nothing; nothing if its fault is
-  // final.  `left`: until the run is worth nothing.
+  // final.  `left`: until the run is worth nothing.  As long at the least: no
+  // other request is worth sending.
   std::optional<std::chrono::nanoseconds> delay(const dynamodb::Answer& answer,
                                                 std::chrono::nanoseconds left);
 
@@ -64,7 +66,10 @@ class Pace {
   void press(bool pressing);
   std::chrono::nanoseconds fitted(std::chrono::nanoseconds delay,
                                   std::chrono::nanoseconds left,
-                                  bool throttled) const;
+                                  const dynamodb::Answer& answer) const;
+  std::chrono::nanoseconds pressed(std::chrono::nanoseconds delay,
+                                   std::chrono::nanoseconds left,
+                                   bool throttled) const;
 
   dynamodb::RetryBudget& budget_;
   const Call call_;
@@ -77,8 +82,11 @@ class Pace {
 // How far a run goes.
 struct Limits {
   BootTime deadline;  // Nothing is sent past it, nor awaited.
-  // No passing fault is tried again past it.
-  BootTime retry_until = BootTime::max();
+  // Told of each answer, and of each wait for a turn as if it were throttled,
+  // and when that attempt began; says until when passing faults are tried
+  // again.  Empty: until the deadline.
+  std::function<BootTime(const dynamodb::Answer& answer, BootTime begun)>
+      heard{};
   // A write that was sent and is under way when the run is given up comes back
   // in Outcome::pending, instead of being ended.
   bool keep_pending = false;
@@ -100,7 +108,9 @@ class Driver {
   // Sends what the lease says, passing faults tried again, until a verdict
   // other than `again`, a final fault, the deadline, or until `waker` (may be
   // null) is woken.  A renewal's deadline is no later than the end of the
-  // claim; nothing is sent past a deadline or once woken.  A take that ended
+  // claim; nothing is sent past a deadline or once woken.  A take that fails
+  // goes on until its time is up, though that were too short for another
+  // request, and tells what failed last.  A take that ended
   // undecided may have been applied, or be yet: a release takes back what has
   // been.
   Outcome run(Call call, Lease& lease, Observation& observation,

@@ -88,7 +88,9 @@ class Acquisition {
     return BootClock::now() >= at;
   }
   std::optional<Kind> ended() const;
-  std::optional<Kind> wait_for_turn();
+  std::optional<Result> out_of_patience();
+  std::optional<Result> wait_for_turn();
+  BootTime next_look() const;
   Result take();
   void see_first();
   Limits limits() const;
@@ -105,6 +107,7 @@ class Acquisition {
   Cancel* const cancel_;
   sigv4::Waker& waker_;
   Queue::Waiter waiter_;
+  int round_ = 0;  // Of the mutex's trouble, as it was when the call began.
 
   Lease lease_;
   // With Patience::past_lease, once a record was seen.
@@ -116,6 +119,9 @@ class Acquisition {
 };
 
 namespace {
+
+// Of those in line, at what those before them have met.
+constexpr std::chrono::milliseconds kShortestLook{100};
 
 // Unless that is told by another clock, or a lease is waited out.
 nanoseconds longest_wait(const Mutex& mutex, const Patience& patience,
@@ -154,9 +160,11 @@ Result Acquisition::run() {
     return just(once_ ? Kind::busy : Kind::cancelled);
   }
   queued_ = true;
-  if (entry == Queue::Entry::line) {
+  const bool alone = entry == Queue::Entry::turn;
+  round_ = mutex_.begin_to_wait(alone);
+  if (!alone) {
     busy_ = true;
-    if (const auto in_vain = wait_for_turn()) return just(*in_vain);
+    if (auto in_vain = wait_for_turn()) return std::move(*in_vain);
   }
   return take();
 }
@@ -176,17 +184,32 @@ std::optional<Kind> Acquisition::ended() const {
   return std::nullopt;
 }
 
-std::optional<Kind> Acquisition::wait_for_turn() {
+std::optional<Result> Acquisition::out_of_patience() {
+  if (!patience_.forever()) return std::nullopt;
+  return mutex_.out_of_patience(round_);
+}
+
+std::optional<Result> Acquisition::wait_for_turn() {
   for (;;) {
-    sigv4::drive(nullptr, 0, end(), &waker_);
+    sigv4::drive(nullptr, 0, next_look(), &waker_);
     waker_.clear();  // Before the look at what it may have been for.
-    if (const auto why = ended()) return why;
-    if (mutex_.queue_.has_turn(waiter_)) {
-      waker_.clear();  // Of the wake for the turn, which has come by now.
-      return ended();
-    }
-    if (time_is_up()) return Kind::busy;
+    const bool has_turn = mutex_.queue_.has_turn(waiter_);
+    if (has_turn) waker_.clear();  // The wake for the turn has come by now.
+    if (const auto why = ended()) return just(*why);
+    if (auto why = out_of_patience()) return why;
+    if (has_turn) return std::nullopt;
+    if (time_is_up()) return just(Kind::busy);
   }
+}
+
+// Who waits in line sleeps until its time is up, or its patience may be: errors
+// that have not begun yet last no longer than those that begin now.
+BootTime Acquisition::next_look() const {
+  if (!patience_.forever()) return end();
+  const BootTime known = mutex_.patience_ends(round_);
+  if (known != BootTime::max()) return known;
+  return later(BootClock::now(),
+               std::max<nanoseconds>(mutex_.waiting_.patience, kShortestLook));
 }
 
 Result Acquisition::take() {
@@ -209,6 +232,7 @@ Result Acquisition::take() {
       }
       result = just(why.value_or(Kind::busy));
     }
+    if (result.kind == Kind::failed) out_of_patience();  // If so, of all.
     leave_nothing_behind(outcome);
     return result;
   }
@@ -225,9 +249,10 @@ void Acquisition::see_first() {
 Limits Acquisition::limits() const {
   Limits limits{end()};
   limits.keep_pending = true;
-  if (patience_.forever()) {
-    limits.retry_until = later(BootClock::now(), mutex_.waiting_.patience);
-  }
+  limits.heard = [this](const Answer& answer, BootTime begun) {
+    mutex_.heard(answer, begun);
+    return patience_.forever() ? mutex_.patience_ends(round_) : BootTime::max();
+  };
   return limits;
 }
 
@@ -352,6 +377,45 @@ Result Mutex::lock(const Patience& patience, Cancel* cancel) {
   const Waits::One wait(table_.waits);
   if (wait.waker() == nullptr) return just(Kind::closed);
   return Acquisition(*this, patience, cancel, *wait.waker()).run();
+}
+
+// Errors of before, while nobody waited, are none without a break.
+int Mutex::begin_to_wait(bool alone) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (alone) trouble_.since.reset();
+  return trouble_.rounds;
+}
+
+void Mutex::heard(const Answer& answer, BootTime begun) {
+  if (answer.fault == Fault::cancelled) return;
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (!is_passing(answer.fault)) {
+    trouble_.since.reset();
+    return;
+  }
+  if (!trouble_.since) trouble_.since = begun;
+  trouble_.last = answer;
+}
+
+// Of who waits since that round; BootTime::max() while nothing goes wrong.
+BootTime Mutex::patience_ends(int round) const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (trouble_.rounds != round) return BootTime();
+  return trouble_.since ? later(*trouble_.since, waiting_.patience)
+                        : BootTime::max();
+}
+
+std::optional<Result> Mutex::out_of_patience(int round) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (trouble_.rounds == round) {
+    const auto& since = trouble_.since;
+    if (!since || BootClock::now() < later(*since, waiting_.patience)) {
+      return std::nullopt;
+    }
+    trouble_.since.reset();
+    ++trouble_.rounds;
+  }
+  return failed(trouble_.last);
 }
 
 // The row as a PutItem makes it is not told.

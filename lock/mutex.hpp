@@ -102,7 +102,8 @@ class Mutex {
   struct Waiting {
     std::chrono::nanoseconds first_poll;  // Doubles up to the longest.
     std::chrono::nanoseconds longest_poll;
-    // Passing errors are tried again for so long by a call that waits for ever.
+    // Passing errors are tried again for so long by calls that wait for ever,
+    // counted from the first that one of them has met.
     std::chrono::nanoseconds patience;
     // The thread that has the lock may lock it again.
     bool recursive = false;
@@ -160,6 +161,19 @@ class Mutex {
   Result say_released(Lease& lease, const Renewer::Handle& handle);
   std::shared_ptr<const dynamodb::Item> stored_by(const Row& row) const;
 
+  // Passing errors, and no answer since the first, as whoever had the turn has
+  // met them.  Once they have lasted for `patience` that is told to all who
+  // wait for ever by then; who comes later begins anew.
+  struct Trouble {
+    std::optional<BootTime> since;
+    dynamodb::Answer last;
+    int rounds = 0;  // How often it was told.
+  };
+  int begin_to_wait(bool alone);
+  void heard(const dynamodb::Answer& answer, BootTime begun);
+  BootTime patience_ends(int round) const;
+  std::optional<Result> out_of_patience(int round);
+
   Table& table_;
   const std::shared_ptr<Holder> holder_;
   const Waiting waiting_;
@@ -171,6 +185,7 @@ class Mutex {
   // All below: GUARDED_BY(mutex_)
   Renewer::Handle held_;
   Possession possession_;
+  Trouble trouble_;
   int locked_again_ = 0;  // How often, by the thread that has it.
 };
 

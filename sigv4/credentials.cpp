@@ -64,8 +64,13 @@ class FirstOf final : public KeySource {
       : sources_(std::move(sources)) {}
 
   KeyOutcome fetch(const Fetch& fetch) override {
-    return *first(
-        [&](KeySource& source) { return std::optional(source.fetch(fetch)); });
+    return *first([&](KeySource& source) {
+      KeyOutcome outcome = source.fetch(fetch);
+      if (outcome.state == State::none && fetch.tell) {
+        fetch.tell(outcome.reason);
+      }
+      return std::optional(std::move(outcome));
+    });
   }
   std::optional<KeyOutcome> at_hand() const override {
     return first([](KeySource& source) { return source.at_hand(); });

@@ -61,6 +61,13 @@ struct Fetch {
   // Seconds since 1970, as well as it is known: by DynamoDB's clock once that
   // has been heard, else by the host's calendar.
   std::int64_t utc_now;
+  // Told, for people, of each source that is passed over and of each that is
+  // asked and may take its time, for who waits meanwhile; may be empty.
+  std::function<void(const std::string& what)> tell{};
+
+  void asking(const std::string& whom) const {
+    if (tell) tell(whom + " is being asked");
+  }
 };
 
 // On the boot clock, if it is `now` by the clock that `expires` was said by.  A

@@ -62,7 +62,9 @@ std::string seconds_of(nanoseconds time) {
 struct KeysFetch {
   Waker done;
   Waker stop;
-  pthread_t thread{};  // GUARDED_BY(Core::mutex)
+  // Both: GUARDED_BY(Core::mutex)
+  pthread_t thread{};
+  std::string told;  // What the source has said so far.
 };
 
 struct Keys::Core final : Stoppable {
@@ -140,6 +142,7 @@ Keys::OutcomePtr Keys::Core::why_none() const {
   if (keys != nullptr) {
     reason = "the keys of " + keys->source + " have run out, and new " + reason;
   }
+  if (fetch != nullptr && !fetch->told.empty()) reason += ": " + fetch->told;
   return std::make_shared<const KeyOutcome>(failed_keys(std::move(reason)));
 }
 
@@ -232,8 +235,12 @@ KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
 // The fetching thread.  What comes too late is nobody's any more.
 void Keys::Core::run(const std::shared_ptr<KeysFetch>& own,
                      std::int64_t utc_now) {
+  const auto tell_so_far = [&](const std::string& what) {
+    const std::lock_guard<std::mutex> guard(mutex);
+    own->told += (own->told.empty() ? "" : "; ") + what;
+  };
   KeyOutcome outcome =
-      ask({BootClock::now() + longest_fetch, own->stop, utc_now});
+      ask({BootClock::now() + longest_fetch, own->stop, utc_now, tell_so_far});
   if (!own->stop.woken()) tell(outcome);
   {
     const std::lock_guard<std::mutex> guard(mutex);

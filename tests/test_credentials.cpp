@@ -21,6 +21,7 @@ using ddbmutex::BootClock;
 using ddbmutex::BootTime;
 using tests::has;
 using tests::Home;
+using tests::ProcessVariable;
 using State = KeyOutcome::State;
 
 const char* word(State state) {
@@ -70,28 +71,6 @@ std::string pair_of(const std::string& who) {
   return "aws_access_key_id = " + who + "-id\naws_secret_access_key = " + who +
          "-secret\n";
 }
-
-// Set in this process's own environment, and put back.
-class ProcessVariable {
- public:
-  ProcessVariable(const char* name, const char* value)
-      : name_(name), before_(process_environment(name)) {
-    setenv(name, value, 1);
-  }
-  ~ProcessVariable() {
-    if (before_) {
-      setenv(name_, before_->c_str(), 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-  ProcessVariable(const ProcessVariable&) = delete;
-  ProcessVariable& operator=(const ProcessVariable&) = delete;
-
- private:
-  const char* const name_;
-  const std::optional<std::string> before_;
-};
 
 std::string path_of(const Home& home, const char* name) {
   return in_quotes((home.root / ".aws" / name).string());

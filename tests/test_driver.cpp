@@ -420,7 +420,9 @@ BOOST_AUTO_TEST_CASE(empty_budget_holds_back_a_take) {
   while (party.budget.draw(Fault::server_failure)) {
   }
   server.script(failure(500, "InternalServerError"));
+  const Stopwatch watch;
   BOOST_TEST(party.run(Call::take, 4s) == "again");
+  BOOST_TEST(watch.ms() >= 4000);  // It has that time, and so it is no sooner.
   BOOST_TEST(actions(server) == "PutItem");
 }
 
@@ -597,7 +599,7 @@ BOOST_AUTO_TEST_CASE(request_time_out_hands_nothing_over) {
   Party party(settings);
   lock::Limits limits{BootClock::now() + kPlenty};
   limits.keep_pending = true;
-  limits.retry_until = BootClock::now();
+  limits.heard = [](const Answer&, BootTime) { return BootClock::now(); };
   BOOST_TEST(party.run(Call::take, limits) == "again");
   BOOST_TEST(!party.last.given_up);
   BOOST_TEST(party.last.unknown);
@@ -609,7 +611,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_tried_again_past_the_time_for_retries) {
       [](const SeenRequest&) { return failure(500, "InternalServerError"); });
   Party party(at(server));
   lock::Limits limits{BootClock::now() + kPlenty};
-  limits.retry_until = BootClock::now();
+  limits.heard = [](const Answer&, BootTime) { return BootClock::now(); };
   BOOST_TEST(party.run(Call::take, limits) == "again");
   BOOST_TEST(party.fault() == "server_failure");
   BOOST_TEST(!party.last.given_up);
@@ -624,7 +626,7 @@ BOOST_AUTO_TEST_CASE(wrong_time_is_corrected_past_the_time_for_retries) {
   });
   Party party(new_at(server));
   lock::Limits limits{BootClock::now() + kPlenty};
-  limits.retry_until = BootClock::now();
+  limits.heard = [](const Answer&, BootTime) { return BootClock::now(); };
   BOOST_TEST(party.run(Call::take, limits) == "ours");
   BOOST_TEST(server.request_count() == 2);
 }

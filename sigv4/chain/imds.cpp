@@ -321,6 +321,7 @@ KeyOutcome Metadata::keys(const Fetch& fetch) {
     return no_keys("EC2 metadata service: " + settings_.disabled);
   }
   if (!settings_.error.empty()) return broken_keys(settings_.error);
+  fetch.asking("the " + described());
   std::string role;
   Reply reply = get(
       kRolesPath,
@@ -357,6 +358,7 @@ RegionOutcome Metadata::region(const Fetch& fetch) {
                          : "EC2 metadata service: " + settings_.disabled;
     return outcome;
   }
+  fetch.asking("the " + described() + " (for the region)");
   const Reply reply = get(
       kRegionPath,
       [&](HttpAnswer& http) -> std::string {

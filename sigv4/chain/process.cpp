@@ -367,6 +367,7 @@ KeyOutcome keys_of(const std::vector<std::string>& words,
   const BootTime began = BootClock::now();
   Program program;
   if (const int error = program.start(words)) return unstartable(place, error);
+  fetch.asking("the program of " + place);
   const auto end =
       program.wait(std::min(fetch.deadline, began + kPatience), fetch.stop);
   if (end == Program::End::too_long) {

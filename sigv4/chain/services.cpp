@@ -108,6 +108,7 @@ class Calling {
 };
 
 CallOutcome Calling::run() {
+  fetch_.asking(call_.name + " at " + call_.url);
   for (;;) {
     const Fate fate = attempt();
     if (fate == Fate::skewed ? !correct() : !pause(fate)) return outcome(fate);

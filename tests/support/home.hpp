@@ -49,6 +49,30 @@ struct Home {
   std::map<std::string, std::string> variables;
 };
 
+// Set in this process's own environment, and put back.  Null: not set.
+class ProcessVariable {
+ public:
+  ProcessVariable(const char* name, const char* value)
+      : name_(name), before_(ddbmutex::sigv4::process_environment(name)) {
+    set(value);
+  }
+  ~ProcessVariable() { set(before_ ? before_->c_str() : nullptr); }
+  ProcessVariable(const ProcessVariable&) = delete;
+  ProcessVariable& operator=(const ProcessVariable&) = delete;
+
+ private:
+  void set(const char* value) const {
+    if (value != nullptr) {
+      setenv(name_, value, 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+
+  const char* const name_;
+  const std::optional<std::string> before_;
+};
+
 inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
 }

@@ -412,16 +412,15 @@ std::thread without_signals(std::function<void()> body) {
   return thread;
 }
 
-int listen_on_loopback(int* port) {
+int bound_on_loopback(int* port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
   auto* any = reinterpret_cast<sockaddr*>(&address);
-  if (fd < 0 || bind(fd, any, size) != 0 || listen(fd, 1024) != 0 ||
-      getsockname(fd, any, &size) != 0) {
-    fail("cannot listen");
+  if (fd < 0 || bind(fd, any, size) != 0 || getsockname(fd, any, &size) != 0) {
+    fail("cannot have a port");
   }
   *port = ntohs(address.sin_port);
   return fd;
@@ -429,10 +428,15 @@ int listen_on_loopback(int* port) {
 
 }  // namespace
 
-ScriptedServer::ScriptedServer(Handler handler, Scheme scheme)
+ScriptedServer::ScriptedServer(Handler handler, Scheme scheme, Door door)
     : handler_(std::move(handler)),
       tls_(scheme == Scheme::https ? std::make_unique<Tls>() : nullptr),
-      listener_(listen_on_loopback(&port_)) {
+      listener_(bound_on_loopback(&port_)) {
+  if (door == Door::open) open();
+}
+
+void ScriptedServer::open() {
+  if (listen(listener_, 1024) != 0) fail("cannot listen");
   acceptor_ = without_signals([this] { accept_loop(); });
 }
 
@@ -447,7 +451,7 @@ void ScriptedServer::stop() {
     for (const auto& connection : connections_) connection->cut();
     changed_.notify_all();
   }
-  acceptor_.join();
+  if (acceptor_.joinable()) acceptor_.join();
   close(listener_);
   join_ended(true);
 }

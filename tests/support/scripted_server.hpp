@@ -99,10 +99,13 @@ class ScriptedServer {
  public:
   enum class Scheme { http, https };
 
+  enum class Door { open, shut };
+
   // Without a handler a request gets 200 and "{}".  Handlers are called one
-  // at a time, in the order in which requests have come.
+  // at a time, in the order in which requests have come.  While the door is
+  // shut nobody listens at the port: a connection is refused.
   explicit ScriptedServer(Handler handler = nullptr,
-                          Scheme scheme = Scheme::http);
+                          Scheme scheme = Scheme::http, Door door = Door::open);
   ~ScriptedServer();  // Ends all connections, joins all threads.
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;
@@ -117,6 +120,8 @@ class ScriptedServer {
   void script(Reply reply);
   // The next `count` connections are accepted and ended before a byte is read.
   void refuse(int count, Ending ending);
+  // Listens from now on.  REQUIRES: the door is shut.
+  void open();
   // Lets go what hangs now.
   void release();
   // Ends the connections that wait for a request; returns when it is done.

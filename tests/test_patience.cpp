@@ -1,0 +1,334 @@
+// How long a call bears with passing errors: lock() for `patience`, whichever
+// thread has met them, timed calls until their time is up, and what they tell
+// then.
+#include <algorithm>
+#include <atomic>
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "dynamodb/retry.hpp"
+#include "lock/driver.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/scripted_server.hpp"
+
+using namespace std::chrono_literals;
+using namespace tests;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::Options;
+using ddbmutex::Table;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+// Ways for DynamoDB to be away.
+enum class Away { refuses, hangs };
+
+std::ostream& operator<<(std::ostream& out, Away away) {
+  return out << (away == Away::refuses ? "refuses" : "hangs");
+}
+
+constexpr milliseconds kPatience = 2s;
+constexpr milliseconds kRequest = 500ms;
+
+// A server that is away so, and a lock on it.
+struct Absent {
+  explicit Absent(Away away)
+      : server([](const SeenRequest&) { return hanging(); },
+               ScriptedServer::Scheme::http,
+               away == Away::refuses ? ScriptedServer::Door::shut
+                                     : ScriptedServer::Door::open),
+        table(table_at(server)),
+        mutex("x", options(table)) {}
+  // What may have been applied is not waited for.
+  ~Absent() { server.stop(); }
+
+  static Options options(const std::shared_ptr<Table>& table) {
+    Options options = on_table(table);
+    options.patience = kPatience;
+    options.request_timeout = kRequest;
+    return options;
+  }
+  Errc error() const {
+    return server.connection_count() == 0 ? Errc::unreachable : Errc::timed_out;
+  }
+
+  ScriptedServer server;
+  std::shared_ptr<Table> table;
+  DdbMutex mutex;
+};
+
+const auto kAways =
+    boost::unit_test::data::make(std::vector<Away>{Away::refuses, Away::hangs});
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(patience)
+
+// --- lock() ------------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(threads_of_one_mutex_bear_with_errors_together, kAways,
+                     away) {
+  Absent it(away);
+  std::vector<std::string> thrown(8);
+  BOOST_TEST(returns_within(kPatience + kRequest, [&] {
+    std::vector<std::unique_ptr<Aside>> callers;
+    for (std::size_t i = 0; i < thrown.size(); ++i) {
+      callers.push_back(std::make_unique<Aside>([&] { it.mutex.lock(); }));
+    }
+    for (std::size_t i = 0; i < thrown.size(); ++i) {
+      thrown[i] = callers[i]->thrown();
+    }
+  }));
+  for (const std::string& one : thrown) BOOST_TEST(one == words(it.error()));
+}
+
+// It has the turn for an hour, and what it meets counts for those in line.
+BOOST_DATA_TEST_CASE(errors_that_a_timed_call_meets_count_for_who_waits, kAways,
+                     away) {
+  Absent it(away);
+  Aside timed([&] { (void)it.mutex.try_lock_for(1h); });
+  // Without an error: another thread has the turn.
+  BOOST_TEST_REQUIRE(eventually([&] {
+    std::error_code ec;
+    return !it.mutex.try_lock(ec) && !ec;
+  }));
+  Aside waiter([&] { it.mutex.lock(); });
+  BOOST_TEST(returns_within(kPatience + kRequest, [&] { waiter.ends(); }));
+  BOOST_TEST(waiter.done());
+  BOOST_TEST(!timed.done());
+  it.mutex.cancel();
+  BOOST_TEST(waiter.thrown() == words(it.error()));
+  BOOST_TEST(timed.thrown() == words(Errc::cancelled));
+}
+
+BOOST_AUTO_TEST_CASE(patience_begins_anew_once_it_was_told_to_have_ended) {
+  Absent it(Away::refuses);
+  for (int i = 0; i < 2; ++i) {
+    const Stopwatch watch;
+    BOOST_TEST(thrown_by([&] { it.mutex.lock(); }) == words(Errc::unreachable));
+    BOOST_TEST(watch.ms() >= kPatience.count());
+  }
+}
+
+// Those of an hour ago, when nobody waited since, are no errors without a
+// break.
+BOOST_AUTO_TEST_CASE(errors_of_a_call_that_is_over_do_not_count_for_the_next) {
+  Absent it(Away::refuses);
+  BOOST_TEST(thrown_by([&] { (void)it.mutex.try_lock_for(kPatience); }) ==
+             words(Errc::unreachable));
+  const Stopwatch watch;
+  BOOST_TEST(thrown_by([&] { it.mutex.lock(); }) == words(Errc::unreachable));
+  BOOST_TEST(watch.ms() >= kPatience.count());
+}
+
+// --- Until the time is up ----------------------------------------------------
+
+namespace {
+
+// A server that is opened when a time is nearly up, and those who want locks of
+// their own until then.
+std::string wait_for_late_server() {
+  constexpr int kWaiters = 50;
+  constexpr milliseconds kTime = 3s;
+  ScriptedServer server(nullptr, ScriptedServer::Scheme::http,
+                        ScriptedServer::Door::shut);
+  std::atomic<int> in{0};
+  std::atomic<int> early{0};
+  std::vector<std::unique_ptr<Aside>> waiters;
+  const Stopwatch watch;
+  for (int i = 0; i < kWaiters; ++i) {
+    waiters.push_back(std::make_unique<Aside>([&] {
+      Options options = unhurried(table_at(server));
+      options.auto_renew = false;
+      DdbMutex mutex("x", options);
+      const Stopwatch own;
+      const bool ours = mutex.try_lock_for(kTime);
+      in += ours;
+      early += !ours && own.time() < kTime;
+    }));
+  }
+  pause(kTime - 100ms - milliseconds(watch.ms()));
+  server.open();
+  int refused = 0;
+  for (const auto& waiter : waiters) {
+    const std::string thrown = waiter->thrown();
+    refused += thrown != "none";
+    if (thrown != "none" && thrown != words(Errc::unreachable) &&
+        thrown != words(Errc::timed_out)) {
+      return thrown;
+    }
+  }
+  BOOST_TEST_MESSAGE(in << " in, " << refused << " refused");
+  if (early > 0) return std::to_string(early) + " gave up early";
+  return in + refused == kWaiters && in >= kWaiters / 2
+             ? ""
+             : std::to_string(refused) + " of them were refused";
+}
+
+ddbmutex::dynamodb::Answer failed_in(nanoseconds time) {
+  ddbmutex::dynamodb::Answer answer;
+  answer.fault = ddbmutex::dynamodb::Fault::unreachable;
+  answer.received_at = answer.sent_at + time;
+  return answer;
+}
+
+// What takes that have failed so often that the next delay is anything up to 5
+// s wait for: the longest of hundreds.
+std::int64_t longest_delay_ms(nanoseconds left,
+                              const ddbmutex::dynamodb::Answer& answer) {
+  nanoseconds longest{0};
+  for (int i = 0; i < 20; ++i) {
+    ddbmutex::dynamodb::RetryBudget budget;
+    ddbmutex::lock::Pace pace(budget, ddbmutex::lock::Call::take);
+    for (int failed = 0; failed < 8; ++failed) {
+      pace.delay(failed_in(1ms), 1h);
+    }
+    for (int more = 0; more < 20; ++more) {
+      longest = std::max(longest, pace.delay(answer, left).value_or(1h));
+    }
+  }
+  return longest / 1ms;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(server_that_comes_before_the_time_is_up_is_not_missed) {
+  BOOST_TEST(undisturbed(20ms, wait_for_late_server) == "");
+}
+
+BOOST_AUTO_TEST_CASE(call_that_is_refused_is_so_when_its_time_is_up) {
+  Absent it(Away::refuses);
+  for (int i = 0; i < 3; ++i) {
+    const Stopwatch watch;
+    BOOST_TEST(thrown_by([&] { (void)it.mutex.try_lock_for(700ms); }) ==
+               words(Errc::unreachable));
+    BOOST_TEST(watch.ms() >= 700);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(last_delay_leaves_two_round_trips_for_another_attempt) {
+  BOOST_TEST(longest_delay_ms(1min, failed_in(1ms)) <= 5000);
+  BOOST_TEST(longest_delay_ms(3s, failed_in(40ms)) == 2920);
+  // At least, for nobody knows how long an answer takes,
+  BOOST_TEST(longest_delay_ms(3s, failed_in(1ms)) == 2950);
+  // and at most, so that a server that hangs takes no more of the time.
+  BOOST_TEST(longest_delay_ms(3s, failed_in(2s)) == 2500);
+  BOOST_TEST(longest_delay_ms(51ms, failed_in(1ms)) == 1);
+  // No other one.
+  BOOST_TEST(longest_delay_ms(50ms, failed_in(1ms)) >= 50);
+  BOOST_TEST(longest_delay_ms(-1s, failed_in(1ms)) >= 0);
+}
+
+BOOST_AUTO_TEST_CASE(last_delay_is_as_long_as_the_service_asks) {
+  auto throttled = failed_in(1ms);
+  throttled.fault = ddbmutex::dynamodb::Fault::throttled;
+  throttled.retry_after = 2970ms;
+  BOOST_TEST(longest_delay_ms(3s, throttled) == 2970);
+  throttled.retry_after = 1min;
+  BOOST_TEST(longest_delay_ms(3s, throttled) >= 3000);
+}
+
+// A service in trouble is not asked once more by each who waits.
+BOOST_AUTO_TEST_CASE(last_delay_is_not_cut_once_the_budget_is_spent) {
+  ddbmutex::dynamodb::RetryBudget budget;
+  while (budget.draw(ddbmutex::dynamodb::Fault::server_failure)) {
+  }
+  ddbmutex::lock::Pace pace(budget, ddbmutex::lock::Call::take);
+  const auto delay = pace.delay(failed_in(1ms), 3s).value_or(0ms) / 1ms;
+  BOOST_TEST(delay == 5000);
+}
+
+// --- What is told then -------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(time_that_is_up_amid_a_request_tells_what_failed_before) {
+  int requests = 0;
+  ScriptedServer server([&requests](const SeenRequest& request) {
+    if (action_of(request) == "DeleteItem") return Reply::ok("{}");
+    return ++requests == 1 ? server_failure() : hanging();
+  });
+  Options options = on_table(table_at(server));
+  options.request_timeout = 20s;
+  DdbMutex mutex("x", options);
+  const auto error = error_of([&] { (void)mutex.try_lock_for(3s); });
+  BOOST_TEST_REQUIRE(error.has_value());
+  BOOST_TEST((error->code() == Errc::timed_out), error->what());
+  BOOST_TEST(has(error->what(),
+                 ": no answer in time: no answer yet; before that: "
+                 "server_failure: as the test wants"),
+             error->what());
+  server.stop();
+}
+
+// Nobody listens, and so that is the reason, however the time was up.
+BOOST_AUTO_TEST_CASE(time_that_is_up_between_two_requests_is_no_reason) {
+  Absent it(Away::refuses);
+  for (int i = 0; i < 20; ++i) {
+    BOOST_TEST(thrown_by([&] { (void)it.mutex.try_lock_for(60ms); }) ==
+               words(Errc::unreachable));
+  }
+}
+
+// Those that were passed over, and the one that does not answer.
+BOOST_AUTO_TEST_CASE(keys_that_are_being_fetched_tell_who_was_asked) {
+  ScriptedServer instance([](const SeenRequest&) { return hanging(); });
+  ScriptedServer server;
+  const Home home;
+  const std::string url = "http://127.0.0.1:" + std::to_string(instance.port());
+  const ProcessVariable at_home("HOME", home.root.c_str());
+  const ProcessVariable id("AWS_ACCESS_KEY_ID", nullptr);
+  const ProcessVariable on("AWS_EC2_METADATA_DISABLED", nullptr);
+  const ProcessVariable time("AWS_METADATA_SERVICE_TIMEOUT", "600");
+  const ProcessVariable at("AWS_EC2_METADATA_SERVICE_ENDPOINT", url.c_str());
+  ddbmutex::TableOptions place = table_options(server);
+  place.credentials = {};
+  Options options = on_table(std::make_shared<Table>(place));
+  options.request_timeout = 3s;
+  DdbMutex mutex("x", options);
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { (void)mutex.try_lock(); },
+           [&] { (void)mutex.try_lock_for(1s); }}) {
+    const auto error = error_of(call);
+    BOOST_TEST_REQUIRE(error.has_value());
+    BOOST_TEST((error->code() == Errc::no_keys), error->what());
+    for (const std::string& part :
+         {std::string("keys are being fetched: "),
+          std::string("no access_key_id in the options; "),
+          std::string("no AWS_ACCESS_KEY_ID in the environment; "),
+          std::string("credential_process in profile \"default\" ("),
+          std::string("neither AWS_CONTAINER_CREDENTIALS_RELATIVE_URI nor "),
+          "; the EC2 metadata service at " + url + " is being asked"}) {
+      BOOST_TEST(has(error->what(), part), part << " in: " << error->what());
+    }
+  }
+}
+
+// --- Renewals ----------------------------------------------------------------
+
+// The product of a lease of a year and of hundreds that press does not fit into
+// 64 bits.
+BOOST_AUTO_TEST_CASE(
+    many_long_leases_that_are_throttled_are_not_renewed_at_once) {
+  using ddbmutex::dynamodb::Fault;
+  ddbmutex::dynamodb::RetryBudget budget;
+  budget.throttle().press(400);
+  ddbmutex::lock::Pace pace(budget, ddbmutex::lock::Call::renew);
+  auto throttled = failed_in(1ms);
+  throttled.fault = Fault::throttled;
+  throttled.retry_after = 3s;
+  pace.heard(throttled);
+  const auto delay = pace.delay(throttled, 24h * 366).value_or(-1ms) / 1ms;
+  BOOST_TEST(delay >= 3000);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
