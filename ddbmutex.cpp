@@ -189,7 +189,7 @@ DdbMutex::Impl::State& DdbMutex::Impl::get() {
   lock::Driver::Settings settings;
   lock::Place& place = settings.place;
   place = table.place_of(name, options.sort_value);
-  place.owner = options.owner.empty() ? host_and_pid() : options.owner;
+  place.owner = owner();
   place.use.keep = options.keep_row;
   place.use.keep_data = options.keep_data.value_or(options.keep_row);
   place.use.must_exist = options.only_if_exists;
@@ -197,6 +197,12 @@ DdbMutex::Impl::State& DdbMutex::Impl::get() {
   settings.request_timeout = request_timeout_of(options);
   return state.get(table.get(), std::move(settings), terms_of(name, options),
                    callbacks_of(options), waiting_of(options));
+}
+
+const std::string& DdbMutex::Impl::owner() const {
+  if (bad || !options.owner.empty()) return options.owner;
+  if (const std::string* own = usual_owner.peek()) return *own;
+  return usual_owner.get(host_and_pid());
 }
 
 Failure DdbMutex::Impl::failure_of(lock::Result& result,
@@ -304,6 +310,8 @@ Failure DdbMutex::Impl::require(nanoseconds min_remaining) const {
   const nanoseconds left = remaining();
   if (left > nanoseconds::zero() && left >= min_remaining) return {};
   const std::string doing = cannot("rely on", name, options.table->name());
+  const State* own = state.peek();
+  if (own == nullptr || !own->is_locked()) return failed(Errc::not_held, doing);
   Failure failure = failed(Errc::lease_lost, doing);
   if (left > nanoseconds::zero()) {
     failure.text = doing + ": only " + std::to_string(left / milliseconds(1)) +
@@ -324,9 +332,9 @@ void DdbMutex::Impl::finish(const Failure& failure, std::error_code* ec) {
 }
 
 void DdbMutex::Impl::remember(const Failure& failure) {
-  State& own = get();
-  const std::lock_guard<std::mutex> guard(own.error_mutex);
-  own.last_error = failure.text;
+  LastError& own = last_error.get();
+  const std::lock_guard<std::mutex> guard(own.mutex);
+  own.text = failure.text;
 }
 
 // --- The calls ---------------------------------------------------------------
@@ -498,17 +506,14 @@ Attributes DdbMutex::attributes() const {
 
 const std::string& DdbMutex::name() const noexcept { return impl_->name; }
 
-const std::string& DdbMutex::owner() const noexcept {
-  if (impl_->bad) return impl_->options.owner;
-  return impl_->get().settings().place.owner;
-}
+const std::string& DdbMutex::owner() const noexcept { return impl_->owner(); }
 
 std::string DdbMutex::last_error() const {
   if (impl_->bad) return impl_->bad.text;
-  Impl::State* own = impl_->state.peek();
+  Impl::LastError* own = impl_->last_error.peek();
   if (own == nullptr) return {};
-  const std::lock_guard<std::mutex> guard(own->error_mutex);
-  return own->last_error;
+  const std::lock_guard<std::mutex> guard(own->mutex);
+  return own->text;
 }
 
 }  // namespace v0

@@ -70,7 +70,7 @@ inline namespace v0 {
 enum class Errc {
   // Mistakes; the same call will fail again.
   bad_option = 1,    // invalid_argument: Error::field() names it.
-  not_held,          // operation_not_permitted: release() of no lock.
+  not_held,          // operation_not_permitted: nothing is locked.
   no_keys,           // permission_denied: there are no AWS keys.
   bad_keys,          // permission_denied: unknown keys, or a bad signature.
   expired_keys,      // permission_denied
@@ -676,7 +676,8 @@ class DdbMutex {
   bool owns_lock() const noexcept;
   // How long that will be so without a renewal; 0 if it is not.
   std::chrono::nanoseconds remaining() const noexcept;
-  // Throws Error (lease_lost) unless it is ours and at least so much remains.
+  // Throws Error unless it is ours and at least so much remains: not_held if it
+  // is not locked, else lease_lost.
   void require(std::chrono::nanoseconds min_remaining) const;
   void require(std::chrono::nanoseconds min_remaining,
                std::error_code& ec) const noexcept;

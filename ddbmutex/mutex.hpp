@@ -18,14 +18,16 @@ inline namespace v0 {
 struct DdbMutex::Impl {
   Impl(std::string the_name, Options the_options);
 
-  // All that a forked child must make anew.
-  struct State : lock::Mutex {
-    using lock::Mutex::Mutex;
-    std::mutex error_mutex;
-    std::string last_error;  // GUARDED_BY(error_mutex)
+  // All that a forked child must make anew, each on first use: that an error
+  // can be stored makes no client.
+  using State = lock::Mutex;
+  struct LastError {
+    std::mutex mutex;
+    std::string text;  // GUARDED_BY(mutex)
   };
 
   State& get();
+  const std::string& owner() const;
   // `what`: "lock".
   detail::Failure failure_of(lock::Result& result, const char* what) const;
   detail::Failure lock(const lock::Patience& patience, detail::Wait* wait,
@@ -42,6 +44,8 @@ struct DdbMutex::Impl {
   const std::string name;
   const Options options;
   detail::Failure bad;  // If no operation can succeed.
+  mutable sigv4::PerProcess<std::string> usual_owner;
+  sigv4::PerProcess<LastError> last_error;
   sigv4::PerProcess<State> state;
 };
 

@@ -448,6 +448,11 @@ std::optional<Mutex::Possession> Mutex::possession() const {
   return possession_;
 }
 
+bool Mutex::is_locked() const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  return held_ != nullptr;
+}
+
 std::shared_ptr<void> Mutex::signal_loss(
     const std::function<Renewer::Signal()>& make) {
   Renewer::Handle held;
@@ -499,6 +504,9 @@ Result Mutex::release(std::shared_ptr<const Changes> changes) {
     }
     if (!inner) {
       held.swap(held_);
+      // A thread that locks from now on waits, though it be the one that has
+      // locked.
+      if (held != nullptr) queue_.let_go();
       possession_ = {};
       token_.store(0, std::memory_order_release);
     }

@@ -135,6 +135,7 @@ class Mutex {
     std::shared_ptr<const dynamodb::Item> others;
   };
   std::optional<Possession> possession() const;
+  bool is_locked() const;  // Or was until it was lost, and not released since.
   // Its token; 0 if there is none.
   std::int64_t token() const noexcept {
     return token_.load(std::memory_order_acquire);

@@ -57,6 +57,12 @@ std::uint64_t this_thread() noexcept {
   return number;
 }
 
+namespace {
+
+constexpr std::uint64_t kNoThread = UINT64_MAX;
+
+}  // namespace
+
 Queue::Entry Queue::enter(Waiter& waiter, bool wait) {
   const std::lock_guard<std::mutex> guard(mutex_);
   if (ended_) return Entry::refused;
@@ -96,6 +102,11 @@ void Queue::leave(Waiter& waiter) {
   } else {
     line_.erase(std::remove(line_.begin(), line_.end(), &waiter), line_.end());
   }
+}
+
+void Queue::let_go() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (keeper_ != 0) keeper_ = kNoThread;
 }
 
 void Queue::pass() {

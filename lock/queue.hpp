@@ -85,6 +85,9 @@ class Queue {
   // ended: leave() then.
   bool keep(Waiter& waiter);
   void leave(Waiter& waiter);
+  // After a keep(): from now on no thread has the turn, but none gets it yet
+  // either.
+  void let_go();
   // Lets the next one in after a keep().
   void pass();
   // The turn was kept by the thread that asks.
@@ -103,7 +106,7 @@ class Queue {
   // All below: GUARDED_BY(mutex_)
   std::vector<Waiter*> line_;
   Waiter* turn_ = nullptr;    // Who has it and has not kept it.
-  std::uint64_t keeper_ = 0;  // The thread that kept it; 0: none.
+  std::uint64_t keeper_ = 0;  // The thread that kept it; 0: it is free.
   bool ended_ = false;
 };
 

@@ -333,6 +333,34 @@ BOOST_AUTO_TEST_CASE(error_code_is_cleared_by_success) {
   BOOST_TEST(cleared([&](Ec ec) { BOOST_TEST(mutex.try_lock(ec)); }));
 }
 
+// Nothing but their words is stored: keys are looked for when they are needed.
+BOOST_AUTO_TEST_CASE(calls_on_a_mutex_never_locked_look_for_no_keys) {
+  ScriptedServer server;
+  const Home home;
+  const ProcessVariable at_home("HOME", home.root.c_str());
+  const ProcessVariable no_id("AWS_ACCESS_KEY_ID", nullptr);
+  const ProcessVariable no_secret("AWS_SECRET_ACCESS_KEY", nullptr);
+  TableOptions options = table_options(server);
+  options.credentials = {};
+  DdbMutex mutex("x", unhurried(std::make_shared<Table>(options)));
+  std::error_code ec;
+  mutex.require(0s, ec);
+  BOOST_TEST((ec == Errc::not_held), ec.message());
+  BOOST_TEST(mutex.last_error() ==
+             R"(cannot rely on "x" in table "locks": not held)");
+  mutex.release(ec);
+  BOOST_TEST((ec == Errc::not_held), ec.message());
+  BOOST_TEST(mutex.last_error() ==
+             R"(cannot release "x" in table "locks": not held)");
+  BOOST_TEST(mutex.owner() != "");
+  mutex.unlock();
+  const ProcessVariable id("AWS_ACCESS_KEY_ID", "AKIDLATER");
+  const ProcessVariable secret("AWS_SECRET_ACCESS_KEY", "secret");
+  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none");
+  const auto signature = server.requests().at(0).header("Authorization");
+  BOOST_TEST(has(signature.value_or(""), "AKIDLATER"));
+}
+
 BOOST_AUTO_TEST_CASE(unlock_leaves_its_error_in_words) {
   ScriptedServer server([](const SeenRequest& request) {
     return action_of(request) == "DeleteItem"

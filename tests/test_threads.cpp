@@ -248,6 +248,37 @@ BOOST_AUTO_TEST_CASE(lock_may_be_unlocked_by_another_thread) {
   BOOST_TEST(thrown_by([&] { x.mutex->lock(); }) == "none");
 }
 
+// It has the lock no more, though the release is not over yet.
+BOOST_AUTO_TEST_CASE(thread_that_locked_waits_while_another_unlocks) {
+  ScriptedServer server([](const SeenRequest& request) {
+    Reply reply = Reply::ok("{}");
+    reply.hangs = action_of(request) == "DeleteItem";
+    return reply;
+  });
+  DdbMutex mutex("x", unhurried(table_at(server)));
+  Event locked;
+  Event unlocking;
+  Aside locker([&] {
+    mutex.lock();
+    locked.set();
+    unlocking.wait();
+    mutex.lock();
+  });
+  BOOST_TEST_REQUIRE(locked.wait());
+  Aside unlocker([&] { mutex.unlock(); });
+  BOOST_TEST(eventually([&] { return count_of(server, "DeleteItem") == 1; }));
+  unlocking.set();
+  BOOST_TEST(locker.rests());
+  server.release();
+  BOOST_TEST(locker.thrown() == "none");
+  BOOST_TEST(mutex.owns_lock());
+  Aside last([&] { mutex.unlock(); });
+  BOOST_TEST(eventually([&] {
+    server.release();
+    return last.done();
+  }));
+}
+
 BOOST_AUTO_TEST_CASE(lock_by_a_thread_that_has_ended_can_be_locked_by_others) {
   ScriptedServer server;
   DdbMutex mutex("x", unhurried(table_at(server)));
