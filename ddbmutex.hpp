@@ -220,9 +220,10 @@ struct TableOptions {
   // `ca_bundle`, else the system's.
   std::string ca_file{};
   // Told what is worth a line in a log, by a thread of its own, one line at a
-  // time.  No line has a secret, a token or a signature in it.  It may call
-  // anything.  Where it is slow, lines are left out; an exception out of it is
-  // dropped.  None is told once the Table is gone.
+  // time.  No line has a signature in it, nor a secret or token of 16
+  // characters or more: a server's word that repeats one is "(hidden)".  It may
+  // call anything.  Where it is slow, lines are left out; an exception out of
+  // it is dropped.  None is told once the Table is gone.
   std::function<void(LogLevel level, const std::string& text)> logger{};
 
   // Let exists() take a table with eventually consistent replicas, of which the

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <cstddef>
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -11,16 +12,51 @@ namespace sigv4 {
 namespace {
 
 constexpr std::size_t kMaxShownBytes = 300;
+// Of a word that begins within them, so much more is looked at.
+constexpr std::size_t kMaxWordBytes = 4096;
+// Shorter ones stand in texts by chance: "local".
+constexpr std::size_t kShortestSecret = 16;
 constexpr std::size_t kSecretPart = 12;
+constexpr char kMask[] = "(hidden)";
 
-bool repeats(std::string_view text, const Secret& secret) {
-  const std::string_view whole = secret;
-  if (whole.empty()) return false;
-  const std::size_t part = std::min(whole.size(), kSecretPart);
-  for (std::size_t at = 0; at + part <= text.size(); ++at) {
-    if (whole.find(text.substr(at, part)) != whole.npos) return true;
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+// For each byte whether it belongs to a part of a secret.
+std::vector<bool> parts_of_secrets(std::string_view text,
+                                   const std::vector<Secret>& secrets) {
+  std::vector<bool> parts(text.size());
+  for (const std::string_view secret : secrets) {
+    if (secret.size() < kShortestSecret) continue;
+    for (std::size_t at = 0; at + kSecretPart <= text.size(); ++at) {
+      const std::string_view part = text.substr(at, kSecretPart);
+      if (secret.find(part) == secret.npos) continue;
+      std::fill_n(parts.begin() + static_cast<std::ptrdiff_t>(at), kSecretPart,
+                  true);
+    }
   }
-  return false;
+  return parts;
+}
+
+// The whole of a word goes that has a part of a secret in it: what stands
+// around it may be the rest, written in another way.
+std::string without_secrets(std::string_view text,
+                            const std::vector<Secret>& secrets) {
+  const std::vector<bool> parts = parts_of_secrets(text, secrets);
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = begin;
+    bool secret = false;
+    while (end < text.size() && is_blank(text[end]) == is_blank(text[begin])) {
+      if (parts[end++]) secret = true;
+    }
+    if (secret && !is_blank(text[begin])) {
+      result += kMask;
+    } else {
+      result += text.substr(begin, end - begin);
+    }
+    begin = end;
+  }
+  return result;
 }
 
 }  // namespace
@@ -33,12 +69,14 @@ void wipe(std::string& text) noexcept {
 
 std::string shown(std::string_view text, const std::vector<Secret>& secrets) {
   text = text.substr(0, text.find_first_of("\r\n"));
-  const bool cut = text.size() > kMaxShownBytes;
-  text = text.substr(0, kMaxShownBytes);
-  for (const Secret& secret : secrets) {
-    if (repeats(text, secret)) return "(not shown: it repeats a secret)";
-  }
-  std::string result(text);
+  const std::size_t most = std::min(text.size(), kMaxShownBytes);
+  const std::size_t end =
+      std::min(text.find_first_of(" \t", most), text.size());
+  bool cut = end < text.size();
+  std::string result = without_secrets(
+      text.substr(0, std::min(end, most + kMaxWordBytes)), secrets);
+  cut = cut || result.size() > kMaxShownBytes;
+  result.resize(std::min(result.size(), kMaxShownBytes));
   std::replace_if(
       result.begin(), result.end(), [](char c) { return c < ' ' || c > '~'; },
       '?');

@@ -56,8 +56,9 @@ class Secret {
 };
 
 // What a service says, as it may be shown: its first line, cut to 300 bytes,
-// '?' for what is not visible ASCII; nothing if it repeats 12 bytes or more of
-// a secret (or all of a shorter one).
+// '?' for what is not visible ASCII; "(hidden)" for a word that repeats 12
+// bytes or more of a secret.  A secret of less than 16 characters is not looked
+// for.
 std::string shown(std::string_view text, const std::vector<Secret>& secrets);
 
 }  // namespace sigv4

@@ -33,7 +33,7 @@ using tests::texts_of;
 
 constexpr char kStartUrl[] = "https://start.example/start";
 constexpr char kSecrets[] =
-    "access-token refresh-token client-secret new-token";
+    "access-token-of-sso refresh-token client-secret new-token";
 
 std::string time_of(std::int64_t seconds_from_now) {
   std::string text = amz_date(std::time(nullptr) + seconds_from_now);
@@ -54,7 +54,8 @@ struct Cached {
   std::map<std::string, std::string> members;
 };
 
-Cached cached(std::int64_t seconds, const std::string& token = "access-token") {
+Cached cached(std::int64_t seconds,
+              const std::string& token = "access-token-of-sso") {
   return {{{"accessToken", token},
            {"expiresAt", time_of(seconds)},
            {"startUrl", kStartUrl},
@@ -77,7 +78,7 @@ struct SignOn : Site {
       : Site(services), session(with_session) {
     services.clear();
     services.control("POST", "/sso", R"({"tokens": [], "roles": null})");
-    services.sso_token("access-token", 1h);
+    services.sso_token("access-token-of-sso", 1h);
     services.sso_client("client", "client-secret", 1h);
     services.refresh_token("refresh-token", "client", 1h);
     services.forget();
@@ -220,14 +221,15 @@ BOOST_AUTO_TEST_CASE(cache_file_that_holds_no_token_is_broken) {
   const std::vector<std::pair<std::string, std::string>> texts = {
       {"", "is no JSON object"},
       {"[]", "is no JSON object"},
-      {"{\"accessToken\": \"access-token\"", "is no JSON object"},
+      {"{\"accessToken\": \"access-token-of-sso\"", "is no JSON object"},
       {"{" + ends + "}", "has no accessToken"},
       {"{\"accessToken\": 1, " + ends + "}", "has no accessToken"},
       {"{\"accessToken\": \"\", " + ends + "}", "has no accessToken"},
-      {"{\"accessToken\": \"access-token\"}", "has no expiresAt"},
-      {"{\"accessToken\": \"access-token\", \"expiresAt\": \"soon\"}",
+      {"{\"accessToken\": \"access-token-of-sso\"}", "has no expiresAt"},
+      {"{\"accessToken\": \"access-token-of-sso\", \"expiresAt\": \"soon\"}",
        "has no expiresAt"},
-      {"{\"accessToken\": \"access-token\\r\\nX-Evil: 1\", " + ends + "}",
+      {"{\"accessToken\": \"access-token-of-sso\\r\\nX-Evil: 1\", " + ends +
+           "}",
        "a character that is not visible ASCII"},
       {std::string(100000, ' '), "is longer than "},
   };
@@ -320,7 +322,7 @@ BOOST_AUTO_TEST_CASE(region_that_is_none_is_broken) {
 
 BOOST_AUTO_TEST_CASE(token_that_the_portal_refuses_wants_a_sign_on) {
   SignOn site(aws());
-  site.sign_on(cached(3600, "other-access-token"));
+  site.sign_on(cached(3600, "other-access-token-of-sso"));
   const std::string answer = told(asked(site.source()));
   BOOST_TEST(
       has(answer, "broken: " + site.place() + ": SSO GetRoleCredentials at "));
@@ -338,7 +340,7 @@ BOOST_AUTO_TEST_CASE(other_refusals_of_the_portal_are_broken) {
     tests::AwsFault fault{"sso", "GetRoleCredentials", "refuse"};
     fault.status = status;
     fault.code = "ForbiddenException";
-    fault.message = "not you, access-token";
+    fault.message = "not you, access-token-of-sso";
     aws().fault(fault);
     const std::string answer = told(asked(site.source()));
     BOOST_TEST(has(answer, "broken: " + site.place()));
@@ -454,7 +456,7 @@ BOOST_AUTO_TEST_CASE(exchanged_token_is_written_with_all_else_there_was) {
   site.write(site.file(), text);
   BOOST_TEST(state_of(asked(site.source())) == "found");
   const std::string fresh = site.member("accessToken");
-  BOOST_TEST(fresh != "access-token");
+  BOOST_TEST(fresh != "access-token-of-sso");
   BOOST_TEST(fresh.size() > 20u);
   BOOST_TEST(site.member("refreshToken") != "refresh-token");
   BOOST_TEST(site.member("clientId") == "client");
@@ -505,7 +507,7 @@ BOOST_AUTO_TEST_CASE(refresh_token_stays_if_no_other_is_given) {
   BOOST_TEST(state_of(asked(site.source())) == "found");
   aws().control("POST", "/oidc", R"({"rotate": true})");
   BOOST_TEST(site.member("refreshToken") == "refresh-token");
-  BOOST_TEST(site.member("accessToken") != "access-token");
+  BOOST_TEST(site.member("accessToken") != "access-token-of-sso");
 }
 
 BOOST_AUTO_TEST_CASE(good_token_serves_on_when_it_cannot_be_exchanged) {
@@ -520,7 +522,7 @@ BOOST_AUTO_TEST_CASE(good_token_serves_on_when_it_cannot_be_exchanged) {
     BOOST_TEST(has(outcome.warnings.front(),
                    "the token in sign-on cache " + site.quoted(site.file()) +
                        " could not be refreshed: SSO OIDC CreateToken at "));
-    BOOST_TEST(site.member("accessToken") == "access-token");
+    BOOST_TEST(site.member("accessToken") == "access-token-of-sso");
     // At most once a minute.
     aws().clear();
     aws().forget();
@@ -569,7 +571,7 @@ BOOST_AUTO_TEST_CASE(answer_without_a_token_or_its_end_is_failed) {
     // Else the second attempt is refused, for its refresh token was used.
     aws().control("POST", "/oidc", R"({"rotate": false})");
     BOOST_TEST(has(told(asked(site.source())), "failed: "), name);
-    BOOST_TEST(site.member("accessToken") == "access-token");
+    BOOST_TEST(site.member("accessToken") == "access-token-of-sso");
   }
   aws().control("POST", "/oidc", R"({"rotate": true})");
   aws().clear();
@@ -624,7 +626,7 @@ BOOST_AUTO_TEST_CASE(token_that_cannot_be_written_is_kept_and_warned_about) {
   BOOST_TEST(told(first).rfind("found: ", 0) == 0u);
   BOOST_TEST_REQUIRE(first.warnings.size() == 1u);
   BOOST_TEST(has(first.warnings.front(), "could not be written to"));
-  BOOST_TEST(site.member("accessToken") == "access-token");
+  BOOST_TEST(site.member("accessToken") == "access-token-of-sso");
   BOOST_TEST(state_of(asked(source)) == "found");
   BOOST_TEST(calls("oidc") == 1);
   // Who signs off has no more keys.
