@@ -13,6 +13,7 @@
 #include "lock/record.hpp"
 #include "lock/renewer.hpp"
 #include "sigv4/boot_clock.hpp"
+#include "sigv4/profile.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -60,6 +61,10 @@ milliseconds safe_time_of(const Options& options) {
   return options.safe_time.value_or(options.ttl / 4);
 }
 
+Failure bad_time(const char* option, milliseconds time, const char* why) {
+  return bad_option(option, std::to_string(time.count()) + " ms is " + why);
+}
+
 // Those that have to do with how the lease is renewed.
 Failure check_renewal(const Options& options) {
   if (!options.auto_renew) {
@@ -72,10 +77,10 @@ Failure check_renewal(const Options& options) {
   }
   const auto& age = options.renew_after;
   if (age && (*age <= milliseconds::zero() || *age > options.ttl / 2)) {
-    return bad_option("renew_after", "not above 0 and up to ttl / 2");
+    return bad_time("renew_after", *age, "not above 0 and up to ttl / 2");
   }
   if (options.max_hold && *options.max_hold <= milliseconds::zero()) {
-    return bad_option("max_hold", "not above 0");
+    return bad_time("max_hold", *options.max_hold, "not above 0");
   }
   return {};
 }
@@ -83,25 +88,26 @@ Failure check_renewal(const Options& options) {
 Failure check_times(const Options& options) {
   const milliseconds ttl = options.ttl;
   if (ttl < kShortestTtl || ttl > lock::kLongestLease) {
-    return bad_option("ttl", "not within 100 ms and 366 days");
+    return bad_time("ttl", ttl, "not between 100 ms and 366 days");
   }
   const milliseconds half = (ttl + milliseconds(1)) / 2;  // What is below, is.
   const milliseconds request = request_timeout_of(options);
   if (request <= milliseconds::zero() || request >= half) {
-    return bad_option("request_timeout", "not above 0 and below ttl / 2");
+    return bad_time("request_timeout", request,
+                    "not above 0 and below ttl / 2");
   }
   if (options.first_poll <= milliseconds::zero()) {
-    return bad_option("first_poll", "not above 0");
+    return bad_time("first_poll", options.first_poll, "not above 0");
   }
   if (options.longest_poll < options.first_poll) {
-    return bad_option("longest_poll", "below first_poll");
+    return bad_time("longest_poll", options.longest_poll, "below first_poll");
   }
   const milliseconds safe = safe_time_of(options);
   if (safe < milliseconds::zero() || safe >= half) {
-    return bad_option("safe_time", "not from 0 to below ttl / 2");
+    return bad_time("safe_time", safe, "not from 0 to below ttl / 2");
   }
   if (options.patience < milliseconds::zero()) {
-    return bad_option("patience", "below 0");
+    return bad_time("patience", options.patience, "below 0");
   }
   return check_renewal(options);
 }
@@ -143,8 +149,14 @@ DdbMutex::Impl::Impl(std::string the_name, Options the_options)
       }()) {
   const Table::Impl& table = *options.table->impl_;
   bad = table.bad;
-  if (!bad) bad = table.check_name(name, options.sort_value);
-  if (!bad) bad = check(options, table.options);
+  if (!bad) bad = of_this(table.check_name(name, options.sort_value));
+  if (!bad) bad = of_this(check(options, table.options));
+}
+
+// Whose option it is that is bad.
+Failure DdbMutex::Impl::of_this(Failure bad_one) const {
+  if (bad_one) bad_one.text += " (mutex " + sigv4::in_quotes(name) + ")";
+  return bad_one;
 }
 
 namespace {
@@ -270,7 +282,7 @@ lock::Result not_held() {
 Failure DdbMutex::Impl::renew(const Changes& changes) {
   if (bad) return bad;
   const TableOptions& table = options.table->impl_->options;
-  if (Failure wrong = detail::check(changes, table)) return wrong;
+  if (Failure wrong = detail::check(changes, table)) return of_this(wrong);
   State* own = state.peek();
   lock::Result result = own ? own->renew(changes_of(changes)) : not_held();
   return failure_of(result, "renew");
@@ -286,10 +298,11 @@ Failure DdbMutex::Impl::ensure(nanoseconds min_remaining) {
 Failure DdbMutex::Impl::release(const Changes& changes) {
   if (bad) return bad;
   const TableOptions& table = options.table->impl_->options;
-  if (Failure wrong = detail::check(changes, table)) return wrong;
+  if (Failure wrong = detail::check(changes, table)) return of_this(wrong);
   auto others = changes_of(changes);
   if (others != nullptr && !options.keep_row) {
-    return bad_option("changes", "nothing stays of a row that is not kept");
+    return of_this(
+        bad_option("changes", "nothing stays of a row that is not kept"));
   }
   State* own = state.peek();
   lock::Result result = own ? own->release(std::move(others)) : not_held();

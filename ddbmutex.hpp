@@ -114,7 +114,8 @@ class Error : public std::system_error {
   Error& operator=(const Error&) noexcept = default;
 
   const char* what() const noexcept override { return texts_->what.c_str(); }
-  // The option that is wrong ("name", "ttl", "region"); empty if none is.
+  // The option that is wrong ("ttl", "region"); "name" is a mutex's, "table" a
+  // table's.  Empty if none is.
   const std::string& field() const noexcept { return texts_->field; }
   // DynamoDB's, to quote to its support; empty if it gave none.
   const std::string& request_id() const noexcept { return texts_->request_id; }

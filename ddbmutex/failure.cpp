@@ -214,6 +214,9 @@ Failure failure_of(const Answer& answer, const std::string& doing,
   if (is_about_keys(answer.fault) && !answer.keys_from.empty()) {
     result.text += " (keys from " + answer.keys_from + ")";
   }
+  if (answer.fault == Fault::no_table) {
+    result.text += " (Table::create() makes one)";
+  }
   result.request_id = answer.request_id;
   if (!answer.request_id.empty()) {
     result.text += " (request " + answer.request_id + ")";

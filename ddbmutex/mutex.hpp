@@ -35,6 +35,7 @@ struct DdbMutex::Impl {
   detail::Failure renew(const Changes& changes);
   detail::Failure ensure(std::chrono::nanoseconds min_remaining);
   detail::Failure release(const Changes& changes);
+  detail::Failure of_this(detail::Failure bad_one) const;
   detail::Failure require(std::chrono::nanoseconds min_remaining) const;
   std::chrono::nanoseconds remaining() const;
   // Ends a call: throws, or tells `ec` if that is not null.

@@ -76,7 +76,9 @@ Failure check_key(const TableOptions& options) {
 
 Failure check(const TableOptions& options) {
   if (!is_table_name(options.name)) {
-    return bad_option("name", "a table's name is 3 to 255 of a-zA-Z0-9_.-");
+    return bad_option("table", sigv4::in_quotes(options.name) +
+                                   " is not a name of 3 to 255 of "
+                                   "a-zA-Z0-9_.-");
   }
   if (!lock::is_utf8(options.prefix)) return bad_option("prefix", "not UTF-8");
   if (options.prefix.size() >= detail::kMaxKeyBytes) {
@@ -215,11 +217,25 @@ dynamodb::Target target_of(const TableOptions& options) {
 
 }  // namespace
 
+namespace {
+
+// The option that is bad is named once.
+Failure bad_target(const dynamodb::Target& target) {
+  const std::string itself = "option " + target.option;
+  std::string why = target.error;
+  if (why.compare(0, itself.size(), itself) == 0) {
+    why.replace(0, itself.size(), "it");
+  }
+  return bad_option(target.option, why);
+}
+
+}  // namespace
+
 Table::Impl::Impl(TableOptions the_options) : options(std::move(the_options)) {
   bad = check(options);
   if (bad) return;
   target = target_of(options);
-  if (!target.error.empty()) bad = bad_option(target.option, target.error);
+  if (!target.error.empty()) bad = bad_target(target);
 }
 
 Table::Impl::~Impl() { wipe_secrets(options.credentials); }

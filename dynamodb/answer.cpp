@@ -267,6 +267,14 @@ bool crc_matches(const HttpAnswer& http) {
   return number && *number == crc32(http.body);
 }
 
+// DynamoDB says both, engines of other makers at least one.  A portal that
+// answers `{}` to whatever it is asked says neither.
+bool is_dynamodbs(const HttpAnswer& http) {
+  const auto type = http.header("content-type");
+  return http.header("x-amzn-RequestId") ||
+         (type && type->find("x-amz-json") != type->npos);
+}
+
 bool says_json(const HttpAnswer& http) {
   const auto type = http.header("content-type");
   return !type || type->find("json") != type->npos;
@@ -545,6 +553,10 @@ void read_body(const HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
   } else if (!object || !says_json(http)) {
     bad_answer(answer, "HTTP status " + std::to_string(http.status) +
                            ", and the body is no JSON object");
+  } else if (http.status == 200 && !is_dynamodbs(http)) {
+    bad_answer(answer,
+               "HTTP status 200, but neither DynamoDB's content type nor a "
+               "request id");
   } else if (http.status == 200) {
     read_success(body, answer);
   } else if (http.status >= 400) {

@@ -67,6 +67,24 @@ bool answered(Fault fault) {
   return fault == Fault::none || fault == Fault::condition_failed;
 }
 
+// What who makes or deletes a table is told on the way of all being well.
+bool is_news(const Answer& answer) {
+  switch (answer.action) {
+    case Action::describe_table:
+    case Action::delete_table:
+      return answer.fault == Fault::no_table ||
+             answer.fault == Fault::table_in_use;
+    case Action::create_table:
+      return answer.fault == Fault::table_in_use;
+    case Action::update_time_to_live:
+      return answer.fault == Fault::table_in_use ||
+             answer.fault == Fault::unknown_action ||
+             answer.code == "ValidationException";
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Client::Client(ClientOptions options)
@@ -276,11 +294,12 @@ void Client::count(const Pending& pending, const HttpAnswer& http,
   }
 }
 
-// Passing faults are tried again, and told by who has no more patience.
+// Passing faults are tried again, and told by who has no more patience; what
+// was only asked, and how things are already, is for who asked to tell.
 void Client::tell(const Answer& answer) const {
   if (!options_.log) return;
   const bool passing = is_passing(answer.fault) || answer.other_keys ||
-                       answer.fault == Fault::cancelled;
+                       answer.fault == Fault::cancelled || is_news(answer);
   std::string text = std::string(name_of(answer.action)) + " at " + endpoint() +
                      ": " + name_of(answer.fault);
   if (!answer.message.empty()) text += ": " + answer.message;

@@ -11,8 +11,8 @@
 //   CA file   the option, AWS_CA_BUNDLE, the profile's `ca_bundle`
 //
 // An empty value counts as none.  A bad one is an error that names its source,
-// and never passed over for the next.  The URL itself is not shown: it may
-// hold a password.
+// and never passed over for the next.  The URL is shown unless there may be a
+// password in it.
 //
 //   const Target target = find_target({});
 //   if (!target.error.empty()) return refuse(target.error);

@@ -227,7 +227,11 @@ std::string refusal_of(const Profile::Property& url, const Flag& fips,
            " one cannot be known";
   }
   if (is_base_url(url.value)) return "";
-  return url.source + " is not http:// or https://, a host and perhaps a port";
+  const bool secret = url.value.find('@') != url.value.npos;
+  return url.source +
+         (secret ? " (not shown: there may be a password in it)"
+                 : " is " + in_quotes(url.value) + ", which") +
+         " is not http:// or https://, a host and perhaps a port";
 }
 
 ServiceEndpoint regional_endpoint(Service service, const std::string& region,

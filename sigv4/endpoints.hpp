@@ -20,7 +20,7 @@
 //
 // STS is always that of the region (AWS_STS_REGIONAL_ENDPOINTS=legacy is not
 // looked at).  An empty value counts as none.  A bad one is an error that names
-// its source.  URLs are not shown: they may hold a password.
+// its source, and shows the URL unless there may be a password in it.
 #ifndef DDBMUTEX_SIGV4_ENDPOINTS_HPP
 #define DDBMUTEX_SIGV4_ENDPOINTS_HPP
 

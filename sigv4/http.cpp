@@ -550,6 +550,10 @@ void Exchange::Impl::finish(Transport how) {
   wipe(answer.body);  // A part of a body helps nobody.
   if (!headers_ended) answer.headers.clear();
   if (error[0] != '\0') answer.error = error;
+  // OpenSSL's words for what is no TLS at all.
+  if (answer.error.find("wrong version number") != std::string::npos) {
+    answer.error += " (is it http that is spoken there?)";
+  }
   if (too_large) answer.error = "the answer is too large";
 }
 

@@ -1231,6 +1231,28 @@ BOOST_AUTO_TEST_CASE(two_items_the_first_counts) {
   BOOST_TEST(answer.item->front().value == "1");
 }
 
+// Engines of other makers say one of the two; who answers {} to everything says
+// neither.
+BOOST_AUTO_TEST_CASE(success_without_a_type_or_an_id_of_dynamodbs_is_none) {
+  const HttpAnswer both = http_of(200, "{}");
+  const HttpAnswer no_id = without(both, "x-amzn-RequestId");
+  const HttpAnswer neither = without(no_id, "Content-Type");
+  CHECK_FAULT(put(no_id), Fault::none);
+  CHECK_FAULT(put(without(both, "Content-Type")), Fault::none);
+  CHECK_FAULT(put(with(neither, "Content-Type", "application/x-amz-json-1.1")),
+              Fault::none);
+  for (const HttpAnswer& http :
+       {neither, with(neither, "Content-Type", "application/json")}) {
+    for (const Action action :
+         {Action::put_item, Action::get_item, Action::update_item,
+          Action::delete_item, Action::transact_write_items}) {
+      const Answer answer = read_answer(action, http, kSigned);
+      CHECK_FAULT(answer, Fault::bad_answer);
+      BOOST_TEST(answer.outcome_unknown());
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(content_type_must_say_json_if_it_says_anything) {
   const HttpAnswer plain = without(http_of(200, "{}"), "Content-Type");
   CHECK_FAULT(put(plain), Fault::none);

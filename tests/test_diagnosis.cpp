@@ -177,6 +177,27 @@ BOOST_AUTO_TEST_CASE(request_that_failed_for_good_is_a_warning) {
              lines.text());
 }
 
+// That there is none yet is what create() finds, and no line's matter.
+BOOST_AUTO_TEST_CASE(table_that_is_created_is_told_to_nobody) {
+  tests::Engine& engine = tests::Engine::running(tests::any_engine_kind());
+  Lines lines;
+  TableOptions options = tests::table_options(engine);
+  options.name = "ddbmutex-test-" + tests::fresh_name();
+  options.logger = lines.logger();
+  Table table(options);
+  BOOST_TEST(!table.exists());
+  BOOST_TEST(thrown_by([&] { table.create(); }) == "none");
+  BOOST_TEST(thrown_by([&] { table.create(); }) == "none");
+  engine.delete_table(options.name);
+  // Lines come in their order, and this is worth one.
+  BOOST_TEST(thrown_by([&] { table.inspect("x"); }) ==
+             tests::words(Errc::no_table));
+  BOOST_TEST(eventually([&] { return lines.count("warning: GetItem") == 1; }),
+             lines.text());
+  BOOST_TEST(lines.count("warning: ") == 1, lines.text());
+  BOOST_TEST(lines.count("error: ") == 0, lines.text());
+}
+
 // That somebody else holds a lock is not worth a line.
 BOOST_AUTO_TEST_CASE(lock_that_another_holds_is_told_to_nobody) {
   Logged it;

@@ -217,12 +217,15 @@ BOOST_AUTO_TEST_CASE(bad_endpoint_is_an_error_that_names_its_source) {
                           "http://h?q=1", "http://h#f", "http://u:sEcReT@h",
                           "http://h\nX: y", "http:// h", "://"}) {
     Home home;
+    const std::string value =
+        has(bad, "@") ? " (not shown: there may be a password in it)"
+                      : " is " + ddbmutex::sigv4::in_quotes(bad) + ", which";
     for (const char* name : {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"}) {
       home.variables[name] = bad;
-      BOOST_TEST(url(home) == name + wrong);
+      BOOST_TEST(url(home) == name + value + wrong);
     }
     BOOST_TEST(found(home, {"eu-west-1", bad, {}}) ==
-               "option endpoint" + wrong);
+               "option endpoint" + value + wrong);
   }
   Home home;
   home.write(".aws/config",
@@ -232,10 +235,10 @@ BOOST_AUTO_TEST_CASE(bad_endpoint_is_an_error_that_names_its_source) {
   BOOST_TEST(url(home) ==
              "endpoint_url of dynamodb in section "
              "\"services mine\" of " +
-                 file + wrong);
+                 file + " is \"x\", which" + wrong);
   home.write(".aws/config", "[default]\nendpoint_url = x\n");
-  BOOST_TEST(url(home) ==
-             "endpoint_url of profile \"default\" in " + file + wrong);
+  BOOST_TEST(url(home) == "endpoint_url of profile \"default\" in " + file +
+                              " is \"x\", which" + wrong);
 }
 
 // Whoever asked for FIPS would not want to find out that it was not.
@@ -334,7 +337,8 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_without_a_region_is_said_before_it_comes) {
     return find_target(options, home.environment()).error;
   };
   home.variables["AWS_ENDPOINT_URL"] = "ftp://h";
-  BOOST_TEST(has(error(), "AWS_ENDPOINT_URL is not http:// or https://"));
+  BOOST_TEST(
+      has(error(), "AWS_ENDPOINT_URL is \"ftp://h\", which is not http://"));
   home.variables["AWS_ENDPOINT_URL"] = "https://h";
   BOOST_TEST(error() == "");
   home.variables["AWS_USE_FIPS_ENDPOINT"] = "true";

@@ -377,7 +377,7 @@ BOOST_AUTO_TEST_CASE(table_needs_a_name_that_dynamodb_takes) {
   };
   for (const std::string bad :
        {"", "no blanks", "ab/cd", "\xc3\xb6rtchen", "quote\"d"}) {
-    BOOST_TEST(with(bad) == "name", bad);
+    BOOST_TEST(with(bad) == "table", bad);
   }
   for (const std::string good : {"locks", "My_table-1.2", "abc"}) {
     BOOST_TEST(with(good) == "none", good);

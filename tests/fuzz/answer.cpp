@@ -103,6 +103,10 @@ Bytes trimmed(Bytes json) {
 void check_success(const Case& c, const Answer& answer) {
   claim(c.http.transport == Transport::complete && c.http.status == 200,
         "success is a whole answer of status 200");
+  const auto type = c.http.header("content-type");
+  claim(c.http.header("x-amzn-RequestId") ||
+            (type && type->find("x-amz-json") != type->npos),
+        "success says that it is DynamoDB's");
   const Bytes body = trimmed(c.http.body);
   claim(!body.empty() && body.front() == '{' && body.back() == '}' &&
             body.find('\0') == body.npos,

@@ -47,6 +47,7 @@ std::optional<Item> answered_item(std::string body) {
   http.transport = sigv4::Transport::complete;
   http.sent = true;
   http.status = 200;
+  http.headers = "Content-Type: application/x-amz-json-1.0\r\n";
   http.body = std::move(body);
   return dynamodb::read_answer(dynamodb::Action::get_item, http, {}).item;
 }
