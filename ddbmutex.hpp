@@ -2,9 +2,8 @@
 //
 //   #include "ddbmutex.hpp"
 //
-//   ddbmutex::DdbMutex mutex("nightly-report");
-//
 //   void report() {
+//     static ddbmutex::DdbMutex mutex("nightly-report");
 //     std::lock_guard guard(mutex);  // One host at a time.
 //     for (const auto& page : pages()) {
 //       mutex.require(std::chrono::seconds(5));  // Throws if the lock is lost.
@@ -570,7 +569,9 @@ class DdbMutex {
   // without exceptions the first operation fails with it.
   explicit DdbMutex(std::string name, Options options = {});
   // Unlocks if held.  Waits for this mutex's callbacks, unless a callback calls
-  // it: none is called afterwards.
+  // it: none is called afterwards.  Where a process ends without it (exit()
+  // destroys static objects and those of its thread alone), the row stands
+  // until the lease is over.
   ~DdbMutex();
   DdbMutex(const DdbMutex&) = delete;
   DdbMutex& operator=(const DdbMutex&) = delete;

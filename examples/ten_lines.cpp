@@ -21,9 +21,8 @@ void print(const std::string& page) { std::printf("%s\n", page.c_str()); }
 
 }  // namespace
 
-ddbmutex::DdbMutex mutex("nightly-report");
-
 void report() {
+  static ddbmutex::DdbMutex mutex("nightly-report");
   std::lock_guard guard(mutex);  // One host at a time.
   for (const auto& page : pages()) {
     mutex.require(std::chrono::seconds(5));  // Throws if the lock is lost.

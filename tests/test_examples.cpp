@@ -358,7 +358,9 @@ BOOST_AUTO_TEST_CASE(ten_lines_without_keys_say_where_they_looked) {
 
 BOOST_AUTO_TEST_CASE(ten_lines_without_a_region_say_where_they_looked) {
   Program program(build() + "/examples/ten_lines", {}, {});
-  BOOST_TEST(program.wait() != 0);
+  BOOST_TEST(program.wait() == 1);  // It has caught the error.
+  BOOST_TEST(has(program.output(), "ten_lines: bad option `region`: "),
+             program.output());
   BOOST_TEST(has(program.output(), "AWS_REGION"), program.output());
 }
 

@@ -278,7 +278,8 @@ const std::vector<ExitCase> kExits = {
     {"handler_that_locks", Then::row_gone},
     {"hundred_mutexes", Then::row_gone},
     {"child_exits", Then::row_gone},
-    {"leaked_mutex", Then::nothing},
+    {"leaked_mutex", Then::row_left},
+    {"local_mutex", Then::row_left},
     {"quick_exit", Then::row_left},
     {"exit_at_once", Then::row_left},
     {"abandoned_by_exec", Then::row_left},
@@ -322,6 +323,13 @@ BOOST_DATA_TEST_CASE(process_ends_well, boost::unit_test::data::make(kExits),
   if (exit.then == Then::nothing) return;
   BOOST_TEST(StandardTable::only().has_row(lock) ==
              (exit.then == Then::row_left));
+}
+
+BOOST_AUTO_TEST_CASE(exception_that_nobody_catches_leaves_the_row) {
+  const std::string lock = fresh_name();
+  Process process = started("uncaught_exception", lock);
+  BOOST_TEST(process.wait() != 0);
+  BOOST_TEST(StandardTable::only().has_row(lock));
 }
 
 BOOST_AUTO_TEST_CASE(all_of_a_hundred_mutexes_are_released) {

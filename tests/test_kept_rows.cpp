@@ -118,6 +118,52 @@ BOOST_AUTO_TEST_CASE(token_grows_by_one_with_every_acquisition) {
   }
 }
 
+namespace {
+
+// As paulmach/ddblock sends them: it knows of no token.
+void lock_and_unlock_by_ddblock(Engine& engine, const std::string& lock) {
+  const auto stamp = [](std::chrono::nanoseconds time) {
+    return R"({"N":")" + std::to_string(time.count()) + R"("})";
+  };
+  const std::string name = R"("name":{"S":"ddblock-)" + lock + R"("})";
+  const std::string table = R"({"TableName":")" + engine.table() + R"(",)";
+  engine.must_call(
+      "PutItem",
+      table +
+          R"json("ConditionExpression":"#name <> :name OR )json"
+          R"json((#name = :name AND #exp < :exp)",)json"
+          R"("ExpressionAttributeNames":{"#name":"name","#exp":"expires"},)"
+          R"("ExpressionAttributeValues":{":)" +
+          name.substr(1) + R"(,":exp":)" + stamp(tests::calendar()) +
+          R"(},"Item":{)" + name + R"(,"uuid":{"S":"7"},"expires":)" +
+          stamp(tests::calendar() + 2s) + "}}");
+  engine.must_call(
+      "DeleteItem",
+      table +
+          R"("ConditionExpression":"#name = :name AND #uuid = :uuid",)"
+          R"("ExpressionAttributeNames":{"#name":"name","#uuid":"uuid"},)"
+          R"("ExpressionAttributeValues":{":)" +
+          name.substr(1) + R"(,":uuid":{"S":"7"}},"Key":{)" + name + "}}");
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(token_begins_anew_once_a_ddblock_had_the_lock) {
+  for (const EngineKind kind : kEngines) {
+    Kept it(kind);
+    const auto mutex = it.mutex();
+    for (std::uint64_t token = 1; token <= 2; ++token) {
+      mutex->lock();
+      BOOST_TEST(mutex->fencing_token() == token);
+      mutex->release();
+    }
+    lock_and_unlock_by_ddblock(it.engine, it.name);
+    mutex->lock();
+    BOOST_TEST(mutex->fencing_token() == 1u);
+    mutex->release();
+  }
+}
+
 BOOST_AUTO_TEST_CASE(lock_and_unlock_are_two_requests) {
   Gate gate(EngineKind::dynoxide);
   Options options = keeping(table_at(gate));

@@ -6,6 +6,7 @@
 // them are of Table::standard(), so of what the environment says.  A line on
 // stdout says that a case has come to where the teller may act, and a line on
 // stdin lets it go on.
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -260,6 +261,19 @@ int leaked_mutex() {
   return 0;
 }
 
+int local_mutex() {
+  DdbMutex mutex(argument(2), with_time());
+  must_lock(mutex);
+  std::exit(0);
+}
+
+int uncaught_exception() {
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  must_lock(static_mutex);
+  throw std::system_error(std::make_error_code(std::errc::io_error));
+}
+
 // What the library rests on must work until its last mutex has been destroyed:
 // libcurl, OpenSSL and all.
 int tls_in_a_static_destructor() {
@@ -394,6 +408,8 @@ const std::map<std::string, int (*)()>& cases() {
       {"handler_that_locks", handler_that_locks},
       {"hundred_mutexes", hundred_mutexes},
       {"leaked_mutex", leaked_mutex},
+      {"local_mutex", local_mutex},
+      {"uncaught_exception", uncaught_exception},
       {"tls_in_a_static_destructor", tls_in_a_static_destructor},
       {"quick_exit", quick_exit},
       {"exit_at_once", exit_at_once},
