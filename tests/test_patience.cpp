@@ -48,7 +48,7 @@ struct Absent {
                ScriptedServer::Scheme::http,
                away == Away::refuses ? ScriptedServer::Door::shut
                                      : ScriptedServer::Door::open),
-        table(table_at(server)),
+        table(new_table_at(server)),
         mutex("x", options(table)) {}
   // What may have been applied is not waited for.
   ~Absent() { server.stop(); }
@@ -149,7 +149,7 @@ std::string wait_for_late_server() {
   const Stopwatch watch;
   for (int i = 0; i < kWaiters; ++i) {
     waiters.push_back(std::make_unique<Aside>([&] {
-      Options options = unhurried(table_at(server));
+      Options options = unhurried(new_table_at(server));
       options.auto_renew = false;
       DdbMutex mutex("x", options);
       const Stopwatch own;
