@@ -366,6 +366,16 @@ BOOST_AUTO_TEST_CASE(ten_lines_without_a_region_say_where_they_looked) {
 
 // --- leader ------------------------------------------------------------------
 
+namespace {
+
+// A leader is told of a loss by a callback, while it goes on.
+std::string without_line(std::string output, const std::string& line) {
+  const std::size_t at = output.find(line);
+  return at == std::string::npos ? "no " + line : output.erase(at, line.size());
+}
+
+}  // namespace
+
 BOOST_DATA_TEST_CASE(leader_stopped_past_its_lease_is_followed_and_told,
                      kEngines, kind) {
   Stage stage(kind);
@@ -378,7 +388,9 @@ BOOST_DATA_TEST_CASE(leader_stopped_past_its_lease_is_followed_and_told,
   BOOST_TEST(second->says("leading\n"));
   first->send(SIGCONT);
   BOOST_TEST(first->says("waiting\n", 2));
-  BOOST_TEST(first->output() == "waiting\nleading\nlost: expired\nwaiting\n");
+  BOOST_TEST(first->says("lost: expired\n"));
+  BOOST_TEST(without_line(first->output(), "lost: expired\n") ==
+             "waiting\nleading\nwaiting\n");
   // Now the other way round, by a sudden death.
   second->send(SIGKILL);
   BOOST_TEST(second->wait() == -SIGKILL);
@@ -413,11 +425,9 @@ BOOST_DATA_TEST_CASE(leader_whose_row_is_deleted_is_told_and_leads_again,
   BOOST_TEST(leader->says("leading\n"));
   stage.delete_row("leader");
   BOOST_TEST(leader->says("leading\n", 2));
-  // It is told of the loss while it goes on.
-  const std::string output = leader->output();
-  BOOST_TEST((output == "waiting\nleading\nlost: deleted\nwaiting\nleading\n" ||
-              output == "waiting\nleading\nwaiting\nlost: deleted\nleading\n"),
-             output);
+  BOOST_TEST(leader->says("lost: deleted\n"));
+  BOOST_TEST(without_line(leader->output(), "lost: deleted\n") ==
+             "waiting\nleading\nwaiting\nleading\n");
   leader->send(SIGTERM);
   BOOST_TEST(leader->wait() == 0);
 }

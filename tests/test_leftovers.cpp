@@ -943,8 +943,8 @@ BOOST_AUTO_TEST_CASE(dead_address_leaves_a_short_request_time_for_the_next) {
   ScriptedServer server;
   const Blackhole blackhole(server.port());
   const FakeNames names({"127.0.0.2", "127.0.0.1"});
-  Options options = on_table(
-      table_at("http://locks.invalid:" + std::to_string(server.port()) + "/"));
+  Options options = on_table(new_table_at(
+      "http://locks.invalid:" + std::to_string(server.port()) + "/"));
   options.request_timeout = 1s;
   DdbMutex mutex("x", options);
   std::error_code ec;
