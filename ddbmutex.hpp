@@ -16,7 +16,7 @@
 // its time; unlock() deletes the item.  A waiter takes a lock whose lease it
 // has seen unchanged for as long as the lease says and 1 %, or at once where
 // DynamoDB's own clock says that the lease is over by more than what is not
-// known of that clock: some 4 s.  To learn its time, the first lock of a Table
+// known of that clock: up to some 5 s.  To learn its time, the first lock of a Table
 // looks at the item first: one request more.  No host's time of day matters;
 // the rates of the hosts' clocks may be off by 1 %.
 //
@@ -319,7 +319,7 @@ struct Unreleased {
 // are started by the first lock that needs them, and at times one that fetches
 // keys.  Shared by its mutexes.  Any thread may call any member.
 //
-// Its threads have up to 32 renewals under way at once, those first whose
+// Its threads have up to 128 renewals under way at once, those first whose
 // leases end first; and of what calls have left unfinished, 32 releases, and 16
 // requests that were given up and may yet be answered.  Up to 1,000 releases
 // wait for their turn; beyond that the lock that would be free soonest by
@@ -584,16 +584,17 @@ class DdbMutex {
 
   // True if the lock is ours.  False if it is held, or not yet known to be
   // free: that of a killed holder is free once it was seen unchanged for its
-  // lease (calls remember what they saw).  Takes request_timeout at the most.
+  // lease (calls remember what they saw).  Takes request_timeout at the most,
+  // twice that for the first lock of a Table, which looks before it takes.
   [[nodiscard]] bool try_lock();
   [[nodiscard]] bool try_lock(std::error_code& ec);
 
   // As lock(), but false once the time is up, and passing errors are borne with
-  // until then: the last attempt is made two round trips before, 50 ms at the
-  // least (where so many have failed that retries are held back, sooner), and
-  // what it failed of is told once the time is up.  If nobody has answered by
-  // then, that is Errc::timed_out: give it the time of a request or two.  A
-  // timeout of 0 or less makes it try_lock().
+  // until then: the last attempt is made two round trips before, 50 to 500 ms
+  // (where so many have failed that retries are held back, sooner), and what it
+  // failed of is told once the time is up.  If nobody has answered by then, that
+  // is Errc::timed_out: give it the time of two or three requests.  A timeout of
+  // 0 or less makes it try_lock().
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout) {

@@ -119,8 +119,10 @@ Answer ask(Client& client, RetryBudget& budget, Action action,
   bool unknown = false;
   if (maybe_applied == nullptr) maybe_applied = &unknown;
   *maybe_applied = false;
+  std::optional<Answer> failure;
   for (;;) {
     const BootTime now = BootClock::now();
+    if (failure && !waker.woken() && now >= waiting.deadline) return *failure;
     if (waker.woken() || now >= waiting.deadline) {
       Answer unsent;
       unsent.action = action;
@@ -140,6 +142,7 @@ Answer ask(Client& client, RetryBudget& budget, Action action,
     const auto delay = retry.after(answer);
     if (!delay || waiting.deadline - BootClock::now() <= *delay) return answer;
     *maybe_applied = *maybe_applied || answer.outcome_unknown();
+    failure = std::move(answer);
     sigv4::drive(nullptr, 0, BootClock::now() + *delay, &waker);
   }
 }

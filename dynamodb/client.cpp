@@ -201,6 +201,10 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
   pending->signed_at_ = time_by(known);
   std::vector<std::string> headers =
       signed_headers(action, body, *site, pending->signed_at_);
+  for (const std::string& header : headers) {
+    const std::size_t at = header.find("Signature=");
+    if (at != std::string::npos) pending->signature_ = header.substr(at + 10);
+  }
   pending->exchange_ = pool_.take();
   pending->exchange_->start(site->url, std::move(headers), std::move(body));
   return pending;
@@ -262,7 +266,8 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
     const sigv4::Credentials& keys = pending->keys_->keys;
     for (std::string* text :
          {&answer.code, &answer.message, &answer.request_id}) {
-      *text = sigv4::shown(*text, {keys.secret_access_key, keys.session_token});
+      *text = sigv4::shown(*text, {keys.secret_access_key, keys.session_token,
+                                   pending->signature_});
     }
     answer.keys_from = pending->keys_->source;
     if (answer.fault == Fault::expired_keys || is_unknown_key(answer)) {

@@ -151,6 +151,7 @@ class Client::Pending {
   ServiceTime signed_at_{};
   std::unique_ptr<sigv4::Exchange> exchange_;
   sigv4::Keys::OutcomePtr keys_;
+  sigv4::Secret signature_;  // Its hexadecimal digits.
   std::size_t body_size_ = 0;
   bool consistent_ = false;    // A read is to be so.
   Fault fault_ = Fault::none;  // Why not,

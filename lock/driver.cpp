@@ -280,7 +280,7 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
                  ? std::move(outcome)
                  : at_deadline(call, lease, std::move(outcome));
     }
-    if (waited_for_turn(pace, std::min(deadline, retry_until), waker)) {
+    if (!why && waited_for_turn(pace, std::min(deadline, retry_until), waker)) {
       retry_until =
           retry_until_of(limits, failures.last.value_or(no_turn()), begun);
       continue;

@@ -125,9 +125,10 @@ constexpr std::chrono::milliseconds kShortestLook{100};
 
 // Unless that is told by another clock, or a lease is waited out.
 nanoseconds longest_wait(const Mutex& mutex, const Patience& patience,
-                         bool once) {
+                         bool once, const dynamodb::ServiceClock& clock) {
   const nanoseconds request = mutex.settings().request_timeout;
-  if (once) return request;
+  // The first lock of a table has a look to make before.
+  if (once) return clock.known() || clock.silent() ? request : 2 * request;
   return patience.past_lease ? std::max(request, patience.within)
                              : patience.within;
 }
@@ -139,7 +140,8 @@ Acquisition::Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
     : mutex_(mutex),
       patience_(patience),
       once_(!patience.past_lease && patience.now() <= nanoseconds::zero()),
-      end_(later(BootClock::now(), longest_wait(mutex, patience, once_))),
+      end_(later(BootClock::now(), longest_wait(mutex, patience, once_,
+                                                mutex.table_.client->clock()))),
       cancel_(cancel),
       waker_(waker),
       waiter_(waker),
@@ -223,14 +225,17 @@ Result Acquisition::take() {
             outcome.answer.fault == Fault::condition_failed;
     if (patience_.past_lease && !past_lease_) see_first();
     Result result = undecided(outcome);
-    if (result.kind == Kind::busy && !once_) {
+    const bool failing = patience_.left != nullptr &&
+                         result.kind == Kind::failed &&
+                         is_passing(result.answer.fault);
+    if ((result.kind == Kind::busy || failing) && !once_) {
       pause();
       const auto why = ended();
       if (!why && !time_is_up()) {
         end_pending(outcome);  // The caller's clock may have been set back.
         continue;
       }
-      result = just(why.value_or(Kind::busy));
+      if (why || !failing) result = just(why.value_or(Kind::busy));
     }
     if (result.kind == Kind::failed) out_of_patience();  // If so, of all.
     leave_nothing_behind(outcome);
@@ -285,8 +290,11 @@ Result Acquisition::undecided(Outcome& outcome) const {
       break;
   }
   if (const auto why = ended()) return just(*why);
-  // Only the time was up: what was heard before holds.
-  if (outcome.given_up && busy_) return just(Kind::busy);
+  // Only the time was up: what was heard before holds.  For who waits for ever
+  // it is his patience.
+  const bool impatient =
+      patience_.forever() && outcome.answer.fault == Fault::throttled;
+  if (outcome.given_up && busy_ && !impatient) return just(Kind::busy);
   return failed(std::move(outcome.answer));
 }
 
@@ -382,7 +390,11 @@ Result Mutex::lock(const Patience& patience, Cancel* cancel) {
 // Errors of before, while nobody waited, are none without a break.
 int Mutex::begin_to_wait(bool alone) {
   const std::lock_guard<std::mutex> guard(mutex_);
-  if (alone) trouble_.since.reset();
+  const auto& since = trouble_.since;
+  const bool over =
+      since && BootClock::now() >= later(*since, waiting_.patience);
+  if (over) ++trouble_.rounds;  // Who waits since before is told when he looks.
+  if (alone || over) trouble_.since.reset();
   return trouble_.rounds;
 }
 
@@ -534,7 +546,12 @@ Result Mutex::say_released(Lease& lease, const Renewer::Handle& handle) {
   Limits limits{BootClock::now() + driver.settings().request_timeout};
   limits.keep_pending = true;
   Outcome outcome = driver.run(Call::release, lease, nothing, limits, nullptr);
-  if (outcome.verdict == Verdict::released) return {};
+  if (outcome.verdict == Verdict::released) {
+    // Refused once its lease was over: what it was to leave is not stored.
+    const bool stored = outcome.answer.fault == Fault::none || outcome.unknown;
+    if (stored || !lease.carries()) return {};
+    return just(Kind::lost);
+  }
   if (outcome.verdict != Verdict::again) {
     table_.renewer.lost(handle, outcome.verdict);
     if (outcome.answer.fault == Fault::wrong_key) {

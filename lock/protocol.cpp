@@ -191,8 +191,10 @@ ServiceTime Lease::unused(ServiceTime at_least) const {
 
 Verdict Lease::heard(const Reply& reply, const ServiceClock& clock,
                      Observation& observation) {
-  apply(clock);
+  // What the release's own answer tells of DynamoDB's clock ends no claim: this
+  // machine may have been stopped before it unlocked, and that is a loss.
   if (call_ == Call::release) return heard_release(reply);
+  apply(clock);
   const bool stamped = verb_ == Verb::take || verb_ == Verb::renew;
   switch (reply.outcome) {
     case Reply::Outcome::unsent:

@@ -137,6 +137,7 @@ class Lease {
   void carry(std::shared_ptr<const Changes> changes) {
     changes_ = std::move(changes);
   }
+  bool carries() const { return changes_ != nullptr; }
 
   const std::string& uuid() const { return uuid_; }
   // The claim is [grant, claim_end()): past it the lock is lost, whatever comes

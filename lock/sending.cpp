@@ -18,7 +18,10 @@ using std::chrono::nanoseconds;
 namespace {
 
 // How many renewals are under way at once, and how many releases; more wait.
-constexpr std::size_t kAtOnce = 32;
+// One that hangs has its place for its request's time, so that four times as
+// many of the usual ones cannot keep a healthy one out for half a lease.
+constexpr std::size_t kRenewalsAtOnce = 128;
+constexpr std::size_t kReleasesAtOnce = 32;
 
 // After a final error a renewal is tried again this often in a lease: keys and
 // permissions come back.
@@ -151,9 +154,9 @@ bool Renewer::Core::collect_due(std::vector<TaskPtr>& ready,
   const BootTime now = BootClock::now();
   stand_in_line(renewals, now);
   stand_in_line(releases, stopping ? BootTime::max() : now);
-  collect(renewals.due, kAtOnce - renewing, ready);
+  collect(renewals.due, kRenewalsAtOnce - renewing, ready);
   collect_late(now, ready);
-  collect(releases.due, kAtOnce - releasing, ready);
+  collect(releases.due, kReleasesAtOnce - releasing, ready);
   next = std::min(
       {first_of(renewals.waiting), first_of(releases.waiting), first_late});
   // Woken for a task that is gone again: kept, or the next would wake it too.

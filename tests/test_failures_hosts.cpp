@@ -5,16 +5,23 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "tests/support/agent.hpp"
 #include "tests/support/failure_kit.hpp"
 #include "tests/support/fake_calendar.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/mutex_kit.hpp"
 
 using namespace std::chrono_literals;
 using namespace tests;
 using ddbmutex::BootClock;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::Loss;
+using ddbmutex::Options;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
@@ -225,6 +232,36 @@ BOOST_AUTO_TEST_CASE(calendars_hours_off_or_jumping_change_nothing) {
     // Each that was off was refused once; its second request was right.
     BOOST_TEST(counts.refused_signatures() >= 6);
     BOOST_TEST(counts.refused_signatures() <= 10);
+  }
+}
+
+// A machine is stopped from outside amid what the lock protects, and others
+// have had it when it unlocks: the first answer that shows it is that to the
+// release.
+BOOST_AUTO_TEST_CASE(stop_that_only_the_release_shows_is_told) {
+  for (const bool by_release : {true, false}) {
+    Gate gate(any_engine_kind());
+    Options options = on_table(table_at(gate));
+    Told told;
+    options.on_lost = [&](Loss why) { told.add(name_of(why)); };
+    DdbMutex mutex(fresh_name(), options);
+    mutex.lock();
+    write_row(gate.engine(), mutex.name(),
+              record("theirs", calendar() + 11min));
+    gate.always("DeleteItem", [](Engine& engine, const SeenRequest& request) {
+      Reply reply = engine.forward(request);
+      reply.headers.insert(reply.headers.begin(), {"Date", http_date(10min)});
+      return reply;
+    });
+    std::error_code ec;
+    if (by_release) {
+      mutex.release(ec);
+    } else {
+      mutex.unlock();
+    }
+    BOOST_TEST_REQUIRE(told.wait_for(1));
+    BOOST_TEST(told.text() == "taken");
+    BOOST_TEST((!by_release || ec == Errc::lease_lost), ec.message());
   }
 }
 

@@ -19,6 +19,8 @@ namespace {
 
 using ddbmutex::Attribute;
 using ddbmutex::Attributes;
+using ddbmutex::BootClock;
+using ddbmutex::BootTime;
 using ddbmutex::Changes;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
@@ -30,6 +32,7 @@ using tests::eventually;
 using tests::Gate;
 using tests::on_table;
 using tests::row_of;
+using tests::SeenRequest;
 using tests::table_at;
 using tests::thrown_by;
 using tests::words;
@@ -551,6 +554,32 @@ BOOST_AUTO_TEST_CASE(data_of_a_dead_holder_stays_if_that_is_wanted) {
       BOOST_TEST(tests::is_free(engine, name));
     }
   }
+}
+
+// The lease ends, and another takes the row, while the release is on its way:
+// no loss, but what it was to leave is not stored, and that is said.
+BOOST_AUTO_TEST_CASE(release_that_comes_too_late_to_store_says_so) {
+  Gate gate(EngineKind::dynoxide);
+  Options options = keeping(table_at(gate));
+  options.ttl = 4s;
+  options.auto_renew = false;
+  options.request_timeout = 1900ms;
+  DdbMutex mutex(tests::fresh_name(), options);
+  mutex.lock();
+  const BootTime end = BootClock::now() + mutex.remaining();
+  gate.once("UpdateItem", [&](Engine& engine, const SeenRequest& request) {
+    while (BootClock::now() <= end) tests::pause(10ms);
+    write_row(engine, mutex.name(),
+              tests::record("theirs", tests::calendar() + 60s) + R"(,"token":{"N":"7"})");
+    return engine.forward(request);
+  });
+  while (mutex.remaining() > 400ms) tests::pause(10ms);
+  Changes changes;
+  changes.data = "done";
+  std::error_code ec;
+  mutex.release(changes, ec);
+  BOOST_TEST((ec == Errc::lease_lost), ec.message());
+  BOOST_TEST((options.table->inspect(mutex.name()).data == std::nullopt));
 }
 
 // A take whose answer never came is applied when the lock has long been given

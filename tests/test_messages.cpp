@@ -366,6 +366,22 @@ BOOST_AUTO_TEST_CASE(secrets_are_left_out_word_by_word) {
   });
 }
 
+BOOST_AUTO_TEST_CASE(server_that_repeats_a_signature_is_not_quoted) {
+  ScriptedServer server([](const SeenRequest& request) {
+    return Reply::error(
+        400, R"({"__type":"x#IncompleteSignatureException","message":"not: )" +
+                 request.header("authorization").value_or("") + "\"}");
+  });
+  DdbMutex mutex("x", on_table(new_table_at(server)));
+  std::error_code ec;
+  mutex.lock(ec);
+  BOOST_TEST(ec != std::error_code());
+  BOOST_TEST(mutex.last_error().find("not: AWS4-HMAC-SHA256") !=
+             std::string::npos);
+  BOOST_TEST(mutex.last_error().find("Signature=") == std::string::npos,
+             mutex.last_error());
+}
+
 BOOST_AUTO_TEST_CASE(lock_that_is_lost_or_not_held_is_told_in_these_words) {
   const auto never = [](const std::function<void(DdbMutex&)>& call) {
     return [call] {

@@ -121,15 +121,58 @@ BOOST_AUTO_TEST_CASE(patience_begins_anew_once_it_was_told_to_have_ended) {
   }
 }
 
+// A timed call has met errors for longer than the patience of one who comes
+// now.
+BOOST_AUTO_TEST_CASE(patience_begins_anew_for_who_comes_when_it_is_over) {
+  Absent it(Away::hangs);
+  Aside timed([&] { (void)it.mutex.try_lock_for(1h); });
+  BOOST_TEST(it.server.wait_for_requests(2));
+  pause(kPatience);
+  const Stopwatch watch;
+  BOOST_TEST(thrown_by([&] { it.mutex.lock(); }) == words(Errc::timed_out));
+  BOOST_TEST(watch.ms() >= kPatience.count());
+  it.mutex.cancel();
+  BOOST_TEST(timed.thrown() == words(Errc::cancelled));
+}
+
 // Those of an hour ago, when nobody waited since, are no errors without a
 // break.
 BOOST_AUTO_TEST_CASE(errors_of_a_call_that_is_over_do_not_count_for_the_next) {
   Absent it(Away::refuses);
-  BOOST_TEST(thrown_by([&] { (void)it.mutex.try_lock_for(kPatience); }) ==
+  BOOST_TEST(thrown_by([&] { (void)it.mutex.try_lock_for(kPatience / 2); }) ==
              words(Errc::unreachable));
   const Stopwatch watch;
   BOOST_TEST(thrown_by([&] { it.mutex.lock(); }) == words(Errc::unreachable));
   BOOST_TEST(watch.ms() >= kPatience.count());
+}
+
+// Waiters of other locks of the Table have their turns, and this one has not.
+BOOST_AUTO_TEST_CASE(patience_ends_while_the_turn_to_ask_does_not_come) {
+  std::atomic<bool> throttled{false};
+  ScriptedServer server([&](const SeenRequest& request) {
+    return throttled ? failure(400, "ThrottlingException")
+                     : held_by_another(request);
+  });
+  const auto table = table_at(server);
+  std::vector<std::unique_ptr<DdbMutex>> mutexes;
+  std::vector<std::unique_ptr<Aside>> waiters;
+  for (int i = 0; i < 24; ++i) {
+    Options options = on_table(table);
+    options.patience = i == 0 ? kPatience : 1h;
+    if (i == 0) options.first_poll = options.longest_poll = 3 * kPatience;
+    mutexes.push_back(std::make_unique<DdbMutex>(fresh_name(), options));
+    waiters.push_back(
+        std::make_unique<Aside>([&mutex = *mutexes.back()] { mutex.lock(); }));
+  }
+  BOOST_TEST_REQUIRE(server.wait_for_requests(24));
+  throttled = true;
+  BOOST_TEST(eventually([&] { return waiters.front()->done(); }));
+  for (std::size_t i = 1; i < waiters.size(); ++i) {
+    BOOST_TEST(!waiters[i]->done());
+    mutexes[i]->cancel();
+  }
+  mutexes.front()->cancel();
+  BOOST_TEST(waiters.front()->thrown() == words(Errc::throttled));
 }
 
 // --- Until the time is up ----------------------------------------------------
@@ -215,6 +258,22 @@ BOOST_AUTO_TEST_CASE(call_that_is_refused_is_so_when_its_time_is_up) {
                words(Errc::unreachable));
     BOOST_TEST(watch.ms() >= 700);
   }
+}
+
+// The look of a new Table and the take have the time of a request each.
+BOOST_AUTO_TEST_CASE(first_lock_has_the_time_of_two_slow_requests) {
+  ScriptedServer server([](const SeenRequest&) {
+    Reply reply = Reply::ok("{}");
+    reply.delay = 2400ms;
+    return reply;
+  });
+  Options options = on_table(new_table_at(server));
+  options.request_timeout = 4s;
+  DdbMutex mutex("x", options);
+  std::error_code ec;
+  BOOST_TEST(mutex.try_lock(ec));
+  BOOST_TEST(!ec, ec.message());
+  mutex.unlock();
 }
 
 BOOST_AUTO_TEST_CASE(last_delay_leaves_two_round_trips_for_another_attempt) {

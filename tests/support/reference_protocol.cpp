@@ -349,7 +349,7 @@ Verdict Protocol::heard(const Reply& reply, const ServiceClock& clock,
                         Sightings& sightings) {
   Exchange& exchange = history_.back();
   // Until it is judged, what was to be sent counts as if it had been.
-  apply(clock);
+  if (exchange.call != Call::release) apply(clock);
   exchange.reply = reply;
   switch (exchange.call) {
     case Call::take:

@@ -537,6 +537,13 @@ void History::freeze(Host& host) {
   host.base = now_ + length;
   host.stopped_until = host.base;
   host.ever_frozen = true;
+  // News may have shown the one before.
+  if (!host.unnoticed ||
+      host.clock.contradictions() != host.contradictions_then) {
+    host.stood_still = {};
+    if (host.unnoticed) host.told.reset();
+  }
+  host.stood_still += length;
   host.unnoticed = true;
   host.dated_since = false;
   host.contradictions_then = host.clock.contradictions();
@@ -575,6 +582,8 @@ void History::wake(Host& host) {
   if (!host.claiming) return send(host, Call::take);
   if (random_.chance(0.03)) {  // The process dies.
     host.clock = ServiceClock();
+    host.unnoticed = false;
+    host.told.reset();
     host.observation = ddbmutex::lock::Observation();
     host.sightings = reference::Sightings();
     return go_idle(host);
@@ -696,22 +705,31 @@ void History::conclude(Host& host, const Answer& answer) {
   check_state(host, "heard");
   check_clock(host);
   count(host, verdict, answer);
+  const BootTime sent = host.sent;
   go_on(host, verdict,
         !answer.from_service || reply.outcome == Outcome::unknown);
-  notice(host, answer);
+  notice(host, sent, answer);
   check_claims();
   check_frozen(host, answer);
 }
 
 // An answer to what was asked after a host was frozen has shown it, or that it
 // was too short to show.
-void History::notice(Host& host, const Answer& answer) {
-  if (host.sent.time_since_epoch() < host.base_boot) return;
+void History::notice(Host& host, BootTime sent, const Answer& answer) {
+  if (sent.time_since_epoch() < host.base_boot) return;
   if (host.clock.contradictions() != host.contradictions_then) {
     host.unnoticed = false;
   }
-  const bool quick = answer.reply.received - host.sent < 500ms;
-  if (answer.date && quick) host.dated_since = true;
+  const bool quick = answer.reply.received - sent < 500ms;
+  if (!answer.date || !quick) return;
+  host.dated_since = true;
+  if (!host.unnoticed) host.told = now_;
+  if (!host.unnoticed || !host.told) return;
+  // Two widths of a Date, two of these answers, and how well front ends agree.
+  const nanoseconds most = 2 * (1s + 500ms) + 2 * 250ms;
+  expect(weather_.glitches || weather_.skewed ||
+             host.stood_still <= most + (now_ - *host.told) / 40,
+         host, "a machine that was stopped does not learn of it");
 }
 
 // What is given up: a stop that is too short to show lengthens the claims from

@@ -124,6 +124,9 @@ class History {
     bool unnoticed = false;    // Frozen, and no Date has shown it since.
     bool dated_since = false;  // And one was heard at once.
     int contradictions_then = 0;
+    nanoseconds stood_still{};  // In all, since the last that was noticed.
+    std::optional<nanoseconds> told;  // When it last heard a Date at once, not
+                                      // since it stands still unnoticed.
 
     // What a process keeps from one call to the next, and as the reference
     // tells it.
@@ -255,7 +258,7 @@ class History {
   void check_verdict(const Host& host, Verdict told, Verdict reference,
                      const Answer& answer);
   void check_state(Host& host, const char* after);
-  void notice(Host& host, const Answer& answer);
+  void notice(Host& host, BootTime sent, const Answer& answer);
   bool exempt(const Host& host) const;
   void note_grant(const Host& host);
   void check_guards();
