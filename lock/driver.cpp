@@ -59,8 +59,11 @@ Answer no_turn() {
 
 // `failure`: what the request before has failed of, if it has: that is the
 // reason, and not that its time was up.
-Outcome nothing_sent(Fault why, const std::optional<Answer>& failure) {
+Outcome nothing_sent(Fault why, const std::optional<Answer>& failure,
+                     bool unknown) {
   Outcome outcome;
+  outcome.unknown = unknown;
+  outcome.given_up = !failure;
   if (why == Fault::cancelled) {
     outcome.answer = no_answer(why, "woken before another request was sent");
   } else if (failure) {
@@ -229,15 +232,16 @@ BootTime retry_until_of(const Limits& limits, const Answer& answer,
   return limits.heard ? limits.heard(answer, begun) : BootTime::max();
 }
 
-// Refused for its time alone is not yet refused for its keys; a look that was
-// to be followed by a write is no fault.
-Answer told_late(Answer answer) {
-  if (answer.fault == Fault::none) {
-    return no_answer(Fault::timed_out, kTimeIsUp);
+// No time is left for another attempt.  Refused for its time alone is not yet
+// refused for its keys; a look that was to be followed by a write is no fault.
+Outcome told_late(Call call, const Lease& lease, Outcome outcome) {
+  if (outcome.answer.fault == Fault::none) {
+    outcome.answer = no_answer(Fault::timed_out, kTimeIsUp);
+  } else if (outcome.answer.fault == Fault::skewed_time) {
+    outcome.answer = no_answer(Fault::timed_out,
+                               "no time was left to sign for the right time");
   }
-  if (answer.fault != Fault::skewed_time) return answer;
-  return no_answer(Fault::timed_out,
-                   "no time was left to sign for the right time");
+  return at_deadline(call, lease, std::move(outcome));
 }
 
 // False if it is the turn of a request now.  True after a wait, at the end of
@@ -273,12 +277,9 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
     const auto why = over(pace, deadline, retry_until, waker);
     // Without keys nothing is sent either, and it is told that they lack.
     if (why && (keys || *why == Fault::cancelled)) {
-      Outcome outcome = nothing_sent(*why, failures.last);
-      outcome.unknown = unknown;
-      outcome.given_up = !failures.last;
-      return *why == Fault::cancelled
-                 ? std::move(outcome)
-                 : at_deadline(call, lease, std::move(outcome));
+      Outcome outcome = nothing_sent(*why, failures.last, unknown);
+      if (*why == Fault::cancelled) return outcome;
+      return at_deadline(call, lease, std::move(outcome));
     }
     if (!why && waited_for_turn(pace, std::min(deadline, retry_until), waker)) {
       retry_until =
@@ -286,8 +287,7 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
       continue;
     }
     Outcome outcome = attempt(call, lease, observation, now_limits, waker);
-    unknown = unknown || outcome.unknown;
-    outcome.unknown = unknown;
+    outcome.unknown = unknown = unknown || outcome.unknown;
     const bool given_up = outcome.given_up;
     if (failures.last) outcome.given_up = false;
     failures.heard(outcome.answer);
@@ -295,19 +295,16 @@ Outcome Driver::run(Call call, Lease& lease, Observation& observation,
     pace.heard(outcome.answer);
     retry_until = retry_until_of(limits, outcome.answer, begun);
     if (outcome.verdict != Verdict::again) return outcome;
-
     const BootTime now = BootClock::now();
     const BootTime end =
         failures.last ? std::min(deadline, retry_until) : deadline;
     const auto delay =
         pace.delay(outcome.answer, std::max(end, BootTime{}) - now);
-    const bool waits = delay && *delay > nanoseconds::zero();
     if (!delay) return at_deadline(call, lease, std::move(outcome));
-    if (now + *delay >= (waits ? end : deadline)) {
+    if (now + *delay >= (*delay > nanoseconds::zero() ? end : deadline)) {
       if (call == Call::take) sigv4::drive(nullptr, 0, end, waker);
       if (!failures.last) outcome.given_up = true;
-      outcome.answer = told_late(std::move(outcome.answer));
-      return at_deadline(call, lease, std::move(outcome));
+      return told_late(call, lease, std::move(outcome));
     }
     sigv4::drive(nullptr, 0, now + *delay, waker);
   }

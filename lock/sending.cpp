@@ -18,8 +18,8 @@ using std::chrono::nanoseconds;
 namespace {
 
 // How many renewals are under way at once, and how many releases; more wait.
-// One that hangs has its place for its request's time, so that four times as
-// many of the usual ones cannot keep a healthy one out for half a lease.
+// A renewal that hangs keeps its place for its request_timeout: where that is a
+// quarter of the lease, 256 of them keep no healthy one out.
 constexpr std::size_t kRenewalsAtOnce = 128;
 constexpr std::size_t kReleasesAtOnce = 32;
 
