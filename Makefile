@@ -66,12 +66,11 @@ CPPFLAGS += -I. -MMD -MP $(if $(filter chain,$(WITHOUT)),-DDDBMUTEX_NO_CHAIN)
 CXXFLAGS += -std=$(cxxstd) -pthread $(WARN) $(CXXFLAGS_$(config))
 LDLIBS += -lcurl -lcrypto
 
-PART_chain := $(wildcard sigv4/chain/*.cpp)
-PART_manage := ddbmutex/manage.cpp dynamodb/table.cpp
-PART_guard := ddbmutex/guard.cpp dynamodb/transact.cpp
+PART_chain := $(wildcard sigv4/from_*.cpp)
+PART_manage := ddbmutex/manage.cpp ddbmutex/table_setup.cpp
+PART_guard := ddbmutex/guard.cpp ddbmutex/transact.cpp
 LIB_SOURCES := $(filter-out $(foreach part,$(WITHOUT),$(PART_$(part))),\
-  $(wildcard ddbmutex.cpp ddbmutex/*.cpp lock/*.cpp dynamodb/*.cpp \
-  sigv4/*.cpp sigv4/chain/*.cpp))
+  $(wildcard ddbmutex.cpp ddbmutex/*.cpp sigv4/*.cpp))
 TEST_SOURCES := $(wildcard tests/*.cpp)
 # What the tests start as processes of their own.
 TORTURE_PROGRAMS := $(wildcard \

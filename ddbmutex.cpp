@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "ddbmutex/attributes.hpp"
+#include "ddbmutex/face.hpp"
 #include "ddbmutex/failure.hpp"
 #include "ddbmutex/mutex.hpp"
+#include "ddbmutex/record.hpp"
+#include "ddbmutex/renewer.hpp"
 #include "ddbmutex/table.hpp"
-#include "lock/mutex.hpp"
-#include "lock/record.hpp"
-#include "lock/renewer.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/profile.hpp"
 

@@ -16,9 +16,9 @@
 // its time; unlock() deletes the item.  A waiter takes a lock whose lease it
 // has seen unchanged for as long as the lease says and 1 %, or at once where
 // DynamoDB's own clock says that the lease is over by more than what is not
-// known of that clock: up to some 5 s.  To learn its time, the first lock of a Table
-// looks at the item first: one request more.  No host's time of day matters;
-// the rates of the hosts' clocks may be off by 1 %.
+// known of that clock: up to some 5 s.  To learn its time, the first lock of a
+// Table looks at the item first: one request more.  No host's time of day
+// matters; the rates of the hosts' clocks may be off by 1 %.
 //
 // Not promised.  A process that is paused (swapped out, suspended) between
 // asking owns_lock() and acting may act after its lease has ended, while
@@ -592,9 +592,9 @@ class DdbMutex {
   // As lock(), but false once the time is up, and passing errors are borne with
   // until then: the last attempt is made two round trips before, 50 to 500 ms
   // (where so many have failed that retries are held back, sooner), and what it
-  // failed of is told once the time is up.  If nobody has answered by then, that
-  // is Errc::timed_out: give it the time of two or three requests.  A timeout of
-  // 0 or less makes it try_lock().
+  // failed of is told once the time is up.  If nobody has answered by then,
+  // that is Errc::timed_out: give it the time of two or three requests.  A
+  // timeout of 0 or less makes it try_lock().
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout) {

@@ -1,4 +1,4 @@
-#include "ddbmutex/attributes.hpp"
+#include "attributes.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/base64.hpp"
+#include "../sigv4/base64.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

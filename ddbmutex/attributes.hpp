@@ -6,16 +6,16 @@
 //   Attributes stored = attributes_of(row.others, table);
 //
 // Pure functions; any thread may call them.
-#ifndef DDBMUTEX_DDBMUTEX_ATTRIBUTES_HPP
-#define DDBMUTEX_DDBMUTEX_ATTRIBUTES_HPP
+#ifndef DDBMUTEX_ATTRIBUTES_HPP
+#define DDBMUTEX_ATTRIBUTES_HPP
 
 #include <optional>
 #include <string>
 
-#include "ddbmutex.hpp"
-#include "ddbmutex/failure.hpp"
-#include "dynamodb/item.hpp"
-#include "lock/record.hpp"
+#include "../ddbmutex.hpp"
+#include "failure.hpp"
+#include "item.hpp"
+#include "record.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -49,4 +49,4 @@ Attributes attributes_of(const dynamodb::Item& others,
 }  // namespace v0
 }  // namespace ddbmutex
 
-#endif  // DDBMUTEX_DDBMUTEX_ATTRIBUTES_HPP
+#endif  // DDBMUTEX_ATTRIBUTES_HPP

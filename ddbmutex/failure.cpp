@@ -1,4 +1,4 @@
-#include "ddbmutex/failure.hpp"
+#include "failure.hpp"
 
 #include <cstdio>
 #include <cstdlib>

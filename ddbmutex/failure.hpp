@@ -1,16 +1,16 @@
 // What went wrong in a call, on its way to becoming an Error or an error code.
 //
 // Thread safety: any thread may call anything here.
-#ifndef DDBMUTEX_DDBMUTEX_FAILURE_HPP
-#define DDBMUTEX_DDBMUTEX_FAILURE_HPP
+#ifndef DDBMUTEX_FAILURE_HPP
+#define DDBMUTEX_FAILURE_HPP
 
 #include <pthread.h>
 
 #include <string>
 #include <system_error>
 
-#include "ddbmutex.hpp"
-#include "dynamodb/answer.hpp"
+#include "../ddbmutex.hpp"
+#include "answer.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -59,4 +59,4 @@ class NoCancellation {
 }  // namespace v0
 }  // namespace ddbmutex
 
-#endif  // DDBMUTEX_DDBMUTEX_FAILURE_HPP
+#endif  // DDBMUTEX_FAILURE_HPP

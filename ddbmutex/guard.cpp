@@ -5,14 +5,14 @@
 #include <string>
 #include <utility>
 
-#include "ddbmutex/failure.hpp"
-#include "ddbmutex/mutex.hpp"
-#include "ddbmutex/table.hpp"
-#include "dynamodb/ask.hpp"
-#include "dynamodb/transact.hpp"
-#include "lock/mutex.hpp"
-#include "lock/queue.hpp"
-#include "lock/record.hpp"
+#include "ask.hpp"
+#include "face.hpp"
+#include "failure.hpp"
+#include "mutex.hpp"
+#include "queue.hpp"
+#include "record.hpp"
+#include "table.hpp"
+#include "transact.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/attributes.hpp"
-#include "ddbmutex/failure.hpp"
-#include "ddbmutex/table.hpp"
-#include "dynamodb/ask.hpp"
-#include "dynamodb/table.hpp"
-#include "lock/mutex.hpp"
-#include "lock/protocol.hpp"
-#include "lock/queue.hpp"
-#include "lock/record.hpp"
+#include "ask.hpp"
+#include "attributes.hpp"
+#include "failure.hpp"
+#include "mutex.hpp"
+#include "protocol.hpp"
+#include "queue.hpp"
+#include "record.hpp"
+#include "table.hpp"
+#include "table_setup.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -1,56 +1,200 @@
-// What a DdbMutex is inside.
-#ifndef DDBMUTEX_DDBMUTEX_MUTEX_HPP
-#define DDBMUTEX_DDBMUTEX_MUTEX_HPP
+// One lock as the threads of a process share it: who may ask DynamoDB for it,
+// the waiting, the lease that is held, the giving back.
+//
+// Thread safety: any thread may call any member of Mutex, but construction and
+// destruction.
+#ifndef DDBMUTEX_MUTEX_HPP
+#define DDBMUTEX_MUTEX_HPP
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <system_error>
 
-#include "ddbmutex.hpp"
-#include "ddbmutex/failure.hpp"
-#include "lock/mutex.hpp"
-#include "sigv4/process.hpp"
+#include "../sigv4/boot_clock.hpp"
+#include "../sigv4/http.hpp"
+#include "answer.hpp"
+#include "client.hpp"
+#include "driver.hpp"
+#include "protocol.hpp"
+#include "queue.hpp"
+#include "renewer.hpp"
+#include "retry.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
+namespace lock {
 
-struct DdbMutex::Impl {
-  Impl(std::string the_name, Options the_options);
+// What the mutexes of a table share.
+struct Table {
+  explicit Table(dynamodb::ClientOptions options)
+      : client(std::make_shared<dynamodb::Client>(std::move(options))),
+        budget(std::make_shared<dynamodb::RetryBudget>()),
+        renewer(client, budget) {}
 
-  // All that a forked child must make anew, each on first use: that an error
-  // can be stored makes no client.
-  using State = lock::Mutex;
-  struct LastError {
-    std::mutex mutex;
-    std::string text;  // GUARDED_BY(mutex)
-  };
-
-  State& get();
-  const std::string& owner() const;
-  // `what`: "lock".
-  detail::Failure failure_of(lock::Result& result, const char* what) const;
-  detail::Failure lock(const lock::Patience& patience, detail::Wait* wait,
-                       bool& locked);
-  detail::Failure renew(const Changes& changes);
-  detail::Failure ensure(std::chrono::nanoseconds min_remaining);
-  detail::Failure release(const Changes& changes);
-  detail::Failure of_this(detail::Failure bad_one) const;
-  detail::Failure require(std::chrono::nanoseconds min_remaining) const;
-  std::chrono::nanoseconds remaining() const;
-  // Ends a call: throws, or tells `ec` if that is not null.
-  void finish(const detail::Failure& failure, std::error_code* ec);
-  void remember(const detail::Failure& failure);
-
-  const std::string name;
-  const Options options;
-  detail::Failure bad;  // If no operation can succeed.
-  mutable sigv4::PerProcess<std::string> usual_owner;
-  sigv4::PerProcess<LastError> last_error;
-  sigv4::PerProcess<State> state;
+  const std::shared_ptr<dynamodb::Client> client;
+  const std::shared_ptr<dynamodb::RetryBudget> budget;
+  Renewer renewer;
+  Waits waits;
 };
 
+// How long a call may wait: for ever, `within`, or as long as `left` says,
+// which is asked again after each wait.
+struct Patience {
+  std::chrono::nanoseconds within = std::chrono::nanoseconds::max();
+  std::chrono::nanoseconds (*left)(const void* at) = nullptr;
+  const void* at = nullptr;
+  // Counted from when the record that stood there first would be stale, if one
+  // stood there.
+  bool past_lease = false;
+
+  bool forever() const {
+    return left == nullptr && within == std::chrono::nanoseconds::max();
+  }
+  std::chrono::nanoseconds now() const {
+    return left != nullptr ? left(at) : within;
+  }
+};
+
+// Ends one call that waits, from another thread.  Remembered.
+class Cancel {
+ public:
+  void cancel();
+  bool cancelled() const;
+
+ private:
+  friend class Acquisition;
+  void attach(sigv4::Waker* waker);  // Null: none any more.
+
+  mutable std::mutex mutex_;
+  bool cancelled_ = false;         // GUARDED_BY(mutex_)
+  sigv4::Waker* waker_ = nullptr;  // Likewise.
+};
+
+// How a call ended.
+struct Result {
+  enum class Kind {
+    done,
+    busy,        // lock: another has it, here or elsewhere.
+    deadlock,    // lock: this thread has it.
+    cancelled,   // lock
+    closed,      // lock: the table is.
+    no_thread,   // lock: none could be started to renew the lease.
+    bad_record,  // lock: `problem` says why the row is no lock record.
+    kept_row,    // lock: the row bears a fencing token.
+    no_row,      // lock: there is no item, and there must be.
+    failed,      // `answer` says why.
+    not_held,    // release, renew
+    lost,        // These, and lock again: it was lost, `loss` says how.
+  };
+  Kind kind = Kind::done;
+  dynamodb::Answer answer;
+  std::string problem;
+  Verdict loss = Verdict::expired;
+};
+
+class Mutex {
+ public:
+  struct Waiting {
+    std::chrono::nanoseconds first_poll;  // Doubles up to the longest.
+    std::chrono::nanoseconds longest_poll;
+    // Passing errors are tried again for so long by calls that wait for ever,
+    // counted from the first that one of them has met.
+    std::chrono::nanoseconds patience;
+    // The thread that has the lock may lock it again.
+    bool recursive = false;
+  };
+
+  // The table must outlive it.
+  Mutex(Table& table, Driver::Settings settings, Holder::Terms terms,
+        Holder::Callbacks callbacks, Waiting waiting);
+  // Ends waits, unlocks, and calls nobody back any more.  Waits for a callback
+  // that is running, unless that calls it.
+  ~Mutex();
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  // At no patience it tries once, within request_timeout.  `cancel` may be
+  // null.
+  Result lock(const Patience& patience, Cancel* cancel);
+  // Within request_timeout; what is undecided by then goes on in the
+  // background.  Null: no changes.
+  Result release(std::shared_ptr<const Changes> changes = nullptr);
+  // Now, on this thread.
+  Result renew(std::shared_ptr<const Changes> changes);
+
+  // What is held, or was until it was lost, and has not been released.
+  struct Possession {
+    std::string uuid;
+    std::int64_t token = 0;  // 0 unless the row is kept.
+    // What is stored in the row beside the record.
+    std::shared_ptr<const dynamodb::Item> others;
+  };
+  std::optional<Possession> possession() const;
+  bool is_locked() const;  // Or was until it was lost, and not released since.
+  // Its token; 0 if there is none.
+  std::int64_t token() const noexcept {
+    return token_.load(std::memory_order_acquire);
+  }
+  // As Renewer::signal_loss().
+  std::shared_ptr<void> signal_loss(
+      const std::function<Renewer::Signal()>& make);
+
+  // Ends the waits under way.
+  void cancel() { queue_.cancel(); }
+  // What the destructor does first: no wait and no callback begins any more.
+  void end();
+
+  // Boot clock; BootTime::min() while the lock is not held.
+  BootTime claim_end() const noexcept { return holder_->claim_end(); }
+  const Driver::Settings& settings() const {
+    return holder_->driver.settings();
+  }
+
+ private:
+  friend class Acquisition;
+  std::optional<Result> lock_again();
+  Result release_inner(std::shared_ptr<const Changes> changes);
+  Result say_released(Lease& lease, const Renewer::Handle& handle);
+  std::shared_ptr<const dynamodb::Item> stored_by(const Row& row) const;
+
+  // Passing errors, and no answer since the first, as whoever had the turn has
+  // met them.  Once they have lasted for `patience` that is told to all who
+  // wait for ever by then; who comes later begins anew.
+  struct Trouble {
+    std::optional<BootTime> since;
+    dynamodb::Answer last;
+    int rounds = 0;  // How often it was told.
+  };
+  int begin_to_wait(bool alone);
+  void heard(const dynamodb::Answer& answer, BootTime begun);
+  BootTime patience_ends(int round) const;
+  std::optional<Result> out_of_patience(int round);
+
+  Table& table_;
+  const std::shared_ptr<Holder> holder_;
+  const Waiting waiting_;
+  const std::shared_ptr<const dynamodb::Item> put_;  // What a PutItem stores.
+  Queue queue_;
+  Observation observation_;  // Of the thread that has the turn.
+  std::atomic<std::int64_t> token_{0};
+  mutable std::mutex mutex_;
+  // All below: GUARDED_BY(mutex_)
+  Renewer::Handle held_;
+  Possession possession_;
+  Trouble trouble_;
+  int locked_again_ = 0;  // How often, by the thread that has it.
+};
+
+// `now` and so much later, at the most BootTime::max().
+BootTime later(BootTime now, std::chrono::nanoseconds by);
+
+}  // namespace lock
 }  // namespace v0
 }  // namespace ddbmutex
 
-#endif  // DDBMUTEX_DDBMUTEX_MUTEX_HPP
+#endif  // DDBMUTEX_MUTEX_HPP

@@ -1,4 +1,4 @@
-#include "ddbmutex/table.hpp"
+#include "table.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -6,15 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "dynamodb/retry.hpp"
-#include "lock/renewer.hpp"
-#include "sigv4/credentials.hpp"
-#include "sigv4/http.hpp"
-#include "sigv4/secret.hpp"
-#include "sigv4/thread.hpp"
+#include "../sigv4/credentials.hpp"
+#include "../sigv4/http.hpp"
+#include "../sigv4/secret.hpp"
+#include "../sigv4/thread.hpp"
+#include "renewer.hpp"
+#include "retry.hpp"
 #ifndef DDBMUTEX_NO_CHAIN
-#include "sigv4/chain/chain.hpp"
-#include "sigv4/chain/imds.hpp"
+#include "../sigv4/from_all.hpp"
+#include "../sigv4/from_imds.hpp"
 #endif
 
 namespace ddbmutex {

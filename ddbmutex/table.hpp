@@ -1,7 +1,7 @@
 // What a Table is inside: what it was told, and what it makes of that in this
 // process.
-#ifndef DDBMUTEX_DDBMUTEX_TABLE_HPP
-#define DDBMUTEX_DDBMUTEX_TABLE_HPP
+#ifndef DDBMUTEX_TABLE_HPP
+#define DDBMUTEX_TABLE_HPP
 
 #include <cstddef>
 #include <memory>
@@ -9,16 +9,16 @@
 #include <string>
 #include <system_error>
 
-#include "ddbmutex.hpp"
-#include "ddbmutex/failure.hpp"
-#include "dynamodb/answer.hpp"
-#include "dynamodb/client.hpp"
-#include "dynamodb/endpoint.hpp"
-#include "lock/mutex.hpp"
-#include "lock/record.hpp"
-#include "sigv4/boot_clock.hpp"
-#include "sigv4/log.hpp"
-#include "sigv4/process.hpp"
+#include "../ddbmutex.hpp"
+#include "../sigv4/boot_clock.hpp"
+#include "../sigv4/log.hpp"
+#include "../sigv4/process.hpp"
+#include "answer.hpp"
+#include "client.hpp"
+#include "endpoint.hpp"
+#include "failure.hpp"
+#include "mutex.hpp"
+#include "record.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -80,4 +80,4 @@ struct Table::Impl {
 }  // namespace v0
 }  // namespace ddbmutex
 
-#endif  // DDBMUTEX_DDBMUTEX_TABLE_HPP
+#endif  // DDBMUTEX_TABLE_HPP

@@ -1,4 +1,4 @@
-#include "sigv4/base64.hpp"
+#include "base64.hpp"
 
 #include <openssl/evp.h>
 

@@ -1,4 +1,4 @@
-#include "sigv4/credentials.hpp"
+#include "credentials.hpp"
 
 #include <algorithm>
 #include <tuple>

@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
-#include "sigv4/boot_clock.hpp"
-#include "sigv4/http.hpp"
-#include "sigv4/profile.hpp"
-#include "sigv4/sigv4.hpp"
+#include "boot_clock.hpp"
+#include "http.hpp"
+#include "profile.hpp"
+#include "sigv4.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

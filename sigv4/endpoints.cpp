@@ -1,9 +1,9 @@
-#include "sigv4/endpoints.hpp"
+#include "endpoints.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "sigv4/http.hpp"
+#include "http.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -31,7 +31,7 @@
 #include <string>
 #include <string_view>
 
-#include "sigv4/profile.hpp"
+#include "profile.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

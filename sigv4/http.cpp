@@ -1,4 +1,4 @@
-#include "sigv4/http.hpp"
+#include "http.hpp"
 
 #include <curl/curl.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #include <memory>
 #include <utility>
 
-#include "sigv4/secret.hpp"
+#include "secret.hpp"
 
 #if LIBCURL_VERSION_NUM < 0x075000
 #error "ddbmutex needs libcurl 7.80 or later (CURLOPT_PREREQFUNCTION)"

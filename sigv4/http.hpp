@@ -29,7 +29,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sigv4/boot_clock.hpp"
+#include "boot_clock.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -1,6 +1,6 @@
 // Core::mutex is held for memory only, never while a source is asked or a text
 // is logged.
-#include "sigv4/keys.hpp"
+#include "keys.hpp"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 #include <set>
 #include <utility>
 
-#include "sigv4/thread.hpp"
+#include "thread.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -25,10 +25,10 @@
 #include <functional>
 #include <memory>
 
-#include "sigv4/boot_clock.hpp"
-#include "sigv4/credentials.hpp"
-#include "sigv4/http.hpp"
-#include "sigv4/log.hpp"
+#include "boot_clock.hpp"
+#include "credentials.hpp"
+#include "http.hpp"
+#include "log.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

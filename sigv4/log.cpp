@@ -1,4 +1,4 @@
-#include "sigv4/log.hpp"
+#include "log.hpp"
 
 #include <algorithm>
 #include <chrono>

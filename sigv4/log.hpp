@@ -12,8 +12,8 @@
 #include <mutex>
 #include <string>
 
-#include "sigv4/boot_clock.hpp"
-#include "sigv4/thread.hpp"
+#include "boot_clock.hpp"
+#include "thread.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -1,4 +1,4 @@
-#include "sigv4/process.hpp"
+#include "process.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "sigv4/profile.hpp"
+#include "profile.hpp"
 
 #include <pwd.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/secret_file.hpp"
+#include "secret_file.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

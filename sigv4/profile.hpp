@@ -42,7 +42,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sigv4/secret.hpp"
+#include "secret.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -1,4 +1,4 @@
-#include "sigv4/secret.hpp"
+#include "secret.hpp"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "sigv4/secret_file.hpp"
+#include "secret_file.hpp"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <system_error>
 
-#include "sigv4/profile.hpp"
+#include "profile.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "sigv4/secret.hpp"
+#include "secret.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

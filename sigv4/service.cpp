@@ -1,4 +1,4 @@
-#include "sigv4/service.hpp"
+#include "service.hpp"
 
 #include <algorithm>
 #include <cstddef>

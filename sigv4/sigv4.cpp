@@ -1,4 +1,4 @@
-#include "sigv4/sigv4.hpp"
+#include "sigv4.hpp"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -11,7 +11,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "sigv4/utc.hpp"
+#include "utc.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -1,4 +1,4 @@
-#include "sigv4/thread.hpp"
+#include "thread.hpp"
 
 #include <signal.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/process.hpp"
+#include "process.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

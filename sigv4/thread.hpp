@@ -10,7 +10,7 @@
 #include <functional>
 #include <memory>
 
-#include "sigv4/boot_clock.hpp"
+#include "boot_clock.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -1,4 +1,4 @@
-#include "sigv4/utc.hpp"
+#include "utc.hpp"
 
 #include <algorithm>
 #include <array>

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "dynamodb/answer.hpp"
+#include "ddbmutex/answer.hpp"
 
 namespace {
 

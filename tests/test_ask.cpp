@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "dynamodb/ask.hpp"
-#include "dynamodb/client.hpp"
-#include "dynamodb/json.hpp"
-#include "dynamodb/retry.hpp"
-#include "dynamodb/table.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/ask.hpp"
+#include "ddbmutex/client.hpp"
+#include "ddbmutex/json.hpp"
+#include "ddbmutex/record.hpp"
+#include "ddbmutex/retry.hpp"
+#include "ddbmutex/table_setup.hpp"
 #include "tests/support/check_fault.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/scripted_server.hpp"

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sigv4/chain/document.hpp"
-#include "sigv4/chain/json.hpp"
+#include "sigv4/from_document.hpp"
+#include "sigv4/from_json.hpp"
 #include "tests/support/asking.hpp"
 
 namespace {

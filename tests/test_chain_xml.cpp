@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/chain/xml.hpp"
+#include "sigv4/from_xml.hpp"
 
 namespace {
 

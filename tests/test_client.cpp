@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "dynamodb/client.hpp"
+#include "ddbmutex/client.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/waiting.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "dynamodb/clock.hpp"
+#include "ddbmutex/clock.hpp"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "dynamodb/endpoint.hpp"
-#include "lock/mutex.hpp"
+#include "ddbmutex/endpoint.hpp"
+#include "ddbmutex/mutex.hpp"
 #include "sigv4/credentials.hpp"
 #include "tests/support/failure_kit.hpp"
 #include "tests/support/gate.hpp"

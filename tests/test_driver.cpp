@@ -1,5 +1,5 @@
-// lock/driver: a lock's requests over a real connection, against a server that
-// answers by script.
+// ddbmutex/driver: a lock's requests over a real connection, against a server
+// that answers by script.
 #include <rapidjson/document.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "lock/driver.hpp"
+#include "ddbmutex/driver.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/party.hpp"

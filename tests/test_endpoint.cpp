@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "dynamodb/client.hpp"
-#include "dynamodb/endpoint.hpp"
+#include "ddbmutex/client.hpp"
+#include "ddbmutex/endpoint.hpp"
 #include "tests/support/home.hpp"
 
 namespace {

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "dynamodb/answer.hpp"
-#include "lock/protocol.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/answer.hpp"
+#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/record.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/party.hpp"
 #include "tests/support/scripted_server.hpp"

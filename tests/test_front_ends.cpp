@@ -10,8 +10,8 @@
 #include <random>
 #include <string>
 
-#include "dynamodb/clock.hpp"
-#include "lock/protocol.hpp"
+#include "ddbmutex/clock.hpp"
+#include "ddbmutex/protocol.hpp"
 #include "tests/support/simulated_table.hpp"
 
 namespace {

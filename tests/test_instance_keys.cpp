@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/chain/imds.hpp"
+#include "sigv4/from_imds.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/home.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "dynamodb/json.hpp"
+#include "ddbmutex/json.hpp"
 
 namespace {
 

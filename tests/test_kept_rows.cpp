@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "dynamodb/item.hpp"
+#include "ddbmutex/item.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
 
@@ -570,7 +570,8 @@ BOOST_AUTO_TEST_CASE(release_that_comes_too_late_to_store_says_so) {
   gate.once("UpdateItem", [&](Engine& engine, const SeenRequest& request) {
     while (BootClock::now() <= end) tests::pause(10ms);
     write_row(engine, mutex.name(),
-              tests::record("theirs", tests::calendar() + 60s) + R"(,"token":{"N":"7"})");
+              tests::record("theirs", tests::calendar() + 60s) +
+                  R"(,"token":{"N":"7"})");
     return engine.forward(request);
   });
   while (mutex.remaining() > 400ms) tests::pause(10ms);

@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "dynamodb/client.hpp"
-#include "dynamodb/retry.hpp"
-#include "dynamodb/table.hpp"
-#include "lock/queue.hpp"
+#include "ddbmutex/client.hpp"
+#include "ddbmutex/queue.hpp"
+#include "ddbmutex/retry.hpp"
+#include "ddbmutex/table_setup.hpp"
 #include "tests/support/agent.hpp"
 #include "tests/support/blackhole.hpp"
 #include "tests/support/engine.hpp"

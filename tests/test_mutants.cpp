@@ -15,10 +15,10 @@
 #include <system_error>
 
 #include "ddbmutex.hpp"
-#include "dynamodb/clock.hpp"
-#include "dynamodb/retry.hpp"
-#include "lock/driver.hpp"
-#include "lock/protocol.hpp"
+#include "ddbmutex/clock.hpp"
+#include "ddbmutex/driver.hpp"
+#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/retry.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/keys.hpp"
 #include "tests/support/gate.hpp"

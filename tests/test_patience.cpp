@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "dynamodb/retry.hpp"
-#include "lock/driver.hpp"
+#include "ddbmutex/driver.hpp"
+#include "ddbmutex/retry.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 

@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "sigv4/chain/json.hpp"
-#include "sigv4/chain/process.hpp"
+#include "sigv4/from_json.hpp"
+#include "sigv4/from_program.hpp"
 #include "sigv4/secret.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/home.hpp"

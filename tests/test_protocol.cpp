@@ -1,5 +1,5 @@
-// lock/protocol: each rule of the protocol as a case of its own, asked of the
-// pure Lease and Observation with no clock but the one the case holds.
+// ddbmutex/protocol: each rule of the protocol as a case of its own, asked of
+// the pure Lease and Observation with no clock but the one the case holds.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "dynamodb/clock.hpp"
-#include "lock/protocol.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/clock.hpp"
+#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/record.hpp"
 #include "tests/support/words.hpp"
 
 using namespace ddbmutex;

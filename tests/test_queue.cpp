@@ -1,9 +1,9 @@
-// lock/queue: the threads of one process, first come, first served.
+// ddbmutex/queue: the threads of one process, first come, first served.
 #include <boost/test/unit_test.hpp>
 #include <deque>
 #include <thread>
 
-#include "lock/queue.hpp"
+#include "ddbmutex/queue.hpp"
 
 using namespace ddbmutex;
 using lock::Queue;

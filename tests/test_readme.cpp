@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "dynamodb/answer.hpp"
-#include "lock/driver.hpp"
-#include "lock/protocol.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/answer.hpp"
+#include "ddbmutex/driver.hpp"
+#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/record.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/home.hpp"
 
@@ -477,9 +477,8 @@ BOOST_AUTO_TEST_CASE(readme_names_are_as_long_as_they_may_be) {
 
 BOOST_AUTO_TEST_CASE(readme_variables_are_read_and_all_that_are_read_are_told) {
   std::set<std::string> read;
-  for (const char* floor : {"sigv4", "dynamodb"}) {
-    for (const auto& entry :
-         fs::recursive_directory_iterator(tests::project() / floor)) {
+  for (const char* room : {"sigv4", "ddbmutex"}) {
+    for (const auto& entry : fs::directory_iterator(tests::project() / room)) {
       if (!entry.is_regular_file()) continue;
       const std::string text = read_file(entry.path());
       for (const auto& name : all_matches(text, "\"(AWS_[A-Z0-9_]+)\"")) {
@@ -615,7 +614,7 @@ BOOST_AUTO_TEST_CASE(readme_configurations_are_those_of_the_makefile) {
     BOOST_TEST(has(readme(), quoted(config)), config);
   }
   const std::string libraries = between(makefile, "\nLDLIBS += ", "\n");
-  BOOST_TEST(has(readme(), "sigv4/chain/*.cpp \\\n      " + libraries + "\n"));
+  BOOST_TEST(has(readme(), "sigv4/*.cpp \\\n      " + libraries + "\n"));
 }
 
 namespace {

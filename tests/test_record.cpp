@@ -1,4 +1,4 @@
-// lock/record: items read with distrust, requests as DynamoDB wants them.
+// ddbmutex/record: items read with distrust, requests as DynamoDB wants them.
 #include <rapidjson/document.h>
 
 #include <array>
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "dynamodb/item.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/item.hpp"
+#include "ddbmutex/record.hpp"
 #include "tests/support/words.hpp"
 
 using namespace ddbmutex;

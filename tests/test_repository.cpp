@@ -17,18 +17,19 @@ using tests::all_matches;
 using tests::as_set;
 using tests::read_file;
 
-// From the top.  The first is no folder, but the files beside the Makefile; the
-// second is on the same floor.
-const std::vector<std::string> kFloors = {"", "ddbmutex", "lock", "dynamodb",
-                                          "sigv4"};
+// The first is no folder, but the files beside the Makefile.
+const std::vector<std::string> kRooms = {"", "ddbmutex", "sigv4"};
 
-std::vector<std::string> sources(const std::string& floor) {
+// From the top.  The first is what speaks of none of the others.
+const std::vector<std::string> kFloors = {"", "lock", "dynamodb", "sigv4"};
+
+std::vector<std::string> sources(const std::string& room) {
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(tests::project() / floor)) {
+  for (const auto& entry : fs::directory_iterator(tests::project() / room)) {
     const std::string name = entry.path().filename().string();
     const std::string extension = entry.path().extension().string();
     if (extension == ".cpp" || extension == ".hpp") {
-      files.push_back(floor.empty() ? name : floor + "/" + name);
+      files.push_back(room.empty() ? name : room + "/" + name);
     }
   }
   return files;
@@ -36,27 +37,37 @@ std::vector<std::string> sources(const std::string& floor) {
 
 std::vector<std::string> all_sources() {
   std::vector<std::string> files;
-  for (const std::string& floor : kFloors) {
-    for (const std::string& file : sources(floor)) files.push_back(file);
+  for (const std::string& room : kRooms) {
+    for (const std::string& file : sources(room)) files.push_back(file);
   }
   return files;
 }
 
-// What stands between the quotes, or the angle brackets with `system`.
-std::vector<std::string> includes(const std::string& file, bool system) {
-  return all_matches(read_file(file), system ? "^ *# *include <([^>]+)>"
-                                             : "^ *# *include \"([^\"]+)\"");
+// Headers of others, as they stand between the angle brackets.
+std::vector<std::string> libraries(const std::string& file) {
+  return all_matches(read_file(file), "^ *# *include <([^>]+)>");
 }
 
-// "lock/record.hpp" is on floor 1, "ddbmutex.hpp" on the topmost, 0.
+// Our own, from the top of the project: each names another by where that lies
+// beside it, so that nothing on an application's path can be taken for ours.
+std::vector<std::string> includes(const std::string& file) {
+  std::vector<std::string> found;
+  const fs::path room = fs::path(file).parent_path();
+  for (const std::string& name :
+       all_matches(read_file(file), "^ *# *include \"([^\"]+)\"")) {
+    found.push_back((room / name).lexically_normal().string());
+  }
+  return found;
+}
+
+// A file is on the floor whose namespace it opens first.
 std::size_t floor_of(const std::string& file) {
-  const auto slash = file.find('/');
-  const std::string folder =
-      slash == file.npos ? std::string() : file.substr(0, slash);
-  const auto found = std::find(kFloors.begin(), kFloors.end(), folder);
-  BOOST_TEST_REQUIRE((found != kFloors.end()), file << " is on no floor");
-  const auto place = static_cast<std::size_t>(found - kFloors.begin());
-  return place > 0 ? place - 1 : 0;
+  const std::string text = read_file(file);
+  for (std::size_t floor = 1; floor < kFloors.size(); ++floor) {
+    const std::string opened = "\nnamespace " + kFloors[floor] + " {\n";
+    if (text.find(opened) != text.npos) return floor;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -66,10 +77,10 @@ BOOST_AUTO_TEST_SUITE(repository)
 BOOST_AUTO_TEST_CASE(floors_include_only_what_is_on_or_below_them) {
   int found = 0;
   for (const std::string& file : all_sources()) {
-    for (const std::string& included : includes(file, false)) {
+    for (const std::string& included : includes(file)) {
+      BOOST_TEST_REQUIRE(fs::exists(tests::project() / included),
+                         file << " includes " << included);
       BOOST_TEST(floor_of(included) >= floor_of(file),
-                 file << " includes " << included);
-      BOOST_TEST(fs::exists(tests::project() / included),
                  file << " includes " << included);
       ++found;
     }
@@ -77,9 +88,19 @@ BOOST_AUTO_TEST_CASE(floors_include_only_what_is_on_or_below_them) {
   BOOST_TEST(found > 30);
 }
 
+// Who builds flat has one folder for all objects.
+BOOST_AUTO_TEST_CASE(no_two_sources_have_the_same_name) {
+  std::map<std::string, std::string> seen;
+  for (const std::string& file : all_sources()) {
+    const std::string name = fs::path(file).filename().string();
+    const auto [first, fresh] = seen.emplace(name, file);
+    BOOST_TEST(fresh, file << " and " << first->second);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(public_header_includes_the_standard_library_alone) {
-  BOOST_TEST(includes("ddbmutex.hpp", false).empty());
-  const std::vector<std::string> headers = includes("ddbmutex.hpp", true);
+  BOOST_TEST(includes("ddbmutex.hpp").empty());
+  const std::vector<std::string> headers = libraries("ddbmutex.hpp");
   BOOST_TEST(headers.size() > 5u);
   for (const std::string& header : headers) {
     // No folder and no suffix: neither a library's nor the C library's.
@@ -90,7 +111,7 @@ BOOST_AUTO_TEST_CASE(public_header_includes_the_standard_library_alone) {
 BOOST_AUTO_TEST_CASE(public_header_is_needed_by_its_implementation_alone) {
   for (const std::string& file : all_sources()) {
     const bool top = floor_of(file) == 0;
-    const auto included = as_set(includes(file, false));
+    const auto included = as_set(includes(file));
     BOOST_TEST((top || included.count("ddbmutex.hpp") == 0), file);
   }
 }
@@ -100,14 +121,14 @@ BOOST_AUTO_TEST_CASE(libraries_are_seen_in_their_rooms_alone) {
       {"curl/", {"sigv4/http.cpp"}},
       {"openssl/", {"sigv4/base64.cpp", "sigv4/sigv4.cpp"}},
       {"rapidjson/",
-       {"dynamodb/answer.cpp", "dynamodb/json.hpp", "dynamodb/transact.cpp",
-        "lock/record.cpp"}},
+       {"ddbmutex/answer.cpp", "ddbmutex/json.hpp", "ddbmutex/transact.cpp",
+        "ddbmutex/record.cpp"}},
       {"boost/", {}},
   };
   for (const auto& [library, allowed] : rooms) {
     std::set<std::string> seen;
     for (const std::string& file : all_sources()) {
-      for (const std::string& included : includes(file, true)) {
+      for (const std::string& included : libraries(file)) {
         if (included.rfind(library, 0) == 0) seen.insert(file);
       }
     }
@@ -119,9 +140,9 @@ BOOST_AUTO_TEST_CASE(makefile_compiles_every_source_of_the_library) {
   const std::string makefile = read_file("Makefile");
   const std::string line =
       tests::between(makefile, "\nLIB_SOURCES :=", "\nTEST_SOURCES");
-  for (const std::string& floor : kFloors) {
+  for (const std::string& room : kRooms) {
     const std::string wanted =
-        floor.empty() ? "ddbmutex.cpp " : " " + floor + "/*.cpp";
+        room.empty() ? "ddbmutex.cpp " : " " + room + "/*.cpp";
     BOOST_TEST(line.find(wanted) != line.npos, wanted);
   }
 }

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "dynamodb/retry.hpp"
-#include "dynamodb/throttle.hpp"
+#include "ddbmutex/retry.hpp"
+#include "ddbmutex/throttle.hpp"
 #include "sigv4/boot_clock.hpp"
 
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "dynamodb/endpoint.hpp"
+#include "ddbmutex/endpoint.hpp"
 #include "sigv4/endpoints.hpp"
 #include "tests/support/home.hpp"
 

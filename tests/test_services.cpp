@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/chain/services.hpp"
+#include "sigv4/from_services.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/scripted_server.hpp"
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/chain/json.hpp"
-#include "sigv4/chain/sso.hpp"
+#include "sigv4/from_json.hpp"
+#include "sigv4/from_sso.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/support/chain_kit.hpp"
 #include "tests/support/memory.hpp"

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/chain/sts.hpp"
 #include "sigv4/credentials.hpp"
+#include "sigv4/from_sts.hpp"
 #include "sigv4/http.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/home.hpp"

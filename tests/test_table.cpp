@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "dynamodb/client.hpp"
-#include "dynamodb/retry.hpp"
-#include "dynamodb/table.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/client.hpp"
+#include "ddbmutex/record.hpp"
+#include "ddbmutex/retry.hpp"
+#include "ddbmutex/table_setup.hpp"
 #include "tests/support/check_fault.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/files.hpp"

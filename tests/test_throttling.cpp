@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "dynamodb/retry.hpp"
-#include "lock/driver.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/driver.hpp"
+#include "ddbmutex/record.hpp"
+#include "ddbmutex/retry.hpp"
 #include "tests/gateway/client.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gateway.hpp"

@@ -17,15 +17,15 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "dynamodb/client.hpp"
-#include "dynamodb/endpoint.hpp"
-#include "dynamodb/retry.hpp"
-#include "dynamodb/table.hpp"
+#include "ddbmutex/client.hpp"
+#include "ddbmutex/endpoint.hpp"
+#include "ddbmutex/retry.hpp"
+#include "ddbmutex/table_setup.hpp"
 #include "examples/demo/clock.hpp"
 #include "examples/demo/text.hpp"
 #include "sigv4/credentials.hpp"
 #ifndef DDBMUTEX_NO_CHAIN
-#include "sigv4/chain/chain.hpp"
+#include "sigv4/from_all.hpp"
 #endif
 
 namespace demo {

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <cstdio>
 
-#include "dynamodb/client.hpp"
-#include "dynamodb/retry.hpp"
-#include "lock/driver.hpp"
-#include "lock/protocol.hpp"
+#include "ddbmutex/client.hpp"
+#include "ddbmutex/driver.hpp"
+#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/retry.hpp"
 #include "sigv4/credentials.hpp"
 #include "tests/bench/contestant.hpp"
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/record.hpp"
 #include "tests/claims/spread.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/true_clock.hpp"

@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-#include "lock/record.hpp"
+#include "ddbmutex/record.hpp"
 #include "tests/claims/claims.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/fake_calendar.hpp"

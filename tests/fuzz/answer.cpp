@@ -1,16 +1,16 @@
-// dynamodb/answer: whatever an HTTP answer holds, what is made of it is safe to
+// ddbmutex/answer: whatever an HTTP answer holds, what is made of it is safe to
 // act on.
 //
 // The bytes: one each for the action, the status, the transport, the minutes
 // between signature and Date; the header lines; a record separator; the body.
-#include "dynamodb/answer.hpp"
+#include "ddbmutex/answer.hpp"
 
 #include <algorithm>
 #include <boost/crc.hpp>
 #include <string>
 
-#include "dynamodb/json.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/json.hpp"
+#include "ddbmutex/record.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace tests {

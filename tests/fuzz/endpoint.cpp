@@ -2,11 +2,11 @@
 // each but the last with a record separator behind it; behind a third one
 // whether FIPS and dual-stack are wanted, and how much an account's own URL is.
 // What is accepted goes into the Host header and the signature.
-#include "dynamodb/endpoint.hpp"
+#include "ddbmutex/endpoint.hpp"
 
 #include <string>
 
-#include "dynamodb/client.hpp"
+#include "ddbmutex/client.hpp"
 #include "sigv4/http.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "sigv4/chain/document.hpp"
-#include "sigv4/chain/json.hpp"
-#include "sigv4/chain/process.hpp"
+#include "sigv4/from_document.hpp"
+#include "sigv4/from_json.hpp"
+#include "sigv4/from_program.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "dynamodb/client.hpp"
-#include "dynamodb/endpoint.hpp"
+#include "ddbmutex/client.hpp"
+#include "ddbmutex/endpoint.hpp"
 #include "sigv4/credentials.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

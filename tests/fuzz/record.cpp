@@ -1,8 +1,9 @@
-// lock/record: any item read as a lock's record, and the record written back.
+// ddbmutex/record: any item read as a lock's record, and the record written
+// back.
 //
 // The bytes: how they come to be an item; then JSON, or, without JSON, for each
 // attribute its name, its type, its value and a record separator.
-#include "lock/record.hpp"
+#include "ddbmutex/record.hpp"
 
 #include <rapidjson/document.h>
 #include <rapidjson/stringbuffer.h>
@@ -12,7 +13,7 @@
 #include <set>
 #include <string>
 
-#include "dynamodb/answer.hpp"
+#include "ddbmutex/answer.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace tests {

@@ -1,12 +1,12 @@
-// sigv4/chain/xml and sts: whatever STS, or somebody in its place, answers, is
-// keys that are fit to be used, or nothing; and never shown as it came.
+// sigv4/from_xml and from_sts: whatever STS, or somebody in its place, answers,
+// is keys that are fit to be used, or nothing; and never shown as it came.
 //
 // The bytes: one for the action; the body.
 #include <algorithm>
 #include <string>
 
-#include "sigv4/chain/sts.hpp"
-#include "sigv4/chain/xml.hpp"
+#include "sigv4/from_sts.hpp"
+#include "sigv4/from_xml.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace tests {

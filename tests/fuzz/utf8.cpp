@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "lock/record.hpp"
+#include "ddbmutex/record.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace tests {

@@ -78,12 +78,12 @@ function command(program, args) {
   });
 }
 
-const floors = ["sigv4", "sigv4/chain", "dynamodb", "lock", "ddbmutex"];
+const rooms = ["sigv4", "ddbmutex"];
 
 // Of the library, without ".cpp".
 function libraryParts() {
-  const inside = floors.flatMap((floor) =>
-    fs.readdirSync(floor).map((file) => path.join(floor, file)));
+  const inside = rooms.flatMap((room) =>
+    fs.readdirSync(room).map((file) => path.join(room, file)));
   return ["ddbmutex.cpp", ...inside]
     .filter((file) => file.endsWith(".cpp"))
     .map((file) => file.slice(0, -".cpp".length));
@@ -124,11 +124,26 @@ function partsWith(file, build) {
   if (file.endsWith(".cpp")) return [file.slice(0, -".cpp".length)];
   return libraryParts().filter((part) =>
     words(fs.readFileSync(path.join(build, `${part}.d`), "utf8"))
-      .includes(file));
+      .map(path.normalize).includes(file));
+}
+
+// A file includes what lies beside it, so the library lies below `directory` as
+// it does here, by symbolic links.
+function linkSources(directory) {
+  for (const room of ["", ...rooms]) {
+    fs.mkdirSync(path.join(directory, room), { recursive: true });
+    for (const file of fs.readdirSync(room || ".")) {
+      if (!/\.[ch]pp$/.test(file)) continue;
+      const copy = path.join(directory, room, file);
+      fs.rmSync(copy, { force: true });
+      fs.symlinkSync(path.resolve(room, file), copy);
+    }
+  }
 }
 
 // Writes the changed files below `directory`; says which they are.
 function writeSources(mutant, directory) {
+  linkSources(directory);
   const texts = new Map((mutant.recompiled ?? [])
     .map((file) => [file, fs.readFileSync(file, "utf8")]));
   for (const change of mutant.changes) {
@@ -137,27 +152,25 @@ function writeSources(mutant, directory) {
   }
   for (const [file, text] of texts) {
     const copy = path.join(directory, file);
-    fs.mkdirSync(path.dirname(copy), { recursive: true });
+    fs.rmSync(copy, { force: true });
     fs.writeFileSync(copy, text);
   }
   return texts;
 }
 
-// The changed parts' objects, by part.  A changed header goes before the one
-// it is a copy of.
+// The changed parts' objects, by part.
 async function compile(texts, directory, settings) {
   const objects = new Map();
   for (const file of texts.keys()) {
     for (const part of partsWith(file, settings.build)) {
-      const source = `${part}.cpp`;
-      const changed = texts.has(source) ? path.join(directory, source) : source;
-      objects.set(part, [changed, path.join(directory, `${part}.o`)]);
+      objects.set(part, [path.join(directory, `${part}.cpp`),
+        path.join(directory, `${part}.o`)]);
     }
   }
   await inTurn([...objects.values()], 2, ([source, object]) => {
     fs.mkdirSync(path.dirname(object), { recursive: true });
-    return command(settings.compiler, [`-I${directory}`, ...settings.compile,
-      "-c", source, "-o", object]);
+    return command(settings.compiler, [...settings.compile, "-c", source, "-o",
+      object]);
   });
   return objects;
 }

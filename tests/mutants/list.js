@@ -6,7 +6,7 @@
 //   # A comment.
 //   mutant late-answer-revives
 //     An answer that comes when its lease is over grants nothing.
-//   in lock/protocol.cpp
+//   in ddbmutex/protocol.cpp
 //   -  if (received >= end) return Verdict::again;
 //   caught by
 //     protocol/answer_at_the_end_of_its_lease_never_grants

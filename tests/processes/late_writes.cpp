@@ -40,9 +40,9 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "dynamodb/client.hpp"
-#include "dynamodb/endpoint.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/client.hpp"
+#include "ddbmutex/endpoint.hpp"
+#include "ddbmutex/record.hpp"
 #include "sigv4/keys.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"

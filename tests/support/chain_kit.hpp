@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/chain/chain.hpp"
 #include "sigv4/credentials.hpp"
+#include "sigv4/from_all.hpp"
 #include "sigv4/profile.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/home.hpp"

@@ -4,7 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "dynamodb/answer.hpp"
+#include "ddbmutex/answer.hpp"
 
 namespace tests {
 

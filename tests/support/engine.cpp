@@ -18,7 +18,7 @@
 #include <ostream>
 #include <stdexcept>
 
-#include "lock/record.hpp"
+#include "ddbmutex/record.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/credentials.hpp"
 

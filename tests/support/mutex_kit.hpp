@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "dynamodb/answer.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/answer.hpp"
+#include "ddbmutex/record.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"

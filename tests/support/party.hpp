@@ -8,11 +8,11 @@
 #include <optional>
 #include <string>
 
-#include "dynamodb/client.hpp"
-#include "dynamodb/retry.hpp"
-#include "lock/driver.hpp"
-#include "lock/protocol.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/client.hpp"
+#include "ddbmutex/driver.hpp"
+#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/record.hpp"
+#include "ddbmutex/retry.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/waiting.hpp"
 #include "tests/support/words.hpp"

@@ -1,5 +1,6 @@
 // The lock's protocol, for rows that are deleted and rows that are kept, told a
-// second time and as plainly as possible, to hold lock/protocol.hpp against.
+// second time and as plainly as possible, to hold ddbmutex/protocol.hpp
+// against.
 //
 // It keeps the whole history of one acquisition, every request and what came
 // of it, and works out each answer from that history anew.  That is slow and
@@ -16,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "dynamodb/clock.hpp"
-#include "lock/protocol.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/clock.hpp"
+#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/record.hpp"
 #include "sigv4/boot_clock.hpp"
 
 namespace reference {

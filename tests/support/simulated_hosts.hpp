@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "dynamodb/clock.hpp"
-#include "lock/protocol.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/clock.hpp"
+#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/record.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "tests/support/reference_protocol.hpp"
 #include "tests/support/simulated_table.hpp"

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "lock/protocol.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/record.hpp"
 
 class SimulatedTable {
  public:

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <string>
 
-#include "dynamodb/answer.hpp"
-#include "lock/protocol.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/answer.hpp"
+#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/record.hpp"
 
 namespace tests {
 

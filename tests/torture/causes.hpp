@@ -3,8 +3,8 @@
 //
 //   for (const Causeless& one : causeless_losses(history)) ...
 //
-// A busy machine has one now and then that nothing written down explains; a lock
-// that does not renew has many.
+// A busy machine has one now and then that nothing written down explains; a
+// lock that does not renew has many.
 #ifndef DDBMUTEX_TESTS_TORTURE_CAUSES_HPP
 #define DDBMUTEX_TESTS_TORTURE_CAUSES_HPP
 
@@ -22,8 +22,8 @@ struct Causeless {
 // Of those told to have expired: those before which, for as long as the lease
 // was, the process was not stopped, nothing was down, and not two renewals met
 // a fault; and for a lease more, for it may be told late, the process and the
-// table were not late for an eighth of the lease in all.  (A renewal begins when
-// half of it is left.)
+// table were not late for an eighth of the lease in all.  (A renewal begins
+// when half of it is left.)
 std::vector<Causeless> causeless_losses(const History& history);
 
 }  // namespace torture

@@ -44,7 +44,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "lock/record.hpp"
+#include "ddbmutex/record.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gateway.hpp"

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "lock/record.hpp"
+#include "ddbmutex/record.hpp"
 
 namespace torture {
 

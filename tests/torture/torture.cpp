@@ -39,8 +39,8 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "dynamodb/client.hpp"
-#include "dynamodb/endpoint.hpp"
+#include "ddbmutex/client.hpp"
+#include "ddbmutex/endpoint.hpp"
 #include "sigv4/credentials.hpp"
 #include "tests/support/durable_engine.hpp"
 #include "tests/support/fake_calendar.hpp"

@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
-#include "dynamodb/endpoint.hpp"
-#include "sigv4/chain/chain.hpp"
-#include "sigv4/chain/imds.hpp"
+#include "ddbmutex/endpoint.hpp"
 #include "sigv4/credentials.hpp"
+#include "sigv4/from_all.hpp"
+#include "sigv4/from_imds.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/witness/answers.hpp"
 #include "tests/witness/combination.hpp"

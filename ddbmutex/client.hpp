@@ -1,0 +1,166 @@
+// One typed DynamoDB call: signed, sent, and its answer read.
+//
+// Nothing is tried again here: a conditional write must be made anew for every
+// attempt, which only its author can do.  retry.hpp says whether to, and when.
+//
+// Thread safety: any thread may call any member of Client.
+#ifndef DDBMUTEX_CLIENT_HPP
+#define DDBMUTEX_CLIENT_HPP
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../sigv4/credentials.hpp"
+#include "../sigv4/http.hpp"
+#include "../sigv4/keys.hpp"
+#include "../sigv4/log.hpp"
+#include "../sigv4/sigv4.hpp"
+#include "answer.hpp"
+#include "clock.hpp"
+#include "endpoint.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace dynamodb {
+
+struct ClientOptions {
+  // Its region may come with the keys, its URL be that of the account of the
+  // table, if that is named by an ARN, or of the keys.
+  Target target;
+  sigv4::KeySourcePtr credentials;
+  sigv4::HttpOptions http;
+  sigv4::Log log = nullptr;
+  std::string table{};  // May be empty.
+};
+
+// Of requests that were sent and have ended.
+struct Counts {
+  std::array<std::uint64_t, kActions> sent{};  // By action.
+  std::uint64_t throttled = 0;  // DynamoDB asked for fewer requests.
+  std::uint64_t failed = 0;     // Another fault than that and a condition.
+  // Heads and bodies, without what TLS and TCP add.
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  // Capacity units, as DynamoDB's documentation has them counted (1 for each
+  // 1,024 bytes written, 2 in a transaction, for 4,096 read consistently, half
+  // for others), from the sizes of bodies: what an item holds beyond that, or a
+  // scan passes over, is not seen.
+  double write_units = 0;
+  double read_units = 0;
+};
+
+class Client {
+ public:
+  // A call under way.  Ended, and its connection closed, when destroyed.
+  class Pending;
+
+  // REQUIRES: the target's endpoint is a base URL, or empty.
+  explicit Client(ClientOptions options);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Signs and begins to send.  Does not wait for keys: where they are still
+  // being fetched, this comes to keys_awaited.
+  std::unique_ptr<Pending> begin(Action action, std::string body);
+  // Waits for keys, if there are none but may be soon.  False if there are
+  // none.
+  bool await_keys(BootTime deadline, const sigv4::Waker* waker) {
+    return keys_.await(deadline, waker);
+  }
+  // What it came to.  What is still under way ends as `why`.
+  Answer finish(std::unique_ptr<Pending> pending, sigv4::Transport why);
+
+  // Waits for keys, begins, waits until `deadline` or a wake (the waker is not
+  // cleared), finishes.
+  Answer call(Action action, std::string body, BootTime deadline,
+              sigv4::Waker& waker);
+
+  // DynamoDB's clock as of now; what the host's calendar says.
+  ServiceClock clock() const;
+  static ServiceTime calendar();
+
+  // Until when the destructor may wait for a fetch of keys to end.
+  void end_by(BootTime time) { keys_.end_by(time); }
+
+  Counts counts() const;
+  // Where requests go, as far as it is known.
+  std::string endpoint() const;
+  const sigv4::Log& log() const { return options_.log; }
+
+  // Called by finish(), with no mutex held, after an answer has contradicted
+  // what was known of DynamoDB's clock.  To be set before the first call.
+  void on_contradiction(std::function<void()> hook) {
+    contradicted_ = std::move(hook);
+  }
+
+ private:
+  // What follows from the keys.
+  struct Site {
+    sigv4::Keys::OutcomePtr keys;
+    std::string endpoint;  // As it was given.
+    std::string url;       // As requests have it.
+    std::string authority;
+    std::string region;
+    std::string error;   // Why nothing can be sent,
+    std::string option;  // and which option would mend it; may be empty.
+  };
+  using SitePtr = std::shared_ptr<const Site>;
+
+  bool lacks_keys(Pending& pending, const sigv4::Keys::Current& current) const;
+  SitePtr make_site(const sigv4::Keys::OutcomePtr& keys);
+  static ServiceTime time_by(const ServiceClock& clock);
+  void hear(const sigv4::HttpAnswer& http, std::optional<ServiceTime> date);
+  void count(const Pending& pending, const sigv4::HttpAnswer& http,
+             const Answer& answer);
+  void tell(const Answer& answer) const;
+  std::vector<std::string> signed_headers(Action action,
+                                          const std::string& body,
+                                          const Site& site,
+                                          ServiceTime signed_at);
+
+  const ClientOptions options_;
+  sigv4::HttpPool pool_;
+  sigv4::SigningKeys signing_keys_;
+  std::function<void()> contradicted_;
+  mutable std::mutex mutex_;
+  // GUARDED_BY(mutex_)
+  ServiceClock clock_;
+  BootTime tell_contradictions_from_ = BootTime::min();
+  SitePtr site_;  // Of the last keys.
+  Counts counts_;
+  sigv4::Keys keys_;  // Last: its fetches ask for the clock.
+};
+
+class Client::Pending {
+ public:
+  // For sigv4::drive().  Null if there was nothing to sign with or for.
+  sigv4::Exchange* exchange() { return exchange_.get(); }
+  bool under_way() const { return exchange_ && exchange_->under_way(); }
+
+ private:
+  friend class Client;
+  Action action_ = Action::get_item;
+  ServiceTime signed_at_{};
+  std::unique_ptr<sigv4::Exchange> exchange_;
+  sigv4::Keys::OutcomePtr keys_;
+  sigv4::Secret signature_;  // Its hexadecimal digits.
+  std::size_t body_size_ = 0;
+  bool consistent_ = false;    // A read is to be so.
+  Fault fault_ = Fault::none;  // Why not,
+  std::string problem_;        // in words.
+  std::string option_;
+};
+
+}  // namespace dynamodb
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_CLIENT_HPP

@@ -1,0 +1,100 @@
+// What DynamoDB's clock shows, known only as an interval [earliest, latest].
+//
+// Every answer carries a Date of whole seconds.  A request sent at s and
+// answered at r on the boot clock with `Date: D` shows that service time minus
+// boot time lay in [D - r, D + 1 s - s].  Such intervals are intersected, each
+// kAgreement wider on either side than its answer tells, so that front ends
+// which agree to that contradict nothing; each bound is widened by 1/99 of its
+// age, since boot clocks run true to 1 % only and one that is so slow shows 99
+// s where 100 s have gone by.
+//
+// A pure object: it is told all it knows and asked with the time it is.
+//
+// Thread safety: as an int.  Copies are cheap and make good snapshots.
+#ifndef DDBMUTEX_CLOCK_HPP
+#define DDBMUTEX_CLOCK_HPP
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+#include "../sigv4/boot_clock.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace dynamodb {
+
+// Time by DynamoDB's clock since 1970-01-01 UTC.
+using ServiceTime = std::chrono::nanoseconds;
+
+// No Date outside these is believed: neither from before DynamoDB was, nor near
+// the end of what 64 bits of nanoseconds can say.
+constexpr ServiceTime kFirstBelievable = std::chrono::seconds(1325376000);
+constexpr ServiceTime kLastBelievable = std::chrono::seconds(3786912000);
+
+// How well the clocks of DynamoDB's front ends agree.  The price: a machine
+// that was stopped for so much longer may not learn of it.
+constexpr std::chrono::nanoseconds kAgreement = std::chrono::milliseconds(250);
+
+// How far a clock's rate may be off: 1 part in this many.
+constexpr int kRateMargin = 100;
+
+// The service time that an HTTP Date names; nothing if it is malformed or not
+// to be believed.
+std::optional<ServiceTime> believable_date(std::string_view http_date);
+
+class ServiceClock {
+ public:
+  // An answer came; `date` is nothing if it had none to be believed.
+  // REQUIRES: sent <= received.
+  void hear(BootTime sent, BootTime received, std::optional<ServiceTime> date);
+
+  // A Date was heard.  REQUIRED by earliest(), latest() and middle().
+  bool known() const { return current_.has_value(); }
+  // Answers came, and none had a Date to be believed.
+  bool silent() const { return answered_ && !known(); }
+  // The last answers contradict each other: a machine that was stopped from
+  // outside, or front ends that disagree.  Until an answer decides, earliest()
+  // and latest() take in what both say.
+  bool in_doubt() const { return newer_.has_value(); }
+  // How often answers have contradicted what was known.
+  int contradictions() const { return contradictions_; }
+
+  ServiceTime earliest(BootTime now) const;
+  ServiceTime latest(BootTime now) const;
+  // The best guess, for signing.  In doubt: the newer answer's.
+  ServiceTime middle(BootTime now) const;
+
+  // When latest() comes to be `at`; BootTime::max() while nothing is known.
+  BootTime when_latest_is(ServiceTime at) const;
+
+ private:
+  // Service time minus boot time.  Each bound held at a moment between s and
+  // r; counted from the ends named here, its drift is never underestimated.
+  struct Interval {
+    std::chrono::nanoseconds low, high;
+    BootTime low_at, high_at;
+
+    std::chrono::nanoseconds low_now(BootTime now) const;
+    std::chrono::nanoseconds high_now(BootTime now) const;
+    Interval widened() const;  // By kAgreement, as it is remembered.
+    bool meets(const Interval& other, BootTime now) const;
+    Interval within(const Interval& other, BootTime now) const;  // Both hold.
+    Interval around(const Interval& other, BootTime now) const;  // One holds.
+    BootTime when_latest_is(ServiceTime at) const;
+  };
+
+  void hear_in_doubt(const Interval& heard, BootTime sent, BootTime received);
+
+  bool answered_ = false;
+  int contradictions_ = 0;
+  std::optional<Interval> current_;
+  std::optional<Interval> newer_;  // Contradicts current_.
+  BootTime newer_received_{};  // Of the last contradiction, also a settled one.
+};
+
+}  // namespace dynamodb
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_CLOCK_HPP

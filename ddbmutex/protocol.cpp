@@ -1,0 +1,402 @@
+#include "protocol.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+using std::chrono::nanoseconds;
+using Verb = Request::Verb;
+
+namespace {
+
+// A refusal may list this many of our own versions (DynamoDB allows 100).
+constexpr std::size_t kOwnListed = 16;
+
+// Stamps end in the attempt's number modulo this, so that two of one lease
+// cannot be equal by chance.
+constexpr std::int64_t kNumbers = 1000;
+
+// How often a take is tried again without a wait between, where the row that
+// refused it seems free: once for what the refusal told, once for a race.
+constexpr int kTriesAtOnce = 2;
+
+nanoseconds margin(nanoseconds lease) {
+  return (lease + nanoseconds(dynamodb::kRateMargin - 1)) /
+         dynamodb::kRateMargin;
+}
+
+// What a take's `earliest` is: a lease that ended before is over.
+ServiceTime over_before(const ServiceClock& clock, BootTime now) {
+  if (!clock.known()) return ServiceTime(1);
+  return std::max(ServiceTime(1), clock.earliest(now) - kFrontEndSkew);
+}
+
+// No answer has come that could have a Date.
+bool unheard(const ServiceClock& clock) {
+  return !clock.known() && !clock.silent();
+}
+
+bool free_to_take(const Observation& observation, const ServiceClock& clock,
+                  BootTime now) {
+  if (!observation.seen()) return true;
+  return observation.stale(now) ||
+         observation.seen()->expires < over_before(clock, now);
+}
+
+}  // namespace
+
+nanoseconds held_for(nanoseconds lease) { return lease - margin(lease); }
+nanoseconds waited_for(nanoseconds lease) { return lease + margin(lease); }
+
+void Observation::see(const Row& row, BootTime received) {
+  if (row.kind != Row::Kind::record) return forget();
+  const bool same = seen_ && seen_->uuid == row.uuid &&
+                    seen_->expires == row.expires && seen_->lease == row.lease;
+  if (same) return;
+  seen_ = row;
+  seen_->others.clear();  // May be large, and serve no comparison.
+  since_ = received;
+}
+
+BootTime Observation::stale_at() const {
+  if (!seen_ || !seen_->lease) return BootTime::max();
+  return since_ + waited_for(*seen_->lease);
+}
+
+Lease::Lease(std::string uuid, std::chrono::milliseconds ttl, RowUse use)
+    : uuid_(std::move(uuid)), ttl_(ttl), use_(use) {}
+
+// --- What to send ----------------------------------------------------------
+
+Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
+                    const Observation& observation) {
+  if (call != call_) look_first_ = false;
+  call_ = call;
+  Request request;
+  if (call == Call::release) {
+    request = look_first_ ? look(true) : release();
+  } else if (look_first_) {
+    request = look(true);
+  } else if (call == Call::renew || unsettled_) {
+    request = renew(now, clock);
+  } else if (unheard(clock)) {
+    request = look(true);
+  } else if (refused_ && !free_to_take(observation, clock, now)) {
+    request = look(false);
+  } else {
+    request = take(now, clock, observation);
+  }
+  verb_ = request.verb;
+  consistent_ = request.consistent;
+  tells_ = request.tell || (verb_ == Verb::take && use_.takes_by_update());
+  return request;
+}
+
+Request Lease::look(bool consistent) const {
+  Request request;
+  request.verb = Verb::look;
+  request.consistent = consistent;
+  return request;
+}
+
+Request Lease::take(BootTime now, const ServiceClock& clock,
+                    const Observation& observation) {
+  Request request;
+  request.verb = Verb::take;
+  request.uuid = uuid_;
+  request.lease = ttl_;
+  request.earliest = over_before(clock, now);
+  if (observation.stale(now)) {
+    request.seen = {observation.seen()->uuid, observation.seen()->expires};
+  }
+  // The first, which may be what the row is known to bear, and the last.
+  for (std::size_t i = 0; i < sent_.size(); ++i) {
+    if (i > 0 && i + kOwnListed <= sent_.size()) continue;
+    request.own.push_back(sent_[i].stamp);
+  }
+  request.stamp = stamp(now, clock);
+  // A waiter may try for days; what is a thousand tries old is let go.  Should
+  // it be applied yet, the row counts as another's and its lease is waited out.
+  if (sent_.size() > kNumbers) drop_before(1);
+  return request;
+}
+
+Request Lease::renew(BootTime now, const ServiceClock& clock) {
+  if (1 + sent_.size() - listed_from_ > kOwnListed) return look(true);
+  Request request;
+  request.verb = Verb::renew;
+  request.uuid = uuid_;
+  request.own.push_back(sent_.front().stamp);
+  for (std::size_t i = listed_from_; i < sent_.size(); ++i) {
+    request.own.push_back(sent_[i].stamp);
+  }
+  request.stamp = stamp(now, clock);
+  request.tell = use_.keep && !ours_;  // The token is not settled yet.
+  if (ours_) change(request);
+  apply(clock);
+  return request;
+}
+
+Request Lease::release() {
+  Request request;
+  request.verb = Verb::release;
+  request.uuid = uuid_;
+  change(request);
+  return request;
+}
+
+void Lease::change(Request& request) const {
+  request.changes = changes_;
+  if (changes_) request.token = token_;
+}
+
+// The stamp of a new attempt, sent at `now`.
+ServiceTime Lease::stamp(BootTime now, const ServiceClock& clock) {
+  ++attempts_;
+  Sent sent{{}, now, std::nullopt, clock.contradictions()};
+  if (clock.known()) {
+    sent.earliest = clock.earliest(now);
+    sent.stamp = unused(clock.latest(now) + ttl_);
+  } else {
+    sent.stamp = kBeyondAllClocks + nanoseconds(attempts_);
+  }
+  sent_.push_back(sent);
+  return sent.stamp;
+}
+
+// No two stamps of one uuid are equal, though `latest` may move back: a late
+// copy of an old renewal would pass for the new one.  The attempt's number in
+// the low digits sees to it for a thousand attempts; later ones must also be
+// higher than all that were dropped.
+ServiceTime Lease::unused(ServiceTime at_least) const {
+  if (attempts_ >= kNumbers) {
+    at_least = std::max(at_least, highest_dropped_ + nanoseconds(1));
+  }
+  constexpr nanoseconds kStep(kNumbers);
+  ServiceTime stamp =
+      at_least / kStep * kStep + nanoseconds(attempts_ % kNumbers);
+  if (stamp < at_least) stamp += kStep;
+  const auto used = [&] {
+    return std::any_of(sent_.begin(), sent_.end(),
+                       [&](const Sent& sent) { return sent.stamp == stamp; });
+  };
+  while (used()) stamp += kStep;
+  return stamp;
+}
+
+// --- What an answer means --------------------------------------------------
+
+Verdict Lease::heard(const Reply& reply, const ServiceClock& clock,
+                     Observation& observation) {
+  // What the release's own answer tells of DynamoDB's clock ends no claim: this
+  // machine may have been stopped before it unlocked, and that is a loss.
+  if (call_ == Call::release) return heard_release(reply);
+  apply(clock);
+  const bool stamped = verb_ == Verb::take || verb_ == Verb::renew;
+  switch (reply.outcome) {
+    case Reply::Outcome::unsent:
+      if (stamped) sent_.pop_back();
+      return Verdict::again;
+    case Reply::Outcome::unknown:
+      return Verdict::again;
+    case Reply::Outcome::done:
+      if (stamped) return heard_write(reply, clock);
+      break;
+    case Reply::Outcome::refused:
+      // There is no table to look at, which is no free lock.
+      if (call_ == Call::take && !stamped) return Verdict::again;
+      break;
+  }
+  look_first_ = !reply.row;
+  if (look_first_) return Verdict::again;
+  return heard_row(*reply.row, reply.received, clock, observation);
+}
+
+// A take or a renewal was applied.
+Verdict Lease::heard_write(const Reply& reply, const ServiceClock& clock) {
+  if (tells_) {
+    stands_ = true;
+    if (reply.row && reply.row->kind == Row::Kind::unknown) {
+      row_ = *reply.row;
+      return Verdict::bad_record;
+    }
+    // Where the answer does not tell the row, a look does.
+    look_first_ = !reply.row || reply.row->uuid != uuid_;
+    if (look_first_) return Verdict::again;
+    row_ = *reply.row;
+  }
+  return won(sent_.size() - 1, reply.received, clock);
+}
+
+// A refusal or a look told the row.
+Verdict Lease::heard_row(const Row& row, BootTime received,
+                         const ServiceClock& clock, Observation& observation) {
+  const std::optional<std::size_t> own = find_own(row);
+  if (!own) return beaten(row, received, clock, observation);
+  if (!ours_) row_ = row;
+  const Verdict verdict = won(*own, received, clock);
+  // What was sent before this look and has not been applied is too old to be
+  // worth a place in the list of the next renewal.
+  if (consistent_) listed_from_ = sent_.size();
+  return verdict;
+}
+
+// The row bears our version sent_[index], or did after it was sent.
+Verdict Lease::won(std::size_t index, BootTime received,
+                   const ServiceClock& clock) {
+  if (ours_ && index == 0) return Verdict::again;  // Nothing new.
+  const bool renewal = ours_;
+  drop_before(index);
+  listed_from_ = 1;
+  return renewal ? renewed(received, clock) : granted(received, clock);
+}
+
+Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
+  stands_ = true;
+  refused_ = false;
+  // A later take of this call may be applied yet, and count once more.
+  unsettled_ = use_.keep && sent_.size() > 1;
+  if (unsettled_) return Verdict::again;
+  const Sent& sent = sent_.front();
+  const BootTime end = claim_of(sent, clock);
+  if (received >= end) return Verdict::again;
+  ours_ = true;
+  granted_ = sent;
+  claim_end_ = end;
+  token_ = use_.keep ? row_.token : 0;
+  return Verdict::ours;
+}
+
+// Losing is one-way: what is over stays over, whatever the answer granted.
+Verdict Lease::renewed(BootTime received, const ServiceClock& clock) {
+  const Sent& sent = sent_.front();
+  const BootTime end = claim_of(sent, clock);
+  if (received >= claim_end_) return Verdict::expired;
+  claim_end_ = end;
+  if (received >= end) return Verdict::expired;
+  granted_ = sent;
+  return Verdict::ours;
+}
+
+// The row is not ours.
+Verdict Lease::beaten(const Row& row, BootTime received,
+                      const ServiceClock& clock, Observation& observation) {
+  row_ = row;
+  const bool absent = row.kind == Row::Kind::absent;
+  if (ours_) return absent ? Verdict::deleted : Verdict::taken;
+  const bool bare = row.kind == Row::Kind::bare;
+  const bool free = absent || (bare && use_.keep);
+  unsettled_ = stands_ = false;
+  refused_ = !free;
+  if (row.kept && !use_.keep) {
+    observation.forget();  // However long it stands so, it is not ours to take.
+    return Verdict::kept_row;
+  }
+  observation.see(row, received);
+  if (row.kind == Row::Kind::unknown || (bare && !free)) {
+    return Verdict::bad_record;
+  }
+  if (absent && use_.must_exist) return Verdict::no_row;
+  if (free || free_to_take(observation, clock, received)) return at_once();
+  tries_at_once_ = 0;
+  return Verdict::busy;
+}
+
+// A table on which takes are refused although the row looks free must not be
+// asked as fast as it answers.
+Verdict Lease::at_once() {
+  if (tries_at_once_++ < kTriesAtOnce) return Verdict::again;
+  tries_at_once_ = 0;
+  return Verdict::busy;
+}
+
+Verdict Lease::heard_release(const Reply& reply) {
+  switch (reply.outcome) {
+    case Reply::Outcome::unsent:
+      return Verdict::again;
+    case Reply::Outcome::unknown:
+      if (verb_ == Verb::release) release_lost_ = true;
+      return Verdict::again;
+    case Reply::Outcome::done:
+      if (verb_ == Verb::release) return Verdict::released;
+      break;
+    case Reply::Outcome::refused:
+      // An earlier release did it; or the lease has lapsed, and others may well
+      // have had the row since; or none was granted.
+      if (release_lost_ || reply.received >= claim_end_) {
+        return Verdict::released;
+      }
+      break;
+  }
+  look_first_ = !reply.row;
+  if (look_first_) return Verdict::again;
+  row_ = *reply.row;
+  if (row_.kind == Row::Kind::record && row_.uuid == uuid_) {
+    const bool marked = use_.keep && row_.expires == ServiceTime::zero();
+    if (marked) return Verdict::released;
+    // An old take, applied after others have had the lock.
+    if (ours_ && use_.keep && row_.token != token_) return Verdict::taken;
+    return Verdict::again;  // Ours after all: an old take, applied late.
+  }
+  return row_.kind == Row::Kind::absent ? Verdict::deleted : Verdict::taken;
+}
+
+// --- Until when it is ours -------------------------------------------------
+
+void Lease::apply(const ServiceClock& clock) {
+  if (!ours_) return;
+  claim_end_ = std::min(claim_end_, claim_of(granted_, clock));
+}
+
+// By the boot clock, and by DynamoDB's: nobody may take the row before its
+// stamp is over.  If an answer since the sending has contradicted what was
+// known of that clock, this machine may have been stopped meanwhile, while
+// waiters counted on.  Then the lease is counted by DynamoDB's clock as well,
+// from the earliest that it may have shown at the sending: the stamp was made
+// of the latest, and would be too kind by all that was not known.  What later
+// answers tell of that time may come from behind a stop too short to notice.
+BootTime Lease::claim_of(const Sent& sent, const ServiceClock& clock) const {
+  const BootTime end =
+      std::min(sent.at + held_for(ttl_), clock.when_latest_is(lowest_stamp()));
+  if (clock.contradictions() == sent.contradictions) return end;
+  const ServiceTime from = sent.earliest.value_or(ServiceTime::zero());
+  return std::min(end, clock.when_latest_is(from + held_for(ttl_)));
+}
+
+BootTime Lease::renew_at(nanoseconds age) const { return granted_.at + age; }
+
+ServiceTime Lease::lowest_stamp() const {
+  return std::min_element(
+             sent_.begin(), sent_.end(),
+             [](const Sent& a, const Sent& b) { return a.stamp < b.stamp; })
+      ->stamp;
+}
+
+std::optional<std::size_t> Lease::find_own(const Row& row) const {
+  if (row.kind != Row::Kind::record || row.uuid != uuid_) return std::nullopt;
+  // An old take, applied after others have had the lock.
+  if (ours_ && use_.keep && row.token != token_) return std::nullopt;
+  for (std::size_t i = 0; i < sent_.size(); ++i) {
+    if (sent_[i].stamp == row.expires) return i;
+  }
+  return std::nullopt;
+}
+
+// Every write consumes the version before it, so what was sent before a version
+// that the row has borne can be applied no more.
+void Lease::drop_before(std::size_t index) {
+  const auto kept = sent_.begin() + static_cast<std::ptrdiff_t>(index);
+  for (auto dropped = sent_.begin(); dropped != kept; ++dropped) {
+    if (dropped->stamp < kBeyondAllClocks) {
+      highest_dropped_ = std::max(highest_dropped_, dropped->stamp);
+    }
+  }
+  sent_.erase(sent_.begin(), kept);
+}
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex

@@ -1,0 +1,153 @@
+// A lock's record and the item that holds it, in layout `ddblock`:
+//
+//   name     S  partition key: "ddblock-" and the mutex's name
+//   uuid     S  128 random bits, fresh for every acquisition on the wire
+//   expires  N  service time at which the lease ends, ns since the epoch; the
+//               record's version too, since no two writes of one uuid agree
+//   lease    N  ms; a waiter that saw the record unchanged so long may take it
+//   owner    S  for people
+//   ttl      N  seconds since the epoch, for DynamoDB's own clean-up; not on
+//               kept rows
+//   token    N  on kept rows: how often the lock has been taken
+//   data     B  the user's, if there is any; beside attributes of his own
+//
+// A row is deleted when its lock is released, or kept: then `expires` is 0.
+// Reading is strict: a record that is not understood is never taken.
+#ifndef DDBMUTEX_RECORD_HPP
+#define DDBMUTEX_RECORD_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "answer.hpp"
+#include "clock.hpp"
+#include "item.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+using dynamodb::ServiceTime;
+
+// The table's partition key, and the attribute for DynamoDB's own clean-up.
+constexpr const char* kKeyAttribute = "name";
+constexpr const char* kTtlAttribute = "ttl";
+
+// A lease that is not within these is a mistake of whoever wrote it.
+constexpr std::chrono::milliseconds kShortestLease{1};
+constexpr std::chrono::hours kLongestLease{24 * 366};
+
+// What an item says of the lock.
+struct Row {
+  enum class Kind {
+    absent,   // There is no item.
+    bare,     // There is, with others' attributes alone, and perhaps a token.
+    record,   // A lock record: uuid, expires and, unless foreign, lease.
+    unknown,  // Anything else.  `problem` names the attribute.
+  };
+  Kind kind = Kind::absent;
+  std::string uuid;
+  ServiceTime expires{};  // 0: released.
+  // Nothing if a client wrote the record that knows no such attribute.
+  std::optional<std::chrono::milliseconds> lease;
+  std::string owner;  // Empty if not given.
+  bool kept = false;  // It bears a token, of whatever kind.
+  std::int64_t token = 0;
+  std::string problem;    // "expires is not a whole number of nanoseconds"
+  dynamodb::Item others;  // What is no attribute of the record; `data` is.
+};
+
+Row read_row(dynamodb::Item item);
+
+// How a lock uses its row.
+struct RowUse {
+  bool keep = false;        // Beyond the release, with a token.
+  bool keep_data = false;   // A take leaves `data` where it is.
+  bool must_exist = false;  // keep: a take makes no row.
+
+  // A take is an UpdateItem, whose answer tells the row, not a PutItem.
+  bool takes_by_update() const { return keep || keep_data; }
+};
+
+// The attribute of a record that is the user's.
+constexpr const char* kDataAttribute = "data";
+
+// Whether the record has an attribute of that name.
+bool is_of_record(std::string_view attribute);
+
+// What a renewal or a release is to change besides.
+struct Changes {
+  dynamodb::Item set;
+  std::vector<std::string> remove;
+};
+
+// What one request of the protocol is to do.  protocol.hpp decides it, the
+// functions below write it as JSON.
+struct Request {
+  enum class Verb {
+    take,     // If the lock is free, over, stale or ours already.
+    renew,    // UpdateItem of expires, if the record is ours.
+    release,  // DeleteItem or UpdateItem, if the record is ours.
+    look,     // GetItem.
+  };
+  struct Version {
+    std::string uuid;
+    ServiceTime expires;
+  };
+
+  Verb verb = Verb::look;
+  std::string uuid;                   // All but look.
+  ServiceTime stamp{};                // take, renew: `expires` as it will be.
+  std::chrono::milliseconds lease{};  // take: how long waiters must wait.
+  ServiceTime earliest{1};      // take: a lease that ended before is over.
+  std::optional<Version> seen;  // take: seen unchanged for its lease.
+  // take: our own versions that the row may bear; renew: one of them it must.
+  std::vector<ServiceTime> own;
+  bool consistent = false;  // look
+  bool tell = false;        // renew: answer with the row as it is then.
+  std::shared_ptr<const Changes> changes;  // renew, release; null: none.
+  // With changes of a kept row: the token that it must bear besides.
+  std::int64_t token = 0;
+};
+
+// Where a lock lives and what else its item says.  All UTF-8.
+struct Place {
+  std::string table;
+  std::string key;  // Value of the partition key, prefix and all.
+  std::string owner{};
+  RowUse use{};
+  dynamodb::Item attributes{};  // Every take sets these; `data` may be there.
+  std::string key_name = kKeyAttribute;
+  std::string sort_name{};  // Empty: there is no sort key.
+  std::string sort_value{};
+};
+
+// The body of the request: JSON for action_of() it.
+std::string write_request(const Place& place, const Request& request);
+dynamodb::Action action_of(Request::Verb verb, const RowUse& use);
+
+// What holds while the lock is that acquisition's: JSON of a ConditionCheck.
+// The token too, if the row is a kept one; else 0.
+std::string write_check(const Place& place, const std::string& uuid,
+                        std::int64_t token);
+
+// For an operator: frees the lock if the row bears exactly that version.
+// UpdateItem of a kept row, else DeleteItem.
+std::string write_force(const Place& place, const Request::Version& version);
+
+bool is_utf8(std::string_view text);
+
+// 32 hexadecimal digits from 128 bits of the operating system's randomness
+// (not of a generator in this process, which a VM snapshot would clone).
+std::string fresh_uuid();
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_RECORD_HPP

@@ -1,0 +1,47 @@
+// A transaction of a condition of ours and the writes that a user gives as
+// JSON.
+//
+//   const std::string problem = problem_of_writes(writes);
+//   if (!problem.empty()) return bad(problem);
+//   const std::string body = write_transaction(check, writes, token);
+//   const Answer answer =
+//       ask(client, budget, Action::transact_write_items, body, waiting);
+//
+// Pure functions; any thread may call them.
+#ifndef DDBMUTEX_TRANSACT_HPP
+#define DDBMUTEX_TRANSACT_HPP
+
+#include <string>
+#include <string_view>
+
+#include "answer.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace dynamodb {
+
+// Why the text is not JSON of an array of 1 to 99 objects, which with our own
+// are as many as a transaction takes; empty if it is.  What the objects say is
+// left to DynamoDB.
+std::string problem_of_writes(std::string_view writes);
+
+// The body of a TransactWriteItems: `check`, JSON of a ConditionCheck, and then
+// the elements of `writes`.  Sent again with the same `token`, of 1 to 36
+// characters of hexadecimal digits and '-', it is carried out once.
+// REQUIRES: problem_of_writes() finds none.
+std::string write_transaction(std::string_view check, std::string_view writes,
+                              std::string_view token);
+
+// Whether the condition of ours did not hold.
+bool is_refused_by_check(const Answer& answer);
+
+// "part 2: ConditionalCheckFailed: The conditional request failed", of the
+// first write that DynamoDB found fault with, counted from 1 on; empty if it
+// was none of them.
+std::string refused_part(const Answer& answer);
+
+}  // namespace dynamodb
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_TRANSACT_HPP

@@ -1,0 +1,58 @@
+// Where the keys come from if nobody says otherwise: the sources that AWS's
+// tools look at, in botocore's order.
+//
+//   1. keys that are given                        (options)
+//   2. the environment's                          (sigv4/credentials.hpp)
+//   3. the profile's: role, web identity, sign-on, files, process
+//                                                 (chain/profile_chain.hpp)
+//   4. the container's agent                      (chain/container.hpp)
+//   5. EC2's metadata service                     (chain/imds.hpp)
+//
+// If the options name a profile, the environment's keys and web identity are
+// not looked at.  Where there is nothing, the next is asked; what is there but
+// wrong, or cannot be had now, ends the search.  A profile that is named and
+// does not exist ends it behind the options: whoever mistyped its name is not
+// to sign with the environment's keys.
+//
+//   ChainOptions options;
+//   options.region = "eu-west-1";
+//   Keys keys(chain_keys(options), utc_now);
+//
+// Where services are, the region, the CA file and how the metadata service is
+// asked is read once, when the chain is made; keys, roles, sign-ons and files
+// with tokens each time.
+#ifndef DDBMUTEX_SIGV4_FROM_ALL_HPP
+#define DDBMUTEX_SIGV4_FROM_ALL_HPP
+
+#include <optional>
+#include <string>
+
+#include "credentials.hpp"
+#include "endpoints.hpp"
+#include "profile.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+struct ChainOptions {
+  Credentials keys;  // Empty: look elsewhere.
+  ProfileOptions profile;
+  // For STS.  Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's.
+  std::string region;
+  // Empty: AWS_CA_BUNDLE, the profile's `ca_bundle`, libcurl's own.
+  std::string ca_file;
+  // Of STS and the like.  Nothing: as environment and profile say.
+  std::optional<EndpointSettings> endpoints{};
+  // Give no keys without a region: that of the instance (with_region()).
+  bool find_region = false;
+};
+
+KeySourcePtr chain_keys(const ChainOptions& options,
+                        const Environment& environment = process_environment);
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_FROM_ALL_HPP

@@ -1,0 +1,63 @@
+// The keys of a profile, whichever way it has them.  The first of these that
+// is there counts, as in botocore:
+//
+//   role_arn                 with source_profile, another profile (of which
+//                            the same is asked), or credential_source; unless
+//                            there is a web_identity_token_file
+//   web_identity_token_file  with role_arn; AWS_WEB_IDENTITY_TOKEN_FILE,
+//                            AWS_ROLE_ARN and AWS_ROLE_SESSION_NAME go before
+//                            what the profile says, each by itself
+//   sso_account_id, sso_role_name    with an sso_session, or the older way
+//   keys in the credentials file
+//   credential_process
+//   keys in the config file
+//
+// A source_profile with keys of its own needs no role of its own, and may be
+// the profile itself.  The environment is not its source.
+//
+// Broken: a profile that names none, or both, of source_profile and
+// credential_source; one that is not there, or has nothing; profiles that name
+// each other in a circle; an mfa_serial, for there is nobody to ask for a code.
+//
+// The files are read anew each time.
+#ifndef DDBMUTEX_SIGV4_FROM_PROFILE_HPP
+#define DDBMUTEX_SIGV4_FROM_PROFILE_HPP
+
+#include <string>
+
+#include "credentials.hpp"
+#include "from_services.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+// What the environment says of a web identity; what is empty it does not say.
+struct WebIdentityVariables {
+  std::string token_file;
+  std::string role_arn;
+  std::string session_name;
+  bool ignored = false;  // The profile was named by the options.
+};
+
+struct ProfileChain {
+  ProfilePlace place;
+  WebIdentityVariables web_identity;
+  std::string sso_cache;  // ~/.aws/sso/cache; empty without a HOME.
+  Services services;
+  // What a credential_source may be: Environment, EcsContainer and
+  // Ec2InstanceMetadata.
+  KeySourcePtr environment;
+  KeySourcePtr container;
+  KeySourcePtr instance;
+  // If the instance's service gives no keys now, it may later.
+  bool instance_may_come = true;
+};
+
+KeySourcePtr profile_chain(ProfileChain chain);
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_FROM_PROFILE_HPP

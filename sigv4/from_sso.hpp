@@ -1,0 +1,47 @@
+// The keys of a role in IAM Identity Center, for whoever has signed on there.
+//
+//   Sso sso;
+//   sso.session_name = "corp";  // [sso-session corp]
+//   ...
+//   KeySourcePtr keys = sso_keys(sso, services);
+//
+// A person signs on with `aws sso login`, which leaves a token in a cache file:
+// CACHE/<SHA-1 of the session's name, or of the start URL>.json.  The file is
+// read anew each time, and its token shown to the portal.  A session's token
+// that has five minutes left, or has ended, is exchanged for a new one if the
+// file says how, at most once a minute; the new one is written to the file, as
+// AWS's tools do, for they share it.
+//
+// A token that has ended and cannot be had anew, or that the portal refuses, is
+// final, and the reason says which command signs on.
+#ifndef DDBMUTEX_SIGV4_FROM_SSO_HPP
+#define DDBMUTEX_SIGV4_FROM_SSO_HPP
+
+#include <string>
+
+#include "credentials.hpp"
+#include "from_services.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+struct Sso {
+  std::string session_name;  // Empty: the older way, without sessions.
+  std::string start_url;
+  Profile::Property region;
+  std::string account_id;
+  std::string role_name;
+  std::string cache;    // The directory; empty: nobody knows where it is.
+  std::string profile;  // By its name.
+  std::string place;    // For people: `profile "x" in "..."`.
+};
+
+// The region of `services` is not looked at.
+KeySourcePtr sso_keys(Sso sso, Services services);
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_FROM_SSO_HPP
