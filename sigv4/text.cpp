@@ -1,0 +1,30 @@
+#include "text.hpp"
+
+#include <cstddef>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+std::string join(std::initializer_list<std::string_view> pieces) {
+  std::string text;
+  append(text, pieces);
+  return text;
+}
+
+void append(std::string& text, std::initializer_list<std::string_view> pieces) {
+  std::size_t size = text.size();
+  for (const std::string_view piece : pieces) size += piece.size();
+  // Never less than twice the room, or a text that grows by pieces is copied
+  // with every one.
+  if (size > text.capacity()) {
+    text.reserve(text.empty() || size > 2 * text.capacity()
+                     ? size
+                     : 2 * text.capacity());
+  }
+  for (const std::string_view piece : pieces) text.append(piece);
+}
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex

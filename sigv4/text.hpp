@@ -1,0 +1,25 @@
+// Text put together of pieces, with one allocation and little code at the place
+// where it is asked for: operator+ makes a string, and its destruction, of
+// every piece.
+#ifndef DDBMUTEX_SIGV4_TEXT_HPP
+#define DDBMUTEX_SIGV4_TEXT_HPP
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+// The pieces one behind the other: join({"table ", name, " is not there"}).
+std::string join(std::initializer_list<std::string_view> pieces);
+
+// Puts the pieces behind `text`.  None of them may be a view into it.
+void append(std::string& text, std::initializer_list<std::string_view> pieces);
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_TEXT_HPP
