@@ -226,7 +226,7 @@ Reply Metadata::ask(Method method, const std::string& path,
         attempts == settings_.attempts || again >= fetch.deadline) {
       return reply;
     }
-    wait_for(fetch.stop, nullptr, again);
+    wait_for(&fetch.stop, nullptr, again);
     if (fetch.stop.woken()) return reply;
   }
 }

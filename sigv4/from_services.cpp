@@ -216,7 +216,7 @@ bool Calling::pause(Fate fate) {
   const BootTime until =
       BootClock::now() + random_pause(longest * (1 << (attempts_ - 1)));
   if (until >= fetch_.deadline) return false;
-  wait_for(fetch_.stop, nullptr, until);
+  wait_for(&fetch_.stop, nullptr, until);
   return !fetch_.stop.woken();
 }
 

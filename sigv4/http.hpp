@@ -18,6 +18,9 @@
 #ifndef DDBMUTEX_SIGV4_HTTP_HPP
 #define DDBMUTEX_SIGV4_HTTP_HPP
 
+#include <poll.h>
+
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -27,9 +30,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "boot_clock.hpp"
+
+struct curl_slist;
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -87,11 +93,13 @@ struct HttpAnswer {
   std::optional<std::string_view> header(std::string_view name) const;
 };
 
-class Exchange;
-
 // Wakes a thread out of drive().  Any thread may call wake(), also before the
 // other waits: it is remembered until clear().  In want of a descriptor fd()
 // is -1, and drive() looks every few milliseconds whether it was woken.
+//
+// The flag decides and the descriptor follows: whoever sets the flag writes
+// once, whoever takes it away reads once, and waits for that write if need be.
+// So neither is ever left standing without the other.
 class Waker {
  public:
   Waker();
@@ -105,9 +113,8 @@ class Waker {
   int fd() const noexcept { return fd_; }  // Readable while woken; -1: none.
 
  private:
-  friend class Exchange;  // Its driver.
-  int fd_;
-  std::atomic<bool> woken_{false};  // What counts where there is no fd.
+  const int fd_;
+  std::atomic<bool> woken_{false};
 };
 
 enum class Method { post, get, put };
@@ -132,33 +139,74 @@ class Exchange {
   // Begins to send; replaces the answer of the exchange before.  `headers` are
   // all there are but Content-Length and what libcurl must add (none of Accept,
   // Expect, User-Agent).  REQUIRES: nothing under way.
-  void start(HttpRequest request);
-  // A POST.
   void start(const std::string& url, std::vector<std::string> headers,
-             std::string body);
+             std::string body, Method method = Method::post);
   // For this exchange, if that is less than connect_timeout.  REQUIRES: called
   // after start(), before drive().
   void connect_within(std::chrono::nanoseconds time);
 
-  bool under_way() const noexcept;
+  bool under_way() const noexcept { return under_way_; }
   // True once the request may have begun to leave this process.
-  bool sent() const noexcept;
+  bool sent() const noexcept { return answer_.sent; }
 
   // Ends what is under way as `timed_out` or `cancelled`; the connection is
   // closed.  Nothing happens if nothing is under way.
   void end(Transport why);
 
   // REQUIRES: start() was called.  Complete once under_way() is false.
-  const HttpAnswer& answer() const noexcept;
-  HttpAnswer take_answer();
+  const HttpAnswer& answer() const noexcept { return answer_; }
+  HttpAnswer take_answer() { return std::move(answer_); }
 
  private:
-  void begin(Method method, const std::string& url,
-             std::vector<std::string> headers, std::string body);
-
   friend void drive(Exchange* const*, std::size_t, BootTime, Waker*);
-  struct Impl;  // Keeps libcurl out of this header.
-  std::unique_ptr<Impl> impl_;
+
+  void set_options(const HttpOptions& options);
+  void set_callbacks();
+  void link_headers();
+  bool kept_connection_is_dead() const;
+  // These may end the exchange.
+  void act_if_due(BootTime now);
+  void act(int fd, int events);
+  void after_action(int multi_code, int running);
+  void take_result();
+  void finish(Transport how, const char* why);
+
+  // What libcurl calls, with the exchange as `self`.
+  static std::size_t on_header(char* data, std::size_t, std::size_t size,
+                               void* self);
+  static std::size_t on_body(char* data, std::size_t, std::size_t size,
+                             void* self);
+  static int on_ready_to_send(void* self, char*, char*, int, int);
+  static int on_close(void* self, int fd);
+  static int on_socket(void*, int fd, int what, void* self, void*);
+  static int on_timer(void*, long wait_ms, void* self);
+
+  void* const multi_;  // CURLM and
+  void* const easy_;   // CURL: libcurl stays out of this header.
+  const std::size_t max_body_;
+  const std::chrono::milliseconds connect_timeout_;
+  int connection_ = -1;  // The kept one.
+  BootTime last_used_{};
+
+  // libcurl reads the request from here until the exchange has ended.
+  std::string body_;
+  std::vector<std::string> headers_;
+  std::vector<curl_slist> nodes_;
+
+  HttpAnswer answer_;
+  bool under_way_ = false;
+  bool in_head_ = false;     // Between a status line and its blank line.
+  bool interim_ = false;     // That status line's code was 1xx.
+  bool head_ended_ = false;  // The final answer's.
+  bool too_large_ = false;
+  std::size_t head_bytes_ = 0;     // Of all answers to this request.
+  std::array<char, 256> error_{};  // libcurl's words.
+
+  // What libcurl waits for.
+  std::vector<pollfd> watched_;
+  std::size_t polled_ = 0;  // So many of them in drive()'s poll(2).
+  BootTime due_ = BootTime::max();
+  BootTime stall_check_ = BootTime::max();  // If it named no descriptor.
 };
 
 // Drives `count` exchanges until at least one that was under way has ended,
@@ -173,9 +221,9 @@ class Exchange {
 void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            Waker* waker);
 
-// Waits until either (the second may be null) is woken, or until `deadline`.
-// Clears neither.
-void wait_for(const Waker& one, const Waker* other, BootTime deadline);
+// Waits until either (both may be null) is woken, or until `deadline`.  Clears
+// neither.
+void wait_for(const Waker* one, const Waker* other, BootTime deadline);
 
 // One exchange on a connection of its own, awaited until `deadline` or until
 // `stop` is woken.
@@ -185,10 +233,7 @@ HttpAnswer exchange(const HttpOptions& options, HttpRequest request,
 // Exchanges with their kept-alive connections, for use by any thread.
 class HttpPool {
  public:
-  explicit HttpPool(HttpOptions options);
-  ~HttpPool();
-  HttpPool(const HttpPool&) = delete;
-  HttpPool& operator=(const HttpPool&) = delete;
+  explicit HttpPool(HttpOptions options) : options_(std::move(options)) {}
 
   // The one given back last, its connection being the warmest; a new one if
   // there is none.

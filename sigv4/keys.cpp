@@ -341,7 +341,7 @@ bool Keys::await(BootTime deadline, const Waker* waker) {
     }
     fetch = core.fetch;
   }
-  if (fetch != nullptr) wait_for(fetch->done, waker, deadline);
+  if (fetch != nullptr) wait_for(&fetch->done, waker, deadline);
   const std::lock_guard<std::mutex> guard(core.mutex);
   return core.serves(BootClock::now());
 }

@@ -67,6 +67,18 @@ void wipe(std::string& text) noexcept {
   text.clear();
 }
 
+void append_secret(std::string& text, std::string_view more) {
+  const std::size_t needed = text.size() + more.size();
+  if (needed > text.capacity()) {
+    std::string larger;
+    larger.reserve(std::max(needed, 2 * text.capacity()));
+    larger.append(text);
+    text.swap(larger);
+    wipe(larger);
+  }
+  text.append(more);
+}
+
 std::string shown(std::string_view text, const std::vector<Secret>& secrets) {
   text = text.substr(0, text.find_first_of("\r\n"));
   const std::size_t most = std::min(text.size(), kMaxShownBytes);

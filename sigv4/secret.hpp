@@ -16,6 +16,9 @@ namespace sigv4 {
 // Overwrites all that the string's memory holds, and empties it.
 void wipe(std::string& text) noexcept;
 
+// Appends; memory that the text outgrows is wiped.
+void append_secret(std::string& text, std::string_view more);
+
 class Secret {
  public:
   Secret() = default;

@@ -1,6 +1,7 @@
 #include <curl/curl.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -774,6 +775,22 @@ BOOST_AUTO_TEST_CASE(wake_reaches_a_drive_of_nothing) {
   waker.clear();
   drive(nullptr, 0, deadline, &waker);
   BOOST_TEST((BootClock::now() >= deadline));
+}
+
+// Else a drive would return at once for ever, or wait although it was woken.
+BOOST_AUTO_TEST_CASE(wakes_amid_clears_leave_flag_and_descriptor_at_one) {
+  for (int round = 0; round < 50; ++round) {
+    Waker waker;
+    std::thread other([&] {
+      for (int i = 0; i < 1000; ++i) waker.wake();
+    });
+    for (int i = 0; i < 1000; ++i) waker.clear();
+    other.join();
+    pollfd fd = {waker.fd(), POLLIN, 0};
+    BOOST_TEST(poll(&fd, 1, 0) == (waker.woken() ? 1 : 0));
+    waker.clear();
+    BOOST_TEST(poll(&fd, 1, 0) == 0);
+  }
 }
 
 namespace {
