@@ -248,25 +248,12 @@ struct Stats {
   // Heads and bodies, without what TLS and TCP add.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  // Capacity units, as DynamoDB's documentation has them counted, from the
-  // sizes of what was sent and received.
-  double write_units = 0;
-  double read_units = 0;
   // Locks that are held, and the hours for which locks were, added up.
   std::uint64_t held = 0;
   double held_hours = 0;
 
   std::uint64_t requests() const {
     return get_item + put_item + update_item + delete_item + other;
-  }
-  // What an hour of holding a lock has cost, all requests counted, at so much
-  // for a million units; 0 if none was held.  The prices are those of us-east-1
-  // on demand, in US dollars, since November 2024.
-  double cost_per_held_hour(double a_million_writes = 0.625,
-                            double a_million_reads = 0.125) const {
-    if (!(held_hours > 0)) return 0;
-    return (write_units * a_million_writes + read_units * a_million_reads) /
-           1e6 / held_hours;
   }
 };
 

@@ -1,15 +1,13 @@
 #include "answer.hpp"
 
-#include <rapidjson/document.h>
-
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
 #include <utility>
 
 #include "../sigv4/service.hpp"
+#include "../sigv4/text.hpp"
 #include "json.hpp"
 
 namespace ddbmutex {
@@ -29,8 +27,11 @@ constexpr std::chrono::minutes kSkewed{4};
 struct CodeMeaning {
   std::string_view code;
   Fault fault;
-  bool may_be_skew = false;
+  enum { none, may_be_skew, other_keys } more = none;
 };
+constexpr auto kMayBeSkew = CodeMeaning::may_be_skew;
+// Of keys that have run out, were changed or deleted: there may be others.
+constexpr auto kOtherKeys = CodeMeaning::other_keys;
 
 // DynamoDB's error codes (its developer guide, "Error handling"), those of the
 // signature check before it.
@@ -41,23 +42,23 @@ constexpr CodeMeaning kCodes[] = {
     {"TableNotFoundException", Fault::no_table},
     {"ResourceInUseException", Fault::table_in_use},
     {"UnknownOperationException", Fault::unknown_action},
-    {"AccessDeniedException", Fault::access_denied, true},
+    {"AccessDeniedException", Fault::access_denied, kMayBeSkew},
     {"AccessDenied", Fault::access_denied},
-    {"ExpiredTokenException", Fault::expired_keys},
-    {"ExpiredToken", Fault::expired_keys},
-    {"UnrecognizedClientException", Fault::bad_keys},
-    {"InvalidClientTokenId", Fault::bad_keys},
+    {"ExpiredTokenException", Fault::expired_keys, kOtherKeys},
+    {"ExpiredToken", Fault::expired_keys, kOtherKeys},
+    {"UnrecognizedClientException", Fault::bad_keys, kOtherKeys},
+    {"InvalidClientTokenId", Fault::bad_keys, kOtherKeys},
     {"InvalidToken", Fault::bad_keys},
     {"MissingAuthenticationToken", Fault::bad_keys},
     {"MissingAuthenticationTokenException", Fault::bad_keys},
     {"IncompleteSignature", Fault::bad_keys},
     {"IncompleteSignatureException", Fault::bad_keys},
-    {"AuthFailure", Fault::bad_keys, true},
-    {"InvalidSignatureException", Fault::bad_keys, true},
-    {"SignatureDoesNotMatch", Fault::bad_keys, true},
-    {"RequestExpired", Fault::bad_keys, true},
-    {"RequestInTheFuture", Fault::bad_keys, true},
-    {"RequestTimeTooSkewed", Fault::bad_keys, true},
+    {"AuthFailure", Fault::bad_keys, kMayBeSkew},
+    {"InvalidSignatureException", Fault::bad_keys, kMayBeSkew},
+    {"SignatureDoesNotMatch", Fault::bad_keys, kMayBeSkew},
+    {"RequestExpired", Fault::bad_keys, kMayBeSkew},
+    {"RequestInTheFuture", Fault::bad_keys, kMayBeSkew},
+    {"RequestTimeTooSkewed", Fault::bad_keys, kMayBeSkew},
 
     {"InternalServerError", Fault::server_failure},
     {"InternalFailure", Fault::server_failure},
@@ -126,98 +127,63 @@ bool names_a_wrong_key(std::string_view message) {
       [&](std::string_view pattern) { return matches(message, pattern); });
 }
 
-// --- Reading JSON ----------------------------------------------------------
-
-using Allocator = rapidjson::MemoryPoolAllocator<>;
-using rapidjson::Document;
-using rapidjson::Value;
-
-// The default parser recurses, and 400 KB of '[' overflow its stack.
-constexpr unsigned kParseFlags =
-    rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
-
-bool is_object(const Document& document, std::string_view json) {
-  if (document.HasParseError() || !document.IsObject()) return false;
-  // RapidJSON takes a NUL for the end and does not look behind it, and passes
-  // over any one byte of a byte order mark.
-  if (json.find('\0') != json.npos) return false;
-  if (static_cast<unsigned char>(json.front()) >= 0x80) return false;
-  return !sigv4::has_lone_surrogate(json);
+void bad_answer(Answer& answer, std::string why) {
+  answer.fault = Fault::bad_answer;
+  answer.message = std::move(why);
 }
 
-// A member that is a string; empty if it is not there or not a string.
-std::string_view string_member(const Value& object, const char* name) {
-  const auto member = object.FindMember(name);
-  if (member == object.MemberEnd() || !member->value.IsString()) return {};
-  return text_of(member->value);
-}
+// --- Tables ----------------------------------------------------------------
 
-// A member's value; null if it is not there, or is null.
-const Value* find_member(const Value& object, const char* name) {
-  const auto member = object.FindMember(name);
-  if (member == object.MemberEnd() || member->value.IsNull()) return nullptr;
-  return &member->value;
-}
-
-// "AttributeDefinitions" tells the types.  `other` if it does not.
-Attribute::Type key_type(const Value& table, std::string_view name) {
-  const Value* definitions = find_member(table, "AttributeDefinitions");
-  if (definitions == nullptr || !definitions->IsArray()) {
-    return Attribute::Type::other;
+// "AttributeDefinitions" tells the types.
+bool is_string(Value table, std::string_view name) {
+  const Value definitions = table["AttributeDefinitions"];
+  if (!definitions.is_list()) return false;
+  for (std::size_t i = 0; i < definitions.size(); ++i) {
+    const Value one = definitions[i];
+    if (one.text("AttributeName") == name) {
+      return one.text("AttributeType") == "S";
+    }
   }
-  for (const auto& definition : definitions->GetArray()) {
-    if (!definition.IsObject()) continue;
-    if (string_member(definition, "AttributeName") != name) continue;
-    return type_of(string_member(definition, "AttributeType"));
-  }
-  return Attribute::Type::other;
+  return false;
 }
 
 // {"AttributeName":"name","KeyType":"HASH"}
-std::optional<TableDescription::Key> read_key(const Value& key,
-                                              const Value& table) {
-  using Role = TableDescription::Key::Role;
-  if (!key.IsObject()) return std::nullopt;
-  const std::string_view name = string_member(key, "AttributeName");
-  const std::string_view role = string_member(key, "KeyType");
-  if (name.empty() || (role != "HASH" && role != "RANGE")) return std::nullopt;
-  return TableDescription::Key{std::string(name),
-                               role == "HASH" ? Role::partition : Role::sort,
-                               key_type(table, name)};
+bool read_key(Value element, Value value, TableDescription& table) {
+  const std::string_view name = element.text("AttributeName");
+  const std::string_view role = element.text("KeyType");
+  if (name.empty() || (role != "HASH" && role != "RANGE")) return false;
+  std::string& part = role == "HASH" ? table.key : table.sort_key;
+  if (!part.empty()) return false;
+  part = name;
+  table.of_strings = table.of_strings && is_string(value, name);
+  return true;
 }
 
 // As the developer guide tells global tables' versions and consistency modes:
-// a mode that is not told is the eventual one.  Nothing if it makes no sense.
-std::optional<bool> has_eventual_replicas(const Value& table) {
-  if (string_member(table, "GlobalTableVersion") == "2017.11.29") return true;
-  const Value* replicas = find_member(table, "Replicas");
-  if (replicas == nullptr) return false;
-  if (!replicas->IsArray()) return std::nullopt;
-  return !replicas->Empty() &&
-         string_member(table, "MultiRegionConsistency") != "STRONG";
+// a mode that is not told is the eventual one.  False if it makes no sense.
+bool read_replicas(Value value, TableDescription& table) {
+  const Value replicas = value["Replicas"];
+  const bool legacy = value.text("GlobalTableVersion") == "2017.11.29";
+  table.eventual_replicas =
+      legacy ||
+      (replicas.size() > 0 && value.text("MultiRegionConsistency") != "STRONG");
+  return legacy || !replicas || replicas.is_list();
 }
 
-// Nothing if it is no description of a table.
-std::optional<TableDescription> read_table(const Value& value) {
-  if (!value.IsObject()) return std::nullopt;
-  TableDescription table;
-  table.status = string_member(value, "TableStatus");
-  table.id = string_member(value, "TableId");
-  if (table.status.empty()) return std::nullopt;
-  if (const Value* schema = find_member(value, "KeySchema")) {
-    if (!schema->IsArray()) return std::nullopt;
-    for (const auto& element : schema->GetArray()) {
-      auto key = read_key(element, value);
-      if (!key) return std::nullopt;
-      table.keys.push_back(std::move(*key));
-    }
+// False if it is no description of a table.
+bool read_table(Value value, TableDescription& table) {
+  table.status = value.text("TableStatus");
+  table.id = value.text("TableId");
+  const Value schema = value["KeySchema"];
+  if (table.status.empty() || (schema && !schema.is_list())) return false;
+  for (std::size_t i = 0; i < schema.size(); ++i) {
+    if (!read_key(schema[i], value, table)) return false;
   }
-  if (table.keys.empty() && table.status != "DELETING") return std::nullopt;
-  const auto replicas = has_eventual_replicas(value);
-  if (!replicas) return std::nullopt;
-  table.eventual_replicas = *replicas;
-  return table;
+  if (table.key.empty() && table.status != "DELETING") return false;
+  return read_replicas(value, table);
 }
+
+// --- What an answer is worth -----------------------------------------------
 
 // Where an error's code stands: "com.amazonaws.dynamodb.v20120810#Code",
 // "Code:http://...", "Code".
@@ -228,14 +194,12 @@ std::string_view bare_code(std::string_view code) {
   return hash == code.npos ? code : code.substr(hash + 1);
 }
 
-std::string_view code_of(const Value& body, const HttpAnswer& http) {
-  std::string_view code = string_member(body, "__type");
-  if (code.empty()) code = string_member(body, "code");
+std::string_view code_of(Value body, const HttpAnswer& http) {
+  std::string_view code = body.text("__type");
+  if (code.empty()) code = body.text("code");
   if (code.empty()) code = http.header("x-amzn-errortype").value_or("");
   return bare_code(code);
 }
-
-// --- What an answer is worth -----------------------------------------------
 
 // CRC-32 as in ISO 3309, a byte at a time: answers are short.
 std::uint32_t crc32(std::string_view bytes) {
@@ -314,15 +278,10 @@ Fault fault_of_status(int status) {
 
 bool is_skewed(const CodeMeaning& meaning, const HttpAnswer& http,
                ServiceTime signed_at) {
-  if (!meaning.may_be_skew) return false;
+  if (meaning.more != kMayBeSkew) return false;
   const auto date = date_of(http);
   if (!date) return false;
   return *date - signed_at >= kSkewed || signed_at - *date >= kSkewed;
-}
-
-void bad_answer(Answer& answer, std::string why) {
-  answer.fault = Fault::bad_answer;
-  answer.message = std::move(why);
 }
 
 bool is_of_an_item(Action action) {
@@ -336,88 +295,102 @@ bool has_keys(Action action) {
 }
 
 // Reads "Item", say, where there may be one.
-void read_item_of(const Value& body, const char* name, Answer& answer) {
-  const auto member = body.FindMember(name);
-  if (member == body.MemberEnd()) return;
-  answer.item = read_item(member->value);
+void read_item_of(Value body, std::string_view name, Answer& answer) {
+  if (!body.has(name)) return;
+  answer.item = read_item(body[name]);
   if (!answer.item) {
-    bad_answer(answer, std::string(name) + " is not an item of DynamoDB's");
+    bad_answer(answer, sigv4::join({name, " is not an item of DynamoDB's"}));
   }
 }
 
 // --- Why a transaction was not carried out ---------------------------------
 
-// [{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"why"}]
-bool read_listed(const Value& list, std::vector<Answer::Reason>& reasons) {
-  if (!list.IsArray()) return false;
-  for (const Value& element : list.GetArray()) {
-    if (!element.IsObject()) return false;
-    reasons.push_back({std::string(string_member(element, "Code")),
-                       std::string(string_member(element, "Message"))});
-  }
-  return true;
+// What a part of a transaction was refused for; the weightiest first, since a
+// condition that did not hold will not by trying again.
+constexpr struct {
+  std::string_view code;
+  Fault fault;
+} kReasons[] = {
+    {"ConditionalCheckFailed", Fault::condition_failed},
+    {"TransactionConflict", Fault::conflict},
+    {"ThrottlingError", Fault::throttled},
+    {"ProvisionedThroughputExceeded", Fault::throttled},
+    {"RequestLimitExceeded", Fault::throttled},
+    {"", Fault::bad_request},  // Any other.
+};
+
+// Why a transaction was cancelled, as far as its parts have been looked at.
+struct Cancellation {
+  void hear(std::string_view reason, std::string_view words);
+
+  int looked_at = 0;
+  int part = -1;  // The one to tell of, and why it was refused:
+  std::size_t weight = std::size(kReasons);
+  std::string_view code, message;
+};
+
+void Cancellation::hear(std::string_view reason, std::string_view words) {
+  const int here = looked_at++;
+  if (reason.empty() || reason == "None") return;
+  std::size_t its = 0;
+  while (!kReasons[its].code.empty() && kReasons[its].code != reason) ++its;
+  if (its >= weight) return;
+  weight = its;
+  part = here;
+  code = reason;
+  message = words;
 }
 
 // As at the end of the message: "... specific reasons [Code, None]".
-void read_worded(std::string_view message,
-                 std::vector<Answer::Reason>& reasons) {
+void read_worded(std::string_view message, Cancellation& cancellation) {
   const std::size_t begin = message.rfind('[');
   const std::size_t end = message.rfind(']');
   if (begin == message.npos || end == message.npos || end < begin) return;
   std::string_view codes = message.substr(begin + 1, end - begin - 1);
   while (!codes.empty()) {
     const std::size_t comma = std::min(codes.find(','), codes.size());
-    reasons.push_back({std::string(codes.substr(0, comma)), ""});
+    cancellation.hear(codes.substr(0, comma), "");
     codes.remove_prefix(std::min(comma + 1, codes.size()));
     codes.remove_prefix(std::min(codes.find_first_not_of(' '), codes.size()));
   }
 }
 
-// What the reasons come to, the weightiest first: a condition that did not hold
-// will not by trying again.
-Fault fault_of(const std::vector<Answer::Reason>& reasons) {
-  struct Meaning {
-    std::string_view code;
-    Fault fault;
-  };
-  constexpr Meaning kMeanings[] = {
-      {"ConditionalCheckFailed", Fault::condition_failed},
-      {"TransactionConflict", Fault::conflict},
-      {"ThrottlingError", Fault::throttled},
-      {"ProvisionedThroughputExceeded", Fault::throttled},
-      {"RequestLimitExceeded", Fault::throttled},
-  };
-  for (const Meaning& meaning : kMeanings) {
-    for (const Answer::Reason& reason : reasons) {
-      if (reason.code == meaning.code) return meaning.fault;
-    }
+void read_cancellation(Value body, Answer& answer) {
+  Cancellation all;
+  const Value list = body["CancellationReasons"];
+  // [{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"why"}]
+  bool good = !list || list.is_list();
+  for (std::size_t i = 0; good && i < list.size(); ++i) {
+    good = list[i].is_object();
+    all.hear(list[i].text("Code"), list[i].text("Message"));
   }
-  return Fault::bad_request;
+  if (!good) {
+    return bad_answer(answer, "CancellationReasons is no list of reasons");
+  }
+  if (!list) read_worded(answer.message, all);  // Not every engine lists them.
+  answer.part = all.part;
+  if (all.part < 0) return;
+  answer.fault = kReasons[all.weight].fault;
+  answer.message =
+      sigv4::join({"part ", std::to_string(all.part), ": ", all.code,
+                   all.message.empty() ? "" : ": ", all.message});
 }
 
-void read_cancellation(const Value& body, Answer& answer) {
-  if (const Value* list = find_member(body, "CancellationReasons")) {
-    if (!read_listed(*list, answer.reasons)) {
-      answer.reasons.clear();
-      return bad_answer(answer, "CancellationReasons is no list of reasons");
-    }
-  } else {  // Not every engine lists them.
-    read_worded(answer.message, answer.reasons);
-  }
-  answer.fault = fault_of(answer.reasons);
+// That is how things are to be.
+bool is_on_already(Action action, std::string_view message) {
+  return action == Action::update_time_to_live &&
+         message == "TimeToLive is already enabled";
 }
 
-void read_error(const Value& body, const HttpAnswer& http,
-                ServiceTime signed_at, Answer& answer) {
-  answer.code = code_of(body, http);
-  answer.message = string_member(body, "message");
-  if (answer.message.empty()) answer.message = string_member(body, "Message");
-  const CodeMeaning* meaning = meaning_of(answer.code);
+void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
+                Answer& answer) {
+  const std::string_view code = code_of(body, http);
+  std::string_view message = body.text("message");
+  if (message.empty()) message = body.text("Message");
+  answer.message = message;
+  const CodeMeaning* meaning = meaning_of(code);
   answer.fault = meaning ? meaning->fault : fault_of_status(http.status);
-  if (answer.code == "ValidationException" && has_keys(answer.action) &&
-      names_a_wrong_key(answer.message)) {
-    answer.fault = Fault::wrong_key;
-  }
+  answer.other_keys = meaning && meaning->more == kOtherKeys;
   if (meaning && is_skewed(*meaning, http, signed_at)) {
     answer.fault = Fault::skewed_time;
   }
@@ -426,96 +399,81 @@ void read_error(const Value& body, const HttpAnswer& http,
     if (!is_passing(answer.fault)) answer.fault = Fault::server_failure;
     return;
   }
-  if (answer.code == "TransactionCanceledException" &&
+  if (code == "ValidationException") {
+    if (is_on_already(answer.action, message)) answer.fault = Fault::none;
+    if (has_keys(answer.action) && names_a_wrong_key(message)) {
+      answer.fault = Fault::wrong_key;
+    }
+  }
+  if (code == "TransactionCanceledException" &&
       answer.action == Action::transact_write_items) {
     return read_cancellation(body, answer);
   }
   if (answer.fault != Fault::condition_failed) return;
   if (answer.action == Action::get_item || !is_of_an_item(answer.action)) {
-    return bad_answer(answer, std::string(name_of(answer.action)) +
-                                  " has no condition to fail");
+    return bad_answer(answer, sigv4::join({name_of(answer.action),
+                                           " has no condition to fail"}));
   }
   read_item_of(body, "Item", answer);
 }
 
 // --- Success ---------------------------------------------------------------
 
-// The members of an action's answer when all went well.
-struct Members {
-  const char* required;  // Null: none.
-  std::array<std::string_view, 4> others;
-
-  bool allow(std::string_view name) const {
-    return !name.empty() &&  // As others that are not there are.
-           (name == std::string_view(required != nullptr ? required : "") ||
-            std::find(others.begin(), others.end(), name) != others.end());
-  }
+// The members of actions' answers when all went well, in the order of the
+// enumeration.  The first is always there; where it is empty, none is.
+constexpr std::string_view kMembers[][5] = {
+    {"", "Item", "ConsumedCapacity"},
+    {"", "Attributes", "ItemCollectionMetrics", "ConsumedCapacity"},
+    {"", "Attributes", "ItemCollectionMetrics", "ConsumedCapacity"},
+    {"", "Attributes", "ItemCollectionMetrics", "ConsumedCapacity"},
+    {"Table"},
+    {"TableDescription"},
+    {"TimeToLiveSpecification"},
+    {"TableDescription"},
+    {"Items", "Count", "ScannedCount", "LastEvaluatedKey", "ConsumedCapacity"},
+    {"Items", "Count", "ScannedCount", "LastEvaluatedKey", "ConsumedCapacity"},
+    {"", "ItemCollectionMetrics", "ConsumedCapacity"},
 };
-
-Members members_of(Action action) {
-  switch (action) {
-    case Action::get_item:
-      return {nullptr, {"Item", "ConsumedCapacity"}};
-    case Action::put_item:
-    case Action::update_item:
-    case Action::delete_item:
-      return {nullptr,
-              {"Attributes", "ItemCollectionMetrics", "ConsumedCapacity"}};
-    case Action::scan:
-    case Action::query:
-      return {
-          "Items",
-          {"Count", "ScannedCount", "LastEvaluatedKey", "ConsumedCapacity"}};
-    case Action::transact_write_items:
-      return {nullptr, {"ItemCollectionMetrics", "ConsumedCapacity"}};
-    case Action::describe_table:
-      return {"Table", {}};
-    case Action::create_table:
-    case Action::delete_table:
-      return {"TableDescription", {}};
-    case Action::update_time_to_live:
-      break;
-  }
-  return {"TimeToLiveSpecification", {}};
-}
+static_assert(std::size(kMembers) == kActions);
 
 // Whether an action answers so when all went well.  A captive portal's JSON
 // would else pass for a write that was applied.
-bool is_success(const Members& members, const Value& body) {
-  for (const auto& member : body.GetObject()) {
-    if (!members.allow(text_of(member.name))) return false;
+bool is_success(const std::string_view (&members)[5], Value body) {
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    const std::string_view name = body.name(i);
+    if (name.empty() || std::find(std::begin(members), std::end(members),
+                                  name) == std::end(members)) {
+      return false;
+    }
   }
-  return members.required == nullptr || body.HasMember(members.required);
+  return members[0].empty() || body.has(members[0]);
 }
 
-void read_page(const Value& body, Answer& answer) {
-  const Value& items = body["Items"];
-  if (!items.IsArray()) return bad_answer(answer, "Items is no list");
-  answer.items.reserve(items.Size());
-  for (const Value& element : items.GetArray()) {
-    auto item = read_item(element);
+void read_page(Value body, Answer& answer) {
+  const Value items = body["Items"];
+  if (!items.is_list()) return bad_answer(answer, "Items is no list");
+  std::vector<Item> read;
+  read.reserve(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    auto item = read_item(items[i]);
     if (!item) {
-      answer.items.clear();
       return bad_answer(answer, "Items has what is not an item of DynamoDB's");
     }
-    answer.items.push_back(std::move(*item));
+    read.push_back(std::move(*item));
   }
-  const Value* next = find_member(body, "LastEvaluatedKey");
-  if (next == nullptr) return;
-  answer.next = read_item(*next);
-  if (answer.next && !answer.next->empty()) return;
-  answer.items.clear();  // Not all there is, and no way to the rest.
-  answer.next.reset();
-  bad_answer(answer, "LastEvaluatedKey is no key");
+  if (const Value next = body["LastEvaluatedKey"]) {
+    answer.item = read_item(next);
+    if (!answer.item || answer.item->empty()) {
+      answer.item.reset();  // Not all there is, and no way to the rest.
+      return bad_answer(answer, "LastEvaluatedKey is no key");
+    }
+  }
+  answer.items = std::move(read);
 }
 
-void read_table_of(const Value& table, Answer& answer) {
-  answer.table = read_table(table);
-  if (!answer.table) bad_answer(answer, "no description of a table");
-}
-
-void read_success(const Value& body, Answer& answer) {
-  const Members members = members_of(answer.action);
+void read_success(Value body, Answer& answer) {
+  answer.fault = Fault::none;
+  const auto& members = kMembers[static_cast<std::size_t>(answer.action)];
   if (!is_success(members, body)) {
     return bad_answer(answer, "HTTP status 200, but no answer of DynamoDB's");
   }
@@ -529,8 +487,14 @@ void read_success(const Value& body, Answer& answer) {
       return read_page(body, answer);
     case Action::describe_table:
     case Action::create_table:
-    case Action::delete_table:
-      return read_table_of(body[members.required], answer);
+    case Action::delete_table: {
+      const auto table = std::make_shared<TableDescription>();
+      if (!read_table(body[members[0]], *table)) {
+        return bad_answer(answer, "no description of a table");
+      }
+      answer.table = table;
+      return;
+    }
     case Action::put_item:
     case Action::delete_item:
     case Action::update_time_to_live:
@@ -539,61 +503,38 @@ void read_success(const Value& body, Answer& answer) {
   }
 }
 
-void read_body(const HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
-  char room[4096];
-  Allocator allocator(room, sizeof room);
-  Document body(&allocator);
-  body.Parse<kParseFlags>(http.body.data(), http.body.size());
-  const bool object = is_object(body, http.body);
+void read_body(HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
+  const Document document(std::move(http.body));
+  const Value body = document.root();
   const Fault by_status = fault_of_status(http.status);
-  if (!object &&
+  const char* wrong = "";
+  answer.fault = Fault::bad_answer;
+  if (!body.is_object() &&
       (by_status == Fault::server_failure || by_status == Fault::throttled)) {
     answer.fault = by_status;  // From whatever stands before it.
-    answer.message = "HTTP status " + std::to_string(http.status);
-  } else if (!object || !says_json(http)) {
-    bad_answer(answer, "HTTP status " + std::to_string(http.status) +
-                           ", and the body is no JSON object");
+  } else if (!body.is_object() || !says_json(http)) {
+    wrong = ", and the body is no JSON object";
   } else if (http.status == 200 && !is_dynamodbs(http)) {
-    bad_answer(answer,
-               "HTTP status 200, but neither DynamoDB's content type nor a "
-               "request id");
+    wrong = ", but neither DynamoDB's content type nor a request id";
   } else if (http.status == 200) {
-    read_success(body, answer);
+    return read_success(body, answer);
   } else if (http.status >= 400) {
-    read_error(body, http, signed_at, answer);
-  } else {
-    bad_answer(answer, "HTTP status " + std::to_string(http.status));
+    return read_error(body, http, signed_at, answer);
   }
+  answer.message =
+      sigv4::join({"HTTP status ", std::to_string(http.status), wrong});
 }
 
 }  // namespace
 
 const char* name_of(Action action) {
-  switch (action) {
-    case Action::get_item:
-      return "GetItem";
-    case Action::put_item:
-      return "PutItem";
-    case Action::update_item:
-      return "UpdateItem";
-    case Action::delete_item:
-      return "DeleteItem";
-    case Action::describe_table:
-      return "DescribeTable";
-    case Action::create_table:
-      return "CreateTable";
-    case Action::update_time_to_live:
-      return "UpdateTimeToLive";
-    case Action::delete_table:
-      return "DeleteTable";
-    case Action::scan:
-      return "Scan";
-    case Action::query:
-      return "Query";
-    case Action::transact_write_items:
-      return "TransactWriteItems";
-  }
-  return "";
+  // In the order of the enumeration.
+  constexpr const char* kNames[] = {
+      "GetItem",       "PutItem",     "UpdateItem",        "DeleteItem",
+      "DescribeTable", "CreateTable", "UpdateTimeToLive",  "DeleteTable",
+      "Scan",          "Query",       "TransactWriteItems"};
+  static_assert(std::size(kNames) == kActions);
+  return kNames[static_cast<std::size_t>(action)];
 }
 
 const char* name_of(Fault fault) {
@@ -630,9 +571,16 @@ bool is_passing(Fault fault) {
   return fault >= Fault::keys_awaited && fault <= Fault::skewed_time;
 }
 
+Answer::Answer() = default;
+Answer::Answer(const Answer&) = default;
+Answer::Answer(Answer&&) noexcept = default;
+Answer& Answer::operator=(const Answer&) = default;
+Answer& Answer::operator=(Answer&&) noexcept = default;
+Answer::~Answer() = default;
+
 bool Answer::outcome_unknown() const {
-  // DynamoDB tells reasons of what it did not do.
-  if (!sent || !reasons.empty()) return false;
+  // DynamoDB tells parts of what it did not do.
+  if (!sent || part >= 0) return false;
   switch (fault) {
     case Fault::disconnected:
     case Fault::timed_out:
@@ -655,20 +603,17 @@ std::optional<ServiceTime> date_of(const HttpAnswer& http) {
   return date ? believable_date(*date) : std::nullopt;
 }
 
-Answer read_answer(Action action, const HttpAnswer& http,
-                   ServiceTime signed_at) {
+Answer read_answer(Action action, HttpAnswer http, ServiceTime signed_at) {
   Answer answer;
   answer.action = action;
   answer.sent = http.sent;
   answer.sent_at = http.sent_at;
   answer.received_at = http.received_at;
-  answer.http_status = http.status;
   answer.fault = fault_of(http.transport);
   answer.too_large = http.transport == Transport::too_large;
-  answer.message = http.error;
+  answer.message = std::move(http.error);
   if (http.transport != Transport::complete) return answer;
 
-  answer.request_id = http.header("x-amzn-RequestId").value_or("");
   const auto retry_after =
       parse_digits(http.header("x-amz-retry-after").value_or(""));
   // Retry does not wait longer than some seconds; an hour is past all doubt.
@@ -678,6 +623,11 @@ Answer read_answer(Action action, const HttpAnswer& http,
     bad_answer(answer, "x-amz-crc32 does not match the body");
   } else {
     read_body(http, signed_at, answer);
+  }
+  if (answer.fault == Fault::none) {
+    answer.message.clear();
+  } else {
+    answer.request_id = http.header("x-amzn-RequestId").value_or("");
   }
   return answer;
 }

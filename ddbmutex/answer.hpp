@@ -7,6 +7,7 @@
 #define DDBMUTEX_ANSWER_HPP
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,19 +72,15 @@ bool is_passing(Fault fault);
 
 // A table as DynamoDB tells it.
 struct TableDescription {
-  struct Key {
-    enum class Role { partition, sort };  // "HASH", "RANGE"
-    std::string name;
-    Role role = Role::partition;
-    Attribute::Type type = Attribute::Type::other;
-  };
   // "CREATING", "UPDATING", "DELETING", "ACTIVE", and rarer ones.
   std::string status;
   // Not that of a later table of the same name.  Empty if the engine has none.
   std::string id;
-  // In the order told.  Empty only where nothing is told of them, as may be of
-  // a table that is being deleted.
-  std::vector<Key> keys;
+  // The names of its key's parts.  Empty where there is no such part; the first
+  // only where nothing is told, as may be of a table that is being deleted.
+  std::string key;
+  std::string sort_key;
+  bool of_strings = true;  // All parts of the key are.
   // There are replicas in other regions that see a write only later, so that a
   // condition which holds here may not hold there.  Those of global tables of
   // the legacy version (2017.11.29) are seen only if DynamoDB tells the version
@@ -91,53 +88,51 @@ struct TableDescription {
   bool eventual_replicas = false;
 };
 
+// What became of a call.
 struct Answer {
+  // Out of line, since many carry answers about and few look into them.
+  Answer();
+  Answer(const Answer&);
+  Answer(Answer&&) noexcept;
+  Answer& operator=(const Answer&);
+  Answer& operator=(Answer&&) noexcept;
+  ~Answer();
+
   Action action = Action::get_item;
   Fault fault = Fault::none;
   // False only if DynamoDB certainly did not get the request.
   bool sent = false;
-  int http_status = 0;  // 0 if no answer came.
   // The answer was longer than the client takes: a bad one.
   bool too_large = false;
+  // These keys will not do, but there may be others.
+  bool other_keys = false;
+  // Of a TransactWriteItems that DynamoDB cancelled: the first of its parts, by
+  // place, of those that weigh most (a condition that did not hold does).  The
+  // fault and the message are that part's.  -1 if DynamoDB tells of none.
+  int part = -1;
+  std::chrono::milliseconds retry_after{0};  // As the service asks.
+  BootTime sent_at{};                        // Before the request left.
+  BootTime received_at{};                    // After the answer came.
   // GetItem's item; of an UpdateItem, the item as it is then, if that was asked
   // for; of a write whose condition failed, the item as it is.  Nothing if
-  // there is none, or the engine does not tell.
+  // there is none, or the engine does not tell.  Of Scan and Query: where the
+  // next page begins; nothing at the end.
   std::optional<Item> item;
-  // Of Scan and Query: a page, and where the next one begins; nothing at the
-  // end.
-  std::vector<Item> items;
-  std::optional<Item> next;
-  // Of a TransactWriteItems that was cancelled, for each of its parts: a code,
-  // "None" or "ConditionalCheckFailed", say, and DynamoDB's words.  The fault
-  // is condition_failed if the condition of one did not hold; of which, this
-  // tells.  Empty if DynamoDB cancelled nothing, or does not tell why.
-  struct Reason {
-    std::string code;
-    std::string message;
-  };
-  std::vector<Reason> reasons;
+  std::vector<Item> items;  // Of Scan and Query: a page.
   // Of DescribeTable, CreateTable and DeleteTable, if there is no fault.
-  std::optional<TableDescription> table;
-  std::string code;        // "ThrottlingException"; empty if none was told.
-  std::string message;     // For people: DynamoDB's words, or what went wrong.
+  std::shared_ptr<const TableDescription> table;
+  // Of faults alone.  For people: DynamoDB's words, or what went wrong.
+  std::string message;
   std::string request_id;  // DynamoDB's, to quote to its support.
-  std::chrono::milliseconds retry_after{0};  // As the service asks.
-  // Where the keys were from, for people; empty if there is no fault.
-  std::string keys_from;
-  // Which option would mend it; empty if none would.
-  std::string option;
-  // These keys will not do, but others are being fetched.
-  bool other_keys = false;
-  BootTime sent_at{};      // Before the request left.
-  BootTime received_at{};  // After the answer came.
+  std::string option;      // Which one would mend it; empty if none would.
 
   // May the write have been applied, or be yet?
   bool outcome_unknown() const;
 };
 
 // What an answer's body and headers mean; pure.  `signed_at` is the time that
-// the request was signed for.
-Answer read_answer(Action action, const sigv4::HttpAnswer& http,
+// the request was signed for.  The body is read where it stands.
+Answer read_answer(Action action, sigv4::HttpAnswer http,
                    ServiceTime signed_at);
 // The Date of an answer if it is DynamoDB's own and to be believed.
 std::optional<ServiceTime> date_of(const sigv4::HttpAnswer& http);

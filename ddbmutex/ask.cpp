@@ -163,14 +163,14 @@ Answer read_all(Client& client, RetryBudget& budget, const Selection& selection,
       continue;
     }
     if (page.fault != Fault::none) return page;
-    if (start && page.next && are_same_key(*start, *page.next)) {
+    if (start && page.item && are_same_key(*start, *page.item)) {
       page.fault = Fault::bad_answer;
       page.message = "the page ends where it was to begin";
       page.items.clear();
       return page;
     }
     std::vector<Item> items = std::exchange(page.items, {});
-    start = page.next;
+    start = page.item;
     for (Item& item : items) {
       if (!each(std::move(item))) return page;
     }

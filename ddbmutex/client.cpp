@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "../sigv4/text.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
@@ -16,6 +18,7 @@ using sigv4::Transport;
 namespace {
 
 constexpr std::string_view kContentType = "application/x-amz-json-1.0";
+constexpr std::string_view kTarget = "DynamoDB_20120810.";
 
 // A line break in a key, from a file that was read too far, would end the
 // header that it stands in.
@@ -28,39 +31,9 @@ bool fit_for_headers(const sigv4::Credentials& keys) {
   return fit(keys.access_key_id) && fit(keys.session_token.str());
 }
 
-// Of keys that were changed, or deleted: there may be others by now.
-bool is_unknown_key(const Answer& answer) {
-  return answer.fault == Fault::bad_keys &&
-         (answer.code == "UnrecognizedClientException" ||
-          answer.code == "InvalidClientTokenId");
-}
-
-// Below this DynamoDB counts no less than one unit.
-constexpr std::size_t kWriteUnitBytes = 1024;
-constexpr std::size_t kReadUnitBytes = 4096;
-
-double units(std::size_t bytes, std::size_t unit_bytes) {
-  return static_cast<double>(
-      std::max<std::size_t>(1, (bytes + unit_bytes - 1) / unit_bytes));
-}
-
-// How often each unit is written: a transaction is prepared, then carried out.
-int writes(Action action) {
-  switch (action) {
-    case Action::put_item:
-    case Action::update_item:
-    case Action::delete_item:
-      return 1;
-    case Action::transact_write_items:
-      return 2;
-    default:
-      return 0;
-  }
-}
-
-bool is_read(Action action) {
-  return action == Action::get_item || action == Action::scan ||
-         action == Action::query;
+bool is_about_keys(Fault fault) {
+  return fault == Fault::bad_keys || fault == Fault::expired_keys ||
+         fault == Fault::access_denied;
 }
 
 bool answered(Fault fault) {
@@ -78,8 +51,7 @@ bool is_news(const Answer& answer) {
       return answer.fault == Fault::table_in_use;
     case Action::update_time_to_live:
       return answer.fault == Fault::table_in_use ||
-             answer.fault == Fault::unknown_action ||
-             answer.code == "ValidationException";
+             answer.fault == Fault::unknown_action;
     default:
       return false;
   }
@@ -146,26 +118,26 @@ Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys) {
   return site_ = std::move(site);
 }
 
-// If so, says it in `pending`.
-bool Client::lacks_keys(Pending& pending,
+// If so, says it in `answer`.
+bool Client::lacks_keys(Answer& answer,
                         const sigv4::Keys::Current& current) const {
   const sigv4::KeyOutcome& keys = *current.outcome;
   using State = sigv4::KeyOutcome::State;
   if (keys.state == State::found) {
     if (fit_for_headers(keys.keys)) return false;
-    pending.fault_ = Fault::no_keys;
-    pending.problem_ = "a key or token has control characters";
+    answer.fault = Fault::no_keys;
+    answer.message = "a key or token has control characters";
     return true;
   }
   const bool passing = current.on_their_way || keys.state == State::failed;
-  pending.fault_ = passing             ? Fault::keys_awaited
-                   : keys.lacks_region ? Fault::no_target
-                                       : Fault::no_keys;
-  pending.problem_ = keys.reason;
+  answer.fault = passing             ? Fault::keys_awaited
+                 : keys.lacks_region ? Fault::no_target
+                                     : Fault::no_keys;
+  answer.message = keys.reason;
   if (keys.lacks_region) {
-    pending.option_ = "region";
-    pending.problem_ =
-        "no region: " + options_.target.region_sources + "; " + keys.reason;
+    answer.option = "region";
+    answer.message = sigv4::join(
+        {"no region: ", options_.target.region_sources, "; ", keys.reason});
   }
   return true;
 }
@@ -173,130 +145,112 @@ bool Client::lacks_keys(Pending& pending,
 std::unique_ptr<Client::Pending> Client::begin(Action action,
                                                std::string body) {
   auto pending = std::make_unique<Pending>();
-  pending->action_ = action;
+  pending->answer_.action = action;
   const sigv4::Keys::Current current = keys_.now();
-  if (lacks_keys(*pending, current)) return pending;
-  SitePtr site;
-  ServiceClock known;
+  if (lacks_keys(pending->answer_, current)) return pending;
   {
     const std::lock_guard guard(mutex_);
-    site = site_;
-    known = clock_;
+    pending->site_ = site_;
+    pending->signed_at_ = time_by(clock_);
   }
-  if (site == nullptr || site->keys != current.outcome) {
-    site = make_site(current.outcome);
+  if (pending->site_ == nullptr || pending->site_->keys != current.outcome) {
+    pending->site_ = make_site(current.outcome);
   }
-  if (!site->error.empty()) {
-    pending->fault_ = Fault::no_target;
-    pending->option_ = site->option;
-    pending->problem_ = site->error;
+  const Site& site = *pending->site_;
+  if (!site.error.empty()) {
+    pending->answer_.fault = Fault::no_target;
+    pending->answer_.option = site.option;
+    pending->answer_.message = site.error;
     return pending;
   }
-
-  pending->keys_ = current.outcome;
-  pending->body_size_ = body.size();
-  pending->consistent_ =
-      is_read(action) &&
-      body.find(R"("ConsistentRead":true)") != std::string::npos;
-  pending->signed_at_ = time_by(known);
-  std::vector<std::string> headers =
-      signed_headers(action, body, *site, pending->signed_at_);
-  for (const std::string& header : headers) {
-    const std::size_t at = header.find("Signature=");
-    if (at != std::string::npos) pending->signature_ = header.substr(at + 10);
+  pending->payload_hash_ = sigv4::sha256_hex(body);
+  const sigv4::Signed signature = sign(*pending);
+  std::vector<std::string> headers = {
+      sigv4::join({"Host: ", site.authority}),
+      sigv4::join({"Content-Type: ", kContentType}),
+      sigv4::join({"X-Amz-Target: ", kTarget, name_of(action)}),
+      sigv4::join({"X-Amz-Date: ", signature.amz_date}),
+      sigv4::join({"Authorization: ", signature.authorization}),
+  };
+  const std::string_view token = site.keys->keys.session_token;
+  if (!token.empty()) {
+    headers.push_back(sigv4::join({"X-Amz-Security-Token: ", token}));
   }
   pending->exchange_ = pool_.take();
-  pending->exchange_->start(site->url, std::move(headers), std::move(body));
+  pending->exchange_->start(site.url, std::move(headers), std::move(body));
   return pending;
 }
 
-// All that must be signed, and nothing else but the signature.
-std::vector<std::string> Client::signed_headers(Action action,
-                                                const std::string& body,
-                                                const Site& site,
-                                                ServiceTime signed_at) {
-  const sigv4::Credentials& keys = site.keys->keys;
+// All that must be signed, and nothing else.
+sigv4::Signed Client::sign(const Pending& pending) {
+  const Site& site = *pending.site_;
   const std::string target =
-      std::string("DynamoDB_20120810.") + name_of(action);
-  const std::string payload_hash = sigv4::sha256_hex(body);
+      sigv4::join({kTarget, name_of(pending.answer_.action)});
   const sigv4::Request request = {"POST",
                                   "/",
                                   "",
                                   {{"Content-Type", kContentType},
                                    {"Host", site.authority},
                                    {"X-Amz-Target", target}},
-                                  payload_hash};
-  const sigv4::Signed signature = sigv4::sign(
-      request, keys, {site.region, "dynamodb"},
-      std::chrono::duration_cast<std::chrono::seconds>(signed_at).count(), {},
-      signing_keys_);
-  std::vector<std::string> headers = {
-      "Host: " + site.authority,
-      "Content-Type: " + std::string(kContentType),
-      "X-Amz-Target: " + target,
-      "X-Amz-Date: " + signature.amz_date,
-      "Authorization: " + signature.authorization,
-  };
-  if (!keys.session_token.empty()) {
-    headers.push_back("X-Amz-Security-Token: " + keys.session_token.str());
-  }
-  return headers;
+                                  pending.payload_hash_};
+  return sigv4::sign(
+      request, site.keys->keys, {site.region, "dynamodb"},
+      std::chrono::duration_cast<std::chrono::seconds>(pending.signed_at_)
+          .count(),
+      {}, signing_keys_);
 }
 
 Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
   if (!pending->exchange_) {
-    Answer answer;
-    answer.action = pending->action_;
-    answer.fault = pending->fault_;
-    answer.message = pending->problem_;
-    answer.option = pending->option_;
+    Answer answer = std::move(pending->answer_);
     answer.sent_at = answer.received_at = BootClock::now();
     tell(answer);
     return answer;
   }
   pending->exchange_->end(why);
-  const HttpAnswer http = pending->exchange_->take_answer();
+  HttpAnswer http = pending->exchange_->take_answer();
   pool_.give_back(std::move(pending->exchange_));
-  Answer answer = read_answer(pending->action_, http, pending->signed_at_);
-  count(*pending, http, answer);
-  const auto date =
-      answer.fault == Fault::bad_answer ? std::nullopt : date_of(http);
-  if (date || answered(answer.fault)) hear(http, date);
-  if (!answered(answer.fault)) {
-    const sigv4::Credentials& keys = pending->keys_->keys;
-    for (std::string* text :
-         {&answer.code, &answer.message, &answer.request_id}) {
-      *text = sigv4::shown(*text, {keys.secret_access_key, keys.session_token,
-                                   pending->signature_});
+  const auto date = date_of(http);
+  const auto bytes = std::make_pair(http.bytes_sent, http.bytes_received);
+  Answer answer = read_answer(pending->answer_.action, std::move(http),
+                              pending->signed_at_);
+  if (answer.sent) {
+    const std::lock_guard guard(mutex_);
+    ++counts_.sent[static_cast<std::size_t>(answer.action)];
+    counts_.bytes_sent += bytes.first;
+    counts_.bytes_received += bytes.second;
+    if (answer.fault == Fault::throttled) {
+      ++counts_.throttled;
+    } else if (!answered(answer.fault)) {
+      ++counts_.failed;
     }
-    answer.keys_from = pending->keys_->source;
-    if (answer.fault == Fault::expired_keys || is_unknown_key(answer)) {
-      answer.other_keys = keys_.refused(pending->keys_);
-    }
-    tell(answer);
   }
+  const bool dated = date && answer.fault != Fault::bad_answer;
+  if (dated || answered(answer.fault)) hear(answer, date);
+  if (!answered(answer.fault)) failed(*pending, answer);
   return answer;
 }
 
-void Client::count(const Pending& pending, const HttpAnswer& http,
-                   const Answer& answer) {
-  if (!http.sent) return;
-  const std::lock_guard guard(mutex_);
-  ++counts_.sent[static_cast<std::size_t>(pending.action_)];
-  counts_.bytes_sent += http.bytes_sent;
-  counts_.bytes_received += http.bytes_received;
-  if (answer.fault == Fault::throttled) {
-    ++counts_.throttled;
-  } else if (!answered(answer.fault)) {
-    ++counts_.failed;
-  } else if (is_read(pending.action_)) {
-    counts_.read_units += units(http.body.size(), kReadUnitBytes) *
-                          (pending.consistent_ ? 1 : 0.5);
-  } else {
-    counts_.write_units +=
-        units(std::max(pending.body_size_, http.body.size()), kWriteUnitBytes) *
-        writes(pending.action_);
+// What a service says may repeat what it was sent.  The signature is made once
+// more to look for it, rather than kept for each request.
+void Client::failed(const Pending& pending, Answer& answer) {
+  const sigv4::KeyOutcome& keys = *pending.site_->keys;
+  const sigv4::Signed again = sign(pending);
+  const std::string_view signature =
+      std::string_view(again.authorization)
+          .substr(again.authorization.rfind('=') + 1);
+  for (std::string* text : {&answer.message, &answer.request_id}) {
+    *text = sigv4::shown(*text, {keys.keys.secret_access_key,
+                                 keys.keys.session_token, signature});
   }
+  if (is_about_keys(answer.fault)) {
+    sigv4::append(answer.message, {answer.message.empty() ? "" : " ",
+                                   "(keys from ", keys.source, ")"});
+  }
+  if (answer.other_keys) {
+    answer.other_keys = keys_.refused(pending.site_->keys);
+  }
+  tell(answer);
 }
 
 // Passing faults are tried again, and told by who has no more patience; what
@@ -305,25 +259,25 @@ void Client::tell(const Answer& answer) const {
   if (!options_.log) return;
   const bool passing = is_passing(answer.fault) || answer.other_keys ||
                        answer.fault == Fault::cancelled || is_news(answer);
-  std::string text = std::string(name_of(answer.action)) + " at " + endpoint() +
-                     ": " + name_of(answer.fault);
-  if (!answer.message.empty()) text += ": " + answer.message;
-  if (!answer.request_id.empty())
-    text += " (request " + answer.request_id + ")";
+  const std::string_view message = answer.message, id = answer.request_id;
+  const std::string text =
+      sigv4::join({name_of(answer.action), " at ", endpoint(), ": ",
+                   name_of(answer.fault), message.empty() ? "" : ": ", message,
+                   id.empty() ? "" : " (request ", id, id.empty() ? "" : ")"});
   sigv4::say(options_.log,
              passing ? sigv4::LogLevel::debug : sigv4::LogLevel::warning, text);
 }
 
-void Client::hear(const HttpAnswer& http, std::optional<ServiceTime> date) {
+void Client::hear(const Answer& answer, std::optional<ServiceTime> date) {
   bool tell;
   {
     const std::lock_guard guard(mutex_);
     const int before = clock_.contradictions();
-    clock_.hear(http.sent_at, http.received_at, date);
+    clock_.hear(answer.sent_at, answer.received_at, date);
     if (clock_.contradictions() == before) return;
-    tell = http.received_at >= tell_contradictions_from_;
+    tell = answer.received_at >= tell_contradictions_from_;
     if (tell) {
-      tell_contradictions_from_ = http.received_at + std::chrono::minutes(1);
+      tell_contradictions_from_ = answer.received_at + std::chrono::minutes(1);
     }
   }
   if (contradicted_) contradicted_();

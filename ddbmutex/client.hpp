@@ -48,12 +48,6 @@ struct Counts {
   // Heads and bodies, without what TLS and TCP add.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  // Capacity units, as DynamoDB's documentation has them counted (1 for each
-  // 1,024 bytes written, 2 in a transaction, for 4,096 read consistently, half
-  // for others), from the sizes of bodies: what an item holds beyond that, or a
-  // scan passes over, is not seen.
-  double write_units = 0;
-  double read_units = 0;
 };
 
 class Client {
@@ -114,17 +108,13 @@ class Client {
   };
   using SitePtr = std::shared_ptr<const Site>;
 
-  bool lacks_keys(Pending& pending, const sigv4::Keys::Current& current) const;
+  bool lacks_keys(Answer& answer, const sigv4::Keys::Current& current) const;
   SitePtr make_site(const sigv4::Keys::OutcomePtr& keys);
   static ServiceTime time_by(const ServiceClock& clock);
-  void hear(const sigv4::HttpAnswer& http, std::optional<ServiceTime> date);
-  void count(const Pending& pending, const sigv4::HttpAnswer& http,
-             const Answer& answer);
+  sigv4::Signed sign(const Pending& pending);
+  void hear(const Answer& answer, std::optional<ServiceTime> date);
+  void failed(const Pending& pending, Answer& answer);
   void tell(const Answer& answer) const;
-  std::vector<std::string> signed_headers(Action action,
-                                          const std::string& body,
-                                          const Site& site,
-                                          ServiceTime signed_at);
 
   const ClientOptions options_;
   sigv4::HttpPool pool_;
@@ -147,16 +137,11 @@ class Client::Pending {
 
  private:
   friend class Client;
-  Action action_ = Action::get_item;
   ServiceTime signed_at_{};
   std::unique_ptr<sigv4::Exchange> exchange_;
-  sigv4::Keys::OutcomePtr keys_;
-  sigv4::Secret signature_;  // Its hexadecimal digits.
-  std::size_t body_size_ = 0;
-  bool consistent_ = false;    // A read is to be so.
-  Fault fault_ = Fault::none;  // Why not,
-  std::string problem_;        // in words.
-  std::string option_;
+  SitePtr site_;
+  std::string payload_hash_;
+  Answer answer_;  // What it came to if it was not begun.
 };
 
 }  // namespace dynamodb

@@ -197,23 +197,15 @@ Errc code_of(Fault fault) {
   return Errc::timed_out;
 }
 
-bool is_about_keys(Fault fault) {
-  return fault == Fault::bad_keys || fault == Fault::expired_keys ||
-         fault == Fault::access_denied;
-}
-
 }  // namespace
 
 // The same words may come of the wrong place: who answered, or did not, is
-// told, and whose keys it was that were not good enough.
+// told.
 Failure failure_of(const Answer& answer, const std::string& doing,
                    const std::string& endpoint) {
   const std::string where = endpoint.empty() ? "" : " at " + endpoint;
   Failure result = failed(code_of(answer.fault), doing + where, answer.message);
   result.field = answer.option;
-  if (is_about_keys(answer.fault) && !answer.keys_from.empty()) {
-    result.text += " (keys from " + answer.keys_from + ")";
-  }
   if (answer.fault == Fault::no_table) {
     result.text += " (Table::create() makes one)";
   }

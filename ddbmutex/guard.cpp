@@ -43,15 +43,12 @@ Failure meaning_of(const Answer& answer, const std::string& doing,
                    const std::string& endpoint) {
   if (answer.fault == Fault::none) return {};
   if (answer.fault == Fault::cancelled) return failed(Errc::closed, doing);
-  const std::string part = dynamodb::refused_part(answer);
   if (answer.fault != Fault::condition_failed) {
-    Failure failure = detail::failure_of(answer, doing, endpoint);
-    if (!part.empty()) failure.text += ": " + part;
-    return failure;
+    return detail::failure_of(answer, doing, endpoint);
   }
-  Failure failure = dynamodb::is_refused_by_check(answer)
+  Failure failure = answer.part == 0  // Ours.
                         ? failed(Errc::lease_lost, doing)
-                        : failed(Errc::condition_failed, doing, part);
+                        : failed(Errc::condition_failed, doing, answer.message);
   failure.request_id = answer.request_id;
   return failure;
 }

@@ -1,15 +1,16 @@
 #include "json.hpp"
 
-#include <cstddef>
+#include <rapidjson/document.h>
+
 #include <iterator>
-#include <string>
 #include <utility>
+
+#include "../sigv4/service.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-using rapidjson::Value;
 using Type = Attribute::Type;
 
 namespace {
@@ -80,55 +81,52 @@ void write_inside(Writer& writer, const Attribute& attribute) {
 
 // False if the value is none of that type.  `levels` is how many more there
 // may be of lists and maps.
-bool read_value(const Value& value, int levels, Attribute& attribute);
+bool read_value(Value value, int levels, Attribute& attribute);
 
-bool read_set(const Value& value, Attribute& set) {
-  if (!value.IsArray()) return false;
-  for (const Value& text : value.GetArray()) {
-    if (!text.IsString()) return false;
-    Attribute member;
-    member.type = member_of(set.type);
-    member.value = text_of(text);
-    set.members.push_back(std::move(member));
+bool read_set(Value value, Attribute& set) {
+  if (!value.is_list()) return false;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const auto text = value[i].text();
+    if (!text) return false;
+    set.members.push_back({{}, member_of(set.type), std::string(*text)});
   }
   return true;
 }
 
-bool read_list(const Value& value, int levels, Attribute& list) {
-  if (!value.IsArray() || levels == 0) return false;
-  for (const Value& element : value.GetArray()) {
-    Attribute member;
-    if (!read_value(element, levels - 1, member)) return false;
-    list.members.push_back(std::move(member));
+bool read_list(Value value, int levels, Attribute& list) {
+  if (!value.is_list() || levels == 0) return false;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    list.members.emplace_back();
+    if (!read_value(value[i], levels - 1, list.members.back())) return false;
   }
   return true;
 }
 
-bool read_map(const Value& value, int levels, Item& members) {
-  if (!value.IsObject()) return false;
-  for (const auto& element : value.GetObject()) {
-    Attribute member;
-    member.name = text_of(element.name);
-    if (!read_value(element.value, levels, member)) return false;
-    members.push_back(std::move(member));
+bool read_map(Value value, int levels, Item& members) {
+  if (!value.is_object()) return false;
+  members.reserve(value.size());
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    members.emplace_back();
+    members.back().name = value.name(i);
+    if (!read_value(value[i], levels, members.back())) return false;
   }
   return true;
 }
 
-bool read_typed(const Value& value, int levels, Attribute& attribute) {
+bool read_typed(Value value, int levels, Attribute& attribute) {
   switch (attribute.type) {
     case Type::string:
     case Type::number:
     case Type::binary:
-      if (!value.IsString()) return false;
-      attribute.value = text_of(value);
+      if (!value.text()) return false;
+      attribute.value = *value.text();
       return true;
     case Type::boolean:
-      if (!value.IsBool()) return false;
-      attribute.value = value.GetBool() ? "true" : "false";
+      if (!value.truth()) return false;
+      attribute.value = *value.truth() ? "true" : "false";
       return true;
     case Type::null:
-      return value.IsTrue();
+      return value.truth() == true;
     case Type::list:
       return read_list(value, levels, attribute);
     case Type::map:
@@ -140,12 +138,29 @@ bool read_typed(const Value& value, int levels, Attribute& attribute) {
   }
 }
 
-bool read_value(const Value& value, int levels, Attribute& attribute) {
-  if (!value.IsObject() || value.MemberCount() != 1) return false;
-  const auto typed = value.MemberBegin();
-  attribute.type = type_of(text_of(typed->name));
-  return read_typed(typed->value, levels, attribute);
+bool read_value(Value value, int levels, Attribute& attribute) {
+  if (!value.is_object() || value.size() != 1) return false;
+  attribute.type = type_of(value.name(0));
+  return read_typed(value[0], levels, attribute);
 }
+
+// RapidJSON's own.
+const rapidjson::Value& raw(const void* value) {
+  return *static_cast<const rapidjson::Value*>(value);
+}
+
+std::string_view text_of(const rapidjson::Value& value) {
+  return {value.GetString(), value.GetStringLength()};
+}
+
+// The default parser recurses, and 400 KB of '[' overflow its stack.
+constexpr unsigned kParseFlags = rapidjson::kParseInsituFlag |
+                                 rapidjson::kParseIterativeFlag |
+                                 rapidjson::kParseValidateEncodingFlag;
+
+// RapidJSON looks up to two bytes behind the NUL at the end when a character of
+// UTF-8 is cut short there.
+constexpr std::size_t kBehind = 3;
 
 }  // namespace
 
@@ -188,10 +203,95 @@ Type type_of(std::string_view tag) {
   return static_cast<Type>(type);
 }
 
-std::optional<Item> read_item(const Value& value) {
+std::optional<Item> read_item(Value value) {
   Item item;
   if (!read_map(value, kDeepest, item)) return std::nullopt;
   return item;
+}
+
+bool Value::is_list() const { return value_ && raw(value_).IsArray(); }
+
+bool Value::is_object() const { return value_ && raw(value_).IsObject(); }
+
+std::optional<std::string_view> Value::text() const {
+  if (!value_ || !raw(value_).IsString()) return std::nullopt;
+  return text_of(raw(value_));
+}
+
+std::optional<bool> Value::truth() const {
+  if (!value_ || !raw(value_).IsBool()) return std::nullopt;
+  return raw(value_).GetBool();
+}
+
+std::size_t Value::size() const {
+  if (is_list()) return raw(value_).Size();
+  return is_object() ? raw(value_).MemberCount() : 0;
+}
+
+Value Value::operator[](std::size_t place) const {
+  const auto& value =
+      is_list() ? raw(value_).Begin()[place]
+                : (raw(value_).MemberBegin() + std::ptrdiff_t(place))->value;
+  Value found;
+  if (!value.IsNull()) found.value_ = &value;
+  return found;
+}
+
+std::string_view Value::name(std::size_t place) const {
+  return text_of((raw(value_).MemberBegin() + std::ptrdiff_t(place))->name);
+}
+
+// size() if there is none.
+std::size_t Value::find(std::string_view name) const {
+  if (!is_object()) return size();
+  std::size_t place = 0;
+  while (place < size() && this->name(place) != name) ++place;
+  return place;
+}
+
+Value Value::operator[](std::string_view name) const {
+  return has(name) ? (*this)[find(name)] : Value();
+}
+
+bool Value::has(std::string_view name) const { return find(name) < size(); }
+
+std::string_view Value::text(std::string_view name) const {
+  return (*this)[name].text().value_or("");
+}
+
+struct Document::Parsed {
+  explicit Parsed(std::string json) : text(std::move(json)) {}
+
+  std::string text;
+  char room[4096];
+  rapidjson::MemoryPoolAllocator<> allocator{room, sizeof room};
+  rapidjson::Document document{&allocator};
+};
+
+// RapidJSON takes a NUL for the end and does not look behind it.
+Document::Document(std::string text)
+    : parsed_(std::make_unique<Parsed>(std::move(text))) {
+  std::string& json = parsed_->text;
+  const bool good =
+      json.find('\0') == json.npos && !sigv4::has_lone_surrogate(json);
+  if (!good) json.clear();
+  json.append(kBehind, '\0');
+  parsed_->document.ParseInsitu<kParseFlags>(json.data());
+}
+
+Document::~Document() = default;
+
+Value Document::root() const {
+  const rapidjson::Document& document = parsed_->document;
+  Value root;
+  if (is_json() && !document.IsNull()) root.value_ = &document;
+  return root;
+}
+
+bool Document::is_json() const { return !parsed_->document.HasParseError(); }
+
+std::size_t Document::bad_at() const {
+  return parsed_->document.GetErrorOffset();
 }
 
 }  // namespace dynamodb

@@ -1,4 +1,4 @@
-// Requests and items written as DynamoDB's JSON, items read from it.
+// DynamoDB's JSON: requests and items written, answers and items read.
 //
 //   rapidjson::StringBuffer body;
 //   Writer writer(body);
@@ -14,11 +14,13 @@
 #ifndef DDBMUTEX_JSON_HPP
 #define DDBMUTEX_JSON_HPP
 
-#include <rapidjson/document.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <cstddef>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "item.hpp"
@@ -45,17 +47,61 @@ void write_members(Writer& writer, const Item& item);
 
 // --- Reading ---------------------------------------------------------------
 
-// REQUIRES: it is a string.
-inline std::string_view text_of(const rapidjson::Value& value) {
-  return {value.GetString(), value.GetStringLength()};
-}
+// A value of a Document; it is none where there is nothing, or a null.
+class Value {
+ public:
+  Value() = default;
+  explicit operator bool() const { return value_ != nullptr; }
+
+  bool is_list() const;
+  bool is_object() const;
+  // Nothing if it is no string.
+  std::optional<std::string_view> text() const;
+  // Nothing if it is neither true nor false.
+  std::optional<bool> truth() const;
+  // Of a list or an object; else 0.
+  std::size_t size() const;
+  // An element of a list, or what a member of an object is.
+  Value operator[](std::size_t place) const;
+  // The name of an object's member.
+  std::string_view name(std::size_t place) const;
+  // Of an object: the first member of that name.  One that is a null is there,
+  // though it is none.
+  Value operator[](std::string_view name) const;
+  bool has(std::string_view name) const;
+  // A member that is a string; empty if there is none.
+  std::string_view text(std::string_view name) const;
+
+ private:
+  friend class Document;
+  std::size_t find(std::string_view name) const;
+  const void* value_ = nullptr;
+};
+
+// A text of RFC 8259 in UTF-8, parsed within itself.  Depth costs no stack.
+class Document {
+ public:
+  explicit Document(std::string text);
+  ~Document();
+  Document(const Document&) = delete;
+  Document& operator=(const Document&) = delete;
+
+  // None if the text is not JSON, or a null.
+  Value root() const;
+  bool is_json() const;
+  std::size_t bad_at() const;  // Where it ceases to be so, in bytes.
+
+ private:
+  struct Parsed;  // Keeps RapidJSON out of this header.
+  std::unique_ptr<Parsed> parsed_;
+};
 
 // "S" is string; `other` if it is none of those known.
 Attribute::Type type_of(std::string_view tag);
 
 // {"name":{"S":"text"},...}; nothing if it is not of that form, or nested
 // deeper than DynamoDB has it (32 levels).
-std::optional<Item> read_item(const rapidjson::Value& value);
+std::optional<Item> read_item(Value value);
 
 }  // namespace dynamodb
 }  // namespace v0

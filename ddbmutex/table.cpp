@@ -352,8 +352,6 @@ Stats Table::stats() const {
   stats.retries = own->budget->retries();
   stats.bytes_sent = counts.bytes_sent;
   stats.bytes_received = counts.bytes_received;
-  stats.write_units = counts.write_units;
-  stats.read_units = counts.read_units;
   const lock::Renewer::Usage usage = own->renewer.usage();
   stats.held = usage.held;
   stats.held_hours = usage.held_s / 3600;

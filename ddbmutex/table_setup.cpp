@@ -154,7 +154,6 @@ Answer Talk::gave_up(Answer last) const {
 
 Answer without_fault(Answer answer) {
   answer.fault = Fault::none;
-  answer.code.clear();
   answer.message.clear();
   return answer;
 }
@@ -176,17 +175,11 @@ Answer wait_until_active(Talk& talk, const TableSchema& schema) {
   }
 }
 
-bool is_on_already(const Answer& answer) {
-  return answer.fault == Fault::bad_request &&
-         answer.code == "ValidationException" &&
-         answer.message == "TimeToLive is already enabled";
-}
-
 Answer switch_ttl_on(Talk& talk, const TableSchema& schema) {
   const std::string body = write_time_to_live(schema);
   for (;;) {
     Answer answer = talk.ask(Action::update_time_to_live, body);
-    if (answer.fault == Fault::unknown_action || is_on_already(answer)) {
+    if (answer.fault == Fault::unknown_action) {
       return without_fault(std::move(answer));
     }
     if (answer.fault != Fault::table_in_use) return answer;
@@ -203,17 +196,7 @@ bool are_different(const TableDescription& one, const TableDescription& other) {
 
 bool is_keyed_by(const TableDescription& table, const std::string& key,
                  const std::string& sort_key) {
-  using Key = TableDescription::Key;
-  const auto has = [&](const std::string& name, Key::Role role) {
-    return std::any_of(table.keys.begin(), table.keys.end(),
-                       [&](const Key& found) {
-                         return found.name == name && found.role == role &&
-                                found.type == Attribute::Type::string;
-                       });
-  };
-  if (!has(key, Key::Role::partition)) return false;
-  if (sort_key.empty()) return table.keys.size() == 1;
-  return table.keys.size() == 2 && has(sort_key, Key::Role::sort);
+  return table.of_strings && table.key == key && table.sort_key == sort_key;
 }
 
 Answer describe_table(Client& client, RetryBudget& budget,
@@ -243,7 +226,8 @@ Answer delete_table(Client& client, RetryBudget& budget,
                     sigv4::Waker* waker) {
   Talk talk(client, budget, deadline, waker);
   const std::string name = write_name(table);
-  std::optional<TableDescription> deleted;  // Once DynamoDB has agreed.
+  // Once DynamoDB has agreed.
+  std::shared_ptr<const TableDescription> deleted;
   for (;;) {
     Answer answer =
         talk.ask(deleted ? Action::describe_table : Action::delete_table, name);

@@ -4,8 +4,6 @@
 //   const std::string problem = problem_of_writes(writes);
 //   if (!problem.empty()) return bad(problem);
 //   const std::string body = write_transaction(check, writes, token);
-//   const Answer answer =
-//       ask(client, budget, Action::transact_write_items, body, waiting);
 //
 // Pure functions; any thread may call them.
 #ifndef DDBMUTEX_TRANSACT_HPP
@@ -13,8 +11,6 @@
 
 #include <string>
 #include <string_view>
-
-#include "answer.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -31,14 +27,6 @@ std::string problem_of_writes(std::string_view writes);
 // REQUIRES: problem_of_writes() finds none.
 std::string write_transaction(std::string_view check, std::string_view writes,
                               std::string_view token);
-
-// Whether the condition of ours did not hold.
-bool is_refused_by_check(const Answer& answer);
-
-// "part 2: ConditionalCheckFailed: The conditional request failed", of the
-// first write that DynamoDB found fault with, counted from 1 on; empty if it
-// was none of them.
-std::string refused_part(const Answer& answer);
 
 }  // namespace dynamodb
 }  // namespace v0

@@ -240,6 +240,22 @@ BOOST_AUTO_TEST_CASE(token_in_a_refusal_is_not_told) {
   }
 }
 
+// Or the signature itself.
+BOOST_AUTO_TEST_CASE(signature_in_a_refusal_is_not_told) {
+  ScriptedServer server([](const SeenRequest& request) {
+    const std::string sent = request.header("Authorization").value_or("");
+    return Reply::error(400,
+                        R"({"__type":"InvalidSignatureException","message":)"
+                        "\"we do not expect " +
+                            sent.substr(sent.rfind('=') + 1) + " here\"}");
+  });
+  Client client(options_for(server.url()));
+  const Answer answer = call(client);
+  CHECK_FAULT(answer, Fault::bad_keys);
+  BOOST_TEST(answer.message ==
+             "we do not expect (hidden) here (keys from the options)");
+}
+
 BOOST_AUTO_TEST_CASE(no_keys_sends_nothing) {
   ScriptedServer server;
   ClientOptions options = options_for(server.url());
@@ -321,63 +337,6 @@ BOOST_AUTO_TEST_CASE(counts_are_of_requests_by_action) {
   const auto sent = client.counts().sent;
   const decltype(client.counts().sent) expected = {2, 2, 3, 4};
   BOOST_TEST(sent == expected, boost::test_tools::per_element());
-}
-
-BOOST_AUTO_TEST_CASE(units_are_counted_from_the_sizes_of_bodies) {
-  const std::string consistent = R"({"ConsistentRead":true})";
-  const std::string item = R"({"Item":{"d":{"S":")";
-  const std::string items = R"({"Items":[{"d":{"S":")";
-  struct Case {
-    Action action;
-    std::string body;
-    std::string reply;
-    double read;
-    double written;
-  };
-  const auto padded = [](std::string text, std::size_t size,
-                         const std::string& end) {
-    text.append(size - text.size() - end.size(), 'x');
-    return text + end;
-  };
-  const std::string page = padded(items, 3 * 4096, "\"}}]}");
-  const Case cases[] = {
-      {Action::get_item, consistent, "{}", 1, 0},
-      {Action::get_item, "{}", "{}", 0.5, 0},
-      {Action::get_item, consistent, padded(item, 4097, "\"}}}"), 2, 0},
-      {Action::scan, consistent, page, 3, 0},
-      {Action::scan, "{}", page, 1.5, 0},
-      {Action::query, consistent, page, 3, 0},
-      {Action::query, "{}", R"({"Items":[]})", 0.5, 0},
-      {Action::put_item, "{}", "{}", 0, 1},
-      {Action::update_item, std::string(1025, ' '), "{}", 0, 2},
-      {Action::delete_item, "{}", "{}", 0, 1},
-      {Action::transact_write_items, "{}", "{}", 0, 2},
-      {Action::transact_write_items, std::string(1025, ' '), "{}", 0, 4},
-      // The same text within an item is escaped.
-      {Action::scan, R"({"x":"\"ConsistentRead\":true"})", page, 1.5, 0},
-  };
-  ScriptedServer server;
-  for (const Case& c : cases) {
-    Client client(options_for(server.url()));
-    server.script(Reply::ok(c.reply));
-    CHECK_FAULT(call(client, c.action, c.body), Fault::none);
-    BOOST_TEST(client.counts().read_units == c.read, c.reply.size());
-    BOOST_TEST(client.counts().write_units == c.written, c.body.size());
-  }
-}
-
-BOOST_AUTO_TEST_CASE(condition_that_failed_has_cost_its_units) {
-  ScriptedServer server;
-  Client client(options_for(server.url()));
-  server.script(Reply::error(400,
-                             R"({"__type":"x#TransactionCanceledException",)"
-                             R"("CancellationReasons":[)"
-                             R"({"Code":"ConditionalCheckFailed"}]})"));
-  CHECK_FAULT(call(client, Action::transact_write_items),
-              Fault::condition_failed);
-  server.script(refused("ThrottlingException"));
-  CHECK_FAULT(call(client, Action::transact_write_items), Fault::throttled);
-  BOOST_TEST(client.counts().write_units == 2.0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -862,7 +821,6 @@ BOOST_AUTO_TEST_CASE(interim_answers_before_the_final_one_are_passed_over) {
   Client client(options_for(server.url()));
   const Answer answer = call(client);
   CHECK_FAULT(answer, Fault::none);
-  BOOST_TEST(answer.http_status == 200);
 }
 
 BOOST_AUTO_TEST_CASE(retry_after_and_request_id_come_through) {
@@ -874,7 +832,6 @@ BOOST_AUTO_TEST_CASE(retry_after_and_request_id_come_through) {
   const Answer answer = call(client);
   BOOST_TEST(answer.retry_after.count() == 1250);
   BOOST_TEST(answer.request_id == "ABC123");
-  BOOST_TEST(answer.http_status == 503);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,7 +1,6 @@
 // What the library tells of what it does: the lines that a logger gets, the
 // counters of a Table against those of the gateway that it went through, and
 // the words of errors.
-#include <algorithm>
 #include <atomic>
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
@@ -553,7 +552,6 @@ BOOST_AUTO_TEST_CASE(lock_that_another_holds_is_no_failure) {
   BOOST_TEST(stats.failed == 0u);
   BOOST_TEST(stats.throttled == 0u);
   BOOST_TEST(stats.retries == 0u);
-  BOOST_TEST(stats.write_units == 1.0);  // DynamoDB counts it all the same.
 }
 
 namespace {
@@ -578,10 +576,6 @@ tests::Reply exactly(int status, const std::string& body) {
               "Content-Length: " +
               std::to_string(body.size()) + "\r\n\r\n" + body;
   return reply;
-}
-
-double units(std::size_t bytes, std::size_t of) {
-  return static_cast<double>(std::max<std::size_t>(1, (bytes + of - 1) / of));
 }
 
 // A service that has all go well, but for what is scripted; and what it sees.
@@ -633,62 +627,6 @@ BOOST_AUTO_TEST_CASE(bytes_are_those_that_the_service_saw) {
   BOOST_TEST(stats.bytes_received - it.before.bytes_received == it.received);
 }
 
-// A unit for each 1,024 bytes written and each 4,096 read, half for reads that
-// need not be consistent; for what was refused by a condition too, for nothing
-// else that failed.
-BOOST_AUTO_TEST_CASE(units_are_counted_by_the_sizes_of_what_was_sent_and_read) {
-  const std::string theirs =
-      R"("uuid":{"S":"u"},"lease":{"N":"60000"},"owner":{"S":")" +
-      std::string(5000, 'o') + R"("},"expires":{"N":"4102444800000000000"})";
-  int puts = 0;
-  Measured it([&](const SeenRequest& request) {
-    if (tests::action_of(request) == "GetItem") {
-      return exactly(200, R"({"Item":{"name":{"S":"x"},)" + theirs + "}}");
-    }
-    if (tests::action_of(request) == "PutItem") {
-      switch (++puts) {
-        case 1:
-          return exactly(500, R"({"__type":"x#InternalServerError"})");
-        case 2:
-          return exactly(400, R"({"__type":"x#ThrottlingException"})");
-        case 4:
-          return exactly(400,
-                         R"({"__type":"x#ConditionalCheckFailedException"})");
-        default:
-          break;
-      }
-    }
-    return exactly(200, "{}");
-  });
-  ddbmutex::Options options = on_table(it.table, 1h);
-  options.auto_renew = false;
-  options.owner = std::string(2000, 'o');
-  const std::string name(1500, 'n');
-  DdbMutex mutex(name, options);
-  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == "none");
-  BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
-  BOOST_TEST(!mutex.try_lock());
-  it.table->inspect("a");
-  double writes = 0;
-  double reads = 0;
-  int put = 0;
-  for (const SeenRequest& request : it.server.requests()) {
-    const std::string action = tests::action_of(request);
-    if (action == "GetItem") {
-      const bool consistent = has(request.body, R"("ConsistentRead":true)");
-      reads += consistent ? 2 : 1;  // Of 5 KiB.
-    } else if (action != "PutItem" || ++put > 2) {
-      writes += units(request.body.size(), 1024);
-    }
-  }
-  const Stats stats = it.table->stats();
-  BOOST_TEST(put == 4);
-  BOOST_TEST(writes >= 4.0 + 2.0 + 4.0);  // Put, delete, put.
-  BOOST_TEST(stats.write_units == writes);
-  BOOST_TEST(reads >= 2.0);
-  BOOST_TEST(stats.read_units - it.before.read_units == reads);
-}
-
 BOOST_AUTO_TEST_CASE(locks_and_the_hours_of_holding_are_added_up) {
   Front front;
   const auto table = tests::with_clock(front.table());
@@ -715,7 +653,6 @@ BOOST_AUTO_TEST_CASE(locks_and_the_hours_of_holding_are_added_up) {
   BOOST_TEST(stats.held_hours * 3600e3 <= most_ms);
   tests::pause(20ms);
   BOOST_TEST(table->stats().held_hours == stats.held_hours);
-  BOOST_TEST(stats.cost_per_held_hour() > 0);
 }
 
 BOOST_AUTO_TEST_CASE(lock_that_is_lost_is_not_counted_as_held) {
@@ -731,17 +668,6 @@ BOOST_AUTO_TEST_CASE(lock_that_is_lost_is_not_counted_as_held) {
   mutex.unlock();
   BOOST_TEST(table->stats().held == 0u);
   BOOST_TEST(table->stats().held_hours == held);
-}
-
-BOOST_AUTO_TEST_CASE(cost_is_of_all_units_by_the_hours_held) {
-  Stats stats;
-  BOOST_TEST(stats.cost_per_held_hour() == 0.0);
-  stats.write_units = 2e6;
-  stats.read_units = 1e6;
-  BOOST_TEST(stats.cost_per_held_hour() == 0.0);  // By no hours.
-  stats.held_hours = 4;
-  BOOST_TEST(stats.cost_per_held_hour() == (2 * 0.625 + 0.125) / 4);
-  BOOST_TEST(stats.cost_per_held_hour(1, 10) == 3.0);
 }
 
 // --- Errors ------------------------------------------------------------------

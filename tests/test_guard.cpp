@@ -467,9 +467,9 @@ BOOST_AUTO_TEST_CASE(writes_that_are_no_array_of_objects_are_refused_unsent) {
            {R"([{Put:{}}])", "not JSON"},
            {R"([{"a":01}])", "not JSON"},
            {"[{\"a\":\"\xff\"}]", "not JSON"},
-           {R"([{"a":"\ud800"}])", "surrogate"},
-           {R"([{"a":"\udc00"}])", "surrogate"},
-           {std::string("[{}]\0", 5), "NUL"},
+           {R"([{"a":"\ud800"}])", "not JSON"},
+           {R"([{"a":"\udc00"}])", "not JSON"},
+           {std::string("[{}]\0", 5), "not JSON"},
            {"\xef\xbb\xbf[{}]", "not JSON"},
            {"{}", "not an array"},
            {"7", "not an array"},
@@ -490,7 +490,7 @@ BOOST_AUTO_TEST_CASE(writes_that_are_no_array_of_objects_are_refused_unsent) {
   BOOST_TEST(x.sent().empty());
 }
 
-BOOST_AUTO_TEST_CASE(writes_may_be_ninety_nine_and_a_hundred_levels_deep) {
+BOOST_AUTO_TEST_CASE(writes_may_be_ninety_nine_and_of_any_depth) {
   const auto of = [](int count) {
     std::string text = "[{}";
     for (int i = 1; i < count; ++i) text += ",{}";
@@ -503,8 +503,7 @@ BOOST_AUTO_TEST_CASE(writes_may_be_ninety_nine_and_a_hundred_levels_deep) {
            std::string(levels - 2, ']') + "}]";
   };
   BOOST_TEST(problem_of_writes(deep(100)) == "");
-  BOOST_TEST(has(problem_of_writes(deep(101)), "too deeply"));
-  BOOST_TEST(has(problem_of_writes(deep(1000000)), "too deeply"));
+  BOOST_TEST(problem_of_writes(deep(1000000)) == "");  // No stack overflows.
   BOOST_TEST(problem_of_writes(
                  R"([{"n":-1.5e300,"t":true,"u":null,"s":"]\u0041"}])") == "");
 }

@@ -21,10 +21,9 @@ using dynamodb::Writer;
 using Type = Attribute::Type;
 
 std::optional<Item> read(const std::string& json) {
-  rapidjson::Document document;
-  document.Parse<rapidjson::kParseIterativeFlag>(json.data(), json.size());
-  BOOST_TEST_REQUIRE(!document.HasParseError(), json.substr(0, 80));
-  return dynamodb::read_item(document);
+  const dynamodb::Document document(json);
+  BOOST_TEST_REQUIRE(document.is_json(), json.substr(0, 80));
+  return dynamodb::read_item(document.root());
 }
 
 // Of {"x":<json>}.

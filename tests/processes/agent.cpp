@@ -498,9 +498,7 @@ class Agent {
     text << "requests " << stats.requests() << " throttled " << stats.throttled
          << " failed " << stats.failed << " retries " << stats.retries
          << " sent " << stats.bytes_sent << " received " << stats.bytes_received
-         << " write_units " << stats.write_units << " read_units "
-         << stats.read_units << " held " << stats.held << " held_hours "
-         << stats.held_hours << " cost " << stats.cost_per_held_hour();
+         << " held " << stats.held << " held_hours " << stats.held_hours;
     return text.str();
   }
 

@@ -12,8 +12,7 @@ inline void check_fault(const ddbmutex::dynamodb::Answer& answer,
                         ddbmutex::dynamodb::Fault expected, int line) {
   BOOST_TEST((answer.fault == expected),
              "line " << line << ": " << name_of(answer.fault) << ", not "
-                     << name_of(expected) << " (" << answer.code << " "
-                     << answer.message << ")");
+                     << name_of(expected) << " (" << answer.message << ")");
 }
 
 }  // namespace tests
