@@ -6,6 +6,7 @@
 # make mutants    takes one protection away at a time: does a test notice?
 # make fuzz       feeds what reads foreign bytes (clang++): MINUTES=1 each
 # make bench      sets up, builds, measures; writes build/bench.tsv
+# make size       says what the library costs; writes build/size.tsv
 # make model      sets up, runs every variant of the protocol's model
 # make format     lays out all C++ as .clang-format says
 # make clean
@@ -87,6 +88,7 @@ FUZZ_SOURCES := $(filter-out %/main.cpp,$(wildcard tests/fuzz/*.cpp))
 FUZZERS := $(patsubst %.cpp,$(BUILD)/%,$(FUZZ_SOURCES))
 EXAMPLES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard examples/*.cpp))
 BENCHES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/bench/*.cpp))
+SIZE_PROGRAMS := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/size/*.cpp))
 
 LIB := $(BUILD)/libddbmutex.a
 TEST_SUPPORT := $(BUILD)/tests/libsupport.a
@@ -116,8 +118,8 @@ export no_proxy := \
 
 export AWS_EC2_METADATA_DISABLED := true
 
-.PHONY: all setup demo test soak torture mutants fuzz bench model format clean
-.PHONY: programs fuzzers setup-fuzz
+.PHONY: all setup demo test soak torture mutants fuzz bench size model format
+.PHONY: clean programs fuzzers setup-fuzz sources
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -165,6 +167,17 @@ bench: setup
 	@$(MAKE) $(BUILDING) all $(BENCHES)
 	@BUILD=$(BUILD) tests/bench/run
 
+# The library's machine code at -O2 is measured by its objects.
+O2_BUILD := build/release-$(notdir $(CXX))-$(cxxstd)
+size: setup
+	@$(MAKE) $(BUILDING) config=release WITH='$(PARTS)' $(O2_BUILD)/libddbmutex.a
+	@$(MAKE) $(BUILDING) $(SIZE_PROGRAMS)
+	@BUILD=$(BUILD) O2_BUILD=$(O2_BUILD) PARTS='$(PARTS)' CXX='$(CXX)' \
+	  CXXSTD=$(cxxstd) MAKE='$(MAKE)' tests/size/run
+# What the parts that are not left out are made of, for whoever asks.
+sources:
+	@$(info $(LIB_SOURCES) $(filter -D%,$(CPPFLAGS)))
+
 model: setup
 	@MODEL_BUILD=build/model tests/model/run full
 
@@ -180,10 +193,11 @@ $(BUILD)/tests/tests $(TEST_PROGRAMS): LDLIBS := -lssl -lz $(LDLIBS)
 $(BUILD)/tests/tests: $(call objects,$(TEST_SOURCES) $(FUZZ_SOURCES)) \
   $(DEMO_PARTS)
 $(BUILD)/tests/tests $(TEST_PROGRAMS): $(TEST_SUPPORT) $(LIB)
-$(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES): %: %.o
+$(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS): %: %.o
 $(DEMO): $(DEMO_OBJECTS)
-$(EXAMPLES) $(BENCHES) $(DEMO): $(LIB)
-$(BUILD)/tests/tests $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(DEMO):
+$(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS) $(DEMO): $(LIB)
+$(BUILD)/tests/tests $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) \
+  $(SIZE_PROGRAMS) $(DEMO):
 	$(SAY) LINK $@
 	$(Q)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) \
 	  $(LDLIBS) -o $@

@@ -1,0 +1,170 @@
+// What the library adds to a program: compiles it in the ways that are
+// measured, each file once, and links it with tests/size/mutex.cpp.  Objects
+// are kept, by what they are made of, for the next time.
+"use strict";
+
+const crypto = require("crypto");
+const fs = require("fs");
+const path = require("path");
+const { closure, read } = require("./lines.js");
+const { inTurn, output } = require("./commands.js");
+
+const small = ["-Os", "-DNDEBUG", "-ffunction-sections", "-fdata-sections"];
+const ways = {
+  small,
+  lto: [...small, "-flto"],
+  bare: [...small, "-flto", "-fno-exceptions", "-fno-rtti",
+    "-fno-unwind-tables", "-fno-asynchronous-unwind-tables"],
+  debug: ["-O0", "-g"],
+};
+// For a change of a few bytes to be seen, the file has no gaps up to a page.
+const linked = ["-Wl,--gc-sections", "-Wl,-z,noseparate-code",
+  "-Wl,-z,norelro"];
+
+class Code {
+  // `parts` are all that make knows.
+  constructor(directory, parts, environment) {
+    this.directory = directory;
+    this.parts = parts;
+    this.make = environment.MAKE ?? "make";
+    this.compiler = environment.CXX ?? "g++";
+    this.common = [`-std=${environment.CXXSTD ?? "c++17"}`, "-pthread", "-w"];
+    this.sources = new Map();
+    fs.mkdirSync(path.join(directory, "objects"), { recursive: true });
+  }
+
+  // What make compiles of the library with those parts, and its macros.
+  async sourcesWith(parts) {
+    const key = parts.join(" ");
+    if (!this.sources.has(key)) {
+      const said = await output(this.make, ["--no-print-directory", "-s",
+        "sources", `WITH=${key}`], { MAKEFLAGS: "" });
+      const words = said.split(/\s+/).filter((word) => word !== "");
+      this.sources.set(key, {
+        files: words.filter((word) => word.endsWith(".cpp")),
+        macros: words.filter((word) => word.startsWith("-D")) });
+    }
+    return this.sources.get(key);
+  }
+
+  // The same for what makes another object.
+  async objectOf(source, flags, macros) {
+    this.version ??= await output(this.compiler, ["--version"]);
+    const texts = [...closure(source)].map(read);
+    const known = macros.filter((macro) =>
+      texts.some((text) => text.includes(macro.slice(2))));
+    const command = [...this.common, ...flags, ...known];
+    const hash = crypto.createHash("sha1");
+    for (const text of [this.version, ...command, ...texts]) {
+      hash.update(`${text.length} ${text}`);
+    }
+    const name = `${path.basename(source, ".cpp")}-${hash.digest("hex")}.o`;
+    return { source, command, file: path.join(this.directory, "objects", name) };
+  }
+
+  async compile(sources, flags, macros) {
+    const objects = await Promise.all(
+      sources.map((source) => this.objectOf(source, flags, macros)));
+    const wanted = objects.filter(({ file }) => !fs.existsSync(file));
+    await inTurn(wanted, async ({ source, command, file }) => {
+      const draft = `${file}.${process.pid}`;
+      await output(this.compiler, [...command, "-I.", "-c", source, "-o",
+        draft]);
+      fs.renameSync(draft, file);
+    });
+    return objects.map(({ file }) => file);
+  }
+
+  async link(name, flags, objects, keep = []) {
+    const program = path.join(this.directory, name);
+    await output(this.compiler, [...this.common, ...flags, ...linked,
+      ...keep.map((symbol) => `-Wl,-u,${symbol}`), ...objects, "-lcurl",
+      "-lcrypto", "-o", program]);
+    return program;
+  }
+
+  async program(name, way, parts, keep) {
+    const { files, macros } = await this.sourcesWith(parts);
+    const objects = await this.compile(["tests/size/mutex.cpp", ...files],
+      ways[way], macros);
+    return this.link(name, ways[way], objects, keep);
+  }
+
+  async stripped(program) {
+    await output("strip", ["-o", `${program}.stripped`, program]);
+    return fs.statSync(`${program}.stripped`).size;
+  }
+
+  // Bytes beyond those of the program on bare libcurl and OpenSSL.
+  async added(name, way, parts, keep) {
+    const objects = await this.compile(["tests/size/bare.cpp"], ways[way], []);
+    const without = await this.link(`without-${way}`, ways[way], objects);
+    const program = await this.program(name, way, parts, keep);
+    return await this.stripped(program) - await this.stripped(without);
+  }
+
+  // The public calls that a part defines, as the linker knows them: what no
+  // program calls would not be linked.
+  async callsOf(part) {
+    const core = (await this.sourcesWith([])).files;
+    const { files, macros } = await this.sourcesWith([part]);
+    const own = files.filter((file) => !core.includes(file));
+    if (own.length === 0) return [];
+    const objects = await this.compile(own, ways.small, macros);
+    const symbols = async (more) => (await output("nm", ["-g",
+      "--defined-only", ...more, ...objects])).split("\n")
+      .map((line) => /^[0-9a-f]+ T (.*)$/.exec(line)?.[1])
+      .filter((symbol) => symbol !== undefined);
+    const names = await symbols(["-C"]);
+    return (await symbols([])).filter((symbol, i) => isPublic(names[i]));
+  }
+
+  async callsOfAll() {
+    const calls = [];
+    for (const part of this.parts) calls.push(...await this.callsOf(part));
+    return calls;
+  }
+
+  // Bytes and names of the largest of a program.
+  async largestSymbols(program, most) {
+    const said = await output("nm", ["-C", "-S", "--size-sort", "-r", program]);
+    return said.split("\n").slice(0, most).map((line) => {
+      const [, size, name] = /^\w+ (\w+) \w (.*)$/.exec(line);
+      return [parseInt(size, 16), name];
+    });
+  }
+
+  async largestFiles(most) {
+    const { files, macros } = await this.sourcesWith(this.parts);
+    const objects = await this.compile(files, ways.small, macros);
+    const bytes = await bytesOf(objects);
+    return files.map((file, i) => [bytes[i], file])
+      .sort((a, b) => b[0] - a[0]).slice(0, most);
+  }
+
+  // What no longer is of use to anybody.
+  tidy() {
+    const week = 7 * 24 * 3600 * 1000;
+    for (const name of fs.readdirSync(path.join(this.directory, "objects"))) {
+      const file = path.join(this.directory, "objects", name);
+      if (Date.now() - fs.statSync(file).mtimeMs > week) fs.unlinkSync(file);
+    }
+  }
+}
+
+// One of ddbmutex::DdbMutex::lock() and ddbmutex::name_of(), unlike
+// ddbmutex::lock::fresh_uuid() and ddbmutex::Table::Impl::get().
+function isPublic(name) {
+  const scopes = name.replace(/\(.*/, "").replace(/^ddbmutex::(v\d+::)?/, "")
+    .split("::").slice(0, -1);
+  return scopes.every((scope) => /^[A-Z]/.test(scope) && scope !== "Impl");
+}
+
+// Of each object, or member of an archive: code and constants.
+async function bytesOf(files) {
+  const said = await output("size", files);
+  return said.split("\n").slice(1).filter((line) => line !== "")
+    .map((line) => parseInt(line, 10));
+}
+
+module.exports = { Code, bytesOf };
