@@ -8,9 +8,9 @@
 #include "ddbmutex/attributes.hpp"
 #include "ddbmutex/face.hpp"
 #include "ddbmutex/failure.hpp"
+#include "ddbmutex/keeper.hpp"
 #include "ddbmutex/mutex.hpp"
 #include "ddbmutex/record.hpp"
-#include "ddbmutex/renewer.hpp"
 #include "ddbmutex/table.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/profile.hpp"
@@ -198,17 +198,15 @@ lock::Mutex::Waiting waiting_of(const Options& options) {
 DdbMutex::Impl::State& DdbMutex::Impl::get() {
   if (State* own = state.peek()) return *own;
   Table::Impl& table = *options.table->impl_;
-  lock::Driver::Settings settings;
-  lock::Place& place = settings.place;
-  place = table.place_of(name, options.sort_value);
+  lock::Place place = table.place_of(name, options.sort_value);
   place.owner = owner();
   place.use.keep = options.keep_row;
   place.use.keep_data = options.keep_data.value_or(options.keep_row);
   place.use.must_exist = options.only_if_exists;
   place.attributes = detail::to_item(options.data, options.attributes);
-  settings.request_timeout = request_timeout_of(options);
-  return state.get(table.get(), std::move(settings), terms_of(name, options),
-                   callbacks_of(options), waiting_of(options));
+  return state.get(table.get(), std::move(place), request_timeout_of(options),
+                   terms_of(name, options), callbacks_of(options),
+                   waiting_of(options));
 }
 
 const std::string& DdbMutex::Impl::owner() const {
@@ -487,9 +485,7 @@ std::shared_ptr<void> DdbMutex::loss_signal(std::shared_ptr<void> (*make)(),
   const std::shared_ptr<Impl> impl = impl_;
   std::shared_ptr<void> signal;
   if (Impl::State* own = impl->state.peek()) {
-    signal = own->signal_loss([&] {
-      return lock::Renewer::Signal{make(), tell};
-    });
+    signal = own->signal_loss([&] { return lock::Signal{make(), tell}; });
   }
   if (signal != nullptr) return signal;
   signal = make();

@@ -33,7 +33,7 @@ Failure check_of(const lock::Mutex* mutex, const std::string& doing,
   if (mutex == nullptr) return failed(Errc::not_held, doing);
   const auto possession = mutex->possession();
   if (!possession) return failed(Errc::not_held, doing);
-  check = lock::write_check(mutex->settings().place, possession->uuid,
+  check = lock::write_check(mutex->route().place, possession->uuid,
                             possession->token);
   return {};
 }
@@ -89,7 +89,7 @@ Failure write(Impl& impl, TableImpl& table, const std::string& items) {
       send(table.get(), wait,
            dynamodb::write_transaction(check, items, lock::fresh_uuid()),
            detail::nanoseconds_of(impl.options.patience),
-           mutex->settings().request_timeout);
+           mutex->route().request_timeout);
   return meaning_of(answer, doing, table.endpoint());
 }
 

@@ -14,14 +14,8 @@ using Kind = Result::Kind;
 
 namespace {
 
-Result just(Kind kind) {
-  Result result;
-  result.kind = kind;
-  return result;
-}
-
 Result failed(Answer answer) {
-  Result result = just(Kind::failed);
+  Result result(Kind::failed);
   result.answer = std::move(answer);
   return result;
 }
@@ -70,7 +64,7 @@ void Cancel::attach(sigv4::Waker* waker) {
 // --- Taking the lock ---------------------------------------------------------
 
 // One call of Mutex::lock().
-class Acquisition {
+class Acquisition final : private Errand::Watch {
  public:
   // REQUIRES: the waker is none of another wait.
   Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
@@ -93,12 +87,11 @@ class Acquisition {
   BootTime next_look() const;
   Result take();
   void see_first();
-  Limits limits() const;
+  BootTime retry_until(const Answer& answer, BootTime begun) override;
   void pause();
   Result keep();
-  Result undecided(Outcome& outcome) const;
-  void end_pending(Outcome& outcome);
-  void leave_nothing_behind(Outcome& outcome);
+  Result undecided() const;
+  void leave_nothing_behind();
 
   Mutex& mutex_;
   const Patience& patience_;
@@ -109,13 +102,12 @@ class Acquisition {
   Queue::Waiter waiter_;
   int round_ = 0;  // Of the mutex's trouble, as it was when the call began.
 
-  Lease lease_;
+  ErrandPtr errand_;
   // With Patience::past_lease, once a record was seen.
   std::optional<BootTime> past_lease_;
   nanoseconds poll_;
-  bool queued_ = false;   // Or has the turn, but has not kept it.
-  bool busy_ = false;     // The lock was another's when last told.
-  bool unknown_ = false;  // A request may have been applied, or be yet.
+  bool queued_ = false;  // Or has the turn, but has not kept it.
+  bool busy_ = false;    // The lock was another's when last told.
 };
 
 namespace {
@@ -126,7 +118,7 @@ constexpr std::chrono::milliseconds kShortestLook{100};
 // Unless that is told by another clock, or a lease is waited out.
 nanoseconds longest_wait(const Mutex& mutex, const Patience& patience,
                          bool once, const dynamodb::ServiceClock& clock) {
-  const nanoseconds request = mutex.settings().request_timeout;
+  const nanoseconds request = mutex.route().request_timeout;
   // The first lock of a table has a look to make before.
   if (once) return clock.known() || clock.silent() ? request : 2 * request;
   return patience.past_lease ? std::max(request, patience.within)
@@ -145,9 +137,11 @@ Acquisition::Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
       cancel_(cancel),
       waker_(waker),
       waiter_(waker),
-      lease_(fresh_uuid(), mutex.holder_->terms.ttl,
-             mutex.settings().place.use),
+      errand_(std::make_unique<Errand>(Call::take, mutex.holder_,
+                                       mutex.fresh_lease())),
       poll_(mutex.waiting_.first_poll) {
+  errand_->observation = &mutex.observation_;
+  errand_->keeps_pending = true;
   if (cancel_ != nullptr) cancel_->attach(&waker_);
 }
 
@@ -159,7 +153,7 @@ Acquisition::~Acquisition() {
 Result Acquisition::run() {
   const Queue::Entry entry = mutex_.queue_.enter(waiter_, !once_);
   if (entry == Queue::Entry::refused) {
-    return just(once_ ? Kind::busy : Kind::cancelled);
+    return once_ ? Kind::busy : Kind::cancelled;
   }
   queued_ = true;
   const bool alone = entry == Queue::Entry::turn;
@@ -197,10 +191,10 @@ std::optional<Result> Acquisition::wait_for_turn() {
     waker_.clear();  // Before the look at what it may have been for.
     const bool has_turn = mutex_.queue_.has_turn(waiter_);
     if (has_turn) waker_.clear();  // The wake for the turn has come by now.
-    if (const auto why = ended()) return just(*why);
+    if (const auto why = ended()) return *why;
     if (auto why = out_of_patience()) return why;
     if (has_turn) return std::nullopt;
-    if (time_is_up()) return just(Kind::busy);
+    if (time_is_up()) return Kind::busy;
   }
 }
 
@@ -215,16 +209,17 @@ BootTime Acquisition::next_look() const {
 }
 
 Result Acquisition::take() {
+  Errand& errand = *errand_;
   for (;;) {
-    Outcome outcome = mutex_.holder_->driver.run(
-        Call::take, lease_, mutex_.observation_, limits(), &waker_);
-    if (outcome.verdict == Verdict::ours) return keep();
-    unknown_ = unknown_ || outcome.unknown || lease_.stands();
+    errand.deadline = end();
+    errand.run(*this, &waker_);
+    if (errand.verdict == Verdict::ours) return keep();
+    errand.unknown = errand.unknown || errand.lease().stands();
     // A refusal that was to be followed by a look is one too.
-    busy_ = busy_ || outcome.verdict == Verdict::busy ||
-            outcome.answer.fault == Fault::condition_failed;
+    busy_ = busy_ || errand.verdict == Verdict::busy ||
+            errand.answer.fault == Fault::condition_failed;
     if (patience_.past_lease && !past_lease_) see_first();
-    Result result = undecided(outcome);
+    Result result = undecided();
     const bool failing = patience_.left != nullptr &&
                          result.kind == Kind::failed &&
                          is_passing(result.answer.fault);
@@ -232,13 +227,16 @@ Result Acquisition::take() {
       pause();
       const auto why = ended();
       if (!why && !time_is_up()) {
-        end_pending(outcome);  // The caller's clock may have been set back.
+        // The caller's clock may have been set back.
+        if (errand.pending != nullptr) {
+          errand.conclude(*this, sigv4::Transport::timed_out);
+        }
         continue;
       }
-      if (why || !failing) result = just(why.value_or(Kind::busy));
+      if (why || !failing) result = why.value_or(Kind::busy);
     }
     if (result.kind == Kind::failed) out_of_patience();  // If so, of all.
-    leave_nothing_behind(outcome);
+    leave_nothing_behind();
     return result;
   }
 }
@@ -251,14 +249,9 @@ void Acquisition::see_first() {
   past_lease_ = stale_at == BootTime::max() ? end_ : std::max(end_, end);
 }
 
-Limits Acquisition::limits() const {
-  Limits limits{end()};
-  limits.keep_pending = true;
-  limits.heard = [this](const Answer& answer, BootTime begun) {
-    mutex_.heard(answer, begun);
-    return patience_.forever() ? mutex_.patience_ends(round_) : BootTime::max();
-  };
-  return limits;
+BootTime Acquisition::retry_until(const Answer& answer, BootTime begun) {
+  mutex_.heard(answer, begun);
+  return patience_.forever() ? mutex_.patience_ends(round_) : BootTime::max();
 }
 
 // Until the next look, or the moment that the record seen becomes stale.
@@ -273,94 +266,91 @@ void Acquisition::pause() {
 }
 
 // What a run that did not win says of the lock.
-Result Acquisition::undecided(Outcome& outcome) const {
-  switch (outcome.verdict) {
+Result Acquisition::undecided() const {
+  switch (errand_->verdict) {
     case Verdict::busy:
-      return just(Kind::busy);
+      return Kind::busy;
     case Verdict::bad_record: {
-      Result result = just(Kind::bad_record);
-      result.problem = lease_.row().problem;
+      Result result(Kind::bad_record);
+      result.problem = errand_->lease().row().problem;
       return result;
     }
     case Verdict::kept_row:
-      return just(Kind::kept_row);
+      return Kind::kept_row;
     case Verdict::no_row:
-      return just(Kind::no_row);
+      return Kind::no_row;
     default:
       break;
   }
-  if (const auto why = ended()) return just(*why);
+  if (const auto why = ended()) return *why;
   // Only the time was up: what was heard before holds.  For who waits for ever
   // it is his patience.
   const bool impatient =
-      patience_.forever() && outcome.answer.fault == Fault::throttled;
-  if (outcome.given_up && busy_ && !impatient) return just(Kind::busy);
-  return failed(std::move(outcome.answer));
+      patience_.forever() && errand_->answer.fault == Fault::throttled;
+  if (errand_->given_up && busy_ && !impatient) return Kind::busy;
+  return failed(errand_->answer);
 }
 
 Result Acquisition::keep() {
-  Renewer::Handle held;
+  Lease& lease = errand_->lease();
+  Handle held;
   {
     const std::lock_guard<std::mutex> guard(mutex_.mutex_);
-    Mutex::Possession possession{lease_.uuid(), lease_.token(),
-                                 mutex_.stored_by(lease_.row())};
-    held = mutex_.table_.renewer.keep(lease_, mutex_.holder_);
+    Mutex::Possession possession{lease.uuid(), lease.token(),
+                                 mutex_.stored_by(lease.row())};
+    held = mutex_.table_.keeper->keep(lease, mutex_.holder_);
     if (held != nullptr) {
       mutex_.held_ = held;
       mutex_.possession_ = std::move(possession);
       mutex_.locked_again_ = 0;
       mutex_.token_.store(mutex_.possession_.token, std::memory_order_release);
       queued_ = !mutex_.queue_.keep(waiter_);
-      if (!queued_) return just(Kind::done);
+      if (!queued_) return Kind::done;
     }
   }
   if (held != nullptr) {  // The mutex is being destroyed.
     mutex_.release();
-    return just(Kind::cancelled);
+    return Kind::cancelled;
   }
-  unknown_ = true;
-  Outcome nothing;
-  leave_nothing_behind(nothing);
-  return just(mutex_.table_.waits.closed() ? Kind::closed : Kind::no_thread);
-}
-
-// What is under way of a run ends without an answer.
-void Acquisition::end_pending(Outcome& outcome) {
-  if (outcome.pending == nullptr) return;
-  dynamodb::Client& client = mutex_.holder_->driver.client();
-  const Answer answer =
-      client.finish(std::move(outcome.pending), sigv4::Transport::timed_out);
-  lease_.heard(reply_to(outcome.request, answer), client.clock(),
-               mutex_.observation_);
-  unknown_ = true;
+  errand_->unknown = true;
+  leave_nothing_behind();
+  return mutex_.table_.waits.closed() ? Kind::closed : Kind::no_thread;
 }
 
 // What may have been taken, or may be yet, is given back in the background; if
 // there can be no thread for that, here.
-void Acquisition::leave_nothing_behind(Outcome& outcome) {
-  if (outcome.pending == nullptr && !unknown_) return;
-  outcome.unknown = unknown_;
-  Renewer& renewer = mutex_.table_.renewer;
-  if (renewer.finish(Call::take, lease_, outcome, mutex_.holder_, nullptr)) {
-    return;
+void Acquisition::leave_nothing_behind() {
+  Errand& errand = *errand_;
+  if (errand.pending == nullptr && !errand.unknown) return;
+  if (mutex_.table_.keeper->finish(errand_)) return;
+  if (errand.pending != nullptr) {
+    errand.conclude(*this, sigv4::Transport::timed_out);
   }
-  end_pending(outcome);
-  const Driver& driver = mutex_.holder_->driver;
-  driver.run(Call::release, lease_, mutex_.observation_,
-             {BootClock::now() + driver.settings().request_timeout}, nullptr);
+  errand.release_instead(BootClock::now() + mutex_.route().request_timeout);
+  Errand::Watch nobody;
+  errand.run(nobody, nullptr);
 }
 
 // --- Mutex -------------------------------------------------------------------
 
-Mutex::Mutex(Table& table, Driver::Settings settings, Holder::Terms terms,
-             Holder::Callbacks callbacks, Waiting waiting)
+Table::Table(dynamodb::ClientOptions options)
+    : client(std::make_shared<dynamodb::Client>(std::move(options))),
+      budget(std::make_shared<dynamodb::RetryBudget>()),
+      keeper(std::make_shared<Keeper>(client, budget)) {
+  client->on_contradiction([weak = std::weak_ptr<Keeper>(keeper)] {
+    if (const std::shared_ptr<Keeper> known = weak.lock()) known->check_clock();
+  });
+}
+
+Mutex::Mutex(Table& table, Place place, nanoseconds request_timeout,
+             Holder::Terms terms, Holder::Callbacks callbacks, Waiting waiting)
     : table_(table),
       holder_(std::make_shared<Holder>(
-          Driver(*table.client, *table.budget, std::move(settings)),
+          Holder::Route{*table.client, *table.budget, std::move(place),
+                        request_timeout},
           std::move(terms), std::move(callbacks))),
       waiting_(waiting),
-      put_(std::make_shared<const dynamodb::Item>(
-          holder_->driver.settings().place.attributes)) {}
+      put_(std::make_shared<const dynamodb::Item>(route().place.attributes)) {}
 
 Mutex::~Mutex() { end(); }
 
@@ -371,7 +361,7 @@ void Mutex::end() {
     locked_again_ = 0;
   }
   release();
-  table_.renewer.settle(*holder_);
+  table_.keeper->settle(*holder_);
 }
 
 Result Mutex::lock(const Patience& patience, Cancel* cancel) {
@@ -379,11 +369,11 @@ Result Mutex::lock(const Patience& patience, Cancel* cancel) {
     if (waiting_.recursive) {
       if (auto again = lock_again()) return std::move(*again);
     } else if (patience.forever()) {
-      return just(Kind::deadlock);
+      return Kind::deadlock;
     }
   }
   const Waits::One wait(table_.waits);
-  if (wait.waker() == nullptr) return just(Kind::closed);
+  if (wait.waker() == nullptr) return Kind::closed;
   return Acquisition(*this, patience, cancel, *wait.waker()).run();
 }
 
@@ -432,7 +422,7 @@ std::optional<Result> Mutex::out_of_patience(int round) {
 
 // The row as a PutItem makes it is not told.
 std::shared_ptr<const dynamodb::Item> Mutex::stored_by(const Row& row) const {
-  if (!settings().place.use.takes_by_update()) return put_;
+  if (!route().place.use.takes_by_update()) return put_;
   return std::make_shared<const dynamodb::Item>(row.others);
 }
 
@@ -440,7 +430,7 @@ std::shared_ptr<const dynamodb::Item> Mutex::stored_by(const Row& row) const {
 std::optional<Result> Mutex::lock_again() {
   const std::lock_guard<std::mutex> guard(mutex_);
   if (held_ == nullptr || !queue_.kept_by_this_thread()) return std::nullopt;
-  if (BootClock::now() >= claim_end()) return just(Kind::lost);
+  if (BootClock::now() >= claim_end()) return Kind::lost;
   ++locked_again_;
   return Result{};
 }
@@ -454,6 +444,10 @@ Result Mutex::release_inner(std::shared_ptr<const Changes> changes) {
   return result;
 }
 
+Lease Mutex::fresh_lease() const {
+  return Lease(fresh_uuid(), holder_->terms.ttl, route().place.use);
+}
+
 std::optional<Mutex::Possession> Mutex::possession() const {
   const std::lock_guard<std::mutex> guard(mutex_);
   if (held_ == nullptr) return std::nullopt;
@@ -465,46 +459,44 @@ bool Mutex::is_locked() const {
   return held_ != nullptr;
 }
 
-std::shared_ptr<void> Mutex::signal_loss(
-    const std::function<Renewer::Signal()>& make) {
-  Renewer::Handle held;
+std::shared_ptr<void> Mutex::signal_loss(const std::function<Signal()>& make) {
+  Handle held;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     held = held_;
   }
-  return held == nullptr ? nullptr : table_.renewer.signal_loss(held, make);
+  return held == nullptr ? nullptr : table_.keeper->signal_loss(held, make);
 }
 
 Result Mutex::renew(std::shared_ptr<const Changes> changes) {
   const Waits::One wait(table_.waits);
-  if (wait.waker() == nullptr) return just(Kind::closed);
-  Renewer::Handle held;
+  if (wait.waker() == nullptr) return Kind::closed;
+  Handle held;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     held = held_;
   }
-  if (held == nullptr) return just(Kind::not_held);
+  if (held == nullptr) return Kind::not_held;
   const nanoseconds patience =
-      std::max<nanoseconds>(waiting_.patience, settings().request_timeout);
-  Renewer::Renewal renewal = table_.renewer.renew(
-      held, changes, later(BootClock::now(), patience), *wait.waker(), [&] {
-        const std::lock_guard<std::mutex> guard(mutex_);
-        if (changes == nullptr || held != held_) return;
+      std::max<nanoseconds>(waiting_.patience, route().request_timeout);
+  Result result = table_.keeper->renew(
+      held, changes, later(BootClock::now(), patience), *wait.waker());
+  if (result.kind == Kind::done) {
+    {
+      const std::lock_guard<std::mutex> guard(mutex_);
+      if (changes != nullptr && held == held_) {
         possession_.others = changed(*possession_.others, *changes);
-      });
-  using End = Renewer::Renewal::Kind;
-  Result result;
-  result.loss = renewal.loss;
-  if (renewal.kind == End::not_held) result.kind = Kind::not_held;
-  if (renewal.kind == End::lost) result.kind = Kind::lost;
-  if (renewal.kind == End::failed) result = failed(std::move(renewal.answer));
+      }
+    }
+    table_.keeper->go_on(held);
+  }
   const bool undone =
-      renewal.kind == End::failed || renewal.kind == End::not_held;
-  return undone && table_.waits.closed() ? just(Kind::closed) : result;
+      result.kind == Kind::failed || result.kind == Kind::not_held;
+  return undone && table_.waits.closed() ? Kind::closed : std::move(result);
 }
 
 Result Mutex::release(std::shared_ptr<const Changes> changes) {
-  Renewer::Handle held;
+  Handle held;
   bool inner;
   {
     // At once, for a thread that locks again is let in by what it finds here.
@@ -524,49 +516,47 @@ Result Mutex::release(std::shared_ptr<const Changes> changes) {
     }
   }
   if (inner) return release_inner(std::move(changes));
-  if (held == nullptr) return just(Kind::not_held);
-  Renewer::Returned back = table_.renewer.give_back(held);
-  Result result = just(back.lease ? Kind::done : Kind::not_held);
+  if (held == nullptr) return Kind::not_held;
+  std::optional<Verdict> lost;
+  ErrandPtr errand = table_.keeper->give_back(held, lost);
+  Result result(errand != nullptr ? Kind::done : Kind::not_held);
   // Otherwise the row is known not to be ours.
-  if (back.lease && (!back.lost || *back.lost == Verdict::expired)) {
-    back.lease->carry(std::move(changes));
-    result = say_released(*back.lease, held);
+  if (errand != nullptr && (!lost || *lost == Verdict::expired)) {
+    errand->lease().carry(std::move(changes));
+    result = say_released(std::move(errand));
   }
-  if (back.lost) {
+  if (lost) {
     result.kind = Kind::lost;
-    result.loss = *back.lost;
+    result.loss = *lost;
   }
   queue_.pass();
   return result;
 }
 
-Result Mutex::say_released(Lease& lease, const Renewer::Handle& handle) {
-  const Driver& driver = holder_->driver;
-  Observation nothing;
-  Limits limits{BootClock::now() + driver.settings().request_timeout};
-  limits.keep_pending = true;
-  Outcome outcome = driver.run(Call::release, lease, nothing, limits, nullptr);
-  if (outcome.verdict == Verdict::released) {
+Result Mutex::say_released(ErrandPtr errand) {
+  errand->deadline = BootClock::now() + route().request_timeout;
+  errand->keeps_pending = true;
+  Errand::Watch nobody;
+  errand->run(nobody, nullptr);
+  const Verdict verdict = errand->verdict;
+  const Fault fault = errand->answer.fault;
+  if (verdict == Verdict::released) {
     // Refused once its lease was over: what it was to leave is not stored.
-    const bool stored = outcome.answer.fault == Fault::none || outcome.unknown;
-    if (stored || !lease.carries()) return {};
-    return just(Kind::lost);
+    const bool stored = fault == Fault::none || errand->unknown;
+    return stored || !errand->lease().carries() ? Kind::done : Kind::lost;
   }
-  if (outcome.verdict != Verdict::again) {
-    table_.renewer.lost(handle, outcome.verdict);
-    if (outcome.answer.fault == Fault::wrong_key) {
-      return failed(std::move(outcome.answer));
-    }
-    Result result = just(Kind::lost);
-    result.loss = outcome.verdict;
+  if (verdict != Verdict::again) {
+    table_.keeper->lost(errand->held, verdict);
+    if (fault == Fault::wrong_key) return failed(std::move(errand->answer));
+    Result result(Kind::lost);
+    result.loss = verdict;
     return result;
   }
+  Result result = failed(errand->answer);
   const bool worth_more =
-      outcome.unknown || outcome.given_up || is_passing(outcome.answer.fault);
-  if (worth_more) {
-    table_.renewer.finish(Call::release, lease, outcome, holder_, handle);
-  }
-  return failed(std::move(outcome.answer));
+      errand->unknown || errand->given_up || is_passing(fault);
+  if (worth_more) table_.keeper->finish(errand);
+  return result;
 }
 
 }  // namespace lock

@@ -19,10 +19,10 @@
 #include "../sigv4/http.hpp"
 #include "answer.hpp"
 #include "client.hpp"
-#include "driver.hpp"
+#include "errand.hpp"
+#include "keeper.hpp"
 #include "protocol.hpp"
 #include "queue.hpp"
-#include "renewer.hpp"
 #include "retry.hpp"
 
 namespace ddbmutex {
@@ -31,14 +31,15 @@ namespace lock {
 
 // What the mutexes of a table share.
 struct Table {
-  explicit Table(dynamodb::ClientOptions options)
-      : client(std::make_shared<dynamodb::Client>(std::move(options))),
-        budget(std::make_shared<dynamodb::RetryBudget>()),
-        renewer(client, budget) {}
+  explicit Table(dynamodb::ClientOptions options);
+  // Waits two seconds at the most for what is left.
+  ~Table() { keeper->stop(BootClock::now() + sigv4::kStopWithin); }
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
 
   const std::shared_ptr<dynamodb::Client> client;
   const std::shared_ptr<dynamodb::RetryBudget> budget;
-  Renewer renewer;
+  const std::shared_ptr<Keeper> keeper;
   Waits waits;
 };
 
@@ -75,28 +76,6 @@ class Cancel {
   sigv4::Waker* waker_ = nullptr;  // Likewise.
 };
 
-// How a call ended.
-struct Result {
-  enum class Kind {
-    done,
-    busy,        // lock: another has it, here or elsewhere.
-    deadlock,    // lock: this thread has it.
-    cancelled,   // lock
-    closed,      // lock: the table is.
-    no_thread,   // lock: none could be started to renew the lease.
-    bad_record,  // lock: `problem` says why the row is no lock record.
-    kept_row,    // lock: the row bears a fencing token.
-    no_row,      // lock: there is no item, and there must be.
-    failed,      // `answer` says why.
-    not_held,    // release, renew
-    lost,        // These, and lock again: it was lost, `loss` says how.
-  };
-  Kind kind = Kind::done;
-  dynamodb::Answer answer;
-  std::string problem;
-  Verdict loss = Verdict::expired;
-};
-
 class Mutex {
  public:
   struct Waiting {
@@ -110,8 +89,8 @@ class Mutex {
   };
 
   // The table must outlive it.
-  Mutex(Table& table, Driver::Settings settings, Holder::Terms terms,
-        Holder::Callbacks callbacks, Waiting waiting);
+  Mutex(Table& table, Place place, std::chrono::nanoseconds request_timeout,
+        Holder::Terms terms, Holder::Callbacks callbacks, Waiting waiting);
   // Ends waits, unlocks, and calls nobody back any more.  Waits for a callback
   // that is running, unless that calls it.
   ~Mutex();
@@ -140,9 +119,8 @@ class Mutex {
   std::int64_t token() const noexcept {
     return token_.load(std::memory_order_acquire);
   }
-  // As Renewer::signal_loss().
-  std::shared_ptr<void> signal_loss(
-      const std::function<Renewer::Signal()>& make);
+  // As Keeper::signal_loss().
+  std::shared_ptr<void> signal_loss(const std::function<Signal()>& make);
 
   // Ends the waits under way.
   void cancel() { queue_.cancel(); }
@@ -150,16 +128,17 @@ class Mutex {
   void end();
 
   // Boot clock; BootTime::min() while the lock is not held.
-  BootTime claim_end() const noexcept { return holder_->claim_end(); }
-  const Driver::Settings& settings() const {
-    return holder_->driver.settings();
+  BootTime claim_end() const noexcept {
+    return holder_->claim_end.load(std::memory_order_acquire);
   }
+  const Holder::Route& route() const { return holder_->route; }
 
  private:
   friend class Acquisition;
+  Lease fresh_lease() const;
   std::optional<Result> lock_again();
   Result release_inner(std::shared_ptr<const Changes> changes);
-  Result say_released(Lease& lease, const Renewer::Handle& handle);
+  Result say_released(ErrandPtr errand);
   std::shared_ptr<const dynamodb::Item> stored_by(const Row& row) const;
 
   // Passing errors, and no answer since the first, as whoever had the turn has
@@ -184,7 +163,7 @@ class Mutex {
   std::atomic<std::int64_t> token_{0};
   mutable std::mutex mutex_;
   // All below: GUARDED_BY(mutex_)
-  Renewer::Handle held_;
+  Handle held_;
   Possession possession_;
   Trouble trouble_;
   int locked_again_ = 0;  // How often, by the thread that has it.

@@ -10,7 +10,7 @@
 #include "../sigv4/http.hpp"
 #include "../sigv4/secret.hpp"
 #include "../sigv4/thread.hpp"
-#include "renewer.hpp"
+#include "keeper.hpp"
 #include "retry.hpp"
 #ifndef DDBMUTEX_NO_CHAIN
 #include "../sigv4/from_all.hpp"
@@ -352,7 +352,7 @@ Stats Table::stats() const {
   stats.retries = own->budget->retries();
   stats.bytes_sent = counts.bytes_sent;
   stats.bytes_received = counts.bytes_received;
-  const lock::Renewer::Usage usage = own->renewer.usage();
+  const lock::Keeper::Usage usage = own->keeper->usage();
   stats.held = usage.held;
   stats.held_hours = usage.held_s / 3600;
   return stats;
@@ -366,12 +366,13 @@ std::vector<Unreleased> Table::close(milliseconds within) noexcept {
   own.waits.close();
   const nanoseconds patience = detail::nanoseconds_of(within);
   for (const auto& still :
-       own.renewer.release_all(lock::later(BootClock::now(), patience))) {
+       own.keeper->release_all(lock::later(BootClock::now(), patience))) {
     const std::string doing =
         detail::cannot("release", still.name, impl_->options.name);
-    const Failure failure =
-        still.lost ? detail::failed(Errc::lease_lost, doing)
-                   : detail::failure_of(still.answer, doing, impl_->endpoint());
+    const bool lost = still.result.kind == lock::Result::Kind::lost;
+    const Failure failure = lost ? detail::failed(Errc::lease_lost, doing)
+                                 : detail::failure_of(still.result.answer,
+                                                      doing, impl_->endpoint());
     bad.push_back({still.name, failure.code, failure.text});
   }
   return bad;

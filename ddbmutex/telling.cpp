@@ -1,4 +1,4 @@
-// The telling thread of a Renewer.
+// The telling thread of a Keeper.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "renewer_core.hpp"
+#include "keeper.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -65,74 +65,96 @@ void contained(const Callback& callback, const std::string&,
 
 }  // namespace
 
-void Renewer::Core::tell_loop() {
-  std::unique_lock<std::mutex> guard(mutex);
-  while (!stopping) {
+void Keeper::tell_loop() {
+  Guard guard(mutex_);
+  while (!stopping_) {
     if (tell_next(guard)) continue;
-    teller_sleeps_until = std::min(first_of(alarms), first_of(questions));
-    teller_clock.set(teller_sleeps_until);
+    BootTime next = BootTime::max();
+    for (const Plan& plan : plans_) {
+      next = std::min({next, plan.alarm, plan.question});
+    }
+    teller_sleeps_until_ = next;
+    teller_clock_.set(next);
     guard.unlock();
-    teller_clock.wait();
+    teller_clock_.wait();
     guard.lock();
-    teller_sleeps_until = BootTime::min();
+    teller_sleeps_until_ = BootTime::min();
   }
-  Alarms dropped, dropped_questions;
-  for (auto& alarm : alarms) alarm.second->alarm.reset();
-  for (auto& question : questions) question.second->question.reset();
-  dropped.swap(alarms);
-  dropped_questions.swap(questions);
-  tell_ended = true;
-  changed.notify_all();
-  guard.unlock();
+  tell_ended_ = true;
+  changed_.notify_all();
 }
 
-// False if there is nothing to be told now.
-bool Renewer::Core::tell_next(std::unique_lock<std::mutex>& guard) {
+// False if there is nothing to be told now.  Losses go before dangers, and
+// those before questions.
+bool Keeper::tell_next(Guard& guard) {
   const BootTime now = BootClock::now();
-  if (!alarms.empty() && alarms.begin()->first <= now) {
-    Handle held = alarms.begin()->second;
-    if (now >= held->lease.claim_end()) {
-      lose(held, Verdict::expired);
-    } else {
-      held->in_danger = true;
-      set_alarm(held);
-      call_back(guard, std::move(held), std::nullopt);
-    }
+  std::vector<Handle> gone;
+  lose_ended(now, gone);
+  if (!gone.empty()) {
+    guard.unlock();
+    gone.clear();  // Not under the mutex.
+    guard.lock();
+  }
+  if (!losses_.empty()) {
+    Handle held = std::move(losses_.front());
+    losses_.erase(losses_.begin());
+    const Verdict why = *held->lost;
+    call_back(guard, std::move(held), why);
     return true;
   }
-  if (losses.empty()) return ask_next(guard);
-  Handle held = std::move(losses.front());
-  losses.pop_front();
-  const Verdict why = *held->lost;
-  call_back(guard, std::move(held), why);
+  const auto first = std::min_element(plans_.begin(), plans_.end(),
+                                      [](const Plan& one, const Plan& other) {
+                                        return one.alarm < other.alarm;
+                                      });
+  if (first == plans_.end() || first->alarm > now) return ask_next(guard);
+  Handle held = first->held;
+  held->in_danger = true;
+  set_alarm(*held);
+  call_back(guard, std::move(held), std::nullopt);
   return true;
 }
 
+// Those whose claim is over, the first that was is told first.
+void Keeper::lose_ended(BootTime now, std::vector<Handle>& gone) {
+  for (const Plan& plan : plans_) {
+    const bool rung = plan.alarm <= now;
+    if (rung && now >= plan.held->lease.claim_end()) gone.push_back(plan.held);
+  }
+  std::sort(gone.begin(), gone.end(), [](const Handle& one, const Handle& two) {
+    return one->lease.claim_end() < two->lease.claim_end();
+  });
+  for (const Handle& held : gone) lose(held, Verdict::expired);
+}
+
 // False if nobody is to be asked now.
-bool Renewer::Core::ask_next(std::unique_lock<std::mutex>& guard) {
-  if (first_of(questions) > BootClock::now()) return false;
-  Handle held = questions.begin()->second;
-  unschedule(*held);
-  auto callbacks = held->holder->callbacks_;
+bool Keeper::ask_next(Guard& guard) {
+  const auto first = std::min_element(plans_.begin(), plans_.end(),
+                                      [](const Plan& one, const Plan& other) {
+                                        return one.question < other.question;
+                                      });
+  if (first == plans_.end() || first->question > BootClock::now()) return false;
+  Handle held = first->held;
+  unplan(*held);
+  auto callbacks = held->holder->callbacks;
   if (callbacks == nullptr) return true;
-  running = held->holder.get();
+  running_ = held->holder.get();
   guard.unlock();
   bool alive = false;
   contained([&] { alive = callbacks->alive(); },
-            "alive of \"" + held->holder->terms.name + "\"", client->log());
+            "alive of \"" + held->holder->terms.name + "\"", client_->log());
   callbacks.reset();
   guard.lock();
-  running = nullptr;
-  changed.notify_all();
-  // A renewal by hand meanwhile has made a plan of its own.
-  const bool planned = held->renewing || held->question || held->task;
-  if (!held->over() && !planned) {
+  running_ = nullptr;
+  changed_.notify_all();
+  if (!held->over()) {
+    const Plan& plan = plan_of(*held);
+    // A renewal by hand meanwhile has made a plan of its own.
+    const bool planned = held->renewing || plan.question != BootTime::max() ||
+                         plan.renewal != BootTime::max();
     const BootTime now = BootClock::now();
-    if (alive) {
-      schedule_renewal(held, now);
-    } else {
-      ask_at(held, now + nanoseconds(held->holder->terms.ttl) / kAskedPerLease);
-    }
+    const nanoseconds ttl = held->holder->terms.ttl;
+    if (!planned && alive) renew_at(held, now);
+    if (!planned && !alive) ask_at(*held, now + ttl / kAskedPerLease);
   }
   guard.unlock();
   held.reset();
@@ -141,22 +163,22 @@ bool Renewer::Core::ask_next(std::unique_lock<std::mutex>& guard) {
 }
 
 // on_lost if there is a reason, else on_danger.
-void Renewer::Core::call_back(std::unique_lock<std::mutex>& guard, Handle held,
-                              std::optional<Verdict> why) {
-  auto callbacks = held->holder->callbacks_;
-  if (callbacks == nullptr) return;
-  running = held->holder.get();
+void Keeper::call_back(Guard& guard, Handle held, std::optional<Verdict> why) {
+  auto callbacks = held->holder->callbacks;
+  running_ = held->holder.get();
   Signal signal;
   if (why) std::swap(signal, held->signal);
   guard.unlock();
   const std::string lock_name = "\"" + held->holder->terms.name + "\"";
-  const sigv4::Log& log = client->log();
+  const sigv4::Log& log = client_->log();
   // Its mutex may have been destroyed by what was told before.
   const auto still_wanted = [&] {
-    const std::lock_guard<std::mutex> again(mutex);
-    return held->holder->callbacks_ != nullptr;
+    const Guard again(mutex_);
+    return held->holder->callbacks != nullptr;
   };
-  if (why) {
+  if (callbacks == nullptr) {
+    // Nothing is told any more.
+  } else if (why) {
     if (signal.object != nullptr) {
       contained([&] { signal.tell(signal.object.get()); },
                 "what waits for a loss of " + lock_name, log);
@@ -179,8 +201,8 @@ void Renewer::Core::call_back(std::unique_lock<std::mutex>& guard, Handle held,
   held.reset();
   signal = {};
   guard.lock();
-  running = nullptr;
-  changed.notify_all();
+  running_ = nullptr;
+  changed_.notify_all();
 }
 
 }  // namespace lock

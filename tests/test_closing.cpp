@@ -146,10 +146,11 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   lock::Table table({ddbmutex::dynamodb::target_at(server.url(), "us-east-1"),
                      ddbmutex::sigv4::given_keys({"AKIDEXAMPLE", "secret", ""}),
                      {}});
-  lock::Driver::Settings settings;
-  settings.place.table = "locks";
-  settings.place.key = "x";
-  lock::Mutex mutex(table, settings, {"x", std::chrono::minutes(1), {}, {}}, {},
+  lock::Place place;
+  place.table = "locks";
+  place.key = "x";
+  lock::Mutex mutex(table, place, std::chrono::seconds(2),
+                    {"x", std::chrono::minutes(1)}, {},
                     {std::chrono::seconds(1), std::chrono::seconds(1), {}});
   BOOST_REQUIRE((mutex.lock({}, nullptr).kind == lock::Result::Kind::done));
   bool told = false, answered = false;
@@ -157,18 +158,18 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   std::thread asking;
   const auto ask = [&](void*) {
     asking = std::thread([&] {
-      table.renewer.usage();
+      table.keeper->usage();
       done.set();
     });
     answered = done.wait();
   };
   mutex.signal_loss([&] {
-    return lock::Renewer::Signal{
-        std::shared_ptr<void>(&told, ask),
-        [](void* object) { *static_cast<bool*>(object) = true; }};
+    return lock::Signal{std::shared_ptr<void>(&told, ask), [](void* object) {
+                          *static_cast<bool*>(object) = true;
+                        }};
   });
   BOOST_TEST(
-      table.renewer.release_all(ddbmutex::BootClock::now() + kPlenty).empty());
+      table.keeper->release_all(ddbmutex::BootClock::now() + kPlenty).empty());
   BOOST_TEST(told);
   BOOST_TEST(answered);
   asking.join();

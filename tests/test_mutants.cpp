@@ -16,7 +16,7 @@
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/clock.hpp"
-#include "ddbmutex/driver.hpp"
+#include "ddbmutex/errand.hpp"
 #include "ddbmutex/protocol.hpp"
 #include "ddbmutex/retry.hpp"
 #include "sigv4/boot_clock.hpp"

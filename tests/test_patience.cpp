@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/driver.hpp"
+#include "ddbmutex/errand.hpp"
 #include "ddbmutex/retry.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"

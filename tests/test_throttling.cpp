@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/driver.hpp"
+#include "ddbmutex/errand.hpp"
 #include "ddbmutex/record.hpp"
 #include "ddbmutex/retry.hpp"
 #include "tests/gateway/client.hpp"

@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "ddbmutex/client.hpp"
-#include "ddbmutex/driver.hpp"
+#include "ddbmutex/errand.hpp"
 #include "ddbmutex/protocol.hpp"
 #include "ddbmutex/retry.hpp"
 #include "sigv4/credentials.hpp"
@@ -34,16 +34,22 @@ class LockCycle : public bench::Contestant {
  public:
   explicit LockCycle(const char* url)
       : client_(client_options(url)),
-        driver_(client_, budget_,
-                {{"locks", "ddblock-nightly-report", "web-17.example:4711"},
-                 kRequestTimeout}) {}
+        holder_(std::make_shared<lock::Holder>(
+            lock::Holder::Route{
+                client_,
+                budget_,
+                {"locks", "ddblock-nightly-report", "web-17.example:4711"},
+                kRequestTimeout},
+            lock::Holder::Terms{}, lock::Holder::Callbacks{})) {}
 
   bool cycle() override {
-    lock::Lease lease(lock::fresh_uuid(), kTtl);
     lock::Observation observation;
-    return run(lock::Call::take, lease, observation, lock::Verdict::ours) &&
-           run(lock::Call::release, lease, observation,
-               lock::Verdict::released);
+    lock::Errand take(lock::Call::take, holder_,
+                      lock::Lease(lock::fresh_uuid(), kTtl));
+    take.observation = &observation;
+    if (!run(take, lock::Verdict::ours)) return false;
+    lock::Errand release(lock::Call::release, holder_, std::move(take.lease()));
+    return run(release, lock::Verdict::released);
   }
 
   std::uint64_t requests() const override {
@@ -53,20 +59,20 @@ class LockCycle : public bench::Contestant {
   }
 
  private:
-  bool run(lock::Call call, lock::Lease& lease, lock::Observation& observation,
-           lock::Verdict wanted) {
-    const lock::Outcome outcome = driver_.run(
-        call, lease, observation, {BootClock::now() + kPatience}, &waker_);
-    if (outcome.verdict == wanted) return true;
+  bool run(lock::Errand& errand, lock::Verdict wanted) {
+    lock::Errand::Watch nobody;
+    errand.deadline = BootClock::now() + kPatience;
+    errand.run(nobody, &waker_);
+    if (errand.verdict == wanted) return true;
     std::fprintf(stderr, "cycle_driver: %s of %s: %s\n",
-                 name_of(outcome.answer.fault), name_of(outcome.answer.action),
-                 outcome.answer.message.c_str());
+                 name_of(errand.answer.fault), name_of(errand.answer.action),
+                 errand.answer.message.c_str());
     return false;
   }
 
   dynamodb::Client client_;
   dynamodb::RetryBudget budget_;
-  lock::Driver driver_;
+  const std::shared_ptr<lock::Holder> holder_;
   sigv4::Waker waker_;
 };
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "ddbmutex/client.hpp"
-#include "ddbmutex/driver.hpp"
+#include "ddbmutex/errand.hpp"
 #include "ddbmutex/protocol.hpp"
 #include "ddbmutex/record.hpp"
 #include "ddbmutex/retry.hpp"
@@ -32,7 +32,15 @@ struct PartySettings {
   bool knows_the_time = true;  // By DynamoDB's clock, before it begins.
 };
 
-class Party {
+// How far a run goes.
+struct Limits {
+  ddbmutex::BootTime deadline;
+  bool keeps_pending = false;
+  // Passing faults are not tried again.
+  bool tries_once = false;
+};
+
+class Party : private ddbmutex::lock::Errand::Watch {
  public:
   using Call = ddbmutex::lock::Call;
   using Time = ddbmutex::BootTime;
@@ -44,7 +52,11 @@ class Party {
                     : ddbmutex::sigv4::first_of({}),
                 {}}),
         place{settings.table, settings.key, settings.owner},
-        driver(client, budget, {place, settings.request_timeout}),
+        holder(std::make_shared<ddbmutex::lock::Holder>(
+            ddbmutex::lock::Holder::Route{client, budget, place,
+                                          settings.request_timeout},
+            ddbmutex::lock::Holder::Terms{},
+            ddbmutex::lock::Holder::Callbacks{})),
         ttl(settings.ttl) {
     if (settings.knows_the_time) ask_the_time();
     begin();
@@ -54,11 +66,20 @@ class Party {
   void begin() { lease.emplace(ddbmutex::lock::fresh_uuid(), ttl); }
 
   std::string run(Call call, std::chrono::nanoseconds time) {
-    return run(call, ddbmutex::lock::Limits{ddbmutex::BootClock::now() + time});
+    return run(call, Limits{ddbmutex::BootClock::now() + time});
   }
-  std::string run(Call call, const ddbmutex::lock::Limits& limits) {
-    last = driver.run(call, *lease, observation, limits, &waker);
-    return word(last.verdict);
+  std::string run(Call call, const Limits& limits) {
+    errand = std::make_unique<ddbmutex::lock::Errand>(call, holder,
+                                                      std::move(*lease));
+    errand->observation = &observation;
+    errand->deadline = limits.deadline;
+    errand->keeps_pending = limits.keeps_pending;
+    limits_ = &limits;
+    errand->run(*this, &waker);
+    lease = errand->lease();
+    answer = errand->answer;
+    const bool over = call == Call::renew && !holds();
+    return over ? "expired" : word(errand->verdict);
   }
   std::string take() { return run(Call::take, kPlenty); }
   std::string renew() { return run(Call::renew, kPlenty); }
@@ -68,16 +89,15 @@ class Party {
   std::string step(Call call) {
     const Time now = ddbmutex::BootClock::now();
     sent = lease->next(call, now, client.clock(), observation);
-    last.answer = client.call(ddbmutex::lock::action_of(sent.verb, {}),
-                              ddbmutex::lock::write_request(place, sent),
-                              now + kPlenty, waker);
-    last.verdict = lease->heard(ddbmutex::lock::reply_to(sent, last.answer),
-                                client.clock(), observation);
-    return word(last.verdict);
+    answer = client.call(ddbmutex::lock::action_of(sent.verb, {}),
+                         ddbmutex::lock::write_request(place, sent),
+                         now + kPlenty, waker);
+    return word(lease->heard(ddbmutex::lock::reply_to(sent, answer),
+                             client.clock(), observation));
   }
 
   bool holds() const { return ddbmutex::BootClock::now() < lease->claim_end(); }
-  std::string fault() const { return word(last.answer.fault); }
+  std::string fault() const { return word(answer.fault); }
 
   // "Put 1 Update 0 Delete 1 Get 0", of all that were sent but to learn the
   // time.
@@ -104,13 +124,14 @@ class Party {
   ddbmutex::dynamodb::Client client;
   ddbmutex::dynamodb::RetryBudget budget;
   const ddbmutex::lock::Place place;
-  ddbmutex::lock::Driver driver;
+  const std::shared_ptr<ddbmutex::lock::Holder> holder;
   const std::chrono::milliseconds ttl;
   std::optional<ddbmutex::lock::Lease> lease;
   ddbmutex::lock::Observation observation;
   ddbmutex::sigv4::Waker waker;
-  ddbmutex::lock::Outcome last;
-  ddbmutex::lock::Request sent;  // By step().
+  ddbmutex::lock::ErrandPtr errand;   // The last.
+  ddbmutex::dynamodb::Answer answer;  // Its last, or of step().
+  ddbmutex::lock::Request sent;       // By step().
 
  private:
   void ask_the_time() {
@@ -123,7 +144,14 @@ class Party {
         client.counts().sent[static_cast<std::size_t>(Action::get_item)];
   }
 
+  ddbmutex::BootTime retry_until(const ddbmutex::dynamodb::Answer&,
+                                 ddbmutex::BootTime) override {
+    return limits_->tries_once ? ddbmutex::BootClock::now()
+                               : ddbmutex::BootTime::max();
+  }
+
   std::uint64_t asked_the_time_ = 0;  // How often.
+  const Limits* limits_ = nullptr;
 };
 
 }  // namespace tests

@@ -1,7 +1,9 @@
-#include "driver.hpp"
+#include "errand.hpp"
 
 #include <algorithm>
 #include <utility>
+
+#include "keeper.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -55,61 +57,6 @@ Answer no_turn() {
   return no_answer(Fault::throttled,
                    "DynamoDB asks for fewer requests, and the turn of this one "
                    "has not come");
-}
-
-// `failure`: what the request before has failed of, if it has: that is the
-// reason, and not that its time was up.
-Outcome nothing_sent(Fault why, const std::optional<Answer>& failure,
-                     bool unknown) {
-  Outcome outcome;
-  outcome.unknown = unknown;
-  outcome.given_up = !failure;
-  if (why == Fault::cancelled) {
-    outcome.answer = no_answer(why, "woken before another request was sent");
-  } else if (failure) {
-    outcome.answer = *failure;
-  } else if (why == Fault::throttled) {
-    outcome.answer = no_turn();
-  } else {
-    outcome.answer = no_answer(why, kTimeIsUp);
-  }
-  return outcome;
-}
-
-// What the requests of a run have failed of, one after another.
-struct Failures {
-  void heard(Answer& answer);
-
-  std::optional<Answer> last;
-  std::optional<Answer> told;  // The last that a server or the system told.
-};
-
-// That time was up, or keys were not there, says little of why: what was told
-// before goes with it.
-void Failures::heard(Answer& answer) {
-  if (answered(answer.fault)) {
-    last.reset();
-    told.reset();
-    return;
-  }
-  const bool says_little =
-      answer.fault == Fault::timed_out || answer.fault == Fault::keys_awaited;
-  if (!says_little) {
-    told = answer;
-  } else if (told) {
-    if (!answer.message.empty()) answer.message += "; ";
-    answer.message += std::string("before that: ") + name_of(told->fault);
-    if (!told->message.empty()) answer.message += ": " + told->message;
-  }
-  last = answer;
-}
-
-// A run that ends undecided: of a renewal this may be the end of the lease.
-Outcome at_deadline(Call call, const Lease& lease, Outcome outcome) {
-  if (call == Call::renew && BootClock::now() >= lease.claim_end()) {
-    outcome.verdict = Verdict::expired;
-  }
-  return outcome;
 }
 
 }  // namespace
@@ -227,23 +174,6 @@ std::optional<Fault> over(const Pace& pace, BootTime deadline,
   return std::nullopt;
 }
 
-BootTime retry_until_of(const Limits& limits, const Answer& answer,
-                        BootTime begun) {
-  return limits.heard ? limits.heard(answer, begun) : BootTime::max();
-}
-
-// No time is left for another attempt.  Refused for its time alone is not yet
-// refused for its keys; a look that was to be followed by a write is no fault.
-Outcome told_late(Call call, const Lease& lease, Outcome outcome) {
-  if (outcome.answer.fault == Fault::none) {
-    outcome.answer = no_answer(Fault::timed_out, kTimeIsUp);
-  } else if (outcome.answer.fault == Fault::skewed_time) {
-    outcome.answer = no_answer(Fault::timed_out,
-                               "no time was left to sign for the right time");
-  }
-  return at_deadline(call, lease, std::move(outcome));
-}
-
 // False if it is the turn of a request now.  True after a wait, at the end of
 // which it may be.
 bool waited_for_turn(Pace& pace, BootTime until, sigv4::Waker* waker) {
@@ -255,100 +185,184 @@ bool waited_for_turn(Pace& pace, BootTime until, sigv4::Waker* waker) {
 
 }  // namespace
 
-Driver::Driver(dynamodb::Client& client, dynamodb::RetryBudget& budget,
-               Settings settings)
-    : client_(client), budget_(budget), settings_(std::move(settings)) {}
+// --- Errand ------------------------------------------------------------------
 
-Outcome Driver::run(Call call, Lease& lease, Observation& observation,
-                    const Limits& limits, sigv4::Waker* waker) const {
-  Pace pace(budget_, call);
-  Limits now_limits = limits;
-  BootTime& deadline = now_limits.deadline;
+Errand::Errand(Call what, std::shared_ptr<Holder> whose, Lease its_own)
+    : call(what), holder(std::move(whose)), own(std::move(its_own)) {
+  pace_.emplace(holder->route.budget, call);
+}
+
+Errand::Errand(Call what, Handle whose)
+    : call(what),
+      holder(whose->holder),
+      held(std::move(whose)),
+      held_lease(&held->lease) {
+  pace_.emplace(holder->route.budget, call);
+}
+
+bool Errand::failing() const { return !answered(answer.fault); }
+
+// A renewal is worth nothing once the lease has ended.
+BootTime Errand::end() {
+  return call == Call::renew ? std::min(deadline, lease().claim_end())
+                             : deadline;
+}
+
+bool Errand::stamp() {
+  const BootTime now = BootClock::now();
+  if (call == Call::renew && now >= lease().claim_end()) {
+    verdict = Verdict::expired;
+    return false;
+  }
+  static const Observation kNothing;
+  request = lease().next(call, now, client().clock(),
+                         observation ? *observation : kNothing);
+  end_at_ = end();
+  until = std::min(now + holder->route.request_timeout, end_at_);
+  return true;
+}
+
+bool Errand::begin(Watch& watch) {
+  if (!watch.stamp(*this)) return false;
+  const Holder::Route& route = holder->route;
+  pending = route.client.begin(action_of(request.verb, route.place.use),
+                               write_request(route.place, request));
+  if (pending->exchange() != nullptr) {
+    pending->exchange()->connect_within(route.request_timeout);
+  }
+  return true;
+}
+
+void Errand::conclude(Watch& watch, sigv4::Transport why) {
+  answer = client().finish(std::move(pending), why);
+  watch.hear(*this);
+}
+
+void Errand::hear() {
+  Observation nothing;
+  const bool writes = request.verb != Verb::look;
+  unknown = unknown || (writes && answer.outcome_unknown());
+  verdict = lease().heard(reply_to(request, answer), client().clock(),
+                          observation ? *observation : nothing);
+  pace_->heard(answer);
+  end_at_ = end();
+}
+
+bool Errand::goes_on(BootTime retry_until) {
+  const BootTime now = BootClock::now();
+  const BootTime end = failing() ? std::min(end_at_, retry_until) : end_at_;
+  const auto delay = pace_->delay(answer, std::max(end, BootTime{}) - now);
+  if (!delay) {
+    due = BootTime::max();
+    return false;
+  }
+  due = now + *delay;
+  return due < (*delay > nanoseconds::zero() ? end : end_at_);
+}
+
+void Errand::release_instead(BootTime give_up_at) {
+  of_take = call == Call::take;
+  awaits_take = of_take && pending != nullptr;
+  take_unknown = unknown;
+  call = Call::release;
+  pace_.emplace(holder->route.budget, call);
+  observation = nullptr;
+  keeps_pending = false;
+  deadline = give_up_at;
+  end_at_ = deadline;
+  until = std::min(BootClock::now() + holder->route.request_timeout, deadline);
+}
+
+void Errand::run(Watch& watch, sigv4::Waker* waker) {
+  verdict = Verdict::again;
+  answer = {};
+  told_.clear();
   BootTime retry_until = BootTime::max();
-  bool unknown = false;
-  Failures failures;
   for (;;) {
-    // A renewal is worth nothing once the lease has ended.
-    if (call == Call::renew) deadline = std::min(deadline, lease.claim_end());
     const BootTime begun = BootClock::now();
     // Before a request is stamped: its lease counts from there.
-    const bool keys = client_.await_keys(
-        std::min(deadline, begun + settings_.request_timeout), waker);
-    const auto why = over(pace, deadline, retry_until, waker);
+    const bool keys = client().await_keys(
+        std::min(deadline, begun + holder->route.request_timeout), waker);
+    const auto why = over(*pace_, deadline, retry_until, waker);
     // Without keys nothing is sent either, and it is told that they lack.
-    if (why && (keys || *why == Fault::cancelled)) {
-      Outcome outcome = nothing_sent(*why, failures.last, unknown);
-      if (*why == Fault::cancelled) return outcome;
-      return at_deadline(call, lease, std::move(outcome));
-    }
-    if (!why && waited_for_turn(pace, std::min(deadline, retry_until), waker)) {
-      retry_until =
-          retry_until_of(limits, failures.last.value_or(no_turn()), begun);
+    if (why && (keys || *why == Fault::cancelled)) return end_unsent(*why);
+    if (!why &&
+        waited_for_turn(*pace_, std::min(deadline, retry_until), waker)) {
+      retry_until = watch.retry_until(failing() ? answer : no_turn(), begun);
       continue;
     }
-    Outcome outcome = attempt(call, lease, observation, now_limits, waker);
-    outcome.unknown = unknown = unknown || outcome.unknown;
-    const bool given_up = outcome.given_up;
-    if (failures.last) outcome.given_up = false;
-    failures.heard(outcome.answer);
-    if (given_up) return at_deadline(call, lease, std::move(outcome));
-    pace.heard(outcome.answer);
-    retry_until = retry_until_of(limits, outcome.answer, begun);
-    if (outcome.verdict != Verdict::again) return outcome;
-    const BootTime now = BootClock::now();
-    const BootTime end =
-        failures.last ? std::min(deadline, retry_until) : deadline;
-    const auto delay =
-        pace.delay(outcome.answer, std::max(end, BootTime{}) - now);
-    if (!delay) return at_deadline(call, lease, std::move(outcome));
-    if (now + *delay >= (*delay > nanoseconds::zero() ? end : deadline)) {
-      if (call == Call::take) sigv4::drive(nullptr, 0, end, waker);
-      if (!failures.last) outcome.given_up = true;
-      return told_late(call, lease, std::move(outcome));
+    const bool failed = failing();
+    if (!begin(watch)) return;
+    await(watch, waker);
+    note_failure();
+    if (given_up) {
+      given_up = !failed;
+      return;
     }
-    sigv4::drive(nullptr, 0, now + *delay, waker);
+    retry_until = watch.retry_until(answer, begun);
+    if (verdict != Verdict::again) return;
+    if (!goes_on(retry_until)) return end_undecided(retry_until, waker);
+    sigv4::drive(nullptr, 0, due, waker);
   }
 }
 
-Outcome Driver::attempt(Call call, Lease& lease, Observation& observation,
-                        const Limits& limits, sigv4::Waker* waker) const {
-  const BootTime now = BootClock::now();
-  Outcome outcome;
-  outcome.request = lease.next(call, now, client_.clock(), observation);
-  auto pending = begin(outcome.request);
+void Errand::await(Watch& watch, sigv4::Waker* waker) {
   sigv4::Exchange* exchange = pending->exchange();
-  const BootTime until =
-      std::min(limits.deadline, now + settings_.request_timeout);
   if (pending->under_way()) sigv4::drive(&exchange, 1, until, waker);
-
-  const BootTime later = BootClock::now();
-  const bool late = later >= until;
-  outcome.given_up =
-      pending->under_way() && (!late || later >= limits.deadline);
-  const bool writes = outcome.request.verb != Verb::look;
-  if (outcome.given_up && limits.keep_pending && writes && exchange->sent()) {
-    outcome.answer =
+  const BootTime now = BootClock::now();
+  const bool late = now >= until;
+  given_up = pending->under_way() && (!late || now >= end_at_);
+  const bool writes = request.verb != Verb::look;
+  if (given_up && keeps_pending && writes && exchange->sent()) {
+    answer =
         no_answer(late ? Fault::timed_out : Fault::cancelled, "no answer yet");
-    outcome.pending = std::move(pending);
-    return outcome;
+  } else {
+    conclude(watch,
+             late ? sigv4::Transport::timed_out : sigv4::Transport::cancelled);
   }
-  outcome.answer =
-      client_.finish(std::move(pending), late ? sigv4::Transport::timed_out
-                                              : sigv4::Transport::cancelled);
-  outcome.unknown = writes && outcome.answer.outcome_unknown();
-  outcome.verdict = lease.heard(reply_to(outcome.request, outcome.answer),
-                                client_.clock(), observation);
-  return outcome;
 }
 
-std::unique_ptr<dynamodb::Client::Pending> Driver::begin(
-    const Request& request) const {
-  auto pending = client_.begin(action_of(request.verb, settings_.place.use),
-                               write_request(settings_.place, request));
-  if (pending->exchange() != nullptr) {
-    pending->exchange()->connect_within(settings_.request_timeout);
+// What the request before has failed of, if it has, is the reason, and not that
+// its time was up.
+void Errand::end_unsent(Fault why) {
+  given_up = !failing();
+  verdict = Verdict::again;
+  if (why == Fault::cancelled) {
+    answer = no_answer(why, "woken before another request was sent");
+  } else if (given_up) {
+    answer = why == Fault::throttled ? no_turn() : no_answer(why, kTimeIsUp);
   }
-  return pending;
+}
+
+// That time was up, or keys were not there, says little of why: what was told
+// before goes with it.
+void Errand::note_failure() {
+  if (!failing()) return told_.clear();
+  const bool says_little =
+      answer.fault == Fault::timed_out || answer.fault == Fault::keys_awaited;
+  if (!says_little) {
+    told_ = name_of(answer.fault);
+    if (!answer.message.empty()) told_.append(": ").append(answer.message);
+  } else if (!told_.empty()) {
+    if (!answer.message.empty()) answer.message += "; ";
+    answer.message.append("before that: ").append(told_);
+  }
+}
+
+// The fault is final, or no time is left for another request; a take has what
+// is left.  Refused for its time alone is not yet refused for its keys; a look
+// that was to be followed by a write is no fault.
+void Errand::end_undecided(BootTime retry_until, sigv4::Waker* waker) {
+  if (due == BootTime::max()) return;
+  given_up = !failing();
+  const BootTime end = given_up ? end_at_ : std::min(end_at_, retry_until);
+  if (call == Call::take) sigv4::drive(nullptr, 0, end, waker);
+  if (answer.fault == Fault::none) {
+    answer = no_answer(Fault::timed_out, kTimeIsUp);
+  } else if (answer.fault == Fault::skewed_time) {
+    answer = no_answer(Fault::timed_out,
+                       "no time was left to sign for the right time");
+  }
 }
 
 }  // namespace lock

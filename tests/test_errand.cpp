@@ -1,4 +1,4 @@
-// ddbmutex/driver: a lock's requests over a real connection, against a server
+// ddbmutex/errand: a lock's requests over a real connection, against a server
 // that answers by script.
 #include <rapidjson/document.h>
 
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "ddbmutex/driver.hpp"
+#include "ddbmutex/errand.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/party.hpp"
@@ -96,7 +96,7 @@ std::int64_t number(const rapidjson::Value& value) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(driver)
+BOOST_AUTO_TEST_SUITE(errand)
 
 // --- What an answer means to the protocol ----------------------------------
 
@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(take_whose_answer_is_lost_is_ours_by_its_own_record) {
       BOOST_TEST(number(second["Item"]["expires"]) !=
                  number(first["Item"]["expires"]));
       // It counts from the first, which the row bears.
-      const auto retried = party.last.answer.sent_at;
+      const auto retried = party.answer.sent_at;
       BOOST_CHECK(party.lease->claim_end() >= before + lock::held_for(60s));
       BOOST_CHECK(party.lease->claim_end() < retried + lock::held_for(60s));
     }
@@ -347,7 +347,7 @@ BOOST_AUTO_TEST_CASE(attempt_after_an_unreachable_server_lists_no_stamp) {
   server.stop();  // Nobody listens there any more.
   BOOST_TEST(party.step(Call::take) == "again");
   BOOST_TEST(party.fault() == "unreachable");
-  BOOST_TEST(!party.last.answer.sent);
+  BOOST_TEST(!party.answer.sent);
   BOOST_TEST(party.step(Call::take) == "again");
   BOOST_TEST(party.sent.own.empty());
 }
@@ -440,7 +440,7 @@ BOOST_AUTO_TEST_CASE(final_fault_ends_the_call_at_once) {
     BOOST_TEST(party.take() == "again");
     BOOST_TEST(party.fault() == fault);
     BOOST_TEST(!party.holds());
-    BOOST_TEST(party.last.answer.message == "as the test wants");
+    BOOST_TEST(party.answer.message == "as the test wants");
     BOOST_TEST(server.request_count() == 1);
   }
 }
@@ -525,7 +525,7 @@ BOOST_AUTO_TEST_CASE(server_that_hangs_is_given_up_at_the_deadline) {
       2s, [&] { BOOST_TEST(party.run(Call::take, 2s) == "again"); }));
   BOOST_TEST(watch.ms() >= 2000);
   BOOST_TEST(party.fault() == "timed_out");
-  BOOST_TEST(party.last.answer.outcome_unknown());
+  BOOST_TEST(party.answer.outcome_unknown());
   BOOST_TEST(server.request_count() == 1);
 }
 
@@ -536,37 +536,37 @@ BOOST_AUTO_TEST_CASE(run_that_is_given_up_hands_over_what_is_under_way) {
     return late;
   });
   Party party(at(server));
-  lock::Limits limits{BootClock::now() + 2s};
-  limits.keep_pending = true;
+  tests::Limits limits{BootClock::now() + 2s};
+  limits.keeps_pending = true;
   BOOST_TEST(party.run(Call::take, limits) == "again");
-  BOOST_TEST(party.last.given_up);
-  BOOST_TEST(!party.last.unknown);
-  BOOST_REQUIRE(party.last.pending);
-  BOOST_REQUIRE(party.last.pending->under_way());
+  BOOST_TEST(party.errand->given_up);
+  BOOST_TEST(!party.errand->unknown);
+  BOOST_REQUIRE(party.errand->pending);
+  BOOST_REQUIRE(party.errand->pending->under_way());
   BOOST_TEST(party.fault() == "timed_out");
 
   server.release();
-  sigv4::Exchange* exchange = party.last.pending->exchange();
+  sigv4::Exchange* exchange = party.errand->pending->exchange();
   sigv4::drive(&exchange, 1, BootClock::now() + kPlenty, nullptr);
-  const Answer answer = party.client.finish(std::move(party.last.pending),
+  const Answer answer = party.client.finish(std::move(party.errand->pending),
                                             sigv4::Transport::timed_out);
-  BOOST_TEST(word(party.lease->heard(lock::reply_to(party.last.request, answer),
-                                     party.client.clock(),
-                                     party.observation)) == "ours");
+  BOOST_TEST(word(party.lease->heard(
+                 lock::reply_to(party.errand->request, answer),
+                 party.client.clock(), party.observation)) == "ours");
 }
 
 // It has changed nothing, and there is nothing to take back.
 BOOST_AUTO_TEST_CASE(look_that_is_given_up_is_not_handed_over) {
   ScriptedServer server([](const SeenRequest&) { return tests::hanging(); });
   Party party(new_at(server));
-  lock::Limits limits{BootClock::now() + 2s};
-  limits.keep_pending = true;
+  tests::Limits limits{BootClock::now() + 2s};
+  limits.keeps_pending = true;
   const int tokens = party.budget.tokens();
   BOOST_TEST(party.run(Call::take, limits) == "again");
   BOOST_TEST(actions(server) == "GetItem");
-  BOOST_TEST(party.last.given_up);
-  BOOST_TEST(!party.last.unknown);
-  BOOST_TEST(!party.last.pending);
+  BOOST_TEST(party.errand->given_up);
+  BOOST_TEST(!party.errand->unknown);
+  BOOST_TEST(!party.errand->pending);
   BOOST_TEST(party.fault() == "timed_out");
   BOOST_TEST(party.budget.tokens() == tokens);  // Nothing is tried again.
 }
@@ -577,7 +577,7 @@ BOOST_AUTO_TEST_CASE(look_that_leaves_no_time_for_the_take_is_a_time_out) {
   server.script(with_header(Reply::ok("{}"), "Date", http_date(2h)));
   Party party(at(server));
   BOOST_REQUIRE(party.take() == "busy");
-  const lock::Limits limits{BootClock::now() + 3s};
+  const tests::Limits limits{BootClock::now() + 3s};
   // The row is seen to be gone in time, and then there is none left.
   party.client.on_contradiction([&limits] {
     while (BootClock::now() < limits.deadline) tests::pause(1ms);
@@ -585,7 +585,7 @@ BOOST_AUTO_TEST_CASE(look_that_leaves_no_time_for_the_take_is_a_time_out) {
   BOOST_TEST(party.run(Call::take, limits) == "again");
   BOOST_TEST(actions(server) == "PutItem GetItem");
   BOOST_TEST(party.fault() == "timed_out");
-  BOOST_TEST(party.last.given_up);
+  BOOST_TEST(party.errand->given_up);
 }
 
 BOOST_AUTO_TEST_CASE(request_time_out_hands_nothing_over) {
@@ -597,24 +597,24 @@ BOOST_AUTO_TEST_CASE(request_time_out_hands_nothing_over) {
   PartySettings settings = at(server);
   settings.request_timeout = 2s;  // It is sent in it.
   Party party(settings);
-  lock::Limits limits{BootClock::now() + kPlenty};
-  limits.keep_pending = true;
-  limits.heard = [](const Answer&, BootTime) { return BootClock::now(); };
+  tests::Limits limits{BootClock::now() + kPlenty};
+  limits.keeps_pending = true;
+  limits.tries_once = true;
   BOOST_TEST(party.run(Call::take, limits) == "again");
-  BOOST_TEST(!party.last.given_up);
-  BOOST_TEST(party.last.unknown);
-  BOOST_TEST(!party.last.pending);
+  BOOST_TEST(!party.errand->given_up);
+  BOOST_TEST(party.errand->unknown);
+  BOOST_TEST(!party.errand->pending);
 }
 
 BOOST_AUTO_TEST_CASE(nothing_is_tried_again_past_the_time_for_retries) {
   ScriptedServer server(
       [](const SeenRequest&) { return failure(500, "InternalServerError"); });
   Party party(at(server));
-  lock::Limits limits{BootClock::now() + kPlenty};
-  limits.heard = [](const Answer&, BootTime) { return BootClock::now(); };
+  tests::Limits limits{BootClock::now() + kPlenty};
+  limits.tries_once = true;
   BOOST_TEST(party.run(Call::take, limits) == "again");
   BOOST_TEST(party.fault() == "server_failure");
-  BOOST_TEST(!party.last.given_up);
+  BOOST_TEST(!party.errand->given_up);
   BOOST_TEST(server.request_count() == 1);
 }
 
@@ -625,8 +625,8 @@ BOOST_AUTO_TEST_CASE(wrong_time_is_corrected_past_the_time_for_retries) {
                        http_date(2h));
   });
   Party party(new_at(server));
-  lock::Limits limits{BootClock::now() + kPlenty};
-  limits.heard = [](const Answer&, BootTime) { return BootClock::now(); };
+  tests::Limits limits{BootClock::now() + kPlenty};
+  limits.tries_once = true;
   BOOST_TEST(party.run(Call::take, limits) == "ours");
   BOOST_TEST(server.request_count() == 2);
 }
@@ -637,7 +637,7 @@ BOOST_AUTO_TEST_CASE(wrong_time_told_at_the_deadline_says_nothing_of_the_keys) {
   BOOST_REQUIRE(party.take() == "ours");
   server.script(with_header(failure(400, "InvalidSignatureException"), "Date",
                             http_date(2h)));
-  const lock::Limits limits{BootClock::now() + 3s};
+  const tests::Limits limits{BootClock::now() + 3s};
   // The refusal is heard in time, and then there is none left.
   party.client.on_contradiction([&limits] {
     while (BootClock::now() < limits.deadline) tests::pause(1ms);
@@ -698,8 +698,8 @@ BOOST_AUTO_TEST_CASE(waker_ends_a_call_whose_request_hangs) {
       tests::returns_within(3s, [&] { BOOST_TEST(party.take() == "again"); }));
   other.join();
   BOOST_TEST(party.fault() == "cancelled");
-  BOOST_TEST(party.last.answer.sent);
-  BOOST_TEST(party.last.unknown);  // So a release is to follow.
+  BOOST_TEST(party.answer.sent);
+  BOOST_TEST(party.errand->unknown);  // So a release is to follow.
 }
 
 BOOST_AUTO_TEST_CASE(waker_ends_the_wait_before_a_retry) {
@@ -716,7 +716,7 @@ BOOST_AUTO_TEST_CASE(waker_ends_the_wait_before_a_retry) {
       tests::returns_within(1s, [&] { BOOST_TEST(party.take() == "again"); }));
   other.join();
   BOOST_TEST(party.fault() == "cancelled");
-  BOOST_TEST(party.last.unknown);  // The 500 may have come after the write.
+  BOOST_TEST(party.errand->unknown);  // The 500 may have come after the write.
   BOOST_TEST(server.request_count() == 1);
 }
 
@@ -760,8 +760,8 @@ BOOST_AUTO_TEST_CASE(waker_once_cleared_lets_the_next_call_through) {
   party.waker.wake();
   BOOST_TEST(party.take() == "again");
   BOOST_TEST(party.fault() == "cancelled");
-  BOOST_TEST(!party.last.answer.sent);
-  BOOST_TEST(!party.last.unknown);  // So nothing is to follow.
+  BOOST_TEST(!party.answer.sent);
+  BOOST_TEST(!party.errand->unknown);  // So nothing is to follow.
   BOOST_TEST(server.request_count() == 0);
   party.waker.clear();
   BOOST_TEST(party.take() == "ours");

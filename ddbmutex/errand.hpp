@@ -1,0 +1,255 @@
+// One run of requests for one lease: to take it, to renew it, or to release it.
+//
+// An errand knows what is to be sent next and when, until when, and what an
+// answer means; it is the one place where retries are decided.  Whoever has the
+// time drives it: a thread its own one by run(), the keeper's sending thread
+// many at once by begin() and conclude().  Handing it over is handing over the
+// pointer, a request that is under way and all.
+//
+// The order of things: keys and turn are there, then the request is stamped and
+// what follows for the claim is published, then bytes leave.  An answer is
+// heard, and what follows published, in one critical section.
+//
+// Thread safety: one thread at a time.
+#ifndef DDBMUTEX_ERRAND_HPP
+#define DDBMUTEX_ERRAND_HPP
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "answer.hpp"
+#include "client.hpp"
+#include "protocol.hpp"
+#include "record.hpp"
+#include "retry.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+struct Closing;
+struct Held;
+using Handle = std::shared_ptr<Held>;
+
+// What a finished call means to the protocol, which is to be told at once.
+Reply reply_to(const Request& request, const dynamodb::Answer& answer);
+
+// How a call of a mutex ended.
+struct Result {
+  enum class Kind {
+    done,
+    busy,        // lock: another has it, here or elsewhere.
+    deadlock,    // lock: this thread has it.
+    cancelled,   // lock
+    closed,      // lock: the table is.
+    no_thread,   // lock: none could be started to renew the lease.
+    bad_record,  // lock: `problem` says why the row is no lock record.
+    kept_row,    // lock: the row bears a fencing token.
+    no_row,      // lock: there is no item, and there must be.
+    failed,      // `answer` says why.
+    not_held,    // release, renew
+    lost,        // These, and lock again: it was lost, `loss` says how.
+  };
+  Result(Kind the_kind = Kind::done) : kind(the_kind) {}
+
+  Kind kind;
+  Verdict loss = Verdict::expired;
+  dynamodb::Answer answer;
+  std::string problem;
+};
+
+// One mutex as its errands and the threads of its table know it.  May outlive
+// the mutex, not the client.
+struct Holder {
+  // How its requests are sent.
+  struct Route {
+    dynamodb::Client& client;
+    dynamodb::RetryBudget& budget;
+    Place place;
+    // For one request; longer, and its outcome is unknown.
+    std::chrono::nanoseconds request_timeout = std::chrono::seconds(2);
+  };
+  struct Terms {
+    std::string name;  // For people.
+    std::chrono::milliseconds ttl{};
+    // This long before its end, a lease is in danger.
+    std::chrono::nanoseconds safe_time{};
+    // The age at which a lease is renewed; nothing: only by hand.
+    std::optional<std::chrono::nanoseconds> renew_after{};
+    // A lock that has been held so long is renewed no more but by hand.
+    std::chrono::nanoseconds max_hold = std::chrono::nanoseconds::max();
+  };
+  // Each may be empty.  Called by one thread for all holders of a table, one
+  // at a time, with no mutex held.
+  struct Callbacks {
+    std::function<void(Verdict)> on_lost;  // taken, deleted or expired
+    std::function<void()> on_danger;
+    // Whether the lease is to be renewed.  If not, it is asked again.
+    std::function<bool()> alive;
+
+    bool any() const { return on_lost || on_danger || alive; }
+  };
+
+  Holder(Route the_route, Terms the_terms, Callbacks the_callbacks)
+      : route(std::move(the_route)),
+        terms(std::move(the_terms)),
+        callbacks(std::make_shared<const Callbacks>(std::move(the_callbacks))) {
+  }
+
+  const Route route;
+  const Terms terms;
+  // Until when the lock is held, on the boot clock; BootTime::min() while it is
+  // not.  Written by the Keeper alone.
+  std::atomic<BootTime> claim_end{BootTime::min()};
+  // GUARDED_BY(Keeper::mutex_); null once nothing is to be told any more.
+  std::shared_ptr<const Callbacks> callbacks;
+};
+
+// When to send the next request of an errand.
+class Pace {
+ public:
+  Pace(dynamodb::RetryBudget& budget, Call call);
+  ~Pace() { press(false); }
+  Pace(const Pace&) = delete;
+  Pace& operator=(const Pace&) = delete;
+
+  // How long to wait before the next request, if it can wait and DynamoDB
+  // throttles; to be asked until it is zero.
+  std::chrono::nanoseconds turn();
+  bool awaits_turn() const { return turn_.waits(); }
+
+  // Told of every answer.
+  void heard(const dynamodb::Answer& answer);
+  // How long to wait after one that decided nothing; nothing if its fault is
+  // final.  `left`: until the errand is worth nothing.  As long at the least:
+  // no other request is worth sending.
+  std::optional<std::chrono::nanoseconds> delay(const dynamodb::Answer& answer,
+                                                std::chrono::nanoseconds left);
+
+ private:
+  void press(bool pressing);
+  std::chrono::nanoseconds fitted(std::chrono::nanoseconds delay,
+                                  std::chrono::nanoseconds left,
+                                  const dynamodb::Answer& answer) const;
+  std::chrono::nanoseconds pressed(std::chrono::nanoseconds delay,
+                                   std::chrono::nanoseconds left,
+                                   bool throttled) const;
+
+  dynamodb::RetryBudget& budget_;
+  const Call call_;
+  dynamodb::Throttle::Turn turn_;
+  bool pressing_ = false;  // A renewal that was throttled.
+  dynamodb::Retry retry_;
+  int at_once_ = 0;
+};
+
+class Errand {
+ public:
+  // Who is to know of each step, for others look at the lease; with no mutex
+  // held.  As it is here: nobody does.
+  class Watch {
+   public:
+    // A request is to be sent: it is stamped, unless it is too late.
+    virtual bool stamp(Errand& errand) { return errand.stamp(); }
+    // The answer has come.
+    virtual void hear(Errand& errand) { errand.hear(); }
+    // Told of each answer, and of each wait for a turn as if it were throttled,
+    // and when that attempt began; says until when passing faults are tried
+    // again.
+    virtual BootTime retry_until(const dynamodb::Answer&, BootTime) {
+      return BootTime::max();
+    }
+  };
+
+  Errand(Call what, std::shared_ptr<Holder> whose, Lease its_own);
+  Errand(Call what, Handle whose);  // Of a lease that is held.
+  Errand(const Errand&) = delete;
+  Errand& operator=(const Errand&) = delete;
+
+  // Sends what the lease says, passing faults tried again, until a verdict
+  // other than `again`, a final fault, the deadline, or until `waker` (may be
+  // null) is woken.  Nothing is sent past a deadline or once woken.  A take
+  // that fails goes on until its time is up, though that were too short for
+  // another request, and tells what failed last.  One that ended undecided may
+  // have been applied, or be yet: a release takes back what has been.
+  void run(Watch& watch, sigv4::Waker* waker);
+
+  // Stamps and begins to send.  False if it is too late, or not wanted.
+  bool begin(Watch& watch);
+  // REQUIRES: begun.  What is still under way ends as `why`.
+  void conclude(Watch& watch, sigv4::Transport why);
+  // From now on a release, which first hears the answer that is under way.
+  void release_instead(BootTime give_up_at);
+
+  // What a Watch does, with the mutex of the lease held.  False: the lease is
+  // over.
+  bool stamp();
+  void hear();
+  // After an answer that decided nothing: sets due().  False if no other
+  // request is to be sent: the fault is final, which `due` tells by
+  // BootTime::max(), or it would be too late.
+  bool goes_on(BootTime retry_until = BootTime::max());
+
+  Lease& lease() { return own ? *own : *held_lease; }
+  dynamodb::Client& client() const { return holder->route.client; }
+  bool failing() const;
+
+  Call call;
+  const std::shared_ptr<Holder> holder;
+  std::optional<Lease> own;
+  Handle held;  // Whose the lease is; of a release, who is told of a loss.
+  Lease* held_lease = nullptr;
+  Observation* observation = nullptr;  // Null: none.
+  BootTime deadline = BootTime::max();
+  BootTime due{};
+  // A write that was sent and is under way when the run is given up stays so.
+  bool keeps_pending = false;
+
+  // How it stands.
+  Verdict verdict = Verdict::again;  // That: nothing is decided.
+  dynamodb::Answer answer;           // The last; why nothing is.
+  // The outcome of some write, not only of the last, is unknown: of a take that
+  // was not decided, a release is to follow.  What is pending is not meant.
+  bool unknown = false;
+  // At the deadline, or woken, while nothing had gone wrong.
+  bool given_up = false;
+  Request request;  // The last.
+  std::unique_ptr<dynamodb::Client::Pending> pending;
+  BootTime until{};  // The end of its time.
+
+  // The keeper's.
+  BootTime made{};              // A renewal by hand: its changes go with it.
+  bool by_hand = false;         // A renewal.
+  bool of_take = false;         // A release of what may have come to nothing.
+  bool awaits_take = false;     // What is pending is yet of that take,
+  bool take_unknown = false;    // and so was a request before.
+  bool counted = false;         // As an exchange that a caller has left.
+  bool once_more = false;       // A release near the end of a lease.
+  bool last_try = false;        // Begun when the threads were to end.
+  std::optional<Verdict> lost;  // Before it was to be released.
+  std::shared_ptr<Closing> closing;  // May be null; and its place there.
+  std::size_t closing_place = 0;
+
+ private:
+  BootTime end();
+  void await(Watch& watch, sigv4::Waker* waker);
+  void note_failure();
+  void end_unsent(dynamodb::Fault why);
+  void end_undecided(BootTime retry_until, sigv4::Waker* waker);
+
+  std::optional<Pace> pace_;
+  std::string told_;   // What a server or the system told of the last failures.
+  BootTime end_at_{};  // Of the errand, when the request was stamped.
+};
+using ErrandPtr = std::unique_ptr<Errand>;
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_ERRAND_HPP
