@@ -10,7 +10,6 @@
 #include <optional>
 #include <utility>
 
-#include "from_document.hpp"
 #include "from_json.hpp"
 #include "from_services.hpp"
 #include "http.hpp"
@@ -138,13 +137,13 @@ HttpRequest request_of(const ContainerSettings& settings, const Secret& token) {
 
 Refusal refusal_of(HttpAnswer& http) {
   Refusal refusal;
-  const auto body = parse_json(Secret(std::move(http.body)));
+  const auto body = parse_json(http.body);
   if (!body) return refusal;
   for (const char* name : {"code", "Code"}) {
-    if (const auto code = body->text(name)) refusal.code = *code;
+    if (const auto code = body->text(name)) refusal.code = code->str();
   }
   for (const char* name : {"message", "Message"}) {
-    if (const auto text = body->text(name)) refusal.message = *text;
+    if (const auto text = body->text(name)) refusal.message = text->str();
   }
   return refusal;
 }
@@ -163,7 +162,7 @@ KeyOutcome keys_of(const ContainerSettings& settings,
   call.time = kTime;
   call.request = [&](std::int64_t) { return request_of(settings, token.text); };
   call.accept = [&](HttpAnswer& http, std::int64_t now) -> std::string {
-    const auto document = parse_json(Secret(std::move(http.body)));
+    const auto document = parse_json(http.body);
     if (!document) return "the answer is no JSON object";
     outcome = keys_in_document(*document, KeyForm(), "the answer", now);
     if (outcome.state != State::found) return outcome.reason;

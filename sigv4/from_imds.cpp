@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "endpoints.hpp"
-#include "from_document.hpp"
 #include "from_json.hpp"
 #include "http.hpp"
 #include "secret.hpp"
@@ -33,9 +32,7 @@ constexpr const char* kRolesPath =
     "/latest/meta-data/iam/security-credentials/";
 constexpr const char* kRegionPath = "/latest/meta-data/placement/region";
 constexpr int kTokenSeconds = 21600;  // The most there is.
-// For how long it is remembered that there are no tokens.
-constexpr seconds kWithoutTokens{300};
-constexpr milliseconds kPause{50};  // Before another attempt.
+constexpr milliseconds kPause{50};    // Before another attempt.
 
 // --- Settings --------------------------------------------------------------
 
@@ -110,7 +107,6 @@ enum class Fate {
 struct Reply {
   Fate fate = Fate::passing;
   int status = 0;
-  bool in_time = true;  // If absent: false if it took too long.
   std::string problem;  // Unless done, for people.
 };
 
@@ -152,8 +148,8 @@ class Metadata {
   HttpOptions options_;
   bool answered_ = false;  // Ever.
   bool had_keys_ = false;
-  Secret token_;                           // Empty: do without.
-  BootTime token_ends_ = BootTime::min();  // What token_ says holds until then.
+  Secret token_;
+  BootTime token_ends_ = BootTime::min();
 };
 
 HttpRequest Metadata::request(Method method, const std::string& path) const {
@@ -197,7 +193,6 @@ Reply Metadata::judge_transport(const HttpAnswer& http, bool in_time) const {
   } else if (http.transport == Transport::timed_out) {
     reply.problem = "no answer in time";
     if (in_time) reply.fate = Fate::absent;  // It had all its time.
-    reply.in_time = false;
   } else if (http.transport != Transport::too_large) {
     reply.fate = Fate::absent;
   }
@@ -249,14 +244,7 @@ Reply Metadata::need_token(const Fetch& fetch) {
         return "";
       },
       fetch);
-  const bool no_v2 = reply.fate == Fate::absent
-                         ? !reply.in_time
-                         : reply.fate == Fate::refused && reply.status >= 403 &&
-                               reply.status <= 405;
-  if (no_v2 && settings_.v1) {
-    token_ends_ = began + kWithoutTokens;
-    reply.fate = Fate::done;
-  } else if (reply.fate == Fate::refused) {
+  if (reply.fate == Fate::refused) {
     reply.fate = Fate::absent;
     reply.problem = "it gives no tokens of version 2 (" + reply.problem + ")";
   }
@@ -298,9 +286,9 @@ std::string Metadata::read_keys(HttpAnswer& http, const std::string& role,
                                 std::int64_t now, KeyOutcome& outcome) const {
   const auto header = http.header("Date");
   const auto date = header ? parse_http_date(*header) : std::nullopt;
-  const auto document = parse_json(Secret(std::move(http.body)));
+  const auto document = parse_json(http.body);
   if (!document) return "the keys of role " + role + " are no JSON object";
-  const auto code = document->text("Code").value_or("Success");
+  const Secret code = document->text("Code").value_or("Success");
   if (code != "Success") {
     return "no keys of role " + role + ": Code " + in_quotes(code);
   }
@@ -417,9 +405,6 @@ InstanceSettings instance_settings(const Environment& environment,
   if (disabled && strcasecmp(disabled->c_str(), "true") == 0) {
     settings.disabled = "AWS_EC2_METADATA_DISABLED is true";
   }
-  settings.v1 =
-      says(setting("AWS_EC2_METADATA_V1_DISABLED", "ec2_metadata_v1_disabled"),
-           "false");
   settings.timeout = seconds(whole_number(
       setting("AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout"), 1,
       600, settings.error));

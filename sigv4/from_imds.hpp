@@ -1,9 +1,7 @@
 // Keys and region of an EC2 instance, from its metadata service (IMDS).
 //
-// By version 2: a token is got first, kept as long as it is good for, and got
-// anew when it is refused.  Version 1, without tokens, is used only where
-// AWS_EC2_METADATA_V1_DISABLED or ec2_metadata_v1_disabled says "false", and
-// version 2 is not there.
+// By version 2 alone: a token is got first, kept as long as it is good for, and
+// got anew when it is refused.
 //
 // It is asked without proxies, follows no redirects, and has a second to accept
 // a connection and another to answer: outside of EC2 there is nobody at that
@@ -29,7 +27,6 @@ namespace sigv4 {
 struct InstanceSettings {
   std::string endpoint = "http://169.254.169.254";  // No '/' at the end.
   std::string disabled;  // Why it is not to be asked; empty: it may be.
-  bool v1 = false;       // May do without tokens.
   std::chrono::seconds timeout{1};  // To connect, and again to answer.
   int attempts = 2;
   std::string error;  // Which setting is bad; empty: none.
@@ -40,7 +37,6 @@ struct InstanceSettings {
 //   AWS_EC2_METADATA_SERVICE_ENDPOINT        ec2_metadata_service_endpoint
 //   AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE   ..._mode: IPv4 or IPv6, any case
 //   AWS_IMDS_USE_IPV6                        imds_use_ipv6 (older, "true")
-//   AWS_EC2_METADATA_V1_DISABLED             ec2_metadata_v1_disabled
 //   AWS_METADATA_SERVICE_TIMEOUT             metadata_service_timeout
 //   AWS_METADATA_SERVICE_NUM_ATTEMPTS        metadata_service_num_attempts
 // An endpoint goes before a mode.

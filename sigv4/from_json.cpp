@@ -1,157 +1,283 @@
 #include "from_json.hpp"
 
-#include <rapidjson/document.h>
-#include <rapidjson/writer.h>
-
 #include <algorithm>
-#include <cmath>
-#include <utility>
+#include <chrono>
+#include <limits>
 
-#include "service.hpp"
+#include "text.hpp"
+#include "utc.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 namespace {
 
-using Document = rapidjson::GenericDocument<rapidjson::UTF8<>,
-                                            rapidjson::MemoryPoolAllocator<>>;
-using Value = Document::ValueType;
+using State = KeyOutcome::State;
 
-// In situ a string stays where it was, and nothing else holds a copy of it.
-// The default parser recurses, and 64 KiB of '[' may be too much for a stack.
-// kParseFullPrecisionFlag is not for text of others' making: 1.1 counts the
-// leading zeros of 0 for "0e203".  Whole numbers come out right without it.
-constexpr unsigned kParseFlags = rapidjson::kParseInsituFlag |
-                                 rapidjson::kParseIterativeFlag |
-                                 rapidjson::kParseValidateEncodingFlag;
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// All that RapidJSON would let pass: it takes a NUL for the end.
-bool may_be_json(std::string_view text) {
-  return text.size() <= kMaxJsonBytes && text.find('\0') == text.npos &&
-         !has_lone_surrogate(text);
-}
-
-std::string_view text_of(const Value& value) {
-  return {value.GetString(), value.GetStringLength()};
-}
-
-// Null if there is none, or it is null.
-const Value* find(const void* object, std::string_view name) {
-  const auto& members = *static_cast<const Value*>(object);
-  for (auto at = members.MemberEnd(); at != members.MemberBegin();) {
-    --at;
-    if (text_of(at->name) != name) continue;
-    return at->value.IsNull() ? nullptr : &at->value;
+void append_utf8(std::string& out, unsigned code) {
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+    return;
   }
-  return nullptr;
+  constexpr unsigned kFirst[] = {0, 0xc0, 0xe0, 0xf0};
+  int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  out += static_cast<char>(kFirst[more] | code >> 6 * more);
+  while (more-- > 0) {
+    out += static_cast<char>(0x80 | (code >> 6 * more & 0x3f));
+  }
 }
 
-// Where RapidJSON writes to; with room for all of it, so that it leaves no
-// copies behind.
-struct SecretStream {
-  using Ch = char;
-  void Put(char c) { text.push_back(c); }
-  void Flush() {}
+// Takes one thing after the other from the front of a text; false if what is
+// there is another.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : rest_(text) {}
 
-  std::string text;
+  // What is left behind blanks.
+  std::string_view rest() {
+    const std::size_t blanks = rest_.find_first_not_of(" \t\r\n");
+    rest_.remove_prefix(std::min(blanks, rest_.size()));
+    return rest_;
+  }
+  std::size_t left() const { return rest_.size(); }
+  bool take(char c) { return rest(), take_next(c); }
+  // With its quotes; what it stands for goes to `out`, unless that is null.
+  bool string(std::string* out);
+  // Whatever it is, with all that is in it.
+  bool value();
+
+ private:
+  bool take_next(char c) {
+    const bool there = !rest_.empty() && rest_[0] == c;
+    if (there) rest_.remove_prefix(1);
+    return there;
+  }
+  char next() {  // 0 if there is none.
+    const char c = rest_.empty() ? '\0' : rest_[0];
+    if (!rest_.empty()) rest_.remove_prefix(1);
+    return c;
+  }
+  bool escape(std::string* out);
+  bool four_digits(unsigned& code);
+  bool digits();
+  bool number();
+  bool scalar();
+  bool name() { return rest(), string(nullptr) && take(':'); }
+
+  std::string_view rest_;
 };
-using SecretWriter = rapidjson::Writer<SecretStream>;
 
-// No character takes more than that when it is written: "1e9" is 1000000000.0,
-// a number of up to 25 characters.
-constexpr std::size_t kMostWritten = 25;
-
-std::size_t room_for(const JsonTexts& texts) {
-  std::size_t room = 2;
-  for (const auto& [name, text] : texts) {
-    room += kMostWritten * (name.size() + text.size() + 1);
+bool Scanner::four_digits(unsigned& code) {
+  constexpr std::string_view kDigits = "0123456789abcdefABCDEF";
+  code = 0;
+  for (int i = 0; i < 4; ++i) {
+    const std::size_t digit = kDigits.find(next());
+    if (digit == kDigits.npos) return false;
+    code = 16 * code + static_cast<unsigned>(digit < 16 ? digit : digit - 6);
   }
-  return room;
+  return true;
 }
 
-void write_texts(SecretWriter& writer, const JsonTexts& texts) {
-  for (const auto& [name, text] : texts) {
-    writer.Key(name.data(), static_cast<rapidjson::SizeType>(name.size()));
-    writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
+// Behind the backslash.
+bool Scanner::escape(std::string* out) {
+  constexpr std::string_view kNames = "\"\\/bfnrt";
+  constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
+  const char c = next();
+  const std::size_t known = kNames.find(c);
+  unsigned code = 0, second = 0;
+  if (known != kNames.npos) {
+    code = static_cast<unsigned char>(kMeant[known]);
+  } else if (c != 'u' || !four_digits(code)) {
+    return false;
+  } else if (code >= 0xd800 && code < 0xe000) {  // Half a pair.
+    if (code >= 0xdc00 || next() != '\\' || next() != 'u') return false;
+    if (!four_digits(second) || second < 0xdc00 || second >= 0xe000) {
+      return false;
+    }
+    code = 0x10000 + ((code - 0xd800) << 10) + (second - 0xdc00);
+  }
+  if (out != nullptr) append_utf8(*out, code);
+  return true;
+}
+
+bool Scanner::string(std::string* out) {
+  if (!take_next('"')) return false;
+  while (!rest_.empty()) {
+    const char c = next();
+    if (c == '"') return true;
+    if (static_cast<unsigned char>(c) < 0x20) return false;
+    if (c == '\\') {
+      if (!escape(out)) return false;
+    } else if (out != nullptr) {
+      out->push_back(c);
+    }
+  }
+  return false;
+}
+
+bool Scanner::digits() {
+  const std::size_t before = rest_.size();
+  while (!rest_.empty() && is_digit(rest_[0])) rest_.remove_prefix(1);
+  return rest_.size() < before;
+}
+
+bool Scanner::number() {
+  take_next('-');
+  if (!take_next('0') && !digits()) return false;
+  if (take_next('.') && !digits()) return false;
+  if (!take_next('e') && !take_next('E')) return true;
+  if (!take_next('+')) take_next('-');
+  return digits();
+}
+
+bool Scanner::scalar() {
+  for (const std::string_view word : {"true", "false", "null"}) {
+    if (rest_.substr(0, word.size()) != word) continue;
+    rest_.remove_prefix(word.size());
+    return true;
+  }
+  return string(nullptr) || number();
+}
+
+bool Scanner::value() {
+  std::string ends;  // Of the objects and arrays around it.
+  for (;;) {
+    rest();
+    bool opens = true;
+    if (take_next('{')) {
+      ends += '}';
+    } else if (take_next('[')) {
+      ends += ']';
+    } else if (scalar()) {
+      opens = false;
+    } else {
+      return false;
+    }
+    while (!ends.empty() && take(ends.back())) {
+      ends.pop_back();
+      opens = false;
+    }
+    if (ends.empty()) return true;
+    if (!opens && !take(',')) return false;
+    if (ends.back() == '}' && !name()) return false;
   }
 }
 
-// RapidJSON writes with a stack frame for each level.
-bool is_shallow(const Value& value, int levels) {
-  if (levels == 0) return false;
-  if (value.IsObject()) {
-    return std::all_of(value.MemberBegin(), value.MemberEnd(),
-                       [levels](const Value::Member& member) {
-                         return is_shallow(member.value, levels - 1);
-                       });
+Secret decoded(std::string_view string) {
+  std::string out;
+  out.reserve(string.size());  // Leaves no copy by growing.
+  Scanner(string).string(&out);
+  return Secret(std::move(out));
+}
+
+// A well-formed object's members, one by one.
+class Members {
+ public:
+  explicit Members(std::string_view object) : scanner_(object) {
+    scanner_.take('{');
   }
-  if (!value.IsArray()) return true;
-  return std::all_of(value.Begin(), value.End(), [levels](const Value& one) {
-    return is_shallow(one, levels - 1);
-  });
+  // False behind the last.
+  bool next() {
+    if (scanner_.take('}')) return false;
+    scanner_.take(',');
+    name = one([this] { return scanner_.string(nullptr); });
+    scanner_.take(':');
+    value = one([this] { return scanner_.value(); });
+    return true;
+  }
+
+  // As they are written.
+  std::string_view name;
+  std::string_view value;
+
+ private:
+  template <class Take>
+  std::string_view one(const Take& take) {
+    const std::string_view before = scanner_.rest();
+    take();
+    return before.substr(0, before.size() - scanner_.left());
+  }
+
+  Scanner scanner_;
+};
+
+// Of 12, -1.5 or 17e11 what stands before the point; nothing if that is too
+// much.
+std::optional<std::int64_t> whole(std::string_view number) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr int kFar = 1000;  // No such number is one of ours.
+  const bool negative = number[0] == '-';
+  if (negative) number.remove_prefix(1);
+  const std::size_t e = std::min(number.find_first_of("eE"), number.size());
+  int exponent = 0;
+  for (const char c : number.substr(e)) {
+    if (is_digit(c)) exponent = std::min(10 * exponent + (c - '0'), kFar);
+  }
+  if (number.find('-') != number.npos) exponent = -exponent;
+  std::string digits(number.substr(0, e));
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  digits.erase(point, 1);
+  std::int64_t value = 0;
+  const auto places = static_cast<std::int64_t>(point) + exponent;
+  for (std::int64_t i = 0; i < places; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const int digit = at < digits.size() ? digits[at] - '0' : 0;
+    if (value > (kMost - digit) / 10) return std::nullopt;
+    value = 10 * value + digit;
+  }
+  return negative ? -value : value;
+}
+
+// Why a member is not as keys need it; empty if it is.
+std::string flaw_of(const JsonObject& document, const char* name, bool needed) {
+  if (!document.has(name)) return needed ? join({"no ", name}) : "";
+  const auto text = document.text(name);
+  if (!text) return join({name, " is not a string"});
+  return needed && text->empty() ? join({name, " is empty"}) : "";
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
 }
 
 }  // namespace
 
-struct JsonObject::Parsed {
-  // RapidJSON looks up to two bytes behind the NUL at the end when a character
-  // of UTF-8 is cut short there.
-  explicit Parsed(std::string_view json) {
-    constexpr std::size_t kBehind = 3;
-    text.reserve(json.size() + kBehind);  // Leaves no copy by growing.
-    text.append(json).append(kBehind, '\0');
+std::string_view JsonObject::value_of(std::string_view name) const {
+  std::string_view found;
+  for (Members members(text_); members.next();) {
+    if (std::string_view(decoded(members.name)) == name) found = members.value;
   }
-  ~Parsed() { wipe(text); }
-  Parsed(const Parsed&) = delete;
-  Parsed& operator=(const Parsed&) = delete;
-
-  std::string text;
-  Document document;
-};
-
-bool JsonObject::has(std::string_view name) const {
-  return find(value_, name) != nullptr;
+  return found == "null" ? std::string_view() : found;
 }
 
-std::optional<std::string_view> JsonObject::text(std::string_view name) const {
-  const Value* value = find(value_, name);
-  if (value == nullptr || !value->IsString()) return std::nullopt;
-  return text_of(*value);
+std::optional<Secret> JsonObject::text(std::string_view name) const {
+  const std::string_view value = value_of(name);
+  if (value.substr(0, 1) != "\"") return std::nullopt;
+  return decoded(value);
 }
 
 std::optional<std::int64_t> JsonObject::number(std::string_view name) const {
-  const Value* value = find(value_, name);
-  if (value == nullptr) return std::nullopt;
-  if (value->IsInt64()) return value->GetInt64();
-  if (!value->IsDouble()) return std::nullopt;
-  const double number = value->GetDouble();
-  constexpr double kExact = 9007199254740992.0;
-  if (!(std::fabs(number) <= kExact)) return std::nullopt;
-  if (std::trunc(number) != number) return std::nullopt;
-  return static_cast<std::int64_t>(number);
-}
-
-std::optional<bool> JsonObject::truth(std::string_view name) const {
-  const Value* value = find(value_, name);
-  if (value == nullptr || !value->IsBool()) return std::nullopt;
-  return value->GetBool();
+  const std::string_view value = value_of(name);
+  const bool is_number =
+      !value.empty() && (value[0] == '-' || is_digit(value[0]));
+  return is_number ? whole(value) : std::nullopt;
 }
 
 std::optional<JsonObject> JsonObject::object(std::string_view name) const {
-  const Value* value = find(value_, name);
-  if (value == nullptr || !value->IsObject()) return std::nullopt;
-  return JsonObject(parsed_, value);
+  const std::string_view value = value_of(name);
+  if (value.substr(0, 1) != "{") return std::nullopt;
+  return JsonObject(value);
 }
 
-std::optional<JsonObject> parse_json(Secret text) {
-  if (!may_be_json(text)) return std::nullopt;
-  const auto parsed = std::make_shared<JsonObject::Parsed>(text);
-  Document& document = parsed->document;
-  document.ParseInsitu<kParseFlags>(parsed->text.data());
-  if (document.HasParseError() || !document.IsObject()) return std::nullopt;
-  const Value* whole = &document;
-  return JsonObject(parsed, whole);
+std::optional<JsonObject> parse_json(std::string_view text) {
+  if (text.size() > kMaxJsonBytes) return std::nullopt;
+  Scanner scanner(text);
+  const JsonObject object(scanner.rest());
+  const bool whole = object.text_.substr(0, 1) == "{" && scanner.value() &&
+                     scanner.rest().empty();
+  return whole ? std::optional(object) : std::nullopt;
 }
 
 std::string json_string(std::string_view text) {
@@ -164,46 +290,82 @@ std::string json_string(std::string_view text) {
       result += '\\';
       result += c;
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      result += "\\u00";
-      result += c < 0x10 ? '0' : '1';
-      result += kHex[c & 0xf];
+      append(result, {"\\u00", c < 0x10 ? "0" : "1", {&kHex[c & 0xf], 1}});
     } else {
       result += c;
     }
   }
-  return result += '"';
+  result += '"';
+  return result;
 }
 
 Secret json_object(const JsonTexts& texts) {
-  SecretStream stream;
-  stream.text.reserve(room_for(texts));
-  SecretWriter writer(stream);
-  writer.StartObject();
-  write_texts(writer, texts);
-  writer.EndObject();
-  return std::move(stream.text);
+  return with_texts(*parse_json("{}"), texts);
 }
 
 Secret with_texts(const JsonObject& object, const JsonTexts& texts) {
-  constexpr int kLevels = 8;
-  SecretStream stream;
-  stream.text.reserve(kMostWritten * object.parsed_->text.size() +
-                      room_for(texts));
-  SecretWriter writer(stream);
-  writer.StartObject();
-  for (const auto& member :
-       static_cast<const Value*>(object.value_)->GetObject()) {
-    const auto is_replaced = [name = text_of(member.name)](const auto& text) {
-      return text.first == name;
-    };
-    if (std::any_of(texts.begin(), texts.end(), is_replaced)) continue;
-    if (!is_shallow(member.value, kLevels)) continue;
-    member.name.Accept(writer);
-    member.value.Accept(writer);
+  std::size_t room = object.text_.size() + 2;
+  for (const auto& [name, text] : texts) {
+    room += 6 * (name.size() + text.size()) + 6;
   }
-  write_texts(writer, texts);
-  writer.EndObject();
-  return std::move(stream.text);
+  std::string result;
+  result.reserve(room);  // Leaves no copy by growing.
+  result += '{';
+  const auto put = [&result](std::string_view name, std::string_view value) {
+    append(result, {result.size() > 1 ? "," : "", name, ":", value});
+  };
+  for (Members member(object.text_); member.next();) {
+    const Secret own = decoded(member.name);
+    const bool stays =
+        std::none_of(texts.begin(), texts.end(), [&own](const auto& text) {
+          return text.first == std::string_view(own);
+        });
+    if (stays) put(member.name, member.value);
+  }
+  for (const auto& [name, text] : texts) {
+    put(json_string(name), Secret(json_string(text)));
+  }
+  result += '}';
+  return Secret(std::move(result));
+}
+
+KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
+                            const std::string& place, std::int64_t now) {
+  const auto& [id, secret, token] = form.names;
+  std::string flaw = flaw_of(document, id, true);
+  if (flaw.empty()) flaw = flaw_of(document, secret, true);
+  if (flaw.empty()) flaw = flaw_of(document, token, form.must_end);
+  if (flaw.empty() && form.must_end && !document.has(form.end)) {
+    flaw = join({"no ", form.end});
+  }
+  if (!flaw.empty()) return broken_keys(join({flaw, " in ", place}));
+  KeyOutcome outcome = judged({document.text(id)->str(), *document.text(secret),
+                               document.text(token).value_or(Secret()), ""},
+                              place, form.names);
+  if (outcome.state != State::found) return outcome;
+  if (const auto account = document.text("AccountId")) {
+    if (is_number(*account)) {
+      outcome.keys.account_id = account->str();
+    } else {
+      outcome.warnings.push_back(join(
+          {"AccountId in ", place, " is not an account's number: left out"}));
+    }
+  }
+  if (!document.has(form.end)) return outcome;
+  const auto end = document.text(form.end);
+  auto expires = end ? parse_iso8601(*end) : document.number(form.end);
+  if (!expires) {
+    return broken_keys(
+        join({form.end, " is no time of ISO 8601 with a zone in ", place}));
+  }
+  outcome.ends = ends_at(end ? *expires : *expires / form.units, now);
+  return outcome;
+}
+
+std::int64_t utc_now(const Fetch& fetch, BootTime began) {
+  return fetch.utc_now + std::chrono::duration_cast<std::chrono::seconds>(
+                             BootClock::now() - began)
+                             .count();
 }
 
 }  // namespace sigv4

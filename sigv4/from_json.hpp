@@ -1,30 +1,32 @@
-// The JSON objects that hold keys, tokens and refusals of services.
+// The JSON objects that hold keys, tokens and refusals of services, and the
+// keys in them.
 //
-//   const auto answer = parse_json(std::move(body));
+//   const auto answer = parse_json(http.body);
 //   if (!answer) return broken_keys("no JSON object");
 //   const Secret secret = answer->text("SecretAccessKey").value_or("");
 //
-// The text is parsed within a copy of its own, which is wiped when the last
-// JsonObject made of it goes: what text() gives is good until then.
+// An object is a view of its text, in which each look starts at the beginning:
+// answers are short, and so nothing holds a copy of them that would have to be
+// wiped.
 //
-// Strict: one object of RFC 8259 in UTF-8 and nothing behind it but blanks; no
-// byte order mark, no NUL (in a string "\u0000" is one), no half of a surrogate
-// pair, no number beyond what a double holds.  Of equal names the last counts,
-// as with Python and JavaScript.  Depth costs no stack.
+// Strict: one object of RFC 8259 and nothing behind it but blanks; no byte
+// order mark, no NUL (in a string "\u0000" is one), no half of a surrogate
+// pair.  Bytes beyond ASCII are taken as they are.  Of equal names the last
+// counts, as with Python and JavaScript.  Depth costs no stack.
 //
-// Pure functions; the only place of the chain that knows RapidJSON.
+// Pure functions, but for the boot clock.
 #ifndef DDBMUTEX_SIGV4_FROM_JSON_HPP
 #define DDBMUTEX_SIGV4_FROM_JSON_HPP
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "credentials.hpp"
 #include "secret.hpp"
 
 namespace ddbmutex {
@@ -33,35 +35,33 @@ namespace sigv4 {
 
 constexpr std::size_t kMaxJsonBytes = 64 * 1024;
 
-// Members that are strings, by their names.  Both in UTF-8.
+// Members that are strings, by their names.
 using JsonTexts = std::vector<std::pair<std::string_view, std::string_view>>;
 
-// Cheap to copy.
+// Good for as long as its text is.
 class JsonObject {
  public:
   // There, whatever it is, null apart.
-  bool has(std::string_view name) const;
+  bool has(std::string_view name) const { return !value_of(name).empty(); }
   // Nothing if there is none of that name and kind.
-  std::optional<std::string_view> text(std::string_view name) const;
-  // A whole number, also if it is written as 1.0 or 1e3; one with a fraction
-  // or an exponent only up to 2^53, where a double is exact.
+  std::optional<Secret> text(std::string_view name) const;
+  // What stands before the point, also if it is written as 1.5e3.
   std::optional<std::int64_t> number(std::string_view name) const;
-  std::optional<bool> truth(std::string_view name) const;
   std::optional<JsonObject> object(std::string_view name) const;
 
  private:
-  friend std::optional<JsonObject> parse_json(Secret text);
+  friend std::optional<JsonObject> parse_json(std::string_view text);
   friend Secret with_texts(const JsonObject&, const JsonTexts&);
-  struct Parsed;  // Keeps RapidJSON out of this header.
-  JsonObject(std::shared_ptr<const Parsed> parsed, const void* value)
-      : parsed_(std::move(parsed)), value_(value) {}
+  explicit JsonObject(std::string_view text) : text_(text) {}
 
-  std::shared_ptr<const Parsed> parsed_;
-  const void* value_;  // In *parsed_.
+  // As it is written; empty if there is none, or it is null.
+  std::string_view value_of(std::string_view name) const;
+
+  std::string_view text_;  // Well-formed, and begins with its '{'.
 };
 
 // Nothing if the text is not such an object, or longer than kMaxJsonBytes.
-std::optional<JsonObject> parse_json(Secret text);
+std::optional<JsonObject> parse_json(std::string_view text);
 
 // `text` between quotes.  What of it is secret is the caller's to wipe.
 // REQUIRES: UTF-8.
@@ -71,8 +71,27 @@ std::string json_string(std::string_view text);
 Secret json_object(const JsonTexts& texts);
 
 // The object with these in the place of what it has of their names, or in
-// addition.  What is nested deeper than eight levels is left out.
+// addition.
 Secret with_texts(const JsonObject& object, const JsonTexts& texts);
+
+// How a service writes keys down.
+struct KeyForm {
+  KeyNames names{};
+  const char* end = "Expiration";
+  bool must_end = true;  // Without that and a token it is none.
+  // An end is a time of ISO 8601, or a number since 1970, of which so many make
+  // a second.
+  std::int64_t units = 1;
+};
+
+// Found, also if their time is over already; else broken, and the reason names
+// the member.  `now`: UTC in seconds since 1970, when this is called.  An
+// AccountId that is none is left out, with a warning.
+KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
+                            const std::string& place, std::int64_t now);
+
+// What fetch.utc_now has become since `began`, when fetch() was called.
+std::int64_t utc_now(const Fetch& fetch, BootTime began);
 
 }  // namespace sigv4
 }  // namespace v0

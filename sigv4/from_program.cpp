@@ -13,7 +13,6 @@
 #include <chrono>
 #include <utility>
 
-#include "from_document.hpp"
 #include "from_json.hpp"
 
 namespace ddbmutex {
@@ -29,6 +28,8 @@ namespace {
 constexpr std::chrono::seconds kPatience{60};
 // Between being told to end and being killed.
 constexpr milliseconds kGrace{200};
+constexpr KeyForm kForm = {
+    {"AccessKeyId", "SecretAccessKey", "SessionToken"}, "Expiration", false, 1};
 // A process that was killed ends at once, unless it waits for a device.
 constexpr milliseconds kKilledPatience{1000};
 // How often it is asked whether it has ended: SIGCHLD is the program's, and may
@@ -353,8 +354,7 @@ KeyOutcome read_document(std::string_view text, const std::string& place,
   if (document->number("Version") != 1) {
     return broken_keys(place + ": Version in what the program wrote is not 1");
   }
-  KeyOutcome outcome =
-      keys_in_document(*document, {"SessionToken", false}, place, now);
+  KeyOutcome outcome = keys_in_document(*document, kForm, place, now);
   if (outcome.state == State::found && outcome.ends <= BootClock::now()) {
     return failed_keys(place +
                        ": the program gave keys whose time is over already");

@@ -40,15 +40,16 @@ struct Token {
   std::string client_id;
   Secret client_secret;
   std::int64_t registration_ends = 0;
-  std::optional<JsonObject> document;  // All of it.
+  Secret file;  // All that it says.
 };
 
 // Why there is no token; empty if there is one.
-std::string read_token(Secret text, Token& token) {
-  token.document = parse_json(std::move(text));
-  if (!token.document) return "is no JSON object";
+std::string read_token(Secret file, Token& token) {
+  token.file = std::move(file);
+  const auto document = parse_json(token.file);
+  if (!document) return "is no JSON object";
   const auto value = [&](const char* name) {
-    return token.document->text(name).value_or("");
+    return document->text(name).value_or(Secret());
   };
   const auto time = [&](const char* name) {
     return parse_iso8601(value(name));
@@ -62,7 +63,7 @@ std::string read_token(Secret text, Token& token) {
   if (!ends) return "has no expiresAt that is a time";
   token.ends = *ends;
   token.refresh_token = value("refreshToken");
-  token.client_id = value("clientId");
+  token.client_id = value("clientId").str();
   token.client_secret = value("clientSecret");
   token.registration_ends = time("registrationExpiresAt").value_or(0);
   return "";
@@ -86,15 +87,15 @@ Refusal read_refusal(HttpAnswer& http) {
   Refusal refusal;
   refusal.code = bare_code(http.header("x-amzn-ErrorType").value_or(""));
   refusal.request_id = http.header("x-amzn-RequestId").value_or("");
-  const auto body = parse_json(std::move(http.body));
+  const auto body = parse_json(http.body);
   if (!body) return refusal;
   for (const char* name : {"__type", "code", "error"}) {
     if (!refusal.code.empty()) break;
-    refusal.code = bare_code(body->text(name).value_or(""));
+    refusal.code = bare_code(body->text(name).value_or(Secret()));
   }
   for (const char* name : {"message", "Message", "error_description"}) {
     if (!refusal.message.empty()) break;
-    refusal.message = body->text(name).value_or("");
+    refusal.message = body->text(name).value_or(Secret()).str();
   }
   return refusal;
 }
@@ -247,25 +248,26 @@ CallOutcome SsoSource::create_token(const Fetch& fetch, Token& token) {
 std::string SsoSource::take_refreshed(HttpAnswer& http, std::int64_t now,
                                       Token& token) {
   constexpr std::int64_t kFar = 100LL * 366 * 86400;
-  const auto answer = parse_json(std::move(http.body));
+  const auto answer = parse_json(http.body);
   if (!answer) return "an answer that is no JSON object";
-  const auto text = answer->text("accessToken").value_or("");
+  Secret text = answer->text("accessToken").value_or(Secret());
   if (text.empty() || !is_visible(text)) return "an answer without a token";
   const auto seconds = answer->number("expiresIn").value_or(0);
   if (seconds <= 0) return "an answer that does not tell when the token ends";
-  token.text = text;
+  token.text = std::move(text);
   token.ends = now + std::min(seconds, kFar);
-  const auto refresh_token = answer->text("refreshToken");
-  if (refresh_token) token.refresh_token = *refresh_token;
+  auto refresh_token = answer->text("refreshToken");
+  if (refresh_token) token.refresh_token = std::move(*refresh_token);
   keep(token);
   return "";
 }
 
 void SsoSource::keep(Token& token) {
-  const Secret text =
-      with_texts(*token.document, {{"accessToken", token.text},
-                                   {"expiresAt", iso_time(token.ends)},
-                                   {"refreshToken", token.refresh_token}});
+  const std::string ends = iso_time(token.ends);
+  const Secret text = with_texts(*parse_json(token.file),
+                                 {{"accessToken", token.text},
+                                  {"expiresAt", ends},
+                                  {"refreshToken", token.refresh_token}});
   const std::string wrong = write_secret_file(path_, text);
   unwritten_.reset();
   if (wrong.empty()) return;
@@ -305,22 +307,16 @@ KeyOutcome SsoSource::role_keys(const Fetch& fetch, const Token& token) {
 
 std::string SsoSource::accept_keys(HttpAnswer& http, std::int64_t now,
                                    KeyOutcome& keys) {
-  constexpr std::int64_t kMilliseconds = 1000;
-  const auto answer = parse_json(std::move(http.body));
+  constexpr KeyForm kForm = {{"accessKeyId", "secretAccessKey", "sessionToken"},
+                             "expiration",
+                             true,
+                             1000};
+  const auto answer = parse_json(http.body);
   const auto found = answer ? answer->object("roleCredentials") : std::nullopt;
   if (!found) return "an answer without roleCredentials";
-  const auto ends = found->number("expiration");
-  if (!ends) return "an answer without an expiration";
-  const auto value = [&](const char* name) {
-    return found->text(name).value_or("");
-  };
-  keys =
-      judged({std::string(value("accessKeyId")), value("secretAccessKey"),
-              value("sessionToken"), sso_.account_id},
-             "an answer", {"accessKeyId", "secretAccessKey", "sessionToken"});
+  keys = keys_in_document(*found, kForm, "the answer", now);
   if (keys.state != State::found) return keys.reason;
-  if (keys.keys.session_token.empty()) return "an answer without sessionToken";
-  keys.ends = ends_at(*ends / kMilliseconds, now);
+  keys.keys.account_id = sso_.account_id;
   keys.source = "role " + in_quotes(sso_.role_name) + " of account " +
                 in_quotes(sso_.account_id) + " by single sign-on of " +
                 sso_.place;

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "from_xml.hpp"
+#include "from_json.hpp"
 #include "secret_file.hpp"
-#include "utc.hpp"
+#include "text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -99,7 +99,8 @@ HttpRequest unsigned_request(const Counter& counter, std::string form) {
   return {Method::post,
           counter.url + "/",
           {"Host: " + counter.authority,
-           std::string("Content-Type: ") + kContentType},
+           std::string("Content-Type: ") + kContentType,
+           "Accept: application/json"},
           std::move(form)};
 }
 
@@ -143,18 +144,14 @@ KeyOutcome ask(const char* action, const Role& role, const Services& services,
   KeyOutcome outcome;
   call.name = std::string("STS ") + action;
   call.accept = [&](HttpAnswer& http, std::int64_t utc_now) {
-    StsKeys found;
-    const std::string flaw = read_sts_keys(action, http.body, found);
-    if (!flaw.empty()) return flaw;
-    outcome.state = State::found;
-    outcome.keys = std::move(found.keys);
-    outcome.source = role.place;
-    outcome.ends = ends_at(found.expires, utc_now);
-    return std::string();
+    outcome = read_sts_keys(action, http.body, utc_now);
+    return outcome.state == State::found ? "" : outcome.reason;
   };
   call.refusal = [](HttpAnswer& http) { return read_sts_refusal(http.body); };
   const CallOutcome called = call_service(services, call, fetch);
-  return called.done() ? std::move(outcome) : without_keys(called, role.place);
+  if (!called.done()) return without_keys(called, role.place);
+  outcome.source = role.place;
+  return outcome;
 }
 
 class AssumedRole final : public KeySource {
@@ -311,46 +308,36 @@ std::string account_of(std::string_view arn) {
   return account.size() == 12 && digits ? std::string(account) : "";
 }
 
-std::string read_sts_keys(std::string_view action, std::string_view body,
-                          StsKeys& keys) {
-  const XmlDocument document(body);
-  if (!document.error().empty()) {
-    return "an answer that is no XML of STS's: " + document.error();
+KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
+                         std::int64_t utc_now) {
+  constexpr KeyForm kForm = {{"AccessKeyId", "SecretAccessKey", "SessionToken"},
+                             "Expiration",
+                             true,
+                             1};
+  auto result = parse_json(body);
+  for (const char* part : {"Response", "Result"}) {
+    if (result) result = result->object(join({action, part}));
   }
-  const std::string name(action);
-  const std::string result = name + "Response/" + name + "Result/";
-  const auto text = [&](const char* path) {
-    return document.text(result + path).value_or("");
-  };
-  StsKeys found;
-  found.keys = {std::string(text("Credentials/AccessKeyId")),
-                text("Credentials/SecretAccessKey"),
-                text("Credentials/SessionToken"),
-                account_of(text("AssumedRoleUser/Arn"))};
-  const auto expires = parse_iso8601(text("Credentials/Expiration"));
-  const auto without = [](const char* what) {
-    return std::string("an answer without ") + what;
-  };
-  if (found.keys.access_key_id.empty()) return without("AccessKeyId");
-  if (found.keys.secret_access_key.empty()) return without("SecretAccessKey");
-  if (found.keys.session_token.empty()) return without("SessionToken");
-  if (!expires) return without("a time of Expiration");
-  const KeyOutcome fit =
-      judged(found.keys, "an answer",
-             {"AccessKeyId", "SecretAccessKey", "SessionToken"});
-  if (fit.state != State::found) return fit.reason;
-  found.expires = *expires;
-  keys = std::move(found);
-  return "";
+  const auto keys = result ? result->object("Credentials") : std::nullopt;
+  if (!keys) return broken_keys("an answer without Credentials");
+  KeyOutcome outcome = keys_in_document(*keys, kForm, "the answer", utc_now);
+  const auto user = result->object("AssumedRoleUser");
+  const auto arn = user ? user->text("Arn") : std::nullopt;
+  if (outcome.state == State::found) {
+    outcome.keys.account_id = account_of(arn.value_or(Secret()));
+  }
+  return outcome;
 }
 
 Refusal read_sts_refusal(std::string_view body) {
-  const XmlDocument document(body);
-  const auto text = [&](const char* path) {
-    return std::string(document.text(path).value_or(""));
+  const auto answer = parse_json(body);
+  const auto error = answer ? answer->object("Error") : std::nullopt;
+  if (!error) return {};
+  const auto text = [](const JsonObject& object, const char* name) {
+    return object.text(name).value_or(Secret()).str();
   };
-  return {text("ErrorResponse/Error/Code"), text("ErrorResponse/Error/Message"),
-          text("ErrorResponse/RequestId")};
+  return {text(*error, "Code"), text(*error, "Message"),
+          text(*answer, "RequestId")};
 }
 
 KeySourcePtr assumed_role_keys(Role role, KeySourcePtr source,

@@ -11,6 +11,10 @@
 // token before the old one runs out.  Of the time to wait, a refusal and a
 // clock that is wrong: chain/services.hpp.
 //
+// STS is asked for JSON, as MongoDB's drivers and EKS ask it, which is as XML
+// would have it but for times, which are seconds since 1970; a service in its
+// place that knows XML alone is of no use.
+//
 // Broken: settings that STS would not take, a file that cannot be read, and
 // whatever STS refuses for good: no permission, keys or a token that have run
 // out, a session that is too long.  Failed: what may pass; also where the
@@ -62,15 +66,9 @@ std::string flaw_of(const Role& role);
 // is none.
 std::string account_of(std::string_view arn);
 
-struct StsKeys {
-  Credentials keys;
-  std::int64_t expires = 0;  // Seconds since 1970.
-};
-
-// Reads the answer to an action ("AssumeRole").  Says what is wrong with it,
-// and then gives no keys; empty if all is well.
-std::string read_sts_keys(std::string_view action, std::string_view body,
-                          StsKeys& keys);
+// Reads the answer to an action ("AssumeRole"); broken if it is none.
+KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
+                         std::int64_t utc_now);
 
 // Reads a refusal: all empty if it is none of STS's.
 Refusal read_sts_refusal(std::string_view body);

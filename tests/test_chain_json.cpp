@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "sigv4/from_document.hpp"
 #include "sigv4/from_json.hpp"
 #include "tests/support/asking.hpp"
 
@@ -20,6 +19,7 @@ using namespace ddbmutex::sigv4;
 using namespace std::string_view_literals;
 using tests::said;
 
+// Good as long as the text, which is a literal or a string of the test's.
 JsonObject parsed(std::string_view text) {
   auto object = parse_json(text);
   BOOST_TEST_REQUIRE(object.has_value(), text);
@@ -48,8 +48,11 @@ void on_small_stack(const std::function<void()>& work) {
 }
 
 std::string text(const JsonObject& object, std::string_view name) {
-  return std::string(object.text(name).value_or("(none)"));
+  return object.text(name).value_or("(none)").str();
 }
+
+constexpr KeyForm kProgram = {
+    {"AccessKeyId", "SecretAccessKey", "SessionToken"}, "Expiration", false, 1};
 
 KeyOutcome keys_in(std::string_view json, const KeyForm& form = KeyForm(),
                    std::int64_t now = 1000000000) {
@@ -72,8 +75,6 @@ BOOST_AUTO_TEST_CASE(members_are_found_by_name_and_kind) {
   BOOST_TEST(*object.number("number") == -7);
   BOOST_TEST(!object.number("text"));
   BOOST_TEST(!object.number("yes"));
-  BOOST_TEST(*object.truth("yes"));
-  BOOST_TEST(!object.truth("number"));
   BOOST_TEST(!object.object("list"));
   BOOST_TEST(!object.object("nothing"));
   BOOST_TEST(object.has("list"));
@@ -83,15 +84,6 @@ BOOST_AUTO_TEST_CASE(members_are_found_by_name_and_kind) {
   BOOST_TEST(*object.object("inner")->object("deeper")->number("n") == 1);
 }
 
-BOOST_AUTO_TEST_CASE(inner_object_outlives_the_one_it_was_got_from) {
-  std::optional<JsonObject> inner;
-  {
-    const JsonObject object = parsed(R"({"inner":{"text":"still here"}})");
-    inner = object.object("inner");
-  }
-  BOOST_TEST(text(*inner, "text") == "still here");
-}
-
 BOOST_AUTO_TEST_CASE(of_equal_names_the_last_counts) {
   const JsonObject object =
       parsed(R"({"a":"first","b":1,"a":2,"a":"last","b":null})");
@@ -99,35 +91,45 @@ BOOST_AUTO_TEST_CASE(of_equal_names_the_last_counts) {
   BOOST_TEST(!object.has("b"));
 }
 
-BOOST_AUTO_TEST_CASE(whole_numbers_are_taken_however_they_are_written) {
+BOOST_AUTO_TEST_CASE(numbers_are_taken_up_to_the_point_however_written) {
   const struct {
     const char* written;
     std::optional<std::int64_t> number;
   } cases[] = {
       {"0", 0},
+      {"-0", 0},
       {"1", 1},
+      {"-12", -12},
       {"1.0", 1},
+      {"1.9", 1},
+      {"-1.9", -1},
       {"1e3", 1000},
+      {"1E+3", 1000},
+      {"1.663365338E9", 1663365338},
+      {"1.6633653381E9", 1663365338},
       {"0e203", 0},
+      {"0e999999999999", 0},
+      {"0.00001e6", 10},
+      {"1e-3", 0},
       {"17e11", 1700000000000},
-      {"1.7e12", 1700000000000},
       {"170000000000000e-2", 1700000000000},
       {"1700000000000", 1700000000000},
+      {"1e18", 1000000000000000000},
       {"9223372036854775807", INT64_MAX},
-      {"-9223372036854775808", INT64_MIN},
-      {"9007199254740992.0", 9007199254740992},
+      {"-9223372036854775807", -INT64_MAX},
+      {"9007199254740993", 9007199254740993},
       {"9223372036854775808", std::nullopt},
-      {"1e18", std::nullopt},
+      {"1e19", std::nullopt},
       {"1e300", std::nullopt},
-      {"1.5", std::nullopt},
-      {"1e-3", std::nullopt},
+      {"1e999999999999", std::nullopt},
       {R"("1")", std::nullopt},
       {"true", std::nullopt},
       {"null", std::nullopt},
+      {"[1]", std::nullopt},
   };
   for (const auto& c : cases) {
-    const JsonObject object = parsed(R"({"n":)" + std::string(c.written) + "}");
-    BOOST_TEST((object.number("n") == c.number), c.written);
+    const std::string text = R"({"n":)" + std::string(c.written) + " }";
+    BOOST_TEST((parsed(text).number("n") == c.number), c.written);
   }
 }
 
@@ -159,7 +161,16 @@ BOOST_AUTO_TEST_CASE(text_that_is_no_object_is_refused) {
            "{\"a\":+1}"sv,
            "{\"a\":.5}"sv,
            "{\"a\":1.}"sv,
-           "{\"a\":1e999}"sv,
+           "{\"a\":1e}"sv,
+           "{\"a\":1e+}"sv,
+           "{\"a\":-}"sv,
+           "{\"a\":[1,]}"sv,
+           "{\"a\":[,1]}"sv,
+           "{\"a\":[1 2]}"sv,
+           "{\"a\":[1}"sv,
+           "{\"a\":{]}"sv,
+           "{\"a\":1 \"b\":2}"sv,
+           "{\"a\":nulll}"sv,
            "{\"a\":NaN}"sv,
            "{\"a\":True}"sv,
            "{\"a\":\"\n\"}"sv,
@@ -169,17 +180,10 @@ BOOST_AUTO_TEST_CASE(text_that_is_no_object_is_refused) {
            "{\"a\":\"\\u12\"}"sv,
            "{/**/}"sv,
            "{} // no"sv,
-           "\xEF\xBB\xBF{}"sv,    // A byte order mark,
-           "\xEF{}"sv,            // ... and a part of one.
-           "{\"a\":\"\xff\"}"sv,  // No UTF-8.
-           "{\"\xE5"sv,           // Parts of one, at the end.
-           "{\"\xF0"sv,
-           "{\"a\":\"\xF4\x80"sv,
-           "{\"a\":\"\xC3\"}"sv,              // Half a character.
-           "{\"a\":\"\xC0\xAF\"}"sv,          // Overlong.
-           "{\"a\":\"\xED\xA0\x80\"}"sv,      // A surrogate.
-           "{\"a\":\"\xF4\x90\x80\x80\"}"sv,  // Beyond Unicode.
-           "{\"a\":\"\\ud800\"}"sv,           // Half a pair, either half.
+           "\xEF\xBB\xBF{}"sv,       // A byte order mark,
+           "\xEF{}"sv,               // ... and a part of one.
+           "{\"\xE5"sv,              // Ends in a name.
+           "{\"a\":\"\\ud800\"}"sv,  // Half a pair, either half.
            "{\"a\":\"\\ud800x\"}"sv,
            "{\"a\":\"\\udc00\"}"sv,
            "{\"a\":\"\\ud83d\\ud83d\"}"sv,
@@ -190,7 +194,12 @@ BOOST_AUTO_TEST_CASE(text_that_is_no_object_is_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(escaped_nul_is_a_character_of_its_text) {
-  BOOST_TEST(*parsed(R"({"a":"b\u0000c"})").text("a") == "b\0c"sv);
+  BOOST_TEST((*parsed(R"({"a":"b\u0000c"})").text("a") == Secret("b\0c"sv)));
+}
+
+// So that keys in it are judged, and shown, by what they are.
+BOOST_AUTO_TEST_CASE(bytes_beyond_ascii_are_taken_as_they_are) {
+  BOOST_TEST(text(parsed("{\"a\":\"\xff\xc3\"}"), "a") == "\xff\xc3");
 }
 
 // On the smallest stack that a thread of a program may well have.
@@ -227,8 +236,8 @@ BOOST_AUTO_TEST_CASE(written_string_reads_as_it_was) {
   all += "\xC3\xA9\xF0\x9F\x98\x80";
   for (const std::string_view text :
        {""sv, "plain"sv, "\"\\/"sv, std::string_view(all)}) {
-    const JsonObject object = parsed("{\"a\":" + json_string(text) + "}");
-    BOOST_TEST((object.text("a") == text), text);
+    const std::string json = "{\"a\":" + json_string(text) + "}";
+    BOOST_TEST((parsed(json).text("a") == Secret(text)), text);
   }
 }
 
@@ -247,7 +256,7 @@ BOOST_AUTO_TEST_CASE(keys_of_a_document_are_found) {
 }
 
 BOOST_AUTO_TEST_CASE(keys_that_need_not_end_are_found_without_token_and_end) {
-  const KeyForm form = {"SessionToken", false};
+  const KeyForm form = kProgram;
   const KeyOutcome outcome = keys_in(
       R"({"AccessKeyId":"id","SecretAccessKey":"secret","Token":"x"})", form);
   BOOST_TEST(said(outcome) == "found: the place");
@@ -292,8 +301,8 @@ BOOST_AUTO_TEST_CASE(document_that_lacks_what_keys_need_is_broken) {
        R"("Expiration":"2001-09-09T02:46:40"})",
        "Expiration is no time of ISO 8601 with a zone in the place"},
       {R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":"t",)"
-       R"("Expiration":1000000000})",
-       "Expiration is not a string in the place"},
+       R"("Expiration":true})",
+       "Expiration is no time of ISO 8601 with a zone in the place"},
   };
   for (const auto& c : cases) {
     BOOST_TEST(said(keys_in(c.json)) == std::string("broken: ") + c.reason);
@@ -309,12 +318,27 @@ BOOST_AUTO_TEST_CASE(keys_whose_time_is_over_are_found_with_their_end) {
   BOOST_TEST(tests::seconds_left(outcome) > -100);
 }
 
+BOOST_AUTO_TEST_CASE(end_may_be_a_number_of_seconds_or_of_parts_of_them) {
+  const std::string keys =
+      R"({"AccessKeyId":"id","SecretAccessKey":"secret","Token":"token",)";
+  KeyForm form;
+  const auto left = [&](const std::string& end) {
+    return tests::seconds_left(keys_in(keys + "\"Expiration\":" + end, form));
+  };
+  BOOST_TEST(left("1000003600}") > 3500);
+  BOOST_TEST(left("1000003600}") <= 3600);
+  BOOST_TEST(left("1.0000036E9}") > 3500);
+  form.units = 1000;
+  BOOST_TEST(left("1000003600000}") > 3500);
+  BOOST_TEST(left("1000003600000}") <= 3600);
+}
+
 BOOST_AUTO_TEST_CASE(account_that_is_no_number_is_left_out_with_a_warning) {
   for (const char* account : {"", "12x", "1234 5678"}) {
     const KeyOutcome outcome = keys_in(
         R"({"AccessKeyId":"id","SecretAccessKey":"secret","AccountId":")" +
             std::string(account) + "\"}",
-        {"SessionToken", false});
+        kProgram);
     BOOST_TEST(said(outcome) == "found: the place");
     BOOST_TEST(outcome.keys.account_id == "");
     BOOST_TEST(outcome.warnings.size() == 1u);

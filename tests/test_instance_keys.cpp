@@ -32,7 +32,6 @@ using tests::said;
 constexpr const char* kDisabled = "AWS_EC2_METADATA_DISABLED";
 constexpr const char* kEndpoint = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
 constexpr const char* kMode = "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE";
-constexpr const char* kV1 = "AWS_EC2_METADATA_V1_DISABLED";
 constexpr const char* kTimeout = "AWS_METADATA_SERVICE_TIMEOUT";
 constexpr const char* kAttempts = "AWS_METADATA_SERVICE_NUM_ATTEMPTS";
 
@@ -106,7 +105,6 @@ BOOST_AUTO_TEST_CASE(settings_are_those_of_ec2_unless_somebody_says_otherwise) {
   const InstanceSettings settings = settings_in(home);
   BOOST_TEST(settings.endpoint == "http://169.254.169.254");
   BOOST_TEST(settings.disabled == "");
-  BOOST_TEST(!settings.v1);
   BOOST_TEST(settings.timeout.count() == 1);
   BOOST_TEST(settings.attempts == 2);
   BOOST_TEST(settings.error == "");
@@ -159,32 +157,10 @@ BOOST_AUTO_TEST_CASE(settings_are_found_in_either_file_of_the_profile) {
   home.write(".aws/config",
              "[default]\nmetadata_service_num_attempts = 4\n"
              "metadata_service_timeout = 5\n[profile other]\n"
-             "ec2_metadata_v1_disabled = false\n");
+             "metadata_service_num_attempts = 6\n");
   const InstanceSettings settings = settings_in(home);
   BOOST_TEST(settings.timeout.count() == 3);
   BOOST_TEST(settings.attempts == 4);
-  BOOST_TEST(!settings.v1);
-}
-
-BOOST_AUTO_TEST_CASE(version_1_is_used_only_if_it_is_said_to_be_enabled) {
-  const struct {
-    const char* variable;
-    const char* property;
-    bool v1;
-  } cases[] = {
-      {"false", "", true}, {"False", "", true},      {"FALSE", "true", true},
-      {"true", "", false}, {"true", "false", false}, {"", "false", true},
-      {"", "False", true}, {"", "true", false},      {"", "", false},
-      {"0", "", false},    {"no", "", false},        {"flase", "false", false},
-  };
-  for (const auto& c : cases) {
-    Home home;
-    home.variables[kV1] = c.variable;
-    home.write(".aws/config", std::string("[default]\nec2_metadata_v1_disabled"
-                                          " = ") +
-                                  c.property + "\n");
-    BOOST_TEST(settings_in(home).v1 == c.v1, c.variable << c.property);
-  }
 }
 
 BOOST_AUTO_TEST_CASE(metadata_are_disabled_by_true_alone) {
@@ -351,9 +327,11 @@ BOOST_AUTO_TEST_CASE(no_proxy_comes_between) {
 
 // --- Version 1 -------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(service_without_tokens_is_none_unless_version_1_may_be) {
+BOOST_AUTO_TEST_CASE(service_without_tokens_is_none_and_not_asked_without) {
   for (const char* status : {"403", "404", "405"}) {
     Instance instance;
+    instance.variables["AWS_EC2_METADATA_V1_DISABLED"] = "false";
+    instance.anew();
     instance.is(R"({"v1":true,"put_status":)" + std::string(status) + "}");
     const std::string text = instance.answer();
     BOOST_TEST(has(text, "none: EC2 metadata service at http://127.0.0.1:"));
@@ -361,48 +339,7 @@ BOOST_AUTO_TEST_CASE(service_without_tokens_is_none_unless_version_1_may_be) {
                                      "status ") +
                              status + ")"));
     BOOST_TEST(instance.operations() == "PutToken");
-    instance.variables[kV1] = "false";
-    instance.anew();
-    BOOST_TEST(instance.answer() == kFound);
-    BOOST_TEST(instance.aws.log().last("imds").token == "absent");
-    BOOST_TEST(instance.operations() == "PutToken ListRoles GetRole");
-    BOOST_TEST(instance.answer() == kFound);  // Remembers it for a while.
-    BOOST_TEST(instance.operations() == "ListRoles GetRole");
   }
-}
-
-BOOST_AUTO_TEST_CASE(version_1_serves_where_a_tokens_answer_does_not_come) {
-  Instance instance;
-  instance.is(R"({"v1":true})");
-  instance.aws.fault({"imds", "PutToken", "hang", 0});
-  instance.variables[kAttempts] = "1";
-  instance.anew();
-  BOOST_TEST(has(instance.answer(), "none: "));
-  instance.variables[kV1] = "false";
-  instance.anew();
-  BOOST_TEST(instance.answer() == kFound);
-  BOOST_TEST(instance.aws.log().last("imds").token == "absent");
-}
-
-BOOST_AUTO_TEST_CASE(version_2_is_used_where_there_is_both) {
-  Instance instance;
-  instance.is(R"({"v1":true})");
-  instance.variables[kV1] = "false";
-  instance.anew();
-  BOOST_TEST(instance.answer() == kFound);
-  BOOST_TEST(instance.aws.log().last("imds").token == "valid");
-}
-
-BOOST_AUTO_TEST_CASE(service_that_begins_to_want_tokens_gets_them) {
-  Instance instance;
-  instance.is(R"({"v1":true,"put_status":404})");
-  instance.variables[kV1] = "false";
-  instance.anew();
-  BOOST_TEST(instance.answer() == kFound);
-  instance.is(R"({"v1":false,"put_status":null})");
-  instance.operations();
-  BOOST_TEST(instance.answer() == kFound);
-  BOOST_TEST(instance.operations() == "ListRoles PutToken ListRoles GetRole");
 }
 
 // --- What goes wrong -------------------------------------------------------

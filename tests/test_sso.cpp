@@ -108,13 +108,11 @@ struct SignOn : Site {
     all << input.rdbuf();
     return all.str();
   }
-  JsonObject document() const {
-    const auto parsed = parse_json(Secret(text()));
-    BOOST_TEST_REQUIRE(parsed.has_value(), text());
-    return *parsed;
-  }
   std::string member(const char* name) const {
-    return std::string(document().text(name).value_or("-"));
+    const std::string all = text();
+    const auto parsed = parse_json(all);
+    BOOST_TEST_REQUIRE(parsed.has_value(), all);
+    return parsed->text(name).value_or("-").str();
   }
   std::string place() const {
     return "profile \"dev\" in " + quoted(".aws/config");
@@ -466,7 +464,7 @@ BOOST_AUTO_TEST_CASE(exchanged_token_is_written_with_all_else_there_was) {
   BOOST_TEST(site.member("registrationExpiresAt") ==
              token.members["registrationExpiresAt"]);
   BOOST_TEST(has(site.text(), "\"number\":1.5"));
-  BOOST_TEST(has(site.text(), "\"list\":[1,{\"a\":null}]"));
+  BOOST_TEST(has(site.text(), "\"list\":[1, {\"a\": null}]"));
   const auto ends = parse_iso8601(site.member("expiresAt"));
   BOOST_TEST_REQUIRE(ends.has_value());
   BOOST_TEST(*ends > std::time(nullptr) + 28000);
@@ -665,24 +663,23 @@ BOOST_AUTO_TEST_SUITE(sso_json)
 BOOST_AUTO_TEST_CASE(object_of_texts_is_written_as_json) {
   BOOST_TEST(json_object({}).str() == "{}");
   BOOST_TEST(json_object({{"a", "b\"\n"}, {"c", ""}}).str() ==
-             R"({"a":"b\"\n","c":""})");
+             R"({"a":"b\"\u000a","c":""})");
 }
 
 BOOST_AUTO_TEST_CASE(texts_take_the_place_of_members_of_their_names) {
   const auto object = parse_json(
-      Secret(R"({"a": 1, "b": [true, null, -2e3], "a": "x", "c": {"a": 2}})"));
+      R"({"a": 1, "b": [true, null, -2e3] , "\u0061": "x", "c": {"a": 2}})");
   BOOST_TEST_REQUIRE(object.has_value());
   BOOST_TEST(with_texts(*object, {{"a", "new"}, {"d", "more"}}).str() ==
-             R"({"b":[true,null,-2000.0],"c":{"a":2},"a":"new","d":"more"})");
+             R"({"b":[true, null, -2e3],"c":{"a": 2},"a":"new","d":"more"})");
 }
 
-BOOST_AUTO_TEST_CASE(what_is_nested_deep_costs_no_stack) {
-  const std::size_t depth = 30000;
-  const auto object =
-      parse_json(Secret("{\"a\": " + std::string(depth, '[') +
-                        std::string(depth, ']') + ", \"b\": [[1]]}"));
+BOOST_AUTO_TEST_CASE(what_is_nested_deep_is_written_as_it_was) {
+  const std::string deep = std::string(30000, '[') + std::string(30000, ']');
+  const std::string text = "{\"a\":" + deep + "}";
+  const auto object = parse_json(text);
   BOOST_TEST_REQUIRE(object.has_value());
-  BOOST_TEST(with_texts(*object, {}).str() == R"({"b":[[1]]})");
+  BOOST_TEST(with_texts(*object, {}).str() == text);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

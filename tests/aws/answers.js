@@ -69,4 +69,19 @@ function altered(document, changes) {
   return result;
 }
 
-module.exports = { XML, altered, bodyOf, freshId, html, json, plain };
+// An answer of STS's as who accepts JSON gets it: no name spaces, and a refusal
+// without its root.
+function asAccepted(answer, accept = "") {
+  const { type, document } = answer;
+  if (type !== XML || document === undefined) return answer;
+  if (!accept.includes(JSON_TYPE)) return answer;
+  const [[root, { xmlns, ...value }]] = Object.entries(document);
+  const isRefusal = root === "ErrorResponse";
+  return {
+    ...answer,
+    type: JSON_TYPE,
+    document: isRefusal ? value : { [root]: value },
+  };
+}
+
+module.exports = { XML, altered, asAccepted, bodyOf, freshId, html, json, plain };

@@ -2,7 +2,7 @@
 "use strict";
 
 const timers = require("node:timers/promises");
-const { altered, bodyOf, html } = require("./answers");
+const { altered, asAccepted, bodyOf, html } = require("./answers");
 
 const LEFT_OPEN_MS = 60000;
 const REDIRECTED = "/redirected";
@@ -59,8 +59,9 @@ class Exchange {
   }
 
   // null: the client has gone.
-  #head(answer) {
-    const { response, aws, entry } = this;
+  #head(given) {
+    const { response, aws, entry, request } = this;
+    const answer = asAccepted(given, request.headers.accept);
     entry.status = answer.status;
     entry.code = answer.code ?? "";
     if (response.destroyed) return null;
@@ -123,7 +124,8 @@ const DEEDS = {
   ),
   alter: changing(({ set }) => set),
   async oversized(exchange, { bytes }) {
-    const { document, ...answer } = await exchange.ask();
+    const { accept } = exchange.request.headers;
+    const { document, ...answer } = asAccepted(await exchange.ask(), accept);
     const whole = bodyOf({ document, ...answer });
     const blanks = Buffer.alloc(Math.max(bytes - whole.length, 0), " ");
     await exchange.answer({ ...answer, text: Buffer.concat([whole, blanks]) });

@@ -1,6 +1,7 @@
 // AWS's Security Token Service, as far as those need it who look for keys:
 // AssumeRole, signed, and AssumeRoleWithWebIdentity, not signed.  Forms come,
-// XML goes (API version 2011-06-15).
+// XML goes (API version 2011-06-15), or JSON to who accepts that: its times are
+// seconds since 1970.
 "use strict";
 
 const { Refusal, Verifier } = require("../gateway/verifier");
@@ -121,7 +122,7 @@ class Sts {
       "The requested DurationSeconds exceeds the 1 hour session limit for" +
         " roles assumed by role chaining",
     );
-    return this.#session(wish);
+    return this.#session(request, wish);
   }
 
   // A real service would look at a signature; nobody should send one, for it
@@ -149,7 +150,7 @@ class Sts {
     return {
       SubjectFromWebIdentityToken: subject,
       Audience: "sts.amazonaws.com",
-      ...this.#session(wish),
+      ...this.#session(request, wish),
       Provider: "https://oidc.example.com/id",
     };
   }
@@ -191,8 +192,9 @@ class Sts {
     );
   }
 
-  #session({ arn, session, duration }) {
+  #session(request, { arn, session, duration }) {
     const keys = this.issuer.issue(arn, duration);
+    const inJson = request.headers.accept?.includes("application/json");
     return {
       AssumedRoleUser: {
         AssumedRoleId: `AROA${keys.key.slice(4)}:${session}`,
@@ -202,7 +204,7 @@ class Sts {
         AccessKeyId: keys.key,
         SecretAccessKey: keys.secret,
         SessionToken: keys.token,
-        Expiration: isoTime(keys.ends),
+        Expiration: inJson ? keys.ends : isoTime(keys.ends),
       },
     };
   }

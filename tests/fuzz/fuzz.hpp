@@ -42,7 +42,7 @@ void headers(Bytes bytes);
 void keys_json(Bytes bytes);
 void profile(Bytes bytes);
 void record(Bytes bytes);
-void sts_xml(Bytes bytes);
+void sts_json(Bytes bytes);
 void uri(Bytes bytes);
 void utf8(Bytes bytes);
 
@@ -54,7 +54,7 @@ struct Target {
 constexpr Target kTargets[] = {
     {"answer", answer},   {"date", date},           {"endpoint", endpoint},
     {"headers", headers}, {"profile", profile},     {"record", record},
-    {"sts_xml", sts_xml}, {"keys_json", keys_json}, {"uri", uri},
+    {"sts_json", sts_json}, {"keys_json", keys_json}, {"uri", uri},
     {"utf8", utf8},
 };
 

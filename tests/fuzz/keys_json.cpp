@@ -1,5 +1,6 @@
 // What programs and metadata services say of keys: a JSON document, a time of
 // ISO 8601, a command for credential_process, with record separators between.
+#include <rapidjson/document.h>
 #include <time.h>
 
 #include <cstdint>
@@ -7,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "sigv4/from_document.hpp"
 #include "sigv4/from_json.hpp"
 #include "sigv4/from_program.hpp"
+#include "sigv4/service.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -38,7 +39,6 @@ std::string as_text(Bytes text) { return std::string(text); }
 void check_member(const JsonObject& object, Bytes name) {
   const auto text = object.text(name);
   const int kinds = (text ? 1 : 0) + (object.number(name) ? 1 : 0) +
-                    (object.truth(name) ? 1 : 0) +
                     (object.object(name) ? 1 : 0);
   claim(kinds <= 1, "a member is of one kind");
   claim(kinds == 0 || object.has(name), "what can be read is there");
@@ -63,9 +63,9 @@ void check_keys(const JsonObject& object, const sigv4::KeyForm& form) {
       !keys.access_key_id.empty() && !keys.secret_access_key.empty();
   claim(whole == (outcome.state == State::found), "found keys are whole");
   if (!whole) return;
-  claim(keys.access_key_id == *object.text("AccessKeyId") &&
-            keys.secret_access_key.str() == *object.text("SecretAccessKey") &&
-            keys.session_token.str() == object.text(form.token).value_or(""),
+  claim(keys.access_key_id == object.text("AccessKeyId")->str() &&
+            keys.secret_access_key == *object.text("SecretAccessKey") &&
+            keys.session_token == object.text(form.names.token).value_or(""),
         "keys are what the document says");
   for (const Bytes key :
        {Bytes(keys.access_key_id), Bytes(keys.secret_access_key),
@@ -79,8 +79,42 @@ void check_keys(const JsonObject& object, const sigv4::KeyForm& form) {
         "keys that must end do");
 }
 
+// With a text in the place of one member, or of none.
+void check_rewritten(const JsonObject& object) {
+  for (const char* name : kNames) {
+    const auto written = sigv4::with_texts(object, {{name, "new"}});
+    if (written.size() > sigv4::kMaxJsonBytes) continue;
+    const auto again = sigv4::parse_json(written);
+    claim(again.has_value(), "what is written is a document");
+    for (const char* other : kNames) {
+      const bool same = other == name
+                            ? again->text(other) == sigv4::Secret("new")
+                            : again->text(other) == object.text(other) &&
+                                  again->number(other) == object.number(other);
+      claim(same, "what is written has one member changed");
+    }
+  }
+}
+
+// What RapidJSON reads as one object: it passes over a byte order mark, and
+// takes "\udc00" for half of nothing.
+void check_verdict(Bytes text, bool taken) {
+  if (text.find('\0') != text.npos || text.size() > sigv4::kMaxJsonBytes)
+    return;
+  rapidjson::Document document;
+  document.Parse<rapidjson::kParseIterativeFlag |
+                 rapidjson::kParseNumbersAsStringsFlag>(text.data(),
+                                                        text.size());
+  if (document.GetParseError() == rapidjson::kParseErrorNumberTooBig) return;
+  const bool other = !document.HasParseError() && document.IsObject();
+  const bool lax = sigv4::has_lone_surrogate(text) ||
+                   text.find("\xef\xbb\xbf") < text.find('{');
+  claim(taken == (other && !lax), "a document is what RapidJSON takes for one");
+}
+
 void check_document(Bytes text) {
   const auto object = sigv4::parse_json(text);
+  check_verdict(text, object.has_value());
   const bool room = text.size() < sigv4::kMaxJsonBytes;
   if (room) {
     claim(sigv4::parse_json(as_text(text) + " ").has_value() == !!object &&
@@ -95,8 +129,12 @@ void check_document(Bytes text) {
   claim(!sigv4::parse_json(text.substr(0, text.rfind('}'))),
         "a document is read to its end");
   for (const char* name : kNames) check_member(*object, name);
-  check_keys(*object, {"Token", true});
-  check_keys(*object, {"SessionToken", false});
+  check_keys(*object, {});
+  check_keys(*object, {{"AccessKeyId", "SecretAccessKey", "SessionToken"},
+                       "Expiration",
+                       false,
+                       1});
+  check_rewritten(*object);
 }
 
 // --- A time ----------------------------------------------------------------
