@@ -110,24 +110,22 @@ bool Keeper::collect(std::vector<ErrandPtr>& ready,
 // requests that hang would keep all others waiting.
 void Keeper::collect_renewals(BootTime now, std::size_t room,
                               std::vector<ErrandPtr>& ready, BootTime& next) {
-  std::vector<Plan*> due;
-  for (Plan& plan : plans_) {
-    if (plan.renewal <= now) due.push_back(&plan);
-    if (plan.renewal > now) next = std::min(next, plan.renewal);
-  }
-  const auto rank = [](const Plan* plan) {
-    return std::make_pair(plan->errand != nullptr && unanswered(*plan->errand),
-                          plan->held->lease.claim_end());
+  const auto rank = [](const Plan& plan) {
+    return std::make_pair(plan.errand != nullptr && unanswered(*plan.errand),
+                          plan.held->lease.claim_end());
   };
-  std::sort(due.begin(), due.end(), [&](const Plan* one, const Plan* other) {
-    return rank(one) < rank(other);
-  });
-  for (Plan* plan : due) {
-    if (room-- == 0) return;
-    plan->renewal = BootTime::max();
-    ready.push_back(plan->errand != nullptr
-                        ? std::move(plan->errand)
-                        : std::make_unique<Errand>(Call::renew, plan->held));
+  for (;;) {
+    Plan* first = nullptr;
+    for (Plan& plan : plans_) {
+      const bool due = plan.renewal <= now;
+      if (!due) next = std::min(next, plan.renewal);
+      if (due && (first == nullptr || rank(plan) < rank(*first))) first = &plan;
+    }
+    if (first == nullptr || room-- == 0) return;
+    first->renewal = BootTime::max();
+    ready.push_back(first->errand != nullptr
+                        ? std::move(first->errand)
+                        : std::make_unique<Errand>(Call::renew, first->held));
   }
 }
 
@@ -136,36 +134,32 @@ void Keeper::collect_renewals(BootTime now, std::size_t room,
 // which there was none.
 bool Keeper::collect_releases(BootTime now, std::size_t room,
                               std::vector<ErrandPtr>& ready, BootTime& next) {
-  const auto is_due = [&](const ErrandPtr& one) {
-    return stopping_ || one->due <= now || one->deadline <= now;
+  const auto is_due = [&](const Errand& one) {
+    return stopping_ || one.due <= now || one.deadline <= now;
   };
-  const auto rank = [&](const ErrandPtr& one) {
-    const int order =
-        one->pending != nullptr
-            ? 0
-            : 1 + unanswered(*one) + 2 * one->of_take + 4 * one->once_more;
-    return std::make_tuple(!is_due(one), order, one->due);
+  const auto is_free = [&](const Errand& one) {
+    return one.pending != nullptr || one.deadline <= now;
   };
-  if (std::any_of(releases_.begin(), releases_.end(), is_due)) {
-    std::stable_sort(releases_.begin(), releases_.end(),
-                     [&](const ErrandPtr& one, const ErrandPtr& other) {
-                       return rank(one) < rank(other);
-                     });
-  }
+  const auto rank = [&](const Errand& one) {
+    const int order = 1 + unanswered(one) + 2 * one.of_take + 4 * one.once_more;
+    return std::make_pair(is_free(one) ? 0 : order, one.due);
+  };
   bool more = false;
-  for (ErrandPtr& one : releases_) {
-    const bool due = is_due(one);
-    const bool free = one->pending != nullptr || one->deadline <= now;
-    if (due && (free || room > 0)) {
-      if (!free) --room;
-      ready.push_back(std::move(one));
-      continue;
+  for (;;) {
+    ErrandPtr* first = nullptr;
+    for (ErrandPtr& one : releases_) {
+      const bool before = first == nullptr || rank(*one) < rank(**first);
+      if (is_due(*one) && before) first = &one;
     }
-    more = more || due;
-    next = std::min({next, due ? BootTime::max() : one->due, one->deadline});
+    more = first != nullptr;
+    if (!more || (!is_free(**first) && room-- == 0)) break;
+    ready.push_back(std::move(*first));
+    releases_.erase(releases_.begin() + (first - releases_.data()));
   }
-  releases_.erase(std::remove(releases_.begin(), releases_.end(), nullptr),
-                  releases_.end());
+  for (const ErrandPtr& one : releases_) {
+    next = std::min(
+        next, is_due(*one) ? one->deadline : std::min(one->due, one->deadline));
+  }
   return more;
 }
 
