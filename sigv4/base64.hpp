@@ -16,11 +16,12 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+// REQUIRES: no more than 1 GiB.
 std::string base64_encode(std::string_view bytes);
 
 // Nothing unless the text is what base64_encode() makes of some bytes: it has
 // no blanks and no line breaks, its padding is whole and the bits before that
-// are zero.  Nothing for more than 2 GiB.
+// are zero.  Nothing for more than 1 GiB.
 std::optional<std::string> base64_decode(std::string_view text);
 
 }  // namespace sigv4

@@ -453,7 +453,10 @@ std::size_t Exchange::on_body(char* data, std::size_t, std::size_t size,
   Exchange& own = *static_cast<Exchange*>(self);
   std::string& body = own.answer_.body;
   own.too_large_ = size > own.max_body_ - body.size();
-  if (!own.too_large_) append_secret(body, {data, size});
+  if (!own.too_large_) {
+    reserve_secret(body, body.size() + size);
+    body.append(data, size);
+  }
   explicit_bzero(data, size);
   return own.too_large_ ? 0 : size;
 }

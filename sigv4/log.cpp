@@ -43,7 +43,7 @@ bool LogQueue::take(Line& line) {
     return true;
   }
   line = std::move(lines_.front());
-  lines_.pop_front();
+  lines_.erase(lines_.begin());
   return true;
 }
 

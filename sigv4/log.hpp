@@ -6,11 +6,11 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "boot_clock.hpp"
 #include "thread.hpp"
@@ -65,7 +65,7 @@ class LogQueue final : public Stoppable,
   std::mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   std::condition_variable changed_;
-  std::deque<Line> lines_;
+  std::vector<Line> lines_;
   std::uint64_t left_out_ = 0;
   bool started_ = false;
   bool ended_ = false;

@@ -67,16 +67,13 @@ void wipe(std::string& text) noexcept {
   text.clear();
 }
 
-void append_secret(std::string& text, std::string_view more) {
-  const std::size_t needed = text.size() + more.size();
-  if (needed > text.capacity()) {
-    std::string larger;
-    larger.reserve(std::max(needed, 2 * text.capacity()));
-    larger.append(text);
-    text.swap(larger);
-    wipe(larger);
-  }
-  text.append(more);
+void reserve_secret(std::string& text, std::size_t bytes) {
+  if (bytes <= text.capacity()) return;
+  std::string larger;
+  larger.reserve(std::max(bytes, 2 * text.capacity()));
+  larger.append(text);
+  text.swap(larger);
+  wipe(larger);
 }
 
 std::string shown(std::string_view text, const std::vector<Secret>& secrets) {

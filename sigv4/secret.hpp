@@ -16,8 +16,9 @@ namespace sigv4 {
 // Overwrites all that the string's memory holds, and empties it.
 void wipe(std::string& text) noexcept;
 
-// Appends; memory that the text outgrows is wiped.
-void append_secret(std::string& text, std::string_view more);
+// Makes room for so many bytes in all, or more; memory that the text leaves for
+// it is wiped.
+void reserve_secret(std::string& text, std::size_t bytes);
 
 class Secret {
  public:

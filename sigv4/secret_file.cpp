@@ -6,12 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
+#include <utility>
 
 #include "profile.hpp"
+#include "text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -22,60 +23,30 @@ namespace {
 // To read or to write.
 constexpr mode_t kOthers = S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
 std::string system_words(int error) {
   return std::generic_category().message(error);
 }
 
-SecretFile unreadable(int error) {
-  SecretFile file;
-  file.missing = error == ENOENT;
-  file.failure = file.missing ? "does not exist"
-                              : "cannot be read (" + system_words(error) + ")";
-  return file;
-}
-
 std::string warning_of(const std::string& path, mode_t mode) {
   if ((mode & kOthers) == 0) return "";
-  std::array<char, 8> digits{};
-  std::snprintf(digits.data(), digits.size(), "0%03o", mode & 0777U);
-  return in_quotes(path) + " may be read or written by others than its owner " +
-         "(mode " + digits.data() + ", should be 0600)";
+  char digits[8];
+  std::snprintf(digits, sizeof digits, "0%03o", mode & 0777U);
+  return join({in_quotes(path),
+               " may be read or written by others than its owner (mode ",
+               digits, ", should be 0600)"});
 }
 
-// `text` with room for `bytes` in all; what it leaves is wiped.
-void make_room(std::string& text, std::size_t bytes) {
-  std::string larger;
-  larger.reserve(bytes);
-  larger.append(text);
-  text.swap(larger);
-  wipe(larger);
-}
-
-// Appends up to one byte more than the file may have.  Returns errno.
+// Appends up to one byte more than the file may have, straight from the file: a
+// copy would leave traces on the stack.  Returns errno.
 int read_into(std::string& text, int fd, std::size_t most) {
-  make_room(text, 4096);
-  while (text.size() <= most) {
+  ssize_t got = 1;
+  while (text.size() <= most && got != 0) {
     const std::size_t before = text.size();
-    if (before == text.capacity()) make_room(text, 2 * before);
+    reserve_secret(text, std::max<std::size_t>(before + 1, 4096));
     text.resize(std::min(text.capacity(), most + 1));
-    const ssize_t got = ::read(fd, &text[before], text.size() - before);
+    got = ::read(fd, &text[before], text.size() - before);
     const int error = errno;
     text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-    if (got == 0) break;
     if (got < 0 && error != EINTR) return error;
   }
   return 0;
@@ -95,39 +66,41 @@ int write_all(int fd, std::string_view text) {
 }  // namespace
 
 SecretFile read_secret_file(const std::string& path, std::size_t most_bytes) {
-  // A FIFO is not waited for, a terminal does not become ours.
-  const Descriptor fd(
-      ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (fd.get() < 0) return unreadable(errno);
-  struct stat status = {};
-  if (::fstat(fd.get(), &status) != 0) return unreadable(errno);
   SecretFile file;
-  if (!S_ISREG(status.st_mode)) {
-    file.failure = "is not a regular file";
-    return file;
-  }
   std::string text;
-  const int error = read_into(text, fd.get(), most_bytes);
-  if (error == 0 && text.size() <= most_bytes) {
+  struct stat status = {};
+  // A FIFO is not waited for, a terminal does not become ours.
+  const int fd =
+      ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  int error = fd < 0 || ::fstat(fd, &status) != 0 ? errno : 0;
+  const bool regular = S_ISREG(status.st_mode);
+  if (error == 0 && regular) error = read_into(text, fd, most_bytes);
+  if (fd >= 0) ::close(fd);
+  file.missing = error == ENOENT;
+  file.too_long = text.size() > most_bytes;
+  if (file.missing) {
+    file.failure = "does not exist";
+  } else if (error != 0) {
+    file.failure = join({"cannot be read (", system_words(error), ")"});
+  } else if (!regular) {
+    file.failure = "is not a regular file";
+  } else if (file.too_long) {
+    file.failure =
+        join({"is longer than ", std::to_string(most_bytes), " bytes"});
+  } else {
     file.text = std::move(text);
     file.warning = warning_of(path, status.st_mode);
-    return file;
   }
   wipe(text);
-  if (error != 0) return unreadable(error);
-  file.too_long = true;
-  file.failure = "is longer than " + std::to_string(most_bytes) + " bytes";
   return file;
 }
 
 std::string write_secret_file(const std::string& path, std::string_view text) {
   std::string draft = path + ".XXXXXX";
-  int error = 0;
-  {
-    const Descriptor fd(::mkostemp(draft.data(), O_CLOEXEC));  // Mode 0600.
-    if (fd.get() < 0) return system_words(errno);
-    error = write_all(fd.get(), text);
-  }
+  const int fd = ::mkostemp(draft.data(), O_CLOEXEC);  // Mode 0600.
+  if (fd < 0) return system_words(errno);
+  int error = write_all(fd, text);
+  ::close(fd);
   if (error == 0 && ::rename(draft.c_str(), path.c_str()) != 0) error = errno;
   if (error == 0) return "";
   ::unlink(draft.c_str());

@@ -1,16 +1,18 @@
 #include "sigv4.hpp"
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <string.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <initializer_list>
+#include <set>
 #include <utility>
 
+#include "text.hpp"
 #include "utc.hpp"
 
 namespace ddbmutex {
@@ -20,43 +22,20 @@ namespace {
 
 constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
 constexpr std::string_view kTerminator = "aws4_request";
-constexpr std::string_view kDate = "x-amz-date";
-constexpr std::string_view kToken = "x-amz-security-token";
 
 using Digest = std::array<unsigned char, 32>;
 
-std::string_view bytes_of(const unsigned char* data, std::size_t size) {
-  return {reinterpret_cast<const char*>(data), size};
+template <class Bytes>
+std::string_view text_of(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::string concat(std::initializer_list<std::string_view> parts) {
-  std::size_t size = 0;
-  for (const std::string_view part : parts) size += part.size();
-  std::string out(size, '\0');
-  char* next = out.data();
-  for (const std::string_view part : parts) {
-    next = std::copy(part.begin(), part.end(), next);
-  }
-  return out;
-}
-
-// SHA-256 over memory fails only when OpenSSL cannot allocate or has no
+// A digest over memory fails only when OpenSSL cannot allocate or has no
 // provider at all.  No caller could do anything but stop.
-void require(bool success, const char* call) {
+void require(bool success) {
   if (success) return;
-  std::fprintf(stderr, "ddbmutex: OpenSSL's %s failed\n", call);
+  std::fputs("ddbmutex: OpenSSL cannot make a digest\n", stderr);
   std::abort();
-}
-
-// Fetched once and kept to the end of the process, so that signatures may
-// still be made while static objects are destroyed.
-const EVP_MD* sha256() {
-  static const EVP_MD* const method = [] {
-    const EVP_MD* fetched = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-    require(fetched != nullptr, "EVP_MD_fetch");
-    return fetched;
-  }();
-  return method;
 }
 
 // Making a context costs about as much as hashing 100 bytes with it, so one is
@@ -64,540 +43,263 @@ const EVP_MD* sha256() {
 // to no thread.
 std::atomic<EVP_MD_CTX*> spare_context{nullptr};
 
-}  // namespace
-
-class Sha256 {
- public:
-  enum Input {
-    kPublic,
-    kSecret,  // The context is wiped and freed: its state may be a key.
-  };
-
-  explicit Sha256(Input input = kPublic)
-      : context_(spare_context.exchange(nullptr, std::memory_order_acquire)),
-        input_(input) {
-    if (context_ == nullptr) context_ = EVP_MD_CTX_new();
-    require(context_ != nullptr, "EVP_MD_CTX_new");
-  }
-
-  Sha256(const Sha256&) = delete;
-  Sha256& operator=(const Sha256&) = delete;
-
-  ~Sha256() {
-    EVP_MD_CTX* nothing = nullptr;
-    if (input_ == kSecret || !spare_context.compare_exchange_strong(
-                                 nothing, context_, std::memory_order_release,
-                                 std::memory_order_relaxed)) {
-      EVP_MD_CTX_free(context_);
-    }
-  }
-
-  // Of the two parts put together.
-  Digest digest(std::string_view first, std::string_view second = {}) {
-    Digest result;
-    const bool success =
-        EVP_DigestInit_ex(context_, sha256(), nullptr) == 1 &&
-        EVP_DigestUpdate(context_, first.data(), first.size()) == 1 &&
-        (second.empty() ||
-         EVP_DigestUpdate(context_, second.data(), second.size()) == 1) &&
-        EVP_DigestFinal_ex(context_, result.data(), nullptr) == 1;
-    require(success, "EVP_Digest");
-    return result;
-  }
-
- private:
-  EVP_MD_CTX* context_;
-  const Input input_;
-};
-
-namespace {
-
-// The two hexadecimal digits of each byte.
-constexpr std::array<char, 512> hex_pairs() {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::array<char, 512> pairs{};
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    pairs[2 * byte] = kDigits[byte >> 4];
-    pairs[2 * byte + 1] = kDigits[byte & 15];
-  }
-  return pairs;
+// Of the two parts put together.  What the context holds of a `secret` is wiped
+// with it.
+Digest sha256(std::string_view first, std::string_view second = {},
+              bool secret = false) {
+  // Fetched once and kept to the end of the process, so that signatures may
+  // still be made while static objects are destroyed.
+  static const EVP_MD* const method = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  EVP_MD_CTX* context = spare_context.exchange(nullptr);
+  if (context == nullptr) context = EVP_MD_CTX_new();
+  Digest result;
+  require(method != nullptr && context != nullptr &&
+          EVP_DigestInit_ex(context, method, nullptr) == 1 &&
+          EVP_DigestUpdate(context, first.data(), first.size()) == 1 &&
+          EVP_DigestUpdate(context, second.data(), second.size()) == 1 &&
+          EVP_DigestFinal_ex(context, result.data(), nullptr) == 1);
+  if (!secret) context = spare_context.exchange(context);
+  EVP_MD_CTX_free(context);
+  return result;
 }
 
 // Lower-case hexadecimal.
-struct Hex {
-  explicit Hex(const Digest& digest) {
-    static constexpr std::array<char, 512> kPairs = hex_pairs();
-    for (std::size_t i = 0; i < digest.size(); ++i) {
-      std::memcpy(digits + 2 * i, &kPairs[2 * std::size_t{digest[i]}], 2);
-    }
+std::string hex(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text(2 * bytes.size(), '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    text[2 * i] = kDigits[byte >> 4];
+    text[2 * i + 1] = kDigits[byte & 15];
   }
-  operator std::string_view() const { return {digits, sizeof digits}; }
-
-  char digits[2 * std::tuple_size<Digest>::value];
-};
-
-// RFC 3986, section 2.3.
-constexpr bool is_unreserved(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
+  return text;
 }
 
-void append_encoded(std::string& out, char c) {
-  static constexpr char kDigits[] = "0123456789ABCDEF";
-  if (is_unreserved(c)) {
-    out += c;
-    return;
-  }
-  const auto byte = static_cast<unsigned char>(c);
-  out += '%';
-  out += kDigits[byte >> 4];
-  out += kDigits[byte & 15];
-}
-
-void append_path_bytes(std::string& out, std::string_view path, bool encode) {
-  if (!encode) {
-    out += path;
-    return;
-  }
-  for (const char c : path) {
-    if (c == '/') {
-      out += c;
-    } else {
-      append_encoded(out, c);
-    }
-  }
+// Cuts the part before `mark` off `text`, and the mark with it; all of it if
+// there is none.
+std::string_view cut(std::string_view& text, char mark) {
+  const std::size_t end = std::min(text.find(mark), text.size());
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
 }
 
 // As AWS's signers do: "/a/.." is "/", "/a/b/.." is "/a" with no slash behind,
 // and a ".." too many is dropped.
-void append_normalized_path(std::string& out, std::string_view path,
-                            bool encode) {
-  const std::size_t begin = out.size();
-  for (std::size_t from = 0; from < path.size();) {
-    const std::size_t end = std::min(path.find('/', from), path.size());
-    const std::string_view segment = path.substr(from, end - from);
-    from = end + 1;
-    if (segment.empty() || segment == ".") continue;
-    if (segment != "..") {
-      out += '/';
-      append_path_bytes(out, segment, encode);
-    } else if (out.size() > begin) {
-      out.resize(out.rfind('/'));
+std::string normalized(std::string_view path) {
+  const bool slash = !path.empty() && path.back() == '/';
+  std::string out;
+  while (!path.empty()) {
+    const std::string_view segment = cut(path, '/');
+    if (segment == "..") {
+      out.resize(std::min(out.rfind('/'), out.size()));
+    } else if (!segment.empty() && segment != ".") {
+      append(out, {"/", segment});
     }
   }
-  if (out.size() == begin || path.back() == '/') out += '/';
-}
-
-void append_path(std::string& out, std::string_view path, const Rules& rules) {
-  if (path.empty()) {
-    out += '/';
-  } else if (rules.normalize_path) {
-    append_normalized_path(out, path, rules.encode_path);
-  } else {
-    append_path_bytes(out, path, rules.encode_path);
-  }
-}
-
-// The value of a hexadecimal digit, -1 for any other character.
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
+  if (out.empty() || slash) out += '/';
+  return out;
 }
 
 // Whatever was encoded in the query and however, the signature wants one
-// spelling.  A '%' with no two digits behind it stands for itself.  Returns
-// what was appended; `out` must have room for it.
-std::string_view append_reencoded(std::string& out, std::string_view text) {
-  const std::size_t begin = out.size();
+// spelling.  A '%' with no two digits behind it stands for itself.
+std::string reencoded(std::string_view text) {
+  const auto is_digit = [&](std::size_t at) {
+    return std::isxdigit(static_cast<unsigned char>(text[at])) != 0;
+  };
+  std::string decoded, out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == '%' && text.size() - i > 2) {
-      const int high = hex_value(text[i + 1]);
-      const int low = hex_value(text[i + 2]);
-      if (high >= 0 && low >= 0) {
-        c = static_cast<char>(high * 16 + low);
-        i += 2;
-      }
+    if (text[i] == '%' && i + 2 < text.size() && is_digit(i + 1) &&
+        is_digit(i + 2)) {
+      const char digits[] = {text[i + 1], text[i + 2], '\0'};
+      decoded += static_cast<char>(std::strtoul(digits, nullptr, 16));
+      i += 2;
+    } else {
+      decoded += text[i];
     }
-    append_encoded(out, c);
   }
-  return std::string_view(out).substr(begin);
+  append_encoded(out, decoded);
+  return out;
 }
 
-// Name and value, encoded, as views into `storage`; sorted as written.
-using Parameters = std::vector<std::pair<std::string_view, std::string_view>>;
-
-Parameters sorted_parameters(std::string_view query, std::string& storage) {
-  storage.reserve(3 * query.size());  // At most; so the views stay good.
-  Parameters parameters;
-  for (std::size_t from = 0; from < query.size();) {
-    const std::size_t end = std::min(query.find('&', from), query.size());
-    const std::string_view piece = query.substr(from, end - from);
-    from = end + 1;
-    if (piece.empty()) continue;  // "a=1&&b=2", or a '&' at either end.
-    const std::size_t equals = std::min(piece.find('='), piece.size());
-    const std::size_t value = std::min(equals + 1, piece.size());
-    const auto name = append_reencoded(storage, piece.substr(0, equals));
-    parameters.emplace_back(name,
-                            append_reencoded(storage, piece.substr(value)));
-  }
-  std::sort(parameters.begin(), parameters.end());
-  return parameters;
-}
-
+// Sorted by encoded name, then by encoded value.
 void append_query(std::string& out, std::string_view query) {
-  if (query.empty()) return;
-  std::string storage;
-  bool first = true;
-  for (const auto& [name, value] : sorted_parameters(query, storage)) {
-    if (!first) out += '&';
-    first = false;
-    out += name;
-    out += '=';
-    out += value;
+  std::multiset<std::string> parameters;  // "name\nvalue": '\n' sorts first.
+  while (!query.empty()) {
+    std::string_view value = cut(query, '&');
+    if (value.empty()) continue;  // "a=1&&b=2", or a '&' at either end.
+    const std::string name = reencoded(cut(value, '='));
+    parameters.insert(join({name, "\n", reencoded(value)}));
+  }
+  const char* between = "";
+  for (std::string_view value : parameters) {
+    const std::string_view name = cut(value, '\n');
+    append(out, {std::exchange(between, "&"), name, "=", value});
   }
 }
 
-constexpr char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+// By the lower case of their names.
+bool before(const Header& a, const Header& b) {
+  const int order = strncasecmp(a.name.data(), b.name.data(),
+                                std::min(a.name.size(), b.name.size()));
+  return order != 0 ? order < 0 : a.name.size() < b.name.size();
 }
 
-// Of names, by their lower case: negative, 0 or positive.
-int compare_names(std::string_view a, std::string_view b) {
-  const std::size_t size = std::min(a.size(), b.size());
-  for (std::size_t i = 0; i < size; ++i) {
-    if (a[i] == b[i]) continue;
-    const auto left = static_cast<unsigned char>(lower(a[i]));
-    const auto right = static_cast<unsigned char>(lower(b[i]));
-    if (left != right) return left < right ? -1 : 1;
-  }
-  return a.size() == b.size() ? 0 : a.size() < b.size() ? -1 : 1;
-}
-
-bool same_name(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && compare_names(a, b) == 0;
-}
-
-bool has_prefix(std::string_view name, std::string_view prefix) {
-  return name.size() >= prefix.size() && lower(name[0]) == prefix[0] &&
-         same_name(name.substr(0, prefix.size()), prefix);
-}
-
-// Whether a header is left out of every signature: those that proxies and HTTP
-// libraries add, change or drop on the way.
-bool is_never_signed(std::string_view name) {
-  static constexpr std::string_view kNames[] = {"authorization",
-                                                "cache-control",
-                                                "connection",
-                                                "expect",
-                                                "from",
-                                                "keep-alive",
-                                                "max-forwards",
-                                                "pragma",
-                                                "referer",
-                                                "te",
-                                                "trailer",
-                                                "user-agent",
-                                                "upgrade",
-                                                "x-amzn-trace-id",
-                                                "transfer-encoding"};
-  for (const std::string_view unsigned_name : kNames) {
-    if (same_name(name, unsigned_name)) return true;
-  }
-  return has_prefix(name, "proxy-") || has_prefix(name, "sec-");
-}
-
-// The headers that sign() adds, in place of the caller's if he has them.
-struct OwnHeaders {
-  std::string_view amz_date;  // Either may be empty: nothing added.
-  std::string_view token;
-};
-
-bool is_signed(std::string_view name, const Rules& rules,
-               const OwnHeaders& own) {
-  if (same_name(name, kDate)) return own.amz_date.empty();
-  if (same_name(name, kToken)) {
-    return rules.sign_session_token && own.token.empty();
-  }
-  return !is_never_signed(name);
-}
-
-struct Field {
-  Header header;
-  std::size_t position;  // Keeps repeated names in order.
-};
-
-// A list that needs no memory of its own while it is short.
-class Fields {
- public:
-  explicit Fields(std::size_t capacity) : begin_(few_) {
-    if (capacity <= kFew) return;
-    many_.resize(capacity);
-    begin_ = many_.data();
-  }
-  Fields(const Fields&) = delete;
-  Fields& operator=(const Fields&) = delete;
-
-  // REQUIRES: room for it.
-  void push_back(const Header& header) {
-    begin_[size_] = {header, size_};
-    ++size_;
-  }
-  std::size_t size() const { return size_; }
-  const Field& operator[](std::size_t i) const { return begin_[i]; }
-  Field* begin() { return begin_; }
-  Field* end() { return begin_ + size_; }
-
- private:
-  static constexpr std::size_t kFew = 12;
-
-  Field few_[kFew];
-  std::vector<Field> many_;
-  Field* begin_;
-  std::size_t size_ = 0;
-};
-
-void sort_fields(Fields& fields, const std::vector<Header>& headers,
-                 const Rules& rules, const OwnHeaders& own) {
-  for (const Header& header : headers) {
-    if (!is_signed(header.name, rules, own)) continue;
-    fields.push_back(header);
-  }
-  if (!own.amz_date.empty()) fields.push_back({kDate, own.amz_date});
-  if (!own.token.empty() && rules.sign_session_token) {
-    fields.push_back({kToken, own.token});
-  }
-  std::sort(fields.begin(), fields.end(), [](const Field& a, const Field& b) {
-    const int order = compare_names(a.header.name, b.header.name);
-    return order != 0 ? order < 0 : a.position < b.position;
-  });
-}
-
-constexpr bool is_blank(char c) {
+bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-// Where the word that begins at `from` ends.  Takes eight bytes at a time while
-// none of them is below '!', as in a session token, which may be long.
-std::size_t end_of_word(std::string_view value, std::size_t from) {
-  constexpr std::uint64_t kOnes = 0x0101010101010101;
-  for (std::uint64_t eight; value.size() - from >= sizeof eight;
-       from += sizeof eight) {
-    std::memcpy(&eight, value.data() + from, sizeof eight);
-    if (((eight - kOnes * '!') & ~eight & kOnes * 0x80) != 0) break;
-  }
-  while (from < value.size() && !is_blank(value[from])) ++from;
-  return from;
 }
 
 // No blanks at the ends and single ones inside, within quotation marks too.
 void append_value(std::string& out, std::string_view value) {
-  bool first = true;
+  const char* between = "";
   for (std::size_t from = 0; from < value.size();) {
-    const std::size_t end = end_of_word(value, from);
+    std::size_t end = from;
+    while (end < value.size() && !is_blank(value[end])) ++end;
     if (end > from) {
-      if (!first) out += ' ';
-      first = false;
+      out += std::exchange(between, " ");
       out += value.substr(from, end - from);
     }
     from = end + 1;
   }
 }
 
-void append_lower(std::string& out, std::string_view name) {
-  const std::size_t begin = out.size();
-  out += name;
-  char* const letters = &out[begin];
-  for (std::size_t i = 0; i < name.size(); ++i) letters[i] = lower(letters[i]);
-}
-
-// One line for each name.
+// One line for each name; the lower-case names also go to `names`.
 void append_headers(std::string& out, std::string& names,
-                    const Fields& fields) {
-  for (std::size_t i = 0; i < fields.size();) {
-    if (i > 0) names += ';';
-    const std::size_t begin = names.size();
-    const std::string_view name = fields[i].header.name;
-    append_lower(names, name);
-    out.append(names, begin);
-    char separator = ':';
-    for (; i < fields.size() && same_name(fields[i].header.name, name); ++i) {
-      out += separator;
-      append_value(out, fields[i].header.value);
-      separator = ',';
+                    const std::vector<Header>& headers) {
+  std::vector<Header> sorted;
+  sorted.reserve(headers.size());
+  for (const Header& header : headers) {
+    sorted.insert(
+        std::upper_bound(sorted.begin(), sorted.end(), header, before), header);
+  }
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (i == 0 || before(sorted[i - 1], sorted[i])) {
+      out += i > 0 ? "\n" : "";
+      names += i > 0 ? ";" : "";
+      const std::size_t begin = names.size();
+      names += sorted[i].name;
+      for (std::size_t at = begin; at < names.size(); ++at) {
+        if (names[at] >= 'A' && names[at] <= 'Z') {
+          names[at] = static_cast<char>(names[at] | 0x20);
+        }
+      }
+      out.append(names, begin);
+      out += ':';
+    } else {
+      out += ',';
     }
-    out += '\n';
+    append_value(out, sorted[i].value);
   }
-}
-
-// `names` receives the list of signed headers.
-std::string canonical_request(const Request& request, const Rules& rules,
-                              const OwnHeaders& own, std::string& names) {
-  Fields fields(request.headers.size() + 2);
-  sort_fields(fields, request.headers, rules, own);
-  std::size_t names_size = 0, values_size = 0;
-  for (const Field& field : fields) {
-    names_size += field.header.name.size() + 1;
-    values_size += field.header.value.size() + 2;
-  }
-  names.reserve(names_size);
-  std::string out;
-  out.reserve(request.path.size() + request.query.size() + 2 * names_size +
-              values_size + 128);
-  out += request.method;
-  out += '\n';
-  append_path(out, request.path, rules);
-  out += '\n';
-  append_query(out, request.query);
-  out += '\n';
-  append_headers(out, names, fields);
-  out += '\n';
-  out += names;
-  out += '\n';
-  out += request.payload_hash;
-  return out;
+  if (!sorted.empty()) out += '\n';
 }
 
 // The day is how a time in a signature begins.
-std::string_view day_of(std::string_view amz_date) {
-  return amz_date.substr(0, 8);
-}
-
-std::string authorization(const Credentials& credentials, const Scope& scope,
-                          const Signed& parts, std::string_view signature) {
-  return concat({kAlgorithm, " Credential=", credentials.access_key_id, "/",
-                 day_of(parts.amz_date), "/", scope.region, "/", scope.service,
-                 "/", kTerminator, ", SignedHeaders=", parts.signed_headers,
-                 ", Signature=", signature});
+std::string scope_text(std::string_view amz_date, const Scope& scope) {
+  return join({amz_date.substr(0, 8), "/", scope.region, "/", scope.service,
+               "/", kTerminator});
 }
 
 }  // namespace
 
-void append_encoded(std::string& out, std::string_view text) {
-  for (const char c : text) append_encoded(out, c);
+void append_encoded(std::string& out, std::string_view text, char also) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const auto letter = static_cast<char>(c | 0x20);
+    if ((letter >= 'a' && letter <= 'z') || (c >= '0' && c <= '9') ||
+        c == '-' || c == '.' || c == '_' || c == '~' || c == also) {
+      out += c;
+    } else {
+      const char encoded[] = {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+      out.append(encoded, sizeof encoded);
+    }
+  }
 }
 
 std::string sha256_hex(std::string_view bytes) {
-  return std::string(Hex(Sha256().digest(bytes)));
+  return hex(text_of(sha256(bytes)));
 }
 
 std::string sha1_hex(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
-  unsigned size = 0;
-  require(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size,
-                     EVP_sha1(), nullptr) == 1,
-          "EVP_Digest");
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) {
-    text += kDigits[digest[i] >> 4];
-    text += kDigits[digest[i] & 0xF];
-  }
-  return text;
+  std::array<unsigned char, 20> digest;
+  require(EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr,
+                     EVP_sha1(), nullptr) == 1);
+  return hex(text_of(digest));
 }
 
 std::string canonical_request(const Request& request, const Rules& rules,
                               std::string* signed_headers) {
   std::string names;
-  std::string out = canonical_request(request, rules, OwnHeaders{}, names);
+  std::string out = join({request.method, "\n"});
+  out.reserve(1024);
+  const std::string_view path = request.path.empty() ? "/" : request.path;
+  append_encoded(out, rules.normalize_path ? normalized(path) : path, '/');
+  out += '\n';
+  append_query(out, request.query);
+  out += '\n';
+  append_headers(out, names, request.headers);
+  append(out, {"\n", names, "\n", request.payload_hash});
   if (signed_headers != nullptr) *signed_headers = std::move(names);
   return out;
 }
 
 std::string string_to_sign(std::string_view amz_date, const Scope& scope,
                            std::string_view canonical_request) {
-  const Hex hash(Sha256().digest(canonical_request));
-  return concat({kAlgorithm, "\n", amz_date, "\n", day_of(amz_date), "/",
-                 scope.region, "/", scope.service, "/", kTerminator, "\n",
-                 hash});
+  return join({kAlgorithm, "\n", amz_date, "\n", scope_text(amz_date, scope),
+               "\n", sha256_hex(canonical_request)});
 }
 
-SigningKey::SigningKey() {
-  inner_pad_.fill(0x36);
-  outer_pad_.fill(0x5c);
-}
+SigningKey::SigningKey() { set_key(""); }
 
 SigningKey::SigningKey(std::string_view secret, std::string_view day,
                        const Scope& scope) {
-  Sha256 hash(Sha256::kSecret);
-  std::string seed;
-  seed.reserve(4 + secret.size());
-  seed += "AWS4";
-  seed += secret;
-  set_key(hash, seed);
+  std::string seed = join({"AWS4", secret});
+  set_key(seed);
   wipe(seed);
   for (const std::string_view part :
        {day, scope.region, scope.service, kTerminator}) {
-    Digest next = mac(hash, part);
-    set_key(hash, bytes_of(next.data(), next.size()));
-    OPENSSL_cleanse(next.data(), next.size());
+    Digest next = mac(part, true);
+    set_key(text_of(next));
+    explicit_bzero(next.data(), next.size());
   }
 }
 
-SigningKey::~SigningKey() {
-  OPENSSL_cleanse(inner_pad_.data(), inner_pad_.size());
-  OPENSSL_cleanse(outer_pad_.data(), outer_pad_.size());
-}
+SigningKey::~SigningKey() { explicit_bzero(pads_, sizeof pads_); }
 
 // RFC 2104: the key, hashed if it is longer than a block, with zeros behind.
-void SigningKey::set_key(Sha256& hash, std::string_view key) {
+void SigningKey::set_key(std::string_view key) {
   Digest hashed;
-  const bool is_long = key.size() > inner_pad_.size();
-  if (is_long) {
-    hashed = hash.digest(key);
-    key = bytes_of(hashed.data(), hashed.size());
+  if (key.size() > sizeof pads_[0]) {
+    hashed = sha256(key, {}, true);
+    key = text_of(hashed);
   }
-  inner_pad_.fill(0x36);
-  outer_pad_.fill(0x5c);
-  for (std::size_t i = 0; i < key.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(key[i]);
-    inner_pad_[i] = static_cast<unsigned char>(inner_pad_[i] ^ byte);
-    outer_pad_[i] = static_cast<unsigned char>(outer_pad_[i] ^ byte);
+  for (std::size_t i = 0; i < sizeof pads_[0]; ++i) {
+    const int byte = i < key.size() ? static_cast<unsigned char>(key[i]) : 0;
+    pads_[0][i] = static_cast<char>(byte ^ 0x36);
+    pads_[1][i] = static_cast<char>(byte ^ 0x5c);
   }
-  if (is_long) OPENSSL_cleanse(hashed.data(), hashed.size());
+  explicit_bzero(hashed.data(), hashed.size());
 }
 
-std::array<unsigned char, 32> SigningKey::mac(Sha256& hash,
-                                              std::string_view message) const {
-  const Digest inner =
-      hash.digest(bytes_of(inner_pad_.data(), inner_pad_.size()), message);
-  return hash.digest(bytes_of(outer_pad_.data(), outer_pad_.size()),
-                     bytes_of(inner.data(), inner.size()));
+SigningKey::Digest SigningKey::mac(std::string_view message,
+                                   bool secret) const {
+  const Digest inner = sha256({pads_[0], sizeof pads_[0]}, message, secret);
+  return sha256({pads_[1], sizeof pads_[1]}, text_of(inner), secret);
 }
 
 std::string signature(const SigningKey& key, std::string_view string_to_sign) {
-  Sha256 hash;
-  return std::string(Hex(key.mac(hash, string_to_sign)));
+  return hex(text_of(key.mac(string_to_sign, false)));
 }
 
-SigningKeys::~SigningKeys() {
-  for (Entry& entry : entries_) wipe(entry.secret);
-}
-
-std::shared_ptr<const SigningKey> SigningKeys::get(std::string_view secret,
-                                                   std::string_view day,
-                                                   const Scope& scope) {
+SigningKey SigningKeys::get(std::string_view secret, std::string_view day,
+                            const Scope& scope) {
+  Secret of(join({secret, "\n", scope_text(day, scope)}));
   const std::lock_guard<std::mutex> lock(mutex_);
-  ++uses_;
-  Entry* oldest = &entries_[0];
-  for (Entry& entry : entries_) {
-    if (entry.last_use != 0 && entry.secret == secret && entry.day == day &&
-        entry.region == scope.region && entry.service == scope.service) {
-      entry.last_use = uses_;
-      return entry.key;
-    }
-    if (entry.last_use < oldest->last_use) oldest = &entry;
+  if (of_ != of) {
+    key_ = SigningKey(secret, day, scope);
+    of_ = std::move(of);
   }
-  wipe(oldest->secret);
-  oldest->secret = secret;
-  oldest->day = day;
-  oldest->region = scope.region;
-  oldest->service = scope.service;
-  oldest->key = std::make_shared<const SigningKey>(secret, day, scope);
-  oldest->last_use = uses_;
-  return oldest->key;
+  return key_;
 }
 
 Signed sign(const Request& request, const Credentials& credentials,
@@ -605,15 +307,20 @@ Signed sign(const Request& request, const Credentials& credentials,
             SigningKeys& keys) {
   Signed result;
   result.amz_date = amz_date(unix_seconds);
-  const std::string canonical = canonical_request(
-      request, rules, {result.amz_date, credentials.session_token},
-      result.signed_headers);
-  const std::shared_ptr<const SigningKey> key =
-      keys.get(credentials.secret_access_key, day_of(result.amz_date), scope);
-  const std::string text = string_to_sign(result.amz_date, scope, canonical);
-  Sha256 hash;
+  Request whole = request;
+  whole.headers.push_back({"x-amz-date", result.amz_date});
+  const std::string_view token = credentials.session_token;
+  if (!token.empty()) whole.headers.push_back({"x-amz-security-token", token});
+  const std::string text =
+      string_to_sign(result.amz_date, scope,
+                     canonical_request(whole, rules, &result.signed_headers));
+  const SigningKey key =
+      keys.get(credentials.secret_access_key,
+               std::string_view(result.amz_date).substr(0, 8), scope);
   result.authorization =
-      authorization(credentials, scope, result, Hex(key->mac(hash, text)));
+      join({kAlgorithm, " Credential=", credentials.access_key_id, "/",
+            scope_text(result.amz_date, scope), ", SignedHeaders=",
+            result.signed_headers, ", Signature=", signature(key, text)});
   return result;
 }
 

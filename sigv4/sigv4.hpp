@@ -22,7 +22,6 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -33,9 +32,6 @@
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
-
-class Sha256;
-class SigningKeys;  // In sigv4.cpp.
 
 struct Credentials {
   std::string access_key_id{};
@@ -57,27 +53,20 @@ struct Request {
   // it is encoded as the signature wants it; a '+' is a plus, not a blank.
   std::string_view query;
   // What goes into the signature besides X-Amz-Date and X-Amz-Security-Token,
-  // which sign() adds itself.  Repeated names are joined in this order.
-  // Authorization, and headers that proxies may change (User-Agent, Connection
-  // and so on), are left out of the signature if they stand here.
+  // which sign() adds itself: all of them, so none that a proxy may change.
+  // Repeated names are joined in this order.
   std::vector<Header> headers;
-  std::string_view payload_hash;  // sha256_hex(body), or kUnsignedPayload.
+  std::string_view payload_hash;  // sha256_hex(body).
 };
-
-constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
 
 struct Scope {
   std::string_view region;   // "eu-west-1"
   std::string_view service;  // "dynamodb"
 };
 
-// How services differ.  The defaults suit all but those named.
+// How services differ.  The default suits all but S3.
 struct Rules {
-  bool normalize_path = true;  // Resolve "." and "..", merge slashes; S3: no.
-  bool encode_path = true;     // Encode the sent path once more; S3: no.
-  // The session token is part of what is signed.  False for the few services
-  // that want X-Amz-Security-Token added to the request after signing.
-  bool sign_session_token = true;
+  bool normalize_path = true;  // Resolve "." and "..", merge slashes.
 };
 
 struct Signed {
@@ -90,9 +79,9 @@ struct Signed {
   }
 };
 
-// Appends `text` with all but letters, digits and -._~ percent-encoded (RFC
-// 3986, section 2.3), as the signature encodes, and as a form may.
-void append_encoded(std::string& out, std::string_view text);
+// Appends `text` with all but letters, digits, -._~ and `also` percent-encoded
+// (RFC 3986, section 2.3), as the signature encodes, and as a form may.
+void append_encoded(std::string& out, std::string_view text, char also = '~');
 
 // Lower-case hexadecimal SHA-256.
 std::string sha256_hex(std::string_view bytes);
@@ -101,8 +90,8 @@ std::string sha256_hex(std::string_view bytes);
 // by it.
 std::string sha1_hex(std::string_view bytes);
 
-// Step 1.  Over the request's headers as they stand, but for those that are
-// never signed.  If `signed_headers` is not null it receives their list.
+// Step 1.  Over the request's headers as they stand.  If `signed_headers` is
+// not null it receives their list.
 std::string canonical_request(const Request& request, const Rules& rules,
                               std::string* signed_headers = nullptr);
 
@@ -122,56 +111,39 @@ class SigningKey {
   ~SigningKey();
 
  private:
+  using Digest = std::array<unsigned char, 32>;
+
   friend std::string signature(const SigningKey& key,
                                std::string_view string_to_sign);
-  friend Signed sign(const Request&, const Credentials&, const Scope&,
-                     std::int64_t unix_seconds, const Rules&, SigningKeys&);
-  void set_key(Sha256& hash, std::string_view key);
-  std::array<unsigned char, 32> mac(Sha256& hash,
-                                    std::string_view message) const;
+  void set_key(std::string_view key);
+  // `secret`: the result is a key.
+  Digest mac(std::string_view message, bool secret) const;
 
-  std::array<unsigned char, 64> inner_pad_;
-  std::array<unsigned char, 64> outer_pad_;
+  char pads_[2][64];
 };
 
 // Step 4.
 std::string signature(const SigningKey& key, std::string_view string_to_sign);
 
-// The last few signing keys, by secret, day, region and service: deriving one
-// costs more than the signature itself.  The secrets are wiped when they fall
-// out.
+// The last signing key, kept with what it was derived of: that costs more than
+// the signature itself.  Wiped when another takes its place.
 class SigningKeys {
  public:
   SigningKeys() = default;
   SigningKeys(const SigningKeys&) = delete;
   SigningKeys& operator=(const SigningKeys&) = delete;
-  ~SigningKeys();
 
-  // Shared, so that no copy of a key has to be made and wiped for each use.
-  std::shared_ptr<const SigningKey> get(std::string_view secret,
-                                        std::string_view day,
-                                        const Scope& scope);
+  SigningKey get(std::string_view secret, std::string_view day,
+                 const Scope& scope);
 
  private:
-  friend class SigningKeysPeer;  // In the tests: what is kept, what is not.
-
-  struct Entry {
-    std::string secret, day, region, service;
-    std::shared_ptr<const SigningKey> key;
-    std::uint64_t last_use = 0;  // A value of uses_; 0 if never used.
-  };
-  static constexpr std::size_t kCapacity = 4;
-
   std::mutex mutex_;
-  std::uint64_t uses_ = 0;  // GUARDED_BY(mutex_).
-  // GUARDED_BY(mutex_).  In place: a moved string may leave its bytes behind.
-  std::array<Entry, kCapacity> entries_;
+  Secret of_;       // GUARDED_BY(mutex_): secret, day, region and service.
+  SigningKey key_;  // GUARDED_BY(mutex_)
 };
 
-// All steps.  `unix_seconds` is the service's time, within five minutes.  If
-// the request already has X-Amz-Date or, with temporary keys,
-// X-Amz-Security-Token, what is signed is this call's value alone: send that
-// one.
+// All steps.  `unix_seconds` is the service's time, within five minutes.
+// REQUIRES: the request has neither X-Amz-Date nor X-Amz-Security-Token.
 Signed sign(const Request& request, const Credentials& credentials,
             const Scope& scope, std::int64_t unix_seconds, const Rules& rules,
             SigningKeys& keys);

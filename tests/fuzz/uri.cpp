@@ -17,17 +17,15 @@ using namespace ddbmutex;
 constexpr Bytes kHash = "HASH";
 
 // What stands between the method and the (empty) headers.
-std::string canonical(Bytes path, Bytes query, bool normalize, bool encode) {
+std::string canonical(Bytes path, Bytes query, bool normalize) {
   sigv4::Request request;
   request.method = "GET";
   request.path = path;
   request.query = query;
   request.payload_hash = kHash;
-  sigv4::Rules rules;
-  rules.normalize_path = normalize;
-  rules.encode_path = encode;
   std::string names = "old";
-  const std::string text = sigv4::canonical_request(request, rules, &names);
+  const std::string text =
+      sigv4::canonical_request(request, {normalize}, &names);
   const std::string tail = "\n\n\n" + std::string(kHash);
   claim(names.empty(), "no header, no name of one");
   claim(text.substr(0, 4) == "GET\n" && text.size() >= 4 + tail.size() &&
@@ -36,14 +34,14 @@ std::string canonical(Bytes path, Bytes query, bool normalize, bool encode) {
   return text.substr(4, text.size() - 4 - tail.size());
 }
 
-std::string canonical_path(Bytes path, bool normalize, bool encode) {
-  const std::string text = canonical(path, "", normalize, encode);
+std::string canonical_path(Bytes path, bool normalize) {
+  const std::string text = canonical(path, "", normalize);
   claim(!text.empty() && text.back() == '\n', "no query, an empty line");
   return text.substr(0, text.size() - 1);
 }
 
 std::string canonical_query(Bytes query) {
-  const std::string text = canonical("", query, true, true);
+  const std::string text = canonical("", query, true);
   claim(text.substr(0, 2) == "/\n", "an empty path is a slash");
   return text.substr(2);
 }
@@ -121,20 +119,12 @@ std::string normalized(Bytes path) {
 }
 
 void check_path(Bytes path) {
-  const std::string plain = canonical_path(path, true, false);
-  claim(plain == normalized(path), "a path is normalised by segments");
-  claim(canonical_path(plain, true, false) == plain,
-        "a path normalised twice is one normalised once");
-  const std::string encoded = canonical_path(path, false, true);
+  const std::string encoded = canonical_path(path, false);
   claim(is_encoded(encoded, "/"), "a path is encoded throughout");
   claim(decoded(encoded) == (path.empty() ? Bytes("/") : path),
         "encoding a path loses nothing");
-  const std::string both = canonical_path(path, true, true);
-  claim(both == canonical_path(plain, false, true),
-        "a path is normalised, then encoded");
-  claim(
-      canonical_path(path, false, false) == (path.empty() ? Bytes("/") : path),
-      "without rules a path is as it was sent");
+  claim(canonical_path(path, true) == canonical_path(normalized(path), false),
+        "a path is normalised by segments, then encoded");
 }
 
 // Of "a=1&&b": (a, 1), (b, ""); decoded.
