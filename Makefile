@@ -15,10 +15,11 @@
 # V=1 (shows each command), and WITH, the parts that may be left out: "chain"
 # (keys of roles, sign-ons, processes, containers and instances), "manage"
 # (creating a table, looking at locks, freeing them by force), "guard" (guarded
-# writes).  "make WITH=" leaves out all, and builds the library alone.
+# writes), "attributes" (what is stored with a lock).  "make WITH=" leaves out
+# all, and builds the library alone.
 config ?= release
 cxxstd ?= c++17
-PARTS := chain manage guard
+PARTS := chain manage guard attributes
 WITH ?= $(PARTS)
 ifeq ($(origin CXX),default)
 CXX := g++
@@ -63,13 +64,16 @@ ifeq ($(CXXFLAGS_$(config)),)
 $(error config=$(config): not one of release debug asan tsan size noexcept)
 endif
 
-CPPFLAGS += -I. -MMD -MP $(if $(filter chain,$(WITHOUT)),-DDDBMUTEX_NO_CHAIN)
+CPPFLAGS += -I. -MMD -MP \
+  $(if $(filter chain,$(WITHOUT)),-DDDBMUTEX_NO_CHAIN) \
+  $(if $(filter attributes,$(WITHOUT)),-DDDBMUTEX_NO_ATTRIBUTES)
 CXXFLAGS += -std=$(cxxstd) -pthread $(WARN) $(CXXFLAGS_$(config))
 LDLIBS += -lcurl -lcrypto
 
 PART_chain := $(wildcard sigv4/from_*.cpp)
 PART_manage := ddbmutex/manage.cpp ddbmutex/table_setup.cpp
 PART_guard := ddbmutex/guard.cpp ddbmutex/transact.cpp
+PART_attributes := ddbmutex/attributes.cpp
 LIB_SOURCES := $(filter-out $(foreach part,$(WITHOUT),$(PART_$(part))),\
   $(wildcard ddbmutex.cpp ddbmutex/*.cpp sigv4/*.cpp))
 TEST_SOURCES := $(wildcard tests/*.cpp)

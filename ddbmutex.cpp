@@ -14,15 +14,16 @@
 #include "ddbmutex/table.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/profile.hpp"
+#include "sigv4/text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 
-using detail::bad_option;
-using detail::cannot;
 using detail::failed;
 using detail::Failure;
+using detail::nanoseconds_of;
 using detail::NoCancellation;
+using detail::run;
 using lock::Verdict;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -40,16 +41,14 @@ void detail::Wait::cancel() noexcept {
   impl_->cancel.cancel();
 }
 
-// --- DdbMutex ----------------------------------------------------------------
+// --- Options -----------------------------------------------------------------
 
 namespace {
-
-constexpr milliseconds kShortestTtl{100};
 
 std::string host_and_pid() {
   char host[256] = "";
   if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
-  return std::string(host) + ":" + std::to_string(getpid());
+  return sigv4::join({host, ":", std::to_string(getpid())});
 }
 
 milliseconds request_timeout_of(const Options& options) {
@@ -61,105 +60,61 @@ milliseconds safe_time_of(const Options& options) {
   return options.safe_time.value_or(options.ttl / 4);
 }
 
-Failure bad_time(const char* option, milliseconds time, const char* why) {
-  return bad_option(option, std::to_string(time.count()) + " ms is " + why);
-}
-
-// Those that have to do with how the lease is renewed.
-Failure check_renewal(const Options& options) {
-  if (!options.auto_renew) {
-    const char* needless = options.renew_after ? "renew_after"
-                           : options.max_hold  ? "max_hold"
-                           : options.alive     ? "alive"
-                                               : nullptr;
-    if (needless == nullptr) return {};
-    return bad_option(needless, "without auto_renew");
-  }
-  const auto& age = options.renew_after;
-  if (age && (*age <= milliseconds::zero() || *age > options.ttl / 2)) {
-    return bad_time("renew_after", *age, "not above 0 and up to ttl / 2");
-  }
-  if (options.max_hold && *options.max_hold <= milliseconds::zero()) {
-    return bad_time("max_hold", *options.max_hold, "not above 0");
-  }
-  return {};
-}
-
 Failure check_times(const Options& options) {
-  const milliseconds ttl = options.ttl;
-  if (ttl < kShortestTtl || ttl > lock::kLongestLease) {
-    return bad_time("ttl", ttl, "not between 100 ms and 366 days");
+  constexpr milliseconds kNone{0}, kLeast{1}, kMost = milliseconds::max();
+  const milliseconds half = options.ttl / 2;
+  const milliseconds below_half = half + options.ttl % 2 - kLeast;
+  const struct {
+    const char* field;
+    milliseconds time, least, most;
+    const char* why;
+  } bounds[] = {
+      {"ttl", options.ttl, milliseconds(100), lock::kLongestLease,
+       "not between 100 ms and 366 days"},
+      {"request_timeout", request_timeout_of(options), kLeast, below_half,
+       "not above 0 and below ttl / 2"},
+      {"first_poll", options.first_poll, kLeast, kMost, "not above 0"},
+      {"longest_poll", options.longest_poll, options.first_poll, kMost,
+       "below first_poll"},
+      {"safe_time", safe_time_of(options), kNone, below_half,
+       "not from 0 to below ttl / 2"},
+      {"patience", options.patience, kNone, kMost, "below 0"},
+      {"renew_after", options.renew_after.value_or(kLeast), kLeast, half,
+       "not above 0 and up to ttl / 2"},
+      {"max_hold", options.max_hold.value_or(kMost), kLeast, kMost,
+       "not above 0"},
+  };
+  for (const auto& [field, time, least, most, why] : bounds) {
+    if (time >= least && time <= most) continue;
+    return detail::bad_option(
+        {field, sigv4::join({std::to_string(time.count()), " ms is ", why})});
   }
-  const milliseconds half = (ttl + milliseconds(1)) / 2;  // What is below, is.
-  const milliseconds request = request_timeout_of(options);
-  if (request <= milliseconds::zero() || request >= half) {
-    return bad_time("request_timeout", request,
-                    "not above 0 and below ttl / 2");
-  }
-  if (options.first_poll <= milliseconds::zero()) {
-    return bad_time("first_poll", options.first_poll, "not above 0");
-  }
-  if (options.longest_poll < options.first_poll) {
-    return bad_time("longest_poll", options.longest_poll, "below first_poll");
-  }
-  const milliseconds safe = safe_time_of(options);
-  if (safe < milliseconds::zero() || safe >= half) {
-    return bad_time("safe_time", safe, "not from 0 to below ttl / 2");
-  }
-  if (options.patience < milliseconds::zero()) {
-    return bad_time("patience", options.patience, "below 0");
-  }
-  return check_renewal(options);
+  return nullptr;
 }
 
 Failure check(const Options& options, const TableOptions& table) {
+  const char* by_hand = options.auto_renew ? "" : "without auto_renew";
+  if (Failure bad = detail::check_all({
+          {"renew_after", options.renew_after ? by_hand : ""},
+          {"max_hold", options.max_hold ? by_hand : ""},
+          {"alive", options.alive ? by_hand : ""},
+          {"only_if_exists", options.only_if_exists && !options.keep_row
+                                 ? "without keep_row"
+                                 : ""},
+          {"owner", detail::not_text(options.owner, detail::kMaxKeyBytes,
+                                     "longer than 2,048 bytes")},
+      })) {
+    return bad;
+  }
   if (Failure bad = check_times(options)) return bad;
-  if (!lock::is_utf8(options.owner)) return bad_option("owner", "not UTF-8");
-  if (options.owner.size() > detail::kMaxKeyBytes) {
-    return bad_option("owner", "longer than 2,048 bytes");
-  }
-  if (options.only_if_exists && !options.keep_row) {
-    return bad_option("only_if_exists", "without keep_row");
-  }
-  const bool updates = options.keep_data.value_or(options.keep_row);
-  if (updates && options.attributes.size() > detail::kMostChanges) {
-    return bad_option("attributes",
-                      "more than 100, with keep_row or keep_data");
-  }
-  return detail::check(options.attributes, table, "attributes");
+  return detail::check_stored(options, table);
 }
 
 Loss loss_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::taken:
-      return Loss::taken;
-    case Verdict::deleted:
-      return Loss::deleted;
-    default:
-      return Loss::expired;
-  }
+  return verdict == Verdict::taken     ? Loss::taken
+         : verdict == Verdict::deleted ? Loss::deleted
+                                       : Loss::expired;
 }
-
-}  // namespace
-
-DdbMutex::Impl::Impl(std::string the_name, Options the_options)
-    : name(std::move(the_name)), options([&the_options] {
-        if (!the_options.table) the_options.table = Table::standard();
-        return std::move(the_options);
-      }()) {
-  const Table::Impl& table = *options.table->impl_;
-  bad = table.bad;
-  if (!bad) bad = of_this(table.check_name(name, options.sort_value));
-  if (!bad) bad = of_this(check(options, table.options));
-}
-
-// Whose option it is that is bad.
-Failure DdbMutex::Impl::of_this(Failure bad_one) const {
-  if (bad_one) bad_one.text += " (mutex " + sigv4::in_quotes(name) + ")";
-  return bad_one;
-}
-
-namespace {
 
 lock::Holder::Callbacks callbacks_of(const Options& options) {
   lock::Holder::Callbacks callbacks;
@@ -178,35 +133,47 @@ lock::Holder::Terms terms_of(const std::string& name, const Options& options) {
   if (options.auto_renew) {
     terms.renew_after = options.renew_after.value_or(options.ttl / 2);
   }
-  if (options.max_hold) {
-    terms.max_hold = detail::nanoseconds_of(*options.max_hold);
-  }
+  if (options.max_hold) terms.max_hold = nanoseconds_of(*options.max_hold);
   return terms;
-}
-
-lock::Mutex::Waiting waiting_of(const Options& options) {
-  lock::Mutex::Waiting waiting;
-  waiting.first_poll = detail::nanoseconds_of(options.first_poll);
-  waiting.longest_poll = detail::nanoseconds_of(options.longest_poll);
-  waiting.patience = detail::nanoseconds_of(options.patience);
-  waiting.recursive = options.recursive;
-  return waiting;
 }
 
 }  // namespace
 
-DdbMutex::Impl::State& DdbMutex::Impl::get() {
-  if (State* own = state.peek()) return *own;
+// --- What a mutex is inside --------------------------------------------------
+
+DdbMutex::Impl::Impl(std::string the_name, Options the_options)
+    : name(std::move(the_name)), options(std::move(the_options)) {
+  const Table::Impl& table = *options.table->impl_;
+  if (table.bad) {
+    bad = std::make_unique<Error>(*table.bad);
+    return;
+  }
+  bad = of_this(table.check_name(name, options.sort_value));
+  if (!bad) bad = of_this(check(options, table.options));
+}
+
+Failure DdbMutex::Impl::of_this(Failure bad_one) const {
+  if (!bad_one) return nullptr;
+  return std::make_unique<Error>(
+      bad_one->code(),
+      sigv4::join({bad_one->what(), " (mutex ", sigv4::in_quotes(name), ")"}),
+      bad_one->field());
+}
+
+lock::Mutex& DdbMutex::Impl::get() {
+  if (lock::Mutex* own = state.peek()) return *own;
   Table::Impl& table = *options.table->impl_;
   lock::Place place = table.place_of(name, options.sort_value);
   place.owner = owner();
-  place.use.keep = options.keep_row;
-  place.use.keep_data = options.keep_data.value_or(options.keep_row);
-  place.use.must_exist = options.only_if_exists;
-  place.attributes = detail::to_item(options.data, options.attributes);
+  place.use = {options.keep_row, options.keep_data.value_or(options.keep_row),
+               options.only_if_exists};
+  place.attributes = detail::item_of(options);
   return state.get(table.get(), std::move(place), request_timeout_of(options),
                    terms_of(name, options), callbacks_of(options),
-                   waiting_of(options));
+                   lock::Mutex::Waiting{nanoseconds_of(options.first_poll),
+                                        nanoseconds_of(options.longest_poll),
+                                        nanoseconds_of(options.patience),
+                                        options.recursive});
 }
 
 const std::string& DdbMutex::Impl::owner() const {
@@ -215,101 +182,78 @@ const std::string& DdbMutex::Impl::owner() const {
   return usual_owner.get(host_and_pid());
 }
 
-Failure DdbMutex::Impl::failure_of(lock::Result& result,
-                                   const char* what) const {
-  using Kind = lock::Result::Kind;
-  if (result.kind == Kind::done || result.kind == Kind::busy) return {};
-  const std::string doing = cannot(what, name, options.table->name());
-  switch (result.kind) {
-    case Kind::deadlock:
-      return failed(
-          std::make_error_code(std::errc::resource_deadlock_would_occur), doing,
-          "this thread has locked it");
-    case Kind::no_thread:
-      return failed(
-          std::make_error_code(std::errc::resource_unavailable_try_again),
-          doing, "no thread can be started to renew the lease");
-    case Kind::cancelled:
-      return failed(Errc::cancelled, doing);
-    case Kind::closed:
-      return failed(Errc::closed, doing);
-    case Kind::bad_record:
-      return failed(Errc::bad_record, doing, result.problem);
-    case Kind::kept_row:
-      return failed(Errc::kept_row, doing, "it bears a fencing token");
-    case Kind::no_row:
-      return failed(Errc::no_row, doing);
-    case Kind::not_held:
-      return failed(Errc::not_held, doing);
-    case Kind::lost:
-      return failed(Errc::lease_lost, doing, name_of(loss_of(result.loss)));
-    default:
-      return detail::failure_of(result.answer, doing,
-                                options.table->impl_->endpoint());
-  }
+std::string DdbMutex::Impl::cannot(const char* what) const {
+  return detail::cannot(what, name, options.table->name());
 }
 
-Failure DdbMutex::Impl::lock(const lock::Patience& patience, detail::Wait* wait,
-                             bool& locked) {
-  locked = false;
-  if (bad) return bad;
-  lock::Result result =
-      get().lock(patience, wait != nullptr ? &wait->impl_->cancel : nullptr);
+Failure DdbMutex::Impl::failure_of(const lock::Result& result,
+                                   const char* what) const {
+  using Kind = lock::Result::Kind;
+  const auto failure = [&](std::error_code code, std::string_view more = {}) {
+    return failed(code, cannot(what), more);
+  };
+  switch (result.kind) {
+    case Kind::done:
+    case Kind::busy:
+      return nullptr;
+    case Kind::deadlock:
+      return failure(
+          std::make_error_code(std::errc::resource_deadlock_would_occur),
+          "this thread has locked it");
+    case Kind::no_thread:
+      return failure(
+          std::make_error_code(std::errc::resource_unavailable_try_again),
+          "no thread can be started to renew the lease");
+    case Kind::cancelled:
+      return failure(Errc::cancelled);
+    case Kind::closed:
+      return failure(Errc::closed);
+    case Kind::bad_record:
+      return failure(Errc::bad_record, result.problem);
+    case Kind::kept_row:
+      return failure(Errc::kept_row, "it bears a fencing token");
+    case Kind::no_row:
+      return failure(Errc::no_row);
+    case Kind::not_held:
+      return failure(Errc::not_held);
+    case Kind::lost:
+      return failure(Errc::lease_lost, name_of(loss_of(result.loss)));
+    case Kind::failed:
+      break;
+  }
+  return detail::failure_of(result.answer, cannot(what),
+                            options.table->impl_->endpoint());
+}
+
+Failure DdbMutex::Impl::lock(const lock::Patience& patience,
+                             lock::Cancel* cancel, bool& locked) {
+  const lock::Result result = get().lock(patience, cancel);
   locked = result.kind == lock::Result::Kind::done;
   return failure_of(result, "lock");
 }
 
-namespace {
-
-// Null if there are none.
-std::shared_ptr<const lock::Changes> changes_of(const Changes& changes) {
-  if (!changes.data && changes.attributes.empty() && changes.remove.empty()) {
-    return nullptr;
-  }
-  return std::make_shared<const lock::Changes>(detail::to_changes(changes));
+Failure DdbMutex::Impl::renew(std::shared_ptr<const lock::Changes> changes) {
+  lock::Mutex* own = state.peek();
+  if (own == nullptr) return failed(Errc::not_held, cannot("renew"));
+  return failure_of(own->renew(std::move(changes)), "renew");
 }
 
-lock::Result not_held() {
-  lock::Result result;
-  result.kind = lock::Result::Kind::not_held;
-  return result;
-}
-
-}  // namespace
-
-Failure DdbMutex::Impl::renew(const Changes& changes) {
-  if (bad) return bad;
-  const TableOptions& table = options.table->impl_->options;
-  if (Failure wrong = detail::check(changes, table)) return of_this(wrong);
-  State* own = state.peek();
-  lock::Result result = own ? own->renew(changes_of(changes)) : not_held();
-  return failure_of(result, "renew");
+Failure DdbMutex::Impl::release(std::shared_ptr<const lock::Changes> changes) {
+  lock::Mutex* own = state.peek();
+  if (own == nullptr) return failed(Errc::not_held, cannot("release"));
+  return failure_of(own->release(std::move(changes)), "release");
 }
 
 Failure DdbMutex::Impl::ensure(nanoseconds min_remaining) {
   if (remaining() < min_remaining) {
-    if (Failure failure = renew({})) return failure;
+    if (Failure failure = renew(nullptr)) return failure;
   }
   return require(min_remaining);
 }
 
-Failure DdbMutex::Impl::release(const Changes& changes) {
-  if (bad) return bad;
-  const TableOptions& table = options.table->impl_->options;
-  if (Failure wrong = detail::check(changes, table)) return of_this(wrong);
-  auto others = changes_of(changes);
-  if (others != nullptr && !options.keep_row) {
-    return of_this(
-        bad_option("changes", "nothing stays of a row that is not kept"));
-  }
-  State* own = state.peek();
-  lock::Result result = own ? own->release(std::move(others)) : not_held();
-  return failure_of(result, "release");
-}
-
 // 0 unless the lock is ours.
 nanoseconds DdbMutex::Impl::remaining() const {
-  const State* own = state.peek();
+  const lock::Mutex* own = state.peek();
   if (own == nullptr) return nanoseconds::zero();
   const BootTime end = own->claim_end();
   const BootTime now = BootClock::now();  // After the end was read.
@@ -317,147 +261,92 @@ nanoseconds DdbMutex::Impl::remaining() const {
 }
 
 Failure DdbMutex::Impl::require(nanoseconds min_remaining) const {
-  if (bad) return bad;
   const nanoseconds left = remaining();
-  if (left > nanoseconds::zero() && left >= min_remaining) return {};
-  const std::string doing = cannot("rely on", name, options.table->name());
-  const State* own = state.peek();
+  if (left > nanoseconds::zero() && left >= min_remaining) return nullptr;
+  const std::string doing = cannot("rely on");
+  const lock::Mutex* own = state.peek();
   if (own == nullptr || !own->is_locked()) return failed(Errc::not_held, doing);
-  Failure failure = failed(Errc::lease_lost, doing);
-  if (left > nanoseconds::zero()) {
-    failure.text = doing + ": only " + std::to_string(left / milliseconds(1)) +
-                   " ms remain, and " +
-                   std::to_string(min_remaining / milliseconds(1)) +
-                   " ms are asked for";
-  }
-  return failure;
-}
-
-void DdbMutex::Impl::finish(const Failure& failure, std::error_code* ec) {
-  if (ec != nullptr) {
-    *ec = failure.code;
-    if (failure && !bad) remember(failure);
-  } else if (failure) {
-    detail::raise(failure);
-  }
-}
-
-void DdbMutex::Impl::remember(const Failure& failure) {
-  LastError& own = last_error.get();
-  const std::lock_guard<std::mutex> guard(own.mutex);
-  own.text = failure.text;
+  if (left == nanoseconds::zero()) return failed(Errc::lease_lost, doing);
+  const auto ms = [](nanoseconds time) {
+    return std::to_string(time / milliseconds(1));
+  };
+  return std::make_unique<Error>(
+      Errc::lease_lost,
+      sigv4::join({doing, ": only ", ms(left), " ms remain, and ",
+                   ms(min_remaining), " ms are asked for"}));
 }
 
 // --- The calls ---------------------------------------------------------------
 
+DdbMutex::DdbMutex(std::string name) : DdbMutex(std::move(name), Options()) {}
+
 DdbMutex::DdbMutex(std::string name, Options options) {
   const NoCancellation guard;
   detail::prepare_process();
+  if (!options.table) options.table = Table::standard();
   impl_ = std::make_shared<Impl>(std::move(name), std::move(options));
-#ifdef __cpp_exceptions
-  if (impl_->bad) detail::raise(impl_->bad);
-#endif
+  impl_->throw_if_bad();
 }
 
 DdbMutex::~DdbMutex() {
   const NoCancellation guard;
-  if (Impl::State* own = impl_->state.peek()) own->end();
+  if (lock::Mutex* own = impl_->state.peek()) own->end();
   impl_.reset();
 }
 
-namespace {
-
-// A call on a mutex that a destructor may end meanwhile.
-template <class Impl, class Call>
-void run(std::shared_ptr<Impl> impl, std::error_code* ec, const Call& call) {
-  const NoCancellation guard;
-  impl->finish(call(*impl), ec);
-}
-
-}  // namespace
-
 bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
-                           std::error_code* ec) {
-  bool locked;
+                           std::error_code& ec) {
+  bool locked = false;
   run(impl_, ec, [&](Impl& impl) {
-    return impl.lock({deadline.within, deadline.left, deadline.at}, wait,
-                     locked);
+    return impl.lock({deadline.within, deadline.left, deadline.at},
+                     wait != nullptr ? &wait->impl_->cancel : nullptr, locked);
   });
   return locked;
 }
 
-bool DdbMutex::lock_past_lease(milliseconds additional, std::error_code* ec) {
-  lock::Patience patience;
-  patience.within = detail::nanoseconds_of(additional);
-  patience.past_lease = true;
-  bool locked;
-  run(impl_, ec,
-      [&](Impl& impl) { return impl.lock(patience, nullptr, locked); });
+bool DdbMutex::try_lock_past_lease(milliseconds additional,
+                                   std::error_code& ec) {
+  bool locked = false;
+  run(impl_, ec, [&](Impl& impl) {
+    return impl.lock({nanoseconds_of(additional), nullptr, nullptr, true},
+                     nullptr, locked);
+  });
   return locked;
 }
 
-void DdbMutex::lock() { lock_within({}, nullptr, nullptr); }
-void DdbMutex::lock(std::error_code& ec) { lock_within({}, nullptr, &ec); }
-
-bool DdbMutex::try_lock() {
-  return lock_within({nanoseconds::zero()}, nullptr, nullptr);
-}
+void DdbMutex::lock(std::error_code& ec) { lock_within({}, nullptr, ec); }
 
 bool DdbMutex::try_lock(std::error_code& ec) {
-  return lock_within({nanoseconds::zero()}, nullptr, &ec);
+  return lock_within({nanoseconds::zero()}, nullptr, ec);
 }
 
-bool DdbMutex::try_lock_past_lease(milliseconds additional) {
-  return lock_past_lease(additional, nullptr);
-}
-
-bool DdbMutex::try_lock_past_lease(milliseconds additional,
-                                   std::error_code& ec) {
-  return lock_past_lease(additional, &ec);
-}
-
-void DdbMutex::renew(const Changes& changes) {
-  run(impl_, nullptr, [&](Impl& impl) { return impl.renew(changes); });
-}
-
-void DdbMutex::renew(std::error_code& ec) { renew({}, ec); }
-
-void DdbMutex::renew(const Changes& changes, std::error_code& ec) {
-  run(impl_, &ec, [&](Impl& impl) { return impl.renew(changes); });
-}
-
-void DdbMutex::ensure(nanoseconds min_remaining) {
-  run(impl_, nullptr, [&](Impl& impl) { return impl.ensure(min_remaining); });
+void DdbMutex::renew(std::error_code& ec) {
+  run(impl_, ec, [](Impl& impl) { return impl.renew(nullptr); });
 }
 
 void DdbMutex::ensure(nanoseconds min_remaining, std::error_code& ec) {
-  run(impl_, &ec, [&](Impl& impl) { return impl.ensure(min_remaining); });
+  run(impl_, ec, [&](Impl& impl) { return impl.ensure(min_remaining); });
 }
 
 void DdbMutex::unlock() noexcept {
   const NoCancellation guard;
   const std::shared_ptr<Impl> impl = impl_;
-  const Failure failure = impl->release({});
-  if (failure && failure.code != Errc::not_held && !impl->bad) {
-    impl->remember(failure);
-  }
+  if (impl->bad) return;
+  const Failure failure = impl->release(nullptr);
+  if (failure && failure->code() != Errc::not_held) impl->remember(*failure);
 }
 
-void DdbMutex::release() { release(Changes()); }
-
-void DdbMutex::release(std::error_code& ec) noexcept { release({}, ec); }
-
-void DdbMutex::release(const Changes& changes) {
-  run(impl_, nullptr, [&](Impl& impl) { return impl.release(changes); });
+void DdbMutex::release() {
+  run(impl_, throws, [](Impl& impl) { return impl.release(nullptr); });
 }
 
-void DdbMutex::release(const Changes& changes, std::error_code& ec) {
-  run(impl_, &ec, [&](Impl& impl) { return impl.release(changes); });
+void DdbMutex::release(std::error_code& ec) noexcept {
+  run(impl_, ec, [](Impl& impl) { return impl.release(nullptr); });
 }
 
 void DdbMutex::cancel() noexcept {
   const NoCancellation guard;
-  if (Impl::State* own = impl_->state.peek()) own->cancel();
+  if (lock::Mutex* own = impl_->state.peek()) own->cancel();
 }
 
 bool DdbMutex::owns_lock() const noexcept {
@@ -467,12 +356,12 @@ bool DdbMutex::owns_lock() const noexcept {
 nanoseconds DdbMutex::remaining() const noexcept { return impl_->remaining(); }
 
 void DdbMutex::require(nanoseconds min_remaining) const {
-  impl_->finish(impl_->require(min_remaining), nullptr);
+  run(impl_, throws, [&](Impl& impl) { return impl.require(min_remaining); });
 }
 
 void DdbMutex::require(nanoseconds min_remaining,
                        std::error_code& ec) const noexcept {
-  impl_->finish(impl_->require(min_remaining), &ec);
+  run(impl_, ec, [&](Impl& impl) { return impl.require(min_remaining); });
 }
 
 bool DdbMutex::in_danger() const noexcept {
@@ -484,7 +373,7 @@ std::shared_ptr<void> DdbMutex::loss_signal(std::shared_ptr<void> (*make)(),
   const NoCancellation guard;
   const std::shared_ptr<Impl> impl = impl_;
   std::shared_ptr<void> signal;
-  if (Impl::State* own = impl->state.peek()) {
+  if (lock::Mutex* own = impl->state.peek()) {
     signal = own->signal_loss([&] { return lock::Signal{make(), tell}; });
   }
   if (signal != nullptr) return signal;
@@ -494,36 +383,15 @@ std::shared_ptr<void> DdbMutex::loss_signal(std::shared_ptr<void> (*make)(),
 }
 
 std::uint64_t DdbMutex::fencing_token() const noexcept {
-  const Impl::State* own = impl_->state.peek();
+  const lock::Mutex* own = impl_->state.peek();
   return own == nullptr ? 0 : static_cast<std::uint64_t>(own->token());
-}
-
-std::optional<std::string> DdbMutex::data() const {
-  const Impl::State* own = impl_->state.peek();
-  const auto held = own == nullptr ? std::nullopt : own->possession();
-  if (!held) return std::nullopt;
-  return detail::data_of(*held->others);
-}
-
-Attributes DdbMutex::attributes() const {
-  const Impl::State* own = impl_->state.peek();
-  const auto held = own == nullptr ? std::nullopt : own->possession();
-  if (!held) return {};
-  return detail::attributes_of(*held->others,
-                               impl_->options.table->impl_->options);
 }
 
 const std::string& DdbMutex::name() const noexcept { return impl_->name; }
 
 const std::string& DdbMutex::owner() const noexcept { return impl_->owner(); }
 
-std::string DdbMutex::last_error() const {
-  if (impl_->bad) return impl_->bad.text;
-  Impl::LastError* own = impl_->last_error.peek();
-  if (own == nullptr) return {};
-  const std::lock_guard<std::mutex> guard(own->mutex);
-  return own->text;
-}
+std::string DdbMutex::last_error() const { return impl_->last_error(); }
 
 }  // namespace v0
 }  // namespace ddbmutex

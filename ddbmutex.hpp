@@ -35,9 +35,9 @@
 // another locked.  Calls are no points of thread cancellation.  In a forked
 // child the parent's locks are not held, and their destructors do nothing.
 //
-// Errors.  What can fail throws Error, and has a form with a std::error_code&
-// that does not throw.  Where the library was compiled without exceptions, the
-// throwing forms call fail_handler.  That somebody else holds the lock is no
+// Errors.  What can fail throws Error; given a std::error_code& `ec`, it sets
+// that instead.  Where the library was compiled without exceptions, calls
+// without an `ec` call fail_handler.  That somebody else holds the lock is no
 // error.
 #ifndef DDBMUTEX_HPP
 #define DDBMUTEX_HPP
@@ -63,76 +63,195 @@
 namespace ddbmutex {
 inline namespace v0 {
 
-// --- Errors ------------------------------------------------------------------
+// All of these are below.
+class Table;
+enum class Loss;
+struct Options;
+struct Attribute;
+struct Changes;
+struct Creation;
+struct LockInfo;
+struct Stats;
+struct Unreleased;
+using Attributes = std::vector<Attribute>;
 
-// What went wrong.  Each compares equal to the std::errc beside it.
-enum class Errc {
-  // Mistakes; the same call will fail again.
-  bad_option = 1,    // invalid_argument: Error::field() names it.
-  not_held,          // operation_not_permitted: nothing is locked.
-  no_keys,           // permission_denied: there are no AWS keys.
-  bad_keys,          // permission_denied: unknown keys, or a bad signature.
-  expired_keys,      // permission_denied
-  access_denied,     // permission_denied: the keys may not do this.
-  no_table,          // no_such_file_or_directory
-  wrong_table,       // invalid_argument: its key is not the string `name`.
-  replicated_table,  // invalid_argument: eventually consistent replicas.
-  bad_request,       // invalid_argument: DynamoDB refuses what was sent.
-  not_supported,     // function_not_supported: the engine has no such action.
-  bad_certificate,   // permission_denied: the server is not who it should be.
-  bad_record,        // bad_message: the item is no lock record; left alone.
-  kept_row,          // bad_message: the item bears a fencing token.
-  no_row,            // no_such_file_or_directory: Options::only_if_exists.
-  condition_failed,  // operation_not_permitted: one of a guarded write's own.
+namespace detail {
+struct Deadline;
+class Wait;
+template <class Rep, class Period>
+std::chrono::nanoseconds nanoseconds_of(
+    const std::chrono::duration<Rep, Period>& duration);
+template <class Clock, class Duration>
+std::chrono::nanoseconds left_until(const void* at);
+}  // namespace detail
 
-  // Passing; tried again before they are told.
-  unreachable,   // host_unreachable
-  disconnected,  // connection_reset
-  timed_out,     // timed_out
-  throttled,     // resource_unavailable_try_again
-  unavailable,   // resource_unavailable_try_again: DynamoDB failed (5xx).
-  bad_answer,    // protocol_error: not an answer that DynamoDB gives.
+// Stands for an `ec` that is not given, never changed.
+extern std::error_code throws;
 
-  lease_lost,  // operation_not_permitted: the lock was lost before.
-  cancelled,   // operation_canceled: by cancel() or a stop request.
-  closed,      // operation_canceled: the Table was closed.
-};
+// --- The mutex ---------------------------------------------------------------
 
-const std::error_category& category() noexcept;
-inline std::error_code make_error_code(Errc code) noexcept {
-  return {static_cast<int>(code), category()};
-}
-
-// what() says which call failed for which name and table, and why.
-class Error : public std::system_error {
+// Meets the standard's BasicLockable, Lockable and TimedLockable.
+class DdbMutex {
  public:
-  Error(std::error_code code, const std::string& what,
-        const std::string& field = {}, const std::string& request_id = {});
-  // A move copies, so that no Error is ever without its text.
-  Error(const Error&) noexcept = default;
-  Error& operator=(const Error&) noexcept = default;
+  // Sends nothing and starts nothing.  `name` is UTF-8, 1 to 2,048 bytes with
+  // the table's prefix.  Throws Error (bad_option) that names what is wrong;
+  // without exceptions the first operation fails with it.
+  explicit DdbMutex(std::string name);
+  explicit DdbMutex(std::string name, Options options);
+  // Unlocks if held.  Waits for this mutex's callbacks, unless a callback calls
+  // it: none is called afterwards.  Where a process ends without it (exit()
+  // destroys static objects and those of its thread alone), the row stands
+  // until the lease is over.
+  ~DdbMutex();
+  DdbMutex(const DdbMutex&) = delete;
+  DdbMutex& operator=(const DdbMutex&) = delete;
 
-  const char* what() const noexcept override { return texts_->what.c_str(); }
-  // The option that is wrong ("ttl", "region"); "name" is a mutex's, "table" a
-  // table's.  Empty if none is.
-  const std::string& field() const noexcept { return texts_->field; }
-  // DynamoDB's, to quote to its support; empty if it gave none.
-  const std::string& request_id() const noexcept { return texts_->request_id; }
+  // Waits until the lock is ours.  Passing errors are tried again until they
+  // have lasted `patience` without a break.  A thread that has locked this
+  // mutex already gets std::errc::resource_deadlock_would_occur.
+  void lock(std::error_code& ec = throws);
+
+  // True if the lock is ours.  False if it is held, or not yet known to be
+  // free: that of a killed holder is free once it was seen unchanged for its
+  // lease (calls remember what they saw).  Takes request_timeout at the most,
+  // twice that for the first lock of a Table, which looks before it takes.
+  [[nodiscard]] bool try_lock(std::error_code& ec = throws);
+
+  // As lock(), but false once the time is up, and passing errors are borne with
+  // until then: the last attempt is made two round trips before, 50 to 500 ms
+  // (where so many have failed that retries are held back, sooner), and what it
+  // failed of is told once the time is up.  If nobody has answered by then,
+  // that is Errc::timed_out: give it the time of two or three requests.  A
+  // timeout of 0 or less makes it try_lock().
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(
+      const std::chrono::duration<Rep, Period>& timeout,
+      std::error_code& ec = throws) {
+    return lock_within({detail::nanoseconds_of(timeout)}, nullptr, ec);
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(
+      const std::chrono::time_point<Clock, Duration>& at,
+      std::error_code& ec = throws) {
+    return lock_within({{}, detail::left_until<Clock, Duration>, &at}, nullptr,
+                       ec);
+  }
+
+#ifdef __cpp_lib_jthread
+  // A stop request ends the wait with Errc::cancelled.
+  void lock(const std::stop_token& stop, std::error_code& ec = throws);
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(
+      const std::chrono::duration<Rep, Period>& timeout,
+      const std::stop_token& stop, std::error_code& ec = throws) {
+    return stoppable({detail::nanoseconds_of(timeout)}, stop, ec);
+  }
+#endif
+
+  // As try_lock_for(), for as long as it takes to see whether the holder lives:
+  // false `additional` after the lease of the record that stood there first
+  // would be over.  Then somebody has renewed or taken the lock meanwhile.  For
+  // another thread's lock of this very mutex it waits only as try_lock_for().
+  [[nodiscard]] bool try_lock_past_lease(std::chrono::milliseconds additional,
+                                         std::error_code& ec = throws);
+
+  // Renews the lease now, whether or not that is done by itself too.  not_held;
+  // lease_lost; or, after passing errors that lasted `patience` or until the
+  // lease was over, the last of them.
+  void renew(std::error_code& ec = throws);
+  // The same, if less than this remains.  lease_lost if less remains after it.
+  void ensure(std::chrono::nanoseconds min_remaining,
+              std::error_code& ec = throws);
+
+  // Gives the lock back; any thread may.  Returns within request_timeout, even
+  // if nobody answers: what could not be said by then goes on in the background
+  // until the lease is over.  Does nothing if there is nothing to unlock.
+  void unlock() noexcept;
+  // The same, and tells: not_held; lease_lost; or why DynamoDB could not be
+  // told in time.
+  void release();
+  void release(std::error_code& ec) noexcept;
+
+  // Ends the waits under way with Errc::cancelled.  Not remembered.
+  void cancel() noexcept;
+
+  // True while the lease is certainly ours.  Looks at a clock, sends nothing
+  // and waits for nobody.  (std::unique_lock::owns_lock() does not see that a
+  // lease is lost: ask the mutex.)
+  bool owns_lock() const noexcept;
+  // How long that will be so without a renewal; 0 if it is not.
+  std::chrono::nanoseconds remaining() const noexcept;
+  // Throws Error unless it is ours and at least so much remains: not_held if it
+  // is not locked, else lease_lost.
+  void require(std::chrono::nanoseconds min_remaining) const;
+  void require(std::chrono::nanoseconds min_remaining,
+               std::error_code& ec) const noexcept;
+
+  // No more than safe_time remains, or the lock is not held.
+  bool in_danger() const noexcept;
+
+#ifdef __cpp_lib_jthread
+  // Asked to stop when the lock that is held now is lost, or released by
+  // Table::close(); at once if none is held.  Never once it was unlocked.  Stop
+  // callbacks run as on_lost does, or on the thread that closes the table.
+  std::stop_token lost() const;
+#endif
+
+  // With keep_row: the number of this acquisition, higher than that of every
+  // one before it.  0 while there is none.  Kept after a loss, until the mutex
+  // is unlocked, for a store that is to refuse whoever comes with it too late.
+  std::uint64_t fencing_token() const noexcept;
+
+  const std::string& name() const noexcept;
+  const std::string& owner() const noexcept;
+  // The last error of a call with a std::error_code&, or of unlock(), in words.
+  std::string last_error() const;
+
+  // --- What is stored with the lock (part `attributes`) ---
+
+  // What was there when it was taken, and what was changed since.  Empty unless
+  // it is held, or was and is not unlocked.
+  std::optional<std::string> data() const;
+  Attributes attributes() const;
+  // Renews, and changes what is stored; that may have been done or not where a
+  // passing error is told.
+  void renew(const Changes& changes, std::error_code& ec = throws);
+  // Releases, and changes what stays in a kept row, in the same request.
+  // bad_option, and the lock stays held, if the row is not kept.  Of a
+  // recursive lock that stays locked this is renew(), and the level is kept if
+  // that fails.
+  void release(const Changes& changes, std::error_code& ec = throws);
+
+  // --- Guarded writes (part `guard`) ---
+
+  // Sends a TransactWriteItems that DynamoDB carries out only if the lock is
+  // ours at that moment: who has lost it, and whose clock does not show it yet,
+  // is refused with Errc::lease_lost.  `items`: JSON of an array of 1 to 99
+  // elements of TransactItems, `[{"Put": {...}}, {"Update": ...}]`, of tables
+  // of one account and region.  condition_failed if a condition of theirs does
+  // not hold; Error's text has its place and DynamoDB's words.  Passing errors
+  // are tried again for `patience`, 9 minutes at the most; the write is made
+  // once at most, by its ClientRequestToken, which DynamoDB knows for 10. Where
+  // the rows are not kept, a request of ours that DynamoDB gets only after
+  // others had the lock could open the door again.
+  void guarded_write(const std::string& items, std::error_code& ec = throws);
+  // The condition that it is, for those who send the transaction themselves:
+  // the JSON of a ConditionCheck, to be one of TransactItems.  not_held.
+  std::string condition_check(std::error_code& ec = throws) const;
 
  private:
-  struct Texts {
-    std::string what, field, request_id;
-  };
-  std::shared_ptr<const Texts> texts_;  // Shared, so that a copy cannot throw.
+  bool lock_within(const detail::Deadline& deadline, detail::Wait* wait,
+                   std::error_code& ec);
+#ifdef __cpp_lib_jthread
+  bool stoppable(const detail::Deadline& deadline, const std::stop_token& stop,
+                 std::error_code& ec);
+#endif
+  std::shared_ptr<void> loss_signal(std::shared_ptr<void> (*make)(),
+                                    void (*tell)(void*)) const;
+
+  struct Impl;
+  std::shared_ptr<Impl> impl_;  // Changed by none but the destructor.
 };
-
-// Called by throwing forms where the library was compiled without exceptions.
-// Prints and aborts unless replaced; if it returns, the process is aborted.
-// Set it before the first lock is used.
-using FailHandler = void (*)(const std::error_code& code, const char* what);
-extern FailHandler fail_handler;
-
-// --- What is stored with a lock ----------------------------------------------
 
 // An attribute of an item, of any of DynamoDB's types.
 struct Attribute {
@@ -159,251 +278,6 @@ bool operator==(const Attribute& a, const Attribute& b);
 inline bool operator!=(const Attribute& a, const Attribute& b) {
   return !(a == b);
 }
-using Attributes = std::vector<Attribute>;
-
-// What is to be changed of it.  All else stays as it is.
-struct Changes {
-  std::optional<std::string> data{};  // Bytes.
-  Attributes attributes{};            // As in Options,
-  std::vector<std::string> remove{};  // and names of attributes, `data` too:
-                                      // 100 in all.
-};
-
-// --- The table ---------------------------------------------------------------
-
-struct Credentials {
-  std::string access_key_id{};
-  std::string secret_access_key{};
-  std::string session_token{};  // Empty for keys that do not run out.
-  std::string account_id{};     // Empty if it is not known.
-  // When they run out; nothing: they do not.
-  std::optional<std::chrono::system_clock::time_point> expires{};
-};
-
-enum class LogLevel {
-  debug,    // A request that failed and is tried again.
-  info,     // Keys that were found.
-  warning,  // What may become an error.
-  error,    // A lock that is lost, a callback that threw.
-};
-const char* name_of(LogLevel level) noexcept;  // "debug"
-
-struct TableOptions {
-  std::string name = "locks";
-  std::string prefix = "ddblock-";  // Of each mutex's name, in the key.
-  // The attribute that is the table's partition key, a string.
-  std::string key = "name";
-  // The one that is its sort key, a string too; empty: it has none.  Its value
-  // for each lock that is given none by Options::sort_value.
-  std::string sort_key{};
-  std::string sort_value{};
-
-  // Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's; else, on first use,
-  // that of the EC2 instance.
-  std::string region{};
-  // "https://host:port".  Empty: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL,
-  // the profile's, else the region's own.
-  std::string endpoint{};
-  // Empty: AWS_PROFILE, else "default".
-  std::string profile{};
-  // Empty: looked for where AWS's tools do.
-  Credentials credentials{};
-  // Goes before all other keys.  Asked by a thread of its own, one at a time:
-  // when keys are first needed; again before they run out, or a minute after if
-  // they do not say when; and when DynamoDB says that they have.  Old keys
-  // serve meanwhile.  A call that has not come back two seconds after the Table
-  // is gone runs on, with all that it refers to.  Nothing means that there are
-  // none; an exception, that there are none now: it is asked again, as after
-  // other passing errors.
-  std::function<std::optional<Credentials>()> credentials_source{};
-  // PEM file of the CAs to trust, readable; empty: AWS_CA_BUNDLE, the profile's
-  // `ca_bundle`, else the system's.
-  std::string ca_file{};
-  // Told what is worth a line in a log, by a thread of its own, one line at a
-  // time.  No line has a signature in it, nor a secret or token of 16
-  // characters or more: a server's word that repeats one is "(hidden)".  It may
-  // call anything.  Where it is slow, lines are left out; an exception out of
-  // it is dropped.  None is told once the Table is gone.
-  std::function<void(LogLevel level, const std::string& text)> logger{};
-
-  // Let exists() take a table with eventually consistent replicas, of which the
-  // caller knows that all locks are taken in one region.
-  bool allow_replicas = false;
-};
-
-// Since the Table was made, in this process.
-struct Stats {
-  // Requests that were sent, by action.
-  std::uint64_t get_item = 0;
-  std::uint64_t put_item = 0;
-  std::uint64_t update_item = 0;
-  std::uint64_t delete_item = 0;
-  std::uint64_t other = 0;  // The table itself, lists, guarded writes.
-  // Of them: those that DynamoDB asked to send later; those that failed in
-  // another way (that somebody else holds the lock is no failure); those that
-  // were sent because one before had failed.
-  std::uint64_t throttled = 0;
-  std::uint64_t failed = 0;
-  std::uint64_t retries = 0;
-  // Heads and bodies, without what TLS and TCP add.
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  // Locks that are held, and the hours for which locks were, added up.
-  std::uint64_t held = 0;
-  double held_hours = 0;
-
-  std::uint64_t requests() const {
-    return get_item + put_item + update_item + delete_item + other;
-  }
-};
-
-// What stands in the table for a mutex's name.
-struct LockInfo {
-  std::string name;
-  std::string sort_value;  // Where the table has a sort key.
-  // There is a record: the lock is held, or its holder died, or the row was
-  // kept when the lock was released.
-  bool exists = false;
-  bool released = false;  // The last.
-  std::string uuid;       // Fresh for every acquisition.
-  std::string owner;
-  // 0 if a client wrote the record that does not say.
-  std::chrono::milliseconds lease{0};
-  // When the lease ends by DynamoDB's clock, since 1970; 0 if it was released.
-  std::chrono::nanoseconds expires{0};
-  // How long ago the holder last took or renewed the lock, by DynamoDB's clock;
-  // nothing if it was released, or the record or the answer does not say.
-  std::optional<std::chrono::milliseconds> age{};
-  std::uint64_t token = 0;  // 0 unless the row is a kept one.
-  std::optional<std::string> data{};
-  Attributes attributes{};
-  // list() alone: why the item is no lock record.  All above but the name is
-  // empty then.
-  std::string problem{};
-};
-
-// How Table::create() makes the table.
-struct Creation {
-  struct Throughput {
-    std::uint64_t read_units = 1;
-    std::uint64_t write_units = 1;
-  };
-  std::optional<Throughput> throughput{};  // Nothing: paid by request.
-  std::vector<std::pair<std::string, std::string>> tags{};
-  // Have DynamoDB delete rows whose lease is over by a day, where the engine
-  // can do that.
-  bool clean_up = true;
-};
-
-// A lock that Table::close() could not release.
-struct Unreleased {
-  std::string name;
-  std::error_code code;
-  std::string text;  // What an Error's what() would say.
-};
-
-// The table that locks live in: endpoint, keys, connections, two threads that
-// are started by the first lock that needs them, and at times one that fetches
-// keys.  Shared by its mutexes.  Any thread may call any member.
-//
-// Its threads have up to 128 renewals under way at once, those first whose
-// leases end first; and of what calls have left unfinished, 32 releases, and 16
-// requests that were given up and may yet be answered.  Up to 1,000 releases
-// wait for their turn; beyond that the lock that would be free soonest by
-// itself is left to its lease.
-class Table {
- public:
-  // Sends nothing.  Throws Error (bad_option) that names what is wrong or
-  // cannot be found; without exceptions the first operation fails with it.  A
-  // region that only EC2's metadata service can tell is asked for on first use.
-  explicit Table(TableOptions options = {});
-  // The last of a Table and its mutexes to go tries once more what calls have
-  // left unfinished, and waits for that for two seconds at the most.
-  ~Table();
-  Table(const Table&) = delete;
-  Table& operator=(const Table&) = delete;
-
-  // The one of a mutex that is given none: made on first use, with the defaults
-  // above.
-  static std::shared_ptr<Table> standard();
-
-  // Creates the table with the key that the options name, and waits until it is
-  // there: a minute at the most.  One that exists is looked at as by exists(),
-  // and left as it is but for the clean-up.
-  void create(const Creation& how = {});
-  void create(std::error_code& ec);
-  void create(const Creation& how, std::error_code& ec);
-
-  // False if there is no such table.  wrong_table if its key is not as the
-  // options have it; replicated_table unless that is allowed.  Worth a call
-  // before the first lock wherever the table may not be as create() makes it:
-  // with a key that is another attribute of the record, such as `uuid`, every
-  // taker writes an item of its own, and only a look, a renewal or a release
-  // finds out.
-  bool exists();
-  bool exists(std::error_code& ec);
-
-  // What stands in the table for the mutex of that name; a consistent read.
-  LockInfo inspect(const std::string& name);
-  LockInfo inspect(const std::string& name, std::error_code& ec);
-  LockInfo inspect(const std::string& name, const std::string& sort_value);
-  LockInfo inspect(const std::string& name, const std::string& sort_value,
-                   std::error_code& ec);
-
-  // Calls `each` for every item whose key begins with the prefix, in no order,
-  // until it returns false.  A page of items is in memory at a time; data and
-  // attributes are not read.  Reads the whole table: a read unit for each 4,096
-  // bytes.  What is taken or released meanwhile may be told or not.
-  void list(const std::function<bool(const LockInfo&)>& each);
-  void list(const std::function<bool(const LockInfo&)>& each,
-            std::error_code& ec);
-  // The same for all sort values of one name, which reads no others.
-  void list(const std::string& name,
-            const std::function<bool(const LockInfo&)>& each);
-  void list(const std::string& name,
-            const std::function<bool(const LockInfo&)>& each,
-            std::error_code& ec);
-
-  // Frees the lock, if exactly the record that was inspected stands there yet:
-  // deletes the row, or marks a kept one.  False if another does.  The holder,
-  // if it lives, loses the lock and hears of it with its next renewal: until
-  // then two may believe to hold it.  One that unlocks in an outage that lasts
-  // for longer than its lease does not hear of it.  bad_option if nothing was
-  // held.
-  bool force_unlock(const LockInfo& info);
-  bool force_unlock(const LockInfo& info, std::error_code& ec);
-
-  Stats stats() const;
-
-  // Ends all calls that wait, of the table and of its mutexes, and those to
-  // come, with Errc::closed (in this process), and releases all that its
-  // mutexes hold, many at once.  Returns those that could not be released
-  // within that time, and goes on with them in the background until their
-  // leases are over.  Then the mutexes hold nothing, though a thread that
-  // locked one unlocks it as always.
-  std::vector<Unreleased> close(
-      std::chrono::milliseconds within = std::chrono::seconds(10)) noexcept;
-
-  // The last error of a call with a std::error_code&, in words.
-  std::string last_error() const;
-
-  const std::string& name() const noexcept;
-
- private:
-  friend class DdbMutex;
-  struct Impl;
-  std::shared_ptr<Impl> impl_;  // Changed by none but the destructor.
-};
-
-// --- The mutex ---------------------------------------------------------------
-
-// Why a lock was lost.
-enum class Loss {
-  expired,  // The lease ended before a renewal was confirmed.
-  taken,    // Another has it.
-  deleted,  // The item, or the table, is gone.
-};
-const char* name_of(Loss loss) noexcept;  // "expired"
 
 struct Options {
   std::shared_ptr<Table> table{};  // Null: Table::standard().
@@ -492,7 +366,315 @@ struct Options {
   std::function<void()> on_danger{};
 };
 
-class DdbMutex;
+// Why a lock was lost.
+enum class Loss {
+  expired,  // The lease ended before a renewal was confirmed.
+  taken,    // Another has it.
+  deleted,  // The item, or the table, is gone.
+};
+const char* name_of(Loss loss) noexcept;  // "expired"
+
+// --- The table ---------------------------------------------------------------
+
+struct Credentials {
+  std::string access_key_id{};
+  std::string secret_access_key{};
+  std::string session_token{};  // Empty for keys that do not run out.
+  std::string account_id{};     // Empty if it is not known.
+  // When they run out; nothing: they do not.
+  std::optional<std::chrono::system_clock::time_point> expires{};
+};
+
+enum class LogLevel {
+  debug,    // A request that failed and is tried again.
+  info,     // Keys that were found.
+  warning,  // What may become an error.
+  error,    // A lock that is lost, a callback that threw.
+};
+const char* name_of(LogLevel level) noexcept;  // "debug"
+
+struct TableOptions {
+  std::string name = "locks";
+  std::string prefix = "ddblock-";  // Of each mutex's name, in the key.
+  // The attribute that is the table's partition key, a string.
+  std::string key = "name";
+  // The one that is its sort key, a string too; empty: it has none.  Its value
+  // for each lock that is given none by Options::sort_value.
+  std::string sort_key{};
+  std::string sort_value{};
+
+  // Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's; else, on first use,
+  // that of the EC2 instance.
+  std::string region{};
+  // "https://host:port".  Empty: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL,
+  // the profile's, else the region's own.
+  std::string endpoint{};
+  // Empty: AWS_PROFILE, else "default".
+  std::string profile{};
+  // Empty: looked for where AWS's tools do.
+  Credentials credentials{};
+  // Goes before all other keys.  Asked by a thread of its own, one at a time:
+  // when keys are first needed; again before they run out, or a minute after if
+  // they do not say when; and when DynamoDB says that they have.  Old keys
+  // serve meanwhile.  A call that has not come back two seconds after the Table
+  // is gone runs on, with all that it refers to.  Nothing means that there are
+  // none; an exception, that there are none now: it is asked again, as after
+  // other passing errors.
+  std::function<std::optional<Credentials>()> credentials_source{};
+  // PEM file of the CAs to trust, readable; empty: AWS_CA_BUNDLE, the profile's
+  // `ca_bundle`, else the system's.
+  std::string ca_file{};
+  // Told what is worth a line in a log, by a thread of its own, one line at a
+  // time.  No line has a signature in it, nor a secret or token of 16
+  // characters or more: a server's word that repeats one is "(hidden)".  It may
+  // call anything.  Where it is slow, lines are left out; an exception out of
+  // it is dropped.  None is told once the Table is gone.
+  std::function<void(LogLevel level, const std::string& text)> logger{};
+
+  // Let exists() take a table with eventually consistent replicas, of which the
+  // caller knows that all locks are taken in one region.
+  bool allow_replicas = false;
+};
+
+// The table that locks live in: endpoint, keys, connections, two threads that
+// are started by the first lock that needs them, and at times one that fetches
+// keys.  Shared by its mutexes.  Any thread may call any member.
+//
+// Its threads have up to 128 renewals under way at once, those first whose
+// leases end first; and of what calls have left unfinished, 32 releases, and 16
+// requests that were given up and may yet be answered.  Up to 1,000 releases
+// wait for their turn; beyond that the lock that would be free soonest by
+// itself is left to its lease.
+class Table {
+ public:
+  // Sends nothing.  Throws Error (bad_option) that names what is wrong or
+  // cannot be found; without exceptions the first operation fails with it.  A
+  // region that only EC2's metadata service can tell is asked for on first use.
+  explicit Table(TableOptions options = {});
+  // The last of a Table and its mutexes to go tries once more what calls have
+  // left unfinished, and waits for that for two seconds at the most.
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  // The one of a mutex that is given none: made on first use, with the defaults
+  // above.
+  static std::shared_ptr<Table> standard();
+
+  // Ends all calls that wait, of the table and of its mutexes, and those to
+  // come, with Errc::closed (in this process), and releases all that its
+  // mutexes hold, many at once.  Returns those that could not be released
+  // within that time, and goes on with them in the background until their
+  // leases are over.  Then the mutexes hold nothing, though a thread that
+  // locked one unlocks it as always.
+  std::vector<Unreleased> close(
+      std::chrono::milliseconds within = std::chrono::seconds(10)) noexcept;
+
+  // The last error of a call with a std::error_code&, in words.
+  std::string last_error() const;
+
+  const std::string& name() const noexcept;
+
+  Stats stats() const;
+
+  // --- Administration (part `manage`) ---
+
+  // Creates the table with the key that the options name, and waits until it is
+  // there: a minute at the most.  One that exists is looked at as by exists(),
+  // and left as it is but for the clean-up.
+  void create(std::error_code& ec = throws);
+  void create(const Creation& how, std::error_code& ec = throws);
+
+  // False if there is no such table.  wrong_table if its key is not as the
+  // options have it; replicated_table unless that is allowed.  Worth a call
+  // before the first lock wherever the table may not be as create() makes it:
+  // with a key that is another attribute of the record, such as `uuid`, every
+  // taker writes an item of its own, and only a look, a renewal or a release
+  // finds out.
+  bool exists(std::error_code& ec = throws);
+
+  // What stands in the table for the mutex of that name; a consistent read.
+  LockInfo inspect(const std::string& name, std::error_code& ec = throws);
+  LockInfo inspect(const std::string& name, const std::string& sort_value,
+                   std::error_code& ec = throws);
+
+  // Calls `each` for every item whose key begins with the prefix, in no order,
+  // until it returns false.  A page of items is in memory at a time; data and
+  // attributes are not read.  Reads the whole table: a read unit for each 4,096
+  // bytes.  What is taken or released meanwhile may be told or not.
+  void list(const std::function<bool(const LockInfo&)>& each,
+            std::error_code& ec = throws);
+  // The same for all sort values of one name, which reads no others.
+  void list(const std::string& name,
+            const std::function<bool(const LockInfo&)>& each,
+            std::error_code& ec = throws);
+
+  // Frees the lock, if exactly the record that was inspected stands there yet:
+  // deletes the row, or marks a kept one.  False if another does.  The holder,
+  // if it lives, loses the lock and hears of it with its next renewal: until
+  // then two may believe to hold it.  One that unlocks in an outage that lasts
+  // for longer than its lease does not hear of it.  bad_option if nothing was
+  // held.
+  bool force_unlock(const LockInfo& info, std::error_code& ec = throws);
+
+ private:
+  friend class DdbMutex;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;  // Changed by none but the destructor.
+};
+
+// --- Errors ------------------------------------------------------------------
+
+// What went wrong.  Each compares equal to the std::errc beside it.
+enum class Errc {
+  // Mistakes; the same call will fail again.
+  bad_option = 1,    // invalid_argument: Error::field() names it.
+  not_held,          // operation_not_permitted: nothing is locked.
+  no_keys,           // permission_denied: there are no AWS keys.
+  bad_keys,          // permission_denied: unknown keys, or a bad signature.
+  expired_keys,      // permission_denied
+  access_denied,     // permission_denied: the keys may not do this.
+  no_table,          // no_such_file_or_directory
+  wrong_table,       // invalid_argument: its key is not the string `name`.
+  replicated_table,  // invalid_argument: eventually consistent replicas.
+  bad_request,       // invalid_argument: DynamoDB refuses what was sent.
+  not_supported,     // function_not_supported: the engine has no such action.
+  bad_certificate,   // permission_denied: the server is not who it should be.
+  bad_record,        // bad_message: the item is no lock record; left alone.
+  kept_row,          // bad_message: the item bears a fencing token.
+  no_row,            // no_such_file_or_directory: Options::only_if_exists.
+  condition_failed,  // operation_not_permitted: one of a guarded write's own.
+
+  // Passing; tried again before they are told.
+  unreachable,   // host_unreachable
+  disconnected,  // connection_reset
+  timed_out,     // timed_out
+  throttled,     // resource_unavailable_try_again
+  unavailable,   // resource_unavailable_try_again: DynamoDB failed (5xx).
+  bad_answer,    // protocol_error: not an answer that DynamoDB gives.
+
+  lease_lost,  // operation_not_permitted: the lock was lost before.
+  cancelled,   // operation_canceled: by cancel() or a stop request.
+  closed,      // operation_canceled: the Table was closed.
+};
+
+const std::error_category& category() noexcept;
+inline std::error_code make_error_code(Errc code) noexcept {
+  return {static_cast<int>(code), category()};
+}
+
+// what() says which call failed for which name and table, and why.
+class Error : public std::system_error {
+ public:
+  Error(std::error_code code, const std::string& what,
+        const std::string& field = {}, const std::string& request_id = {});
+  // A move copies, so that no Error is ever without its text.
+  Error(const Error&) noexcept = default;
+  Error& operator=(const Error&) noexcept = default;
+
+  const char* what() const noexcept override { return texts_->what.c_str(); }
+  // The option that is wrong ("ttl", "region"); "name" is a mutex's, "table" a
+  // table's.  Empty if none is.
+  const std::string& field() const noexcept { return texts_->field; }
+  // DynamoDB's, to quote to its support; empty if it gave none.
+  const std::string& request_id() const noexcept { return texts_->request_id; }
+
+ private:
+  struct Texts {
+    std::string what, field, request_id;
+  };
+  std::shared_ptr<const Texts> texts_;  // Shared, so that a copy cannot throw.
+};
+
+// Called for what would throw where the library was compiled without
+// exceptions. Prints and aborts unless replaced; if it returns, the process is
+// aborted. Set it before the first lock is used.
+using FailHandler = void (*)(const std::error_code& code, const char* what);
+extern FailHandler fail_handler;
+
+// --- What few programs need --------------------------------------------------
+
+// What is to be changed of what is stored with a lock.  All else stays as it
+// is.
+struct Changes {
+  std::optional<std::string> data{};  // Bytes.
+  Attributes attributes{};            // As in Options,
+  std::vector<std::string> remove{};  // and names of attributes, `data` too:
+                                      // 100 in all.
+};
+
+// How Table::create() makes the table.
+struct Creation {
+  struct Throughput {
+    std::uint64_t read_units = 1;
+    std::uint64_t write_units = 1;
+  };
+  std::optional<Throughput> throughput{};  // Nothing: paid by request.
+  std::vector<std::pair<std::string, std::string>> tags{};
+  // Have DynamoDB delete rows whose lease is over by a day, where the engine
+  // can do that.
+  bool clean_up = true;
+};
+
+// What stands in the table for a mutex's name.
+struct LockInfo {
+  std::string name;
+  std::string sort_value;  // Where the table has a sort key.
+  // There is a record: the lock is held, or its holder died, or the row was
+  // kept when the lock was released.
+  bool exists = false;
+  bool released = false;  // The last.
+  std::string uuid;       // Fresh for every acquisition.
+  std::string owner;
+  // 0 if a client wrote the record that does not say.
+  std::chrono::milliseconds lease{0};
+  // When the lease ends by DynamoDB's clock, since 1970; 0 if it was released.
+  std::chrono::nanoseconds expires{0};
+  // How long ago the holder last took or renewed the lock, by DynamoDB's clock;
+  // nothing if it was released, or the record or the answer does not say.
+  std::optional<std::chrono::milliseconds> age{};
+  std::uint64_t token = 0;  // 0 unless the row is a kept one.
+  std::optional<std::string> data{};
+  Attributes attributes{};
+  // list() alone: why the item is no lock record.  All above but the name is
+  // empty then.
+  std::string problem{};
+};
+
+// Since the Table was made, in this process.
+struct Stats {
+  // Requests that were sent, by action.
+  std::uint64_t get_item = 0;
+  std::uint64_t put_item = 0;
+  std::uint64_t update_item = 0;
+  std::uint64_t delete_item = 0;
+  std::uint64_t other = 0;  // The table itself, lists, guarded writes.
+  // Of them: those that DynamoDB asked to send later; those that failed in
+  // another way (that somebody else holds the lock is no failure); those that
+  // were sent because one before had failed.
+  std::uint64_t throttled = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t retries = 0;
+  // Heads and bodies, without what TLS and TCP add.
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  // Locks that are held, and the hours for which locks were, added up.
+  std::uint64_t held = 0;
+  double held_hours = 0;
+
+  std::uint64_t requests() const {
+    return get_item + put_item + update_item + delete_item + other;
+  }
+};
+
+// A lock that Table::close() could not release.
+struct Unreleased {
+  std::string name;
+  std::error_code code;
+  std::string text;  // What an Error's what() would say.
+};
+
+// --- Inside ------------------------------------------------------------------
 
 namespace detail {
 
@@ -548,202 +730,30 @@ class Wait {
 
 }  // namespace detail
 
-// Meets the standard's BasicLockable, Lockable and TimedLockable.
-class DdbMutex {
- public:
-  // Sends nothing and starts nothing.  `name` is UTF-8, 1 to 2,048 bytes with
-  // the table's prefix.  Throws Error (bad_option) that names what is wrong;
-  // without exceptions the first operation fails with it.
-  explicit DdbMutex(std::string name, Options options = {});
-  // Unlocks if held.  Waits for this mutex's callbacks, unless a callback calls
-  // it: none is called afterwards.  Where a process ends without it (exit()
-  // destroys static objects and those of its thread alone), the row stands
-  // until the lease is over.
-  ~DdbMutex();
-  DdbMutex(const DdbMutex&) = delete;
-  DdbMutex& operator=(const DdbMutex&) = delete;
-
-  // Waits until the lock is ours.  Passing errors are tried again until they
-  // have lasted `patience` without a break.  A thread that has locked this
-  // mutex already gets std::errc::resource_deadlock_would_occur.
-  void lock();
-  void lock(std::error_code& ec);
-
-  // True if the lock is ours.  False if it is held, or not yet known to be
-  // free: that of a killed holder is free once it was seen unchanged for its
-  // lease (calls remember what they saw).  Takes request_timeout at the most,
-  // twice that for the first lock of a Table, which looks before it takes.
-  [[nodiscard]] bool try_lock();
-  [[nodiscard]] bool try_lock(std::error_code& ec);
-
-  // As lock(), but false once the time is up, and passing errors are borne with
-  // until then: the last attempt is made two round trips before, 50 to 500 ms
-  // (where so many have failed that retries are held back, sooner), and what it
-  // failed of is told once the time is up.  If nobody has answered by then,
-  // that is Errc::timed_out: give it the time of two or three requests.  A
-  // timeout of 0 or less makes it try_lock().
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(
-      const std::chrono::duration<Rep, Period>& timeout) {
-    return lock_within({detail::nanoseconds_of(timeout)}, nullptr, nullptr);
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(
-      const std::chrono::duration<Rep, Period>& timeout, std::error_code& ec) {
-    return lock_within({detail::nanoseconds_of(timeout)}, nullptr, &ec);
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(
-      const std::chrono::time_point<Clock, Duration>& at) {
-    return lock_within({{}, detail::left_until<Clock, Duration>, &at}, nullptr,
-                       nullptr);
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(
-      const std::chrono::time_point<Clock, Duration>& at, std::error_code& ec) {
-    return lock_within({{}, detail::left_until<Clock, Duration>, &at}, nullptr,
-                       &ec);
-  }
-
 #ifdef __cpp_lib_jthread
-  // A stop request ends the wait with Errc::cancelled.
-  void lock(const std::stop_token& stop) { stoppable({}, stop, nullptr); }
-  void lock(const std::stop_token& stop, std::error_code& ec) {
-    stoppable({}, stop, &ec);
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(
-      const std::chrono::duration<Rep, Period>& timeout,
-      const std::stop_token& stop) {
-    return stoppable({detail::nanoseconds_of(timeout)}, stop, nullptr);
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(
-      const std::chrono::duration<Rep, Period>& timeout,
-      const std::stop_token& stop, std::error_code& ec) {
-    return stoppable({detail::nanoseconds_of(timeout)}, stop, &ec);
-  }
+inline bool DdbMutex::stoppable(const detail::Deadline& deadline,
+                                const std::stop_token& stop,
+                                std::error_code& ec) {
+  detail::Wait wait;
+  const std::stop_callback on_stop(stop, [&wait] { wait.cancel(); });
+  return lock_within(deadline, &wait, ec);
+}
+
+inline void DdbMutex::lock(const std::stop_token& stop, std::error_code& ec) {
+  stoppable({}, stop, ec);
+}
+
+inline std::stop_token DdbMutex::lost() const {
+  const std::shared_ptr<void> signal = loss_signal(
+      [] {
+        return std::shared_ptr<void>(std::make_shared<std::stop_source>());
+      },
+      [](void* source) {
+        static_cast<std::stop_source*>(source)->request_stop();
+      });
+  return static_cast<std::stop_source*>(signal.get())->get_token();
+}
 #endif
-
-  // As try_lock_for(), for as long as it takes to see whether the holder lives:
-  // false `additional` after the lease of the record that stood there first
-  // would be over.  Then somebody has renewed or taken the lock meanwhile.  For
-  // another thread's lock of this very mutex it waits only as try_lock_for().
-  [[nodiscard]] bool try_lock_past_lease(std::chrono::milliseconds additional);
-  [[nodiscard]] bool try_lock_past_lease(std::chrono::milliseconds additional,
-                                         std::error_code& ec);
-
-  // Renews the lease now, whether or not that is done by itself too, and
-  // changes what is stored.  not_held; lease_lost; or, after passing errors
-  // that lasted `patience` or until the lease was over, the last of them: the
-  // changes may then have been made or not.
-  void renew(const Changes& changes = {});
-  void renew(std::error_code& ec);
-  void renew(const Changes& changes, std::error_code& ec);
-  // The same, if less than this remains.  lease_lost if less remains after it.
-  void ensure(std::chrono::nanoseconds min_remaining);
-  void ensure(std::chrono::nanoseconds min_remaining, std::error_code& ec);
-
-  // Gives the lock back; any thread may.  Returns within request_timeout, even
-  // if nobody answers: what could not be said by then goes on in the background
-  // until the lease is over.  Does nothing if there is nothing to unlock.
-  void unlock() noexcept;
-  // The same, and tells: not_held; lease_lost; or why DynamoDB could not be
-  // told in time.
-  void release();
-  void release(std::error_code& ec) noexcept;
-  // And changes what stays in a kept row, in the same request.  bad_option,
-  // and the lock stays held, if the row is not kept.  Of a recursive lock that
-  // stays locked this is renew(), and the level is kept if that fails.
-  void release(const Changes& changes);
-  void release(const Changes& changes, std::error_code& ec);
-
-  // Ends the waits under way with Errc::cancelled.  Not remembered.
-  void cancel() noexcept;
-
-  // True while the lease is certainly ours.  Looks at a clock, sends nothing
-  // and waits for nobody.  (std::unique_lock::owns_lock() does not see that a
-  // lease is lost: ask the mutex.)
-  bool owns_lock() const noexcept;
-  // How long that will be so without a renewal; 0 if it is not.
-  std::chrono::nanoseconds remaining() const noexcept;
-  // Throws Error unless it is ours and at least so much remains: not_held if it
-  // is not locked, else lease_lost.
-  void require(std::chrono::nanoseconds min_remaining) const;
-  void require(std::chrono::nanoseconds min_remaining,
-               std::error_code& ec) const noexcept;
-
-  // No more than safe_time remains, or the lock is not held.
-  bool in_danger() const noexcept;
-
-#ifdef __cpp_lib_jthread
-  // Asked to stop when the lock that is held now is lost, or released by
-  // Table::close(); at once if none is held.  Never once it was unlocked.  Stop
-  // callbacks run as on_lost does, or on the thread that closes the table.
-  std::stop_token lost() const {
-    const std::shared_ptr<void> signal = loss_signal(
-        [] {
-          return std::shared_ptr<void>(std::make_shared<std::stop_source>());
-        },
-        [](void* source) {
-          static_cast<std::stop_source*>(source)->request_stop();
-        });
-    return static_cast<std::stop_source*>(signal.get())->get_token();
-  }
-#endif
-
-  // With keep_row: the number of this acquisition, higher than that of every
-  // one before it.  0 while there is none.  Kept after a loss, until the mutex
-  // is unlocked, for a store that is to refuse whoever comes with it too late.
-  std::uint64_t fencing_token() const noexcept;
-
-  // Sends a TransactWriteItems that DynamoDB carries out only if the lock is
-  // ours at that moment: who has lost it, and whose clock does not show it yet,
-  // is refused with Errc::lease_lost.  `items`: JSON of an array of 1 to 99
-  // elements of TransactItems, `[{"Put": {...}}, {"Update": ...}]`, of tables
-  // of one account and region.  condition_failed if a condition of theirs does
-  // not hold; Error's text has its place and DynamoDB's words.  Passing errors
-  // are tried again for `patience`, 9 minutes at the most; the write is made
-  // once at most, by its ClientRequestToken, which DynamoDB knows for 10. Where
-  // the rows are not kept, a request of ours that DynamoDB gets only after
-  // others had the lock could open the door again.
-  void guarded_write(const std::string& items);
-  void guarded_write(const std::string& items, std::error_code& ec);
-  // The condition that it is, for those who send the transaction themselves:
-  // the JSON of a ConditionCheck, to be one of TransactItems.  not_held.
-  std::string condition_check() const;
-  std::string condition_check(std::error_code& ec) const;
-
-  // What is stored with the lock: what was there when it was taken, and what
-  // was changed since.  Empty unless it is held, or was and is not unlocked.
-  std::optional<std::string> data() const;
-  Attributes attributes() const;
-
-  const std::string& name() const noexcept;
-  const std::string& owner() const noexcept;
-  // The last error of a call with a std::error_code&, or of unlock(), in words.
-  std::string last_error() const;
-
- private:
-  bool lock_within(const detail::Deadline& deadline, detail::Wait* wait,
-                   std::error_code* ec);
-  bool lock_past_lease(std::chrono::milliseconds additional,
-                       std::error_code* ec);
-  std::shared_ptr<void> loss_signal(std::shared_ptr<void> (*make)(),
-                                    void (*tell)(void*)) const;
-
-#ifdef __cpp_lib_jthread
-  bool stoppable(const detail::Deadline& deadline, const std::stop_token& stop,
-                 std::error_code* ec) {
-    detail::Wait wait;
-    const std::stop_callback on_stop(stop, [&wait] { wait.cancel(); });
-    return lock_within(deadline, &wait, ec);
-  }
-#endif
-
-  struct Impl;
-  std::shared_ptr<Impl> impl_;  // Changed by none but the destructor.
-};
 
 }  // namespace v0
 }  // namespace ddbmutex

@@ -2,18 +2,24 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
+#include <memory>
+#include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "../sigv4/base64.hpp"
+#include "../sigv4/text.hpp"
+#include "face.hpp"
+#include "record.hpp"
+#include "table.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 
 using detail::Failure;
+using detail::quoted;
 using Type = Attribute::Type;
 using Wire = dynamodb::Attribute;
 
@@ -26,23 +32,15 @@ constexpr int kHighestExponent = 125;
 constexpr int kLowestExponent = -130;
 constexpr int kDeepest = 32;
 
+// In one update: its text has 4 KB at the most.
+constexpr std::size_t kMostChanges = 100;
+
 // The enumerations name the same types in the same order, but for the last.
 static_assert(static_cast<int>(Wire::Type::string) ==
               static_cast<int>(Type::string));
 static_assert(static_cast<int>(Wire::Type::map) == static_cast<int>(Type::map));
 static_assert(static_cast<int>(Wire::Type::other) ==
               static_cast<int>(Type::map) + 1);
-
-bool is_set(Type type) {
-  return type == Type::string_set || type == Type::number_set ||
-         type == Type::binary_set;
-}
-
-// REQUIRES: it is a set.
-Type member_of(Type set) {
-  if (set == Type::string_set) return Type::string;
-  return set == Type::number_set ? Type::number : Type::binary;
-}
 
 // --- Numbers -----------------------------------------------------------------
 
@@ -51,12 +49,6 @@ struct Decimal {
   bool negative = false;
   std::string digits;  // Neither begins nor ends with a zero.
   long exponent = 0;
-
-  // One text for each number.
-  std::string text() const {
-    if (digits.empty()) return "0";
-    return (negative ? "-0." : "0.") + digits + "e" + std::to_string(exponent);
-  }
 };
 
 // Takes the digits off the front of the text.
@@ -68,41 +60,32 @@ std::string_view take_digits(std::string_view& text) {
   return digits;
 }
 
-bool take_sign(std::string_view& text) {
-  const bool negative = !text.empty() && text.front() == '-';
-  if (negative || (!text.empty() && text.front() == '+')) text.remove_prefix(1);
-  return negative;
-}
-
-// "e-12"; 0 for no text, nothing for what is no exponent.  No number whose
-// exponent has more digits than four is one of DynamoDB's.
-std::optional<long> read_exponent(std::string_view text) {
-  if (text.empty()) return 0;
-  if (text.front() != 'e' && text.front() != 'E') return std::nullopt;
+// Takes one of those off the front.  0 if none is there.
+char take_one_of(const char* those, std::string_view& text) {
+  if (text.empty() || text.find_first_of(those) != 0) return '\0';
+  const char taken = text.front();
   text.remove_prefix(1);
-  const bool negative = take_sign(text);
-  const std::string_view digits = take_digits(text);
-  if (digits.empty() || digits.size() > 4 || !text.empty()) return std::nullopt;
-  long exponent = 0;
-  for (const char digit : digits) exponent = 10 * exponent + (digit - '0');
-  return negative ? -exponent : exponent;
+  return taken;
 }
 
-// Nothing if it is no decimal number.
+// Nothing if it is no decimal number, or if its exponent has more than four
+// digits: no number of DynamoDB's has.
 std::optional<Decimal> read_decimal(std::string_view text) {
   Decimal number;
-  number.negative = take_sign(text);
-  const std::string_view whole = take_digits(text);
-  std::string_view fraction;
-  if (!text.empty() && text.front() == '.') {
-    text.remove_prefix(1);
-    fraction = take_digits(text);
+  number.negative = take_one_of("+-", text) == '-';
+  number.digits = take_digits(text);
+  number.exponent = static_cast<long>(number.digits.size());
+  if (take_one_of(".", text) != '\0') number.digits += take_digits(text);
+  if (number.digits.empty()) return std::nullopt;
+  if (take_one_of("eE", text) != '\0') {
+    const bool negative = take_one_of("+-", text) == '-';
+    const std::string_view digits = take_digits(text);
+    if (digits.empty() || digits.size() > 4) return std::nullopt;
+    long exponent = 0;
+    for (const char digit : digits) exponent = 10 * exponent + (digit - '0');
+    number.exponent += negative ? -exponent : exponent;
   }
-  if (whole.empty() && fraction.empty()) return std::nullopt;
-  const auto exponent = read_exponent(text);
-  if (!exponent) return std::nullopt;
-  number.digits = std::string(whole) + std::string(fraction);
-  number.exponent = *exponent + static_cast<long>(whole.size());
+  if (!text.empty()) return std::nullopt;
   const std::size_t first =
       std::min(number.digits.find_first_not_of('0'), number.digits.size());
   number.digits.erase(0, first);
@@ -112,7 +95,7 @@ std::optional<Decimal> read_decimal(std::string_view text) {
 }
 
 // Why it is no number of DynamoDB's; empty if it is one.
-std::string not_a_number(std::string_view text) {
+const char* not_a_number(std::string_view text) {
   const auto number = read_decimal(text);
   if (!number) return "no decimal number";
   if (number->digits.empty()) return "";
@@ -124,21 +107,35 @@ std::string not_a_number(std::string_view text) {
 
 // Equal for equal values.
 std::string value_text(const Attribute& attribute) {
-  if (attribute.type != Type::number) return attribute.value;
-  const auto number = read_decimal(attribute.value);
-  return number ? number->text() : attribute.value;
+  const auto number = attribute.type == Type::number
+                          ? read_decimal(attribute.value)
+                          : std::nullopt;
+  if (!number) return attribute.value;
+  if (number->digits.empty()) return "0";
+  return sigv4::join({number->negative ? "-0." : "0.", number->digits, "e",
+                      std::to_string(number->exponent)});
 }
 
 // --- What DynamoDB would refuse ----------------------------------------------
 
-std::string not_a_name(const std::string& name) {
-  if (name.empty()) return "empty";
-  if (name.size() > kLongestName) return "longer than 255 bytes";
-  return lock::is_utf8(name) ? "" : "not UTF-8";
+// What the members of a set are; those of nothing else.
+Type member_of(Type set) {
+  return set == Type::string_set   ? Type::string
+         : set == Type::number_set ? Type::number
+                                   : Type::binary;
+}
+
+// Each name may come once.
+std::string not_a_name(const std::string& name, std::set<std::string>& seen) {
+  const char* why = name.empty() ? "empty"
+                                 : detail::not_text(name, kLongestName,
+                                                    "longer than 255 bytes");
+  if (*why != '\0') return std::string("a name that is ") + why;
+  return seen.insert(name).second ? "" : quoted(name) + " twice";
 }
 
 // Why the value is none of its type, members aside.
-std::string not_a_value(Type type, const std::string& value) {
+const char* not_a_value(Type type, const std::string& value) {
   switch (type) {
     case Type::string:
       return lock::is_utf8(value) ? "" : "not UTF-8";
@@ -155,107 +152,78 @@ std::string not_a_value(Type type, const std::string& value) {
 }
 
 // `levels` is how many more there may be of lists and maps.
-std::string not_storable(const Attribute& attribute, int levels);
-
-std::string not_a_set(const Attribute& set) {
-  if (set.members.empty()) return "an empty set";
+std::string not_storable(const Attribute& attribute, int levels) {
+  const Type type = attribute.type;
+  const char* bad_value = not_a_value(type, attribute.value);
+  if (*bad_value != '\0') return bad_value;
+  if (type <= Type::null) {
+    return attribute.members.empty() ? "" : "members where there can be none";
+  }
+  const bool set = type < Type::list;
+  if (set && attribute.members.empty()) return "an empty set";
+  if (!set && levels == 0) return "lists and maps in more than 32 levels";
   std::set<std::string> seen;
-  for (const Attribute& member : set.members) {
-    if (member.type != member_of(set.type)) {
+  for (const Attribute& member : attribute.members) {
+    if (set && member.type != member_of(type)) {
       return "a member that is not of the set's type";
     }
-    if (!member.name.empty()) return "a member of a set with a name";
-    std::string why = not_storable(member, 0);
+    std::string why;
+    if (type == Type::map) {
+      why = not_a_name(member.name, seen);
+    } else if (!member.name.empty()) {
+      why = "a member with a name";
+    }
+    if (why.empty()) why = not_storable(member, levels - 1);
     if (!why.empty()) return why;
-    if (!seen.insert(value_text(member)).second) return "a member twice";
+    if (set && !seen.insert(value_text(member)).second) return "a member twice";
   }
   return "";
 }
 
-std::string not_a_list(const Attribute& list, int levels) {
-  for (const Attribute& member : list.members) {
-    if (!member.name.empty()) return "a member of a list with a name";
-    std::string why = not_storable(member, levels);
-    if (!why.empty()) return why;
-  }
-  return "";
-}
+// What is to be set or removed of an item.
+struct Checker {
+  const TableOptions& table;
+  const char* const field;
+  std::set<std::string> seen{};
 
-std::string not_a_map(const Attribute& map, int levels) {
-  std::set<std::string> seen;
-  for (const Attribute& member : map.members) {
-    std::string why = not_a_name(member.name);
-    if (!why.empty()) return "a member's name that is " + why;
-    why = not_storable(member, levels);
-    if (!why.empty()) return why;
-    if (!seen.insert(member.name).second) return "a member's name twice";
+  Failure bad(std::string_view why) const {
+    return detail::bad_option({field, why});
   }
-  return "";
-}
-
-std::string not_storable(const Attribute& attribute, int levels) {
-  std::string why = not_a_value(attribute.type, attribute.value);
-  if (!why.empty()) return why;
-  if (is_set(attribute.type)) return not_a_set(attribute);
-  if (attribute.type == Type::list || attribute.type == Type::map) {
-    if (levels == 0) return "lists and maps in more than 32 levels";
-    return attribute.type == Type::list ? not_a_list(attribute, levels - 1)
-                                        : not_a_map(attribute, levels - 1);
-  }
-  return attribute.members.empty() ? "" : "members where there can be none";
-}
-
-// Names of attributes of an item, each of which may come once.
-class Names {
- public:
-  Names(const TableOptions& table, std::string field)
-      : table_(table), field_(std::move(field)) {}
 
   // `removed`: `data` may go as others do, though it is set otherwise.
   Failure add(const std::string& name, bool removed) {
-    const std::string why = not_a_name(name);
-    if (!why.empty()) return bad("a name that is " + why);
-    const bool data = removed && name == lock::kDataAttribute;
-    if (!data && lock::is_of_record(name)) {
-      return bad(detail::quoted(name) + " is an attribute of the record");
+    const std::string why = not_a_name(name, seen);
+    if (!why.empty()) return bad(why);
+    if (lock::is_of_record(name) &&
+        !(removed && name == lock::kDataAttribute)) {
+      return bad(quoted(name) + " is an attribute of the record");
     }
-    if (name == table_.key || name == table_.sort_key) {
-      return bad(detail::quoted(name) + " is the table's key");
+    if (name == table.key || name == table.sort_key) {
+      return bad(quoted(name) + " is the table's key");
     }
-    if (!seen_.insert(name).second) return bad(detail::quoted(name) + " twice");
-    return {};
+    return nullptr;
   }
 
-  Failure bad(const std::string& why) const {
-    return detail::bad_option(field_, why);
+  Failure add_all(const Attributes& attributes) {
+    for (const Attribute& attribute : attributes) {
+      if (Failure wrong = add(attribute.name, false)) return wrong;
+      const std::string why = not_storable(attribute, kDeepest);
+      if (!why.empty()) return bad(quoted(attribute.name) + ": " + why);
+    }
+    return nullptr;
   }
-
- private:
-  const TableOptions& table_;
-  const std::string field_;
-  std::set<std::string> seen_;
 };
-
-Failure check_all(const Attributes& attributes, Names& names) {
-  for (const Attribute& attribute : attributes) {
-    if (Failure bad = names.add(attribute.name, false)) return bad;
-    const std::string why = not_storable(attribute, kDeepest);
-    if (!why.empty()) {
-      return names.bad(detail::quoted(attribute.name) + ": " + why);
-    }
-  }
-  return {};
-}
 
 // --- There and back ----------------------------------------------------------
 
 Wire to_wire(const Attribute& attribute) {
-  Wire wire;
-  wire.name = attribute.name;
-  wire.type = static_cast<Wire::Type>(attribute.type);
-  wire.value = attribute.type == Type::binary
-                   ? sigv4::base64_encode(attribute.value)
-                   : attribute.value;
+  Wire wire{attribute.name,
+            static_cast<Wire::Type>(attribute.type),
+            attribute.value,
+            {}};
+  if (attribute.type == Type::binary) {
+    wire.value = sigv4::base64_encode(attribute.value);
+  }
   wire.members.reserve(attribute.members.size());
   for (const Attribute& member : attribute.members) {
     wire.members.push_back(to_wire(member));
@@ -263,44 +231,28 @@ Wire to_wire(const Attribute& attribute) {
   return wire;
 }
 
-// Those that can be told.
-std::optional<Attribute> from_wire(const Wire& wire) {
-  if (wire.type == Wire::Type::other) return std::nullopt;
-  Attribute attribute;
-  attribute.name = wire.name;
-  attribute.type = static_cast<Type>(wire.type);
-  attribute.value = wire.value;
+// Adds it, if it can be told.
+void add_from_wire(const Wire& wire, Attributes& all) {
+  if (wire.type == Wire::Type::other) return;
+  Attribute attribute{wire.name, static_cast<Type>(wire.type), wire.value, {}};
   if (attribute.type == Type::binary) {
     auto bytes = sigv4::base64_decode(wire.value);
-    if (!bytes) return std::nullopt;
+    if (!bytes) return;
     attribute.value = std::move(*bytes);
   }
   for (const Wire& member : wire.members) {
-    auto told = from_wire(member);
-    if (told) attribute.members.push_back(std::move(*told));
+    add_from_wire(member, attribute.members);
   }
-  return attribute;
+  all.push_back(std::move(attribute));
 }
 
-// --- Comparing ---------------------------------------------------------------
-
-std::vector<const Attribute*> sorted(const Attributes& members) {
-  std::vector<const Attribute*> all;
-  for (const Attribute& member : members) all.push_back(&member);
-  std::sort(all.begin(), all.end(), [](const Attribute* a, const Attribute* b) {
-    return a->name != b->name ? a->name < b->name
-                              : value_text(*a) < value_text(*b);
-  });
-  return all;
-}
-
-bool same_in_any_order(const Attributes& a, const Attributes& b) {
-  const auto ours = sorted(a);
-  const auto theirs = sorted(b);
-  return std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
-                    [](const Attribute* one, const Attribute* other) {
-                      return *one == *other;
-                    });
+// Null if there are none.
+std::shared_ptr<const lock::Changes> to_changes(const Changes& changes) {
+  if (!changes.data && changes.attributes.empty() && changes.remove.empty()) {
+    return nullptr;
+  }
+  return std::make_shared<const lock::Changes>(lock::Changes{
+      detail::to_item(changes.data, changes.attributes), changes.remove});
 }
 
 }  // namespace
@@ -309,31 +261,40 @@ bool same_in_any_order(const Attributes& a, const Attributes& b) {
 bool operator==(const Attribute& a, const Attribute& b) {
   if (a.name != b.name || a.type != b.type) return false;
   if (value_text(a) != value_text(b)) return false;
-  return a.type == Type::list ? a.members == b.members
-                              : same_in_any_order(a.members, b.members);
+  return a.type == Type::list
+             ? a.members == b.members
+             : std::is_permutation(a.members.begin(), a.members.end(),
+                                   b.members.begin(), b.members.end());
 }
 
 namespace detail {
 
-Failure check(const Attributes& attributes, const TableOptions& table,
-              const std::string& field) {
-  Names names(table, field);
-  return check_all(attributes, names);
+Failure check_stored(const Options& options, const TableOptions& table) {
+  Checker checker{table, "attributes"};
+  if (options.keep_data.value_or(options.keep_row) &&
+      options.attributes.size() > kMostChanges) {
+    return checker.bad("more than 100, with keep_row or keep_data");
+  }
+  return checker.add_all(options.attributes);
 }
 
 Failure check(const Changes& changes, const TableOptions& table) {
-  Names names(table, "changes");
+  Checker checker{table, "changes"};
   if (changes.attributes.size() + changes.remove.size() > kMostChanges) {
-    return names.bad("more than 100");
+    return checker.bad("more than 100");
   }
-  if (Failure bad = check_all(changes.attributes, names)) return bad;
+  if (Failure bad = checker.add_all(changes.attributes)) return bad;
   for (const std::string& name : changes.remove) {
-    if (Failure bad = names.add(name, true)) return bad;
+    if (Failure bad = checker.add(name, true)) return bad;
     if (changes.data && name == lock::kDataAttribute) {
-      return names.bad("`data` is both set and removed");
+      return checker.bad("`data` is both set and removed");
     }
   }
-  return {};
+  return nullptr;
+}
+
+dynamodb::Item item_of(const Options& options) {
+  return to_item(options.data, options.attributes);
 }
 
 dynamodb::Item to_item(const std::optional<std::string>& data,
@@ -349,10 +310,6 @@ dynamodb::Item to_item(const std::optional<std::string>& data,
   return item;
 }
 
-lock::Changes to_changes(const Changes& changes) {
-  return {to_item(changes.data, changes.attributes), changes.remove};
-}
-
 std::optional<std::string> data_of(const dynamodb::Item& others) {
   const Wire* data = dynamodb::find(others, lock::kDataAttribute);
   if (data == nullptr || data->type != Wire::Type::binary) return std::nullopt;
@@ -365,12 +322,57 @@ Attributes attributes_of(const dynamodb::Item& others,
   for (const Wire& wire : others) {
     if (lock::is_of_record(wire.name)) continue;
     if (wire.name == table.key || wire.name == table.sort_key) continue;
-    auto attribute = from_wire(wire);
-    if (attribute) attributes.push_back(std::move(*attribute));
+    add_from_wire(wire, attributes);
   }
   return attributes;
 }
 
+void tell_stored(const dynamodb::Item& others, const TableOptions& table,
+                 LockInfo& info) {
+  info.data = data_of(others);
+  info.attributes = attributes_of(others, table);
+}
+
 }  // namespace detail
+
+// --- The calls ---------------------------------------------------------------
+
+std::optional<std::string> DdbMutex::data() const {
+  const lock::Mutex* own = impl_->state.peek();
+  const auto held = own == nullptr ? std::nullopt : own->possession();
+  if (!held) return std::nullopt;
+  return detail::data_of(*held->others);
+}
+
+Attributes DdbMutex::attributes() const {
+  const lock::Mutex* own = impl_->state.peek();
+  const auto held = own == nullptr ? std::nullopt : own->possession();
+  if (!held) return {};
+  return detail::attributes_of(*held->others,
+                               impl_->options.table->impl_->options);
+}
+
+void DdbMutex::renew(const Changes& changes, std::error_code& ec) {
+  detail::run(impl_, ec, [&](Impl& impl) {
+    const TableOptions& table = impl.options.table->impl_->options;
+    Failure bad = impl.of_this(detail::check(changes, table));
+    return bad ? std::move(bad) : impl.renew(to_changes(changes));
+  });
+}
+
+void DdbMutex::release(const Changes& changes, std::error_code& ec) {
+  detail::run(impl_, ec, [&](Impl& impl) {
+    const TableOptions& table = impl.options.table->impl_->options;
+    Failure bad = detail::check(changes, table);
+    auto others = bad ? nullptr : to_changes(changes);
+    if (others != nullptr && !impl.options.keep_row) {
+      bad = detail::bad_option(
+          {"changes", "nothing stays of a row that is not kept"});
+    }
+    bad = impl.of_this(std::move(bad));
+    return bad ? std::move(bad) : impl.release(std::move(others));
+  });
+}
+
 }  // namespace v0
 }  // namespace ddbmutex

@@ -1,42 +1,50 @@
 // What users store with a lock, as DynamoDB's items have it, and back.
 //
-//   if (Failure bad = check(options.attributes, table, "attributes")) ...
-//   place.attributes = to_item(options.data, options.attributes);
+//   if (Failure bad = check_stored(options, table)) ...
+//   place.attributes = item_of(options);
 //   ...
-//   Attributes stored = attributes_of(row.others, table);
+//   tell_stored(row.others, table, info);
+//
+// A part that may be left out: then nothing can be stored, and nothing is told
+// of what others have.
 //
 // Pure functions; any thread may call them.
 #ifndef DDBMUTEX_ATTRIBUTES_HPP
 #define DDBMUTEX_ATTRIBUTES_HPP
 
-#include <optional>
-#include <string>
-
 #include "../ddbmutex.hpp"
 #include "failure.hpp"
 #include "item.hpp"
-#include "record.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace detail {
 
-// In one update: its text has 4 KB at the most.
-constexpr std::size_t kMostChanges = 100;
+#ifdef DDBMUTEX_NO_ATTRIBUTES
+
+inline Failure check_stored(const Options& options, const TableOptions&) {
+  constexpr const char* kLeftOut = "compiled without `attributes`";
+  return check_all(
+      {{"data", options.data ? kLeftOut : ""},
+       {"attributes", options.attributes.empty() ? "" : kLeftOut}});
+}
+inline dynamodb::Item item_of(const Options&) { return {}; }
+inline void tell_stored(const dynamodb::Item&, const TableOptions&, LockInfo&) {
+}
+
+#else
 
 // What DynamoDB would refuse of them, or would not store as it is told, and
 // what is the record's own or the table's key.  How large the item may be, and
-// how many attributes a request may name, is left to DynamoDB.  `field`:
-// "attributes".
-Failure check(const Attributes& attributes, const TableOptions& table,
-              const std::string& field);
-// The field is "changes".
+// how many attributes a PutItem may name, is left to DynamoDB.
+Failure check_stored(const Options& options, const TableOptions& table);
+// The same of "changes".
 Failure check(const Changes& changes, const TableOptions& table);
 
-// REQUIRES: they pass check().
+// REQUIRES: they are checked.
+dynamodb::Item item_of(const Options& options);
 dynamodb::Item to_item(const std::optional<std::string>& data,
                        const Attributes& attributes);
-lock::Changes to_changes(const Changes& changes);
 
 // Of lock::Row::others.  Bytes that are no base64, and types that are not
 // known, are left out, and so is `data` that is not of bytes.
@@ -44,6 +52,10 @@ std::optional<std::string> data_of(const dynamodb::Item& others);
 // Without the table's key.
 Attributes attributes_of(const dynamodb::Item& others,
                          const TableOptions& table);
+void tell_stored(const dynamodb::Item& others, const TableOptions& table,
+                 LockInfo& info);
+
+#endif
 
 }  // namespace detail
 }  // namespace v0

@@ -3,7 +3,7 @@
 #define DDBMUTEX_FACE_HPP
 
 #include <chrono>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <system_error>
 
@@ -15,41 +15,44 @@
 namespace ddbmutex {
 inline namespace v0 {
 
-struct DdbMutex::Impl {
+struct DdbMutex::Impl : detail::Calls {
+  // REQUIRES: the options name a table.
   Impl(std::string the_name, Options the_options);
 
-  // All that a forked child must make anew, each on first use: that an error
-  // can be stored makes no client.
-  using State = lock::Mutex;
-  struct LastError {
-    std::mutex mutex;
-    std::string text;  // GUARDED_BY(mutex)
-  };
-
-  State& get();
   const std::string& owner() const;
-  // `what`: "lock".
-  detail::Failure failure_of(lock::Result& result, const char* what) const;
-  detail::Failure lock(const lock::Patience& patience, detail::Wait* wait,
-                       bool& locked);
-  detail::Failure renew(const Changes& changes);
-  detail::Failure ensure(std::chrono::nanoseconds min_remaining);
-  detail::Failure release(const Changes& changes);
+  std::string cannot(const char* what) const;  // "lock"
+  // Whose option it is that is bad.
   detail::Failure of_this(detail::Failure bad_one) const;
+  detail::Failure failure_of(const lock::Result& result,
+                             const char* what) const;
+  detail::Failure lock(const lock::Patience& patience, lock::Cancel* cancel,
+                       bool& locked);
+  // Null: no changes.
+  detail::Failure renew(std::shared_ptr<const lock::Changes> changes);
+  detail::Failure release(std::shared_ptr<const lock::Changes> changes);
+  detail::Failure ensure(std::chrono::nanoseconds min_remaining);
   detail::Failure require(std::chrono::nanoseconds min_remaining) const;
   std::chrono::nanoseconds remaining() const;
-  // Ends a call: throws, or tells `ec` if that is not null.
-  void finish(const detail::Failure& failure, std::error_code* ec);
-  void remember(const detail::Failure& failure);
 
   const std::string name;
   const Options options;
-  detail::Failure bad;  // If no operation can succeed.
+  // What a forked child must make anew, each on first use.
   mutable sigv4::PerProcess<std::string> usual_owner;
-  sigv4::PerProcess<LastError> last_error;
-  sigv4::PerProcess<State> state;
+  sigv4::PerProcess<lock::Mutex> state;
+
+ private:
+  lock::Mutex& get();
 };
 
+namespace detail {
+
+// A call on a mutex that a destructor may end meanwhile.
+template <class Impl, class Call>
+void run(std::shared_ptr<Impl> impl, std::error_code& ec, const Call& call) {
+  impl->run(ec, [&] { return call(*impl); });
+}
+
+}  // namespace detail
 }  // namespace v0
 }  // namespace ddbmutex
 

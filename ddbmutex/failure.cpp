@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <string>
+
+#include "../sigv4/text.hpp"
+#include "record.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -92,30 +94,17 @@ Error::Error(std::error_code code, const std::string& what,
 
 FailHandler fail_handler = print_and_abort;
 
+std::error_code throws;
+
+// In the order of the enumerations.
 const char* name_of(LogLevel level) noexcept {
-  switch (level) {
-    case LogLevel::debug:
-      return "debug";
-    case LogLevel::info:
-      return "info";
-    case LogLevel::warning:
-      return "warning";
-    case LogLevel::error:
-      break;
-  }
-  return "error";
+  constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
+  return kNames[static_cast<int>(level)];
 }
 
 const char* name_of(Loss loss) noexcept {
-  switch (loss) {
-    case Loss::expired:
-      return "expired";
-    case Loss::taken:
-      return "taken";
-    case Loss::deleted:
-      break;
-  }
-  return "deleted";
+  constexpr const char* kNames[] = {"expired", "taken", "deleted"};
+  return kNames[static_cast<int>(loss)];
 }
 
 namespace detail {
@@ -123,105 +112,143 @@ namespace detail {
 using dynamodb::Answer;
 using dynamodb::Fault;
 
-void raise(const Failure& failure) {
-#ifdef __cpp_exceptions
-  throw Error(failure.code, failure.text, failure.field, failure.request_id);
-#else
-  fail_handler(failure.code, failure.text.c_str());
-  std::abort();
-#endif
-}
-
-Failure failed(std::error_code code, const std::string& doing,
-               const std::string& more) {
-  Failure failure;
-  failure.code = code;
-  failure.text = doing + ": " + code.message();
-  if (!more.empty()) failure.text += ": " + more;
-  return failure;
-}
-
-Failure bad_option(const std::string& field, const std::string& why) {
-  Failure bad;
-  bad.code = Errc::bad_option;
-  bad.text = "bad option `" + field + "`: " + why;
-  bad.field = field;
-  return bad;
-}
-
 namespace {
 
+constexpr struct {
+  Fault fault;
+  Errc code;
+} kCodes[] = {
+    {Fault::no_keys, Errc::no_keys},
+    {Fault::keys_awaited, Errc::no_keys},
+    {Fault::no_target, Errc::bad_option},
+    {Fault::bad_keys, Errc::bad_keys},
+    {Fault::skewed_time, Errc::bad_keys},
+    {Fault::expired_keys, Errc::expired_keys},
+    {Fault::access_denied, Errc::access_denied},
+    {Fault::no_table, Errc::no_table},
+    {Fault::wrong_key, Errc::wrong_table},
+    {Fault::unknown_action, Errc::not_supported},
+    {Fault::bad_certificate, Errc::bad_certificate},
+    {Fault::unreachable, Errc::unreachable},
+    {Fault::disconnected, Errc::disconnected},
+    {Fault::throttled, Errc::throttled},
+    {Fault::server_failure, Errc::unavailable},
+    {Fault::conflict, Errc::unavailable},
+    {Fault::bad_answer, Errc::bad_answer},
+    {Fault::cancelled, Errc::cancelled},
+    {Fault::bad_request, Errc::bad_request},
+    {Fault::table_in_use, Errc::bad_request},
+};
+
+// Nothing else leaves a call but that its time is up.
 Errc code_of(Fault fault) {
-  switch (fault) {
-    case Fault::no_keys:
-    case Fault::keys_awaited:
-      return Errc::no_keys;
-    case Fault::no_target:
-      return Errc::bad_option;
-    case Fault::bad_keys:
-    case Fault::skewed_time:
-      return Errc::bad_keys;
-    case Fault::expired_keys:
-      return Errc::expired_keys;
-    case Fault::access_denied:
-      return Errc::access_denied;
-    case Fault::no_table:
-      return Errc::no_table;
-    case Fault::wrong_key:
-      return Errc::wrong_table;
-    case Fault::unknown_action:
-      return Errc::not_supported;
-    case Fault::bad_certificate:
-      return Errc::bad_certificate;
-    case Fault::unreachable:
-      return Errc::unreachable;
-    case Fault::disconnected:
-      return Errc::disconnected;
-    case Fault::throttled:
-      return Errc::throttled;
-    case Fault::server_failure:
-    case Fault::conflict:
-      return Errc::unavailable;
-    case Fault::bad_answer:
-      return Errc::bad_answer;
-    case Fault::cancelled:
-      return Errc::cancelled;
-    case Fault::bad_request:
-    case Fault::table_in_use:
-      return Errc::bad_request;
-    case Fault::none:
-    case Fault::condition_failed:
-    case Fault::timed_out:
-      break;
+  for (const auto& [of, code] : kCodes) {
+    if (of == fault) return code;
   }
   return Errc::timed_out;
 }
 
+Failure error(std::error_code code, const std::string& text,
+              const std::string& field, const std::string& request_id) {
+  return std::make_unique<Error>(code, text, field, request_id);
+}
+
 }  // namespace
+
+Failure failed(std::error_code code, std::string_view doing,
+               std::string_view more, const std::string& request_id) {
+  return error(code,
+               sigv4::join({doing, ": ", code.message(),
+                            more.empty() ? "" : ": ", more}),
+               {}, request_id);
+}
 
 // The same words may come of the wrong place: who answered, or did not, is
 // told.
-Failure failure_of(const Answer& answer, const std::string& doing,
-                   const std::string& endpoint) {
-  const std::string where = endpoint.empty() ? "" : " at " + endpoint;
-  Failure result = failed(code_of(answer.fault), doing + where, answer.message);
-  result.field = answer.option;
-  if (answer.fault == Fault::no_table) {
-    result.text += " (Table::create() makes one)";
-  }
-  result.request_id = answer.request_id;
-  if (!answer.request_id.empty()) {
-    result.text += " (request " + answer.request_id + ")";
-  }
-  return result;
+Failure failure_of(const Answer& answer, std::string_view doing,
+                   std::string_view endpoint) {
+  const std::error_code code = code_of(answer.fault);
+  const bool no_table = answer.fault == Fault::no_table;
+  const bool known = !answer.request_id.empty();
+  return error(
+      code,
+      sigv4::join(
+          {doing, endpoint.empty() ? "" : " at ", endpoint, ": ",
+           code.message(), answer.message.empty() ? "" : ": ", answer.message,
+           no_table ? " (Table::create() makes one)" : "",
+           known ? " (request " : "", answer.request_id, known ? ")" : ""}),
+      answer.option, answer.request_id);
 }
 
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+Failure bad_option(const Checked& option) {
+  return error(Errc::bad_option,
+               sigv4::join({"bad option `", option.field, "`: ", option.why}),
+               std::string(option.field), {});
+}
 
-std::string cannot(const char* what, const std::string& name,
-                   const std::string& table) {
-  return std::string("cannot ") + what + " " + quoted(name) + " in table " +
-         quoted(table);
+Failure check_all(std::initializer_list<Checked> options) {
+  for (const Checked& option : options) {
+    if (!option.why.empty()) return bad_option(option);
+  }
+  return nullptr;
+}
+
+const char* not_text(std::string_view text, std::size_t most,
+                     const char* too_long) {
+  if (!lock::is_utf8(text)) return "not UTF-8";
+  return text.size() > most ? too_long : "";
+}
+
+std::string quoted(std::string_view text) {
+  return sigv4::join({"\"", text, "\""});
+}
+
+std::string cannot(std::string_view what, std::string_view name,
+                   std::string_view table) {
+  return sigv4::join(
+      {"cannot ", what, " \"", name, "\" in table \"", table, "\""});
+}
+
+namespace {
+
+[[noreturn]] void raise(const Error& error) {
+#ifdef __cpp_exceptions
+  throw Error(error);
+#else
+  fail_handler(error.code(), error.what());
+  std::abort();
+#endif
+}
+
+}  // namespace
+
+void Calls::end(const Error* error, std::error_code& ec) {
+  if (&ec == &throws) {
+    if (error != nullptr) raise(*error);
+    return;
+  }
+  ec = error != nullptr ? error->code() : std::error_code();
+  if (error != nullptr && !bad) remember(*error);
+}
+
+void Calls::remember(const Error& error) {
+  Last& last = last_.get();
+  const std::lock_guard<std::mutex> guard(last.mutex);
+  last.text = error.what();
+}
+
+std::string Calls::last_error() const {
+  if (bad) return bad->what();
+  Last* last = last_.peek();
+  if (last == nullptr) return {};
+  const std::lock_guard<std::mutex> guard(last->mutex);
+  return last->text;
+}
+
+void Calls::throw_if_bad() {
+#ifdef __cpp_exceptions
+  if (bad) raise(*bad);
+#endif
 }
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// What went wrong in a call, on its way to becoming an Error or an error code.
+// What went wrong in a call: the Error that leaves it, or its code alone.
 //
 // Thread safety: any thread may call anything here.
 #ifndef DDBMUTEX_FAILURE_HPP
@@ -6,40 +6,47 @@
 
 #include <pthread.h>
 
+#include <initializer_list>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "../ddbmutex.hpp"
+#include "../sigv4/process.hpp"
 #include "answer.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace detail {
 
-// An Error to be.
-struct Failure {
-  std::error_code code;
-  std::string text;
-  std::string field;
-  std::string request_id;
-  explicit operator bool() const { return bool(code); }
-};
-
-// Throws it; without exceptions, calls fail_handler.
-[[noreturn]] void raise(const Failure& failure);
+// Null if nothing went wrong.
+using Failure = std::unique_ptr<const Error>;
 
 // `doing`: "cannot lock".  `more`: than the code says; may be empty.
-Failure failed(std::error_code code, const std::string& doing,
-               const std::string& more = {});
-Failure bad_option(const std::string& field, const std::string& why);
+Failure failed(std::error_code code, std::string_view doing,
+               std::string_view more = {}, const std::string& request_id = {});
 // `endpoint`: who answered, or did not; empty if it is not known.
-Failure failure_of(const dynamodb::Answer& answer, const std::string& doing,
-                   const std::string& endpoint);
+Failure failure_of(const dynamodb::Answer& answer, std::string_view doing,
+                   std::string_view endpoint);
 
-std::string quoted(const std::string& text);
+// An option, and why it is bad; empty if it is not.
+struct Checked {
+  std::string_view field;
+  std::string_view why;
+};
+Failure bad_option(const Checked& option);
+// The first that is bad.
+Failure check_all(std::initializer_list<Checked> options);
+// Why that cannot be sent as text of at most so many bytes; empty if it can.
+const char* not_text(std::string_view text, std::size_t most,
+                     const char* too_long);
+
+std::string quoted(std::string_view text);
 // How an error about a lock begins.
-std::string cannot(const char* what, const std::string& name,
-                   const std::string& table);
+std::string cannot(std::string_view what, std::string_view name,
+                   std::string_view table);
 
 // For as long as it lives the thread cannot be cancelled.  Calls are no points
 // of cancellation: a thread that vanished amid one would leave a lock behind
@@ -53,6 +60,36 @@ class NoCancellation {
 
  private:
   int old_ = PTHREAD_CANCEL_ENABLE;
+};
+
+// How the calls of one object end.
+class Calls {
+ public:
+  // Throws, calls fail_handler or sets `ec`, as the caller wants it; clears
+  // that if there is no error.
+  void end(const Error* error, std::error_code& ec);
+  // Nothing is called if no call can succeed.
+  template <class Call>
+  void run(std::error_code& ec, const Call& call) {
+    const NoCancellation guard;
+    if (bad) return end(bad.get(), ec);
+    const Failure failure = call();
+    end(failure.get(), ec);
+  }
+  void remember(const Error& error);
+  std::string last_error() const;
+  // Ends a constructor.  Without exceptions the first call tells.
+  void throw_if_bad();
+
+  Failure bad;  // Why no call can succeed; set by a constructor.
+
+ private:
+  // A forked child makes its own, on first use.
+  struct Last {
+    std::mutex mutex;
+    std::string text;  // GUARDED_BY(mutex)
+  };
+  sigv4::PerProcess<Last> last_;
 };
 
 }  // namespace detail

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "../sigv4/text.hpp"
 #include "ask.hpp"
 #include "attributes.hpp"
 #include "failure.hpp"
@@ -22,11 +23,9 @@
 namespace ddbmutex {
 inline namespace v0 {
 
-using detail::bad_option;
 using detail::cannot;
 using detail::failed;
 using detail::Failure;
-using detail::NoCancellation;
 using detail::quoted;
 using dynamodb::Action;
 using dynamodb::Answer;
@@ -59,7 +58,7 @@ class Call {
   }
   // A call that was woken, was woken by close().
   Failure failure_of(const Answer& answer) const {
-    if (answer.fault == Fault::none) return {};
+    if (answer.fault == Fault::none) return nullptr;
     if (answer.fault == Fault::cancelled) return closed();
     return detail::failure_of(answer, doing_, client().endpoint());
   }
@@ -90,7 +89,7 @@ class Call {
 };
 
 std::string about_table(const char* what, const TableOptions& options) {
-  return std::string("cannot ") + what + " table " + quoted(options.name);
+  return sigv4::join({"cannot ", what, " table \"", options.name, "\""});
 }
 
 // --- The table itself --------------------------------------------------------
@@ -101,29 +100,29 @@ std::size_t characters(const std::string& utf8) {
       [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }));
 }
 
-// Why DynamoDB would refuse them.
-Failure check(const Creation& how) {
-  if (how.throughput &&
-      (how.throughput->read_units == 0 || how.throughput->write_units == 0)) {
-    return bad_option("throughput", "less than a unit");
-  }
-  if (how.tags.size() > kMostTags) return bad_option("tags", "more than 50");
+// Why DynamoDB would refuse them; empty if it would not.
+std::string not_tags(
+    const std::vector<std::pair<std::string, std::string>>& tags) {
+  if (tags.size() > kMostTags) return "more than 50";
   std::set<std::string> keys;
-  for (const auto& [key, value] : how.tags) {
-    if (!lock::is_utf8(key) || !lock::is_utf8(value)) {
-      return bad_option("tags", "not UTF-8");
-    }
+  for (const auto& [key, value] : tags) {
+    if (!lock::is_utf8(key) || !lock::is_utf8(value)) return "not UTF-8";
     if (key.empty() || characters(key) > kLongestTagKey) {
-      return bad_option("tags", "a key is not of 1 to 128 characters");
+      return "a key is not of 1 to 128 characters";
     }
     if (characters(value) > kLongestTagValue) {
-      return bad_option("tags", "a value is longer than 256 characters");
+      return "a value is longer than 256 characters";
     }
-    if (!keys.insert(key).second) {
-      return bad_option("tags", quoted(key) + " twice");
-    }
+    if (!keys.insert(key).second) return quoted(key) + " twice";
   }
-  return {};
+  return "";
+}
+
+Failure check(const Creation& how) {
+  const bool none = how.throughput && (how.throughput->read_units == 0 ||
+                                       how.throughput->write_units == 0);
+  return detail::check_all({{"throughput", none ? "less than a unit" : ""},
+                            {"tags", not_tags(how.tags)}});
 }
 
 dynamodb::TableSchema schema_of(const TableOptions& options,
@@ -147,47 +146,17 @@ Failure look_at(const dynamodb::TableDescription& table,
                 const TableOptions& options) {
   const std::string doing = about_table("use", options);
   if (!dynamodb::is_keyed_by(table, options.key, options.sort_key)) {
-    const std::string wanted =
-        "its key is not the string `" + options.key + "`";
+    const bool alone = options.sort_key.empty();
     return failed(Errc::wrong_table, doing,
-                  options.sort_key.empty()
-                      ? wanted + " alone"
-                      : wanted + " with the string `" + options.sort_key + "`");
+                  sigv4::join({"its key is not the string `", options.key,
+                               alone ? "` alone" : "` with the string `",
+                               options.sort_key, alone ? "" : "`"}));
   }
   if (table.eventual_replicas && !options.allow_replicas) {
     return failed(Errc::replicated_table, doing,
                   "what is locked in one region is not in the others");
   }
-  return {};
-}
-
-// Here and below, `Impl` is Table::Impl, whose name is its friends' alone.
-template <class Impl>
-Failure create(Impl& impl, const Creation& how) {
-  if (impl.bad) return impl.bad;
-  if (Failure bad = check(how)) return bad;
-  const Call call(impl.get(), about_table("create", impl.options));
-  if (!call.may_begin()) return call.closed();
-  const Answer answer = dynamodb::create_table(
-      call.client(), call.budget(), schema_of(impl.options, how),
-      BootClock::now() + kCreationPatience, call.waker());
-  if (answer.fault != Fault::none) return call.failure_of(answer);
-  return look_at(*answer.table, impl.options);
-}
-
-template <class Impl>
-Failure exists(Impl& impl, bool& there) {
-  there = false;
-  if (impl.bad) return impl.bad;
-  const Call call(impl.get(), about_table("look at", impl.options));
-  if (!call.may_begin()) return call.closed();
-  const Answer answer =
-      dynamodb::describe_table(call.client(), call.budget(), impl.options.name,
-                               BootClock::now() + kPatience, call.waker());
-  if (answer.fault == Fault::no_table) return {};
-  if (answer.fault != Fault::none) return call.failure_of(answer);
-  there = true;
-  return look_at(*answer.table, impl.options);
+  return nullptr;
 }
 
 // --- What stands in it -------------------------------------------------------
@@ -218,29 +187,6 @@ void tell_row(const Row& row, const dynamodb::ServiceClock& clock,
   info.age = age_of(row, clock);
   info.token = static_cast<std::uint64_t>(row.token);
 }
-
-template <class Impl>
-Failure inspect(Impl& impl, const std::string& name,
-                const std::string& sort_value, LockInfo& info) {
-  if (impl.bad) return impl.bad;
-  if (Failure bad = impl.check_name(name, sort_value)) return bad;
-  const Call call(impl.get(), cannot("inspect", name, impl.options.name));
-  if (!call.may_begin()) return call.closed();
-  const lock::Place place = impl.place_of(name, sort_value);
-  Answer answer = call.look(place);
-  if (answer.fault != Fault::none) return call.failure_of(answer);
-  info.name = name;
-  info.sort_value = place.sort_value;
-  if (!answer.item) return {};
-  const Row row = lock::read_row(std::move(*answer.item));
-  if (row.kind == Row::Kind::unknown) return call.bad_record(row.problem);
-  tell_row(row, call.client().clock(), info);
-  info.data = detail::data_of(row.others);
-  info.attributes = detail::attributes_of(row.others, impl.options);
-  return {};
-}
-
-// --- All that stands in it ---------------------------------------------------
 
 // Without data and attributes, which may be large.
 dynamodb::Selection selection_of(const TableOptions& options) {
@@ -277,49 +223,23 @@ LockInfo info_of(dynamodb::Item item, const TableOptions& options,
   return info;
 }
 
-template <class Impl>
-Failure list(Impl& impl, const dynamodb::Selection& selection,
-             const std::function<bool(const LockInfo&)>& each) {
-  const TableOptions& options = impl.options;
-  const Call call(impl.get(), about_table("list", options));
+Failure list_selected(lock::Table& table, const TableOptions& options,
+                      const dynamodb::Selection& selection,
+                      const std::function<bool(const LockInfo&)>& each) {
+  const Call call(table, about_table("list", options));
   if (!call.may_begin()) return call.closed();
   const Answer answer = dynamodb::read_all(
       call.client(), call.budget(), selection, call.waiting(),
       [&](dynamodb::Item&& item) {
-        bool more = true;
         const std::string key = text_of(item, options.key);
-        if (key.compare(0, options.prefix.size(), options.prefix) == 0) {
-          more = each(info_of(std::move(item), options, call.client().clock()));
-        }
-        return more;
+        return key.compare(0, options.prefix.size(), options.prefix) != 0 ||
+               each(info_of(std::move(item), options, call.client().clock()));
       });
   return call.failure_of(answer);
 }
 
-template <class Impl>
-Failure list_all(Impl& impl, const std::function<bool(const LockInfo&)>& each) {
-  if (impl.bad) return impl.bad;
-  dynamodb::Selection selection = selection_of(impl.options);
-  selection.prefix = impl.options.prefix;
-  return list(impl, selection, each);
-}
-
-template <class Impl>
-Failure list_of_name(Impl& impl, const std::string& name,
-                     const std::function<bool(const LockInfo&)>& each) {
-  if (impl.bad) return impl.bad;
-  // Any sort value is as good as another here.
-  const TableOptions& options = impl.options;
-  if (Failure bad = impl.check_name(name, options.sort_key)) return bad;
-  dynamodb::Selection selection = selection_of(options);
-  selection.key = impl.place_of(name, {}).key;
-  return list(impl, selection, each);
-}
-
-// --- Force -------------------------------------------------------------------
-
-// Whether the row is as our write leaves it.  Some engines do not tell the row
-// when they refuse.
+// Whether the row is as our forced write leaves it.  Some engines do not tell
+// the row when they refuse.
 Failure look_for_ours(const Call& call, const lock::Place& place,
                       const std::string& uuid, bool& ours) {
   Answer answer = call.look(place);
@@ -328,123 +248,116 @@ Failure look_for_ours(const Call& call, const lock::Place& place,
   ours = place.use.keep ? row.kind == Row::Kind::record && row.uuid == uuid &&
                               row.expires == nanoseconds::zero()
                         : row.kind == Row::Kind::absent;
-  return {};
-}
-
-template <class Impl>
-Failure force_unlock(Impl& impl, const LockInfo& info, bool& freed) {
-  freed = false;
-  if (impl.bad) return impl.bad;
-  if (!info.exists || info.released || info.uuid.empty()) {
-    return bad_option("info", "nothing was held");
-  }
-  if (Failure bad = impl.check_name(info.name, info.sort_value)) return bad;
-  const Call call(impl.get(), cannot("free", info.name, impl.options.name));
-  if (!call.may_begin()) return call.closed();
-  lock::Place place = impl.place_of(info.name, info.sort_value);
-  place.use.keep = info.token > 0;
-  bool maybe_applied = false;
-  const Answer answer = call.ask(
-      place.use.keep ? Action::update_item : Action::delete_item,
-      lock::write_force(place, {info.uuid, info.expires}), &maybe_applied);
-  if (answer.fault == Fault::condition_failed) {
-    if (!maybe_applied) return {};
-    return look_for_ours(call, place, info.uuid, freed);
-  }
-  freed = answer.fault == Fault::none;
-  return call.failure_of(answer);
+  return nullptr;
 }
 
 }  // namespace
 
 // --- The calls ---------------------------------------------------------------
 
-void Table::create(const Creation& how) {
-  const NoCancellation guard;
-  if (const Failure failure = v0::create(*impl_, how)) detail::raise(failure);
-}
-
 void Table::create(std::error_code& ec) { create({}, ec); }
 
 void Table::create(const Creation& how, std::error_code& ec) {
-  const NoCancellation guard;
-  impl_->tell(v0::create(*impl_, how), ec);
-}
-
-bool Table::exists() {
-  const NoCancellation guard;
-  bool there;
-  if (const Failure failure = v0::exists(*impl_, there)) detail::raise(failure);
-  return there;
+  impl_->run(ec, [&] {
+    if (Failure bad = check(how)) return bad;
+    const TableOptions& options = impl_->options;
+    const Call call(impl_->get(), about_table("create", options));
+    if (!call.may_begin()) return call.closed();
+    const Answer answer = dynamodb::create_table(
+        call.client(), call.budget(), schema_of(options, how),
+        BootClock::now() + kCreationPatience, call.waker());
+    return answer.fault != Fault::none ? call.failure_of(answer)
+                                       : look_at(*answer.table, options);
+  });
 }
 
 bool Table::exists(std::error_code& ec) {
-  const NoCancellation guard;
-  bool there;
-  impl_->tell(v0::exists(*impl_, there), ec);
+  bool there = false;
+  impl_->run(ec, [&]() -> Failure {
+    const TableOptions& options = impl_->options;
+    const Call call(impl_->get(), about_table("look at", options));
+    if (!call.may_begin()) return call.closed();
+    const Answer answer =
+        dynamodb::describe_table(call.client(), call.budget(), options.name,
+                                 BootClock::now() + kPatience, call.waker());
+    if (answer.fault == Fault::no_table) return nullptr;
+    if (answer.fault != Fault::none) return call.failure_of(answer);
+    there = true;
+    return look_at(*answer.table, options);
+  });
   return there;
 }
-
-LockInfo Table::inspect(const std::string& name) { return inspect(name, {}); }
 
 LockInfo Table::inspect(const std::string& name, std::error_code& ec) {
   return inspect(name, {}, ec);
 }
 
-LockInfo Table::inspect(const std::string& name,
-                        const std::string& sort_value) {
-  const NoCancellation guard;
-  LockInfo info;
-  const Failure failure = v0::inspect(*impl_, name, sort_value, info);
-  if (failure) detail::raise(failure);
-  return info;
-}
-
 LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
                         std::error_code& ec) {
-  const NoCancellation guard;
   LockInfo info;
-  impl_->tell(v0::inspect(*impl_, name, sort_value, info), ec);
+  impl_->run(ec, [&]() -> Failure {
+    if (Failure bad = impl_->check_name(name, sort_value)) return bad;
+    const TableOptions& options = impl_->options;
+    const Call call(impl_->get(), cannot("inspect", name, options.name));
+    if (!call.may_begin()) return call.closed();
+    const lock::Place place = impl_->place_of(name, sort_value);
+    Answer answer = call.look(place);
+    if (answer.fault != Fault::none) return call.failure_of(answer);
+    info.name = name;
+    info.sort_value = place.sort_value;
+    if (!answer.item) return nullptr;
+    const Row row = lock::read_row(std::move(*answer.item));
+    if (row.kind == Row::Kind::unknown) return call.bad_record(row.problem);
+    tell_row(row, call.client().clock(), info);
+    detail::tell_stored(row.others, options, info);
+    return nullptr;
+  });
   return info;
-}
-
-void Table::list(const std::function<bool(const LockInfo&)>& each) {
-  const NoCancellation guard;
-  if (const Failure failure = list_all(*impl_, each)) detail::raise(failure);
 }
 
 void Table::list(const std::function<bool(const LockInfo&)>& each,
                  std::error_code& ec) {
-  const NoCancellation guard;
-  impl_->tell(list_all(*impl_, each), ec);
-}
-
-void Table::list(const std::string& name,
-                 const std::function<bool(const LockInfo&)>& each) {
-  const NoCancellation guard;
-  const Failure failure = list_of_name(*impl_, name, each);
-  if (failure) detail::raise(failure);
+  impl_->run(ec, [&] {
+    dynamodb::Selection selection = selection_of(impl_->options);
+    selection.prefix = impl_->options.prefix;
+    return list_selected(impl_->get(), impl_->options, selection, each);
+  });
 }
 
 void Table::list(const std::string& name,
                  const std::function<bool(const LockInfo&)>& each,
                  std::error_code& ec) {
-  const NoCancellation guard;
-  impl_->tell(list_of_name(*impl_, name, each), ec);
-}
-
-bool Table::force_unlock(const LockInfo& info) {
-  const NoCancellation guard;
-  bool freed;
-  const Failure failure = v0::force_unlock(*impl_, info, freed);
-  if (failure) detail::raise(failure);
-  return freed;
+  impl_->run(ec, [&] {
+    // Any sort value is as good as another here.
+    const TableOptions& options = impl_->options;
+    if (Failure bad = impl_->check_name(name, options.sort_key)) return bad;
+    dynamodb::Selection selection = selection_of(options);
+    selection.key = impl_->place_of(name, {}).key;
+    return list_selected(impl_->get(), options, selection, each);
+  });
 }
 
 bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
-  const NoCancellation guard;
-  bool freed;
-  impl_->tell(v0::force_unlock(*impl_, info, freed), ec);
+  bool freed = false;
+  impl_->run(ec, [&]() -> Failure {
+    if (!info.exists || info.released || info.uuid.empty()) {
+      return detail::bad_option({"info", "nothing was held"});
+    }
+    if (Failure bad = impl_->check_name(info.name, info.sort_value)) return bad;
+    const Call call(impl_->get(),
+                    cannot("free", info.name, impl_->options.name));
+    if (!call.may_begin()) return call.closed();
+    lock::Place place = impl_->place_of(info.name, info.sort_value);
+    place.use.keep = info.token > 0;
+    bool maybe_applied = false;
+    const Answer answer = call.ask(
+        place.use.keep ? Action::update_item : Action::delete_item,
+        lock::write_force(place, {info.uuid, info.expires}), &maybe_applied);
+    freed = answer.fault == Fault::none;
+    if (answer.fault != Fault::condition_failed) return call.failure_of(answer);
+    if (!maybe_applied) return nullptr;
+    return look_for_ours(call, place, info.uuid, freed);
+  });
   return freed;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ inline namespace v0 {
 using detail::bad_option;
 using detail::Failure;
 using detail::NoCancellation;
+using dynamodb::Action;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
@@ -50,49 +52,40 @@ bool is_table_name(const std::string& name) {
 }
 
 // Why that cannot be the name of a key attribute; empty if it can.
-std::string not_a_key(const std::string& name) {
+const char* not_a_key(const std::string& name) {
   if (name.empty() || name.size() > 255) return "not of 1 to 255 bytes";
   if (!lock::is_utf8(name)) return "not UTF-8";
   return lock::is_of_record(name) ? "an attribute of the record" : "";
 }
 
-Failure check_key(const TableOptions& options) {
-  std::string why = not_a_key(options.key);
-  if (!why.empty()) return bad_option("key", why);
-  if (options.sort_key.empty()) {
-    if (options.sort_value.empty()) return {};
-    return bad_option("sort_value", "without a sort_key");
-  }
-  if (!lock::is_utf8(options.sort_value)) {
-    return bad_option("sort_value", "not UTF-8");
-  }
-  if (options.sort_value.size() > detail::kMaxSortBytes) {
-    return bad_option("sort_value", "longer than 1,024 bytes");
-  }
-  why = not_a_key(options.sort_key);
-  if (options.sort_key == options.key) why = "the key already";
-  return why.empty() ? Failure{} : bad_option("sort_key", why);
+const char* not_a_sort_value(const std::string& value) {
+  return detail::not_text(value, 1024, "longer than 1,024 bytes");
 }
 
 Failure check(const TableOptions& options) {
-  if (!is_table_name(options.name)) {
-    return bad_option("table", sigv4::in_quotes(options.name) +
-                                   " is not a name of 3 to 255 of "
-                                   "a-zA-Z0-9_.-");
-  }
-  if (!lock::is_utf8(options.prefix)) return bad_option("prefix", "not UTF-8");
-  if (options.prefix.size() >= detail::kMaxKeyBytes) {
-    return bad_option("prefix", "leaves no room for a name");
-  }
-  if (Failure bad = check_key(options)) return bad;
   const Credentials& keys = options.credentials;
-  if (keys.access_key_id.empty() != keys.secret_access_key.empty()) {
-    return bad_option("credentials", "half a pair of keys");
-  }
-  if (keys.access_key_id.empty() && !keys.session_token.empty()) {
-    return bad_option("credentials", "a token without keys");
-  }
-  return {};
+  const bool no_keys = keys.access_key_id.empty();
+  const bool sorted = !options.sort_key.empty();
+  return detail::check_all({
+      {"table", is_table_name(options.name)
+                    ? ""
+                    : sigv4::in_quotes(options.name) +
+                          " is not a name of 3 to 255 of a-zA-Z0-9_.-"},
+      {"prefix", detail::not_text(options.prefix, detail::kMaxKeyBytes - 1,
+                                  "leaves no room for a name")},
+      {"key", not_a_key(options.key)},
+      {"sort_value", sorted ? not_a_sort_value(options.sort_value)
+                     : options.sort_value.empty() ? ""
+                                                  : "without a sort_key"},
+      {"sort_key", !sorted ? ""
+                   : options.sort_key == options.key
+                       ? "the key already"
+                       : not_a_key(options.sort_key)},
+      {"credentials",
+       no_keys != keys.secret_access_key.empty() ? "half a pair of keys"
+       : no_keys && !keys.session_token.empty()  ? "a token without keys"
+                                                 : ""},
+  });
 }
 
 sigv4::Credentials to_sign_with(const Credentials& keys) {
@@ -215,10 +208,6 @@ dynamodb::Target target_of(const TableOptions& options) {
   return dynamodb::find_target(wanted);
 }
 
-}  // namespace
-
-namespace {
-
 // The option that is bad is named once.
 Failure bad_target(const dynamodb::Target& target) {
   const std::string itself = "option " + target.option;
@@ -226,7 +215,7 @@ Failure bad_target(const dynamodb::Target& target) {
   if (why.compare(0, itself.size(), itself) == 0) {
     why.replace(0, itself.size(), "it");
   }
-  return bad_option(target.option, why);
+  return bad_option({target.option, why});
 }
 
 }  // namespace
@@ -263,22 +252,19 @@ lock::Place Table::Impl::place_of(const std::string& name,
 
 Failure Table::Impl::check_name(const std::string& name,
                                 const std::string& sort_value) const {
-  if (name.empty()) return bad_option("name", "empty");
-  if (!lock::is_utf8(name)) return bad_option("name", "not UTF-8");
-  if (name.size() + options.prefix.size() > detail::kMaxKeyBytes) {
-    return bad_option("name", "longer than 2,048 bytes with the prefix");
-  }
-  if (options.sort_key.empty()) {
-    if (sort_value.empty()) return {};
-    return bad_option("sort_value", "the table has no sort_key");
-  }
-  const std::string value = place_of(name, sort_value).sort_value;
-  if (value.empty()) return bad_option("sort_value", "empty");
-  if (!lock::is_utf8(value)) return bad_option("sort_value", "not UTF-8");
-  if (value.size() > detail::kMaxSortBytes) {
-    return bad_option("sort_value", "longer than 1,024 bytes");
-  }
-  return {};
+  const std::string& value =
+      sort_value.empty() ? options.sort_value : sort_value;
+  return detail::check_all({
+      {"name", name.empty()
+                   ? "empty"
+                   : detail::not_text(
+                         name, detail::kMaxKeyBytes - options.prefix.size(),
+                         "longer than 2,048 bytes with the prefix")},
+      {"sort_value", options.sort_key.empty()
+                         ? sort_value.empty() ? "" : "the table has no sort_key"
+                     : value.empty() ? "empty"
+                                     : not_a_sort_value(value)},
+  });
 }
 
 Table::Impl::State& Table::Impl::get() {
@@ -294,24 +280,11 @@ Table::Impl::State& Table::Impl::get() {
   return state.get(std::move(client), std::move(lines));
 }
 
-void Table::Impl::tell(const Failure& failure, std::error_code& ec) {
-  ec = failure.code;
-  if (failure && !bad) remember(failure);
-}
-
-void Table::Impl::remember(const Failure& failure) {
-  State& own = get();
-  const std::lock_guard<std::mutex> guard(own.mutex);
-  own.last_error = failure.text;
-}
-
 Table::Table(TableOptions options) {
   const NoCancellation guard;
   detail::prepare_process();
   impl_ = std::make_shared<Impl>(std::move(options));
-#ifdef __cpp_exceptions
-  if (impl_->bad) detail::raise(impl_->bad);
-#endif
+  impl_->throw_if_bad();
 }
 
 Table::~Table() {
@@ -329,24 +302,16 @@ Stats Table::stats() const {
   const Impl::State* own = impl_->state.peek();
   if (own == nullptr) return stats;
   const dynamodb::Counts counts = own->client->counts();
-  for (std::size_t i = 0; i < dynamodb::kActions; ++i) {
-    switch (static_cast<dynamodb::Action>(i)) {
-      case dynamodb::Action::get_item:
-        stats.get_item = counts.sent[i];
-        break;
-      case dynamodb::Action::put_item:
-        stats.put_item = counts.sent[i];
-        break;
-      case dynamodb::Action::update_item:
-        stats.update_item = counts.sent[i];
-        break;
-      case dynamodb::Action::delete_item:
-        stats.delete_item = counts.sent[i];
-        break;
-      default:
-        stats.other += counts.sent[i];
-    }
-  }
+  const auto sent = [&counts](Action action) {
+    return counts.sent[static_cast<std::size_t>(action)];
+  };
+  stats.get_item = sent(Action::get_item);
+  stats.put_item = sent(Action::put_item);
+  stats.update_item = sent(Action::update_item);
+  stats.delete_item = sent(Action::delete_item);
+  stats.other = std::accumulate(counts.sent.begin(), counts.sent.end(),
+                                std::uint64_t{0}) -
+                stats.requests();
   stats.throttled = counts.throttled;
   stats.failed = counts.failed;
   stats.retries = own->budget->retries();
@@ -367,24 +332,17 @@ std::vector<Unreleased> Table::close(milliseconds within) noexcept {
   const nanoseconds patience = detail::nanoseconds_of(within);
   for (const auto& still :
        own.keeper->release_all(lock::later(BootClock::now(), patience))) {
-    const std::string doing =
-        detail::cannot("release", still.name, impl_->options.name);
-    const bool lost = still.result.kind == lock::Result::Kind::lost;
-    const Failure failure = lost ? detail::failed(Errc::lease_lost, doing)
-                                 : detail::failure_of(still.result.answer,
-                                                      doing, impl_->endpoint());
-    bad.push_back({still.name, failure.code, failure.text});
+    const std::string doing = detail::cannot("release", still.name, name());
+    const Failure failure =
+        still.result.kind == lock::Result::Kind::lost
+            ? detail::failed(Errc::lease_lost, doing)
+            : detail::failure_of(still.result.answer, doing, impl_->endpoint());
+    bad.push_back({still.name, failure->code(), failure->what()});
   }
   return bad;
 }
 
-std::string Table::last_error() const {
-  if (impl_->bad) return impl_->bad.text;
-  Impl::State* own = impl_->state.peek();
-  if (own == nullptr) return {};
-  const std::lock_guard<std::mutex> guard(own->mutex);
-  return own->last_error;
-}
+std::string Table::last_error() const { return impl_->last_error(); }
 
 const std::string& Table::name() const noexcept { return impl_->options.name; }
 

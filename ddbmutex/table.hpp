@@ -5,9 +5,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <system_error>
 
 #include "../ddbmutex.hpp"
 #include "../sigv4/boot_clock.hpp"
@@ -24,8 +22,7 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace detail {
 
-constexpr std::size_t kMaxKeyBytes = 2048;   // DynamoDB's, of a partition key,
-constexpr std::size_t kMaxSortBytes = 1024;  // and of a sort key.
+constexpr std::size_t kMaxKeyBytes = 2048;  // DynamoDB's, of a partition key.
 
 // Before anything static of a user's is made: what is initialised here is then
 // cleaned up after it.
@@ -33,7 +30,7 @@ void prepare_process();
 
 }  // namespace detail
 
-struct Table::Impl {
+struct Table::Impl : detail::Calls {
   explicit Impl(TableOptions the_options);
   ~Impl();
 
@@ -53,9 +50,6 @@ struct Table::Impl {
         : Lines{std::move(lines)}, lock::Table(std::move(client_options)) {}
     // All threads end together.
     ~State();
-
-    std::mutex mutex;
-    std::string last_error;  // GUARDED_BY(mutex)
   };
 
   State& get();
@@ -67,13 +61,8 @@ struct Table::Impl {
                        const std::string& sort_value) const;
   detail::Failure check_name(const std::string& name,
                              const std::string& sort_value) const;
-  // For the forms with a std::error_code&.
-  void tell(const detail::Failure& failure, std::error_code& ec);
-  void remember(const detail::Failure& failure);
-
   TableOptions options;  // Changed by none but the destructor.
   dynamodb::Target target;
-  detail::Failure bad;  // If no operation can succeed.
   sigv4::PerProcess<State> state;
 };
 
