@@ -58,8 +58,9 @@ async function beforeDeadline(promise) {
   if (left === Infinity) return promise;
   let timer;
   const late = new Promise((resolve, reject) => {
-    timer = setTimeout(() => reject(new Failure("the time was up")),
-      Math.max(0, left));
+    timer = setTimeout(() => reject(new Failure("the time was up; " +
+      "measure again, for what has been compiled is kept")),
+    Math.max(0, left));
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
