@@ -29,7 +29,7 @@ constexpr seconds kLongInARow{1};
 constexpr double kRaisedQuickly = 2;
 
 // A second.  Lower, and a client notices late that the table was freed.
-constexpr double kSlowest = 0.4;
+constexpr double kSlowestRate = 0.4;
 constexpr double kFastest = 1e6;
 // What a refusal is taken to have been too much of, at least: of few answers
 // the measure is poor.
@@ -111,7 +111,7 @@ void Throttle::refused(BootTime now) {
     filled_ = now;
     limited_.store(true, std::memory_order_release);
   }
-  rate_ = std::max(kSlowest, kLowered * std::min(rate_, was));
+  rate_ = std::max(kSlowestRate, kLowered * std::min(rate_, was));
   last_lowered_ = last_changed_ = now;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "http.hpp"
+#include "text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -48,10 +49,6 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-bool begins_with(std::string_view text, std::string_view with) {
-  return text.substr(0, with.size()) == with;
 }
 
 bool ends_with(std::string_view text, std::string_view with) {

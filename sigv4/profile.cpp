@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "secret_file.hpp"
+#include "text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -22,10 +23,6 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool is_one_of(char c, std::string_view set) { return set.find(c) != set.npos; }
 
-bool begins_with(std::string_view text, std::string_view with) {
-  return text.substr(0, with.size()) == with;
-}
-
 std::string_view trim_left(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   return text;
@@ -38,15 +35,6 @@ std::string_view trim_right(std::string_view text) {
 
 std::string_view trim(std::string_view text) {
   return trim_left(trim_right(text));
-}
-
-// Cuts the part before `mark` off `text`, and the mark with it; all of it if
-// there is none.
-std::string_view cut(std::string_view& text, char mark) {
-  const auto end = std::min(text.find(mark), text.size());
-  const std::string_view part = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return part;
 }
 
 // Without regard to the locale.

@@ -75,15 +75,6 @@ std::string hex(std::string_view bytes) {
   return text;
 }
 
-// Cuts the part before `mark` off `text`, and the mark with it; all of it if
-// there is none.
-std::string_view cut(std::string_view& text, char mark) {
-  const std::size_t end = std::min(text.find(mark), text.size());
-  const std::string_view part = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return part;
-}
-
 // As AWS's signers do: "/a/.." is "/", "/a/b/.." is "/a" with no slash behind,
 // and a ".." too many is dropped.
 std::string normalized(std::string_view path) {
@@ -145,7 +136,7 @@ bool before(const Header& a, const Header& b) {
   return order != 0 ? order < 0 : a.name.size() < b.name.size();
 }
 
-bool is_blank(char c) {
+bool is_white(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
@@ -154,7 +145,7 @@ void append_value(std::string& out, std::string_view value) {
   const char* between = "";
   for (std::size_t from = 0; from < value.size();) {
     std::size_t end = from;
-    while (end < value.size() && !is_blank(value[end])) ++end;
+    while (end < value.size() && !is_white(value[end])) ++end;
     if (end > from) {
       out += std::exchange(between, " ");
       out += value.substr(from, end - from);

@@ -1,5 +1,6 @@
 #include "text.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace ddbmutex {
@@ -23,6 +24,17 @@ void append(std::string& text, std::initializer_list<std::string_view> pieces) {
                      : 2 * text.capacity());
   }
   for (const std::string_view piece : pieces) text.append(piece);
+}
+
+bool begins_with(std::string_view text, std::string_view with) {
+  return text.substr(0, with.size()) == with;
+}
+
+std::string_view cut(std::string_view& text, char mark) {
+  const std::size_t end = std::min(text.find(mark), text.size());
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
 }
 
 }  // namespace sigv4

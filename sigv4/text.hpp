@@ -1,6 +1,6 @@
 // Text put together of pieces, with one allocation and little code at the place
 // where it is asked for: operator+ makes a string, and its destruction, of
-// every piece.
+// every piece.  And cut into pieces.
 #ifndef DDBMUTEX_SIGV4_TEXT_HPP
 #define DDBMUTEX_SIGV4_TEXT_HPP
 
@@ -17,6 +17,12 @@ std::string join(std::initializer_list<std::string_view> pieces);
 
 // Puts the pieces behind `text`.  None of them may be a view into it.
 void append(std::string& text, std::initializer_list<std::string_view> pieces);
+
+bool begins_with(std::string_view text, std::string_view with);
+
+// Cuts the part before `mark` off `text`, and the mark with it; all of it if
+// there is none.
+std::string_view cut(std::string_view& text, char mark);
 
 }  // namespace sigv4
 }  // namespace v0
