@@ -8,6 +8,7 @@
 # make bench      sets up, builds, measures; writes build/bench.tsv
 # make size       says what the library costs; writes build/size.tsv
 # make model      sets up, runs every variant of the protocol's model
+# make pictures   draws README's pictures anew; RUN=build/torture/minute.txt
 # make format     lays out all C++ as .clang-format says
 # make clean
 #
@@ -80,10 +81,13 @@ TEST_SOURCES := $(wildcard tests/*.cpp)
 # What the tests start as processes of their own.
 TORTURE_PROGRAMS := $(wildcard \
   $(addprefix tests/torture/,torture.cpp worker.cpp lost_answers.cpp))
+PICTURE_PROGRAM := tests/pictures/draw.cpp
 TEST_PROGRAMS := $(patsubst %.cpp,$(BUILD)/%,\
-  $(wildcard tests/claims/*.cpp tests/processes/*.cpp) $(TORTURE_PROGRAMS))
+  $(wildcard tests/claims/*.cpp tests/processes/*.cpp) $(TORTURE_PROGRAMS) \
+  $(PICTURE_PROGRAM))
 SUPPORT_SOURCES := $(wildcard tests/support/*.cpp) \
-  $(filter-out $(TORTURE_PROGRAMS),$(wildcard tests/torture/*.cpp))
+  $(filter-out $(TORTURE_PROGRAMS) $(PICTURE_PROGRAM),\
+  $(wildcard tests/torture/*.cpp tests/pictures/*.cpp))
 # What works more than it waits is compiled as the library is.
 BUSY_SOURCES := $(addprefix tests/support/,\
   reference_protocol.cpp regex.cpp simulated_hosts.cpp)
@@ -123,7 +127,7 @@ export no_proxy := \
 export AWS_EC2_METADATA_DISABLED := true
 
 .PHONY: all setup demo test soak torture mutants fuzz bench size model format
-.PHONY: clean programs fuzzers setup-fuzz sources
+.PHONY: pictures clean programs fuzzers setup-fuzz sources
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -184,6 +188,10 @@ sources:
 
 model: setup
 	@MODEL_BUILD=build/model tests/model/run full
+
+pictures: setup
+	@$(MAKE) $(BUILDING) $(BUILD)/tests/pictures/draw
+	@$(BUILD)/tests/pictures/draw $(RUN)
 
 $(LIB): $(call objects,$(LIB_SOURCES))
 $(TEST_SUPPORT): $(call objects,$(SUPPORT_SOURCES))

@@ -736,7 +736,7 @@ void make_report(const Home& home, const std::vector<std::string>& without) {
 std::vector<long> numbers_in_readme(const std::string& unit) {
   std::vector<long> numbers;
   for (const auto& number : all_matches(
-           read_file("README.md"), "less\\s+than ([0-9]+) " + unit + "\\b")) {
+           read_file("README.md"), "less\\s+than\\s+([0-9]+) " + unit + "\\b")) {
     numbers.push_back(std::stol(number));
   }
   return numbers;

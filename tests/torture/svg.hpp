@@ -61,6 +61,11 @@ class Svg {
             " " + number(height) + "' font-family='sans-serif'>\n";
   }
 
+  // Of the whole picture; CSS without what has a meaning in XML.
+  void style(const std::string& css) {
+    text_ += "<style>\n" + css + "</style>\n";
+  }
+
   // With a tip that viewers show when pointed at; empty: none.
   void rect(const Box& box, const std::string& attributes,
             const std::string& tip = {}) {

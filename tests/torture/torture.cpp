@@ -12,10 +12,11 @@
 // A machine that is busy makes nothing wrong: when it was late is written down
 // too (watch.hpp), and excuses what depends on that.
 //
-// Writes table.txt and timeline.svg to $TORTURE_OUT (build/torture), and leaves
-// all logs there, in logs, if something was wrong.  The status is 0 if nothing
-// was; a run of ten minutes or more also has to reach its bars.  The same seed
-// does the same to the processes at the same times.
+// Writes table.txt, timeline.svg and minute.txt (of which tests/pictures draws
+// one of README's pictures) to $TORTURE_OUT (build/torture), and leaves all
+// logs there, in logs, if something was wrong.  The status is 0 if nothing was;
+// a run of ten minutes or more also has to reach its bars.  The same seed does
+// the same to the processes at the same times.
 #include <poll.h>
 #include <signal.h>
 
@@ -42,6 +43,7 @@
 #include "ddbmutex/client.hpp"
 #include "ddbmutex/endpoint.hpp"
 #include "sigv4/credentials.hpp"
+#include "tests/pictures/pictures.hpp"
 #include "tests/support/durable_engine.hpp"
 #include "tests/support/fake_calendar.hpp"
 #include "tests/support/gateway.hpp"
@@ -388,6 +390,8 @@ bool report(const Places& places, seconds time, const std::string& title) {
   std::ostringstream picture;
   torture::write_timeline(picture, history, found, title);
   write_file(places.out() / "timeline.svg", picture.str());
+  write_file(places.out() / "minute.txt",
+             pictures::write(pictures::minute_of(history, title)));
   std::printf("written: %s and timeline.svg\n",
               (places.out() / "table.txt").c_str());
   const bool enough = time < kFullTime || found.shortfalls.empty();
