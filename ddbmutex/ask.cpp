@@ -21,74 +21,48 @@ bool is_of_pages(Action action) {
 // Fewer where a page of so many is too large for the client.
 constexpr int kItemsOfAPage = 200;
 
-// Stand-ins for names, which may be DynamoDB's reserved words: "#0" and so on.
-class Names {
- public:
-  std::string stand_in(const std::string& name) {
-    const auto at = std::find(names_.begin(), names_.end(), name);
-    const auto index = at - names_.begin();
-    if (at == names_.end()) names_.push_back(name);
-    return "#" + std::to_string(index);
-  }
-
-  void write(Writer& writer) const {
-    if (names_.empty()) return;
-    write_string(writer, "ExpressionAttributeNames");
-    writer.StartObject();
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      write_pair(writer, "#" + std::to_string(i), names_[i]);
-    }
-    writer.EndObject();
-  }
-
- private:
-  std::vector<std::string> names_;
-};
-
 // The keys that are asked for, if not all.
-void write_condition(Writer& writer, const Selection& selection, Names& names) {
+void append_condition(std::string& body, const Selection& selection,
+                      std::vector<std::string_view>& names) {
   if (!selection.key && selection.prefix.empty()) return;
-  const std::string name = names.stand_in(selection.key_name);
-  if (selection.key) {
-    write_pair(writer, "KeyConditionExpression", name + " = :key");
-  } else {
-    write_pair(writer, "FilterExpression", "begins_with(" + name + ", :key)");
-  }
-  write_string(writer, "ExpressionAttributeValues");
-  writer.StartObject();
-  write_attribute(writer, ":key", Attribute::Type::string,
-                  selection.key ? *selection.key : selection.prefix);
-  writer.EndObject();
+  const auto known = std::find(names.begin(), names.end(), selection.key_name);
+  const auto place = known - names.begin();
+  if (known == names.end()) names.push_back(selection.key_name);
+  append_form(body,
+              selection.key
+                  ? R"(,"KeyConditionExpression":"#% = :key")"
+                  : R"x(,"FilterExpression":"begins_with(#%, :key)")x",
+              {std::to_string(place)});
+  append_form(body, R"(,"ExpressionAttributeValues":{":key":{"S":$}})",
+              {selection.key ? *selection.key : selection.prefix});
 }
 
+// Names have stand-ins, "#0" and so on: they may be DynamoDB's reserved words.
 std::string write_page(const Selection& selection, int limit,
                        const std::optional<Item>& start) {
-  rapidjson::StringBuffer body;
-  Writer writer(body);
-  Names names;
-  writer.StartObject();
-  write_pair(writer, "TableName", selection.table);
-  write_string(writer, "ConsistentRead");
-  writer.Bool(true);
-  write_string(writer, "Limit");
-  writer.Int(limit);
-  if (!selection.attributes.empty()) {
-    std::string list;
-    for (const std::string& name : selection.attributes) {
-      list += (list.empty() ? "" : ", ") + names.stand_in(name);
-    }
-    write_pair(writer, "ProjectionExpression", list);
+  std::string body;
+  append_form(body, R"({"TableName":$,"ConsistentRead":true,"Limit":%)",
+              {selection.table, std::to_string(limit)});
+  std::vector<std::string_view> names(selection.attributes.begin(),
+                                      selection.attributes.end());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    append_form(body, i == 0 ? R"(,"ProjectionExpression":"#%)" : ", #%",
+                {std::to_string(i)});
   }
-  write_condition(writer, selection, names);
-  names.write(writer);
+  if (!names.empty()) body += '"';
+  append_condition(body, selection, names);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    append_form(
+        body, i == 0 ? R"(,"ExpressionAttributeNames":{"#%":$)" : R"(,"#%":$)",
+        {std::to_string(i), names[i]});
+  }
+  if (!names.empty()) body += '}';
   if (start) {
-    write_string(writer, "ExclusiveStartKey");
-    writer.StartObject();
-    write_members(writer, *start);
-    writer.EndObject();
+    body += R"(,"ExclusiveStartKey":{)";
+    append_members(body, *start);
+    body += '}';
   }
-  writer.EndObject();
-  return {body.GetString(), body.GetSize()};
+  return body += '}';
 }
 
 // Keys have no members.

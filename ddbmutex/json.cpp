@@ -42,39 +42,11 @@ Type member_of(Type set) {
   }
 }
 
-// --- Writing ---------------------------------------------------------------
-
-// Of a type without members, in its braces.
-void write_plain(Writer& writer, Type type, std::string_view value) {
-  writer.StartObject();
-  if (type != Type::other) {
-    write_string(writer, kTags[static_cast<std::size_t>(type)]);
-    if (is_text(type)) {
-      write_string(writer, value);
-    } else {
-      writer.Bool(type == Type::null || value == "true");
-    }
-  }
-  writer.EndObject();
-}
-
-// What stands behind the tag of a type that has members.
-void write_inside(Writer& writer, const Attribute& attribute) {
-  if (attribute.type == Type::map) {
-    writer.StartObject();
-    write_members(writer, attribute.members);
-    writer.EndObject();
-    return;
-  }
-  writer.StartArray();
-  for (const Attribute& member : attribute.members) {
-    if (attribute.type == Type::list) {
-      write_value(writer, member);
-    } else {
-      write_string(writer, member.value);
-    }
-  }
-  writer.EndArray();
+// `other` if it is none of those known.
+Type type_of(std::string_view tag) {
+  std::size_t type = 0;
+  while (type < std::size(kTags) && kTags[type] != tag) ++type;
+  return static_cast<Type>(type);
 }
 
 // --- Reading ---------------------------------------------------------------
@@ -164,43 +136,73 @@ constexpr std::size_t kBehind = 3;
 
 }  // namespace
 
-void write_string(Writer& writer, std::string_view text) {
-  writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
-}
-
-void write_pair(Writer& writer, std::string_view name, std::string_view value) {
-  write_string(writer, name);
-  write_string(writer, value);
-}
-
-void write_attribute(Writer& writer, std::string_view name, Type type,
-                     std::string_view value) {
-  write_string(writer, name);
-  write_plain(writer, type, value);
-}
-
-void write_value(Writer& writer, const Attribute& attribute) {
-  if (attribute.type != Type::list && attribute.type != Type::map &&
-      member_of(attribute.type) == Type::other) {
-    return write_plain(writer, attribute.type, attribute.value);
+void append_string(std::string& json, std::string_view text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  json += '"';
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20) {
+      json += c < 0x10 ? "\\u000" : "\\u001";
+      json += kDigits[c & 0xf];
+      continue;
+    }
+    if (c == '"' || c == '\\') json += '\\';
+    json += c;
   }
-  writer.StartObject();
-  write_string(writer, kTags[static_cast<std::size_t>(attribute.type)]);
-  write_inside(writer, attribute);
-  writer.EndObject();
+  json += '"';
 }
 
-void write_members(Writer& writer, const Item& item) {
+void append_form(std::string& json, std::string_view form,
+                 std::initializer_list<std::string_view> values) {
+  const std::string_view* value = values.begin();
+  for (;;) {
+    const std::size_t slot = form.find_first_of("$%");
+    json.append(form.substr(0, slot));
+    if (slot == form.npos) return;
+    if (form[slot] == '$') {
+      append_string(json, *value++);
+    } else {
+      json.append(*value++);
+    }
+    form.remove_prefix(slot + 1);
+  }
+}
+
+void append_value(std::string& json, const Attribute& attribute) {
+  const Type type = attribute.type;
+  if (type == Type::other) {
+    json += "{}";
+    return;
+  }
+  append_form(json, "{$:", {kTags[static_cast<std::size_t>(type)]});
+  if (is_text(type)) {
+    append_string(json, attribute.value);
+  } else if (type == Type::boolean || type == Type::null) {
+    json += type == Type::null || attribute.value == "true" ? "true" : "false";
+  } else if (type == Type::map) {
+    json += '{';
+    append_members(json, attribute.members);
+    json += '}';
+  } else {
+    json += '[';
+    for (const Attribute& member : attribute.members) {
+      if (&member != &attribute.members.front()) json += ',';
+      if (type == Type::list) {
+        append_value(json, member);
+      } else {
+        append_string(json, member.value);
+      }
+    }
+    json += ']';
+  }
+  json += '}';
+}
+
+void append_members(std::string& json, const Item& item) {
   for (const Attribute& attribute : item) {
-    write_string(writer, attribute.name);
-    write_value(writer, attribute);
+    append_form(json,
+                &attribute == &item.front() ? "$:" : ",$:", {attribute.name});
+    append_value(json, attribute);
   }
-}
-
-Type type_of(std::string_view tag) {
-  std::size_t type = 0;
-  while (type < std::size(kTags) && kTags[type] != tag) ++type;
-  return static_cast<Type>(type);
 }
 
 std::optional<Item> read_item(Value value) {
@@ -292,6 +294,32 @@ bool Document::is_json() const { return !parsed_->document.HasParseError(); }
 
 std::size_t Document::bad_at() const {
   return parsed_->document.GetErrorOffset();
+}
+
+// The second byte's bounds say what is overlong, a surrogate or beyond U+10FFFF
+// (the Unicode Standard, table 3-7).
+bool is_utf8(std::string_view text) {
+  const auto byte = [&text](std::size_t at) -> unsigned {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
+  };
+  while (!text.empty()) {
+    const unsigned first = byte(0);
+    const std::size_t more = first < 0x80   ? 0
+                             : first < 0xe0 ? 1
+                             : first < 0xf0 ? 2
+                                            : 3;
+    if (more > 0) {
+      if (first < 0xc2 || first > 0xf4) return false;
+      const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+      const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+      if (byte(1) < low || byte(1) > high) return false;
+    }
+    for (std::size_t i = 2; i <= more; ++i) {
+      if (byte(i) < 0x80 || byte(i) > 0xbf) return false;
+    }
+    text.remove_prefix(more + 1);
+  }
+  return true;
 }
 
 }  // namespace dynamodb

@@ -1,23 +1,17 @@
-// DynamoDB's JSON: requests and items written, answers and items read.
+// DynamoDB's JSON: requests and items written, answers and items read.  The
+// only place of the lock that knows RapidJSON.
 //
-//   rapidjson::StringBuffer body;
-//   Writer writer(body);
-//   writer.StartObject();
-//   write_pair(writer, "TableName", table);
-//   write_string(writer, "Key");
-//   writer.StartObject();
-//   write_attribute(writer, "name", Attribute::Type::string, "a");
-//   writer.EndObject();
-//   writer.EndObject();
+//   std::string body;
+//   append_form(body, R"({"TableName":$,"Limit":%,"Key":{)", {table, "7"});
+//   append_members(body, key);
+//   body += "}}";
 //
 // Thread safety: any thread may call anything here.
 #ifndef DDBMUTEX_JSON_HPP
 #define DDBMUTEX_JSON_HPP
 
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
-
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,21 +23,19 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
+// --- Writing: each puts something behind `json` -----------------------------
 
-// --- Writing ---------------------------------------------------------------
-
-void write_string(Writer& writer, std::string_view text);
-// "name":"value"
-void write_pair(Writer& writer, std::string_view name, std::string_view value);
-// "name":{"S":"value"}, of a type that has no members.
-void write_attribute(Writer& writer, std::string_view name,
-                     Attribute::Type type, std::string_view value);
-// {"S":"value"}, of any type; without the name.  Of type `other` it is {},
-// which DynamoDB refuses: what it was is not known.
-void write_value(Writer& writer, const Attribute& attribute);
-// "name":{"S":"value"} for each, as within an object.
-void write_members(Writer& writer, const Item& item);
+// "text", between quotes.  REQUIRES: UTF-8.
+void append_string(std::string& json, std::string_view text);
+// The form, with the next of the values in the place of each '$', as a string
+// between quotes, and of each '%', as it is.
+void append_form(std::string& json, std::string_view form,
+                 std::initializer_list<std::string_view> values);
+// {"S":"text"}, of any type; without the name.  Of type `other` it is {}, which
+// DynamoDB refuses: what it was is not known.
+void append_value(std::string& json, const Attribute& attribute);
+// "name":{"S":"text"},...: what stands between an object's braces.
+void append_members(std::string& json, const Item& item);
 
 // --- Reading ---------------------------------------------------------------
 
@@ -96,12 +88,11 @@ class Document {
   std::unique_ptr<Parsed> parsed_;
 };
 
-// "S" is string; `other` if it is none of those known.
-Attribute::Type type_of(std::string_view tag);
-
 // {"name":{"S":"text"},...}; nothing if it is not of that form, or nested
 // deeper than DynamoDB has it (32 levels).
 std::optional<Item> read_item(Value value);
+
+bool is_utf8(std::string_view text);
 
 }  // namespace dynamodb
 }  // namespace v0

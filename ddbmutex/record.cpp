@@ -1,31 +1,25 @@
 #include "record.hpp"
 
-#include <rapidjson/memorystream.h>
-#include <rapidjson/stringbuffer.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <forward_list>
 #include <iterator>
 #include <limits>
 #include <utility>
 
+#include "../sigv4/text.hpp"
 #include "json.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
+using dynamodb::append_form;
 using dynamodb::Attribute;
 using dynamodb::Item;
-using dynamodb::write_attribute;
-using dynamodb::write_members;
-using dynamodb::write_pair;
-using dynamodb::write_string;
-using dynamodb::Writer;
-using Type = dynamodb::Attribute::Type;
+using sigv4::join;
 using Verb = Request::Verb;
 
 namespace {
@@ -63,20 +57,12 @@ bool is_uuid(const Attribute& attribute) {
          attribute.value.size() <= std::size_t{kLongestUuid};
 }
 
-void not_understood(Row& row, std::string problem) {
+void not_understood(Row& row, const char* problem) {
   row.kind = Row::Kind::unknown;
-  row.problem = std::move(problem);
+  row.problem = problem;
 }
 
 // --- Writing ---------------------------------------------------------------
-
-void write_number(Writer& writer, std::string_view name, std::int64_t value) {
-  write_attribute(writer, name, Type::number, std::to_string(value));
-}
-
-void write_text(Writer& writer, std::string_view name, std::string_view value) {
-  write_attribute(writer, name, Type::string, value);
-}
 
 std::int64_t clean_up_at(ServiceTime expires) {
   return std::chrono::duration_cast<std::chrono::seconds>(expires +
@@ -84,108 +70,154 @@ std::int64_t clean_up_at(ServiceTime expires) {
       .count();
 }
 
-void write_key_members(Writer& writer, const Place& place) {
-  write_text(writer, place.key_name, place.key);
-  if (!place.sort_name.empty()) {
-    write_text(writer, place.sort_name, place.sort_value);
+// "own12" is "own" and 12; what has no number is itself and 0.
+std::pair<std::string_view, std::size_t> parts_of(std::string_view word) {
+  constexpr std::string_view kDigits = "0123456789";
+  std::size_t number = 0;
+  const std::size_t end = std::min(word.find_first_of(kDigits), word.size());
+  for (const char c : word.substr(end)) {
+    number = 10 * number + static_cast<std::size_t>(c - '0');
   }
+  return {word.substr(0, end), number};
 }
 
-void write_key(Writer& writer, const Place& place) {
-  write_string(writer, "Key");
-  writer.StartObject();
-  write_key_members(writer, place);
-  writer.EndObject();
-}
-
-// The parts of an expression beside its text: what "#uuid" and ":uuid" stand
-// for.  DynamoDB refuses what the text does not use.  Texts must outlive it.
-class Terms {
+// The body of a request, as it grows.  Expressions are plain text; what their
+// words stand for, "#uuid" and ":uuid", is put behind them: of those that occur
+// alone, since DynamoDB refuses others.
+class Body {
  public:
-  Terms() {
-    names_.reserve(8);
-    values_.reserve(16);
-  }
-  void name(std::string_view attribute) { name(attribute, attribute); }
-  void name(std::string_view term, std::string_view attribute) {
-    names_.push_back({term, attribute});
-  }
-  void number(std::string_view term, std::int64_t value) {
-    values_.push_back({term, Type::number, {}, value, nullptr});
-  }
-  void text(std::string_view term, std::string_view value) {
-    values_.push_back({term, Type::string, value, 0, nullptr});
-  }
-  void value_of(std::string_view term, const Attribute& value) {
-    values_.push_back({term, value.type, {}, 0, &value});
-  }
-  // "own3", for as long as this lives.
-  std::string_view numbered(const char* kind, std::size_t number) {
-    made_.push_front(kind + std::to_string(number));
-    return made_.front();
-  }
+  Body(const Place& place, const Request& request);
 
-  void write(Writer& writer) const {
-    write_string(writer, "ExpressionAttributeNames");
-    writer.StartObject();
-    for (const Name& name : names_) {
-      write_term(writer, '#', name.term);
-      write_string(writer, name.attribute);
-    }
-    writer.EndObject();
-    write_string(writer, "ExpressionAttributeValues");
-    writer.StartObject();
-    for (const Value& value : values_) write(writer, value);
-    writer.EndObject();
+  void key() { key(R"(,"Key":{)"), text_ += '}'; }
+  void item();
+  // No update if that is empty.
+  void expressions(std::string_view update, std::string_view condition);
+  Body& operator+=(std::string_view text) {
+    text_ += text;
+    return *this;
   }
+  std::string end() { return std::move(text_ += '}'); }
 
  private:
-  struct Name {
-    std::string_view term, attribute;
-  };
-  // A text, a number, or the user's.
-  struct Value {
-    std::string_view term;
-    Type type;
-    std::string_view text;
-    std::int64_t number;
-    const Attribute* attribute;
-  };
-
-  static void write_term(Writer& writer, char kind, std::string_view term) {
-    std::array<char, 32> name{kind};
-    term.copy(&name[1], name.size() - 1);
-    write_string(writer, {name.data(), 1 + term.size()});
+  void key(std::string_view before);
+  // What the request sets beside the record: a take, what every take does.
+  const Item& set() const {
+    return request_.verb == Verb::take ? place_.attributes
+                                       : request_.changes->set;
   }
+  void words(char mark, std::string_view update, std::string_view condition);
+  void name(std::string_view word);
+  void value(std::string_view word);
 
-  static void write(Writer& writer, const Value& value) {
-    write_term(writer, ':', value.term);
-    if (value.attribute != nullptr) {
-      return dynamodb::write_value(writer, *value.attribute);
-    }
-    const bool number = value.type == Type::number;
-    writer.StartObject();
-    write_string(writer, number ? "N" : "S");
-    if (number) {
-      write_string(writer, std::to_string(value.number));
-    } else {
-      write_string(writer, value.text);
-    }
-    writer.EndObject();
-  }
-
-  std::vector<Name> names_;
-  std::vector<Value> values_;
-  std::forward_list<std::string> made_;
+  const Place& place_;
+  const Request& request_;
+  std::string text_;
 };
 
+Body::Body(const Place& place, const Request& request)
+    : place_(place), request_(request) {
+  text_.reserve(2048);
+  append_form(text_, R"({"TableName":$)", {place.table});
+}
+
+void Body::key(std::string_view before) {
+  text_ += before;
+  append_form(text_, R"($:{"S":$})", {place_.key_name, place_.key});
+  if (place_.sort_name.empty()) return;
+  append_form(text_, R"(,$:{"S":$})", {place_.sort_name, place_.sort_value});
+}
+
+void Body::item() {
+  key(R"(,"Item":{)");
+  for (const char* word : {"uuid", "expires", "lease", "owner", "ttl"}) {
+    append_form(text_, ",$:", {word});
+    value(word);
+  }
+  if (!place_.attributes.empty()) text_ += ',';
+  append_members(text_, place_.attributes);
+  text_ += '}';
+}
+
+void Body::expressions(std::string_view update, std::string_view condition) {
+  if (!update.empty()) append_form(text_, R"(,"UpdateExpression":$)", {update});
+  append_form(text_, R"(,"ConditionExpression":$)", {condition});
+  text_ += R"(,"ExpressionAttributeNames":)";
+  words('#', update, condition);
+  text_ += R"(,"ExpressionAttributeValues":)";
+  words(':', update, condition);
+}
+
+// {"#uuid":"uuid"} or {":uuid":{"S":"..."}}, each once.
+void Body::words(char mark, std::string_view update,
+                 std::string_view condition) {
+  constexpr std::string_view kOfWords = "abcdefghijklmnopqrstuvwxyz_0123456789";
+  std::vector<std::string_view> seen;
+  seen.reserve(24);
+  for (const std::string_view text : {update, condition}) {
+    for (std::size_t at = text.find(mark); at != text.npos;
+         at = text.find(mark, at + 1)) {
+      std::string_view word = text.substr(at);
+      word = word.substr(0, word.find_first_not_of(kOfWords, 1));
+      if (std::find(seen.begin(), seen.end(), word) != seen.end()) continue;
+      append_form(text_, seen.empty() ? "{$:" : ",$:", {word});
+      seen.push_back(word);
+      mark == '#' ? name(word.substr(1)) : value(word.substr(1));
+    }
+  }
+  text_ += '}';
+}
+
+// Which attribute "#word" is.
+void Body::name(std::string_view word) {
+  const auto [kind, number] = parts_of(word);
+  if (kind == "name") {
+    word = place_.key_name;
+  } else if (kind == "set") {
+    word = set()[number].name;
+  } else if (kind == "gone") {
+    word = request_.changes->remove[number];
+  }
+  dynamodb::append_string(text_, word);
+}
+
+// What ":word" stands for; or what the attribute of that name is to be.
+void Body::value(std::string_view word) {
+  const auto [kind, index] = parts_of(word);
+  if (kind == "set") return append_value(text_, set()[index]);
+  const Request::Version* seen = request_.seen ? &*request_.seen : nullptr;
+  const std::pair<std::string_view, std::string_view> texts[] = {
+      {"uuid", request_.uuid},
+      {"owner", place_.owner},
+      {"seen_uuid", seen ? seen->uuid : std::string_view()},
+      {"string", "S"}};
+  for (const auto& [name, text] : texts) {
+    if (name == kind) return append_form(text_, R"({"S":$})", {text});
+  }
+  const std::pair<std::string_view, std::int64_t> numbers[] = {
+      {"expires", request_.stamp.count()},
+      {"own", kind == "own" ? request_.own[index].count() : 0},
+      {"lease", request_.lease.count()},
+      {"ttl", clean_up_at(request_.stamp)},
+      {"token", request_.token},
+      {"earliest", request_.earliest.count()},
+      {"seen_expires", seen ? seen->expires.count() : 0},
+      {"one", 1},
+      {"last_token", kLastToken - 2},  // One is added.
+      {"uuid_size", kLongestUuid},
+      {"shortest", kShortestLease.count()},
+      {"longest", std::chrono::milliseconds(kLongestLease).count()}};
+  std::int64_t found = 0;  // "zero"
+  for (const auto& [name, number] : numbers) {
+    if (name == kind) found = number;
+  }
+  append_form(text_, R"({"N":"%"})", {std::to_string(found)});
+}
+
 // ":own0, :own1"
-std::string own_list(const Request& request, Terms& terms) {
+std::string own_list(const Request& request) {
   std::string list;
   for (std::size_t i = 0; i < request.own.size(); ++i) {
-    const std::string_view term = terms.numbered("own", i);
-    list.append(i == 0 ? ":" : ", :").append(term);
-    terms.number(term, request.own[i].count());
+    sigv4::append(list, {i == 0 ? ":own" : ", :own", std::to_string(i)});
   }
   return list;
 }
@@ -198,222 +230,117 @@ constexpr std::string_view kCanCount =
 constexpr std::string_view kBare =
     "(attribute_not_exists(#uuid) AND attribute_not_exists(#expires)"
     " AND attribute_not_exists(#lease) AND attribute_not_exists(#owner)"
-    " AND attribute_not_exists(#ttl)";
+    " AND attribute_not_exists(#ttl) AND ";
 
-// What read_row() would not understand is not over either, so the second clause
-// asks for what it can of types and bounds.  A kept row that this very call has
-// released is not to be taken by one of its own takes that comes late.
-std::string take_condition(const RowUse& use, const Request& request,
-                           Terms& terms) {
-  std::string condition;
-  condition.reserve(512);
-  if (use.must_exist) condition += "(attribute_exists(#name) AND ";
+constexpr std::string_view kIsOver =
+    "(#expires >= :zero AND #expires < :earliest"
+    " AND attribute_type(#uuid, :string) AND size(#uuid) <= :uuid_size AND ";
+
+constexpr std::string_view kLeaseIsGood =
+    " AND (attribute_not_exists(#lease)"
+    " OR #lease BETWEEN :shortest AND :longest))";
+
+constexpr std::string_view kNoToken = "attribute_not_exists(#token)";
+
+// What read_row() would not understand is not over either, so kIsOver asks for
+// what it can of types and bounds.  A kept row that this very call has released
+// is not to be taken by one of its own takes that comes late.
+std::string take_condition(const RowUse& use, const Request& request) {
+  std::string text;
   if (use.keep) {
-    condition.append(kBare).append(" AND ").append(kCanCount);
-    condition += use.must_exist ? "))" : ")";
-    terms.number("last_token", kLastToken - 2);  // One is added.
+    text = join({use.must_exist ? "(attribute_exists(#name) AND " : "", kBare,
+                 kCanCount, use.must_exist ? "))" : ")", " OR ", kIsOver,
+                 kCanCount, " AND #uuid <> :uuid"});
   } else {
-    condition += "attribute_not_exists(#name)";
+    text = join({"attribute_not_exists(#name) OR ", kIsOver, kNoToken});
   }
-  condition +=
-      " OR (#expires >= :zero AND #expires < :earliest"
-      " AND attribute_type(#uuid, :string) AND size(#uuid) <= :uuid_size AND ";
-  if (use.keep) {
-    condition.append(kCanCount).append(" AND #uuid <> :uuid");
-  } else {
-    condition += "attribute_not_exists(#token)";
-  }
-  condition +=
-      " AND (attribute_not_exists(#lease)"
-      " OR #lease BETWEEN :shortest AND :longest))";
+  text += kLeaseIsGood;
   if (request.seen) {
-    condition += " OR (#uuid = :seen_uuid AND #expires = :seen_expires";
-    condition += use.keep ? ")" : " AND attribute_not_exists(#token))";
-    terms.text("seen_uuid", request.seen->uuid);
-    terms.number("seen_expires", request.seen->expires.count());
+    sigv4::append(text,
+                  {" OR (#uuid = :seen_uuid AND #expires = :seen_expires",
+                   use.keep ? "" : " AND ", use.keep ? "" : kNoToken, ")"});
   }
   if (!request.own.empty()) {
-    condition += " OR (#uuid = :uuid AND #expires IN (" +
-                 own_list(request, terms) + "))";
+    sigv4::append(text, {" OR (#uuid = :uuid AND #expires IN (",
+                         own_list(request), "))"});
   }
-  for (const char* name : {"uuid", "expires", "lease", "token"}) {
-    terms.name(name);
-  }
-  terms.number("zero", 0);
-  terms.number("earliest", request.earliest.count());
-  terms.text("string", "S");
-  terms.number("uuid_size", kLongestUuid);
-  terms.number("shortest", kShortestLease.count());
-  terms.number("longest", std::chrono::milliseconds(kLongestLease).count());
-  return condition;
+  return text;
 }
 
 // ", #set0 = :set0, #set1 = :set1"
-std::string assignments(const Item& attributes, Terms& terms) {
+std::string assignments(const Item& attributes) {
   std::string text;
   for (std::size_t i = 0; i < attributes.size(); ++i) {
-    const std::string_view term = terms.numbered("set", i);
-    text.append(", #").append(term).append(" = :").append(term);
-    terms.name(term, attributes[i].name);
-    terms.value_of(term, attributes[i]);
+    const std::string number = std::to_string(i);
+    sigv4::append(text, {", #set", number, " = :set", number});
+  }
+  return text;
+}
+
+// What the user changes; behind the other assignments.
+std::string changes_of(const Request& request) {
+  if (!request.changes) return "";
+  std::string text = assignments(request.changes->set);
+  for (std::size_t i = 0; i < request.changes->remove.size(); ++i) {
+    sigv4::append(text,
+                  {i == 0 ? " REMOVE #gone" : ", #gone", std::to_string(i)});
   }
   return text;
 }
 
 // A take that comes late can bring a uuid back after others had the lock, but
 // not its token: what the user changes is written by the holder alone.
-std::string if_token(const Place& place, const Request& request, Terms& terms) {
-  if (!place.use.keep || !request.changes) return "";
-  terms.name("token");
-  terms.number("token", request.token);
-  return " AND #token = :token";
+std::string_view if_token(const Place& place, const Request& request) {
+  return place.use.keep && request.changes ? " AND #token = :token" : "";
 }
 
-std::string changes_of(const Changes& changes, Terms& terms) {
-  std::string text = assignments(changes.set, terms);
-  for (std::size_t i = 0; i < changes.remove.size(); ++i) {
-    const std::string_view term = terms.numbered("gone", i);
-    text.append(i == 0 ? " REMOVE #" : ", #").append(term);
-    terms.name(term, changes.remove[i]);
-  }
-  return text;
-}
-
-void write_put(Writer& writer, const Place& place, const Request& request) {
-  write_string(writer, "Item");
-  writer.StartObject();
-  write_key_members(writer, place);
-  write_text(writer, "uuid", request.uuid);
-  write_number(writer, "expires", request.stamp.count());
-  write_number(writer, "lease", request.lease.count());
-  write_text(writer, "owner", place.owner);
-  write_number(writer, kTtlAttribute, clean_up_at(request.stamp));
-  write_members(writer, place.attributes);
-  writer.EndObject();
-  Terms terms;
-  write_pair(writer, "ConditionExpression",
-             take_condition(place.use, request, terms));
-  terms.name("name", place.key_name);
-  if (!request.own.empty()) terms.text("uuid", request.uuid);
-  terms.write(writer);
-}
-
-std::string take_update(const Place& place, const Request& request,
-                        Terms& terms) {
-  const RowUse& use = place.use;
-  std::string update =
-      "SET #uuid = :uuid, #expires = :expires, #lease = :lease,"
-      " #owner = :owner";
-  terms.text("uuid", request.uuid);
-  terms.number("expires", request.stamp.count());
-  terms.number("lease", request.lease.count());
-  terms.text("owner", place.owner);
-  terms.name("owner");
-  terms.name("ttl");
-  if (!use.keep) {
-    update += ", #ttl = :ttl";
-    terms.number("ttl", clean_up_at(request.stamp));
-  }
-  update += assignments(place.attributes, terms);
-  if (!use.keep) return update;
-  update += " ADD #token :one REMOVE #ttl";
-  terms.number("one", 1);
+std::string take_update(const Place& place) {
+  const bool keep = place.use.keep;
   const bool replaced =
       dynamodb::find(place.attributes, kDataAttribute) != nullptr;
-  if (!use.keep_data && !replaced) {
-    update += ", #data";
-    terms.name(kDataAttribute);
+  return join(
+      {"SET #uuid = :uuid, #expires = :expires, #lease = :lease,"
+       " #owner = :owner",
+       keep ? "" : ", #ttl = :ttl", assignments(place.attributes),
+       keep ? " ADD #token :one REMOVE #ttl" : "",
+       keep && !place.use.keep_data && !replaced ? ", #data" : ""});
+}
+
+constexpr std::string_view kTellNew = R"(,"ReturnValues":"ALL_NEW")";
+constexpr std::string_view kTellRefusals =
+    R"(,"ReturnValuesOnConditionCheckFailure":"ALL_OLD")";
+
+void write_take(const Place& place, const Request& request, Body& body) {
+  const std::string condition = take_condition(place.use, request);
+  if (place.use.takes_by_update()) {
+    body.key();
+    body.expressions(take_update(place), condition);
+    body += kTellNew;
+  } else {
+    body.item();
+    body.expressions("", condition);
   }
-  return update;
 }
 
-void write_take(Writer& writer, const Place& place, const Request& request) {
-  if (!place.use.takes_by_update()) return write_put(writer, place, request);
-  write_key(writer, place);
-  Terms terms;
-  write_pair(writer, "UpdateExpression", take_update(place, request, terms));
-  write_pair(writer, "ConditionExpression",
-             take_condition(place.use, request, terms));
-  if (!place.use.keep || place.use.must_exist) {
-    terms.name("name", place.key_name);
-  }
-  terms.write(writer);
-  write_pair(writer, "ReturnValues", "ALL_NEW");
+void write_renewal(const Place& place, const Request& request, Body& body) {
+  body.key();
+  body.expressions(
+      join({"SET #expires = :expires", place.use.keep ? "" : ", #ttl = :ttl",
+            changes_of(request)}),
+      join({"#uuid = :uuid AND #expires IN (", own_list(request), ")",
+            if_token(place, request)}));
+  if (request.tell) body += kTellNew;
 }
 
-void write_renewal(Writer& writer, const Place& place, const Request& request) {
-  write_key(writer, place);
-  Terms terms;
-  std::string update = "SET #expires = :expires";
-  terms.number("expires", request.stamp.count());
-  if (!place.use.keep) {
-    update += ", #ttl = :ttl";
-    terms.name(kTtlAttribute);
-    terms.number("ttl", clean_up_at(request.stamp));
-  }
-  if (request.changes) update += changes_of(*request.changes, terms);
-  write_pair(writer, "UpdateExpression", update);
-  write_pair(writer, "ConditionExpression",
-             "#uuid = :uuid AND #expires IN (" + own_list(request, terms) +
-                 ")" + if_token(place, request, terms));
-  terms.name("uuid");
-  terms.name("expires");
-  terms.text("uuid", request.uuid);
-  terms.write(writer);
-  if (request.tell) write_pair(writer, "ReturnValues", "ALL_NEW");
-}
-
-// "#expires = :released", as the first of an update's assignments.
-std::string marked_free(Terms& terms) {
-  terms.name("expires");
-  terms.number("released", 0);
-  return "SET #expires = :released";
-}
-
-void write_release(Writer& writer, const Place& place, const Request& request) {
-  write_key(writer, place);
-  Terms terms;
-  if (place.use.keep) {
-    std::string update = marked_free(terms);
-    if (request.changes) update += changes_of(*request.changes, terms);
-    write_pair(writer, "UpdateExpression", update);
-  }
-  write_pair(writer, "ConditionExpression",
-             "#uuid = :uuid" + if_token(place, request, terms));
-  terms.name("uuid");
-  terms.text("uuid", request.uuid);
-  terms.write(writer);
-}
-
-// {"TableName":"locks",...}, the rest by `write`.
-template <class Write>
-std::string body_of(const Place& place, const Write& write) {
-  rapidjson::StringBuffer buffer(nullptr, 2048);
-  Writer writer(buffer);
-  writer.StartObject();
-  write_pair(writer, "TableName", place.table);
-  write(writer);
-  writer.EndObject();
-  return {buffer.GetString(), buffer.GetSize()};
-}
-
-void tell_refusals(Writer& writer) {
-  write_pair(writer, "ReturnValuesOnConditionCheckFailure", "ALL_OLD");
+void write_release(const Place& place, const Request& request, Body& body) {
+  body.key();
+  body.expressions(
+      place.use.keep ? join({"SET #expires = :zero", changes_of(request)}) : "",
+      join({"#uuid = :uuid", if_token(place, request)}));
 }
 
 constexpr std::string_view kOfRecord[] = {"uuid",  "expires",     "lease",
                                           "owner", kTtlAttribute, "token"};
-
-// What is no attribute of the record.
-Item without_record(Item item) {
-  item.erase(std::remove_if(item.begin(), item.end(),
-                            [](const Attribute& attribute) {
-                              return attribute.name != kDataAttribute &&
-                                     is_of_record(attribute.name);
-                            }),
-             item.end());
-  return item;
-}
 
 // Of a record, all but its token.  Says in `problem` what it is not.
 void read_record(const Item& item, const Attribute& uuid, Row& row) {
@@ -439,15 +366,11 @@ void read_record(const Item& item, const Attribute& uuid, Row& row) {
   row.uuid = uuid.value;
   row.expires = ServiceTime(*expires_ns);
   const Attribute* owner = dynamodb::find(item, "owner");
-  if (owner != nullptr && owner->type == Type::string) {
+  if (owner != nullptr && owner->type == Attribute::Type::string) {
     row.owner = owner->value;
   }
   row.kind = Row::Kind::record;
 }
-
-}  // namespace
-
-namespace {
 
 // Of those that a row without a uuid has no business with.
 bool is_ours(const Attribute& attribute) {
@@ -463,7 +386,7 @@ bool is_of_record(std::string_view attribute) {
              std::end(kOfRecord);
 }
 
-Row read_row(Item item) {
+Row read_row(const Item& item) {
   Row row;
   if (item.empty()) return row;
   if (const Attribute* token = dynamodb::find(item, "token")) {
@@ -484,7 +407,11 @@ Row read_row(Item item) {
   } else {
     read_record(item, *uuid, row);
   }
-  row.others = without_record(std::move(item));
+  for (const Attribute& attribute : item) {
+    if (attribute.name == kDataAttribute || !is_of_record(attribute.name)) {
+      row.others.push_back(attribute);
+    }
+  }
   return row;
 }
 
@@ -504,75 +431,49 @@ dynamodb::Action action_of(Verb verb, const RowUse& use) {
 }
 
 std::string write_request(const Place& place, const Request& request) {
-  return body_of(place, [&](Writer& writer) {
-    switch (request.verb) {
-      case Verb::take:
-        write_take(writer, place, request);
-        break;
-      case Verb::renew:
-        write_renewal(writer, place, request);
-        break;
-      case Verb::release:
-        write_release(writer, place, request);
-        break;
-      case Verb::look:
-        write_key(writer, place);
-        write_string(writer, "ConsistentRead");
-        writer.Bool(request.consistent);
-        break;
-    }
-    if (request.verb != Verb::look) tell_refusals(writer);
-  });
+  Body body(place, request);
+  switch (request.verb) {
+    case Verb::take:
+      write_take(place, request, body);
+      break;
+    case Verb::renew:
+      write_renewal(place, request, body);
+      break;
+    case Verb::release:
+      write_release(place, request, body);
+      break;
+    case Verb::look:
+      body.key();
+      body += request.consistent ? R"(,"ConsistentRead":true)"
+                                 : R"(,"ConsistentRead":false)";
+      return body.end();
+  }
+  body += kTellRefusals;
+  return body.end();
 }
 
 std::string write_check(const Place& place, const std::string& uuid,
                         std::int64_t token) {
-  return body_of(place, [&](Writer& writer) {
-    write_key(writer, place);
-    Terms terms;
-    std::string condition = "#uuid = :uuid AND #expires > :zero";
-    terms.name("uuid");
-    terms.name("expires");
-    terms.text("uuid", uuid);
-    terms.number("zero", 0);
-    if (place.use.keep) {
-      condition += " AND #token = :token";
-      terms.name("token");
-      terms.number("token", token);
-    }
-    write_pair(writer, "ConditionExpression", condition);
-    terms.write(writer);
-  });
+  Request request;
+  request.uuid = uuid;
+  request.token = token;
+  Body body(place, request);
+  body.key();
+  body.expressions("", join({"#uuid = :uuid AND #expires > :zero",
+                             place.use.keep ? " AND #token = :token" : ""}));
+  return body.end();
 }
 
 std::string write_force(const Place& place, const Request::Version& version) {
-  return body_of(place, [&](Writer& writer) {
-    write_key(writer, place);
-    Terms terms;
-    if (place.use.keep) {
-      write_pair(writer, "UpdateExpression", marked_free(terms));
-    } else {
-      terms.name("expires");
-    }
-    write_pair(writer, "ConditionExpression",
-               "#uuid = :uuid AND #expires = :expires");
-    terms.name("uuid");
-    terms.text("uuid", version.uuid);
-    terms.number("expires", version.expires.count());
-    terms.write(writer);
-    tell_refusals(writer);
-  });
-}
-
-bool is_utf8(std::string_view text) {
-  struct Nowhere {
-    void Put(char) {}
-  } nowhere;
-  rapidjson::MemoryStream stream(text.data(), text.size());
-  while (stream.Tell() < text.size()) {
-    if (!rapidjson::UTF8<>::Validate(stream, nowhere)) return false;
-  }
-  return stream.Tell() == text.size();
+  Request request;
+  request.uuid = version.uuid;
+  request.stamp = version.expires;
+  Body body(place, request);
+  body.key();
+  body.expressions(place.use.keep ? "SET #expires = :zero" : "",
+                   "#uuid = :uuid AND #expires = :expires");
+  body += kTellRefusals;
+  return body.end();
 }
 
 std::string fresh_uuid() {

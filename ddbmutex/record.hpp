@@ -27,11 +27,13 @@
 #include "answer.hpp"
 #include "clock.hpp"
 #include "item.hpp"
+#include "json.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
+using dynamodb::is_utf8;
 using dynamodb::ServiceTime;
 
 // The table's partition key, and the attribute for DynamoDB's own clean-up.
@@ -58,11 +60,11 @@ struct Row {
   std::string owner;  // Empty if not given.
   bool kept = false;  // It bears a token, of whatever kind.
   std::int64_t token = 0;
-  std::string problem;    // "expires is not a whole number of nanoseconds"
-  dynamodb::Item others;  // What is no attribute of the record; `data` is.
+  const char* problem = "";  // "expires is not a whole number of nanoseconds"
+  dynamodb::Item others;     // What is no attribute of the record; `data` is.
 };
 
-Row read_row(dynamodb::Item item);
+Row read_row(const dynamodb::Item& item);
 
 // How a lock uses its row.
 struct RowUse {
@@ -139,8 +141,6 @@ std::string write_check(const Place& place, const std::string& uuid,
 // For an operator: frees the lock if the row bears exactly that version.
 // UpdateItem of a kept row, else DeleteItem.
 std::string write_force(const Place& place, const Request::Version& version);
-
-bool is_utf8(std::string_view text);
 
 // 32 hexadecimal digits from 128 bits of the operating system's randomness
 // (not of a generator in this process, which a VM snapshot would clone).

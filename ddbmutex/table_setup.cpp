@@ -22,89 +22,54 @@ constexpr std::chrono::milliseconds kLongestPause{2000};
 
 // --- Requests --------------------------------------------------------------
 
-// {"AttributeName":"name","other":"value"}
-void write_of_key(Writer& writer, std::string_view name, std::string_view other,
-                  std::string_view value) {
-  writer.StartObject();
-  write_pair(writer, "AttributeName", name);
-  write_pair(writer, other, value);
-  writer.EndObject();
-}
-
-void write_keys(Writer& writer, const TableSchema& schema) {
-  const bool sorted = !schema.sort_key.empty();
-  write_string(writer, "AttributeDefinitions");
-  writer.StartArray();
-  write_of_key(writer, schema.key, "AttributeType", "S");
-  if (sorted) write_of_key(writer, schema.sort_key, "AttributeType", "S");
-  writer.EndArray();
-  write_string(writer, "KeySchema");
-  writer.StartArray();
-  write_of_key(writer, schema.key, "KeyType", "HASH");
-  if (sorted) write_of_key(writer, schema.sort_key, "KeyType", "RANGE");
-  writer.EndArray();
-}
-
-void write_billing(Writer& writer, const TableSchema& schema) {
-  write_pair(writer, "BillingMode",
-             schema.throughput ? "PROVISIONED" : "PAY_PER_REQUEST");
-  if (!schema.throughput) return;
-  write_string(writer, "ProvisionedThroughput");
-  writer.StartObject();
-  write_string(writer, "ReadCapacityUnits");
-  writer.Uint64(schema.throughput->read_units);
-  write_string(writer, "WriteCapacityUnits");
-  writer.Uint64(schema.throughput->write_units);
-  writer.EndObject();
-}
-
-void write_tags(Writer& writer, const TableSchema& schema) {
-  if (schema.tags.empty()) return;
-  write_string(writer, "Tags");
-  writer.StartArray();
-  for (const auto& [key, value] : schema.tags) {
-    writer.StartObject();
-    write_pair(writer, "Key", key);
-    write_pair(writer, "Value", value);
-    writer.EndObject();
-  }
-  writer.EndArray();
-}
-
 std::string write_name(const std::string& table) {
-  rapidjson::StringBuffer body;
-  Writer writer(body);
-  writer.StartObject();
-  write_pair(writer, "TableName", table);
-  writer.EndObject();
-  return body.GetString();
+  std::string body;
+  append_form(body, R"({"TableName":$})", {table});
+  return body;
 }
 
 std::string write_creation(const TableSchema& schema) {
-  rapidjson::StringBuffer body;
-  Writer writer(body);
-  writer.StartObject();
-  write_pair(writer, "TableName", schema.table);
-  write_billing(writer, schema);
-  write_keys(writer, schema);
-  write_tags(writer, schema);
-  writer.EndObject();
-  return body.GetString();
+  std::string body;
+  append_form(body, R"({"TableName":$,"BillingMode":)", {schema.table});
+  if (const auto& units = schema.throughput) {
+    append_form(body,
+                R"("PROVISIONED","ProvisionedThroughput":)"
+                R"({"ReadCapacityUnits":%,"WriteCapacityUnits":%})",
+                {std::to_string(units->read_units),
+                 std::to_string(units->write_units)});
+  } else {
+    body += R"("PAY_PER_REQUEST")";
+  }
+  const bool sorted = !schema.sort_key.empty();
+  append_form(body,
+              R"(,"AttributeDefinitions":[)"
+              R"({"AttributeName":$,"AttributeType":"S"})",
+              {schema.key});
+  if (sorted) {
+    append_form(body, R"(,{"AttributeName":$,"AttributeType":"S"})",
+                {schema.sort_key});
+  }
+  append_form(body, R"(],"KeySchema":[{"AttributeName":$,"KeyType":"HASH"})",
+              {schema.key});
+  if (sorted) {
+    append_form(body, R"(,{"AttributeName":$,"KeyType":"RANGE"})",
+                {schema.sort_key});
+  }
+  const char* form = R"(],"Tags":[{"Key":$,"Value":$})";
+  for (const auto& [key, value] : schema.tags) {
+    append_form(body, form, {key, value});
+    form = R"(,{"Key":$,"Value":$})";
+  }
+  return body += "]}";
 }
 
 std::string write_time_to_live(const TableSchema& schema) {
-  rapidjson::StringBuffer body;
-  Writer writer(body);
-  writer.StartObject();
-  write_pair(writer, "TableName", schema.table);
-  write_string(writer, "TimeToLiveSpecification");
-  writer.StartObject();
-  write_pair(writer, "AttributeName", schema.ttl);
-  write_string(writer, "Enabled");
-  writer.Bool(true);
-  writer.EndObject();
-  writer.EndObject();
-  return body.GetString();
+  std::string body;
+  append_form(body,
+              R"({"TableName":$,"TimeToLiveSpecification":)"
+              R"({"AttributeName":$,"Enabled":true}})",
+              {schema.table, schema.ttl});
+  return body;
 }
 
 // --- One request after the other -------------------------------------------

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ddbmutex/item.hpp"
+#include "ddbmutex/json.hpp"
 #include "ddbmutex/record.hpp"
 #include "tests/support/words.hpp"
 
@@ -55,7 +56,7 @@ void check_not_understood(const std::string& what, const Item& item,
   BOOST_TEST_CONTEXT(what) {
     const Row row = lock::read_row(item);
     BOOST_TEST(word(row.kind) == "unknown");
-    BOOST_TEST(row.problem.rfind(attribute + " ", 0) == 0u);
+    BOOST_TEST(std::string(row.problem).rfind(attribute + " ", 0) == 0u);
     BOOST_TEST(!row.lease.has_value());
     BOOST_TEST(row.uuid.empty());
   }
@@ -258,7 +259,7 @@ BOOST_AUTO_TEST_CASE(whole_record_is_read_whole) {
   BOOST_REQUIRE(row.lease.has_value());
   BOOST_TEST(row.lease->count() == 60000);
   BOOST_TEST(row.owner == "host:1");
-  BOOST_TEST(row.problem.empty());
+  BOOST_TEST(std::string(row.problem).empty());
 }
 
 BOOST_AUTO_TEST_CASE(record_of_a_client_that_knows_no_lease_has_none) {
@@ -727,13 +728,13 @@ BOOST_AUTO_TEST_CASE(renewal_carries_the_users_changes) {
 
 BOOST_AUTO_TEST_CASE(release_of_a_kept_row_marks_it_free) {
   const auto body = body_of(release(), kept_place());
-  BOOST_TEST(text(body["UpdateExpression"]) == "SET #expires = :released");
-  BOOST_TEST(valued(body, ":released") == "N:0");
+  BOOST_TEST(text(body["UpdateExpression"]) == "SET #expires = :zero");
+  BOOST_TEST(valued(body, ":zero") == "N:0");
   BOOST_TEST(valued(body, ":uuid") == "S:mine");
   BOOST_TEST(text(body["ReturnValuesOnConditionCheckFailure"]) == "ALL_OLD");
   BOOST_TEST(text(body_of(with_changes(release()),
                           kept_place())["UpdateExpression"]) ==
-             "SET #expires = :released, #set0 = :set0, #set1 = :set1 "
+             "SET #expires = :zero, #set0 = :set0, #set1 = :set1 "
              "REMOVE #gone0, #gone1");
 }
 
@@ -789,8 +790,8 @@ BOOST_AUTO_TEST_CASE(check_asks_for_uuid_time_and_of_a_kept_row_the_token) {
 BOOST_AUTO_TEST_CASE(force_frees_exactly_the_version_that_was_seen) {
   const Request::Version seen{"theirs", ServiceTime(77)};
   const auto kept = parse(lock::write_force(kept_place(), seen));
-  BOOST_TEST(text(kept["UpdateExpression"]) == "SET #expires = :released");
-  BOOST_TEST(valued(kept, ":released") == "N:0");
+  BOOST_TEST(text(kept["UpdateExpression"]) == "SET #expires = :zero");
+  BOOST_TEST(valued(kept, ":zero") == "N:0");
   const auto deleted = parse(lock::write_force(place(), seen));
   BOOST_TEST(!deleted.HasMember("UpdateExpression"));
   for (const auto* body : {&kept, &deleted}) {
@@ -904,7 +905,7 @@ BOOST_AUTO_TEST_CASE(text_is_utf8_or_not) {
        {std::string(), std::string("plain"), std::string("\0", 1),
         std::string("\xc3\xa9"), std::string("\xed\x9f\xbf"),
         std::string("\xef\xbf\xbf"), std::string("\xf4\x8f\xbf\xbf")}) {
-    BOOST_TEST(lock::is_utf8(good), good);
+    BOOST_TEST(dynamodb::is_utf8(good), good);
   }
   for (const char* bad : {
            "\x80",  // A continuation alone.
@@ -919,7 +920,7 @@ BOOST_AUTO_TEST_CASE(text_is_utf8_or_not) {
            "\xff",
            "a\xc3(",
        }) {
-    BOOST_TEST(!lock::is_utf8(bad), bad);
+    BOOST_TEST(!dynamodb::is_utf8(bad), bad);
   }
 }
 

@@ -188,12 +188,9 @@ bool knows_all_of(const dynamodb::Item& item) {
 }
 
 std::string written(const dynamodb::Item& item) {
-  rapidjson::StringBuffer body;
-  dynamodb::Writer writer(body);
-  writer.StartObject();
-  dynamodb::write_members(writer, item);
-  writer.EndObject();
-  return {body.GetString(), body.GetSize()};
+  std::string json = "{";
+  dynamodb::append_members(json, item);
+  return json + "}";
 }
 
 bool has_text(dynamodb::Attribute::Type type) {
@@ -208,7 +205,7 @@ bool has_members(dynamodb::Attribute::Type type) {
 void check_item(const dynamodb::Item& item, int levels) {
   claim(levels >= 0, "an item is nested within bounds");
   for (const dynamodb::Attribute& attribute : item) {
-    claim(lock::is_utf8(attribute.name) && lock::is_utf8(attribute.value),
+    claim(dynamodb::is_utf8(attribute.name) && dynamodb::is_utf8(attribute.value),
           "an item is of UTF-8");
     claim(has_text(attribute.type) || attribute.value.empty(),
           "no value but of the types that have one");

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "ddbmutex/answer.hpp"
+#include "ddbmutex/json.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace tests {
@@ -91,7 +92,7 @@ void check_token(const Item& item, const Row& row) {
 }
 
 void check_record(const Item& item, const Row& row) {
-  claim(row.problem.empty(), "a record has no problem");
+  claim(Bytes(row.problem).empty(), "a record has no problem");
   check_token(item, row);
   claim(!row.uuid.empty() && row.uuid.size() <= 1024,
         "a record's uuid has 1 to 1,024 bytes");
@@ -115,12 +116,13 @@ void check_unknown(const Item& item, const Row& row) {
   claim(row.uuid.empty() && !row.lease && row.owner.empty() &&
             row.expires.count() == 0,
         "what is not understood has no values");
-  const std::string name = row.problem.substr(0, row.problem.find(' '));
+  const Bytes problem = row.problem;
+  const Bytes name = problem.substr(0, problem.find(' '));
   claim(
       name == "uuid" || name == "expires" || name == "lease" || name == "token",
       "a problem names its attribute");
   claim(is_visible(row.problem), "a problem is a text for people");
-  const bool missing = row.problem == name + " is missing";
+  const bool missing = row.problem == std::string(name) + " is missing";
   claim(missing == (find(item, name) == nullptr),
         "an attribute is missing or it is wrong");
 }
@@ -158,7 +160,7 @@ void check_kind(const Item& item, const Row& row) {
 bool same(const Row& a, const Row& b) {
   return a.kind == b.kind && a.uuid == b.uuid && a.expires == b.expires &&
          a.lease == b.lease && a.owner == b.owner && a.kept == b.kept &&
-         a.token == b.token && a.problem == b.problem;
+         a.token == b.token && std::string(a.problem) == b.problem;
 }
 
 // What other clients add, and in which order they write, is nothing to us.
@@ -236,8 +238,8 @@ void record(Bytes bytes) {
   check_kind(*item, row);
   check_form(*item, row);
   // DynamoDB holds nothing else, and the JSON reader passes nothing else on.
-  if (row.kind == Row::Kind::record && lock::is_utf8(row.uuid) &&
-      lock::is_utf8(row.owner)) {
+  if (row.kind == Row::Kind::record && dynamodb::is_utf8(row.uuid) &&
+      dynamodb::is_utf8(row.owner)) {
     check_written(row);
   }
 }

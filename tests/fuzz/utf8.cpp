@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "ddbmutex/json.hpp"
 #include "ddbmutex/record.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -88,7 +89,7 @@ void check_requests(const std::string& name) {
 
 void utf8(Bytes bytes) {
   const bool expected = is_well_formed(bytes);
-  claim(lock::is_utf8(bytes) == expected,
+  claim(dynamodb::is_utf8(bytes) == expected,
         "UTF-8 is what the Unicode Standard says it is");
   if (expected) check_requests(std::string(bytes));
 }

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "ddbmutex/json.hpp"
 #include "ddbmutex/record.hpp"
 
 namespace torture {
@@ -28,7 +29,7 @@ inline std::string number(double value) {
 
 // As text of XML.  What XML has no way to say becomes a question mark.
 inline std::string escaped(const std::string& text) {
-  const bool plain = !ddbmutex::lock::is_utf8(text);
+  const bool plain = !ddbmutex::dynamodb::is_utf8(text);
   std::string all;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
