@@ -326,7 +326,7 @@ BOOST_DATA_TEST_CASE(contenders_never_hold_at_the_same_time, kEngines, kind) {
       party.begin();
       while (party.take() == "busy") tests::pause(1ms);
       if (++inside != 1) ++overlaps;
-      if (party.last.verdict == lock::Verdict::ours) ++held;
+      if (party.errand->verdict == lock::Verdict::ours) ++held;
       if (i % 3 == 0 && party.renew() != "ours") ++overlaps;
       --inside;
       if (party.release() != "released") ++overlaps;
@@ -352,9 +352,9 @@ BOOST_DATA_TEST_CASE(dead_lock_is_taken_once_seen_unchanged_for_its_lease,
   BOOST_REQUIRE(waiter.take() == "busy");
   const BootTime seen = BootClock::now();
   BOOST_TEST(poll_until_ours(waiter));
-  BOOST_CHECK(waiter.last.answer.sent_at >= waiter.observation.stale_at());
+  BOOST_CHECK(waiter.answer.sent_at >= waiter.observation.stale_at());
   BOOST_CHECK(waiter.observation.stale_at() <= seen + lock::waited_for(300ms));
-  BOOST_CHECK(waiter.last.answer.sent_at > holder.lease->claim_end());
+  BOOST_CHECK(waiter.answer.sent_at > holder.lease->claim_end());
   BOOST_TEST(row_of(kind, at).uuid == waiter.lease->uuid());
   BOOST_TEST(holder.release() == "released");  // It had lapsed: no loss.
 }
@@ -848,7 +848,7 @@ BOOST_AUTO_TEST_CASE(request_on_a_dying_connection_is_delivered_exactly_once) {
       between.next(lose);
       BOOST_REQUIRE(party.step(call) == "again");
       BOOST_REQUIRE(party.fault() == "disconnected");
-      BOOST_REQUIRE(party.last.answer.sent);
+      BOOST_REQUIRE(party.answer.sent);
       const std::string verdict = party.step(call);
       BOOST_REQUIRE(verdict == (call == Call::release ? "released" : "ours"));
     }
