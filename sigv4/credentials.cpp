@@ -1,8 +1,9 @@
 #include "credentials.hpp"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
+
+#include "text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -28,13 +29,6 @@ KeyOutcome not_found(State state, std::string reason) {
   outcome.state = state;
   outcome.reason = std::move(reason);
   return outcome;
-}
-
-// All three go into headers or next to them: a line break there would be a
-// header of its own.
-bool is_visible(std::string_view key) {
-  return std::all_of(key.begin(), key.end(),
-                     [](char c) { return c > ' ' && c <= '~'; });
 }
 
 class FunctionSource final : public KeySource {
@@ -63,35 +57,24 @@ class FirstOf final : public KeySource {
   explicit FirstOf(std::vector<KeySourcePtr> sources)
       : sources_(std::move(sources)) {}
 
-  KeyOutcome fetch(const Fetch& fetch) override {
-    return *first([&](KeySource& source) {
-      KeyOutcome outcome = source.fetch(fetch);
-      if (outcome.state == State::none && fetch.tell) {
-        fetch.tell(outcome.reason);
-      }
-      return std::optional(std::move(outcome));
-    });
-  }
-  std::optional<KeyOutcome> at_hand() const override {
-    return first([](KeySource& source) { return source.at_hand(); });
-  }
+  KeyOutcome fetch(const Fetch& fetch) override { return *first(&fetch); }
+  std::optional<KeyOutcome> at_hand() const override { return first(nullptr); }
 
  private:
-  template <class Ask>
-  std::optional<KeyOutcome> first(const Ask& ask) const {
-    KeyOutcome none = no_keys("");
+  // Without a fetch only what is at hand; nothing if a source before it would
+  // have to be asked.
+  std::optional<KeyOutcome> first(const Fetch* fetch) const {
+    KeyOutcome none;
     for (const KeySourcePtr& source : sources_) {
-      std::optional<KeyOutcome> outcome = ask(*source);
-      if (!outcome) return outcome;
-      auto& warnings = none.warnings;
-      warnings.insert(warnings.end(), outcome->warnings.begin(),
-                      outcome->warnings.end());
-      if (outcome->state != State::none) {
-        outcome->warnings = std::move(warnings);
-        return outcome;
-      }
-      if (!none.reason.empty()) none.reason += "; ";
-      none.reason += outcome->reason;
+      std::optional<KeyOutcome> outcome = source->at_hand();
+      if (!outcome && fetch == nullptr) return outcome;
+      if (!outcome) outcome = source->fetch(*fetch);
+      outcome->warnings.insert(outcome->warnings.begin(), none.warnings.begin(),
+                               none.warnings.end());
+      if (outcome->state != State::none) return outcome;
+      if (fetch != nullptr && fetch->tell) fetch->tell(outcome->reason);
+      none.warnings.swap(outcome->warnings);
+      append(none.reason, {none.reason.empty() ? "" : "; ", outcome->reason});
     }
     return none;
   }
@@ -99,12 +82,7 @@ class FirstOf final : public KeySource {
   const std::vector<KeySourcePtr> sources_;
 };
 
-std::string value_of(const Properties& section, const char* name) {
-  const auto found = section.find(name);
-  return found == section.end() ? "" : found->second.str();
-}
-
-// As chain/profile_chain.hpp has the order.
+// As from_profile.hpp has the order.
 bool gets_keys_elsewhere(const Profile& profile) {
   for (const char* name : {"role_arn", "web_identity_token_file",
                            "sso_account_id", "sso_role_name"}) {
@@ -141,25 +119,28 @@ KeySourcePtr source_of(std::function<KeyOutcome(const Fetch&)> fetch) {
 
 KeyOutcome judged(Credentials keys, const std::string& place,
                   const KeyNames& names) {
-  if (keys.access_key_id.empty() && keys.secret_access_key.empty()) {
-    return no_keys("no " + std::string(names.id) + " in " + place);
+  struct {
+    std::string_view key;
+    const char* name;
+  } const parts[] = {{keys.access_key_id, names.id},
+                     {keys.secret_access_key, names.secret},
+                     {keys.session_token, names.token}};
+  const bool lacks_id = parts[0].key.empty();
+  const bool lacks_secret = parts[1].key.empty();
+  if (lacks_id && lacks_secret)
+    return no_keys(join({"no ", names.id, " in ", place}));
+  if (lacks_id || lacks_secret) {
+    return broken_keys(join({parts[lacks_id ? 1 : 0].name, " without ",
+                             parts[lacks_id ? 0 : 1].name, " in ", place}));
   }
-  const std::string_view id = keys.access_key_id;
-  const std::string_view secret = keys.secret_access_key;
-  const std::string_view token = keys.session_token;
-  for (const auto& [key, name, other] :
-       {std::tuple(id, names.id, names.secret),
-        std::tuple(secret, names.secret, names.id)}) {
-    if (!key.empty()) continue;
-    return broken_keys(std::string(other) + " without " + name + " in " +
-                       place);
-  }
-  for (const auto& [key, name] :
-       {std::pair(id, names.id), std::pair(secret, names.secret),
-        std::pair(token, names.token)}) {
-    if (is_visible(key)) continue;
-    return broken_keys(std::string(name) + " in " + place +
-                       " has a character that is not visible ASCII");
+  for (const auto& [key, name] : parts) {
+    // All three go into headers or next to them: a line break there would be a
+    // header of its own.
+    const bool visible = std::all_of(
+        key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
+    if (visible) continue;
+    return broken_keys(join(
+        {name, " in ", place, " has a character that is not visible ASCII"}));
   }
   KeyOutcome outcome;
   outcome.state = State::found;
@@ -185,14 +166,17 @@ KeySourcePtr environment_keys(const Environment& environment) {
 }
 
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
-  const std::string place = profile.described() + " in " + in_quotes(file.path);
-  const Properties* section = profile.in(file);
-  if (section == nullptr) return no_keys("no " + place);
-  KeyOutcome outcome = judged({value_of(*section, kProfileNames.id),
-                               value_of(*section, kProfileNames.secret),
-                               value_of(*section, kProfileNames.token),
-                               value_of(*section, "aws_account_id")},
-                              place, kProfileNames);
+  const std::string place =
+      join({profile.described(), " in ", in_quotes(file.path)});
+  if (!profile.is_in(file)) return no_keys("no " + place);
+  const auto value = [&](const char* name) {
+    const Secret* found = file.find("profile", profile.name, name);
+    return found != nullptr ? *found : Secret();
+  };
+  KeyOutcome outcome =
+      judged({value(kProfileNames.id).str(), value(kProfileNames.secret),
+              value(kProfileNames.token), value("aws_account_id").str()},
+             place, kProfileNames);
   outcome.ask_again = BootClock::now() + kFileAge;
   return outcome;
 }
@@ -202,8 +186,8 @@ KeyOutcome keys_in_profile(const Profile& profile) {
     KeyOutcome outcome = keys_in_file(profile, *file);
     if (outcome.state != State::none) return outcome;
   }
-  return no_keys("no keys in " + profile.described() + " (" +
-                 profile.whereabouts() + ")");
+  return no_keys(join(
+      {"no keys in ", profile.described(), " (", profile.whereabouts(), ")"}));
 }
 
 KeySourcePtr profile_keys(const ProfileOptions& options,

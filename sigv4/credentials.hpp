@@ -7,7 +7,7 @@
 // before it runs out.
 //
 // Here are the sources that ask nobody: keys that are given, in the
-// environment, or in a file.  chain/ has the others.
+// environment, or in a file.  from_*.hpp have the others.
 //
 // Texts name variables, fields, files and profiles, never what a key holds.
 #ifndef DDBMUTEX_SIGV4_CREDENTIALS_HPP

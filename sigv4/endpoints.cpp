@@ -91,16 +91,14 @@ Setting url_in_services(const Profile& profile, const char* service,
                         std::string& error) {
   const Setting name = profile.find("services");
   if (!name) return std::nullopt;
-  const auto& all = profile.config.sections.services;
-  const auto section = all.find(name->value);
   const std::string called = in_quotes("services " + name->value);
-  if (section == all.end()) {
+  if (!profile.config.has("services", name->value)) {
     error = name->source + " names a section " + called + " that is not there";
     return std::nullopt;
   }
-  const auto properties = section->second.find(service);
-  if (properties == section->second.end()) return std::nullopt;
-  auto url = sub_property(properties->second, "endpoint_url");
+  const Secret* own = profile.config.find("services", name->value, service);
+  if (own == nullptr) return std::nullopt;
+  auto url = sub_property(*own, "endpoint_url");
   if (!url || url->empty()) return std::nullopt;
   return Profile::Property{std::move(*url), std::string("endpoint_url of ") +
                                                 service + " in section " +

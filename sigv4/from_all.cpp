@@ -71,7 +71,7 @@ KeySourcePtr ignored_environment() {
   });
 }
 
-ProfileChain parts_of(const ChainOptions& options, const ProfilePlace& place,
+ProfileChain parts_of(const ChainOptions& options, const Profile& place,
                       const Profile& profile, const InstanceSettings& instance,
                       const Environment& environment) {
   ProfileChain chain;
@@ -90,7 +90,7 @@ ProfileChain parts_of(const ChainOptions& options, const ProfilePlace& place,
 
 KeySourcePtr chain_keys(const ChainOptions& options,
                         const Environment& environment) {
-  const ProfilePlace place = locate_profile(options.profile, environment);
+  const Profile place = locate_profile(options.profile, environment);
   const Profile profile = load_profile(place);
   const InstanceSettings instance = instance_settings(environment, profile);
   const ProfileChain parts =

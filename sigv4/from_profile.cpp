@@ -32,8 +32,7 @@ Way blocked(std::string why) { return {nullptr, std::move(why)}; }
 // Where the profile says that: `profile "x" in "..."`.
 std::string place_of(const Profile& profile, const char* property) {
   for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
-    const Properties* section = profile.in(*file);
-    if (section == nullptr || section->count(property) == 0) continue;
+    if (!file->find("profile", profile.name, property)) continue;
     return profile.described() + " in " + in_quotes(file->path);
   }
   return profile.described();
@@ -235,8 +234,7 @@ Way Chain::source_of_role(const Profile& profile, const Path& path) {
 Way Chain::by_source_profile(const Profile& profile, const Property& source,
                              Path path) {
   const Profile other = another(profile, source.value);
-  if (other.in(other.credentials) == nullptr &&
-      other.in(other.config) == nullptr) {
+  if (!other.is_in(other.credentials) && !other.is_in(other.config)) {
     return blocked(source.source + " names " + other.described() +
                    ", which does not exist (" + other.whereabouts() + ")");
   }
@@ -322,26 +320,28 @@ Way Chain::by_web_identity(const Profile& profile,
 
 // The section of the config file that the profile names as its session.
 struct Session {
-  const Properties* section = nullptr;  // Null if it names none.
-  std::string name;
+  std::string name;   // Empty if it names none.
   std::string error;  // It is not there, or says other things.
 };
 
 Session session_of(const Profile& profile) {
   const auto name = profile.find("sso_session");
   if (!name) return {};
-  const auto& all = profile.config.sections.sso_sessions;
-  const auto found = all.find(name->value);
-  if (found == all.end()) {
-    return {nullptr, "",
-            name->source + " names a section " +
-                in_quotes("sso-session " + name->value) + " that is not there"};
+  if (!profile.config.has("sso-session", name->value)) {
+    return {"", name->source + " names a section " +
+                    in_quotes("sso-session " + name->value) +
+                    " that is not there"};
   }
-  Session session{&found->second, name->value, ""};
-  for (const auto& [property, value] : found->second) {
-    const auto own = profile.find(property);
-    if (!own || own->value == value.str()) continue;
-    session.error = own->source + " is another than in its sso_session";
+  Session session{name->value, ""};
+  for (const Section& section : profile.config.sections) {
+    if (section.kind != "sso-session" || section.name != name->value) continue;
+    for (const auto& [property, value] : section.properties) {
+      const Secret* last =
+          profile.config.find("sso-session", name->value, property);
+      const auto own = profile.find(property);
+      if (last == nullptr || !own || own->value == last->str()) continue;
+      session.error = own->source + " is another than in its sso_session";
+    }
   }
   return session;
 }
@@ -351,13 +351,11 @@ Session session_of(const Profile& profile) {
 Property sign_on_setting(const Profile& profile, const Session& session,
                          const std::string& name, std::string& missing) {
   if (auto own = profile.find(name)) return *own;
-  if (session.section != nullptr) {
-    const auto found = session.section->find(name);
-    if (found != session.section->end() && !found->second.empty()) {
-      return {found->second.str(),
-              name + " of section " + in_quotes("sso-session " + session.name) +
-                  " in " + in_quotes(profile.config.path)};
-    }
+  const Secret* value = profile.config.find("sso-session", session.name, name);
+  if (value != nullptr && !value->empty()) {
+    return {value->str(), name + " of section " +
+                              in_quotes("sso-session " + session.name) +
+                              " in " + in_quotes(profile.config.path)};
   }
   missing += (missing.empty() ? "" : ", ") + name;
   return {};

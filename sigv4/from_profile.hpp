@@ -41,7 +41,7 @@ struct WebIdentityVariables {
 };
 
 struct ProfileChain {
-  ProfilePlace place;
+  Profile place;
   WebIdentityVariables web_identity;
   std::string sso_cache;  // ~/.aws/sso/cache; empty without a HOME.
   Services services;

@@ -75,12 +75,6 @@ std::string_view without_comment(std::string_view line) {
   return line;
 }
 
-// What stands between a section's brackets.
-struct Heading {
-  std::string_view type;  // Empty if there is one word only.
-  std::string_view name;  // Empty if invalid.
-};
-
 // The name in a pair of quotes, empty if it is none.
 std::string_view unquoted(std::string_view text) {
   if (text.size() < 2 || !is_one_of(text.front(), "\"'")) return {};
@@ -91,18 +85,22 @@ std::string_view unquoted(std::string_view text) {
   return good ? name : std::string_view();
 }
 
-Heading parse_heading(std::string_view text) {
+// What stands between a section's brackets: the kind is empty if it is one word
+// only, the name if it is invalid.
+Section parse_heading(std::string_view text) {
   text = trim(text);
+  Section section;
   const auto blank = text.find_first_of(kBlanks);
-  Heading heading;
   if (blank != text.npos) {
-    heading.type = text.substr(0, blank);
+    section.kind = text.substr(0, blank);
     text = trim_left(text.substr(blank));
   }
-  const bool quotes = !heading.type.empty() && !is_name(text);
-  heading.name = quotes ? unquoted(text) : text;
-  if (!quotes && !is_name(text)) heading.name = {};
-  return heading;
+  if (is_name(text)) {
+    section.name = text;
+  } else if (!section.kind.empty()) {
+    section.name = unquoted(text);
+  }
+  return section;
 }
 
 class Parser {
@@ -111,7 +109,7 @@ class Parser {
 
   // One line without its '\n'.  Returns what is wrong with it, or null.
   const char* add(std::string_view line);
-  Sections take() {
+  std::vector<Section> take() {
     end_property();
     return std::move(sections_);
   }
@@ -121,23 +119,21 @@ class Parser {
   const char* add_section(std::string_view text);
   const char* add_continuation(std::string_view text);
   const char* add_property(std::string_view text);
-  // Puts the last property's value where it belongs.
   void end_property();
-  // Where a section's properties go; null if it is to be skipped.
-  Properties* section_of(const Heading& heading);
-  Properties* default_of_config(bool prefixed);
+  // Makes the kind what it means in this file.  False if it is to be skipped.
+  bool is_wanted(Section& section);
 
   const FileKind kind_;
-  Sections sections_;
+  std::vector<Section> sections_;
   bool seen_section_ = false;
+  bool skipping_ = false;  // The current section.
   bool default_is_prefixed_ = false;
-  Properties* section_ = nullptr;  // The current one; null while skipping.
-  bool has_property_ = false;      // The section has one, skipped or not.
+  bool has_property_ = false;  // The section has one, skipped or not.
   // The rest is the last one's.
   std::size_t indent_ = 0;
-  Secret* property_ = nullptr;           // Its value; null if it is skipped.
-  std::vector<std::string_view> lines_;  // Of that value, until it ends.
-  bool has_sub_properties_ = false;      // It began with no value.
+  std::string name_;  // Empty if it is skipped, or has ended.
+  std::string value_;
+  bool has_sub_properties_ = false;  // It began with no value.
 };
 
 const char* Parser::add(std::string_view line) {
@@ -150,7 +146,7 @@ const char* Parser::add(std::string_view line) {
   if (!seen_section_) return "a line before the first section";
   has_property_ = true;
   indent_ = indent;
-  return section_ == nullptr ? nullptr : add_property(text);
+  return skipping_ ? nullptr : add_property(text);
 }
 
 const char* Parser::add_section(std::string_view text) {
@@ -159,40 +155,41 @@ const char* Parser::add_section(std::string_view text) {
   seen_section_ = true;
   end_property();
   has_property_ = false;
-  section_ = section_of(parse_heading(text.substr(1, end - 1)));
+  Section section = parse_heading(text.substr(1, end - 1));
+  skipping_ = section.name.empty() || !is_wanted(section);
+  if (!skipping_) sections_.push_back(std::move(section));
   return nullptr;
 }
 
-Properties* Parser::section_of(const Heading& heading) {
-  if (heading.name.empty()) return nullptr;
-  const std::string name(heading.name);
-  if (kind_ == FileKind::credentials) {
-    return heading.type.empty() ? &sections_.profiles[name] : nullptr;
+bool Parser::is_wanted(Section& section) {
+  const bool bare = section.kind.empty();
+  if (bare) section.kind = "profile";
+  if (kind_ == FileKind::credentials) return bare;
+  if (section.kind != "profile") {
+    return section.kind == "services" || section.kind == "sso-session";
   }
-  if (heading.type == "services") return &sections_.services[name];
-  if (heading.type == "sso-session") return &sections_.sso_sessions[name];
-  const bool prefixed = heading.type == "profile";
-  if (!prefixed && !heading.type.empty()) return nullptr;
-  if (name == "default") return default_of_config(prefixed);
-  return prefixed ? &sections_.profiles[name] : nullptr;
-}
-
-Properties* Parser::default_of_config(bool prefixed) {
-  if (!prefixed && default_is_prefixed_) return nullptr;
-  Properties& section = sections_.profiles["default"];
-  if (prefixed && !default_is_prefixed_) section.clear();
-  default_is_prefixed_ = prefixed;
-  return &section;
+  if (section.name != "default") return !bare;
+  if (bare) return !default_is_prefixed_;
+  if (default_is_prefixed_) return true;
+  default_is_prefixed_ = true;
+  sections_.erase(std::remove_if(sections_.begin(), sections_.end(),
+                                 [](const Section& earlier) {
+                                   return earlier.kind == "profile" &&
+                                          earlier.name == "default";
+                                 }),
+                  sections_.end());
+  return true;
 }
 
 const char* Parser::add_continuation(std::string_view text) {
-  if (property_ == nullptr) return nullptr;
+  if (name_.empty()) return nullptr;
   if (has_sub_properties_) {
     const auto equals = text.find('=');
     if (equals == text.npos) return "a sub-property without '='";
     if (equals == 0) return "a sub-property without a name";
   }
-  lines_.push_back(text);
+  reserve_secret(value_, value_.size() + 1 + text.size());
+  value_.append(1, '\n').append(text);
   return nullptr;
 }
 
@@ -203,33 +200,25 @@ const char* Parser::add_property(std::string_view text) {
   if (name.empty()) return "a property without a name";
   end_property();
   if (!is_name(name)) return nullptr;
-  value = trim(value);
-  property_ = &(*section_)[lower(name)];
-  lines_.push_back(value);
-  has_sub_properties_ = value.empty();
+  name_ = lower(name);
+  value_ = trim(value);
+  has_sub_properties_ = value_.empty();
   return nullptr;
 }
 
+// Puts the last property where it belongs.
 void Parser::end_property() {
-  if (property_ == nullptr) return;
-  std::size_t size = lines_.size();
-  for (const std::string_view line : lines_) size += line.size();
-  std::string value;
-  value.reserve(size);  // So that it leaves no copies behind.
-  for (const std::string_view line : lines_) {
-    value.append(line).append(1, '\n');
-  }
-  value.pop_back();
-  *property_ = std::move(value);
-  property_ = nullptr;
-  lines_.clear();
+  if (name_.empty()) return;
+  sections_.back().properties.emplace_back(std::move(name_), std::move(value_));
+  name_.clear();
 }
 
-bool holds_keys(const Sections& sections) {
-  for (const auto& [name, properties] : sections.profiles) {
-    for (const char* key : {"aws_secret_access_key", "aws_session_token"}) {
-      const auto found = properties.find(key);
-      if (found != properties.end() && !found->second.empty()) return true;
+bool holds_keys(const std::vector<Section>& sections) {
+  for (const Section& section : sections) {
+    for (const auto& [name, value] : section.properties) {
+      const bool secret =
+          name == "aws_secret_access_key" || name == "aws_session_token";
+      if (secret && section.kind == "profile" && !value.empty()) return true;
     }
   }
   return false;
@@ -237,6 +226,7 @@ bool holds_keys(const Sections& sections) {
 
 // Reads `file.path`; returns why it is unusable, empty if it is not.
 std::string read_profiles(ProfileFile& file, FileKind kind) {
+  if (!file.absence.empty()) return "";
   const SecretFile read = read_secret_file(file.path, kMaxProfileFileBytes);
   if (read.too_long) return in_quotes(file.path) + ": longer than 1 MiB";
   file.absence = read.failure;
@@ -247,7 +237,7 @@ std::string read_profiles(ProfileFile& file, FileKind kind) {
     file.warning = read.warning;
   }
   if (parsed.error.empty()) return "";
-  return in_quotes(file.path) + ", " + parsed.error;
+  return join({in_quotes(file.path), ", ", parsed.error});
 }
 
 // `option`, or the variable, or `otherwise`; with HOME for a leading '~'.
@@ -265,16 +255,6 @@ ProfileFile locate(const std::string& option, const char* variable,
     file.absence = "cannot be found (HOME is not set)";
   }
   return file;
-}
-
-// The profile's name, and who asked for it; nobody if it is the default's.
-std::pair<std::string, const char*> choose(const ProfileOptions& options,
-                                           const Environment& environment) {
-  if (!options.name.empty()) return {options.name, "the options"};
-  for (const char* variable : {"AWS_PROFILE", "AWS_DEFAULT_PROFILE"}) {
-    if (auto name = set_in(environment, variable)) return {*name, variable};
-  }
-  return {"default", nullptr};
 }
 
 // As the system's list of users has it, for those without HOME: services that
@@ -323,7 +303,7 @@ ParsedFile parse_profiles(std::string_view text, FileKind kind) {
   for (std::size_t number = 1; !text.empty(); ++number) {
     const char* wrong = parser.add(cut(text, '\n'));
     if (wrong != nullptr) {
-      return {{}, "line " + std::to_string(number) + ": " + wrong};
+      return {{}, join({"line ", std::to_string(number), ": ", wrong})};
     }
   }
   return {parser.take(), ""};
@@ -341,21 +321,32 @@ std::optional<std::string> sub_property(std::string_view value,
   return found;
 }
 
-const Properties* Profile::in(const ProfileFile& file) const {
-  const auto found = file.sections.profiles.find(name);
-  return found == file.sections.profiles.end() ? nullptr : &found->second;
+bool ProfileFile::has(std::string_view kind, std::string_view section) const {
+  return std::any_of(sections.begin(), sections.end(), [&](const Section& one) {
+    return one.kind == kind && one.name == section;
+  });
+}
+
+const Secret* ProfileFile::find(std::string_view kind, std::string_view section,
+                                std::string_view property) const {
+  const Secret* found = nullptr;
+  for (const Section& one : sections) {
+    if (one.kind != kind || one.name != section) continue;
+    for (const auto& [name, value] : one.properties) {
+      if (name == property) found = &value;
+    }
+  }
+  return found;
 }
 
 std::optional<Profile::Property> Profile::find(
-    const std::string& property) const {
+    std::string_view property) const {
   for (const ProfileFile* file : {&credentials, &config}) {
-    const Properties* section = in(*file);
-    if (section == nullptr) continue;
-    const auto found = section->find(property);
-    if (found == section->end()) continue;
-    if (found->second.empty()) return std::nullopt;
-    return Property{found->second.str(), property + " of " + described() +
-                                             " in " + in_quotes(file->path)};
+    const Secret* value = file->find("profile", name, property);
+    if (value == nullptr) continue;
+    if (value->empty()) return std::nullopt;
+    return Property{value->str(), join({property, " of ", described(), " in ",
+                                        in_quotes(file->path)})};
   }
   return std::nullopt;
 }
@@ -363,17 +354,13 @@ std::optional<Profile::Property> Profile::find(
 std::string Profile::described() const { return "profile " + in_quotes(name); }
 
 std::string Profile::whereabouts() const {
-  std::string text;
-  for (const ProfileFile* file : {&credentials, &config}) {
-    if (!text.empty()) text += ", ";
-    text += in_quotes(file->path) + " ";
-    if (!file->absence.empty()) {
-      text += file->absence;
-    } else {
-      text += in(*file) != nullptr ? "has it" : "has no such profile";
-    }
-  }
-  return text;
+  const auto tell = [this](const ProfileFile& file) {
+    const std::string_view known =
+        is_in(file) ? "has it" : "has no such profile";
+    return join({in_quotes(file.path), " ",
+                 file.absence.empty() ? known : file.absence});
+  };
+  return join({tell(credentials), ", ", tell(config)});
 }
 
 std::vector<std::string> Profile::warnings() const {
@@ -384,39 +371,37 @@ std::vector<std::string> Profile::warnings() const {
   return all;
 }
 
-ProfilePlace locate_profile(const ProfileOptions& options,
-                            const Environment& environment) {
-  ProfilePlace place;
-  const auto [name, chooser] = choose(options, environment);
-  place.name = name;
-  if (chooser != nullptr) place.chooser = chooser;
-  place.credentials =
+Profile locate_profile(const ProfileOptions& options,
+                       const Environment& environment) {
+  Profile profile;
+  profile.name = options.name;
+  if (!profile.name.empty()) profile.chooser = "the options";
+  for (const char* variable : {"AWS_PROFILE", "AWS_DEFAULT_PROFILE"}) {
+    if (!profile.name.empty()) break;
+    profile.name = set_in(environment, variable).value_or("");
+    if (!profile.name.empty()) profile.chooser = variable;
+  }
+  if (profile.name.empty()) profile.name = "default";
+  profile.credentials =
       locate(options.credentials_file, "AWS_SHARED_CREDENTIALS_FILE",
              "~/.aws/credentials", environment);
-  place.config = locate(options.config_file, "AWS_CONFIG_FILE", "~/.aws/config",
-                        environment);
-  return place;
+  profile.config = locate(options.config_file, "AWS_CONFIG_FILE",
+                          "~/.aws/config", environment);
+  return profile;
 }
 
-Profile load_profile(const ProfilePlace& place) {
-  Profile profile;
-  profile.name = place.name;
-  profile.credentials = place.credentials;
-  profile.config = place.config;
-  for (const auto& [file, kind] :
-       {std::pair(&profile.credentials, FileKind::credentials),
-        std::pair(&profile.config, FileKind::config)}) {
-    if (!file->absence.empty()) continue;
-    profile.error = read_profiles(*file, kind);
-    if (!profile.error.empty()) return profile;
+Profile load_profile(Profile profile) {
+  profile.error = read_profiles(profile.credentials, FileKind::credentials);
+  if (profile.error.empty()) {
+    profile.error = read_profiles(profile.config, FileKind::config);
   }
-  const bool exists = profile.in(profile.credentials) != nullptr ||
-                      profile.in(profile.config) != nullptr;
-  profile.missing = !place.chooser.empty() && !exists;
-  if (profile.missing) {
-    profile.error = profile.described() + ", named by " + place.chooser +
-                    ", does not exist: " + profile.whereabouts();
+  if (!profile.error.empty() || profile.chooser.empty() ||
+      profile.is_in(profile.credentials) || profile.is_in(profile.config)) {
+    return profile;
   }
+  profile.missing = true;
+  profile.error = join({profile.described(), ", named by ", profile.chooser,
+                        ", does not exist: ", profile.whereabouts()});
   return profile;
 }
 

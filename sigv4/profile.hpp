@@ -36,10 +36,10 @@
 
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "secret.hpp"
@@ -63,19 +63,20 @@ std::optional<std::string> set_in(const Environment& environment,
 // visible ASCII or a blank.
 std::string in_quotes(std::string_view text);
 
-using Properties = std::map<std::string, Secret, std::less<>>;
-using SectionsByName = std::map<std::string, Properties, std::less<>>;
-
-// Values are trimmed; of a continued one the lines are joined by '\n'.
-struct Sections {
-  SectionsByName profiles;  // Property names in lower case.
-  SectionsByName services;
-  SectionsByName sso_sessions;
+// What stands behind a heading.  There may be several of one kind and name,
+// which are one section, and several properties of one name, of which the last
+// counts.
+struct Section {
+  std::string kind;  // "profile", "services" or "sso-session".
+  std::string name;
+  // Names in lower case.  Values are trimmed; of a continued one the lines are
+  // joined by '\n'.
+  std::vector<std::pair<std::string, Secret>> properties;
 };
 
 struct ParsedFile {
-  Sections sections;  // Empty if there is an error.
-  std::string error;  // "line 3: ..."; empty if there is none.
+  std::vector<Section> sections;  // Empty if there is an error.
+  std::string error;              // "line 3: ..."; empty if there is none.
 };
 
 enum class FileKind { config, credentials };
@@ -92,8 +93,13 @@ constexpr std::size_t kMaxProfileFileBytes = 1 << 20;
 
 // One of the two files as it was found.
 struct ProfileFile {
+  bool has(std::string_view kind, std::string_view section) const;
+  // A property's value, which may be empty; null if it is not there.
+  const Secret* find(std::string_view kind, std::string_view section,
+                     std::string_view property) const;
+
   std::string path;  // '~' expanded.
-  Sections sections;
+  std::vector<Section> sections;
   // Why it counts as empty: "does not exist"; empty if it was read.
   std::string absence;
   // Set if it holds keys, or is where they belong, and others than its owner
@@ -117,9 +123,10 @@ struct Profile {
 
   // What the profile says, the credentials file before the config file.
   // Nothing if it is not there or empty.
-  std::optional<Property> find(const std::string& property) const;
-  // This profile's section of a file; null if there is none.
-  const Properties* in(const ProfileFile& file) const;
+  std::optional<Property> find(std::string_view property) const;
+  bool is_in(const ProfileFile& file) const {
+    return file.has("profile", name);
+  }
   // For people: `profile "x"`.
   std::string described() const;
   // For people: both files, and whether they know the profile.
@@ -128,6 +135,7 @@ struct Profile {
   std::vector<std::string> warnings() const;
 
   std::string name;
+  std::string chooser;  // Who named it: "AWS_PROFILE"; empty if nobody did.
   ProfileFile credentials;
   ProfileFile config;
   // Why nothing here is to be used: a file is unusable, or a profile that was
@@ -136,19 +144,13 @@ struct Profile {
   bool missing = false;  // It is the latter.
 };
 
-// Which profile of which files, with nothing left to the environment.
-struct ProfilePlace {
-  std::string name;
-  std::string chooser;      // Who named it: "AWS_PROFILE"; empty if nobody did.
-  ProfileFile credentials;  // Not read yet.
-  ProfileFile config;
-};
-ProfilePlace locate_profile(
-    const ProfileOptions& options,
-    const Environment& environment = process_environment);
+// Which profile of which files, with nothing left to the environment; the files
+// are not read yet.
+Profile locate_profile(const ProfileOptions& options,
+                       const Environment& environment = process_environment);
 
 // Reads both files, now.
-Profile load_profile(const ProfilePlace& place);
+Profile load_profile(Profile located);
 Profile load_profile(const ProfileOptions& options,
                      const Environment& environment = process_environment);
 

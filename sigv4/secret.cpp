@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -75,6 +76,24 @@ void reserve_secret(std::string& text, std::size_t bytes) {
   text.swap(larger);
   wipe(larger);
 }
+
+// A short string is copied when moved from: nothing stays there either.
+Secret::Secret(std::string&& text) : text_(std::move(text)) { wipe(text); }
+
+Secret::Secret(Secret&& other) noexcept : Secret(std::move(other.text_)) {}
+
+Secret& Secret::operator=(const Secret& other) {
+  if (this != &other) *this = Secret(other);
+  return *this;
+}
+
+Secret& Secret::operator=(Secret&& other) noexcept {
+  text_.swap(other.text_);
+  wipe(other.text_);
+  return *this;
+}
+
+Secret::~Secret() { wipe(text_); }
 
 std::string shown(std::string_view text, const std::vector<Secret>& secrets) {
   text = text.substr(0, text.find_first_of("\r\n"));

@@ -26,22 +26,12 @@ class Secret {
   Secret(const char* text) : text_(text) {}
   Secret(std::string_view text) : text_(text) {}
   Secret(const std::string& text) : text_(text) {}
-  // A short string is copied when moved from: nothing stays there either.
-  Secret(std::string&& text) : text_(std::move(text)) { wipe(text); }
+  Secret(std::string&& text);
   Secret(const Secret&) = default;
-  Secret(Secret&& other) noexcept : text_(std::move(other.text_)) {
-    wipe(other.text_);
-  }
-  Secret& operator=(const Secret& other) {
-    if (this != &other) *this = Secret(other);
-    return *this;
-  }
-  Secret& operator=(Secret&& other) noexcept {
-    text_.swap(other.text_);
-    wipe(other.text_);
-    return *this;
-  }
-  ~Secret() { wipe(text_); }
+  Secret(Secret&& other) noexcept;
+  Secret& operator=(const Secret& other);
+  Secret& operator=(Secret&& other) noexcept;
+  ~Secret();
 
   const std::string& str() const noexcept { return text_; }
   operator std::string_view() const noexcept { return text_; }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -20,9 +21,33 @@ namespace {
 
 using namespace ddbmutex;
 using sigv4::FileKind;
-using sigv4::ParsedFile;
-using sigv4::Sections;
-using sigv4::SectionsByName;
+using sigv4::Secret;
+
+// What was read, with equal sections and properties put together.
+using SectionsByName = std::map<std::string, std::map<std::string, Secret>>;
+struct Sections {
+  SectionsByName profiles, services, sso_sessions;
+};
+struct ParsedFile {
+  Sections sections;
+  std::string error;
+};
+
+ParsedFile parse_profiles(Bytes text, FileKind kind) {
+  const sigv4::ParsedFile read = sigv4::parse_profiles(text, kind);
+  ParsedFile parsed{{}, read.error};
+  for (const sigv4::Section& section : read.sections) {
+    claim(section.kind == "profile" || section.kind == "services" ||
+              section.kind == "sso-session",
+          "a section is of a kind that is known");
+    auto& of_kind = section.kind == "profile"    ? parsed.sections.profiles
+                    : section.kind == "services" ? parsed.sections.services
+                                                 : parsed.sections.sso_sessions;
+    auto& all = of_kind[section.name];
+    for (const auto& [name, value] : section.properties) all[name] = value;
+  }
+  return parsed;
+}
 
 constexpr Bytes kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -121,17 +146,14 @@ void check_error(const ParsedFile& parsed, Bytes text) {
 // What does not change what a text says.
 void check_form(const ParsedFile& parsed, const std::string& text,
                 FileKind kind) {
-  claim(same(sigv4::parse_profiles(replaced(text, '\n', "\r\n"), kind), parsed),
+  claim(same(parse_profiles(replaced(text, '\n', "\r\n"), kind), parsed),
         "a line may end in CR LF");
-  claim(same(sigv4::parse_profiles(text + "\n  # secret\n;\n \t\r\n", kind),
-             parsed),
+  claim(same(parse_profiles(text + "\n  # secret\n;\n \t\r\n", kind), parsed),
         "comments and empty lines are nothing");
   if (Bytes(text).substr(0, 3) == kByteOrderMark) return;
-  claim(same(sigv4::parse_profiles(std::string(kByteOrderMark) + text, kind),
-             parsed),
+  claim(same(parse_profiles(std::string(kByteOrderMark) + text, kind), parsed),
         "a byte order mark is nothing");
-  claim(same(sigv4::parse_profiles(" " + replaced(text, '\n', "\n "), kind),
-             parsed),
+  claim(same(parse_profiles(" " + replaced(text, '\n', "\n "), kind), parsed),
         "all lines may be indented alike");
 }
 
@@ -139,18 +161,18 @@ void check_form(const ParsedFile& parsed, const std::string& text,
 void check_defaults(const std::string& text) {
   if (Bytes(text).substr(0, 3) == kByteOrderMark) return;
   const std::string with = text + "\n[profile default]\n";
-  const ParsedFile parsed = sigv4::parse_profiles(with, FileKind::config);
+  const ParsedFile parsed = parse_profiles(with, FileKind::config);
   if (!parsed.error.empty()) return;
   // Behind it, another one, for the text may begin with a blank.
   const std::string section = "\n[default]\nregion=x\n[x]\n";
-  claim(same(sigv4::parse_profiles(section + with, FileKind::config), parsed),
+  claim(same(parse_profiles(section + with, FileKind::config), parsed),
         "an earlier [default] is nothing beside [profile default]");
-  claim(same(sigv4::parse_profiles(with + section, FileKind::config), parsed),
+  claim(same(parse_profiles(with + section, FileKind::config), parsed),
         "a later [default] is nothing beside [profile default]");
 }
 
 ParsedFile check_text(const std::string& text, FileKind kind) {
-  ParsedFile parsed = sigv4::parse_profiles(text, kind);
+  ParsedFile parsed = parse_profiles(text, kind);
   check_sections(parsed.sections.profiles);
   check_sections(parsed.sections.services);
   check_sections(parsed.sections.sso_sessions);
@@ -163,7 +185,7 @@ ParsedFile check_text(const std::string& text, FileKind kind) {
     check_error(parsed, text);
   } else {
     const std::string again = written(parsed.sections, kind);
-    claim(same(sigv4::parse_profiles(again, kind), parsed),
+    claim(same(parse_profiles(again, kind), parsed),
           "sections read the same when they were written again");
   }
   return parsed;
