@@ -33,7 +33,7 @@ struct ParsedFile {
   std::string error;
 };
 
-ParsedFile parse_profiles(Bytes text, FileKind kind) {
+ParsedFile parse(Bytes text, FileKind kind) {
   const sigv4::ParsedFile read = sigv4::parse_profiles(text, kind);
   ParsedFile parsed{{}, read.error};
   for (const sigv4::Section& section : read.sections) {
@@ -146,14 +146,14 @@ void check_error(const ParsedFile& parsed, Bytes text) {
 // What does not change what a text says.
 void check_form(const ParsedFile& parsed, const std::string& text,
                 FileKind kind) {
-  claim(same(parse_profiles(replaced(text, '\n', "\r\n"), kind), parsed),
+  claim(same(parse(replaced(text, '\n', "\r\n"), kind), parsed),
         "a line may end in CR LF");
-  claim(same(parse_profiles(text + "\n  # secret\n;\n \t\r\n", kind), parsed),
+  claim(same(parse(text + "\n  # secret\n;\n \t\r\n", kind), parsed),
         "comments and empty lines are nothing");
   if (Bytes(text).substr(0, 3) == kByteOrderMark) return;
-  claim(same(parse_profiles(std::string(kByteOrderMark) + text, kind), parsed),
+  claim(same(parse(std::string(kByteOrderMark) + text, kind), parsed),
         "a byte order mark is nothing");
-  claim(same(parse_profiles(" " + replaced(text, '\n', "\n "), kind), parsed),
+  claim(same(parse(" " + replaced(text, '\n', "\n "), kind), parsed),
         "all lines may be indented alike");
 }
 
@@ -161,18 +161,18 @@ void check_form(const ParsedFile& parsed, const std::string& text,
 void check_defaults(const std::string& text) {
   if (Bytes(text).substr(0, 3) == kByteOrderMark) return;
   const std::string with = text + "\n[profile default]\n";
-  const ParsedFile parsed = parse_profiles(with, FileKind::config);
+  const ParsedFile parsed = parse(with, FileKind::config);
   if (!parsed.error.empty()) return;
   // Behind it, another one, for the text may begin with a blank.
   const std::string section = "\n[default]\nregion=x\n[x]\n";
-  claim(same(parse_profiles(section + with, FileKind::config), parsed),
+  claim(same(parse(section + with, FileKind::config), parsed),
         "an earlier [default] is nothing beside [profile default]");
-  claim(same(parse_profiles(with + section, FileKind::config), parsed),
+  claim(same(parse(with + section, FileKind::config), parsed),
         "a later [default] is nothing beside [profile default]");
 }
 
 ParsedFile check_text(const std::string& text, FileKind kind) {
-  ParsedFile parsed = parse_profiles(text, kind);
+  ParsedFile parsed = parse(text, kind);
   check_sections(parsed.sections.profiles);
   check_sections(parsed.sections.services);
   check_sections(parsed.sections.sso_sessions);
@@ -185,7 +185,7 @@ ParsedFile check_text(const std::string& text, FileKind kind) {
     check_error(parsed, text);
   } else {
     const std::string again = written(parsed.sections, kind);
-    claim(same(parse_profiles(again, kind), parsed),
+    claim(same(parse(again, kind), parsed),
           "sections read the same when they were written again");
   }
   return parsed;
