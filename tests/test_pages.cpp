@@ -347,6 +347,23 @@ BOOST_AUTO_TEST_CASE(calls_that_pages_name_are_in_the_header) {
   BOOST_TEST(found > 40);
 }
 
+BOOST_AUTO_TEST_CASE(house_page_sends_to_the_file_that_decides) {
+  int found = 0;
+  for (const Words& row : table(kLock, "| question | file |")) {
+    Words files;
+    for (const std::string& name : all_quoted(row.at(1))) {
+      if (!is_file_name(name)) continue;
+      for (const auto& one : files_named(kLock, name)) files.push_back(one);
+    }
+    BOOST_TEST_REQUIRE(!files.empty(), row.at(0));
+    for (const auto& call : all_matches(row.at(1), "`(\\w+::\\w+)\\(\\)`")) {
+      BOOST_TEST(has(all_text(files), " " + call + "("), call);
+      ++found;
+    }
+  }
+  BOOST_TEST(found >= 5);
+}
+
 BOOST_AUTO_TEST_CASE(helpers_that_the_page_of_tests_names_are_there) {
   const std::string support = all_text(files_in("tests/support"));
   const Words named = all_matches(page(kTests), "`(?:\\w+::)?(\\w+)\\(\\)`");
@@ -682,6 +699,8 @@ BOOST_AUTO_TEST_CASE(margins_are_those_of_the_protocol) {
     BOOST_TEST(says(name, "after it received the record, and 1 % long"));
   }
   BOOST_TEST(says(kLock, "less " + words(lock::kFrontEndSkew)));
+  BOOST_TEST((dynamodb::kAgreement == 250ms));
+  BOOST_TEST(says(kLock, "differ by more than a quarter of a second"));
 }
 
 BOOST_AUTO_TEST_CASE(variables_are_read_and_all_that_are_read_are_told) {
