@@ -61,19 +61,20 @@ Answer no_turn() {
 
 }  // namespace
 
-Reply reply_to(const Request& request, const Answer& answer) {
+Reply reply_to(const Request& request, const Answer& answer,
+               const Layout& layout) {
   Reply reply;
   reply.received = BootClock::now();
   if (answer.fault == Fault::none) {
     reply.outcome = Reply::Outcome::done;
     if (answer.item) {
-      reply.row = read_row(*answer.item);
+      reply.row = layout.read_row(*answer.item);
     } else if (request.verb == Verb::look) {
       reply.row = Row{};
     }
   } else if (answer.fault == Fault::condition_failed) {
     reply.outcome = Reply::Outcome::refused;
-    if (answer.item) reply.row = read_row(*answer.item);
+    if (answer.item) reply.row = layout.read_row(*answer.item);
   } else if (no_row_possible(answer.fault) && request.verb != Verb::take) {
     reply.outcome = Reply::Outcome::refused;
     reply.row = Row{};
@@ -225,8 +226,9 @@ bool Errand::stamp() {
 bool Errand::begin(Watch& watch) {
   if (!watch.stamp(*this)) return false;
   const Holder::Route& route = holder->route;
-  pending = route.client.begin(action_of(request.verb, route.place.use),
-                               write_request(route.place, request));
+  const Layout& layout = *route.place.layout;
+  pending = route.client.begin(layout.action_of(request.verb, route.place.use),
+                               layout.write_request(route.place, request));
   if (pending->exchange() != nullptr) {
     pending->exchange()->connect_within(route.request_timeout);
   }
@@ -242,8 +244,9 @@ void Errand::hear() {
   Observation nothing;
   const bool writes = request.verb != Verb::look;
   unknown = unknown || (writes && answer.outcome_unknown());
-  verdict = lease().heard(reply_to(request, answer), client().clock(),
-                          observation ? *observation : nothing);
+  verdict =
+      lease().heard(reply_to(request, answer, *holder->route.place.layout),
+                    client().clock(), observation ? *observation : nothing);
   pace_->heard(answer);
   end_at_ = end();
 }

@@ -37,7 +37,8 @@ struct Held;
 using Handle = std::shared_ptr<Held>;
 
 // What a finished call means to the protocol, which is to be told at once.
-Reply reply_to(const Request& request, const dynamodb::Answer& answer);
+Reply reply_to(const Request& request, const dynamodb::Answer& answer,
+               const Layout& layout = kDdblock);
 
 // How a call of a mutex ended.
 struct Result {

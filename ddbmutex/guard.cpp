@@ -32,8 +32,12 @@ Failure check_of(const lock::Mutex* mutex, const std::string& doing,
                  std::string& check) {
   const auto possession = mutex != nullptr ? mutex->possession() : std::nullopt;
   if (!possession) return failed(Errc::not_held, doing);
-  check = lock::write_check(mutex->route().place, possession->uuid,
-                            possession->token);
+  lock::Request request;
+  request.verb = lock::Request::Verb::check;
+  request.uuid = possession->uuid;
+  request.token = possession->token;
+  const lock::Place& place = mutex->route().place;
+  check = place.layout->write_request(place, request);
   return nullptr;
 }
 

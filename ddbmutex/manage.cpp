@@ -63,16 +63,20 @@ class Call {
     return detail::failure_of(answer, doing_, client().endpoint());
   }
 
-  Answer ask(Action action, const std::string& body,
+  Answer ask(const lock::Place& place, const lock::Request& request,
              bool* maybe_applied = nullptr) const {
-    return dynamodb::ask(client(), budget(), action, body, waiting(),
-                         maybe_applied);
+    const lock::Layout& layout = *place.layout;
+    return dynamodb::ask(
+        client(), budget(), layout.action_of(request.verb, place.use),
+        layout.write_request(place, request), waiting(), maybe_applied);
   }
-  // The item as it stands.
-  Answer look(const lock::Place& place) const {
+  // The row as it stands.
+  Answer look(const lock::Place& place, Row& row) const {
     lock::Request look;
     look.consistent = true;
-    return ask(Action::get_item, lock::write_request(place, look));
+    Answer answer = ask(place, look);
+    if (answer.item) row = place.layout->read_row(*answer.item);
+    return answer;
   }
 
   dynamodb::Client& client() const { return *table_.client; }
@@ -193,8 +197,10 @@ dynamodb::Selection selection_of(const TableOptions& options) {
   dynamodb::Selection selection;
   selection.table = options.name;
   selection.key_name = options.key;
-  selection.attributes = {options.key, "uuid",  "expires",
-                          "lease",     "owner", "token"};
+  selection.attributes = {options.key};
+  for (auto name = lock::kDdblock.attributes; *name != nullptr; ++name) {
+    selection.attributes.push_back(*name);
+  }
   if (!options.sort_key.empty()) {
     selection.attributes.push_back(options.sort_key);
   }
@@ -209,12 +215,12 @@ std::string text_of(const dynamodb::Item& item, const std::string& name) {
   return text ? attribute->value : std::string();
 }
 
-LockInfo info_of(dynamodb::Item item, const TableOptions& options,
+LockInfo info_of(const dynamodb::Item& item, const TableOptions& options,
                  const dynamodb::ServiceClock& clock) {
   LockInfo info;
   info.name = text_of(item, options.key).substr(options.prefix.size());
   info.sort_value = text_of(item, options.sort_key);
-  const Row row = lock::read_row(std::move(item));
+  const Row row = lock::kDdblock.read_row(item);
   if (row.kind == Row::Kind::unknown) {
     info.problem = row.problem;
   } else {
@@ -233,7 +239,7 @@ Failure list_selected(lock::Table& table, const TableOptions& options,
       [&](dynamodb::Item&& item) {
         const std::string key = text_of(item, options.key);
         return key.compare(0, options.prefix.size(), options.prefix) != 0 ||
-               each(info_of(std::move(item), options, call.client().clock()));
+               each(info_of(item, options, call.client().clock()));
       });
   return call.failure_of(answer);
 }
@@ -242,9 +248,9 @@ Failure list_selected(lock::Table& table, const TableOptions& options,
 // the row when they refuse.
 Failure look_for_ours(const Call& call, const lock::Place& place,
                       const std::string& uuid, bool& ours) {
-  Answer answer = call.look(place);
+  Row row;
+  const Answer answer = call.look(place, row);
   if (answer.fault != Fault::none) return call.failure_of(answer);
-  const Row row = answer.item ? lock::read_row(std::move(*answer.item)) : Row{};
   ours = place.use.keep ? row.kind == Row::Kind::record && row.uuid == uuid &&
                               row.expires == nanoseconds::zero()
                         : row.kind == Row::Kind::absent;
@@ -301,12 +307,12 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
     const Call call(impl_->get(), cannot("inspect", name, options.name));
     if (!call.may_begin()) return call.closed();
     const lock::Place place = impl_->place_of(name, sort_value);
-    Answer answer = call.look(place);
+    Row row;
+    const Answer answer = call.look(place, row);
     if (answer.fault != Fault::none) return call.failure_of(answer);
     info.name = name;
     info.sort_value = place.sort_value;
     if (!answer.item) return nullptr;
-    const Row row = lock::read_row(std::move(*answer.item));
     if (row.kind == Row::Kind::unknown) return call.bad_record(row.problem);
     tell_row(row, call.client().clock(), info);
     detail::tell_stored(row.others, options, info);
@@ -350,9 +356,11 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
     lock::Place place = impl_->place_of(info.name, info.sort_value);
     place.use.keep = info.token > 0;
     bool maybe_applied = false;
-    const Answer answer = call.ask(
-        place.use.keep ? Action::update_item : Action::delete_item,
-        lock::write_force(place, {info.uuid, info.expires}), &maybe_applied);
+    lock::Request force;
+    force.verb = lock::Request::Verb::force;
+    force.uuid = info.uuid;
+    force.stamp = info.expires;
+    const Answer answer = call.ask(place, force, &maybe_applied);
     freed = answer.fault == Fault::none;
     if (answer.fault != Fault::condition_failed) return call.failure_of(answer);
     if (!maybe_applied) return nullptr;

@@ -307,8 +307,6 @@ std::string take_update(const Place& place) {
 }
 
 constexpr std::string_view kTellNew = R"(,"ReturnValues":"ALL_NEW")";
-constexpr std::string_view kTellRefusals =
-    R"(,"ReturnValuesOnConditionCheckFailure":"ALL_OLD")";
 
 void write_take(const Place& place, const Request& request, Body& body) {
   const std::string condition = take_condition(place.use, request);
@@ -332,15 +330,8 @@ void write_renewal(const Place& place, const Request& request, Body& body) {
   if (request.tell) body += kTellNew;
 }
 
-void write_release(const Place& place, const Request& request, Body& body) {
-  body.key();
-  body.expressions(
-      place.use.keep ? join({"SET #expires = :zero", changes_of(request)}) : "",
-      join({"#uuid = :uuid", if_token(place, request)}));
-}
-
-constexpr std::string_view kOfRecord[] = {"uuid",  "expires",     "lease",
-                                          "owner", kTtlAttribute, "token"};
+constexpr const char* kOfRecord[] = {"uuid",  "expires",     "lease", "owner",
+                                     "token", kTtlAttribute, nullptr};
 
 // Of a record, all but its token.  Says in `problem` what it is not.
 void read_record(const Item& item, const Attribute& uuid, Row& row) {
@@ -381,9 +372,9 @@ bool is_ours(const Attribute& attribute) {
 }  // namespace
 
 bool is_of_record(std::string_view attribute) {
-  return attribute == kDataAttribute ||
-         std::find(std::begin(kOfRecord), std::end(kOfRecord), attribute) !=
-             std::end(kOfRecord);
+  const char* const* name = kOfRecord;
+  while (*name != nullptr && *name != attribute) ++name;
+  return *name != nullptr || attribute == kDataAttribute;
 }
 
 Row read_row(const Item& item) {
@@ -423,7 +414,10 @@ dynamodb::Action action_of(Verb verb, const RowUse& use) {
     case Verb::renew:
       return Action::update_item;
     case Verb::release:
+    case Verb::force:
       return use.keep ? Action::update_item : Action::delete_item;
+    case Verb::check:
+      return Action::transact_write_items;
     case Verb::look:
       break;
   }
@@ -432,6 +426,7 @@ dynamodb::Action action_of(Verb verb, const RowUse& use) {
 
 std::string write_request(const Place& place, const Request& request) {
   Body body(place, request);
+  const bool keep = place.use.keep;
   switch (request.verb) {
     case Verb::take:
       write_take(place, request, body);
@@ -440,41 +435,32 @@ std::string write_request(const Place& place, const Request& request) {
       write_renewal(place, request, body);
       break;
     case Verb::release:
-      write_release(place, request, body);
+      body.key();
+      body.expressions(
+          keep ? join({"SET #expires = :zero", changes_of(request)}) : "",
+          join({"#uuid = :uuid", if_token(place, request)}));
       break;
+    case Verb::force:
+      body.key();
+      body.expressions(keep ? "SET #expires = :zero" : "",
+                       "#uuid = :uuid AND #expires = :expires");
+      break;
+    case Verb::check:
+      body.key();
+      body.expressions("", join({"#uuid = :uuid AND #expires > :zero",
+                                 keep ? " AND #token = :token" : ""}));
+      return body.end();
     case Verb::look:
       body.key();
       body += request.consistent ? R"(,"ConsistentRead":true)"
                                  : R"(,"ConsistentRead":false)";
       return body.end();
   }
-  body += kTellRefusals;
+  body += R"(,"ReturnValuesOnConditionCheckFailure":"ALL_OLD")";
   return body.end();
 }
 
-std::string write_check(const Place& place, const std::string& uuid,
-                        std::int64_t token) {
-  Request request;
-  request.uuid = uuid;
-  request.token = token;
-  Body body(place, request);
-  body.key();
-  body.expressions("", join({"#uuid = :uuid AND #expires > :zero",
-                             place.use.keep ? " AND #token = :token" : ""}));
-  return body.end();
-}
-
-std::string write_force(const Place& place, const Request::Version& version) {
-  Request request;
-  request.uuid = version.uuid;
-  request.stamp = version.expires;
-  Body body(place, request);
-  body.key();
-  body.expressions(place.use.keep ? "SET #expires = :zero" : "",
-                   "#uuid = :uuid AND #expires = :expires");
-  body += kTellRefusals;
-  return body.end();
-}
+const Layout kDdblock = {read_row, write_request, action_of, kOfRecord};
 
 std::string fresh_uuid() {
   std::array<unsigned char, 16> bits;

@@ -64,8 +64,6 @@ struct Row {
   dynamodb::Item others;     // What is no attribute of the record; `data` is.
 };
 
-Row read_row(const dynamodb::Item& item);
-
 // How a lock uses its row.
 struct RowUse {
   bool keep = false;        // Beyond the release, with a token.
@@ -79,23 +77,22 @@ struct RowUse {
 // The attribute of a record that is the user's.
 constexpr const char* kDataAttribute = "data";
 
-// Whether the record has an attribute of that name.
-bool is_of_record(std::string_view attribute);
-
 // What a renewal or a release is to change besides.
 struct Changes {
   dynamodb::Item set;
   std::vector<std::string> remove;
 };
 
-// What one request of the protocol is to do.  protocol.hpp decides it, the
-// functions below write it as JSON.
+// What one request is to do.  protocol.hpp decides it, a layout writes it as
+// JSON.
 struct Request {
   enum class Verb {
     take,     // If the lock is free, over, stale or ours already.
     renew,    // UpdateItem of expires, if the record is ours.
     release,  // DeleteItem or UpdateItem, if the record is ours.
     look,     // GetItem.
+    force,    // Frees the lock if the row bears just that version: an operator.
+    check,    // A ConditionCheck: what holds while the lock is ours.
   };
   struct Version {
     std::string uuid;
@@ -103,8 +100,9 @@ struct Request {
   };
 
   Verb verb = Verb::look;
-  std::string uuid;                   // All but look.
-  ServiceTime stamp{};                // take, renew: `expires` as it will be.
+  std::string uuid;  // All but look.
+  ServiceTime
+      stamp{};  // take, renew: `expires` as it will be; force: as it is.
   std::chrono::milliseconds lease{};  // take: how long waiters must wait.
   ServiceTime earliest{1};      // take: a lease that ended before is over.
   std::optional<Version> seen;  // take: seen unchanged for its lease.
@@ -113,9 +111,23 @@ struct Request {
   bool consistent = false;  // look
   bool tell = false;        // renew: answer with the row as it is then.
   std::shared_ptr<const Changes> changes;  // renew, release; null: none.
-  // With changes of a kept row: the token that it must bear besides.
+  // With changes of a kept row, check: the token that it must bear besides.
   std::int64_t token = 0;
 };
+
+struct Place;
+
+// How rows are written and read: all that is known of it but here is what Row
+// and Request say.
+struct Layout {
+  Row (*read_row)(const dynamodb::Item& item);
+  // The body of the request: JSON for action_of() it.
+  std::string (*write_request)(const Place& place, const Request& request);
+  dynamodb::Action (*action_of)(Request::Verb verb, const RowUse& use);
+  // Of a row, beside the key and what is the user's; the last is null.
+  const char* const* attributes;
+};
+extern const Layout kDdblock;
 
 // Where a lock lives and what else its item says.  All UTF-8.
 struct Place {
@@ -127,20 +139,15 @@ struct Place {
   std::string key_name = kKeyAttribute;
   std::string sort_name{};  // Empty: there is no sort key.
   std::string sort_value{};
+  const Layout* layout = &kDdblock;
 };
 
-// The body of the request: JSON for action_of() it.
+// What `ddblock` does.
+Row read_row(const dynamodb::Item& item);
 std::string write_request(const Place& place, const Request& request);
 dynamodb::Action action_of(Request::Verb verb, const RowUse& use);
-
-// What holds while the lock is that acquisition's: JSON of a ConditionCheck.
-// The token too, if the row is a kept one; else 0.
-std::string write_check(const Place& place, const std::string& uuid,
-                        std::int64_t token);
-
-// For an operator: frees the lock if the row bears exactly that version.
-// UpdateItem of a kept row, else DeleteItem.
-std::string write_force(const Place& place, const Request::Version& version);
+// Whether its record has an attribute of that name; `data` is one.
+bool is_of_record(std::string_view attribute);
 
 // 32 hexadecimal digits from 128 bits of the operating system's randomness
 // (not of a generator in this process, which a VM snapshot would clone).

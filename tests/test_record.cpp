@@ -113,6 +113,23 @@ std::set<std::string> used(const rapidjson::Value& body, char first) {
   return names;
 }
 
+std::string write_check(const Place& place, const char* uuid,
+                        std::int64_t token) {
+  Request request;
+  request.verb = Verb::check;
+  request.uuid = uuid;
+  request.token = token;
+  return lock::write_request(place, request);
+}
+
+std::string write_force(const Place& place, const Request::Version& seen) {
+  Request request;
+  request.verb = Verb::force;
+  request.uuid = seen.uuid;
+  request.stamp = seen.expires;
+  return lock::write_request(place, request);
+}
+
 Place place() {
   Place place;
   place.table = "locks";
@@ -596,9 +613,8 @@ BOOST_AUTO_TEST_CASE(every_name_and_value_given_is_used_and_every_used_given) {
       check_terms(body);
       check_paths(body);
     }
-    check_terms(parse(lock::write_check(one, "mine", 7)));
-    const auto force =
-        parse(lock::write_force(one, {"theirs", ServiceTime(77)}));
+    check_terms(parse(write_check(one, "mine", 7)));
+    const auto force = parse(write_force(one, {"theirs", ServiceTime(77)}));
     check_terms(force);
     check_paths(force);
   }
@@ -766,12 +782,14 @@ BOOST_AUTO_TEST_CASE(kept_row_is_never_put_and_never_deleted) {
     for (const lock::RowUse& use : {kept, deleted}) {
       BOOST_TEST((action_of(Verb::renew, use) == Action::update_item));
       BOOST_TEST((action_of(Verb::look, use) == Action::get_item));
+      BOOST_TEST(
+          (action_of(Verb::force, use) == action_of(Verb::release, use)));
     }
   }
 }
 
 BOOST_AUTO_TEST_CASE(check_asks_for_uuid_time_and_of_a_kept_row_the_token) {
-  const auto kept = parse(lock::write_check(kept_place(), "mine", 7));
+  const auto kept = parse(write_check(kept_place(), "mine", 7));
   BOOST_TEST(members(kept) ==
                  (std::set<std::string>{
                      "TableName", "Key", "ConditionExpression",
@@ -782,17 +800,17 @@ BOOST_AUTO_TEST_CASE(check_asks_for_uuid_time_and_of_a_kept_row_the_token) {
   BOOST_TEST(valued(kept, ":uuid") == "S:mine");
   BOOST_TEST(valued(kept, ":zero") == "N:0");
   BOOST_TEST(valued(kept, ":token") == "N:7");
-  const auto deleted = parse(lock::write_check(place(), "mine", 0));
+  const auto deleted = parse(write_check(place(), "mine", 0));
   BOOST_TEST(text(deleted["ConditionExpression"]) ==
              "#uuid = :uuid AND #expires > :zero");
 }
 
 BOOST_AUTO_TEST_CASE(force_frees_exactly_the_version_that_was_seen) {
   const Request::Version seen{"theirs", ServiceTime(77)};
-  const auto kept = parse(lock::write_force(kept_place(), seen));
+  const auto kept = parse(write_force(kept_place(), seen));
   BOOST_TEST(text(kept["UpdateExpression"]) == "SET #expires = :zero");
   BOOST_TEST(valued(kept, ":zero") == "N:0");
-  const auto deleted = parse(lock::write_force(place(), seen));
+  const auto deleted = parse(write_force(place(), seen));
   BOOST_TEST(!deleted.HasMember("UpdateExpression"));
   for (const auto* body : {&kept, &deleted}) {
     BOOST_TEST(text((*body)["ConditionExpression"]) ==
@@ -822,10 +840,10 @@ BOOST_AUTO_TEST_CASE(other_key_and_sort_key_are_in_every_request) {
       BOOST_TEST(typed(key["Key"]["pk"]) == "S:ddblock-nightly");
       BOOST_TEST(typed(key["Key"]["name"]) == "S:lock");
     }
-    BOOST_TEST(parse(lock::write_check(odd, "mine", 1))["Key"].MemberCount() ==
-               2u);
-    BOOST_TEST(parse(lock::write_force(odd, {"a", ServiceTime(1)}))["Key"]
-                   .MemberCount() == 2u);
+    BOOST_TEST(parse(write_check(odd, "mine", 1))["Key"].MemberCount() == 2u);
+    BOOST_TEST(
+        parse(write_force(odd, {"a", ServiceTime(1)}))["Key"].MemberCount() ==
+        2u);
   }
 }
 
