@@ -127,7 +127,7 @@ export no_proxy := \
 export AWS_EC2_METADATA_DISABLED := true
 
 .PHONY: all setup demo test soak torture mutants fuzz bench size model format
-.PHONY: pictures clean programs fuzzers setup-fuzz sources
+.PHONY: pictures clean programs fuzzers setup-fuzz parts sources
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -180,9 +180,11 @@ O2_BUILD := build/release-$(notdir $(CXX))-$(cxxstd)
 size: setup
 	@$(MAKE) $(BUILDING) config=release WITH='$(PARTS)' $(O2_BUILD)/libddbmutex.a
 	@$(MAKE) $(BUILDING) $(SIZE_PROGRAMS)
-	@BUILD=$(BUILD) O2_BUILD=$(O2_BUILD) PARTS='$(PARTS)' CXX='$(CXX)' \
-	  CXXSTD=$(cxxstd) MAKE='$(MAKE)' tests/size/run
-# What the parts that are not left out are made of, for whoever asks.
+	@BUILD=$(BUILD) O2_BUILD=$(O2_BUILD) CXX='$(CXX)' CXXSTD=$(cxxstd) \
+	  MAKE='$(MAKE)' tests/size/run
+# Which parts there are, and what those are made of that are not left out.
+parts:
+	@$(info $(PARTS))
 sources:
 	@$(info $(LIB_SOURCES) $(filter -D%,$(CPPFLAGS)))
 

@@ -47,8 +47,7 @@ double number(const Rows& rows, const std::string& metric) {
 
 // The parts that the Makefile says may be left out.
 std::vector<std::string> parts() {
-  return all_matches(between(read_file("Makefile"), "\nPARTS := ", "\n") + " ",
-                     "(\\w+) ");
+  return all_matches(shell("make -s parts").said, "(\\w+)");
 }
 
 struct Report {
@@ -60,11 +59,8 @@ struct Report {
 Report size_of(const std::string& arguments, const std::string& setting = {}) {
   const Home home;
   const std::string file = (home.root / "size.tsv").string();
-  std::string all;
-  for (const std::string& part : parts()) all += part + " ";
   Report report;
-  report.ran = shell("export PARTS='" + all +
-                     "' BUILD=/nonexistent O2_BUILD= " + setting +
+  report.ran = shell("export BUILD=/nonexistent O2_BUILD= " + setting +
                      "; tests/size/run " + arguments + " " + file);
   report.rows = rows_in(file);
   return report;

@@ -6,6 +6,7 @@
 const crypto = require("crypto");
 const fs = require("fs");
 const path = require("path");
+const { execFileSync } = require("child_process");
 const { closure, read } = require("./lines.js");
 const { inTurn, output } = require("./commands.js");
 
@@ -21,12 +22,19 @@ const ways = {
 const linked = ["-Wl,--gc-sections", "-Wl,-z,noseparate-code",
   "-Wl,-z,norelro"];
 
+const asking = ["--no-print-directory", "-s"];
+
+function words(text) {
+  return text.split(/\s+/).filter((word) => word !== "");
+}
+
 class Code {
-  // `parts` are all that make knows.
-  constructor(directory, parts, environment) {
+  constructor(directory, environment) {
     this.directory = directory;
-    this.parts = parts;
     this.make = environment.MAKE ?? "make";
+    // All that may be left out.
+    this.parts = words(execFileSync(this.make, [...asking, "parts"],
+      { encoding: "utf8", env: { ...process.env, MAKEFLAGS: "" } }));
     this.compiler = environment.CXX ?? "g++";
     this.common = [`-std=${environment.CXXSTD ?? "c++17"}`, "-pthread", "-w"];
     this.sources = new Map();
@@ -37,12 +45,11 @@ class Code {
   async sourcesWith(parts) {
     const key = parts.join(" ");
     if (!this.sources.has(key)) {
-      const said = await output(this.make, ["--no-print-directory", "-s",
-        "sources", `WITH=${key}`], { MAKEFLAGS: "" });
-      const words = said.split(/\s+/).filter((word) => word !== "");
+      const said = words(await output(this.make, [...asking, "sources",
+        `WITH=${key}`], { MAKEFLAGS: "" }));
       this.sources.set(key, {
-        files: words.filter((word) => word.endsWith(".cpp")),
-        macros: words.filter((word) => word.startsWith("-D")) });
+        files: said.filter((word) => word.endsWith(".cpp")),
+        macros: said.filter((word) => word.startsWith("-D")) });
     }
     return this.sources.get(key);
   }
