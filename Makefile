@@ -16,11 +16,12 @@
 # V=1 (shows each command), and WITH, the parts that may be left out: "chain"
 # (keys of roles, sign-ons, processes, containers and instances), "manage"
 # (creating a table, looking at locks, freeing them by force), "guard" (guarded
-# writes), "attributes" (what is stored with a lock).  "make WITH=" leaves out
-# all, and builds the library alone.
+# writes), "attributes" (what is stored with a lock), "endpoints" (FIPS and
+# dual-stack ones, those of accounts and of other partitions).  "make WITH="
+# leaves out all, and builds the library alone.
 config ?= release
 cxxstd ?= c++17
-PARTS := chain manage guard attributes
+PARTS := chain manage guard attributes endpoints
 WITH ?= $(PARTS)
 ifeq ($(origin CXX),default)
 CXX := g++
@@ -67,7 +68,8 @@ endif
 
 CPPFLAGS += -I. -MMD -MP \
   $(if $(filter chain,$(WITHOUT)),-DDDBMUTEX_NO_CHAIN) \
-  $(if $(filter attributes,$(WITHOUT)),-DDDBMUTEX_NO_ATTRIBUTES)
+  $(if $(filter attributes,$(WITHOUT)),-DDDBMUTEX_NO_ATTRIBUTES) \
+  $(if $(filter endpoints,$(WITHOUT)),-DDDBMUTEX_NO_ENDPOINTS)
 CXXFLAGS += -std=$(cxxstd) -pthread $(WARN) $(CXXFLAGS_$(config))
 LDLIBS += -lcurl -lcrypto
 
@@ -75,6 +77,7 @@ PART_chain := $(wildcard sigv4/from_*.cpp)
 PART_manage := ddbmutex/manage.cpp ddbmutex/table_setup.cpp
 PART_guard := ddbmutex/guard.cpp ddbmutex/transact.cpp
 PART_attributes := ddbmutex/attributes.cpp
+PART_endpoints :=
 LIB_SOURCES := $(filter-out $(foreach part,$(WITHOUT),$(PART_$(part))),\
   $(wildcard ddbmutex.cpp ddbmutex/*.cpp sigv4/*.cpp))
 TEST_SOURCES := $(wildcard tests/*.cpp)

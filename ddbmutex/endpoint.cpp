@@ -1,6 +1,5 @@
 #include "endpoint.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,12 +10,14 @@
 #include <utility>
 
 #include "../sigv4/http.hpp"
+#include "../sigv4/text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
 using sigv4::Environment;
+using sigv4::join;
 using sigv4::Place;
 using sigv4::Profile;
 using sigv4::Setting;
@@ -47,15 +48,9 @@ Target failure(const char* option, std::string error) {
 }
 
 std::string region_sources(const Profile& profile) {
-  return "neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of " +
-         profile.described() + " (" + profile.whereabouts() + ")";
-}
-
-std::string lower(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
+  return join(
+      {"neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of ",
+       profile.described(), " (", profile.whereabouts(), ")"});
 }
 
 // Sets the mode, or returns why not.
@@ -67,14 +62,17 @@ std::string find_account_mode(const Environment& environment,
                           profile, "account_id_endpoint_mode");
   if (!mode) return "";
   settings.account_mode_source = mode->source;
-  for (const auto& [name, meant] : {std::pair("preferred", Mode::preferred),
-                                    std::pair("disabled", Mode::disabled),
-                                    std::pair("required", Mode::required)}) {
-    if (mode->value != name) continue;
-    settings.account_mode = meant;
-    return "";
+  if (mode->value == "disabled") {
+    settings.account_mode = Mode::disabled;
+  } else if (mode->value == "required") {
+    settings.account_mode = Mode::required;
+    if (!sigv4::kAllEndpoints) {
+      return join({mode->source, kRequires, sigv4::kEndpointsLeftOut});
+    }
+  } else if (mode->value != "preferred") {
+    return mode->source + " is none of preferred, disabled and required";
   }
-  return mode->source + " is none of preferred, disabled and required";
+  return "";
 }
 
 // What can be said about the endpoint before the region is known.
@@ -92,16 +90,6 @@ std::string find_settings(const TargetOptions& options,
   return find_account_mode(environment, profile, settings);
 }
 
-bool can_be_read(const std::string& path) {
-  // A FIFO is not waited for.
-  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return false;
-  struct stat status = {};
-  const bool good = fstat(fd, &status) == 0 && !S_ISDIR(status.st_mode);
-  close(fd);
-  return good;
-}
-
 // Sets the file, or returns why not.
 std::string find_ca_file(const TargetOptions& options,
                          const Environment& environment, const Profile& profile,
@@ -112,28 +100,36 @@ std::string find_ca_file(const TargetOptions& options,
                                "ca_bundle");
   }
   if (!file) return "";
-  if (!can_be_read(file->value)) {
-    return file->source + ", " + sigv4::in_quotes(file->value) +
-           ", cannot be read";
-  }
   ca_file = file->value;
-  return "";
+  struct stat status = {};
+  // A FIFO is not opened, for it would be waited for.
+  const bool good = stat(ca_file.c_str(), &status) == 0 &&
+                    !S_ISDIR(status.st_mode) &&
+                    euidaccess(ca_file.c_str(), R_OK) == 0;
+  if (good) return "";
+  return join(
+      {file->source, ", ", sigv4::in_quotes(ca_file), ", cannot be read"});
 }
 
-// AWS's rules want the flag for it, not its URL.
+// AWS's rules want the flag for it, not its URL; a region in capitals is none.
 bool is_dual_stack_url(const std::string& url, const std::string& region) {
-  const auto parts = sigv4::parse_url(url);
-  const std::string_view suffix = sigv4::partition_of(region).dual_stack_suffix;
   const bool has_port = url.find(':', sizeof("https")) != url.npos;
+  const auto parts = sigv4::parse_url(url);
   if (!parts || has_port) return false;
-  const std::string rest = "dynamodb." + region + "." + std::string(suffix);
-  const std::string host = lower(parts->authority);
+  const std::string rest =
+      join({"dynamodb.", region, ".",
+            sigv4::partition_of(region).dual_stack_suffix});
+  std::string host = parts->authority;
+  for (char& c : host) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+  }
   return host == rest || host == "search-" + rest;
 }
 
 std::string refusal_of(const Profile::Property& url, const Place& place) {
   std::string error = sigv4::refusal_of(url, place.fips, place.dual_stack);
-  if (error.empty() && is_dual_stack_url(url.value, place.region)) {
+  if (sigv4::kAllEndpoints && error.empty() &&
+      is_dual_stack_url(url.value, place.region)) {
     error = url.source +
             " names a dual-stack endpoint of AWS's, which only "
             "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose";
@@ -141,59 +137,51 @@ std::string refusal_of(const Profile::Property& url, const Place& place) {
   return error;
 }
 
-// Why accounts have no URLs of their own there; empty if they have.
-std::string why_no_accounts(const Place& place) {
-  if (place.fips.on) return "there is none with FIPS, and " + place.fips.why;
-  const bool have =
-      sigv4::partition_of(place.region).name == "aws" ||
-      std::find(kRegionsOfAccounts.begin(), kRegionsOfAccounts.end(),
-                place.region) != kRegionsOfAccounts.end();
-  if (have) return "";
-  return "there is none in region " + sigv4::in_quotes(place.region);
-}
-
 // Sets what the target has to do with accounts, or returns why that cannot be.
 std::string set_account(const Place& place, Target& target) {
   const TargetSettings& settings = target.settings;
   if (settings.account_mode == Mode::disabled) return "";
-  const bool required = settings.account_mode == Mode::required;
-  const std::string why = why_no_accounts(place);
-  if (!why.empty()) {
-    if (!required) return "";
-    return settings.account_mode_source + kRequires + ": " + why;
-  }
   const sigv4::Partition& partition = sigv4::partition_of(place.region);
-  const std::string_view suffix =
-      place.dual_stack.on ? partition.dual_stack_suffix : partition.suffix;
+  const bool have =
+      partition.name == "aws" ||
+      std::find(kRegionsOfAccounts.begin(), kRegionsOfAccounts.end(),
+                place.region) != kRegionsOfAccounts.end();
+  const bool required = settings.account_mode == Mode::required;
+  if (place.fips.on || !have) {
+    if (!required) return "";
+    return join(
+        {settings.account_mode_source, kRequires, ": there is none ",
+         place.fips.on ? "with FIPS, and " : "in region ",
+         place.fips.on ? place.fips.why : sigv4::in_quotes(place.region)});
+  }
   target.account_endpoint.prefix = "https://";
-  target.account_endpoint.suffix =
-      ".ddb." + place.region + "." + std::string(suffix);
+  target.account_endpoint.suffix = join(
+      {".ddb.", place.region, ".",
+       place.dual_stack.on ? partition.dual_stack_suffix : partition.suffix});
   target.account_required = required;
   return "";
 }
 
-std::string set_local(const Place& place, Target& target) {
-  if (place.fips.on || place.dual_stack.on) {
+// Sets endpoint and region, or returns why that cannot be.
+std::string set_endpoint(const Place& place, Target& target) {
+  if (target.settings.endpoint) {
+    target.endpoint = target.settings.endpoint->value;
+    target.region = place.region;
+    return refusal_of(*target.settings.endpoint, place);
+  }
+  if (place.region == kLocal) {
+    target.endpoint = kLocalUrl;
+    target.region = kLocalSigned;
+    if (!place.fips.on && !place.dual_stack.on) return "";
     return (place.fips.on ? place.fips : place.dual_stack).why +
            " but region \"local\" is this host";
   }
-  target.endpoint = kLocalUrl;
-  target.region = kLocalSigned;
-  return "";
-}
-
-std::string set_regional(const Place& place, Target& target) {
   auto found = sigv4::regional_endpoint(sigv4::Service::dynamodb, place.region,
                                         place.fips.on, place.dual_stack.on);
   target.endpoint = std::move(found.url);
   target.region = std::move(found.region);
+  if (!found.error.empty() || !sigv4::kAllEndpoints) return found.error;
   return set_account(place, target);
-}
-
-std::string set_custom(const Place& place, Target& target) {
-  target.endpoint = target.settings.endpoint->value;
-  target.region = place.region;
-  return refusal_of(*target.settings.endpoint, place);
 }
 
 Setting find_region(const TargetOptions& options,
@@ -228,10 +216,7 @@ Target complete(const Target& target, const Profile::Property& region) {
   result.region_source = region.source;
   // Other services are to have FIPS too if the region's name asks for it.
   result.settings.services.fips = place.fips;
-  const auto set = target.settings.endpoint ? set_custom
-                   : place.region == kLocal ? set_local
-                                            : set_regional;
-  std::string error = set(place, result);
+  std::string error = set_endpoint(place, result);
   if (!error.empty()) return failure("endpoint", std::move(error));
   return result;
 }
@@ -241,8 +226,8 @@ AccountUrl account_url(const Target& target, const std::string& account_id) {
   if (own.suffix.empty()) return {target.endpoint, ""};
   if (account_id.empty()) {
     if (!target.account_required) return {target.endpoint, ""};
-    return {"", target.settings.account_mode_source + kRequires +
-                    ", but the keys' source does not tell the account"};
+    return {"", join({target.settings.account_mode_source, kRequires,
+                      ", but the keys' source does not tell the account"})};
   }
   if (!sigv4::is_host_label(account_id)) {
     return {"", "the account id that came with the keys is none"};

@@ -41,7 +41,6 @@ constexpr std::array<Names, kServices> kNames = {{
     {"AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc"},
 }};
 
-constexpr char kNoRegion[] = " is not the name of a region";
 constexpr char kFirstGlobal[] = "aws-global";
 constexpr char kFirstRegion[] = "us-east-1";
 
@@ -49,11 +48,6 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-bool ends_with(std::string_view text, std::string_view with) {
-  return text.size() >= with.size() &&
-         text.substr(text.size() - with.size()) == with;
 }
 
 // "north-1"
@@ -70,20 +64,19 @@ bool has(const Partition& partition, std::string_view region) {
           is_word_and_number(region.substr(partition.prefix.size())));
 }
 
-// Off if nobody has said.  Nothing if it is no flag: then `error` says so.
-std::optional<Flag> find_flag(const Environment& environment,
-                              const char* variable, const Profile& profile,
-                              const char* property, std::string& error) {
+// Off if nobody has said.  If it is no flag, `error` says so.
+Flag find_flag(const Environment& environment, const char* variable,
+               const Profile& profile, const char* property,
+               std::string& error) {
   const Setting setting =
       find_setting(environment, {variable}, profile, property);
-  if (!setting) return Flag{};
+  if (!setting) return {};
   std::string value = setting->value;
   for (char& c : value) c = static_cast<char>(c | 0x20);  // Lower case.
-  if (value == "true" || value == "false") {
-    return Flag{value == "true", setting->source + " is " + value};
+  if (value != "true" && value != "false" && error.empty()) {
+    error = setting->source + " is neither true nor false";
   }
-  error = setting->source + " is neither true nor false";
-  return std::nullopt;
+  return {value == "true", join({setting->source, " is ", value})};
 }
 
 // The profile's word for one service alone.
@@ -93,26 +86,22 @@ Setting url_in_services(const Profile& profile, const char* service,
   if (!name) return std::nullopt;
   const std::string called = in_quotes("services " + name->value);
   if (!profile.config.has("services", name->value)) {
-    error = name->source + " names a section " + called + " that is not there";
+    error =
+        join({name->source, " names a section ", called, " that is not there"});
     return std::nullopt;
   }
   const Secret* own = profile.config.find("services", name->value, service);
   if (own == nullptr) return std::nullopt;
   auto url = sub_property(*own, "endpoint_url");
   if (!url || url->empty()) return std::nullopt;
-  return Profile::Property{std::move(*url), std::string("endpoint_url of ") +
-                                                service + " in section " +
-                                                called + " of " +
-                                                in_quotes(profile.config.path)};
+  return Profile::Property{
+      std::move(*url), join({"endpoint_url of ", service, " in section ",
+                             called, " of ", in_quotes(profile.config.path)})};
 }
 
 ConfiguredUrl find_url(const Names& names, const Profile& profile,
                        const Environment& environment) {
   ConfiguredUrl found;
-  const auto ignore =
-      find_flag(environment, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", profile,
-                "ignore_configured_endpoint_urls", found.error);
-  if (!ignore || ignore->on) return found;
   for (const char* variable : {names.variable, "AWS_ENDPOINT_URL"}) {
     if (auto url = set_in(environment, variable)) {
       found.url = Profile::Property{std::move(*url), variable};
@@ -127,7 +116,8 @@ ConfiguredUrl find_url(const Names& names, const Profile& profile,
 }
 
 bool asks_for_fips(std::string_view region) {
-  return begins_with(region, "fips-") || ends_with(region, "-fips");
+  return begins_with(region, "fips-") ||
+         (region.size() > 5 && region.substr(region.size() - 5) == "-fips");
 }
 
 // Of a region that asks for FIPS, as AWS's SDKs take these words apart: the
@@ -166,17 +156,18 @@ const ConfiguredUrl& EndpointSettings::url_of(Service service) const {
 EndpointSettings read_endpoint_settings(const Profile& profile,
                                         const Environment& environment) {
   EndpointSettings settings;
-  const auto fips = find_flag(environment, "AWS_USE_FIPS_ENDPOINT", profile,
-                              "use_fips_endpoint", settings.error);
-  if (!fips) return settings;
-  const auto dual_stack =
+  settings.fips = find_flag(environment, "AWS_USE_FIPS_ENDPOINT", profile,
+                            "use_fips_endpoint", settings.error);
+  settings.dual_stack =
       find_flag(environment, "AWS_USE_DUALSTACK_ENDPOINT", profile,
                 "use_dualstack_endpoint", settings.error);
-  if (!dual_stack) return settings;
-  settings.fips = *fips;
-  settings.dual_stack = *dual_stack;
-  for (std::size_t i = 0; i < kServices; ++i) {
-    settings.urls[i] = find_url(kNames[i], profile, environment);
+  std::string error;
+  const Flag ignored =
+      find_flag(environment, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", profile,
+                "ignore_configured_endpoint_urls", error);
+  for (std::size_t i = 0; i < kServices && !ignored.on; ++i) {
+    settings.urls[i] = error.empty() ? find_url(kNames[i], profile, environment)
+                                     : ConfiguredUrl{std::nullopt, error};
   }
   return settings;
 }
@@ -206,27 +197,31 @@ Place place_of(const EndpointSettings& settings,
   Place place{region.value, settings.fips, settings.dual_stack, settings.error};
   if (!place.error.empty()) return place;
   if (asks_for_fips(region.value)) {
-    place.region = without_fips(region.value);
+    if (kAllEndpoints) place.region = without_fips(region.value);
     place.fips = {true, region.source + " asks for FIPS"};
   }
-  if (!is_host_label(place.region)) place.error = region.source + kNoRegion;
+  if (!is_host_label(place.region)) {
+    place.error = region.source + " is not the name of a region";
+  } else if (!kAllEndpoints && (place.fips.on || place.dual_stack.on)) {
+    place.error =
+        (place.fips.on ? place.fips : place.dual_stack).why + kEndpointsLeftOut;
+  }
   return place;
 }
 
 std::string refusal_of(const Profile::Property& url, const Flag& fips,
                        const Flag& dual_stack) {
   if (fips.on || dual_stack.on) {
-    const std::string kind = fips.on ? "FIPS" : "dual-stack";
-    return (fips.on ? fips : dual_stack).why + " but " + url.source +
-           " names an endpoint: whether that is a " + kind +
-           " one cannot be known";
+    return join({(fips.on ? fips : dual_stack).why, " but ", url.source,
+                 " names an endpoint: whether that is a ",
+                 fips.on ? "FIPS" : "dual-stack", " one cannot be known"});
   }
   if (is_base_url(url.value)) return "";
   const bool secret = url.value.find('@') != url.value.npos;
-  return url.source +
-         (secret ? " (not shown: there may be a password in it)"
-                 : " is " + in_quotes(url.value) + ", which") +
-         " is not http:// or https://, a host and perhaps a port";
+  return join({url.source,
+               secret ? " (not shown: there may be a password in it)" : " is ",
+               secret ? "" : in_quotes(url.value), secret ? "" : ", which",
+               " is not http:// or https://, a host and perhaps a port"});
 }
 
 ServiceEndpoint regional_endpoint(Service service, const std::string& region,
@@ -236,14 +231,19 @@ ServiceEndpoint regional_endpoint(Service service, const std::string& region,
     return {"https://sts.amazonaws.com", kFirstRegion, ""};
   }
   const Partition& partition = partition_of(region);
+  if (!kAllEndpoints && &partition != &kPartitions.front()) {
+    return {"", "",
+            join({"region ", region, " is in partition ", partition.name,
+                  kEndpointsLeftOut})};
+  }
+  fips = fips && kAllEndpoints;
+  dual_stack = dual_stack && kAllEndpoints;
   // There, the usual endpoints are FIPS ones.
   const bool usual = partition.name == "aws-us-gov" && !dual_stack;
-  std::string url = "https://";
-  url += kNames[static_cast<std::size_t>(service)].host;
-  if (fips && !usual) url += "-fips";
-  url += "." + region + ".";
-  url += dual_stack ? partition.dual_stack_suffix : partition.suffix;
-  return {std::move(url), region, ""};
+  return {join({"https://", kNames[static_cast<std::size_t>(service)].host,
+                fips && !usual ? "-fips." : ".", region, ".",
+                dual_stack ? partition.dual_stack_suffix : partition.suffix}),
+          region, ""};
 }
 
 ServiceEndpoint service_endpoint(Service service,

@@ -37,6 +37,18 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+// Without its part "endpoints" the library knows the usual endpoints of the
+// partition aws alone, and URLs that are given: no FIPS and dual-stack ones,
+// none of an account's own, no other partition's.  Who asks for these is told.
+#ifdef DDBMUTEX_NO_ENDPOINTS
+constexpr bool kAllEndpoints = false;
+#else
+constexpr bool kAllEndpoints = true;
+#endif
+constexpr char kEndpointsLeftOut[] =
+    ", but such endpoints are left out of this build of the library (its part "
+    "\"endpoints\")";
+
 enum class Service { dynamodb, sts, sso, sso_oidc };
 constexpr std::size_t kServices = 4;
 

@@ -812,16 +812,19 @@ Set compiled_by(const std::string& with) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(parts_that_may_be_left_out_are_left_out_by_make) {
-  for (const char* macro : {"DDBMUTEX_NO_CHAIN", "DDBMUTEX_NO_ATTRIBUTES"}) {
+  for (const char* macro : {"DDBMUTEX_NO_CHAIN", "DDBMUTEX_NO_ATTRIBUTES",
+                            "DDBMUTEX_NO_ENDPOINTS"}) {
     BOOST_TEST(!has(plan(""), macro));
     BOOST_TEST(has(plan("WITH="), "-D" + std::string(macro)));
   }
   const auto rows =
       table(kReadme, "| part | files to leave out | what you lose |");
-  const Set parts = {"`chain`", "`manage`", "`guard`", "`attributes`"};
+  const Set parts = {"`chain`", "`manage`", "`guard`", "`attributes`",
+                     "`endpoints`"};
   BOOST_TEST(first_cells(rows) == parts, boost::test_tools::per_element());
   BOOST_TEST(has(rows.at(0).at(1), "`-DDDBMUTEX_NO_CHAIN`"));
   BOOST_TEST(has(rows.at(3).at(1), "`-DDDBMUTEX_NO_ATTRIBUTES`"));
+  BOOST_TEST(has(rows.at(4).at(1), "`-DDDBMUTEX_NO_ENDPOINTS`"));
   // Examples are not built without all parts, so two plans without one differ
   // by what each of them leaves out.
   const Set least = compiled_by("WITH=");
