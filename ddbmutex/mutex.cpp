@@ -73,7 +73,8 @@ class Acquisition final : private Errand::Watch {
   Acquisition(const Acquisition&) = delete;
   Acquisition& operator=(const Acquisition&) = delete;
 
-  Result run();
+  std::optional<Result> stand_in_line();
+  Result take();
 
  private:
   BootTime end() const;
@@ -85,7 +86,6 @@ class Acquisition final : private Errand::Watch {
   std::optional<Result> out_of_patience();
   std::optional<Result> wait_for_turn();
   BootTime next_look() const;
-  Result take();
   void see_first();
   BootTime retry_until(const Answer& answer, BootTime begun) override;
   void pause();
@@ -150,7 +150,8 @@ Acquisition::~Acquisition() {
   if (cancel_ != nullptr) cancel_->attach(nullptr);
 }
 
-Result Acquisition::run() {
+// Nothing if it has the turn.
+std::optional<Result> Acquisition::stand_in_line() {
   const Queue::Entry entry = mutex_.queue_.enter(waiter_, !once_);
   if (entry == Queue::Entry::refused) {
     return once_ ? Kind::busy : Kind::cancelled;
@@ -158,11 +159,8 @@ Result Acquisition::run() {
   queued_ = true;
   const bool alone = entry == Queue::Entry::turn;
   round_ = mutex_.begin_to_wait(alone);
-  if (!alone) {
-    busy_ = true;
-    if (auto in_vain = wait_for_turn()) return std::move(*in_vain);
-  }
-  return take();
+  busy_ = !alone;
+  return alone ? std::nullopt : wait_for_turn();
 }
 
 BootTime Acquisition::end() const {
@@ -374,7 +372,9 @@ Result Mutex::lock(const Patience& patience, Cancel* cancel) {
   }
   const Waits::One wait(table_.waits);
   if (wait.waker() == nullptr) return Kind::closed;
-  return Acquisition(*this, patience, cancel, *wait.waker()).run();
+  Acquisition call(*this, patience, cancel, *wait.waker());
+  if (auto in_vain = call.stand_in_line()) return std::move(*in_vain);
+  return call.take();
 }
 
 // Errors of before, while nobody waited, are none without a break.
@@ -396,7 +396,7 @@ void Mutex::heard(const Answer& answer, BootTime begun) {
     return;
   }
   if (!trouble_.since) trouble_.since = begun;
-  trouble_.last = answer;
+  trouble_.last = std::make_unique<const Answer>(answer);
 }
 
 // Of who waits since that round; BootTime::max() while nothing goes wrong.
@@ -417,7 +417,7 @@ std::optional<Result> Mutex::out_of_patience(int round) {
     trouble_.since.reset();
     ++trouble_.rounds;
   }
-  return failed(trouble_.last);
+  return failed(*trouble_.last);
 }
 
 // The row as a PutItem makes it is not told.

@@ -146,7 +146,7 @@ class Mutex {
   // wait for ever by then; who comes later begins anew.
   struct Trouble {
     std::optional<BootTime> since;
-    dynamodb::Answer last;
+    std::unique_ptr<const dynamodb::Answer> last;
     int rounds = 0;  // How often it was told.
   };
   int begin_to_wait(bool alone);

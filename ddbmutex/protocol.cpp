@@ -56,8 +56,9 @@ void Observation::see(const Row& row, BootTime received) {
   const bool same = seen_ && seen_->uuid == row.uuid &&
                     seen_->expires == row.expires && seen_->lease == row.lease;
   if (same) return;
-  seen_ = row;
-  seen_->others.clear();  // May be large, and serve no comparison.
+  Row fresh = row;
+  fresh.others.clear();  // May be large, and serve no comparison.
+  seen_ = std::make_shared<const Row>(std::move(fresh));
   since_ = received;
 }
 

@@ -75,10 +75,10 @@ class Observation {
   bool stale(BootTime now) const { return now >= stale_at(); }
   // When that will be so; BootTime::max() if never.
   BootTime stale_at() const;
-  const std::optional<Row>& seen() const { return seen_; }
+  const Row* seen() const { return seen_.get(); }  // Null: none.
 
  private:
-  std::optional<Row> seen_;
+  std::shared_ptr<const Row> seen_;
   BootTime since_{};
 };
 
