@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <set>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +26,6 @@ inline namespace v0 {
 using detail::cannot;
 using detail::failed;
 using detail::Failure;
-using detail::quoted;
 using dynamodb::Action;
 using dynamodb::Answer;
 using dynamodb::Fault;
@@ -39,11 +38,6 @@ namespace {
 // How long passing faults are borne with.
 constexpr std::chrono::seconds kPatience{30};
 constexpr std::chrono::seconds kCreationPatience{60};
-
-// Of the tags of a table, as DynamoDB's documentation bounds them.
-constexpr std::size_t kMostTags = 50;
-constexpr std::size_t kLongestTagKey = 128;
-constexpr std::size_t kLongestTagValue = 256;
 
 // A call under way, which ends when the table is closed.
 class Call {
@@ -81,9 +75,8 @@ class Call {
 
   dynamodb::Client& client() const { return *table_.client; }
   dynamodb::RetryBudget& budget() const { return *table_.budget; }
-  sigv4::Waker* waker() const { return wait_.waker(); }
-  dynamodb::Waiting waiting() const {
-    return {BootClock::now() + kPatience, waker()};
+  dynamodb::Waiting waiting(std::chrono::seconds patience = kPatience) const {
+    return {BootClock::now() + patience, wait_.waker()};
   }
 
  private:
@@ -94,73 +87,6 @@ class Call {
 
 std::string about_table(const char* what, const TableOptions& options) {
   return sigv4::join({"cannot ", what, " table \"", options.name, "\""});
-}
-
-// --- The table itself --------------------------------------------------------
-
-std::size_t characters(const std::string& utf8) {
-  return static_cast<std::size_t>(std::count_if(
-      utf8.begin(), utf8.end(),
-      [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }));
-}
-
-// Why DynamoDB would refuse them; empty if it would not.
-std::string not_tags(
-    const std::vector<std::pair<std::string, std::string>>& tags) {
-  if (tags.size() > kMostTags) return "more than 50";
-  std::set<std::string> keys;
-  for (const auto& [key, value] : tags) {
-    if (!lock::is_utf8(key) || !lock::is_utf8(value)) return "not UTF-8";
-    if (key.empty() || characters(key) > kLongestTagKey) {
-      return "a key is not of 1 to 128 characters";
-    }
-    if (characters(value) > kLongestTagValue) {
-      return "a value is longer than 256 characters";
-    }
-    if (!keys.insert(key).second) return quoted(key) + " twice";
-  }
-  return "";
-}
-
-Failure check(const Creation& how) {
-  const bool none = how.throughput && (how.throughput->read_units == 0 ||
-                                       how.throughput->write_units == 0);
-  return detail::check_all({{"throughput", none ? "less than a unit" : ""},
-                            {"tags", not_tags(how.tags)}});
-}
-
-dynamodb::TableSchema schema_of(const TableOptions& options,
-                                const Creation& how) {
-  dynamodb::TableSchema schema;
-  schema.table = options.name;
-  schema.key = options.key;
-  schema.sort_key = options.sort_key;
-  if (how.clean_up) schema.ttl = lock::kTtlAttribute;
-  schema.allow_replicas = options.allow_replicas;
-  if (how.throughput) {
-    schema.throughput = {how.throughput->read_units,
-                         how.throughput->write_units};
-  }
-  schema.tags = how.tags;
-  return schema;
-}
-
-// Whether locks can live there.
-Failure look_at(const dynamodb::TableDescription& table,
-                const TableOptions& options) {
-  const std::string doing = about_table("use", options);
-  if (!dynamodb::is_keyed_by(table, options.key, options.sort_key)) {
-    const bool alone = options.sort_key.empty();
-    return failed(Errc::wrong_table, doing,
-                  sigv4::join({"its key is not the string `", options.key,
-                               alone ? "` alone" : "` with the string `",
-                               options.sort_key, alone ? "" : "`"}));
-  }
-  if (table.eventual_replicas && !options.allow_replicas) {
-    return failed(Errc::replicated_table, doing,
-                  "what is locked in one region is not in the others");
-  }
-  return nullptr;
 }
 
 // --- What stands in it -------------------------------------------------------
@@ -265,15 +191,14 @@ void Table::create(std::error_code& ec) { create({}, ec); }
 
 void Table::create(const Creation& how, std::error_code& ec) {
   impl_->run(ec, [&] {
-    if (Failure bad = check(how)) return bad;
     const TableOptions& options = impl_->options;
     const Call call(impl_->get(), about_table("create", options));
     if (!call.may_begin()) return call.closed();
-    const Answer answer = dynamodb::create_table(
-        call.client(), call.budget(), schema_of(options, how),
-        BootClock::now() + kCreationPatience, call.waker());
+    const Answer answer =
+        detail::create_table(call.client(), call.budget(), options, how,
+                             call.waiting(kCreationPatience));
     return answer.fault != Fault::none ? call.failure_of(answer)
-                                       : look_at(*answer.table, options);
+                                       : detail::unfit(*answer.table, options);
   });
 }
 
@@ -283,13 +208,12 @@ bool Table::exists(std::error_code& ec) {
     const TableOptions& options = impl_->options;
     const Call call(impl_->get(), about_table("look at", options));
     if (!call.may_begin()) return call.closed();
-    const Answer answer =
-        dynamodb::describe_table(call.client(), call.budget(), options.name,
-                                 BootClock::now() + kPatience, call.waker());
+    const Answer answer = detail::describe_table(call.client(), call.budget(),
+                                                 options, call.waiting());
     if (answer.fault == Fault::no_table) return nullptr;
     if (answer.fault != Fault::none) return call.failure_of(answer);
     there = true;
-    return look_at(*answer.table, options);
+    return detail::unfit(*answer.table, options);
   });
   return there;
 }

@@ -2,16 +2,24 @@
 
 #include <algorithm>
 #include <chrono>
-#include <string_view>
+#include <string>
 #include <utility>
 
-#include "ask.hpp"
+#include "../sigv4/text.hpp"
 #include "json.hpp"
+#include "record.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
-namespace dynamodb {
+namespace detail {
 
+using dynamodb::Action;
+using dynamodb::Answer;
+using dynamodb::append_form;
+using dynamodb::Client;
+using dynamodb::Fault;
+using dynamodb::RetryBudget;
+using dynamodb::Waiting;
 using std::chrono::nanoseconds;
 
 namespace {
@@ -20,195 +28,137 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{25};
 constexpr std::chrono::milliseconds kLongestPause{2000};
 
-// --- Requests --------------------------------------------------------------
+// --- Requests ----------------------------------------------------------------
 
-std::string write_name(const std::string& table) {
+// {"TableName":"locks", and what the caller adds.
+std::string about(const TableOptions& options) {
   std::string body;
-  append_form(body, R"({"TableName":$})", {table});
+  append_form(body, R"({"TableName":$)", {options.name});
   return body;
 }
 
-std::string write_creation(const TableSchema& schema) {
-  std::string body;
-  append_form(body, R"({"TableName":$,"BillingMode":)", {schema.table});
-  if (const auto& units = schema.throughput) {
+std::string creation_of(const TableOptions& options, const Creation& how) {
+  std::string body = about(options);
+  if (how.throughput) {
     append_form(body,
-                R"("PROVISIONED","ProvisionedThroughput":)"
+                R"(,"BillingMode":"PROVISIONED","ProvisionedThroughput":)"
                 R"({"ReadCapacityUnits":%,"WriteCapacityUnits":%})",
-                {std::to_string(units->read_units),
-                 std::to_string(units->write_units)});
+                {std::to_string(how.throughput->read_units),
+                 std::to_string(how.throughput->write_units)});
   } else {
-    body += R"("PAY_PER_REQUEST")";
+    body += R"(,"BillingMode":"PAY_PER_REQUEST")";
   }
-  const bool sorted = !schema.sort_key.empty();
-  append_form(body,
-              R"(,"AttributeDefinitions":[)"
-              R"({"AttributeName":$,"AttributeType":"S"})",
-              {schema.key});
-  if (sorted) {
-    append_form(body, R"(,{"AttributeName":$,"AttributeType":"S"})",
-                {schema.sort_key});
+  const std::string& key = options.key;
+  const std::string& sort_key = options.sort_key;
+  if (sort_key.empty()) {
+    append_form(body,
+                R"(,"AttributeDefinitions":[)"
+                R"({"AttributeName":$,"AttributeType":"S"}],"KeySchema":[)"
+                R"({"AttributeName":$,"KeyType":"HASH"}])",
+                {key, key});
+  } else {
+    append_form(body,
+                R"(,"AttributeDefinitions":[)"
+                R"({"AttributeName":$,"AttributeType":"S"},)"
+                R"({"AttributeName":$,"AttributeType":"S"}],"KeySchema":[)"
+                R"({"AttributeName":$,"KeyType":"HASH"},)"
+                R"({"AttributeName":$,"KeyType":"RANGE"}])",
+                {key, sort_key, key, sort_key});
   }
-  append_form(body, R"(],"KeySchema":[{"AttributeName":$,"KeyType":"HASH"})",
-              {schema.key});
-  if (sorted) {
-    append_form(body, R"(,{"AttributeName":$,"KeyType":"RANGE"})",
-                {schema.sort_key});
+  const char* before = R"(,"Tags":[)";
+  for (const auto& [name, value] : how.tags) {
+    append_form(body, R"(%{"Key":$,"Value":$})", {before, name, value});
+    before = ",";
   }
-  const char* form = R"(],"Tags":[{"Key":$,"Value":$})";
-  for (const auto& [key, value] : schema.tags) {
-    append_form(body, form, {key, value});
-    form = R"(,{"Key":$,"Value":$})";
-  }
-  return body += "]}";
+  return body + (how.tags.empty() ? "}" : "]}");
 }
 
-std::string write_time_to_live(const TableSchema& schema) {
-  std::string body;
-  append_form(body,
-              R"({"TableName":$,"TimeToLiveSpecification":)"
-              R"({"AttributeName":$,"Enabled":true}})",
-              {schema.table, schema.ttl});
-  return body;
-}
+// --- One request after the other ---------------------------------------------
 
-// --- One request after the other -------------------------------------------
+// Waits for a table that is changing.
+struct Pauses {
+  RetryBudget& budget;
+  const Waiting& waiting;
+  nanoseconds longest = kFirstPause;
 
-class Talk {
- public:
-  Talk(Client& client, RetryBudget& budget, BootTime deadline,
-       sigv4::Waker* waker)
-      : client_(client),
-        budget_(budget),
-        waiting_{deadline, waker != nullptr ? waker : &own_waker_} {}
-  Talk(const Talk&) = delete;
-  Talk& operator=(const Talk&) = delete;
-
-  Answer ask(Action action, const std::string& body) {
-    return dynamodb::ask(client_, budget_, action, body, waiting_);
+  // Before the next look; the longer it takes, the longer.  If deadline or
+  // waker comes first, false, and `last` says that.
+  bool pause(Answer& last) {
+    const BootTime until = BootClock::now() + budget.jitter(longest);
+    longest = std::min<nanoseconds>(2 * longest, kLongestPause);
+    sigv4::drive(nullptr, 0, std::min(waiting.deadline, until), waiting.waker);
+    const bool woken = waiting.waker != nullptr && waiting.waker->woken();
+    if (!woken && BootClock::now() < waiting.deadline) return true;
+    last = dynamodb::gave_up(std::move(last), woken);
+    if (last.table) last.message += "; the table is " + last.table->status;
+    return false;
   }
-  // Before the next look at what is changing; the longer it takes, the longer.
-  // False if deadline or waker came first.
-  bool pause();
-  // What to say then.
-  Answer gave_up(Answer last) const;
-
- private:
-  Client& client_;
-  RetryBudget& budget_;
-  sigv4::Waker own_waker_;  // Before waiting_, which may point to it.
-  const Waiting waiting_;
-  nanoseconds longest_pause_ = kFirstPause;
 };
-
-bool Talk::pause() {
-  const nanoseconds time = budget_.jitter(longest_pause_);
-  longest_pause_ = std::min<nanoseconds>(2 * longest_pause_, kLongestPause);
-  const BootTime until = BootClock::now() + time;
-  sigv4::drive(nullptr, 0, std::min(waiting_.deadline, until), waiting_.waker);
-  return !waiting_.waker->woken() && BootClock::now() < waiting_.deadline;
-}
-
-Answer Talk::gave_up(Answer last) const {
-  last = dynamodb::gave_up(std::move(last), waiting_.waker->woken());
-  if (last.table) last.message += "; the table is " + last.table->status;
-  return last;
-}
-
-// --- What is made of several -----------------------------------------------
-
-Answer without_fault(Answer answer) {
-  answer.fault = Fault::none;
-  answer.message.clear();
-  return answer;
-}
-
-// DescribeTable may lag behind CreateTable, and a table that is being deleted
-// is there until it is not: so what is not there is created, however often.
-Answer wait_until_active(Talk& talk, const TableSchema& schema) {
-  const std::string name = write_name(schema.table);
-  const std::string creation = write_creation(schema);
-  for (;;) {
-    Answer answer = talk.ask(Action::describe_table, name);
-    if (answer.fault == Fault::no_table) {
-      answer = talk.ask(Action::create_table, creation);
-    }
-    const bool there = answer.fault == Fault::none;
-    if (there && answer.table->status == "ACTIVE") return answer;
-    if (!there && answer.fault != Fault::table_in_use) return answer;
-    if (!talk.pause()) return talk.gave_up(std::move(answer));
-  }
-}
-
-Answer switch_ttl_on(Talk& talk, const TableSchema& schema) {
-  const std::string body = write_time_to_live(schema);
-  for (;;) {
-    Answer answer = talk.ask(Action::update_time_to_live, body);
-    if (answer.fault == Fault::unknown_action) {
-      return without_fault(std::move(answer));
-    }
-    if (answer.fault != Fault::table_in_use) return answer;
-    if (!talk.pause()) return talk.gave_up(std::move(answer));
-  }
-}
-
-// Both tell their id, and it is not the same.
-bool are_different(const TableDescription& one, const TableDescription& other) {
-  return !one.id.empty() && !other.id.empty() && one.id != other.id;
-}
 
 }  // namespace
 
-bool is_keyed_by(const TableDescription& table, const std::string& key,
-                 const std::string& sort_key) {
-  return table.of_strings && table.key == key && table.sort_key == sort_key;
+Failure unfit(const dynamodb::TableDescription& table,
+              const TableOptions& options) {
+  const std::string doing =
+      sigv4::join({"cannot use table \"", options.name, "\""});
+  if (!table.of_strings || table.key != options.key ||
+      table.sort_key != options.sort_key) {
+    const bool alone = options.sort_key.empty();
+    return failed(Errc::wrong_table, doing,
+                  sigv4::join({"its key is not the string `", options.key,
+                               alone ? "` alone" : "` with the string `",
+                               options.sort_key, alone ? "" : "`"}));
+  }
+  if (!table.eventual_replicas || options.allow_replicas) return nullptr;
+  return failed(Errc::replicated_table, doing,
+                "what is locked in one region is not in the others");
 }
 
 Answer describe_table(Client& client, RetryBudget& budget,
-                      const std::string& table, BootTime deadline,
-                      sigv4::Waker* waker) {
-  return Talk(client, budget, deadline, waker)
-      .ask(Action::describe_table, write_name(table));
+                      const TableOptions& options, const Waiting& waiting) {
+  return dynamodb::ask(client, budget, Action::describe_table,
+                       about(options) + "}", waiting);
 }
 
 Answer create_table(Client& client, RetryBudget& budget,
-                    const TableSchema& schema, BootTime deadline,
-                    sigv4::Waker* waker) {
-  Talk talk(client, budget, deadline, waker);
-  Answer active = wait_until_active(talk, schema);
-  if (active.fault != Fault::none || schema.ttl.empty()) return active;
-  // Somebody else's: its items are not to go because of us.
-  if (!is_keyed_by(*active.table, schema.key, schema.sort_key)) return active;
-  if (active.table->eventual_replicas && !schema.allow_replicas) return active;
-  Answer last = switch_ttl_on(talk, schema);
-  if (last.fault == Fault::none) return active;
-  last.table = std::move(active.table);
-  return last;
-}
-
-Answer delete_table(Client& client, RetryBudget& budget,
-                    const std::string& table, BootTime deadline,
-                    sigv4::Waker* waker) {
-  Talk talk(client, budget, deadline, waker);
-  const std::string name = write_name(table);
-  // Once DynamoDB has agreed.
-  std::shared_ptr<const TableDescription> deleted;
-  for (;;) {
-    Answer answer =
-        talk.ask(deleted ? Action::describe_table : Action::delete_table, name);
+                    const TableOptions& options, const Creation& how,
+                    const Waiting& waiting) {
+  Pauses changing{budget, waiting};
+  Answer answer;
+  // DescribeTable may lag behind CreateTable, and a table that is being deleted
+  // is there until it is not: so what is not there is created, however often.
+  do {
+    answer = describe_table(client, budget, options, waiting);
     if (answer.fault == Fault::no_table) {
-      return without_fault(std::move(answer));
+      answer = dynamodb::ask(client, budget, Action::create_table,
+                             creation_of(options, how), waiting);
     }
-    if (answer.fault == Fault::none) {
-      if (!deleted) deleted = answer.table;
-      if (are_different(*deleted, *answer.table)) return answer;
-    } else if (answer.fault != Fault::table_in_use) {
-      return answer;
-    }
-    if (!talk.pause()) return talk.gave_up(std::move(answer));
+    const bool there = answer.fault == Fault::none;
+    if (there && answer.table->status == "ACTIVE") break;
+    if (!there && answer.fault != Fault::table_in_use) break;
+  } while (changing.pause(answer));
+  // Somebody else's table: its items are not to go because of us.
+  if (answer.fault != Fault::none || !how.clean_up ||
+      unfit(*answer.table, options)) {
+    return answer;
   }
+  const auto table = answer.table;
+  std::string body = about(options);
+  append_form(
+      body, R"(,"TimeToLiveSpecification":{"AttributeName":$,"Enabled":true}})",
+      {lock::kTtlAttribute});
+  do {
+    answer = dynamodb::ask(client, budget, Action::update_time_to_live, body,
+                           waiting);
+  } while (answer.fault == Fault::table_in_use && changing.pause(answer));
+  if (answer.fault == Fault::unknown_action) {
+    answer.fault = Fault::none;
+    answer.message.clear();
+  }
+  answer.table = table;
+  return answer;
 }
 
-}  // namespace dynamodb
+}  // namespace detail
 }  // namespace v0
 }  // namespace ddbmutex

@@ -19,9 +19,9 @@
 #include "ddbmutex/json.hpp"
 #include "ddbmutex/record.hpp"
 #include "ddbmutex/retry.hpp"
-#include "ddbmutex/table_setup.hpp"
 #include "tests/support/check_fault.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
 namespace dynamodb = ddbmutex::dynamodb;
@@ -534,25 +534,19 @@ namespace {
 // end.
 struct FreshTable {
   explicit FreshTable(EngineKind kind, const std::string& sort_key = "")
-      : engine(Engine::running(kind)),
-        schema{"ddbmutex-test-" + lock::fresh_uuid(), "name", sort_key},
-        host(engine) {
-    const Answer made = create_table(host.client, host.budget, schema,
-                                     BootClock::now() + host.time);
-    BOOST_REQUIRE(made.fault == Fault::none);
+      : engine(Engine::running(kind)), host(engine) {
+    options.name = "ddbmutex-test-" + lock::fresh_uuid();
+    options.sort_key = sort_key;
+    ddbmutex::Table(options).create();
   }
-  ~FreshTable() {
-    const Answer gone = delete_table(host.client, host.budget, schema.table,
-                                     BootClock::now() + host.time);
-    BOOST_TEST((gone.fault == Fault::none));
-  }
+  ~FreshTable() { engine.delete_table(options.name); }
   FreshTable(const FreshTable&) = delete;
   FreshTable& operator=(const FreshTable&) = delete;
 
   std::string named() const {
-    return R"({"TableName":")" + schema.table + "\"";
+    return R"({"TableName":")" + options.name + "\"";
   }
-  Selection all() const { return {schema.table, "name"}; }
+  Selection all() const { return {options.name, "name"}; }
 
   // As many as are given, 25 at a time.
   void put(const std::vector<std::string>& items) {
@@ -563,14 +557,14 @@ struct FreshTable {
       if (i % 25 != 24 && i + 1 != items.size()) continue;
       const std::string told = engine.must_call(
           "BatchWriteItem",
-          R"({"RequestItems":{")" + schema.table + "\":[" + list + "]}}");
+          R"({"RequestItems":{")" + options.name + "\":[" + list + "]}}");
       BOOST_REQUIRE(told.find("PutRequest") == told.npos);
       list.clear();
     }
   }
 
   Engine& engine;
-  dynamodb::TableSchema schema;
+  ddbmutex::TableOptions options = tests::table_options(engine);
   Host host;
 };
 

@@ -891,8 +891,8 @@ std::string waits_for_a_table_in_creation() {
        {}});
   ddbmutex::dynamodb::RetryBudget budget;
   const auto deadline = BootClock::now() + 6s;
-  const auto answer =
-      create_table(client, budget, {"locks", "name", ""}, deadline);
+  const auto answer = ddbmutex::detail::create_table(
+      client, budget, ddbmutex::TableOptions(), {}, {deadline});
   BOOST_TEST((BootClock::now() >= deadline));
   BOOST_TEST((answer.fault == ddbmutex::dynamodb::Fault::timed_out));
   BOOST_TEST(count_of(server, "DescribeTable") <= 60);

@@ -169,50 +169,6 @@ BOOST_DATA_TEST_CASE(creation_tells_throughput_and_tags, kEngines, kind) {
   gate.engine().delete_table(options.name);
 }
 
-BOOST_AUTO_TEST_CASE(creation_that_cannot_be_is_refused_before_it_is_sent) {
-  ScriptedServer server(
-      [](const SeenRequest&) { return failure(400, "AccessDeniedException"); });
-  Table table(table_options(server));
-  const auto field_of = [&table](const Creation& how) {
-    const auto error = error_of([&] { table.create(how); });
-    if (!error) return std::string("none");
-    BOOST_TEST((error->code() == Errc::bad_option));
-    return error->field();
-  };
-  Creation how;
-  how.throughput = Creation::Throughput{0, 1};
-  BOOST_TEST(field_of(how) == "throughput");
-  how.throughput = Creation::Throughput{1, 0};
-  BOOST_TEST(field_of(how) == "throughput");
-  how.throughput.reset();
-  const auto with_tag = [](const std::string& key, const std::string& value) {
-    Creation creation;
-    creation.tags = {{key, value}};
-    return creation;
-  };
-  std::string umlauts;
-  for (int i = 0; i < 128; ++i) umlauts += "\xc3\xbc";
-  for (const Creation& bad : {with_tag("", "x"), with_tag(umlauts + "x", "x"),
-                              with_tag("x", umlauts + umlauts + "x"),
-                              with_tag("\xff", "x"), with_tag("x", "\xff")}) {
-    BOOST_TEST(field_of(bad) == "tags");
-  }
-  how.tags = {{"a", "1"}, {"a", "2"}};
-  BOOST_TEST(field_of(how) == "tags");
-  how.tags.clear();
-  for (int i = 0; i < 51; ++i) how.tags.emplace_back(std::to_string(i), "");
-  BOOST_TEST(field_of(how) == "tags");
-  std::error_code ec;
-  table.create(how, ec);
-  BOOST_TEST((ec == Errc::bad_option));
-  BOOST_TEST(has(table.last_error(), "`tags`"));
-  BOOST_TEST(server.request_count() == 0);
-  // What is allowed goes out.
-  how.tags = {{umlauts, umlauts + umlauts}};
-  table.create(how, ec);
-  BOOST_TEST((ec == Errc::access_denied));
-}
-
 // --- Inspection --------------------------------------------------------------
 
 BOOST_DATA_TEST_CASE(inspection_tells_all_of_a_held_lock, kEngines, kind) {

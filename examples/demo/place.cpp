@@ -17,10 +17,10 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "ddbmutex/ask.hpp"
 #include "ddbmutex/client.hpp"
 #include "ddbmutex/endpoint.hpp"
 #include "ddbmutex/retry.hpp"
-#include "ddbmutex/table_setup.hpp"
 #include "examples/demo/clock.hpp"
 #include "examples/demo/text.hpp"
 #include "sigv4/credentials.hpp"
@@ -146,9 +146,15 @@ void Place::delete_table() {
   options.credentials = usual_keys();
   dynamodb::Client client(options);
   dynamodb::RetryBudget budget;
-  const dynamodb::Answer answer = dynamodb::delete_table(
-      client, budget, table_, ddbmutex::BootClock::now() + kDeleteTime);
+  const auto end = ddbmutex::BootClock::now() + kDeleteTime;
+  dynamodb::Answer answer;
+  do {  // One that is still being made is not deleted yet.
+    if (answer.fault != dynamodb::Fault::none) poll(nullptr, 0, 500);
+    answer = dynamodb::ask(client, budget, dynamodb::Action::delete_table,
+                           "{\"TableName\":\"" + table_ + "\"}", {end});
+  } while (answer.fault == dynamodb::Fault::table_in_use);
   if (answer.fault == dynamodb::Fault::none) return;
+  if (answer.fault == dynamodb::Fault::no_table) return;
   throw std::runtime_error("Please delete the table " + table_ +
                            ", which may still be there: " +
                            name_of(answer.fault) + ": " + answer.message);
