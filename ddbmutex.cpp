@@ -86,8 +86,9 @@ Failure check_times(const Options& options) {
   };
   for (const auto& [field, time, least, most, why] : bounds) {
     if (time >= least && time <= most) continue;
-    return detail::bad_option(
-        {field, sigv4::join({std::to_string(time.count()), " ms is ", why})});
+    const std::string text =
+        sigv4::join({std::to_string(time.count()), " ms is ", why});
+    return detail::bad_option({field, text.c_str()});
   }
   return nullptr;
 }
@@ -141,7 +142,7 @@ lock::Holder::Terms terms_of(const std::string& name, const Options& options) {
 
 // --- What a mutex is inside --------------------------------------------------
 
-DdbMutex::Impl::Impl(std::string the_name, Options the_options)
+DdbMutex::Impl::Impl(std::string&& the_name, Options&& the_options)
     : name(std::move(the_name)), options(std::move(the_options)) {
   const Table::Impl& table = *options.table->impl_;
   if (table.bad) {
@@ -154,7 +155,7 @@ DdbMutex::Impl::Impl(std::string the_name, Options the_options)
 
 Failure DdbMutex::Impl::of_this(Failure bad_one) const {
   if (!bad_one) return nullptr;
-  return std::make_unique<Error>(
+  return detail::failure(
       bad_one->code(),
       sigv4::join({bad_one->what(), " (mutex ", sigv4::in_quotes(name), ")"}),
       bad_one->field());
@@ -270,7 +271,7 @@ Failure DdbMutex::Impl::require(nanoseconds min_remaining) const {
   const auto ms = [](nanoseconds time) {
     return std::to_string(time / milliseconds(1));
   };
-  return std::make_unique<Error>(
+  return detail::failure(
       Errc::lease_lost,
       sigv4::join({doing, ": only ", ms(left), " ms remain, and ",
                    ms(min_remaining), " ms are asked for"}));

@@ -186,8 +186,8 @@ struct Checker {
   const char* const field;
   std::set<std::string> seen{};
 
-  Failure bad(std::string_view why) const {
-    return detail::bad_option({field, why});
+  Failure bad(const std::string& why) const {
+    return detail::bad_option({field, why.c_str()});
   }
 
   // `removed`: `data` may go as others do, though it is set otherwise.

@@ -17,7 +17,7 @@ inline namespace v0 {
 
 struct DdbMutex::Impl : detail::Calls {
   // REQUIRES: the options name a table.
-  Impl(std::string the_name, Options the_options);
+  Impl(std::string&& the_name, Options&& the_options);
 
   const std::string& owner() const;
   std::string cannot(const char* what) const;  // "lock"
@@ -44,15 +44,6 @@ struct DdbMutex::Impl : detail::Calls {
   lock::Mutex& get();
 };
 
-namespace detail {
-
-// A call on a mutex that a destructor may end meanwhile.
-template <class Impl, class Call>
-void run(std::shared_ptr<Impl> impl, std::error_code& ec, const Call& call) {
-  impl->run(ec, [&] { return call(*impl); });
-}
-
-}  // namespace detail
 }  // namespace v0
 }  // namespace ddbmutex
 

@@ -148,19 +148,19 @@ Errc code_of(Fault fault) {
   return Errc::timed_out;
 }
 
-Failure error(std::error_code code, const std::string& text,
-              const std::string& field, const std::string& request_id) {
+}  // namespace
+
+Failure failure(std::error_code code, const std::string& text,
+                const std::string& field, const std::string& request_id) {
   return std::make_unique<Error>(code, text, field, request_id);
 }
 
-}  // namespace
-
 Failure failed(std::error_code code, std::string_view doing,
                std::string_view more, const std::string& request_id) {
-  return error(code,
-               sigv4::join({doing, ": ", code.message(),
-                            more.empty() ? "" : ": ", more}),
-               {}, request_id);
+  return failure(code,
+                 sigv4::join({doing, ": ", code.message(),
+                              more.empty() ? "" : ": ", more}),
+                 {}, request_id);
 }
 
 // The same words may come of the wrong place: who answered, or did not, is
@@ -170,7 +170,7 @@ Failure failure_of(const Answer& answer, std::string_view doing,
   const std::error_code code = code_of(answer.fault);
   const bool no_table = answer.fault == Fault::no_table;
   const bool known = !answer.request_id.empty();
-  return error(
+  return failure(
       code,
       sigv4::join(
           {doing, endpoint.empty() ? "" : " at ", endpoint, ": ",
@@ -181,14 +181,14 @@ Failure failure_of(const Answer& answer, std::string_view doing,
 }
 
 Failure bad_option(const Checked& option) {
-  return error(Errc::bad_option,
-               sigv4::join({"bad option `", option.field, "`: ", option.why}),
-               std::string(option.field), {});
+  return failure(Errc::bad_option,
+                 sigv4::join({"bad option `", option.field, "`: ", option.why}),
+                 option.field);
 }
 
 Failure check_all(std::initializer_list<Checked> options) {
   for (const Checked& option : options) {
-    if (!option.why.empty()) return bad_option(option);
+    if (*option.why != '\0') return bad_option(option);
   }
   return nullptr;
 }
@@ -229,6 +229,15 @@ void Calls::end(const Error* error, std::error_code& ec) {
   }
   ec = error != nullptr ? error->code() : std::error_code();
   if (error != nullptr && !bad) remember(*error);
+}
+
+void run(std::shared_ptr<Calls> calls, std::error_code& ec,
+         Failure (*call)(Calls& calls, const void* context),
+         const void* context) {
+  const NoCancellation guard;
+  if (calls->bad) return calls->end(calls->bad.get(), ec);
+  const Failure told = call(*calls, context);
+  calls->end(told.get(), ec);
 }
 
 void Calls::remember(const Error& error) {

@@ -31,10 +31,15 @@ Failure failed(std::error_code code, std::string_view doing,
 Failure failure_of(const dynamodb::Answer& answer, std::string_view doing,
                    std::string_view endpoint);
 
-// An option, and why it is bad; empty if it is not.
+// With the whole text.
+Failure failure(std::error_code code, const std::string& text,
+                const std::string& field = {},
+                const std::string& request_id = {});
+
+// An option, and why it is bad; "" if it is not.
 struct Checked {
-  std::string_view field;
-  std::string_view why;
+  const char* field;
+  const char* why;
 };
 Failure bad_option(const Checked& option);
 // The first that is bad.
@@ -68,14 +73,6 @@ class Calls {
   // Throws, calls fail_handler or sets `ec`, as the caller wants it; clears
   // that if there is no error.
   void end(const Error* error, std::error_code& ec);
-  // Nothing is called if no call can succeed.
-  template <class Call>
-  void run(std::error_code& ec, const Call& call) {
-    const NoCancellation guard;
-    if (bad) return end(bad.get(), ec);
-    const Failure failure = call();
-    end(failure.get(), ec);
-  }
   void remember(const Error& error);
   std::string last_error() const;
   // Ends a constructor.  Without exceptions the first call tells.
@@ -91,6 +88,21 @@ class Calls {
   };
   sigv4::PerProcess<Last> last_;
 };
+
+// A call, unless none can succeed, on what a destructor may end meanwhile.
+void run(std::shared_ptr<Calls> calls, std::error_code& ec,
+         Failure (*call)(Calls& calls, const void* context),
+         const void* context);
+template <class Impl, class Call>
+void run(const std::shared_ptr<Impl>& impl, std::error_code& ec,
+         const Call& call) {
+  run(
+      impl, ec,
+      [](Calls& calls, const void* context) -> Failure {
+        return (*static_cast<const Call*>(context))(static_cast<Impl&>(calls));
+      },
+      &call);
+}
 
 }  // namespace detail
 }  // namespace v0

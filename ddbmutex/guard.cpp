@@ -76,7 +76,7 @@ Answer send(lock::Table& table, sigv4::Waker* waker, const std::string& body,
 void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
   run(impl_, ec, [&](Impl& impl) {
     const std::string problem = dynamodb::problem_of_writes(items);
-    if (!problem.empty()) return detail::bad_option({"items", problem});
+    if (!problem.empty()) return detail::bad_option({"items", problem.c_str()});
     const std::string doing = impl.cannot("write under");
     const lock::Mutex* mutex = impl.state.peek();
     std::string check;

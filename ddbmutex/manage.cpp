@@ -190,9 +190,9 @@ Failure look_for_ours(const Call& call, const lock::Place& place,
 void Table::create(std::error_code& ec) { create({}, ec); }
 
 void Table::create(const Creation& how, std::error_code& ec) {
-  impl_->run(ec, [&] {
-    const TableOptions& options = impl_->options;
-    const Call call(impl_->get(), about_table("create", options));
+  detail::run(impl_, ec, [&](Impl& impl) {
+    const TableOptions& options = impl.options;
+    const Call call(impl.get(), about_table("create", options));
     if (!call.may_begin()) return call.closed();
     const Answer answer =
         detail::create_table(call.client(), call.budget(), options, how,
@@ -204,9 +204,9 @@ void Table::create(const Creation& how, std::error_code& ec) {
 
 bool Table::exists(std::error_code& ec) {
   bool there = false;
-  impl_->run(ec, [&]() -> Failure {
-    const TableOptions& options = impl_->options;
-    const Call call(impl_->get(), about_table("look at", options));
+  detail::run(impl_, ec, [&](Impl& impl) -> Failure {
+    const TableOptions& options = impl.options;
+    const Call call(impl.get(), about_table("look at", options));
     if (!call.may_begin()) return call.closed();
     const Answer answer = detail::describe_table(call.client(), call.budget(),
                                                  options, call.waiting());
@@ -225,12 +225,12 @@ LockInfo Table::inspect(const std::string& name, std::error_code& ec) {
 LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
                         std::error_code& ec) {
   LockInfo info;
-  impl_->run(ec, [&]() -> Failure {
-    if (Failure bad = impl_->check_name(name, sort_value)) return bad;
-    const TableOptions& options = impl_->options;
-    const Call call(impl_->get(), cannot("inspect", name, options.name));
+  detail::run(impl_, ec, [&](Impl& impl) -> Failure {
+    if (Failure bad = impl.check_name(name, sort_value)) return bad;
+    const TableOptions& options = impl.options;
+    const Call call(impl.get(), cannot("inspect", name, options.name));
     if (!call.may_begin()) return call.closed();
-    const lock::Place place = impl_->place_of(name, sort_value);
+    const lock::Place place = impl.place_of(name, sort_value);
     Row row;
     const Answer answer = call.look(place, row);
     if (answer.fault != Fault::none) return call.failure_of(answer);
@@ -247,37 +247,36 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
 
 void Table::list(const std::function<bool(const LockInfo&)>& each,
                  std::error_code& ec) {
-  impl_->run(ec, [&] {
-    dynamodb::Selection selection = selection_of(impl_->options);
-    selection.prefix = impl_->options.prefix;
-    return list_selected(impl_->get(), impl_->options, selection, each);
+  detail::run(impl_, ec, [&](Impl& impl) {
+    dynamodb::Selection selection = selection_of(impl.options);
+    selection.prefix = impl.options.prefix;
+    return list_selected(impl.get(), impl.options, selection, each);
   });
 }
 
 void Table::list(const std::string& name,
                  const std::function<bool(const LockInfo&)>& each,
                  std::error_code& ec) {
-  impl_->run(ec, [&] {
+  detail::run(impl_, ec, [&](Impl& impl) {
     // Any sort value is as good as another here.
-    const TableOptions& options = impl_->options;
-    if (Failure bad = impl_->check_name(name, options.sort_key)) return bad;
+    const TableOptions& options = impl.options;
+    if (Failure bad = impl.check_name(name, options.sort_key)) return bad;
     dynamodb::Selection selection = selection_of(options);
-    selection.key = impl_->place_of(name, {}).key;
-    return list_selected(impl_->get(), options, selection, each);
+    selection.key = impl.place_of(name, {}).key;
+    return list_selected(impl.get(), options, selection, each);
   });
 }
 
 bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
   bool freed = false;
-  impl_->run(ec, [&]() -> Failure {
+  detail::run(impl_, ec, [&](Impl& impl) -> Failure {
     if (!info.exists || info.released || info.uuid.empty()) {
       return detail::bad_option({"info", "nothing was held"});
     }
-    if (Failure bad = impl_->check_name(info.name, info.sort_value)) return bad;
-    const Call call(impl_->get(),
-                    cannot("free", info.name, impl_->options.name));
+    if (Failure bad = impl.check_name(info.name, info.sort_value)) return bad;
+    const Call call(impl.get(), cannot("free", info.name, impl.options.name));
     if (!call.may_begin()) return call.closed();
-    lock::Place place = impl_->place_of(info.name, info.sort_value);
+    lock::Place place = impl.place_of(info.name, info.sort_value);
     place.use.keep = info.token > 0;
     bool maybe_applied = false;
     lock::Request force;

@@ -66,11 +66,10 @@ Failure check(const TableOptions& options) {
   const Credentials& keys = options.credentials;
   const bool no_keys = keys.access_key_id.empty();
   const bool sorted = !options.sort_key.empty();
+  const std::string no_name = sigv4::in_quotes(options.name) +
+                              " is not a name of 3 to 255 of a-zA-Z0-9_.-";
   return detail::check_all({
-      {"table", is_table_name(options.name)
-                    ? ""
-                    : sigv4::in_quotes(options.name) +
-                          " is not a name of 3 to 255 of a-zA-Z0-9_.-"},
+      {"table", is_table_name(options.name) ? "" : no_name.c_str()},
       {"prefix", detail::not_text(options.prefix, detail::kMaxKeyBytes - 1,
                                   "leaves no room for a name")},
       {"key", not_a_key(options.key)},
@@ -215,12 +214,13 @@ Failure bad_target(const dynamodb::Target& target) {
   if (why.compare(0, itself.size(), itself) == 0) {
     why.replace(0, itself.size(), "it");
   }
-  return bad_option({target.option, why});
+  return bad_option({target.option.c_str(), why.c_str()});
 }
 
 }  // namespace
 
-Table::Impl::Impl(TableOptions the_options) : options(std::move(the_options)) {
+Table::Impl::Impl(TableOptions&& the_options)
+    : options(std::move(the_options)) {
   bad = check(options);
   if (bad) return;
   target = target_of(options);
@@ -325,21 +325,24 @@ Stats Table::stats() const {
 
 std::vector<Unreleased> Table::close(milliseconds within) noexcept {
   const NoCancellation guard;
-  std::vector<Unreleased> bad;
-  if (impl_->bad) return bad;
+  if (impl_->bad) return {};
   Impl::State& own = impl_->get();
   own.waits.close();
   const nanoseconds patience = detail::nanoseconds_of(within);
-  for (const auto& still :
-       own.keeper->release_all(lock::later(BootClock::now(), patience))) {
-    const std::string doing = detail::cannot("release", still.name, name());
+  const auto left =
+      own.keeper->release_all(lock::later(BootClock::now(), patience));
+  std::vector<Unreleased> told(left.size());
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const auto& [name, result] = left[i];
+    const std::string doing =
+        detail::cannot("release", name, impl_->options.name);
     const Failure failure =
-        still.result.kind == lock::Result::Kind::lost
+        result.kind == lock::Result::Kind::lost
             ? detail::failed(Errc::lease_lost, doing)
-            : detail::failure_of(still.result.answer, doing, impl_->endpoint());
-    bad.push_back({still.name, failure->code(), failure->what()});
+            : detail::failure_of(result.answer, doing, impl_->endpoint());
+    told[i] = {name, failure->code(), failure->what()};
   }
-  return bad;
+  return told;
 }
 
 std::string Table::last_error() const { return impl_->last_error(); }

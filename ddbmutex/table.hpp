@@ -31,7 +31,7 @@ void prepare_process();
 }  // namespace detail
 
 struct Table::Impl : detail::Calls {
-  explicit Impl(TableOptions the_options);
+  explicit Impl(TableOptions&& the_options);
   ~Impl();
 
   // Told to the end: what is made of it is destroyed before it.
