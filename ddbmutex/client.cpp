@@ -1,7 +1,7 @@
 #include "client.hpp"
 
-#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,17 +18,17 @@ using sigv4::Transport;
 namespace {
 
 constexpr std::string_view kContentType = "application/x-amz-json-1.0";
-constexpr std::string_view kTarget = "DynamoDB_20120810.";
 
 // A line break in a key, from a file that was read too far, would end the
 // header that it stands in.
 bool fit_for_headers(const sigv4::Credentials& keys) {
-  const auto fit = [](const std::string& text) {
-    return std::none_of(text.begin(), text.end(), [](char c) {
-      return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
-    });
-  };
-  return fit(keys.access_key_id) && fit(keys.session_token.str());
+  for (const std::string_view text : {std::string_view(keys.access_key_id),
+                                      std::string_view(keys.session_token)}) {
+    for (const char c : text) {
+      if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') return false;
+    }
+  }
+  return true;
 }
 
 bool is_about_keys(Fault fault) {
@@ -96,11 +96,13 @@ std::string Client::endpoint() const {
 Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys) {
   auto site = std::make_shared<Site>();
   site->keys = keys;
-  const bool complete = !options_.target.region.empty();
-  const Target target =
-      complete ? options_.target
-               : dynamodb::complete(options_.target,
-                                    {keys->region, "the region found"});
+  Target completed;
+  const Target* known = &options_.target;
+  if (known->region.empty()) {
+    completed = complete(*known, {keys->region, "the region found"});
+    known = &completed;
+  }
+  const Target& target = *known;
   site->error = target.error;
   site->option = target.option;
   site->region = target.region;
@@ -163,18 +165,20 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
     pending->answer_.message = site.error;
     return pending;
   }
+  pending->target_ = sigv4::join({"DynamoDB_20120810.", name_of(action)});
   pending->payload_hash_ = sigv4::sha256_hex(body);
   const sigv4::Signed signature = sign(*pending);
-  std::vector<std::string> headers = {
-      sigv4::join({"Host: ", site.authority}),
-      sigv4::join({"Content-Type: ", kContentType}),
-      sigv4::join({"X-Amz-Target: ", kTarget, name_of(action)}),
-      sigv4::join({"X-Amz-Date: ", signature.amz_date}),
-      sigv4::join({"Authorization: ", signature.authorization}),
-  };
-  const std::string_view token = site.keys->keys.session_token;
-  if (!token.empty()) {
-    headers.push_back(sigv4::join({"X-Amz-Security-Token: ", token}));
+  const std::pair<std::string_view, std::string_view> lines[] = {
+      {"Host: ", site.authority},
+      {"Content-Type: ", kContentType},
+      {"X-Amz-Target: ", pending->target_},
+      {"X-Amz-Date: ", signature.amz_date},
+      {"Authorization: ", signature.authorization},
+      {"X-Amz-Security-Token: ", site.keys->keys.session_token}};
+  std::vector<std::string> headers;
+  headers.reserve(std::size(lines));
+  for (const auto& [name, value] : lines) {
+    if (!value.empty()) headers.push_back(sigv4::join({name, value}));
   }
   pending->exchange_ = pool_.take();
   pending->exchange_->start(site.url, std::move(headers), std::move(body));
@@ -184,14 +188,12 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
 // All that must be signed, and nothing else.
 sigv4::Signed Client::sign(const Pending& pending) {
   const Site& site = *pending.site_;
-  const std::string target =
-      sigv4::join({kTarget, name_of(pending.answer_.action)});
   const sigv4::Request request = {"POST",
                                   "/",
                                   "",
                                   {{"Content-Type", kContentType},
                                    {"Host", site.authority},
-                                   {"X-Amz-Target", target}},
+                                   {"X-Amz-Target", pending.target_}},
                                   pending.payload_hash_};
   return sigv4::sign(
       request, site.keys->keys, {site.region, "dynamodb"},
@@ -235,14 +237,11 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
 // more to look for it, rather than kept for each request.
 void Client::failed(const Pending& pending, Answer& answer) {
   const sigv4::KeyOutcome& keys = *pending.site_->keys;
-  const sigv4::Signed again = sign(pending);
-  const std::string_view signature =
-      std::string_view(again.authorization)
-          .substr(again.authorization.rfind('=') + 1);
-  for (std::string* text : {&answer.message, &answer.request_id}) {
-    *text = sigv4::shown(*text, {keys.keys.secret_access_key,
-                                 keys.keys.session_token, signature});
-  }
+  const std::vector<sigv4::Secret> secrets = {keys.keys.secret_access_key,
+                                              keys.keys.session_token,
+                                              sign(pending).signature()};
+  answer.message = sigv4::shown(answer.message, secrets);
+  answer.request_id = sigv4::shown(answer.request_id, secrets);
   if (is_about_keys(answer.fault)) {
     sigv4::append(answer.message, {answer.message.empty() ? "" : " ",
                                    "(keys from ", keys.source, ")"});

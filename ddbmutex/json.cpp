@@ -125,9 +125,12 @@ std::string_view text_of(const rapidjson::Value& value) {
   return {value.GetString(), value.GetStringLength()};
 }
 
-// The default parser recurses, and 400 KB of '[' overflow its stack.
+// The default parser recurses, and 400 KB of '[' overflow its stack.  Numbers
+// are left as they are written: DynamoDB says nothing by them that is wanted,
+// and to read them takes more code than all the rest.
 constexpr unsigned kParseFlags = rapidjson::kParseInsituFlag |
                                  rapidjson::kParseIterativeFlag |
+                                 rapidjson::kParseNumbersAsStringsFlag |
                                  rapidjson::kParseValidateEncodingFlag;
 
 // RapidJSON looks up to two bytes behind the NUL at the end when a character of
@@ -217,7 +220,10 @@ bool Value::is_object() const { return value_ && raw(value_).IsObject(); }
 
 std::optional<std::string_view> Value::text() const {
   if (!value_ || !raw(value_).IsString()) return std::nullopt;
-  return text_of(raw(value_));
+  // A string stands where it stood, behind its quote; a number has none.
+  const std::string_view text = text_of(raw(value_));
+  if (text.data()[-1] != '"') return std::nullopt;
+  return text;
 }
 
 std::optional<bool> Value::truth() const {

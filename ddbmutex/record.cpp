@@ -158,7 +158,9 @@ void Body::words(char mark, std::string_view update,
          at = text.find(mark, at + 1)) {
       std::string_view word = text.substr(at);
       word = word.substr(0, word.find_first_not_of(kOfWords, 1));
-      if (std::find(seen.begin(), seen.end(), word) != seen.end()) continue;
+      std::size_t known = 0;
+      while (known < seen.size() && seen[known] != word) ++known;
+      if (known < seen.size()) continue;
       append_form(text_, seen.empty() ? "{$:" : ",$:", {word});
       seen.push_back(word);
       mark == '#' ? name(word.substr(1)) : value(word.substr(1));

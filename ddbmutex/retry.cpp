@@ -12,6 +12,8 @@ namespace dynamodb {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
+using std::chrono::seconds;
+using Seconds = std::chrono::duration<double>;
 
 namespace {
 
@@ -110,6 +112,146 @@ void Retry::success() {
   corrected_ = false;
   renewed_ = false;
   budget_.success();
+}
+
+// --- While DynamoDB throttles ------------------------------------------------
+
+namespace {
+
+// By a refusal and by an answer, once in each step: requests that were under
+// way together are refused together.  What is added brings those together that
+// got different shares.  Simulated and measured with 10 to 100 clients: a third
+// to two thirds of all is refused, next to up to nine tenths without a limit.
+constexpr milliseconds kStep{100};
+constexpr double kLowered = 0.65;
+constexpr double kRaised = 1.2;
+constexpr double kAdded = 0.1;  // A second.
+// After more answers in a row than this, for so long, the table is likely to
+// have been freed: quickly back to what there was.
+constexpr int kManyInARow = 3;
+constexpr seconds kLongInARow{1};
+constexpr double kRaisedQuickly = 2;
+
+// A second.  Lower, and a client notices late that the table was freed.
+constexpr double kSlowestRate = 0.4;
+constexpr double kFastest = 1e6;
+// What a refusal is taken to have been too much of, at least: of few answers
+// the measure is poor.
+constexpr double kLeastMeasured = 2;
+
+constexpr seconds kForgottenAfter{10};  // The limit, without a refusal.
+constexpr milliseconds kLookAgain{250};
+constexpr milliseconds kShortestWait{1};
+constexpr seconds kWindow{1};
+constexpr int kTimedEach = 8;  // Of the answers in it.
+
+}  // namespace
+
+nanoseconds Throttle::wait(Turn& turn, BootTime now) {
+  if (!limits() && !turn.place_) return nanoseconds::zero();
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (!turn.place_) turn.place_ = line_.insert(line_.end(), &turn);
+  if (limited_.load(std::memory_order_relaxed) && !forgets(now)) {
+    fill(now);
+    const nanoseconds left = until(turn);
+    if (left > nanoseconds::zero()) return left;
+    tokens_ -= 1;
+  }
+  line_.erase(*std::exchange(turn.place_, std::nullopt));
+  return nanoseconds::zero();
+}
+
+// Until there is a token for it and for each before it.
+nanoseconds Throttle::until(const Turn& turn) const {
+  const double soon = tokens_ + rate_ * Seconds(kLookAgain).count();
+  double needed = 1;
+  for (auto one = line_.cbegin(); *one != &turn; ++one) {
+    if (++needed > soon) return kLookAgain;  // The rate may rise meanwhile.
+  }
+  if (needed <= tokens_) return nanoseconds::zero();
+  const Seconds left((needed - tokens_) / rate_);
+  return std::clamp<nanoseconds>(std::chrono::ceil<nanoseconds>(left),
+                                 kShortestWait, kLookAgain);
+}
+
+void Throttle::leave(Turn& turn) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  line_.erase(*std::exchange(turn.place_, std::nullopt));
+}
+
+// What nobody waits for is not saved up, but for those that are asleep.
+void Throttle::fill(BootTime now) {
+  const double most = std::max(1.0, rate_ * Seconds(kLookAgain).count());
+  tokens_ = std::min(most, tokens_ + rate_ * Seconds(now - filled_).count());
+  filled_ = now;
+}
+
+bool Throttle::count() {
+  const int counted = in_window_.fetch_add(1, std::memory_order_relaxed) + 1;
+  return limits() || counted % kTimedEach == 0;
+}
+
+std::optional<double> Throttle::rate() const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (!limited_.load(std::memory_order_relaxed)) return std::nullopt;
+  return rate_;
+}
+
+void Throttle::refused(BootTime now) {
+  count();
+  end_window(now);
+  const std::lock_guard<std::mutex> guard(mutex_);
+  in_a_row_ = 0;
+  last_refused_ = now;
+  const bool limited = limited_.load(std::memory_order_relaxed);
+  if (limited && now - last_lowered_ < kStep) return;
+  const double was = std::max(
+      {measured_.load(std::memory_order_relaxed),
+       in_window_.load(std::memory_order_relaxed) / Seconds(kWindow).count(),
+       kLeastMeasured});
+  if (!limited) {
+    rate_ = was;
+    tokens_ = 0;
+    filled_ = now;
+    limited_.store(true, std::memory_order_release);
+  }
+  rate_ = std::max(kSlowestRate, kLowered * std::min(rate_, was));
+  last_lowered_ = last_changed_ = now;
+}
+
+void Throttle::answered(BootTime now) {
+  end_window(now);
+  if (!limits()) return;
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (forgets(now)) return;
+  ++in_a_row_;
+  if (now - last_changed_ < kStep) return;
+  const bool freed =
+      in_a_row_ > kManyInARow && now - last_refused_ >= kLongInARow;
+  rate_ = std::min(kFastest,
+                   freed ? kRaisedQuickly * rate_ : kRaised * rate_ + kAdded);
+  last_changed_ = now;
+}
+
+// REQUIRES: the mutex.
+bool Throttle::forgets(BootTime now) {
+  if (now - last_refused_ < kForgottenAfter) return false;
+  limited_.store(false, std::memory_order_release);
+  return true;
+}
+
+// If it is over.
+void Throttle::end_window(BootTime now) {
+  const auto at = now.time_since_epoch().count();
+  auto begin = window_begin_.load(std::memory_order_relaxed);
+  const Seconds gone{nanoseconds(at - begin)};
+  if (gone < kWindow) return;
+  if (!window_begin_.compare_exchange_strong(begin, at,
+                                             std::memory_order_relaxed)) {
+    return;
+  }
+  const int counted = in_window_.exchange(0, std::memory_order_relaxed);
+  measured_.store(counted / gone.count(), std::memory_order_relaxed);
 }
 
 }  // namespace dynamodb

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "ddbmutex/retry.hpp"
-#include "ddbmutex/throttle.hpp"
 #include "sigv4/boot_clock.hpp"
 
 namespace {
