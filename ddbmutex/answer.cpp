@@ -390,7 +390,6 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
   answer.message = message;
   const CodeMeaning* meaning = meaning_of(code);
   answer.fault = meaning ? meaning->fault : fault_of_status(http.status);
-  answer.other_keys = meaning && meaning->more == kOtherKeys;
   if (meaning && is_skewed(*meaning, http, signed_at)) {
     answer.fault = Fault::skewed_time;
   }
@@ -399,6 +398,7 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
     if (!is_passing(answer.fault)) answer.fault = Fault::server_failure;
     return;
   }
+  answer.other_keys = meaning && meaning->more == kOtherKeys;
   if (code == "ValidationException") {
     if (is_on_already(answer.action, message)) answer.fault = Fault::none;
     if (has_keys(answer.action) && names_a_wrong_key(message)) {

@@ -141,15 +141,24 @@ constexpr std::size_t kBehind = 3;
 
 void append_string(std::string& json, std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
+  const auto is_plain = [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+  };
   json += '"';
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20) {
+  for (;;) {
+    std::size_t plain = 0;
+    while (plain < text.size() && is_plain(text[plain])) ++plain;
+    json.append(text.substr(0, plain));
+    if (plain == text.size()) break;
+    const char c = text[plain];
+    if (c == '"' || c == '\\') {
+      json += '\\';
+      json += c;
+    } else {
       json += c < 0x10 ? "\\u000" : "\\u001";
       json += kDigits[c & 0xf];
-      continue;
     }
-    if (c == '"' || c == '\\') json += '\\';
-    json += c;
+    text.remove_prefix(plain + 1);
   }
   json += '"';
 }
@@ -158,9 +167,10 @@ void append_form(std::string& json, std::string_view form,
                  std::initializer_list<std::string_view> values) {
   const std::string_view* value = values.begin();
   for (;;) {
-    const std::size_t slot = form.find_first_of("$%");
+    std::size_t slot = 0;
+    while (slot < form.size() && form[slot] != '$' && form[slot] != '%') ++slot;
     json.append(form.substr(0, slot));
-    if (slot == form.npos) return;
+    if (slot == form.size()) return;
     if (form[slot] == '$') {
       append_string(json, *value++);
     } else {

@@ -19,6 +19,7 @@ namespace lock {
 using dynamodb::append_form;
 using dynamodb::Attribute;
 using dynamodb::Item;
+using sigv4::append;
 using sigv4::join;
 using Verb = Request::Verb;
 
@@ -70,11 +71,17 @@ std::int64_t clean_up_at(ServiceTime expires) {
       .count();
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Whether a word of an expression may have it.
+bool is_of_words(char c) {
+  return (c >= 'a' && c <= 'z') || c == '_' || is_digit(c);
+}
+
 // "own12" is "own" and 12; what has no number is itself and 0.
 std::pair<std::string_view, std::size_t> parts_of(std::string_view word) {
-  constexpr std::string_view kDigits = "0123456789";
-  std::size_t number = 0;
-  const std::size_t end = std::min(word.find_first_of(kDigits), word.size());
+  std::size_t end = 0, number = 0;
+  while (end < word.size() && !is_digit(word[end])) ++end;
   for (const char c : word.substr(end)) {
     number = 10 * number + static_cast<std::size_t>(c - '0');
   }
@@ -139,9 +146,11 @@ void Body::item() {
 }
 
 void Body::expressions(std::string_view update, std::string_view condition) {
-  if (!update.empty()) append_form(text_, R"(,"UpdateExpression":$)", {update});
-  append_form(text_, R"(,"ConditionExpression":$)", {condition});
-  text_ += R"(,"ExpressionAttributeNames":)";
+  if (!update.empty()) {
+    append(text_, {R"(,"UpdateExpression":")", update, R"(")"});
+  }
+  append(text_, {R"(,"ConditionExpression":")", condition,
+                 R"(","ExpressionAttributeNames":)"});
   words('#', update, condition);
   text_ += R"(,"ExpressionAttributeValues":)";
   words(':', update, condition);
@@ -150,18 +159,18 @@ void Body::expressions(std::string_view update, std::string_view condition) {
 // {"#uuid":"uuid"} or {":uuid":{"S":"..."}}, each once.
 void Body::words(char mark, std::string_view update,
                  std::string_view condition) {
-  constexpr std::string_view kOfWords = "abcdefghijklmnopqrstuvwxyz_0123456789";
   std::vector<std::string_view> seen;
   seen.reserve(24);
   for (const std::string_view text : {update, condition}) {
     for (std::size_t at = text.find(mark); at != text.npos;
          at = text.find(mark, at + 1)) {
-      std::string_view word = text.substr(at);
-      word = word.substr(0, word.find_first_not_of(kOfWords, 1));
+      std::size_t end = at + 1;
+      while (end < text.size() && is_of_words(text[end])) ++end;
+      const std::string_view word = text.substr(at, end - at);
       std::size_t known = 0;
       while (known < seen.size() && seen[known] != word) ++known;
       if (known < seen.size()) continue;
-      append_form(text_, seen.empty() ? "{$:" : ",$:", {word});
+      append(text_, {seen.empty() ? "{\"" : ",\"", word, "\":"});
       seen.push_back(word);
       mark == '#' ? name(word.substr(1)) : value(word.substr(1));
     }
@@ -219,7 +228,7 @@ void Body::value(std::string_view word) {
 std::string own_list(const Request& request) {
   std::string list;
   for (std::size_t i = 0; i < request.own.size(); ++i) {
-    sigv4::append(list, {i == 0 ? ":own" : ", :own", std::to_string(i)});
+    append(list, {i == 0 ? ":own" : ", :own", std::to_string(i)});
   }
   return list;
 }
@@ -258,13 +267,12 @@ std::string take_condition(const RowUse& use, const Request& request) {
   }
   text += kLeaseIsGood;
   if (request.seen) {
-    sigv4::append(text,
-                  {" OR (#uuid = :seen_uuid AND #expires = :seen_expires",
-                   use.keep ? "" : " AND ", use.keep ? "" : kNoToken, ")"});
+    append(text, {" OR (#uuid = :seen_uuid AND #expires = :seen_expires",
+                  use.keep ? "" : " AND ", use.keep ? "" : kNoToken, ")"});
   }
   if (!request.own.empty()) {
-    sigv4::append(text, {" OR (#uuid = :uuid AND #expires IN (",
-                         own_list(request), "))"});
+    append(text,
+           {" OR (#uuid = :uuid AND #expires IN (", own_list(request), "))"});
   }
   return text;
 }
@@ -274,7 +282,7 @@ std::string assignments(const Item& attributes) {
   std::string text;
   for (std::size_t i = 0; i < attributes.size(); ++i) {
     const std::string number = std::to_string(i);
-    sigv4::append(text, {", #set", number, " = :set", number});
+    append(text, {", #set", number, " = :set", number});
   }
   return text;
 }
@@ -284,8 +292,7 @@ std::string changes_of(const Request& request) {
   if (!request.changes) return "";
   std::string text = assignments(request.changes->set);
   for (std::size_t i = 0; i < request.changes->remove.size(); ++i) {
-    sigv4::append(text,
-                  {i == 0 ? " REMOVE #gone" : ", #gone", std::to_string(i)});
+    append(text, {i == 0 ? " REMOVE #gone" : ", #gone", std::to_string(i)});
   }
   return text;
 }

@@ -442,6 +442,7 @@ BOOST_AUTO_TEST_CASE(keys_that_may_have_been_changed_are_told) {
         code == "ExpiredTokenException" || code == "ExpiredToken" ||
         code == "UnrecognizedClientException" || code == "InvalidClientTokenId";
     BOOST_TEST(put(http_of(400, refusal(code))).other_keys == changed, code);
+    BOOST_TEST(!put(http_of(500, refusal(code))).other_keys, code);
   }
 }
 

@@ -440,7 +440,7 @@ BOOST_AUTO_TEST_CASE(final_fault_ends_the_call_at_once) {
     BOOST_TEST(party.take() == "again");
     BOOST_TEST(party.fault() == fault);
     BOOST_TEST(!party.holds());
-    BOOST_TEST(party.answer.message == "as the test wants");
+    BOOST_TEST(party.answer.message.rfind("as the test wants", 0) == 0u);
     BOOST_TEST(server.request_count() == 1);
   }
 }
