@@ -40,10 +40,13 @@ Setting from_option(const std::string& value, const char* name) {
   return Profile::Property{value, name};
 }
 
-Target failure(const char* option, std::string error) {
-  Target target;
+// Nothing of what was found out is to be used.
+Target refused(Target target, const char* option, std::string error) {
   target.error = std::move(error);
   target.option = option;
+  target.endpoint.clear();
+  target.region.clear();
+  target.region_sources.clear();
   return target;
 }
 
@@ -154,8 +157,7 @@ std::string set_account(const Place& place, Target& target) {
          place.fips.on ? "with FIPS, and " : "in region ",
          place.fips.on ? place.fips.why : sigv4::in_quotes(place.region)});
   }
-  target.account_endpoint.prefix = "https://";
-  target.account_endpoint.suffix = join(
+  target.account_suffix = join(
       {".ddb.", place.region, ".",
        place.dual_stack.on ? partition.dual_stack_suffix : partition.suffix});
   target.account_required = required;
@@ -196,34 +198,35 @@ Setting find_region(const TargetOptions& options,
 std::string account_of_table(const std::string& table,
                              const std::string& region) {
   // "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
-  std::array<std::string, 6> parts;
-  std::size_t begin = 0;
-  for (std::string& part : parts) {
-    const std::size_t end = std::min(table.find(':', begin), table.size());
-    part = table.substr(begin, end - begin);
-    begin = std::min(end + 1, table.size());
+  const std::size_t partition = sizeof("arn");
+  const std::size_t service = table.find(':', partition);
+  const std::string middle = join({":dynamodb:", region, ":"});
+  if (table.compare(0, partition, "arn:") != 0 || service == table.npos ||
+      table.compare(service, middle.size(), middle) != 0) {
+    return "";
   }
-  const bool fits = parts[0] == "arn" && parts[2] == "dynamodb" &&
-                    parts[3] == region && !parts[5].empty();
-  return fits ? parts[4] : "";
+  const std::size_t account = service + middle.size();
+  const std::size_t end = table.find(':', account);
+  if (end == table.npos || end + 1 == table.size()) return "";
+  return table.substr(account, end - account);
 }
 
-Target complete(const Target& target, const Profile::Property& region) {
+Target complete(Target target, const Profile::Property& region) {
   const Place place = sigv4::place_of(target.settings.services, region);
-  if (!place.error.empty()) return failure("region", place.error);
-  Target result = target;
-  result.region_sources.clear();
-  result.region_source = region.source;
+  if (!place.error.empty()) {
+    return refused(std::move(target), "region", place.error);
+  }
+  target.region_sources.clear();
+  target.region_source = region.source;
   // Other services are to have FIPS too if the region's name asks for it.
-  result.settings.services.fips = place.fips;
-  std::string error = set_endpoint(place, result);
-  if (!error.empty()) return failure("endpoint", std::move(error));
-  return result;
+  target.settings.services.fips = place.fips;
+  std::string error = set_endpoint(place, target);
+  if (error.empty()) return target;
+  return refused(std::move(target), "endpoint", std::move(error));
 }
 
 AccountUrl account_url(const Target& target, const std::string& account_id) {
-  const AccountEndpoint& own = target.account_endpoint;
-  if (own.suffix.empty()) return {target.endpoint, ""};
+  if (target.account_suffix.empty()) return {target.endpoint, ""};
   if (account_id.empty()) {
     if (!target.account_required) return {target.endpoint, ""};
     return {"", join({target.settings.account_mode_source, kRequires,
@@ -232,32 +235,39 @@ AccountUrl account_url(const Target& target, const std::string& account_id) {
   if (!sigv4::is_host_label(account_id)) {
     return {"", "the account id that came with the keys is none"};
   }
-  return {own.prefix + account_id + own.suffix, ""};
+  return {join({"https://", account_id, target.account_suffix}), ""};
 }
 
 Target find_target(const TargetOptions& options,
                    const Environment& environment) {
-  const Profile profile = sigv4::load_profile(options.profile, environment);
-  if (!profile.error.empty()) return failure("profile", profile.error);
   Target target;
-  std::string error =
-      find_settings(options, environment, profile, target.settings);
-  if (!error.empty()) return failure("endpoint", std::move(error));
-  error = find_ca_file(options, environment, profile, target.ca_file);
-  if (!error.empty()) return failure("ca_file", std::move(error));
+  const Profile profile = sigv4::load_profile(options.profile, environment);
+  const char* option = "profile";
+  std::string error = profile.error;
+  if (error.empty()) {
+    option = "endpoint";
+    error = find_settings(options, environment, profile, target.settings);
+  }
+  if (error.empty()) {
+    option = "ca_file";
+    error = find_ca_file(options, environment, profile, target.ca_file);
+  }
   const Setting region = find_region(options, environment, profile);
-  if (region) return complete(target, *region);
-  if (!options.region_may_come_later) {
-    return failure("region", "no region: " + region_sources(profile));
+  if (error.empty() && region) return complete(std::move(target), *region);
+  if (error.empty()) {
+    target.region_sources = region_sources(profile);
+    option = "endpoint";
+    if (!options.region_may_come_later) {
+      option = "region";
+      error = "no region: " + target.region_sources;
+    } else if (target.settings.endpoint) {
+      error = sigv4::refusal_of(*target.settings.endpoint,
+                                target.settings.services.fips,
+                                target.settings.services.dual_stack);
+    }
   }
-  if (target.settings.endpoint) {
-    error = sigv4::refusal_of(*target.settings.endpoint,
-                              target.settings.services.fips,
-                              target.settings.services.dual_stack);
-  }
-  if (!error.empty()) return failure("endpoint", std::move(error));
-  target.region_sources = region_sources(profile);
-  return target;
+  if (error.empty()) return target;
+  return refused(std::move(target), option, std::move(error));
 }
 
 }  // namespace dynamodb

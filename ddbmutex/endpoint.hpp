@@ -49,13 +49,6 @@ struct TargetSettings {
   std::string account_mode_source;
 };
 
-// An account's own URL of DynamoDB is what stands before the account's id and
-// what stands behind; both are empty where accounts have none.
-struct AccountEndpoint {
-  std::string prefix;  // "https://"
-  std::string suffix;  // ".ddb.eu-west-1.amazonaws.com"
-};
-
 struct Target {
   std::string endpoint;       // Fit for ClientOptions; empty without a region.
   std::string region;         // To sign for.
@@ -63,7 +56,9 @@ struct Target {
   std::string option;         // Which option would mend that: "region".
   std::string region_source;  // Who named it, for people: "AWS_REGION".
 
-  AccountEndpoint account_endpoint;
+  // Of an account's own URL, behind the account's id:
+  // ".ddb.eu-west-1.amazonaws.com"; empty where accounts have none.
+  std::string account_suffix;
   bool account_required = false;  // Only an account's own URL will do.
 
   std::string ca_file;  // Can be opened; empty: the usual one.
@@ -89,7 +84,7 @@ Target find_target(
     const sigv4::Environment& environment = sigv4::process_environment);
 
 // A target that has no region yet, in one.  Pure.
-Target complete(const Target& target, const sigv4::Profile::Property& region);
+Target complete(Target target, const sigv4::Profile::Property& region);
 
 // The URL for requests that are signed with an account's keys; the id is empty
 // if the keys' source does not tell.

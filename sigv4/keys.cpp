@@ -13,9 +13,10 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <utility>
+#include <vector>
 
+#include "text.hpp"
 #include "thread.hpp"
 
 namespace ddbmutex {
@@ -40,20 +41,17 @@ constexpr seconds kLongestPause{60};
 // A fetch that comes so soon after another brings the same.
 constexpr seconds kJustNow{1};
 
-// From `least` to 1, evenly.
-double random_share(double least) {
+// Of the time, a share from `least` to 1, evenly.
+nanoseconds random_part(nanoseconds time, double least) {
   std::uint32_t bits;
   if (getentropy(&bits, sizeof bits) != 0) std::abort();
-  return least + (1 - least) * (bits / 4294967296.0);
-}
-
-nanoseconds share_of(nanoseconds time, double share) {
+  const double share = least + (1 - least) * (bits / 4294967296.0);
   return nanoseconds(
       static_cast<nanoseconds::rep>(static_cast<double>(time.count()) * share));
 }
 
 std::string seconds_of(nanoseconds time) {
-  return std::to_string(time / seconds(1)) + " s";
+  return decimal(time / seconds(1)) + " s";
 }
 
 }  // namespace
@@ -94,7 +92,7 @@ struct Keys::Core final : Stoppable {
   const Log log;
   const nanoseconds longest_fetch;
   // Of the fetching thread, one at a time.
-  std::set<std::string> told_warnings;
+  std::vector<std::string> told_warnings;
   std::string told_id;
 
   // The keys serve until then, whatever comes but a refusal: so that those who
@@ -140,9 +138,12 @@ Keys::OutcomePtr Keys::Core::why_none() const {
   if (failure != nullptr) return failure;
   std::string reason = "keys are being fetched";
   if (keys != nullptr) {
-    reason = "the keys of " + keys->source + " have run out, and new " + reason;
+    reason =
+        join({"the keys of ", keys->source, " have run out, and new ", reason});
   }
-  if (fetch != nullptr && !fetch->told.empty()) reason += ": " + fetch->told;
+  if (fetch != nullptr && !fetch->told.empty()) {
+    append(reason, {": ", fetch->told});
+  }
   return std::make_shared<const KeyOutcome>(failed_keys(std::move(reason)));
 }
 
@@ -169,8 +170,8 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self,
 void Keys::Core::leave_if_hung(BootTime time) {
   if (fetch == nullptr || time - begun <= longest_fetch * 5 / 4) return;
   leave();
-  install(failed_keys("the source of keys has not come back in " +
-                      seconds_of(time - begun)));
+  install(failed_keys(join(
+      {"the source of keys has not come back in ", seconds_of(time - begun)})));
 }
 
 // REQUIRES: one is under way.
@@ -191,8 +192,7 @@ void Keys::Core::install(KeyOutcome outcome) {
   for (int i = 0; i < failures && pause < kLongestPause; ++i) pause *= 2;
   ++failures;
   failure = std::make_shared<const KeyOutcome>(std::move(outcome));
-  due = time + share_of(std::min<nanoseconds>(pause, kLongestPause),
-                        random_share(0.5));
+  due = time + random_part(std::min<nanoseconds>(pause, kLongestPause), 0.5);
 }
 
 void Keys::Core::install_keys(KeyOutcome outcome, BootTime time) {
@@ -202,7 +202,7 @@ void Keys::Core::install_keys(KeyOutcome outcome, BootTime time) {
     const nanoseconds lead = std::min<nanoseconds>(left / 3, kLongestLead);
     due = outcome.ends == BootTime::max()
               ? BootTime::max()
-              : time + share_of(left - lead, random_share(0.9));
+              : time + random_part(left - lead, 0.9);
     due = std::min(due, outcome.ask_again);
     failures = 0;
     serve_until = outcome.ends;
@@ -237,7 +237,7 @@ void Keys::Core::run(const std::shared_ptr<KeysFetch>& own,
                      std::int64_t utc_now) {
   const auto tell_so_far = [&](const std::string& what) {
     const std::lock_guard<std::mutex> guard(mutex);
-    own->told += (own->told.empty() ? "" : "; ") + what;
+    append(own->told, {own->told.empty() ? "" : "; ", what});
   };
   KeyOutcome outcome =
       ask({BootClock::now() + longest_fetch, own->stop, utc_now, tell_so_far});
@@ -260,9 +260,10 @@ void Keys::Core::run(const std::shared_ptr<KeysFetch>& own,
 // that a file that is read again each minute is no news.
 void Keys::Core::tell(const KeyOutcome& outcome) {
   for (const std::string& warning : outcome.warnings) {
-    if (told_warnings.insert(warning).second) {
-      say(log, LogLevel::warning, warning);
-    }
+    const auto end = told_warnings.end();
+    if (std::find(told_warnings.begin(), end, warning) != end) continue;
+    told_warnings.push_back(warning);
+    say(log, LogLevel::warning, warning);
   }
   if (outcome.state != State::found) {
     told_id.clear();
@@ -272,7 +273,7 @@ void Keys::Core::tell(const KeyOutcome& outcome) {
   if (std::exchange(told_id, id) == id) return;
   std::string text = "keys found: " + outcome.source;
   if (outcome.ends != BootTime::max()) {
-    text += ", good for " + seconds_of(outcome.ends - BootClock::now());
+    append(text, {", good for ", seconds_of(outcome.ends - BootClock::now())});
   }
   say(log, LogLevel::info, text);
 }

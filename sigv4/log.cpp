@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "text.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
@@ -37,9 +39,9 @@ void LogQueue::add(LogLevel level, const std::string& text) {
 bool LogQueue::take(Line& line) {
   if (stopping_ && BootClock::now() >= stop_by_) return false;
   if (left_out_ != 0) {
-    line = {LogLevel::warning, std::to_string(std::exchange(left_out_, 0)) +
-                                   " lines are left out: who reads them is "
-                                   "too slow"};
+    line = {LogLevel::warning,
+            decimal(std::exchange(left_out_, 0)) +
+                " lines are left out: who reads them is too slow"};
     return true;
   }
   line = std::move(lines_.front());

@@ -66,7 +66,7 @@ class LogQueue final : public Stoppable,
   // All below: GUARDED_BY(mutex_)
   std::condition_variable changed_;
   std::vector<Line> lines_;
-  std::uint64_t left_out_ = 0;
+  std::int64_t left_out_ = 0;
   bool started_ = false;
   bool ended_ = false;
   bool stopping_ = false;

@@ -300,10 +300,10 @@ ParsedFile parse_profiles(std::string_view text, FileKind kind) {
     text.remove_prefix(kByteOrderMark.size());
   }
   Parser parser(kind);
-  for (std::size_t number = 1; !text.empty(); ++number) {
+  for (std::int64_t number = 1; !text.empty(); ++number) {
     const char* wrong = parser.add(cut(text, '\n'));
     if (wrong != nullptr) {
-      return {{}, join({"line ", std::to_string(number), ": ", wrong})};
+      return {{}, join({"line ", decimal(number), ": ", wrong})};
     }
   }
   return {parser.take(), ""};

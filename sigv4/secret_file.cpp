@@ -86,7 +86,8 @@ SecretFile read_secret_file(const std::string& path, std::size_t most_bytes) {
     file.failure = "is not a regular file";
   } else if (file.too_long) {
     file.failure =
-        join({"is longer than ", std::to_string(most_bytes), " bytes"});
+        join({"is longer than ", decimal(static_cast<std::int64_t>(most_bytes)),
+              " bytes"});
   } else {
     file.text = std::move(text);
     file.warning = warning_of(path, status.st_mode);

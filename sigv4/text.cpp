@@ -13,6 +13,8 @@ std::string join(std::initializer_list<std::string_view> pieces) {
   return text;
 }
 
+std::string decimal(std::int64_t number) { return std::to_string(number); }
+
 void append(std::string& text, std::initializer_list<std::string_view> pieces) {
   std::size_t size = text.size();
   for (const std::string_view piece : pieces) size += piece.size();

@@ -4,6 +4,7 @@
 #ifndef DDBMUTEX_SIGV4_TEXT_HPP
 #define DDBMUTEX_SIGV4_TEXT_HPP
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@ namespace sigv4 {
 
 // The pieces one behind the other: join({"table ", name, " is not there"}).
 std::string join(std::initializer_list<std::string_view> pieces);
+
+// "-12"
+std::string decimal(std::int64_t number);
 
 // Puts the pieces behind `text`.  None of them may be a view into it.
 void append(std::string& text, std::initializer_list<std::string_view> pieces);

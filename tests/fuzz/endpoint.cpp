@@ -103,7 +103,7 @@ void check_late_region(const Wanted& wanted, const dynamodb::Target& target) {
     claim(late.error == target.error, "a late region fails as an early one");
   }
   claim(late.endpoint == target.endpoint && late.region == target.region &&
-            late.account_endpoint.suffix == target.account_endpoint.suffix &&
+            late.account_suffix == target.account_suffix &&
             late.account_required == target.account_required,
         "a late region leads where an early one leads");
 }
@@ -115,8 +115,7 @@ void check_account(const Wanted& wanted, const dynamodb::Target& target) {
   if (!own.error.empty() || own.url == target.endpoint) return;
   claim(is_label(wanted.account), "an account id is a label of the DNS");
   claim(sigv4::is_base_url(own.url) &&
-            own.url ==
-                "https://" + wanted.account + target.account_endpoint.suffix,
+            own.url == "https://" + wanted.account + target.account_suffix,
         "an account's URL is the account's, and safe");
 }
 
