@@ -85,7 +85,7 @@ template <class Clock, class Duration>
 std::chrono::nanoseconds left_until(const void* at);
 }  // namespace detail
 
-// Stands for an `ec` that is not given, never changed.
+// Stands for an `ec` that is not given: what fails throws.  Never changed.
 extern std::error_code throws;
 
 // --- The mutex ---------------------------------------------------------------
@@ -586,9 +586,9 @@ class Error : public std::system_error {
   std::shared_ptr<const Texts> texts_;  // Shared, so that a copy cannot throw.
 };
 
-// Called for what would throw where the library was compiled without
-// exceptions. Prints and aborts unless replaced; if it returns, the process is
-// aborted. Set it before the first lock is used.
+// Called for what would throw, where the library was compiled without
+// exceptions.  Prints and aborts unless replaced; if it returns, the process is
+// aborted.  Set it before the first lock is used.
 using FailHandler = void (*)(const std::error_code& code, const char* what);
 extern FailHandler fail_handler;
 

@@ -96,7 +96,7 @@ struct Holder {
     bool any() const { return on_lost || on_danger || alive; }
   };
 
-  Holder(Route the_route, Terms the_terms, Callbacks the_callbacks)
+  Holder(Route&& the_route, Terms&& the_terms, Callbacks&& the_callbacks)
       : route(std::move(the_route)),
         terms(std::move(the_terms)),
         callbacks(std::make_shared<const Callbacks>(std::move(the_callbacks))) {

@@ -340,8 +340,9 @@ Table::Table(dynamodb::ClientOptions options)
   });
 }
 
-Mutex::Mutex(Table& table, Place place, nanoseconds request_timeout,
-             Holder::Terms terms, Holder::Callbacks callbacks, Waiting waiting)
+Mutex::Mutex(Table& table, Place&& place, nanoseconds request_timeout,
+             Holder::Terms&& terms, Holder::Callbacks&& callbacks,
+             const Waiting& waiting)
     : table_(table),
       holder_(std::make_shared<Holder>(
           Holder::Route{*table.client, *table.budget, std::move(place),

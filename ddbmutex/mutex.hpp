@@ -89,8 +89,9 @@ class Mutex {
   };
 
   // The table must outlive it.
-  Mutex(Table& table, Place place, std::chrono::nanoseconds request_timeout,
-        Holder::Terms terms, Holder::Callbacks callbacks, Waiting waiting);
+  Mutex(Table& table, Place&& place, std::chrono::nanoseconds request_timeout,
+        Holder::Terms&& terms, Holder::Callbacks&& callbacks,
+        const Waiting& waiting);
   // Ends waits, unlocks, and calls nobody back any more.  Waits for a callback
   // that is running, unless that calls it.
   ~Mutex();

@@ -45,8 +45,8 @@ struct Table::Impl : detail::Calls {
 
   // All that a forked child must make anew.
   struct State : Lines, lock::Table {
-    State(dynamodb::ClientOptions client_options,
-          std::shared_ptr<sigv4::LogQueue> lines)
+    State(dynamodb::ClientOptions&& client_options,
+          std::shared_ptr<sigv4::LogQueue>&& lines)
         : Lines{std::move(lines)}, lock::Table(std::move(client_options)) {}
     // All threads end together.
     ~State();

@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   lock::Place place;
   place.table = "locks";
   place.key = "x";
-  lock::Mutex mutex(table, place, std::chrono::seconds(2),
+  lock::Mutex mutex(table, std::move(place), std::chrono::seconds(2),
                     {"x", std::chrono::minutes(1)}, {},
                     {std::chrono::seconds(1), std::chrono::seconds(1), {}});
   BOOST_REQUIRE((mutex.lock({}, nullptr).kind == lock::Result::Kind::done));
