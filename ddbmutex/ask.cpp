@@ -67,12 +67,13 @@ std::string write_page(const Selection& selection, int limit,
 
 // Keys have no members.
 bool are_same_key(const Item& one, const Item& other) {
-  return one.size() == other.size() &&
-         std::all_of(one.begin(), one.end(), [&](const Attribute& part) {
-           const Attribute* twin = find(other, part.name);
-           return twin != nullptr && twin->type == part.type &&
-                  twin->value == part.value;
-         });
+  bool same = one.size() == other.size();
+  for (const Attribute& part : one) {
+    const Attribute* twin = find(other, part.name);
+    same = same && twin != nullptr && twin->type == part.type &&
+           twin->value == part.value;
+  }
+  return same;
 }
 
 }  // namespace
@@ -144,7 +145,7 @@ Answer read_all(Client& client, RetryBudget& budget, const Selection& selection,
       return page;
     }
     std::vector<Item> items = std::exchange(page.items, {});
-    start = page.item;
+    start = std::exchange(page.item, std::nullopt);
     for (Item& item : items) {
       if (!each(std::move(item))) return page;
     }
