@@ -13,15 +13,17 @@
 # make clean
 #
 # Five variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd,
-# V=1 (shows each command), and WITH, the parts that may be left out: "chain"
-# (keys of roles, sign-ons, processes, containers and instances), "manage"
-# (creating a table, looking at locks, freeing them by force), "guard" (guarded
-# writes), "attributes" (what is stored with a lock), "endpoints" (FIPS and
-# dual-stack ones, those of accounts and of other partitions).  "make WITH="
-# leaves out all, and builds the library alone.
+# V=1 (shows each command), and WITH, the parts that may be left out: those that
+# ask somebody else for keys, "hosts" (containers and instances), "roles" (and
+# web identities), "sso" and "programs"; "manage" (creating a table, looking at
+# locks, freeing them by force), "guard" (guarded writes), "attributes" (what is
+# stored with a lock), "endpoints" (FIPS and dual-stack ones, those of accounts
+# and of other partitions).  "make WITH=" leaves out all, and builds the library
+# alone.
 config ?= release
 cxxstd ?= c++17
-PARTS := chain manage guard attributes endpoints
+ASKING := hosts roles sso programs
+PARTS := $(ASKING) manage guard attributes endpoints
 WITH ?= $(PARTS)
 ifeq ($(origin CXX),default)
 CXX := g++
@@ -66,19 +68,29 @@ ifeq ($(CXXFLAGS_$(config)),)
 $(error config=$(config): not one of release debug asan tsan size noexcept)
 endif
 
-CPPFLAGS += -I. -MMD -MP \
-  $(if $(filter chain,$(WITHOUT)),-DDDBMUTEX_NO_CHAIN) \
-  $(if $(filter attributes,$(WITHOUT)),-DDDBMUTEX_NO_ATTRIBUTES) \
-  $(if $(filter endpoints,$(WITHOUT)),-DDDBMUTEX_NO_ENDPOINTS)
+MACRO_hosts := -DDDBMUTEX_NO_HOSTS
+MACRO_roles := -DDDBMUTEX_NO_ROLES
+MACRO_sso := -DDDBMUTEX_NO_SSO
+MACRO_programs := -DDDBMUTEX_NO_PROGRAMS
+MACRO_attributes := -DDDBMUTEX_NO_ATTRIBUTES
+MACRO_endpoints := -DDDBMUTEX_NO_ENDPOINTS
+CPPFLAGS += -I. -MMD -MP $(foreach part,$(WITHOUT),$(MACRO_$(part)))
 CXXFLAGS += -std=$(cxxstd) -pthread $(WARN) $(CXXFLAGS_$(config))
 LDLIBS += -lcurl -lcrypto
 
-PART_chain := $(wildcard sigv4/from_*.cpp)
+PART_hosts := sigv4/from_hosts.cpp
+PART_roles := sigv4/from_roles.cpp
+PART_sso := sigv4/from_sso.cpp
+PART_programs := sigv4/from_program.cpp
 PART_manage := ddbmutex/manage.cpp ddbmutex/table_setup.cpp
 PART_guard := ddbmutex/guard.cpp ddbmutex/transact.cpp
 PART_attributes := ddbmutex/attributes.cpp
 PART_endpoints :=
-LIB_SOURCES := $(filter-out $(foreach part,$(WITHOUT),$(PART_$(part))),\
+# What those share goes with the last of them.
+COMMON := $(if $(filter $(ASKING),$(WITH)),,\
+  sigv4/from_json.cpp sigv4/from_services.cpp)
+LIB_SOURCES := $(filter-out \
+  $(foreach part,$(WITHOUT),$(PART_$(part))) $(COMMON),\
   $(wildcard ddbmutex.cpp ddbmutex/*.cpp sigv4/*.cpp))
 TEST_SOURCES := $(wildcard tests/*.cpp)
 # What the tests start as processes of their own.

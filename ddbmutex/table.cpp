@@ -8,15 +8,12 @@
 #include <vector>
 
 #include "../sigv4/credentials.hpp"
+#include "../sigv4/from_all.hpp"
 #include "../sigv4/http.hpp"
 #include "../sigv4/secret.hpp"
 #include "../sigv4/thread.hpp"
 #include "keeper.hpp"
 #include "retry.hpp"
-#ifndef DDBMUTEX_NO_CHAIN
-#include "../sigv4/from_all.hpp"
-#include "../sigv4/from_imds.hpp"
-#endif
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -126,51 +123,21 @@ sigv4::KeySourcePtr own_source(const TableOptions& options) {
       });
 }
 
-#ifdef DDBMUTEX_NO_CHAIN
-
-bool instance_may_know_region(const TableOptions&) { return false; }
-
-sigv4::KeySourcePtr key_source(const TableOptions& options,
-                               const dynamodb::Target&) {
-  if (options.credentials_source) return own_source(options);
-  sigv4::KeyOptions keys;
-  keys.keys = to_sign_with(options.credentials);
-  keys.profile.name = options.profile;
-  return sigv4::usual_keys(keys);
-}
-
-#else
-
-sigv4::InstanceSettings instance_of(const TableOptions& options) {
-  sigv4::ProfileOptions profile;
-  profile.name = options.profile;
-  return sigv4::instance_settings(sigv4::process_environment,
-                                  sigv4::load_profile(profile));
-}
-
-bool instance_may_know_region(const TableOptions& options) {
-  return instance_of(options).disabled.empty();
-}
-
 sigv4::KeySourcePtr key_source(const TableOptions& options,
                                const dynamodb::Target& target) {
-  const bool no_region = target.region.empty();
-  if (options.credentials_source) {
-    return no_region
-               ? sigv4::with_region(own_source(options), instance_of(options))
-               : own_source(options);
-  }
   sigv4::ChainOptions keys;
+  keys.find_region = target.region.empty();
+  if (options.credentials_source) {
+    keys.own = own_source(options);
+    if (!keys.find_region) return keys.own;
+  }
   keys.keys = to_sign_with(options.credentials);
   keys.profile.name = options.profile;
   keys.region = target.region;
   keys.ca_file = target.ca_file;
   keys.endpoints = target.settings.services;
-  keys.find_region = no_region;
   return sigv4::chain_keys(keys);
 }
-
-#endif
 
 // Lines for the user's logger, by a thread of their own; null if nobody wants
 // to know.
@@ -203,7 +170,9 @@ dynamodb::Target target_of(const TableOptions& options) {
   wanted.endpoint = options.endpoint;
   wanted.profile.name = options.profile;
   wanted.ca_file = options.ca_file;
-  wanted.region_may_come_later = instance_may_know_region(options);
+  sigv4::ProfileOptions profile;
+  profile.name = options.profile;
+  wanted.region_may_come_later = sigv4::instance_may_know_region(profile);
   return dynamodb::find_target(wanted);
 }
 

@@ -64,6 +64,12 @@ struct Fetch {
   // Told, for people, of each source that is passed over and of each that is
   // asked and may take its time, for who waits meanwhile; may be empty.
   std::function<void(const std::string& what)> tell{};
+  BootTime began = BootClock::now();
+
+  // What utc_now has become.
+  std::int64_t now() const {
+    return utc_now + (BootClock::now() - began) / std::chrono::seconds(1);
+  }
 
   void asking(const std::string& whom) const {
     if (tell) tell(whom + " is being asked");

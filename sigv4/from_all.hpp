@@ -4,9 +4,9 @@
 //   1. keys that are given                        (options)
 //   2. the environment's                          (sigv4/credentials.hpp)
 //   3. the profile's: role, web identity, sign-on, files, process
-//                                                 (chain/profile_chain.hpp)
-//   4. the container's agent                      (chain/container.hpp)
-//   5. EC2's metadata service                     (chain/imds.hpp)
+//                                                 (from_profile.hpp)
+//   4. the container's agent                      (from_hosts.hpp)
+//   5. EC2's metadata service
 //
 // If the options name a profile, the environment's keys and web identity are
 // not looked at.  Where there is nothing, the next is asked; what is there but
@@ -17,6 +17,10 @@
 //   ChainOptions options;
 //   options.region = "eu-west-1";
 //   Keys keys(chain_keys(options), utc_now);
+//
+// Of the ways in which others give keys, each may be left out of a build: hosts
+// (4 and 5), roles and web identities, sign-ons, programs.  A profile that asks
+// for one of these is broken then, and says which it is.
 //
 // Where services are, the region, the CA file and how the metadata service is
 // asked is read once, when the chain is made; keys, roles, sign-ons and files
@@ -36,7 +40,8 @@ inline namespace v0 {
 namespace sigv4 {
 
 struct ChainOptions {
-  Credentials keys;  // Empty: look elsewhere.
+  Credentials keys;    // Empty: look elsewhere.
+  KeySourcePtr own{};  // Not null: these with the instance's region, no others.
   ProfileOptions profile;
   // For STS.  Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's.
   std::string region;
@@ -50,6 +55,11 @@ struct ChainOptions {
 
 KeySourcePtr chain_keys(const ChainOptions& options,
                         const Environment& environment = process_environment);
+
+// Whether the instance's region may be found: false if nobody is to ask for it.
+bool instance_may_know_region(
+    const ProfileOptions& profile,
+    const Environment& environment = process_environment);
 
 }  // namespace sigv4
 }  // namespace v0

@@ -1,11 +1,14 @@
 #include "from_json.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
 #include "text.hpp"
 #include "utc.hpp"
+
+// Only those need it that look for keys elsewhere.
+#if !defined(DDBMUTEX_NO_HOSTS) || !defined(DDBMUTEX_NO_ROLES) || \
+    !defined(DDBMUTEX_NO_SSO) || !defined(DDBMUTEX_NO_PROGRAMS)
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -14,7 +17,7 @@ namespace {
 
 using State = KeyOutcome::State;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
 void append_utf8(std::string& out, unsigned code) {
   if (code < 0x80) {
@@ -82,12 +85,12 @@ bool Scanner::four_digits(unsigned& code) {
 
 // Behind the backslash.
 bool Scanner::escape(std::string* out) {
-  constexpr std::string_view kNames = "\"\\/bfnrt";
+  constexpr std::string_view kEscapes = "\"\\/bfnrt";
   constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
   const char c = next();
-  const std::size_t known = kNames.find(c);
+  const std::size_t known = kEscapes.find(c);
   unsigned code = 0, second = 0;
-  if (known != kNames.npos) {
+  if (known != kEscapes.npos) {
     code = static_cast<unsigned char>(kMeant[known]);
   } else if (c != 'u' || !four_digits(code)) {
     return false;
@@ -119,7 +122,7 @@ bool Scanner::string(std::string* out) {
 
 bool Scanner::digits() {
   const std::size_t before = rest_.size();
-  while (!rest_.empty() && is_digit(rest_[0])) rest_.remove_prefix(1);
+  while (!rest_.empty() && is_decimal(rest_[0])) rest_.remove_prefix(1);
   return rest_.size() < before;
 }
 
@@ -206,14 +209,14 @@ class Members {
 // Of 12, -1.5 or 17e11 what stands before the point; nothing if that is too
 // much.
 std::optional<std::int64_t> whole(std::string_view number) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
   constexpr int kFar = 1000;  // No such number is one of ours.
   const bool negative = number[0] == '-';
   if (negative) number.remove_prefix(1);
   const std::size_t e = std::min(number.find_first_of("eE"), number.size());
   int exponent = 0;
   for (const char c : number.substr(e)) {
-    if (is_digit(c)) exponent = std::min(10 * exponent + (c - '0'), kFar);
+    if (is_decimal(c)) exponent = std::min(10 * exponent + (c - '0'), kFar);
   }
   if (number.find('-') != number.npos) exponent = -exponent;
   std::string digits(number.substr(0, e));
@@ -224,7 +227,7 @@ std::optional<std::int64_t> whole(std::string_view number) {
   for (std::int64_t i = 0; i < places; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const int digit = at < digits.size() ? digits[at] - '0' : 0;
-    if (value > (kMost - digit) / 10) return std::nullopt;
+    if (value > (kLargest - digit) / 10) return std::nullopt;
     value = 10 * value + digit;
   }
   return negative ? -value : value;
@@ -238,11 +241,11 @@ std::string flaw_of(const JsonObject& document, const char* name, bool needed) {
   return needed && text->empty() ? join({name, " is empty"}) : "";
 }
 
-bool is_number(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
-}
-
 }  // namespace
+
+bool all_digits(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), is_decimal);
+}
 
 std::string_view JsonObject::value_of(std::string_view name) const {
   std::string_view found;
@@ -261,7 +264,7 @@ std::optional<Secret> JsonObject::text(std::string_view name) const {
 std::optional<std::int64_t> JsonObject::number(std::string_view name) const {
   const std::string_view value = value_of(name);
   const bool is_number =
-      !value.empty() && (value[0] == '-' || is_digit(value[0]));
+      !value.empty() && (value[0] == '-' || is_decimal(value[0]));
   return is_number ? whole(value) : std::nullopt;
 }
 
@@ -344,7 +347,7 @@ KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
                               place, form.names);
   if (outcome.state != State::found) return outcome;
   if (const auto account = document.text("AccountId")) {
-    if (is_number(*account)) {
+    if (!account->empty() && all_digits(*account)) {
       outcome.keys.account_id = account->str();
     } else {
       outcome.warnings.push_back(join(
@@ -362,12 +365,21 @@ KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
   return outcome;
 }
 
-std::int64_t utc_now(const Fetch& fetch, BootTime began) {
-  return fetch.utc_now + std::chrono::duration_cast<std::chrono::seconds>(
-                             BootClock::now() - began)
-                             .count();
+KeyOutcome keys_in(std::string_view text,
+                   std::initializer_list<std::string_view> names,
+                   const KeyForm& form, const std::string& place,
+                   std::int64_t now) {
+  auto object = parse_json(text);
+  if (!object) return broken_keys(place + " is no JSON object");
+  for (const std::string_view name : names) {
+    object = object->object(name);
+    if (!object) return broken_keys(join({"no ", name, " in ", place}));
+  }
+  return keys_in_document(*object, form, place, now);
 }
 
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
+
+#endif

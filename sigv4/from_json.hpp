@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,6 +75,8 @@ Secret json_object(const JsonTexts& texts);
 // addition.
 Secret with_texts(const JsonObject& object, const JsonTexts& texts);
 
+bool all_digits(std::string_view text);
+
 // How a service writes keys down.
 struct KeyForm {
   KeyNames names{};
@@ -84,14 +87,22 @@ struct KeyForm {
   std::int64_t units = 1;
 };
 
+// As STS and programs write them.
+constexpr KeyForm kSessionForm = {
+    {"AccessKeyId", "SecretAccessKey", "SessionToken"}, "Expiration", true, 1};
+
 // Found, also if their time is over already; else broken, and the reason names
 // the member.  `now`: UTC in seconds since 1970, when this is called.  An
 // AccountId that is none is left out, with a warning.
 KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
                             const std::string& place, std::int64_t now);
 
-// What fetch.utc_now has become since `began`, when fetch() was called.
-std::int64_t utc_now(const Fetch& fetch, BootTime began);
+// The same of the object that is the text, or within it by those names; broken,
+// too, if there is none.
+KeyOutcome keys_in(std::string_view text,
+                   std::initializer_list<std::string_view> names,
+                   const KeyForm& form, const std::string& place,
+                   std::int64_t now);
 
 }  // namespace sigv4
 }  // namespace v0

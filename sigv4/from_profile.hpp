@@ -17,13 +17,15 @@
 //
 // Broken: a profile that names none, or both, of source_profile and
 // credential_source; one that is not there, or has nothing; profiles that name
-// each other in a circle; an mfa_serial, for there is nobody to ask for a code.
+// each other in a circle; an mfa_serial, for there is nobody to ask for a code;
+// a way that this build of the library was made without.
 //
 // The files are read anew each time.
 #ifndef DDBMUTEX_SIGV4_FROM_PROFILE_HPP
 #define DDBMUTEX_SIGV4_FROM_PROFILE_HPP
 
 #include <string>
+#include <vector>
 
 #include "credentials.hpp"
 #include "from_services.hpp"
@@ -55,6 +57,38 @@ struct ProfileChain {
 };
 
 KeySourcePtr profile_chain(ProfileChain chain);
+
+// --- For those that know one of the ways -----------------------------------
+
+struct SignOn;  // from_sso.hpp
+
+// One look for a profile's keys.
+struct Search {
+  const ProfileChain& chain;
+  const Fetch& fetch;
+  std::vector<SignOn>& sign_ons;  // What is remembered of those before.
+  // The profiles from the first one on, the one that is looked at included.
+  std::vector<std::string> path;
+  // What ended it is how the profiles are set up.
+  bool blocked = false;
+};
+
+// Each of them is `none`, and says nothing, if the profile does not ask for
+// that way.  All but roles: web identity, sign-on, files.
+KeyOutcome keys_by_itself(Search& search, const Profile& profile,
+                          const WebIdentityVariables& variables);
+
+// How the profiles are set up is wrong, whoever wants keys of them.
+KeyOutcome blocked(Search& search, std::string why);
+
+// By keys of another, that is.
+bool wants_role(const Profile& profile);
+
+// Where the profile says that: `profile "x" in "..."`.
+std::string place_of(const Profile& profile, const char* property);
+
+// Its value; empty if there is none.
+std::string value_of(const Profile& profile, const char* property);
 
 }  // namespace sigv4
 }  // namespace v0

@@ -46,7 +46,8 @@ CommandWords split_command(std::string_view command);
 
 // `place`: where the command stands, for people: `credential_process of profile
 // "x" in "/home/u/.aws/config"`.
-KeySourcePtr process_keys(std::string command, std::string place);
+KeyOutcome process_keys(const std::string& command, const std::string& place,
+                        const Fetch& fetch);
 
 }  // namespace sigv4
 }  // namespace v0

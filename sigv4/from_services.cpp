@@ -4,49 +4,63 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "boot_clock.hpp"
+#include "from_json.hpp"
 #include "service.hpp"
+#include "text.hpp"
 #include "utc.hpp"
+
+// Only those need it that ask a server.
+#if !defined(DDBMUTEX_NO_HOSTS) || !defined(DDBMUTEX_NO_ROLES) || \
+    !defined(DDBMUTEX_NO_SSO)
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
-using std::chrono::seconds;
+using State = KeyOutcome::State;
 
 namespace {
 
-// The longest pause before the second attempt; it doubles with each.
+// The longest pause before the second attempt; it doubles with each, up to a
+// point.
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kFirstThrottledPause{1000};
+constexpr int kDoublings = 5;
 // No answer that belongs here is near that.
-constexpr std::size_t kMaxAnswerBytes = 64 * 1024;
+constexpr std::size_t kMaxAnswerBytes = kMaxJsonBytes;
 // A refusal whose Date is this far from the time of the signature was refused
 // for that, as AWS's SDKs see it.
 constexpr std::int64_t kSkewedSeconds = 4 * 60;
 
-constexpr std::string_view kPassing[] = {
-    "InternalError",       "InternalFailure",
-    "InternalServerError", "InternalServerException",
-    "ServiceUnavailable",  "ServiceUnavailableException",
-    "RequestTimeout",      "RequestTimeoutException"};
+constexpr std::string_view kPassing[] = {"InternalError",
+                                         "InternalFailure",
+                                         "InternalServerError",
+                                         "InternalServerException",
+                                         "ServiceUnavailable",
+                                         "ServiceUnavailableException",
+                                         "RequestTimeout",
+                                         "RequestTimeoutException",
+                                         "IDPCommunicationError",
+                                         "SlowDownException",
+                                         "AuthorizationPendingException"};
+// Will not pass as a rule, and yet is tried as often: it may come of an
+// identity provider that was slow to answer.
+constexpr std::string_view kDoubtful = "InvalidIdentityToken";
 constexpr std::string_view kMaybeSkewed[] = {
     "AuthFailure",          "InvalidSignatureException",
     "RequestExpired",       "RequestInTheFuture",
     "RequestTimeTooSkewed", "SignatureDoesNotMatch",
     "AccessDeniedException"};
 
-template <class Codes>
-bool is_one_of(const Codes& codes, std::string_view code) {
-  return std::find(std::begin(codes), std::end(codes), code) != std::end(codes);
+template <std::size_t kCount>
+bool is_one_of(const std::string_view (&codes)[kCount], std::string_view code) {
+  return std::find(codes, codes + kCount, code) != codes + kCount;
 }
 
 // What an attempt came to.
@@ -66,13 +80,33 @@ milliseconds random_pause(milliseconds longest) {
   return milliseconds(longest.count() * (seed % 1024) / 1023);
 }
 
+std::int64_t boot_seconds() {
+  return BootClock::now().time_since_epoch() / std::chrono::seconds(1);
+}
+
+void wipe_request(HttpRequest& request) {
+  for (std::string& line : request.headers) wipe(line);
+  wipe(request.body);
+}
+
+// "AccessDenied: You may not (HTTP status 403, request 1-2-3)"
+std::string told(const Refusal& refusal, const std::string& status,
+                 const std::vector<Secret>& secrets) {
+  if (refusal.code.empty()) return status;
+  const std::string message = shown(refusal.message, secrets);
+  const std::string id = shown(refusal.request_id, secrets);
+  return join({shown(refusal.code, secrets), message.empty() ? "" : ": ",
+               message, " (", status, id.empty() ? "" : ", request ", id, ")"});
+}
+
 class Calling {
  public:
-  Calling(const Services& services, const ServiceCall& call, const Fetch& fetch)
-      : options_(services.http),
+  Calling(const HttpOptions& options, const ServiceCall& call,
+          const Fetch& fetch)
+      : options_(options),
         call_(call),
         fetch_(fetch),
-        utc_offset_(fetch.utc_now - boot_seconds()) {
+        utc_offset_(fetch.now() - boot_seconds()) {
     options_.max_answer_bytes =
         std::min(options_.max_answer_bytes, kMaxAnswerBytes);
   }
@@ -80,39 +114,65 @@ class Calling {
   CallOutcome run();
 
  private:
-  static std::int64_t boot_seconds() {
-    return std::chrono::duration_cast<seconds>(
-               BootClock::now().time_since_epoch())
-        .count();
-  }
-
   std::int64_t utc_now() const { return boot_seconds() + utc_offset_; }
+  HttpRequest request(std::int64_t signed_for) const;
   Fate attempt();
-  Fate judge(HttpAnswer& http, std::int64_t signed_for);
-  Fate judge_refusal(HttpAnswer& http, std::int64_t signed_for);
+  Fate judge(const HttpAnswer& http, std::int64_t signed_for);
+  Fate judge_refusal(const HttpAnswer& http, std::int64_t signed_for);
   Fate judge_transport(const HttpAnswer& http, BootTime started);
-  std::string told(const Refusal& refusal, const std::string& status) const;
   bool pause(Fate fate);
   bool correct();
-  Fate say(Fate fate, std::string problem);
-  CallOutcome outcome(Fate fate);
 
   HttpOptions options_;
   const ServiceCall& call_;
   const Fetch& fetch_;
-  std::int64_t utc_offset_;  // UTC less the boot clock, in seconds.
-  std::optional<std::int64_t> refusal_offset_;  // By the last refusal's Date.
+  std::int64_t utc_offset_;          // UTC less the boot clock, in seconds.
+  std::int64_t refusal_offset_ = 0;  // By the last refusal's Date.
   bool corrected_ = false;
   int attempts_ = 0;
   CallOutcome last_;
 };
 
 CallOutcome Calling::run() {
-  fetch_.asking(call_.name + " at " + call_.url);
-  for (;;) {
-    const Fate fate = attempt();
-    if (fate == Fate::skewed ? !correct() : !pause(fate)) return outcome(fate);
+  fetch_.asking(join({call_.article, call_.name, " at ", call_.url}));
+  Fate fate;
+  do {
+    fate = attempt();
+  } while (fate == Fate::skewed ? correct() : pause(fate));
+  if (fate == Fate::done) {
+    last_.state = State::found;
+    return std::move(last_);
   }
+  if (fate != Fate::passing && fate != Fate::throttled) {
+    last_.state = State::broken;
+  }
+  const std::string often =
+      attempts_ > 1 ? join({", ", std::to_string(attempts_), " attempts"}) : "";
+  last_.problem =
+      join({call_.name, " at ", call_.url, often, ": ", last_.problem});
+  return std::move(last_);
+}
+
+HttpRequest Calling::request(std::int64_t signed_for) const {
+  HttpRequest request = call_.request;
+  if (call_.signer == nullptr) return request;
+  const Credentials& keys = *call_.signer;
+  const auto url = parse_url(request.url);
+  const std::string host = url ? url->authority : "";
+  const std::string hash = sha256_hex(request.body);
+  constexpr std::string_view kType = "application/x-www-form-urlencoded";
+  SigningKeys derived;
+  const Signed signature =
+      sign({"POST", "/", "", {{"Content-Type", kType}, {"Host", host}}, hash},
+           keys, {call_.region, "sts"}, signed_for, {}, derived);
+  auto& headers = request.headers;
+  headers.push_back(join({"Host: ", host}));
+  headers.push_back(join({"X-Amz-Date: ", signature.amz_date}));
+  headers.push_back(join({"Authorization: ", signature.authorization}));
+  if (!keys.session_token.empty()) {
+    headers.push_back(join({"X-Amz-Security-Token: ", keys.session_token}));
+  }
+  return request;
 }
 
 Fate Calling::attempt() {
@@ -120,7 +180,7 @@ Fate Calling::attempt() {
   const BootTime started = BootClock::now();
   const std::int64_t signed_for = utc_now();
   HttpAnswer http =
-      exchange(options_, call_.request(signed_for),
+      exchange(options_, request(signed_for),
                std::min(fetch_.deadline, started + call_.time), fetch_.stop);
   last_ = CallOutcome();
   last_.status = http.status;
@@ -131,27 +191,22 @@ Fate Calling::attempt() {
   return fate;
 }
 
-Fate Calling::say(Fate fate, std::string problem) {
-  last_.problem = std::move(problem);
-  return fate;
-}
-
-Fate Calling::judge(HttpAnswer& http, std::int64_t signed_for) {
+Fate Calling::judge(const HttpAnswer& http, std::int64_t signed_for) {
   if (http.status != 200) return judge_refusal(http, signed_for);
-  std::string problem = call_.accept(http, date_of(http).value_or(utc_now()));
-  if (problem.empty()) return Fate::done;
-  return say(Fate::passing, std::move(problem));
+  last_.problem = call_.accept(http, date_of(http).value_or(utc_now()));
+  return last_.problem.empty() ? Fate::done : Fate::passing;
 }
 
-Fate Calling::judge_refusal(HttpAnswer& http, std::int64_t signed_for) {
+Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
   const std::string status = "HTTP status " + std::to_string(http.status);
-  if (http.status < 300) return say(Fate::passing, status);
+  last_.problem = status;
+  if (http.status < 300) return Fate::passing;
   if (http.status < 400) {
-    return say(Fate::final, status + ", a redirect, which is not followed");
+    last_.problem += ", a redirect, which is not followed";
+    return Fate::final;
   }
-  const Refusal refusal = call_.refusal(http);
-  last_.code = refusal.code;
-  last_.problem = told(refusal, status);
+  const Refusal refusal = read_refusal(http);
+  last_.problem = told(refusal, status, call_.secrets);
   const auto date = date_of(http);
   if (date && is_one_of(kMaybeSkewed, refusal.code) &&
       std::abs(*date - signed_for) >= kSkewedSeconds) {
@@ -161,48 +216,36 @@ Fate Calling::judge_refusal(HttpAnswer& http, std::int64_t signed_for) {
   if (is_throttling_code(refusal.code) || http.status == 429) {
     return Fate::throttled;
   }
-  const bool passing = http.status >= 500 || http.status == 408 ||
-                       is_one_of(kPassing, refusal.code) ||
-                       is_one_of(call_.passing_codes, refusal.code);
-  if (passing) return Fate::passing;
-  return is_one_of(call_.doubtful_codes, refusal.code) ? Fate::doubtful
-                                                       : Fate::final;
-}
-
-// "AccessDenied: You may not (HTTP status 403, request 1-2-3)"
-std::string Calling::told(const Refusal& refusal,
-                          const std::string& status) const {
-  if (refusal.code.empty()) return status;
-  std::string text = shown(refusal.code, call_.secrets);
-  const std::string message = shown(refusal.message, call_.secrets);
-  if (!message.empty()) text += ": " + message;
-  text += " (" + status;
-  const std::string id = shown(refusal.request_id, call_.secrets);
-  if (!id.empty()) text += ", request " + id;
-  return text + ")";
+  if (http.status >= 500 || http.status == 408 ||
+      is_one_of(kPassing, refusal.code)) {
+    return Fate::passing;
+  }
+  return refusal.code == kDoubtful ? Fate::doubtful : Fate::final;
 }
 
 Fate Calling::judge_transport(const HttpAnswer& http, BootTime started) {
-  switch (http.transport) {
-    case Transport::bad_certificate:
-      return say(Fate::final, http.error);
-    case Transport::cancelled:
-      return say(Fate::passing, "given up, for nobody waits for it any more");
-    case Transport::timed_out: {
-      const auto waited =
-          std::chrono::duration_cast<milliseconds>(BootClock::now() - started);
-      return say(Fate::passing,
-                 "no answer in " + std::to_string(waited.count()) + " ms");
-    }
-    default:
-      return say(Fate::passing, http.error);
+  last_.problem = http.error;
+  if (http.transport == Transport::cancelled) {
+    last_.problem = "given up, for nobody waits for it any more";
+    return Fate::passing;
   }
+  if (http.transport == Transport::too_large) return Fate::passing;
+  const BootTime now = BootClock::now();
+  last_.absent = true;
+  if (http.transport == Transport::timed_out) {
+    last_.absent = now < fetch_.deadline;
+    last_.problem =
+        join({"no answer in ",
+              std::to_string((now - started) / milliseconds(1)), " ms"});
+  }
+  return http.transport == Transport::bad_certificate ? Fate::final
+                                                      : Fate::passing;
 }
 
 // Whether the same should be asked once more, for the service's time.
 bool Calling::correct() {
   if (std::exchange(corrected_, true)) return false;
-  utc_offset_ = *refusal_offset_;
+  utc_offset_ = refusal_offset_;
   --attempts_;
   return true;
 }
@@ -214,56 +257,76 @@ bool Calling::pause(Fate fate) {
   const milliseconds longest =
       fate == Fate::throttled ? kFirstThrottledPause : kFirstPause;
   const BootTime until =
-      BootClock::now() + random_pause(longest * (1 << (attempts_ - 1)));
+      BootClock::now() +
+      random_pause(longest * (1 << std::min(attempts_ - 1, kDoublings)));
   if (until >= fetch_.deadline) return false;
   wait_for(&fetch_.stop, nullptr, until);
   return !fetch_.stop.woken();
 }
 
-CallOutcome Calling::outcome(Fate fate) {
-  if (fate == Fate::done) {
-    last_.state = CallOutcome::State::done;
-    return std::move(last_);
-  }
-  const bool passes = fate == Fate::passing || fate == Fate::throttled;
-  last_.state =
-      passes ? CallOutcome::State::failed : CallOutcome::State::broken;
-  std::string where = call_.name + " at " + call_.url + ": ";
-  if (attempts_ > 1) {
-    where.insert(where.size() - 2,
-                 ", " + std::to_string(attempts_) + " attempts");
-  }
-  last_.problem.insert(0, where);
-  return std::move(last_);
+// A code may come as "namespace#Code:http://...".
+std::string bare_code(std::string_view code) {
+  code = code.substr(0, code.find(':'));
+  return std::string(code.substr(code.rfind('#') + 1));  // npos + 1 is 0.
 }
 
 }  // namespace
+
+ServiceCall::~ServiceCall() { wipe_request(request); }
 
 ServiceEndpoint Services::endpoint(Service service) const {
   if (region.empty()) return {"", "", "no region is known"};
   return service_endpoint(service, endpoints, {region, region_source});
 }
 
-KeyOutcome without_keys(const CallOutcome& outcome, const std::string& place) {
-  const std::string reason = place + ": " + outcome.problem;
-  return outcome.state == CallOutcome::State::broken ? broken_keys(reason)
-                                                     : failed_keys(reason);
+KeyOutcome without_keys(const CallOutcome& outcome, std::string_view place) {
+  std::string reason = join({place, ": ", outcome.problem});
+  return outcome.state == State::broken ? broken_keys(std::move(reason))
+                                        : failed_keys(std::move(reason));
 }
 
-CallOutcome call_service(const Services& services, const ServiceCall& call,
+CallOutcome call_service(const HttpOptions& options, const ServiceCall& call,
                          const Fetch& fetch) {
-  return Calling(services, call, fetch).run();
+  return Calling(options, call, fetch).run();
 }
 
-std::string form_of(const std::vector<Field>& fields) {
-  std::size_t longest = 0;
+Refusal read_refusal(const HttpAnswer& http) {
+  Refusal refusal;
+  refusal.code = bare_code(http.header("x-amzn-ErrorType").value_or(""));
+  refusal.request_id = http.header("x-amzn-RequestId").value_or("");
+  const auto answer = parse_json(http.body);
+  if (!answer) return refusal;
+  // STS has an object for it, of which the request's number is none.
+  const auto error = answer->object("Error").value_or(*answer);
+  const auto fill = [](std::string& text, const JsonObject& object,
+                       std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      if (!text.empty()) return;
+      if (const auto found = object.text(name)) text = found->str();
+    }
+  };
+  fill(refusal.code, error, {"__type", "code", "Code", "error"});
+  refusal.code = bare_code(refusal.code);
+  fill(refusal.message, error, {"message", "Message", "error_description"});
+  fill(refusal.request_id, *answer, {"RequestId"});
+  return refusal;
+}
+
+bool is_visible(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c > ' ' && c <= '~'; });
+}
+
+std::string form_of(std::string_view head, const std::vector<Field>& fields) {
+  std::size_t longest = head.size();
   for (const Field& field : fields) {
     longest += 3 * (field.name.size() + field.value.size()) + 2;
   }
   std::string form;
   form.reserve(longest);  // So that no copy of a token stays behind.
+  form += head;
   for (const Field& field : fields) {
-    if (!form.empty()) form += '&';
+    if (form.size() > head.size()) form += '&';
     append_encoded(form, field.name);
     form += '=';
     append_encoded(form, field.value);
@@ -274,3 +337,5 @@ std::string form_of(const std::vector<Field>& fields) {
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
+
+#endif

@@ -1,15 +1,15 @@
-// How the network sources of keys call AWS's services (STS, SSO, OIDC): where
-// they are, how often a call is tried, and what a failure means.
+// How those that look for keys ask a server (STS, SSO, a container's agent, an
+// instance's metadata service): where AWS's are, how often one is asked, and
+// what a failure means.
 //
 //   ServiceCall call;
-//   call.name = "STS AssumeRole";
-//   call.url = services.endpoint(Service::sts).url;
-//   call.request = [&](std::int64_t utc_now) { return signed_for(utc_now); };
-//   call.accept = [&](HttpAnswer& http, std::int64_t utc_now) {
-//     return read(http.body) ? "" : "no answer of STS's";
+//   call.name = "SSO GetRoleCredentials";
+//   call.url = endpoint.url;
+//   call.request.url = endpoint.url + "/federation/credentials";
+//   call.accept = [&](const HttpAnswer& http, std::int64_t utc_now) {
+//     return read(http.body) ? "" : "no answer of the portal's";
 //   };
-//   call.refusal = [](HttpAnswer& http) { return read_refusal(http.body); };
-//   const CallOutcome outcome = call_service(services, call, fetch);
+//   const CallOutcome outcome = call_service(http, call, fetch);
 //   if (!outcome.done()) return without_keys(outcome, place);
 //
 // What may pass: no connection, a connection that broke, no answer in time, a
@@ -19,10 +19,11 @@
 // in it) and a certificate that does not fit.  A refusal for the time of a
 // signature is answered with another for the Date of the refusal, once.
 //
-// All of it ends at the fetch's deadline, or when the fetch is to stop.  The
-// bodies of answers are wiped, and no text holds a secret that was sent: what
-// services say is shown up to its first line break (STS shows what it would
-// have signed behind it), and not at all if it repeats a part of a secret.
+// All of it ends at the fetch's deadline, or when the fetch is to stop.
+// Requests and the bodies of answers are wiped, and no text holds a secret that
+// was sent: what services say is shown up to its first line break (STS shows
+// what it would have signed behind it), and not at all if it repeats a part of
+// a secret.
 #ifndef DDBMUTEX_SIGV4_FROM_SERVICES_HPP
 #define DDBMUTEX_SIGV4_FROM_SERVICES_HPP
 
@@ -36,12 +37,13 @@
 #include "credentials.hpp"
 #include "endpoints.hpp"
 #include "http.hpp"
+#include "sigv4.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// What all network sources share.
+// What those that ask AWS's own services share.
 struct Services {
   // Where a service is in that region.
   ServiceEndpoint endpoint(Service service) const;
@@ -52,29 +54,27 @@ struct Services {
   HttpOptions http;
 };
 
-// What a service said instead of an answer.  All of it is untrusted text.
-struct Refusal {
-  std::string code;  // "AccessDenied"; empty if none could be read.
-  std::string message;
-  std::string request_id;
-};
-
 struct ServiceCall {
-  std::string name;  // For people: "STS AssumeRole".
-  std::string url;   // For people; the request names its own.
-  // The request, made anew for each attempt.  `utc_now`: what to sign for, in
-  // seconds since 1970.
-  std::function<HttpRequest(std::int64_t utc_now)> request;
-  // Takes what it wants of an answer of status 200, and may change the body
-  // (it is wiped afterwards).  `utc_now`: the answer's own Date if it has one.
-  // Says what is wrong with it, for people; empty if all is well.
-  std::function<std::string(HttpAnswer& http, std::int64_t utc_now)> accept;
-  // Reads an answer of another status.
-  std::function<Refusal(HttpAnswer& http)> refusal;
-  // Codes that may pass, besides those that all services share.
-  std::vector<std::string_view> passing_codes;
-  // Codes of what will not pass as a rule, and yet is tried as often.
-  std::vector<std::string_view> doubtful_codes;
+  ServiceCall() = default;
+  ServiceCall(const ServiceCall&) = delete;
+  ServiceCall& operator=(const ServiceCall&) = delete;
+  ~ServiceCall();  // Wipes the request.
+
+  // For people: "STS AssumeRole", the host's URL, and "the " if the name wants
+  // it.
+  std::string name;
+  std::string url;
+  const char* article = "";
+  HttpRequest request;
+  // With which the request, a form for the path "/", is signed for STS, anew
+  // for each attempt; null: it is not.
+  const Credentials* signer = nullptr;
+  std::string region;  // That it is signed for.
+  // Takes what it wants of an answer of status 200.  `utc_now`: the answer's
+  // own Date if it has one.  Says what is wrong with it, for people; empty if
+  // all is well.
+  std::function<std::string(const HttpAnswer& http, std::int64_t utc_now)>
+      accept;
   // What was sent and must not be seen in a text.
   std::vector<Secret> secrets;
   int attempts = 3;
@@ -82,32 +82,41 @@ struct ServiceCall {
 };
 
 struct CallOutcome {
-  enum class State {
-    done,
-    failed,  // May pass.
-    broken,  // Will not.
-  };
-  bool done() const { return state == State::done; }
+  bool done() const { return state == KeyOutcome::State::found; }
 
-  State state = State::failed;
-  int status = 0;       // Of the last answer; 0 if there was none.
-  std::string code;     // Of the refusal; empty if there was none.
+  KeyOutcome::State state = KeyOutcome::State::failed;  // Never `none`.
+  int status = 0;  // Of the last answer; 0 if there was none.
+  // Nobody has answered, though there was the time for it.
+  bool absent = false;
   std::string problem;  // Unless done, for people: what went wrong, and where.
 };
 
 // The KeyOutcome of a call that came to nothing.  `place`: what the keys were
 // wanted for (`profile "x" in "..."`); it goes before what the call says.
-KeyOutcome without_keys(const CallOutcome& outcome, const std::string& place);
+KeyOutcome without_keys(const CallOutcome& outcome, std::string_view place);
 
-CallOutcome call_service(const Services& services, const ServiceCall& call,
+CallOutcome call_service(const HttpOptions& options, const ServiceCall& call,
                          const Fetch& fetch);
 
-// The body of a form (application/x-www-form-urlencoded).  The caller wipes it.
+// What a service said instead of an answer.  All of it is untrusted text.
+struct Refusal {
+  std::string code;  // "AccessDenied"; empty if none could be read.
+  std::string message;
+  std::string request_id;
+};
+// However STS, SSO, its OIDC service or a container's agent writes it.
+Refusal read_refusal(const HttpAnswer& http);
+
+// Whether it may stand in a header: a line break there would be another one.
+bool is_visible(std::string_view text);
+
+// Behind `head`, the body of a form (application/x-www-form-urlencoded).  The
+// caller wipes it.
 struct Field {
   std::string_view name;
   std::string_view value;
 };
-std::string form_of(const std::vector<Field>& fields);
+std::string form_of(std::string_view head, const std::vector<Field>& fields);
 
 }  // namespace sigv4
 }  // namespace v0

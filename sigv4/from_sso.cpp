@@ -1,60 +1,51 @@
 #include "from_sso.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "from_json.hpp"
 #include "secret_file.hpp"
+#include "text.hpp"
 #include "utc.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-namespace {
-
 using State = KeyOutcome::State;
+using Property = Profile::Property;
+using Token = SignOnToken;
+
+namespace {
 
 constexpr std::int64_t kRefreshAhead = 5 * 60;
 constexpr std::chrono::seconds kRefreshPause{60};
+constexpr KeyForm kForm = {{"accessKeyId", "secretAccessKey", "sessionToken"},
+                           "expiration",
+                           true,
+                           1000};
 
-// Goes into a header: a line break there would be a header of its own.
-bool is_visible(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return c > ' ' && c <= '~'; });
-}
-
-// What the cache file holds.
-struct Token {
-  bool can_be_refreshed(std::int64_t now) const {
-    return !refresh_token.empty() && !client_id.empty() &&
-           !client_secret.empty() && registration_ends > now;
-  }
-
-  Secret text;
-  std::int64_t ends = 0;
-  Secret refresh_token;
-  std::string client_id;
-  Secret client_secret;
-  std::int64_t registration_ends = 0;
-  Secret file;  // All that it says.
-};
+// --- The token -------------------------------------------------------------
 
 // Why there is no token; empty if there is one.
 std::string read_token(Secret file, Token& token) {
   token.file = std::move(file);
   const auto document = parse_json(token.file);
   if (!document) return "is no JSON object";
-  const auto value = [&](const char* name) {
-    return document->text(name).value_or(Secret());
-  };
+  const struct {
+    const char* name;
+    Secret& text;
+  } texts[] = {{"accessToken", token.text},
+               {"refreshToken", token.refresh_token},
+               {"clientId", token.client_id},
+               {"clientSecret", token.client_secret}};
+  for (const auto& [name, text] : texts) {
+    text = document->text(name).value_or(Secret());
+  }
   const auto time = [&](const char* name) {
-    return parse_iso8601(value(name));
+    return parse_iso8601(document->text(name).value_or(Secret()));
   };
-  token.text = value("accessToken");
   if (token.text.empty()) return "has no accessToken";
   if (!is_visible(token.text)) {
     return "has an accessToken with a character that is not visible ASCII";
@@ -62,11 +53,13 @@ std::string read_token(Secret file, Token& token) {
   const auto ends = time("expiresAt");
   if (!ends) return "has no expiresAt that is a time";
   token.ends = *ends;
-  token.refresh_token = value("refreshToken");
-  token.client_id = value("clientId").str();
-  token.client_secret = value("clientSecret");
   token.registration_ends = time("registrationExpiresAt").value_or(0);
   return "";
+}
+
+bool can_be_refreshed(const Token& token, std::int64_t now) {
+  return !token.refresh_token.empty() && !token.client_id.empty() &&
+         !token.client_secret.empty() && token.registration_ends > now;
 }
 
 // 20150830T123600Z -> 2015-08-30T12:36:00Z
@@ -77,126 +70,95 @@ std::string iso_time(std::int64_t unix_seconds) {
   return text;
 }
 
-// A code may come as "namespace#Code:http://...".
-std::string bare_code(std::string_view code) {
-  code = code.substr(0, code.find(':'));
-  return std::string(code.substr(code.rfind('#') + 1));  // npos + 1 is 0.
-}
-
-Refusal read_refusal(HttpAnswer& http) {
-  Refusal refusal;
-  refusal.code = bare_code(http.header("x-amzn-ErrorType").value_or(""));
-  refusal.request_id = http.header("x-amzn-RequestId").value_or("");
-  const auto body = parse_json(http.body);
-  if (!body) return refusal;
-  for (const char* name : {"__type", "code", "error"}) {
-    if (!refusal.code.empty()) break;
-    refusal.code = bare_code(body->text(name).value_or(Secret()));
-  }
-  for (const char* name : {"message", "Message", "error_description"}) {
-    if (!refusal.message.empty()) break;
-    refusal.message = body->text(name).value_or(Secret()).str();
-  }
-  return refusal;
-}
-
-class SsoSource final : public KeySource {
+// One look for keys; what remains is in `sign_on`.
+class Portal {
  public:
-  SsoSource(Sso sso, Services services)
-      : sso_(std::move(sso)), services_(std::move(services)) {
-    services_.region = sso_.region.value;
-    services_.region_source = sso_.region.source;
-    const std::string& key =
-        sso_.session_name.empty() ? sso_.start_url : sso_.session_name;
-    path_ = sso_.cache + "/" + sha1_hex(key) + ".json";
-  }
+  Portal(const Sso& sso, const Services& services, SignOn& sign_on,
+         const Fetch& fetch)
+      : sso_(sso), services_(services), sign_on_(sign_on), fetch_(fetch) {}
 
-  KeyOutcome fetch(const Fetch& fetch) override;
+  KeyOutcome keys();
 
  private:
-  // Each sets `token`, or returns why there is none.
-  std::optional<KeyOutcome> find_token(const Fetch& fetch, Token& token);
-  std::optional<KeyOutcome> load(Token& token);
-  std::optional<KeyOutcome> refresh(const Fetch& fetch, Token& token);
-  bool take_other(const CallOutcome& call, const Fetch& fetch, Token& token);
+  // Each sets the token; if it cannot, why is found in outcome_.
+  bool find_token();
+  bool load(Token& token);
+  bool refresh();
+  bool take_other(const CallOutcome& call);
+  CallOutcome create_token();
   // Says what is wrong with the answer; empty if all is well.
-  std::string take_refreshed(HttpAnswer& http, std::int64_t now, Token& token);
-  void keep(Token& token);
+  std::string take_refreshed(const HttpAnswer& http, std::int64_t now);
+  void keep();
+  void ask_for_keys();
 
-  CallOutcome create_token(const Fetch& fetch, Token& token);
-  KeyOutcome role_keys(const Fetch& fetch, const Token& token);
-  std::string accept_keys(HttpAnswer& http, std::int64_t now, KeyOutcome& keys);
-
+  bool none(KeyOutcome outcome) {
+    outcome_ = std::move(outcome);
+    return false;
+  }
   // That somebody has to sign on.
-  KeyOutcome signed_off(const std::string& why) const;
-  std::string whose() const { return "sign-on cache " + in_quotes(path_); }
+  bool signed_off(std::string_view why);
+  std::string whose() const {
+    return "sign-on cache " + in_quotes(sign_on_.path);
+  }
 
-  const Sso sso_;
-  Services services_;
-  std::string path_;
-  BootTime next_refresh_{};
-  // A token that could not be written to the cache, where it belongs.
-  std::optional<Token> unwritten_;
-  std::vector<std::string> warnings_;  // Of the fetch under way.
+  const Sso& sso_;
+  const Services& services_;
+  SignOn& sign_on_;
+  const Fetch& fetch_;
+  Token token_;
+  KeyOutcome outcome_;
+  std::vector<std::string> warnings_;
 };
 
-KeyOutcome SsoSource::fetch(const Fetch& fetch) {
-  if (sso_.cache.empty()) {
-    return broken_keys(sso_.place +
-                       ": the cache of sign-ons cannot be found (HOME is not "
-                       "set)");
-  }
-  warnings_.clear();
-  Token token;
-  auto outcome = find_token(fetch, token);
-  if (!outcome) outcome = role_keys(fetch, token);
-  outcome->warnings = std::move(warnings_);
-  return std::move(*outcome);
+KeyOutcome Portal::keys() {
+  if (find_token()) ask_for_keys();
+  outcome_.warnings = std::move(warnings_);
+  return std::move(outcome_);
 }
 
-std::optional<KeyOutcome> SsoSource::find_token(const Fetch& fetch,
-                                                Token& token) {
-  auto outcome = load(token);
-  if (outcome || token.ends - fetch.utc_now > kRefreshAhead) return outcome;
-  if (!sso_.session_name.empty() && token.can_be_refreshed(fetch.utc_now)) {
-    return refresh(fetch, token);
+bool Portal::find_token() {
+  if (!load(token_)) return false;
+  const std::int64_t now = fetch_.utc_now;
+  if (token_.ends - now > kRefreshAhead) return true;
+  if (!sso_.session_name.empty() && can_be_refreshed(token_, now)) {
+    return refresh();
   }
-  if (token.ends > fetch.utc_now) return std::nullopt;
-  return signed_off("the token has ended");
+  return token_.ends > now || signed_off("the token has ended");
 }
 
-std::optional<KeyOutcome> SsoSource::load(Token& token) {
-  SecretFile file = read_secret_file(path_, kMaxJsonBytes);
+bool Portal::load(Token& token) {
+  SecretFile file = read_secret_file(sign_on_.path, kMaxJsonBytes);
   if (file.missing) return signed_off("nobody has signed on yet");
   if (!file.failure.empty()) {
-    return broken_keys(sso_.place + ": " + whose() + " " + file.failure);
+    return none(
+        broken_keys(join({sso_.place, ": ", whose(), " ", file.failure})));
   }
-  if (!file.warning.empty()) warnings_.push_back(file.warning);
+  if (!file.warning.empty()) warnings_.push_back(std::move(file.warning));
   const std::string wrong = read_token(std::move(file.text), token);
   if (!wrong.empty()) return signed_off("the file " + wrong);
-  if (unwritten_ && unwritten_->ends > token.ends) token = *unwritten_;
-  return std::nullopt;
+  if (sign_on_.unwritten.ends > token.ends) token = sign_on_.unwritten;
+  return true;
 }
 
 // REQUIRES: the token may be refreshed.
-std::optional<KeyOutcome> SsoSource::refresh(const Fetch& fetch, Token& token) {
-  const bool over = token.ends <= fetch.utc_now;
-  if (BootClock::now() < next_refresh_) {
-    if (!over) return std::nullopt;
-    return failed_keys(sso_.place + ": the token in " + whose() +
-                       " has ended, and to refresh it was tried less than a "
-                       "minute ago");
+bool Portal::refresh() {
+  const bool over = token_.ends <= fetch_.utc_now;
+  if (BootClock::now() < sign_on_.next_refresh) {
+    return !over ||
+           none(failed_keys(join({sso_.place, ": the token in ", whose(),
+                                  " has ended, and to refresh it was tried "
+                                  "less than a minute ago"})));
   }
-  next_refresh_ = BootClock::now() + kRefreshPause;
-  const CallOutcome call = create_token(fetch, token);
-  if (call.done() || take_other(call, fetch, token)) return std::nullopt;
+  sign_on_.next_refresh = BootClock::now() + kRefreshPause;
+  const CallOutcome call = create_token();
+  if (call.done() || take_other(call)) return true;
   if (!over) {
-    warnings_.push_back("the token in " + whose() +
-                        " could not be refreshed: " + call.problem);
-    return std::nullopt;
+    warnings_.push_back(join(
+        {"the token in ", whose(), " could not be refreshed: ", call.problem}));
+    return true;
   }
-  if (call.state == CallOutcome::State::failed) {
-    return without_keys(call, sso_.place);
+  if (call.state == State::failed) {
+    return none(without_keys(call, sso_.place));
   }
   return signed_off("the token has ended and could not be refreshed: " +
                     call.problem);
@@ -204,49 +166,40 @@ std::optional<KeyOutcome> SsoSource::refresh(const Fetch& fetch, Token& token) {
 
 // If the exchange was refused because another process came first, for each
 // refresh token is good for once: what that one has written.
-bool SsoSource::take_other(const CallOutcome& call, const Fetch& fetch,
-                           Token& token) {
-  if (call.state != CallOutcome::State::broken) return false;
+bool Portal::take_other(const CallOutcome& call) {
   Token other;
-  if (load(other) || other.ends <= fetch.utc_now) return false;
-  if (other.text == token.text) return false;
-  token = std::move(other);
+  if (call.state != State::broken || !load(other)) return false;
+  if (other.ends <= fetch_.utc_now || other.text == token_.text) return false;
+  token_ = std::move(other);
   return true;
 }
 
-CallOutcome SsoSource::create_token(const Fetch& fetch, Token& token) {
-  const ServiceEndpoint endpoint = services_.endpoint(Service::sso_oidc);
+CallOutcome Portal::create_token() {
+  ServiceEndpoint endpoint = services_.endpoint(Service::sso_oidc);
   if (!endpoint.error.empty()) {
-    CallOutcome none;
-    none.state = CallOutcome::State::broken;
-    none.problem = endpoint.error;
-    return none;
+    CallOutcome outcome;
+    outcome.state = State::broken;
+    outcome.problem = std::move(endpoint.error);
+    return outcome;
   }
   ServiceCall call;
   call.name = "SSO OIDC CreateToken";
-  call.url = endpoint.url;
-  call.secrets = {token.refresh_token, token.client_secret, token.text};
-  call.passing_codes = {"SlowDownException", "AuthorizationPendingException"};
-  call.request = [&](std::int64_t) {
-    HttpRequest request;
-    request.method = Method::post;
-    request.url = endpoint.url + "/token";
-    request.headers = {"Content-Type: application/json"};
-    request.body = json_object({{"grantType", "refresh_token"},
-                                {"clientId", token.client_id},
-                                {"clientSecret", token.client_secret},
-                                {"refreshToken", token.refresh_token}});
-    return request;
+  call.request.method = Method::post;
+  call.request.url = endpoint.url + "/token";
+  call.request.headers = {"Content-Type: application/json"};
+  call.request.body = json_object({{"grantType", "refresh_token"},
+                                   {"clientId", token_.client_id},
+                                   {"clientSecret", token_.client_secret},
+                                   {"refreshToken", token_.refresh_token}});
+  call.url = std::move(endpoint.url);
+  call.secrets = {token_.refresh_token, token_.client_secret, token_.text};
+  call.accept = [this](const HttpAnswer& http, std::int64_t now) {
+    return take_refreshed(http, now);
   };
-  call.refusal = read_refusal;
-  call.accept = [&](HttpAnswer& http, std::int64_t now) {
-    return take_refreshed(http, now, token);
-  };
-  return call_service(services_, call, fetch);
+  return call_service(services_.http, call, fetch_);
 }
 
-std::string SsoSource::take_refreshed(HttpAnswer& http, std::int64_t now,
-                                      Token& token) {
+std::string Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
   constexpr std::int64_t kFar = 100LL * 366 * 86400;
   const auto answer = parse_json(http.body);
   if (!answer) return "an answer that is no JSON object";
@@ -254,87 +207,162 @@ std::string SsoSource::take_refreshed(HttpAnswer& http, std::int64_t now,
   if (text.empty() || !is_visible(text)) return "an answer without a token";
   const auto seconds = answer->number("expiresIn").value_or(0);
   if (seconds <= 0) return "an answer that does not tell when the token ends";
-  token.text = std::move(text);
-  token.ends = now + std::min(seconds, kFar);
+  token_.text = std::move(text);
+  token_.ends = now + std::min(seconds, kFar);
   auto refresh_token = answer->text("refreshToken");
-  if (refresh_token) token.refresh_token = std::move(*refresh_token);
-  keep(token);
+  if (refresh_token) token_.refresh_token = std::move(*refresh_token);
+  keep();
   return "";
 }
 
-void SsoSource::keep(Token& token) {
-  const std::string ends = iso_time(token.ends);
-  const Secret text = with_texts(*parse_json(token.file),
-                                 {{"accessToken", token.text},
+void Portal::keep() {
+  const std::string ends = iso_time(token_.ends);
+  const Secret text = with_texts(*parse_json(token_.file),
+                                 {{"accessToken", token_.text},
                                   {"expiresAt", ends},
-                                  {"refreshToken", token.refresh_token}});
-  const std::string wrong = write_secret_file(path_, text);
-  unwritten_.reset();
+                                  {"refreshToken", token_.refresh_token}});
+  const std::string wrong = write_secret_file(sign_on_.path, text);
+  sign_on_.unwritten = wrong.empty() ? Token() : token_;
   if (wrong.empty()) return;
-  unwritten_ = token;
-  warnings_.push_back("the refreshed token could not be written to " + whose() +
-                      ": " + wrong);
+  warnings_.push_back(join(
+      {"the refreshed token could not be written to ", whose(), ": ", wrong}));
 }
 
-KeyOutcome SsoSource::role_keys(const Fetch& fetch, const Token& token) {
-  const ServiceEndpoint endpoint = services_.endpoint(Service::sso);
+// --- The keys --------------------------------------------------------------
+
+void Portal::ask_for_keys() {
+  ServiceEndpoint endpoint = services_.endpoint(Service::sso);
   if (!endpoint.error.empty()) {
-    return broken_keys(sso_.place + ": " + endpoint.error);
+    none(broken_keys(join({sso_.place, ": ", endpoint.error})));
+    return;
   }
-  KeyOutcome keys;
   ServiceCall call;
   call.name = "SSO GetRoleCredentials";
-  call.url = endpoint.url;
-  call.secrets = {token.text};
-  call.request = [&](std::int64_t) {
-    HttpRequest request;
-    request.url = endpoint.url + "/federation/credentials?" +
-                  form_of({{"account_id", sso_.account_id},
-                           {"role_name", sso_.role_name}});
-    // Moved: in a list of initial values it would leave a copy behind.
-    request.headers.push_back("x-amz-sso_bearer_token: " + token.text.str());
-    return request;
+  call.request.url =
+      form_of(endpoint.url + "/federation/credentials?",
+              {{"account_id", sso_.account_id}, {"role_name", sso_.role_name}});
+  // Moved: in a list of initial values it would leave a copy behind.
+  call.request.headers.push_back(
+      join({"x-amz-sso_bearer_token: ", token_.text}));
+  call.url = std::move(endpoint.url);
+  call.secrets = {token_.text};
+  call.accept = [this](const HttpAnswer& http, std::int64_t now) {
+    outcome_ =
+        keys_in(http.body, {"roleCredentials"}, kForm, "the answer", now);
+    return outcome_.reason;
   };
-  call.refusal = read_refusal;
-  call.accept = [&](HttpAnswer& http, std::int64_t now) {
-    return accept_keys(http, now, keys);
-  };
-  const CallOutcome outcome = call_service(services_, call, fetch);
-  if (outcome.done()) return keys;
-  if (outcome.status == 401) return signed_off(outcome.problem);
-  return without_keys(outcome, sso_.place);
+  const CallOutcome called = call_service(services_.http, call, fetch_);
+  if (called.done()) {
+    outcome_.keys.account_id = sso_.account_id;
+    outcome_.source = join({"role ", in_quotes(sso_.role_name), " of account ",
+                            in_quotes(sso_.account_id),
+                            " by single sign-on of ", sso_.place});
+  } else if (called.status == 401) {
+    signed_off(called.problem);
+  } else {
+    none(without_keys(called, sso_.place));
+  }
 }
 
-std::string SsoSource::accept_keys(HttpAnswer& http, std::int64_t now,
-                                   KeyOutcome& keys) {
-  constexpr KeyForm kForm = {{"accessKeyId", "secretAccessKey", "sessionToken"},
-                             "expiration",
-                             true,
-                             1000};
-  const auto answer = parse_json(http.body);
-  const auto found = answer ? answer->object("roleCredentials") : std::nullopt;
-  if (!found) return "an answer without roleCredentials";
-  keys = keys_in_document(*found, kForm, "the answer", now);
-  if (keys.state != State::found) return keys.reason;
-  keys.keys.account_id = sso_.account_id;
-  keys.source = "role " + in_quotes(sso_.role_name) + " of account " +
-                in_quotes(sso_.account_id) + " by single sign-on of " +
-                sso_.place;
-  return "";
-}
-
-KeyOutcome SsoSource::signed_off(const std::string& why) const {
+bool Portal::signed_off(std::string_view why) {
   const bool session = !sso_.session_name.empty();
-  return broken_keys(sso_.place + ": " + why + " (" + whose() +
-                     "); sign on with: aws sso " + "login " +
-                     (session ? "--sso-session " + in_quotes(sso_.session_name)
-                              : "--profile " + in_quotes(sso_.profile)));
+  return none(broken_keys(join(
+      {sso_.place, ": ", why, " (", whose(), "); sign on with: aws sso login ",
+       session ? "--sso-session " : "--profile ",
+       in_quotes(session ? sso_.session_name : sso_.profile)})));
+}
+
+// --- Profiles --------------------------------------------------------------
+
+constexpr char kSession[] = "sso-session";
+
+// The profile's own, or its session's; an empty one if it is neither's.
+Property sign_on_setting(const Profile& profile, const std::string& session,
+                         const char* name) {
+  if (auto own = profile.find(name)) return *own;
+  const Secret* found = profile.config.find(kSession, session, name);
+  if (found == nullptr) return {};
+  return {found->str(),
+          join({name, " of section ", in_quotes("sso-session " + session),
+                " in ", in_quotes(profile.config.path)})};
+}
+
+// What is wrong with the section that the profile names as its session; empty
+// if nothing is.
+std::string find_session(const Profile& profile, std::string& name) {
+  const auto named = profile.find("sso_session");
+  if (!named) return "";
+  const ProfileFile& config = profile.config;
+  if (!config.has(kSession, named->value)) {
+    return join({named->source, " names a section ",
+                 in_quotes("sso-session " + named->value),
+                 " that is not there"});
+  }
+  name = named->value;
+  for (const Section& section : config.sections) {
+    if (section.kind != kSession || section.name != name) continue;
+    for (const auto& [property, value] : section.properties) {
+      const auto own = profile.find(property);
+      if (!own || own->value == config.find(kSession, name, property)->str()) {
+        continue;
+      }
+      return own->source + " is another than in its sso_session";
+    }
+  }
+  return "";
 }
 
 }  // namespace
 
-KeySourcePtr sso_keys(Sso sso, Services services) {
-  return std::make_shared<SsoSource>(std::move(sso), std::move(services));
+KeyOutcome keys_by_sign_on(Search& search, const Profile& profile) {
+  const char* const sign =
+      profile.find("sso_account_id") ? "sso_account_id" : "sso_role_name";
+  if (!profile.find(sign)) return {};
+  Sso sso;
+  std::string wrong = find_session(profile, sso.session_name);
+  if (!wrong.empty()) return blocked(search, std::move(wrong));
+  std::string missing;
+  const auto setting = [&](const char* name) {
+    Property found = sign_on_setting(profile, sso.session_name, name);
+    if (found.value.empty()) {
+      append(missing, {missing.empty() ? "" : ", ", name});
+    }
+    return found;
+  };
+  sso.place = place_of(profile, sign);
+  sso.account_id = setting("sso_account_id").value;
+  sso.role_name = setting("sso_role_name").value;
+  Property region = setting("sso_region");
+  sso.start_url = setting("sso_start_url").value;
+  if (!missing.empty()) {
+    return blocked(search, join({"single sign-on of ", sso.place,
+                                 " is without ", missing}));
+  }
+  sso.cache = search.chain.sso_cache;
+  sso.profile = profile.name;
+  Services services = search.chain.services;
+  services.region = std::move(region.value);
+  services.region_source = std::move(region.source);
+  return sso_keys(sso, services, search.sign_ons, search.fetch);
+}
+
+KeyOutcome sso_keys(const Sso& sso, const Services& services,
+                    std::vector<SignOn>& sign_ons, const Fetch& fetch) {
+  if (sso.cache.empty()) {
+    return broken_keys(sso.place +
+                       ": the cache of sign-ons cannot be found (HOME is not "
+                       "set)");
+  }
+  const std::string& key =
+      sso.session_name.empty() ? sso.start_url : sso.session_name;
+  std::string path = join({sso.cache, "/", sha1_hex(key), ".json"});
+  auto sign_on =
+      std::find_if(sign_ons.begin(), sign_ons.end(),
+                   [&path](const SignOn& one) { return one.path == path; });
+  if (sign_on == sign_ons.end()) {
+    sign_on = sign_ons.insert(sign_on, SignOn{std::move(path)});
+  }
+  return Portal(sso, services, *sign_on, fetch).keys();
 }
 
 }  // namespace sigv4

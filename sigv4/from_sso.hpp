@@ -1,10 +1,5 @@
 // The keys of a role in IAM Identity Center, for whoever has signed on there.
 //
-//   Sso sso;
-//   sso.session_name = "corp";  // [sso-session corp]
-//   ...
-//   KeySourcePtr keys = sso_keys(sso, services);
-//
 // A person signs on with `aws sso login`, which leaves a token in a cache file:
 // CACHE/<SHA-1 of the session's name, or of the start URL>.json.  The file is
 // read anew each time, and its token shown to the portal.  A session's token
@@ -17,19 +12,43 @@
 #ifndef DDBMUTEX_SIGV4_FROM_SSO_HPP
 #define DDBMUTEX_SIGV4_FROM_SSO_HPP
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "credentials.hpp"
+#include "from_profile.hpp"
 #include "from_services.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+// As a profile has them: sso_account_id or sso_role_name.
+KeyOutcome keys_by_sign_on(Search& search, const Profile& profile);
+
+// What a cache file holds.
+struct SignOnToken {
+  Secret text;
+  std::int64_t ends = 0;
+  Secret refresh_token;
+  Secret client_id;
+  Secret client_secret;
+  std::int64_t registration_ends = 0;
+  Secret file;  // All that it says.
+};
+
+// What is remembered of a cache file.
+struct SignOn {
+  std::string path;
+  BootTime next_refresh{};
+  // A token that could not be written there, where it belongs; none: empty.
+  SignOnToken unwritten{};
+};
+
 struct Sso {
   std::string session_name;  // Empty: the older way, without sessions.
   std::string start_url;
-  Profile::Property region;
   std::string account_id;
   std::string role_name;
   std::string cache;    // The directory; empty: nobody knows where it is.
@@ -37,8 +56,9 @@ struct Sso {
   std::string place;    // For people: `profile "x" in "..."`.
 };
 
-// The region of `services` is not looked at.
-KeySourcePtr sso_keys(Sso sso, Services services);
+// The region of `services` is the session's.
+KeyOutcome sso_keys(const Sso& sso, const Services& services,
+                    std::vector<SignOn>& sign_ons, const Fetch& fetch);
 
 }  // namespace sigv4
 }  // namespace v0

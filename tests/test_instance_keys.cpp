@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/from_imds.hpp"
+#include "sigv4/from_hosts.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/home.hpp"
@@ -38,6 +38,22 @@ constexpr const char* kAttempts = "AWS_METADATA_SERVICE_NUM_ATTEMPTS";
 InstanceSettings settings_in(const Home& home) {
   const Environment environment = home.environment();
   return instance_settings(environment, load_profile({}, environment));
+}
+
+struct RegionOutcome {
+  std::string region;
+  std::string reason;
+  bool passing = false;
+};
+
+RegionOutcome region_by(const InstanceSettings& settings, Asking& asking) {
+  const KeySourcePtr keys = source_of([](const Fetch&) {
+    return judged({"id", "secret", "", ""}, "a place");
+  });
+  const KeyOutcome outcome = asking.of(*with_region(keys, settings));
+  BOOST_TEST(outcome.lacks_region == outcome.region.empty());
+  return {outcome.region, outcome.reason,
+          outcome.state == KeyOutcome::State::failed};
 }
 
 // An instance with the stand-in for its metadata service.
@@ -69,9 +85,7 @@ struct Instance : Home {
     aws.forget();
     return text;
   }
-  RegionOutcome region() {
-    return instance_region(settings_in(*this), asking.fetch());
-  }
+  RegionOutcome region() { return region_by(settings_in(*this), asking); }
 
   Aws aws;
   Asking asking;
@@ -126,10 +140,6 @@ BOOST_AUTO_TEST_CASE(endpoint_goes_before_mode_and_variable_before_profile) {
       {{{kMode, "IPv4"}},
        "ec2_metadata_service_endpoint_mode = IPv6\n",
        kIpv4Url},
-      {{{"AWS_IMDS_USE_IPV6", "true"}}, "", kIpv6Url},
-      {{{"AWS_IMDS_USE_IPV6", "false"}}, "", kIpv4Url},
-      {{}, "imds_use_ipv6 = True\n", kIpv6Url},
-      {{{kMode, "IPv4"}, {"AWS_IMDS_USE_IPV6", "true"}}, "", kIpv4Url},
       {{{kEndpoint, "http://127.0.0.1:99/"}}, "", "http://127.0.0.1:99"},
       {{{kEndpoint, "https://[::1]:9/under/"}}, "", "https://[::1]:9/under"},
       {{{kEndpoint, "http://a"}, {kMode, "IPv6"}}, "", "http://a"},
@@ -205,7 +215,7 @@ BOOST_AUTO_TEST_CASE(bad_setting_is_broken_and_names_its_place) {
     BOOST_TEST(text.rfind(std::string("broken: ") + c.variable + " " + c.error,
                           0) == 0u,
                text);
-    const RegionOutcome region = instance_region(settings, asking.fetch());
+    const RegionOutcome region = region_by(settings, asking);
     BOOST_TEST(region.region == "");
     BOOST_TEST(!region.passing);
     BOOST_TEST("broken: " + region.reason == text);
@@ -259,7 +269,7 @@ BOOST_AUTO_TEST_CASE(token_is_got_anew_once_its_time_is_over) {
   const KeySourcePtr source = instance_keys(settings_in(home));
   asking.of(*source);
   const Waker nobody;
-  wait_for(nobody, nullptr, BootClock::now() + 1100ms);
+  wait_for(&nobody, nullptr, BootClock::now() + 1100ms);
   asking.of(*source);
   BOOST_TEST(puts == 2);
   const auto last = server.requests().back();
@@ -489,7 +499,7 @@ BOOST_AUTO_TEST_CASE(service_that_hangs_is_none_until_it_has_answered) {
   instance.aws.mode("imds", "hang");
   const std::string text = instance.answer();
   BOOST_TEST(has(text, "none: "));
-  BOOST_TEST(has(text, "no answer in time"));
+  BOOST_TEST(has(text, "no answer in "));
   instance.aws.mode("imds", "open");
   BOOST_TEST(instance.answer() == kFound);
   instance.aws.mode("imds", "hang");
@@ -504,7 +514,7 @@ BOOST_AUTO_TEST_CASE(service_that_hangs_until_the_deadline_is_a_failure) {
   instance.aws.mode("imds", "hang");
   const std::string text = instance.answer(300ms);
   BOOST_TEST(has(text, "failed: "));
-  BOOST_TEST(has(text, "no answer in time"));
+  BOOST_TEST(has(text, "no answer in "));
 }
 
 BOOST_AUTO_TEST_CASE(service_that_hangs_is_left_when_nobody_waits_any_more) {

@@ -41,6 +41,13 @@ constexpr const char* kPlace = "credential_process of profile \"x\"";
 constexpr const char* kDocument =
     R"({"Version": 1, "AccessKeyId": "id", "SecretAccessKey": "the-secret"})";
 
+KeySourcePtr process_keys(const std::string& command,
+                          const std::string& place) {
+  return source_of([=](const Fetch& fetch) {
+    return sigv4::process_keys(command, place, fetch);
+  });
+}
+
 std::string in_time(std::int64_t seconds_from_now) {
   const time_t when = time(nullptr) + seconds_from_now;
   tm parts = {};

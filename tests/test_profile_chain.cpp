@@ -484,7 +484,7 @@ BOOST_AUTO_TEST_CASE(role_that_asks_for_a_code_is_broken) {
 }
 
 BOOST_AUTO_TEST_CASE(duration_that_is_no_number_is_broken) {
-  for (const char* bad : {"1h", "-900", "1800.0", "9999999", "+900"}) {
+  for (const char* bad : {"1h", "-900", "1800.0", "+900"}) {
     Nest nest;
     nest.write(".aws/config", "[default]\n" +
                                   with_role(kLocker,

@@ -73,8 +73,8 @@ Cached renewable(std::int64_t seconds) {
 }
 
 // Somebody has signed on at the stand-in, with a session or the older way.
-struct SignOn : Site {
-  explicit SignOn(Aws& services, bool with_session = true)
+struct SignedOn : Site {
+  explicit SignedOn(Aws& services, bool with_session = true)
       : Site(services), session(with_session) {
     services.clear();
     services.control("POST", "/sso", R"({"tokens": [], "roles": null})");
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(name_of_a_cache_file_is_a_sha_1) {
 
 BOOST_AUTO_TEST_CASE(token_of_a_sign_on_is_shown_to_the_portal_for_keys) {
   for (const bool session : {true, false}) {
-    SignOn site(aws(), session);
+    SignedOn site(aws(), session);
     site.sign_on(cached(3600));
     aws().lifetime(1000s);
     const KeyOutcome outcome = asked(site.source());
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(token_of_a_sign_on_is_shown_to_the_portal_for_keys) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_asked_for_is_encoded) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.write(".aws/config",
              "[profile dev]\nsso_account_id = 1&x=2\n"
              "sso_role_name = A+b/%,=@\nsso_session = corp\n"
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(what_is_asked_for_is_encoded) {
 }
 
 BOOST_AUTO_TEST_CASE(cache_file_is_read_anew_each_time) {
-  SignOn site(aws());
+  SignedOn site(aws());
   const KeySourcePtr source = site.source();
   BOOST_TEST(state_of(asked(source)) == "broken");
   site.sign_on(cached(3600));
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(cache_file_is_read_anew_each_time) {
 }
 
 BOOST_AUTO_TEST_CASE(who_has_not_signed_on_is_told_how) {
-  SignOn with(aws(), true), without(aws(), false);
+  SignedOn with(aws(), true), without(aws(), false);
   BOOST_TEST(told(asked(with.source())) ==
              "broken: " + with.place() +
                  ": nobody has signed on yet (sign-on cache " +
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(who_has_not_signed_on_is_told_how) {
 }
 
 BOOST_AUTO_TEST_CASE(cache_file_that_holds_no_token_is_broken) {
-  SignOn site(aws());
+  SignedOn site(aws());
   const std::string ends = "\"expiresAt\": \"2999-01-01T00:00:00Z\"";
   const std::vector<std::pair<std::string, std::string>> texts = {
       {"", "is no JSON object"},
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(cache_file_that_holds_no_token_is_broken) {
 }
 
 BOOST_AUTO_TEST_CASE(cache_file_of_loose_mode_is_warned_about) {
-  SignOn site(aws());
+  SignedOn site(aws());
   const std::string path = site.write(site.file(), cached(3600).json(), 0644);
   const KeyOutcome outcome = asked(site.source());
   BOOST_TEST(state_of(outcome) == "found");
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(cache_file_of_loose_mode_is_warned_about) {
 }
 
 BOOST_AUTO_TEST_CASE(no_home_is_no_cache_and_said_so) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.variables["AWS_CONFIG_FILE"] = (site.root / ".aws/config").string();
   site.variables.erase("HOME");
   BOOST_TEST(has(told(asked(site.source())),
@@ -274,7 +274,7 @@ BOOST_AUTO_TEST_CASE(sign_on_that_lacks_a_setting_is_broken_and_names_it) {
        "sso_region"},
   };
   for (const auto& [lines, missing] : lacking) {
-    SignOn site(aws());
+    SignedOn site(aws());
     site.write(".aws/config", "[profile dev]\n" + lines);
     BOOST_TEST(told(asked(site.source())) == "broken: single sign-on of " +
                                                  site.place() + " is without " +
@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(sign_on_that_lacks_a_setting_is_broken_and_names_it) {
 }
 
 BOOST_AUTO_TEST_CASE(session_that_is_not_there_is_broken) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.write(".aws/config",
              "[profile dev]\nsso_role_name = r\nsso_account_id = 1\n"
              "sso_session = other\n[sso-session corp]\n");
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(session_that_is_not_there_is_broken) {
 }
 
 BOOST_AUTO_TEST_CASE(profile_that_contradicts_its_session_is_broken) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.sign_on(cached(3600));
   const std::string end = "\n" + site.config().substr(14);
   site.write(".aws/config", "[profile dev]\nsso_region = eu-west-1" + end);
@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(profile_that_contradicts_its_session_is_broken) {
 }
 
 BOOST_AUTO_TEST_CASE(region_that_is_none_is_broken) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.sign_on(cached(3600));
   std::string config = site.config();
   config.replace(config.find("eu-west-1"), 9, "eu/west");
@@ -319,7 +319,7 @@ BOOST_AUTO_TEST_CASE(region_that_is_none_is_broken) {
 // --- Refusals --------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(token_that_the_portal_refuses_wants_a_sign_on) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.sign_on(cached(3600, "other-access-token-of-sso"));
   const std::string answer = told(asked(site.source()));
   BOOST_TEST(
@@ -331,7 +331,7 @@ BOOST_AUTO_TEST_CASE(token_that_the_portal_refuses_wants_a_sign_on) {
 }
 
 BOOST_AUTO_TEST_CASE(other_refusals_of_the_portal_are_broken) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.sign_on(cached(3600));
   for (const int status : {400, 403, 404}) {
     aws().forget();
@@ -350,7 +350,7 @@ BOOST_AUTO_TEST_CASE(other_refusals_of_the_portal_are_broken) {
 }
 
 BOOST_AUTO_TEST_CASE(what_may_pass_at_the_portal_is_tried_again_then_failed) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.sign_on(cached(3600));
   for (const char* kind :
        {"500", "503", "throttle", "reset", "garbage", "empty", "truncate"}) {
@@ -369,7 +369,7 @@ BOOST_AUTO_TEST_CASE(what_may_pass_at_the_portal_is_tried_again_then_failed) {
 }
 
 BOOST_AUTO_TEST_CASE(answer_that_lacks_something_is_failed_and_names_it) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.sign_on(cached(3600));
   for (const char* name :
        {"accessKeyId", "secretAccessKey", "sessionToken", "expiration"}) {
@@ -385,7 +385,7 @@ BOOST_AUTO_TEST_CASE(answer_that_lacks_something_is_failed_and_names_it) {
 }
 
 BOOST_AUTO_TEST_CASE(redirect_is_not_followed_with_a_token) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.sign_on(cached(3600));
   aws().fault({"sso", "GetRoleCredentials", "redirect", 0});
   BOOST_TEST(has(told(asked(site.source())), "broken: "));
@@ -404,7 +404,7 @@ BOOST_AUTO_TEST_CASE(ended_token_that_cannot_be_exchanged_wants_a_sign_on) {
   tokens[3].members["registrationExpiresAt"] = time_of(-10);
   tokens.push_back(cached(-10));
   for (const Cached& token : tokens) {
-    SignOn site(aws());
+    SignedOn site(aws());
     site.sign_on(token);
     BOOST_TEST(told(asked(site.source())) ==
                "broken: " + site.place() +
@@ -417,7 +417,7 @@ BOOST_AUTO_TEST_CASE(ended_token_that_cannot_be_exchanged_wants_a_sign_on) {
 
 // Without a session there is nothing to exchange.
 BOOST_AUTO_TEST_CASE(token_of_the_older_way_is_never_exchanged) {
-  SignOn site(aws(), false);
+  SignedOn site(aws(), false);
   site.sign_on(renewable(-10));
   BOOST_TEST(has(told(asked(site.source())), "--profile \"dev\""));
   BOOST_TEST(calls("*") == 0);
@@ -428,7 +428,7 @@ BOOST_AUTO_TEST_CASE(token_of_the_older_way_is_never_exchanged) {
 
 BOOST_AUTO_TEST_CASE(token_is_exchanged_when_it_has_five_minutes_left) {
   for (const int seconds : {-1000, 60, 240}) {
-    SignOn site(aws());
+    SignedOn site(aws());
     site.sign_on(renewable(seconds));
     BOOST_TEST(told(asked(site.source())).rfind("found: ", 0) == 0u);
     const auto request = aws().log().last("oidc");
@@ -439,14 +439,14 @@ BOOST_AUTO_TEST_CASE(token_is_exchanged_when_it_has_five_minutes_left) {
     BOOST_TEST(request.status == 200);
     BOOST_TEST(aws().log().last("sso").token == "valid");
   }
-  SignOn site(aws());
+  SignedOn site(aws());
   site.sign_on(renewable(400));
   BOOST_TEST(state_of(asked(site.source())) == "found");
   BOOST_TEST(calls("oidc") == 0);
 }
 
 BOOST_AUTO_TEST_CASE(exchanged_token_is_written_with_all_else_there_was) {
-  SignOn site(aws());
+  SignedOn site(aws());
   Cached token = renewable(-10);
   token.members["more"] = "\"\\\n\xC3\xA4";
   std::string text = token.json();
@@ -472,7 +472,7 @@ BOOST_AUTO_TEST_CASE(exchanged_token_is_written_with_all_else_there_was) {
 }
 
 BOOST_AUTO_TEST_CASE(written_cache_file_is_its_owners_and_the_only_one) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.write(site.file(), renewable(-10).json(), 0644);
   BOOST_TEST(state_of(asked(site.source())) == "found");
   struct stat status = {};
@@ -489,7 +489,7 @@ BOOST_AUTO_TEST_CASE(written_cache_file_is_its_owners_and_the_only_one) {
 }
 
 BOOST_AUTO_TEST_CASE(exchanged_token_serves_the_next_time_from_the_file) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.sign_on(renewable(-10));
   for (int i = 0; i < 2; ++i) {
     BOOST_TEST(state_of(asked(site.source())) == "found");
@@ -499,7 +499,7 @@ BOOST_AUTO_TEST_CASE(exchanged_token_serves_the_next_time_from_the_file) {
 }
 
 BOOST_AUTO_TEST_CASE(refresh_token_stays_if_no_other_is_given) {
-  SignOn site(aws());
+  SignedOn site(aws());
   aws().control("POST", "/oidc", R"({"rotate": false})");
   site.sign_on(renewable(-10));
   BOOST_TEST(state_of(asked(site.source())) == "found");
@@ -510,7 +510,7 @@ BOOST_AUTO_TEST_CASE(refresh_token_stays_if_no_other_is_given) {
 
 BOOST_AUTO_TEST_CASE(good_token_serves_on_when_it_cannot_be_exchanged) {
   for (const char* kind : {"500", "refuse", "garbage"}) {
-    SignOn site(aws());
+    SignedOn site(aws());
     site.sign_on(renewable(200));
     aws().fault({"oidc", "CreateToken", kind, 0});
     const KeySourcePtr source = site.source();
@@ -530,7 +530,7 @@ BOOST_AUTO_TEST_CASE(good_token_serves_on_when_it_cannot_be_exchanged) {
 }
 
 BOOST_AUTO_TEST_CASE(ended_token_whose_exchange_is_refused_wants_a_sign_on) {
-  SignOn site(aws());
+  SignedOn site(aws());
   Cached token = renewable(-10);
   token.members["refreshToken"] = "dead-refresh-token";
   site.sign_on(token);
@@ -543,7 +543,7 @@ BOOST_AUTO_TEST_CASE(ended_token_whose_exchange_is_refused_wants_a_sign_on) {
 }
 
 BOOST_AUTO_TEST_CASE(ended_token_that_may_be_exchanged_later_is_failed) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.sign_on(renewable(-10));
   aws().fault({"oidc", "CreateToken", "500", 0});
   const KeySourcePtr source = site.source();
@@ -561,7 +561,7 @@ BOOST_AUTO_TEST_CASE(ended_token_that_may_be_exchanged_later_is_failed) {
 
 BOOST_AUTO_TEST_CASE(answer_without_a_token_or_its_end_is_failed) {
   for (const char* name : {"accessToken", "expiresIn"}) {
-    SignOn site(aws());
+    SignedOn site(aws());
     site.sign_on(renewable(-10));
     tests::AwsFault fault{"oidc", "CreateToken", "missing", 0};
     fault.missing = {name};
@@ -577,7 +577,7 @@ BOOST_AUTO_TEST_CASE(answer_without_a_token_or_its_end_is_failed) {
 
 // Each refresh token is good for once, and another process may have it first.
 BOOST_AUTO_TEST_CASE(token_that_another_process_got_meanwhile_is_taken) {
-  SignOn site(aws());
+  SignedOn site(aws());
   Cached token = renewable(-10);
   token.members["refreshToken"] = "used-by-another";
   site.sign_on(token);
@@ -605,23 +605,25 @@ BOOST_AUTO_TEST_CASE(token_that_another_process_got_meanwhile_is_taken) {
 
 // A refresh token that was used is dead, so the new one must not be lost.
 BOOST_AUTO_TEST_CASE(token_that_cannot_be_written_is_kept_and_warned_about) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.sign_on(renewable(-10));
   Services services;
-  ChainOptions options;
   services.endpoints = read_endpoint_settings({}, site.environment());
+  services.region = "eu-west-1";
   services.http.ca_file = aws().ca_file();
   // A path so long that no other can stand beside it, not even for root.
   std::string cache = (site.root / ".aws/sso/cache").string();
   while (cache.size() < 4095 - 50) cache += "/.";
   Sso settings;
   settings.session_name = "corp";
-  settings.region = {"eu-west-1", "sso_region"};
   settings.account_id = "123456789012";
   settings.role_name = "Role";
   settings.cache = cache;
   settings.place = "somewhere";
-  const KeySourcePtr source = sso_keys(settings, services);
+  const KeySourcePtr source = source_of(
+      [&, sign_ons = std::vector<SignOn>()](const Fetch& fetch) mutable {
+        return sso_keys(settings, services, sign_ons, fetch);
+      });
   const KeyOutcome first = asked(source);
   BOOST_TEST(told(first).rfind("found: ", 0) == 0u);
   BOOST_TEST_REQUIRE(first.warnings.size() == 1u);
@@ -636,7 +638,7 @@ BOOST_AUTO_TEST_CASE(token_that_cannot_be_written_is_kept_and_warned_about) {
 
 // What libcurl has sent is its own; so nobody takes the connection here.
 BOOST_AUTO_TEST_CASE(what_is_secret_does_not_stay_in_memory) {
-  SignOn site(aws());
+  SignedOn site(aws());
   site.variables["AWS_ENDPOINT_URL_SSO"] = "http://127.0.0.1:1";
   site.variables["AWS_ENDPOINT_URL_SSO_OIDC"] = "http://127.0.0.1:1";
   const std::string path = site.write(site.file(), "");

@@ -24,24 +24,13 @@
 #include "examples/demo/clock.hpp"
 #include "examples/demo/text.hpp"
 #include "sigv4/credentials.hpp"
-#ifndef DDBMUTEX_NO_CHAIN
 #include "sigv4/from_all.hpp"
-#endif
 
 namespace demo {
 namespace {
 
 constexpr std::chrono::seconds kStartTime{20};
 constexpr std::chrono::seconds kDeleteTime{60};
-
-// As a Table finds them.
-ddbmutex::sigv4::KeySourcePtr usual_keys() {
-#ifdef DDBMUTEX_NO_CHAIN
-  return ddbmutex::sigv4::usual_keys({});
-#else
-  return ddbmutex::sigv4::chain_keys({});
-#endif
-}
 
 int free_port() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -143,7 +132,7 @@ void Place::delete_table() {
   // The public class deletes no tables; this is what it stands on.
   dynamodb::ClientOptions options;
   options.target = dynamodb::find_target({});
-  options.credentials = usual_keys();
+  options.credentials = ddbmutex::sigv4::chain_keys({});
   dynamodb::Client client(options);
   dynamodb::RetryBudget budget;
   const auto end = ddbmutex::BootClock::now() + kDeleteTime;

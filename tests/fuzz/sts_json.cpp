@@ -1,11 +1,11 @@
-// sigv4/from_sts: whatever STS, or somebody in its place, answers, is keys that
+// sigv4/from_roles: whatever STS, or somebody in its place, answers, is keys that
 // are fit to be used, or nothing; and never shown as it came.
 //
 // The bytes: one for the action; the body.
 #include <string>
 
 #include "sigv4/from_json.hpp"
-#include "sigv4/from_sts.hpp"
+#include "sigv4/from_roles.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace tests {
@@ -77,7 +77,9 @@ void check_keys(const std::string& action, Bytes body) {
 }
 
 void check_refusal(Bytes body) {
-  const sigv4::Refusal refusal = sigv4::read_sts_refusal(body);
+  sigv4::HttpAnswer answer;
+  answer.body = body;
+  const sigv4::Refusal refusal = sigv4::read_refusal(answer);
   for (const std::string& text :
        {refusal.code, refusal.message, refusal.request_id}) {
     const std::string line = sigv4::shown(text, {});

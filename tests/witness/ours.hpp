@@ -11,7 +11,7 @@
 #include "ddbmutex/endpoint.hpp"
 #include "sigv4/credentials.hpp"
 #include "sigv4/from_all.hpp"
-#include "sigv4/from_imds.hpp"
+#include "sigv4/from_hosts.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/witness/answers.hpp"
 #include "tests/witness/combination.hpp"

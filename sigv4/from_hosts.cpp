@@ -1,0 +1,473 @@
+#include "from_hosts.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <strings.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "endpoints.hpp"
+#include "from_json.hpp"
+#include "from_services.hpp"
+#include "http.hpp"
+#include "secret_file.hpp"
+#include "text.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+using std::chrono::seconds;
+using State = KeyOutcome::State;
+
+namespace {
+
+// --- The container's agent: where it is ------------------------------------
+
+constexpr const char* kRelative = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI";
+constexpr const char* kFull = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
+constexpr const char* kTokenFile = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE";
+constexpr const char* kToken = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
+constexpr const char* kEcsAgent = "http://169.254.170.2";
+constexpr std::size_t kMaxTokenBytes = 32 * 1024;
+constexpr seconds kAgentsTime{2};  // For an attempt.
+
+// This machine, or where ECS and EKS have their agents.  parse_url() has put
+// numbers of other forms ("127.1") into this one, and that is what is asked.
+bool is_of_an_agent(const std::string& authority) {
+  const bool brackets = authority[0] == '[';  // "[::1]:80", "localhost:80"
+  const std::string host = brackets
+                               ? authority.substr(1, authority.find(']') - 1)
+                               : authority.substr(0, authority.find(':'));
+  if (strcasecmp(host.c_str(), "localhost") == 0) return true;
+  in_addr ipv4;
+  if (inet_pton(AF_INET, host.c_str(), &ipv4) == 1) {
+    return ntohl(ipv4.s_addr) >> 24 == 127 || host == "169.254.170.2" ||
+           host == "169.254.170.23";
+  }
+  in6_addr ipv6, agent;
+  if (inet_pton(AF_INET6, host.c_str(), &ipv6) != 1) return false;
+  for (const char* address : {"::1", "fd00:ec2::23"}) {
+    inet_pton(AF_INET6, address, &agent);
+    if (memcmp(&ipv6, &agent, sizeof agent) == 0) return true;
+  }
+  return false;
+}
+
+void set_url(ContainerSettings& settings, const std::string& text) {
+  const std::size_t mark = std::min(text.find('?'), text.size());
+  const auto url = parse_url(text.substr(0, mark));
+  const std::string query = text.substr(mark);
+  if (!url || !is_visible(text) || query.find('#') != query.npos) {
+    settings.error = settings.variable + " is no http or https URL";
+  } else if (url->scheme == "http" && !is_of_an_agent(url->authority)) {
+    settings.error = settings.variable +
+                     " is neither https, nor http of this machine or of an "
+                     "address that AWS has set apart for agents";
+  } else {
+    settings.place = join({url->scheme, "://", url->authority, url->path});
+    settings.url = settings.place + query;
+  }
+}
+
+// --- The container's agent: what it is asked -------------------------------
+
+struct AgentToken {
+  Secret text;
+  std::string error;
+  std::string warning;
+};
+
+AgentToken token_of(const ContainerSettings& settings) {
+  AgentToken token;
+  std::string source = kToken;
+  if (settings.token_file.empty()) {
+    token.text = settings.token;
+  } else {
+    source = join({kTokenFile, ": ", in_quotes(settings.token_file)});
+    SecretFile file = read_secret_file(settings.token_file, kMaxTokenBytes);
+    token.warning = std::move(file.warning);
+    if (file.too_long) file.failure = "is longer than 32 KiB";
+    if (file.failure.empty() && file.text.empty()) file.failure = "is empty";
+    if (!file.failure.empty()) {
+      token.error = join({source, " ", file.failure});
+      return token;
+    }
+    token.text = std::move(file.text);
+  }
+  // libcurl would end the header at a line break, and begin another.
+  const std::string_view text = token.text;
+  const auto is_fit = [](char c) {
+    return (c >= ' ' && c <= '~') || c == '\t';
+  };
+  if (text.find_first_of("\r\n") != text.npos) {
+    token.error = source + " has a line break in it";
+  } else if (!std::all_of(text.begin(), text.end(), is_fit)) {
+    token.error = source + " is not fit for a header";
+  }
+  return token;
+}
+
+KeyOutcome ask_agent(const ContainerSettings& settings,
+                     const std::string& ca_file, const Fetch& fetch) {
+  AgentToken token = token_of(settings);
+  if (!token.error.empty()) return broken_keys(std::move(token.error));
+  KeyOutcome outcome;
+  ServiceCall call;
+  call.name = "the container's agent";
+  call.url = settings.place;
+  call.time = kAgentsTime;
+  call.request.url = settings.url;
+  call.request.headers.push_back("Accept: application/json");
+  if (!token.text.empty()) {
+    call.request.headers.push_back(join({"Authorization: ", token.text}));
+  }
+  call.secrets.push_back(std::move(token.text));
+  call.accept = [&](const HttpAnswer& http, std::int64_t now) {
+    outcome = keys_in(http.body, {}, KeyForm(), "the answer", now);
+    if (outcome.state != State::found) return outcome.reason;
+    if (outcome.ends > BootClock::now()) return std::string();
+    return std::string("the time of the keys it gave is over already");
+  };
+  HttpOptions options;
+  options.use_proxies = false;
+  options.connect_timeout = kAgentsTime;
+  options.ca_file = ca_file;
+  const CallOutcome answer = call_service(options, call, fetch);
+  if (!answer.done()) return without_keys(answer, settings.variable);
+  outcome.source = join({"the container's agent (", settings.variable, ")"});
+  if (!token.warning.empty()) {
+    outcome.warnings.push_back(std::move(token.warning));
+  }
+  return outcome;
+}
+
+// --- The metadata service: settings ----------------------------------------
+
+constexpr const char* kIpv6Endpoint = "http://[fd00:ec2::254]";
+constexpr const char* kTokenPath = "/latest/api/token";
+constexpr const char* kRolesPath =
+    "/latest/meta-data/iam/security-credentials/";
+constexpr const char* kRegionPath = "/latest/meta-data/placement/region";
+constexpr int kTokenSeconds = 21600;  // The most there is.
+
+bool says(const Setting& setting, const char* word) {
+  return setting && strcasecmp(setting->value.c_str(), word) == 0;
+}
+
+// A number from 1 to `most`; 0 if it is none.
+int whole_number(std::string_view text, int most) {
+  int number = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9' || number > most) return 0;
+    number = number * 10 + (c - '0');
+  }
+  return number <= most ? number : 0;
+}
+
+// `otherwise` if nobody has said.
+int number_of(const Setting& setting, int otherwise, int most,
+              std::string& error) {
+  if (!setting) return otherwise;
+  const int number = whole_number(setting->value, most);
+  if (number != 0) return number;
+  error = join({setting->source, " is not a whole number from 1 to ",
+                std::to_string(most)});
+  return otherwise;
+}
+
+// --- The metadata service: what it is asked --------------------------------
+
+// As IAM names them: nothing that a URL's path would have to encode.
+bool is_role(std::string_view text) {
+  static constexpr std::string_view kOthers = "_+=,.@-";
+  return text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  (c >= '0' && c <= '9') || kOthers.find(c) != kOthers.npos;
+         });
+}
+
+std::string_view first_line(std::string_view text) {
+  text = text.substr(0, text.find('\n'));
+  while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+class Metadata {
+ public:
+  explicit Metadata(InstanceSettings settings)
+      : settings_(std::move(settings)) {
+    options_.use_proxies = false;
+    options_.connect_timeout = settings_.timeout;
+  }
+
+  KeyOutcome keys(const Fetch& fetch);
+  KeyOutcome region(const Fetch& fetch);  // Found: a region alone.
+
+ private:
+  using Accept = decltype(ServiceCall::accept);
+
+  std::string place() const {
+    return join({kName, " at ", settings_.endpoint, ": "});
+  }
+  CallOutcome ask(Method method, const std::string& path, Accept accept,
+                  const Fetch& fetch);
+  CallOutcome need_token(const Fetch& fetch);
+  CallOutcome get(const std::string& path, const Accept& accept,
+                  const Fetch& fetch);
+  KeyOutcome unfit() const;
+  KeyOutcome without(CallOutcome outcome) const;
+
+  static constexpr const char* kName = "EC2 metadata service";
+  const InstanceSettings settings_;
+  HttpOptions options_;
+  bool answered_ = false;  // Ever.
+  bool had_keys_ = false;
+  Secret token_;
+  BootTime token_ends_ = BootTime::min();
+};
+
+CallOutcome Metadata::ask(Method method, const std::string& path, Accept accept,
+                          const Fetch& fetch) {
+  ServiceCall call;
+  call.article = "the ";
+  call.name = kName;
+  call.url = settings_.endpoint;
+  call.attempts = settings_.attempts;
+  call.time = 2 * settings_.timeout;
+  call.request.method = method;
+  call.request.url = settings_.endpoint + path;
+  call.request.headers.push_back(
+      method == Method::put ? join({"X-aws-ec2-metadata-token-ttl-seconds: ",
+                                    std::to_string(kTokenSeconds)})
+                            : join({"X-aws-ec2-metadata-token: ", token_}));
+  call.secrets = {token_};
+  call.accept = std::move(accept);
+  CallOutcome outcome = call_service(options_, call, fetch);
+  answered_ = answered_ || outcome.done();
+  return outcome;
+}
+
+// Afterwards token_ is what is to be sent.
+CallOutcome Metadata::need_token(const Fetch& fetch) {
+  CallOutcome outcome;
+  outcome.state = State::found;
+  const BootTime began = BootClock::now();
+  if (began < token_ends_) return outcome;
+  const auto accept = [&](const HttpAnswer& http, std::int64_t) -> std::string {
+    if (http.body.empty() || !is_visible(http.body)) return "it gave no token";
+    const auto told = http.header("x-aws-ec2-metadata-token-ttl-seconds");
+    const int known = whole_number(told.value_or(""), kTokenSeconds);
+    const int time = known != 0 ? known : kTokenSeconds;
+    token_ = http.body;
+    token_ends_ = began + seconds(time) - seconds(time) / 10;
+    return "";
+  };
+  token_ = Secret();
+  outcome = ask(Method::put, kTokenPath, accept, fetch);
+  if (outcome.state == State::broken && outcome.status != 0) {
+    outcome.problem = join({place(),
+                            "it gives no tokens of version 2 (HTTP "
+                            "status ",
+                            std::to_string(outcome.status), ")"});
+    outcome.absent = true;
+    outcome.status = 0;
+  }
+  return outcome;
+}
+
+CallOutcome Metadata::get(const std::string& path, const Accept& accept,
+                          const Fetch& fetch) {
+  CallOutcome outcome;
+  for (int i = 0; i < 2; ++i) {
+    outcome = need_token(fetch);
+    if (!outcome.done()) return outcome;
+    outcome = ask(Method::get, path, accept, fetch);
+    if (outcome.status != 401) return outcome;
+    token_ends_ = BootTime::min();
+  }
+  outcome.state = State::failed;
+  outcome.problem = place() + "it refuses its own token (HTTP status 401)";
+  return outcome;
+}
+
+// Why it is not asked at all; found if it may be.
+KeyOutcome Metadata::unfit() const {
+  if (!settings_.disabled.empty()) {
+    return no_keys(join({kName, ": ", settings_.disabled}));
+  }
+  if (!settings_.error.empty()) return broken_keys(settings_.error);
+  KeyOutcome outcome;
+  outcome.state = State::found;
+  return outcome;
+}
+
+// A role that was there may be on its way to another, and who has answered will
+// do so again.
+KeyOutcome Metadata::without(CallOutcome outcome) const {
+  if (outcome.absent && !answered_) return no_keys(std::move(outcome.problem));
+  return outcome.absent || had_keys_ || outcome.state == State::failed
+             ? failed_keys(std::move(outcome.problem))
+             : broken_keys(std::move(outcome.problem));
+}
+
+KeyOutcome Metadata::keys(const Fetch& fetch) {
+  KeyOutcome keys = unfit();
+  if (keys.state != State::found) return keys;
+  std::string role;
+  CallOutcome outcome = get(
+      kRolesPath,
+      [&](const HttpAnswer& http, std::int64_t) {
+        role = first_line(http.body);
+        return is_role(role) ? "" : "what it gave is no role's name";
+      },
+      fetch);
+  if (outcome.status == 404 || (outcome.done() && role.empty())) {
+    std::string reason = place() + "the instance has no role";
+    return had_keys_ ? failed_keys(std::move(reason))
+                     : no_keys(std::move(reason));
+  }
+  if (!outcome.done()) return without(std::move(outcome));
+  const std::string source = join({kName, " (role ", role, ")"});
+  outcome = get(
+      kRolesPath + role,
+      [&](const HttpAnswer& http, std::int64_t now) {
+        const auto document = parse_json(http.body);
+        const Secret code =
+            document ? document->text("Code").value_or("Success") : "Success";
+        if (code != "Success") {
+          return join({"no keys of role ", role, ": Code ", in_quotes(code)});
+        }
+        keys = keys_in(http.body, {}, KeyForm(), source, now);
+        return keys.reason;
+      },
+      fetch);
+  // The instance has another role by now.
+  if (outcome.status == 404) outcome.state = State::failed;
+  if (!outcome.done()) return without(std::move(outcome));
+  had_keys_ = true;
+  if (keys.ends <= BootClock::now()) {
+    keys.warnings.push_back(
+        "the time of the keys that the EC2 metadata service gives is over; "
+        "they are used all the same");
+  }
+  return keys;
+}
+
+KeyOutcome Metadata::region(const Fetch& fetch) {
+  KeyOutcome found = unfit();
+  if (found.state == State::found) {
+    CallOutcome outcome = get(
+        kRegionPath,
+        [&](const HttpAnswer& http, std::int64_t) {
+          found.region = first_line(http.body);
+          return is_host_label(found.region) ? "" : "what it gave is no region";
+        },
+        fetch);
+    if (outcome.done()) return found;
+    found = without(std::move(outcome));
+  }
+  // Without a region there is nothing else to look for.
+  if (found.state == State::none) found.state = State::broken;
+  found.lacks_region = true;
+  return found;
+}
+
+}  // namespace
+
+ContainerSettings container_settings(const Environment& environment) {
+  ContainerSettings settings;
+  const auto relative = set_in(environment, kRelative);
+  const auto full = set_in(environment, kFull);
+  if (!relative && !full) return settings;
+  settings.variable = relative ? kRelative : kFull;
+  settings.token_file = set_in(environment, kTokenFile).value_or("");
+  settings.token = Secret(set_in(environment, kToken).value_or(""));
+  if (relative && relative->front() != '/') {
+    settings.error = settings.variable + " does not begin with '/'";
+  } else {
+    set_url(settings, relative ? kEcsAgent + *relative : *full);
+  }
+  return settings;
+}
+
+KeySourcePtr container_keys(const Environment& environment,
+                            std::string ca_file) {
+  return source_of([settings = container_settings(environment),
+                    ca_file = std::move(ca_file)](const Fetch& fetch) {
+    if (settings.variable.empty()) {
+      return no_keys(join({"neither ", kRelative, " nor ", kFull, " is set"}));
+    }
+    if (!settings.error.empty()) return broken_keys(settings.error);
+    return ask_agent(settings, ca_file, fetch);
+  });
+}
+
+InstanceSettings instance_settings(const Environment& environment,
+                                   const Profile& profile) {
+  const auto setting = [&](const char* variable, const char* property) {
+    return find_setting(environment, {variable}, profile, property);
+  };
+  InstanceSettings settings;
+  const auto disabled = set_in(environment, "AWS_EC2_METADATA_DISABLED");
+  if (disabled && strcasecmp(disabled->c_str(), "true") == 0) {
+    settings.disabled = "AWS_EC2_METADATA_DISABLED is true";
+  }
+  settings.timeout = seconds(number_of(
+      setting("AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout"), 1,
+      600, settings.error));
+  settings.attempts = number_of(setting("AWS_METADATA_SERVICE_NUM_ATTEMPTS",
+                                        "metadata_service_num_attempts"),
+                                2, 100, settings.error);
+  const Setting mode = setting("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+                               "ec2_metadata_service_endpoint_mode");
+  if (says(mode, "ipv6")) {
+    settings.endpoint = kIpv6Endpoint;
+  } else if (mode && !says(mode, "ipv4")) {
+    settings.error = mode->source + " is neither IPv4 nor IPv6";
+  }
+  const Setting endpoint = setting("AWS_EC2_METADATA_SERVICE_ENDPOINT",
+                                   "ec2_metadata_service_endpoint");
+  if (!endpoint) return settings;
+  settings.endpoint = endpoint->value;
+  if (!parse_url(settings.endpoint)) {
+    settings.error = endpoint->source + " is no http or https URL";
+    return settings;
+  }
+  while (settings.endpoint.back() == '/') settings.endpoint.pop_back();
+  return settings;
+}
+
+KeySourcePtr instance_keys(InstanceSettings settings) {
+  const auto service = std::make_shared<Metadata>(std::move(settings));
+  return source_of(
+      [service](const Fetch& fetch) { return service->keys(fetch); });
+}
+
+KeySourcePtr with_region(KeySourcePtr keys, InstanceSettings settings) {
+  const auto service = std::make_shared<Metadata>(std::move(settings));
+  return source_of([keys = std::move(keys), service,
+                    region = std::string()](const Fetch& fetch) mutable {
+    KeyOutcome outcome = keys->fetch(fetch);
+    if (outcome.state != State::found) return outcome;
+    if (region.empty()) {
+      KeyOutcome found = service->region(fetch);
+      if (found.state != State::found) return found;
+      region = std::move(found.region);
+    }
+    outcome.region = region;
+    return outcome;
+  });
+}
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex

@@ -1,0 +1,302 @@
+#include "from_roles.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "from_json.hpp"
+#include "secret_file.hpp"
+#include "text.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+using State = KeyOutcome::State;
+using Property = Profile::Property;
+
+namespace {
+
+constexpr char kAroundToken[] = " \t\r\n";
+constexpr std::size_t kMinToken = 4, kMaxTokenFile = 20 * 1024;
+
+std::string random_session_name() {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  unsigned char bytes[8];
+  if (getentropy(bytes, sizeof bytes) != 0) std::abort();
+  std::string name = "ddbmutex-";
+  for (const unsigned char byte : bytes) {
+    name += kDigits[byte >> 4];
+    name += kDigits[byte & 15];
+  }
+  return name;
+}
+
+// --- STS -------------------------------------------------------------------
+
+// `own`: the action's own parameter, unless it is empty.
+KeyOutcome ask(const char* action, const Role& role, const Field& own,
+               const Credentials* signer, const Services& services,
+               const Fetch& fetch) {
+  ServiceEndpoint endpoint = services.endpoint(Service::sts);
+  if (!endpoint.error.empty()) {
+    return broken_keys(join({role.place, ": ", endpoint.error}));
+  }
+  const std::string session =
+      role.session_name.empty() ? random_session_name() : role.session_name;
+  std::vector<Field> fields = {{"Action", action},
+                               {"Version", "2011-06-15"},
+                               {"RoleArn", role.arn},
+                               {"RoleSessionName", session},
+                               {"DurationSeconds", role.duration},
+                               own};
+  fields.erase(
+      std::remove_if(fields.begin(), fields.end(),
+                     [](const Field& field) { return field.value.empty(); }),
+      fields.end());
+  KeyOutcome outcome;
+  ServiceCall call;
+  call.name = join({"STS ", action});
+  call.request.method = Method::post;
+  call.request.url = endpoint.url + "/";
+  call.request.headers = {"Content-Type: application/x-www-form-urlencoded",
+                          "Accept: application/json"};
+  call.request.body = form_of("", fields);
+  call.url = std::move(endpoint.url);
+  call.signer = signer;
+  call.region = std::move(endpoint.region);
+  call.secrets = signer == nullptr
+                     ? std::vector<Secret>{own.value}
+                     : std::vector<Secret>{signer->secret_access_key,
+                                           signer->session_token};
+  call.accept = [&](const HttpAnswer& http, std::int64_t utc_now) {
+    outcome = read_sts_keys(action, http.body, utc_now);
+    return outcome.reason;
+  };
+  const CallOutcome called = call_service(services.http, call, fetch);
+  if (!called.done()) return without_keys(called, role.place);
+  outcome.source = role.place;
+  return outcome;
+}
+
+// --- Profiles --------------------------------------------------------------
+
+bool has_keys(const Profile& profile) {
+  return profile.find("aws_access_key_id") ||
+         profile.find("aws_secret_access_key");
+}
+
+// If nobody has said which region: one that has all roles of the partition, as
+// JavaScript's SDK has it for the first of these.
+Services services_for(const Search& search, const Profile& profile,
+                      const std::string& arn) {
+  Services services = search.chain.services;
+  if (!services.region.empty()) return services;
+  if (auto region = profile.find("region")) {
+    services.region = std::move(region->value);
+    services.region_source = std::move(region->source);
+    return services;
+  }
+  for (const auto& [start, region] :
+       {std::pair("arn:aws:", "us-east-1"),
+        std::pair("arn:aws-cn:", "cn-north-1"),
+        std::pair("arn:aws-us-gov:", "us-gov-west-1")}) {
+    if (arn.rfind(start, 0) != 0) continue;
+    services.region = region;
+    services.region_source = "the role's ARN";
+  }
+  return services;
+}
+
+// For who needs keys: if there are none, that is final, but for those that an
+// instance may have a little later.
+KeyOutcome by_credential_source(Search& search, const Property& source) {
+  const ProfileChain& chain = search.chain;
+  for (const auto& [name, keys, may_come] :
+       {std::tuple("Environment", &chain.environment, false),
+        std::tuple("EcsContainer", &chain.container, false),
+        std::tuple("Ec2InstanceMetadata", &chain.instance,
+                   chain.instance_may_come)}) {
+    if (source.value != name) continue;
+    KeyOutcome outcome = (*keys)->fetch(search.fetch);
+    if (outcome.state != State::none) return outcome;
+    outcome.state = may_come ? State::failed : State::broken;
+    outcome.reason = join({source.source, " is ", name,
+                           " for its keys, which has none: ", outcome.reason});
+    return outcome;
+  }
+  return blocked(search, join({source.source,
+                               " is none of Environment, EcsContainer and "
+                               "Ec2InstanceMetadata"}));
+}
+
+KeyOutcome by_source_profile(Search& search, const Profile& profile,
+                             const Property& source) {
+  Profile other = profile;
+  other.name = source.value;
+  if (!other.is_in(other.credentials) && !other.is_in(other.config)) {
+    return blocked(
+        search, join({source.source, " names ", other.described(),
+                      ", which does not exist (", other.whereabouts(), ")"}));
+  }
+  auto& path = search.path;
+  const bool been_there =
+      std::find(path.begin(), path.end(), other.name) != path.end();
+  const bool itself = other.name == profile.name;
+  if (been_there && !(itself && has_keys(other))) {
+    std::string circle;
+    for (const std::string& name : path)
+      append(circle, {in_quotes(name), ", "});
+    return blocked(
+        search, join({"profiles that have their keys from each other: ", circle,
+                      in_quotes(other.name)}));
+  }
+  path.push_back(other.name);
+  if (!has_keys(other) && wants_role(other)) return keys_by_role(search, other);
+  KeyOutcome outcome = keys_by_itself(search, other, {});
+  if (outcome.state != State::none) return outcome;
+  return blocked(search, join({source.source, " names ", other.described(),
+                               " for its keys, which has none (",
+                               other.whereabouts(), ")"}));
+}
+
+KeyOutcome source_of_role(Search& search, const Profile& profile) {
+  const auto other = profile.find("source_profile");
+  const auto kind = profile.find("credential_source");
+  if (other && !kind) return by_source_profile(search, profile, *other);
+  if (kind && !other) return by_credential_source(search, *kind);
+  return blocked(search,
+                 place_of(profile, "role_arn") +
+                     (kind ? " has both source_profile and credential_source"
+                           : " has a role_arn, but neither source_profile nor "
+                             "credential_source nor web_identity_token_file"));
+}
+
+}  // namespace
+
+KeyOutcome keys_by_role(Search& search, const Profile& profile) {
+  const std::string where = place_of(profile, "role_arn");
+  if (profile.find("mfa_serial")) {
+    return blocked(search, join({"mfa_serial in ", where,
+                                 ": there is nobody to ask for a code, so such "
+                                 "a role cannot be assumed"}));
+  }
+  Role role;
+  role.arn = value_of(profile, "role_arn");
+  role.session_name = value_of(profile, "role_session_name");
+  role.external_id = value_of(profile, "external_id");
+  role.duration = value_of(profile, "duration_seconds");
+  role.place = join({"role ", in_quotes(role.arn), " by ", where});
+  if (!all_digits(role.duration)) {
+    return blocked(search, profile.find("duration_seconds")->source +
+                               " is no number of seconds");
+  }
+  KeyOutcome source = source_of_role(search, profile);
+  if (search.blocked) return source;
+  return assume_role(role, std::move(source),
+                     services_for(search, profile, role.arn), search.fetch);
+}
+
+KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
+                                const WebIdentityVariables& variables) {
+  // The variable, else the profile's property.
+  const auto first = [&](const std::string& variable, const char* property) {
+    return variable.empty() ? value_of(profile, property) : variable;
+  };
+  const std::string file =
+      first(variables.token_file, "web_identity_token_file");
+  if (file.empty()) return {};
+  const std::string source =
+      variables.token_file.empty()
+          ? profile.find("web_identity_token_file")->source
+          : "AWS_WEB_IDENTITY_TOKEN_FILE";
+  Role role;
+  role.arn = first(variables.role_arn, "role_arn");
+  if (role.arn.empty()) {
+    return blocked(search, join({source,
+                                 " is without a role: neither AWS_ROLE_ARN nor "
+                                 "role_arn of ",
+                                 profile.described(), " says which"}));
+  }
+  role.session_name = first(variables.session_name, "role_session_name");
+  role.place =
+      join({"role ", in_quotes(role.arn), " by web identity of ", source});
+  return assume_by_web_identity(
+      role, file, services_for(search, profile, role.arn), search.fetch);
+}
+
+KeyOutcome assume_role(const Role& role, KeyOutcome source,
+                       const Services& services, const Fetch& fetch) {
+  if (source.state != State::found) {
+    source.reason = join(
+        {role.place, ": no keys to assume the role with: ", source.reason});
+    return source;
+  }
+  KeyOutcome outcome = ask("AssumeRole", role, {"ExternalId", role.external_id},
+                           &source.keys, services, fetch);
+  outcome.region = std::move(source.region);
+  outcome.warnings = std::move(source.warnings);
+  if (outcome.state == State::found) {
+    append(outcome.source, {", from ", source.source});
+  }
+  return outcome;
+}
+
+KeyOutcome assume_by_web_identity(const Role& role,
+                                  const std::string& token_file,
+                                  const Services& services,
+                                  const Fetch& fetch) {
+  const SecretFile file = read_secret_file(token_file, kMaxTokenFile);
+  std::string flaw = file.failure;
+  std::string_view token = file.text;
+  token.remove_prefix(
+      std::min(token.find_first_not_of(kAroundToken), token.size()));
+  token = token.substr(0, token.find_last_not_of(kAroundToken) + 1);
+  const bool empty = flaw.empty() && token.empty();
+  if (empty) {
+    flaw = "is empty";
+  } else if (flaw.empty() && (token.size() < kMinToken || !is_visible(token))) {
+    flaw = "holds no token";
+  }
+  if (flaw.empty()) {
+    return ask("AssumeRoleWithWebIdentity", role, {"WebIdentityToken", token},
+               nullptr, services, fetch);
+  }
+  std::string why = join({role.place, ": the web identity token file ",
+                          in_quotes(token_file), " ", flaw});
+  // Perhaps somebody is writing it.
+  return empty ? failed_keys(std::move(why)) : broken_keys(std::move(why));
+}
+
+KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
+                         std::int64_t utc_now) {
+  const std::string response = join({action, "Response"});
+  const std::string result = join({action, "Result"});
+  KeyOutcome outcome = keys_in(body, {response, result, "Credentials"},
+                               kSessionForm, "the answer", utc_now);
+  if (outcome.state != State::found) return outcome;
+  const auto user = parse_json(body)->object(response)->object(result)->object(
+      "AssumedRoleUser");
+  const auto arn = user ? user->text("Arn") : std::nullopt;
+  if (arn) outcome.keys.account_id = account_of(*arn);
+  return outcome;
+}
+
+std::string account_of(std::string_view arn) {
+  for (int field = 0; field < 4; ++field) {
+    const std::size_t colon = arn.find(':');
+    if (colon == arn.npos) return "";
+    arn.remove_prefix(colon + 1);
+  }
+  const std::string_view account = arn.substr(0, arn.find(':'));
+  return account.size() == 12 && all_digits(account) ? std::string(account)
+                                                     : "";
+}
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
