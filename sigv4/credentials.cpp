@@ -181,15 +181,6 @@ KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
   return outcome;
 }
 
-KeyOutcome keys_in_profile(const Profile& profile) {
-  for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
-    KeyOutcome outcome = keys_in_file(profile, *file);
-    if (outcome.state != State::none) return outcome;
-  }
-  return no_keys(join(
-      {"no keys in ", profile.described(), " (", profile.whereabouts(), ")"}));
-}
-
 KeySourcePtr profile_keys(const ProfileOptions& options,
                           const Environment& environment) {
   return source_of([place =
@@ -201,7 +192,14 @@ KeySourcePtr profile_keys(const ProfileOptions& options,
                          " has its keys from elsewhere, which this build of "
                          "the library does not know how to do");
     }
-    KeyOutcome outcome = keys_in_profile(profile);
+    KeyOutcome outcome = keys_in_file(profile, profile.credentials);
+    if (outcome.state == State::none) {
+      outcome = keys_in_file(profile, profile.config);
+    }
+    if (outcome.state == State::none) {
+      outcome = no_keys(join({"no keys in ", profile.described(), " (",
+                              profile.whereabouts(), ")"}));
+    }
     outcome.warnings = profile.warnings();
     return outcome;
   });

@@ -117,9 +117,8 @@ KeySourcePtr environment_keys(
 KeySourcePtr profile_keys(const ProfileOptions& options,
                           const Environment& environment = process_environment);
 
-// What stands in the profile itself, in the credentials file or the config
-// file; as profile_keys() takes it.
-KeyOutcome keys_in_profile(const Profile& profile);
+// What stands in the profile itself, in one of its files; as profile_keys()
+// takes it.
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file);
 
 // How a place calls the three.
