@@ -97,6 +97,17 @@ class Code {
     return this.link(name, ways[way], objects, keep);
   }
 
+  // At -O0, with the core as one file: nobody counts its bytes.
+  async debugProgram(name) {
+    const { files, macros } = await this.sourcesWith([]);
+    const whole = path.join(this.directory, "core.cpp");
+    fs.writeFileSync(whole, files.map((file) =>
+      `#include "${path.relative(this.directory, file)}"\n`).join(""));
+    const objects = await this.compile(["tests/size/mutex.cpp", whole],
+      ways.debug, macros);
+    return this.link(name, ways.debug, objects);
+  }
+
   async stripped(program) {
     await output("strip", ["-o", `${program}.stripped`, program]);
     return fs.statSync(`${program}.stripped`).size;

@@ -127,6 +127,9 @@ function isOwn(key) {
   return /^(mutex|bare|libstdc\+\+|libc\+\+)/.test(key);
 }
 
+// Of a frame in the library, which file.
+const source = / at (?:\S*\/)?((?:sigv4|ddbmutex)(?:\/\w+)?\.[ch]pp):\d+$/;
+
 // Of all stacks that gdb tells.
 function deepest(said) {
   let best = { frames: 0, files: new Set() };
@@ -134,7 +137,7 @@ function deepest(said) {
     const rows = stack.split("\n");
     const call = rows.findIndex((row) => /::DdbMutex::lock \(/.test(row));
     const ours = rows.slice(0, call + 1)
-      .map((row) => / at ((?:sigv4|ddbmutex)[/.][\w./]+):\d+$/.exec(row)?.[1])
+      .map((row) => source.exec(row)?.[1])
       .filter((file) => file !== undefined);
     if (ours.length > best.frames) {
       best = { frames: ours.length, files: new Set(ours) };
