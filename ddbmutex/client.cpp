@@ -96,28 +96,30 @@ std::string Client::endpoint() const {
 Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys) {
   auto site = std::make_shared<Site>();
   site->keys = keys;
-  Target completed;
-  const Target* known = &options_.target;
-  if (known->region.empty()) {
-    completed = complete(*known, {keys->region, "the region found"});
-    known = &completed;
-  }
-  const Target& target = *known;
-  site->error = target.error;
-  site->option = target.option;
-  site->region = target.region;
-  if (site->error.empty()) {
-    const std::string owner = account_of_table(options_.table, target.region);
-    const AccountUrl url =
-        account_url(target, owner.empty() ? keys->keys.account_id : owner);
-    site->error = url.error;
-    const auto parts = sigv4::parse_url(url.url).value_or(sigv4::Url{});
-    site->authority = parts.authority;
-    site->endpoint = url.url;
-    site->url = parts.scheme + "://" + parts.authority + "/";
+  const Target& target = options_.target;
+  if (target.region.empty()) {
+    settle(*site, complete(target, {keys->region, "the region found"}));
+  } else {
+    settle(*site, target);
   }
   const std::lock_guard guard(mutex_);
   return site_ = std::move(site);
+}
+
+void Client::settle(Site& site, const Target& target) const {
+  site.error = target.error;
+  site.option = target.option;
+  site.region = target.region;
+  if (!site.error.empty()) return;
+  const std::string owner = account_of_table(options_.table, target.region);
+  AccountUrl url =
+      account_url(target, owner.empty() ? site.keys->keys.account_id : owner);
+  site.error = std::move(url.error);
+  if (auto parts = sigv4::parse_url(url.url)) {
+    site.url = sigv4::join({parts->scheme, "://", parts->authority, "/"});
+    site.authority = std::move(parts->authority);
+  }
+  site.endpoint = std::move(url.url);
 }
 
 // If so, says it in `answer`.

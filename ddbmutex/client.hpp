@@ -110,6 +110,7 @@ class Client {
 
   bool lacks_keys(Answer& answer, const sigv4::Keys::Current& current) const;
   SitePtr make_site(const sigv4::Keys::OutcomePtr& keys);
+  void settle(Site& site, const Target& target) const;
   static ServiceTime time_by(const ServiceClock& clock);
   sigv4::Signed sign(const Pending& pending);
   void hear(const Answer& answer, std::optional<ServiceTime> date);
