@@ -786,6 +786,16 @@ BOOST_DATA_TEST_CASE(readme_program_without_parts_is_as_small_as_it_says,
   UsualTable locks(any_engine_kind());
   Program report(home.root / "report", {}, locks->variables());
   BOOST_TEST(report.wait() == 0);
+  if (which != 2) return;
+  // What has gone is not silently something else.
+  auto variables = locks->variables();
+  variables["AWS_USE_FIPS_ENDPOINT"] = "true";
+  Program refused(home.root / "report", {}, variables);
+  BOOST_TEST(refused.wait() == 1);
+  BOOST_TEST(has(refused.output(),
+                 "AWS_USE_FIPS_ENDPOINT is true, but such endpoints are left "
+                 "out of this build"),
+             refused.output());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
