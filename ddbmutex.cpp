@@ -235,14 +235,16 @@ Failure DdbMutex::Impl::lock(const lock::Patience& patience,
 
 Failure DdbMutex::Impl::renew(std::shared_ptr<const lock::Changes> changes) {
   lock::Mutex* own = state.peek();
-  if (own == nullptr) return failed(Errc::not_held, cannot("renew"));
-  return failure_of(own->renew(std::move(changes)), "renew");
+  return failure_of(own != nullptr ? own->renew(std::move(changes))
+                                   : lock::Result(lock::Result::Kind::not_held),
+                    "renew");
 }
 
 Failure DdbMutex::Impl::release(std::shared_ptr<const lock::Changes> changes) {
   lock::Mutex* own = state.peek();
-  if (own == nullptr) return failed(Errc::not_held, cannot("release"));
-  return failure_of(own->release(std::move(changes)), "release");
+  return failure_of(own != nullptr ? own->release(std::move(changes))
+                                   : lock::Result(lock::Result::Kind::not_held),
+                    "release");
 }
 
 Failure DdbMutex::Impl::ensure(nanoseconds min_remaining) {
