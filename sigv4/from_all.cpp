@@ -1,7 +1,7 @@
 #include "from_all.hpp"
 
+#include <memory>
 #include <utility>
-#include <vector>
 
 #include "from_hosts.hpp"
 #include "from_profile.hpp"
@@ -41,23 +41,18 @@ KeySourcePtr with_region(KeySourcePtr keys, InstanceSettings) { return keys; }
 
 namespace {
 
-WebIdentityVariables web_identity(const ChainOptions& options,
-                                  const Environment& environment) {
-  WebIdentityVariables variables;
-  variables.ignored = !options.profile.name.empty();
-  if (variables.ignored) return variables;
+void read_web_identity(WebIdentityVariables& variables,
+                       const Environment& environment) {
   const auto value = [&](const char* name) {
     return set_in(environment, name).value_or("");
   };
   variables.token_file = value("AWS_WEB_IDENTITY_TOKEN_FILE");
   variables.role_arn = value("AWS_ROLE_ARN");
   variables.session_name = value("AWS_ROLE_SESSION_NAME");
-  return variables;
 }
 
-Services services_of(const ChainOptions& options, const Profile& profile,
-                     const Environment& environment) {
-  Services services;
+void read_services(Services& services, const ChainOptions& options,
+                   const Profile& profile, const Environment& environment) {
   services.endpoints = options.endpoints
                            ? *options.endpoints
                            : read_endpoint_settings(profile, environment);
@@ -77,47 +72,52 @@ Services services_of(const ChainOptions& options, const Profile& profile,
         find_setting(environment, {"AWS_CA_BUNDLE"}, profile, "ca_bundle");
     if (file) services.http.ca_file = std::move(file->value);
   }
-  return services;
 }
 
-// Known from the beginning: later it may be well again, but its settings were
-// not read.
-KeySourcePtr always(KeyOutcome outcome) {
-  return source_of(
-      [outcome = std::move(outcome)](const Fetch&) { return outcome; });
+// Later it may be well again, but its settings were not read.
+KeySourcePtr unusable(const std::string& error) {
+  return source_of([error](const Fetch&) { return broken_keys(error); });
+}
+
+KeySourcePtr ignored_environment() {
+  return source_of([](const Fetch&) {
+    return no_keys(
+        "the environment's keys are not looked at (the options name a "
+        "profile)");
+  });
 }
 
 }  // namespace
 
 KeySourcePtr chain_keys(const ChainOptions& options,
                         const Environment& environment) {
-  const Profile place = locate_profile(options.profile, environment);
-  const Profile profile = load_profile(place);
+  const auto chain = std::make_shared<ProfileChain>();
+  chain->place = locate_profile(options.profile, environment);
+  const Profile profile = load_profile(chain->place);
   const InstanceSettings instance = instance_settings(environment, profile);
   if (options.own != nullptr) return with_region(options.own, instance);
-  ProfileChain chain;
-  chain.place = place;
-  chain.web_identity = web_identity(options, environment);
+  const bool named = !options.profile.name.empty();
+  chain->web_identity.ignored = named;
+  if (!named) read_web_identity(chain->web_identity, environment);
   if (const auto home = set_in(environment, "HOME")) {
-    chain.sso_cache = *home + "/.aws/sso/cache";
+    chain->sso_cache = *home + "/.aws/sso/cache";
   }
-  chain.services = services_of(options, profile, environment);
-  chain.environment = environment_keys(environment);
-  chain.container = container_keys(environment, chain.services.http.ca_file);
-  chain.instance = instance_keys(instance);
-  chain.instance_may_come = instance.disabled.empty();
-  std::vector<KeySourcePtr> sources = {given_keys(options.keys)};
-  if (profile.missing) sources.push_back(always(broken_keys(profile.error)));
-  sources.push_back(
-      options.profile.name.empty()
-          ? chain.environment
-          : always(no_keys("the environment's keys are not looked at (the "
-                           "options name a profile)")));
-  sources.push_back(profile.error.empty() ? profile_chain(chain)
-                                          : always(broken_keys(profile.error)));
-  sources.push_back(chain.container);
-  sources.push_back(chain.instance);
-  KeySourcePtr keys = first_of(std::move(sources));
+  if (kAsksServers) {
+    read_services(chain->services, options, profile, environment);
+  }
+  chain->environment = environment_keys(environment);
+  chain->container = container_keys(environment, chain->services.http.ca_file);
+  chain->instance = instance_keys(instance);
+  chain->instance_may_come = instance.disabled.empty();
+  const KeySourcePtr given = given_keys(options.keys);
+  // Whoever mistyped a profile's name is not to sign with other keys.
+  KeySourcePtr keys =
+      profile.missing
+          ? first_of({given, unusable(profile.error)})
+          : first_of({given, named ? ignored_environment() : chain->environment,
+                      profile.error.empty() ? profile_chain(chain)
+                                            : unusable(profile.error),
+                      chain->container, chain->instance});
   return options.find_region ? with_region(std::move(keys), instance) : keys;
 }
 

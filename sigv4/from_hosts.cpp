@@ -401,13 +401,15 @@ ContainerSettings container_settings(const Environment& environment) {
 
 KeySourcePtr container_keys(const Environment& environment,
                             std::string ca_file) {
-  return source_of([settings = container_settings(environment),
+  const auto settings = std::make_shared<const ContainerSettings>(
+      container_settings(environment));
+  return source_of([settings,
                     ca_file = std::move(ca_file)](const Fetch& fetch) {
-    if (settings.variable.empty()) {
+    if (settings->variable.empty()) {
       return no_keys(join({"neither ", kRelative, " nor ", kFull, " is set"}));
     }
-    if (!settings.error.empty()) return broken_keys(settings.error);
-    return ask_agent(settings, ca_file, fetch);
+    if (!settings->error.empty()) return broken_keys(settings->error);
+    return ask_agent(*settings, ca_file, fetch);
   });
 }
 

@@ -43,18 +43,17 @@ KeyOutcome nothing_in(const Profile& profile, bool variables_ignored) {
 
 }  // namespace
 
-KeySourcePtr profile_chain(ProfileChain chain) {
-  return source_of([chain = std::move(chain), sign_ons = std::vector<SignOn>()](
-                       const Fetch& fetch) mutable {
-    const Profile profile = load_profile(chain.place);
+KeySourcePtr profile_chain(std::shared_ptr<ProfileChain> chain) {
+  return source_of([chain = std::move(chain)](const Fetch& fetch) {
+    const Profile profile = load_profile(chain->place);
     if (!profile.error.empty()) return broken_keys(profile.error);
-    Search search{chain, fetch, sign_ons, {profile.name}};
+    Search search{*chain, fetch, {profile.name}};
     KeyOutcome outcome =
         wants_role(profile)
             ? keys_by_role(search, profile)
-            : keys_by_itself(search, profile, chain.web_identity);
+            : keys_by_itself(search, profile, chain->web_identity);
     if (outcome.state == State::none) {
-      outcome = nothing_in(profile, chain.web_identity.ignored);
+      outcome = nothing_in(profile, chain->web_identity.ignored);
     }
     const auto warnings = profile.warnings();
     outcome.warnings.insert(outcome.warnings.begin(), warnings.begin(),

@@ -24,6 +24,8 @@
 #ifndef DDBMUTEX_SIGV4_FROM_PROFILE_HPP
 #define DDBMUTEX_SIGV4_FROM_PROFILE_HPP
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,26 @@ struct WebIdentityVariables {
   bool ignored = false;  // The profile was named by the options.
 };
 
+// What a sign-on's cache file holds (from_sso.hpp).
+struct SignOnToken {
+  Secret text;
+  std::int64_t ends = 0;
+  Secret refresh_token;
+  Secret client_id;
+  Secret client_secret;
+  std::int64_t registration_ends = 0;
+  Secret file;  // All that it says.
+};
+
+// What is remembered of such a file.
+struct SignOn {
+  std::string path;
+  BootTime next_refresh{};
+  // A token that could not be written there, where it belongs; none: empty.
+  SignOnToken unwritten{};
+};
+
+// What is looked at, and what it remembers.
 struct ProfileChain {
   Profile place;
   WebIdentityVariables web_identity;
@@ -54,19 +76,18 @@ struct ProfileChain {
   KeySourcePtr instance;
   // If the instance's service gives no keys now, it may later.
   bool instance_may_come = true;
+  std::vector<SignOn> sign_ons{};
 };
 
-KeySourcePtr profile_chain(ProfileChain chain);
+// One thread at a time asks.
+KeySourcePtr profile_chain(std::shared_ptr<ProfileChain> chain);
 
 // --- For those that know one of the ways -----------------------------------
 
-struct SignOn;  // from_sso.hpp
-
 // One look for a profile's keys.
 struct Search {
-  const ProfileChain& chain;
+  ProfileChain& chain;
   const Fetch& fetch;
-  std::vector<SignOn>& sign_ons;  // What is remembered of those before.
   // The profiles from the first one on, the one that is looked at included.
   std::vector<std::string> path;
   // What ended it is how the profiles are set up.

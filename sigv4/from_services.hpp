@@ -43,6 +43,14 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+// Whether this build has one that asks a server.
+#if defined(DDBMUTEX_NO_HOSTS) && defined(DDBMUTEX_NO_ROLES) && \
+    defined(DDBMUTEX_NO_SSO)
+constexpr bool kAsksServers = false;
+#else
+constexpr bool kAsksServers = true;
+#endif
+
 // What those that ask AWS's own services share.
 struct Services {
   // Where a service is in that region.

@@ -343,7 +343,7 @@ KeyOutcome keys_by_sign_on(Search& search, const Profile& profile) {
   Services services = search.chain.services;
   services.region = std::move(region.value);
   services.region_source = std::move(region.source);
-  return sso_keys(sso, services, search.sign_ons, search.fetch);
+  return sso_keys(sso, services, search.chain.sign_ons, search.fetch);
 }
 
 KeyOutcome sso_keys(const Sso& sso, const Services& services,

@@ -12,7 +12,6 @@
 #ifndef DDBMUTEX_SIGV4_FROM_SSO_HPP
 #define DDBMUTEX_SIGV4_FROM_SSO_HPP
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -26,25 +25,6 @@ namespace sigv4 {
 
 // As a profile has them: sso_account_id or sso_role_name.
 KeyOutcome keys_by_sign_on(Search& search, const Profile& profile);
-
-// What a cache file holds.
-struct SignOnToken {
-  Secret text;
-  std::int64_t ends = 0;
-  Secret refresh_token;
-  Secret client_id;
-  Secret client_secret;
-  std::int64_t registration_ends = 0;
-  Secret file;  // All that it says.
-};
-
-// What is remembered of a cache file.
-struct SignOn {
-  std::string path;
-  BootTime next_refresh{};
-  // A token that could not be written there, where it belongs; none: empty.
-  SignOnToken unwritten{};
-};
 
 struct Sso {
   std::string session_name;  // Empty: the older way, without sessions.
