@@ -82,16 +82,6 @@ class FirstOf final : public KeySource {
   const std::vector<KeySourcePtr> sources_;
 };
 
-// As from_profile.hpp has the order.
-bool gets_keys_elsewhere(const Profile& profile) {
-  for (const char* name : {"role_arn", "web_identity_token_file",
-                           "sso_account_id", "sso_role_name"}) {
-    if (profile.find(name)) return true;
-  }
-  return profile.find("credential_process") &&
-         keys_in_file(profile, profile.credentials).state == State::none;
-}
-
 }  // namespace
 
 KeyOutcome no_keys(std::string reason) {
@@ -181,42 +171,8 @@ KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
   return outcome;
 }
 
-KeySourcePtr profile_keys(const ProfileOptions& options,
-                          const Environment& environment) {
-  return source_of([place =
-                        locate_profile(options, environment)](const Fetch&) {
-    const Profile profile = load_profile(place);
-    if (!profile.error.empty()) return broken_keys(profile.error);
-    if (gets_keys_elsewhere(profile)) {
-      return broken_keys(profile.described() +
-                         " has its keys from elsewhere, which this build of "
-                         "the library does not know how to do");
-    }
-    KeyOutcome outcome = keys_in_file(profile, profile.credentials);
-    if (outcome.state == State::none) {
-      outcome = keys_in_file(profile, profile.config);
-    }
-    if (outcome.state == State::none) {
-      outcome = no_keys(join({"no keys in ", profile.described(), " (",
-                              profile.whereabouts(), ")"}));
-    }
-    outcome.warnings = profile.warnings();
-    return outcome;
-  });
-}
-
 KeySourcePtr first_of(std::vector<KeySourcePtr> sources) {
   return std::make_shared<FirstOf>(std::move(sources));
-}
-
-KeySourcePtr usual_keys(const KeyOptions& options,
-                        const Environment& environment) {
-  std::vector<KeySourcePtr> sources = {given_keys(options.keys)};
-  if (options.profile.name.empty()) {
-    sources.push_back(environment_keys(environment));
-  }
-  sources.push_back(profile_keys(options.profile, environment));
-  return first_of(std::move(sources));
 }
 
 }  // namespace sigv4

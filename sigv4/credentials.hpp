@@ -108,17 +108,8 @@ KeySourcePtr environment_keys(
     const Environment& environment = process_environment);
 
 // aws_access_key_id, aws_secret_access_key and, if there, aws_session_token
-// and aws_account_id of a profile.  All are taken from one file: from the
-// credentials file if that has either key, else from the config file.  Broken,
-// too: an unusable file; a profile that was asked for by name and does not
-// exist; one that has its keys from elsewhere (a role, a process, a sign-on),
-// for its own would be another identity.  Reads the files anew each time; what
-// is found is to be looked for again after a minute.
-KeySourcePtr profile_keys(const ProfileOptions& options,
-                          const Environment& environment = process_environment);
-
-// What stands in the profile itself, in one of its files; as profile_keys()
-// takes it.
+// and aws_account_id, as they stand in that file's section of the profile; to
+// be looked for again after a minute.
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file);
 
 // How a place calls the three.
@@ -136,16 +127,6 @@ KeyOutcome judged(Credentials keys, const std::string& place,
 // The first that has keys, is broken or has failed; else none, with all their
 // reasons.
 KeySourcePtr first_of(std::vector<KeySourcePtr> sources);
-
-struct KeyOptions {
-  Credentials keys;        // Empty: look elsewhere.
-  ProfileOptions profile;  // One that is named here goes before the
-                           // environment's keys, as with AWS's tools.
-};
-
-// Those given, the environment's, the profile's.
-KeySourcePtr usual_keys(const KeyOptions& options,
-                        const Environment& environment = process_environment);
 
 }  // namespace sigv4
 }  // namespace v0

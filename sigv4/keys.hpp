@@ -2,7 +2,7 @@
 // and again ahead of their end, by one thread at a time that does nothing else,
 // while the old ones still serve.
 //
-//   Keys keys(usual_keys({}), utc_now, log);
+//   Keys keys(chain_keys({}), utc_now, log);
 //   keys.await(deadline, &waker);            // Where one may wait.
 //   const Keys::Current current = keys.now();
 //   if (current.outcome->state == KeyOutcome::State::found) sign(...);

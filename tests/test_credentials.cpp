@@ -13,6 +13,7 @@
 
 #include "sigv4/credentials.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/own_keys.hpp"
 
 namespace {
 
@@ -21,7 +22,10 @@ using ddbmutex::BootClock;
 using ddbmutex::BootTime;
 using tests::has;
 using tests::Home;
+using tests::KeyOptions;
 using tests::ProcessVariable;
+using tests::profile_keys;
+using tests::usual_keys;
 using State = KeyOutcome::State;
 
 const char* word(State state) {

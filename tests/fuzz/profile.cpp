@@ -14,6 +14,7 @@
 #include "ddbmutex/endpoint.hpp"
 #include "sigv4/credentials.hpp"
 #include "tests/fuzz/fuzz.hpp"
+#include "tests/support/own_keys.hpp"
 
 namespace tests {
 namespace fuzz {
@@ -238,7 +239,7 @@ sigv4::ProfileOptions options_for(Bytes name) {
 
 sigv4::KeyOutcome keys_of(const sigv4::ProfileOptions& options) {
   static sigv4::Waker stop;
-  return sigv4::profile_keys(options, empty_environment)
+  return profile_keys(options, empty_environment)
       ->fetch({BootTime::max(), stop, 0});
 }
 

@@ -157,7 +157,7 @@ class Actor {
   std::shared_ptr<ddbmutex::Table> table_;
   ddbmutex::sigv4::Waker waker_;
   ddbmutex::dynamodb::Client plain_{{ddbmutex::dynamodb::find_target({}),
-                                     ddbmutex::sigv4::usual_keys({}),
+                                     ddbmutex::sigv4::environment_keys(),
                                      {}}};
 };
 

@@ -1,0 +1,85 @@
+// The sources of keys that ask nobody, in their order, by themselves: the rest
+// of the chain is not there.
+//
+//   const KeySourcePtr keys = usual_keys({}, home.environment());
+#ifndef DDBMUTEX_TESTS_SUPPORT_OWN_KEYS_HPP
+#define DDBMUTEX_TESTS_SUPPORT_OWN_KEYS_HPP
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sigv4/credentials.hpp"
+#include "sigv4/profile.hpp"
+#include "sigv4/text.hpp"
+
+namespace tests {
+
+namespace own {
+
+using namespace ddbmutex::sigv4;
+
+// As from_profile.hpp has the order.
+inline bool gets_keys_elsewhere(const Profile& profile) {
+  for (const char* name : {"role_arn", "web_identity_token_file",
+                           "sso_account_id", "sso_role_name"}) {
+    if (profile.find(name)) return true;
+  }
+  return profile.find("credential_process") &&
+         keys_in_file(profile, profile.credentials).state ==
+             KeyOutcome::State::none;
+}
+
+// What stands in the profile's files.
+inline KeySourcePtr profile_keys(
+    const ProfileOptions& options,
+    const Environment& environment = process_environment) {
+  return source_of([place =
+                        locate_profile(options, environment)](const Fetch&) {
+    const Profile profile = load_profile(place);
+    if (!profile.error.empty()) return broken_keys(profile.error);
+    if (gets_keys_elsewhere(profile)) {
+      return broken_keys(profile.described() +
+                         " has its keys from elsewhere, which this build of "
+                         "the library does not know how to do");
+    }
+    KeyOutcome outcome = keys_in_file(profile, profile.credentials);
+    if (outcome.state == KeyOutcome::State::none) {
+      outcome = keys_in_file(profile, profile.config);
+    }
+    if (outcome.state == KeyOutcome::State::none) {
+      outcome = no_keys(join({"no keys in ", profile.described(), " (",
+                              profile.whereabouts(), ")"}));
+    }
+    outcome.warnings = profile.warnings();
+    return outcome;
+  });
+}
+
+struct KeyOptions {
+  Credentials keys;        // Empty: look elsewhere.
+  ProfileOptions profile;  // One that is named here goes before the
+                           // environment's keys, as with AWS's tools.
+};
+
+// Those given, the environment's, the profile's.
+inline KeySourcePtr usual_keys(
+    const KeyOptions& options,
+    const Environment& environment = process_environment) {
+  std::vector<KeySourcePtr> sources = {given_keys(options.keys)};
+  if (options.profile.name.empty()) {
+    sources.push_back(environment_keys(environment));
+  }
+  sources.push_back(profile_keys(options.profile, environment));
+  return first_of(std::move(sources));
+}
+
+}  // namespace own
+
+using own::KeyOptions;
+using own::profile_keys;
+using own::usual_keys;
+
+}  // namespace tests
+
+#endif  // DDBMUTEX_TESTS_SUPPORT_OWN_KEYS_HPP
