@@ -215,9 +215,9 @@ bool Errand::stamp() {
     verdict = Verdict::expired;
     return false;
   }
-  static const Observation kNothing;
+  const Observation nothing;
   request = lease().next(call, now, client().clock(),
-                         observation ? *observation : kNothing);
+                         observation ? *observation : nothing);
   end_at_ = end();
   until = std::min(now + holder->route.request_timeout, end_at_);
   return true;
@@ -277,6 +277,7 @@ void Errand::release_instead(BootTime give_up_at) {
 }
 
 void Errand::run(Watch& watch, sigv4::Waker* waker) {
+  pace_.emplace(holder->route.budget, call);  // Each run begins anew.
   verdict = Verdict::again;
   answer = {};
   told_.clear();

@@ -32,6 +32,10 @@ Result failed(Fault why, const char* message) {
   return result;
 }
 
+Result no_thread() {
+  return failed(Fault::timed_out, "no thread can be started");
+}
+
 Result lost_as(Verdict why) {
   Result result(Result::Kind::lost);
   result.loss = why;
@@ -206,7 +210,11 @@ std::vector<Unreleased> Keeper::release_all(BootTime deadline) {
   const bool threads = !all.empty() && start();
   for (const Handle& held : all) {
     signals.push_back(std::exchange(held->signal, Signal{}));
-    close(held, closing, threads);
+    if (stopping_) {  // At exit; its mutex's destructor may say it yet.
+      closing->locks.push_back({held->holder->terms.name, no_thread()});
+    } else {
+      close(held, closing, threads);
+    }
   }
   guard.unlock();
   for (const Signal& signal : signals) {
@@ -318,11 +326,11 @@ void Keeper::close(const Handle& handle,
                    const std::shared_ptr<Closing>& closing, bool threads) {
   ErrandPtr errand = take_back(handle);
   const bool lost = handle->lost.has_value();
-  closing->locks.push_back(
-      {handle->holder->terms.name,
-       lost ? lost_as(*handle->lost)
-            : failed(Fault::timed_out, threads ? "not said in time"
-                                               : "no thread can be started")});
+  closing->locks.push_back({handle->holder->terms.name,
+                            lost ? lost_as(*handle->lost)
+                            : threads
+                                ? failed(Fault::timed_out, "not said in time")
+                                : no_thread()});
   if (!threads) return;
   const BootTime now = BootClock::now();
   errand->deadline = now + handle->holder->terms.ttl;

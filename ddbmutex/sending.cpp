@@ -137,13 +137,17 @@ bool Keeper::collect_releases(BootTime now, std::size_t room,
   const auto is_due = [&](const Errand& one) {
     return stopping_ || one.due <= now || one.deadline <= now;
   };
-  const auto is_free = [&](const Errand& one) {
-    return one.pending != nullptr || one.deadline <= now;
+  const auto rank = [](const Errand& one) {
+    return std::make_pair(unanswered(one) + 2 * one.of_take + 4 * one.once_more,
+                          one.due);
   };
-  const auto rank = [&](const Errand& one) {
-    const int order = 1 + unanswered(one) + 2 * one.of_take + 4 * one.once_more;
-    return std::make_pair(is_free(one) ? 0 : order, one.due);
-  };
+  for (ErrandPtr& one : releases_) {
+    const bool late = one->deadline <= now;
+    const bool free = late || (one->pending != nullptr && is_due(*one));
+    if (free) ready.push_back(std::move(one));
+  }
+  releases_.erase(std::remove(releases_.begin(), releases_.end(), nullptr),
+                  releases_.end());
   bool more = false;
   for (;;) {
     ErrandPtr* first = nullptr;
@@ -152,7 +156,7 @@ bool Keeper::collect_releases(BootTime now, std::size_t room,
       if (is_due(*one) && before) first = &one;
     }
     more = first != nullptr;
-    if (!more || (!is_free(**first) && room-- == 0)) break;
+    if (!more || room-- == 0) break;
     ready.push_back(std::move(*first));
     releases_.erase(releases_.begin() + (first - releases_.data()));
   }

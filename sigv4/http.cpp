@@ -175,7 +175,10 @@ std::optional<std::string_view> HttpAnswer::header(
   return std::nullopt;
 }
 
-Waker::Waker() : fd_(eventfd(0, EFD_CLOEXEC)) {}
+// Whoever sets the flag writes once, whoever takes it away reads once: a read
+// takes one write alone, or a wake() amid a clear() would be taken with the one
+// before it, and the next clear() would wait for ever.
+Waker::Waker() : fd_(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {}
 
 Waker::~Waker() {
   if (fd_ >= 0) close(fd_);

@@ -851,6 +851,24 @@ BOOST_AUTO_TEST_CASE(release_refused_by_our_own_row_is_not_sent_in_a_frenzy) {
   BOOST_TEST(server.request_count() < 60);
 }
 
+// Who waits asks again and again by one errand: what he lost before makes him
+// no slower.  (Pauses of a quarter of a second, on average, would add up to 24
+// s.)
+BOOST_AUTO_TEST_CASE(each_run_of_an_errand_begins_anew) {
+  ScriptedServer server([](const SeenRequest&) {
+    return refusal(item("dead", "1700000000000000000"));
+  });
+  Party party(at(server));
+  lock::Errand errand(Call::take, party.holder, std::move(*party.lease));
+  lock::Errand::Watch nobody;
+  errand.observation = &party.observation;
+  errand.deadline = BootClock::now() + kPlenty;
+  BOOST_TEST(tests::returns_within(10s, [&] {
+    for (int run = 0; run < 100; ++run) errand.run(nobody, nullptr);
+  }));
+  BOOST_TEST(word(errand.verdict) == "busy");
+}
+
 BOOST_AUTO_TEST_CASE(take_refused_by_a_row_that_is_free_is_busy_in_the_end) {
   ScriptedServer server([](const SeenRequest&) {
     return refusal(item("dead", "1700000000000000000"));
