@@ -186,10 +186,10 @@ int number_of(const Setting& setting, int otherwise, int most,
 
 // As IAM names them: nothing that a URL's path would have to encode.
 bool is_role(std::string_view text) {
-  static constexpr std::string_view kOthers = "_+=,.@-";
+  static constexpr std::string_view kSigns = "_+=,.@-";
   return text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                  (c >= '0' && c <= '9') || kOthers.find(c) != kOthers.npos;
+                  (c >= '0' && c <= '9') || kSigns.find(c) != kSigns.npos;
          });
 }
 

@@ -86,8 +86,8 @@ KeyOutcome ask(const char* action, const Role& role, const Field& own,
 // --- Profiles --------------------------------------------------------------
 
 bool has_keys(const Profile& profile) {
-  return profile.find("aws_access_key_id") ||
-         profile.find("aws_secret_access_key");
+  return profile.has("aws_access_key_id") ||
+         profile.has("aws_secret_access_key");
 }
 
 // If nobody has said which region: one that has all roles of the partition, as

@@ -21,10 +21,11 @@ namespace {
 
 constexpr std::int64_t kRefreshAhead = 5 * 60;
 constexpr std::chrono::seconds kRefreshPause{60};
-constexpr KeyForm kForm = {{"accessKeyId", "secretAccessKey", "sessionToken"},
-                           "expiration",
-                           true,
-                           1000};
+constexpr KeyForm kSsoForm = {
+    {"accessKeyId", "secretAccessKey", "sessionToken"},
+    "expiration",
+    true,
+    1000};
 
 // --- The token -------------------------------------------------------------
 
@@ -205,10 +206,10 @@ std::string Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
   if (!answer) return "an answer that is no JSON object";
   Secret text = answer->text("accessToken").value_or(Secret());
   if (text.empty() || !is_visible(text)) return "an answer without a token";
-  const auto seconds = answer->number("expiresIn").value_or(0);
-  if (seconds <= 0) return "an answer that does not tell when the token ends";
+  const auto lasts = answer->number("expiresIn").value_or(0);
+  if (lasts <= 0) return "an answer that does not tell when the token ends";
   token_.text = std::move(text);
-  token_.ends = now + std::min(seconds, kFar);
+  token_.ends = now + std::min(lasts, kFar);
   auto refresh_token = answer->text("refreshToken");
   if (refresh_token) token_.refresh_token = std::move(*refresh_token);
   keep();
@@ -248,7 +249,7 @@ void Portal::ask_for_keys() {
   call.secrets = {token_.text};
   call.accept = [this](const HttpAnswer& http, std::int64_t now) {
     outcome_ =
-        keys_in(http.body, {"roleCredentials"}, kForm, "the answer", now);
+        keys_in(http.body, {"roleCredentials"}, kSsoForm, "the answer", now);
     return outcome_.reason;
   };
   const CallOutcome called = call_service(services_.http, call, fetch_);

@@ -106,6 +106,9 @@ Section parse_heading(std::string_view text) {
 class Parser {
  public:
   explicit Parser(FileKind kind) : kind_(kind) {}
+  ~Parser() { wipe(value_); }
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
 
   // One line without its '\n'.  Returns what is wrong with it, or null.
   const char* add(std::string_view line);
@@ -349,6 +352,14 @@ std::optional<Profile::Property> Profile::find(
                                         in_quotes(file->path)})};
   }
   return std::nullopt;
+}
+
+bool Profile::has(std::string_view property) const {
+  for (const ProfileFile* file : {&credentials, &config}) {
+    const Secret* value = file->find("profile", name, property);
+    if (value != nullptr) return !value->empty();
+  }
+  return false;
 }
 
 std::string Profile::described() const { return "profile " + in_quotes(name); }

@@ -124,6 +124,8 @@ struct Profile {
   // What the profile says, the credentials file before the config file.
   // Nothing if it is not there or empty.
   std::optional<Property> find(std::string_view property) const;
+  // The same without a copy: what a secret is to be looked for by.
+  bool has(std::string_view property) const;
   bool is_in(const ProfileFile& file) const {
     return file.has("profile", name);
   }

@@ -105,8 +105,8 @@ std::optional<int> parse_zone(std::string_view zone) {
   const int minutes =
       digits.size() > 2 ? number_at(digits, digits.size() - 2, 2) : 0;
   if (hours > 23 || minutes > 59) return std::nullopt;
-  const int seconds = hours * 3600 + minutes * 60;
-  return zone[0] == '-' ? -seconds : seconds;
+  const int ahead = hours * 3600 + minutes * 60;
+  return zone[0] == '-' ? -ahead : ahead;
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ constexpr Action kTake = {"takes", "PutItem", "UpdateItem ADD #token"};
 constexpr Action kRenew = {"renewals", "UpdateItem",
                            "UpdateItem SET #expires = :expires"};
 constexpr Action kRelease = {"releases", "DeleteItem",
-                             "UpdateItem SET #expires = :released"};
+                             "UpdateItem SET #expires = :zero"};
 constexpr const char* kNote = "a row has more than its lock";
 
 const std::vector<std::string> kKinds = {

@@ -199,7 +199,7 @@ constexpr struct {
     {"DeleteItem", &Trouble::release},
     // Of kept rows all are updates, told apart by what they say.
     {"UpdateItem ADD #token", &Trouble::take},
-    {"UpdateItem SET #expires = :released", &Trouble::release},
+    {"UpdateItem SET #expires = :zero", &Trouble::release},
     {"UpdateItem SET #expires = :expires", &Trouble::renew},
     {"GetItem", &Trouble::look},
 };
