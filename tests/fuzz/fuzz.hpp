@@ -52,8 +52,8 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
-    {"answer", answer},   {"date", date},           {"endpoint", endpoint},
-    {"headers", headers}, {"profile", profile},     {"record", record},
+    {"answer", answer},     {"date", date},           {"endpoint", endpoint},
+    {"headers", headers},   {"profile", profile},     {"record", record},
     {"sts_json", sts_json}, {"keys_json", keys_json}, {"uri", uri},
     {"utf8", utf8},
 };

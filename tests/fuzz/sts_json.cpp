@@ -1,5 +1,5 @@
-// sigv4/from_roles: whatever STS, or somebody in its place, answers, is keys that
-// are fit to be used, or nothing; and never shown as it came.
+// sigv4/from_roles: whatever STS, or somebody in its place, answers, is keys
+// that are fit to be used, or nothing; and never shown as it came.
 //
 // The bytes: one for the action; the body.
 #include <string>
