@@ -340,7 +340,8 @@ void DdbMutex::unlock() noexcept {
 }
 
 void DdbMutex::release() {
-  run(impl_, throws, [](Impl& impl) { return impl.release(nullptr); });
+  run(impl_, detail::throws(),
+      [](Impl& impl) { return impl.release(nullptr); });
 }
 
 void DdbMutex::release(std::error_code& ec) noexcept {
@@ -359,7 +360,8 @@ bool DdbMutex::owns_lock() const noexcept {
 nanoseconds DdbMutex::remaining() const noexcept { return impl_->remaining(); }
 
 void DdbMutex::require(nanoseconds min_remaining) const {
-  run(impl_, throws, [&](Impl& impl) { return impl.require(min_remaining); });
+  run(impl_, detail::throws(),
+      [&](Impl& impl) { return impl.require(min_remaining); });
 }
 
 void DdbMutex::require(nanoseconds min_remaining,

@@ -83,10 +83,10 @@ std::chrono::nanoseconds nanoseconds_of(
     const std::chrono::duration<Rep, Period>& duration);
 template <class Clock, class Duration>
 std::chrono::nanoseconds left_until(const void* at);
+// Stands for an `ec` that is not given: what fails throws.  Never changed.  A
+// function, for a program and a shared library may have a variable each.
+std::error_code& throws() noexcept;
 }  // namespace detail
-
-// Stands for an `ec` that is not given: what fails throws.  Never changed.
-extern std::error_code throws;
 
 // --- The mutex ---------------------------------------------------------------
 
@@ -109,13 +109,13 @@ class DdbMutex {
   // Waits until the lock is ours.  Passing errors are tried again until they
   // have lasted `patience` without a break.  A thread that has locked this
   // mutex already gets std::errc::resource_deadlock_would_occur.
-  void lock(std::error_code& ec = throws);
+  void lock(std::error_code& ec = detail::throws());
 
   // True if the lock is ours.  False if it is held, or not yet known to be
   // free: that of a killed holder is free once it was seen unchanged for its
   // lease (calls remember what they saw).  Takes request_timeout at the most,
   // twice that for the first lock of a Table, which looks before it takes.
-  [[nodiscard]] bool try_lock(std::error_code& ec = throws);
+  [[nodiscard]] bool try_lock(std::error_code& ec = detail::throws());
 
   // As lock(), but false once the time is up, and passing errors are borne with
   // until then: the last attempt is made two round trips before, 50 to 500 ms
@@ -126,24 +126,25 @@ class DdbMutex {
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout,
-      std::error_code& ec = throws) {
+      std::error_code& ec = detail::throws()) {
     return lock_within({detail::nanoseconds_of(timeout)}, nullptr, ec);
   }
   template <class Clock, class Duration>
   [[nodiscard]] bool try_lock_until(
       const std::chrono::time_point<Clock, Duration>& at,
-      std::error_code& ec = throws) {
+      std::error_code& ec = detail::throws()) {
     return lock_within({{}, detail::left_until<Clock, Duration>, &at}, nullptr,
                        ec);
   }
 
 #ifdef __cpp_lib_jthread
   // A stop request ends the wait with Errc::cancelled.
-  void lock(const std::stop_token& stop, std::error_code& ec = throws);
+  void lock(const std::stop_token& stop,
+            std::error_code& ec = detail::throws());
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout,
-      const std::stop_token& stop, std::error_code& ec = throws) {
+      const std::stop_token& stop, std::error_code& ec = detail::throws()) {
     return stoppable({detail::nanoseconds_of(timeout)}, stop, ec);
   }
 #endif
@@ -152,16 +153,17 @@ class DdbMutex {
   // false `additional` after the lease of the record that stood there first
   // would be over.  Then somebody has renewed or taken the lock meanwhile.  For
   // another thread's lock of this very mutex it waits only as try_lock_for().
-  [[nodiscard]] bool try_lock_past_lease(std::chrono::milliseconds additional,
-                                         std::error_code& ec = throws);
+  [[nodiscard]] bool try_lock_past_lease(
+      std::chrono::milliseconds additional,
+      std::error_code& ec = detail::throws());
 
   // Renews the lease now, whether or not that is done by itself too.  not_held;
   // lease_lost; or, after passing errors that lasted `patience` or until the
   // lease was over, the last of them.
-  void renew(std::error_code& ec = throws);
+  void renew(std::error_code& ec = detail::throws());
   // The same, if less than this remains.  lease_lost if less remains after it.
   void ensure(std::chrono::nanoseconds min_remaining,
-              std::error_code& ec = throws);
+              std::error_code& ec = detail::throws());
 
   // Gives the lock back; any thread may.  Returns within request_timeout, even
   // if nobody answers: what could not be said by then goes on in the background
@@ -215,12 +217,12 @@ class DdbMutex {
   Attributes attributes() const;
   // Renews, and changes what is stored; that may have been done or not where a
   // passing error is told.
-  void renew(const Changes& changes, std::error_code& ec = throws);
+  void renew(const Changes& changes, std::error_code& ec = detail::throws());
   // Releases, and changes what stays in a kept row, in the same request.
   // bad_option, and the lock stays held, if the row is not kept.  Of a
   // recursive lock that stays locked this is renew(), and the level is kept if
   // that fails.
-  void release(const Changes& changes, std::error_code& ec = throws);
+  void release(const Changes& changes, std::error_code& ec = detail::throws());
 
   // --- Guarded writes (part `guard`) ---
 
@@ -234,10 +236,11 @@ class DdbMutex {
   // once at most, by its ClientRequestToken, which DynamoDB knows for 10. Where
   // the rows are not kept, a request of ours that DynamoDB gets only after
   // others had the lock could open the door again.
-  void guarded_write(const std::string& items, std::error_code& ec = throws);
+  void guarded_write(const std::string& items,
+                     std::error_code& ec = detail::throws());
   // The condition that it is, for those who send the transaction themselves:
   // the JSON of a ConditionCheck, to be one of TransactItems.  not_held.
-  std::string condition_check(std::error_code& ec = throws) const;
+  std::string condition_check(std::error_code& ec = detail::throws()) const;
 
  private:
   bool lock_within(const detail::Deadline& deadline, detail::Wait* wait,
@@ -482,8 +485,8 @@ class Table {
   // Creates the table with the key that the options name, and waits until it is
   // there: a minute at the most.  One that exists is looked at as by exists(),
   // and left as it is but for the clean-up.
-  void create(std::error_code& ec = throws);
-  void create(const Creation& how, std::error_code& ec = throws);
+  void create(std::error_code& ec = detail::throws());
+  void create(const Creation& how, std::error_code& ec = detail::throws());
 
   // False if there is no such table.  wrong_table if its key is not as the
   // options have it; replicated_table unless that is allowed.  Worth a call
@@ -491,23 +494,24 @@ class Table {
   // with a key that is another attribute of the record, such as `uuid`, every
   // taker writes an item of its own, and only a look, a renewal or a release
   // finds out.
-  bool exists(std::error_code& ec = throws);
+  bool exists(std::error_code& ec = detail::throws());
 
   // What stands in the table for the mutex of that name; a consistent read.
-  LockInfo inspect(const std::string& name, std::error_code& ec = throws);
+  LockInfo inspect(const std::string& name,
+                   std::error_code& ec = detail::throws());
   LockInfo inspect(const std::string& name, const std::string& sort_value,
-                   std::error_code& ec = throws);
+                   std::error_code& ec = detail::throws());
 
   // Calls `each` for every item whose key begins with the prefix, in no order,
   // until it returns false.  A page of items is in memory at a time; data and
   // attributes are not read.  Reads the whole table: a read unit for each 4,096
   // bytes.  What is taken or released meanwhile may be told or not.
   void list(const std::function<bool(const LockInfo&)>& each,
-            std::error_code& ec = throws);
+            std::error_code& ec = detail::throws());
   // The same for all sort values of one name, which reads no others.
   void list(const std::string& name,
             const std::function<bool(const LockInfo&)>& each,
-            std::error_code& ec = throws);
+            std::error_code& ec = detail::throws());
 
   // Frees the lock, if exactly the record that was inspected stands there yet:
   // deletes the row, or marks a kept one.  False if another does.  The holder,
@@ -515,7 +519,8 @@ class Table {
   // then two may believe to hold it.  One that unlocks in an outage that lasts
   // for longer than its lease does not hear of it.  bad_option if nothing was
   // held.
-  bool force_unlock(const LockInfo& info, std::error_code& ec = throws);
+  bool force_unlock(const LockInfo& info,
+                    std::error_code& ec = detail::throws());
 
  private:
   friend class DdbMutex;

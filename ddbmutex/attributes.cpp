@@ -271,8 +271,8 @@ namespace detail {
 
 Failure check_stored(const Options& options, const TableOptions& table) {
   Checker checker{table, "attributes"};
-  if (options.keep_data.value_or(options.keep_row) &&
-      options.attributes.size() > kMostChanges) {
+  const bool updates = options.keep_row || options.keep_data.value_or(false);
+  if (updates && options.attributes.size() > kMostChanges) {
     return checker.bad("more than 100, with keep_row or keep_data");
   }
   return checker.add_all(options.attributes);

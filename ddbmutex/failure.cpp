@@ -94,8 +94,6 @@ Error::Error(std::error_code code, const std::string& what,
 
 FailHandler fail_handler = print_and_abort;
 
-std::error_code throws;
-
 // In the order of the enumerations.
 const char* name_of(LogLevel level) noexcept {
   constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
@@ -222,8 +220,13 @@ namespace {
 
 }  // namespace
 
+std::error_code& throws() noexcept {
+  static std::error_code none;
+  return none;
+}
+
 void Calls::end(const Error* error, std::error_code& ec) {
-  if (&ec == &throws) {
+  if (&ec == &throws()) {
     if (error != nullptr) raise(*error);
     return;
   }

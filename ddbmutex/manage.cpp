@@ -189,16 +189,33 @@ Failure look_for_ours(const Call& call, const lock::Place& place,
 
 void Table::create(std::error_code& ec) { create({}, ec); }
 
+namespace {
+
+// Of tags and units DynamoDB checks what else there is.
+Failure check_creation(const Creation& how) {
+  bool utf8 = true;
+  for (const auto& [key, value] : how.tags) {
+    utf8 = utf8 && lock::is_utf8(key) && lock::is_utf8(value);
+  }
+  const bool no_unit = how.throughput && (how.throughput->read_units == 0 ||
+                                          how.throughput->write_units == 0);
+  return detail::check_all({{"tags", utf8 ? "" : "not UTF-8"},
+                            {"throughput", no_unit ? "less than a unit" : ""}});
+}
+
+}  // namespace
+
 void Table::create(const Creation& how, std::error_code& ec) {
-  detail::run(impl_, ec, [&](Impl& impl) {
+  detail::run(impl_, ec, [&](Impl& impl) -> Failure {
     const TableOptions& options = impl.options;
+    if (Failure bad = check_creation(how)) return bad;
     const Call call(impl.get(), about_table("create", options));
     if (!call.may_begin()) return call.closed();
     const Answer answer =
         detail::create_table(call.client(), call.budget(), options, how,
                              call.waiting(kCreationPatience));
-    return answer.fault != Fault::none ? call.failure_of(answer)
-                                       : detail::unfit(*answer.table, options);
+    if (answer.fault != Fault::none) return call.failure_of(answer);
+    return detail::unfit(*answer.table, options);
   });
 }
 

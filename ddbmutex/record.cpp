@@ -208,7 +208,7 @@ void Body::value(std::string_view word) {
       {"expires", request_.stamp.count()},
       {"own", kind == "own" ? request_.own[index].count() : 0},
       {"lease", request_.lease.count()},
-      {"ttl", clean_up_at(request_.stamp)},
+      {"ttl", kind == "ttl" ? clean_up_at(request_.stamp) : 0},
       {"token", request_.token},
       {"earliest", request_.earliest.count()},
       {"seen_expires", seen ? seen->expires.count() : 0},

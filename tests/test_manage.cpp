@@ -169,6 +169,25 @@ BOOST_DATA_TEST_CASE(creation_tells_throughput_and_tags, kEngines, kind) {
   gate.engine().delete_table(options.name);
 }
 
+BOOST_AUTO_TEST_CASE(creation_that_cannot_be_said_is_refused_unsent) {
+  ScriptedServer server;
+  Table table(table_options(server));
+  const auto field_of = [&table](const Creation& how) {
+    const auto error = error_of([&] { table.create(how); });
+    return error ? error->field() : "none";
+  };
+  Creation no_reads, no_writes, bad_key, bad_value;
+  no_reads.throughput = Creation::Throughput{0, 1};
+  no_writes.throughput = Creation::Throughput{1, 0};
+  bad_key.tags = {{"\xff", "x"}};
+  bad_value.tags = {{"x", "\xff"}};
+  BOOST_TEST(field_of(no_reads) == "throughput");
+  BOOST_TEST(field_of(no_writes) == "throughput");
+  BOOST_TEST(field_of(bad_key) == "tags");
+  BOOST_TEST(field_of(bad_value) == "tags");
+  BOOST_TEST(server.request_count() == 0);
+}
+
 // --- Inspection --------------------------------------------------------------
 
 BOOST_DATA_TEST_CASE(inspection_tells_all_of_a_held_lock, kEngines, kind) {
