@@ -99,8 +99,8 @@ KeyOutcome broken_keys(std::string reason) {
 BootTime ends_at(std::int64_t expires, std::int64_t now) {
   constexpr std::int64_t kFar = 100LL * 366 * 86400;  // Also says: no overflow.
   if (expires > now + kFar) return BootTime::max();
-  return BootClock::now() +
-         std::chrono::seconds(std::max(expires - now - 1, -kFar));
+  expires = std::max(expires, now - kFar);
+  return BootClock::now() + std::chrono::seconds(expires - now - 1);
 }
 
 KeySourcePtr source_of(std::function<KeyOutcome(const Fetch&)> fetch) {

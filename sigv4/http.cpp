@@ -130,8 +130,11 @@ bool quotes_a_proxy(CURLcode code, std::string_view error) {
 // poll(2) takes milliseconds: rounded up, so as not to spin before the time.
 int poll_timeout(BootTime until) {
   if (until == kNever) return -1;
-  const auto left = std::chrono::ceil<milliseconds>(until - BootClock::now());
-  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30));
+  const BootTime now = BootClock::now();
+  if (until <= now)
+    return 0;  // Or the difference might not be told in 64 bits.
+  const auto left = std::chrono::ceil<milliseconds>(until - now);
+  return static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30));
 }
 
 // Until when to poll, if one of the wakers has no descriptor.
@@ -534,7 +537,7 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
     if (ready <= 0) continue;
     // libcurl may have given up a descriptor since: then it is unknown to it,
     // and does no harm.
-    const pollfd* fd = &fds[1];
+    const pollfd* fd = fds.data() + 1;
     for (Exchange* const* at = exchanges; at != end; ++at) {
       for (std::size_t left = (*at)->polled_; left > 0; --left, ++fd) {
         if (fd->revents == 0 || !(*at)->under_way_) continue;
