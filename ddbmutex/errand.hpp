@@ -191,7 +191,7 @@ class Errand {
   // over.
   bool stamp();
   void hear();
-  // After an answer that decided nothing: sets due().  False if no other
+  // After an answer that decided nothing: sets `due`.  False if no other
   // request is to be sent: the fault is final, which `due` tells by
   // BootTime::max(), or it would be too late.
   bool goes_on(BootTime retry_until = BootTime::max());
@@ -224,17 +224,16 @@ class Errand {
   BootTime until{};  // The end of its time.
 
   // The keeper's.
-  BootTime made{};              // A renewal by hand: its changes go with it.
-  bool by_hand = false;         // A renewal.
-  bool of_take = false;         // A release of what may have come to nothing.
-  bool awaits_take = false;     // What is pending is yet of that take,
-  bool take_unknown = false;    // and so was a request before.
-  bool counted = false;         // As an exchange that a caller has left.
-  bool once_more = false;       // A release near the end of a lease.
-  bool last_try = false;        // Begun when the threads were to end.
-  std::optional<Verdict> lost;  // Before it was to be released.
-  std::shared_ptr<Closing> closing;  // May be null; and its place there.
-  std::size_t closing_place = 0;
+  BootTime made{};            // A renewal by hand: its changes go with it.
+  bool by_hand = false;       // A renewal.
+  bool of_take = false;       // A release of what may have come to nothing.
+  bool awaits_take = false;   // What is pending is yet of that take,
+  bool take_unknown = false;  // and so was a request before.
+  bool counted = false;       // As an exchange that a caller has left.
+  bool once_more = false;     // A release near the end of a lease.
+  bool last_try = false;      // Begun when the threads were to end.
+  std::shared_ptr<Closing> closing;  // Who waits for a release; may be null.
+  std::size_t closing_place = 0;     // In Closing::locks.
 
  private:
   BootTime end();

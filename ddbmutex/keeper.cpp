@@ -8,7 +8,6 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-using dynamodb::Answer;
 using dynamodb::Fault;
 using std::chrono::nanoseconds;
 
@@ -264,7 +263,8 @@ bool Keeper::finish(ErrandPtr& errand) {
 }
 
 void Keeper::settle(Holder& holder) {
-  std::vector<Handle> untold;  // Dropped only without the mutex, as is:
+  // Both are dropped only without the mutex.
+  std::vector<Handle> untold;
   std::shared_ptr<const Holder::Callbacks> callbacks;
   Guard guard(mutex_);
   const auto is_its = [&](const Handle& held) {
