@@ -17,10 +17,11 @@ inline namespace v0 {
 namespace lock {
 
 using dynamodb::append_form;
+using dynamodb::append_string;
 using dynamodb::Attribute;
 using dynamodb::Item;
 using sigv4::append;
-using sigv4::join;
+using sigv4::Digits;
 using Verb = Request::Verb;
 
 namespace {
@@ -71,38 +72,60 @@ std::int64_t clean_up_at(ServiceTime expires) {
       .count();
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+// The words of expressions: "#uuid" stands for the attribute of that name, or
+// of the partition key, ":uuid" for a value: the first for texts.  See value().
+constexpr char kWords[][13] = {
+    "uuid",       "owner",   "seen_uuid", "string",    "zero",
+    "one",        "expires", "lease",     "ttl",       "token",
+    "earliest",   "longest", "shortest",  "uuid_size", "seen_expires",
+    "last_token", "data",    "name"};
+constexpr std::size_t kTextWords = 4, kNameWord = std::size(kWords) - 1;
 
-// Whether a word of an expression may have it.
-bool is_of_words(char c) {
-  return (c >= 'a' && c <= 'z') || c == '_' || is_digit(c);
-}
-
-// "own12" is "own" and 12; what has no number is itself and 0.
-std::pair<std::string_view, std::size_t> parts_of(std::string_view word) {
-  std::size_t end = 0, number = 0;
-  while (end < word.size() && !is_digit(word[end])) ++end;
-  for (const char c : word.substr(end)) {
-    number = 10 * number + static_cast<std::size_t>(c - '0');
+// A part of an expression, and the words in it as bits: found by the compiler,
+// which takes no word that is not in the list.
+struct Part {
+  template <std::size_t kSize>
+  constexpr Part(const char (&part)[kSize]) : text(part, kSize - 1) {
+    for (std::size_t at = 0; at + 1 < kSize; ++at) {
+      if (part[at] == '#') names |= bit(part + at + 1);
+      if (part[at] == ':') values |= bit(part + at + 1);
+    }
   }
-  return {word.substr(0, end), number};
-}
+  static constexpr unsigned bit(const char* begin) {
+    std::size_t word = 0, same = 0;
+    while (is_of_words(begin[same]) || kWords[word][same] != '\0') {
+      const bool fits = begin[same] == kWords[word][same];
+      word += fits ? 0 : 1;
+      same = fits ? same + 1 : 0;
+    }
+    return 1u << word;
+  }
+  static constexpr bool is_of_words(char c) {
+    return (c >= 'a' && c <= 'z') || c == '_';
+  }
+
+  std::string_view text;
+  unsigned names = 0, values = 0;
+};
 
 // The body of a request, as it grows.  Expressions are plain text; what their
-// words stand for, "#uuid" and ":uuid", is put behind them: of those that occur
-// alone, since DynamoDB refuses others.
+// words stand for is put behind them: of those that occur alone, since DynamoDB
+// refuses others.
 class Body {
  public:
   Body(const Place& place, const Request& request);
 
   void key() { key(R"(,"Key":{)"), text_ += '}'; }
   void item();
-  // No update if that is empty.
-  void expressions(std::string_view update, std::string_view condition);
-  Body& operator+=(std::string_view text) {
-    text_ += text;
-    return *this;
-  }
+  // One after the other, if there is an update; both go on with more parts.
+  void update(const Part& part);
+  void condition(const Part& part);
+  Body& operator+=(const Part& part);
+  void own_list();     // ":own0, :own1"
+  void assignments();  // ", #set0 = :set0, #set1 = :set1"
+  void changes();
+  void words();  // Behind the condition.
+  void put(std::string_view text) { text_ += text; }
   std::string end() { return std::move(text_ += '}'); }
 
  private:
@@ -112,13 +135,15 @@ class Body {
     return request_.verb == Verb::take ? place_.attributes
                                        : request_.changes->set;
   }
-  void words(char mark, std::string_view update, std::string_view condition);
-  void name(std::string_view word);
-  void value(std::string_view word);
+  void words(std::string_view mark, unsigned bits);
+  void value(std::size_t word);
 
   const Place& place_;
   const Request& request_;
   std::string text_;
+  unsigned names_ = 0, values_ = 0;  // Bits of words.
+  // How many of those words there are that have a number behind them.
+  std::size_t own_ = 0, set_ = 0, gone_ = 0;
 };
 
 Body::Body(const Place& place, const Request& request)
@@ -135,9 +160,11 @@ void Body::key(std::string_view before) {
 }
 
 void Body::item() {
+  constexpr Part kRecord = ":uuid :expires :lease :owner :ttl";
   key(R"(,"Item":{)");
-  for (const char* word : {"uuid", "expires", "lease", "owner", "ttl"}) {
-    append_form(text_, ",$:", {word});
+  for (std::size_t word = 0; kRecord.values >> word != 0; ++word) {
+    if ((kRecord.values >> word & 1) == 0) continue;
+    append(text_, {",\"", kWords[word], "\":"});
     value(word);
   }
   if (!place_.attributes.empty()) text_ += ',';
@@ -145,198 +172,244 @@ void Body::item() {
   text_ += '}';
 }
 
-void Body::expressions(std::string_view update, std::string_view condition) {
-  if (!update.empty()) {
-    append(text_, {R"(,"UpdateExpression":")", update, R"(")"});
-  }
-  append(text_, {R"(,"ConditionExpression":")", condition,
-                 R"(","ExpressionAttributeNames":)"});
-  words('#', update, condition);
-  text_ += R"(,"ExpressionAttributeValues":)";
-  words(':', update, condition);
+void Body::update(const Part& part) {
+  text_ += R"(,"UpdateExpression":")";
+  *this += part;
 }
 
-// {"#uuid":"uuid"} or {":uuid":{"S":"..."}}, each once.
-void Body::words(char mark, std::string_view update,
-                 std::string_view condition) {
-  std::vector<std::string_view> seen;
-  seen.reserve(24);
-  for (const std::string_view text : {update, condition}) {
-    for (std::size_t at = text.find(mark); at != text.npos;
-         at = text.find(mark, at + 1)) {
-      std::size_t end = at + 1;
-      while (end < text.size() && is_of_words(text[end])) ++end;
-      const std::string_view word = text.substr(at, end - at);
-      std::size_t known = 0;
-      while (known < seen.size() && seen[known] != word) ++known;
-      if (known < seen.size()) continue;
-      append(text_, {seen.empty() ? "{\"" : ",\"", word, "\":"});
-      seen.push_back(word);
-      mark == '#' ? name(word.substr(1)) : value(word.substr(1));
+void Body::condition(const Part& part) {
+  const bool updates = names_ != 0;
+  append(text_, {updates ? "\"" : "", R"(,"ConditionExpression":")"});
+  *this += part;
+}
+
+Body& Body::operator+=(const Part& part) {
+  text_ += part.text;
+  names_ |= part.names;
+  values_ |= part.values;
+  return *this;
+}
+
+void Body::own_list() {
+  for (; own_ < request_.own.size(); ++own_) {
+    append(text_, {own_ == 0 ? ":own" : ", :own", Digits(own_)});
+  }
+}
+
+void Body::assignments() {
+  for (; set_ < set().size(); ++set_) {
+    const Digits number(set_);
+    append(text_, {", #set", number, " = :set", number});
+  }
+}
+
+// What the user changes; behind the other assignments.
+void Body::changes() {
+  if (!request_.changes) return;
+  assignments();
+  for (; gone_ < request_.changes->remove.size(); ++gone_) {
+    append(text_, {gone_ == 0 ? " REMOVE #gone" : ", #gone", Digits(gone_)});
+  }
+}
+
+void Body::words() {
+  text_ += R"(","ExpressionAttributeNames":)";
+  words("#", names_);
+  text_ += R"(,"ExpressionAttributeValues":)";
+  words(":", values_);
+}
+
+// {"#uuid":"uuid"} or {":uuid":{"S":"..."}}
+void Body::words(std::string_view mark, unsigned bits) {
+  const bool names = mark == "#";
+  std::string_view before = "{\"";
+  const auto next = [&](std::string_view kind, std::string_view number) {
+    append(text_, {std::exchange(before, ",\""), mark, kind, number, "\":"});
+  };
+  for (std::size_t word = 0; bits >> word != 0; ++word) {
+    if ((bits >> word & 1) == 0) continue;
+    next(kWords[word], "");
+    if (names) {
+      append_string(text_, word == kNameWord ? place_.key_name : kWords[word]);
+    } else {
+      value(word);
     }
+  }
+  for (std::size_t i = 0; i < set_; ++i) {
+    next("set", Digits(i));
+    if (names) {
+      append_string(text_, set()[i].name);
+    } else {
+      append_value(text_, set()[i]);
+    }
+  }
+  for (std::size_t i = 0; names && i < gone_; ++i) {
+    next("gone", Digits(i));
+    append_string(text_, request_.changes->remove[i]);
+  }
+  for (std::size_t i = 0; !names && i < own_; ++i) {
+    next("own", Digits(i));
+    append(text_, {R"({"N":")", Digits(request_.own[i].count()), "\"}"});
   }
   text_ += '}';
 }
 
-// Which attribute "#word" is.
-void Body::name(std::string_view word) {
-  const auto [kind, number] = parts_of(word);
-  if (kind == "name") {
-    word = place_.key_name;
-  } else if (kind == "set") {
-    word = set()[number].name;
-  } else if (kind == "gone") {
-    word = request_.changes->remove[number];
-  }
-  dynamodb::append_string(text_, word);
-}
-
 // What ":word" stands for; or what the attribute of that name is to be.
-void Body::value(std::string_view word) {
-  const auto [kind, index] = parts_of(word);
-  if (kind == "set") return append_value(text_, set()[index]);
+void Body::value(std::size_t word) {
   const Request::Version* seen = request_.seen ? &*request_.seen : nullptr;
-  const std::pair<std::string_view, std::string_view> texts[] = {
-      {"uuid", request_.uuid},
-      {"owner", place_.owner},
-      {"seen_uuid", seen ? seen->uuid : std::string_view()},
-      {"string", "S"}};
-  for (const auto& [name, text] : texts) {
-    if (name == kind) return append_form(text_, R"({"S":$})", {text});
+  if (word < kTextWords) {
+    const std::string_view texts[kTextWords] = {
+        request_.uuid, place_.owner, seen ? seen->uuid : std::string_view(),
+        "S"};
+    return append_form(text_, R"({"S":$})", {texts[word]});
   }
-  const std::pair<std::string_view, std::int64_t> numbers[] = {
-      {"expires", request_.stamp.count()},
-      {"own", kind == "own" ? request_.own[index].count() : 0},
-      {"lease", request_.lease.count()},
-      {"ttl", kind == "ttl" ? clean_up_at(request_.stamp) : 0},
-      {"token", request_.token},
-      {"earliest", request_.earliest.count()},
-      {"seen_expires", seen ? seen->expires.count() : 0},
-      {"one", 1},
-      {"last_token", kLastToken - 2},  // One is added.
-      {"uuid_size", kLongestUuid},
-      {"shortest", kShortestLease.count()},
-      {"longest", std::chrono::milliseconds(kLongestLease).count()}};
-  std::int64_t found = 0;  // "zero"
-  for (const auto& [name, number] : numbers) {
-    if (name == kind) found = number;
-  }
-  append_form(text_, R"({"N":"%"})", {std::to_string(found)});
-}
-
-// ":own0, :own1"
-std::string own_list(const Request& request) {
-  std::string list;
-  for (std::size_t i = 0; i < request.own.size(); ++i) {
-    append(list, {i == 0 ? ":own" : ", :own", std::to_string(i)});
-  }
-  return list;
+  const std::int64_t numbers[] = {
+      0,
+      1,
+      request_.stamp.count(),
+      request_.lease.count(),
+      clean_up_at(request_.stamp),
+      request_.token,
+      request_.earliest.count(),
+      std::chrono::milliseconds(kLongestLease).count(),
+      kShortestLease.count(),
+      kLongestUuid,
+      seen ? seen->expires.count() : 0,
+      kLastToken - 2};  // One is added.
+  append(text_, {R"({"N":")", Digits(numbers[word - kTextWords]), "\"}"});
 }
 
 // That whoever kept the row has counted in whole numbers cannot be asked.
-constexpr std::string_view kCanCount =
+constexpr Part kCanCount =
     "(attribute_not_exists(#token) OR #token BETWEEN :zero AND :last_token)";
 
 // A row of others' attributes alone, none of which has a name of ours.
-constexpr std::string_view kBare =
+constexpr Part kBare =
     "(attribute_not_exists(#uuid) AND attribute_not_exists(#expires)"
     " AND attribute_not_exists(#lease) AND attribute_not_exists(#owner)"
     " AND attribute_not_exists(#ttl) AND ";
 
-constexpr std::string_view kIsOver =
+constexpr Part kIsOver =
     "(#expires >= :zero AND #expires < :earliest"
     " AND attribute_type(#uuid, :string) AND size(#uuid) <= :uuid_size AND ";
 
-constexpr std::string_view kLeaseIsGood =
+constexpr Part kLeaseIsGood =
     " AND (attribute_not_exists(#lease)"
     " OR #lease BETWEEN :shortest AND :longest))";
 
-constexpr std::string_view kNoToken = "attribute_not_exists(#token)";
+constexpr Part kNoToken = "attribute_not_exists(#token)";
+constexpr Part kAndNoToken = " AND attribute_not_exists(#token)";
+constexpr Part kNothing = "";
+constexpr Part kIsFree = "attribute_not_exists(#name) OR ";
+constexpr Part kExists = "(attribute_exists(#name) AND ";
+constexpr Part kNotReleased = " AND #uuid <> :uuid";
+constexpr Part kIsSeen = " OR (#uuid = :seen_uuid AND #expires = :seen_expires";
+constexpr Part kIsOwn = " OR (#uuid = :uuid AND #expires IN (";
+constexpr Part kIsOurs = "#uuid = :uuid";
+constexpr Part kOneOf = " AND #expires IN (";
+constexpr Part kThatVersion = " AND #expires = :expires";
+constexpr Part kIsHeld = " AND #expires > :zero";
+constexpr Part kThatToken = " AND #token = :token";
+
+constexpr Part kSetRecord =
+    "SET #uuid = :uuid, #expires = :expires, #lease = :lease,"
+    " #owner = :owner";
+constexpr Part kSetExpires = "SET #expires = :expires";
+constexpr Part kSetFree = "SET #expires = :zero";
+constexpr Part kAndTtl = ", #ttl = :ttl";
+constexpr Part kCount = " ADD #token :one REMOVE #ttl";
+constexpr Part kAndData = ", #data";
 
 // What read_row() would not understand is not over either, so kIsOver asks for
 // what it can of types and bounds.  A kept row that this very call has released
 // is not to be taken by one of its own takes that comes late.
-std::string take_condition(const RowUse& use, const Request& request) {
-  std::string text;
+void write_take_condition(const RowUse& use, const Request& request,
+                          Body& body) {
   if (use.keep) {
-    text = join({use.must_exist ? "(attribute_exists(#name) AND " : "", kBare,
-                 kCanCount, use.must_exist ? "))" : ")", " OR ", kIsOver,
-                 kCanCount, " AND #uuid <> :uuid"});
+    body.condition(use.must_exist ? kExists : kNothing);
+    body += kBare;
+    body += kCanCount;
+    body.put(use.must_exist ? ")) OR " : ") OR ");
+    body += kIsOver;
+    body += kCanCount;
+    body += kNotReleased;
   } else {
-    text = join({"attribute_not_exists(#name) OR ", kIsOver, kNoToken});
+    body.condition(kIsFree);
+    body += kIsOver;
+    body += kNoToken;
   }
-  text += kLeaseIsGood;
+  body += kLeaseIsGood;
   if (request.seen) {
-    append(text, {" OR (#uuid = :seen_uuid AND #expires = :seen_expires",
-                  use.keep ? "" : " AND ", use.keep ? "" : kNoToken, ")"});
+    body += kIsSeen;
+    if (!use.keep) body += kAndNoToken;
+    body.put(")");
   }
   if (!request.own.empty()) {
-    append(text,
-           {" OR (#uuid = :uuid AND #expires IN (", own_list(request), "))"});
+    body += kIsOwn;
+    body.own_list();
+    body.put("))");
   }
-  return text;
-}
-
-// ", #set0 = :set0, #set1 = :set1"
-std::string assignments(const Item& attributes) {
-  std::string text;
-  for (std::size_t i = 0; i < attributes.size(); ++i) {
-    const std::string number = std::to_string(i);
-    append(text, {", #set", number, " = :set", number});
-  }
-  return text;
-}
-
-// What the user changes; behind the other assignments.
-std::string changes_of(const Request& request) {
-  if (!request.changes) return "";
-  std::string text = assignments(request.changes->set);
-  for (std::size_t i = 0; i < request.changes->remove.size(); ++i) {
-    append(text, {i == 0 ? " REMOVE #gone" : ", #gone", std::to_string(i)});
-  }
-  return text;
 }
 
 // A take that comes late can bring a uuid back after others had the lock, but
 // not its token: what the user changes is written by the holder alone.
-std::string_view if_token(const Place& place, const Request& request) {
-  return place.use.keep && request.changes ? " AND #token = :token" : "";
+void write_token(const Place& place, const Request& request, Body& body) {
+  if (place.use.keep && request.changes) body += kThatToken;
 }
 
-std::string take_update(const Place& place) {
+void write_take_update(const Place& place, Body& body) {
   const bool keep = place.use.keep;
   const bool replaced =
       dynamodb::find(place.attributes, kDataAttribute) != nullptr;
-  return join(
-      {"SET #uuid = :uuid, #expires = :expires, #lease = :lease,"
-       " #owner = :owner",
-       keep ? "" : ", #ttl = :ttl", assignments(place.attributes),
-       keep ? " ADD #token :one REMOVE #ttl" : "",
-       keep && !place.use.keep_data && !replaced ? ", #data" : ""});
+  body.update(kSetRecord);
+  if (!keep) body += kAndTtl;
+  body.assignments();
+  if (keep) body += kCount;
+  if (keep && !place.use.keep_data && !replaced) body += kAndData;
 }
 
 constexpr std::string_view kTellNew = R"(,"ReturnValues":"ALL_NEW")";
 
 void write_take(const Place& place, const Request& request, Body& body) {
-  const std::string condition = take_condition(place.use, request);
   if (place.use.takes_by_update()) {
     body.key();
-    body.expressions(take_update(place), condition);
-    body += kTellNew;
+    write_take_update(place, body);
   } else {
     body.item();
-    body.expressions("", condition);
   }
+  write_take_condition(place.use, request, body);
+  body.words();
+  if (place.use.takes_by_update()) body.put(kTellNew);
 }
 
 void write_renewal(const Place& place, const Request& request, Body& body) {
   body.key();
-  body.expressions(
-      join({"SET #expires = :expires", place.use.keep ? "" : ", #ttl = :ttl",
-            changes_of(request)}),
-      join({"#uuid = :uuid AND #expires IN (", own_list(request), ")",
-            if_token(place, request)}));
-  if (request.tell) body += kTellNew;
+  body.update(kSetExpires);
+  if (!place.use.keep) body += kAndTtl;
+  body.changes();
+  body.condition(kIsOurs);
+  body += kOneOf;
+  body.own_list();
+  body.put(")");
+  write_token(place, request, body);
+  body.words();
+  if (request.tell) body.put(kTellNew);
+}
+
+// Frees the lock of a kept row, or deletes the row.
+void write_release(const Place& place, const Request& request, Body& body) {
+  body.key();
+  if (place.use.keep) {
+    body.update(kSetFree);
+    if (request.verb == Verb::release) body.changes();
+  }
+  body.condition(kIsOurs);
+  if (request.verb == Verb::force) {
+    body += kThatVersion;
+  } else {
+    write_token(place, request, body);
+  }
+  body.words();
 }
 
 constexpr const char* kOfRecord[] = {"uuid",  "expires",     "lease", "owner",
@@ -444,28 +517,23 @@ std::string write_request(const Place& place, const Request& request) {
       write_renewal(place, request, body);
       break;
     case Verb::release:
-      body.key();
-      body.expressions(
-          keep ? join({"SET #expires = :zero", changes_of(request)}) : "",
-          join({"#uuid = :uuid", if_token(place, request)}));
-      break;
     case Verb::force:
-      body.key();
-      body.expressions(keep ? "SET #expires = :zero" : "",
-                       "#uuid = :uuid AND #expires = :expires");
+      write_release(place, request, body);
       break;
     case Verb::check:
       body.key();
-      body.expressions("", join({"#uuid = :uuid AND #expires > :zero",
-                                 keep ? " AND #token = :token" : ""}));
+      body.condition(kIsOurs);
+      body += kIsHeld;
+      if (keep) body += kThatToken;
+      body.words();
       return body.end();
     case Verb::look:
       body.key();
-      body += request.consistent ? R"(,"ConsistentRead":true)"
-                                 : R"(,"ConsistentRead":false)";
+      body.put(request.consistent ? R"(,"ConsistentRead":true)"
+                                  : R"(,"ConsistentRead":false)");
       return body.end();
   }
-  body += R"(,"ReturnValuesOnConditionCheckFailure":"ALL_OLD")";
+  body.put(R"(,"ReturnValuesOnConditionCheckFailure":"ALL_OLD")");
   return body.end();
 }
 

@@ -1,6 +1,7 @@
 #include "text.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 
 namespace ddbmutex {
@@ -13,7 +14,13 @@ std::string join(std::initializer_list<std::string_view> pieces) {
   return text;
 }
 
-std::string decimal(std::int64_t number) { return std::to_string(number); }
+std::string decimal(std::int64_t number) { return std::string(Digits(number)); }
+
+Digits::Digits(std::int64_t number) {
+  const char* const end =
+      std::to_chars(text_, text_ + sizeof text_, number).ptr;
+  size_ = static_cast<std::size_t>(end - text_);
+}
 
 void append(std::string& text, std::initializer_list<std::string_view> pieces) {
   std::size_t size = text.size();

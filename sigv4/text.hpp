@@ -4,6 +4,7 @@
 #ifndef DDBMUTEX_SIGV4_TEXT_HPP
 #define DDBMUTEX_SIGV4_TEXT_HPP
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -18,6 +19,20 @@ std::string join(std::initializer_list<std::string_view> pieces);
 
 // "-12"
 std::string decimal(std::int64_t number);
+
+// The same for as long as the expression in which it stands: as a piece.
+class Digits {
+ public:
+  explicit Digits(std::int64_t number);
+  explicit Digits(std::size_t number)
+      : Digits(static_cast<std::int64_t>(number)) {}
+  explicit Digits(int number) : Digits(std::int64_t{number}) {}
+  operator std::string_view() const { return {text_, size_}; }
+
+ private:
+  char text_[20];
+  std::size_t size_;
+};
 
 // Puts the pieces behind `text`.  None of them may be a view into it.
 void append(std::string& text, std::initializer_list<std::string_view> pieces);
