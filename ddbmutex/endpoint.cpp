@@ -3,12 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <optional>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 
+#include "../sigv4/from_all.hpp"
 #include "../sigv4/http.hpp"
 #include "../sigv4/text.hpp"
 
@@ -18,10 +17,8 @@ namespace dynamodb {
 
 using sigv4::Environment;
 using sigv4::join;
-using sigv4::Place;
 using sigv4::Profile;
 using sigv4::Setting;
-using Mode = TargetSettings::AccountMode;
 
 namespace {
 
@@ -30,80 +27,49 @@ constexpr char kLocalUrl[] = "http://localhost:8000";
 constexpr char kLocalSigned[] = "us-east-1";
 
 // Where accounts have URLs of their own outside of the partition aws.
-constexpr std::array<std::string_view, 4> kRegionsOfAccounts = {
-    "us-gov-east-1", "us-gov-west-1", "cn-north-1", "cn-northwest-1"};
+constexpr std::string_view kRegionsOfAccounts =
+    " us-gov-east-1 us-gov-west-1 cn-north-1 cn-northwest-1 ";
 
 constexpr char kRequires[] = " requires an account's own endpoint";
 
-Setting from_option(const std::string& value, const char* name) {
-  if (value.empty()) return std::nullopt;
-  return Profile::Property{value, name};
-}
-
 // Nothing of what was found out is to be used.
-Target refused(Target target, const char* option, std::string error) {
+void refuse(Target& target, const char* option, std::string error) {
   target.error = std::move(error);
   target.option = option;
   target.endpoint.clear();
   target.region.clear();
   target.region_sources.clear();
-  return target;
 }
 
-std::string region_sources(const Profile& profile) {
-  return join(
-      {"neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of ",
-       profile.described(), " (", profile.whereabouts(), ")"});
+// The option, else what is found.
+Setting find(const std::string& option, const char* name,
+             const Environment& environment,
+             std::initializer_list<const char*> variables,
+             const Profile& profile, const char* property) {
+  if (!option.empty()) return {option, name};
+  return sigv4::find_setting(environment, variables, profile, property);
 }
 
-// Sets the mode, or returns why not.
+// What is to be done about accounts.  Returns why that cannot be.
 std::string find_account_mode(const Environment& environment,
-                              const Profile& profile,
-                              TargetSettings& settings) {
-  const Setting mode =
+                              const Profile& profile, Target& target) {
+  const auto [mode, source] =
       sigv4::find_setting(environment, {"AWS_ACCOUNT_ID_ENDPOINT_MODE"},
                           profile, "account_id_endpoint_mode");
-  if (!mode) return "";
-  settings.account_mode_source = mode->source;
-  if (mode->value == "disabled") {
-    settings.account_mode = Mode::disabled;
-  } else if (mode->value == "required") {
-    settings.account_mode = Mode::required;
-    if (!sigv4::kAllEndpoints) {
-      return join({mode->source, kRequires, sigv4::kEndpointsLeftOut});
-    }
-  } else if (mode->value != "preferred") {
-    return mode->source + " is none of preferred, disabled and required";
+  target.accounts_disabled = mode == "disabled";
+  if (mode == "required") {
+    target.account_required = source + kRequires;
+    if (sigv4::kAllEndpoints) return "";
+    return target.account_required + sigv4::kEndpointsLeftOut;
   }
-  return "";
-}
-
-// What can be said about the endpoint before the region is known.
-std::string find_settings(const TargetOptions& options,
-                          const Environment& environment,
-                          const Profile& profile, TargetSettings& settings) {
-  settings.services = sigv4::read_endpoint_settings(profile, environment);
-  if (!settings.services.error.empty()) return settings.services.error;
-  settings.endpoint = from_option(options.endpoint, "option endpoint");
-  if (!settings.endpoint) {
-    const auto& configured = settings.services.url_of(sigv4::Service::dynamodb);
-    if (!configured.error.empty()) return configured.error;
-    settings.endpoint = configured.url;
-  }
-  return find_account_mode(environment, profile, settings);
+  if (mode.empty() || mode == "preferred" || mode == "disabled") return "";
+  return source + " is none of preferred, disabled and required";
 }
 
 // Sets the file, or returns why not.
-std::string find_ca_file(const TargetOptions& options,
-                         const Environment& environment, const Profile& profile,
-                         std::string& ca_file) {
-  Setting file = from_option(options.ca_file, "option ca_file");
-  if (!file) {
-    file = sigv4::find_setting(environment, {"AWS_CA_BUNDLE"}, profile,
-                               "ca_bundle");
-  }
-  if (!file) return "";
-  ca_file = file->value;
+std::string find_ca_file(const Setting& file, std::string& ca_file) {
+  ca_file = file.value;
+  if (ca_file.empty()) return "";
   struct stat status = {};
   // A FIFO is not opened, for it would be waited for.
   const bool good = stat(ca_file.c_str(), &status) == 0 &&
@@ -111,7 +77,7 @@ std::string find_ca_file(const TargetOptions& options,
                     euidaccess(ca_file.c_str(), R_OK) == 0;
   if (good) return "";
   return join(
-      {file->source, ", ", sigv4::in_quotes(ca_file), ", cannot be read"});
+      {file.source, ", ", sigv4::in_quotes(ca_file), ", cannot be read"});
 }
 
 // AWS's rules want the flag for it, not its URL; a region in capitals is none.
@@ -129,68 +95,63 @@ bool is_dual_stack_url(const std::string& url, const std::string& region) {
   return host == rest || host == "search-" + rest;
 }
 
-std::string refusal_of(const Profile::Property& url, const Place& place) {
-  std::string error = sigv4::refusal_of(url, place.fips, place.dual_stack);
-  if (sigv4::kAllEndpoints && error.empty() &&
-      is_dual_stack_url(url.value, place.region)) {
-    error = url.source +
-            " names a dual-stack endpoint of AWS's, which only "
-            "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose";
-  }
-  return error;
-}
-
 // Sets what the target has to do with accounts, or returns why that cannot be.
-std::string set_account(const Place& place, Target& target) {
-  const TargetSettings& settings = target.settings;
-  if (settings.account_mode == Mode::disabled) return "";
-  const sigv4::Partition& partition = sigv4::partition_of(place.region);
+// `suffix`: of the region's endpoint.
+std::string set_account(std::string_view suffix, Target& target) {
+  if (target.accounts_disabled) return "";
+  const std::string& region = target.settings.region;
+  const std::string& fips = target.settings.fips;
   const bool have =
-      partition.name == "aws" ||
-      std::find(kRegionsOfAccounts.begin(), kRegionsOfAccounts.end(),
-                place.region) != kRegionsOfAccounts.end();
-  const bool required = settings.account_mode == Mode::required;
-  if (place.fips.on || !have) {
-    if (!required) return "";
-    return join(
-        {settings.account_mode_source, kRequires, ": there is none ",
-         place.fips.on ? "with FIPS, and " : "in region ",
-         place.fips.on ? place.fips.why : sigv4::in_quotes(place.region)});
+      sigv4::partition_of(region).name == "aws" ||
+      kRegionsOfAccounts.find(join({" ", region, " "})) != std::string::npos;
+  if (fips.empty() && have) {
+    target.account_suffix = join({".ddb.", suffix});
+  } else if (!target.account_required.empty()) {
+    return join({target.account_required, ": there is none ",
+                 fips.empty() ? "in region " : "with FIPS, and ",
+                 fips.empty() ? sigv4::in_quotes(region) : fips});
   }
-  target.account_suffix = join(
-      {".ddb.", place.region, ".",
-       place.dual_stack.on ? partition.dual_stack_suffix : partition.suffix});
-  target.account_required = required;
   return "";
 }
 
 // Sets endpoint and region, or returns why that cannot be.
-std::string set_endpoint(const Place& place, Target& target) {
-  if (target.settings.endpoint) {
-    target.endpoint = target.settings.endpoint->value;
-    target.region = place.region;
-    return refusal_of(*target.settings.endpoint, place);
-  }
-  if (place.region == kLocal) {
+std::string set_endpoint(Target& target) {
+  const sigv4::EndpointSettings& settings = target.settings;
+  if (!settings.url && settings.region == kLocal) {
     target.endpoint = kLocalUrl;
-    target.region = kLocalSigned;
-    if (!place.fips.on && !place.dual_stack.on) return "";
-    return (place.fips.on ? place.fips : place.dual_stack).why +
+    target.region = target.region_said.value = kLocalSigned;
+    target.account_required.clear();
+    if (settings.fips.empty() && settings.dual_stack.empty()) return "";
+    return (settings.fips.empty() ? settings.dual_stack : settings.fips) +
            " but region \"local\" is this host";
   }
-  auto found = sigv4::regional_endpoint(sigv4::Service::dynamodb, place.region,
-                                        place.fips.on, place.dual_stack.on);
-  target.endpoint = std::move(found.url);
+  auto found = sigv4::endpoint_in_region(sigv4::Service::dynamodb, settings);
+  if (!found.error.empty()) return std::move(found.error);
   target.region = std::move(found.region);
-  if (!found.error.empty() || !sigv4::kAllEndpoints) return found.error;
-  return set_account(place, target);
+  if (!settings.url) {
+    target.endpoint = std::move(found.url);
+    return sigv4::kAllEndpoints ? set_account(found.suffix, target) : "";
+  }
+  target.endpoint = settings.url.value;
+  target.account_required.clear();
+  if (!sigv4::kAllEndpoints ||
+      !is_dual_stack_url(target.endpoint, target.region)) {
+    return "";
+  }
+  return settings.url.source +
+         " names a dual-stack endpoint of AWS's, which only "
+         "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose";
 }
 
-Setting find_region(const TargetOptions& options,
-                    const Environment& environment, const Profile& profile) {
-  if (auto region = from_option(options.region, "option region")) return region;
-  return sigv4::find_setting(environment, {"AWS_REGION", "AWS_DEFAULT_REGION"},
-                             profile, "region");
+void set_region(Target& target, const Setting& region) {
+  target.region_said = region;
+  sigv4::set_region(target.settings, region);
+  if (!target.settings.error.empty()) {
+    return refuse(target, "region", target.settings.error);
+  }
+  target.region_sources.clear();
+  std::string error = set_endpoint(target);
+  if (!error.empty()) refuse(target, "endpoint", std::move(error));
 }
 
 }  // namespace
@@ -211,26 +172,17 @@ std::string account_of_table(const std::string& table,
   return table.substr(account, end - account);
 }
 
-Target complete(Target target, const Profile::Property& region) {
-  const Place place = sigv4::place_of(target.settings.services, region);
-  if (!place.error.empty()) {
-    return refused(std::move(target), "region", place.error);
-  }
-  target.region_sources.clear();
-  target.region_source = region.source;
-  // Other services are to have FIPS too if the region's name asks for it.
-  target.settings.services.fips = place.fips;
-  std::string error = set_endpoint(place, target);
-  if (error.empty()) return target;
-  return refused(std::move(target), "endpoint", std::move(error));
+Target complete(Target target, const Setting& region) {
+  set_region(target, region);
+  return target;
 }
 
 AccountUrl account_url(const Target& target, const std::string& account_id) {
   if (target.account_suffix.empty()) return {target.endpoint, ""};
   if (account_id.empty()) {
-    if (!target.account_required) return {target.endpoint, ""};
-    return {"", join({target.settings.account_mode_source, kRequires,
-                      ", but the keys' source does not tell the account"})};
+    if (target.account_required.empty()) return {target.endpoint, ""};
+    return {"", target.account_required +
+                    ", but the keys' source does not tell the account"};
   }
   if (!sigv4::is_host_label(account_id)) {
     return {"", "the account id that came with the keys is none"};
@@ -246,28 +198,35 @@ Target find_target(const TargetOptions& options,
   std::string error = profile.error;
   if (error.empty()) {
     option = "endpoint";
-    error = find_settings(options, environment, profile, target.settings);
+    target.settings = sigv4::read_endpoint_settings(
+        sigv4::Service::dynamodb, profile, environment,
+        {options.endpoint, "option endpoint"});
+    error = target.settings.error;
   }
+  if (error.empty()) error = find_account_mode(environment, profile, target);
   if (error.empty()) {
     option = "ca_file";
-    error = find_ca_file(options, environment, profile, target.ca_file);
+    error = find_ca_file(find(options.ca_file, "option ca_file", environment,
+                              {"AWS_CA_BUNDLE"}, profile, "ca_bundle"),
+                         target.ca_file);
   }
-  const Setting region = find_region(options, environment, profile);
-  if (error.empty() && region) return complete(std::move(target), *region);
-  if (error.empty()) {
-    target.region_sources = region_sources(profile);
-    option = "endpoint";
-    if (!options.region_may_come_later) {
-      option = "region";
-      error = "no region: " + target.region_sources;
-    } else if (target.settings.endpoint) {
-      error = sigv4::refusal_of(*target.settings.endpoint,
-                                target.settings.services.fips,
-                                target.settings.services.dual_stack);
-    }
+  const Setting region =
+      find(options.region, "option region", environment,
+           {"AWS_REGION", "AWS_DEFAULT_REGION"}, profile, "region");
+  if (error.empty() && region) {
+    set_region(target, region);
+  } else if (error.empty()) {
+    target.region_sources = join(
+        {"neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of ",
+         profile.described(), " (", profile.whereabouts(), ")"});
+    const bool later = options.region_may_come_later &&
+                       sigv4::instance_may_know_region(profile, environment);
+    option = later ? "endpoint" : "region";
+    error = later ? sigv4::refusal_of(target.settings)
+                  : "no region: " + target.region_sources;
   }
-  if (error.empty()) return target;
-  return refused(std::move(target), option, std::move(error));
+  if (!error.empty()) refuse(target, option, std::move(error));
+  return target;
 }
 
 }  // namespace dynamodb

@@ -35,38 +35,32 @@ struct TargetOptions {
   std::string endpoint;  // Likewise.
   sigv4::ProfileOptions profile;
   std::string ca_file{};  // Likewise.
-  // No region is no error yet: complete() will be told one.
+  // No region is no error yet, if EC2's metadata service may be asked for it:
+  // complete() will be told one.
   bool region_may_come_later = false;
 };
 
-// What is known before the region is.
-struct TargetSettings {
-  enum class AccountMode { preferred, disabled, required };
-
-  sigv4::EndpointSettings services;
-  sigv4::Setting endpoint;  // The option, or what is configured.
-  AccountMode account_mode = AccountMode::preferred;
-  std::string account_mode_source;
-};
-
 struct Target {
-  std::string endpoint;       // Fit for ClientOptions; empty without a region.
-  std::string region;         // To sign for.
-  std::string error;          // Why there is neither; empty if there is both.
-  std::string option;         // Which option would mend that: "region".
-  std::string region_source;  // Who named it, for people: "AWS_REGION".
+  std::string endpoint;     // Fit for ClientOptions; empty without a region.
+  std::string region;       // To sign for.
+  std::string error;        // Why there is neither; empty if there is both.
+  const char* option = "";  // Which option would mend that: "region".
+  // As it was said, "fips-eu-west-1", for other services.
+  sigv4::Setting region_said;
 
   // Of an account's own URL, behind the account's id:
   // ".ddb.eu-west-1.amazonaws.com"; empty where accounts have none.
   std::string account_suffix;
-  bool account_required = false;  // Only an account's own URL will do.
+  // Only an account's own URL will do: who says so, and what.
+  std::string account_required;
+  bool accounts_disabled = false;
 
   std::string ca_file;  // Can be opened; empty: the usual one.
 
   // If there is neither a region nor an error: where one was looked for, for
   // people: "neither AWS_REGION nor ...".
   std::string region_sources;
-  TargetSettings settings;  // For complete(), and for other services' URLs.
+  sigv4::EndpointSettings settings;  // For complete().
 };
 
 // One that is given.
@@ -84,7 +78,7 @@ Target find_target(
     const sigv4::Environment& environment = sigv4::process_environment);
 
 // A target that has no region yet, in one.  Pure.
-Target complete(Target target, const sigv4::Profile::Property& region);
+Target complete(Target target, const sigv4::Setting& region);
 
 // The URL for requests that are signed with an account's keys; the id is empty
 // if the keys' source does not tell.

@@ -11,6 +11,7 @@
 #include "../sigv4/from_all.hpp"
 #include "../sigv4/http.hpp"
 #include "../sigv4/secret.hpp"
+#include "../sigv4/text.hpp"
 #include "../sigv4/thread.hpp"
 #include "keeper.hpp"
 #include "retry.hpp"
@@ -133,9 +134,8 @@ sigv4::KeySourcePtr key_source(const TableOptions& options,
   }
   keys.keys = to_sign_with(options.credentials);
   keys.profile.name = options.profile;
-  keys.region = target.region;
+  keys.region = target.region_said;
   keys.ca_file = target.ca_file;
-  keys.endpoints = target.settings.services;
   return sigv4::chain_keys(keys);
 }
 
@@ -170,20 +170,18 @@ dynamodb::Target target_of(const TableOptions& options) {
   wanted.endpoint = options.endpoint;
   wanted.profile.name = options.profile;
   wanted.ca_file = options.ca_file;
-  sigv4::ProfileOptions profile;
-  profile.name = options.profile;
-  wanted.region_may_come_later = sigv4::instance_may_know_region(profile);
+  wanted.region_may_come_later = true;
   return dynamodb::find_target(wanted);
 }
 
 // The option that is bad is named once.
 Failure bad_target(const dynamodb::Target& target) {
-  const std::string itself = "option " + target.option;
+  const std::string itself = sigv4::join({"option ", target.option});
   std::string why = target.error;
   if (why.compare(0, itself.size(), itself) == 0) {
     why.replace(0, itself.size(), "it");
   }
-  return bad_option({target.option.c_str(), why.c_str()});
+  return bad_option({target.option, why.c_str()});
 }
 
 }  // namespace

@@ -145,12 +145,9 @@ KeySourcePtr given_keys(Credentials keys) {
 }
 
 KeySourcePtr environment_keys(const Environment& environment) {
-  const auto value = [&](const char* name) {
-    return set_in(environment, name).value_or("");
-  };
-  Credentials keys = {value(kEnvironmentNames.id),
-                      value(kEnvironmentNames.secret),
-                      value(kEnvironmentNames.token), value("AWS_ACCOUNT_ID")};
+  Credentials keys = {
+      environment(kEnvironmentNames.id), environment(kEnvironmentNames.secret),
+      environment(kEnvironmentNames.token), environment("AWS_ACCOUNT_ID")};
   return std::make_shared<Known>(
       judged(std::move(keys), "the environment", kEnvironmentNames));
 }
@@ -158,14 +155,14 @@ KeySourcePtr environment_keys(const Environment& environment) {
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
   const std::string place =
       join({profile.described(), " in ", in_quotes(file.path)});
-  if (!profile.is_in(file)) return no_keys("no " + place);
+  if (!file.has("profile", profile.name)) return no_keys("no " + place);
   const auto value = [&](const char* name) {
-    const Secret* found = file.find("profile", profile.name, name);
-    return found != nullptr ? *found : Secret();
+    const auto* found = file.find("profile", profile.name, name);
+    return found != nullptr ? *found : std::string_view();
   };
   KeyOutcome outcome =
-      judged({value(kProfileNames.id).str(), value(kProfileNames.secret),
-              value(kProfileNames.token), value("aws_account_id").str()},
+      judged({std::string(value(kProfileNames.id)), value(kProfileNames.secret),
+              value(kProfileNames.token), std::string(value("aws_account_id"))},
              place, kProfileNames);
   outcome.ask_again = BootClock::now() + kFileAge;
   return outcome;

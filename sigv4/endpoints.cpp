@@ -12,37 +12,35 @@ namespace sigv4 {
 
 namespace {
 
-// All of them have FIPS and dual-stack endpoints.
-constexpr std::array<Partition, 8> kPartitions = {{
-    {"aws", "", "aws-global", "amazonaws.com", "api.aws"},
-    {"aws-cn", "cn-", "aws-cn-global", "amazonaws.com.cn",
-     "api.amazonwebservices.com.cn"},
-    {"aws-us-gov", "us-gov-", "aws-us-gov-global", "amazonaws.com", "api.aws"},
-    {"aws-eusc", "eusc-de-", "", "amazonaws.eu", "api.amazonwebservices.eu"},
-    {"aws-iso", "us-iso-", "aws-iso-global", "c2s.ic.gov", "api.aws.ic.gov"},
-    {"aws-iso-b", "us-isob-", "aws-iso-b-global", "sc2s.sgov.gov",
-     "api.aws.scloud"},
-    {"aws-iso-e", "eu-isoe-", "aws-iso-e-global", "cloud.adc-e.uk",
-     "api.cloud-aws.adc-e.uk"},
-    {"aws-iso-f", "us-isof-", "aws-iso-f-global", "csp.hci.ic.gov",
-     "api.aws.hci.ic.gov"},
-}};
+// By line: a partition's name, the beginning of its regions (then come a word,
+// '-' and a number), the suffix of its endpoints and of dual-stack ones.  All
+// of them have FIPS endpoints, and all but aws-eusc a region that stands for
+// all, "aws-cn-global".  The last has all regions that are no other's.
+constexpr std::string_view kPartitions =
+    "aws-cn cn- amazonaws.com.cn api.amazonwebservices.com.cn\n"
+    "aws-us-gov us-gov- amazonaws.com api.aws\n"
+    "aws-eusc eusc-de- amazonaws.eu api.amazonwebservices.eu\n"
+    "aws-iso us-iso- c2s.ic.gov api.aws.ic.gov\n"
+    "aws-iso-b us-isob- sc2s.sgov.gov api.aws.scloud\n"
+    "aws-iso-e eu-isoe- cloud.adc-e.uk api.cloud-aws.adc-e.uk\n"
+    "aws-iso-f us-isof- csp.hci.ic.gov api.aws.hci.ic.gov\n"
+    "aws  amazonaws.com api.aws";
 
-struct Names {
-  const char* variable;
-  const char* section;  // In a profile's services, and for people.
-  const char* host;
-};
-
-constexpr std::array<Names, kServices> kNames = {{
-    {"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb", "dynamodb"},
+// By Service.
+constexpr struct {
+  char variable[26];
+  char section[9];  // In a profile's services, and for people.
+  char host[11];
+} kNames[] = {
     {"AWS_ENDPOINT_URL_STS", "sts", "sts"},
     {"AWS_ENDPOINT_URL_SSO", "sso", "portal.sso"},
     {"AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc"},
-}};
+    {"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb", "dynamodb"},
+};
 
 constexpr char kFirstGlobal[] = "aws-global";
 constexpr char kFirstRegion[] = "us-east-1";
+constexpr char kFirstPartition[] = "aws";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -58,61 +56,36 @@ bool is_word_and_number(std::string_view text) {
   return !number.empty() && std::all_of(number.begin(), number.end(), is_digit);
 }
 
-bool has(const Partition& partition, std::string_view region) {
-  return region == partition.global ||
-         (!partition.prefix.empty() && begins_with(region, partition.prefix) &&
-          is_word_and_number(region.substr(partition.prefix.size())));
+// Whether it is true.  If it is no flag, `error` says so.
+bool is_true(const Setting& setting, std::string& error) {
+  std::string value = setting.value;
+  for (char& c : value) c = static_cast<char>(c | 0x20);  // Lower case.
+  if (!value.empty() && value != "true" && value != "false") {
+    error = setting.source + " is neither true nor false";
+  }
+  return value == "true";
 }
 
-// Off if nobody has said.  If it is no flag, `error` says so.
-Flag find_flag(const Environment& environment, const char* variable,
-               const Profile& profile, const char* property,
-               std::string& error) {
-  const Setting setting =
-      find_setting(environment, {variable}, profile, property);
-  if (!setting) return {};
-  std::string value = setting->value;
-  for (char& c : value) c = static_cast<char>(c | 0x20);  // Lower case.
-  if (value != "true" && value != "false" && error.empty()) {
-    error = setting->source + " is neither true nor false";
-  }
-  return {value == "true", join({setting->source, " is ", value})};
+std::string why(const Setting& flag, std::string& error) {
+  return is_true(flag, error) ? flag.source + " is true" : "";
 }
 
 // The profile's word for one service alone.
 Setting url_in_services(const Profile& profile, const char* service,
                         std::string& error) {
   const Setting name = profile.find("services");
-  if (!name) return std::nullopt;
-  const std::string called = in_quotes("services " + name->value);
-  if (!profile.config.has("services", name->value)) {
+  if (!name) return {};
+  const std::string called = in_quotes("services " + name.value);
+  if (!profile.config.has("services", name.value)) {
     error =
-        join({name->source, " names a section ", called, " that is not there"});
-    return std::nullopt;
+        join({name.source, " names a section ", called, " that is not there"});
+    return {};
   }
-  const Secret* own = profile.config.find("services", name->value, service);
-  if (own == nullptr) return std::nullopt;
-  auto url = sub_property(*own, "endpoint_url");
-  if (!url || url->empty()) return std::nullopt;
-  return Profile::Property{
-      std::move(*url), join({"endpoint_url of ", service, " in section ",
-                             called, " of ", in_quotes(profile.config.path)})};
-}
-
-ConfiguredUrl find_url(const Names& names, const Profile& profile,
-                       const Environment& environment) {
-  ConfiguredUrl found;
-  for (const char* variable : {names.variable, "AWS_ENDPOINT_URL"}) {
-    if (auto url = set_in(environment, variable)) {
-      found.url = Profile::Property{std::move(*url), variable};
-      return found;
-    }
-  }
-  found.url = url_in_services(profile, names.section, found.error);
-  if (!found.url && found.error.empty()) {
-    found.url = profile.find("endpoint_url");
-  }
-  return found;
+  const auto* own = profile.config.find("services", name.value, service);
+  if (own == nullptr) return {};
+  return {std::string(sub_property(*own, "endpoint_url")),
+          join({"endpoint_url of ", service, " in section ", called, " of ",
+                in_quotes(profile.config.path)})};
 }
 
 bool asks_for_fips(std::string_view region) {
@@ -136,47 +109,59 @@ std::string without_fips(const std::string& region) {
   return std::string(region).erase(begin, length);
 }
 
+bool is_special(const EndpointSettings& settings) {
+  return !settings.fips.empty() || !settings.dual_stack.empty();
+}
+
+const std::string& why_special(const EndpointSettings& settings) {
+  return settings.fips.empty() ? settings.dual_stack : settings.fips;
+}
+
 }  // namespace
 
-Setting find_setting(const Environment& environment,
-                     std::initializer_list<const char*> variables,
-                     const Profile& profile, const char* property) {
-  for (const char* variable : variables) {
-    if (auto value = set_in(environment, variable)) {
-      return Profile::Property{std::move(*value), variable};
-    }
-  }
-  return profile.find(property);
-}
-
-const ConfiguredUrl& EndpointSettings::url_of(Service service) const {
-  return urls[static_cast<std::size_t>(service)];
-}
-
-EndpointSettings read_endpoint_settings(const Profile& profile,
-                                        const Environment& environment) {
+EndpointSettings read_endpoint_settings(Service service, const Profile& profile,
+                                        const Environment& environment,
+                                        const Setting& url) {
+  const auto& names = kNames[static_cast<std::size_t>(service)];
   EndpointSettings settings;
-  settings.fips = find_flag(environment, "AWS_USE_FIPS_ENDPOINT", profile,
-                            "use_fips_endpoint", settings.error);
-  settings.dual_stack =
-      find_flag(environment, "AWS_USE_DUALSTACK_ENDPOINT", profile,
-                "use_dualstack_endpoint", settings.error);
-  std::string error;
-  const Flag ignored =
-      find_flag(environment, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", profile,
-                "ignore_configured_endpoint_urls", error);
-  for (std::size_t i = 0; i < kServices && !ignored.on; ++i) {
-    settings.urls[i] = error.empty() ? find_url(kNames[i], profile, environment)
-                                     : ConfiguredUrl{std::nullopt, error};
+  settings.url = url;
+  const bool ignored =
+      !url &&
+      is_true(find_setting(environment, {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"},
+                           profile, "ignore_configured_endpoint_urls"),
+              settings.error);
+  if (!url && !ignored && settings.error.empty()) {
+    for (const char* variable : {names.variable, "AWS_ENDPOINT_URL"}) {
+      if (!settings.url) settings.url = {environment(variable), variable};
+    }
+    if (!settings.url) {
+      settings.url = url_in_services(profile, names.section, settings.error);
+    }
+    if (!settings.url) settings.url = profile.find("endpoint_url");
   }
+  settings.dual_stack =
+      why(find_setting(environment, {"AWS_USE_DUALSTACK_ENDPOINT"}, profile,
+                       "use_dualstack_endpoint"),
+          settings.error);
+  settings.fips = why(find_setting(environment, {"AWS_USE_FIPS_ENDPOINT"},
+                                   profile, "use_fips_endpoint"),
+                      settings.error);
   return settings;
 }
 
-const Partition& partition_of(std::string_view region) {
-  for (const Partition& partition : kPartitions) {
-    if (has(partition, region)) return partition;
+Partition partition_of(std::string_view region) {
+  for (std::string_view rest = kPartitions;;) {
+    std::string_view line = cut(rest, '\n');
+    const std::string_view name = cut(line, ' '), prefix = cut(line, ' ');
+    const bool of_it = begins_with(region, prefix) &&
+                       is_word_and_number(region.substr(prefix.size()));
+    const bool all_of_it = name != "aws-eusc" && begins_with(region, name) &&
+                           region.substr(name.size()) == "-global";
+    if (of_it || all_of_it || rest.empty()) {
+      const std::string_view suffix = cut(line, ' ');
+      return {name, suffix, line};
+    }
   }
-  return kPartitions.front();
 }
 
 bool is_host_label(std::string_view text) {
@@ -192,77 +177,74 @@ bool is_base_url(const std::string& text) {
   return url && url->path == "/";
 }
 
-Place place_of(const EndpointSettings& settings,
-               const Profile::Property& region) {
-  Place place{region.value, settings.fips, settings.dual_stack, settings.error};
-  if (!place.error.empty()) return place;
+void set_region(EndpointSettings& settings, const Setting& region) {
+  if (!settings.error.empty()) return;
+  settings.region = region.value;
   if (asks_for_fips(region.value)) {
-    if (kAllEndpoints) place.region = without_fips(region.value);
-    place.fips = {true, region.source + " asks for FIPS"};
+    if (kAllEndpoints) settings.region = without_fips(region.value);
+    settings.fips = region.source + " asks for FIPS";
   }
-  if (!is_host_label(place.region)) {
-    place.error = region.source + " is not the name of a region";
-  } else if (!kAllEndpoints && (place.fips.on || place.dual_stack.on)) {
-    place.error =
-        (place.fips.on ? place.fips : place.dual_stack).why + kEndpointsLeftOut;
+  if (!is_host_label(settings.region)) {
+    settings.error = region.source + " is not the name of a region";
+  } else if (!kAllEndpoints && is_special(settings)) {
+    settings.error = why_special(settings) + kEndpointsLeftOut;
   }
-  return place;
 }
 
-std::string refusal_of(const Profile::Property& url, const Flag& fips,
-                       const Flag& dual_stack) {
-  if (fips.on || dual_stack.on) {
-    return join({(fips.on ? fips : dual_stack).why, " but ", url.source,
+std::string refusal_of(const EndpointSettings& settings) {
+  const auto& [value, source] = settings.url;
+  if (value.empty()) return "";
+  if (is_special(settings)) {
+    return join({why_special(settings), " but ", source,
                  " names an endpoint: whether that is a ",
-                 fips.on ? "FIPS" : "dual-stack", " one cannot be known"});
+                 settings.fips.empty() ? "dual-stack" : "FIPS",
+                 " one cannot be known"});
   }
-  if (is_base_url(url.value)) return "";
-  const bool secret = url.value.find('@') != url.value.npos;
-  return join({url.source,
+  if (is_base_url(value)) return "";
+  const bool secret = value.find('@') != value.npos;
+  return join({source,
                secret ? " (not shown: there may be a password in it)" : " is ",
-               secret ? "" : in_quotes(url.value), secret ? "" : ", which",
+               secret ? "" : in_quotes(value), secret ? "" : ", which",
                " is not http:// or https://, a host and perhaps a port"});
 }
 
-ServiceEndpoint regional_endpoint(Service service, const std::string& region,
-                                  bool fips, bool dual_stack) {
-  if (service == Service::sts && region == kFirstGlobal && !fips &&
-      !dual_stack) {
+ServiceEndpoint endpoint_in_region(Service service,
+                                   const EndpointSettings& settings) {
+  const std::string& region = settings.region;
+  if (settings.url) {
+    std::string error = refusal_of(settings);
+    if (!error.empty()) return {"", "", std::move(error)};
+    std::string url = settings.url.value;
+    if (url.back() == '/') url.pop_back();
+    return {std::move(url), region, ""};
+  }
+  if (service == Service::sts && region == kFirstGlobal &&
+      !is_special(settings)) {
     return {"https://sts.amazonaws.com", kFirstRegion, ""};
   }
-  const Partition& partition = partition_of(region);
-  if (!kAllEndpoints && &partition != &kPartitions.front()) {
+  const Partition partition = partition_of(region);
+  if (!kAllEndpoints && partition.name != kFirstPartition) {
     return {"", "",
             join({"region ", region, " is in partition ", partition.name,
                   kEndpointsLeftOut})};
   }
-  fips = fips && kAllEndpoints;
-  dual_stack = dual_stack && kAllEndpoints;
+  const bool dual_stack = !settings.dual_stack.empty();
   // There, the usual endpoints are FIPS ones.
-  const bool usual = partition.name == "aws-us-gov" && !dual_stack;
+  const bool usual =
+      settings.fips.empty() || (partition.name == "aws-us-gov" && !dual_stack);
+  std::string suffix =
+      join({region, ".",
+            dual_stack ? partition.dual_stack_suffix : partition.suffix});
   return {join({"https://", kNames[static_cast<std::size_t>(service)].host,
-                fips && !usual ? "-fips." : ".", region, ".",
-                dual_stack ? partition.dual_stack_suffix : partition.suffix}),
-          region, ""};
+                usual ? "." : "-fips.", suffix}),
+          region, "", std::move(suffix)};
 }
 
-ServiceEndpoint service_endpoint(Service service,
-                                 const EndpointSettings& settings,
-                                 const Profile::Property& region) {
-  const Place place = place_of(settings, region);
-  const ConfiguredUrl& configured = settings.url_of(service);
-  std::string error = place.error.empty() ? configured.error : place.error;
-  if (error.empty() && configured.url) {
-    error = refusal_of(*configured.url, place.fips, place.dual_stack);
-  }
-  if (!error.empty()) return {"", "", std::move(error)};
-  if (!configured.url) {
-    return regional_endpoint(service, place.region, place.fips.on,
-                             place.dual_stack.on);
-  }
-  std::string url = configured.url->value;
-  if (url.back() == '/') url.pop_back();
-  return {std::move(url), place.region, ""};
+ServiceEndpoint service_endpoint(Service service, EndpointSettings settings,
+                                 const Setting& region) {
+  set_region(settings, region);
+  if (!settings.error.empty()) return {"", "", std::move(settings.error)};
+  return endpoint_in_region(service, settings);
 }
 
 }  // namespace sigv4

@@ -2,7 +2,7 @@
 // region, and what the environment and the profile say instead.
 //
 //   const EndpointSettings settings =
-//       read_endpoint_settings(profile, environment);
+//       read_endpoint_settings(Service::sts, profile, environment);
 //   const ServiceEndpoint sts =
 //       service_endpoint(Service::sts, settings, {"eu-west-1", "AWS_REGION"});
 //   if (!sts.error.empty()) return refuse(sts.error);
@@ -24,10 +24,6 @@
 #ifndef DDBMUTEX_SIGV4_ENDPOINTS_HPP
 #define DDBMUTEX_SIGV4_ENDPOINTS_HPP
 
-#include <array>
-#include <cstddef>
-#include <initializer_list>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -49,66 +45,45 @@ constexpr char kEndpointsLeftOut[] =
     ", but such endpoints are left out of this build of the library (its part "
     "\"endpoints\")";
 
-enum class Service { dynamodb, sts, sso, sso_oidc };
-constexpr std::size_t kServices = 4;
+enum class Service { sts, sso, sso_oidc, dynamodb };
 
-// A value and its source for people; nothing if nobody has said.
-using Setting = std::optional<Profile::Property>;
-
-// The first of the variables that is set, else the profile's property.
-Setting find_setting(const Environment& environment,
-                     std::initializer_list<const char*> variables,
-                     const Profile& profile, const char* property);
-
-// Off if nobody has said.
-struct Flag {
-  bool on = false;
-  std::string why;  // For people: "AWS_USE_FIPS_ENDPOINT is true".
-};
-
-struct ConfiguredUrl {
-  Setting url;        // Not yet checked.
-  std::string error;  // Why it could not be found out.
-};
-
-// All that is read, once.
+// What is said about a service's endpoint, whatever the region.
 struct EndpointSettings {
-  const ConfiguredUrl& url_of(Service service) const;
-
-  Flag fips;
-  Flag dual_stack;
-  std::array<ConfiguredUrl, kServices> urls;  // By Service.
-  std::string error;  // One of the flags is neither true nor false.
+  // Why an endpoint is wanted that is validated for FIPS, and one of both
+  // protocols, for people: "AWS_USE_FIPS_ENDPOINT is true".  Empty: it is not.
+  std::string fips;
+  std::string dual_stack;
+  Setting url;         // That is configured; not yet checked.
+  std::string region;  // Once it is known: set_region().
+  std::string error;   // Why there can be no endpoint.
 };
 
-EndpointSettings read_endpoint_settings(const Profile& profile,
-                                        const Environment& environment);
+// `url`: one that goes before what is configured.
+EndpointSettings read_endpoint_settings(Service service, const Profile& profile,
+                                        const Environment& environment,
+                                        const Setting& url = {});
 
 struct ServiceEndpoint {
-  std::string url;     // No path, no '/' at the end.
-  std::string region;  // To sign for.
-  std::string error;   // Why there is neither; empty if there is both.
+  std::string url;       // No path, no '/' at the end.
+  std::string region;    // To sign for.
+  std::string error;     // Why there is neither; empty if there is both.
+  std::string suffix{};  // Of AWS's own: the region, and what is behind it.
 };
 
 // Pure.
-ServiceEndpoint service_endpoint(Service service,
-                                 const EndpointSettings& settings,
-                                 const Profile::Property& region);
+ServiceEndpoint service_endpoint(Service service, EndpointSettings settings,
+                                 const Setting& region);
 
 // The rest is what service_endpoint() is made of.
 
 struct Partition {
-  std::string_view name;  // "aws-cn"
-  // A region is one of these, then a word, '-' and a number.  Empty: all that
-  // is no other partition's.
-  std::string_view prefix;
-  std::string_view global;  // The region that stands for all of them.
-  std::string_view suffix;
+  std::string_view name;    // "aws-cn"
+  std::string_view suffix;  // Behind a region.
   std::string_view dual_stack_suffix;
 };
 
 // REQUIRES: is_host_label(region).
-const Partition& partition_of(std::string_view region);
+Partition partition_of(std::string_view region);
 
 // One label of a name in the DNS: 1 to 63 letters, digits and hyphens, none of
 // these first or last.  So are all regions.
@@ -117,24 +92,17 @@ bool is_host_label(std::string_view text);
 // An http or https URL of a host, with no path but "/".
 bool is_base_url(const std::string& text);
 
-// A region as it is to be used: AWS's tools take "fips-us-east-1" and
+// The region as it is to be used: AWS's tools take "fips-us-east-1" and
 // "us-east-1-fips" for us-east-1 with FIPS.
-struct Place {
-  std::string region;
-  Flag fips;
-  Flag dual_stack;
-  std::string error;  // A setting is bad.
-};
-Place place_of(const EndpointSettings& settings,
-               const Profile::Property& region);
+void set_region(EndpointSettings& settings, const Setting& region);
 
-// Why the URL cannot be used there; empty if it can.
-std::string refusal_of(const Profile::Property& url, const Flag& fips,
-                       const Flag& dual_stack);
+// Why the URL that is configured cannot be used; empty if it can, or there is
+// none.
+std::string refusal_of(const EndpointSettings& settings);
 
-// What AWS calls the service.  REQUIRES: is_host_label(region).
-ServiceEndpoint regional_endpoint(Service service, const std::string& region,
-                                  bool fips, bool dual_stack);
+// REQUIRES: set_region(), and no error.
+ServiceEndpoint endpoint_in_region(Service service,
+                                   const EndpointSettings& settings);
 
 }  // namespace sigv4
 }  // namespace v0

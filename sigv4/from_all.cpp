@@ -41,36 +41,22 @@ KeySourcePtr with_region(KeySourcePtr keys, InstanceSettings) { return keys; }
 
 namespace {
 
-void read_web_identity(WebIdentityVariables& variables,
-                       const Environment& environment) {
-  const auto value = [&](const char* name) {
-    return set_in(environment, name).value_or("");
-  };
-  variables.token_file = value("AWS_WEB_IDENTITY_TOKEN_FILE");
-  variables.role_arn = value("AWS_ROLE_ARN");
-  variables.session_name = value("AWS_ROLE_SESSION_NAME");
-}
-
 void read_services(Services& services, const ChainOptions& options,
                    const Profile& profile, const Environment& environment) {
-  services.endpoints = options.endpoints
-                           ? *options.endpoints
-                           : read_endpoint_settings(profile, environment);
+  for (std::size_t i = 0; i < services.endpoints.size(); ++i) {
+    services.endpoints[i] =
+        read_endpoint_settings(static_cast<Service>(i), profile, environment);
+  }
   services.region = options.region;
-  services.region_source = "the region";
   services.http.ca_file = options.ca_file;
-  if (services.region.empty()) {
-    Setting region = find_setting(
+  if (!services.region) {
+    services.region = find_setting(
         environment, {"AWS_REGION", "AWS_DEFAULT_REGION"}, profile, "region");
-    if (region) {
-      services.region = std::move(region->value);
-      services.region_source = std::move(region->source);
-    }
   }
   if (services.http.ca_file.empty()) {
-    Setting file =
-        find_setting(environment, {"AWS_CA_BUNDLE"}, profile, "ca_bundle");
-    if (file) services.http.ca_file = std::move(file->value);
+    services.http.ca_file =
+        find_setting(environment, {"AWS_CA_BUNDLE"}, profile, "ca_bundle")
+            .value;
   }
 }
 
@@ -93,15 +79,18 @@ KeySourcePtr chain_keys(const ChainOptions& options,
                         const Environment& environment) {
   const auto chain = std::make_shared<ProfileChain>();
   chain->place = locate_profile(options.profile, environment);
-  const Profile profile = load_profile(chain->place);
+  const Profile profile(chain->place);
   const InstanceSettings instance = instance_settings(environment, profile);
   if (options.own != nullptr) return with_region(options.own, instance);
   const bool named = !options.profile.name.empty();
   chain->web_identity.ignored = named;
-  if (!named) read_web_identity(chain->web_identity, environment);
-  if (const auto home = set_in(environment, "HOME")) {
-    chain->sso_cache = *home + "/.aws/sso/cache";
+  if (!named) {
+    chain->web_identity.token_file = environment("AWS_WEB_IDENTITY_TOKEN_FILE");
+    chain->web_identity.role_arn = environment("AWS_ROLE_ARN");
+    chain->web_identity.session_name = environment("AWS_ROLE_SESSION_NAME");
   }
+  const std::string home = environment("HOME");
+  if (!home.empty()) chain->sso_cache = home + "/.aws/sso/cache";
   if (kAsksServers) {
     read_services(chain->services, options, profile, environment);
   }
@@ -121,10 +110,9 @@ KeySourcePtr chain_keys(const ChainOptions& options,
   return options.find_region ? with_region(std::move(keys), instance) : keys;
 }
 
-bool instance_may_know_region(const ProfileOptions& profile,
+bool instance_may_know_region(const Profile& profile,
                               const Environment& environment) {
-  return instance_settings(environment, load_profile(profile, environment))
-      .disabled.empty();
+  return instance_settings(environment, profile).disabled.empty();
 }
 
 }  // namespace sigv4

@@ -28,7 +28,6 @@
 #ifndef DDBMUTEX_SIGV4_FROM_ALL_HPP
 #define DDBMUTEX_SIGV4_FROM_ALL_HPP
 
-#include <optional>
 #include <string>
 
 #include "credentials.hpp"
@@ -44,11 +43,9 @@ struct ChainOptions {
   KeySourcePtr own{};  // Not null: these with the instance's region, no others.
   ProfileOptions profile;
   // For STS.  Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's.
-  std::string region;
+  Setting region{};
   // Empty: AWS_CA_BUNDLE, the profile's `ca_bundle`, libcurl's own.
   std::string ca_file;
-  // Of STS and the like.  Nothing: as environment and profile say.
-  std::optional<EndpointSettings> endpoints{};
   // Give no keys without a region: that of the instance (with_region()).
   bool find_region = false;
 };
@@ -57,9 +54,8 @@ KeySourcePtr chain_keys(const ChainOptions& options,
                         const Environment& environment = process_environment);
 
 // Whether the instance's region may be found: false if nobody is to ask for it.
-bool instance_may_know_region(
-    const ProfileOptions& profile,
-    const Environment& environment = process_environment);
+bool instance_may_know_region(const Profile& profile,
+                              const Environment& environment);
 
 }  // namespace sigv4
 }  // namespace v0

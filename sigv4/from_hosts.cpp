@@ -91,7 +91,7 @@ AgentToken token_of(const ContainerSettings& settings) {
     token.text = settings.token;
   } else {
     source = join({kTokenFile, ": ", in_quotes(settings.token_file)});
-    SecretFile file = read_secret_file(settings.token_file, kMaxTokenBytes);
+    SecretFile file(settings.token_file, kMaxTokenBytes);
     token.warning = std::move(file.warning);
     if (file.too_long) file.failure = "is longer than 32 KiB";
     if (file.failure.empty() && file.text.empty()) file.failure = "is empty";
@@ -158,7 +158,7 @@ constexpr const char* kRegionPath = "/latest/meta-data/placement/region";
 constexpr int kTokenSeconds = 21600;  // The most there is.
 
 bool says(const Setting& setting, const char* word) {
-  return setting && strcasecmp(setting->value.c_str(), word) == 0;
+  return strcasecmp(setting.value.c_str(), word) == 0;
 }
 
 // A number from 1 to `most`; 0 if it is none.
@@ -175,9 +175,9 @@ int whole_number(std::string_view text, int most) {
 int number_of(const Setting& setting, int otherwise, int most,
               std::string& error) {
   if (!setting) return otherwise;
-  const int number = whole_number(setting->value, most);
+  const int number = whole_number(setting.value, most);
   if (number != 0) return number;
-  error = join({setting->source, " is not a whole number from 1 to ",
+  error = join({setting.source, " is not a whole number from 1 to ",
                 std::to_string(most)});
   return otherwise;
 }
@@ -385,16 +385,16 @@ KeyOutcome Metadata::region(const Fetch& fetch) {
 
 ContainerSettings container_settings(const Environment& environment) {
   ContainerSettings settings;
-  const auto relative = set_in(environment, kRelative);
-  const auto full = set_in(environment, kFull);
-  if (!relative && !full) return settings;
-  settings.variable = relative ? kRelative : kFull;
-  settings.token_file = set_in(environment, kTokenFile).value_or("");
-  settings.token = Secret(set_in(environment, kToken).value_or(""));
-  if (relative && relative->front() != '/') {
+  const std::string path = environment(kRelative);
+  const std::string full = environment(kFull);
+  if (path.empty() && full.empty()) return settings;
+  settings.variable = path.empty() ? kFull : kRelative;
+  settings.token_file = environment(kTokenFile);
+  settings.token = environment(kToken);
+  if (!path.empty() && path.front() != '/') {
     settings.error = settings.variable + " does not begin with '/'";
   } else {
-    set_url(settings, relative ? kEcsAgent + *relative : *full);
+    set_url(settings, path.empty() ? full : kEcsAgent + path);
   }
   return settings;
 }
@@ -419,8 +419,7 @@ InstanceSettings instance_settings(const Environment& environment,
     return find_setting(environment, {variable}, profile, property);
   };
   InstanceSettings settings;
-  const auto disabled = set_in(environment, "AWS_EC2_METADATA_DISABLED");
-  if (disabled && strcasecmp(disabled->c_str(), "true") == 0) {
+  if (says({environment("AWS_EC2_METADATA_DISABLED"), ""}, "true")) {
     settings.disabled = "AWS_EC2_METADATA_DISABLED is true";
   }
   settings.timeout = seconds(number_of(
@@ -434,14 +433,14 @@ InstanceSettings instance_settings(const Environment& environment,
   if (says(mode, "ipv6")) {
     settings.endpoint = kIpv6Endpoint;
   } else if (mode && !says(mode, "ipv4")) {
-    settings.error = mode->source + " is neither IPv4 nor IPv6";
+    settings.error = mode.source + " is neither IPv4 nor IPv6";
   }
   const Setting endpoint = setting("AWS_EC2_METADATA_SERVICE_ENDPOINT",
                                    "ec2_metadata_service_endpoint");
   if (!endpoint) return settings;
-  settings.endpoint = endpoint->value;
+  settings.endpoint = endpoint.value;
   if (!parse_url(settings.endpoint)) {
-    settings.error = endpoint->source + " is no http or https URL";
+    settings.error = endpoint.source + " is no http or https URL";
     return settings;
   }
   while (settings.endpoint.back() == '/') settings.endpoint.pop_back();

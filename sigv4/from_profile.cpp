@@ -19,7 +19,7 @@ KeyOutcome keys_in_files(Search& search, const Profile& profile) {
   KeyOutcome outcome = keys_in_file(profile, profile.credentials);
   if (outcome.state != State::none) return outcome;
   if (const auto process = profile.find("credential_process")) {
-    return process_keys(process->value, process->source, search.fetch);
+    return process_keys(process.value, process.source, search.fetch);
   }
   return keys_in_file(profile, profile.config);
 }
@@ -45,7 +45,7 @@ KeyOutcome nothing_in(const Profile& profile, bool variables_ignored) {
 
 KeySourcePtr profile_chain(std::shared_ptr<ProfileChain> chain) {
   return source_of([chain = std::move(chain)](const Fetch& fetch) {
-    const Profile profile = load_profile(chain->place);
+    Profile profile(chain->place);
     if (!profile.error.empty()) return broken_keys(profile.error);
     Search search{*chain, fetch, {profile.name}};
     KeyOutcome outcome =
@@ -55,9 +55,10 @@ KeySourcePtr profile_chain(std::shared_ptr<ProfileChain> chain) {
     if (outcome.state == State::none) {
       outcome = nothing_in(profile, chain->web_identity.ignored);
     }
-    const auto warnings = profile.warnings();
-    outcome.warnings.insert(outcome.warnings.begin(), warnings.begin(),
-                            warnings.end());
+    for (const ProfileFile* file : {&profile.config, &profile.credentials}) {
+      if (file->warning.empty()) continue;
+      outcome.warnings.insert(outcome.warnings.begin(), file->warning);
+    }
     return outcome;
   });
 }
@@ -76,28 +77,15 @@ KeyOutcome blocked(Search& search, std::string why) {
 }
 
 bool wants_role(const Profile& profile) {
-  return profile.find("role_arn") && !profile.find("web_identity_token_file");
-}
-
-std::string place_of(const Profile& profile, const char* property) {
-  for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
-    if (!file->find("profile", profile.name, property)) continue;
-    return join({profile.described(), " in ", in_quotes(file->path)});
-  }
-  return profile.described();
-}
-
-std::string value_of(const Profile& profile, const char* property) {
-  auto found = profile.find(property);
-  return found ? std::move(found->value) : "";
+  return profile.has("role_arn") && !profile.has("web_identity_token_file");
 }
 
 // --- Left out --------------------------------------------------------------
 
 #ifdef DDBMUTEX_NO_ROLES
 
-KeyOutcome keys_by_role(Search&, const Profile& profile) {
-  return left_out(place_of(profile, "role_arn"), "roles");
+KeyOutcome keys_by_role(Search&, Profile& profile) {
+  return left_out(profile.place_of("role_arn"), "roles");
 }
 
 KeyOutcome keys_by_web_identity(Search&, const Profile& profile,
@@ -106,7 +94,7 @@ KeyOutcome keys_by_web_identity(Search&, const Profile& profile,
     return left_out("AWS_WEB_IDENTITY_TOKEN_FILE", "roles");
   }
   const auto file = profile.find("web_identity_token_file");
-  return file ? left_out(file->source, "roles") : KeyOutcome();
+  return file ? left_out(file.source, "roles") : KeyOutcome();
 }
 
 #endif
@@ -115,7 +103,7 @@ KeyOutcome keys_by_web_identity(Search&, const Profile& profile,
 KeyOutcome keys_by_sign_on(Search&, const Profile& profile) {
   for (const char* sign : {"sso_account_id", "sso_role_name"}) {
     if (const auto found = profile.find(sign)) {
-      return left_out(found->source, "sso");
+      return left_out(found.source, "sso");
     }
   }
   return {};

@@ -65,7 +65,7 @@ struct SignOn {
 
 // What is looked at, and what it remembers.
 struct ProfileChain {
-  Profile place;
+  ProfilePlace place;
   WebIdentityVariables web_identity;
   std::string sso_cache;  // ~/.aws/sso/cache; empty without a HOME.
   Services services;
@@ -104,12 +104,6 @@ KeyOutcome blocked(Search& search, std::string why);
 
 // By keys of another, that is.
 bool wants_role(const Profile& profile);
-
-// Where the profile says that: `profile "x" in "..."`.
-std::string place_of(const Profile& profile, const char* property);
-
-// Its value; empty if there is none.
-std::string value_of(const Profile& profile, const char* property);
 
 }  // namespace sigv4
 }  // namespace v0

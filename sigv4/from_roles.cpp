@@ -17,7 +17,6 @@ inline namespace v0 {
 namespace sigv4 {
 
 using State = KeyOutcome::State;
-using Property = Profile::Property;
 
 namespace {
 
@@ -95,26 +94,22 @@ bool has_keys(const Profile& profile) {
 Services services_for(const Search& search, const Profile& profile,
                       const std::string& arn) {
   Services services = search.chain.services;
-  if (!services.region.empty()) return services;
-  if (auto region = profile.find("region")) {
-    services.region = std::move(region->value);
-    services.region_source = std::move(region->source);
-    return services;
-  }
+  if (services.region) return services;
+  services.region = profile.find("region");
+  if (services.region) return services;
   for (const auto& [start, region] :
        {std::pair("arn:aws:", "us-east-1"),
         std::pair("arn:aws-cn:", "cn-north-1"),
         std::pair("arn:aws-us-gov:", "us-gov-west-1")}) {
     if (arn.rfind(start, 0) != 0) continue;
-    services.region = region;
-    services.region_source = "the role's ARN";
+    services.region = {region, "the role's ARN"};
   }
   return services;
 }
 
 // For who needs keys: if there are none, that is final, but for those that an
 // instance may have a little later.
-KeyOutcome by_credential_source(Search& search, const Property& source) {
+KeyOutcome by_credential_source(Search& search, const Setting& source) {
   const ProfileChain& chain = search.chain;
   for (const auto& [name, keys, may_come] :
        {std::tuple("Environment", &chain.environment, false),
@@ -134,11 +129,10 @@ KeyOutcome by_credential_source(Search& search, const Property& source) {
                                "Ec2InstanceMetadata"}));
 }
 
-KeyOutcome by_source_profile(Search& search, const Profile& profile,
-                             const Property& source) {
-  Profile other = profile;
-  other.name = source.value;
-  if (!other.is_in(other.credentials) && !other.is_in(other.config)) {
+// Asks `other`, for keys to assume the role with.
+KeyOutcome by_other_profile(Search& search, Profile& other,
+                            const Setting& source, bool itself) {
+  if (!other.exists()) {
     return blocked(
         search, join({source.source, " names ", other.described(),
                       ", which does not exist (", other.whereabouts(), ")"}));
@@ -146,7 +140,6 @@ KeyOutcome by_source_profile(Search& search, const Profile& profile,
   auto& path = search.path;
   const bool been_there =
       std::find(path.begin(), path.end(), other.name) != path.end();
-  const bool itself = other.name == profile.name;
   if (been_there && !(itself && has_keys(other))) {
     std::string circle;
     for (const std::string& name : path)
@@ -164,13 +157,23 @@ KeyOutcome by_source_profile(Search& search, const Profile& profile,
                                other.whereabouts(), ")"}));
 }
 
-KeyOutcome source_of_role(Search& search, const Profile& profile) {
+// The files are the same, and only lent another name.
+KeyOutcome by_source_profile(Search& search, Profile& profile,
+                             const Setting& source) {
+  const std::string name = std::exchange(profile.name, source.value);
+  KeyOutcome outcome =
+      by_other_profile(search, profile, source, name == source.value);
+  profile.name = name;
+  return outcome;
+}
+
+KeyOutcome source_of_role(Search& search, Profile& profile) {
   const auto other = profile.find("source_profile");
   const auto kind = profile.find("credential_source");
-  if (other && !kind) return by_source_profile(search, profile, *other);
-  if (kind && !other) return by_credential_source(search, *kind);
+  if (other && !kind) return by_source_profile(search, profile, other);
+  if (kind && !other) return by_credential_source(search, kind);
   return blocked(search,
-                 place_of(profile, "role_arn") +
+                 profile.place_of("role_arn") +
                      (kind ? " has both source_profile and credential_source"
                            : " has a role_arn, but neither source_profile nor "
                              "credential_source nor web_identity_token_file"));
@@ -178,21 +181,21 @@ KeyOutcome source_of_role(Search& search, const Profile& profile) {
 
 }  // namespace
 
-KeyOutcome keys_by_role(Search& search, const Profile& profile) {
-  const std::string where = place_of(profile, "role_arn");
-  if (profile.find("mfa_serial")) {
+KeyOutcome keys_by_role(Search& search, Profile& profile) {
+  const std::string where = profile.place_of("role_arn");
+  if (profile.has("mfa_serial")) {
     return blocked(search, join({"mfa_serial in ", where,
                                  ": there is nobody to ask for a code, so such "
                                  "a role cannot be assumed"}));
   }
   Role role;
-  role.arn = value_of(profile, "role_arn");
-  role.session_name = value_of(profile, "role_session_name");
-  role.external_id = value_of(profile, "external_id");
-  role.duration = value_of(profile, "duration_seconds");
+  role.arn = profile.value_of("role_arn");
+  role.session_name = profile.value_of("role_session_name");
+  role.external_id = profile.value_of("external_id");
+  role.duration = profile.value_of("duration_seconds");
   role.place = join({"role ", in_quotes(role.arn), " by ", where});
   if (!all_digits(role.duration)) {
-    return blocked(search, profile.find("duration_seconds")->source +
+    return blocked(search, profile.find("duration_seconds").source +
                                " is no number of seconds");
   }
   KeyOutcome source = source_of_role(search, profile);
@@ -205,14 +208,14 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
                                 const WebIdentityVariables& variables) {
   // The variable, else the profile's property.
   const auto first = [&](const std::string& variable, const char* property) {
-    return variable.empty() ? value_of(profile, property) : variable;
+    return variable.empty() ? profile.value_of(property) : variable;
   };
   const std::string file =
       first(variables.token_file, "web_identity_token_file");
   if (file.empty()) return {};
   const std::string source =
       variables.token_file.empty()
-          ? profile.find("web_identity_token_file")->source
+          ? profile.find("web_identity_token_file").source
           : "AWS_WEB_IDENTITY_TOKEN_FILE";
   Role role;
   role.arn = first(variables.role_arn, "role_arn");
@@ -250,7 +253,7 @@ KeyOutcome assume_by_web_identity(const Role& role,
                                   const std::string& token_file,
                                   const Services& services,
                                   const Fetch& fetch) {
-  const SecretFile file = read_secret_file(token_file, kMaxTokenFile);
+  const SecretFile file(token_file, kMaxTokenFile);
   std::string flaw = file.failure;
   std::string_view token = file.text;
   token.remove_prefix(

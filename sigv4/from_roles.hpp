@@ -32,7 +32,8 @@ namespace sigv4 {
 
 // As a profile has them: role_arn with a source, or with a web identity.
 // REQUIRES: by role: there is a role_arn.
-KeyOutcome keys_by_role(Search& search, const Profile& profile);
+// Lends the profile another name meanwhile.
+KeyOutcome keys_by_role(Search& search, Profile& profile);
 KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
                                 const WebIdentityVariables& variables);
 

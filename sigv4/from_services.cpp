@@ -275,8 +275,9 @@ std::string bare_code(std::string_view code) {
 ServiceCall::~ServiceCall() { wipe_request(request); }
 
 ServiceEndpoint Services::endpoint(Service service) const {
-  if (region.empty()) return {"", "", "no region is known"};
-  return service_endpoint(service, endpoints, {region, region_source});
+  if (!region) return {"", "", "no region is known"};
+  return service_endpoint(service, endpoints[static_cast<std::size_t>(service)],
+                          region);
 }
 
 KeyOutcome without_keys(const CallOutcome& outcome, std::string_view place) {

@@ -27,6 +27,7 @@
 #ifndef DDBMUTEX_SIGV4_FROM_SERVICES_HPP
 #define DDBMUTEX_SIGV4_FROM_SERVICES_HPP
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -56,9 +57,8 @@ struct Services {
   // Where a service is in that region.
   ServiceEndpoint endpoint(Service service) const;
 
-  EndpointSettings endpoints;
-  std::string region;         // Empty: nobody has said.
-  std::string region_source;  // For people: "AWS_REGION".
+  std::array<EndpointSettings, 3> endpoints;  // By Service: not DynamoDB's.
+  Setting region;
   HttpOptions http;
 };
 

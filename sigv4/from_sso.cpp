@@ -14,7 +14,6 @@ inline namespace v0 {
 namespace sigv4 {
 
 using State = KeyOutcome::State;
-using Property = Profile::Property;
 using Token = SignOnToken;
 
 namespace {
@@ -128,7 +127,7 @@ bool Portal::find_token() {
 }
 
 bool Portal::load(Token& token) {
-  SecretFile file = read_secret_file(sign_on_.path, kMaxJsonBytes);
+  SecretFile file(sign_on_.path, kMaxJsonBytes);
   if (file.missing) return signed_off("nobody has signed on yet");
   if (!file.failure.empty()) {
     return none(
@@ -278,12 +277,13 @@ bool Portal::signed_off(std::string_view why) {
 constexpr char kSession[] = "sso-session";
 
 // The profile's own, or its session's; an empty one if it is neither's.
-Property sign_on_setting(const Profile& profile, const std::string& session,
-                         const char* name) {
-  if (auto own = profile.find(name)) return *own;
-  const Secret* found = profile.config.find(kSession, session, name);
+Setting sign_on_setting(const Profile& profile, const std::string& session,
+                        const char* name) {
+  Setting own = profile.find(name);
+  if (own) return own;
+  const auto* found = profile.config.find(kSession, session, name);
   if (found == nullptr) return {};
-  return {found->str(),
+  return {std::string(*found),
           join({name, " of section ", in_quotes("sso-session " + session),
                 " in ", in_quotes(profile.config.path)})};
 }
@@ -291,24 +291,21 @@ Property sign_on_setting(const Profile& profile, const std::string& session,
 // What is wrong with the section that the profile names as its session; empty
 // if nothing is.
 std::string find_session(const Profile& profile, std::string& name) {
-  const auto named = profile.find("sso_session");
+  const Setting named = profile.find("sso_session");
+  name = named.value;
   if (!named) return "";
   const ProfileFile& config = profile.config;
-  if (!config.has(kSession, named->value)) {
-    return join({named->source, " names a section ",
-                 in_quotes("sso-session " + named->value),
-                 " that is not there"});
+  if (!config.has(kSession, name)) {
+    return join({named.source, " names a section ",
+                 in_quotes("sso-session " + name), " that is not there"});
   }
-  name = named->value;
-  for (const Section& section : config.sections) {
-    if (section.kind != kSession || section.name != name) continue;
-    for (const auto& [property, value] : section.properties) {
-      const auto own = profile.find(property);
-      if (!own || own->value == config.find(kSession, name, property)->str()) {
-        continue;
-      }
-      return own->source + " is another than in its sso_session";
+  for (const Entry& entry : config.entries()) {
+    if (entry.kind != kSession || entry.section != name) continue;
+    const Setting own = profile.find(entry.property);
+    if (!own || own.value == *config.find(kSession, name, entry.property)) {
+      continue;
     }
+    return own.source + " is another than in its sso_session";
   }
   return "";
 }
@@ -317,23 +314,23 @@ std::string find_session(const Profile& profile, std::string& name) {
 
 KeyOutcome keys_by_sign_on(Search& search, const Profile& profile) {
   const char* const sign =
-      profile.find("sso_account_id") ? "sso_account_id" : "sso_role_name";
-  if (!profile.find(sign)) return {};
+      profile.has("sso_account_id") ? "sso_account_id" : "sso_role_name";
+  if (!profile.has(sign)) return {};
   Sso sso;
   std::string wrong = find_session(profile, sso.session_name);
   if (!wrong.empty()) return blocked(search, std::move(wrong));
   std::string missing;
   const auto setting = [&](const char* name) {
-    Property found = sign_on_setting(profile, sso.session_name, name);
+    Setting found = sign_on_setting(profile, sso.session_name, name);
     if (found.value.empty()) {
       append(missing, {missing.empty() ? "" : ", ", name});
     }
     return found;
   };
-  sso.place = place_of(profile, sign);
+  sso.place = profile.place_of(sign);
   sso.account_id = setting("sso_account_id").value;
   sso.role_name = setting("sso_role_name").value;
-  Property region = setting("sso_region");
+  Setting region = setting("sso_region");
   sso.start_url = setting("sso_start_url").value;
   if (!missing.empty()) {
     return blocked(search, join({"single sign-on of ", sso.place,
@@ -342,8 +339,7 @@ KeyOutcome keys_by_sign_on(Search& search, const Profile& profile) {
   sso.cache = search.chain.sso_cache;
   sso.profile = profile.name;
   Services services = search.chain.services;
-  services.region = std::move(region.value);
-  services.region_source = std::move(region.source);
+  services.region = std::move(region);
   return sso_keys(sso, services, search.chain.sign_ons, search.fetch);
 }
 

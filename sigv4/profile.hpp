@@ -35,76 +35,92 @@
 #define DDBMUTEX_SIGV4_PROFILE_HPP
 
 #include <cstddef>
-#include <functional>
-#include <optional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "secret.hpp"
+#include "secret_file.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// How the environment is seen: a variable's value by its name.
-using Environment = std::function<std::optional<std::string>(const char* name)>;
+// How the environment is seen.  What is set to nothing counts as not set.
+struct Environment {
+  // A variable's value by its name; empty if it is not set.
+  std::string operator()(const char* name) const { return look(context, name); }
 
-// This process's own; HOME, if it is not there, as the system knows it.  Not to
-// be read while another thread changes it.
-std::optional<std::string> process_environment(const char* name);
+  std::string (*look)(const void* context, const char* name);
+  const void* context;
+};
 
-// A variable that is set to something.
-std::optional<std::string> set_in(const Environment& environment,
-                                  const char* name);
+// HOME, if it is not there, as the system knows it.
+std::string own_variable(const void*, const char* name);
+
+// This process's own.  Not to be read while another thread changes it.
+constexpr Environment process_environment = {own_variable, nullptr};
 
 // For error texts: in double quotes, cut to 200 bytes, '?' for what is not
 // visible ASCII or a blank.
 std::string in_quotes(std::string_view text);
 
-// What stands behind a heading.  There may be several of one kind and name,
-// which are one section, and several properties of one name, of which the last
-// counts.
-struct Section {
-  std::string kind;  // "profile", "services" or "sso-session".
-  std::string name;
-  // Names in lower case.  Values are trimmed; of a continued one the lines are
-  // joined by '\n'.
-  std::vector<std::pair<std::string, Secret>> properties;
+// A value and, for people, who says so: a variable, or a property, its profile
+// and its file.  Without a value nobody has said.
+struct Setting {
+  explicit operator bool() const { return !value.empty(); }
+
+  std::string value;
+  std::string source;
 };
 
-struct ParsedFile {
-  std::vector<Section> sections;  // Empty if there is an error.
-  std::string error;              // "line 3: ..."; empty if there is none.
+// What a file says, line by line.  There may be several sections of one kind
+// and name, which are one, and several properties of one name, of which the
+// last counts.
+struct Entry {
+  std::string_view kind;  // "profile", "services" or "sso-session".
+  std::string_view section;
+  std::string_view property;  // In lower case; empty: the section's heading.
+  std::string_view value;  // Trimmed; of a continued one all lines, with '\n'.
 };
 
 enum class FileKind { config, credentials };
 
-// Pure.  Takes time and memory in proportion to the text.
-ParsedFile parse_profiles(std::string_view text, FileKind kind);
+// Rewrites the text so that the entries can be views of it.  Returns why it is
+// unusable, "line 3: ...", and has no entries then; empty if it is well.  Takes
+// time and memory in proportion to the text.
+std::string parse_profiles(std::string& text, FileKind kind,
+                           std::vector<Entry>& entries);
 
 // Of a value that is empty but for indented `name = value` lines, what `name`
 // (in lower case) stands for; the last one if there are several.
-std::optional<std::string> sub_property(std::string_view value,
-                                        std::string_view name);
+std::string_view sub_property(std::string_view value, std::string_view name);
 
 constexpr std::size_t kMaxProfileFileBytes = 1 << 20;
 
 // One of the two files as it was found.
-struct ProfileFile {
+class ProfileFile {
+ public:
+  // `path`: with a '~' if there is no HOME to expand it to.
+  ProfileFile(const std::string& path, FileKind kind);
+
   bool has(std::string_view kind, std::string_view section) const;
   // A property's value, which may be empty; null if it is not there.
-  const Secret* find(std::string_view kind, std::string_view section,
-                     std::string_view property) const;
+  const std::string_view* find(std::string_view kind, std::string_view section,
+                               std::string_view property) const;
+  const std::vector<Entry>& entries() const { return entries_; }
 
-  std::string path;  // '~' expanded.
-  std::vector<Section> sections;
+  const std::string path;
   // Why it counts as empty: "does not exist"; empty if it was read.
   std::string absence;
+  std::string error;  // Why it is unusable; empty if it is not.
   // Set if it holds keys, or is where they belong, and others than its owner
   // may read it or write to it: a sentence for people.
   std::string warning;
+
+ private:
+  SecretFile file_;
+  std::vector<Entry> entries_;  // Views of it.
 };
 
 // Which profile of which files; what is empty comes from the environment.
@@ -115,46 +131,56 @@ struct ProfileOptions {
                                  // "~/.aws/credentials"
 };
 
+// The same with nothing left to the environment.
+struct ProfilePlace : ProfileOptions {
+  std::string chooser;  // Who named it: "AWS_PROFILE"; empty if nobody did.
+};
+
+ProfilePlace locate_profile(
+    const ProfileOptions& options,
+    const Environment& environment = process_environment);
+
 struct Profile {
-  struct Property {
-    std::string value;
-    std::string source;  // For people: the name, the profile, the file.
-  };
+  // Reads both files, now.
+  explicit Profile(const ProfilePlace& place);
 
   // What the profile says, the credentials file before the config file.
   // Nothing if it is not there or empty.
-  std::optional<Property> find(std::string_view property) const;
-  // The same without a copy: what a secret is to be looked for by.
+  Setting find(std::string_view property) const;
+  std::string value_of(std::string_view property) const;
   bool has(std::string_view property) const;
-  bool is_in(const ProfileFile& file) const {
-    return file.has("profile", name);
-  }
+  bool exists() const;
   // For people: `profile "x"`.
   std::string described() const;
+  // For people: the same, and the file that says so: `profile "x" in "..."`.
+  std::string place_of(std::string_view property) const;
   // For people: both files, and whether they know the profile.
   std::string whereabouts() const;
-  // Those of both files.
-  std::vector<std::string> warnings() const;
 
-  std::string name;
-  std::string chooser;  // Who named it: "AWS_PROFILE"; empty if nobody did.
-  ProfileFile credentials;
-  ProfileFile config;
+  std::string name;  // May become that of another one of these files.
+  const ProfileFile credentials;
+  const ProfileFile config;
   // Why nothing here is to be used: a file is unusable, or a profile that was
   // asked for by name is in neither.  Empty if all is well.
   std::string error;
   bool missing = false;  // It is the latter.
+
+ private:
+  // The file that has the property, and its value; null if none has it.
+  const std::string_view* look(std::string_view property,
+                               const ProfileFile*& file) const;
 };
 
-// Which profile of which files, with nothing left to the environment; the files
-// are not read yet.
-Profile locate_profile(const ProfileOptions& options,
-                       const Environment& environment = process_environment);
+// The first of the variables that is set, else the profile's property.
+Setting find_setting(const Environment& environment,
+                     std::initializer_list<const char*> variables,
+                     const Profile& profile, const char* property);
 
-// Reads both files, now.
-Profile load_profile(Profile located);
-Profile load_profile(const ProfileOptions& options,
-                     const Environment& environment = process_environment);
+inline Profile load_profile(
+    const ProfileOptions& options,
+    const Environment& environment = process_environment) {
+  return Profile(locate_profile(options, environment));
+}
 
 }  // namespace sigv4
 }  // namespace v0

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
-#include <utility>
 
 #include "profile.hpp"
 #include "text.hpp"
@@ -65,9 +64,7 @@ int write_all(int fd, std::string_view text) {
 
 }  // namespace
 
-SecretFile read_secret_file(const std::string& path, std::size_t most_bytes) {
-  SecretFile file;
-  std::string text;
+SecretFile::SecretFile(const std::string& path, std::size_t most_bytes) {
   struct stat status = {};
   // A FIFO is not waited for, a terminal does not become ours.
   const int fd =
@@ -76,24 +73,21 @@ SecretFile read_secret_file(const std::string& path, std::size_t most_bytes) {
   const bool regular = S_ISREG(status.st_mode);
   if (error == 0 && regular) error = read_into(text, fd, most_bytes);
   if (fd >= 0) ::close(fd);
-  file.missing = error == ENOENT;
-  file.too_long = text.size() > most_bytes;
-  if (file.missing) {
-    file.failure = "does not exist";
+  missing = error == ENOENT;
+  too_long = text.size() > most_bytes;
+  if (missing) {
+    failure = "does not exist";
   } else if (error != 0) {
-    file.failure = join({"cannot be read (", system_words(error), ")"});
+    failure = join({"cannot be read (", system_words(error), ")"});
   } else if (!regular) {
-    file.failure = "is not a regular file";
-  } else if (file.too_long) {
-    file.failure =
-        join({"is longer than ", decimal(static_cast<std::int64_t>(most_bytes)),
-              " bytes"});
+    failure = "is not a regular file";
+  } else if (too_long) {
+    failure = join({"is longer than ",
+                    decimal(static_cast<std::int64_t>(most_bytes)), " bytes"});
   } else {
-    file.text = std::move(text);
-    file.warning = warning_of(path, status.st_mode);
+    warning = warning_of(path, status.st_mode);
   }
-  wipe(text);
-  return file;
+  if (!failure.empty()) wipe(text);
 }
 
 std::string write_secret_file(const std::string& path, std::string_view text) {

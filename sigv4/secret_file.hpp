@@ -1,7 +1,7 @@
 // Files that hold keys or tokens: read into memory that is wiped, written so
 // that nobody else can read them and nobody at all sees half of one.
 //
-//   const SecretFile file = read_secret_file(path, 1 << 20);
+//   const SecretFile file(path, 1 << 20);
 //   if (!file.failure.empty()) return refuse(in_quotes(path) + file.failure);
 //   use(file.text);
 //
@@ -19,8 +19,15 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+// One that was read, as far as it could be.
 struct SecretFile {
-  Secret text;          // Empty unless all of it was read.
+  // A file that is no regular one is not read: a FIFO would hang.
+  SecretFile(const std::string& path, std::size_t most_bytes);
+  ~SecretFile() { wipe(text); }
+  SecretFile(const SecretFile&) = delete;
+  SecretFile& operator=(const SecretFile&) = delete;
+
+  std::string text;     // Wiped when this goes.  Empty unless all of it came.
   std::string failure;  // Behind the file's name: "does not exist".
   bool missing = false;
   bool too_long = false;
@@ -28,9 +35,6 @@ struct SecretFile {
   // names the file.
   std::string warning;
 };
-
-// A file that is no regular one is not read: a FIFO would hang.
-SecretFile read_secret_file(const std::string& path, std::size_t most_bytes);
 
 // Puts the file into the place of another, or of none, all at once.  Its owner
 // alone may read it.  Returns why that could not be; empty if it could.

@@ -286,9 +286,9 @@ BOOST_AUTO_TEST_CASE(region_that_asks_for_fips_gets_it_for_all_services) {
   BOOST_TEST(found(home) ==
              "us-east-1 https://dynamodb-fips.us-east-1.amazonaws.com");
   const Target target = find_target({}, home.environment());
-  BOOST_TEST(service_endpoint(Service::sts, target.settings.services,
-                              {target.region, ""})
-                 .url == "https://sts-fips.us-east-1.amazonaws.com");
+  BOOST_TEST(target.region_said.source == "AWS_REGION");
+  BOOST_TEST(service_endpoint(Service::sts, {}, target.region_said).url ==
+             "https://sts-fips.us-east-1.amazonaws.com");
   BOOST_TEST(has(found(home, {"", "https://h", {}}),
                  "AWS_REGION asks for FIPS but option endpoint names"));
 }
@@ -322,7 +322,7 @@ BOOST_AUTO_TEST_CASE(region_that_may_come_later_is_no_error_and_is_asked_for) {
   BOOST_TEST(bad.option == "region");
   const Target good = complete(later, {"eu-west-1", "EC2's metadata service"});
   BOOST_TEST(good.error + good.region_sources == "");
-  BOOST_TEST(good.region_source == "EC2's metadata service");
+  BOOST_TEST(good.region_said.source == "EC2's metadata service");
   BOOST_TEST(good.region + " " + good.endpoint ==
              "eu-west-1 " + std::string(kUsual));
   home.variables["AWS_REGION"] = "eu-west-1";
@@ -353,7 +353,7 @@ BOOST_AUTO_TEST_CASE(account_has_a_url_of_its_own_once_it_is_known) {
   const Target target = find_target({"eu-west-1", "", {}}, home.environment());
   BOOST_TEST(target.endpoint == kUsual);
   BOOST_TEST(target.account_suffix == ".ddb.eu-west-1.amazonaws.com");
-  BOOST_TEST(!target.account_required);
+  BOOST_TEST(target.account_required == "");
   BOOST_TEST(account_url(target, "").url == kUsual);
   BOOST_TEST(account_url(target, "123456789012").url ==
              "https://123456789012.ddb.eu-west-1.amazonaws.com");
@@ -378,14 +378,14 @@ BOOST_AUTO_TEST_CASE(account_mode_is_that_of_the_variable_then_the_profile) {
   };
   home.write(".aws/config", "[default]\naccount_id_endpoint_mode = required\n");
   const std::string source = "account_id_endpoint_mode of profile \"default\"";
-  BOOST_TEST(target().account_required);
+  BOOST_TEST(target().account_required != "");
   const AccountUrl missing = account_url(target(), "");
   BOOST_TEST(missing.url == "");
   BOOST_TEST(has(missing.error, source));
   BOOST_TEST(has(missing.error, "the keys' source does not tell the account"));
   BOOST_TEST(has(target("us-iso-east-1").error, source));
   home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = "disabled";
-  BOOST_TEST(!target().account_required);
+  BOOST_TEST(target().account_required == "");
   BOOST_TEST(account_url(target(), "123456789012").url == kUsual);
   home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = "preferred";
   BOOST_TEST(account_url(target(), "1").url ==
@@ -403,7 +403,7 @@ BOOST_AUTO_TEST_CASE(url_that_was_configured_is_that_of_every_account) {
   home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = "required";
   const Target target =
       find_target({"eu-west-1", "http://h:1", {}}, home.environment());
-  BOOST_TEST(!target.account_required);
+  BOOST_TEST(target.account_required == "");
   BOOST_TEST(account_url(target, "").url == "http://h:1");
   BOOST_TEST(account_url(target, "123456789012").url == "http://h:1");
 }

@@ -20,6 +20,7 @@
 
 #include "sigv4/profile.hpp"
 #include "sigv4/secret_file.hpp"
+#include "sigv4/text.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/memory.hpp"
 
@@ -30,19 +31,33 @@ using namespace ddbmutex::sigv4;
 using tests::has;
 using tests::Home;
 
+// A text that was parsed, and what of it.
+struct ParsedFile {
+  ParsedFile(std::string_view the_text, FileKind kind) : text(the_text) {
+    error = parse_profiles(text, kind, entries);
+  }
+  ParsedFile(const ParsedFile&) = delete;
+  ParsedFile& operator=(const ParsedFile&) = delete;
+
+  std::string text;
+  std::vector<Entry> entries;
+  std::string error;
+};
+
 // The sections of a kind by their names, as one line.
-std::string shown(const ParsedFile& file, const std::string& kind) {
-  std::map<std::string, std::map<std::string, Secret>> sections;
-  for (const Section& section : file.sections) {
-    if (section.kind != kind) continue;
-    auto& all = sections[section.name];
-    for (const auto& [name, value] : section.properties) all[name] = value;
+std::string shown(const ParsedFile& file, std::string_view kind) {
+  std::map<std::string_view, std::map<std::string_view, std::string_view>>
+      sections;
+  for (const Entry& entry : file.entries) {
+    if (entry.kind != kind) continue;
+    auto& all = sections[entry.section];
+    if (!entry.property.empty()) all[entry.property] = entry.value;
   }
   std::string text;
   for (const auto& [name, properties] : sections) {
-    text += (text.empty() ? "" : " ") + name + "{";
+    append(text, {text.empty() ? "" : " ", name, "{"});
     for (const auto& [property, value] : properties) {
-      text += "<" + property + "=" + value.str() + ">";
+      append(text, {"<", property, "=", value, ">"});
     }
     text += "}";
   }
@@ -52,9 +67,9 @@ std::string shown(const ParsedFile& file, const std::string& kind) {
 // The profiles of a text as one line: "bar{} foo{<name=value>}"; of an
 // unusable one the error.
 std::string profiles(std::string_view text, FileKind kind) {
-  const ParsedFile parsed = parse_profiles(text, kind);
+  const ParsedFile parsed(text, kind);
   if (!parsed.error.empty()) {
-    BOOST_TEST(parsed.sections.empty());
+    BOOST_TEST(parsed.entries.empty());
     return parsed.error;
   }
   return shown(parsed, "profile");
@@ -79,7 +94,7 @@ std::string value(const Home& home, const std::string& property,
   const Profile profile = load_profile(options, home.environment());
   BOOST_TEST(profile.error == "");
   const auto found = profile.find(property);
-  return found ? found->value : "-";
+  return found ? found.value : "-";
 }
 
 const std::string kCounted = "0=\n1=\n2=\n";  // And so on.
@@ -94,11 +109,9 @@ double reading_time(const std::string& start, const std::string& part,
   }
   const std::clock_t begin = std::clock();
   for (const FileKind kind : {FileKind::config, FileKind::credentials}) {
-    const ParsedFile parsed = parse_profiles(text, kind);
-    for (const Section& section : parsed.sections) {
-      for (const auto& [property, value] : section.properties) {
-        BOOST_REQUIRE(!sub_property(value, "z"));
-      }
+    const ParsedFile parsed(text, kind);
+    for (const Entry& entry : parsed.entries) {
+      BOOST_REQUIRE(sub_property(entry.value, "z").empty());
     }
   }
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
@@ -379,16 +392,16 @@ BOOST_AUTO_TEST_CASE(wrong_sub_property_makes_the_file_unusable) {
 
 BOOST_AUTO_TEST_CASE(sub_property_is_found_by_its_name) {
   const std::string value = "\nname = one \nENDPOINT_url=http://a=b\nname = 2";
-  BOOST_TEST(sub_property(value, "endpoint_url").value_or("-") == "http://a=b");
-  BOOST_TEST(sub_property(value, "name").value_or("-") == "2");
-  BOOST_TEST(sub_property("\nname =", "name").value_or("-") == "");
-  BOOST_TEST(sub_property(value, "other").value_or("-") == "-");
-  BOOST_TEST(sub_property("x\nname = 1", "name").value_or("-") == "-");
-  BOOST_TEST(sub_property("", "").value_or("-") == "-");
+  BOOST_TEST(sub_property(value, "endpoint_url") == "http://a=b");
+  BOOST_TEST(sub_property(value, "name") == "2");
+  BOOST_TEST(sub_property("\nname =", "name") == "");
+  BOOST_TEST(sub_property(value, "other") == "");
+  BOOST_TEST(sub_property("x\nname = 1", "name") == "");
+  BOOST_TEST(sub_property("", "") == "");
 }
 
 BOOST_AUTO_TEST_CASE(services_are_sections_of_their_own) {
-  const ParsedFile parsed = parse_profiles(
+  const ParsedFile parsed(
       "[services a]\ndynamodb =\n  endpoint_url = http://h\n[profile a]\nx=1",
       FileKind::config);
   BOOST_TEST(shown(parsed, "services") ==
@@ -397,7 +410,7 @@ BOOST_AUTO_TEST_CASE(services_are_sections_of_their_own) {
 }
 
 BOOST_AUTO_TEST_CASE(sso_sessions_are_sections_of_their_own) {
-  const ParsedFile parsed = parse_profiles(
+  const ParsedFile parsed(
       "[sso-session a]\nsso_region = r\n[sso-session \"b c\"]\n"
       "[sso-session]\nx = 1\n[profile a]\nsso_session = a",
       FileKind::config);
@@ -438,7 +451,7 @@ BOOST_AUTO_TEST_CASE(text_that_ends_anywhere_is_read) {
   for (std::size_t length = 0; length <= text.size(); ++length) {
     const std::string part = text.substr(0, length);
     for (const FileKind kind : {FileKind::config, FileKind::credentials}) {
-      const ParsedFile parsed = parse_profiles(part, kind);
+      const ParsedFile parsed(part, kind);
       BOOST_TEST((parsed.error.empty() || has(parsed.error, "line ")));
     }
   }
@@ -525,9 +538,7 @@ BOOST_AUTO_TEST_CASE(profiles_of_both_files_are_one_and_credentials_win) {
   BOOST_TEST(value(home, "a", foo) == "config");
   BOOST_TEST(value(home, "b", foo) == "keys");
   BOOST_TEST(value(home, "c", foo) == "keys");
-  const auto found = load(home, foo).find("b");
-  BOOST_TEST_REQUIRE(found.has_value());
-  BOOST_TEST(found->source ==
+  BOOST_TEST(load(home, foo).find("b").source ==
              "b of profile \"foo\" in " +
                  in_quotes((home.root / ".aws/credentials").string()));
 }
@@ -626,34 +637,33 @@ BOOST_AUTO_TEST_CASE(credentials_file_of_loose_mode_is_warned_about) {
         std::pair(0620u, "0620"), std::pair(0602u, "0602"),
         std::pair(0777u, "0777"), std::pair(044u, "0044")}) {
     BOOST_TEST_REQUIRE(chmod(path.c_str(), mode) == 0);
-    const auto warnings = load(home).warnings();
+    const std::string warning = load(home).credentials.warning;
     if (geteuid() != 0 && mode == 044u) continue;  // It cannot be read.
-    BOOST_TEST_REQUIRE(warnings.size() == 1u, digits);
-    BOOST_TEST(warnings.front() ==
+    BOOST_TEST(warning ==
                in_quotes(path) +
                    " may be read or written by others than its owner (mode " +
                    digits + ", should be 0600)");
   }
   for (const unsigned mode : {0600u, 0400u, 0700u, 0711u}) {
     BOOST_TEST_REQUIRE(chmod(path.c_str(), mode) == 0);
-    BOOST_TEST(load(home).warnings().empty());
+    BOOST_TEST(load(home).credentials.warning == "");
   }
 }
 
 BOOST_AUTO_TEST_CASE(config_file_of_loose_mode_is_warned_about_if_it_has_keys) {
   Home home;
-  const auto warnings = [&](const std::string& text) {
+  const auto warned = [&](const std::string& text) {
     const std::string path = home.write(".aws/config", text);
     BOOST_TEST_REQUIRE(chmod(path.c_str(), 0644) == 0);
-    return load(home).warnings().size();
+    return load(home).config.warning != "";
   };
-  BOOST_TEST(warnings("[default]\nregion = r\naws_access_key_id = a\n") == 0u);
-  BOOST_TEST(warnings("[default]\naws_secret_access_key =\n") == 0u);
-  BOOST_TEST(warnings("[profile a]\naws_secret_access_key = s\n") == 1u);
-  BOOST_TEST(warnings("[profile a]\naws_session_token = s\n") == 1u);
+  BOOST_TEST(!warned("[default]\nregion = r\naws_access_key_id = a\n"));
+  BOOST_TEST(!warned("[default]\naws_secret_access_key =\n"));
+  BOOST_TEST(warned("[profile a]\naws_secret_access_key = s\n"));
+  BOOST_TEST(warned("[profile a]\naws_session_token = s\n"));
   home.write(".aws/config", "[default]\naws_secret_access_key = s\n");
   BOOST_TEST_REQUIRE(chmod((home.root / ".aws/config").c_str(), 0600) == 0);
-  BOOST_TEST(load(home).warnings().empty());
+  BOOST_TEST(load(home).config.warning == "");
 }
 
 BOOST_AUTO_TEST_CASE(what_the_files_held_does_not_stay_in_memory) {
@@ -663,9 +673,8 @@ BOOST_AUTO_TEST_CASE(what_the_files_held_does_not_stay_in_memory) {
   {
     needle.write((home.root / ".aws/credentials").string(), lines);
     const Profile profile = load(home);
-    BOOST_TEST(needle.is_in(
-        profile.credentials.find("profile", "default", "aws_secret_access_key")
-            ->str()));
+    BOOST_TEST(needle.is_in(std::string(*profile.credentials.find(
+        "profile", "default", "aws_secret_access_key"))));
     BOOST_TEST(needle.is_in_memory());
   }
   BOOST_TEST(!needle.is_in_memory());
@@ -723,24 +732,15 @@ BOOST_AUTO_TEST_CASE(symlink_to_a_file_is_followed) {
 
 // Services that are started by systemd have none.
 BOOST_AUTO_TEST_CASE(home_is_known_without_the_variable) {
-  const auto home = process_environment("HOME");
-  unsetenv("HOME");
-  const auto known = process_environment("HOME");
-  if (home) setenv("HOME", home->c_str(), 1);
-  BOOST_TEST(known.value_or("") == getpwuid(getuid())->pw_dir);
+  const tests::ProcessVariable none("HOME", nullptr);
+  BOOST_TEST(process_environment("HOME") == getpwuid(getuid())->pw_dir);
 }
 
 BOOST_AUTO_TEST_CASE(process_environment_is_this_process_own) {
-  BOOST_TEST_REQUIRE(setenv("DDBMUTEX_TEST_PROFILE", "x", 1) == 0);
-  BOOST_TEST(process_environment("DDBMUTEX_TEST_PROFILE").value_or("-") == "x");
-  BOOST_TEST(
-      set_in(process_environment, "DDBMUTEX_TEST_PROFILE").value_or("-") ==
-      "x");
-  setenv("DDBMUTEX_TEST_PROFILE", "", 1);
-  BOOST_TEST(process_environment("DDBMUTEX_TEST_PROFILE").value_or("-") == "");
-  BOOST_TEST(!set_in(process_environment, "DDBMUTEX_TEST_PROFILE"));
-  unsetenv("DDBMUTEX_TEST_PROFILE");
-  BOOST_TEST(!process_environment("DDBMUTEX_TEST_PROFILE"));
+  const tests::ProcessVariable set("DDBMUTEX_TEST_PROFILE", "x");
+  BOOST_TEST(process_environment("DDBMUTEX_TEST_PROFILE") == "x");
+  const tests::ProcessVariable unset("DDBMUTEX_TEST_PROFILE", nullptr);
+  BOOST_TEST(process_environment("DDBMUTEX_TEST_PROFILE") == "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -751,11 +751,11 @@ BOOST_AUTO_TEST_CASE(file_is_read_whole_or_not_at_all) {
   Home home;
   for (const std::size_t size : {0u, 1u, 4095u, 4096u, 4097u, 100000u}) {
     const std::string path = home.write("file", std::string(size, 'x'));
-    const SecretFile whole = read_secret_file(path, size);
+    const SecretFile whole = SecretFile(path, size);
     BOOST_TEST(whole.failure == "");
-    BOOST_TEST(whole.text.str() == std::string(size, 'x'));
+    BOOST_TEST(whole.text == std::string(size, 'x'));
     if (size == 0) continue;
-    const SecretFile longer = read_secret_file(path, size - 1);
+    const SecretFile longer = SecretFile(path, size - 1);
     BOOST_TEST(longer.too_long);
     BOOST_TEST(longer.text.empty());
     BOOST_TEST(longer.failure ==
@@ -768,7 +768,7 @@ BOOST_AUTO_TEST_CASE(what_is_too_long_does_not_stay_in_memory) {
   const tests::Needle needle(3);
   const std::string path = (home.root / "file").string();
   needle.write(path, std::string(100, '.'), std::string(100, '.'));
-  BOOST_TEST(read_secret_file(path, 200).too_long);
+  BOOST_TEST(SecretFile(path, 200).too_long);
   BOOST_TEST(!needle.is_in_memory());
 }
 
@@ -777,8 +777,8 @@ BOOST_AUTO_TEST_CASE(written_file_takes_the_place_of_another_or_of_none) {
   const std::string path = (home.root / "file").string();
   for (const char* text : {"one", "two"}) {
     BOOST_TEST(write_secret_file(path, text) == "");
-    BOOST_TEST(read_secret_file(path, 100).text.str() == text);
-    BOOST_TEST(read_secret_file(path, 100).warning == "");
+    BOOST_TEST(SecretFile(path, 100).text == text);
+    BOOST_TEST(SecretFile(path, 100).warning == "");
   }
   // Who has the old one open goes on reading that.
   const int before = open(path.c_str(), O_RDONLY | O_CLOEXEC);

@@ -312,7 +312,7 @@ BOOST_AUTO_TEST_CASE(region_of_sts_is_found_where_it_can_be) {
   const std::string source = "source_profile = base\n";
   const std::string with_region = source + "region = eu-north-1\n";
   ChainOptions options;
-  options.region = "ap-south-1";
+  options.region = {"ap-south-1", "the region"};
   BOOST_TEST(region(with_region, options) == "ap-south-1");
   BOOST_TEST(region(with_region) == "eu-west-1");
   site.variables.erase("AWS_REGION");

@@ -60,8 +60,7 @@ class Desk {
     aws.role({kRole});
     role.arn = kRole;
     role.place = kPlace;
-    services.region = "eu-west-1";
-    services.region_source = "AWS_REGION";
+    services.region = {"eu-west-1", "AWS_REGION"};
     services.http.ca_file = aws.ca_file();
     at(aws.url("sts"));
     keep_secret(as_keys(kUser));
@@ -69,8 +68,8 @@ class Desk {
   }
 
   void at(const std::string& url) {
-    services.endpoints.urls[static_cast<std::size_t>(Service::sts)].url =
-        Profile::Property{url, "AWS_ENDPOINT_URL_STS"};
+    services.endpoints[static_cast<std::size_t>(Service::sts)].url = {
+        url, "AWS_ENDPOINT_URL_STS"};
   }
 
   void keep_secret(const Credentials& keys) {
@@ -571,9 +570,9 @@ BOOST_AUTO_TEST_CASE(place_of_sts_must_be_known) {
   at("https://sts.example.com/path");
   BOOST_TEST(has(said(assume()), "AWS_ENDPOINT_URL_STS"));
   at(aws.url("sts"));
-  services.region = "no region";
+  services.region.value = "no region";
   BOOST_TEST(has(said(assume()), "AWS_REGION"));
-  services.region = "";
+  services.region.value = "";
   BOOST_TEST(said(assume()) == "broken: " + kPlace + ": no region is known");
   BOOST_TEST(aws.log().requests().empty());
 }

@@ -140,12 +140,12 @@ ServiceEndpoint late_dynamodb_of(const Case& one, const Home& home) {
   return at(complete(target, {one.region, "option region"}), one);
 }
 
-EndpointSettings settings_of(const Home& home) {
-  return read_endpoint_settings(load_profile({}, home.environment()),
+EndpointSettings settings_of(Service service, const Home& home) {
+  return read_endpoint_settings(service, load_profile({}, home.environment()),
                                 home.environment());
 }
 
-const std::array<std::pair<Service, std::string>, kServices> kNamed = {
+const std::array<std::pair<Service, std::string>, 4> kNamed = {
     {{Service::dynamodb, "dynamodb"},
      {Service::sts, "sts"},
      {Service::sso, "sso"},
@@ -161,7 +161,8 @@ Service service_of(const std::string& name) {
 
 ServiceEndpoint answer_to(const Case& one, const Home& home) {
   if (one.service == "dynamodb") return dynamodb_of(one, home);
-  return service_endpoint(service_of(one.service), settings_of(home),
+  const Service service = service_of(one.service);
+  return service_endpoint(service, settings_of(service, home),
                           {one.region, "region"});
 }
 
@@ -183,9 +184,15 @@ std::string described(const Case& one, const ServiceEndpoint& answer) {
 }
 
 std::string url_of(Service service, const Home& home) {
-  const auto found =
-      service_endpoint(service, settings_of(home), {"eu-west-1", "region"});
+  const auto found = service_endpoint(service, settings_of(service, home),
+                                      {"eu-west-1", "region"});
   return found.error.empty() ? found.url : found.error;
+}
+
+EndpointSettings in_region(const std::string& named) {
+  EndpointSettings settings;
+  set_region(settings, {named, "AWS_REGION"});
+  return settings;
 }
 
 std::string upper(std::string text) {
@@ -243,27 +250,26 @@ BOOST_AUTO_TEST_CASE(region_that_asks_for_fips_is_the_one_behind_the_word) {
       {"fips-local", "local"},
   };
   for (const auto& [named, region] : cases) {
-    const Place place = place_of({}, {named, "AWS_REGION"});
+    const EndpointSettings place = in_region(named);
     BOOST_TEST(place.region == region);
     BOOST_TEST(place.error == "");
-    BOOST_TEST(place.fips.on);
-    BOOST_TEST(place.fips.why == "AWS_REGION asks for FIPS");
+    BOOST_TEST(place.fips == "AWS_REGION asks for FIPS");
   }
 }
 
 BOOST_AUTO_TEST_CASE(region_that_only_looks_like_fips_is_itself) {
   for (const char* named : {"us-east-1", "aws-global", "fips", "us-fips-east-1",
                             "FIPS-us-east-1", "us-east-1-FIPS", "fipsy"}) {
-    const Place place = place_of({}, {named, "AWS_REGION"});
+    const EndpointSettings place = in_region(named);
     BOOST_TEST(place.region == named);
-    BOOST_TEST(!place.fips.on);
+    BOOST_TEST(place.fips == "");
   }
 }
 
 BOOST_AUTO_TEST_CASE(region_that_is_none_behind_fips_is_refused) {
   for (const char* named : {"fips-", "-fips", "fips--fips", "fips-dkr-",
                             "us-east-1.fips", "fips-us.east", "a_b-fips"}) {
-    BOOST_TEST(place_of({}, {named, "AWS_REGION"}).error ==
+    BOOST_TEST(in_region(named).error ==
                "AWS_REGION is not the name of a region");
   }
 }
@@ -314,7 +320,7 @@ BOOST_AUTO_TEST_CASE(region_that_is_none_is_refused_for_every_service) {
   const Home home;
   for (const auto& [service, name] : kNamed) {
     for (const char* region : {"", "evil.example/", "a b", "-a", "x@y"}) {
-      const auto found = service_endpoint(service, settings_of(home),
+      const auto found = service_endpoint(service, settings_of(service, home),
                                           {region, "sso_region of x"});
       BOOST_TEST(found.url == "");
       BOOST_TEST(found.error == "sso_region of x is not the name of a region");

@@ -68,15 +68,17 @@ bool is_label(const std::string& text) {
 }
 
 sigv4::Environment environment_of(const Wanted& wanted) {
-  return [&wanted](const char* variable) -> std::optional<std::string> {
+  const auto look = [](const void* self, const char* variable) -> std::string {
+    const auto& all = *static_cast<const Wanted*>(self);
     const std::string name = variable;
-    if (name == "AWS_USE_FIPS_ENDPOINT") return wanted.fips ? "true" : "";
+    if (name == "AWS_USE_FIPS_ENDPOINT") return all.fips ? "true" : "";
     if (name == "AWS_USE_DUALSTACK_ENDPOINT") {
-      return wanted.dual_stack ? "true" : "false";
+      return all.dual_stack ? "true" : "false";
     }
-    if (name == "AWS_ACCOUNT_ID_ENDPOINT_MODE") return wanted.mode;
-    return std::nullopt;
+    if (name == "AWS_ACCOUNT_ID_ENDPOINT_MODE") return all.mode;
+    return "";
   };
+  return {look, &wanted};
 }
 
 dynamodb::TargetOptions options_of(const Wanted& wanted) {
@@ -153,7 +155,7 @@ void check_target(const Wanted& wanted) {
     check_account(wanted, target);
     return;
   }
-  claim(target.option == "region" || target.option == "endpoint",
+  claim(Bytes(target.option) == "region" || Bytes(target.option) == "endpoint",
         "an error names the option that mends it");
   claim(is_visible(target.error), "an error is a text for people");
   const bool plain = !wanted.fips && !wanted.dual_stack &&

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "ddbmutex/client.hpp"
 #include "ddbmutex/endpoint.hpp"
@@ -35,17 +35,20 @@ struct ParsedFile {
 };
 
 ParsedFile parse(Bytes text, FileKind kind) {
-  const sigv4::ParsedFile read = sigv4::parse_profiles(text, kind);
-  ParsedFile parsed{{}, read.error};
-  for (const sigv4::Section& section : read.sections) {
-    claim(section.kind == "profile" || section.kind == "services" ||
-              section.kind == "sso-session",
+  std::string rewritten(text);
+  std::vector<sigv4::Entry> entries;
+  ParsedFile parsed;
+  parsed.error = sigv4::parse_profiles(rewritten, kind, entries);
+  for (const sigv4::Entry& entry : entries) {
+    claim(entry.kind == "profile" || entry.kind == "services" ||
+              entry.kind == "sso-session",
           "a section is of a kind that is known");
-    auto& of_kind = section.kind == "profile"    ? parsed.sections.profiles
-                    : section.kind == "services" ? parsed.sections.services
-                                                 : parsed.sections.sso_sessions;
-    auto& all = of_kind[section.name];
-    for (const auto& [name, value] : section.properties) all[name] = value;
+    auto& of_kind = entry.kind == "profile"    ? parsed.sections.profiles
+                    : entry.kind == "services" ? parsed.sections.services
+                                               : parsed.sections.sso_sessions;
+    auto& all = of_kind[std::string(entry.section)];
+    if (entry.property.empty()) continue;
+    all[std::string(entry.property)] = entry.value;
   }
   return parsed;
 }
@@ -111,8 +114,8 @@ void check_value(Bytes value) {
     rest.remove_prefix(line.size() + 1);
   }
   const auto sub = sigv4::sub_property(value, "endpoint_url");
-  claim(!sub || (sub->find('\n') == sub->npos && !value.empty() &&
-                 value.front() == '\n'),
+  claim(sub.empty() || (sub.find('\n') == sub.npos && !value.empty() &&
+                        value.front() == '\n'),
         "a sub-property is one line of a value that begins with none");
 }
 
@@ -225,9 +228,8 @@ Files& files() {
   return both;
 }
 
-std::optional<std::string> empty_environment(const char*) {
-  return std::nullopt;
-}
+constexpr sigv4::Environment empty_environment = {
+    [](const void*, const char*) { return std::string(); }, nullptr};
 
 sigv4::ProfileOptions options_for(Bytes name) {
   sigv4::ProfileOptions options;

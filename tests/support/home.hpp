@@ -38,11 +38,12 @@ struct Home {
   }
   // Sees `variables` as they are when asked; not to outlive this.
   ddbmutex::sigv4::Environment environment() const {
-    return [this](const char* name) -> std::optional<std::string> {
-      const auto found = variables.find(name);
-      if (found == variables.end()) return std::nullopt;
-      return found->second;
-    };
+    return {[](const void* self, const char* name) {
+              const auto& all = static_cast<const Home*>(self)->variables;
+              const auto found = all.find(name);
+              return found == all.end() ? std::string() : found->second;
+            },
+            this};
   }
 
   std::filesystem::path root;
@@ -52,8 +53,8 @@ struct Home {
 // Set in this process's own environment, and put back.  Null: not set.
 class ProcessVariable {
  public:
-  ProcessVariable(const char* name, const char* value)
-      : name_(name), before_(ddbmutex::sigv4::process_environment(name)) {
+  ProcessVariable(const char* name, const char* value) : name_(name) {
+    if (const char* before = getenv(name)) before_ = before;
     set(value);
   }
   ~ProcessVariable() { set(before_ ? before_->c_str() : nullptr); }
@@ -70,7 +71,7 @@ class ProcessVariable {
   }
 
   const char* const name_;
-  const std::optional<std::string> before_;
+  std::optional<std::string> before_;
 };
 
 inline bool has(const std::string& text, const std::string& part) {

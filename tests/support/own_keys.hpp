@@ -36,7 +36,7 @@ inline KeySourcePtr profile_keys(
     const Environment& environment = process_environment) {
   return source_of([place =
                         locate_profile(options, environment)](const Fetch&) {
-    const Profile profile = load_profile(place);
+    const Profile profile(place);
     if (!profile.error.empty()) return broken_keys(profile.error);
     if (gets_keys_elsewhere(profile)) {
       return broken_keys(profile.described() +
@@ -51,7 +51,10 @@ inline KeySourcePtr profile_keys(
       outcome = no_keys(join({"no keys in ", profile.described(), " (",
                               profile.whereabouts(), ")"}));
     }
-    outcome.warnings = profile.warnings();
+    for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
+      if (file->warning.empty()) continue;
+      outcome.warnings.push_back(file->warning);
+    }
     return outcome;
   });
 }

@@ -5,10 +5,7 @@
 
 #include <cstdlib>
 #include <map>
-#include <optional>
 #include <string>
-
-#include "sigv4/profile.hpp"
 
 namespace tests {
 
@@ -17,7 +14,8 @@ class Proxied {
   explicit Proxied(const std::string& url) {
     for (const char* name :
          {"no_proxy", "NO_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"}) {
-      before_[name] = ddbmutex::sigv4::process_environment(name);
+      const char* before = getenv(name);
+      if (before != nullptr) before_[name] = before;
       unsetenv(name);
     }
     for (const char* name : {"http_proxy", "https_proxy", "ALL_PROXY"}) {
@@ -25,19 +23,16 @@ class Proxied {
     }
   }
   ~Proxied() {
-    for (const auto& [name, value] : before_) {
-      if (value) {
-        setenv(name, value->c_str(), 1);
-      } else {
-        unsetenv(name);
-      }
+    for (const char* name : {"http_proxy", "https_proxy", "ALL_PROXY"}) {
+      unsetenv(name);
     }
+    for (const auto& [name, value] : before_) setenv(name, value.c_str(), 1);
   }
   Proxied(const Proxied&) = delete;
   Proxied& operator=(const Proxied&) = delete;
 
  private:
-  std::map<const char*, std::optional<std::string>> before_;
+  std::map<const char*, std::string> before_;
 };
 
 }  // namespace tests

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <ctime>
-#include <optional>
 #include <string>
 
 #include "ddbmutex/endpoint.hpp"
@@ -20,11 +19,12 @@
 namespace witness {
 
 inline ddbmutex::sigv4::Environment environment_of(const Placed& placed) {
-  return [&placed](const char* name) -> std::optional<std::string> {
-    const auto found = placed.variables.find(name);
-    if (found == placed.variables.end()) return std::nullopt;
-    return found->second;
-  };
+  return {[](const void* self, const char* name) {
+            const auto& all = static_cast<const Placed*>(self)->variables;
+            const auto found = all.find(name);
+            return found == all.end() ? std::string() : found->second;
+          },
+          &placed};
 }
 
 inline ddbmutex::dynamodb::Target our_target(const Placed& placed) {
@@ -32,11 +32,7 @@ inline ddbmutex::dynamodb::Target our_target(const Placed& placed) {
   options.region = placed.combination.region;
   options.profile.name = placed.combination.profile;
   const auto environment = environment_of(placed);
-  options.region_may_come_later =
-      ddbmutex::sigv4::instance_settings(
-          environment,
-          ddbmutex::sigv4::load_profile(options.profile, environment))
-          .disabled.empty();
+  options.region_may_come_later = true;
   return ddbmutex::dynamodb::find_target(options, environment);
 }
 
@@ -44,7 +40,7 @@ inline ddbmutex::sigv4::KeyOutcome our_keys(
     const Placed& placed, const ddbmutex::dynamodb::Target& target) {
   ddbmutex::sigv4::ChainOptions options;
   options.profile.name = placed.combination.profile;
-  options.region = target.region;
+  options.region = target.region_said;
   options.find_region = target.error.empty() && target.region.empty();
   const auto source =
       ddbmutex::sigv4::chain_keys(options, environment_of(placed));
