@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "ddbmutex/attributes.hpp"
@@ -117,26 +118,30 @@ Loss loss_of(Verdict verdict) {
                                        : Loss::expired;
 }
 
-lock::Holder::Callbacks callbacks_of(const Options& options) {
-  lock::Holder::Callbacks callbacks;
-  if (options.on_lost) {
-    callbacks.on_lost = [tell = options.on_lost](Verdict why) {
-      tell(loss_of(why));
-    };
+// The user's callbacks, as the thread that calls them needs them.
+class Callbacks final : public lock::Listener {
+ public:
+  explicit Callbacks(const Options& options)
+      : on_lost_(options.on_lost),
+        on_danger_(options.on_danger),
+        alive_(options.alive) {
+    hears_losses = on_lost_ != nullptr;
+    hears_dangers = on_danger_ != nullptr;
+    is_asked = alive_ != nullptr;
   }
-  callbacks.on_danger = options.on_danger;
-  callbacks.alive = options.alive;
-  return callbacks;
-}
+  void lost(Verdict why) const override {
+    if (on_lost_) on_lost_(loss_of(why));
+  }
+  void danger() const override {
+    if (on_danger_) on_danger_();
+  }
+  bool alive() const override { return alive_(); }
 
-lock::Holder::Terms terms_of(const std::string& name, const Options& options) {
-  lock::Holder::Terms terms{name, options.ttl, safe_time_of(options), {}};
-  if (options.auto_renew) {
-    terms.renew_after = options.renew_after.value_or(options.ttl / 2);
-  }
-  if (options.max_hold) terms.max_hold = nanoseconds_of(*options.max_hold);
-  return terms;
-}
+ private:
+  const std::function<void(Loss)> on_lost_;
+  const std::function<void()> on_danger_;
+  const std::function<bool()> alive_;
+};
 
 }  // namespace
 
@@ -163,18 +168,31 @@ Failure DdbMutex::Impl::of_this(Failure bad_one) const {
 
 lock::Mutex& DdbMutex::Impl::get() {
   if (lock::Mutex* own = state.peek()) return *own;
-  Table::Impl& table = *options.table->impl_;
-  lock::Place place = table.place_of(name, options.sort_value);
-  place.owner = owner();
-  place.use = {options.keep_row, options.keep_data.value_or(options.keep_row),
-               options.only_if_exists};
-  place.attributes = detail::item_of(options);
-  return state.get(table.get(), std::move(place), request_timeout_of(options),
-                   terms_of(name, options), callbacks_of(options),
-                   lock::Mutex::Waiting{nanoseconds_of(options.first_poll),
-                                        nanoseconds_of(options.longest_poll),
-                                        nanoseconds_of(options.patience),
-                                        options.recursive});
+  Table::Impl& whole = *options.table->impl_;
+  lock::Table& table = whole.get();
+  auto holder = std::make_shared<lock::Holder>(table.client, table.budget);
+  holder->name = name;
+  whole.put_place(name, options.sort_value, holder->place);
+  holder->place.owner = owner();
+  holder->place.use = {options.keep_row,
+                       options.keep_data.value_or(options.keep_row),
+                       options.only_if_exists};
+  holder->place.attributes = detail::item_of(options);
+  holder->request_timeout = request_timeout_of(options);
+  holder->ttl = options.ttl;
+  holder->safe_time = safe_time_of(options);
+  if (options.auto_renew) {
+    holder->renew_after = options.renew_after.value_or(options.ttl / 2);
+  }
+  if (options.max_hold) holder->max_hold = nanoseconds_of(*options.max_hold);
+  holder->first_poll = nanoseconds_of(options.first_poll);
+  holder->longest_poll = nanoseconds_of(options.longest_poll);
+  holder->patience = nanoseconds_of(options.patience);
+  holder->recursive = options.recursive;
+  if (options.on_lost || options.on_danger || options.alive) {
+    holder->listener = std::make_shared<const Callbacks>(options);
+  }
+  return state.get(table, std::move(holder));
 }
 
 const std::string& DdbMutex::Impl::owner() const {
@@ -210,7 +228,7 @@ Failure DdbMutex::Impl::failure_of(const lock::Result& result,
     case Kind::closed:
       return failure(Errc::closed);
     case Kind::bad_record:
-      return failure(Errc::bad_record, result.problem);
+      return failure(Errc::bad_record, result.answer.message);
     case Kind::kept_row:
       return failure(Errc::kept_row, "it bears a fencing token");
     case Kind::no_row:
@@ -226,25 +244,20 @@ Failure DdbMutex::Impl::failure_of(const lock::Result& result,
                             options.table->impl_->endpoint());
 }
 
-Failure DdbMutex::Impl::lock(const lock::Patience& patience,
-                             lock::Cancel* cancel, bool& locked) {
-  const lock::Result result = get().lock(patience, cancel);
-  locked = result.kind == lock::Result::Kind::done;
-  return failure_of(result, "lock");
+Failure DdbMutex::Impl::renew(const lock::ChangesPtr& changes) {
+  lock::Mutex* own = state.peek();
+  lock::Result result;
+  result.kind = lock::Result::Kind::not_held;
+  if (own != nullptr) result = own->renew(changes);
+  return failure_of(result, "renew");
 }
 
-Failure DdbMutex::Impl::renew(std::shared_ptr<const lock::Changes> changes) {
+Failure DdbMutex::Impl::release(const lock::ChangesPtr& changes) {
   lock::Mutex* own = state.peek();
-  return failure_of(own != nullptr ? own->renew(std::move(changes))
-                                   : lock::Result(lock::Result::Kind::not_held),
-                    "renew");
-}
-
-Failure DdbMutex::Impl::release(std::shared_ptr<const lock::Changes> changes) {
-  lock::Mutex* own = state.peek();
-  return failure_of(own != nullptr ? own->release(std::move(changes))
-                                   : lock::Result(lock::Result::Kind::not_held),
-                    "release");
+  lock::Result result;
+  result.kind = lock::Result::Kind::not_held;
+  if (own != nullptr) result = own->release(changes);
+  return failure_of(result, "release");
 }
 
 Failure DdbMutex::Impl::ensure(nanoseconds min_remaining) {
@@ -268,7 +281,8 @@ Failure DdbMutex::Impl::require(nanoseconds min_remaining) const {
   if (left > nanoseconds::zero() && left >= min_remaining) return nullptr;
   const std::string doing = cannot("rely on");
   const lock::Mutex* own = state.peek();
-  if (own == nullptr || !own->is_locked()) return failed(Errc::not_held, doing);
+  if (own == nullptr || own->held() == nullptr)
+    return failed(Errc::not_held, doing);
   if (left == nanoseconds::zero()) return failed(Errc::lease_lost, doing);
   const auto ms = [](nanoseconds time) {
     return std::to_string(time / milliseconds(1));
@@ -297,22 +311,30 @@ DdbMutex::~DdbMutex() {
   impl_.reset();
 }
 
+// Not by run(): few frames stand between a user and the network.
 bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
                            std::error_code& ec) {
-  bool locked = false;
-  run(impl_, ec, [&](Impl& impl) {
-    return impl.lock({deadline.within, deadline.left, deadline.at},
-                     wait != nullptr ? &wait->impl_->cancel : nullptr, locked);
-  });
-  return locked;
+  const NoCancellation guard;
+  const std::shared_ptr<Impl> impl = impl_;  // A destructor may end this wait.
+  if (impl->bad) {
+    impl->end(impl->bad.get(), ec);
+    return false;
+  }
+  const lock::Result result =
+      impl->get().lock({deadline.within, deadline.left, deadline.at},
+                       wait != nullptr ? &wait->impl_->cancel : nullptr);
+  impl->end(impl->failure_of(result, "lock").get(), ec);
+  return result.kind == lock::Result::Kind::done;
 }
 
 bool DdbMutex::try_lock_past_lease(milliseconds additional,
                                    std::error_code& ec) {
   bool locked = false;
   run(impl_, ec, [&](Impl& impl) {
-    return impl.lock({nanoseconds_of(additional), nullptr, nullptr, true},
-                     nullptr, locked);
+    const lock::Result result = impl.get().lock(
+        {nanoseconds_of(additional), nullptr, nullptr, true}, nullptr);
+    locked = result.kind == lock::Result::Kind::done;
+    return impl.failure_of(result, "lock");
   });
   return locked;
 }
@@ -379,7 +401,7 @@ std::shared_ptr<void> DdbMutex::loss_signal(std::shared_ptr<void> (*make)(),
   const std::shared_ptr<Impl> impl = impl_;
   std::shared_ptr<void> signal;
   if (lock::Mutex* own = impl->state.peek()) {
-    signal = own->signal_loss([&] { return lock::Signal{make(), tell}; });
+    signal = own->signal_loss(make, tell);
   }
   if (signal != nullptr) return signal;
   signal = make();

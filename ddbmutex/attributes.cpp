@@ -246,13 +246,29 @@ void add_from_wire(const Wire& wire, Attributes& all) {
   all.push_back(std::move(attribute));
 }
 
+// What is stored once that was stored, and changed so.
+dynamodb::Item applied(const dynamodb::Item& to, const lock::Changes& changes) {
+  dynamodb::Item item = to;
+  const auto remove = [&](const std::string& name) {
+    const auto has_it = [&](const auto& one) { return one.name == name; };
+    item.erase(std::remove_if(item.begin(), item.end(), has_it), item.end());
+  };
+  for (const std::string& name : changes.remove) remove(name);
+  for (const auto& attribute : changes.set) {
+    remove(attribute.name);
+    item.push_back(attribute);
+  }
+  return item;
+}
+
 // Null if there are none.
-std::shared_ptr<const lock::Changes> to_changes(const Changes& changes) {
+lock::ChangesPtr to_changes(const Changes& changes) {
   if (!changes.data && changes.attributes.empty() && changes.remove.empty()) {
     return nullptr;
   }
-  return std::make_shared<const lock::Changes>(lock::Changes{
-      detail::to_item(changes.data, changes.attributes), changes.remove});
+  return std::make_shared<const lock::Changes>(
+      lock::Changes{detail::to_item(changes.data, changes.attributes),
+                    changes.remove, applied});
 }
 
 }  // namespace
@@ -339,17 +355,16 @@ void tell_stored(const dynamodb::Item& others, const TableOptions& table,
 
 std::optional<std::string> DdbMutex::data() const {
   const lock::Mutex* own = impl_->state.peek();
-  const auto held = own == nullptr ? std::nullopt : own->possession();
-  if (!held) return std::nullopt;
-  return detail::data_of(*held->others);
+  const auto stored = own == nullptr ? nullptr : own->stored();
+  if (stored == nullptr) return std::nullopt;
+  return detail::data_of(*stored);
 }
 
 Attributes DdbMutex::attributes() const {
   const lock::Mutex* own = impl_->state.peek();
-  const auto held = own == nullptr ? std::nullopt : own->possession();
-  if (!held) return {};
-  return detail::attributes_of(*held->others,
-                               impl_->options.table->impl_->options);
+  const auto stored = own == nullptr ? nullptr : own->stored();
+  if (stored == nullptr) return {};
+  return detail::attributes_of(*stored, impl_->options.table->impl_->options);
 }
 
 void DdbMutex::renew(const Changes& changes, std::error_code& ec) {
@@ -370,7 +385,7 @@ void DdbMutex::release(const Changes& changes, std::error_code& ec) {
           {"changes", "nothing stays of a row that is not kept"});
     }
     bad = impl.of_this(std::move(bad));
-    return bad ? std::move(bad) : impl.release(std::move(others));
+    return bad ? std::move(bad) : impl.release(others);
   });
 }
 

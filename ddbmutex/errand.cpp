@@ -188,55 +188,53 @@ bool waited_for_turn(Pace& pace, BootTime until, sigv4::Waker* waker) {
 
 // --- Errand ------------------------------------------------------------------
 
-Errand::Errand(Call what, std::shared_ptr<Holder> whose, Lease its_own)
-    : call(what), holder(std::move(whose)), own(std::move(its_own)) {
-  pace_.emplace(holder->route.budget, call);
-}
+Held::Held(std::shared_ptr<Holder> whose)
+    : holder(std::move(whose)),
+      lease(fresh_uuid(), holder->ttl, holder->place.use) {}
+
+Held::~Held() = default;
 
 Errand::Errand(Call what, Handle whose)
-    : call(what),
-      holder(whose->holder),
-      held(std::move(whose)),
-      held_lease(&held->lease) {
-  pace_.emplace(holder->route.budget, call);
+    : call(what), held(std::move(whose)), holder(*held->holder) {
+  pace_.emplace(holder.budget, call);
 }
 
 bool Errand::failing() const { return !answered(answer.fault); }
 
 // A renewal is worth nothing once the lease has ended.
-BootTime Errand::end() {
-  return call == Call::renew ? std::min(deadline, lease().claim_end())
+BootTime Errand::end() const {
+  return call == Call::renew ? std::min(deadline, held->lease.claim_end())
                              : deadline;
 }
 
 bool Errand::stamp() {
   const BootTime now = BootClock::now();
-  if (call == Call::renew && now >= lease().claim_end()) {
+  if (call == Call::renew && now >= held->lease.claim_end()) {
     verdict = Verdict::expired;
     return false;
   }
   const Observation nothing;
-  request = lease().next(call, now, client().clock(),
-                         observation ? *observation : nothing);
+  request = held->lease.next(call, now, holder.client.clock(),
+                             observation ? *observation : nothing);
   end_at_ = end();
-  until = std::min(now + holder->route.request_timeout, end_at_);
+  until = std::min(now + holder.request_timeout, end_at_);
   return true;
 }
 
 bool Errand::begin(Watch& watch) {
   if (!watch.stamp(*this)) return false;
-  const Holder::Route& route = holder->route;
-  const Layout& layout = *route.place.layout;
-  pending = route.client.begin(layout.action_of(request.verb, route.place.use),
-                               layout.write_request(route.place, request));
+  const Place& place = holder.place;
+  pending =
+      holder.client.begin(place.layout->action_of(request.verb, place.use),
+                          place.layout->write_request(place, request));
   if (pending->exchange() != nullptr) {
-    pending->exchange()->connect_within(route.request_timeout);
+    pending->exchange()->connect_within(holder.request_timeout);
   }
   return true;
 }
 
 void Errand::conclude(Watch& watch, sigv4::Transport why) {
-  answer = client().finish(std::move(pending), why);
+  answer = holder.client.finish(std::move(pending), why);
   watch.hear(*this);
 }
 
@@ -244,9 +242,9 @@ void Errand::hear() {
   Observation nothing;
   const bool writes = request.verb != Verb::look;
   unknown = unknown || (writes && answer.outcome_unknown());
-  verdict =
-      lease().heard(reply_to(request, answer, *holder->route.place.layout),
-                    client().clock(), observation ? *observation : nothing);
+  verdict = held->lease.heard(reply_to(request, answer, *holder.place.layout),
+                              holder.client.clock(),
+                              observation ? *observation : nothing);
   pace_->heard(answer);
   end_at_ = end();
 }
@@ -268,16 +266,16 @@ void Errand::release_instead(BootTime give_up_at) {
   awaits_take = of_take && pending != nullptr;
   take_unknown = unknown;
   call = Call::release;
-  pace_.emplace(holder->route.budget, call);
+  pace_.emplace(holder.budget, call);
   observation = nullptr;
   keeps_pending = false;
   deadline = give_up_at;
   end_at_ = deadline;
-  until = std::min(BootClock::now() + holder->route.request_timeout, deadline);
+  until = std::min(BootClock::now() + holder.request_timeout, deadline);
 }
 
 void Errand::run(Watch& watch, sigv4::Waker* waker) {
-  pace_.emplace(holder->route.budget, call);  // Each run begins anew.
+  pace_.emplace(holder.budget, call);  // Each run begins anew.
   verdict = Verdict::again;
   answer = {};
   told_.clear();
@@ -285,8 +283,8 @@ void Errand::run(Watch& watch, sigv4::Waker* waker) {
   for (;;) {
     const BootTime begun = BootClock::now();
     // Before a request is stamped: its lease counts from there.
-    const bool keys = client().await_keys(
-        std::min(deadline, begun + holder->route.request_timeout), waker);
+    const bool keys = holder.client.await_keys(
+        std::min(deadline, begun + holder.request_timeout), waker);
     const auto why = over(*pace_, deadline, retry_until, waker);
     // Without keys nothing is sent either, and it is told that they lack.
     if (why && (keys || *why == Fault::cancelled)) return end_unsent(*why);
@@ -297,7 +295,9 @@ void Errand::run(Watch& watch, sigv4::Waker* waker) {
     }
     const bool failed = failing();
     if (!begin(watch)) return;
-    await(watch, waker);
+    sigv4::Exchange* exchange = pending->exchange();
+    if (pending->under_way()) sigv4::drive(&exchange, 1, until, waker);
+    end_request(watch);
     note_failure();
     if (given_up) {
       given_up = !failed;
@@ -310,14 +310,12 @@ void Errand::run(Watch& watch, sigv4::Waker* waker) {
   }
 }
 
-void Errand::await(Watch& watch, sigv4::Waker* waker) {
-  sigv4::Exchange* exchange = pending->exchange();
-  if (pending->under_way()) sigv4::drive(&exchange, 1, until, waker);
+void Errand::end_request(Watch& watch) {
   const BootTime now = BootClock::now();
   const bool late = now >= until;
   given_up = pending->under_way() && (!late || now >= end_at_);
   const bool writes = request.verb != Verb::look;
-  if (given_up && keeps_pending && writes && exchange->sent()) {
+  if (given_up && keeps_pending && writes && pending->exchange()->sent()) {
     answer =
         no_answer(late ? Fault::timed_out : Fault::cancelled, "no answer yet");
   } else {

@@ -16,11 +16,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "answer.hpp"
 #include "client.hpp"
@@ -49,66 +48,103 @@ struct Result {
     cancelled,   // lock
     closed,      // lock: the table is.
     no_thread,   // lock: none could be started to renew the lease.
-    bad_record,  // lock: `problem` says why the row is no lock record.
+    bad_record,  // lock: `answer.message` says why the row is no lock record.
     kept_row,    // lock: the row bears a fencing token.
     no_row,      // lock: there is no item, and there must be.
     failed,      // `answer` says why.
     not_held,    // release, renew
     lost,        // These, and lock again: it was lost, `loss` says how.
   };
-  Result(Kind the_kind = Kind::done) : kind(the_kind) {}
 
-  Kind kind;
+  Kind kind = Kind::done;
   Verdict loss = Verdict::expired;
   dynamodb::Answer answer;
-  std::string problem;
 };
 
-// One mutex as its errands and the threads of its table know it.  May outlive
-// the mutex, not the client.
+// Who is called by one thread for all holders of a table, one at a time, with
+// no mutex held.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void lost(Verdict) const = 0;  // taken, deleted or expired
+  virtual void danger() const = 0;
+  // Whether the lease is to be renewed.  If not, it is asked again.
+  virtual bool alive() const = 0;
+
+  bool hears_losses = false, hears_dangers = false, is_asked = false;
+};
+
+// One mutex as its errands and the threads of its table know it: filled in by
+// who makes it, and from then on only read.  May outlive the mutex, not the
+// client.
 struct Holder {
-  // How its requests are sent.
-  struct Route {
-    dynamodb::Client& client;
-    dynamodb::RetryBudget& budget;
-    Place place;
-    // For one request; longer, and its outcome is unknown.
-    std::chrono::nanoseconds request_timeout = std::chrono::seconds(2);
-  };
-  struct Terms {
-    std::string name;  // For people.
-    std::chrono::milliseconds ttl{};
-    // This long before its end, a lease is in danger.
-    std::chrono::nanoseconds safe_time{};
-    // The age at which a lease is renewed; nothing: only by hand.
-    std::optional<std::chrono::nanoseconds> renew_after{};
-    // A lock that has been held so long is renewed no more but by hand.
-    std::chrono::nanoseconds max_hold = std::chrono::nanoseconds::max();
-  };
-  // Each may be empty.  Called by one thread for all holders of a table, one
-  // at a time, with no mutex held.
-  struct Callbacks {
-    std::function<void(Verdict)> on_lost;  // taken, deleted or expired
-    std::function<void()> on_danger;
-    // Whether the lease is to be renewed.  If not, it is asked again.
-    std::function<bool()> alive;
+  Holder(dynamodb::Client& its_client, dynamodb::RetryBudget& its_budget)
+      : client(its_client), budget(its_budget) {}
 
-    bool any() const { return on_lost || on_danger || alive; }
-  };
+  dynamodb::Client& client;
+  dynamodb::RetryBudget& budget;
+  std::string name;  // For people.
+  Place place;
+  // For one request; longer, and its outcome is unknown.
+  std::chrono::nanoseconds request_timeout = std::chrono::seconds(2);
+  std::chrono::milliseconds ttl{};
+  // This long before its end, a lease is in danger.
+  std::chrono::nanoseconds safe_time{};
+  // The age at which a lease is renewed; zero: only by hand.
+  std::chrono::nanoseconds renew_after{};
+  // A lock that has been held so long is renewed no more but by hand.
+  std::chrono::nanoseconds max_hold = std::chrono::nanoseconds::max();
+  std::chrono::nanoseconds first_poll{};  // Doubles up to the longest.
+  std::chrono::nanoseconds longest_poll{};
+  // Passing errors are tried again for so long by calls that wait for ever,
+  // counted from the first that one of them has met.
+  std::chrono::nanoseconds patience{};
+  bool recursive = false;  // The thread that has the lock may lock it again.
 
-  Holder(Route&& the_route, Terms&& the_terms, Callbacks&& the_callbacks)
-      : route(std::move(the_route)),
-        terms(std::move(the_terms)),
-        callbacks(std::make_shared<const Callbacks>(std::move(the_callbacks))) {
-  }
-
-  const Route route;
-  const Terms terms;
   // Until when the lock is held, on the boot clock; BootTime::min() while it is
   // not.  Written by the Keeper alone.
   std::atomic<BootTime> claim_end{BootTime::min()};
-  // GUARDED_BY(Keeper::mutex_); null once nothing is to be told any more.
-  std::shared_ptr<const Callbacks> callbacks;
+  // GUARDED_BY(Keeper::mutex_): may be null; and nothing is told any more.
+  std::shared_ptr<const Listener> listener;
+  bool settled = false;
+};
+
+// Told of a loss beside and before Listener::lost(): `tell` with the object.
+struct Signal {
+  std::shared_ptr<void> object;
+  void (*tell)(void*) = nullptr;
+};
+
+class Errand;
+using ErrandPtr = std::unique_ptr<Errand>;
+
+// One acquisition: its lease, and what the Keeper knows of it.
+struct Held {
+  explicit Held(std::shared_ptr<Holder> whose);
+  ~Held();
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  bool over() const { return given_back || lost != Verdict::again; }
+  bool held_too_long(BootTime when) const {
+    return when - since >= holder->max_hold;
+  }
+
+  const std::shared_ptr<Holder> holder;
+  // Of the errand that takes it or gives it back.  Between that, and all below:
+  // GUARDED_BY(Keeper::mutex_)
+  Lease lease;
+  BootTime since{};       // It is kept,
+  std::size_t place = 0;  // in Keeper::held_, until it is over.
+  bool given_back = false;
+  bool renewing = false;  // A request is under way, or a renewal by hand.
+  bool in_danger = false;
+  Verdict lost = Verdict::again;        // That: it is not.
+  BootTime renewal = BootTime::max();   // When it is due; max(): not.
+  BootTime question = BootTime::max();  // Is it to be renewed?
+  BootTime alarm = BootTime::max();     // When something is to be told.
+  ErrandPtr errand;                     // The renewal, if it is to go on.
+  Signal signal;
 };
 
 // When to send the next request of an errand.
@@ -167,8 +203,7 @@ class Errand {
     }
   };
 
-  Errand(Call what, std::shared_ptr<Holder> whose, Lease its_own);
-  Errand(Call what, Handle whose);  // Of a lease that is held.
+  Errand(Call what, Handle whose);
   Errand(const Errand&) = delete;
   Errand& operator=(const Errand&) = delete;
 
@@ -196,15 +231,11 @@ class Errand {
   // BootTime::max(), or it would be too late.
   bool goes_on(BootTime retry_until = BootTime::max());
 
-  Lease& lease() { return own ? *own : *held_lease; }
-  dynamodb::Client& client() const { return holder->route.client; }
   bool failing() const;
 
   Call call;
-  const std::shared_ptr<Holder> holder;
-  std::optional<Lease> own;
-  Handle held;  // Whose the lease is; of a release, who is told of a loss.
-  Lease* held_lease = nullptr;
+  const Handle held;
+  Holder& holder;
   Observation* observation = nullptr;  // Null: none.
   BootTime deadline = BootTime::max();
   BootTime due{};
@@ -236,8 +267,8 @@ class Errand {
   std::size_t closing_place = 0;     // In Closing::locks.
 
  private:
-  BootTime end();
-  void await(Watch& watch, sigv4::Waker* waker);
+  BootTime end() const;
+  void end_request(Watch& watch);
   void note_failure();
   void end_unsent(dynamodb::Fault why);
   void end_undecided(BootTime retry_until, sigv4::Waker* waker);
@@ -246,7 +277,6 @@ class Errand {
   std::string told_;   // What a server or the system told of the last failures.
   BootTime end_at_{};  // Of the errand, when the request was stamped.
 };
-using ErrandPtr = std::unique_ptr<Errand>;
 
 }  // namespace lock
 }  // namespace v0

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include "../ddbmutex.hpp"
 #include "../sigv4/process.hpp"
@@ -19,17 +18,16 @@ struct DdbMutex::Impl : detail::Calls {
   // REQUIRES: the options name a table.
   Impl(std::string&& the_name, Options&& the_options);
 
+  lock::Mutex& get();
   const std::string& owner() const;
   std::string cannot(const char* what) const;  // "lock"
   // Whose option it is that is bad.
   detail::Failure of_this(detail::Failure bad_one) const;
   detail::Failure failure_of(const lock::Result& result,
                              const char* what) const;
-  detail::Failure lock(const lock::Patience& patience, lock::Cancel* cancel,
-                       bool& locked);
   // Null: no changes.
-  detail::Failure renew(std::shared_ptr<const lock::Changes> changes);
-  detail::Failure release(std::shared_ptr<const lock::Changes> changes);
+  detail::Failure renew(const lock::ChangesPtr& changes);
+  detail::Failure release(const lock::ChangesPtr& changes);
   detail::Failure ensure(std::chrono::nanoseconds min_remaining);
   detail::Failure require(std::chrono::nanoseconds min_remaining) const;
   std::chrono::nanoseconds remaining() const;
@@ -39,9 +37,6 @@ struct DdbMutex::Impl : detail::Calls {
   // What a forked child must make anew, each on first use.
   mutable sigv4::PerProcess<std::string> usual_owner;
   sigv4::PerProcess<lock::Mutex> state;
-
- private:
-  lock::Mutex& get();
 };
 
 }  // namespace v0

@@ -30,13 +30,13 @@ namespace {
 // decides.  `mutex` may be null: then nobody has locked it in this process.
 Failure check_of(const lock::Mutex* mutex, const std::string& doing,
                  std::string& check) {
-  const auto possession = mutex != nullptr ? mutex->possession() : std::nullopt;
-  if (!possession) return failed(Errc::not_held, doing);
+  const lock::Handle held = mutex != nullptr ? mutex->held() : nullptr;
+  if (held == nullptr) return failed(Errc::not_held, doing);
   lock::Request request;
   request.verb = lock::Request::Verb::check;
-  request.uuid = possession->uuid;
-  request.token = possession->token;
-  const lock::Place& place = mutex->route().place;
+  request.uuid = held->lease.uuid();
+  request.token = held->lease.token();
+  const lock::Place& place = mutex->holder().place;
   check = place.layout->write_request(place, request);
   return nullptr;
 }
@@ -66,7 +66,7 @@ Answer send(lock::Table& table, sigv4::Waker* waker, const std::string& body,
   const nanoseconds longest = std::max<nanoseconds>(request_time, kTokenLasts);
   const BootTime deadline = lock::later(
       BootClock::now(), std::clamp(patience, request_time, longest));
-  return dynamodb::ask(*table.client, *table.budget,
+  return dynamodb::ask(table.client, table.budget,
                        dynamodb::Action::transact_write_items, body,
                        {deadline, waker, request_time});
 }
@@ -88,7 +88,7 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
         send(table.get(), wait.waker(),
              dynamodb::write_transaction(check, items, lock::fresh_uuid()),
              detail::nanoseconds_of(impl.options.patience),
-             mutex->route().request_timeout);
+             mutex->holder().request_timeout);
     return meaning_of(answer, doing, table.endpoint());
   });
 }

@@ -24,39 +24,43 @@ double seconds_between(BootTime from, BootTime to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-Result failed(Fault why, const char* message) {
-  Result result(Result::Kind::failed);
-  result.answer.fault = why;
-  result.answer.message = message;
-  return result;
+void fail(Result& result, const char* why) {
+  result.kind = Result::Kind::failed;
+  result.answer.fault = Fault::timed_out;
+  result.answer.message = why;
 }
 
-Result no_thread() {
-  return failed(Fault::timed_out, "no thread can be started");
-}
-
-Result lost_as(Verdict why) {
-  Result result(Result::Kind::lost);
-  result.loss = why;
-  return result;
-}
+constexpr char kNoThread[] = "no thread can be started";
 
 }  // namespace
+
+Keeper::Keeper(dynamodb::ClientOptions&& options)
+    : client_(std::move(options)) {
+  client_.on_contradiction([this] { check_clock(); });
+}
 
 // --- Starting and stopping ---------------------------------------------------
 
 bool Keeper::start() {
   if (stopping_) return false;
-  if (sending_ && telling_) return true;
+  if (sender_.started && teller_.started) return true;
   if (!teller_clock_.open()) return false;
-  const std::shared_ptr<Keeper> self = shared_from_this();
-  if (!telling_) {
-    telling_ = sigv4::start_thread(teller_, [self] { self->tell_loop(); });
-    if (!telling_) return false;
-    sigv4::register_for_exit(self);
+  if (!teller_.started) {
+    if (!start(teller_, &Keeper::tell_loop)) return false;
+    sigv4::register_for_exit(shared_from_this());
   }
-  sending_ = sigv4::start_thread(sender_, [self] { self->send_loop(); });
-  return sending_;
+  return start(sender_, &Keeper::send_loop);
+}
+
+bool Keeper::start(Worker& worker, void (Keeper::*loop)()) {
+  const auto body = [self = shared_from_this(), &worker, loop] {
+    (self.get()->*loop)();
+    const Guard guard(self->mutex_);
+    worker.ended = true;
+    self->changed_.notify_all();
+  };
+  worker.started = sigv4::start_thread(worker.thread, body);
+  return worker.started;
 }
 
 void Keeper::tell_to_stop(BootTime by) {
@@ -71,90 +75,92 @@ void Keeper::tell_to_stop(BootTime by) {
 void Keeper::await_stop() {
   Guard guard(mutex_);
   if (std::exchange(awaited_, true)) return;
-  const pthread_t self = pthread_self();
-  const bool in_sender = sending_ && pthread_equal(self, sender_) != 0;
-  const bool in_teller = telling_ && pthread_equal(self, teller_) != 0;
-  const nanoseconds left = stop_by_ + sigv4::kStopGrace - BootClock::now();
-  changed_.wait_for(guard, std::max(left, nanoseconds::zero()), [&] {
-    return (!sending_ || in_sender || send_ended_) &&
-           (!telling_ || in_teller || tell_ended_);
-  });
-  const bool join_sender = sending_ && send_ended_;
-  const bool join_teller = telling_ && tell_ended_;
-  if (sending_ && !join_sender) pthread_detach(sender_);
-  if (telling_ && !join_teller) pthread_detach(teller_);
-  sending_ = telling_ = false;
-  guard.unlock();
-  if (join_sender) pthread_join(sender_, nullptr);
-  if (join_teller) pthread_join(teller_, nullptr);
+  const auto is_running = [](const Worker& worker) {
+    return worker.started && !worker.ended &&
+           pthread_equal(pthread_self(), worker.thread) == 0;
+  };
+  const BootTime latest = stop_by_ + sigv4::kStopGrace;
+  while ((is_running(sender_) || is_running(teller_)) && wait(guard, latest)) {
+  }
+  for (Worker* worker : {&sender_, &teller_}) {
+    if (!std::exchange(worker->started, false)) continue;
+    if (worker->ended) {
+      guard.unlock();
+      pthread_join(worker->thread, nullptr);
+      guard.lock();
+    } else {
+      pthread_detach(worker->thread);
+    }
+  }
+}
+
+// For what is notified, or for a while.  False: the time is over.
+bool Keeper::wait(Guard& guard, BootTime deadline) {
+  const nanoseconds left = deadline - BootClock::now();
+  if (left <= nanoseconds::zero()) return false;
+  changed_.wait_for(guard, std::min(left, kLongestWait));
+  return true;
 }
 
 // --- Calls -------------------------------------------------------------------
 
-Handle Keeper::keep(Lease& lease, const std::shared_ptr<Holder>& holder) {
+bool Keeper::keep(const Handle& handle) {
+  Held& held = *handle;
+  const Holder& holder = *held.holder;
   const Guard guard(mutex_);
-  if (shut_) return nullptr;
-  const auto& age = holder->terms.renew_after;
-  const bool threads =
-      age || (holder->callbacks != nullptr && holder->callbacks->any());
-  if (threads && !start()) return nullptr;
-  const auto held = std::make_shared<Held>(std::move(lease), holder);
-  held->place = plans_.size();
-  plans_.emplace_back().held = held;
-  if (age) {
+  if (shut_) return false;
+  const bool renews = holder.renew_after > nanoseconds::zero();
+  if ((renews || holder.listener != nullptr) && !start()) return false;
+  held.since = BootClock::now();
+  held.place = held_.size();
+  held_.push_back(handle);
+  if (renews) {
     // Locks that were taken together are not renewed together.
-    const BootTime when = held->lease.renew_at(*age);
-    const nanoseconds left = when - BootClock::now();
-    const nanoseconds early = std::max(left / 2, nanoseconds::zero());
-    plan_renewal(held, when - budget_->jitter(early));
+    const BootTime when = held.lease.renew_at(holder.renew_after);
+    const nanoseconds early =
+        std::max((when - held.since) / 2, nanoseconds::zero());
+    plan_renewal(held, when - budget_.jitter(early));
   }
-  held->lease.apply(client_->clock());
-  set_alarm(*held);
-  publish(*held, held->lease.claim_end());
-  held_since_s_ += seconds_between(made_, held->since);
-  return held;
+  held.lease.apply(client_.clock());
+  set_alarm(held);
+  publish(held, held.lease.claim_end());
+  held_since_s_ += seconds_between(made_, held.since);
+  return true;
 }
 
 Keeper::Usage Keeper::usage() const {
   const Guard guard(mutex_);
   const double now_s = seconds_between(made_, BootClock::now());
   const double held_s =
-      static_cast<double>(plans_.size()) * now_s - held_since_s_;
-  return {plans_.size(), held_before_s_ + held_s};
+      static_cast<double>(held_.size()) * now_s - held_since_s_;
+  return {held_.size(), held_before_s_ + held_s};
 }
 
-Result Keeper::renew(const Handle& handle,
-                     std::shared_ptr<const Changes> changes, BootTime deadline,
-                     sigv4::Waker& waker) {
+void Keeper::renew(const Handle& handle, const ChangesPtr& changes,
+                   BootTime deadline, sigv4::Waker& waker, Result& result) {
   Held& held = *handle;
   Errand errand(Call::renew, handle);
   errand.by_hand = true;
   errand.deadline = deadline;
   Guard guard(mutex_);
-  while (held.renewing && !held.over()) {
-    const nanoseconds left = deadline - BootClock::now();
-    if (left <= nanoseconds::zero()) break;
-    changed_.wait_for(guard, std::min(left, kLongestWait));
+  while (held.renewing && !held.over() && wait(guard, deadline)) {
   }
-  if (held.over()) return ended(held);
-  if (held.renewing) {
-    return failed(Fault::timed_out, "another renewal is under way");
-  }
+  if (held.over()) return end(held, result);
+  if (held.renewing) return fail(result, "another renewal is under way");
   held.renewing = true;
   unplan(held);
-  held.lease.carry(std::move(changes));
+  held.lease.carry(changes);
   errand.made = BootClock::now();
   guard.unlock();
   errand.run(*this, &waker);
   guard.lock();
-  Result result;
   if (held.over()) {
-    result = ended(held);
+    end(held, result);
   } else if (errand.verdict == Verdict::ours) {
-    return result;
+    return;
   } else if (BootClock::now() >= held.lease.claim_end()) {
     lose(handle, Verdict::expired);
-    result = ended(held);
+    end(held, result);
   } else if (stopping_ && !errand.failing()) {  // Nothing was asked.
     result.kind = Result::Kind::not_held;
   } else {
@@ -162,81 +168,72 @@ Result Keeper::renew(const Handle& handle,
     result.answer = std::move(errand.answer);
   }
   guard.unlock();
-  go_on(handle);
-  return result;
+  go_on(held);
 }
 
-void Keeper::go_on(const Handle& handle) {
+void Keeper::go_on(Held& held) {
   const Guard guard(mutex_);
-  handle->renewing = false;
+  held.renewing = false;
   changed_.notify_all();
-  if (handle->over()) return;
-  handle->lease.carry(nullptr);
-  const auto& age = handle->holder->terms.renew_after;
-  if (!age) return;
-  plan_renewal(handle,
-               std::max(handle->lease.renew_at(*age), BootClock::now()));
+  if (held.over()) return;
+  held.lease.carry(nullptr);
+  plan_renewal(held, std::max(held.lease.renew_at(held.holder->renew_after),
+                              BootClock::now()));
 }
 
-std::shared_ptr<void> Keeper::signal_loss(const Handle& handle,
-                                          const std::function<Signal()>& make) {
-  Held& held = *handle;
+std::shared_ptr<void> Keeper::signal_loss(Held& held,
+                                          std::shared_ptr<void> (*make)(),
+                                          void (*signal)(void*)) {
   const Guard guard(mutex_);
   if (held.over() || BootClock::now() >= held.lease.claim_end()) return nullptr;
   if (held.signal.object == nullptr) {
     if (!start()) return nullptr;
-    held.signal = make();
+    held.signal = {make(), signal};
     set_alarm(held);  // The thread that is to tell may be new.
   }
   return held.signal.object;
 }
 
-ErrandPtr Keeper::give_back(const Handle& handle,
-                            std::optional<Verdict>& lost) {
+ErrandPtr Keeper::give_back(const Handle& held, Verdict& lost) {
+  Signal signal;  // Dropped only without the mutex.
   const Guard guard(mutex_);
-  ErrandPtr errand = take_back(handle);
-  lost = handle->lost;
+  ErrandPtr errand = take_back(held);
+  lost = held->lost;
+  std::swap(signal, held->signal);
   return errand;
 }
 
 std::vector<Unreleased> Keeper::release_all(BootTime deadline) {
-  std::vector<Handle> all;      // Dropped only without the mutex.
-  std::vector<Signal> signals;  // Told, and dropped, without it too.
+  std::vector<Handle> all;  // Dropped only without the mutex.
   const auto closing = std::make_shared<Closing>();
   Guard guard(mutex_);
   shut_ = true;
-  for (const Plan& plan : plans_) all.push_back(plan.held);
+  for (const Handle& held : held_) all.push_back(held);
+  closing->locks = std::vector<Unreleased>(all.size());
   const bool threads = !all.empty() && start();
-  for (const Handle& held : all) {
-    signals.push_back(std::exchange(held->signal, Signal{}));
-    if (stopping_) {  // At exit; its mutex's destructor may say it yet.
-      closing->locks.push_back({held->holder->terms.name, no_thread()});
-    } else {
-      close(held, closing, threads);
-    }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    closing->locks[i].name = all[i]->holder->name;
+    close(all[i], closing, i, threads);
   }
   guard.unlock();
-  for (const Signal& signal : signals) {
+  for (const Handle& held : all) {
+    Signal signal;
+    guard.lock();
+    std::swap(signal, held->signal);
+    guard.unlock();
     if (signal.object != nullptr) signal.tell(signal.object.get());
   }
   guard.lock();
-  while (closing->open > 0 && !send_ended_) {
-    const nanoseconds left = deadline - BootClock::now();
-    if (left <= nanoseconds::zero()) break;
-    changed_.wait_for(guard, std::min(left, kLongestWait));
+  while (closing->open > 0 && !sender_.ended && wait(guard, deadline)) {
   }
   std::vector<Unreleased> locks = std::move(closing->locks);
   closing->locks.clear();
-  const auto is_done = [](const Unreleased& one) {
-    return one.result.kind == Result::Kind::done;
-  };
-  locks.erase(std::remove_if(locks.begin(), locks.end(), is_done), locks.end());
   return locks;
 }
 
-void Keeper::lost(const Handle& handle, Verdict why) {
+void Keeper::lost(const Handle& held, Verdict why) {
   const Guard guard(mutex_);
-  tell(handle, why);
+  tell(held, why);
 }
 
 bool Keeper::finish(ErrandPtr& errand) {
@@ -245,7 +242,7 @@ bool Keeper::finish(ErrandPtr& errand) {
   if (!start()) return false;
   gone = make_room();
   const BootTime now = BootClock::now();
-  errand->release_instead(now + errand->holder->terms.ttl);
+  errand->release_instead(now + errand->holder.ttl);
   if (errand->pending != nullptr) {
     if (answers_awaited_ == kMostAwaited) {
       guard.unlock();
@@ -262,36 +259,34 @@ bool Keeper::finish(ErrandPtr& errand) {
   return true;
 }
 
+// What was lost before, and is not told any more, is dropped by the thread that
+// would have told it.
 void Keeper::settle(Holder& holder) {
-  // Both are dropped only without the mutex.
-  std::vector<Handle> untold;
-  std::shared_ptr<const Holder::Callbacks> callbacks;
+  std::shared_ptr<const Listener> listener;  // Dropped without the mutex.
   Guard guard(mutex_);
-  const auto is_its = [&](const Handle& held) {
-    return held->holder.get() == &holder;
-  };
-  const auto busy = [&] {
-    return running_ == &holder ||
-           std::any_of(losses_.begin(), losses_.end(), is_its);
-  };
-  if (!telling_ || pthread_equal(pthread_self(), teller_) == 0) {
-    while (telling_ && !tell_ended_ && busy()) changed_.wait(guard);
+  const bool tells = pthread_equal(pthread_self(), teller_.thread) != 0;
+  while (teller_.started && !tells && !teller_.ended && is_told(holder)) {
+    changed_.wait(guard);
   }
-  for (Handle& held : losses_) {
-    if (is_its(held)) untold.push_back(std::move(held));
+  holder.settled = true;
+  listener.swap(holder.listener);
+}
+
+bool Keeper::is_told(const Holder& holder) const {
+  if (running_ == &holder) return true;
+  for (const Handle& held : losses_) {
+    if (held->holder.get() == &holder) return true;
   }
-  losses_.erase(std::remove(losses_.begin(), losses_.end(), nullptr),
-                losses_.end());
-  callbacks.swap(holder.callbacks);
+  return false;
 }
 
 void Keeper::check_clock() {
   const Guard guard(mutex_);
-  const dynamodb::ServiceClock clock = client_->clock();
-  for (const Plan& plan : plans_) {
-    plan.held->lease.apply(clock);
-    publish(*plan.held, plan.held->lease.claim_end());
-    set_alarm(*plan.held);
+  const dynamodb::ServiceClock clock = client_.clock();
+  for (const Handle& held : held_) {
+    held->lease.apply(clock);
+    publish(*held, held->lease.claim_end());
+    set_alarm(*held);
   }
 }
 
@@ -300,43 +295,41 @@ void Keeper::check_clock() {
 ErrandPtr Keeper::take_back(const Handle& handle) {
   Held& held = *handle;
   if (held.given_back) return nullptr;
-  if (!held.lost && BootClock::now() >= held.lease.claim_end()) {
+  const bool was_lost = held.lost != Verdict::again;
+  if (!was_lost && BootClock::now() >= held.lease.claim_end()) {
     lose(handle, Verdict::expired);
+  } else if (!was_lost) {
+    no_longer_held(held);
   }
-  if (!held.lost) no_longer_held(held);
   held.given_back = true;
   publish(held, BootTime::min());
   if (held.renewing) {  // The lease is to hear of it before it goes on.
     Observation nothing;
     Reply reply;
     reply.outcome = Reply::Outcome::unknown;
-    held.lease.heard(reply, client_->clock(), nothing);
+    held.lease.heard(reply, client_.clock(), nothing);
   }
   held.lease.carry(nullptr);
-  held.signal = {};
   changed_.notify_all();
-  auto errand = std::make_unique<Errand>(Call::release, held.holder,
-                                         std::move(held.lease));
-  errand->held = handle;
-  return errand;
+  return std::make_unique<Errand>(Call::release, handle);
 }
 
-// Without threads nothing can be said.
-void Keeper::close(const Handle& handle,
-                   const std::shared_ptr<Closing>& closing, bool threads) {
-  ErrandPtr errand = take_back(handle);
-  const bool lost = handle->lost.has_value();
-  closing->locks.push_back({handle->holder->terms.name,
-                            lost ? lost_as(*handle->lost)
-                            : threads
-                                ? failed(Fault::timed_out, "not said in time")
-                                : no_thread()});
+// Without threads nothing can be said; at exit its mutex's destructor may say
+// it yet.
+void Keeper::close(const Handle& held, const std::shared_ptr<Closing>& closing,
+                   std::size_t place, bool threads) {
+  Result& result = closing->locks[place].result;
+  fail(result, threads ? "not said in time" : kNoThread);
+  if (stopping_) return;
+  ErrandPtr errand = take_back(held);
+  const bool lost = held->lost != Verdict::again;
+  if (lost) end(*held, result);
   if (!threads) return;
   const BootTime now = BootClock::now();
-  errand->deadline = now + handle->holder->terms.ttl;
+  errand->deadline = now + held->holder->ttl;
   if (!lost) {
     errand->closing = closing;
-    errand->closing_place = closing->locks.size() - 1;
+    errand->closing_place = place;
     ++closing->open;
   }
   put(now, std::move(errand));
@@ -344,16 +337,16 @@ void Keeper::close(const Handle& handle,
 
 // What is known of a lock that release_all() waits for.  `told`: by the last
 // answer.
-void Keeper::closed(const Errand& errand, std::optional<Verdict> lost,
-                    bool told, bool for_good) {
+void Keeper::closed(const Errand& errand, Verdict lost, bool told,
+                    bool for_good) {
   Closing* const closing = errand.closing.get();
   if (closing == nullptr || closing->locks.empty()) return;
   Result& result = closing->locks[errand.closing_place].result;
   if (told && errand.failing()) result.answer = errand.answer;
   if (!for_good) return;
-  if (lost) {
+  if (lost != Verdict::again) {
     result.kind = Result::Kind::lost;
-    result.loss = *lost;
+    result.loss = lost;
   } else if (told && !errand.failing()) {
     result.kind = Result::Kind::done;
   }
@@ -398,18 +391,19 @@ void Keeper::wake_teller_at(BootTime when) {
   teller_clock_.set(when);
 }
 
-void Keeper::renew_at(const Handle& held, BootTime when) {
-  unplan(*held);  // There is one plan for a lease.
-  plan_of(*held).renewal = when;
+void Keeper::renew_at(Held& held, BootTime when) {
+  unplan(held);  // There is one plan for a lease.
+  held.renewal = when;
   wake_sender_at(when);
 }
 
 // By itself, which is not for ever, and only if its holder is alive.
-void Keeper::plan_renewal(const Handle& held, BootTime when) {
-  const Holder& holder = *held->holder;
-  if (!holder.terms.renew_after || held->held_too_long(when)) return;
-  if (holder.callbacks != nullptr && holder.callbacks->alive) {
-    ask_at(*held, when);
+void Keeper::plan_renewal(Held& held, BootTime when) {
+  const Holder& holder = *held.holder;
+  const bool by_hand = holder.renew_after <= nanoseconds::zero();
+  if (by_hand || held.held_too_long(when)) return;
+  if (holder.listener != nullptr && holder.listener->is_asked) {
+    ask_at(held, when);
   } else {
     renew_at(held, when);
   }
@@ -417,25 +411,24 @@ void Keeper::plan_renewal(const Handle& held, BootTime when) {
 
 void Keeper::ask_at(Held& held, BootTime when) {
   unplan(held);
-  plan_of(held).question = when;
+  held.question = when;
   wake_teller_at(when);
 }
 
 void Keeper::unplan(Held& held) {
-  Plan& plan = plan_of(held);
-  plan.renewal = plan.question = BootTime::max();
-  plan.errand.reset();
+  held.renewal = held.question = BootTime::max();
+  held.errand.reset();
 }
 
 // For the next that is to be told of this lease.
 void Keeper::set_alarm(Held& held) {
-  BootTime when = held.lease.claim_end();
-  const auto& callbacks = held.holder->callbacks;
-  const bool wanted =
-      callbacks != nullptr && (callbacks->on_danger || client_->log());
-  if (!held.in_danger && wanted) when -= held.holder->terms.safe_time;
-  plan_of(held).alarm = when;
-  wake_teller_at(when);
+  const Holder& holder = *held.holder;
+  held.alarm = held.lease.claim_end();
+  const bool hears =
+      holder.listener != nullptr && holder.listener->hears_dangers;
+  const bool wanted = !holder.settled && (hears || client_.log());
+  if (!held.in_danger && wanted) held.alarm -= holder.safe_time;
+  wake_teller_at(held.alarm);
 }
 
 // A Holder has one lease at a time, and what was given back is not its any
@@ -444,16 +437,16 @@ void Keeper::publish(const Held& held, BootTime claim_end) {
   held.holder->claim_end.store(claim_end, std::memory_order_release);
 }
 
-// Its plan goes, and with that a Handle that is not the last.
-void Keeper::no_longer_held(const Held& held) {
+// Nothing is planned for it, and a Handle goes that is not the last: who holds
+// the lease has another until he gives it back, and then his release has.
+void Keeper::no_longer_held(Held& held) {
   held_since_s_ -= seconds_between(made_, held.since);
   held_before_s_ += seconds_between(held.since, BootClock::now());
+  unplan(held);
   const std::size_t place = held.place;
-  if (place + 1 < plans_.size()) {
-    plans_[place] = std::move(plans_.back());
-    plans_[place].held->place = place;
-  }
-  plans_.pop_back();
+  held_[place].swap(held_.back());
+  held_[place]->place = place;
+  held_.pop_back();
 }
 
 // REQUIRES: not over.
@@ -465,19 +458,22 @@ void Keeper::lose(const Handle& held, Verdict why) {
 
 void Keeper::tell(const Handle& held, Verdict why) {
   held->lost = why;
-  const auto& callbacks = held->holder->callbacks;
-  const bool wanted =
-      callbacks != nullptr &&
-      (callbacks->on_lost || client_->log() || held->signal.object != nullptr);
-  if (!wanted || stopping_ || !telling_) return;
+  const Holder& holder = *held->holder;
+  const bool hears =
+      holder.listener != nullptr && holder.listener->hears_losses;
+  const bool wanted = !holder.settled && (hears || client_.log() ||
+                                          held->signal.object != nullptr);
+  if (!wanted || stopping_ || !teller_.started) return;
   losses_.push_back(held);
   teller_sleeps_until_ = BootTime::min();
   teller_clock_.set(BootTime::min());
 }
 
 // What is over was lost, or given back.
-Result Keeper::ended(const Held& held) const {
-  return held.lost ? lost_as(*held.lost) : Result(Result::Kind::not_held);
+void Keeper::end(const Held& held, Result& result) const {
+  const bool lost = held.lost != Verdict::again;
+  result.kind = lost ? Result::Kind::lost : Result::Kind::not_held;
+  if (lost) result.loss = held.lost;
 }
 
 }  // namespace lock

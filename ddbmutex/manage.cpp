@@ -73,8 +73,8 @@ class Call {
     return answer;
   }
 
-  dynamodb::Client& client() const { return *table_.client; }
-  dynamodb::RetryBudget& budget() const { return *table_.budget; }
+  dynamodb::Client& client() const { return table_.client; }
+  dynamodb::RetryBudget& budget() const { return table_.budget; }
   dynamodb::Waiting waiting(std::chrono::seconds patience = kPatience) const {
     return {BootClock::now() + patience, wait_.waker()};
   }
@@ -247,7 +247,8 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
     const TableOptions& options = impl.options;
     const Call call(impl.get(), cannot("inspect", name, options.name));
     if (!call.may_begin()) return call.closed();
-    const lock::Place place = impl.place_of(name, sort_value);
+    lock::Place place;
+    impl.put_place(name, sort_value, place);
     Row row;
     const Answer answer = call.look(place, row);
     if (answer.fault != Fault::none) return call.failure_of(answer);
@@ -279,7 +280,7 @@ void Table::list(const std::string& name,
     const TableOptions& options = impl.options;
     if (Failure bad = impl.check_name(name, options.sort_key)) return bad;
     dynamodb::Selection selection = selection_of(options);
-    selection.key = impl.place_of(name, {}).key;
+    selection.key = options.prefix + name;
     return list_selected(impl.get(), options, selection, each);
   });
 }
@@ -293,7 +294,8 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
     if (Failure bad = impl.check_name(info.name, info.sort_value)) return bad;
     const Call call(impl.get(), cannot("free", info.name, impl.options.name));
     if (!call.may_begin()) return call.closed();
-    lock::Place place = impl.place_of(info.name, info.sort_value);
+    lock::Place place;
+    impl.put_place(info.name, info.sort_value, place);
     place.use.keep = info.token > 0;
     bool maybe_applied = false;
     lock::Request force;

@@ -12,31 +12,6 @@ using dynamodb::Fault;
 using std::chrono::nanoseconds;
 using Kind = Result::Kind;
 
-namespace {
-
-Result failed(Answer answer) {
-  Result result(Kind::failed);
-  result.answer = std::move(answer);
-  return result;
-}
-
-// What is stored once that was stored, and changed so.
-std::shared_ptr<const dynamodb::Item> changed(dynamodb::Item item,
-                                              const Changes& changes) {
-  const auto remove = [&](const std::string& name) {
-    const auto has_it = [&](const auto& one) { return one.name == name; };
-    item.erase(std::remove_if(item.begin(), item.end(), has_it), item.end());
-  };
-  for (const std::string& name : changes.remove) remove(name);
-  for (const auto& attribute : changes.set) {
-    remove(attribute.name);
-    item.push_back(attribute);
-  }
-  return std::make_shared<const dynamodb::Item>(std::move(item));
-}
-
-}  // namespace
-
 BootTime later(BootTime now, nanoseconds by) {
   return by < BootTime::max() - now ? now + by : BootTime::max();
 }
@@ -63,18 +38,19 @@ void Cancel::attach(sigv4::Waker* waker) {
 
 // --- Taking the lock ---------------------------------------------------------
 
-// One call of Mutex::lock().
+// One call of Mutex::lock(), which ends as `result` says.
 class Acquisition final : private Errand::Watch {
  public:
   // REQUIRES: the waker is none of another wait.
   Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
-              sigv4::Waker& waker);
+              sigv4::Waker& waker, Result& result);
   ~Acquisition();
   Acquisition(const Acquisition&) = delete;
   Acquisition& operator=(const Acquisition&) = delete;
 
-  std::optional<Result> stand_in_line();
-  Result take();
+  // False: the call ends without the turn.
+  bool stand_in_line();
+  void take();
 
  private:
   BootTime end() const;
@@ -82,19 +58,26 @@ class Acquisition final : private Errand::Watch {
     const BootTime at = end();  // Before, for it may read the clock itself.
     return BootClock::now() >= at;
   }
-  std::optional<Kind> ended() const;
-  std::optional<Result> out_of_patience();
-  std::optional<Result> wait_for_turn();
+  bool end_as(Kind kind) {
+    result_.kind = kind;
+    return true;
+  }
+  // These are true if the call ends.
+  bool ended();
+  bool out_of_patience();
+  BootTime patience_ends() const;
   BootTime next_look() const;
   void see_first();
   BootTime retry_until(const Answer& answer, BootTime begun) override;
-  void pause();
-  Result keep();
-  Result undecided() const;
+  bool paused_in_vain(bool failing);
+  void judge();
+  void keep();
   void leave_nothing_behind();
 
   Mutex& mutex_;
+  const Holder& holder_;
   const Patience& patience_;
+  Result& result_;
   const bool once_;
   const BootTime end_;  // Unless that is on another clock.
   Cancel* const cancel_;
@@ -116,9 +99,10 @@ namespace {
 constexpr std::chrono::milliseconds kShortestLook{100};
 
 // Unless that is told by another clock, or a lease is waited out.
-nanoseconds longest_wait(const Mutex& mutex, const Patience& patience,
-                         bool once, const dynamodb::ServiceClock& clock) {
-  const nanoseconds request = mutex.route().request_timeout;
+nanoseconds longest_wait(const Holder& holder, const Patience& patience,
+                         bool once) {
+  const nanoseconds request = holder.request_timeout;
+  const dynamodb::ServiceClock clock = holder.client.clock();
   // The first lock of a table has a look to make before.
   if (once) return clock.known() || clock.silent() ? request : 2 * request;
   return patience.past_lease ? std::max(request, patience.within)
@@ -128,39 +112,58 @@ nanoseconds longest_wait(const Mutex& mutex, const Patience& patience,
 }  // namespace
 
 Acquisition::Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
-                         sigv4::Waker& waker)
+                         sigv4::Waker& waker, Result& result)
     : mutex_(mutex),
+      holder_(mutex.holder()),
       patience_(patience),
+      result_(result),
       once_(!patience.past_lease && patience.now() <= nanoseconds::zero()),
-      end_(later(BootClock::now(), longest_wait(mutex, patience, once_,
-                                                mutex.table_.client->clock()))),
+      end_(later(BootClock::now(), longest_wait(holder_, patience, once_))),
       cancel_(cancel),
       waker_(waker),
       waiter_(waker),
-      errand_(std::make_unique<Errand>(Call::take, mutex.holder_,
-                                       mutex.fresh_lease())),
-      poll_(mutex.waiting_.first_poll) {
+      errand_(std::make_unique<Errand>(Call::take,
+                                       std::make_shared<Held>(mutex.holder_))),
+      poll_(holder_.first_poll) {
   errand_->observation = &mutex.observation_;
   errand_->keeps_pending = true;
   if (cancel_ != nullptr) cancel_->attach(&waker_);
 }
 
 Acquisition::~Acquisition() {
-  if (queued_) mutex_.queue_.leave(waiter_);
+  if (queued_) {
+    const Mutex::Guard guard(mutex_.mutex_);
+    mutex_.queue_.leave(waiter_);
+  }
   if (cancel_ != nullptr) cancel_->attach(nullptr);
 }
 
-// Nothing if it has the turn.
-std::optional<Result> Acquisition::stand_in_line() {
-  const Queue::Entry entry = mutex_.queue_.enter(waiter_, !once_);
-  if (entry == Queue::Entry::refused) {
-    return once_ ? Kind::busy : Kind::cancelled;
+bool Acquisition::stand_in_line() {
+  {
+    const Mutex::Guard guard(mutex_.mutex_);
+    const Queue::Entry entry = mutex_.queue_.enter(waiter_, !once_);
+    if (entry == Queue::Entry::refused) {
+      return !end_as(once_ ? Kind::busy : Kind::cancelled);
+    }
+    queued_ = true;
+    busy_ = entry == Queue::Entry::line;
+    mutex_.begin_to_wait(!busy_);
+    round_ = mutex_.trouble_.rounds;
+    if (!busy_) return true;
   }
-  queued_ = true;
-  const bool alone = entry == Queue::Entry::turn;
-  round_ = mutex_.begin_to_wait(alone);
-  busy_ = !alone;
-  return alone ? std::nullopt : wait_for_turn();
+  for (;;) {
+    sigv4::drive(nullptr, 0, next_look(), &waker_);
+    waker_.clear();  // Before the look at what it may have been for.
+    bool has_turn;
+    {
+      const Mutex::Guard guard(mutex_.mutex_);
+      has_turn = waiter_.has_turn();
+    }
+    if (has_turn) waker_.clear();  // The wake for the turn has come by now.
+    if (ended() || out_of_patience()) return false;
+    if (has_turn) return true;
+    if (time_is_up()) return !end_as(Kind::busy);
+  }
 }
 
 BootTime Acquisition::end() const {
@@ -170,73 +173,74 @@ BootTime Acquisition::end() const {
 }
 
 // By another thread.
-std::optional<Kind> Acquisition::ended() const {
-  if (mutex_.table_.waits.closed()) return Kind::closed;
-  const bool cancelled = mutex_.queue_.cancelled(waiter_) ||
-                         (cancel_ != nullptr && cancel_->cancelled());
-  if (cancelled) return Kind::cancelled;
-  return std::nullopt;
-}
-
-std::optional<Result> Acquisition::out_of_patience() {
-  if (!patience_.forever()) return std::nullopt;
-  return mutex_.out_of_patience(round_);
-}
-
-std::optional<Result> Acquisition::wait_for_turn() {
-  for (;;) {
-    sigv4::drive(nullptr, 0, next_look(), &waker_);
-    waker_.clear();  // Before the look at what it may have been for.
-    const bool has_turn = mutex_.queue_.has_turn(waiter_);
-    if (has_turn) waker_.clear();  // The wake for the turn has come by now.
-    if (const auto why = ended()) return *why;
-    if (auto why = out_of_patience()) return why;
-    if (has_turn) return std::nullopt;
-    if (time_is_up()) return Kind::busy;
+bool Acquisition::ended() {
+  if (mutex_.table_.waits.closed()) return end_as(Kind::closed);
+  if (cancel_ != nullptr && cancel_->cancelled()) {
+    return end_as(Kind::cancelled);
   }
+  const Mutex::Guard guard(mutex_.mutex_);
+  return waiter_.cancelled() && end_as(Kind::cancelled);
+}
+
+// What had gone wrong for so long is told to all who wait by now.
+bool Acquisition::out_of_patience() {
+  if (!patience_.forever()) return false;
+  const Mutex::Guard guard(mutex_.mutex_);
+  Mutex::Trouble& trouble = mutex_.trouble_;
+  if (trouble.rounds == round_) {
+    if (!mutex_.out_of_patience()) return false;
+    trouble.since = BootTime::max();
+    ++trouble.rounds;
+  }
+  result_.answer = *trouble.last;
+  return end_as(Kind::failed);
+}
+
+// Past already, once that was told; BootTime::max() while nothing goes wrong.
+BootTime Acquisition::patience_ends() const {
+  const Mutex::Guard guard(mutex_.mutex_);
+  const Mutex::Trouble& trouble = mutex_.trouble_;
+  if (trouble.rounds != round_) return BootTime();
+  return later(trouble.since, holder_.patience);
 }
 
 // Who waits in line sleeps until its time is up, or its patience may be: errors
 // that have not begun yet last no longer than those that begin now.
 BootTime Acquisition::next_look() const {
   if (!patience_.forever()) return end();
-  const BootTime known = mutex_.patience_ends(round_);
+  const BootTime known = patience_ends();
   if (known != BootTime::max()) return known;
   return later(BootClock::now(),
-               std::max<nanoseconds>(mutex_.waiting_.patience, kShortestLook));
+               std::max<nanoseconds>(holder_.patience, kShortestLook));
 }
 
-Result Acquisition::take() {
+void Acquisition::take() {
   Errand& errand = *errand_;
   for (;;) {
     errand.deadline = end();
     errand.run(*this, &waker_);
     if (errand.verdict == Verdict::ours) return keep();
-    errand.unknown = errand.unknown || errand.lease().stands();
+    errand.unknown = errand.unknown || errand.held->lease.stands();
     // A refusal that was to be followed by a look is one too.
     busy_ = busy_ || errand.verdict == Verdict::busy ||
             errand.answer.fault == Fault::condition_failed;
     if (patience_.past_lease && !past_lease_) see_first();
-    Result result = undecided();
+    judge();
     const bool failing = patience_.left != nullptr &&
-                         result.kind == Kind::failed &&
-                         is_passing(result.answer.fault);
-    if ((result.kind == Kind::busy || failing) && !once_) {
-      pause();
-      const auto why = ended();
-      if (!why && !time_is_up()) {
-        // The caller's clock may have been set back.
-        if (errand.pending != nullptr) {
-          errand.conclude(*this, sigv4::Transport::timed_out);
-        }
-        continue;
-      }
-      if (why || !failing) result = why.value_or(Kind::busy);
+                         result_.kind == Kind::failed &&
+                         is_passing(errand.answer.fault);
+    const bool waits = !once_ && (result_.kind == Kind::busy || failing);
+    if (!waits || paused_in_vain(failing)) break;
+    // The caller's clock may have been set back.
+    if (errand.pending != nullptr) {
+      errand.conclude(*this, sigv4::Transport::timed_out);
     }
-    if (result.kind == Kind::failed) out_of_patience();  // If so, of all.
-    leave_nothing_behind();
-    return result;
   }
+  if (result_.kind == Kind::failed) {
+    out_of_patience();  // If so, of all.
+    result_.answer = errand.answer;
+  }
+  leave_nothing_behind();
 }
 
 // The lease of the record that stands there first is waited out.
@@ -248,71 +252,92 @@ void Acquisition::see_first() {
 }
 
 BootTime Acquisition::retry_until(const Answer& answer, BootTime begun) {
-  mutex_.heard(answer, begun);
-  return patience_.forever() ? mutex_.patience_ends(round_) : BootTime::max();
+  if (answer.fault != Fault::cancelled) {
+    const Mutex::Guard guard(mutex_.mutex_);
+    Mutex::Trouble& trouble = mutex_.trouble_;
+    if (!is_passing(answer.fault)) {
+      trouble.since = BootTime::max();
+    } else {
+      trouble.since = std::min(trouble.since, begun);
+      trouble.last = std::make_unique<const Answer>(answer);
+    }
+  }
+  return patience_.forever() ? patience_ends() : BootTime::max();
 }
 
-// Until the next look, or the moment that the record seen becomes stale.
-void Acquisition::pause() {
+// Until the next look, or the moment that the record seen becomes stale.  True
+// if there is no time left for one, or the call was ended.
+bool Acquisition::paused_in_vain(bool failing) {
   const BootTime now = BootClock::now();
-  BootTime until = later(now, mutex_.table_.budget->jitter(poll_));
+  BootTime until = later(now, holder_.budget.jitter(poll_));
   const BootTime stale_at = mutex_.observation_.stale_at();
   if (stale_at > now) until = std::min(until, stale_at);
   sigv4::drive(nullptr, 0, std::min(until, end()), &waker_);
-  const nanoseconds longest = mutex_.waiting_.longest_poll;
+  const nanoseconds longest = holder_.longest_poll;
   poll_ = poll_ < longest / 2 ? 2 * poll_ : longest;
+  return ended() || (time_is_up() && (failing || end_as(Kind::busy)));
 }
 
 // What a run that did not win says of the lock.
-Result Acquisition::undecided() const {
+void Acquisition::judge() {
   switch (errand_->verdict) {
     case Verdict::busy:
-      return Kind::busy;
-    case Verdict::bad_record: {
-      Result result(Kind::bad_record);
-      result.problem = errand_->lease().row().problem;
-      return result;
-    }
+      result_.kind = Kind::busy;
+      return;
+    case Verdict::bad_record:
+      result_.kind = Kind::bad_record;
+      result_.answer.message = errand_->held->lease.row().problem;
+      return;
     case Verdict::kept_row:
-      return Kind::kept_row;
+      result_.kind = Kind::kept_row;
+      return;
     case Verdict::no_row:
-      return Kind::no_row;
+      result_.kind = Kind::no_row;
+      return;
     default:
       break;
   }
-  if (const auto why = ended()) return *why;
+  if (ended()) return;
   // Only the time was up: what was heard before holds.  For who waits for ever
   // it is his patience.
   const bool impatient =
       patience_.forever() && errand_->answer.fault == Fault::throttled;
-  if (errand_->given_up && busy_ && !impatient) return Kind::busy;
-  return failed(errand_->answer);
+  result_.kind =
+      errand_->given_up && busy_ && !impatient ? Kind::busy : Kind::failed;
 }
 
-Result Acquisition::keep() {
-  Lease& lease = errand_->lease();
-  Handle held;
+void Acquisition::keep() {
+  const Handle& held = errand_->held;
+  const Place& place = holder_.place;
+  bool kept;
   {
-    const std::lock_guard<std::mutex> guard(mutex_.mutex_);
-    Mutex::Possession possession{lease.uuid(), lease.token(),
-                                 mutex_.stored_by(lease.row())};
-    held = mutex_.table_.keeper->keep(lease, mutex_.holder_);
-    if (held != nullptr) {
+    const Mutex::Guard guard(mutex_.mutex_);
+    // The row as a PutItem makes it is not told.
+    auto stored =
+        place.use.takes_by_update()
+            ? std::make_shared<const dynamodb::Item>(held->lease.row().others)
+            : std::shared_ptr<const dynamodb::Item>(mutex_.holder_,
+                                                    &place.attributes);
+    const std::int64_t token = held->lease.token();
+    kept = mutex_.table_.keeper->keep(held);
+    if (kept) {
       mutex_.held_ = held;
-      mutex_.possession_ = std::move(possession);
+      mutex_.stored_ = std::move(stored);
       mutex_.locked_again_ = 0;
-      mutex_.token_.store(mutex_.possession_.token, std::memory_order_release);
+      mutex_.token_.store(token, std::memory_order_release);
       queued_ = !mutex_.queue_.keep(waiter_);
-      if (!queued_) return Kind::done;
+      result_.kind = Kind::done;
+      if (!queued_) return;
     }
   }
-  if (held != nullptr) {  // The mutex is being destroyed.
+  if (kept) {  // The mutex is being destroyed.
     mutex_.release();
-    return Kind::cancelled;
+    result_.kind = Kind::cancelled;
+    return;
   }
   errand_->unknown = true;
   leave_nothing_behind();
-  return mutex_.table_.waits.closed() ? Kind::closed : Kind::no_thread;
+  result_.kind = mutex_.table_.waits.closed() ? Kind::closed : Kind::no_thread;
 }
 
 // What may have been taken, or may be yet, is given back in the background; if
@@ -324,39 +349,27 @@ void Acquisition::leave_nothing_behind() {
   if (errand.pending != nullptr) {
     errand.conclude(*this, sigv4::Transport::timed_out);
   }
-  errand.release_instead(BootClock::now() + mutex_.route().request_timeout);
+  errand.release_instead(BootClock::now() + holder_.request_timeout);
   Errand::Watch nobody;
   errand.run(nobody, nullptr);
 }
 
 // --- Mutex -------------------------------------------------------------------
 
-Table::Table(dynamodb::ClientOptions options)
-    : client(std::make_shared<dynamodb::Client>(std::move(options))),
-      budget(std::make_shared<dynamodb::RetryBudget>()),
-      keeper(std::make_shared<Keeper>(client, budget)) {
-  client->on_contradiction([weak = std::weak_ptr<Keeper>(keeper)] {
-    if (const std::shared_ptr<Keeper> known = weak.lock()) known->check_clock();
-  });
+Table::Table(dynamodb::ClientOptions&& options)
+    : keeper(std::make_shared<Keeper>(std::move(options))),
+      client(keeper->client()),
+      budget(keeper->budget()) {}
+
+void Mutex::cancel() {
+  const Guard guard(mutex_);
+  queue_.cancel();
 }
 
-Mutex::Mutex(Table& table, Place&& place, nanoseconds request_timeout,
-             Holder::Terms&& terms, Holder::Callbacks&& callbacks,
-             const Waiting& waiting)
-    : table_(table),
-      holder_(std::make_shared<Holder>(
-          Holder::Route{*table.client, *table.budget, std::move(place),
-                        request_timeout},
-          std::move(terms), std::move(callbacks))),
-      waiting_(waiting),
-      put_(std::make_shared<const dynamodb::Item>(route().place.attributes)) {}
-
-Mutex::~Mutex() { end(); }
-
 void Mutex::end() {
-  queue_.end();
   {
-    const std::lock_guard<std::mutex> guard(mutex_);
+    const Guard guard(mutex_);
+    queue_.end();
     locked_again_ = 0;
   }
   release();
@@ -364,178 +377,144 @@ void Mutex::end() {
 }
 
 Result Mutex::lock(const Patience& patience, Cancel* cancel) {
-  if (queue_.kept_by_this_thread()) {
-    if (waiting_.recursive) {
-      if (auto again = lock_again()) return std::move(*again);
-    } else if (patience.forever()) {
-      return Kind::deadlock;
-    }
-  }
+  Result result;
+  if (lock_again(patience.forever(), result)) return result;
   const Waits::One wait(table_.waits);
-  if (wait.waker() == nullptr) return Kind::closed;
-  Acquisition call(*this, patience, cancel, *wait.waker());
-  if (auto in_vain = call.stand_in_line()) return std::move(*in_vain);
-  return call.take();
+  if (wait.waker() == nullptr) {
+    result.kind = Kind::closed;
+    return result;
+  }
+  Acquisition call(*this, patience, cancel, *wait.waker(), result);
+  if (call.stand_in_line()) call.take();
+  return result;
+}
+
+// True if this thread has it: then it may have it once more, or would wait for
+// itself.
+bool Mutex::lock_again(bool forever, Result& result) {
+  const Guard guard(mutex_);
+  if (!queue_.kept_by_this_thread()) return false;
+  if (!holder_->recursive) {
+    result.kind = Kind::deadlock;
+    return forever;
+  }
+  if (held_ == nullptr) return false;  // Another thread has unlocked it by now.
+  if (BootClock::now() < claim_end()) {
+    ++locked_again_;
+  } else {
+    result.kind = Kind::lost;
+  }
+  return true;
+}
+
+bool Mutex::out_of_patience() const {
+  return BootClock::now() >= later(trouble_.since, holder_->patience);
 }
 
 // Errors of before, while nobody waited, are none without a break.
-int Mutex::begin_to_wait(bool alone) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  const auto& since = trouble_.since;
-  const bool over =
-      since && BootClock::now() >= later(*since, waiting_.patience);
+void Mutex::begin_to_wait(bool alone) {
+  const bool over = out_of_patience();
   if (over) ++trouble_.rounds;  // Who waits since before is told when he looks.
-  if (alone || over) trouble_.since.reset();
-  return trouble_.rounds;
+  if (alone || over) trouble_.since = BootTime::max();
 }
 
-void Mutex::heard(const Answer& answer, BootTime begun) {
-  if (answer.fault == Fault::cancelled) return;
-  const std::lock_guard<std::mutex> guard(mutex_);
-  if (!is_passing(answer.fault)) {
-    trouble_.since.reset();
-    return;
+Handle Mutex::held() const {
+  const Guard guard(mutex_);
+  return held_;
+}
+
+std::shared_ptr<const dynamodb::Item> Mutex::stored() const {
+  const Guard guard(mutex_);
+  return stored_;
+}
+
+std::shared_ptr<void> Mutex::signal_loss(std::shared_ptr<void> (*make)(),
+                                         void (*tell)(void*)) {
+  const Handle held = this->held();
+  return held == nullptr ? nullptr
+                         : table_.keeper->signal_loss(*held, make, tell);
+}
+
+Result Mutex::renew(const ChangesPtr& changes) {
+  Result result;
+  const Waits::One wait(table_.waits);
+  const Handle held = this->held();
+  if (wait.waker() == nullptr || held == nullptr) {
+    result.kind = wait.waker() == nullptr ? Kind::closed : Kind::not_held;
+    return result;
   }
-  if (!trouble_.since) trouble_.since = begun;
-  trouble_.last = std::make_unique<const Answer>(answer);
-}
-
-// Of who waits since that round; BootTime::max() while nothing goes wrong.
-BootTime Mutex::patience_ends(int round) const {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  if (trouble_.rounds != round) return BootTime();
-  return trouble_.since ? later(*trouble_.since, waiting_.patience)
-                        : BootTime::max();
-}
-
-std::optional<Result> Mutex::out_of_patience(int round) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  if (trouble_.rounds == round) {
-    const auto& since = trouble_.since;
-    if (!since || BootClock::now() < later(*since, waiting_.patience)) {
-      return std::nullopt;
+  const nanoseconds patience =
+      std::max<nanoseconds>(holder_->patience, holder_->request_timeout);
+  table_.keeper->renew(held, changes, later(BootClock::now(), patience),
+                       *wait.waker(), result);
+  if (result.kind == Kind::done) {
+    {
+      const Guard guard(mutex_);
+      if (changes != nullptr && held == held_) {
+        stored_ = std::make_shared<const dynamodb::Item>(
+            changes->applied(*stored_, *changes));
+      }
     }
-    trouble_.since.reset();
-    ++trouble_.rounds;
+    table_.keeper->go_on(*held);
   }
-  return failed(*trouble_.last);
-}
-
-// The row as a PutItem makes it is not told.
-std::shared_ptr<const dynamodb::Item> Mutex::stored_by(const Row& row) const {
-  if (!route().place.use.takes_by_update()) return put_;
-  return std::make_shared<const dynamodb::Item>(row.others);
-}
-
-// Nothing if another thread has unlocked it by now.
-std::optional<Result> Mutex::lock_again() {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  if (held_ == nullptr || !queue_.kept_by_this_thread()) return std::nullopt;
-  if (BootClock::now() >= claim_end()) return Kind::lost;
-  ++locked_again_;
-  return Result{};
+  const bool undone =
+      result.kind == Kind::failed || result.kind == Kind::not_held;
+  if (undone && table_.waits.closed()) result.kind = Kind::closed;
+  return result;
 }
 
 // An inner level is given up once what it leaves is stored.
-Result Mutex::release_inner(std::shared_ptr<const Changes> changes) {
-  Result result = renew(std::move(changes));
+Result Mutex::release_inner(const ChangesPtr& changes) {
+  Result result = renew(changes);
   if (result.kind != Kind::done) return result;
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const Guard guard(mutex_);
   if (locked_again_ > 0) --locked_again_;
   return result;
 }
 
-Lease Mutex::fresh_lease() const {
-  return Lease(fresh_uuid(), holder_->terms.ttl, route().place.use);
-}
-
-std::optional<Mutex::Possession> Mutex::possession() const {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  if (held_ == nullptr) return std::nullopt;
-  return possession_;
-}
-
-bool Mutex::is_locked() const {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  return held_ != nullptr;
-}
-
-std::shared_ptr<void> Mutex::signal_loss(const std::function<Signal()>& make) {
-  Handle held;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    held = held_;
-  }
-  return held == nullptr ? nullptr : table_.keeper->signal_loss(held, make);
-}
-
-Result Mutex::renew(std::shared_ptr<const Changes> changes) {
-  const Waits::One wait(table_.waits);
-  if (wait.waker() == nullptr) return Kind::closed;
-  Handle held;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    held = held_;
-  }
-  if (held == nullptr) return Kind::not_held;
-  const nanoseconds patience =
-      std::max<nanoseconds>(waiting_.patience, route().request_timeout);
-  Result result = table_.keeper->renew(
-      held, changes, later(BootClock::now(), patience), *wait.waker());
-  if (result.kind == Kind::done) {
-    {
-      const std::lock_guard<std::mutex> guard(mutex_);
-      if (changes != nullptr && held == held_) {
-        possession_.others = changed(*possession_.others, *changes);
-      }
-    }
-    table_.keeper->go_on(held);
-  }
-  const bool undone =
-      result.kind == Kind::failed || result.kind == Kind::not_held;
-  return undone && table_.waits.closed() ? Kind::closed : std::move(result);
-}
-
-Result Mutex::release(std::shared_ptr<const Changes> changes) {
+Result Mutex::release(const ChangesPtr& changes) {
+  Result result;
   Handle held;
   bool inner;
   {
     // At once, for a thread that locks again is let in by what it finds here.
-    const std::lock_guard<std::mutex> guard(mutex_);
+    const Guard guard(mutex_);
     inner = locked_again_ > 0;
     if (inner && changes == nullptr) {
       --locked_again_;
-      return {};
+      return result;
     }
     if (!inner) {
       held.swap(held_);
       // A thread that locks from now on waits, though it be the one that has
       // locked.
       if (held != nullptr) queue_.let_go();
-      possession_ = {};
+      stored_.reset();
       token_.store(0, std::memory_order_release);
     }
   }
-  if (inner) return release_inner(std::move(changes));
-  if (held == nullptr) return Kind::not_held;
-  std::optional<Verdict> lost;
+  if (inner) return release_inner(changes);
+  result.kind = Kind::not_held;
+  if (held == nullptr) return result;
+  Verdict lost;
   ErrandPtr errand = table_.keeper->give_back(held, lost);
-  Result result(errand != nullptr ? Kind::done : Kind::not_held);
   // Otherwise the row is known not to be ours.
-  if (errand != nullptr && (!lost || *lost == Verdict::expired)) {
-    errand->lease().carry(std::move(changes));
-    result = say_released(std::move(errand));
+  const bool worth_saying = lost == Verdict::again || lost == Verdict::expired;
+  if (errand != nullptr && worth_saying) {
+    held->lease.carry(changes);
+    say_released(std::move(errand), result);
   }
-  if (lost) {
+  if (lost != Verdict::again) {
     result.kind = Kind::lost;
-    result.loss = *lost;
+    result.loss = lost;
   }
+  const Guard guard(mutex_);
   queue_.pass();
   return result;
 }
 
-Result Mutex::say_released(ErrandPtr errand) {
-  errand->deadline = BootClock::now() + route().request_timeout;
+void Mutex::say_released(ErrandPtr errand, Result& result) {
+  errand->deadline = BootClock::now() + holder_->request_timeout;
   errand->keeps_pending = true;
   Errand::Watch nobody;
   errand->run(nobody, nullptr);
@@ -543,21 +522,22 @@ Result Mutex::say_released(ErrandPtr errand) {
   const Fault fault = errand->answer.fault;
   if (verdict == Verdict::released) {
     // Refused once its lease was over: what it was to leave is not stored.
-    const bool stored = fault == Fault::none || errand->unknown;
-    return stored || !errand->lease().carries() ? Kind::done : Kind::lost;
+    const bool stored = fault == Fault::none || errand->unknown ||
+                        !errand->held->lease.carries();
+    result.kind = stored ? Kind::done : Kind::lost;
+    return;
   }
+  result.answer = errand->answer;
   if (verdict != Verdict::again) {
     table_.keeper->lost(errand->held, verdict);
-    if (fault == Fault::wrong_key) return failed(std::move(errand->answer));
-    Result result(Kind::lost);
+    result.kind = fault == Fault::wrong_key ? Kind::failed : Kind::lost;
     result.loss = verdict;
-    return result;
+  } else {
+    result.kind = Kind::failed;
+    const bool worth_more =
+        errand->unknown || errand->given_up || is_passing(fault);
+    if (worth_more) table_.keeper->finish(errand);
   }
-  Result result = failed(errand->answer);
-  const bool worth_more =
-      errand->unknown || errand->given_up || is_passing(fault);
-  if (worth_more) table_.keeper->finish(errand);
-  return result;
 }
 
 }  // namespace lock

@@ -9,11 +9,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <string>
+#include <utility>
 
 #include "../sigv4/boot_clock.hpp"
 #include "../sigv4/http.hpp"
@@ -31,15 +29,15 @@ namespace lock {
 
 // What the mutexes of a table share.
 struct Table {
-  explicit Table(dynamodb::ClientOptions options);
+  explicit Table(dynamodb::ClientOptions&& options);
   // Waits two seconds at the most for what is left.
   ~Table() { keeper->stop(BootClock::now() + sigv4::kStopWithin); }
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  const std::shared_ptr<dynamodb::Client> client;
-  const std::shared_ptr<dynamodb::RetryBudget> budget;
   const std::shared_ptr<Keeper> keeper;
+  dynamodb::Client& client;  // The keeper's.
+  dynamodb::RetryBudget& budget;
   Waits waits;
 };
 
@@ -78,23 +76,12 @@ class Cancel {
 
 class Mutex {
  public:
-  struct Waiting {
-    std::chrono::nanoseconds first_poll;  // Doubles up to the longest.
-    std::chrono::nanoseconds longest_poll;
-    // Passing errors are tried again for so long by calls that wait for ever,
-    // counted from the first that one of them has met.
-    std::chrono::nanoseconds patience;
-    // The thread that has the lock may lock it again.
-    bool recursive = false;
-  };
-
   // The table must outlive it.
-  Mutex(Table& table, Place&& place, std::chrono::nanoseconds request_timeout,
-        Holder::Terms&& terms, Holder::Callbacks&& callbacks,
-        const Waiting& waiting);
+  Mutex(Table& table, std::shared_ptr<Holder>&& holder)
+      : table_(table), holder_(std::move(holder)) {}
   // Ends waits, unlocks, and calls nobody back any more.  Waits for a callback
   // that is running, unless that calls it.
-  ~Mutex();
+  ~Mutex() { end(); }
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
@@ -103,28 +90,25 @@ class Mutex {
   Result lock(const Patience& patience, Cancel* cancel);
   // Within request_timeout; what is undecided by then goes on in the
   // background.  Null: no changes.
-  Result release(std::shared_ptr<const Changes> changes = nullptr);
+  Result release(const ChangesPtr& changes = nullptr);
   // Now, on this thread.
-  Result renew(std::shared_ptr<const Changes> changes);
+  Result renew(const ChangesPtr& changes);
 
-  // What is held, or was until it was lost, and has not been released.
-  struct Possession {
-    std::string uuid;
-    std::int64_t token = 0;  // 0 unless the row is kept.
-    // What is stored in the row beside the record.
-    std::shared_ptr<const dynamodb::Item> others;
-  };
-  std::optional<Possession> possession() const;
-  bool is_locked() const;  // Or was until it was lost, and not released since.
-  // Its token; 0 if there is none.
+  // What is held, or was until it was lost, and has not been released; null if
+  // nothing is.
+  Handle held() const;
+  // What is stored in the row beside the record; null if nothing is held.
+  std::shared_ptr<const dynamodb::Item> stored() const;
+  // The token of what is held; 0 if there is none.
   std::int64_t token() const noexcept {
     return token_.load(std::memory_order_acquire);
   }
-  // As Keeper::signal_loss().
-  std::shared_ptr<void> signal_loss(const std::function<Signal()>& make);
+  // As Keeper::signal_loss(); null if nothing is held.
+  std::shared_ptr<void> signal_loss(std::shared_ptr<void> (*make)(),
+                                    void (*tell)(void*));
 
   // Ends the waits under way.
-  void cancel() { queue_.cancel(); }
+  void cancel();
   // What the destructor does first: no wait and no callback begins any more.
   void end();
 
@@ -132,40 +116,36 @@ class Mutex {
   BootTime claim_end() const noexcept {
     return holder_->claim_end.load(std::memory_order_acquire);
   }
-  const Holder::Route& route() const { return holder_->route; }
+  const Holder& holder() const { return *holder_; }
 
  private:
   friend class Acquisition;
-  Lease fresh_lease() const;
-  std::optional<Result> lock_again();
-  Result release_inner(std::shared_ptr<const Changes> changes);
-  Result say_released(ErrandPtr errand);
-  std::shared_ptr<const dynamodb::Item> stored_by(const Row& row) const;
+  using Guard = std::lock_guard<std::mutex>;
+  bool lock_again(bool forever, Result& result);
+  Result release_inner(const ChangesPtr& changes);
+  void say_released(ErrandPtr errand, Result& result);
 
   // Passing errors, and no answer since the first, as whoever had the turn has
   // met them.  Once they have lasted for `patience` that is told to all who
   // wait for ever by then; who comes later begins anew.
   struct Trouble {
-    std::optional<BootTime> since;
+    BootTime since = BootTime::max();  // That: there is none.
     std::unique_ptr<const dynamodb::Answer> last;
     int rounds = 0;  // How often it was told.
   };
-  int begin_to_wait(bool alone);
-  void heard(const dynamodb::Answer& answer, BootTime begun);
-  BootTime patience_ends(int round) const;
-  std::optional<Result> out_of_patience(int round);
+  // For these the mutex is held.
+  bool out_of_patience() const;
+  void begin_to_wait(bool alone);
 
   Table& table_;
   const std::shared_ptr<Holder> holder_;
-  const Waiting waiting_;
-  const std::shared_ptr<const dynamodb::Item> put_;  // What a PutItem stores.
-  Queue queue_;
   Observation observation_;  // Of the thread that has the turn.
   std::atomic<std::int64_t> token_{0};
   mutable std::mutex mutex_;
   // All below: GUARDED_BY(mutex_)
+  Queue queue_;
   Handle held_;
-  Possession possession_;
+  std::shared_ptr<const dynamodb::Item> stored_;
   Trouble trouble_;
   int locked_again_ = 0;  // How often, by the thread that has it.
 };

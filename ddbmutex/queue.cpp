@@ -1,6 +1,5 @@
 #include "queue.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -10,37 +9,35 @@ namespace lock {
 
 // -- Waits -------------------------------------------------------------------
 
-sigv4::Waker* Waits::begin() {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  if (closed_) return nullptr;
-  if (idle_.empty()) {
-    lent_.push_back(std::make_unique<sigv4::Waker>());
+Waits::One::One(Waits& waits) : waits_(waits) {
+  const std::lock_guard<std::mutex> guard(waits_.mutex_);
+  if (waits_.closed_) return;
+  if (waits_.idle_.empty()) {
+    waker_ = std::make_unique<sigv4::Waker>();
   } else {
-    lent_.push_back(std::move(idle_.back()));
-    idle_.pop_back();
+    waker_ = std::move(waits_.idle_.back());
+    waits_.idle_.pop_back();
   }
-  return lent_.back().get();
+  next_ = std::exchange(waits_.first_, this);
 }
 
-void Waits::end(sigv4::Waker* waker) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  const auto it =
-      std::find_if(lent_.begin(), lent_.end(),
-                   [waker](const auto& lent) { return lent.get() == waker; });
-  if (idle_.size() < kMaxIdle) {
-    // Also if it is not woken(): a wake amid a clear() may have left the
-    // descriptor readable.
-    waker->clear();
-    idle_.push_back(std::move(*it));
-  }
-  *it = std::move(lent_.back());
-  lent_.pop_back();
+Waits::One::~One() {
+  if (waker_ == nullptr) return;
+  const std::lock_guard<std::mutex> guard(waits_.mutex_);
+  One** place = &waits_.first_;
+  while (*place != this) place = &(*place)->next_;
+  *place = next_;
+  if (waits_.idle_.size() == kMaxIdle) return;
+  // Also if it is not woken(): a wake amid a clear() may have left the
+  // descriptor readable.
+  waker_->clear();
+  waits_.idle_.push_back(std::move(waker_));
 }
 
 void Waits::close() {
   const std::lock_guard<std::mutex> guard(mutex_);
   closed_ = true;
-  for (const auto& waker : lent_) waker->wake();
+  for (One* one = first_; one != nullptr; one = one->next_) one->waker_->wake();
 }
 
 bool Waits::closed() const {
@@ -63,8 +60,12 @@ constexpr std::uint64_t kNoThread = UINT64_MAX;
 
 }  // namespace
 
+void Queue::Waiter::cancel() {
+  cancelled_ = true;
+  waker_.wake();
+}
+
 Queue::Entry Queue::enter(Waiter& waiter, bool wait) {
-  const std::lock_guard<std::mutex> guard(mutex_);
   if (ended_) return Entry::refused;
   if (turn_ == nullptr && keeper_ == 0) {
     turn_ = &waiter;
@@ -72,22 +73,14 @@ Queue::Entry Queue::enter(Waiter& waiter, bool wait) {
     return Entry::turn;
   }
   if (!wait) return Entry::refused;
-  line_.push_back(&waiter);
+  waiter.next_ = nullptr;
+  Waiter** end = &line_;
+  while (*end != nullptr) end = &(*end)->next_;
+  *end = &waiter;
   return Entry::line;
 }
 
-bool Queue::has_turn(const Waiter& waiter) const {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  return waiter.has_turn_;
-}
-
-bool Queue::cancelled(const Waiter& waiter) const {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  return waiter.cancelled_;
-}
-
 bool Queue::keep(Waiter& waiter) {
-  const std::lock_guard<std::mutex> guard(mutex_);
   if (ended_) return false;
   turn_ = nullptr;
   keeper_ = waiter.thread_;
@@ -95,60 +88,42 @@ bool Queue::keep(Waiter& waiter) {
 }
 
 void Queue::leave(Waiter& waiter) {
-  const std::lock_guard<std::mutex> guard(mutex_);
   if (turn_ == &waiter) {
     turn_ = nullptr;
-    admit_next();
-  } else {
-    line_.erase(std::remove(line_.begin(), line_.end(), &waiter), line_.end());
+    return admit_next();
   }
+  Waiter** place = &line_;
+  while (*place != &waiter) place = &(*place)->next_;
+  *place = waiter.next_;
 }
 
 void Queue::let_go() {
-  const std::lock_guard<std::mutex> guard(mutex_);
   if (keeper_ != 0) keeper_ = kNoThread;
 }
 
 void Queue::pass() {
-  const std::lock_guard<std::mutex> guard(mutex_);
   if (keeper_ == 0) return;  // Ended amid the taking.
   keeper_ = 0;
   admit_next();
 }
 
-bool Queue::kept_by_this_thread() const {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  return keeper_ == this_thread();
-}
-
-void Queue::cancel() {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  cancel_all();
-}
-
 void Queue::end() {
-  const std::lock_guard<std::mutex> guard(mutex_);
   ended_ = true;
-  cancel_all();
+  cancel();
 }
 
-// Wakes only under the mutex, so that no wake comes after the waiter has left
-// and its Waker serves another.
+// Wakes while nobody else can enter or leave, so that no wake comes after the
+// waiter has left and its Waker serves another.
 void Queue::admit_next() {
-  if (line_.empty()) return;
-  turn_ = line_.front();
-  line_.erase(line_.begin());
+  if (line_ == nullptr) return;
+  turn_ = std::exchange(line_, line_->next_);
   turn_->has_turn_ = true;
   turn_->waker_.wake();
 }
 
-void Queue::cancel_all() {
-  const auto cancel = [](Waiter* waiter) {
-    waiter->cancelled_ = true;
-    waiter->waker_.wake();
-  };
-  if (turn_ != nullptr) cancel(turn_);
-  std::for_each(line_.begin(), line_.end(), cancel);
+void Queue::cancel() {
+  if (turn_ != nullptr) turn_->cancel();
+  for (Waiter* one = line_; one != nullptr; one = one->next_) one->cancel();
 }
 
 }  // namespace lock

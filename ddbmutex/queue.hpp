@@ -1,7 +1,5 @@
 // The threads of one process that want the same lock: first come, first served.
 // Only the one that has the turn talks to DynamoDB.
-//
-// Thread safety: any thread may call any member.
 #ifndef DDBMUTEX_QUEUE_HPP
 #define DDBMUTEX_QUEUE_HPP
 
@@ -19,26 +17,25 @@ namespace lock {
 
 // The waits under way on all locks of a table: a Waker each, lent and kept for
 // the next, so that a lock that nobody waits for needs no descriptor.
+//
+// Thread safety: any thread may call any member.
 class Waits {
  public:
-  // Null once closed.
-  sigv4::Waker* begin();
-  void end(sigv4::Waker* waker);
-
   // One of them, for as long as this is there.
   class One {
    public:
-    explicit One(Waits& waits) : waits_(waits), waker_(waits.begin()) {}
-    ~One() {
-      if (waker_ != nullptr) waits_.end(waker_);
-    }
+    explicit One(Waits& waits);
+    ~One();
     One(const One&) = delete;
     One& operator=(const One&) = delete;
-    sigv4::Waker* waker() const { return waker_; }  // Null: closed before.
+    // Null: closed before.
+    sigv4::Waker* waker() const { return waker_.get(); }
 
    private:
+    friend class Waits;
     Waits& waits_;
-    sigv4::Waker* const waker_;
+    std::unique_ptr<sigv4::Waker> waker_;
+    One* next_ = nullptr;
   };
 
   // Wakes all of them; remembered.
@@ -50,26 +47,32 @@ class Waits {
 
   mutable std::mutex mutex_;
   bool closed_ = false;                              // GUARDED_BY(mutex_)
-  std::vector<std::unique_ptr<sigv4::Waker>> lent_;  // GUARDED_BY(mutex_)
+  One* first_ = nullptr;                             // GUARDED_BY(mutex_)
   std::vector<std::unique_ptr<sigv4::Waker>> idle_;  // GUARDED_BY(mutex_)
 };
 
 // A thread, by a number that is never used again.
 std::uint64_t this_thread() noexcept;
 
+// Thread safety: as an int, and so are the Waiters in it.
 class Queue {
  public:
   // One call that waits.
   class Waiter {
    public:
     explicit Waiter(sigv4::Waker& waker) : waker_(waker) {}
+    bool has_turn() const { return has_turn_; }
+    bool cancelled() const { return cancelled_; }
 
    private:
     friend class Queue;
+    void cancel();
+
     sigv4::Waker& waker_;
     const std::uint64_t thread_ = this_thread();
-    bool has_turn_ = false;   // GUARDED_BY(Queue::mutex_)
-    bool cancelled_ = false;  // Likewise.
+    Waiter* next_ = nullptr;  // In line.
+    bool has_turn_ = false;
+    bool cancelled_ = false;
   };
 
   // Gives the turn to one who comes when nobody has it.  Others join the line,
@@ -77,9 +80,6 @@ class Queue {
   // has the turn or waits for it must keep() or leave().
   enum class Entry { turn, line, refused };
   Entry enter(Waiter& waiter, bool wait);
-
-  bool has_turn(const Waiter& waiter) const;
-  bool cancelled(const Waiter& waiter) const;
 
   // The call ends, but the turn stays with its thread until pass().  False once
   // ended: leave() then.
@@ -91,7 +91,7 @@ class Queue {
   // Lets the next one in after a keep().
   void pass();
   // The turn was kept by the thread that asks.
-  bool kept_by_this_thread() const;
+  bool kept_by_this_thread() const { return keeper_ == this_thread(); }
 
   // Cancels all waits under way.
   void cancel();
@@ -99,12 +99,9 @@ class Queue {
   void end();
 
  private:
-  void admit_next();  // REQUIRES: mutex_ is held.
-  void cancel_all();  // Likewise.
+  void admit_next();
 
-  mutable std::mutex mutex_;
-  // All below: GUARDED_BY(mutex_)
-  std::vector<Waiter*> line_;
+  Waiter* line_ = nullptr;
   Waiter* turn_ = nullptr;    // Who has it and has not kept it.
   std::uint64_t keeper_ = 0;  // The thread that kept it; 0: it is free.
   bool ended_ = false;

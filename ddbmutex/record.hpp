@@ -81,7 +81,11 @@ constexpr const char* kDataAttribute = "data";
 struct Changes {
   dynamodb::Item set;
   std::vector<std::string> remove;
+  // What is stored once that was stored, and changed so.
+  dynamodb::Item (*applied)(const dynamodb::Item& to,
+                            const Changes& changes) = nullptr;
 };
+using ChangesPtr = std::shared_ptr<const Changes>;
 
 // What one request is to do.  protocol.hpp decides it, a layout writes it as
 // JSON.
@@ -110,7 +114,7 @@ struct Request {
   std::vector<ServiceTime> own;
   bool consistent = false;  // look
   bool tell = false;        // renew: answer with the row as it is then.
-  std::shared_ptr<const Changes> changes;  // renew, release; null: none.
+  ChangesPtr changes;       // renew, release; null: none.
   // With changes of a kept row, check: the token that it must bear besides.
   std::int64_t token = 0;
 };

@@ -28,81 +28,79 @@ bool unanswered(const Errand& errand) {
   return errand.answer.fault == dynamodb::Fault::timed_out;
 }
 
+void drop_empty(std::vector<ErrandPtr>& errands) {
+  errands.erase(std::remove(errands.begin(), errands.end(), nullptr),
+                errands.end());
+}
+
 }  // namespace
 
 void Keeper::send_loop() {
   std::vector<ErrandPtr> under_way;
-  std::vector<ErrandPtr> ready;
   BootTime next;
-  while (collect(ready, under_way, next)) {
+  while (collect(under_way, next)) {
     bool too_late = false;  // Some, and they have left room for others.
-    for (ErrandPtr& errand : ready) {
-      const bool begun = errand->pending != nullptr || errand->begin(*this);
-      too_late = too_late || !begun;
-      if (begun) under_way.push_back(std::move(errand));
+    for (ErrandPtr& errand : under_way) {
+      if (errand->pending != nullptr || errand->begin(*this)) continue;
+      errand.reset();
+      too_late = true;
     }
-    ready.clear();
+    drop_empty(under_way);
     if (too_late) continue;
     await_any(under_way, next);
-    conclude_ended(under_way);
+    const BootTime now = BootClock::now();
+    for (ErrandPtr& errand : under_way) {
+      const bool ended = !errand->pending->under_way() || now >= errand->until;
+      if (ended) conclude(std::move(errand));
+    }
+    drop_empty(under_way);
   }
-  under_way.clear();
-  std::vector<ErrandPtr> dropped;
+  std::vector<ErrandPtr> dropped;  // Only without the mutex.
   const Guard guard(mutex_);
   dropped.swap(releases_);
-  send_ended_ = true;
-  changed_.notify_all();
 }
 
 // Until an answer has come, or it is time for something else.
 void Keeper::await_any(const std::vector<ErrandPtr>& under_way,
                        BootTime until) {
-  std::vector<sigv4::Exchange*> exchanges;
-  for (const ErrandPtr& errand : under_way) {
-    until = std::min(until, errand->until);
-    if (!errand->pending->under_way()) return;  // Ended before it began.
-    exchanges.push_back(errand->pending->exchange());
+  std::vector<sigv4::Exchange*> exchanges(under_way.size());
+  for (std::size_t i = 0; i < exchanges.size(); ++i) {
+    until = std::min(until, under_way[i]->until);
+    exchanges[i] = under_way[i]->pending->exchange();
+    // Ended before it began.
+    if (!under_way[i]->pending->under_way()) return;
   }
   sigv4::drive(exchanges.data(), exchanges.size(), until, &sender_waker_);
   sender_waker_.clear();
 }
 
-void Keeper::conclude_ended(std::vector<ErrandPtr>& under_way) {
-  const BootTime now = BootClock::now();
-  for (ErrandPtr& errand : under_way) {
-    const bool ended = !errand->pending->under_way() || now >= errand->until;
-    if (ended) conclude(std::move(errand));
-  }
-  under_way.erase(std::remove(under_way.begin(), under_way.end(), nullptr),
-                  under_way.end());
-}
-
-// What is due, no more of each kind than there is room for, renewals first, and
-// when to look again.  False once the thread is to end: after all that callers
-// left was tried once more, at once, or at the time by which it must be.
-bool Keeper::collect(std::vector<ErrandPtr>& ready,
-                     const std::vector<ErrandPtr>& under_way, BootTime& next) {
+// Adds what is due, no more of each kind than there is room for, renewals
+// first, and tells when to look again.  False once the thread is to end: after
+// all that callers left was tried once more, at once, or at the time by which
+// it must be.
+bool Keeper::collect(std::vector<ErrandPtr>& under_way, BootTime& next) {
   std::size_t renewing = 0, releasing = 0;
-  bool worth_awaiting = false;
+  bool idle = true;
   for (const ErrandPtr& errand : under_way) {
     const bool release = errand->call == Call::release;
     if (!release) ++renewing;
     if (release && !errand->counted) ++releasing;
-    if (release && !errand->once_more) worth_awaiting = true;
+    if (release && !errand->once_more) idle = false;
   }
+  const std::size_t before = under_way.size();
   const Guard guard(mutex_);
   const BootTime now = BootClock::now();
   next = BootTime::max();
-  collect_renewals(now, kRenewalsAtOnce - renewing, ready, next);
+  collect_renewals(now, kRenewalsAtOnce - renewing, under_way, next);
   const bool more =
-      collect_releases(now, kReleasesAtOnce - releasing, ready, next);
+      collect_releases(now, kReleasesAtOnce - releasing, under_way, next);
   // Woken for an errand that is gone again: kept, or the next would wake it
   // too.
   if (sender_sleeps_until_ > now) next = std::min(next, sender_sleeps_until_);
   sender_sleeps_until_ = next;
   if (!stopping_) return true;
   next = std::min(next, stop_by_);
-  const bool idle = !worth_awaiting && ready.empty() && !more;
+  idle = idle && under_way.size() == before && !more;
   return !idle && now < stop_by_;
 }
 
@@ -110,22 +108,23 @@ bool Keeper::collect(std::vector<ErrandPtr>& ready,
 // requests that hang would keep all others waiting.
 void Keeper::collect_renewals(BootTime now, std::size_t room,
                               std::vector<ErrandPtr>& ready, BootTime& next) {
-  const auto rank = [](const Plan& plan) {
-    return std::make_pair(plan.errand != nullptr && unanswered(*plan.errand),
-                          plan.held->lease.claim_end());
+  const auto rank = [](const Held& held) {
+    return std::make_pair(held.errand != nullptr && unanswered(*held.errand),
+                          held.lease.claim_end());
   };
   for (;;) {
-    Plan* first = nullptr;
-    for (Plan& plan : plans_) {
-      const bool due = plan.renewal <= now;
-      if (!due) next = std::min(next, plan.renewal);
-      if (due && (first == nullptr || rank(plan) < rank(*first))) first = &plan;
+    const Handle* first = nullptr;
+    for (const Handle& one : held_) {
+      const bool due = one->renewal <= now;
+      if (!due) next = std::min(next, one->renewal);
+      if (due && (first == nullptr || rank(*one) < rank(**first))) first = &one;
     }
     if (first == nullptr || room-- == 0) return;
-    first->renewal = BootTime::max();
-    ready.push_back(first->errand != nullptr
-                        ? std::move(first->errand)
-                        : std::make_unique<Errand>(Call::renew, first->held));
+    Held& held = **first;
+    held.renewal = BootTime::max();
+    ready.push_back(held.errand != nullptr
+                        ? std::move(held.errand)
+                        : std::make_unique<Errand>(Call::renew, *first));
   }
 }
 
@@ -146,8 +145,7 @@ bool Keeper::collect_releases(BootTime now, std::size_t room,
     const bool free = late || (one->pending != nullptr && is_due(*one));
     if (free) ready.push_back(std::move(one));
   }
-  releases_.erase(std::remove(releases_.begin(), releases_.end(), nullptr),
-                  releases_.end());
+  drop_empty(releases_);
   bool more = false;
   for (;;) {
     ErrandPtr* first = nullptr;
@@ -176,7 +174,7 @@ bool Keeper::stamp(Errand& errand) {
   if (errand.call == Call::release) {
     const bool needless = errand.once_more && stopping_;
     if (now < errand.deadline && !needless) return errand.stamp();
-    closed(errand, std::nullopt, false, true);
+    closed(errand, Verdict::again, false, true);
     return false;
   }
   Held& held = *errand.held;
@@ -223,7 +221,7 @@ void Keeper::hear_renewal(Errand& errand) {
 
 void Keeper::conclude(ErrandPtr errand) {
   errand->answer =
-      client_->finish(std::move(errand->pending), sigv4::Transport::timed_out);
+      client_.finish(std::move(errand->pending), sigv4::Transport::timed_out);
   const Guard guard(mutex_);
   if (std::exchange(errand->counted, false)) --answers_awaited_;
   if (errand->call == Call::renew) {
@@ -235,23 +233,23 @@ void Keeper::conclude(ErrandPtr errand) {
 
 // REQUIRES: the mutex is held.
 void Keeper::renewed(ErrandPtr& errand) {
-  const Handle& held = errand->held;
-  held->renewing = false;
+  Held& held = *errand->held;
+  held.renewing = false;
   changed_.notify_all();
-  if (held->over()) return;
+  if (held.over()) return;
   hear_renewal(*errand);
-  const auto& terms = held->holder->terms;
+  const Holder& holder = *held.holder;
   if (errand->verdict == Verdict::ours) {
-    plan_renewal(held, held->lease.renew_at(*terms.renew_after));
+    plan_renewal(held, held.lease.renew_at(holder.renew_after));
   } else if (errand->verdict == Verdict::again) {
     errand->goes_on();
     BootTime due = errand->due;
     if (due == BootTime::max()) {  // The fault is final.
-      const nanoseconds ttl = terms.ttl;
+      const nanoseconds ttl = holder.ttl;
       due = BootClock::now() + ttl / kFinalRetriesPerLease;
     }
-    renew_at(held, std::min(due, held->lease.claim_end()));
-    plan_of(*held).errand = std::move(errand);
+    renew_at(held, std::min(due, held.lease.claim_end()));
+    held.errand = std::move(errand);
   }
 }
 
@@ -268,20 +266,19 @@ void Keeper::released(ErrandPtr& errand) {
   }
   if (verdict == Verdict::again) {
     const bool goes_on = errand->goes_on() && !errand->last_try;
-    closed(*errand, std::nullopt, true, !goes_on);
+    closed(*errand, Verdict::again, true, !goes_on);
     if (goes_on) put(errand->due, std::move(errand));
     return;
   }
   const bool lost = verdict != Verdict::released;
-  if (lost && errand->held != nullptr) tell(errand->held, verdict);
-  closed(*errand, lost ? std::optional(verdict) : std::nullopt, true, true);
+  if (lost && !errand->of_take) tell(errand->held, verdict);
+  closed(*errand, lost ? verdict : Verdict::again, true, true);
   // DynamoDB may yet get a take that nobody has heard of, after a release that
   // found nothing.  For that there is another, when a lease is nearly over: it
   // waits without an exchange, and no destructor waits for it.
   const bool may_come_yet = errand->of_take && errand->take_unknown;
   if (!may_come_yet || errand->answer.fault == dynamodb::Fault::none) return;
-  const BootTime when =
-      errand->deadline - errand->holder->route.request_timeout;
+  const BootTime when = errand->deadline - errand->holder.request_timeout;
   if (std::exchange(errand->once_more, true) || when <= now) return;
   put(when, std::move(errand));
 }

@@ -198,23 +198,22 @@ Table::Impl::~Impl() { wipe_secrets(options.credentials); }
 
 Table::Impl::State::~State() {
   end_by = BootClock::now() + sigv4::kStopWithin;
-  client->end_by(end_by);
+  client.end_by(end_by);
 }
 
 std::string Table::Impl::endpoint() const {
   const State* own = state.peek();
-  return own != nullptr ? own->client->endpoint() : target.endpoint;
+  return own != nullptr ? own->client.endpoint() : target.endpoint;
 }
 
-lock::Place Table::Impl::place_of(const std::string& name,
-                                  const std::string& sort_value) const {
-  lock::Place place;
+void Table::Impl::put_place(const std::string& name,
+                            const std::string& sort_value,
+                            lock::Place& place) const {
   place.table = options.name;
   place.key = options.prefix + name;
   place.key_name = options.key;
   place.sort_name = options.sort_key;
   place.sort_value = sort_value.empty() ? options.sort_value : sort_value;
-  return place;
 }
 
 Failure Table::Impl::check_name(const std::string& name,
@@ -268,7 +267,7 @@ Stats Table::stats() const {
   Stats stats;
   const Impl::State* own = impl_->state.peek();
   if (own == nullptr) return stats;
-  const dynamodb::Counts counts = own->client->counts();
+  const dynamodb::Counts counts = own->client.counts();
   const auto sent = [&counts](Action action) {
     return counts.sent[static_cast<std::size_t>(action)];
   };
@@ -281,7 +280,7 @@ Stats Table::stats() const {
                 stats.requests();
   stats.throttled = counts.throttled;
   stats.failed = counts.failed;
-  stats.retries = own->budget->retries();
+  stats.retries = own->budget.retries();
   stats.bytes_sent = counts.bytes_sent;
   stats.bytes_received = counts.bytes_received;
   const lock::Keeper::Usage usage = own->keeper->usage();
@@ -298,16 +297,16 @@ std::vector<Unreleased> Table::close(milliseconds within) noexcept {
   const nanoseconds patience = detail::nanoseconds_of(within);
   const auto left =
       own.keeper->release_all(lock::later(BootClock::now(), patience));
-  std::vector<Unreleased> told(left.size());
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    const auto& [name, result] = left[i];
+  std::vector<Unreleased> told;
+  for (const auto& [name, result] : left) {
+    if (result.kind == lock::Result::Kind::done) continue;
     const std::string doing =
         detail::cannot("release", name, impl_->options.name);
     const Failure failure =
         result.kind == lock::Result::Kind::lost
             ? detail::failed(Errc::lease_lost, doing)
             : detail::failure_of(result.answer, doing, impl_->endpoint());
-    told[i] = {name, failure->code(), failure->what()};
+    told.push_back({name, failure->code(), failure->what()});
   }
   return told;
 }

@@ -57,8 +57,8 @@ struct Table::Impl : detail::Calls {
   std::string endpoint() const;
   // Where the lock of that name is, or is to be.  `sort_value` is ignored
   // where the table has no sort key; empty: the table's own.
-  lock::Place place_of(const std::string& name,
-                       const std::string& sort_value) const;
+  void put_place(const std::string& name, const std::string& sort_value,
+                 lock::Place& place) const;
   detail::Failure check_name(const std::string& name,
                              const std::string& sort_value) const;
   TableOptions options;  // Changed by none but the destructor.

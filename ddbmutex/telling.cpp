@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "../sigv4/text.hpp"
 #include "keeper.hpp"
 
 namespace ddbmutex {
@@ -30,48 +31,23 @@ const char* words_of(Verdict why) {
   }
 }
 
-#ifdef __cpp_exceptions
-
-// What goes wrong in a callback has nobody else to be told to.
-void complain(const sigv4::Log& log, const std::string& text) {
-  if (log) {
-    sigv4::say(log, sigv4::LogLevel::error, text);
-  } else {
-    std::fprintf(stderr, "ddbmutex: %s\n", text.c_str());
-  }
-}
-
-template <class Callback>
-void contained(const Callback& callback, const std::string& which,
-               const sigv4::Log& log) {
-  try {
-    callback();
-  } catch (const std::exception& e) {
-    complain(log, which + " threw: " + e.what());
-  } catch (...) {
-    complain(log, which + " threw");
-  }
-}
-
-#else
-
-template <class Callback>
-void contained(const Callback& callback, const std::string&,
-               const sigv4::Log&) {
-  callback();
-}
-
-#endif
-
 }  // namespace
 
 void Keeper::tell_loop() {
   Guard guard(mutex_);
   while (!stopping_) {
-    if (tell_next(guard)) continue;
+    Handle held;
+    const News news = next_news(held);
+    if (news != News::none) {
+      call_back(guard, *held, news);
+      guard.unlock();
+      held.reset();  // Not under the mutex.
+      guard.lock();
+      continue;
+    }
     BootTime next = BootTime::max();
-    for (const Plan& plan : plans_) {
-      next = std::min({next, plan.alarm, plan.question});
+    for (const Handle& one : held_) {
+      next = std::min({next, one->alarm, one->question});
     }
     teller_sleeps_until_ = next;
     teller_clock_.set(next);
@@ -80,129 +56,157 @@ void Keeper::tell_loop() {
     guard.lock();
     teller_sleeps_until_ = BootTime::min();
   }
-  tell_ended_ = true;
-  changed_.notify_all();
 }
 
-// False if there is nothing to be told now.  Losses go before dangers, and
-// those before questions.
-bool Keeper::tell_next(Guard& guard) {
+// Losses go before dangers, and those before questions.
+Keeper::News Keeper::next_news(Handle& held) {
   const BootTime now = BootClock::now();
-  std::vector<Handle> gone;
-  lose_ended(now, gone);
-  if (!gone.empty()) {
-    guard.unlock();
-    gone.clear();  // Not under the mutex.
-    guard.lock();
-  }
+  lose_ended(now);
   if (!losses_.empty()) {
-    Handle held = std::move(losses_.front());
+    held = std::move(losses_.front());
     losses_.erase(losses_.begin());
-    const Verdict why = *held->lost;
-    call_back(guard, std::move(held), why);
-    return true;
+    return News::loss;
   }
-  const auto first = std::min_element(plans_.begin(), plans_.end(),
-                                      [](const Plan& one, const Plan& other) {
-                                        return one.alarm < other.alarm;
-                                      });
-  if (first == plans_.end() || first->alarm > now) return ask_next(guard);
-  Handle held = first->held;
-  held->in_danger = true;
-  set_alarm(*held);
-  call_back(guard, std::move(held), std::nullopt);
-  return true;
+  held = first_due(&Held::alarm, now);
+  if (held != nullptr) {
+    held->in_danger = true;
+    set_alarm(*held);
+    return News::danger;
+  }
+  held = first_due(&Held::question, now);
+  if (held == nullptr) return News::none;
+  unplan(*held);
+  return News::question;
 }
 
 // Those whose claim is over, the first that was is told first.
-void Keeper::lose_ended(BootTime now, std::vector<Handle>& gone) {
-  for (const Plan& plan : plans_) {
-    const bool rung = plan.alarm <= now;
-    if (rung && now >= plan.held->lease.claim_end()) gone.push_back(plan.held);
+void Keeper::lose_ended(BootTime now) {
+  for (;;) {
+    Handle first;  // Never the last to go.
+    for (const Handle& one : held_) {
+      const BootTime end = one->lease.claim_end();
+      if (one->alarm > now || end > now) continue;
+      if (first == nullptr || end < first->lease.claim_end()) first = one;
+    }
+    if (first == nullptr) return;
+    lose(first, Verdict::expired);
   }
-  std::sort(gone.begin(), gone.end(), [](const Handle& one, const Handle& two) {
-    return one->lease.claim_end() < two->lease.claim_end();
-  });
-  for (const Handle& held : gone) lose(held, Verdict::expired);
 }
 
-// False if nobody is to be asked now.
-bool Keeper::ask_next(Guard& guard) {
-  const auto first = std::min_element(plans_.begin(), plans_.end(),
-                                      [](const Plan& one, const Plan& other) {
-                                        return one.question < other.question;
-                                      });
-  if (first == plans_.end() || first->question > BootClock::now()) return false;
-  Handle held = first->held;
-  unplan(*held);
-  auto callbacks = held->holder->callbacks;
-  if (callbacks == nullptr) return true;
-  running_ = held->holder.get();
+// Null if there is none.
+Handle Keeper::first_due(BootTime Held::*when, BootTime now) const {
+  Handle first;
+  for (const Handle& one : held_) {
+    const Held& held = *one;
+    const bool due = held.*when <= now;
+    if (due && (first == nullptr || held.*when < (*first).*when)) first = one;
+  }
+  return first;
+}
+
+// Without the mutex meanwhile.
+void Keeper::call_back(Guard& guard, Held& held, News news) {
+  Holder& holder = *held.holder;
+  std::shared_ptr<const Listener> listener = holder.listener;
+  const bool settled = holder.settled;  // Nothing is told any more.
+  const Verdict why = held.lost;
+  Signal signal;
+  if (news == News::loss) std::swap(signal, held.signal);
+  running_ = &holder;
   guard.unlock();
   bool alive = false;
-  contained([&] { alive = callbacks->alive(); },
-            "alive of \"" + held->holder->terms.name + "\"", client_->log());
-  callbacks.reset();
-  guard.lock();
-  running_ = nullptr;
-  changed_.notify_all();
-  if (!held->over()) {
-    const Plan& plan = plan_of(*held);
-    // A renewal by hand meanwhile has made a plan of its own.
-    const bool planned = held->renewing || plan.question != BootTime::max() ||
-                         plan.renewal != BootTime::max();
-    const BootTime now = BootClock::now();
-    const nanoseconds ttl = held->holder->terms.ttl;
-    if (!planned && alive) renew_at(held, now);
-    if (!planned && !alive) ask_at(*held, now + ttl / kAskedPerLease);
+  if (!settled && signal.object != nullptr) {
+    call(News::signal, why, held, nullptr, signal);
+    // Its mutex may have been destroyed by that.
+    guard.lock();
+    if (holder.settled) listener.reset();
+    guard.unlock();
   }
-  guard.unlock();
-  held.reset();
-  guard.lock();
-  return true;
-}
-
-// on_lost if there is a reason, else on_danger.
-void Keeper::call_back(Guard& guard, Handle held, std::optional<Verdict> why) {
-  auto callbacks = held->holder->callbacks;
-  running_ = held->holder.get();
-  Signal signal;
-  if (why) std::swap(signal, held->signal);
-  guard.unlock();
-  const std::string lock_name = "\"" + held->holder->terms.name + "\"";
-  const sigv4::Log& log = client_->log();
-  // Its mutex may have been destroyed by what was told before.
-  const auto still_wanted = [&] {
-    const Guard again(mutex_);
-    return held->holder->callbacks != nullptr;
-  };
-  if (callbacks == nullptr) {
-    // Nothing is told any more.
-  } else if (why) {
-    if (signal.object != nullptr) {
-      contained([&] { signal.tell(signal.object.get()); },
-                "what waits for a loss of " + lock_name, log);
-    }
-    if (still_wanted() && callbacks->on_lost) {
-      contained([&] { callbacks->on_lost(*why); }, "on_lost of " + lock_name,
-                log);
-    }
-    sigv4::say(log, sigv4::LogLevel::error,
-               "lock " + lock_name + " is lost: " + words_of(*why));
-  } else {
-    if (callbacks->on_danger) {
-      contained([&] { callbacks->on_danger(); }, "on_danger of " + lock_name,
-                log);
-    }
-    sigv4::say(log, sigv4::LogLevel::warning,
-               "lock " + lock_name + " is in danger: not renewed yet");
+  if (!settled) {
+    alive = call(news, why, held, listener.get(), signal);
+    log(news, why, held);
   }
-  callbacks.reset();
-  held.reset();
+  listener.reset();
   signal = {};
   guard.lock();
   running_ = nullptr;
   changed_.notify_all();
+  if (news == News::question && !held.over()) answered(held, alive);
+}
+
+namespace {
+
+// The answer to a question.
+bool call_one(const Listener* listener, const Signal& signal, Verdict why,
+              Keeper::News news) {
+  using News = Keeper::News;
+  if (news == News::signal) {
+    signal.tell(signal.object.get());
+  } else if (listener == nullptr) {
+    return false;
+  } else if (news == News::loss) {
+    listener->lost(why);
+  } else if (news == News::danger) {
+    listener->danger();
+  }
+  return news == News::question && listener->alive();
+}
+
+}  // namespace
+
+bool Keeper::call(News news, Verdict why, const Held& held,
+                  const Listener* listener, const Signal& signal) {
+#ifdef __cpp_exceptions
+  try {
+    return call_one(listener, signal, why, news);
+  } catch (const std::exception& e) {
+    complain(news, held, e.what());
+  } catch (...) {
+    complain(news, held, "");
+  }
+  return false;
+#else
+  static_cast<void>(held);
+  return call_one(listener, signal, why, news);
+#endif
+}
+
+// What goes wrong in a callback has nobody else to be told to.
+void Keeper::complain(News news, const Held& held, const char* what) const {
+  constexpr const char* kCalled[] = {"", "what waits for a loss of",
+                                     "on_lost of", "on_danger of", "alive of"};
+  const std::string text =
+      sigv4::join({kCalled[static_cast<int>(news)], " \"", held.holder->name,
+                   "\" threw", *what == '\0' ? "" : ": ", what});
+  if (client_.log()) {
+    sigv4::say(client_.log(), sigv4::LogLevel::error, text);
+  } else {
+    std::fprintf(stderr, "ddbmutex: %s\n", text.c_str());
+  }
+}
+
+void Keeper::log(News news, Verdict why, const Held& held) const {
+  if (!client_.log() || news == News::question) return;
+  const bool loss = news == News::loss;
+  sigv4::say(client_.log(),
+             loss ? sigv4::LogLevel::error : sigv4::LogLevel::warning,
+             sigv4::join({"lock \"", held.holder->name, "\" is ",
+                          loss ? "lost: " : "in danger: not renewed yet",
+                          loss ? words_of(why) : ""}));
+}
+
+void Keeper::answered(Held& held, bool alive) {
+  // A renewal by hand meanwhile has made a plan of its own.
+  const bool planned = held.renewing || held.question != BootTime::max() ||
+                       held.renewal != BootTime::max();
+  if (planned) return;
+  const BootTime now = BootClock::now();
+  const nanoseconds ttl = held.holder->ttl;
+  if (alive) {
+    renew_at(held, now);
+  } else {
+    ask_at(held, now + ttl / kAskedPerLease);
+  }
 }
 
 }  // namespace lock

@@ -146,30 +146,29 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   lock::Table table({ddbmutex::dynamodb::target_at(server.url(), "us-east-1"),
                      ddbmutex::sigv4::given_keys({"AKIDEXAMPLE", "secret", ""}),
                      {}});
-  lock::Place place;
-  place.table = "locks";
-  place.key = "x";
-  lock::Mutex mutex(table, std::move(place), std::chrono::seconds(2),
-                    {"x", std::chrono::minutes(1)}, {},
-                    {std::chrono::seconds(1), std::chrono::seconds(1), {}});
+  auto holder = std::make_shared<lock::Holder>(table.client, table.budget);
+  holder->place.table = "locks";
+  holder->place.key = "x";
+  holder->ttl = std::chrono::minutes(1);
+  lock::Mutex mutex(table, std::move(holder));
   BOOST_REQUIRE((mutex.lock({}, nullptr).kind == lock::Result::Kind::done));
   bool told = false, answered = false;
   tests::Event done;
   std::thread asking;
-  const auto ask = [&](void*) {
-    asking = std::thread([&] {
-      table.keeper->usage();
-      done.set();
-    });
-    answered = done.wait();
-  };
-  mutex.signal_loss([&] {
-    return lock::Signal{std::shared_ptr<void>(&told, ask), [](void* object) {
-                          *static_cast<bool*>(object) = true;
-                        }};
-  });
-  BOOST_TEST(
-      table.keeper->release_all(ddbmutex::BootClock::now() + kPlenty).empty());
+  static std::shared_ptr<void> object;  // For a function without a context.
+  object = {&told, [&](void*) {
+              asking = std::thread([&] {
+                table.keeper->usage();
+                done.set();
+              });
+              answered = done.wait();
+            }};
+  mutex.signal_loss([] { return std::move(object); },
+                    [](void* flag) { *static_cast<bool*>(flag) = true; });
+  const auto left =
+      table.keeper->release_all(ddbmutex::BootClock::now() + kPlenty);
+  BOOST_REQUIRE(left.size() == 1u);
+  BOOST_TEST((left[0].result.kind == lock::Result::Kind::done));
   BOOST_TEST(told);
   BOOST_TEST(answered);
   asking.join();

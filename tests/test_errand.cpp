@@ -859,7 +859,7 @@ BOOST_AUTO_TEST_CASE(each_run_of_an_errand_begins_anew) {
     return refusal(item("dead", "1700000000000000000"));
   });
   Party party(at(server));
-  lock::Errand errand(Call::take, party.holder, std::move(*party.lease));
+  lock::Errand errand(Call::take, party.held);
   lock::Errand::Watch nobody;
   errand.observation = &party.observation;
   errand.deadline = BootClock::now() + kPlenty;

@@ -782,11 +782,11 @@ BOOST_AUTO_TEST_CASE(turn_cancelled_as_it_comes_goes_to_the_next_in_line) {
     queue.pass();
     if (!cancelled_first) queue.cancel();
     queue.enter(third.waiter, true);
-    BOOST_TEST(queue.has_turn(second.waiter));
-    BOOST_TEST(queue.cancelled(second.waiter));
+    BOOST_TEST(second.waiter.has_turn());
+    BOOST_TEST(second.waiter.cancelled());
     queue.leave(second.waiter);
-    BOOST_TEST(queue.has_turn(third.waiter));
-    BOOST_TEST(!queue.cancelled(third.waiter));
+    BOOST_TEST(third.waiter.has_turn());
+    BOOST_TEST(!third.waiter.cancelled());
     queue.leave(third.waiter);
     BOOST_CHECK(queue.enter(later.waiter, false) == Queue::Entry::turn);
   }

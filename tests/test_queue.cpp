@@ -1,6 +1,8 @@
 // ddbmutex/queue: the threads of one process, first come, first served.
 #include <boost/test/unit_test.hpp>
+#include <cstddef>
 #include <deque>
+#include <memory>
 #include <thread>
 
 #include "ddbmutex/queue.hpp"
@@ -27,16 +29,16 @@ BOOST_AUTO_TEST_CASE(first_has_the_turn_and_others_stand_in_line) {
   BOOST_CHECK(queue.enter(first.waiter, true) == Entry::turn);
   BOOST_CHECK(queue.enter(second.waiter, true) == Entry::line);
   BOOST_CHECK(queue.enter(third.waiter, true) == Entry::line);
-  BOOST_TEST(queue.has_turn(first.waiter));
+  BOOST_TEST(first.waiter.has_turn());
 
   queue.leave(first.waiter);
-  BOOST_TEST(queue.has_turn(second.waiter));
+  BOOST_TEST(second.waiter.has_turn());
   BOOST_TEST(second.waker.woken());
-  BOOST_TEST(!queue.has_turn(third.waiter));
+  BOOST_TEST(!third.waiter.has_turn());
   BOOST_TEST(!third.waker.woken());
 
   queue.leave(second.waiter);
-  BOOST_TEST(queue.has_turn(third.waiter));
+  BOOST_TEST(third.waiter.has_turn());
   queue.leave(third.waiter);
   BOOST_CHECK(queue.enter(first.waiter, false) == Entry::turn);
 }
@@ -60,11 +62,11 @@ BOOST_AUTO_TEST_CASE(turn_that_was_kept_passes_only_when_told) {
   BOOST_TEST(queue.kept_by_this_thread());
   std::thread([&] { BOOST_TEST(!queue.kept_by_this_thread()); }).join();
   BOOST_CHECK(queue.enter(second.waiter, true) == Entry::line);
-  BOOST_TEST(!queue.has_turn(second.waiter));
+  BOOST_TEST(!second.waiter.has_turn());
 
   std::thread([&] { queue.pass(); }).join();
   BOOST_TEST(!queue.kept_by_this_thread());
-  BOOST_TEST(queue.has_turn(second.waiter));
+  BOOST_TEST(second.waiter.has_turn());
 }
 
 BOOST_AUTO_TEST_CASE(who_leaves_the_line_is_passed_over) {
@@ -75,8 +77,8 @@ BOOST_AUTO_TEST_CASE(who_leaves_the_line_is_passed_over) {
   queue.enter(third.waiter, true);
   queue.leave(second.waiter);
   queue.leave(first.waiter);
-  BOOST_TEST(!queue.has_turn(second.waiter));
-  BOOST_TEST(queue.has_turn(third.waiter));
+  BOOST_TEST(!second.waiter.has_turn());
+  BOOST_TEST(third.waiter.has_turn());
 }
 
 BOOST_AUTO_TEST_CASE(cancel_is_for_those_who_wait_now) {
@@ -85,14 +87,14 @@ BOOST_AUTO_TEST_CASE(cancel_is_for_those_who_wait_now) {
   queue.enter(trying.waiter, true);
   queue.enter(waiting.waiter, true);
   queue.cancel();
-  BOOST_TEST(queue.cancelled(trying.waiter));
-  BOOST_TEST(queue.cancelled(waiting.waiter));
+  BOOST_TEST(trying.waiter.cancelled());
+  BOOST_TEST(waiting.waiter.cancelled());
   BOOST_TEST(trying.waker.woken());
   BOOST_TEST(waiting.waker.woken());
   queue.leave(trying.waiter);
   queue.leave(waiting.waiter);
   BOOST_CHECK(queue.enter(later.waiter, true) == Entry::turn);
-  BOOST_TEST(!queue.cancelled(later.waiter));
+  BOOST_TEST(!later.waiter.cancelled());
 }
 
 BOOST_AUTO_TEST_CASE(ended_queue_lets_nobody_in_nor_keep) {
@@ -101,10 +103,10 @@ BOOST_AUTO_TEST_CASE(ended_queue_lets_nobody_in_nor_keep) {
   queue.enter(trying.waiter, true);
   queue.enter(waiting.waiter, true);
   queue.end();
-  BOOST_TEST(queue.cancelled(trying.waiter));
+  BOOST_TEST(trying.waiter.cancelled());
   BOOST_TEST(!queue.keep(trying.waiter));
   queue.pass();  // Of nobody: the turn is still that of the first.
-  BOOST_TEST(!queue.has_turn(waiting.waiter));
+  BOOST_TEST(!waiting.waiter.has_turn());
   queue.leave(waiting.waiter);
   queue.leave(trying.waiter);
   BOOST_CHECK(queue.enter(later.waiter, true) == Entry::refused);
@@ -112,37 +114,40 @@ BOOST_AUTO_TEST_CASE(ended_queue_lets_nobody_in_nor_keep) {
 
 BOOST_AUTO_TEST_CASE(wakers_are_lent_again_asleep) {
   Waits waits;
-  sigv4::Waker* first = waits.begin();
-  BOOST_REQUIRE(first != nullptr);
-  first->wake();
-  waits.end(first);
-  sigv4::Waker* again = waits.begin();
-  BOOST_TEST(again == first);
-  BOOST_TEST(!again->woken());
-  waits.end(again);
+  sigv4::Waker* first;
+  {
+    const Waits::One wait(waits);
+    first = wait.waker();
+    BOOST_REQUIRE(first != nullptr);
+    first->wake();
+  }
+  const Waits::One again(waits);
+  BOOST_TEST(again.waker() == first);
+  BOOST_TEST(!again.waker()->woken());
 }
 
 BOOST_AUTO_TEST_CASE(more_wakers_than_are_kept_can_be_lent) {
   Waits waits;
-  std::deque<sigv4::Waker*> lent;
-  for (int i = 0; i < 20; ++i) lent.push_back(waits.begin());
+  std::deque<std::unique_ptr<Waits::One>> lent;
+  for (int i = 0; i < 20; ++i)
+    lent.push_back(std::make_unique<Waits::One>(waits));
   while (!lent.empty()) {  // Neither the last nor the first lent first.
-    const std::size_t middle = lent.size() / 2;
-    waits.end(lent[middle]);
-    lent.erase(lent.begin() + static_cast<std::ptrdiff_t>(middle));
+    lent.erase(lent.begin() + static_cast<std::ptrdiff_t>(lent.size() / 2));
   }
-  BOOST_TEST(waits.begin() != nullptr);
+  const Waits::One wait(waits);
+  BOOST_TEST(wait.waker() != nullptr);
 }
 
 BOOST_AUTO_TEST_CASE(closing_wakes_who_waits_and_lets_nobody_begin) {
   Waits waits;
-  sigv4::Waker* waker = waits.begin();
+  const Waits::One first(waits), second(waits);
   BOOST_TEST(!waits.closed());
   waits.close();
   BOOST_TEST(waits.closed());
-  BOOST_TEST(waker->woken());
-  BOOST_TEST(waits.begin() == nullptr);
-  waits.end(waker);
+  BOOST_TEST(first.waker()->woken());
+  BOOST_TEST(second.waker()->woken());
+  const Waits::One late(waits);
+  BOOST_TEST(late.waker() == nullptr);
 }
 
 BOOST_AUTO_TEST_CASE(threads_have_numbers_that_are_not_used_again) {

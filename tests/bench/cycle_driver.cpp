@@ -34,21 +34,21 @@ class LockCycle : public bench::Contestant {
  public:
   explicit LockCycle(const char* url)
       : client_(client_options(url)),
-        holder_(std::make_shared<lock::Holder>(
-            lock::Holder::Route{
-                client_,
-                budget_,
-                {"locks", "ddblock-nightly-report", "web-17.example:4711"},
-                kRequestTimeout},
-            lock::Holder::Terms{}, lock::Holder::Callbacks{})) {}
+        holder_(std::make_shared<lock::Holder>(client_, budget_)) {
+    holder_->place.table = "locks";
+    holder_->place.key = "ddblock-nightly-report";
+    holder_->place.owner = "web-17.example:4711";
+    holder_->request_timeout = kRequestTimeout;
+    holder_->ttl = kTtl;
+  }
 
   bool cycle() override {
     lock::Observation observation;
-    lock::Errand take(lock::Call::take, holder_,
-                      lock::Lease(lock::fresh_uuid(), kTtl));
+    const auto held = std::make_shared<lock::Held>(holder_);
+    lock::Errand take(lock::Call::take, held);
     take.observation = &observation;
     if (!run(take, lock::Verdict::ours)) return false;
-    lock::Errand release(lock::Call::release, holder_, std::move(take.lease()));
+    lock::Errand release(lock::Call::release, held);
     return run(release, lock::Verdict::released);
   }
 

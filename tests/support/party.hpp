@@ -52,31 +52,30 @@ class Party : private ddbmutex::lock::Errand::Watch {
                     : ddbmutex::sigv4::first_of({}),
                 {}}),
         place{settings.table, settings.key, settings.owner},
-        holder(std::make_shared<ddbmutex::lock::Holder>(
-            ddbmutex::lock::Holder::Route{client, budget, place,
-                                          settings.request_timeout},
-            ddbmutex::lock::Holder::Terms{},
-            ddbmutex::lock::Holder::Callbacks{})),
-        ttl(settings.ttl) {
+        holder(std::make_shared<ddbmutex::lock::Holder>(client, budget)) {
+    holder->place = place;
+    holder->ttl = settings.ttl;
+    holder->request_timeout = settings.request_timeout;
     if (settings.knows_the_time) ask_the_time();
     begin();
   }
 
   // A new acquisition; what was observed stays.
-  void begin() { lease.emplace(ddbmutex::lock::fresh_uuid(), ttl); }
+  void begin() {
+    held = std::make_shared<ddbmutex::lock::Held>(holder);
+    lease = &held->lease;
+  }
 
   std::string run(Call call, std::chrono::nanoseconds time) {
     return run(call, Limits{ddbmutex::BootClock::now() + time});
   }
   std::string run(Call call, const Limits& limits) {
-    errand = std::make_unique<ddbmutex::lock::Errand>(call, holder,
-                                                      std::move(*lease));
+    errand = std::make_unique<ddbmutex::lock::Errand>(call, held);
     errand->observation = &observation;
     errand->deadline = limits.deadline;
     errand->keeps_pending = limits.keeps_pending;
     limits_ = &limits;
     errand->run(*this, &waker);
-    lease = errand->lease();
     answer = errand->answer;
     const bool over = call == Call::renew && !holds();
     return over ? "expired" : word(errand->verdict);
@@ -125,8 +124,8 @@ class Party : private ddbmutex::lock::Errand::Watch {
   ddbmutex::dynamodb::RetryBudget budget;
   const ddbmutex::lock::Place place;
   const std::shared_ptr<ddbmutex::lock::Holder> holder;
-  const std::chrono::milliseconds ttl;
-  std::optional<ddbmutex::lock::Lease> lease;
+  ddbmutex::lock::Handle held;
+  ddbmutex::lock::Lease* lease = nullptr;  // Its.
   ddbmutex::lock::Observation observation;
   ddbmutex::sigv4::Waker waker;
   ddbmutex::lock::ErrandPtr errand;   // The last.
