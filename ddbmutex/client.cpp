@@ -18,6 +18,7 @@ using sigv4::Transport;
 namespace {
 
 constexpr std::string_view kContentType = "application/x-amz-json-1.0";
+constexpr std::string_view kService = "DynamoDB_20120810.";
 
 // A line break in a key, from a file that was read too far, would end the
 // header that it stands in.
@@ -167,21 +168,16 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
     pending->answer_.message = site.error;
     return pending;
   }
-  pending->target_ = sigv4::join({"DynamoDB_20120810.", name_of(action)});
   pending->payload_hash_ = sigv4::sha256_hex(body);
   const sigv4::Signed signature = sign(*pending);
-  const std::pair<std::string_view, std::string_view> lines[] = {
-      {"Host: ", site.authority},
-      {"Content-Type: ", kContentType},
-      {"X-Amz-Target: ", pending->target_},
-      {"X-Amz-Date: ", signature.amz_date},
-      {"Authorization: ", signature.authorization},
-      {"X-Amz-Security-Token: ", site.keys->keys.session_token}};
-  std::vector<std::string> headers;
-  headers.reserve(std::size(lines));
-  for (const auto& [name, value] : lines) {
-    if (!value.empty()) headers.push_back(sigv4::join({name, value}));
-  }
+  const std::string_view token = site.keys->keys.session_token;
+  std::string headers =
+      sigv4::join({"Host: ", site.authority, "\nContent-Type: ", kContentType,
+                   "\nX-Amz-Target: ", kService, name_of(action),
+                   "\nX-Amz-Date: ", signature.amz_date,
+                   "\nAuthorization: ", signature.authorization,
+                   token.empty() ? "\n" : "\nX-Amz-Security-Token: ", token,
+                   token.empty() ? "" : "\n"});
   pending->exchange_ = pool_.take();
   pending->exchange_->start(site.url, std::move(headers), std::move(body));
   return pending;
@@ -190,18 +186,20 @@ std::unique_ptr<Client::Pending> Client::begin(Action action,
 // All that must be signed, and nothing else.
 sigv4::Signed Client::sign(const Pending& pending) {
   const Site& site = *pending.site_;
-  const sigv4::Request request = {"POST",
-                                  "/",
-                                  "",
-                                  {{"Content-Type", kContentType},
-                                   {"Host", site.authority},
-                                   {"X-Amz-Target", pending.target_}},
-                                  pending.payload_hash_};
+  const std::string target =
+      sigv4::join({kService, name_of(pending.answer_.action)});
   return sigv4::sign(
-      request, site.keys->keys, {site.region, "dynamodb"},
+      {"POST",
+       "/",
+       "",
+       {{"Content-Type", kContentType},
+        {"Host", site.authority},
+        {"X-Amz-Target", target}},
+       pending.payload_hash_},
+      site.keys->keys, {site.region, "dynamodb"},
       std::chrono::duration_cast<std::chrono::seconds>(pending.signed_at_)
           .count(),
-      {}, signing_keys_);
+      signing_keys_);
 }
 
 Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {

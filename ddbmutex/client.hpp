@@ -141,7 +141,6 @@ class Client::Pending {
   ServiceTime signed_at_{};
   std::unique_ptr<sigv4::Exchange> exchange_;
   SitePtr site_;
-  std::string target_;
   std::string payload_hash_;
   Answer answer_;  // What it came to if it was not begun.
 };

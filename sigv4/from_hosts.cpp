@@ -124,10 +124,10 @@ KeyOutcome ask_agent(const ContainerSettings& settings,
   call.url = settings.place;
   call.time = kAgentsTime;
   call.request.url = settings.url;
-  call.request.headers.push_back("Accept: application/json");
-  if (!token.text.empty()) {
-    call.request.headers.push_back(join({"Authorization: ", token.text}));
-  }
+  const bool has_token = !token.text.empty();
+  call.request.headers =
+      join({"Accept: application/json\n", has_token ? "Authorization: " : "",
+            token.text, has_token ? "\n" : ""});
   call.secrets.push_back(std::move(token.text));
   call.accept = [&](const HttpAnswer& http, std::int64_t now) {
     outcome = keys_in(http.body, {}, KeyForm(), "the answer", now);
@@ -245,10 +245,11 @@ CallOutcome Metadata::ask(Method method, const std::string& path, Accept accept,
   call.time = 2 * settings_.timeout;
   call.request.method = method;
   call.request.url = settings_.endpoint + path;
-  call.request.headers.push_back(
-      method == Method::put ? join({"X-aws-ec2-metadata-token-ttl-seconds: ",
-                                    std::to_string(kTokenSeconds)})
-                            : join({"X-aws-ec2-metadata-token: ", token_}));
+  call.request.headers =
+      method == Method::put
+          ? join({"X-aws-ec2-metadata-token-ttl-seconds: ",
+                  Digits(kTokenSeconds), "\n"})
+          : join({"X-aws-ec2-metadata-token: ", token_, "\n"});
   call.secrets = {token_};
   call.accept = std::move(accept);
   CallOutcome outcome = call_service(options_, call, fetch);

@@ -62,8 +62,9 @@ KeyOutcome ask(const char* action, const Role& role, const Field& own,
   call.name = join({"STS ", action});
   call.request.method = Method::post;
   call.request.url = endpoint.url + "/";
-  call.request.headers = {"Content-Type: application/x-www-form-urlencoded",
-                          "Accept: application/json"};
+  call.request.headers =
+      "Content-Type: application/x-www-form-urlencoded\n"
+      "Accept: application/json\n";
   call.request.body = form_of("", fields);
   call.url = std::move(endpoint.url);
   call.signer = signer;

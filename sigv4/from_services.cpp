@@ -85,7 +85,7 @@ std::int64_t boot_seconds() {
 }
 
 void wipe_request(HttpRequest& request) {
-  for (std::string& line : request.headers) wipe(line);
+  wipe(request.headers);
   wipe(request.body);
 }
 
@@ -164,14 +164,12 @@ HttpRequest Calling::request(std::int64_t signed_for) const {
   SigningKeys derived;
   const Signed signature =
       sign({"POST", "/", "", {{"Content-Type", kType}, {"Host", host}}, hash},
-           keys, {call_.region, "sts"}, signed_for, {}, derived);
-  auto& headers = request.headers;
-  headers.push_back(join({"Host: ", host}));
-  headers.push_back(join({"X-Amz-Date: ", signature.amz_date}));
-  headers.push_back(join({"Authorization: ", signature.authorization}));
-  if (!keys.session_token.empty()) {
-    headers.push_back(join({"X-Amz-Security-Token: ", keys.session_token}));
-  }
+           keys, {call_.region, "sts"}, signed_for, derived);
+  const std::string_view token = keys.session_token;
+  append(request.headers, {"Host: ", host, "\nX-Amz-Date: ", signature.amz_date,
+                           "\nAuthorization: ", signature.authorization, "\n",
+                           token.empty() ? "" : "X-Amz-Security-Token: ", token,
+                           token.empty() ? "" : "\n"});
   return request;
 }
 

@@ -186,7 +186,7 @@ CallOutcome Portal::create_token() {
   call.name = "SSO OIDC CreateToken";
   call.request.method = Method::post;
   call.request.url = endpoint.url + "/token";
-  call.request.headers = {"Content-Type: application/json"};
+  call.request.headers = "Content-Type: application/json\n";
   call.request.body = json_object({{"grantType", "refresh_token"},
                                    {"clientId", token_.client_id},
                                    {"clientSecret", token_.client_secret},
@@ -241,9 +241,7 @@ void Portal::ask_for_keys() {
   call.request.url =
       form_of(endpoint.url + "/federation/credentials?",
               {{"account_id", sso_.account_id}, {"role_name", sso_.role_name}});
-  // Moved: in a list of initial values it would leave a copy behind.
-  call.request.headers.push_back(
-      join({"x-amz-sso_bearer_token: ", token_.text}));
+  call.request.headers = join({"x-amz-sso_bearer_token: ", token_.text, "\n"});
   call.url = std::move(endpoint.url);
   call.secrets = {token_.text};
   call.accept = [this](const HttpAnswer& http, std::int64_t now) {

@@ -25,7 +25,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kMaxHeaderBytes = 64 * 1024;
-constexpr BootTime kNever = BootTime::max();  // No timer.
+constexpr std::size_t kUsualHeaderBytes = 400;  // Of DynamoDB's answers.
+constexpr BootTime kNever = BootTime::max();    // No timer.
 // A kept connection idle for longer than this is looked at before it is used.
 constexpr milliseconds kIdleToLookAt(20);
 // How soon libcurl is called again that waits for no descriptor.
@@ -60,9 +61,8 @@ constexpr Option kOptions[] = {
 #endif
 };
 
-// These are added to every request: without a value they keep libcurl from
-// adding its own, and are not sent (nor do they hide the caller's).
-constexpr const char* kWithheld[] = {"Accept:", "Content-Type:", "Expect:"};
+// libcurl says "Expect" before a body of a megabyte.
+constexpr std::size_t kMaxUnexpected = 1 << 19;
 
 // libcurl's plain sockets use MSG_NOSIGNAL, but a TLS library may write(2),
 // and CURLOPT_NOSIGNAL keeps libcurl from ignoring SIGPIPE meanwhile.  So the
@@ -270,7 +270,7 @@ void Exchange::set_callbacks() {
       });
 }
 
-void Exchange::start(const std::string& url, std::vector<std::string> headers,
+void Exchange::start(const std::string& url, std::string headers,
                      std::string body, Method method) {
   headers_ = std::move(headers);
   body_ = std::move(body);
@@ -281,7 +281,9 @@ void Exchange::start(const std::string& url, std::vector<std::string> headers,
   error_[0] = '\0';
   if (multi_ != nullptr && easy_ != nullptr) {
     link_headers();
-    curl_easy_setopt(easy_, CURLOPT_URL, url.c_str());
+    // Which libcurl copies, and all else that is set here it does not.
+    if (url != url_) curl_easy_setopt(easy_, CURLOPT_URL, url.c_str());
+    url_ = url;
     curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, nodes_.data());
     curl_easy_setopt(easy_, CURLOPT_POSTFIELDSIZE_LARGE,
                      static_cast<curl_off_t>(body_.size()));
@@ -303,10 +305,21 @@ void Exchange::start(const std::string& url, std::vector<std::string> headers,
 
 // The list that libcurl wants, over our own strings.
 void Exchange::link_headers() {
-  nodes_.clear();
-  for (std::string& line : headers_) nodes_.push_back({line.data(), nullptr});
-  for (const char* line : kWithheld) {
+  const auto add = [this](const char* line) {
     nodes_.push_back({const_cast<char*>(line), nullptr});
+  };
+  nodes_.clear();
+  // Without a value they keep libcurl from adding its own, and are not sent
+  // (nor do they hide the caller's).
+  add("Accept:");
+  if (headers_.find("Content-Type:") == headers_.npos) add("Content-Type:");
+  if (body_.size() > kMaxUnexpected) add("Expect:");
+  for (std::size_t begin = 0; begin < headers_.size();) {
+    const std::size_t end =
+        std::min(headers_.find('\n', begin), headers_.size());
+    headers_[end] = '\0';
+    add(&headers_[begin]);
+    begin = end + 1;
   }
   for (std::size_t i = 1; i < nodes_.size(); ++i) {
     nodes_[i - 1].next = &nodes_[i];
@@ -400,9 +413,12 @@ void Exchange::finish(Transport how, const char* why) {
   long status = 0, request_bytes = 0;
   curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
   curl_easy_getinfo(easy_, CURLINFO_REQUEST_SIZE, &request_bytes);
-  curl_easy_getinfo(easy_, CURLINFO_ACTIVESOCKET, &connection_);
+  // A kept one is until it is closed; to ask for it is not cheap.
+  if (connection_ < 0) {
+    curl_easy_getinfo(easy_, CURLINFO_ACTIVESOCKET, &connection_);
+  }
   curl_multi_remove_handle(multi_, easy_);
-  for (std::string& line : headers_) wipe(line);
+  wipe(headers_);
   wipe(body_);
   under_way_ = false;
   due_ = stall_check_ = kNever;
@@ -443,6 +459,7 @@ std::size_t Exchange::on_header(char* data, std::size_t, std::size_t size,
     own.interim_ = line.substr(blank, 2) == " 1";
     own.in_head_ = true;
     own.answer_.headers.clear();
+    own.answer_.headers.reserve(kUsualHeaderBytes);
   } else if (line[0] == '\r' || line[0] == '\n') {
     own.in_head_ = false;
     own.head_ended_ = !own.interim_;

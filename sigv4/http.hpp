@@ -122,8 +122,8 @@ enum class Method { post, get, put };
 struct HttpRequest {
   Method method = Method::get;
   std::string url;
-  std::vector<std::string> headers;  // Whole lines: "Name: value".
-  std::string body;                  // None with get.
+  std::string headers;  // Whole lines: "Name: value\n".
+  std::string body;     // None with get.
 };
 
 // Used by one thread at a time; that may be another one from call to call.
@@ -138,9 +138,9 @@ class Exchange {
 
   // Begins to send; replaces the answer of the exchange before.  `headers` are
   // all there are but Content-Length and what libcurl must add (none of Accept,
-  // Expect, User-Agent).  REQUIRES: nothing under way.
-  void start(const std::string& url, std::vector<std::string> headers,
-             std::string body, Method method = Method::post);
+  // Expect, User-Agent), each with a '\n' behind.  REQUIRES: nothing under way.
+  void start(const std::string& url, std::string headers, std::string body,
+             Method method = Method::post);
   // For this exchange, if that is less than connect_timeout.  REQUIRES: called
   // after start(), before drive().
   void connect_within(std::chrono::nanoseconds time);
@@ -189,8 +189,9 @@ class Exchange {
   BootTime last_used_{};
 
   // libcurl reads the request from here until the exchange has ended.
+  std::string url_;
   std::string body_;
-  std::vector<std::string> headers_;
+  std::string headers_;  // Each line with a NUL behind.
   std::vector<curl_slist> nodes_;
 
   HttpAnswer answer_;

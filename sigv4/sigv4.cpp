@@ -1,15 +1,12 @@
 #include "sigv4.hpp"
 
-#include <openssl/evp.h>
+// Or its plain functions would be warned of.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 #include <string.h>
 #include <strings.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cctype>
-#include <cstdio>
-#include <cstdlib>
-#include <set>
 #include <utility>
 
 #include "text.hpp"
@@ -21,7 +18,8 @@ namespace sigv4 {
 namespace {
 
 constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
-constexpr std::string_view kTerminator = "aws4_request";
+// Of a request of ours, and of what is signed of it.
+constexpr std::size_t kUsualBytes = 1024;
 
 using Digest = std::array<unsigned char, 32>;
 
@@ -30,103 +28,36 @@ std::string_view text_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// A digest over memory fails only when OpenSSL cannot allocate or has no
-// provider at all.  No caller could do anything but stop.
-void require(bool success) {
-  if (success) return;
-  std::fputs("ddbmutex: OpenSSL cannot make a digest\n", stderr);
-  std::abort();
+// OpenSSL's plain functions: a context of EVP costs as much as hashing 400
+// bytes with it, and cannot be kept in an object.  They cannot fail.
+void update(SHA256_CTX& context, std::string_view bytes) {
+  SHA256_Update(&context, bytes.data(), bytes.size());
 }
 
-// Making a context costs about as much as hashing 100 bytes with it, so one is
-// kept between uses for whoever comes next.  It has no destructor and belongs
-// to no thread.
-std::atomic<EVP_MD_CTX*> spare_context{nullptr};
+Digest digest_of(SHA256_CTX& context) {
+  Digest digest;
+  SHA256_Final(digest.data(), &context);
+  return digest;
+}
 
-// Of the two parts put together.  What the context holds of a `secret` is wiped
-// with it.
-Digest sha256(std::string_view first, std::string_view second = {},
-              bool secret = false) {
-  // Fetched once and kept to the end of the process, so that signatures may
-  // still be made while static objects are destroyed.
-  static const EVP_MD* const method = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-  EVP_MD_CTX* context = spare_context.exchange(nullptr);
-  if (context == nullptr) context = EVP_MD_CTX_new();
-  Digest result;
-  require(method != nullptr && context != nullptr &&
-          EVP_DigestInit_ex(context, method, nullptr) == 1 &&
-          EVP_DigestUpdate(context, first.data(), first.size()) == 1 &&
-          EVP_DigestUpdate(context, second.data(), second.size()) == 1 &&
-          EVP_DigestFinal_ex(context, result.data(), nullptr) == 1);
-  if (!secret) context = spare_context.exchange(context);
-  EVP_MD_CTX_free(context);
-  return result;
+Digest sha256(std::string_view bytes) {
+  SHA256_CTX context;
+  SHA256_Init(&context);
+  update(context, bytes);
+  return digest_of(context);
 }
 
 // Lower-case hexadecimal.
 std::string hex(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
+  static constexpr char kDigits[] = "0123456789abcdef";
   std::string text(2 * bytes.size(), '\0');
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(bytes[i]);
-    text[2 * i] = kDigits[byte >> 4];
-    text[2 * i + 1] = kDigits[byte & 15];
+  char* out = text.data();
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    *out++ = kDigits[byte >> 4];
+    *out++ = kDigits[byte & 15];
   }
   return text;
-}
-
-// As AWS's signers do: "/a/.." is "/", "/a/b/.." is "/a" with no slash behind,
-// and a ".." too many is dropped.
-std::string normalized(std::string_view path) {
-  const bool slash = !path.empty() && path.back() == '/';
-  std::string out;
-  while (!path.empty()) {
-    const std::string_view segment = cut(path, '/');
-    if (segment == "..") {
-      out.resize(std::min(out.rfind('/'), out.size()));
-    } else if (!segment.empty() && segment != ".") {
-      append(out, {"/", segment});
-    }
-  }
-  if (out.empty() || slash) out += '/';
-  return out;
-}
-
-// Whatever was encoded in the query and however, the signature wants one
-// spelling.  A '%' with no two digits behind it stands for itself.
-std::string reencoded(std::string_view text) {
-  const auto is_digit = [&](std::size_t at) {
-    return std::isxdigit(static_cast<unsigned char>(text[at])) != 0;
-  };
-  std::string decoded, out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && is_digit(i + 1) &&
-        is_digit(i + 2)) {
-      const char digits[] = {text[i + 1], text[i + 2], '\0'};
-      decoded += static_cast<char>(std::strtoul(digits, nullptr, 16));
-      i += 2;
-    } else {
-      decoded += text[i];
-    }
-  }
-  append_encoded(out, decoded);
-  return out;
-}
-
-// Sorted by encoded name, then by encoded value.
-void append_query(std::string& out, std::string_view query) {
-  std::multiset<std::string> parameters;  // "name\nvalue": '\n' sorts first.
-  while (!query.empty()) {
-    std::string_view value = cut(query, '&');
-    if (value.empty()) continue;  // "a=1&&b=2", or a '&' at either end.
-    const std::string name = reencoded(cut(value, '='));
-    parameters.insert(join({name, "\n", reencoded(value)}));
-  }
-  const char* between = "";
-  for (std::string_view value : parameters) {
-    const std::string_view name = cut(value, '\n');
-    append(out, {std::exchange(between, "&"), name, "=", value});
-  }
 }
 
 // By the lower case of their names.
@@ -137,7 +68,7 @@ bool before(const Header& a, const Header& b) {
 }
 
 bool is_white(char c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+  return c <= ' ' && (c == ' ' || c == '\t' || c == '\r' || c == '\n');
 }
 
 // No blanks at the ends and single ones inside, within quotation marks too.
@@ -154,40 +85,55 @@ void append_value(std::string& out, std::string_view value) {
   }
 }
 
-// One line for each name; the lower-case names also go to `names`.
-void append_headers(std::string& out, std::string& names,
-                    const std::vector<Header>& headers) {
-  std::vector<Header> sorted;
-  sorted.reserve(headers.size());
-  for (const Header& header : headers) {
-    sorted.insert(
-        std::upper_bound(sorted.begin(), sorted.end(), header, before), header);
+void append_lower(std::string& out, std::string_view name) {
+  const std::size_t begin = out.size();
+  out += name;
+  for (char *c = &out[begin], *end = c + name.size(); c != end; ++c) {
+    if (*c >= 'A' && *c <= 'Z') *c = static_cast<char>(*c | 0x20);
   }
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    if (i == 0 || before(sorted[i - 1], sorted[i])) {
-      out += i > 0 ? "\n" : "";
-      names += i > 0 ? ";" : "";
-      const std::size_t begin = names.size();
-      names += sorted[i].name;
-      for (std::size_t at = begin; at < names.size(); ++at) {
-        if (names[at] >= 'A' && names[at] <= 'Z') {
-          names[at] = static_cast<char>(names[at] | 0x20);
-        }
-      }
-      out.append(names, begin);
-      out += ':';
-    } else {
-      out += ',';
-    }
-    append_value(out, sorted[i].value);
-  }
-  if (!sorted.empty()) out += '\n';
 }
 
-// The day is how a time in a signature begins.
-std::string scope_text(std::string_view amz_date, const Scope& scope) {
-  return join({amz_date.substr(0, 8), "/", scope.region, "/", scope.service,
-               "/", kTerminator});
+// The list of names that a canonical request ends in, before the hash.
+std::string_view names_in(std::string_view canonical_request) {
+  const std::size_t end = canonical_request.rfind('\n');
+  const std::size_t begin = canonical_request.rfind('\n', end - 1) + 1;
+  return canonical_request.substr(begin, end - begin);
+}
+
+// Step 1.  The headers are sorted where they are.
+void append_canonical(std::string& out, Request& request) {
+  auto& headers = request.headers;
+  for (auto next = headers.begin(); next != headers.end(); ++next) {
+    std::rotate(std::upper_bound(headers.begin(), next, *next, before), next,
+                next + 1);
+  }
+  const auto is_new = [&](std::size_t i) {
+    return i == 0 || before(headers[i - 1], headers[i]);
+  };
+  append(out, {request.method, "\n", request.path.empty() ? "/" : request.path,
+               "\n", request.query});
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    if (is_new(i)) {
+      out += '\n';
+      append_lower(out, headers[i].name);
+    }
+    out += is_new(i) ? ':' : ',';
+    append_value(out, headers[i].value);
+  }
+  out += "\n\n";
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    if (!is_new(i)) continue;
+    if (i > 0) out += ';';
+    append_lower(out, headers[i].name);
+  }
+  append(out, {"\n", request.payload_hash});
+}
+
+// Steps 2 and 3.
+void append_to_sign(std::string& out, std::string_view amz_date,
+                    std::string_view scope, const Digest& canonical) {
+  append(out, {kAlgorithm, "\n", amz_date, "\n", scope, "\n",
+               hex(text_of(canonical))});
 }
 
 }  // namespace
@@ -212,106 +158,117 @@ std::string sha256_hex(std::string_view bytes) {
 }
 
 std::string sha1_hex(std::string_view bytes) {
-  std::array<unsigned char, 20> digest;
-  require(EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr,
-                     EVP_sha1(), nullptr) == 1);
+  std::array<unsigned char, SHA_DIGEST_LENGTH> digest;
+  SHA1(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+       digest.data());
   return hex(text_of(digest));
 }
 
-std::string canonical_request(const Request& request, const Rules& rules,
-                              std::string* signed_headers) {
-  std::string names;
-  std::string out = join({request.method, "\n"});
-  out.reserve(1024);
-  const std::string_view path = request.path.empty() ? "/" : request.path;
-  append_encoded(out, rules.normalize_path ? normalized(path) : path, '/');
-  out += '\n';
-  append_query(out, request.query);
-  out += '\n';
-  append_headers(out, names, request.headers);
-  append(out, {"\n", names, "\n", request.payload_hash});
-  if (signed_headers != nullptr) *signed_headers = std::move(names);
-  return out;
+std::string canonical_request(Request request) {
+  std::string text;
+  append_canonical(text, request);
+  return text;
 }
 
-std::string string_to_sign(std::string_view amz_date, const Scope& scope,
+std::string scope_text(std::string_view amz_date, const Scope& scope) {
+  return join({amz_date.substr(0, 8), "/", scope.region, "/", scope.service,
+               "/aws4_request"});
+}
+
+std::string string_to_sign(std::string_view amz_date, std::string_view scope,
                            std::string_view canonical_request) {
-  return join({kAlgorithm, "\n", amz_date, "\n", scope_text(amz_date, scope),
-               "\n", sha256_hex(canonical_request)});
+  std::string text;
+  append_to_sign(text, amz_date, scope, sha256(canonical_request));
+  return text;
 }
 
 SigningKey::SigningKey() { set_key(""); }
 
-SigningKey::SigningKey(std::string_view secret, std::string_view day,
-                       const Scope& scope) {
+SigningKey::SigningKey(std::string_view secret, std::string_view scope) {
   std::string seed = join({"AWS4", secret});
   set_key(seed);
   wipe(seed);
-  for (const std::string_view part :
-       {day, scope.region, scope.service, kTerminator}) {
-    Digest next = mac(part, true);
+  for (bool more = true; more;) {
+    more = scope.find('/') != scope.npos;
+    Digest next = mac(cut(scope, '/'));
     set_key(text_of(next));
     explicit_bzero(next.data(), next.size());
   }
 }
 
-SigningKey::~SigningKey() { explicit_bzero(pads_, sizeof pads_); }
+SigningKey::~SigningKey() { explicit_bzero(states_, sizeof states_); }
 
 // RFC 2104: the key, hashed if it is longer than a block, with zeros behind.
 void SigningKey::set_key(std::string_view key) {
+  static_assert(sizeof states_[0] >= sizeof(SHA256_CTX));
   Digest hashed;
-  if (key.size() > sizeof pads_[0]) {
-    hashed = sha256(key, {}, true);
+  if (key.size() > SHA256_CBLOCK) {
+    hashed = sha256(key);
     key = text_of(hashed);
   }
-  for (std::size_t i = 0; i < sizeof pads_[0]; ++i) {
-    const int byte = i < key.size() ? static_cast<unsigned char>(key[i]) : 0;
-    pads_[0][i] = static_cast<char>(byte ^ 0x36);
-    pads_[1][i] = static_cast<char>(byte ^ 0x5c);
+  constexpr char kPads[] = {0x36, 0x5c};
+  for (std::size_t i = 0; i < 2; ++i) {
+    char block[SHA256_CBLOCK];
+    std::fill_n(std::copy(key.begin(), key.end(), block),
+                sizeof block - key.size(), '\0');
+    for (char& byte : block) byte = static_cast<char>(byte ^ kPads[i]);
+    SHA256_CTX context;
+    SHA256_Init(&context);
+    update(context, {block, sizeof block});
+    memcpy(states_[i], &context, sizeof context);
+    explicit_bzero(&context, sizeof context);
+    explicit_bzero(block, sizeof block);
   }
   explicit_bzero(hashed.data(), hashed.size());
 }
 
-SigningKey::Digest SigningKey::mac(std::string_view message,
-                                   bool secret) const {
-  const Digest inner = sha256({pads_[0], sizeof pads_[0]}, message, secret);
-  return sha256({pads_[1], sizeof pads_[1]}, text_of(inner), secret);
+SigningKey::Digest SigningKey::mac(std::string_view message) const {
+  SHA256_CTX context;
+  memcpy(&context, states_[0], sizeof context);
+  update(context, message);
+  const Digest inner = digest_of(context);
+  memcpy(&context, states_[1], sizeof context);
+  update(context, text_of(inner));
+  const Digest outer = digest_of(context);
+  explicit_bzero(&context, sizeof context);
+  return outer;
 }
 
 std::string signature(const SigningKey& key, std::string_view string_to_sign) {
-  return hex(text_of(key.mac(string_to_sign, false)));
+  return hex(text_of(key.mac(string_to_sign)));
 }
 
-SigningKey SigningKeys::get(std::string_view secret, std::string_view day,
-                            const Scope& scope) {
-  Secret of(join({secret, "\n", scope_text(day, scope)}));
+SigningKey SigningKeys::get(std::string_view secret, std::string_view scope) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (of_ != of) {
-    key_ = SigningKey(secret, day, scope);
-    of_ = std::move(of);
+  if (secret != secret_.str() || scope != scope_) {
+    key_ = SigningKey(secret, scope);
+    secret_ = Secret(secret);
+    scope_ = scope;
   }
   return key_;
 }
 
-Signed sign(const Request& request, const Credentials& credentials,
-            const Scope& scope, std::int64_t unix_seconds, const Rules& rules,
-            SigningKeys& keys) {
+Signed sign(Request request, const Credentials& credentials, const Scope& where,
+            std::int64_t unix_seconds, SigningKeys& keys) {
   Signed result;
   result.amz_date = amz_date(unix_seconds);
-  Request whole = request;
-  whole.headers.push_back({"x-amz-date", result.amz_date});
+  request.headers.push_back({"x-amz-date", result.amz_date});
   const std::string_view token = credentials.session_token;
-  if (!token.empty()) whole.headers.push_back({"x-amz-security-token", token});
-  const std::string text =
-      string_to_sign(result.amz_date, scope,
-                     canonical_request(whole, rules, &result.signed_headers));
-  const SigningKey key =
-      keys.get(credentials.secret_access_key,
-               std::string_view(result.amz_date).substr(0, 8), scope);
+  if (!token.empty())
+    request.headers.push_back({"x-amz-security-token", token});
+  const std::string scope = scope_text(result.amz_date, where);
+  std::string text;  // What step 1 makes, and behind it what is signed.
+  reserve_secret(text, kUsualBytes + token.size());
+  append_canonical(text, request);
+  const std::size_t end = text.size();
+  append_to_sign(text, result.amz_date, scope, sha256(text));
+  const SigningKey key = keys.get(credentials.secret_access_key, scope);
+  const std::string_view whole = text;
   result.authorization =
-      join({kAlgorithm, " Credential=", credentials.access_key_id, "/",
-            scope_text(result.amz_date, scope), ", SignedHeaders=",
-            result.signed_headers, ", Signature=", signature(key, text)});
+      join({kAlgorithm, " Credential=", credentials.access_key_id, "/", scope,
+            ", SignedHeaders=", names_in(whole.substr(0, end)),
+            ", Signature=", signature(key, whole.substr(end))});
+  wipe(text);
   return result;
 }
 

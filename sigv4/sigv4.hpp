@@ -4,7 +4,7 @@
 //   sigv4::SigningKeys keys;                      // One for many signatures.
 //   sigv4::Signed signed_request = sigv4::sign(
 //       {"POST", "/", "", {{"Host", host}}, sigv4::sha256_hex(body)},
-//       credentials, {"eu-west-1", "dynamodb"}, unix_seconds, {}, keys);
+//       credentials, {"eu-west-1", "dynamodb"}, unix_seconds, keys);
 //   // Send the headers given, X-Amz-Date: signed_request.amz_date,
 //   // Authorization: signed_request.authorization, and, with temporary keys,
 //   // X-Amz-Security-Token: credentials.session_token.
@@ -12,8 +12,7 @@
 // Each step of the specification ("Create a signed AWS API request", AWS IAM
 // User Guide) is a function of its own, so a wrong signature can be traced to
 // the step that went wrong.  Strings hold bytes; nothing here fails but for
-// want of memory, or of SHA-256 in OpenSSL: that ends the process, with a line
-// on stderr.
+// want of memory.
 //
 // Thread safety: all free functions may be called by any thread; SigningKeys
 // is internally synchronised.
@@ -48,10 +47,9 @@ struct Header {
 // What is signed.  Borrowed: every view must outlive the call.
 struct Request {
   std::string_view method;  // As sent: "POST".
-  std::string_view path;    // As sent, up to '?'; empty counts as "/".
-  // As sent, behind the '?'.  Its percent sequences are decoded before all of
-  // it is encoded as the signature wants it; a '+' is a plus, not a blank.
-  std::string_view query;
+  // As the signature wants them, which is encoded, and sorted what stands
+  // behind the '?'.  An empty path counts as "/".
+  std::string_view path, query;
   // What goes into the signature besides X-Amz-Date and X-Amz-Security-Token,
   // which sign() adds itself: all of them, so none that a proxy may change.
   // Repeated names are joined in this order.
@@ -64,15 +62,9 @@ struct Scope {
   std::string_view service;  // "dynamodb"
 };
 
-// How services differ.  The default suits all but S3.
-struct Rules {
-  bool normalize_path = true;  // Resolve "." and "..", merge slashes.
-};
-
 struct Signed {
-  std::string amz_date;        // Value of X-Amz-Date.
-  std::string signed_headers;  // "host;x-amz-date"
-  std::string authorization;   // Value of Authorization; ends in the signature.
+  std::string amz_date;       // Value of X-Amz-Date.
+  std::string authorization;  // Value of Authorization; ends in the signature.
 
   std::string_view signature() const {  // 64 hexadecimal digits.
     return std::string_view(authorization).substr(authorization.size() - 64);
@@ -90,22 +82,24 @@ std::string sha256_hex(std::string_view bytes);
 // by it.
 std::string sha1_hex(std::string_view bytes);
 
-// Step 1.  Over the request's headers as they stand.  If `signed_headers` is
-// not null it receives their list.
-std::string canonical_request(const Request& request, const Rules& rules,
-                              std::string* signed_headers = nullptr);
+// Step 1.  Over the request's headers as they stand.
+std::string canonical_request(Request request);
 
-// Steps 2 and 3.  `amz_date` as utc.hpp writes it.
-std::string string_to_sign(std::string_view amz_date, const Scope& scope,
+// "20150830/eu-west-1/dynamodb/aws4_request".  `amz_date` as utc.hpp writes it.
+std::string scope_text(std::string_view amz_date, const Scope& scope);
+
+// Steps 2 and 3.
+std::string string_to_sign(std::string_view amz_date, std::string_view scope,
                            std::string_view canonical_request);
 
 // HMAC(HMAC(HMAC(HMAC("AWS4" + secret, day), region), service),
-// "aws4_request"), kept as the two padded blocks with which HMAC-SHA-256
-// begins.  Wiped from memory when destroyed.
+// "aws4_request"), for the parts of a scope_text(); kept as SHA-256 stands when
+// HMAC has hashed the two padded blocks of the key.  Wiped from memory when
+// destroyed.
 class SigningKey {
  public:
   SigningKey();  // HMAC's empty key; to be assigned to.
-  SigningKey(std::string_view secret, std::string_view day, const Scope& scope);
+  SigningKey(std::string_view secret, std::string_view scope);
   SigningKey(const SigningKey&) = default;
   SigningKey& operator=(const SigningKey&) = default;
   ~SigningKey();
@@ -116,10 +110,9 @@ class SigningKey {
   friend std::string signature(const SigningKey& key,
                                std::string_view string_to_sign);
   void set_key(std::string_view key);
-  // `secret`: the result is a key.
-  Digest mac(std::string_view message, bool secret) const;
+  Digest mac(std::string_view message) const;
 
-  char pads_[2][64];
+  char states_[2][112];  // OpenSSL's, which stays out of this header.
 };
 
 // Step 4.
@@ -133,20 +126,20 @@ class SigningKeys {
   SigningKeys(const SigningKeys&) = delete;
   SigningKeys& operator=(const SigningKeys&) = delete;
 
-  SigningKey get(std::string_view secret, std::string_view day,
-                 const Scope& scope);
+  SigningKey get(std::string_view secret, std::string_view scope);
 
  private:
   std::mutex mutex_;
-  Secret of_;       // GUARDED_BY(mutex_): secret, day, region and service.
-  SigningKey key_;  // GUARDED_BY(mutex_)
+  // GUARDED_BY(mutex_)
+  Secret secret_;
+  std::string scope_;  // Empty: there is no key yet.
+  SigningKey key_;
 };
 
 // All steps.  `unix_seconds` is the service's time, within five minutes.
 // REQUIRES: the request has neither X-Amz-Date nor X-Amz-Security-Token.
-Signed sign(const Request& request, const Credentials& credentials,
-            const Scope& scope, std::int64_t unix_seconds, const Rules& rules,
-            SigningKeys& keys);
+Signed sign(Request request, const Credentials& credentials, const Scope& where,
+            std::int64_t unix_seconds, SigningKeys& keys);
 
 }  // namespace sigv4
 }  // namespace v0

@@ -32,7 +32,12 @@ void append(std::string& text, std::initializer_list<std::string_view> pieces) {
                      ? size
                      : 2 * text.capacity());
   }
-  for (const std::string_view piece : pieces) text.append(piece);
+  const std::size_t before = text.size();
+  text.resize(size);  // At once: a check of the room for each costs more.
+  char* out = text.data() + before;
+  for (const std::string_view piece : pieces) {
+    out = std::copy(piece.begin(), piece.end(), out);
+  }
 }
 
 bool begins_with(std::string_view text, std::string_view with) {

@@ -30,17 +30,16 @@ std::int64_t days_from(const Date& date) {
          (153 * month + 2) / 5 + date.day - 1 - kEpoch - kEraDays;
 }
 
-// From a month that is late enough, back to the one that has the day.
 Date date_of(std::int64_t days) {
-  Date date = {static_cast<int>(1971 + days * 400 / kEraDays), 12, 1};
-  while (days_from(date) > days) {
-    if (--date.month == 0) {
-      date.month = 12;
-      --date.year;
-    }
-  }
-  date.day += static_cast<int>(days - days_from(date));
-  return date;
+  days += kEpoch + kEraDays;  // The last is taken back in the year.
+  const auto of_era = static_cast<int>(days % kEraDays);
+  const int years =
+      (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+  const int of_year = of_era - (365 * years + years / 4 - years / 100);
+  const int month = (5 * of_year + 2) / 153;  // From March.
+  const int year = years + 400 * static_cast<int>(days / kEraDays - 1);
+  return {year + month / 10, (month + 2) % 12 + 1,
+          of_year - (153 * month + 2) / 5 + 1};
 }
 
 // Whether the text has digits where the form has '0', anything where it has
@@ -64,8 +63,10 @@ int number_at(std::string_view text, std::size_t from, std::size_t length) {
 // for none.
 int name_at(std::string_view text, std::size_t from, std::string_view names) {
   for (std::size_t i = 0; i < names.size(); i += 3) {
-    if (names.substr(i, 3) == text.substr(from, 3))
+    if (names[i] == text[from] && names[i + 1] == text[from + 1] &&
+        names[i + 2] == text[from + 2]) {
       return static_cast<int>(i / 3);
+    }
   }
   return -1;
 }

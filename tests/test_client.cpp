@@ -101,7 +101,7 @@ std::string expected_authorization(const SeenRequest& request,
                        {"x-amz-target", target}},
                       hash},
                      credentials, {kRegion, "dynamodb"}, signed_time(request),
-                     {}, cache)
+                     cache)
       .authorization;
 }
 

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "sigv4/sigv4.hpp"
+#include "tests/canonical_uri.hpp"
 
 namespace {
 
@@ -245,7 +246,9 @@ std::string json(const Sample& s) {
 sigv4::Signed sign(const Sample& s, sigv4::SigningKeys& keys) {
   const std::string hash = s.unsigned_payload ? std::string("UNSIGNED-PAYLOAD")
                                               : sigv4::sha256_hex(s.body);
-  sigv4::Request request = {s.method, s.path, s.query, {}, hash};
+  const std::string path = tests::canonical_path(s.path, true);
+  const std::string query = tests::canonical_query(s.query);
+  sigv4::Request request = {s.method, path, query, {}, hash};
   for (const auto& [name, value] : s.headers) {
     request.headers.push_back({name, value});
   }
@@ -253,7 +256,7 @@ sigv4::Signed sign(const Sample& s, sigv4::SigningKeys& keys) {
     request.headers.push_back({"X-Amz-Content-Sha256", hash});
   }
   return sigv4::sign(request, s.credentials, {s.region, s.service},
-                     s.unix_seconds, {}, keys);
+                     s.unix_seconds, keys);
 }
 
 class TemporaryDirectory {

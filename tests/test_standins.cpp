@@ -148,8 +148,7 @@ struct Signer {
     const ddbmutex::sigv4::Signed result = ddbmutex::sigv4::sign(
         {ask.method, "/", "", headers, hash},
         {keys.access_key_id, keys.secret_access_key, keys.session_token},
-        {region, service}, std::time(nullptr) + ahead.count(), {},
-        signing_keys);
+        {region, service}, std::time(nullptr) + ahead.count(), signing_keys);
     ask.headers.push_back("X-Amz-Date: " + result.amz_date);
     ask.headers.push_back("Authorization: " + result.authorization);
     if (!keys.session_token.empty()) {

@@ -16,7 +16,7 @@ class OurSignature : public bench::Contestant {
     const std::string hash = sigv4::sha256_hex(bench::kSigningBody);
     const sigv4::Signed made =
         sigv4::sign(bench::signing_request(hash), credentials_,
-                    bench::kSigningScope, bench::kSigningTime, {}, keys_);
+                    bench::kSigningScope, bench::kSigningTime, keys_);
     return made.signature().size() == 64;
   }
 

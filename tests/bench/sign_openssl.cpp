@@ -49,9 +49,9 @@ class BareSignature : public bench::Contestant {
     const std::string hash = sigv4::sha256_hex(bench::kSigningBody);
     sigv4::Request request = bench::signing_request(hash);
     request.headers.push_back({"X-Amz-Date", date});
-    canonical_ = sigv4::canonical_request(request, {});
-    string_to_sign_ =
-        sigv4::string_to_sign(date, bench::kSigningScope, canonical_);
+    canonical_ = sigv4::canonical_request(request);
+    string_to_sign_ = sigv4::string_to_sign(
+        date, sigv4::scope_text(date, bench::kSigningScope), canonical_);
     Digest key =
         hmac("AWS4" + credentials.secret_access_key.str(), date.substr(0, 8));
     key = hmac(text_of(key), bench::kSigningScope.region);
@@ -77,7 +77,7 @@ class BareSignature : public bench::Contestant {
     const std::string payload = sigv4::sha256_hex(bench::kSigningBody);
     const auto theirs = sigv4::sign(
         bench::signing_request(payload), bench::signing_credentials(),
-        bench::kSigningScope, bench::kSigningTime, {}, keys);
+        bench::kSigningScope, bench::kSigningTime, keys);
     if (!cycle()) return false;
     std::string hex;
     for (const unsigned char byte : result_) {

@@ -44,6 +44,12 @@ using ddbmutex::sigv4::Transport;
 struct Call {
   std::vector<std::string> headers;  // "Name: value"
   std::string body;
+
+  std::string head() const {
+    std::string text;
+    for (const std::string& line : headers) text += line + "\n";
+    return text;
+  }
 };
 
 class Client {
@@ -70,7 +76,7 @@ class Client {
     const ddbmutex::sigv4::Signed signature = ddbmutex::sigv4::sign(
         {"POST", "/", "", headers, hash},
         {keys_.access_key_id, keys_.secret_access_key, keys_.session_token},
-        {"eu-west-1", "dynamodb"}, std::time(nullptr) + ahead.count(), {},
+        {"eu-west-1", "dynamodb"}, std::time(nullptr) + ahead.count(),
         signing_keys_);
     Call call{{}, body};
     for (const auto& [name, value] : headers) {
@@ -91,7 +97,7 @@ class Client {
   // On the connection of the last one, if that is there still.
   HttpAnswer send(Call call,
                   std::chrono::milliseconds within = tests::kPlenty) {
-    exchange_.start(url_ + "/", std::move(call.headers), std::move(call.body));
+    exchange_.start(url_ + "/", call.head(), std::move(call.body));
     ddbmutex::sigv4::Exchange* const driven = &exchange_;
     if (exchange_.under_way()) {
       drive(&driven, 1, BootClock::now() + within, nullptr);
@@ -105,7 +111,7 @@ class Client {
   HttpAnswer call_until(const std::string& action, const std::string& body,
                         const Condition& condition) {
     Call call = signed_call(action, body);
-    exchange_.start(url_ + "/", std::move(call.headers), std::move(call.body));
+    exchange_.start(url_ + "/", call.head(), std::move(call.body));
     const auto drive_for = [this](std::chrono::milliseconds time) {
       ddbmutex::sigv4::Exchange* const driven = &exchange_;
       if (!exchange_.under_way()) return true;

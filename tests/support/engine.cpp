@@ -247,13 +247,13 @@ sigv4::HttpAnswer Engine::call(std::string_view action,
                     {"Host", url->authority},
                     {"X-Amz-Target", target}},
                    hash},
-                  signing_keys(*keys), {region_, "dynamodb"}, now, {}, keys_);
-  std::vector<std::string> headers = {
-      "Host: " + url->authority, "Content-Type: " + type,
-      "X-Amz-Target: " + target, "X-Amz-Date: " + signature.amz_date,
-      "Authorization: " + signature.authorization};
+                  signing_keys(*keys), {region_, "dynamodb"}, now, keys_);
+  std::string headers = "Host: " + url->authority + "\nContent-Type: " + type +
+                        "\nX-Amz-Target: " + target +
+                        "\nX-Amz-Date: " + signature.amz_date +
+                        "\nAuthorization: " + signature.authorization + "\n";
   if (!keys->session_token.empty()) {
-    headers.push_back("X-Amz-Security-Token: " + keys->session_token);
+    headers += "X-Amz-Security-Token: " + keys->session_token + "\n";
   }
   // A connection for each call: none that the engine may close meanwhile.
   sigv4::Exchange exchange{sigv4::HttpOptions{}};
