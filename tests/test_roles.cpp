@@ -288,7 +288,8 @@ BOOST_AUTO_TEST_CASE(what_the_source_warns_of_is_passed_on) {
   keys.ask_again = BootClock::now() + 60s;
   const KeyOutcome outcome = assume(keys);
   BOOST_TEST(said(outcome) == "found");
-  BOOST_TEST(outcome.warnings == std::vector<std::string>{"beware"});
+  BOOST_TEST(outcome.warnings == std::vector<std::string>{"beware"},
+             boost::test_tools::per_element());
   BOOST_TEST(outcome.region == "eu-north-1");
   BOOST_TEST((outcome.ask_again == BootTime::max()));
 }

@@ -1109,7 +1109,8 @@ BOOST_FIXTURE_TEST_CASE(proxy_tunnels_to_this_machine, RunningTls) {
   BOOST_TEST(log.connects() == 1);
   BOOST_TEST(log.plain() == 0);
   const std::string target = aws.url("container").substr(8);
-  BOOST_TEST(log.targets() == std::vector<std::string>{target});
+  BOOST_TEST(log.targets() == std::vector<std::string>{target},
+             boost::test_tools::per_element());
 }
 
 BOOST_FIXTURE_TEST_CASE(proxy_hands_on_plain_requests, Running) {
