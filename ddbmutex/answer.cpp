@@ -233,15 +233,9 @@ bool crc_matches(const HttpAnswer& http) {
 
 // DynamoDB says both, engines of other makers at least one.  A portal that
 // answers `{}` to whatever it is asked says neither.
-bool is_dynamodbs(const HttpAnswer& http) {
-  const auto type = http.header("content-type");
-  return http.header("x-amzn-RequestId") ||
-         (type && type->find("x-amz-json") != type->npos);
-}
-
-bool says_json(const HttpAnswer& http) {
-  const auto type = http.header("content-type");
-  return !type || type->find("json") != type->npos;
+bool is_dynamodbs(const HttpAnswer& http, std::string_view type) {
+  return type.find("x-amz-json") != type.npos ||
+         http.header("x-amzn-RequestId");
 }
 
 Fault fault_of(Transport transport) {
@@ -508,14 +502,16 @@ void read_body(HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
   const Document document(std::move(http.body));
   const Value body = document.root();
   const Fault by_status = fault_of_status(http.status);
+  const auto type = http.header("content-type");
+  const bool says_json = !type || type->find("json") != type->npos;
   const char* wrong = "";
   answer.fault = Fault::bad_answer;
   if (!body.is_object() &&
       (by_status == Fault::server_failure || by_status == Fault::throttled)) {
     answer.fault = by_status;  // From whatever stands before it.
-  } else if (!body.is_object() || !says_json(http)) {
+  } else if (!body.is_object() || !says_json) {
     wrong = ", and the body is no JSON object";
-  } else if (http.status == 200 && !is_dynamodbs(http)) {
+  } else if (http.status == 200 && !is_dynamodbs(http, type.value_or(""))) {
     wrong = ", but neither DynamoDB's content type nor a request id";
   } else if (http.status == 200) {
     return read_success(body, answer);
@@ -615,11 +611,6 @@ Answer read_answer(Action action, HttpAnswer http, ServiceTime signed_at) {
   answer.message = std::move(http.error);
   if (http.transport != Transport::complete) return answer;
 
-  const auto retry_after =
-      parse_digits(http.header("x-amz-retry-after").value_or(""));
-  // Retry does not wait longer than some seconds; an hour is past all doubt.
-  answer.retry_after =
-      milliseconds(std::min<std::uint64_t>(retry_after.value_or(0), 3'600'000));
   if (!crc_matches(http)) {
     bad_answer(answer, "x-amz-crc32 does not match the body");
   } else {
@@ -627,9 +618,14 @@ Answer read_answer(Action action, HttpAnswer http, ServiceTime signed_at) {
   }
   if (answer.fault == Fault::none) {
     answer.message.clear();
-  } else {
-    answer.request_id = http.header("x-amzn-RequestId").value_or("");
+    return answer;
   }
+  answer.request_id = http.header("x-amzn-RequestId").value_or("");
+  const auto retry_after =
+      parse_digits(http.header("x-amz-retry-after").value_or(""));
+  // Retry does not wait longer than some seconds; an hour is past all doubt.
+  answer.retry_after =
+      milliseconds(std::min<std::uint64_t>(retry_after.value_or(0), 3'600'000));
   return answer;
 }
 

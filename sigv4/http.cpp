@@ -166,13 +166,13 @@ std::string_view trimmed(std::string_view text) {
 
 std::optional<std::string_view> HttpAnswer::header(
     std::string_view name) const {
-  std::string_view rest = headers;
-  while (!rest.empty()) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    if (line.size() > name.size() && line[name.size()] == ':' &&
-        strncasecmp(line.data(), name.data(), name.size()) == 0) {
-      return trimmed(line.substr(name.size() + 1));
+  const std::string_view all = headers;
+  for (std::size_t at = 0, end; at < all.size(); at = end + 1) {
+    end = std::min(all.find('\n', at), all.size());
+    const std::size_t colon = at + name.size();
+    if (colon < end && all[colon] == ':' &&
+        strncasecmp(&all[at], name.data(), name.size()) == 0) {
+      return trimmed(all.substr(colon + 1, end - colon - 1));
     }
   }
   return std::nullopt;
