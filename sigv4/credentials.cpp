@@ -31,58 +31,26 @@ KeyOutcome not_found(State state, std::string reason) {
   return outcome;
 }
 
-class FunctionSource final : public KeySource {
- public:
-  explicit FunctionSource(std::function<KeyOutcome(const Fetch&)> function)
-      : function_(std::move(function)) {}
-  KeyOutcome fetch(const Fetch& fetch) override { return function_(fetch); }
-
- private:
-  const std::function<KeyOutcome(const Fetch&)> function_;
-};
-
 // What was known from the beginning.
 class Known final : public KeySource {
  public:
-  explicit Known(KeyOutcome outcome) : outcome_(std::move(outcome)) {}
+  explicit Known(KeyOutcome&& outcome) : outcome_(std::move(outcome)) {}
   KeyOutcome fetch(const Fetch&) override { return outcome_; }
-  std::optional<KeyOutcome> at_hand() const override { return outcome_; }
+  const KeyOutcome* at_hand() const override { return &outcome_; }
 
  private:
   const KeyOutcome outcome_;
 };
 
-class FirstOf final : public KeySource {
- public:
-  explicit FirstOf(std::vector<KeySourcePtr> sources)
-      : sources_(std::move(sources)) {}
-
-  KeyOutcome fetch(const Fetch& fetch) override { return *first(&fetch); }
-  std::optional<KeyOutcome> at_hand() const override { return first(nullptr); }
-
- private:
-  // Without a fetch only what is at hand; nothing if a source before it would
-  // have to be asked.
-  std::optional<KeyOutcome> first(const Fetch* fetch) const {
-    KeyOutcome none;
-    for (const KeySourcePtr& source : sources_) {
-      std::optional<KeyOutcome> outcome = source->at_hand();
-      if (!outcome && fetch == nullptr) return outcome;
-      if (!outcome) outcome = source->fetch(*fetch);
-      outcome->warnings.insert(outcome->warnings.begin(), none.warnings.begin(),
-                               none.warnings.end());
-      if (outcome->state != State::none) return outcome;
-      if (fetch != nullptr && fetch->tell) fetch->tell(outcome->reason);
-      none.warnings.swap(outcome->warnings);
-      append(none.reason, {none.reason.empty() ? "" : "; ", outcome->reason});
-    }
-    return none;
-  }
-
-  const std::vector<KeySourcePtr> sources_;
-};
-
 }  // namespace
+
+// Not inline: they are long, and used in many places.
+KeyOutcome::KeyOutcome() = default;
+KeyOutcome::KeyOutcome(const KeyOutcome&) = default;
+KeyOutcome::KeyOutcome(KeyOutcome&&) noexcept = default;
+KeyOutcome& KeyOutcome::operator=(const KeyOutcome&) = default;
+KeyOutcome& KeyOutcome::operator=(KeyOutcome&&) noexcept = default;
+KeyOutcome::~KeyOutcome() = default;
 
 KeyOutcome no_keys(std::string reason) {
   return not_found(State::none, std::move(reason));
@@ -101,10 +69,6 @@ BootTime ends_at(std::int64_t expires, std::int64_t now) {
   if (expires > now + kFar) return BootTime::max();
   expires = std::max(expires, now - kFar);
   return BootClock::now() + std::chrono::seconds(expires - now - 1);
-}
-
-KeySourcePtr source_of(std::function<KeyOutcome(const Fetch&)> fetch) {
-  return std::make_shared<FunctionSource>(std::move(fetch));
 }
 
 KeyOutcome judged(Credentials keys, const std::string& place,
@@ -139,17 +103,19 @@ KeyOutcome judged(Credentials keys, const std::string& place,
   return outcome;
 }
 
-KeySourcePtr given_keys(Credentials keys) {
-  return std::make_shared<Known>(
-      judged(std::move(keys), "the options", kGivenNames));
+KeyOutcome keys_of_options(Credentials keys) {
+  return judged(std::move(keys), "the options", kGivenNames);
 }
 
-KeySourcePtr environment_keys(const Environment& environment) {
+KeySourcePtr given_keys(Credentials keys) {
+  return std::make_shared<Known>(keys_of_options(std::move(keys)));
+}
+
+KeyOutcome environment_keys(const Environment& environment) {
   Credentials keys = {
       environment(kEnvironmentNames.id), environment(kEnvironmentNames.secret),
       environment(kEnvironmentNames.token), environment("AWS_ACCOUNT_ID")};
-  return std::make_shared<Known>(
-      judged(std::move(keys), "the environment", kEnvironmentNames));
+  return judged(std::move(keys), "the environment", kEnvironmentNames);
 }
 
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
@@ -166,10 +132,6 @@ KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
              place, kProfileNames);
   outcome.ask_again = BootClock::now() + kFileAge;
   return outcome;
-}
-
-KeySourcePtr first_of(std::vector<KeySourcePtr> sources) {
-  return std::make_shared<FirstOf>(std::move(sources));
 }
 
 }  // namespace sigv4

@@ -16,9 +16,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "boot_clock.hpp"
 #include "http.hpp"
@@ -30,6 +29,13 @@ inline namespace v0 {
 namespace sigv4 {
 
 struct KeyOutcome {
+  KeyOutcome();
+  KeyOutcome(const KeyOutcome&);
+  KeyOutcome(KeyOutcome&&) noexcept;
+  KeyOutcome& operator=(const KeyOutcome&);
+  KeyOutcome& operator=(KeyOutcome&&) noexcept;
+  ~KeyOutcome();
+
   enum class State {
     found,
     none,    // Not here: `reason` says why it was passed over.
@@ -47,7 +53,7 @@ struct KeyOutcome {
   std::string region;  // Of where the keys are from, if that was asked for.
   // Broken or failed for want of a region alone.
   bool lacks_region = false;
-  std::vector<std::string> warnings;  // For people.
+  std::string warnings;  // For people, each with a line end.
 };
 
 KeyOutcome no_keys(std::string reason);
@@ -86,25 +92,34 @@ class KeySource {
   virtual ~KeySource() = default;
   // May take until the deadline, but ends soon when told to stop.
   virtual KeyOutcome fetch(const Fetch& fetch) = 0;
-  // What fetch() gives, if nobody has to be asked for it, nor a file read.  Any
-  // thread.
-  virtual std::optional<KeyOutcome> at_hand() const { return std::nullopt; }
+  // What fetch() gives, if nobody has to be asked for it, nor a file read; else
+  // null.  Any thread.
+  virtual const KeyOutcome* at_hand() const { return nullptr; }
 };
 using KeySourcePtr = std::shared_ptr<KeySource>;
 
 // A function as a source.
-KeySourcePtr source_of(std::function<KeyOutcome(const Fetch&)> fetch);
+template <class Function>
+KeySourcePtr source_of(Function function) {
+  struct Source final : KeySource {
+    explicit Source(Function&& own) : fetch_by(std::move(own)) {}
+    KeyOutcome fetch(const Fetch& fetch) override { return fetch_by(fetch); }
+    Function fetch_by;
+  };
+  return std::make_shared<Source>(std::move(function));
+}
 
 // Key ID, secret and token as one may write them down.  Half a pair is broken,
 // whichever half (botocore: only an ID without a secret, the rest is passed
 // over), and so is a key with a blank or control character, or one that is
 // not ASCII.
+KeyOutcome keys_of_options(Credentials keys);
 KeySourcePtr given_keys(Credentials keys);
 
 // AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if set, AWS_SESSION_TOKEN and
 // AWS_ACCOUNT_ID, as they are now.  Empty counts as unset.  Half a pair is
 // broken; a token alone is passed over.
-KeySourcePtr environment_keys(
+KeyOutcome environment_keys(
     const Environment& environment = process_environment);
 
 // aws_access_key_id, aws_secret_access_key and, if there, aws_session_token
@@ -123,10 +138,6 @@ struct KeyNames {
 // fit for a header.
 KeyOutcome judged(Credentials keys, const std::string& place,
                   const KeyNames& names = KeyNames());
-
-// The first that has keys, is broken or has failed; else none, with all their
-// reasons.
-KeySourcePtr first_of(std::vector<KeySourcePtr> sources);
 
 }  // namespace sigv4
 }  // namespace v0

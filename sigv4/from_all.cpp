@@ -27,15 +27,17 @@ InstanceSettings instance_settings(const Environment&, const Profile&) {
   return settings;
 }
 
-KeySourcePtr container_keys(const Environment&, std::string) {
-  return source_of([](const Fetch&) { return no_keys(kNoHosts); });
+ContainerSettings container_settings(const Environment&) { return {}; }
+
+KeyOutcome container_keys(const ContainerSettings&, const Fetch&) {
+  return no_keys(kNoHosts);
 }
 
-KeySourcePtr instance_keys(InstanceSettings) {
-  return source_of([](const Fetch&) { return no_keys(kNoHosts); });
-}
+KeyOutcome instance_keys(Instance&, const Fetch&) { return no_keys(kNoHosts); }
 
-KeySourcePtr with_region(KeySourcePtr keys, InstanceSettings) { return keys; }
+KeyOutcome instance_region(Instance&, const Fetch&) {
+  return no_keys(kNoHosts);
+}
 
 #endif
 
@@ -60,54 +62,126 @@ void read_services(Services& services, const ChainOptions& options,
   }
 }
 
-// Later it may be well again, but its settings were not read.
-KeySourcePtr unusable(const std::string& error) {
-  return source_of([error](const Fetch&) { return broken_keys(error); });
+class Chain final : public KeySource {
+ public:
+  Chain(const ChainOptions& options, const Environment& environment);
+  KeyOutcome fetch(const Fetch& fetch) override;
+  const KeyOutcome* at_hand() const override;
+
+ private:
+  // In their order.
+  enum Source { given, environment, profile, container, instance, kSources };
+
+  KeyOutcome keys_of(int source, const Fetch& fetch);
+  KeyOutcome first(const Fetch& fetch);
+
+  const KeySourcePtr own_;
+  const bool find_region_;
+  const bool named_;  // The profile, by the options.
+  KeyOutcome given_;
+  // Why the profile is not to be used.  Later it may be well again, but its
+  // settings were not read.
+  std::string unusable_;
+  bool missing_ = false;
+  ProfileChain chain_;
+  Instance of_region_;
+  std::string region_;
+};
+
+Chain::Chain(const ChainOptions& options, const Environment& variables)
+    : own_(options.own),
+      find_region_(options.find_region || own_ != nullptr),
+      named_(!options.profile.name.empty()),
+      given_(keys_of_options(options.keys)) {
+  chain_.place = locate_profile(options.profile, variables);
+  const Profile read(chain_.place);
+  unusable_ = read.error;
+  missing_ = read.missing;
+  chain_.web_identity.ignored = named_;
+  if (!named_) {
+    chain_.web_identity.token_file = variables("AWS_WEB_IDENTITY_TOKEN_FILE");
+    chain_.web_identity.role_arn = variables("AWS_ROLE_ARN");
+    chain_.web_identity.session_name = variables("AWS_ROLE_SESSION_NAME");
+  }
+  const std::string home = variables("HOME");
+  if (!home.empty()) chain_.sso_cache = home + "/.aws/sso/cache";
+  if (kAsksServers) read_services(chain_.services, options, read, variables);
+  chain_.environment = environment_keys(variables);
+  chain_.container = container_settings(variables);
+  chain_.container.ca_file = chain_.services.http.ca_file;
+  chain_.instance.settings = instance_settings(variables, read);
+  of_region_.settings = chain_.instance.settings;
 }
 
-KeySourcePtr ignored_environment() {
-  return source_of([](const Fetch&) {
-    return no_keys(
-        "the environment's keys are not looked at (the options name a "
-        "profile)");
-  });
+KeyOutcome Chain::keys_of(int source, const Fetch& fetch) {
+  switch (source) {
+    case given:
+      return given_;
+    case environment:
+      // Whoever mistyped a profile's name is not to sign with other keys.
+      if (missing_) return broken_keys(unusable_);
+      if (!named_) return chain_.environment;
+      return no_keys(
+          "the environment's keys are not looked at (the options name a "
+          "profile)");
+    case profile:
+      return unusable_.empty() ? keys_of_profile(chain_, fetch)
+                               : broken_keys(unusable_);
+    case container:
+      return container_keys(chain_.container, fetch);
+    default:
+      return instance_keys(chain_.instance, fetch);
+  }
+}
+
+// The first that has keys, is broken or has failed; else none, with all their
+// reasons.
+KeyOutcome Chain::first(const Fetch& fetch) {
+  std::string reasons, warnings;
+  for (int source = given;; ++source) {
+    KeyOutcome outcome = keys_of(source, fetch);
+    warnings += outcome.warnings;
+    const bool none = outcome.state == KeyOutcome::State::none;
+    if (none) {
+      if (fetch.tell) fetch.tell(outcome.reason);
+      append(reasons, {reasons.empty() ? "" : "; ", outcome.reason});
+      outcome.reason = reasons;
+    }
+    if (none && source + 1 < kSources) continue;
+    outcome.warnings.swap(warnings);
+    return outcome;
+  }
+}
+
+KeyOutcome Chain::fetch(const Fetch& fetch) {
+  KeyOutcome outcome = own_ != nullptr ? own_->fetch(fetch) : first(fetch);
+  if (!find_region_ || outcome.state != KeyOutcome::State::found) {
+    return outcome;
+  }
+  if (region_.empty()) {
+    KeyOutcome found = instance_region(of_region_, fetch);
+    if (found.state != KeyOutcome::State::found) return found;
+    region_ = std::move(found.region);
+  }
+  outcome.region = region_;
+  return outcome;
+}
+
+const KeyOutcome* Chain::at_hand() const {
+  if (find_region_) return nullptr;
+  const bool look = !missing_ && !named_;
+  for (const KeyOutcome* keys :
+       {&given_, look ? &chain_.environment : &given_}) {
+    if (keys->state != KeyOutcome::State::none) return keys;
+  }
+  return nullptr;
 }
 
 }  // namespace
 
 KeySourcePtr chain_keys(const ChainOptions& options,
                         const Environment& environment) {
-  const auto chain = std::make_shared<ProfileChain>();
-  chain->place = locate_profile(options.profile, environment);
-  const Profile profile(chain->place);
-  const InstanceSettings instance = instance_settings(environment, profile);
-  if (options.own != nullptr) return with_region(options.own, instance);
-  const bool named = !options.profile.name.empty();
-  chain->web_identity.ignored = named;
-  if (!named) {
-    chain->web_identity.token_file = environment("AWS_WEB_IDENTITY_TOKEN_FILE");
-    chain->web_identity.role_arn = environment("AWS_ROLE_ARN");
-    chain->web_identity.session_name = environment("AWS_ROLE_SESSION_NAME");
-  }
-  const std::string home = environment("HOME");
-  if (!home.empty()) chain->sso_cache = home + "/.aws/sso/cache";
-  if (kAsksServers) {
-    read_services(chain->services, options, profile, environment);
-  }
-  chain->environment = environment_keys(environment);
-  chain->container = container_keys(environment, chain->services.http.ca_file);
-  chain->instance = instance_keys(instance);
-  chain->instance_may_come = instance.disabled.empty();
-  const KeySourcePtr given = given_keys(options.keys);
-  // Whoever mistyped a profile's name is not to sign with other keys.
-  KeySourcePtr keys =
-      profile.missing
-          ? first_of({given, unusable(profile.error)})
-          : first_of({given, named ? ignored_environment() : chain->environment,
-                      profile.error.empty() ? profile_chain(chain)
-                                            : unusable(profile.error),
-                      chain->container, chain->instance});
-  return options.find_region ? with_region(std::move(keys), instance) : keys;
+  return std::make_shared<Chain>(options, environment);
 }
 
 bool instance_may_know_region(const Profile& profile,

@@ -46,7 +46,8 @@ struct ChainOptions {
   Setting region{};
   // Empty: AWS_CA_BUNDLE, the profile's `ca_bundle`, libcurl's own.
   std::string ca_file;
-  // Give no keys without a region: that of the instance (with_region()).
+  // With the keys, the instance's region, which is asked for until it is known.
+  // If it cannot be had, neither are the keys: KeyOutcome::lacks_region.
   bool find_region = false;
 };
 

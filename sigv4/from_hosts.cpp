@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -114,8 +112,7 @@ AgentToken token_of(const ContainerSettings& settings) {
   return token;
 }
 
-KeyOutcome ask_agent(const ContainerSettings& settings,
-                     const std::string& ca_file, const Fetch& fetch) {
+KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
   AgentToken token = token_of(settings);
   if (!token.error.empty()) return broken_keys(std::move(token.error));
   KeyOutcome outcome;
@@ -129,21 +126,23 @@ KeyOutcome ask_agent(const ContainerSettings& settings,
       join({"Accept: application/json\n", has_token ? "Authorization: " : "",
             token.text, has_token ? "\n" : ""});
   call.secrets.push_back(std::move(token.text));
-  call.accept = [&](const HttpAnswer& http, std::int64_t now) {
+  auto accept = [&](const HttpAnswer& http, std::int64_t now) {
     outcome = keys_in(http.body, {}, KeyForm(), "the answer", now);
-    if (outcome.state != State::found) return outcome.reason;
-    if (outcome.ends > BootClock::now()) return std::string();
-    return std::string("the time of the keys it gave is over already");
+    const bool over =
+        outcome.state == State::found && outcome.ends <= BootClock::now();
+    return over ? "the time of the keys it gave is over already"
+                : outcome.reason;
   };
+  call.accept = accept;
   HttpOptions options;
   options.use_proxies = false;
   options.connect_timeout = kAgentsTime;
-  options.ca_file = ca_file;
+  options.ca_file = settings.ca_file;
   const CallOutcome answer = call_service(options, call, fetch);
   if (!answer.done()) return without_keys(answer, settings.variable);
   outcome.source = join({"the container's agent (", settings.variable, ")"});
   if (!token.warning.empty()) {
-    outcome.warnings.push_back(std::move(token.warning));
+    append(outcome.warnings, {token.warning, "\n"});
   }
   return outcome;
 }
@@ -201,185 +200,103 @@ std::string_view first_line(std::string_view text) {
   return text;
 }
 
-class Metadata {
- public:
-  explicit Metadata(InstanceSettings settings)
-      : settings_(std::move(settings)) {
-    options_.use_proxies = false;
-    options_.connect_timeout = settings_.timeout;
-  }
+constexpr const char* kName = "EC2 metadata service";
 
-  KeyOutcome keys(const Fetch& fetch);
-  KeyOutcome region(const Fetch& fetch);  // Found: a region alone.
+std::string place(const Instance& instance) {
+  return join({kName, " at ", instance.settings.endpoint, ": "});
+}
 
- private:
-  using Accept = decltype(ServiceCall::accept);
-
-  std::string place() const {
-    return join({kName, " at ", settings_.endpoint, ": "});
-  }
-  CallOutcome ask(Method method, const std::string& path, Accept accept,
-                  const Fetch& fetch);
-  CallOutcome need_token(const Fetch& fetch);
-  CallOutcome get(const std::string& path, const Accept& accept,
-                  const Fetch& fetch);
-  KeyOutcome unfit() const;
-  KeyOutcome without(CallOutcome outcome) const;
-
-  static constexpr const char* kName = "EC2 metadata service";
-  const InstanceSettings settings_;
-  HttpOptions options_;
-  bool answered_ = false;  // Ever.
-  bool had_keys_ = false;
-  Secret token_;
-  BootTime token_ends_ = BootTime::min();
-};
-
-CallOutcome Metadata::ask(Method method, const std::string& path, Accept accept,
-                          const Fetch& fetch) {
+CallOutcome ask(Instance& instance, Method method, const std::string& path,
+                Taker accept, const Fetch& fetch) {
+  const InstanceSettings& settings = instance.settings;
+  HttpOptions options;
+  options.use_proxies = false;
+  options.connect_timeout = settings.timeout;
   ServiceCall call;
   call.article = "the ";
   call.name = kName;
-  call.url = settings_.endpoint;
-  call.attempts = settings_.attempts;
-  call.time = 2 * settings_.timeout;
+  call.url = settings.endpoint;
+  call.attempts = settings.attempts;
+  call.time = 2 * settings.timeout;
   call.request.method = method;
-  call.request.url = settings_.endpoint + path;
+  call.request.url = settings.endpoint + path;
   call.request.headers =
       method == Method::put
           ? join({"X-aws-ec2-metadata-token-ttl-seconds: ",
                   Digits(kTokenSeconds), "\n"})
-          : join({"X-aws-ec2-metadata-token: ", token_, "\n"});
-  call.secrets = {token_};
-  call.accept = std::move(accept);
-  CallOutcome outcome = call_service(options_, call, fetch);
-  answered_ = answered_ || outcome.done();
+          : join({"X-aws-ec2-metadata-token: ", instance.token, "\n"});
+  call.secrets.push_back(instance.token);
+  call.accept = accept;
+  CallOutcome outcome = call_service(options, call, fetch);
+  instance.answered = instance.answered || outcome.done();
   return outcome;
 }
 
-// Afterwards token_ is what is to be sent.
-CallOutcome Metadata::need_token(const Fetch& fetch) {
+// Afterwards the instance's token is what is to be sent.
+CallOutcome need_token(Instance& instance, const Fetch& fetch) {
   CallOutcome outcome;
   outcome.state = State::found;
   const BootTime began = BootClock::now();
-  if (began < token_ends_) return outcome;
-  const auto accept = [&](const HttpAnswer& http, std::int64_t) -> std::string {
+  if (began < instance.token_ends) return outcome;
+  auto accept = [&](const HttpAnswer& http, std::int64_t) {
     if (http.body.empty() || !is_visible(http.body)) return "it gave no token";
     const auto told = http.header("x-aws-ec2-metadata-token-ttl-seconds");
     const int known = whole_number(told.value_or(""), kTokenSeconds);
     const int time = known != 0 ? known : kTokenSeconds;
-    token_ = http.body;
-    token_ends_ = began + seconds(time) - seconds(time) / 10;
+    instance.token = http.body;
+    instance.token_ends = began + seconds(time) - seconds(time) / 10;
     return "";
   };
-  token_ = Secret();
-  outcome = ask(Method::put, kTokenPath, accept, fetch);
+  instance.token = Secret();
+  outcome = ask(instance, Method::put, kTokenPath, accept, fetch);
   if (outcome.state == State::broken && outcome.status != 0) {
-    outcome.problem = join({place(),
-                            "it gives no tokens of version 2 (HTTP "
-                            "status ",
-                            std::to_string(outcome.status), ")"});
+    outcome.problem =
+        join({place(instance), "it gives no tokens of version 2 (HTTP status ",
+              decimal(outcome.status), ")"});
     outcome.absent = true;
     outcome.status = 0;
   }
   return outcome;
 }
 
-CallOutcome Metadata::get(const std::string& path, const Accept& accept,
-                          const Fetch& fetch) {
+CallOutcome get(Instance& instance, const std::string& path, Taker accept,
+                const Fetch& fetch) {
   CallOutcome outcome;
   for (int i = 0; i < 2; ++i) {
-    outcome = need_token(fetch);
+    outcome = need_token(instance, fetch);
     if (!outcome.done()) return outcome;
-    outcome = ask(Method::get, path, accept, fetch);
+    outcome = ask(instance, Method::get, path, accept, fetch);
     if (outcome.status != 401) return outcome;
-    token_ends_ = BootTime::min();
+    instance.token_ends = BootTime::min();
   }
   outcome.state = State::failed;
-  outcome.problem = place() + "it refuses its own token (HTTP status 401)";
+  outcome.problem =
+      place(instance) + "it refuses its own token (HTTP status 401)";
   return outcome;
 }
 
 // Why it is not asked at all; found if it may be.
-KeyOutcome Metadata::unfit() const {
-  if (!settings_.disabled.empty()) {
-    return no_keys(join({kName, ": ", settings_.disabled}));
+KeyOutcome unfit(const InstanceSettings& settings) {
+  if (!settings.disabled.empty()) {
+    return no_keys(join({kName, ": ", settings.disabled}));
   }
-  if (!settings_.error.empty()) return broken_keys(settings_.error);
+  if (!settings.error.empty()) return broken_keys(settings.error);
   KeyOutcome outcome;
   outcome.state = State::found;
   return outcome;
 }
 
-// A role that was there may be on its way to another, and who has answered will
-// do so again.
-KeyOutcome Metadata::without(CallOutcome outcome) const {
-  if (outcome.absent && !answered_) return no_keys(std::move(outcome.problem));
-  return outcome.absent || had_keys_ || outcome.state == State::failed
-             ? failed_keys(std::move(outcome.problem))
-             : broken_keys(std::move(outcome.problem));
-}
-
-KeyOutcome Metadata::keys(const Fetch& fetch) {
-  KeyOutcome keys = unfit();
-  if (keys.state != State::found) return keys;
-  std::string role;
-  CallOutcome outcome = get(
-      kRolesPath,
-      [&](const HttpAnswer& http, std::int64_t) {
-        role = first_line(http.body);
-        return is_role(role) ? "" : "what it gave is no role's name";
-      },
-      fetch);
-  if (outcome.status == 404 || (outcome.done() && role.empty())) {
-    std::string reason = place() + "the instance has no role";
-    return had_keys_ ? failed_keys(std::move(reason))
-                     : no_keys(std::move(reason));
-  }
-  if (!outcome.done()) return without(std::move(outcome));
-  const std::string source = join({kName, " (role ", role, ")"});
-  outcome = get(
-      kRolesPath + role,
-      [&](const HttpAnswer& http, std::int64_t now) {
-        const auto document = parse_json(http.body);
-        const Secret code =
-            document ? document->text("Code").value_or("Success") : "Success";
-        if (code != "Success") {
-          return join({"no keys of role ", role, ": Code ", in_quotes(code)});
-        }
-        keys = keys_in(http.body, {}, KeyForm(), source, now);
-        return keys.reason;
-      },
-      fetch);
-  // The instance has another role by now.
-  if (outcome.status == 404) outcome.state = State::failed;
-  if (!outcome.done()) return without(std::move(outcome));
-  had_keys_ = true;
-  if (keys.ends <= BootClock::now()) {
-    keys.warnings.push_back(
-        "the time of the keys that the EC2 metadata service gives is over; "
-        "they are used all the same");
+// A role that was there may be on its way to another, and who has answered
+// will do so again.
+KeyOutcome without(const Instance& instance, CallOutcome& outcome) {
+  KeyOutcome keys = broken_keys(std::move(outcome.problem));
+  if (outcome.absent && !instance.answered) {
+    keys.state = State::none;
+  } else if (outcome.absent || instance.had_keys ||
+             outcome.state == State::failed) {
+    keys.state = State::failed;
   }
   return keys;
-}
-
-KeyOutcome Metadata::region(const Fetch& fetch) {
-  KeyOutcome found = unfit();
-  if (found.state == State::found) {
-    CallOutcome outcome = get(
-        kRegionPath,
-        [&](const HttpAnswer& http, std::int64_t) {
-          found.region = first_line(http.body);
-          return is_host_label(found.region) ? "" : "what it gave is no region";
-        },
-        fetch);
-    if (outcome.done()) return found;
-    found = without(std::move(outcome));
-  }
-  // Without a region there is nothing else to look for.
-  if (found.state == State::none) found.state = State::broken;
-  found.lacks_region = true;
-  return found;
 }
 
 }  // namespace
@@ -400,18 +317,13 @@ ContainerSettings container_settings(const Environment& environment) {
   return settings;
 }
 
-KeySourcePtr container_keys(const Environment& environment,
-                            std::string ca_file) {
-  const auto settings = std::make_shared<const ContainerSettings>(
-      container_settings(environment));
-  return source_of([settings,
-                    ca_file = std::move(ca_file)](const Fetch& fetch) {
-    if (settings->variable.empty()) {
-      return no_keys(join({"neither ", kRelative, " nor ", kFull, " is set"}));
-    }
-    if (!settings->error.empty()) return broken_keys(settings->error);
-    return ask_agent(*settings, ca_file, fetch);
-  });
+KeyOutcome container_keys(const ContainerSettings& settings,
+                          const Fetch& fetch) {
+  if (settings.variable.empty()) {
+    return no_keys(join({"neither ", kRelative, " nor ", kFull, " is set"}));
+  }
+  if (!settings.error.empty()) return broken_keys(settings.error);
+  return ask_agent(settings, fetch);
 }
 
 InstanceSettings instance_settings(const Environment& environment,
@@ -448,26 +360,60 @@ InstanceSettings instance_settings(const Environment& environment,
   return settings;
 }
 
-KeySourcePtr instance_keys(InstanceSettings settings) {
-  const auto service = std::make_shared<Metadata>(std::move(settings));
-  return source_of(
-      [service](const Fetch& fetch) { return service->keys(fetch); });
+KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
+  KeyOutcome keys = unfit(instance.settings);
+  if (keys.state != State::found) return keys;
+  std::string role;
+  auto accept_role = [&](const HttpAnswer& http, std::int64_t) {
+    role = first_line(http.body);
+    return is_role(role) ? "" : "what it gave is no role's name";
+  };
+  CallOutcome outcome = get(instance, kRolesPath, accept_role, fetch);
+  if (outcome.status == 404 || (outcome.done() && role.empty())) {
+    std::string reason = place(instance) + "the instance has no role";
+    return instance.had_keys ? failed_keys(std::move(reason))
+                             : no_keys(std::move(reason));
+  }
+  if (!outcome.done()) return without(instance, outcome);
+  const std::string source = join({kName, " (role ", role, ")"});
+  auto accept_keys = [&](const HttpAnswer& http, std::int64_t now) {
+    const auto document = parse_json(http.body);
+    const Secret code =
+        document ? document->text("Code").value_or("Success") : "Success";
+    if (code != "Success") {
+      return join({"no keys of role ", role, ": Code ", in_quotes(code)});
+    }
+    keys = keys_in(http.body, {}, KeyForm(), source, now);
+    return keys.reason;
+  };
+  outcome = get(instance, kRolesPath + role, accept_keys, fetch);
+  // The instance has another role by now.
+  if (outcome.status == 404) outcome.state = State::failed;
+  if (!outcome.done()) return without(instance, outcome);
+  instance.had_keys = true;
+  if (keys.ends <= BootClock::now()) {
+    keys.warnings +=
+        "the time of the keys that the EC2 metadata service gives is over; "
+        "they are used all the same\n";
+  }
+  return keys;
 }
 
-KeySourcePtr with_region(KeySourcePtr keys, InstanceSettings settings) {
-  const auto service = std::make_shared<Metadata>(std::move(settings));
-  return source_of([keys = std::move(keys), service,
-                    region = std::string()](const Fetch& fetch) mutable {
-    KeyOutcome outcome = keys->fetch(fetch);
-    if (outcome.state != State::found) return outcome;
-    if (region.empty()) {
-      KeyOutcome found = service->region(fetch);
-      if (found.state != State::found) return found;
-      region = std::move(found.region);
-    }
-    outcome.region = region;
-    return outcome;
-  });
+KeyOutcome instance_region(Instance& instance, const Fetch& fetch) {
+  KeyOutcome found = unfit(instance.settings);
+  if (found.state == State::found) {
+    auto accept = [&](const HttpAnswer& http, std::int64_t) {
+      found.region = first_line(http.body);
+      return is_host_label(found.region) ? "" : "what it gave is no region";
+    };
+    CallOutcome outcome = get(instance, kRegionPath, accept, fetch);
+    if (outcome.done()) return found;
+    found = without(instance, outcome);
+  }
+  // Without a region there is nothing else to look for.
+  if (found.state == State::none) found.state = State::broken;
+  found.lacks_region = true;
+  return found;
 }
 
 }  // namespace sigv4

@@ -45,12 +45,12 @@ struct ContainerSettings {
   std::string token_file;  // Empty: none.
   Secret token;            // Unless there is a file; may be empty.
   std::string error;       // Why it cannot be used; empty if it can.
+  std::string ca_file;     // For https; empty: libcurl's default.
 };
 ContainerSettings container_settings(const Environment& environment);
 
-// `ca_file`: for https; empty: libcurl's default.
-KeySourcePtr container_keys(const Environment& environment,
-                            std::string ca_file = {});
+KeyOutcome container_keys(const ContainerSettings& settings,
+                          const Fetch& fetch);
 
 struct InstanceSettings {
   std::string endpoint = "http://169.254.169.254";  // No '/' at the end.
@@ -70,12 +70,19 @@ struct InstanceSettings {
 InstanceSettings instance_settings(const Environment& environment,
                                    const Profile& profile);
 
-KeySourcePtr instance_keys(InstanceSettings settings);
+// Who is asked, and what of that is remembered.
+struct Instance {
+  InstanceSettings settings;
+  bool answered = false;  // Ever.
+  bool had_keys = false;
+  Secret token;
+  BootTime token_ends = BootTime::min();
+};
 
-// `keys`, and with those that are found the instance's region, which is asked
-// for until it is known.  If it cannot be had, neither are the keys:
-// KeyOutcome::lacks_region.
-KeySourcePtr with_region(KeySourcePtr keys, InstanceSettings settings);
+KeyOutcome instance_keys(Instance& instance, const Fetch& fetch);
+
+// Found: a region alone.  Else KeyOutcome::lacks_region.
+KeyOutcome instance_region(Instance& instance, const Fetch& fetch);
 
 }  // namespace sigv4
 }  // namespace v0

@@ -350,8 +350,8 @@ KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
     if (!account->empty() && all_digits(*account)) {
       outcome.keys.account_id = account->str();
     } else {
-      outcome.warnings.push_back(join(
-          {"AccountId in ", place, " is not an account's number: left out"}));
+      append(outcome.warnings, {"AccountId in ", place,
+                                " is not an account's number: left out\n"});
     }
   }
   if (!document.has(form.end)) return outcome;

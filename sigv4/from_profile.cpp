@@ -43,24 +43,21 @@ KeyOutcome nothing_in(const Profile& profile, bool variables_ignored) {
 
 }  // namespace
 
-KeySourcePtr profile_chain(std::shared_ptr<ProfileChain> chain) {
-  return source_of([chain = std::move(chain)](const Fetch& fetch) {
-    Profile profile(chain->place);
-    if (!profile.error.empty()) return broken_keys(profile.error);
-    Search search{*chain, fetch, {profile.name}};
-    KeyOutcome outcome =
-        wants_role(profile)
-            ? keys_by_role(search, profile)
-            : keys_by_itself(search, profile, chain->web_identity);
-    if (outcome.state == State::none) {
-      outcome = nothing_in(profile, chain->web_identity.ignored);
-    }
-    for (const ProfileFile* file : {&profile.config, &profile.credentials}) {
-      if (file->warning.empty()) continue;
-      outcome.warnings.insert(outcome.warnings.begin(), file->warning);
-    }
-    return outcome;
-  });
+KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
+  Profile profile(chain.place);
+  if (!profile.error.empty()) return broken_keys(profile.error);
+  Search search{chain, fetch, {profile.name}};
+  KeyOutcome outcome =
+      wants_role(profile) ? keys_by_role(search, profile)
+                          : keys_by_itself(search, profile, chain.web_identity);
+  if (outcome.state == State::none) {
+    outcome = nothing_in(profile, chain.web_identity.ignored);
+  }
+  for (const ProfileFile* file : {&profile.config, &profile.credentials}) {
+    if (file->warning.empty()) continue;
+    outcome.warnings.insert(0, file->warning + "\n");
+  }
+  return outcome;
 }
 
 KeyOutcome keys_by_itself(Search& search, const Profile& profile,

@@ -25,11 +25,11 @@
 #define DDBMUTEX_SIGV4_FROM_PROFILE_HPP
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "credentials.hpp"
+#include "from_hosts.hpp"
 #include "from_services.hpp"
 
 namespace ddbmutex {
@@ -71,16 +71,14 @@ struct ProfileChain {
   Services services;
   // What a credential_source may be: Environment, EcsContainer and
   // Ec2InstanceMetadata.
-  KeySourcePtr environment;
-  KeySourcePtr container;
-  KeySourcePtr instance;
-  // If the instance's service gives no keys now, it may later.
-  bool instance_may_come = true;
+  KeyOutcome environment;
+  ContainerSettings container;
+  Instance instance;
   std::vector<SignOn> sign_ons{};
 };
 
 // One thread at a time asks.
-KeySourcePtr profile_chain(std::shared_ptr<ProfileChain> chain);
+KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch);
 
 // --- For those that know one of the ways -----------------------------------
 

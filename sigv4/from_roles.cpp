@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -47,16 +46,15 @@ KeyOutcome ask(const char* action, const Role& role, const Field& own,
   }
   const std::string session =
       role.session_name.empty() ? random_session_name() : role.session_name;
-  std::vector<Field> fields = {{"Action", action},
-                               {"Version", "2011-06-15"},
-                               {"RoleArn", role.arn},
-                               {"RoleSessionName", session},
-                               {"DurationSeconds", role.duration},
-                               own};
-  fields.erase(
-      std::remove_if(fields.begin(), fields.end(),
-                     [](const Field& field) { return field.value.empty(); }),
-      fields.end());
+  std::vector<Field> fields;
+  for (const Field& field : {Field{"Action", action},
+                             {"Version", "2011-06-15"},
+                             {"RoleArn", role.arn},
+                             {"RoleSessionName", session},
+                             {"DurationSeconds", role.duration},
+                             own}) {
+    if (!field.value.empty()) fields.push_back(field);
+  }
   KeyOutcome outcome;
   ServiceCall call;
   call.name = join({"STS ", action});
@@ -69,14 +67,17 @@ KeyOutcome ask(const char* action, const Role& role, const Field& own,
   call.url = std::move(endpoint.url);
   call.signer = signer;
   call.region = std::move(endpoint.region);
-  call.secrets = signer == nullptr
-                     ? std::vector<Secret>{own.value}
-                     : std::vector<Secret>{signer->secret_access_key,
-                                           signer->session_token};
-  call.accept = [&](const HttpAnswer& http, std::int64_t utc_now) {
+  if (signer != nullptr) {
+    call.secrets.push_back(signer->secret_access_key);
+    call.secrets.push_back(signer->session_token);
+  } else {
+    call.secrets.push_back(own.value);
+  }
+  auto accept = [&](const HttpAnswer& http, std::int64_t utc_now) {
     outcome = read_sts_keys(action, http.body, utc_now);
     return outcome.reason;
   };
+  call.accept = accept;
   const CallOutcome called = call_service(services.http, call, fetch);
   if (!called.done()) return without_keys(called, role.place);
   outcome.source = role.place;
@@ -111,23 +112,26 @@ Services services_for(const Search& search, const Profile& profile,
 // For who needs keys: if there are none, that is final, but for those that an
 // instance may have a little later.
 KeyOutcome by_credential_source(Search& search, const Setting& source) {
-  const ProfileChain& chain = search.chain;
-  for (const auto& [name, keys, may_come] :
-       {std::tuple("Environment", &chain.environment, false),
-        std::tuple("EcsContainer", &chain.container, false),
-        std::tuple("Ec2InstanceMetadata", &chain.instance,
-                   chain.instance_may_come)}) {
-    if (source.value != name) continue;
-    KeyOutcome outcome = (*keys)->fetch(search.fetch);
-    if (outcome.state != State::none) return outcome;
-    outcome.state = may_come ? State::failed : State::broken;
-    outcome.reason = join({source.source, " is ", name,
-                           " for its keys, which has none: ", outcome.reason});
-    return outcome;
+  ProfileChain& chain = search.chain;
+  KeyOutcome outcome;
+  State without = State::broken;
+  if (source.value == "Environment") {
+    outcome = chain.environment;
+  } else if (source.value == "EcsContainer") {
+    outcome = container_keys(chain.container, search.fetch);
+  } else if (source.value == "Ec2InstanceMetadata") {
+    outcome = instance_keys(chain.instance, search.fetch);
+    if (chain.instance.settings.disabled.empty()) without = State::failed;
+  } else {
+    return blocked(search, join({source.source,
+                                 " is none of Environment, EcsContainer and "
+                                 "Ec2InstanceMetadata"}));
   }
-  return blocked(search, join({source.source,
-                               " is none of Environment, EcsContainer and "
-                               "Ec2InstanceMetadata"}));
+  if (outcome.state != State::none) return outcome;
+  outcome.state = without;
+  outcome.reason = join({source.source, " is ", source.value,
+                         " for its keys, which has none: ", outcome.reason});
+  return outcome;
 }
 
 // Asks `other`, for keys to assume the role with.

@@ -38,30 +38,17 @@ constexpr std::size_t kMaxAnswerBytes = kMaxJsonBytes;
 // for that, as AWS's SDKs see it.
 constexpr std::int64_t kSkewedSeconds = 4 * 60;
 
-constexpr std::string_view kPassing[] = {"InternalError",
-                                         "InternalFailure",
-                                         "InternalServerError",
-                                         "InternalServerException",
-                                         "ServiceUnavailable",
-                                         "ServiceUnavailableException",
-                                         "RequestTimeout",
-                                         "RequestTimeoutException",
-                                         "IDPCommunicationError",
-                                         "SlowDownException",
-                                         "AuthorizationPendingException"};
+constexpr char kPassing[] =
+    "InternalError InternalFailure InternalServerError InternalServerException "
+    "ServiceUnavailable ServiceUnavailableException RequestTimeout "
+    "RequestTimeoutException IDPCommunicationError SlowDownException "
+    "AuthorizationPendingException";
 // Will not pass as a rule, and yet is tried as often: it may come of an
 // identity provider that was slow to answer.
 constexpr std::string_view kDoubtful = "InvalidIdentityToken";
-constexpr std::string_view kMaybeSkewed[] = {
-    "AuthFailure",          "InvalidSignatureException",
-    "RequestExpired",       "RequestInTheFuture",
-    "RequestTimeTooSkewed", "SignatureDoesNotMatch",
-    "AccessDeniedException"};
-
-template <std::size_t kCount>
-bool is_one_of(const std::string_view (&codes)[kCount], std::string_view code) {
-  return std::find(codes, codes + kCount, code) != codes + kCount;
-}
+constexpr char kMaybeSkewed[] =
+    "AuthFailure InvalidSignatureException RequestExpired RequestInTheFuture "
+    "RequestTimeTooSkewed SignatureDoesNotMatch AccessDeniedException";
 
 // What an attempt came to.
 enum class Fate { done, passing, throttled, skewed, doubtful, final };
@@ -206,7 +193,7 @@ Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
   const Refusal refusal = read_refusal(http);
   last_.problem = told(refusal, status, call_.secrets);
   const auto date = date_of(http);
-  if (date && is_one_of(kMaybeSkewed, refusal.code) &&
+  if (date && is_among(kMaybeSkewed, refusal.code) &&
       std::abs(*date - signed_for) >= kSkewedSeconds) {
     refusal_offset_ = *date - boot_seconds();
     return Fate::skewed;
@@ -215,7 +202,7 @@ Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
     return Fate::throttled;
   }
   if (http.status >= 500 || http.status == 408 ||
-      is_one_of(kPassing, refusal.code)) {
+      is_among(kPassing, refusal.code)) {
     return Fate::passing;
   }
   return refusal.code == kDoubtful ? Fate::doubtful : Fate::final;
@@ -270,6 +257,7 @@ std::string bare_code(std::string_view code) {
 
 }  // namespace
 
+ServiceCall::ServiceCall() = default;
 ServiceCall::~ServiceCall() { wipe_request(request); }
 
 ServiceEndpoint Services::endpoint(Service service) const {

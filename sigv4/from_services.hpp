@@ -6,9 +6,10 @@
 //   call.name = "SSO GetRoleCredentials";
 //   call.url = endpoint.url;
 //   call.request.url = endpoint.url + "/federation/credentials";
-//   call.accept = [&](const HttpAnswer& http, std::int64_t utc_now) {
+//   auto accept = [&](const HttpAnswer& http, std::int64_t utc_now) {
 //     return read(http.body) ? "" : "no answer of the portal's";
 //   };
+//   call.accept = accept;
 //   const CallOutcome outcome = call_service(http, call, fetch);
 //   if (!outcome.done()) return without_keys(outcome, place);
 //
@@ -30,7 +31,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,8 +62,31 @@ struct Services {
   HttpOptions http;
 };
 
+// What takes what it wants of an answer of status 200.  `utc_now`: the answer's
+// own Date if it has one.  Says what is wrong with it, for people; empty if all
+// is well.  A function that is called where it is: it must outlive the call.
+class Taker {
+ public:
+  Taker() = default;
+  template <class Function>
+  Taker(Function& function)
+      : take_([](void* own, const HttpAnswer& http,
+                 std::int64_t utc_now) -> std::string {
+          return (*static_cast<Function*>(own))(http, utc_now);
+        }),
+        own_(&function) {}
+
+  std::string operator()(const HttpAnswer& http, std::int64_t utc_now) const {
+    return take_(own_, http, utc_now);
+  }
+
+ private:
+  std::string (*take_)(void* own, const HttpAnswer&, std::int64_t) = nullptr;
+  void* own_ = nullptr;
+};
+
 struct ServiceCall {
-  ServiceCall() = default;
+  ServiceCall();
   ServiceCall(const ServiceCall&) = delete;
   ServiceCall& operator=(const ServiceCall&) = delete;
   ~ServiceCall();  // Wipes the request.
@@ -78,11 +101,7 @@ struct ServiceCall {
   // for each attempt; null: it is not.
   const Credentials* signer = nullptr;
   std::string region;  // That it is signed for.
-  // Takes what it wants of an answer of status 200.  `utc_now`: the answer's
-  // own Date if it has one.  Says what is wrong with it, for people; empty if
-  // all is well.
-  std::function<std::string(const HttpAnswer& http, std::int64_t utc_now)>
-      accept;
+  Taker accept;
   // What was sent and must not be seen in a text.
   std::vector<Secret> secrets;
   int attempts = 3;

@@ -107,7 +107,7 @@ class Portal {
   const Fetch& fetch_;
   Token token_;
   KeyOutcome outcome_;
-  std::vector<std::string> warnings_;
+  std::string warnings_;
 };
 
 KeyOutcome Portal::keys() {
@@ -133,7 +133,7 @@ bool Portal::load(Token& token) {
     return none(
         broken_keys(join({sso_.place, ": ", whose(), " ", file.failure})));
   }
-  if (!file.warning.empty()) warnings_.push_back(std::move(file.warning));
+  if (!file.warning.empty()) append(warnings_, {file.warning, "\n"});
   const std::string wrong = read_token(std::move(file.text), token);
   if (!wrong.empty()) return signed_off("the file " + wrong);
   if (sign_on_.unwritten.ends > token.ends) token = sign_on_.unwritten;
@@ -153,8 +153,8 @@ bool Portal::refresh() {
   const CallOutcome call = create_token();
   if (call.done() || take_other(call)) return true;
   if (!over) {
-    warnings_.push_back(join(
-        {"the token in ", whose(), " could not be refreshed: ", call.problem}));
+    append(warnings_, {"the token in ", whose(),
+                       " could not be refreshed: ", call.problem, "\n"});
     return true;
   }
   if (call.state == State::failed) {
@@ -192,10 +192,14 @@ CallOutcome Portal::create_token() {
                                    {"clientSecret", token_.client_secret},
                                    {"refreshToken", token_.refresh_token}});
   call.url = std::move(endpoint.url);
-  call.secrets = {token_.refresh_token, token_.client_secret, token_.text};
-  call.accept = [this](const HttpAnswer& http, std::int64_t now) {
+  for (const Secret* sent :
+       {&token_.refresh_token, &token_.client_secret, &token_.text}) {
+    call.secrets.push_back(*sent);
+  }
+  auto accept = [this](const HttpAnswer& http, std::int64_t now) {
     return take_refreshed(http, now);
   };
+  call.accept = accept;
   return call_service(services_.http, call, fetch_);
 }
 
@@ -224,8 +228,8 @@ void Portal::keep() {
   const std::string wrong = write_secret_file(sign_on_.path, text);
   sign_on_.unwritten = wrong.empty() ? Token() : token_;
   if (wrong.empty()) return;
-  warnings_.push_back(join(
-      {"the refreshed token could not be written to ", whose(), ": ", wrong}));
+  append(warnings_, {"the refreshed token could not be written to ", whose(),
+                     ": ", wrong, "\n"});
 }
 
 // --- The keys --------------------------------------------------------------
@@ -243,12 +247,13 @@ void Portal::ask_for_keys() {
               {{"account_id", sso_.account_id}, {"role_name", sso_.role_name}});
   call.request.headers = join({"x-amz-sso_bearer_token: ", token_.text, "\n"});
   call.url = std::move(endpoint.url);
-  call.secrets = {token_.text};
-  call.accept = [this](const HttpAnswer& http, std::int64_t now) {
+  call.secrets.push_back(token_.text);
+  auto accept = [this](const HttpAnswer& http, std::int64_t now) {
     outcome_ =
         keys_in(http.body, {"roleCredentials"}, kSsoForm, "the answer", now);
     return outcome_.reason;
   };
+  call.accept = accept;
   const CallOutcome called = call_service(services_.http, call, fetch_);
   if (called.done()) {
     outcome_.keys.account_id = sso_.account_id;

@@ -13,8 +13,8 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "text.hpp"
 #include "thread.hpp"
@@ -92,7 +92,7 @@ struct Keys::Core final : Stoppable {
   const Log log;
   const nanoseconds longest_fetch;
   // Of the fetching thread, one at a time.
-  std::vector<std::string> told_warnings;
+  std::string told_warnings;  // Each between line ends.
   std::string told_id;
 
   // The keys serve until then, whatever comes but a refusal: so that those who
@@ -152,7 +152,7 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self,
                        std::int64_t utc_now) {
   if (stopping) return;
   begun = BootClock::now();
-  if (auto known = source->at_hand()) return install(std::move(*known));
+  if (const KeyOutcome* known = source->at_hand()) return install(*known);
   if (hung >= kMostHung) {
     return install(failed_keys("the source of keys does not come back"));
   }
@@ -259,10 +259,11 @@ void Keys::Core::run(const std::shared_ptr<KeysFetch>& own,
 // The fetching thread, or the one that makes this: not what was told before, so
 // that a file that is read again each minute is no news.
 void Keys::Core::tell(const KeyOutcome& outcome) {
-  for (const std::string& warning : outcome.warnings) {
-    const auto end = told_warnings.end();
-    if (std::find(told_warnings.begin(), end, warning) != end) continue;
-    told_warnings.push_back(warning);
+  for (std::string_view rest = outcome.warnings; !rest.empty();) {
+    const std::string warning(cut(rest, '\n'));
+    const std::string line = join({"\n", warning, "\n"});
+    if (told_warnings.find(line) != told_warnings.npos) continue;
+    told_warnings += line;
     say(log, LogLevel::warning, warning);
   }
   if (outcome.state != State::found) {

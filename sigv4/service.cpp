@@ -1,35 +1,33 @@
 #include "service.hpp"
 
-#include <algorithm>
 #include <cstddef>
-#include <iterator>
+
+#include "text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 namespace {
 
-constexpr std::string_view kThrottling[] = {
-    "Throttling",
-    "ThrottlingException",
-    "ThrottledException",
-    "RequestThrottled",
-    "RequestThrottledException",
-    "TooManyRequestsException",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "BandwidthLimitExceeded",
-    "LimitExceededException",
-    "TransactionInProgressException",
-    "PriorRequestNotComplete",
-    "SlowDown",
-    "EC2ThrottledException"};
+constexpr char kThrottling[] =
+    "Throttling ThrottlingException ThrottledException RequestThrottled "
+    "RequestThrottledException TooManyRequestsException "
+    "ProvisionedThroughputExceededException RequestLimitExceeded "
+    "BandwidthLimitExceeded LimitExceededException "
+    "TransactionInProgressException PriorRequestNotComplete SlowDown "
+    "EC2ThrottledException";
 
 }  // namespace
 
+bool is_among(std::string_view words, std::string_view word) {
+  while (!words.empty()) {
+    if (cut(words, ' ') == word) return true;
+  }
+  return false;
+}
+
 bool is_throttling_code(std::string_view code) {
-  return std::find(std::begin(kThrottling), std::end(kThrottling), code) !=
-         std::end(kThrottling);
+  return is_among(kThrottling, code);
 }
 
 bool has_lone_surrogate(std::string_view json) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sigv4/credentials.hpp"
+#include "sigv4/from_all.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/own_keys.hpp"
 
@@ -110,10 +111,10 @@ BOOST_AUTO_TEST_CASE(environment_keys_are_taken_with_and_without_token) {
 BOOST_AUTO_TEST_CASE(environment_is_read_once_and_keys_are_at_hand) {
   Home home;
   set_environment_keys(home);
-  const KeySourcePtr source = environment_keys(home.environment());
+  const KeySourcePtr source = chain_keys({}, home.environment());
   home.variables["AWS_ACCESS_KEY_ID"] = "other";
-  const auto at_hand = source->at_hand();
-  BOOST_TEST_REQUIRE(at_hand.has_value());
+  const KeyOutcome* at_hand = source->at_hand();
+  BOOST_TEST_REQUIRE(at_hand != nullptr);
   BOOST_TEST(said(*at_hand) == "env-id env-secret ");
   BOOST_TEST(said(source) == "env-id env-secret ");
 }
@@ -122,7 +123,7 @@ BOOST_AUTO_TEST_CASE(account_that_is_told_comes_with_the_keys) {
   Home home;
   set_environment_keys(home);
   home.variables["AWS_ACCOUNT_ID"] = "123456789012";
-  BOOST_TEST(asked(environment_keys(home.environment())).keys.account_id ==
+  BOOST_TEST(environment_keys(home.environment()).keys.account_id ==
              "123456789012");
   home.write(".aws/config", "[default]\naws_account_id = 1\n");
   home.write(".aws/credentials",
@@ -295,14 +296,14 @@ BOOST_AUTO_TEST_CASE(warning_about_a_file_comes_with_its_keys_and_without) {
       home.write(".aws/credentials", "[default]\n" + pair_of("d"));
   BOOST_TEST_REQUIRE(chmod(path.c_str(), 0644) == 0);
   KeyOutcome outcome = asked(usual_keys({}, home.environment()));
-  BOOST_TEST_REQUIRE(outcome.warnings.size() == 1u);
-  BOOST_TEST(has(outcome.warnings.front(), in_quotes(path)));
-  BOOST_TEST(!has(outcome.warnings.front(), "d-secret"));
+  BOOST_TEST_REQUIRE(tests::is_one_line(outcome.warnings));
+  BOOST_TEST(has(outcome.warnings, in_quotes(path)));
+  BOOST_TEST(!has(outcome.warnings, "d-secret"));
   home.write(".aws/credentials", "[other]\n" + pair_of("d"));
-  const KeySourcePtr next = given_keys({"id", "secret"});
-  outcome = asked(first_of({profile_keys({}, home.environment()), next}));
-  BOOST_TEST(said(outcome) == "id secret ");
-  BOOST_TEST(outcome.warnings.size() == 1u);
+  home.variables["AWS_EC2_METADATA_DISABLED"] = "true";
+  outcome = asked(chain_keys({}, home.environment()));
+  BOOST_TEST((outcome.state == State::none));
+  BOOST_TEST(tests::is_one_line(outcome.warnings));
 }
 
 BOOST_AUTO_TEST_CASE(profile_is_read_anew_each_time) {
@@ -314,48 +315,11 @@ BOOST_AUTO_TEST_CASE(profile_is_read_anew_each_time) {
   BOOST_TEST(said(source) == "b-id b-secret ");
 }
 
-BOOST_AUTO_TEST_CASE(sources_are_asked_in_order_until_one_does_not_pass) {
-  std::string asked;
-  const auto source = [&](const char* name, State state) {
-    return source_of([&asked, name, state](const Fetch&) {
-      asked += name;
-      KeyOutcome outcome;
-      outcome.state = state;
-      if (state != State::found) outcome.reason = name;
-      return outcome;
-    });
-  };
-  const KeySourcePtr a = source("a", State::none), b = source("b", State::none),
-                     c = source("c", State::broken),
-                     d = source("d", State::found),
-                     e = source("e", State::failed);
-  const std::vector<std::pair<KeySourcePtr, std::string>> cases = {
-      {first_of({a, c, d}), "ac broken: c"},
-      {first_of({a, d, c}), "ad   "},
-      {first_of({a, e, d}), "ae failed: e"},
-      {first_of({a, b}), "ab none: a; b"},
-      {first_of({}), " none: "},
-  };
-  for (const auto& [sources, expected] : cases) {
-    asked.clear();
-    const std::string answer = said(sources);
-    BOOST_TEST(asked + " " + answer == expected);
-  }
-}
-
-BOOST_AUTO_TEST_CASE(keys_are_at_hand_unless_somebody_has_to_be_asked_before) {
+BOOST_AUTO_TEST_CASE(keys_in_a_file_are_not_at_hand) {
   Home home;
-  const KeySourcePtr nothing = given_keys({});
-  const KeySourcePtr keys = given_keys({"id", "secret"});
-  const KeySourcePtr file = profile_keys({}, home.environment());
-  BOOST_TEST(!file->at_hand());
-  BOOST_TEST(!first_of({nothing, file, keys})->at_hand());
-  const auto found = first_of({nothing, keys, file})->at_hand();
-  BOOST_TEST_REQUIRE(found.has_value());
-  BOOST_TEST(said(*found) == "id secret ");
-  const auto none = first_of({nothing, nothing})->at_hand();
-  BOOST_TEST_REQUIRE(none.has_value());
-  BOOST_TEST((none->state == State::none));
+  BOOST_TEST((given_keys({})->at_hand()->state == State::none));
+  BOOST_TEST(said(*given_keys({"id", "secret"})->at_hand()) == "id secret ");
+  BOOST_TEST(profile_keys({}, home.environment())->at_hand() == nullptr);
 }
 
 BOOST_AUTO_TEST_CASE(end_is_a_second_sooner_than_the_service_says) {
@@ -455,14 +419,14 @@ BOOST_AUTO_TEST_CASE(keys_of_this_process_environment_are_found) {
   const ProcessVariable token("AWS_SESSION_TOKEN", "token");
   {
     const ProcessVariable secret("AWS_SECRET_ACCESS_KEY", "secret");
-    const KeyOutcome found = asked(environment_keys());
+    const KeyOutcome found = environment_keys();
     BOOST_TEST_REQUIRE((found.state == KeyOutcome::State::found));
     BOOST_TEST(found.keys.access_key_id == "id");
     BOOST_TEST(found.keys.secret_access_key.str() == "secret");
     BOOST_TEST(found.keys.session_token.str() == "token");
   }
   const ProcessVariable secret("AWS_SECRET_ACCESS_KEY", "");
-  BOOST_TEST((asked(environment_keys()).state == KeyOutcome::State::broken));
+  BOOST_TEST((environment_keys().state == KeyOutcome::State::broken));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "sigv4/from_all.hpp"
 #include "sigv4/from_hosts.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
@@ -40,31 +41,46 @@ InstanceSettings settings_in(const Home& home) {
   return instance_settings(environment, load_profile({}, environment));
 }
 
+KeySourcePtr service_at(InstanceSettings settings) {
+  Instance service;
+  service.settings = std::move(settings);
+  return source_of([service](const Fetch& fetch) mutable {
+    return instance_keys(service, fetch);
+  });
+}
+
+// With the keys that are given, the instance's region.
+KeySourcePtr with_region(const KeySourcePtr& keys, const Home& home) {
+  ChainOptions options;
+  options.own = keys;
+  return chain_keys(options, home.environment());
+}
+
 struct RegionOutcome {
   std::string region;
   std::string reason;
   bool passing = false;
 };
 
-RegionOutcome region_by(const InstanceSettings& settings, Asking& asking) {
+RegionOutcome region_by(const Home& home, Asking& asking) {
   const KeySourcePtr keys = source_of([](const Fetch&) {
     return judged({"id", "secret", "", ""}, "a place");
   });
-  const KeyOutcome outcome = asking.of(*with_region(keys, settings));
+  const KeyOutcome outcome = asking.of(*with_region(keys, home));
   BOOST_TEST(outcome.lacks_region == outcome.region.empty());
   return {outcome.region, outcome.reason,
           outcome.state == KeyOutcome::State::failed};
 }
 
 // An instance with the stand-in for its metadata service.
-struct Instance : Home {
-  Instance() {
+struct Host : Home {
+  Host() {
     variables[kEndpoint] = aws.url("imds");
     anew();
   }
 
   // A source that has asked nobody yet.
-  void anew() { source = instance_keys(settings_in(*this)); }
+  void anew() { source = service_at(settings_in(*this)); }
   KeyOutcome asked(std::chrono::milliseconds within = 60s) {
     return asking.of(*source, within);
   }
@@ -85,7 +101,7 @@ struct Instance : Home {
     aws.forget();
     return text;
   }
-  RegionOutcome region() { return region_by(settings_in(*this), asking); }
+  RegionOutcome region() { return region_by(*this, asking); }
 
   Aws aws;
   Asking asking;
@@ -211,11 +227,11 @@ BOOST_AUTO_TEST_CASE(bad_setting_is_broken_and_names_its_place) {
     Asking asking;
     home.variables[c.variable] = c.value;
     const InstanceSettings settings = settings_in(home);
-    const std::string text = said(asking.of(*instance_keys(settings)));
+    const std::string text = said(asking.of(*service_at(settings)));
     BOOST_TEST(text.rfind(std::string("broken: ") + c.variable + " " + c.error,
                           0) == 0u,
                text);
-    const RegionOutcome region = region_by(settings, asking);
+    const RegionOutcome region = region_by(home, asking);
     BOOST_TEST(region.region == "");
     BOOST_TEST(!region.passing);
     BOOST_TEST("broken: " + region.reason == text);
@@ -225,7 +241,7 @@ BOOST_AUTO_TEST_CASE(bad_setting_is_broken_and_names_its_place) {
 // --- Keys ------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(keys_of_the_instances_role_are_found) {
-  Instance instance;
+  Host instance;
   instance.aws.lifetime(1800s);
   const KeyOutcome outcome = instance.asked();
   BOOST_TEST(said(outcome) == kFound);
@@ -246,7 +262,7 @@ BOOST_AUTO_TEST_CASE(keys_of_the_instances_role_are_found) {
 }
 
 BOOST_AUTO_TEST_CASE(token_is_kept_until_its_time_is_over) {
-  Instance instance;
+  Host instance;
   BOOST_TEST(instance.answer() == kFound);
   BOOST_TEST(instance.answer() == kFound);
   BOOST_TEST(instance.operations() ==
@@ -266,7 +282,7 @@ BOOST_AUTO_TEST_CASE(token_is_got_anew_once_its_time_is_over) {
   Home home;
   Asking asking;
   home.variables[kEndpoint] = server.url();
-  const KeySourcePtr source = instance_keys(settings_in(home));
+  const KeySourcePtr source = service_at(settings_in(home));
   asking.of(*source);
   const Waker nobody;
   wait_for(&nobody, nullptr, BootClock::now() + 1100ms);
@@ -277,7 +293,7 @@ BOOST_AUTO_TEST_CASE(token_is_got_anew_once_its_time_is_over) {
 }
 
 BOOST_AUTO_TEST_CASE(token_that_is_refused_is_replaced_once) {
-  Instance instance;
+  Host instance;
   BOOST_TEST(instance.answer() == kFound);
   instance.operations();
   instance.is(R"({"forget_tokens":true})");
@@ -292,7 +308,7 @@ BOOST_AUTO_TEST_CASE(token_that_is_refused_is_replaced_once) {
 }
 
 BOOST_AUTO_TEST_CASE(disabled_service_is_none_and_not_asked) {
-  Instance instance;
+  Host instance;
   instance.variables[kDisabled] = "true";
   instance.variables[kMode] = "no mode";  // Of no importance then.
   instance.anew();
@@ -306,7 +322,7 @@ BOOST_AUTO_TEST_CASE(disabled_service_is_none_and_not_asked) {
 }
 
 BOOST_AUTO_TEST_CASE(end_of_keys_is_by_the_services_own_date) {
-  Instance instance;
+  Host instance;
   instance.aws.clock_offset(7200s);
   KeyOutcome outcome = instance.asked();
   BOOST_TEST(tests::seconds_left(outcome) > 3500);
@@ -317,18 +333,18 @@ BOOST_AUTO_TEST_CASE(end_of_keys_is_by_the_services_own_date) {
 }
 
 BOOST_AUTO_TEST_CASE(keys_whose_time_is_over_are_found_with_a_warning) {
-  Instance instance;
+  Host instance;
   instance.aws.lifetime(-100s);
   const KeyOutcome outcome = instance.asked();
   BOOST_TEST(said(outcome) == kFound);
   BOOST_TEST(!outcome.keys.secret_access_key.empty());
   BOOST_TEST(tests::seconds_left(outcome) <= -99);
-  BOOST_TEST_REQUIRE(outcome.warnings.size() == 1u);
-  BOOST_TEST(has(outcome.warnings[0], "the time of the keys"));
+  BOOST_TEST_REQUIRE(tests::is_one_line(outcome.warnings));
+  BOOST_TEST(has(outcome.warnings, "the time of the keys"));
 }
 
 BOOST_AUTO_TEST_CASE(no_proxy_comes_between) {
-  Instance instance;
+  Host instance;
   const tests::Proxied proxied(instance.aws.proxy_url());
   BOOST_TEST(instance.answer() == kFound);
   BOOST_TEST(instance.aws.log().plain() == 0);
@@ -339,7 +355,7 @@ BOOST_AUTO_TEST_CASE(no_proxy_comes_between) {
 
 BOOST_AUTO_TEST_CASE(service_without_tokens_is_none_and_not_asked_without) {
   for (const char* status : {"403", "404", "405"}) {
-    Instance instance;
+    Host instance;
     instance.variables["AWS_EC2_METADATA_V1_DISABLED"] = "false";
     instance.anew();
     instance.is(R"({"v1":true,"put_status":)" + std::string(status) + "}");
@@ -355,7 +371,7 @@ BOOST_AUTO_TEST_CASE(service_without_tokens_is_none_and_not_asked_without) {
 // --- What goes wrong -------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(instance_without_role_is_none_unless_it_had_one) {
-  Instance instance;
+  Host instance;
   instance.is(R"({"role":null})");
   const std::string reason = "the instance has no role";
   BOOST_TEST(has(instance.answer(), "none: EC2 metadata service at "));
@@ -368,7 +384,7 @@ BOOST_AUTO_TEST_CASE(instance_without_role_is_none_unless_it_had_one) {
 }
 
 BOOST_AUTO_TEST_CASE(role_that_was_changed_is_found_by_its_new_name) {
-  Instance instance;
+  Host instance;
   BOOST_TEST(instance.answer() == kFound);
   instance.is(R"({"role":"new+=,.@-_1"})");
   BOOST_TEST(instance.answer() ==
@@ -376,7 +392,7 @@ BOOST_AUTO_TEST_CASE(role_that_was_changed_is_found_by_its_new_name) {
 }
 
 BOOST_AUTO_TEST_CASE(role_that_is_changed_meanwhile_is_a_failure) {
-  Instance instance;
+  Host instance;
   tests::AwsFault fault = {"imds", "GetRole", "refuse"};
   fault.status = 404;
   instance.aws.fault(fault);
@@ -384,7 +400,7 @@ BOOST_AUTO_TEST_CASE(role_that_is_changed_meanwhile_is_a_failure) {
 }
 
 BOOST_AUTO_TEST_CASE(list_of_roles_is_read_to_its_first_line) {
-  Instance instance;
+  Host instance;
   tests::AwsFault fault = {"imds", "ListRoles", "say"};
   fault.times = 2;  // As often as it is asked.
   fault.body = "instance-role\r\nother\n";
@@ -404,7 +420,7 @@ BOOST_AUTO_TEST_CASE(list_of_roles_is_read_to_its_first_line) {
 }
 
 BOOST_AUTO_TEST_CASE(keys_that_are_not_a_success_are_a_failure_by_their_code) {
-  Instance instance;
+  Host instance;
   tests::AwsFault fault = {"imds", "GetRole", "alter", 0};
   fault.set = {{"Code", "AssumeRoleUnauthorizedAccess"}};
   instance.aws.fault(fault);
@@ -416,7 +432,7 @@ BOOST_AUTO_TEST_CASE(keys_that_are_not_a_success_are_a_failure_by_their_code) {
 }
 
 BOOST_AUTO_TEST_CASE(document_that_lacks_a_part_of_the_keys_is_a_failure) {
-  Instance instance;
+  Host instance;
   for (const char* field :
        {"AccessKeyId", "SecretAccessKey", "Token", "Expiration"}) {
     instance.aws.clear();
@@ -430,7 +446,7 @@ BOOST_AUTO_TEST_CASE(document_that_lacks_a_part_of_the_keys_is_a_failure) {
 }
 
 BOOST_AUTO_TEST_CASE(failure_of_any_request_is_tried_again_once) {
-  Instance instance;
+  Host instance;
   for (const char* operation : {"PutToken", "ListRoles", "GetRole"}) {
     for (const char* kind : {"500", "503", "throttle", "reset", "truncate",
                              "garbage", "oversized"}) {
@@ -454,7 +470,7 @@ BOOST_AUTO_TEST_CASE(failure_of_any_request_is_tried_again_once) {
 }
 
 BOOST_AUTO_TEST_CASE(refusal_is_broken_until_there_were_keys) {
-  Instance instance;
+  Host instance;
   tests::AwsFault fault = {"imds", "ListRoles", "refuse"};
   fault.status = 403;
   instance.aws.fault(fault);
@@ -465,7 +481,7 @@ BOOST_AUTO_TEST_CASE(refusal_is_broken_until_there_were_keys) {
 }
 
 BOOST_AUTO_TEST_CASE(redirect_is_never_followed) {
-  Instance instance;
+  Host instance;
   for (const char* operation : {"PutToken", "ListRoles", "GetRole"}) {
     for (const int status : {301, 302, 307}) {
       instance.anew();
@@ -481,7 +497,7 @@ BOOST_AUTO_TEST_CASE(redirect_is_never_followed) {
 }
 
 BOOST_AUTO_TEST_CASE(nobody_there_is_none_until_somebody_was) {
-  Instance instance;
+  Host instance;
   instance.aws.mode("imds", "refuse");
   BOOST_TEST(has(instance.answer(),
                  "none: EC2 metadata service at http://127.0.0.1:"));
@@ -493,7 +509,7 @@ BOOST_AUTO_TEST_CASE(nobody_there_is_none_until_somebody_was) {
 }
 
 BOOST_AUTO_TEST_CASE(service_that_hangs_is_none_until_it_has_answered) {
-  Instance instance;
+  Host instance;
   instance.variables[kAttempts] = "1";
   instance.anew();
   instance.aws.mode("imds", "hang");
@@ -508,7 +524,7 @@ BOOST_AUTO_TEST_CASE(service_that_hangs_is_none_until_it_has_answered) {
 
 // Which has not had the time to say that it is there.
 BOOST_AUTO_TEST_CASE(service_that_hangs_until_the_deadline_is_a_failure) {
-  Instance instance;
+  Host instance;
   instance.variables[kTimeout] = "600";
   instance.anew();
   instance.aws.mode("imds", "hang");
@@ -527,7 +543,7 @@ BOOST_AUTO_TEST_CASE(service_that_hangs_is_left_when_nobody_waits_any_more) {
   home.variables[kTimeout] = "600";
   Asking asking;
   const KeyOutcome outcome = asking.stopped(
-      *instance_keys(settings_in(home)), [&] { server.wait_for_requests(1); });
+      *service_at(settings_in(home)), [&] { server.wait_for_requests(1); });
   server.release();
   BOOST_TEST(has(said(outcome), "failed: "));
   BOOST_TEST(has(said(outcome), "given up, for nobody waits for it any more"));
@@ -543,7 +559,7 @@ BOOST_AUTO_TEST_CASE(texts_hold_nothing_of_a_token) {
   Home home;
   home.variables[kEndpoint] = server.url();
   Asking asking;
-  const KeyOutcome outcome = asking.of(*instance_keys(settings_in(home)));
+  const KeyOutcome outcome = asking.of(*service_at(settings_in(home)));
   BOOST_TEST(has(said(outcome), "failed: "));
   BOOST_TEST(!has(tests::texts_of(outcome), token.substr(0, 8)));
   BOOST_TEST(
@@ -553,7 +569,7 @@ BOOST_AUTO_TEST_CASE(texts_hold_nothing_of_a_token) {
 // --- Region ----------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(region_of_the_instance_is_found) {
-  Instance instance;
+  Host instance;
   instance.is(R"({"region":"ap-southeast-2","role":null})");
   const RegionOutcome outcome = instance.region();
   BOOST_TEST(outcome.region == "ap-southeast-2");
@@ -562,7 +578,7 @@ BOOST_AUTO_TEST_CASE(region_of_the_instance_is_found) {
 }
 
 BOOST_AUTO_TEST_CASE(region_that_is_none_is_not_taken) {
-  Instance instance;
+  Host instance;
   tests::AwsFault fault = {"imds", "GetRegion", "say", 2};
   for (const char* body : {"", "eu west", "eu.west", "-eu", "<html>"}) {
     fault.body = body;
@@ -586,7 +602,7 @@ BOOST_AUTO_TEST_CASE(want_of_a_region_passes_or_does_not) {
       {"PutToken", "500", 0, true},        {"PutToken", "refuse", 404, false},
       {"PutToken", "reset", 0, false},
   };
-  Instance instance;
+  Host instance;
   for (const auto& c : cases) {
     instance.aws.clear();
     tests::AwsFault fault = {"imds", c.operation, c.kind, 0};
@@ -597,8 +613,7 @@ BOOST_AUTO_TEST_CASE(want_of_a_region_passes_or_does_not) {
     BOOST_TEST(outcome.passing == c.passing, c.operation << " " << c.kind);
     BOOST_TEST(has(outcome.reason, "EC2 metadata service at http://127.0.0.1"));
     const Counted counted;
-    const KeySourcePtr both =
-        with_region(counted.source, settings_in(instance));
+    const KeySourcePtr both = with_region(counted.source, instance);
     const KeyOutcome keys = instance.asking.of(*both);
     BOOST_TEST(said(keys) ==
                (c.passing ? "failed: " : "broken: ") + outcome.reason);
@@ -608,9 +623,9 @@ BOOST_AUTO_TEST_CASE(want_of_a_region_passes_or_does_not) {
 }
 
 BOOST_AUTO_TEST_CASE(region_is_asked_for_once_and_given_with_all_keys) {
-  Instance instance;
+  Host instance;
   Counted keys;
-  const KeySourcePtr both = with_region(keys.source, settings_in(instance));
+  const KeySourcePtr both = with_region(keys.source, instance);
   tests::AwsFault fault = {"imds", "GetRegion", "500", 2};
   instance.aws.fault(fault);
   BOOST_TEST(instance.asking.of(*both).lacks_region);
@@ -626,10 +641,9 @@ BOOST_AUTO_TEST_CASE(region_is_asked_for_once_and_given_with_all_keys) {
 }
 
 BOOST_AUTO_TEST_CASE(region_is_not_asked_for_without_keys) {
-  Instance instance;
-  const KeySourcePtr both =
-      with_region(source_of([](const Fetch&) { return no_keys("nothing"); }),
-                  settings_in(instance));
+  Host instance;
+  const KeySourcePtr both = with_region(
+      source_of([](const Fetch&) { return no_keys("nothing"); }), instance);
   const KeyOutcome outcome = instance.asking.of(*both);
   BOOST_TEST(said(outcome) == "none: nothing");
   BOOST_TEST(!outcome.lacks_region);

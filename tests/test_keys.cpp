@@ -394,7 +394,7 @@ BOOST_AUTO_TEST_CASE(log_tells_news_once_and_no_secrets) {
   const auto again = [](const std::string& id) {
     KeyOutcome outcome = found(id);
     outcome.ask_again = in(20ms);
-    outcome.warnings = {"others may read it"};
+    outcome.warnings = "others may read it\n";
     return outcome;
   };
   source->answer([&] { return again("first"); });

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -35,10 +36,7 @@ struct Counter {
     call.name = "TEST Call";
     call.url = server.url();
     call.request.url = server.url();
-    call.accept = [this](const HttpAnswer& answer, std::int64_t utc_now) {
-      accepted_at = utc_now;
-      return answer.body == "good" ? "" : "no good answer";
-    };
+    call.accept = accept;
   }
 
   CallOutcome ask() { return call_service(http, call, {deadline, stop, kNow}); }
@@ -64,6 +62,11 @@ struct Counter {
       [](const tests::SeenRequest&) { return Reply::ok("good"); }};
   HttpOptions http;
   ServiceCall call;
+  std::function<std::string(const HttpAnswer&, std::int64_t)> accept =
+      [this](const HttpAnswer& answer, std::int64_t utc_now) {
+        accepted_at = utc_now;
+        return answer.body == "good" ? "" : "no good answer";
+      };
   Credentials keys = {"id", "secret", "token", ""};
   Waker stop;
   BootTime deadline = BootClock::now() + 60s;
@@ -195,7 +198,7 @@ BOOST_AUTO_TEST_CASE(answer_that_is_not_accepted_may_pass) {
 
 BOOST_AUTO_TEST_CASE(answer_may_be_of_64_kib_and_no_longer) {
   call.attempts = 1;
-  call.accept = [](const HttpAnswer& answer, std::int64_t) {
+  accept = [](const HttpAnswer& answer, std::int64_t) {
     return answer.body.size() == 64 * 1024 ? "" : "of another size";
   };
   server.script(Reply::ok(std::string(64 * 1024, 'x')));
@@ -219,7 +222,7 @@ BOOST_AUTO_TEST_CASE(attempt_without_an_answer_leaves_time_for_another) {
 }
 
 BOOST_AUTO_TEST_CASE(stop_ends_a_pause) {
-  call.accept = [this](const HttpAnswer&, std::int64_t) {
+  accept = [this](const HttpAnswer&, std::int64_t) {
     stop.wake();
     return "no good answer";
   };
@@ -231,7 +234,7 @@ BOOST_AUTO_TEST_CASE(stop_ends_a_pause) {
 
 BOOST_AUTO_TEST_CASE(no_pause_is_begun_that_would_pass_the_deadline) {
   deadline = BootClock::now() + 1s;
-  call.accept = [this](const HttpAnswer&, std::int64_t) {
+  accept = [this](const HttpAnswer&, std::int64_t) {
     std::this_thread::sleep_until(std::chrono::steady_clock::now() +
                                   (deadline - BootClock::now()));
     return "no good answer";

@@ -26,7 +26,7 @@ constexpr std::chrono::minutes kPatience{2};
 dynamodb::ClientOptions client_options(const char* url) {
   dynamodb::ClientOptions options;
   options.target = dynamodb::target_at(url, "eu-west-1");
-  options.credentials = sigv4::environment_keys();
+  options.credentials = sigv4::given_keys(sigv4::environment_keys().keys);
   return options;
 }
 

@@ -156,9 +156,10 @@ class Actor {
   const milliseconds ttl_;
   std::shared_ptr<ddbmutex::Table> table_;
   ddbmutex::sigv4::Waker waker_;
-  ddbmutex::dynamodb::Client plain_{{ddbmutex::dynamodb::find_target({}),
-                                     ddbmutex::sigv4::environment_keys(),
-                                     {}}};
+  ddbmutex::dynamodb::Client plain_{
+      {ddbmutex::dynamodb::find_target({}),
+       ddbmutex::sigv4::given_keys(ddbmutex::sigv4::environment_keys().keys),
+       {}}};
 };
 
 int act(const std::string& table, milliseconds ttl) {

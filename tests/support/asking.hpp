@@ -39,9 +39,7 @@ inline std::string said(const ddbmutex::sigv4::KeyOutcome& outcome) {
 
 // All that people are told.
 inline std::string texts_of(const ddbmutex::sigv4::KeyOutcome& outcome) {
-  std::string all = outcome.source + "\n" + outcome.reason + "\n";
-  for (const std::string& warning : outcome.warnings) all += warning + "\n";
-  return all;
+  return outcome.source + "\n" + outcome.reason + "\n" + outcome.warnings;
 }
 
 // On the boot clock, from now.

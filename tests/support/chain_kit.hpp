@@ -92,9 +92,7 @@ inline std::string key_of(const ddbmutex::sigv4::KeyOutcome& outcome) {
 
 // All that is said about an outcome.
 inline std::string texts_of(const ddbmutex::sigv4::KeyOutcome& outcome) {
-  std::string texts = outcome.source + outcome.reason;
-  for (const std::string& warning : outcome.warnings) texts += warning;
-  return texts;
+  return outcome.source + outcome.reason + outcome.warnings;
 }
 
 }  // namespace tests

@@ -218,11 +218,11 @@ std::string Engine::child_said() const {
 
 std::optional<ddbmutex::Credentials> Engine::credentials() const {
   if (kind_ == EngineKind::given) {
-    const auto found = sigv4::environment_keys()->at_hand();
-    if (found->state != sigv4::KeyOutcome::State::found) return std::nullopt;
-    return ddbmutex::Credentials{found->keys.access_key_id,
-                                 found->keys.secret_access_key.str(),
-                                 found->keys.session_token.str()};
+    const auto found = sigv4::environment_keys();
+    if (found.state != sigv4::KeyOutcome::State::found) return std::nullopt;
+    return ddbmutex::Credentials{found.keys.access_key_id,
+                                 found.keys.secret_access_key.str(),
+                                 found.keys.session_token.str()};
   }
   return ddbmutex::Credentials{"AKIDEXAMPLE", "secret", ""};
 }

@@ -74,6 +74,11 @@ class ProcessVariable {
   std::optional<std::string> before_;
 };
 
+// Of warnings, each of which has a line end.
+inline bool is_one_line(const std::string& text) {
+  return !text.empty() && text.find('\n') == text.size() - 1;
+}
+
 inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
 }

@@ -53,7 +53,7 @@ inline KeySourcePtr profile_keys(
     }
     for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
       if (file->warning.empty()) continue;
-      outcome.warnings.push_back(file->warning);
+      outcome.warnings += file->warning + "\n";
     }
     return outcome;
   });
@@ -69,12 +69,23 @@ struct KeyOptions {
 inline KeySourcePtr usual_keys(
     const KeyOptions& options,
     const Environment& environment = process_environment) {
-  std::vector<KeySourcePtr> sources = {given_keys(options.keys)};
+  std::vector<KeyOutcome> known = {keys_of_options(options.keys)};
   if (options.profile.name.empty()) {
-    sources.push_back(environment_keys(environment));
+    known.push_back(environment_keys(environment));
   }
-  sources.push_back(profile_keys(options.profile, environment));
-  return first_of(std::move(sources));
+  return source_of([known, last = profile_keys(options.profile, environment)](
+                       const Fetch& fetch) {
+    std::string reasons;
+    for (const KeyOutcome& keys : known) {
+      if (keys.state != KeyOutcome::State::none) return keys;
+      append(reasons, {keys.reason, "; "});
+    }
+    KeyOutcome outcome = last->fetch(fetch);
+    if (outcome.state == KeyOutcome::State::none) {
+      outcome.reason.insert(0, reasons);
+    }
+    return outcome;
+  });
 }
 
 }  // namespace own

@@ -49,7 +49,7 @@ class Party : private ddbmutex::lock::Errand::Watch {
       : client({ddbmutex::dynamodb::target_at(settings.url, settings.region),
                 settings.keys
                     ? ddbmutex::sigv4::given_keys(signing_keys(*settings.keys))
-                    : ddbmutex::sigv4::first_of({}),
+                    : ddbmutex::sigv4::given_keys({}),
                 {}}),
         place{settings.table, settings.key, settings.owner},
         holder(std::make_shared<ddbmutex::lock::Holder>(client, budget)) {
