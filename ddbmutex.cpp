@@ -246,18 +246,16 @@ Failure DdbMutex::Impl::failure_of(const lock::Result& result,
 
 Failure DdbMutex::Impl::renew(const lock::ChangesPtr& changes) {
   lock::Mutex* own = state.peek();
-  lock::Result result;
-  result.kind = lock::Result::Kind::not_held;
-  if (own != nullptr) result = own->renew(changes);
-  return failure_of(result, "renew");
+  return failure_of(own != nullptr ? own->renew(changes)
+                                   : lock::Result{lock::Result::Kind::not_held},
+                    "renew");
 }
 
 Failure DdbMutex::Impl::release(const lock::ChangesPtr& changes) {
   lock::Mutex* own = state.peek();
-  lock::Result result;
-  result.kind = lock::Result::Kind::not_held;
-  if (own != nullptr) result = own->release(changes);
-  return failure_of(result, "release");
+  return failure_of(own != nullptr ? own->release(changes)
+                                   : lock::Result{lock::Result::Kind::not_held},
+                    "release");
 }
 
 Failure DdbMutex::Impl::ensure(nanoseconds min_remaining) {

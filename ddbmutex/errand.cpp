@@ -61,21 +61,20 @@ Answer no_turn() {
 
 }  // namespace
 
-Reply reply_to(const Request& request, const Answer& answer,
-               const Layout& layout) {
+Reply reply_to(Verb verb, const Answer& answer, const Layout& layout) {
   Reply reply;
   reply.received = BootClock::now();
   if (answer.fault == Fault::none) {
     reply.outcome = Reply::Outcome::done;
     if (answer.item) {
       reply.row = layout.read_row(*answer.item);
-    } else if (request.verb == Verb::look) {
+    } else if (verb == Verb::look) {
       reply.row = Row{};
     }
   } else if (answer.fault == Fault::condition_failed) {
     reply.outcome = Reply::Outcome::refused;
     if (answer.item) reply.row = layout.read_row(*answer.item);
-  } else if (no_row_possible(answer.fault) && request.verb != Verb::take) {
+  } else if (no_row_possible(answer.fault) && verb != Verb::take) {
     reply.outcome = Reply::Outcome::refused;
     reply.row = Row{};
   } else if (answer.outcome_unknown()) {
@@ -199,6 +198,8 @@ Errand::Errand(Call what, Handle whose)
   pace_.emplace(holder.budget, call);
 }
 
+Errand::~Errand() = default;
+
 bool Errand::failing() const { return !answered(answer.fault); }
 
 // A renewal is worth nothing once the lease has ended.
@@ -214,8 +215,10 @@ bool Errand::stamp() {
     return false;
   }
   const Observation nothing;
-  request = held->lease.next(call, now, holder.client.clock(),
-                             observation ? *observation : nothing);
+  const Request request = held->lease.next(
+      call, now, holder.client.clock(), observation ? *observation : nothing);
+  verb = request.verb;
+  body_ = holder.place.layout->write_request(holder.place, request);
   end_at_ = end();
   until = std::min(now + holder.request_timeout, end_at_);
   return true;
@@ -224,9 +227,8 @@ bool Errand::stamp() {
 bool Errand::begin(Watch& watch) {
   if (!watch.stamp(*this)) return false;
   const Place& place = holder.place;
-  pending =
-      holder.client.begin(place.layout->action_of(request.verb, place.use),
-                          place.layout->write_request(place, request));
+  pending = holder.client.begin(place.layout->action_of(verb, place.use),
+                                std::move(body_));
   if (pending->exchange() != nullptr) {
     pending->exchange()->connect_within(holder.request_timeout);
   }
@@ -240,9 +242,9 @@ void Errand::conclude(Watch& watch, sigv4::Transport why) {
 
 void Errand::hear() {
   Observation nothing;
-  const bool writes = request.verb != Verb::look;
+  const bool writes = verb != Verb::look;
   unknown = unknown || (writes && answer.outcome_unknown());
-  verdict = held->lease.heard(reply_to(request, answer, *holder.place.layout),
+  verdict = held->lease.heard(reply_to(verb, answer, *holder.place.layout),
                               holder.client.clock(),
                               observation ? *observation : nothing);
   pace_->heard(answer);
@@ -314,7 +316,7 @@ void Errand::end_request(Watch& watch) {
   const BootTime now = BootClock::now();
   const bool late = now >= until;
   given_up = pending->under_way() && (!late || now >= end_at_);
-  const bool writes = request.verb != Verb::look;
+  const bool writes = verb != Verb::look;
   if (given_up && keeps_pending && writes && pending->exchange()->sent()) {
     answer =
         no_answer(late ? Fault::timed_out : Fault::cancelled, "no answer yet");

@@ -36,7 +36,7 @@ struct Held;
 using Handle = std::shared_ptr<Held>;
 
 // What a finished call means to the protocol, which is to be told at once.
-Reply reply_to(const Request& request, const dynamodb::Answer& answer,
+Reply reply_to(Request::Verb verb, const dynamodb::Answer& answer,
                const Layout& layout = kDdblock);
 
 // How a call of a mutex ended.
@@ -58,7 +58,7 @@ struct Result {
 
   Kind kind = Kind::done;
   Verdict loss = Verdict::expired;
-  dynamodb::Answer answer;
+  dynamodb::Answer answer{};
 };
 
 // Who is called by one thread for all holders of a table, one at a time, with
@@ -204,6 +204,7 @@ class Errand {
   };
 
   Errand(Call what, Handle whose);
+  ~Errand();
   Errand(const Errand&) = delete;
   Errand& operator=(const Errand&) = delete;
 
@@ -250,7 +251,7 @@ class Errand {
   bool unknown = false;
   // At the deadline, or woken, while nothing had gone wrong.
   bool given_up = false;
-  Request request;  // The last.
+  Request::Verb verb = Request::Verb::look;  // Of the last request.
   std::unique_ptr<dynamodb::Client::Pending> pending;
   BootTime until{};  // The end of its time.
 
@@ -273,6 +274,7 @@ class Errand {
   void end_unsent(dynamodb::Fault why);
   void end_undecided(BootTime retry_until, sigv4::Waker* waker);
 
+  std::string body_;  // Of the request that is stamped.
   std::optional<Pace> pace_;
   std::string told_;   // What a server or the system told of the last failures.
   BootTime end_at_{};  // Of the errand, when the request was stamped.

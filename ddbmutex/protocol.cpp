@@ -53,18 +53,18 @@ nanoseconds waited_for(nanoseconds lease) { return lease + margin(lease); }
 
 void Observation::see(const Row& row, BootTime received) {
   if (row.kind != Row::Kind::record) return forget();
-  const bool same = seen_ && seen_->uuid == row.uuid &&
-                    seen_->expires == row.expires && seen_->lease == row.lease;
+  const bool same = seen_.uuid == row.uuid && seen_.expires == row.expires &&
+                    seen_.lease == row.lease;
   if (same) return;
-  Row fresh = row;
-  fresh.others.clear();  // May be large, and serve no comparison.
-  seen_ = std::make_shared<const Row>(std::move(fresh));
+  seen_.uuid = row.uuid;
+  seen_.expires = row.expires;
+  seen_.lease = row.lease;
   since_ = received;
 }
 
 BootTime Observation::stale_at() const {
-  if (!seen_ || !seen_->lease) return BootTime::max();
-  return since_ + waited_for(*seen_->lease);
+  if (seen() == nullptr || !seen_.lease) return BootTime::max();
+  return since_ + waited_for(*seen_.lease);
 }
 
 Lease::Lease(std::string uuid, std::chrono::milliseconds ttl, RowUse use)
@@ -190,7 +190,7 @@ ServiceTime Lease::unused(ServiceTime at_least) const {
 
 // --- What an answer means --------------------------------------------------
 
-Verdict Lease::heard(const Reply& reply, const ServiceClock& clock,
+Verdict Lease::heard(Reply reply, const ServiceClock& clock,
                      Observation& observation) {
   // What the release's own answer tells of DynamoDB's clock ends no claim: this
   // machine may have been stopped before it unlocked, and that is a loss.
@@ -217,27 +217,27 @@ Verdict Lease::heard(const Reply& reply, const ServiceClock& clock,
 }
 
 // A take or a renewal was applied.
-Verdict Lease::heard_write(const Reply& reply, const ServiceClock& clock) {
+Verdict Lease::heard_write(Reply& reply, const ServiceClock& clock) {
   if (tells_) {
     stands_ = true;
     if (reply.row && reply.row->kind == Row::Kind::unknown) {
-      row_ = *reply.row;
+      row_ = std::move(*reply.row);
       return Verdict::bad_record;
     }
     // Where the answer does not tell the row, a look does.
     look_first_ = !reply.row || reply.row->uuid != uuid_;
     if (look_first_) return Verdict::again;
-    row_ = *reply.row;
+    row_ = std::move(*reply.row);
   }
   return won(sent_.size() - 1, reply.received, clock);
 }
 
 // A refusal or a look told the row.
-Verdict Lease::heard_row(const Row& row, BootTime received,
-                         const ServiceClock& clock, Observation& observation) {
+Verdict Lease::heard_row(Row& row, BootTime received, const ServiceClock& clock,
+                         Observation& observation) {
   const std::optional<std::size_t> own = find_own(row);
   if (!own) return beaten(row, received, clock, observation);
-  if (!ours_) row_ = row;
+  if (!ours_) row_ = std::move(row);
   const Verdict verdict = won(*own, received, clock);
   // What was sent before this look and has not been applied is too old to be
   // worth a place in the list of the next renewal.
@@ -283,9 +283,10 @@ Verdict Lease::renewed(BootTime received, const ServiceClock& clock) {
 }
 
 // The row is not ours.
-Verdict Lease::beaten(const Row& row, BootTime received,
-                      const ServiceClock& clock, Observation& observation) {
-  row_ = row;
+Verdict Lease::beaten(Row& told, BootTime received, const ServiceClock& clock,
+                      Observation& observation) {
+  row_ = std::move(told);
+  const Row& row = row_;
   const bool absent = row.kind == Row::Kind::absent;
   if (ours_) return absent ? Verdict::deleted : Verdict::taken;
   const bool bare = row.kind == Row::Kind::bare;
@@ -314,7 +315,7 @@ Verdict Lease::at_once() {
   return Verdict::busy;
 }
 
-Verdict Lease::heard_release(const Reply& reply) {
+Verdict Lease::heard_release(Reply& reply) {
   switch (reply.outcome) {
     case Reply::Outcome::unsent:
       return Verdict::again;
@@ -334,7 +335,7 @@ Verdict Lease::heard_release(const Reply& reply) {
   }
   look_first_ = !reply.row;
   if (look_first_) return Verdict::again;
-  row_ = *reply.row;
+  row_ = std::move(*reply.row);
   if (row_.kind == Row::Kind::record && row_.uuid == uuid_) {
     const bool marked = use_.keep && row_.expires == ServiceTime::zero();
     if (marked) return Verdict::released;

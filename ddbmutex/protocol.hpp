@@ -69,16 +69,22 @@ class Observation {
  public:
   // The row was received at `received`, just now or earlier.
   void see(const Row& row, BootTime received);
-  void forget() { seen_.reset(); }
+  void forget() { seen_ = {}; }
 
   // Seen unchanged for its lease.  Never for a record that names no lease.
   bool stale(BootTime now) const { return now >= stale_at(); }
   // When that will be so; BootTime::max() if never.
   BootTime stale_at() const;
-  const Row* seen() const { return seen_.get(); }  // Null: none.
+  // What tells one version from another, and how long it lasts.
+  struct Seen {
+    std::string uuid;  // Empty: none was seen.
+    ServiceTime expires{};
+    std::optional<std::chrono::milliseconds> lease;
+  };
+  const Seen* seen() const { return seen_.uuid.empty() ? nullptr : &seen_; }
 
  private:
-  std::shared_ptr<const Row> seen_;
+  Seen seen_;
   BootTime since_{};
 };
 
@@ -127,7 +133,7 @@ class Lease {
                const Observation& observation);
 
   // What the request under way came to.  `clock` has heard the answer already.
-  Verdict heard(const Reply& reply, const ServiceClock& clock,
+  Verdict heard(Reply reply, const ServiceClock& clock,
                 Observation& observation);
 
   // What is known of DynamoDB's clock has changed: a claim may end sooner.
@@ -178,14 +184,14 @@ class Lease {
   ServiceTime stamp(BootTime now, const ServiceClock& clock);
   ServiceTime unused(ServiceTime at_least) const;
 
-  Verdict heard_write(const Reply& reply, const ServiceClock& clock);
-  Verdict heard_row(const Row& row, BootTime received,
-                    const ServiceClock& clock, Observation& observation);
-  Verdict heard_release(const Reply& reply);
+  Verdict heard_write(Reply& reply, const ServiceClock& clock);
+  Verdict heard_row(Row& row, BootTime received, const ServiceClock& clock,
+                    Observation& observation);
+  Verdict heard_release(Reply& reply);
   Verdict won(std::size_t index, BootTime received, const ServiceClock& clock);
   Verdict granted(BootTime received, const ServiceClock& clock);
   Verdict renewed(BootTime received, const ServiceClock& clock);
-  Verdict beaten(const Row& row, BootTime received, const ServiceClock& clock,
+  Verdict beaten(Row& row, BootTime received, const ServiceClock& clock,
                  Observation& observation);
   Verdict at_once();
 

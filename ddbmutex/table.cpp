@@ -235,14 +235,12 @@ Failure Table::Impl::check_name(const std::string& name,
 
 Table::Impl::State& Table::Impl::get() {
   if (State* own = state.peek()) return *own;
-  dynamodb::ClientOptions client;
-  client.target = target;
-  client.credentials = key_source(options, target);
-  client.http.ca_file = target.ca_file;
-  client.http.max_answer_bytes = kMaxAnswerBytes;
-  client.table = options.name;
   auto lines = lines_for(options.logger);
-  client.log = log_to(lines);
+  dynamodb::ClientOptions client{target,
+                                 key_source(options, target),
+                                 {target.ca_file, true, kMaxAnswerBytes},
+                                 log_to(lines),
+                                 options.name};
   return state.get(std::move(client), std::move(lines));
 }
 

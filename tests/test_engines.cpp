@@ -119,7 +119,7 @@ std::string step_at(Party& party, Call call, BootTime now) {
       party.client.call(lock::action_of(request.verb, {}),
                         lock::write_request(party.place, request),
                         BootClock::now() + tests::kPlenty, party.waker);
-  lock::Reply reply = lock::reply_to(request, answer);
+  lock::Reply reply = lock::reply_to(request.verb, answer);
   reply.received = now;
   return word(
       party.lease->heard(reply, party.client.clock(), party.observation));

@@ -143,11 +143,11 @@ BOOST_AUTO_TEST_CASE(fault_after_sending_is_unknown_only_if_it_may_be_applied) {
       Answer answer;
       answer.fault = c.fault;
       answer.sent = true;
-      BOOST_TEST(word(lock::reply_to(take, answer).outcome) == c.sent);
+      BOOST_TEST(word(lock::reply_to(take.verb, answer).outcome) == c.sent);
       answer.sent = false;
       if (c.fault == Fault::none || c.fault == Fault::condition_failed)
         continue;
-      BOOST_TEST(word(lock::reply_to(take, answer).outcome) == "unsent");
+      BOOST_TEST(word(lock::reply_to(take.verb, answer).outcome) == "unsent");
     }
   }
 }
@@ -159,21 +159,21 @@ BOOST_AUTO_TEST_CASE(row_is_told_by_a_look_and_by_a_refusal_that_has_it) {
       dynamodb::Item{{"uuid", dynamodb::Attribute::Type::string, "u"},
                      {"expires", dynamodb::Attribute::Type::number, "7"}};
   Request request;
-  const auto looked = lock::reply_to(request, answer);
+  const auto looked = lock::reply_to(request.verb, answer);
   BOOST_REQUIRE(looked.row.has_value());
   BOOST_TEST(looked.row->uuid == "u");
 
   answer.fault = Fault::condition_failed;
   request.verb = Verb::take;
-  const auto refused = lock::reply_to(request, answer);
+  const auto refused = lock::reply_to(request.verb, answer);
   BOOST_REQUIRE(refused.row.has_value());
   BOOST_TEST(refused.row->expires.count() == 7);
   answer.item.reset();
-  BOOST_TEST(!lock::reply_to(request, answer).row.has_value());
+  BOOST_TEST(!lock::reply_to(request.verb, answer).row.has_value());
 
   answer.fault = Fault::none;
   request.verb = Verb::look;
-  const auto none = lock::reply_to(request, answer);
+  const auto none = lock::reply_to(request.verb, answer);
   BOOST_REQUIRE(none.row.has_value());
   BOOST_TEST(word(none.row->kind) == "absent");
 }
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(table_that_is_gone_or_of_another_key_has_no_row_of_ours) {
     answer.fault = fault;
     for (const Verb verb : {Verb::renew, Verb::release, Verb::look}) {
       request.verb = verb;
-      const auto reply = lock::reply_to(request, answer);
+      const auto reply = lock::reply_to(request.verb, answer);
       BOOST_TEST(word(reply.outcome) == "refused");
       BOOST_REQUIRE(reply.row.has_value());
       BOOST_TEST(word(reply.row->kind) == "absent");
@@ -550,9 +550,9 @@ BOOST_AUTO_TEST_CASE(run_that_is_given_up_hands_over_what_is_under_way) {
   sigv4::drive(&exchange, 1, BootClock::now() + kPlenty, nullptr);
   const Answer answer = party.client.finish(std::move(party.errand->pending),
                                             sigv4::Transport::timed_out);
-  BOOST_TEST(word(party.lease->heard(
-                 lock::reply_to(party.errand->request, answer),
-                 party.client.clock(), party.observation)) == "ours");
+  BOOST_TEST(word(party.lease->heard(lock::reply_to(party.errand->verb, answer),
+                                     party.client.clock(),
+                                     party.observation)) == "ours");
 }
 
 // It has changed nothing, and there is nothing to take back.

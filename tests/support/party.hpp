@@ -91,7 +91,7 @@ class Party : private ddbmutex::lock::Errand::Watch {
     answer = client.call(ddbmutex::lock::action_of(sent.verb, {}),
                          ddbmutex::lock::write_request(place, sent),
                          now + kPlenty, waker);
-    return word(lease->heard(ddbmutex::lock::reply_to(sent, answer),
+    return word(lease->heard(ddbmutex::lock::reply_to(sent.verb, answer),
                              client.clock(), observation));
   }
 
