@@ -56,7 +56,7 @@ std::uint64_t this_thread() noexcept {
 
 namespace {
 
-constexpr std::uint64_t kNoThread = UINT64_MAX;
+constexpr std::uint64_t kNobody = UINT64_MAX;
 
 }  // namespace
 
@@ -98,7 +98,7 @@ void Queue::leave(Waiter& waiter) {
 }
 
 void Queue::let_go() {
-  if (keeper_ != 0) keeper_ = kNoThread;
+  if (keeper_ != 0) keeper_ = kNobody;
 }
 
 void Queue::pass() {

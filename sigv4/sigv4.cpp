@@ -1,12 +1,12 @@
 #include "sigv4.hpp"
 
-// Or its plain functions would be warned of.
-#define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 #include <string.h>
 #include <strings.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <utility>
 
 #include "text.hpp"
@@ -28,8 +28,12 @@ std::string_view text_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// OpenSSL's plain functions: a context of EVP costs as much as hashing 400
-// bytes with it, and cannot be kept in an object.  They cannot fail.
+// OpenSSL's plain functions, deprecated as they are: a context of EVP costs as
+// much as hashing 400 bytes with it, and cannot be kept in an object.  They
+// cannot fail.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 void update(SHA256_CTX& context, std::string_view bytes) {
   SHA256_Update(&context, bytes.data(), bytes.size());
 }
@@ -40,9 +44,16 @@ Digest digest_of(SHA256_CTX& context) {
   return digest;
 }
 
-Digest sha256(std::string_view bytes) {
+SHA256_CTX new_context() {
   SHA256_CTX context;
   SHA256_Init(&context);
+  return context;
+}
+
+#pragma GCC diagnostic pop
+
+Digest sha256(std::string_view bytes) {
+  SHA256_CTX context = new_context();
   update(context, bytes);
   return digest_of(context);
 }
@@ -58,6 +69,72 @@ std::string hex(std::string_view bytes) {
     *out++ = kDigits[byte & 15];
   }
   return text;
+}
+
+// As AWS's signers do: "/a/.." is "/", "/a/b/.." is "/a" with no slash behind,
+// and a ".." too many is dropped.
+std::string normalized(std::string_view path) {
+  const bool slash = !path.empty() && path.back() == '/';
+  std::string out;
+  while (!path.empty()) {
+    const std::string_view segment = cut(path, '/');
+    if (segment == "..") {
+      out.resize(std::min(out.rfind('/'), out.size()));
+    } else if (!segment.empty() && segment != ".") {
+      append(out, {"/", segment});
+    }
+  }
+  if (out.empty() || slash) out += '/';
+  return out;
+}
+
+void append_path(std::string& out, std::string_view path, bool normalize) {
+  if (path.empty()) path = "/";
+  if (path == "/") {
+    out += '/';
+  } else {
+    append_encoded(out, normalize ? normalized(path) : path, '/');
+  }
+}
+
+// Whatever was encoded in the query and however, the signature wants one
+// spelling.  A '%' with no two digits behind it stands for itself.
+std::string reencoded(std::string_view text) {
+  const auto is_digit = [&](std::size_t at) {
+    return std::isxdigit(static_cast<unsigned char>(text[at])) != 0;
+  };
+  std::string decoded, out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && is_digit(i + 1) &&
+        is_digit(i + 2)) {
+      const char digits[] = {text[i + 1], text[i + 2], '\0'};
+      decoded += static_cast<char>(std::strtoul(digits, nullptr, 16));
+      i += 2;
+    } else {
+      decoded += text[i];
+    }
+  }
+  append_encoded(out, decoded);
+  return out;
+}
+
+// Sorted by encoded name, then by encoded value.
+void append_query(std::string& out, std::string_view query) {
+  std::vector<std::string> parameters;  // "name\nvalue": '\n' sorts first.
+  while (!query.empty()) {
+    std::string_view value = cut(query, '&');
+    if (value.empty()) continue;  // "a=1&&b=2", or a '&' at either end.
+    const std::string name = reencoded(cut(value, '='));
+    std::string parameter = join({name, "\n", reencoded(value)});
+    parameters.insert(
+        std::upper_bound(parameters.begin(), parameters.end(), parameter),
+        std::move(parameter));
+  }
+  const char* between = "";
+  for (std::string_view value : parameters) {
+    const std::string_view name = cut(value, '\n');
+    append(out, {std::exchange(between, "&"), name, "=", value});
+  }
 }
 
 // By the lower case of their names.
@@ -110,8 +187,10 @@ void append_canonical(std::string& out, Request& request) {
   const auto is_new = [&](std::size_t i) {
     return i == 0 || before(headers[i - 1], headers[i]);
   };
-  append(out, {request.method, "\n", request.path.empty() ? "/" : request.path,
-               "\n", request.query});
+  append(out, {request.method, "\n"});
+  append_path(out, request.path, request.normalize_path);
+  out += '\n';
+  append_query(out, request.query);
   for (std::size_t i = 0; i < headers.size(); ++i) {
     if (is_new(i)) {
       out += '\n';
@@ -212,8 +291,7 @@ void SigningKey::set_key(std::string_view key) {
     std::fill_n(std::copy(key.begin(), key.end(), block),
                 sizeof block - key.size(), '\0');
     for (char& byte : block) byte = static_cast<char>(byte ^ kPads[i]);
-    SHA256_CTX context;
-    SHA256_Init(&context);
+    SHA256_CTX context = new_context();
     update(context, {block, sizeof block});
     memcpy(states_[i], &context, sizeof context);
     explicit_bzero(&context, sizeof context);

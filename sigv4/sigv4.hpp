@@ -47,14 +47,16 @@ struct Header {
 // What is signed.  Borrowed: every view must outlive the call.
 struct Request {
   std::string_view method;  // As sent: "POST".
-  // As the signature wants them, which is encoded, and sorted what stands
-  // behind the '?'.  An empty path counts as "/".
-  std::string_view path, query;
+  std::string_view path;    // As sent, up to '?'; empty counts as "/".
+  // As sent, behind the '?'.  Its percent sequences are decoded before all of
+  // it is encoded as the signature wants it; a '+' is a plus, not a blank.
+  std::string_view query;
   // What goes into the signature besides X-Amz-Date and X-Amz-Security-Token,
   // which sign() adds itself: all of them, so none that a proxy may change.
   // Repeated names are joined in this order.
   std::vector<Header> headers;
   std::string_view payload_hash;  // sha256_hex(body).
+  bool normalize_path = true;  // Resolve "." and "..", merge slashes; S3: not.
 };
 
 struct Scope {

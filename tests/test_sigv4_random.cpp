@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "sigv4/sigv4.hpp"
-#include "tests/canonical_uri.hpp"
 
 namespace {
 
@@ -246,9 +245,7 @@ std::string json(const Sample& s) {
 sigv4::Signed sign(const Sample& s, sigv4::SigningKeys& keys) {
   const std::string hash = s.unsigned_payload ? std::string("UNSIGNED-PAYLOAD")
                                               : sigv4::sha256_hex(s.body);
-  const std::string path = tests::canonical_path(s.path, true);
-  const std::string query = tests::canonical_query(s.query);
-  sigv4::Request request = {s.method, path, query, {}, hash};
+  sigv4::Request request = {s.method, s.path, s.query, {}, hash};
   for (const auto& [name, value] : s.headers) {
     request.headers.push_back({name, value});
   }
