@@ -151,7 +151,7 @@ programs: all $(BUILD)/tests/tests $(TEST_PROGRAMS)
 fuzzers: $(FUZZERS)
 # Whatever it is that is tested, this can be done without exceptions.
 noexcept:
-	+@$(MAKE) --no-print-directory config=noexcept \
+	+@$(MAKE) --no-print-directory config=noexcept ONE_FILE=1 \
 	  build/noexcept-$(notdir $(CXX))-$(cxxstd)/examples/without_exceptions
 
 # Installs what is missing (root or sudo on Debian and Ubuntu), else says what
@@ -212,7 +212,18 @@ pictures: setup
 	@$(MAKE) $(BUILDING) $(BUILD)/tests/pictures/draw
 	@$(BUILD)/tests/pictures/draw $(RUN)
 
+# In one file, the library is compiled in a quarter of the time.
+ifdef ONE_FILE
+LIB_OBJECTS := $(BUILD)/library.o
+$(BUILD)/library.cpp: $(LIB_SOURCES)
+	@mkdir -p $(@D)
+	@printf '#include "%s"\n' $^ >$@
+$(BUILD)/library.o: $(BUILD)/library.cpp
+	$(SAY) CXX $<
+	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -c $< -o $@
+else
 LIB_OBJECTS := $(call objects,$(LIB_SOURCES))
+endif
 $(LIB): $(LIB_OBJECTS)
 $(TEST_SUPPORT): $(call objects,$(SUPPORT_SOURCES))
 $(LIB) $(TEST_SUPPORT):
