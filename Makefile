@@ -16,14 +16,14 @@
 # V=1 (shows each command), and WITH, the parts that may be left out: those that
 # ask somebody else for keys, "hosts" (containers and instances), "roles" (and
 # web identities), "sso" and "programs"; "manage" (creating a table, looking at
-# locks, freeing them by force), "guard" (guarded writes), "attributes" (what is
-# stored with a lock), "endpoints" (FIPS and dual-stack ones, those of accounts
-# and of other partitions).  "make WITH=" leaves out all, and builds the library
-# alone.
+# locks, freeing them by force), "any_of" (any one of many), "guard" (guarded
+# writes), "attributes" (what is stored with a lock), "endpoints" (FIPS and
+# dual-stack ones, those of accounts and of other partitions).  "make WITH="
+# leaves out all, and builds the library alone.
 config ?= release
 cxxstd ?= c++17
 ASKING := hosts roles sso programs
-PARTS := $(ASKING) manage guard attributes endpoints
+PARTS := $(ASKING) manage any_of guard attributes endpoints
 WITH ?= $(PARTS)
 ifeq ($(origin CXX),default)
 CXX := g++
@@ -83,12 +83,14 @@ PART_roles := sigv4/from_roles.cpp
 PART_sso := sigv4/from_sso.cpp
 PART_programs := sigv4/from_program.cpp
 PART_manage := ddbmutex/manage.cpp ddbmutex/table_setup.cpp
+PART_any_of := ddbmutex/any_of.cpp
 PART_guard := ddbmutex/guard.cpp ddbmutex/transact.cpp
 PART_attributes := ddbmutex/attributes.cpp
 PART_endpoints :=
 # What those share goes with the last of them.
 COMMON := $(if $(filter $(ASKING),$(WITH)),,\
-  sigv4/from_json.cpp sigv4/from_services.cpp)
+  sigv4/from_json.cpp sigv4/from_services.cpp) \
+  $(if $(filter manage any_of,$(WITH)),,ddbmutex/listing.cpp)
 LIB_SOURCES := $(filter-out \
   $(foreach part,$(WITHOUT),$(PART_$(part))) $(COMMON),\
   $(wildcard ddbmutex.cpp ddbmutex/*.cpp sigv4/*.cpp))

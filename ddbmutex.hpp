@@ -523,6 +523,7 @@ class Table {
                     std::error_code& ec = detail::throws());
 
  private:
+  friend class AnyOf;  // ddbmutex/any_of.hpp
   friend class DdbMutex;
   struct Impl;
   std::shared_ptr<Impl> impl_;  // Changed by none but the destructor.

@@ -13,6 +13,7 @@
 #include "ask.hpp"
 #include "attributes.hpp"
 #include "failure.hpp"
+#include "listing.hpp"
 #include "mutex.hpp"
 #include "protocol.hpp"
 #include "queue.hpp"
@@ -91,83 +92,13 @@ std::string about_table(const char* what, const TableOptions& options) {
 
 // --- What stands in it -------------------------------------------------------
 
-// How long ago the holder wrote that.
-std::optional<milliseconds> age_of(const Row& row,
-                                   const dynamodb::ServiceClock& clock) {
-  if (!row.lease || row.expires == nanoseconds::zero()) return std::nullopt;
-  if (row.expires >= lock::kBeyondAllClocks || !clock.known()) {
-    return std::nullopt;
-  }
-  const nanoseconds age =
-      clock.middle(BootClock::now()) - (row.expires - nanoseconds(*row.lease));
-  return std::max(std::chrono::duration_cast<milliseconds>(age),
-                  milliseconds::zero());
-}
-
-// REQUIRES: the row is understood.
-void tell_row(const Row& row, const dynamodb::ServiceClock& clock,
-              LockInfo& info) {
-  if (row.kind != Row::Kind::record) return;
-  info.exists = true;
-  info.released = row.expires == nanoseconds::zero();
-  info.uuid = row.uuid;
-  info.owner = row.owner;
-  info.lease = row.lease.value_or(milliseconds::zero());
-  info.expires = row.expires;
-  info.age = age_of(row, clock);
-  info.token = static_cast<std::uint64_t>(row.token);
-}
-
-// Without data and attributes, which may be large.
-dynamodb::Selection selection_of(const TableOptions& options) {
-  dynamodb::Selection selection;
-  selection.table = options.name;
-  selection.key_name = options.key;
-  selection.attributes = {options.key};
-  for (auto name = lock::kDdblock.attributes; *name != nullptr; ++name) {
-    selection.attributes.push_back(*name);
-  }
-  if (!options.sort_key.empty()) {
-    selection.attributes.push_back(options.sort_key);
-  }
-  return selection;
-}
-
-// The string that an item has by that name; empty if it has none.
-std::string text_of(const dynamodb::Item& item, const std::string& name) {
-  const dynamodb::Attribute* attribute = dynamodb::find(item, name);
-  const bool text = attribute != nullptr &&
-                    attribute->type == dynamodb::Attribute::Type::string;
-  return text ? attribute->value : std::string();
-}
-
-LockInfo info_of(const dynamodb::Item& item, const TableOptions& options,
-                 const dynamodb::ServiceClock& clock) {
-  LockInfo info;
-  info.name = text_of(item, options.key).substr(options.prefix.size());
-  info.sort_value = text_of(item, options.sort_key);
-  const Row row = lock::kDdblock.read_row(item);
-  if (row.kind == Row::Kind::unknown) {
-    info.problem = row.problem;
-  } else {
-    tell_row(row, clock, info);
-  }
-  return info;
-}
-
 Failure list_selected(lock::Table& table, const TableOptions& options,
                       const dynamodb::Selection& selection,
                       const std::function<bool(const LockInfo&)>& each) {
   const Call call(table, about_table("list", options));
   if (!call.may_begin()) return call.closed();
-  const Answer answer = dynamodb::read_all(
-      call.client(), call.budget(), selection, call.waiting(),
-      [&](dynamodb::Item&& item) {
-        const std::string key = text_of(item, options.key);
-        return key.compare(0, options.prefix.size(), options.prefix) != 0 ||
-               each(info_of(item, options, call.client().clock()));
-      });
-  return call.failure_of(answer);
+  return call.failure_of(
+      detail::tell_all(table, options, selection, call.waiting(), each));
 }
 
 // Whether the row is as our forced write leaves it.  Some engines do not tell
@@ -256,7 +187,7 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
     info.sort_value = place.sort_value;
     if (!answer.item) return nullptr;
     if (row.kind == Row::Kind::unknown) return call.bad_record(row.problem);
-    tell_row(row, call.client().clock(), info);
+    detail::tell_row(row, call.client().clock(), info);
     detail::tell_stored(row.others, options, info);
     return nullptr;
   });
@@ -266,9 +197,8 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
 void Table::list(const std::function<bool(const LockInfo&)>& each,
                  std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
-    dynamodb::Selection selection = selection_of(impl.options);
-    selection.prefix = impl.options.prefix;
-    return list_selected(impl.get(), impl.options, selection, each);
+    return list_selected(impl.get(), impl.options,
+                         detail::selection_of(impl.options), each);
   });
 }
 
@@ -279,7 +209,7 @@ void Table::list(const std::string& name,
     // Any sort value is as good as another here.
     const TableOptions& options = impl.options;
     if (Failure bad = impl.check_name(name, options.sort_key)) return bad;
-    dynamodb::Selection selection = selection_of(options);
+    dynamodb::Selection selection = detail::selection_of(options);
     selection.key = options.prefix + name;
     return list_selected(impl.get(), options, selection, each);
   });

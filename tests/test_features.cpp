@@ -46,11 +46,12 @@ std::set<std::string> tests_there_are() {
   return collector.names;
 }
 
-// Of a class or a struct or an enumeration of the public header, without its
+// Of a class or a struct or an enumeration of the public headers, without its
 // comments and its private part; empty if there is no such.
 std::string body_of(const std::string& type) {
-  static const std::string header =
-      tests::replaced(read_file("ddbmutex.hpp"), "//[^\n]*", "");
+  static const std::string header = tests::replaced(
+      read_file("ddbmutex.hpp") + read_file("ddbmutex/any_of.hpp"), "//[^\n]*",
+      "");
   const Words found = all_matches(
       header, "\n(?:class|struct|enum class) " + type + " \\{([^]*)");
   if (found.empty()) return {};

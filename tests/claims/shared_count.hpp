@@ -36,7 +36,7 @@ class SharedCount {
   SharedCount(const SharedCount&) = delete;
   SharedCount& operator=(const SharedCount&) = delete;
 
-  void add() { ++*count_; }
+  void add(std::uint64_t more = 1) { *count_ += more; }
   std::uint64_t now() const { return *count_; }
 
  private:

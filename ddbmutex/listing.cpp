@@ -1,0 +1,107 @@
+#include "listing.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "../sigv4/boot_clock.hpp"
+#include "attributes.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+
+using lock::Row;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+// How long ago the holder wrote that.
+std::optional<milliseconds> age_of(const Row& row,
+                                   const dynamodb::ServiceClock& clock) {
+  if (!row.lease || row.expires == nanoseconds::zero()) return std::nullopt;
+  if (row.expires >= lock::kBeyondAllClocks || !clock.known()) {
+    return std::nullopt;
+  }
+  const nanoseconds age =
+      clock.middle(BootClock::now()) - (row.expires - nanoseconds(*row.lease));
+  return std::max(std::chrono::duration_cast<milliseconds>(age),
+                  milliseconds::zero());
+}
+
+// The string that an item has by that name; empty if it has none.
+std::string text_of(const dynamodb::Item& item, const std::string& name) {
+  const dynamodb::Attribute* attribute = dynamodb::find(item, name);
+  const bool text = attribute != nullptr &&
+                    attribute->type == dynamodb::Attribute::Type::string;
+  return text ? attribute->value : std::string();
+}
+
+LockInfo info_of(const dynamodb::Item& item, const TableOptions& options,
+                 const dynamodb::ServiceClock& clock) {
+  LockInfo info;
+  info.name = text_of(item, options.key).substr(options.prefix.size());
+  info.sort_value = text_of(item, options.sort_key);
+  const Row row = lock::kDdblock.read_row(item);
+  if (row.kind == Row::Kind::unknown) {
+    info.problem = row.problem;
+  } else {
+    detail::tell_row(row, clock, info);
+    detail::tell_stored(row.others, options, info);
+  }
+  return info;
+}
+
+void add_once(std::vector<std::string>& names, const std::string& name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    names.push_back(name);
+  }
+}
+
+}  // namespace
+
+void detail::tell_row(const Row& row, const dynamodb::ServiceClock& clock,
+                      LockInfo& info) {
+  if (row.kind != Row::Kind::record) return;
+  info.exists = true;
+  info.released = row.expires == nanoseconds::zero();
+  info.uuid = row.uuid;
+  info.owner = row.owner;
+  info.lease = row.lease.value_or(milliseconds::zero());
+  info.expires = row.expires;
+  info.age = age_of(row, clock);
+  info.token = static_cast<std::uint64_t>(row.token);
+}
+
+dynamodb::Selection detail::selection_of(const TableOptions& options,
+                                         const std::vector<std::string>& more) {
+  dynamodb::Selection selection;
+  selection.table = options.name;
+  selection.key_name = options.key;
+  selection.prefix = options.prefix;
+  selection.attributes = {options.key};
+  for (auto name = lock::kDdblock.attributes; *name != nullptr; ++name) {
+    selection.attributes.push_back(*name);
+  }
+  if (!options.sort_key.empty()) {
+    add_once(selection.attributes, options.sort_key);
+  }
+  for (const std::string& name : more) add_once(selection.attributes, name);
+  return selection;
+}
+
+dynamodb::Answer detail::tell_all(
+    lock::Table& table, const TableOptions& options,
+    const dynamodb::Selection& selection, const dynamodb::Waiting& waiting,
+    const std::function<bool(const LockInfo&)>& each) {
+  return dynamodb::read_all(
+      table.client, table.budget, selection, waiting,
+      [&](dynamodb::Item&& item) {
+        const std::string key = text_of(item, options.key);
+        return key.compare(0, options.prefix.size(), options.prefix) != 0 ||
+               each(info_of(item, options, table.client.clock()));
+      });
+}
+
+}  // namespace v0
+}  // namespace ddbmutex

@@ -1,0 +1,782 @@
+// A lock on any one of many items, against the engines: which it is, whose it
+// is, how it is waited for.
+#include <algorithm>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "ddbmutex/any_of.hpp"
+#include "tests/claims/items.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/gate.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/scripted_server.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+using ddbmutex::AnyOf;
+using ddbmutex::AnyOfOptions;
+using ddbmutex::Attribute;
+using ddbmutex::Changes;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::LockInfo;
+using ddbmutex::Options;
+using tests::Aside;
+using tests::Engine;
+using tests::EngineKind;
+using tests::Gate;
+using tests::Reply;
+using tests::SeenRequest;
+using tests::table_at;
+using tests::thrown_by;
+using tests::words;
+using Mutex = std::unique_ptr<DdbMutex>;
+
+const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
+
+// Of items that stay held.  Each request has all the time that it needs.
+Options unhurried(std::shared_ptr<ddbmutex::Table> table) {
+  Options options = tests::on_table(std::move(table));
+  options.request_timeout = 20s;
+  return options;
+}
+
+// Items of a name that is this test's own, and those who want any of them, each
+// as a process of its own.
+struct Items {
+  explicit Items(int count, EngineKind kind = tests::any_engine_kind(),
+                 const std::string& attributes = R"("colour":{"S":"red"})")
+      : engine(Engine::running(kind)) {
+    for (int i = 0; i < count; ++i) {
+      names.push_back(prefix + std::to_string(i));
+      tests::write_row(engine, names.back(), attributes);
+    }
+  }
+
+  AnyOfOptions options(std::shared_ptr<ddbmutex::Table> table) const {
+    AnyOfOptions options;
+    options.each = unhurried(std::move(table));
+    options.prefix = prefix;
+    options.first_pause = 1ms;
+    options.longest_pause = 20ms;
+    return options;
+  }
+  AnyOfOptions options() const { return options(table_at(engine)); }
+  std::string stands(const std::string& name, const char* attribute) {
+    const auto item = tests::item_of(engine, name);
+    const auto* found =
+        item ? ddbmutex::dynamodb::find(*item, attribute) : nullptr;
+    return found ? found->value : "";
+  }
+
+  Engine& engine;
+  const std::string prefix = tests::fresh_name() + "-";
+  std::vector<std::string> names;
+};
+
+std::string colour_of(const ddbmutex::Attributes& attributes) {
+  for (const Attribute& one : attributes) {
+    if (one.name == "colour") return one.value;
+  }
+  return "";
+}
+
+Changes painted(const std::string& colour) {
+  Changes changes;
+  changes.attributes = {{"colour", Attribute::Type::string, colour, {}}};
+  return changes;
+}
+
+// Wants those of that colour.
+AnyOfOptions of_colour(AnyOfOptions options, const std::string& colour) {
+  options.read = {"colour"};
+  options.accept = [colour](const LockInfo& item) {
+    return colour_of(item.attributes) == colour;
+  };
+  return options;
+}
+
+int passes(const Gate& gate) { return count_of(gate.server(), "Scan"); }
+int tries(const Gate& gate) { return count_of(gate.server(), "UpdateItem"); }
+
+Reply without_date(Engine& engine, const SeenRequest& request) {
+  Reply reply = engine.forward(request);
+  reply.headers = {{"Date", ""}};
+  return reply;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(any_of)
+
+// --- What is got -------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(item_that_nobody_has_is_got_with_its_attributes, kEngines,
+                     kind) {
+  Items items(1, kind);
+  AnyOf any(items.options());
+  BOOST_TEST(!any.accepted().has_value());
+  const Mutex item = any.lock();
+  BOOST_TEST_REQUIRE((item != nullptr));
+  BOOST_TEST(item->name() == items.names[0]);
+  BOOST_TEST(item->owns_lock());
+  BOOST_TEST(item->fencing_token() == 1u);
+  BOOST_TEST(colour_of(item->attributes()) == "red");
+  BOOST_TEST(any.accepted().value() == 1u);
+  item->release(painted("blue"));
+  BOOST_TEST(items.stands(items.names[0], "expires") == "0");
+  BOOST_TEST(items.stands(items.names[0], "colour") == "blue");
+}
+
+BOOST_DATA_TEST_CASE(two_processes_get_two_items_at_once, kEngines, kind) {
+  Items items(2, kind);
+  AnyOf one(items.options());
+  AnyOf other(items.options());
+  Mutex first = one.lock();
+  const Mutex second = other.lock();
+  BOOST_TEST(first->name() != second->name());
+  BOOST_TEST((first->owns_lock() && second->owns_lock()));
+  BOOST_TEST((one.try_lock() == nullptr));
+  std::error_code ec;  // The time may be up before anybody has answered.
+  BOOST_TEST((other.try_lock_for(30ms, ec) == nullptr));
+  BOOST_TEST((!ec || ec == Errc::timed_out));
+  BOOST_TEST(other.accepted().value() == 2u);
+  const std::string free = first->name();
+  first.reset();
+  const Mutex third = other.try_lock();
+  BOOST_TEST_REQUIRE((third != nullptr));
+  BOOST_TEST(third->name() == free);
+  BOOST_TEST(third->fencing_token() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(waiter_gets_what_is_given_back) {
+  Items items(3);
+  AnyOf one(items.options());
+  std::vector<Mutex> all;
+  while (Mutex item = one.try_lock()) all.push_back(std::move(item));
+  BOOST_TEST_REQUIRE(all.size() == 3u);
+  AnyOf other(items.options());
+  Mutex got;
+  Aside waiter([&] { got = other.lock(); });
+  BOOST_TEST(tests::eventually([&] { return other.accepted().has_value(); }));
+  BOOST_TEST(!waiter.done());
+  const std::string name = all[1]->name();
+  all[1]->release();
+  BOOST_TEST(waiter.thrown() == "none");
+  BOOST_TEST(got->name() == name);
+}
+
+BOOST_AUTO_TEST_CASE(threads_of_one_get_an_item_each) {
+  Items items(8);
+  AnyOf any(items.options());
+  std::vector<Mutex> got(8);
+  std::vector<std::unique_ptr<Aside>> threads;
+  for (Mutex& mutex : got) {
+    threads.push_back(std::make_unique<Aside>([&] { mutex = any.lock(); }));
+  }
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    BOOST_TEST(threads[i]->thrown() == "none");
+    names.insert(got[i]->name());
+  }
+  BOOST_TEST(names.size() == 8u);
+}
+
+BOOST_AUTO_TEST_CASE(options_of_each_lock_are_its_own) {
+  Items items(1);
+  AnyOfOptions options = items.options();
+  options.each.owner = "the painter";
+  options.each.ttl = 45s;
+  options.each.attributes = {{"brush", Attribute::Type::string, "broad", {}}};
+  const Mutex item = AnyOf(options).lock();
+  BOOST_TEST(item->owner() == "the painter");
+  BOOST_TEST((item->remaining() <= 45s));
+  BOOST_TEST(items.stands(items.names[0], "lease") == "45000");
+  BOOST_TEST(items.stands(items.names[0], "brush") == "broad");
+  BOOST_TEST(items.stands(items.names[0], "colour") == "red");
+}
+
+BOOST_AUTO_TEST_CASE(items_of_a_table_with_a_sort_key_are_told_apart) {
+  Engine& engine = Engine::running(tests::any_engine_kind());
+  ddbmutex::TableOptions where = tests::table_options(engine);
+  where.name = "ddbmutex-test-" + tests::fresh_name();
+  where.sort_key = "part";
+  const auto table = std::make_shared<ddbmutex::Table>(where);
+  table->create();
+  for (const char* part : {"a", "b"}) {
+    engine.must_call("PutItem", R"({"TableName":")" + where.name +
+                                    R"(","Item":{"name":{"S":"ddblock-x"},)"
+                                    R"("part":{"S":")" +
+                                    part + R"("}}})");
+  }
+  AnyOfOptions options;
+  options.each = unhurried(table);
+  AnyOf any(options);
+  const Mutex one = any.try_lock();
+  const Mutex other = any.try_lock();
+  BOOST_TEST((one != nullptr && other != nullptr));
+  BOOST_TEST((any.try_lock() == nullptr));
+  for (const char* part : {"a", "b"}) {
+    const LockInfo info = table->inspect("x", part);
+    BOOST_TEST((info.exists && !info.released), part);
+  }
+  engine.delete_table(where.name);
+}
+
+namespace {
+
+std::string worked_on;
+
+struct Over {};
+void work_on(const std::string& name, const ddbmutex::Attributes& attributes) {
+  if (!worked_on.empty()) throw Over();
+  worked_on = name + " " + colour_of(attributes);
+}
+
+// As README has it.
+void work(const std::shared_ptr<ddbmutex::Table>& jobs) {
+  ddbmutex::AnyOfOptions options;
+  options.each.table = jobs;
+  ddbmutex::AnyOf any(options);
+  while (const auto job = any.lock()) {  // Waits for one that nobody has.
+    work_on(job->name(), job->attributes());
+  }  // Given back.
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(usage_on_the_page_does_what_it_says) {
+  const std::string page = tests::read_file("README.md");
+  const std::string shown = page.substr(page.find("void work("));
+  BOOST_TEST(tests::read_file("tests/test_any_of.cpp")
+                 .find("\n" + shown.substr(0, shown.find("```"))) !=
+             std::string::npos);
+  Items items(1);
+  ddbmutex::TableOptions jobs = tests::table_options(items.engine);
+  jobs.prefix += items.prefix;
+  worked_on.clear();
+  BOOST_CHECK_THROW(work(std::make_shared<ddbmutex::Table>(jobs)), Over);
+  BOOST_TEST(worked_on == "0 red");
+  BOOST_TEST(items.stands(items.names[0], "token") == "2");
+  BOOST_TEST(items.stands(items.names[0], "expires") == "0");
+}
+
+// --- Which items -------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(only_what_is_accepted_is_got, kEngines, kind) {
+  Items items(3, kind);
+  tests::write_row(items.engine, items.names[1], R"("colour":{"S":"green"})");
+  AnyOf any(of_colour(items.options(), "green"));
+  const Mutex item = any.lock();
+  BOOST_TEST(item->name() == items.names[1]);
+  BOOST_TEST((any.try_lock() == nullptr));
+  BOOST_TEST(any.accepted().value() == 1u);
+  item->release(painted("red"));
+  BOOST_TEST((any.try_lock() == nullptr));
+  BOOST_TEST(any.accepted().value() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(names_that_begin_otherwise_are_left_alone) {
+  Items others(1);
+  Items items(1);
+  AnyOf any(items.options());
+  const Mutex item = any.lock();
+  BOOST_TEST(item->name() == items.names[0]);
+  BOOST_TEST((any.try_lock() == nullptr));
+  BOOST_TEST(others.stands(others.names[0], "uuid") == "");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_lock_record_is_never_taken) {
+  Items items(2);
+  tests::write_row(items.engine, items.names[0],
+                   R"("uuid":{"N":"1"},"expires":{"N":"0"})");
+  const std::string before = tests::raw_row(items.engine, items.names[0]);
+  AnyOf any(items.options());
+  const Mutex item = any.lock();
+  BOOST_TEST(item->name() == items.names[1]);
+  BOOST_TEST((any.try_lock() == nullptr));
+  BOOST_TEST(any.accepted().value() == 1u);
+  BOOST_TEST(tests::raw_row(items.engine, items.names[0]) == before);
+}
+
+// Between the pass and the take another has it, and does what there is to do.
+BOOST_AUTO_TEST_CASE(what_was_done_meanwhile_is_given_back) {
+  Items items(1);
+  Gate gate(items.engine.kind());
+  AnyOfOptions options = of_colour(items.options(table_at(gate)), "red");
+  gate.once("UpdateItem", [&](Engine& engine, const SeenRequest& request) {
+    AnyOf(of_colour(items.options(), "red")).lock()->release(painted("blue"));
+    return engine.forward(request);
+  });
+  AnyOf any(options);
+  BOOST_TEST((any.try_lock() == nullptr));
+  BOOST_TEST(tries(gate) == 2);  // Taken, and released.
+  BOOST_TEST(items.stands(items.names[0], "token") == "2");
+  BOOST_TEST(items.stands(items.names[0], "expires") == "0");
+  BOOST_TEST(items.stands(items.names[0], "colour") == "blue");
+}
+
+BOOST_AUTO_TEST_CASE(item_that_is_gone_meanwhile_is_not_made_anew) {
+  Items items(1);
+  Gate gate(items.engine.kind());
+  gate.once("UpdateItem", [&](Engine& engine, const SeenRequest& request) {
+    tests::delete_row(engine, items.names[0]);
+    return engine.forward(request);
+  });
+  AnyOf any(items.options(table_at(gate)));
+  BOOST_TEST((any.try_lock() == nullptr));
+  BOOST_TEST(tests::raw_row(items.engine, items.names[0]) == "");
+}
+
+// --- What it costs -----------------------------------------------------------
+
+// What others were faster to get is followed by the next of the same pass.
+BOOST_AUTO_TEST_CASE(refused_try_is_followed_by_the_next_of_the_pass) {
+  const auto round = [] {
+    Items items(4);
+    Gate gate(items.engine.kind());
+    AnyOf rival(items.options());
+    std::vector<Mutex> theirs;
+    // All but one are taken once the pass has been made.
+    gate.once("UpdateItem", [&](Engine& engine, const SeenRequest& request) {
+      for (int i = 0; i < 3; ++i) theirs.push_back(rival.try_lock());
+      return engine.forward(request);
+    });
+    AnyOf any(items.options(table_at(gate)));
+    const Mutex item = any.try_lock();
+    if (item == nullptr) return std::string("none was got");
+    for (const Mutex& one : theirs) {
+      if (one->name() == item->name()) return std::string("got twice");
+    }
+    if (passes(gate) != 1) return std::string("more than a pass");
+    return tries(gate) <= 4 ? std::string() : std::string("too many tries");
+  };
+  BOOST_TEST(tests::undisturbed(200ms, round) == "");
+}
+
+BOOST_AUTO_TEST_CASE(pass_serves_many_calls) {
+  const auto round = [] {
+    Items items(10);
+    Gate gate(items.engine.kind());
+    AnyOf any(items.options(table_at(gate)));
+    std::vector<Mutex> got;
+    while (Mutex item = any.try_lock()) got.push_back(std::move(item));
+    // The second is what says that there is none any more.
+    return got.size() == 10 && passes(gate) == 2 && tries(gate) == 10
+               ? std::string()
+               : std::to_string(got.size()) + " by " +
+                     std::to_string(passes(gate)) + " passes, " +
+                     std::to_string(tries(gate)) + " tries";
+  };
+  BOOST_TEST(tests::undisturbed(200ms, round) == "");
+}
+
+// A list that others have emptied is not tried to its end.
+BOOST_AUTO_TEST_CASE(list_that_is_of_no_use_is_left) {
+  Items items(20);
+  Gate gate(items.engine.kind());
+  AnyOf rival(items.options());
+  std::vector<Mutex> theirs;
+  gate.once("UpdateItem", [&](Engine& engine, const SeenRequest& request) {
+    while (Mutex item = rival.try_lock()) theirs.push_back(std::move(item));
+    return engine.forward(request);
+  });
+  AnyOf any(items.options(table_at(gate)));
+  BOOST_TEST((any.try_lock() == nullptr));
+  BOOST_TEST(theirs.size() == 20u);
+  BOOST_TEST(tries(gate) == 5);
+}
+
+BOOST_AUTO_TEST_CASE(held_items_cost_no_try) {
+  Items items(3);
+  AnyOf rival(items.options());
+  std::vector<Mutex> theirs;
+  while (Mutex item = rival.try_lock()) theirs.push_back(std::move(item));
+  Gate gate(items.engine.kind());
+  AnyOf any(items.options(table_at(gate)));
+  for (int i = 0; i < 10; ++i) BOOST_TEST((any.try_lock() == nullptr));
+  BOOST_TEST(passes(gate) == 10);
+  BOOST_TEST(tries(gate) == 0);
+}
+
+// --- Order -------------------------------------------------------------------
+
+// Whoever comes anew knows of the rows what is in them.  A quarter of them has
+// more than half of the turns, and a quarter by chance alone; it is one of
+// these two but for once in a million.
+BOOST_AUTO_TEST_CASE(items_that_were_got_least_often_come_first) {
+  Items items(120);
+  for (std::size_t i = 0; i < 90; ++i) {
+    tests::write_row(items.engine, items.names[i],
+                     tests::record("theirs", 0ns) + R"(,"token":{"N":"7"})");
+  }
+  const auto table = table_at(items.engine);
+  int fresh = 0;
+  for (int i = 0; i < 150; ++i) {
+    const Mutex item = AnyOf(items.options(table)).lock();
+    if (item->fencing_token() > 1) continue;
+    ++fresh;
+    item->unlock();
+    tests::write_row(items.engine, item->name(), R"("colour":{"S":"new"})");
+  }
+  BOOST_TEST(fresh >= 65);
+}
+
+// Though others, which were got less often, are always there.
+BOOST_AUTO_TEST_CASE(item_that_was_got_often_does_not_wait_for_ever) {
+  Items items(40);
+  const std::string& old = items.names[0];
+  tests::write_row(items.engine, old,
+                   tests::record("theirs", 0ns) + R"(,"token":{"N":"1000"})");
+  const auto table = table_at(items.engine);
+  // One of 128 is what it gets.
+  int turns = 0;
+  for (bool got = false; !got; ++turns) {
+    BOOST_TEST_REQUIRE(turns < 3000);
+    const Mutex item = AnyOf(items.options(table)).lock();
+    got = item->name() == old;
+    item->unlock();
+    if (got) continue;
+    tests::write_row(items.engine, item->name(), R"("colour":{"S":"new"})");
+  }
+}
+
+// One that stays sees who waits, whatever their tokens.
+BOOST_AUTO_TEST_CASE(item_that_has_waited_longest_comes_first) {
+  Items items(20);
+  AnyOf any(items.options());
+  std::map<std::string, int> got;
+  for (int i = 0; i < 200; ++i) {
+    const Mutex item = any.lock();
+    ++got[item->name()];
+  }
+  BOOST_TEST(got.size() == 20u);
+  for (const auto& [name, times] : got) {
+    BOOST_TEST((times >= 4 && times <= 25), name << " " << times);
+  }
+}
+
+// Though the order is the same for all.
+BOOST_AUTO_TEST_CASE(takers_begin_at_another_place_each) {
+  Items items(4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    tests::write_row(items.engine, items.names[i],
+                     tests::record("theirs", 0ns) + R"(,"token":{"N":")" +
+                         std::to_string(i + 1) + R"("})");
+  }
+  Gate gate(items.engine.kind());
+  const std::string best = "ddblock-" + items.names[0] + "\"";
+  bool first = false;
+  int at_the_best = 0;
+  gate.always("UpdateItem", [&](Engine&, const SeenRequest& request) {
+    if (std::exchange(first, false)) {
+      at_the_best += request.body.find(best) != std::string::npos;
+    }
+    return tests::refusal(tests::live_record());
+  });
+  const auto table = table_at(gate);
+  for (int i = 0; i < 40; ++i) {
+    first = true;
+    AnyOf any(items.options(table));
+    BOOST_TEST((any.try_lock() == nullptr));
+  }
+  BOOST_TEST(at_the_best < 24);  // 10 of chance; more, once in a million.
+}
+
+// Of more than are kept of a pass.
+BOOST_AUTO_TEST_CASE(many_items_are_read_and_some_are_kept) {
+  Items none(0);
+  ddbmutex::TableOptions own = tests::table_options(none.engine);
+  own.name = none.engine.create_table();
+  for (int i = 0; i < 84; ++i) {
+    std::string body = R"({"RequestItems":{")" + own.name + "\":[";
+    for (int j = 0; j < 25; ++j) {
+      body += std::string(j == 0 ? "" : ",") +
+              R"({"PutRequest":{"Item":{"name":{"S":"ddblock-)" + none.prefix +
+              std::to_string(25 * i + j) + R"("}}}})";
+    }
+    none.engine.must_call("BatchWriteItem", body + "]}}");
+  }
+  AnyOf any(none.options(std::make_shared<ddbmutex::Table>(own)));
+  const Mutex item = any.try_lock();
+  BOOST_TEST((item != nullptr));
+  BOOST_TEST(any.accepted().value() == 2100u);
+  none.engine.delete_table(own.name);
+}
+
+// --- The dead ----------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(item_of_a_dead_holder_is_got_after_its_lease, kEngines,
+                     kind) {
+  Items items(1, kind);
+  tests::write_row(items.engine, items.names[0],
+                   tests::record("dead", tests::calendar() + 1s, 2000ms) +
+                       R"(,"colour":{"S":"red"},"token":{"N":"3"})");
+  Gate gate(kind);
+  AnyOf any(items.options(table_at(gate)));
+  BOOST_TEST((any.try_lock() == nullptr));
+  const Mutex item = any.lock();
+  BOOST_TEST(item->fencing_token() == 4u);
+  BOOST_TEST(colour_of(item->attributes()) == "red");
+}
+
+BOOST_AUTO_TEST_CASE(item_of_a_holder_that_lives_is_not_got) {
+  Items items(1);
+  AnyOfOptions options = items.options();
+  options.each.ttl = 2s;
+  options.each.request_timeout.reset();
+  const Mutex held = AnyOf(options).lock();
+  AnyOf other(items.options());
+  const std::string wrong = tests::undisturbed(200ms, [&] {
+    const bool got = other.try_lock_for(8s) != nullptr;
+    return std::string(got ? "got" : held->owns_lock() ? "" : "lost");
+  });
+  BOOST_TEST(wrong == "");
+}
+
+// Where nothing tells what time it is by DynamoDB's clock.
+BOOST_AUTO_TEST_CASE(dead_holder_is_waited_out_where_answers_have_no_date) {
+  Items items(2);
+  const std::string record =
+      tests::record("dead", tests::calendar() - 1h, 1000ms) +
+      R"(,"token":{"N":"3"})";
+  tests::write_row(items.engine, items.names[0], record);
+  tests::write_row(items.engine, items.names[1], tests::live_record());
+  Gate gate(items.engine.kind());
+  for (const char* action : {"Scan", "UpdateItem", "GetItem"}) {
+    gate.always(action, without_date);
+  }
+  AnyOf any(items.options(tests::new_table_at(gate)));
+  const tests::Stopwatch watch;
+  const Mutex item = any.lock();
+  BOOST_TEST(item->name() == items.names[0]);
+  BOOST_TEST(item->fencing_token() == 4u);
+  BOOST_TEST((watch.time() >= 2s));
+  BOOST_TEST(tries(gate) <= 3);  // Seen by the mutex, and taken.
+}
+
+// --- Ends and errors ---------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(waits_end_as_they_are_told_to) {
+  Items items(0);
+  const auto table = table_at(items.engine);
+  AnyOf any(items.options(table));
+  const auto waits = [&] { return any.accepted().has_value(); };
+  {
+    Aside waiter([&] { (void)any.lock(); });
+    BOOST_TEST(tests::eventually(waits));
+    any.cancel();
+    BOOST_TEST(waiter.thrown() == words(Errc::cancelled));
+  }
+  BOOST_TEST((any.try_lock() == nullptr));  // It is not remembered.
+  Aside waiter([&] { (void)any.lock(); });
+  table->close();
+  BOOST_TEST(waiter.thrown() == words(Errc::closed));
+  BOOST_TEST(thrown_by([&] { (void)any.try_lock(); }) == words(Errc::closed));
+  std::error_code ec;
+  BOOST_TEST((any.lock(ec) == nullptr));
+  BOOST_TEST(ec == Errc::closed);
+  BOOST_TEST(any.last_error().find("cannot lock any of") == 0u,
+             any.last_error());
+}
+
+BOOST_AUTO_TEST_CASE(time_that_is_up_amid_a_pass_is_no_error) {
+  Items items(0);
+  Gate gate(items.engine.kind());
+  gate.once("Scan", [](Engine& engine, const SeenRequest& request) {
+    return engine.forward(request);
+  });
+  gate.always("Scan",
+              [](Engine&, const SeenRequest&) { return tests::hanging(); });
+  // Of the test's own, so that a pass is one request.
+  ddbmutex::TableOptions own = tests::table_options(gate);
+  own.name = items.engine.create_table();
+  AnyOf any(items.options(std::make_shared<ddbmutex::Table>(own)));
+  const std::string wrong = tests::in_some_round([&] {
+    std::error_code ec;
+    const Mutex item = any.try_lock_for(1s, ec);
+    return item == nullptr && !ec ? std::string() : ec.message();
+  });
+  BOOST_TEST(wrong == "");
+  BOOST_TEST(passes(gate) == 2);
+  // Nobody has answered this one.
+  BOOST_TEST(thrown_by([&] { (void)any.try_lock_for(100ms); }) ==
+             words(Errc::timed_out));
+  gate.open();
+  gate.server().release();
+  items.engine.delete_table(own.name);
+}
+
+BOOST_AUTO_TEST_CASE(cancel_ends_a_pass_and_a_try_that_hang) {
+  for (const char* action : {"Scan", "UpdateItem"}) {
+    Items items(1);
+    Gate gate(items.engine.kind());
+    gate.always(action,
+                [](Engine&, const SeenRequest&) { return tests::hanging(); });
+    AnyOf any(items.options(table_at(gate)));
+    Aside waiter([&] { (void)any.lock(); });
+    BOOST_TEST(
+        tests::eventually([&] { return count_of(gate.server(), action) > 0; }));
+    any.cancel();
+    BOOST_TEST(waiter.thrown() == words(Errc::cancelled), action);
+    gate.open();
+    gate.server().release();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(passing_errors_are_borne_with) {
+  Items items(1);
+  Gate gate(items.engine.kind());
+  gate.once("Scan", Gate::fails());
+  gate.once("UpdateItem", Gate::fails());
+  AnyOf any(items.options(table_at(gate)));
+  BOOST_TEST((any.lock() != nullptr));
+}
+
+BOOST_AUTO_TEST_CASE(errors_are_told) {
+  Items items(1);
+  Gate gate(items.engine.kind());
+  AnyOfOptions options = items.options(table_at(gate));
+  options.each.patience = 300ms;
+  options.each.request_timeout = 2s;
+  AnyOf any(options);
+  const auto fails = [&] { (void)any.lock(); };
+  gate.always("Scan", Gate::fails());
+  BOOST_TEST(thrown_by(fails) == words(Errc::unavailable));
+  BOOST_TEST(thrown_by([&] { (void)any.try_lock_for(200ms); }) ==
+             words(Errc::unavailable));
+  gate.open();
+  gate.always("UpdateItem", Gate::fails());
+  BOOST_TEST(thrown_by(fails) == words(Errc::unavailable));
+  BOOST_TEST(thrown_by([&] { (void)any.try_lock(); }) ==
+             words(Errc::unavailable));
+  gate.open();
+  gate.always("Scan", [](Engine&, const SeenRequest&) {
+    return tests::failure(400, "AccessDeniedException");
+  });
+  BOOST_TEST(thrown_by(fails) == words(Errc::access_denied));
+  ddbmutex::TableOptions nowhere = tests::table_options(items.engine);
+  nowhere.name = "no-such-table";
+  AnyOf none(items.options(std::make_shared<ddbmutex::Table>(nowhere)));
+  BOOST_TEST(thrown_by([&] { (void)none.lock(); }) == words(Errc::no_table));
+}
+
+BOOST_AUTO_TEST_CASE(bad_options_are_told_by_name) {
+  const AnyOfOptions good = Items(0).options();
+  const auto field = [&](const auto& change) {
+    AnyOfOptions options = good;
+    change(options);
+    const auto error = tests::error_of([&] { AnyOf any(options); });
+    return error && error->code() == Errc::bad_option ? error->field() : "none";
+  };
+  BOOST_TEST(field([](AnyOfOptions&) {}) == "none");
+  BOOST_TEST(field([](AnyOfOptions& it) { it.prefix = "\xff"; }) == "prefix");
+  BOOST_TEST(field([](AnyOfOptions& it) { it.read = {""}; }) == "read");
+  BOOST_TEST(field([](AnyOfOptions& it) { it.first_pause = 0ms; }) ==
+             "first_pause");
+  BOOST_TEST(field([](AnyOfOptions& it) { it.longest_pause = 0ms; }) ==
+             "longest_pause");
+  BOOST_TEST(field([](AnyOfOptions& it) { it.each.ttl = 1ms; }) == "ttl");
+}
+
+BOOST_AUTO_TEST_CASE(what_accept_throws_leaves_nothing_behind) {
+  Items items(1);
+  AnyOfOptions options = items.options();
+  int asked = 0;
+  options.accept = [&](const LockInfo&) {
+    // In the pass, and of what was got by the next.
+    if (++asked == 1 || asked == 3) throw std::runtime_error("not now");
+    return true;
+  };
+  AnyOf any(options);
+  BOOST_CHECK_THROW((void)any.lock(), std::runtime_error);
+  BOOST_CHECK_THROW((void)any.lock(), std::runtime_error);
+  BOOST_TEST(items.stands(items.names[0], "expires") == "0");
+  BOOST_TEST(any.lock()->fencing_token() == 2u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(any_of_judge)
+
+namespace {
+
+claims::Grant grant(int item, claims::Token token, int begin) {
+  return {1, item, token,
+          claims::Claim{1, claims::nanoseconds(begin),
+                        claims::nanoseconds(begin + 1)}};
+}
+
+claims::ItemFindings judge(const std::string& done,
+                           const std::vector<claims::Grant>& grants) {
+  std::istringstream in(done);
+  return claims::judge_items(claims::read_done(in), grants, 2);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(round_that_is_done_twice_is_found) {
+  BOOST_TEST(
+      judge("done 7 1 1 5\ndone 7 2 2 6\ndone 8 1 1 5\n", {}).wrong.empty());
+  const auto found = judge("done 7 1 1 5\ndone 7 1 2 6\ndone 7 1 3 7\n", {});
+  BOOST_TEST_REQUIRE(found.wrong.size() == 1u);
+  BOOST_TEST(found.wrong[0] == "item 7: round 1 was done twice");
+}
+
+BOOST_AUTO_TEST_CASE(item_that_is_given_out_after_its_last_round_is_found) {
+  BOOST_TEST(judge("done 7 1 1 5\n", {grant(7, 2, 9)}).wrong.empty());
+  BOOST_TEST(judge("done 7 2 2 9\n", {grant(7, 2, 5)}).wrong.empty());
+  const auto found = judge("done 7 2 2 5\n", {grant(7, 3, 9)});
+  BOOST_TEST_REQUIRE(found.wrong.size() == 1u);
+  BOOST_TEST(found.wrong[0] == "item 7: was given out after it was done");
+}
+
+BOOST_AUTO_TEST_CASE(others_that_are_got_while_an_item_is_free_are_counted) {
+  const std::vector<claims::Grant> grants = {grant(8, 1, 4), grant(8, 2, 6),
+                                             grant(9, 1, 8), grant(7, 2, 9)};
+  BOOST_TEST(judge("done 7 1 1 5\n", grants).longest_wait == 2u);
+  // Somebody had it meanwhile.
+  BOOST_TEST(judge("done 7 1 0 5\n", grants).longest_wait == 0u);
+  // Cut short by a kill.
+  BOOST_TEST(judge("done 7 1 1 5", grants).longest_wait == 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(any_of_run)
+
+// `make soak` has 1,000 items.
+BOOST_AUTO_TEST_CASE(each_item_is_done_once_though_processes_are_killed) {
+  const std::string seed = std::to_string(std::random_device()());
+  for (const char* rounds : {"1", "3"}) {
+    tests::Process run(
+        {{tests::program_path("processes/any_of"), "100", "16", rounds, seed},
+         tests::clean_environment()});
+    // All it says goes to whoever reads the tests' output: the seed above all.
+    std::string said;
+    try {
+      for (;;) said += "\n  " + run.channel().line(5 * tests::kPlenty);
+    } catch (const std::runtime_error&) {  // The end of what it says.
+    }
+    BOOST_TEST_MESSAGE("any_of:" << said);
+    BOOST_TEST(run.wait() == 0, said);
+    BOOST_TEST(run.complaints() == "");
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
