@@ -1,7 +1,7 @@
 # make            the library (libddbmutex.a) and the examples
 # make demo       sets this machine up, builds, shows what the lock is for
 # make test       sets up, builds, runs every test; ONLY=suite/case SEED=...
-# make soak       sets up, builds, runs every long bar in full (45 min)
+# make soak       sets up, builds, runs every long bar in full (1 h)
 # make torture    processes under every fault at once: MINUTES=10, SEED=...
 # make mutants    takes one protection away at a time: does a test notice?
 # make fuzz       feeds what reads foreign bytes (clang++): MINUTES=1 each
@@ -17,13 +17,14 @@
 # ask somebody else for keys, "hosts" (containers and instances), "roles" (and
 # web identities), "sso" and "programs"; "manage" (creating a table, looking at
 # locks, freeing them by force), "any_of" (any one of many), "guard" (guarded
-# writes), "attributes" (what is stored with a lock), "endpoints" (FIPS and
-# dual-stack ones, those of accounts and of other partitions).  "make WITH="
-# leaves out all, and builds the library alone.
+# writes), "attributes" (what is stored with a lock), "layouts" (tables that are
+# shared with other libraries' programs), "endpoints" (FIPS and dual-stack ones,
+# those of accounts and of other partitions).  "make WITH=" leaves out all, and
+# builds the library alone.
 config ?= release
 cxxstd ?= c++17
 ASKING := hosts roles sso programs
-PARTS := $(ASKING) manage any_of guard attributes endpoints
+PARTS := $(ASKING) manage any_of guard attributes layouts endpoints
 WITH ?= $(PARTS)
 ifeq ($(origin CXX),default)
 CXX := g++
@@ -73,6 +74,7 @@ MACRO_roles := -DDDBMUTEX_NO_ROLES
 MACRO_sso := -DDDBMUTEX_NO_SSO
 MACRO_programs := -DDDBMUTEX_NO_PROGRAMS
 MACRO_attributes := -DDDBMUTEX_NO_ATTRIBUTES
+MACRO_layouts := -DDDBMUTEX_NO_LAYOUTS
 MACRO_endpoints := -DDDBMUTEX_NO_ENDPOINTS
 CPPFLAGS += -I. -MMD -MP $(foreach part,$(WITHOUT),$(MACRO_$(part)))
 CXXFLAGS += -std=$(cxxstd) -pthread $(WARN) $(CXXFLAGS_$(config))
@@ -86,6 +88,7 @@ PART_manage := ddbmutex/manage.cpp ddbmutex/table_setup.cpp
 PART_any_of := ddbmutex/any_of.cpp
 PART_guard := ddbmutex/guard.cpp ddbmutex/transact.cpp
 PART_attributes := ddbmutex/attributes.cpp
+PART_layouts := ddbmutex/layouts.cpp
 PART_endpoints :=
 # What those share goes with the last of them.
 COMMON := $(if $(filter $(ASKING),$(WITH)),,\

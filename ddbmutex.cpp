@@ -10,6 +10,7 @@
 #include "ddbmutex/face.hpp"
 #include "ddbmutex/failure.hpp"
 #include "ddbmutex/keeper.hpp"
+#include "ddbmutex/layouts.hpp"
 #include "ddbmutex/mutex.hpp"
 #include "ddbmutex/record.hpp"
 #include "ddbmutex/table.hpp"
@@ -95,20 +96,22 @@ Failure check_times(const Options& options) {
 }
 
 Failure check(const Options& options, const TableOptions& table) {
+  const bool keeps = detail::keeps_rows(options, table);
   const char* by_hand = options.auto_renew ? "" : "without auto_renew";
   if (Failure bad = detail::check_all({
           {"renew_after", options.renew_after ? by_hand : ""},
           {"max_hold", options.max_hold ? by_hand : ""},
           {"alive", options.alive ? by_hand : ""},
-          {"only_if_exists", options.only_if_exists && !options.keep_row
-                                 ? "without keep_row"
-                                 : ""},
+          {"only_if_exists",
+           options.only_if_exists && !keeps ? "without keep_row" : ""},
+          {"fencing", options.fencing && !keeps ? "without keep_row" : ""},
           {"owner", detail::not_text(options.owner, detail::kMaxKeyBytes,
                                      "longer than 2,048 bytes")},
       })) {
     return bad;
   }
   if (Failure bad = check_times(options)) return bad;
+  if (Failure bad = detail::check_shared(options, table)) return bad;
   return detail::check_stored(options, table);
 }
 
@@ -174,9 +177,12 @@ lock::Mutex& DdbMutex::Impl::get() {
   holder->name = name;
   whole.put_place(name, options.sort_value, holder->place);
   holder->place.owner = owner();
-  holder->place.use = {options.keep_row,
-                       options.keep_data.value_or(options.keep_row),
-                       options.only_if_exists};
+  const bool keep = detail::keeps_rows(options, whole.options);
+  lock::RowUse& use = holder->place.use;
+  use.keep = keep;
+  use.keep_data = options.keep_data.value_or(keep);
+  use.must_exist = options.only_if_exists;
+  detail::suit(use, options, whole.options);
   holder->place.attributes = detail::item_of(options);
   holder->request_timeout = request_timeout_of(options);
   holder->ttl = options.ttl;
@@ -233,6 +239,8 @@ Failure DdbMutex::Impl::failure_of(const lock::Result& result,
       return failure(Errc::kept_row, "it bears a fencing token");
     case Kind::no_row:
       return failure(Errc::no_row);
+    case Kind::no_date:
+      return failure(Errc::not_supported, "answers have no Date");
     case Kind::not_held:
       return failure(Errc::not_held);
     case Kind::lost:

@@ -297,8 +297,14 @@ struct Options {
   // acquisitions: fencing_token() grows with each, whoever takes the lock, for
   // as long as the row is there.  Attributes that others have written stay.
   // All who lock the name must agree: a row with a token is refused by those
-  // that do not keep it (Errc::kept_row).
-  bool keep_row = false;
+  // that do not keep it (Errc::kept_row).  Nothing: as the layout has it (see
+  // Layout); layouts that other programs share have no numbers, and there they
+  // need not agree.
+  std::optional<bool> keep_row{};
+  // To rely on fencing_token(): bad_option where it would be 0, which is where
+  // rows are not kept, and in shared layouts, whose other clients would copy
+  // the number without counting, or drop it.
+  bool fencing = false;
   // With keep_row: take the lock only if there is an item by its name, which
   // need hold nothing but others' attributes (none by a name of the record's);
   // else Errc::no_row.
@@ -307,13 +313,14 @@ struct Options {
   // Bytes that are stored with the lock, for the next holder and inspect().
   std::optional<std::string> data{};
   // Attributes that are: any names but the table's key and those of the record
-  // (uuid, expires, lease, owner, ttl, token, data).  With keep_row or
-  // keep_data 100 at the most.
+  // (uuid, expires, lease, owner, ttl, token, data; or what the layout has).
+  // With keep_row or keep_data 100 at the most.
   Attributes attributes{};
   // Whether what the holder before has left stays where the above do not
-  // replace it.  Nothing: as keep_row.  Where rows are not kept, only a holder
-  // that died leaves anything.  On kept rows attributes always stay: false
-  // removes its `data` alone.
+  // replace it.  Nothing: as keep_row; in layout awslabs false, in dynamolock
+  // true.  Where rows are not kept, only a holder that died leaves anything. On
+  // kept rows attributes always stay, but in awslabs: false removes its `data`
+  // alone.
   std::optional<bool> keep_data{};
 
   // Renew the lease by a thread of the Table.  If not, renew() is the
@@ -388,6 +395,33 @@ struct Credentials {
   std::optional<std::chrono::system_clock::time_point> expires{};
 };
 
+// How locks are written (part `layouts`, but for the first).  The others are
+// those of other libraries, whose programs can hold the locks of one table in
+// turn with ours: nobody has what another has.  What each cannot keep its
+// promise in is on the page examples/README.md.
+//
+// lockclient, lease and ddblock judge a lease by the calendar of whoever wants
+// it: see TableOptions::calendar_margin.  Where others share the table, answers
+// must have a Date (Errc::not_supported): how long a lease is could not be
+// told by them otherwise.
+//
+// dynamolock and awslabs judge by what they have seen: a lock may be taken once
+// its row has been seen unchanged for its lease, and not sooner.  So a program
+// that asks once and never again gets no dead holder's lock; and LockInfo's
+// `expires` is no time there.
+enum class Layout {
+  ddblock,     // Ours: `uuid`, `expires`; rows deleted.
+  lockclient,  // `identifier`, `expiry`; rows deleted.
+               // (samstradling/dynamodb-lock-client-golang)
+  lease,       // `ProcessID`, `LeaseUntil`; rows are there before, with a
+          // LeaseUntil, which may be 0, and always kept; else Errc::no_row.
+          // (intercom/lease)
+  dynamolock,  // `ownerName`, `leaseDuration` ("20s"), `recordVersionNumber`,
+               // `isReleased`; rows kept.  (cirello-io/dynamolock)
+  awslabs,     // The same with "20000"; rows deleted.
+               // (awslabs/amazon-dynamodb-lock-client)
+};
+
 enum class LogLevel {
   debug,    // A request that failed and is tried again.
   info,     // Keys that were found.
@@ -398,9 +432,30 @@ const char* name_of(LogLevel level) noexcept;  // "debug"
 
 struct TableOptions {
   std::string name = "locks";
-  std::string prefix = "ddblock-";  // Of each mutex's name, in the key.
-  // The attribute that is the table's partition key, a string.
+  // How its locks are written.  All that share a table must agree.
+  Layout layout = Layout::ddblock;
+  // Of each mutex's name, in the key.  In other layouts there is none unless
+  // another than this is set.
+  std::string prefix = "ddblock-";
+  // The attribute that is the table's partition key, a string; those of other
+  // libraries have "key", unless they were told otherwise.
   std::string key = "name";
+  // (Part `layouts`.)  How far the calendars of other programs' hosts may be
+  // off DynamoDB's clock, in layouts ddblock, lockclient and lease; 0 to a day;
+  // nothing: 2 s, in ddblock 0, for a table of ours alone.  Our leases are
+  // written as so much longer, so that a calendar that is ahead takes none
+  // early; theirs count as over when DynamoDB's clock is past them by so much,
+  // and by 2 s at the least, so that a holder whose calendar is behind is not
+  // robbed.  A dead holder's lock is free so much later.  Whose calendar is off
+  // by more takes locks that are held, or has his taken; and among each other
+  // theirs have no margin.
+  std::optional<std::chrono::milliseconds> calendar_margin{};
+  // In layouts dynamolock and awslabs: write `leaseDuration` in the form that
+  // the row has, where there is one, as "20s" or as "20000", and not as the
+  // layout says.  Both are read anyway, but by us alone: rows of both kinds for
+  // one name lock the other kind's clients out, with an error.  Each lock
+  // begins with a look then: one request more.
+  bool lease_as_found = false;
   // The one that is its sort key, a string too; empty: it has none.  Its value
   // for each lock that is given none by Options::sort_value.
   std::string sort_key{};
@@ -634,7 +689,8 @@ struct LockInfo {
   std::string owner;
   // 0 if a client wrote the record that does not say.
   std::chrono::milliseconds lease{0};
-  // When the lease ends by DynamoDB's clock, since 1970; 0 if it was released.
+  // When the lease ends by DynamoDB's clock, since 1970, calendar_margin and
+  // all; beyond the year 2096 where the row does not say; 0 if it was released.
   std::chrono::nanoseconds expires{0};
   // How long ago the holder last took or renewed the lock, by DynamoDB's clock;
   // nothing if it was released, or the record or the answer does not say.

@@ -12,6 +12,7 @@
 #include "../sigv4/base64.hpp"
 #include "../sigv4/text.hpp"
 #include "face.hpp"
+#include "layouts.hpp"
 #include "record.hpp"
 #include "table.hpp"
 
@@ -194,7 +195,7 @@ struct Checker {
   Failure add(const std::string& name, bool removed) {
     const std::string why = not_a_name(name, seen);
     if (!why.empty()) return bad(why);
-    if (lock::is_of_record(name) &&
+    if (lock::is_of_record(*detail::find_layout(table), name) &&
         !(removed && name == lock::kDataAttribute)) {
       return bad(quoted(name) + " is an attribute of the record");
     }
@@ -287,7 +288,8 @@ namespace detail {
 
 Failure check_stored(const Options& options, const TableOptions& table) {
   Checker checker{table, "attributes"};
-  const bool updates = options.keep_row || options.keep_data.value_or(false);
+  const bool updates =
+      keeps_rows(options, table) || options.keep_data.value_or(false);
   if (updates && options.attributes.size() > kMostChanges) {
     return checker.bad("more than 100, with keep_row or keep_data");
   }
@@ -336,7 +338,7 @@ Attributes attributes_of(const dynamodb::Item& others,
                          const TableOptions& table) {
   Attributes attributes;
   for (const Wire& wire : others) {
-    if (lock::is_of_record(wire.name)) continue;
+    if (lock::is_of_record(*find_layout(table), wire.name)) continue;
     if (wire.name == table.key || wire.name == table.sort_key) continue;
     add_from_wire(wire, attributes);
   }
@@ -380,7 +382,7 @@ void DdbMutex::release(const Changes& changes, std::error_code& ec) {
     const TableOptions& table = impl.options.table->impl_->options;
     Failure bad = detail::check(changes, table);
     auto others = bad ? nullptr : to_changes(changes);
-    if (others != nullptr && !impl.options.keep_row) {
+    if (others != nullptr && !detail::keeps_rows(impl.options, table)) {
       bad = detail::bad_option(
           {"changes", "nothing stays of a row that is not kept"});
     }

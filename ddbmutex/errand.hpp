@@ -51,6 +51,7 @@ struct Result {
     bad_record,  // lock: `answer.message` says why the row is no lock record.
     kept_row,    // lock: the row bears a fencing token.
     no_row,      // lock: there is no item, and there must be.
+    no_date,     // lock: answers have none, and must have.
     failed,      // `answer` says why.
     not_held,    // release, renew
     lost,        // These, and lock again: it was lost, `loss` says how.

@@ -6,6 +6,7 @@
 
 #include "../sigv4/boot_clock.hpp"
 #include "attributes.hpp"
+#include "layouts.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -17,14 +18,15 @@ using std::chrono::nanoseconds;
 namespace {
 
 // How long ago the holder wrote that.
-std::optional<milliseconds> age_of(const Row& row,
+std::optional<milliseconds> age_of(const Row& row, milliseconds margin,
                                    const dynamodb::ServiceClock& clock) {
   if (!row.lease || row.expires == nanoseconds::zero()) return std::nullopt;
   if (row.expires >= lock::kBeyondAllClocks || !clock.known()) {
     return std::nullopt;
   }
-  const nanoseconds age =
-      clock.middle(BootClock::now()) - (row.expires - nanoseconds(*row.lease));
+  const nanoseconds written =
+      row.expires - nanoseconds(*row.lease) - nanoseconds(margin);
+  const nanoseconds age = clock.middle(BootClock::now()) - written;
   return std::max(std::chrono::duration_cast<milliseconds>(age),
                   milliseconds::zero());
 }
@@ -42,11 +44,11 @@ LockInfo info_of(const dynamodb::Item& item, const TableOptions& options,
   LockInfo info;
   info.name = text_of(item, options.key).substr(options.prefix.size());
   info.sort_value = text_of(item, options.sort_key);
-  const Row row = lock::kDdblock.read_row(item);
+  const Row row = detail::find_layout(options)->read_row(item);
   if (row.kind == Row::Kind::unknown) {
     info.problem = row.problem;
   } else {
-    detail::tell_row(row, clock, info);
+    detail::tell_row(row, options, clock, info);
     detail::tell_stored(row.others, options, info);
   }
   return info;
@@ -60,8 +62,8 @@ void add_once(std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-void detail::tell_row(const Row& row, const dynamodb::ServiceClock& clock,
-                      LockInfo& info) {
+void detail::tell_row(const Row& row, const TableOptions& options,
+                      const dynamodb::ServiceClock& clock, LockInfo& info) {
   if (row.kind != Row::Kind::record) return;
   info.exists = true;
   info.released = row.expires == nanoseconds::zero();
@@ -69,7 +71,8 @@ void detail::tell_row(const Row& row, const dynamodb::ServiceClock& clock,
   info.owner = row.owner;
   info.lease = row.lease.value_or(milliseconds::zero());
   info.expires = row.expires;
-  info.age = age_of(row, clock);
+  info.age =
+      age_of(row, options.calendar_margin.value_or(milliseconds(0)), clock);
   info.token = static_cast<std::uint64_t>(row.token);
 }
 
@@ -80,7 +83,8 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
   selection.key_name = options.key;
   selection.prefix = options.prefix;
   selection.attributes = {options.key};
-  for (auto name = lock::kDdblock.attributes; *name != nullptr; ++name) {
+  const char* const* all = find_layout(options)->attributes;
+  for (auto name = all; *name != nullptr; ++name) {
     selection.attributes.push_back(*name);
   }
   if (!options.sort_key.empty()) {

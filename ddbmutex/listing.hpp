@@ -23,8 +23,8 @@ inline namespace v0 {
 namespace detail {
 
 // REQUIRES: the row is understood.
-void tell_row(const lock::Row& row, const dynamodb::ServiceClock& clock,
-              LockInfo& info);
+void tell_row(const lock::Row& row, const TableOptions& options,
+              const dynamodb::ServiceClock& clock, LockInfo& info);
 
 // The record of each item, and of what users have stored `more`, which may be
 // large.

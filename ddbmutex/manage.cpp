@@ -13,6 +13,7 @@
 #include "ask.hpp"
 #include "attributes.hpp"
 #include "failure.hpp"
+#include "layouts.hpp"
 #include "listing.hpp"
 #include "mutex.hpp"
 #include "protocol.hpp"
@@ -142,8 +143,10 @@ void Table::create(const Creation& how, std::error_code& ec) {
     if (Failure bad = check_creation(how)) return bad;
     const Call call(impl.get(), about_table("create", options));
     if (!call.may_begin()) return call.closed();
+    Creation terms = how;  // `ttl` is an attribute of ddblock's alone.
+    terms.clean_up = how.clean_up && options.layout == Layout::ddblock;
     const Answer answer =
-        detail::create_table(call.client(), call.budget(), options, how,
+        detail::create_table(call.client(), call.budget(), options, terms,
                              call.waiting(kCreationPatience));
     if (answer.fault != Fault::none) return call.failure_of(answer);
     return detail::unfit(*answer.table, options);
@@ -187,7 +190,7 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
     info.sort_value = place.sort_value;
     if (!answer.item) return nullptr;
     if (row.kind == Row::Kind::unknown) return call.bad_record(row.problem);
-    detail::tell_row(row, call.client().clock(), info);
+    detail::tell_row(row, options, call.client().clock(), info);
     detail::tell_stored(row.others, options, info);
     return nullptr;
   });
@@ -226,7 +229,7 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
     if (!call.may_begin()) return call.closed();
     lock::Place place;
     impl.put_place(info.name, info.sort_value, place);
-    place.use.keep = info.token > 0;
+    place.use.keep = info.token > 0 || detail::keeps_rows({}, impl.options);
     bool maybe_applied = false;
     lock::Request force;
     force.verb = lock::Request::Verb::force;

@@ -294,6 +294,9 @@ void Acquisition::judge() {
     case Verdict::no_row:
       result_.kind = Kind::no_row;
       return;
+    case Verdict::no_date:
+      result_.kind = Kind::no_date;
+      return;
     default:
       break;
   }

@@ -28,22 +28,21 @@ nanoseconds margin(nanoseconds lease) {
          dynamodb::kRateMargin;
 }
 
-// What a take's `earliest` is: a lease that ended before is over.
-ServiceTime over_before(const ServiceClock& clock, BootTime now) {
+// What a take's `earliest` is: a lease that ended before is over.  Where others
+// stamp by their calendars, those may be behind by as much as ours are meant
+// to be ahead.
+ServiceTime over_before(const RowUse& use, const ServiceClock& clock,
+                        BootTime now) {
   if (!clock.known()) return ServiceTime(1);
-  return std::max(ServiceTime(1), clock.earliest(now) - kFrontEndSkew);
+  const nanoseconds skew = std::max<nanoseconds>(kFrontEndSkew, use.margin);
+  return std::max(ServiceTime(1), clock.earliest(now) - skew);
 }
 
-// No answer has come that could have a Date.
-bool unheard(const ServiceClock& clock) {
-  return !clock.known() && !clock.silent();
-}
-
-bool free_to_take(const Observation& observation, const ServiceClock& clock,
-                  BootTime now) {
+bool free_to_take(const RowUse& use, const Observation& observation,
+                  const ServiceClock& clock, BootTime now) {
   if (!observation.seen()) return true;
   return observation.stale(now) ||
-         observation.seen()->expires < over_before(clock, now);
+         observation.seen()->expires < over_before(use, clock, now);
 }
 
 }  // namespace
@@ -53,12 +52,11 @@ nanoseconds waited_for(nanoseconds lease) { return lease + margin(lease); }
 
 void Observation::see(const Row& row, BootTime received) {
   if (row.kind != Row::Kind::record) return forget();
-  const bool same = seen_.uuid == row.uuid && seen_.expires == row.expires &&
-                    seen_.lease == row.lease;
+  const bool same = seen_.known && seen_.uuid == row.uuid &&
+                    seen_.expires == row.expires && seen_.lease == row.lease &&
+                    seen_.form == row.form;
   if (same) return;
-  seen_.uuid = row.uuid;
-  seen_.expires = row.expires;
-  seen_.lease = row.lease;
+  seen_ = {true, row.uuid, row.expires, row.lease, row.form};
   since_ = received;
 }
 
@@ -83,9 +81,9 @@ Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
     request = look(true);
   } else if (call == Call::renew || unsettled_) {
     request = renew(now, clock);
-  } else if (unheard(clock)) {
+  } else if (must_look(clock)) {
     request = look(true);
-  } else if (refused_ && !free_to_take(observation, clock, now)) {
+  } else if (refused_ && !free_to_take(use_, observation, clock, now)) {
     request = look(false);
   } else {
     request = take(now, clock, observation);
@@ -94,6 +92,14 @@ Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
   consistent_ = request.consistent;
   tells_ = request.tell || (verb_ == Verb::take && use_.takes_by_update());
   return request;
+}
+
+// Before a take: no answer has come that could have a Date, or none has that
+// must have one; or what stands there says how it is to be written.
+bool Lease::must_look(const ServiceClock& clock) const {
+  const bool unheard = !clock.known() && !clock.silent();
+  return unheard || (use_.calendars && !clock.known()) ||
+         (use_.looks_first && !told_);
 }
 
 Request Lease::look(bool consistent) const {
@@ -109,7 +115,8 @@ Request Lease::take(BootTime now, const ServiceClock& clock,
   request.verb = Verb::take;
   request.uuid = uuid_;
   request.lease = ttl_;
-  request.earliest = over_before(clock, now);
+  request.earliest = over_before(use_, clock, now);
+  if (observation.seen()) request.form = observation.seen()->form;
   if (observation.stale(now)) {
     request.seen = {observation.seen()->uuid, observation.seen()->expires};
   }
@@ -158,9 +165,9 @@ void Lease::change(Request& request) const {
 ServiceTime Lease::stamp(BootTime now, const ServiceClock& clock) {
   ++attempts_;
   Sent sent{{}, now, std::nullopt, clock.contradictions()};
-  if (clock.known()) {
-    sent.earliest = clock.earliest(now);
-    sent.stamp = unused(clock.latest(now) + ttl_);
+  if (clock.known()) sent.earliest = clock.earliest(now);
+  if (clock.known() && use_.tells_end) {
+    sent.stamp = unused(clock.latest(now) + ttl_ + use_.margin);
   } else {
     sent.stamp = kBeyondAllClocks + nanoseconds(attempts_);
   }
@@ -286,6 +293,7 @@ Verdict Lease::renewed(BootTime received, const ServiceClock& clock) {
 Verdict Lease::beaten(Row& told, BootTime received, const ServiceClock& clock,
                       Observation& observation) {
   row_ = std::move(told);
+  told_ = true;
   const Row& row = row_;
   const bool absent = row.kind == Row::Kind::absent;
   if (ours_) return absent ? Verdict::deleted : Verdict::taken;
@@ -298,11 +306,14 @@ Verdict Lease::beaten(Row& told, BootTime received, const ServiceClock& clock,
     return Verdict::kept_row;
   }
   observation.see(row, received);
+  if (use_.calendars && !clock.known()) return Verdict::no_date;
   if (row.kind == Row::Kind::unknown || (bare && !free)) {
     return Verdict::bad_record;
   }
   if (absent && use_.must_exist) return Verdict::no_row;
-  if (free || free_to_take(observation, clock, received)) return at_once();
+  if (free || free_to_take(use_, observation, clock, received)) {
+    return at_once();
+  }
   tries_at_once_ = 0;
   return Verdict::busy;
 }
@@ -354,15 +365,17 @@ void Lease::apply(const ServiceClock& clock) {
 }
 
 // By the boot clock, and by DynamoDB's: nobody may take the row before its
-// stamp is over.  If an answer since the sending has contradicted what was
-// known of that clock, this machine may have been stopped meanwhile, while
-// waiters counted on.  Then the lease is counted by DynamoDB's clock as well,
-// from the earliest that it may have shown at the sending: the stamp was made
-// of the latest, and would be too kind by all that was not known.  What later
-// answers tell of that time may come from behind a stop too short to notice.
+// stamp is over, or by as much sooner as their calendars may be ahead.  If an
+// answer since the sending has contradicted what was known of that clock, this
+// machine may have been stopped meanwhile, while waiters counted on.  Then the
+// lease is counted by DynamoDB's clock as well, from the earliest that it may
+// have shown at the sending: the stamp was made of the latest, and would be too
+// kind by all that was not known.  What later answers tell of that time may
+// come from behind a stop too short to notice.
 BootTime Lease::claim_of(const Sent& sent, const ServiceClock& clock) const {
   const BootTime end =
-      std::min(sent.at + held_for(ttl_), clock.when_latest_is(lowest_stamp()));
+      std::min(sent.at + held_for(ttl_),
+               clock.when_latest_is(lowest_stamp() - use_.margin));
   if (clock.contradictions() == sent.contradictions) return end;
   const ServiceTime from = sent.earliest.value_or(ServiceTime::zero());
   return std::min(end, clock.when_latest_is(from + held_for(ttl_)));

@@ -59,8 +59,9 @@ std::chrono::nanoseconds waited_for(std::chrono::nanoseconds lease);
 // over by service time only when it ended so long before.
 constexpr std::chrono::seconds kFrontEndSkew{2};
 
-// Where DynamoDB's answers have no Date, stamps count up from here: a time that
-// no clock reaches, so that nobody takes a lease by service time.
+// Where DynamoDB's answers have no Date, or rows do not say when a lease ends,
+// stamps count up from here: a time that no clock reaches, so that nobody takes
+// a lease by service time.
 constexpr ServiceTime kBeyondAllClocks{4'000'000'000'000'000'000};
 
 // The record that a waiter saw, and since when.  Kept from one call to the
@@ -77,11 +78,13 @@ class Observation {
   BootTime stale_at() const;
   // What tells one version from another, and how long it lasts.
   struct Seen {
-    std::string uuid;  // Empty: none was seen.
+    bool known = false;  // One was seen.
+    std::string uuid;
     ServiceTime expires{};
     std::optional<std::chrono::milliseconds> lease;
+    char form = 0;  // As in Row.
   };
-  const Seen* seen() const { return seen_.uuid.empty() ? nullptr : &seen_; }
+  const Seen* seen() const { return seen_.known ? &seen_ : nullptr; }
 
  private:
   Seen seen_;
@@ -118,6 +121,7 @@ enum class Verdict {
   taken,       // renew, release: lost, the row is another's.
   deleted,     // renew, release: lost, the row is gone.
   expired,     // renew: lost, the lease ended first.
+  no_date,     // take: answers have none, by which others judge our lease.
 };
 
 class Lease {
@@ -183,6 +187,7 @@ class Lease {
   void change(Request& request) const;
   ServiceTime stamp(BootTime now, const ServiceClock& clock);
   ServiceTime unused(ServiceTime at_least) const;
+  bool must_look(const ServiceClock& clock) const;
 
   Verdict heard_write(Reply& reply, const ServiceClock& clock);
   Verdict heard_row(Row& row, BootTime received, const ServiceClock& clock,
@@ -220,6 +225,7 @@ class Lease {
   bool refused_ = false;       // take: the row was another's when last told.
   int tries_at_once_ = 0;      // take: in a row, without a wait between.
   bool look_first_ = false;    // The last refusal did not tell the row.
+  bool told_ = false;          // take: what stands there.
   bool release_lost_ = false;  // A release may have been applied already.
 
   Call call_ = Call::take;  // What is under way is for.

@@ -448,13 +448,13 @@ void read_record(const Item& item, const Attribute& uuid, Row& row) {
 // Of those that a row without a uuid has no business with.
 bool is_ours(const Attribute& attribute) {
   return attribute.name != kDataAttribute && attribute.name != "token" &&
-         is_of_record(attribute.name);
+         is_of_record(kDdblock, attribute.name);
 }
 
 }  // namespace
 
-bool is_of_record(std::string_view attribute) {
-  const char* const* name = kOfRecord;
+bool is_of_record(const Layout& layout, std::string_view attribute) {
+  const char* const* name = layout.attributes;
   while (*name != nullptr && *name != attribute) ++name;
   return *name != nullptr || attribute == kDataAttribute;
 }
@@ -481,7 +481,8 @@ Row read_row(const Item& item) {
     read_record(item, *uuid, row);
   }
   for (const Attribute& attribute : item) {
-    if (attribute.name == kDataAttribute || !is_of_record(attribute.name)) {
+    if (attribute.name == kDataAttribute ||
+        !is_of_record(kDdblock, attribute.name)) {
       row.others.push_back(attribute);
     }
   }

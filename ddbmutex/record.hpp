@@ -1,4 +1,5 @@
-// A lock's record and the item that holds it, in layout `ddblock`:
+// A lock's record and the item that holds it, in layout `ddblock` (layouts.hpp
+// has the others):
 //
 //   name     S  partition key: "ddblock-" and the mutex's name
 //   uuid     S  128 random bits, fresh for every acquisition on the wire
@@ -53,13 +54,17 @@ struct Row {
     unknown,  // Anything else.  `problem` names the attribute.
   };
   Kind kind = Kind::absent;
+  // These two are the record's version.  Whose it is; empty if nobody's.
   std::string uuid;
-  ServiceTime expires{};  // 0: released.
+  // When the lease ends, or a time beyond all clocks (protocol.hpp) where rows
+  // do not say; 0: released, whatever else has changed.
+  ServiceTime expires{};
   // Nothing if a client wrote the record that knows no such attribute.
   std::optional<std::chrono::milliseconds> lease;
   std::string owner;  // Empty if not given.
   bool kept = false;  // It bears a token, of whatever kind.
   std::int64_t token = 0;
+  char form = 0;  // In which the lease is told, where a layout has two.
   const char* problem = "";  // "expires is not a whole number of nanoseconds"
   dynamodb::Item others;     // What is no attribute of the record; `data` is.
 };
@@ -70,8 +75,18 @@ struct RowUse {
   bool keep_data = false;   // A take leaves `data` where it is.
   bool must_exist = false;  // keep: a take makes no row.
 
+  // In layouts that are shared with other programs.
+  enum class Take : char { usual, puts, updates };
+  Take take = Take::usual;
+  bool tells_end = true;     // The row says when a lease ends.
+  bool calendars = false;    // The others compare that with their calendars,
+  bool looks_first = false;  // A take: to write what it has found.
+  std::chrono::milliseconds margin{};  // so it is later by this.
+
   // A take is an UpdateItem, whose answer tells the row, not a PutItem.
-  bool takes_by_update() const { return keep || keep_data; }
+  bool takes_by_update() const {
+    return take == Take::usual ? keep || keep_data : take == Take::updates;
+  }
 };
 
 // The attribute of a record that is the user's.
@@ -112,6 +127,7 @@ struct Request {
   std::optional<Version> seen;  // take: seen unchanged for its lease.
   // take: our own versions that the row may bear; renew: one of them it must.
   std::vector<ServiceTime> own;
+  char form = 0;            // take: of the lease, as Row has it.
   bool consistent = false;  // look
   bool tell = false;        // renew: answer with the row as it is then.
   ChangesPtr changes;       // renew, release; null: none.
@@ -150,8 +166,8 @@ struct Place {
 Row read_row(const dynamodb::Item& item);
 std::string write_request(const Place& place, const Request& request);
 dynamodb::Action action_of(Request::Verb verb, const RowUse& use);
-// Whether its record has an attribute of that name; `data` is one.
-bool is_of_record(std::string_view attribute);
+// Whether a record has an attribute of that name; `data` is one.
+bool is_of_record(const Layout& layout, std::string_view attribute);
 
 // 32 hexadecimal digits from 128 bits of the operating system's randomness
 // (not of a generator in this process, which a VM snapshot would clone).

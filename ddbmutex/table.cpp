@@ -14,6 +14,7 @@
 #include "../sigv4/text.hpp"
 #include "../sigv4/thread.hpp"
 #include "keeper.hpp"
+#include "layouts.hpp"
 #include "retry.hpp"
 
 namespace ddbmutex {
@@ -50,10 +51,10 @@ bool is_table_name(const std::string& name) {
 }
 
 // Why that cannot be the name of a key attribute; empty if it can.
-const char* not_a_key(const std::string& name) {
+const char* not_a_key(const lock::Layout& layout, const std::string& name) {
   if (name.empty() || name.size() > 255) return "not of 1 to 255 bytes";
   if (!lock::is_utf8(name)) return "not UTF-8";
-  return lock::is_of_record(name) ? "an attribute of the record" : "";
+  return lock::is_of_record(layout, name) ? "an attribute of the record" : "";
 }
 
 const char* not_a_sort_value(const std::string& value) {
@@ -61,6 +62,11 @@ const char* not_a_sort_value(const std::string& value) {
 }
 
 Failure check(const TableOptions& options) {
+  const lock::Layout* layout = detail::find_layout(options);
+  if (layout == nullptr) {
+    return bad_option({"layout", "not in this build"});
+  }
+  if (Failure bad = detail::check_layout(options)) return bad;
   const Credentials& keys = options.credentials;
   const bool no_keys = keys.access_key_id.empty();
   const bool sorted = !options.sort_key.empty();
@@ -70,14 +76,14 @@ Failure check(const TableOptions& options) {
       {"table", is_table_name(options.name) ? "" : no_name.c_str()},
       {"prefix", detail::not_text(options.prefix, detail::kMaxKeyBytes - 1,
                                   "leaves no room for a name")},
-      {"key", not_a_key(options.key)},
+      {"key", not_a_key(*layout, options.key)},
       {"sort_value", sorted ? not_a_sort_value(options.sort_value)
                      : options.sort_value.empty() ? ""
                                                   : "without a sort_key"},
       {"sort_key", !sorted ? ""
                    : options.sort_key == options.key
                        ? "the key already"
-                       : not_a_key(options.sort_key)},
+                       : not_a_key(*layout, options.sort_key)},
       {"credentials",
        no_keys != keys.secret_access_key.empty() ? "half a pair of keys"
        : no_keys && !keys.session_token.empty()  ? "a token without keys"
@@ -188,6 +194,7 @@ Failure bad_target(const dynamodb::Target& target) {
 
 Table::Impl::Impl(TableOptions&& the_options)
     : options(std::move(the_options)) {
+  detail::suit(options);
   bad = check(options);
   if (bad) return;
   target = target_of(options);
@@ -209,6 +216,7 @@ std::string Table::Impl::endpoint() const {
 void Table::Impl::put_place(const std::string& name,
                             const std::string& sort_value,
                             lock::Place& place) const {
+  place.layout = detail::find_layout(options);
   place.table = options.name;
   place.key = options.prefix + name;
   place.key_name = options.key;

@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(item_that_must_exist_is_one_that_is_kept) {
   BOOST_TEST(refused(at, [](Options& o) { o.only_if_exists = true; }) ==
              "only_if_exists");
   BOOST_TEST(refused(at, [](Options& o) {
-               o.only_if_exists = o.keep_row = true;
+               o.keep_row = o.only_if_exists = true;
              }) == "none");
 }
 

@@ -820,8 +820,9 @@ Set compiled_by(const std::string& with) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(parts_that_may_be_left_out_are_left_out_by_make) {
-  const Words parts = {"hosts",  "roles", "sso",        "programs", "manage",
-                       "any_of", "guard", "attributes", "endpoints"};
+  const Words parts = {"hosts",   "roles",    "sso",   "programs",
+                       "manage",  "any_of",   "guard", "attributes",
+                       "layouts", "endpoints"};
   // All parts but those.  Examples are built with all alone, so a plan without
   // any differs from one without two by what the second of them leaves out.
   const auto without = [&](const std::string& one, const std::string& other) {

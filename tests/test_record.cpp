@@ -380,10 +380,10 @@ BOOST_AUTO_TEST_CASE(what_is_no_attribute_of_the_record_is_told_beside_it) {
 BOOST_AUTO_TEST_CASE(records_attributes_are_known_by_name) {
   for (const char* name :
        {"uuid", "expires", "lease", "owner", "ttl", "token", "data"}) {
-    BOOST_TEST(lock::is_of_record(name), name);
+    BOOST_TEST(lock::is_of_record(lock::kDdblock, name), name);
   }
   for (const char* name : {"name", "Uuid", "uuid ", "", "tok", "job"}) {
-    BOOST_TEST(!lock::is_of_record(name), name);
+    BOOST_TEST(!lock::is_of_record(lock::kDdblock, name), name);
   }
 }
 

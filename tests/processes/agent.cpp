@@ -312,14 +312,14 @@ bool set_time(ddbmutex::Options& options, const std::string& name,
 bool set_switch(ddbmutex::Options& options, const std::string& name,
                 const std::string& value) {
   static const std::map<std::string, bool ddbmutex::Options::*> kSwitches = {
-      {"keep_row", &ddbmutex::Options::keep_row},
       {"only_if_exists", &ddbmutex::Options::only_if_exists},
       {"auto_renew", &ddbmutex::Options::auto_renew},
       {"recursive", &ddbmutex::Options::recursive}};
   const auto found = kSwitches.find(name);
   if (found != kSwitches.end()) options.*found->second = value == "1";
+  if (name == "keep_row") options.keep_row = value == "1";
   if (name == "keep_data") options.keep_data = value == "1";
-  return name == "keep_data" || found != kSwitches.end();
+  return name == "keep_row" || name == "keep_data" || found != kSwitches.end();
 }
 
 // False if there is none of that name.

@@ -24,17 +24,20 @@ bool same_record(const Row& a, const Row& b) {
 }
 
 // The value of `:earliest`.
-ServiceTime over_before(BootTime now, const ServiceClock& clock) {
+ServiceTime over_before(const RowUse& use, BootTime now,
+                        const ServiceClock& clock) {
   if (!clock.known()) return ServiceTime(1);
-  return clock.earliest(now) - kFrontEndSkew;
+  const nanoseconds allowed = use.margin;
+  return clock.earliest(now) -
+         (allowed > kFrontEndSkew ? allowed : nanoseconds(kFrontEndSkew));
 }
 
-bool free_to_take(const Row& row, BootTime now, const ServiceClock& clock,
-                  const Sightings& sightings) {
+bool free_to_take(const RowUse& use, const Row& row, BootTime now,
+                  const ServiceClock& clock, const Sightings& sightings) {
   if (row.kind == Row::Kind::absent || row.kind == Row::Kind::bare) return true;
   if (row.kind != Row::Kind::record) return false;
   const bool over = row.expires >= ServiceTime::zero() &&
-                    row.expires < over_before(now, clock);
+                    row.expires < over_before(use, now, clock);
   return over || sightings.stale(now);
 }
 
@@ -224,14 +227,14 @@ Request Protocol::wanted(Call call, BootTime now, const ServiceClock& clock,
 Request Protocol::wanted_take(BootTime now, const ServiceClock& clock,
                               const Sightings& sightings) const {
   // Before anything was heard of DynamoDB's time.
-  if (!clock.known() && !clock.silent()) return look(true);
+  if (!clock.known() && (!clock.silent() || use_.calendars)) return look(true);
   const auto told = last_told(Call::take);
   if (!told) return put(now, clock, sightings);
   const Exchange& last = history_[*told];
   if (settling()) return renewal(now, clock);
   if (last.own) return put(now, clock, sightings);
   if (!last.reply->row) return look(true);
-  if (!free_to_take(*last.reply->row, now, clock, sightings)) {
+  if (!free_to_take(use_, *last.reply->row, now, clock, sightings)) {
     return look(false);
   }
   return put(now, clock, sightings);
@@ -244,7 +247,7 @@ Request Protocol::put(BootTime now, const ServiceClock& clock,
   request.uuid = uuid_;
   request.stamp = stamp(now, clock);
   request.lease = std::chrono::duration_cast<std::chrono::milliseconds>(ttl_);
-  request.earliest = over_before(now, clock);
+  request.earliest = over_before(use_, now, clock);
   if (sightings.stale(now)) {
     request.seen =
         Request::Version{sightings.last().uuid, sightings.last().expires};
@@ -291,9 +294,11 @@ ServiceTime Protocol::stamp(BootTime now, const ServiceClock& clock) const {
     const bool kept = std::binary_search(all.begin(), all.end(), i);
     (kept ? present : past).push_back(history_[i].request.stamp);
   }
-  if (!clock.known()) return kBeyondAllClocks + ServiceTime(number);
+  if (!clock.known() || !use_.tells_end) {
+    return kBeyondAllClocks + ServiceTime(number);
+  }
 
-  ServiceTime wanted = clock.latest(now) + ttl_;
+  ServiceTime wanted = clock.latest(now) + ttl_ + use_.margin;
   for (const ServiceTime old : past) {
     if (number < 1000 || old >= kBeyondAllClocks) continue;
     wanted = std::max(wanted, old + ServiceTime(1));
@@ -330,7 +335,8 @@ std::int64_t Protocol::token() const {
     if (exchange.call != Call::take || exchange.verdict != Verdict::ours) {
       continue;
     }
-    return use_.keep ? exchange.reply->row->token : 0;
+    const auto& row = exchange.reply->row;
+    return use_.keep && row ? row->token : 0;
   }
   return 0;
 }
@@ -409,12 +415,13 @@ Verdict Protocol::judge_take(const Exchange& exchange,
     return Verdict::kept_row;
   }
   sightings.see(*reply.row, reply.received);
+  if (use_.calendars && !clock.known()) return Verdict::no_date;
   if (reply.row->kind == Row::Kind::unknown) return Verdict::bad_record;
   const bool bare = reply.row->kind == Row::Kind::bare;
   if (bare && !use_.keep) return Verdict::bad_record;
   const bool absent = reply.row->kind == Row::Kind::absent;
   if (absent && use_.must_exist) return Verdict::no_row;
-  if (!free_to_take(*reply.row, reply.received, clock, sightings)) {
+  if (!free_to_take(use_, *reply.row, reply.received, clock, sightings)) {
     return Verdict::busy;
   }
   return tries_at_once() < kTriesAtOnce ? Verdict::again : Verdict::busy;
@@ -468,8 +475,9 @@ BootTime Protocol::claim_from(std::size_t own,
                               const ServiceClock& clock) const {
   const Exchange& sent = history_[own];
   const nanoseconds holds = ttl_ - percent_of(ttl_);
-  std::vector<BootTime> ends = {sent.at + holds,
-                                clock.when_latest_is(lowest_stamp())};
+  std::vector<BootTime> ends = {
+      sent.at + holds,
+      clock.when_latest_is(lowest_stamp() - nanoseconds(use_.margin))};
   if (clock.contradictions() != sent.contradictions) {
     ends.push_back(clock.when_latest_is(sent.earliest + holds));
   }

@@ -18,9 +18,9 @@ const char* name(Verb verb) {
 }
 
 const char* name(Verdict verdict) {
-  const char* const names[] = {"ours",     "again",  "busy",     "bad_record",
-                               "kept_row", "no_row", "released", "taken",
-                               "deleted",  "expired"};
+  const char* const names[] = {"ours",     "again",   "busy",     "bad_record",
+                               "kept_row", "no_row",  "released", "taken",
+                               "deleted",  "expired", "no_date"};
   return names[static_cast<int>(verdict)];
 }
 
@@ -151,6 +151,7 @@ Weather::Weather(Random& random)
 
 History::History(std::uint64_t seed, Tally& tally, std::ostream* trace)
     : random_(seed), weather_(random_), tally_(tally), trace_(trace) {
+  share();
   epoch_ = 1'700'000'000s + nanoseconds(random_.below(1'000'000'000));
   exchanges_at_most_ = static_cast<std::size_t>(random_.between(10, 80));
   if (weather_.storm) exchanges_at_most_ = 300;
@@ -161,6 +162,23 @@ History::History(std::uint64_t seed, Tally& tally, std::ostream* trace)
   set_up_hosts();
   set_up_row();
   set_up_faults();
+}
+
+// Some locks are shared with others.  Drawn apart, so that the rest is as it
+// was.
+void History::share() {
+  Random drawn(random_.next());
+  if (weather_.burst || drawn.chance(0.7)) return;
+  using Layout = Weather::Layout;
+  weather_.layout = drawn.chance(0.5) ? Layout::versions : Layout::calendars;
+  if (weather_.layout == Layout::calendars) {
+    weather_.margin = std::chrono::milliseconds(drawn.between(1000, 5000));
+    const std::int64_t off = weather_.margin / 1ms - 500;
+    calendar_ahead_ = std::chrono::milliseconds(
+        drawn.chance(0.5) ? (drawn.chance(0.5) ? off : -off)
+                          : drawn.between(-off, off));
+  }
+  weather_.foreign = true;
 }
 
 void History::set_up_hosts() {
@@ -184,6 +202,13 @@ void History::set_up_hosts() {
     host.use.keep = random_.chance(weather_.keeping);
     host.use.keep_data = random_.chance(host.use.keep ? 0.7 : 0.2);
     host.use.must_exist = host.use.keep && random_.chance(0.1);
+    if (weather_.shared()) {
+      using Take = RowUse::Take;
+      host.use.tells_end = weather_.layout != Weather::Layout::versions;
+      host.use.calendars = host.use.tells_end;
+      host.use.margin = weather_.margin;
+      host.use.take = static_cast<Take>(random_.below(3));
+    }
     host.base_boot = nanoseconds(random_.below(1'000'000'000'000'000));
     host.ppm = 10'000 * (random_.chance(0.5) ? 1 : -1);  // As far as allowed.
     if (random_.chance(0.5)) host.ppm = random_.between(-10'000, 10'000);
@@ -194,7 +219,7 @@ void History::set_up_hosts() {
 
 // Most histories begin with no row; some with what others left.
 void History::set_up_row() {
-  if (!random_.chance(0.2)) return;
+  if (!random_.chance(0.2) || weather_.shared()) return;
   SimulatedTable::Item item;
   item.uuid = "left";
   item.expires =
@@ -283,7 +308,7 @@ void History::handle(const Event& event) {
     case Event::Kind::people:
       return change_by_hand();
     case Event::Kind::foreigner:
-      return write_foreign();
+      return event.index == 1 ? be_foreign(true) : write_foreign();
     case Event::Kind::reaper:
       return reap();
     case Event::Kind::freeze:
@@ -481,6 +506,7 @@ void History::change_by_hand() {
       item.lease.reset();
       break;
     case 4:
+      if (weather_.shared()) break;  // There are none.
       if (item.token) {
         item.token.reset();
       } else {
@@ -506,6 +532,7 @@ void History::change_by_hand() {
 
 // A client that goes by a calendar, and whose calendar is right.
 void History::write_foreign() {
+  if (weather_.shared()) return be_foreign(false);
   const SimulatedTable::Content before = table_.content();
   if (before && before->expires && *before->expires >= service() - 2s) return;
   note_change(before, "foreign");
@@ -516,6 +543,64 @@ void History::write_foreign() {
   item.uuid = "foreign" + std::to_string(now_.count());
   item.expires = service() + weather_.ttl / 2;
   table_.set(item);
+}
+
+// Takes the lock as others' clients do, if it may; or gives it back.
+void History::be_foreign(bool release) {
+  const SimulatedTable::Content before = table_.content();
+  const bool versions = weather_.layout == Weather::Layout::versions;
+  if (release) {
+    foreign_until_ = now_;
+    if (!before || before->uuid != foreign_) return;
+    SimulatedTable::Item item = *before;
+    item.expires = ServiceTime::zero();
+    if (random_.chance(0.5)) return table_.set(item);
+    return table_.set(std::nullopt);
+  }
+  if (!foreign_may_take(before)) return;
+  note_change(before, "foreign");
+  foreign_ = "foreign" + std::to_string(now_.count());
+  const auto lease = std::chrono::milliseconds(weather_.ttl / 2ms);
+  SimulatedTable::Item item;
+  item.uuid = foreign_;
+  if (versions) {
+    item.lease = lease;
+    item.expires = kBeyondAllClocks;
+  } else {
+    item.expires = service() + calendar_ahead_ + lease;
+  }
+  table_.set(item);
+  ++tally_.foreign_takes;
+  foreign_until_ = now_ + lease;
+  if (trace_) *trace_ << now_ << " foreign takes it\n";
+  if (random_.chance(0.5)) {
+    schedule(now_ + nanoseconds(random_.below(nanoseconds(lease).count())),
+             Event::Kind::foreigner, 0, 1);
+  }
+  if (random_.chance(0.6)) {
+    schedule(now_ + nanoseconds(random_.below(4 * weather_.ttl.count())),
+             Event::Kind::foreigner, 0);
+  }
+}
+
+// By what it has seen, and a clock that is fast by 1 %; or by its calendar.
+bool History::foreign_may_take(const SimulatedTable::Content& now) {
+  if (!now || now->expires == ServiceTime::zero()) return true;
+  if (weather_.layout == Weather::Layout::calendars) {
+    return now->expires && *now->expires < service() + calendar_ahead_;
+  }
+  const bool seen = foreign_saw_ && foreign_saw_->uuid == now->uuid &&
+                    foreign_saw_->expires == now->expires;
+  if (!seen) {
+    foreign_saw_ = now;
+    foreign_since_ = now_;
+  }
+  if (!now->lease) return false;
+  const nanoseconds over =
+      foreign_since_ + nanoseconds(*now->lease) * 100 / 101;
+  if (now_ > over) return true;
+  schedule(over + 1ns, Event::Kind::foreigner, 0);
+  return false;
 }
 
 // DynamoDB's own clean-up, a day after the lease.
@@ -856,14 +941,18 @@ void History::check_stamp(Host& host, const Request& request) {
   expect(request.stamp.count() % 1000 ==
              static_cast<std::int64_t>(host.attempts % 1000),
          host, "a stamp's low digits are not the attempt's number");
-  if (host.clock.known()) {
-    const ServiceTime right = host.clock.latest(host.sent) + host.ttl;
+  if (!host.use.tells_end) {
+    expect(request.stamp > kBeyondAllClocks, host, "a stamp of some clock");
+  } else if (host.clock.known()) {
+    const ServiceTime right =
+        host.clock.latest(host.sent) + host.ttl + host.use.margin;
     expect(request.stamp >= right, host, "a stamp is too low");
     expect(host.attempts >= 1000 ||
                request.stamp < right + 1us * (host.stamps.size() + 1),
            host, "a stamp is too high");
   } else {
-    expect(host.clock.silent(), host, "stamped before anything was heard");
+    expect(host.clock.silent() && !host.use.calendars, host,
+           "stamped before anything was heard");
     expect(request.stamp > kBeyondAllClocks, host,
            "a stamp of no clock of DynamoDB's");
   }
@@ -877,7 +966,8 @@ void History::check_verdict(const Host& host, Verdict told, Verdict reference,
                      ", by the reference " + name(reference));
   }
   const bool names_row = told == Verdict::busy || told == Verdict::bad_record ||
-                         told == Verdict::kept_row || told == Verdict::no_row;
+                         told == Verdict::kept_row || told == Verdict::no_row ||
+                         told == Verdict::no_date;
   if (names_row) {
     expect(answer.reply.row.has_value(), host, "no row was told");
     expect(same(host.lease->row(), *answer.reply.row), host,
@@ -925,14 +1015,16 @@ void History::note_grant(const Host& host) {
   if (boot(host) >= host.lease->claim_end() || exempt(host)) return;
   const bool sure = weather_.safe();
   const std::int64_t token = host.lease->token();
-  if (host.use.keep) {
+  const bool counts = host.use.keep && !weather_.shared();
+  if (weather_.shared() && tally_.foreign_takes > 0) ++tally_.shared_grants;
+  if (counts) {
     ++tally_.kept_grants;
     expect(!sure || token > highest_token_, host, "a token came again");
     highest_token_ = std::max(highest_token_, token);
   } else {
     expect(token == 0, host, "a row that is not kept has a token");
   }
-  grants_.push_back({host.lease->uuid(), token, host.use.keep});
+  grants_.push_back({host.lease->uuid(), token, counts});
   check_guards();
 }
 
@@ -954,7 +1046,8 @@ void History::check_guards() {
   for (const Host& host : hosts_) {
     if (!weather_.safe() || !host.claiming) continue;
     if (boot(host) >= host.lease->claim_end()) continue;
-    expect(holds({host.lease->uuid(), host.lease->token(), host.use.keep}),
+    expect(holds({host.lease->uuid(), host.lease->token(),
+                  host.use.keep && !weather_.shared()}),
            host, "a guarded write of the holder's would be refused");
   }
 }
@@ -968,6 +1061,11 @@ void History::check_claims() {
     if (over) host.over_since = std::min(host.over_since, boot(host));
     if (!host.claiming || over) continue;
     if (exempt(host)) continue;
+    // Calendars and front ends that differ are not both allowed for.
+    const bool right = weather_.layout == Weather::Layout::versions ||
+                       (!weather_.skewed && !weather_.agreeing);
+    expect(now_ >= foreign_until_ || !weather_.safe() || !right, host,
+           "a claim while another library's client holds the lock");
     if (holder != nullptr &&
         (weather_.safe() || weather_.safe_once_noticed())) {
       differ(host, "two claims at once, the other is " + holder->name + "'s");

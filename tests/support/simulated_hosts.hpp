@@ -44,7 +44,7 @@ struct Difference : std::runtime_error {
 // What the histories of a run came to, so that the test can tell whether they
 // went where the protocol has something to decide.
 struct Tally {
-  std::array<std::size_t, 10> verdicts{};
+  std::array<std::size_t, 11> verdicts{};
   std::size_t exchanges = 0;
   std::size_t safe_histories = 0;
   std::size_t looks_before_takes = 0;  // Where nothing was heard yet.
@@ -58,6 +58,8 @@ struct Tally {
   std::size_t kept_grants = 0;      // On rows that are kept.
   std::size_t guards_reopened = 0;  // See check_guards().
   std::size_t changes_applied = 0;
+  std::size_t shared_grants = 0;  // To ours, where others had the lock before,
+  std::size_t foreign_takes = 0;  // and to others.
   std::size_t lapsed_releases = 0;      // Refused when the lease was over.
   std::size_t longest_acquisition = 0;  // In stamped attempts.
 };
@@ -99,6 +101,12 @@ struct Weather {
   double no_date;  // An answer has no Date to be believed.
   double lost, answer_lost, late, twice, unsent, error, stall, stale_read;
   nanoseconds ttl, delay;
+
+  // How the lock is written: as our own; or as others do whose rows tell a
+  // version, or an end by their calendars, which may be off by almost `margin`.
+  enum class Layout { own, versions, calendars } layout = Layout::own;
+  std::chrono::milliseconds margin{};
+  bool shared() const { return layout != Layout::own; }
 };
 
 class History {
@@ -230,6 +238,9 @@ class History {
   bool superseded(const std::string& uuid) const;
   void change_by_hand();
   void write_foreign();
+  void share();
+  void be_foreign(bool release);
+  bool foreign_may_take(const SimulatedTable::Content& now);
   void reap();
   void freeze(Host& host);
   void hear_news(Host& host);
@@ -282,6 +293,10 @@ class History {
   ServiceTime epoch_{};
   std::vector<Host> hosts_;
   SimulatedTable table_;
+  // The client of the others: its claim, what it saw and since when.
+  nanoseconds foreign_until_{}, foreign_since_{}, calendar_ahead_{};
+  std::string foreign_;
+  SimulatedTable::Content foreign_saw_;
   std::vector<Grant> grants_;  // In the order of their claims.
   std::int64_t highest_token_ = -1;
   std::vector<Message> messages_;

@@ -45,6 +45,11 @@ class SimulatedTable {
   const Content& version(std::size_t i) const { return versions_[i]; }
   std::size_t versions() const { return versions_.size(); }
 
+  // Others share the table: there are no tokens.
+  static bool shared(const RowUse& use) {
+    return !use.tells_end || use.calendars;
+  }
+
   // What the condition of a request asks of the item.
   static bool holds(const Request& request, const RowUse& use,
                     const Content& now) {
@@ -75,7 +80,7 @@ class SimulatedTable {
       case Request::Verb::renew: {
         Item renewed = *content();
         renewed.expires = request.stamp;
-        renewed.ttl = !use.keep;
+        renewed.ttl = !use.keep && !shared(use);
         change(renewed, request.changes.get());
         set(renewed);
         break;
@@ -128,7 +133,7 @@ class SimulatedTable {
  private:
   // The four clauses of a take, in their order.
   static bool is_free(const RowUse& use, const Content& now) {
-    if (!use.keep) return !now;
+    if (!use.keep || shared(use)) return !now && !use.must_exist;
     return now ? !now->uuid : !use.must_exist;
   }
   static bool is_over(const Request& request, const RowUse& use,
@@ -152,7 +157,8 @@ class SimulatedTable {
   // What goes along with a renewal or a release is written by the holder alone.
   static bool token_is_right(const Request& request, const RowUse& use,
                              const Content& now) {
-    return !use.keep || !request.changes || now->token == request.token;
+    return !use.keep || shared(use) || !request.changes ||
+           now->token == request.token;
   }
 
   Item taken(const Request& request, const RowUse& use) const {
@@ -161,9 +167,12 @@ class SimulatedTable {
     item.uuid = request.uuid;
     item.expires = request.stamp;
     item.lease = request.lease;
+    // Others wait for what they read and no 1 % longer.
+    if (!use.tells_end)
+      item.lease = 100 * request.lease / 99 + std::chrono::milliseconds(1);
     item.unreadable = false;
-    item.ttl = !use.keep;
-    if (use.keep) item.token = item.token.value_or(0) + 1;
+    item.ttl = !use.keep && !shared(use);
+    if (use.keep && !shared(use)) item.token = item.token.value_or(0) + 1;
     if (!use.keep_data) item.data.reset();
     return item;
   }

@@ -13,9 +13,9 @@
 namespace tests {
 
 inline std::string word(ddbmutex::lock::Verdict verdict) {
-  constexpr std::array<const char*, 10> kWords = {
-      "ours",   "again",    "busy",  "bad_record", "kept_row",
-      "no_row", "released", "taken", "deleted",    "expired"};
+  constexpr std::array<const char*, 11> kWords = {
+      "ours",     "again", "busy",    "bad_record", "kept_row", "no_row",
+      "released", "taken", "deleted", "expired",    "no_date"};
   return kWords.at(static_cast<std::size_t>(verdict));
 }
 
