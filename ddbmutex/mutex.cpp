@@ -401,7 +401,6 @@ bool Mutex::lock_again(bool forever, Result& result) {
     result.kind = Kind::deadlock;
     return forever;
   }
-  if (held_ == nullptr) return false;  // Another thread has unlocked it by now.
   if (BootClock::now() < claim_end()) {
     ++locked_again_;
   } else {
