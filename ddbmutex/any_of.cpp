@@ -60,7 +60,11 @@ bool is_of_the_item(const std::error_code& code) {
          code == make_error_code(Errc::bad_record);
 }
 
+}  // namespace
+
 // --- What a pass finds -------------------------------------------------------
+
+namespace any_of {
 
 // A row, and since when it has stood there as it does.  Only its place in line
 // rests on this, so that hashes will do.
@@ -177,7 +181,11 @@ void Pass::keep_the_best() {
   candidates.resize(kMostCandidates);
 }
 
-}  // namespace
+}  // namespace any_of
+
+using any_of::Candidate;
+using any_of::Pass;
+using any_of::Seen;
 
 // --- What the calls of a process share ---------------------------------------
 
