@@ -204,7 +204,8 @@ ErrandPtr Keeper::give_back(const Handle& held, Verdict& lost) {
 }
 
 std::vector<Unreleased> Keeper::release_all(BootTime deadline) {
-  std::vector<Handle> all;  // Dropped only without the mutex.
+  std::vector<Handle> all;      // Dropped only without the mutex.
+  std::vector<Signal> signals;  // Told, and dropped, without it too.
   const auto closing = std::make_shared<Closing>();
   Guard guard(mutex_);
   shut_ = true;
@@ -213,14 +214,11 @@ std::vector<Unreleased> Keeper::release_all(BootTime deadline) {
   const bool threads = !all.empty() && start();
   for (std::size_t i = 0; i < all.size(); ++i) {
     closing->locks[i].name = all[i]->holder->name;
+    signals.push_back(std::exchange(all[i]->signal, Signal()));
     close(all[i], closing, i, threads);
   }
   guard.unlock();
-  for (const Handle& held : all) {
-    Signal signal;
-    guard.lock();
-    std::swap(signal, held->signal);
-    guard.unlock();
+  for (const Signal& signal : signals) {
     if (signal.object != nullptr) signal.tell(signal.object.get());
   }
   guard.lock();
@@ -265,7 +263,9 @@ void Keeper::settle(Holder& holder) {
   std::shared_ptr<const Listener> listener;  // Dropped without the mutex.
   Guard guard(mutex_);
   const bool tells = pthread_equal(pthread_self(), teller_.thread) != 0;
-  while (teller_.started && !tells && !teller_.ended && is_told(holder)) {
+  // Settled before, nothing is told any more, though losses wait.
+  while (teller_.started && !tells && !teller_.ended && !holder.settled &&
+         is_told(holder)) {
     changed_.wait(guard);
   }
   holder.settled = true;

@@ -67,8 +67,8 @@ void not_understood(Row& row, const char* problem) {
 // --- Writing ---------------------------------------------------------------
 
 std::int64_t clean_up_at(ServiceTime expires) {
-  return std::chrono::duration_cast<std::chrono::seconds>(expires +
-                                                          kCleanUpAfter)
+  using std::chrono::seconds;  // Which cannot overflow.
+  return (std::chrono::duration_cast<seconds>(expires) + seconds(kCleanUpAfter))
       .count();
 }
 

@@ -119,8 +119,9 @@ void Keeper::call_back(Guard& guard, Held& held, News news) {
     call(News::signal, why, held, nullptr, signal);
     // Its mutex may have been destroyed by that.
     guard.lock();
-    if (holder.settled) listener.reset();
+    const bool gone = holder.settled;
     guard.unlock();
+    if (gone) listener.reset();
   }
   if (!settled) {
     alive = call(news, why, held, listener.get(), signal);

@@ -88,10 +88,14 @@ Setting url_in_services(const Profile& profile, const char* service,
                 in_quotes(profile.config.path)})};
 }
 
+}  // namespace
+
 bool asks_for_fips(std::string_view region) {
   return begins_with(region, "fips-") ||
          (region.size() > 5 && region.substr(region.size() - 5) == "-fips");
 }
+
+namespace {
 
 // Of a region that asks for FIPS, as AWS's SDKs take these words apart: the
 // first "-fips", "fips-", "fips-dkr-" or "fips-prod-" is cut out.

@@ -92,8 +92,11 @@ bool is_host_label(std::string_view text);
 // An http or https URL of a host, with no path but "/".
 bool is_base_url(const std::string& text);
 
-// The region as it is to be used: AWS's tools take "fips-us-east-1" and
-// "us-east-1-fips" for us-east-1 with FIPS.
+// AWS's tools take "fips-us-east-1" and "us-east-1-fips" for us-east-1 with
+// FIPS.
+bool asks_for_fips(std::string_view region);
+
+// The region as it is to be used.
 void set_region(EndpointSettings& settings, const Setting& region);
 
 // Why the URL that is configured cannot be used; empty if it can, or there is

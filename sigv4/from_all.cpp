@@ -55,6 +55,11 @@ void read_services(Services& services, const ChainOptions& options,
     services.region = find_setting(
         environment, {"AWS_REGION", "AWS_DEFAULT_REGION"}, profile, "region");
   }
+  // Of services in another region too, such as the sign-on's.
+  const bool fips = asks_for_fips(services.region.value);
+  for (EndpointSettings& endpoint : services.endpoints) {
+    if (fips) endpoint.fips = services.region.source + " asks for FIPS";
+  }
   if (services.http.ca_file.empty()) {
     services.http.ca_file =
         find_setting(environment, {"AWS_CA_BUNDLE"}, profile, "ca_bundle")

@@ -282,8 +282,12 @@ void Exchange::start(const std::string& url, std::string headers,
   if (multi_ != nullptr && easy_ != nullptr) {
     link_headers();
     // Which libcurl copies, and all else that is set here it does not.
-    if (url != url_) curl_easy_setopt(easy_, CURLOPT_URL, url.c_str());
-    url_ = url;
+    if (url != url_) {
+      url_.clear();  // Where it fails, none is set.
+      if (curl_easy_setopt(easy_, CURLOPT_URL, url.c_str()) == CURLE_OK) {
+        url_ = url;
+      }
+    }
     curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, nodes_.data());
     curl_easy_setopt(easy_, CURLOPT_POSTFIELDSIZE_LARGE,
                      static_cast<curl_off_t>(body_.size()));

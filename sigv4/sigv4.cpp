@@ -55,7 +55,9 @@ SHA256_CTX new_context() {
 Digest sha256(std::string_view bytes) {
   SHA256_CTX context = new_context();
   update(context, bytes);
-  return digest_of(context);
+  const Digest digest = digest_of(context);
+  explicit_bzero(&context, sizeof context);  // It may have been a secret.
+  return digest;
 }
 
 // Lower-case hexadecimal.
@@ -319,9 +321,12 @@ std::string signature(const SigningKey& key, std::string_view string_to_sign) {
 SigningKey SigningKeys::get(std::string_view secret, std::string_view scope) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (secret != secret_.str() || scope != scope_) {
-    key_ = SigningKey(secret, scope);
+    const SigningKey key(secret, scope);
+    std::string its_scope(scope);
     secret_ = Secret(secret);
-    scope_ = scope;
+    // Nothing fails from here: the three belong together.
+    key_ = key;
+    scope_.swap(its_scope);
   }
   return key_;
 }

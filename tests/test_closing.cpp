@@ -2,7 +2,9 @@
 // what could not be is told.
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -172,6 +174,98 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   BOOST_TEST(told);
   BOOST_TEST(answered);
   asking.join();
+}
+
+// --- What a callback may do --------------------------------------------------
+
+namespace {
+
+namespace lock = ddbmutex::lock;
+
+lock::Table table_of(const tests::ScriptedServer& server) {
+  return lock::Table(
+      {ddbmutex::dynamodb::target_at(server.url(), "us-east-1"),
+       ddbmutex::sigv4::given_keys({"AKIDEXAMPLE", "secret", ""}),
+       {}});
+}
+
+// Of a lock that is soon lost, for nobody renews it.
+struct Heard final : lock::Listener {
+  Heard() { hears_losses = true; }
+  ~Heard() override {
+    if (when_gone) when_gone();
+  }
+  void lost(lock::Verdict) const override {
+    if (when_lost) when_lost();
+  }
+  void danger() const override {}
+  bool alive() const override { return true; }
+  std::function<void()> when_lost, when_gone;
+};
+
+std::shared_ptr<lock::Holder> holder_of(lock::Table& table, const char* name,
+                                        std::shared_ptr<Heard> heard) {
+  auto holder = std::make_shared<lock::Holder>(table.client, table.budget);
+  holder->place.table = "locks";
+  holder->place.key = name;
+  holder->ttl = std::chrono::seconds(1);
+  holder->listener = std::move(heard);
+  return holder;
+}
+
+bool is_taken(lock::Mutex& mutex) {
+  return mutex.lock({}, nullptr).kind == lock::Result::Kind::done;
+}
+
+}  // namespace
+
+// A stop callback destroys the mutex, and so what its callbacks have captured,
+// which may ask the table.
+BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
+  tests::ScriptedServer server;
+  lock::Table table = table_of(server);
+  bool answered = false;
+  tests::Event gone;
+  std::optional<tests::Aside> asking;
+  auto heard = std::make_shared<Heard>();
+  heard->when_gone = [&] {
+    asking.emplace([&] { table.keeper->usage(); });
+    answered = asking->ends();
+    gone.set();
+  };
+  lock::Mutex mutex(table, holder_of(table, "x", std::move(heard)));
+  static lock::Mutex* ended;  // For a function without a context.
+  ended = &mutex;
+  BOOST_TEST_REQUIRE(is_taken(mutex));
+  mutex.signal_loss([] { return std::shared_ptr<void>(new int(0)); },
+                    [](void*) { ended->end(); });
+  BOOST_TEST(gone.wait());
+  BOOST_TEST(answered);
+}
+
+// A callback destroys a mutex that is lost as well, in whose lock() a thread
+// waits that has the last of it; and joins that thread.
+BOOST_AUTO_TEST_CASE(mutex_that_a_callback_has_ended_ends_again_at_once) {
+  tests::ScriptedServer server;
+  lock::Table table = table_of(server);
+  lock::Mutex other(table, holder_of(table, "other", nullptr));
+  bool ended = false;
+  tests::Event all;
+  std::optional<tests::Aside> last;
+  auto heard = std::make_shared<Heard>();
+  heard->when_lost = [&] {
+    const auto its_end = other.claim_end();
+    eventually([&] { return ddbmutex::BootClock::now() >= its_end; });
+    other.end();
+    last.emplace([&] { other.end(); });
+    ended = last->ends();
+    all.set();
+  };
+  lock::Mutex mutex(table, holder_of(table, "x", std::move(heard)));
+  BOOST_TEST_REQUIRE(is_taken(mutex));
+  BOOST_TEST_REQUIRE(is_taken(other));
+  BOOST_TEST(all.wait());
+  BOOST_TEST(ended);
 }
 
 // DynamoDB is out of reach until the lease is over, and then another has the

@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST(eventually([&] { return !front.is_free(name); }));
   holder.kill();
   const auto begun = BootClock::now();
-  Rival rival(front, name);
+  OtherHost rival(front, name);
   BOOST_TEST(rival.takes());
   BOOST_TEST((BootClock::now() - begun >= kWaited));
   const std::string row = rival.row();
@@ -89,7 +89,7 @@ struct Overtaken {
     BOOST_TEST(rival.row() == row);
   }
 
-  Rival rival;
+  OtherHost rival;
   std::string row;
 };
 

@@ -133,7 +133,7 @@ namespace {
 void must_be_lost_in_time(Front& front, Watched& x) {
   const Stalls stalls;
   const BootTime end = x.ends_from();
-  Rival rival(front, x.name);
+  OtherHost rival(front, x.name);
   bool both = false;
   Aside other([&] {
     rival.mutex.lock();
@@ -414,7 +414,7 @@ BOOST_DATA_TEST_CASE(date_of_a_stranger_is_not_believed,
   BOOST_TEST(x.mutex->try_lock_for(kPlenty));
   BOOST_TEST(front.gateway.counts().faults(stranger) == 1);
   BOOST_TEST(front.gateway.counts().refused_signatures() == 0);
-  Rival rival(front, x.name);
+  OtherHost rival(front, x.name);
   BOOST_TEST(!rival.mutex.try_lock());
   BOOST_TEST(x.released() == "none");
 }

@@ -124,7 +124,7 @@ BOOST_DATA_TEST_CASE(take_applied_and_unanswered_is_one_acquisition,
   BOOST_TEST(front.gateway.counts().faults(loss) == 1);
   // What was said amiss has not been believed, though it was so.
   BOOST_TEST(front.gateway.counts().requests("PutItem") >= 2);
-  Rival rival(front, x.name);
+  OtherHost rival(front, x.name);
   BOOST_TEST(!rival.mutex.try_lock());
   BOOST_TEST(thrown_by([&] { x.mutex->unlock(); }) == "none");
   front.let_go();
@@ -187,7 +187,7 @@ BOOST_DATA_TEST_CASE(release_applied_and_unanswered_is_a_release,
   front.let_go();
   BOOST_TEST(front.gateway.counts().faults(loss) == 1);
   BOOST_TEST(front.is_free(x.name));
-  Rival rival(front, x.name);
+  OtherHost rival(front, x.name);
   BOOST_TEST(rival.mutex.try_lock());
   x.mutex.reset();
   x.table.reset();
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(old_renewal_after_the_release_changes_nothing) {
     x->mutex->renew();
     BOOST_TEST(x->released() == "none");
   }
-  Rival rival(front, followed.name);
+  OtherHost rival(front, followed.name);
   BOOST_TEST(rival.takes());
   const std::string row = rival.row();
   const int applied = front.gateway.counts().applied("UpdateItem");
@@ -272,7 +272,7 @@ namespace {
 
 // Of one whose renewal hangs, as all does, until its lease is over.
 void must_change_nothing_late(Front& front, Watched& x) {
-  Rival rival(front, x.name);
+  OtherHost rival(front, x.name);
   BOOST_TEST(rival.takes());
   x.mutex->unlock();
   const std::string row = rival.row();
@@ -361,7 +361,7 @@ BOOST_AUTO_TEST_CASE(local_waiter_gets_in_after_the_loser_has_unlocked) {
   const int gets = front.gateway.counts().requests("GetItem");
   Aside waiter([&] { x.mutex->lock(); });
   BOOST_TEST(waiter.rests());
-  Rival rival(front, x.name);
+  OtherHost rival(front, x.name);
   BOOST_TEST(rival.takes());
   BOOST_TEST(x.told.wait_for(1));
   BOOST_TEST(x.told.text() == "expired");

@@ -194,8 +194,8 @@ struct Watched {
 
 // Another host that wants the same lock: it has another way to the engine, on
 // which nothing goes wrong, and renews nothing for a quarter of a minute.
-struct Rival {
-  Rival(const Front& front, const std::string& name)
+struct OtherHost {
+  OtherHost(const Front& front, const std::string& name)
       : engine(front.engine), mutex(name, options(engine)) {}
 
   bool takes() { return mutex.try_lock_for(kPlenty); }
