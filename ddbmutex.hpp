@@ -301,10 +301,6 @@ struct Options {
   // Layout); layouts that other programs share have no numbers, and there they
   // need not agree.
   std::optional<bool> keep_row{};
-  // To rely on fencing_token(): bad_option where it would be 0, which is where
-  // rows are not kept, and in shared layouts, whose other clients would copy
-  // the number without counting, or drop it.
-  bool fencing = false;
   // With keep_row: take the lock only if there is an item by its name, which
   // need hold nothing but others' attributes (none by a name of the record's);
   // else Errc::no_row.
@@ -374,6 +370,10 @@ struct Options {
   // Called in the same way, once for each time that the lease comes within
   // safe_time of its end without having been renewed.
   std::function<void()> on_danger{};
+  // To rely on fencing_token(): bad_option where it would be 0, which is where
+  // rows are not kept, and in shared layouts, whose other clients would copy
+  // the number without counting, or drop it.
+  bool fencing = false;
 };
 
 // Why a lock was lost.
@@ -432,30 +432,12 @@ const char* name_of(LogLevel level) noexcept;  // "debug"
 
 struct TableOptions {
   std::string name = "locks";
-  // How its locks are written.  All that share a table must agree.
-  Layout layout = Layout::ddblock;
   // Of each mutex's name, in the key.  In other layouts there is none unless
   // another than this is set.
   std::string prefix = "ddblock-";
   // The attribute that is the table's partition key, a string; those of other
   // libraries have "key", unless they were told otherwise.
   std::string key = "name";
-  // (Part `layouts`.)  How far the calendars of other programs' hosts may be
-  // off DynamoDB's clock, in layouts ddblock, lockclient and lease; 0 to a day;
-  // nothing: 2 s, in ddblock 0, for a table of ours alone.  Our leases are
-  // written as so much longer, so that a calendar that is ahead takes none
-  // early; theirs count as over when DynamoDB's clock is past them by so much,
-  // and by 2 s at the least, so that a holder whose calendar is behind is not
-  // robbed.  A dead holder's lock is free so much later.  Whose calendar is off
-  // by more takes locks that are held, or has his taken; and among each other
-  // theirs have no margin.
-  std::optional<std::chrono::milliseconds> calendar_margin{};
-  // In layouts dynamolock and awslabs: write `leaseDuration` in the form that
-  // the row has, where there is one, as "20s" or as "20000", and not as the
-  // layout says.  Both are read anyway, but by us alone: rows of both kinds for
-  // one name lock the other kind's clients out, with an error.  Each lock
-  // begins with a look then: one request more.
-  bool lease_as_found = false;
   // The one that is its sort key, a string too; empty: it has none.  Its value
   // for each lock that is given none by Options::sort_value.
   std::string sort_key{};
@@ -492,6 +474,27 @@ struct TableOptions {
   // Let exists() take a table with eventually consistent replicas, of which the
   // caller knows that all locks are taken in one region.
   bool allow_replicas = false;
+
+  // --- Tables that are shared (part `layouts`) ---
+
+  // How its locks are written.  All that share a table must agree.
+  Layout layout = Layout::ddblock;
+  // How far the calendars of other programs' hosts may be off DynamoDB's clock,
+  // in layouts ddblock, lockclient and lease; 0 to a day; nothing: 2 s, in
+  // ddblock 0, for a table of ours alone.  Our leases are written as so much
+  // longer, so that a calendar that is ahead takes none early; theirs count as
+  // over when DynamoDB's clock is past them by so much, and by 2 s at the
+  // least, so that a holder whose calendar is behind is not robbed.  A dead
+  // holder's lock is free so much later.  Whose calendar is off by more takes
+  // locks that are held, or has his taken; and among each other theirs have no
+  // margin.
+  std::optional<std::chrono::milliseconds> calendar_margin{};
+  // In layouts dynamolock and awslabs: write `leaseDuration` in the form that
+  // the row has, where there is one, as "20s" or as "20000", and not as the
+  // layout says.  Both are read anyway, but by us alone: rows of both kinds for
+  // one name lock the other kind's clients out, with an error.  Each lock
+  // begins with a look then: one request more.
+  bool lease_as_found = false;
 };
 
 // The table that locks live in: endpoint, keys, connections, two threads that

@@ -39,9 +39,10 @@ constexpr unsigned kOneIn = 8;  // Is put before all others.
 constexpr int kRefusedInARow = 5;
 // So long a list of what was free is worth a try.
 constexpr std::chrono::seconds kServesFor{1};
-// By what a lease has to be over for a try to be worth it.  What a DdbMutex
-// does not know of DynamoDB's clock is less, mostly; if not, a try was in vain.
-constexpr milliseconds kOverBy{3000};
+// By what a lease has to be over for a try to be worth it, beyond what a
+// DdbMutex allows for clocks that differ.  What it does not know of DynamoDB's
+// clock is less, mostly; if not, a try was in vain.
+constexpr milliseconds kOverBy{1000};
 
 milliseconds time_of_a_request(const Options& options) {
   return options.request_timeout.value_or(
@@ -107,11 +108,12 @@ bool operator<(const Candidate& one, const Candidate& other) {
 // Told all rows, one after the other.  `before` is sorted.
 class Pass {
  public:
-  Pass(const AnyOfOptions& options, const std::vector<Seen>& before,
-       std::minstd_rand::result_type seed)
-      : options_(options), before_(before), random_(seed) {}
+  Pass(const AnyOfOptions& options, milliseconds margin,
+       const std::vector<Seen>& before, std::minstd_rand::result_type seed)
+      : options_(options), margin_(margin), before_(before), random_(seed) {}
 
-  void see(const LockInfo& info);
+  // `clock`: as of the answer that told the row.
+  void see(const LockInfo& info, const dynamodb::ServiceClock& clock);
   void end();  // Sorts both.
 
   std::vector<Candidate> candidates;
@@ -120,16 +122,18 @@ class Pass {
 
  private:
   BootTime since(const Seen& now) const;
-  bool may_be_free(const LockInfo& info, Candidate& candidate) const;
+  bool may_be_free(const LockInfo& info, const dynamodb::ServiceClock& clock,
+                   Candidate& candidate) const;
   void keep_the_best();
 
   const AnyOfOptions& options_;
+  const milliseconds margin_;  // For calendars.
   const std::vector<Seen>& before_;
   const BootTime begun_ = BootClock::now();
   std::minstd_rand random_;
 };
 
-void Pass::see(const LockInfo& info) {
+void Pass::see(const LockInfo& info, const dynamodb::ServiceClock& clock) {
   if (!info.problem.empty() || (options_.accept && !options_.accept(info))) {
     return;
   }
@@ -142,7 +146,7 @@ void Pass::see(const LockInfo& info) {
   if (seen.size() < kMostRemembered) {
     seen.push_back({candidate.item, version, candidate.since});
   }
-  if (!may_be_free(info, candidate)) return;
+  if (!may_be_free(info, clock, candidate)) return;
   candidate.after_others = random_() % kOneIn != 0;
   candidate.token = info.token;
   candidate.chance = random_();
@@ -165,9 +169,15 @@ BootTime Pass::since(const Seen& now) const {
   return same ? known->since : now.since;
 }
 
-bool Pass::may_be_free(const LockInfo& info, Candidate& candidate) const {
+bool Pass::may_be_free(const LockInfo& info,
+                       const dynamodb::ServiceClock& clock,
+                       Candidate& candidate) const {
   if (!info.exists || info.released) return true;
-  if (info.age) return *info.age >= info.lease + kOverBy;
+  if (clock.known() && info.expires < lock::kBeyondAllClocks) {
+    const nanoseconds skew =
+        std::max<nanoseconds>(lock::kFrontEndSkew, margin_);
+    return clock.middle(BootClock::now()) - info.expires >= skew + kOverBy;
+  }
   const bool told = info.lease > milliseconds::zero();
   candidate.unchanged_for =
       lock::waited_for(told ? info.lease : options_.each.ttl);
@@ -477,7 +487,9 @@ Failure AnyOf::Impl::Call::read() {
   const BootTime until = once_       ? now + request_time
                          : forever() ? lock::later(now, each.patience)
                                      : end();
-  Pass pass(impl_.options, state_.seen,
+  Pass pass(impl_.options,
+            impl_.table().options.calendar_margin.value_or(milliseconds(0)),
+            state_.seen,
             static_cast<std::minstd_rand::result_type>(
                 state_.table.budget.jitter(std::chrono::seconds(2)).count()));
   struct Reading {  // Ends whatever `accept` throws.
@@ -495,7 +507,7 @@ Failure AnyOf::Impl::Call::read() {
         if (info.name.compare(0, impl_.options.prefix.size(),
                               impl_.options.prefix) == 0 &&
             !impl_.table().check_name(info.name, info.sort_value)) {
-          pass.see(info);
+          pass.see(info, state_.table.client.clock());
         }
         return !wait_.waker()->woken();
       });
@@ -678,9 +690,9 @@ std::unique_ptr<DdbMutex> AnyOf::try_lock(std::error_code& ec) {
   return lock_within({nanoseconds::zero()}, nullptr, ec);
 }
 
-void AnyOf::stop(std::atomic<bool>& stopped) noexcept {
+void AnyOf::stop(Impl& impl, std::atomic<bool>& stopped) noexcept {
   stopped = true;
-  if (Impl::State* own = impl_->state.peek()) own->cancel(&stopped);
+  if (Impl::State* own = impl.state.peek()) own->cancel(&stopped);
 }
 
 void AnyOf::cancel() noexcept {

@@ -42,7 +42,8 @@
 // goes on looking: up to 64 of those at a time.
 //
 // Thread safety, errors: as DdbMutex.  `accept` is called by the threads that
-// call, at times by several at once.
+// call, at times by several at once; it must not lock any of the same AnyOf,
+// which would wait for the pass that asks it.
 #ifndef DDBMUTEX_ANY_OF_HPP
 #define DDBMUTEX_ANY_OF_HPP
 
@@ -100,7 +101,8 @@ class AnyOf {
       std::error_code& ec = detail::throws());
 
   // Null if all are held, or there is none, by a pass that began after the
-  // call.  Takes request_timeout at the most for each request.
+  // call.  Takes request_timeout at the most, and as long for each try;
+  // timed_out if a table is too large to be read by then.
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock(
       std::error_code& ec = detail::throws());
 
@@ -146,22 +148,23 @@ class AnyOf {
   std::string last_error() const;
 
  private:
+  struct Impl;
+  static void stop(Impl& impl, std::atomic<bool>& stopped) noexcept;
   std::unique_ptr<DdbMutex> lock_within(const detail::Deadline& deadline,
                                         std::atomic<bool>* stopped,
                                         std::error_code& ec);
   // Ends the call that has this, also one that is yet to begin.
-  void stop(std::atomic<bool>& stopped) noexcept;
 #ifdef __cpp_lib_jthread
   std::unique_ptr<DdbMutex> stoppable(const detail::Deadline& deadline,
                                       const std::stop_token& token,
                                       std::error_code& ec) {
     std::atomic<bool> stopped{false};
-    const std::stop_callback on_stop(token, [&] { stop(stopped); });
+    const std::shared_ptr<Impl> impl = impl_;  // May outlive this object.
+    const std::stop_callback on_stop(token, [&] { stop(*impl, stopped); });
     return lock_within(deadline, &stopped, ec);
   }
 #endif
 
-  struct Impl;
   std::shared_ptr<Impl> impl_;  // Changed by none but the destructor.
 };
 

@@ -71,8 +71,11 @@ struct Kind {
 constexpr const char* kOfLockclient[] = {"identifier", "expiry", "lease",
                                          "owner", nullptr};
 constexpr const char* kOfLease[] = {"ProcessID", "LeaseUntil", nullptr};
+// delta-rs marks what nobody is to take so.
+constexpr char kBarred[] = "isNonAcquirable";
 constexpr const char* kOfVersions[] = {
-    "ownerName", "leaseDuration", "recordVersionNumber", "isReleased", nullptr};
+    "ownerName",  "leaseDuration", "recordVersionNumber",
+    "isReleased", kBarred,         nullptr};
 
 // A `lease` of ours is no part of lockclient's layout, but whoever else takes
 // the lock there replaces the whole row.  In layout lease it would stay when
@@ -364,7 +367,7 @@ Row read_versions(const Item& item) {
   if (data != nullptr && data->type != Type::binary) {
     return not_understood("data is not of bytes");
   }
-  if (dynamodb::find(item, "isNonAcquirable") != nullptr) {
+  if (dynamodb::find(item, kBarred) != nullptr) {
     return not_understood("isNonAcquirable: nobody is to take it");
   }
   const std::int64_t number = number_of(version->value);
@@ -493,6 +496,7 @@ std::string_view Text::name(std::string_view word, std::size_t number) const {
   if (word == "key") return place_.key_name;
   if (word == "data") return kDataAttribute;
   if (word == "set") return set()[number].name;
+  if (word == "barred") return kBarred;
   if (word == "gone") return request_.changes->remove[number];
   const char* attribute = word == "uuid"       ? kind_.uuid
                           : word == "expires"  ? kind_.expires
@@ -564,6 +568,7 @@ std::string is_free(const Kind& kind, const RowUse& use) {
       "(#released = :one AND attribute_type(#version, :string)"
       " AND size(#version) <= :size AND attribute_type(#owner, :string)"
       " AND attribute_type(#lease, :string)"
+      " AND attribute_not_exists(#barred)"
       " AND (attribute_not_exists(#data) OR attribute_type(#data, :binary))"
       " AND NOT begins_with(#version, :mine))";
   const std::string_view absent =
@@ -630,7 +635,7 @@ std::string take_changes(const Place& place, const Kind& kind) {
   const bool versions = kind.version != nullptr;
   const bool replaced =
       dynamodb::find(place.attributes, kDataAttribute) != nullptr;
-  const bool drops = place.use.keep && !place.use.keep_data && !replaced;
+  const bool drops = !place.use.keep_data && !replaced;
   std::string text = versions ? "SET #version = :version"
                               : "SET #uuid = :uuid, #expires = :expires";
   if (kind.lease != nullptr) text += ", #lease = :lease";

@@ -514,6 +514,10 @@ BOOST_DATA_TEST_CASE(row_that_is_not_understood_is_told_and_left_alone,
       {Layout::dynamolock,
        R"("ownerName":{"S":"h"},"recordVersionNumber":{"S":"x"},)"
        R"("leaseDuration":{"S":"2s"},"isReleased":{"S":"1"},"data":{"S":"d"})"},
+      {Layout::awslabs,
+       R"("ownerName":{"S":"h"},"recordVersionNumber":{"S":"x"},)"
+       R"("leaseDuration":{"S":"2000"},"isReleased":{"S":"1"},)"
+       R"("isNonAcquirable":{"S":"1"})"},
       {Layout::awslabs, R"("note":{"S":"x"})"},
       {Layout::lockclient, R"("identifier":{"S":"a"})"},
       {Layout::lockclient, R"("identifier":{"N":"1"},"expiry":{"N":"1"})"},
@@ -612,6 +616,11 @@ BOOST_AUTO_TEST_CASE(attributes_of_before_are_merged_or_replaced_as_theirs) {
       BOOST_TEST(site.text("data") == "ZDQ=");
       BOOST_TEST(site.text("size") == "none");
       BOOST_TEST(site.text("isReleased") == "1");
+      options.keep_row = false;
+      options.keep_data = false;
+      DdbMutex next("job", options);
+      next.lock();
+      BOOST_TEST(next.data().value_or("none") == "none");
     }
   }
 }

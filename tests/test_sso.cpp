@@ -304,6 +304,17 @@ BOOST_AUTO_TEST_CASE(profile_that_contradicts_its_session_is_broken) {
                  " is another than in its sso_session");
 }
 
+// Also where the sign-on is in another region.
+BOOST_AUTO_TEST_CASE(fips_by_the_regions_name_is_for_the_sign_on_too) {
+  SignedOn site(aws());
+  site.sign_on(cached(3600));
+  BOOST_TEST(state_of(asked(site.source())) == "found");
+  site.variables["AWS_REGION"] = "fips-us-east-1";
+  const std::string why = told(asked(site.source()));
+  BOOST_TEST(has(why, "AWS_REGION asks for FIPS but AWS_ENDPOINT_URL_SSO"),
+             why);
+}
+
 BOOST_AUTO_TEST_CASE(region_that_is_none_is_broken) {
   SignedOn site(aws());
   site.sign_on(cached(3600));
