@@ -248,7 +248,8 @@ BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
 BOOST_AUTO_TEST_CASE(mutex_that_a_callback_has_ended_ends_again_at_once) {
   tests::ScriptedServer server;
   lock::Table table = table_of(server);
-  lock::Mutex other(table, holder_of(table, "other", nullptr));
+  lock::Mutex other(table,
+                    holder_of(table, "other", std::make_shared<Heard>()));
   bool ended = false;
   tests::Event all;
   std::optional<tests::Aside> last;
