@@ -471,9 +471,11 @@ BOOST_AUTO_TEST_CASE(releases_that_are_left_over_are_bounded) {
   leave_release("vain and last", options);
   BOOST_TEST(
       eventually([&] { return x.count("DeleteItem", "vain and last") == 1; }));
-  BOOST_TEST(x.count("DeleteItem", "") - before == kKept + 1);
-  // The only one of which it is known that it was had is among them.
-  BOOST_TEST(x.count("DeleteItem", "vain") == kKept);
+  // The only one of which it is known that it was had is among them, unless its
+  // time was up amid a request: then it is awaited besides.
+  const int vain = x.count("DeleteItem", "vain");
+  BOOST_TEST((vain == kKept || vain == kKept + 1), vain);
+  BOOST_TEST(x.count("DeleteItem", "") - before == vain + 1);
 }
 
 namespace {
