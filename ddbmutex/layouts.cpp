@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -273,19 +272,6 @@ Row not_understood(const char* problem) {
   return row;
 }
 
-// A whole number that is not negative, of 64 bits.
-std::optional<std::int64_t> read_number(const Attribute& attribute) {
-  const std::string& text = attribute.value;
-  if (attribute.type != Type::number || text.empty() || text.size() > 19 ||
-      !all_of(text, "0123456789")) {
-    return std::nullopt;
-  }
-  const std::uint64_t number = std::stoull(text);
-  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
-  if (number > static_cast<std::uint64_t>(kMost)) return std::nullopt;
-  return static_cast<std::int64_t>(number);
-}
-
 bool is_id(const Attribute* attribute) {
   return attribute != nullptr && attribute->type == Type::string &&
          !attribute->value.empty() && attribute->value.size() <= kLongestId;
@@ -312,7 +298,8 @@ Row read_end(const Kind& kind, const Item& item) {
                               : "ProcessID is no string of 1 to 1,024 bytes");
   }
   const Attribute* expires = dynamodb::find(item, kind.expires);
-  const auto ns = expires != nullptr ? read_number(*expires) : std::nullopt;
+  const auto ns =
+      expires != nullptr ? lock::parse_number(*expires) : std::nullopt;
   if (!ns) {
     return not_understood(
         lockclient ? "expiry is missing, or no whole number of nanoseconds"
@@ -321,7 +308,7 @@ Row read_end(const Kind& kind, const Item& item) {
   }
   if (lockclient) {
     if (const Attribute* lease = dynamodb::find(item, kind.lease)) {
-      const auto ms = read_number(*lease);
+      const auto ms = lock::parse_number(*lease);
       const milliseconds longest = kLongestLease;
       if (!ms || *ms < kShortestLease.count() || *ms > longest.count()) {
         return not_understood(

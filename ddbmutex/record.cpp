@@ -24,21 +24,6 @@ using sigv4::append;
 using sigv4::Digits;
 using Verb = Request::Verb;
 
-namespace {
-
-// How long DynamoDB's own clean-up leaves a row alone after its lease ended.
-constexpr std::chrono::hours kCleanUpAfter{24};
-
-// Our uuids have 32 characters.  A foreign one is sent back to DynamoDB when
-// its record is taken, so it must not be of any size.
-constexpr int kLongestUuid = 1024;
-
-// A token that is told of no acquisition any more.
-constexpr std::int64_t kLastToken = 9'000'000'000'000'000'000;
-
-// --- Reading ---------------------------------------------------------------
-
-// A whole number that is not negative.  DynamoDB writes those as plain digits.
 std::optional<std::int64_t> parse_number(const Attribute& attribute) {
   if (attribute.type != Attribute::Type::number) return std::nullopt;
   if (attribute.value.empty()) return std::nullopt;
@@ -52,6 +37,20 @@ std::optional<std::int64_t> parse_number(const Attribute& attribute) {
   }
   return number;
 }
+
+namespace {
+
+// How long DynamoDB's own clean-up leaves a row alone after its lease ended.
+constexpr std::chrono::hours kCleanUpAfter{24};
+
+// Our uuids have 32 characters.  A foreign one is sent back to DynamoDB when
+// its record is taken, so it must not be of any size.
+constexpr int kLongestUuid = 1024;
+
+// A token that is told of no acquisition any more.
+constexpr std::int64_t kLastToken = 9'000'000'000'000'000'000;
+
+// --- Reading ---------------------------------------------------------------
 
 bool is_uuid(const Attribute& attribute) {
   return attribute.type == Attribute::Type::string &&

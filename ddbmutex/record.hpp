@@ -169,6 +169,9 @@ dynamodb::Action action_of(Request::Verb verb, const RowUse& use);
 // Whether a record has an attribute of that name; `data` is one.
 bool is_of_record(const Layout& layout, std::string_view attribute);
 
+// A whole number that is not negative.  DynamoDB writes those as plain digits.
+std::optional<std::int64_t> parse_number(const dynamodb::Attribute& attribute);
+
 // 32 hexadecimal digits from 128 bits of the operating system's randomness
 // (not of a generator in this process, which a VM snapshot would clone).
 std::string fresh_uuid();

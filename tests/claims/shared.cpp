@@ -14,7 +14,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -28,6 +27,7 @@
 #include "ddbmutex/client.hpp"
 #include "tests/claims/claims.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/in_memory.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/rival.hpp"
 #include "tests/support/true_clock.hpp"
@@ -35,7 +35,6 @@
 
 namespace {
 
-namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -162,14 +161,7 @@ class Run {
         ahead_(ahead),
         random_(seed),
         engine_(kind) {
-    std::string name = (fs::temp_directory_path() / "shared-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no logs");
-    logs_ = name;
     make_table();
-  }
-  ~Run() {
-    processes_.clear();
-    fs::remove_all(logs_);
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -216,7 +208,7 @@ class Run {
     processes_[place] = std::make_unique<Process>(tests::ProcessSettings{
         {tests::program_path("claims/shared"), place < 2 ? "ours" : "theirs",
          layout_, std::to_string(ttl_.count()), std::to_string(random_()),
-         ahead_, (logs_ / log).string()},
+         ahead_, logs_.path() + "/" + log},
         environment_of(at(engine_))});
   }
 
@@ -236,7 +228,7 @@ class Run {
   }
 
   claims::Log log_of(std::size_t process) const {
-    std::ifstream in(logs_ / std::to_string(process));
+    std::ifstream in(logs_.path() + "/" + std::to_string(process));
     return claims::LogReader(static_cast<int>(process)).read(in);
   }
 
@@ -297,7 +289,7 @@ class Run {
   const std::string ahead_;
   std::mt19937 random_;
   Engine engine_;
-  fs::path logs_;
+  const tests::MemoryDirectory logs_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<bool> owners_;  // Of each log, whether it is of ours.
   int kills_ = 0, stops_ = 0;
