@@ -1,0 +1,117 @@
+// What may be said on the command line: the subcommands and their options, each
+// in one table that the parser, the help, the completions and the check of the
+// man page read.
+#ifndef DDBMUTEX_EXAMPLES_DDBMUTEX_OPTIONS_HPP
+#define DDBMUTEX_EXAMPLES_DDBMUTEX_OPTIONS_HPP
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ddbmutex.hpp"
+
+namespace command {
+
+// What is said wrongly, in one line that names it.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+enum class Command {
+  run,
+  show,
+  list,
+  watch,
+  unlock,
+  create_table,
+  completion,
+  help,
+  version,
+};
+
+// All that was said, by the command line or the environment.
+struct Settings {
+  Command command = Command::help;
+  // `help` and `--help`: of which subcommand; nothing: of the program.
+  std::optional<Command> help_of;
+  std::string name;                    // Of the lock; empty if none is given.
+  std::vector<std::string> arguments;  // COMMAND [ARG...]
+  std::string shell_name;              // Whose completion is wanted: "bash".
+
+  // Where the lock is.
+  std::string table = ddbmutex::TableOptions().name;
+  ddbmutex::Layout layout = ddbmutex::Layout::ddblock;
+  std::optional<std::string> key;  // Nothing: as the layout has it.
+  std::string sort_key, sort_value;
+  std::optional<std::string> prefix;
+  std::optional<std::chrono::milliseconds> calendar_margin;
+  std::string region, endpoint, profile;  // Empty: found as AWS's tools do.
+
+  // Of `run`.
+  std::chrono::milliseconds ttl = ddbmutex::Options().ttl;
+  std::optional<std::chrono::milliseconds> wait;   // Nothing: for ever; 0: try.
+  std::optional<std::chrono::milliseconds> grace;  // Nothing: ttl / 4.
+  std::optional<bool> keep_row;                    // Nothing: as the layout.
+  std::string owner;                               // Empty: host and process.
+  bool shell = false;
+
+  std::chrono::milliseconds interval{2000};  // Of `watch`.
+  bool yes = false;                          // Of `unlock`.
+  bool json = false;
+  bool verbose = false;
+};
+
+// --- The tables --------------------------------------------------------------
+
+struct Subcommand {
+  Command command;
+  const char* name;
+  const char* operands;  // "NAME -- COMMAND [ARG...]"
+  const char* help;      // In one line.
+  const char* more;      // Further lines of its own help; may be empty.
+};
+const std::vector<Subcommand>& subcommands();
+const Subcommand& about(Command command);
+
+struct Option {
+  const char* name;      // "table", for --table
+  char letter;           // 't', for -t; 0: none
+  const char* value;     // "TABLE"; empty: a flag.
+  const char* choices;   // What the value may be, if that is a list: "a b".
+  const char* variable;  // Of the environment; empty: none.
+  const char* help;      // In one line.
+  std::vector<Command> commands;  // Of which it is an option.
+  // Throws UsageError that says what is wrong with the value.
+  std::function<void(Settings& settings, std::string_view value)> set;
+
+  bool is_flag() const { return *value == '\0'; }
+};
+const std::vector<Option>& options();
+bool is_option_of(const Option& option, Command command);
+
+// --- Reading -----------------------------------------------------------------
+
+// Reads what stands behind the program's name.  Throws UsageError.
+Settings parse(const std::vector<std::string>& words,
+               const std::function<const char*(const char*)>& environment);
+
+// "90", "30s", "5m", "1h", "2d" or "250ms".  Throws UsageError.
+std::chrono::milliseconds parse_time(std::string_view text);
+
+// --- What it means for the library -------------------------------------------
+
+ddbmutex::TableOptions table_of(const Settings& settings);
+// Of the lock that `run` holds.  `table` is made by table_of(), if none is
+// given here.
+ddbmutex::Options options_of(const Settings& settings,
+                             std::shared_ptr<ddbmutex::Table> table = nullptr);
+
+}  // namespace command
+
+#endif  // DDBMUTEX_EXAMPLES_DDBMUTEX_OPTIONS_HPP

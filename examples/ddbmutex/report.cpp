@@ -1,0 +1,145 @@
+#include "examples/ddbmutex/report.hpp"
+
+#include <cstdio>
+#include <string_view>
+#include <system_error>
+
+namespace command {
+namespace {
+
+using ddbmutex::Errc;
+
+struct Advice {
+  Errc code;
+  Exit exit;
+  const char* what_to_do;  // May be empty.
+};
+// What is in none of them is kFailed.
+constexpr Advice kAdvice[] = {
+    {Errc::bad_option, kUsage, ""},
+    {Errc::no_keys, kNotAllowed,
+     "log in as for the AWS CLI, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and "
+     "AWS_SECRET_ACCESS_KEY"},
+    {Errc::bad_keys, kNotAllowed,
+     "check the keys (`aws sts get-caller-identity`) and this host's clock"},
+    {Errc::expired_keys, kNotAllowed, "log in again, as for the AWS CLI"},
+    {Errc::access_denied, kNotAllowed,
+     "have the IAM policy of `man ddbmutex` attached to these keys"},
+    {Errc::bad_certificate, kNotAllowed,
+     "check --endpoint, or name the CA by AWS_CA_BUNDLE"},
+    {Errc::wrong_table, kUnfit,
+     "name its key by --key, or another table by --table"},
+    {Errc::replicated_table, kUnfit, "name another table by --table"},
+    {Errc::bad_request, kUnfit, "check --table, --key and --endpoint"},
+    {Errc::not_supported, kUnfit, "check --endpoint and --layout"},
+    {Errc::bad_record, kUnfit, "check --layout, or use another name"},
+    {Errc::kept_row, kUnfit, "give --keep-row, or use another name"},
+    {Errc::no_row, kUnfit, "in this layout the item must be there before"},
+    {Errc::unreachable, kUnavailable, "check the network and --endpoint"},
+    {Errc::disconnected, kUnavailable, "try again later"},
+    {Errc::timed_out, kUnavailable, "check the network, or try again later"},
+    {Errc::throttled, kUnavailable,
+     "try again later, or give the table more throughput"},
+    {Errc::unavailable, kUnavailable, "try again later"},
+    {Errc::bad_answer, kUnavailable,
+     "check --endpoint: is it DynamoDB that answers there?"},
+    {Errc::lease_lost, kLost, ""},
+};
+
+const Advice* advice_on(const std::error_code& code) {
+  for (const Advice& advice : kAdvice) {
+    if (code == advice.code) return &advice;
+  }
+  return nullptr;
+}
+
+// `ddbmutex create-table` for just this table.
+std::string create_table(const Settings& settings) {
+  const ddbmutex::TableOptions table = table_of(settings);
+  const ddbmutex::TableOptions usual;
+  std::string words = "ddbmutex create-table";
+  const auto add = [&words](const char* option, const std::string& value,
+                            const std::string& default_value) {
+    if (value != default_value) words += option + shell_quoted(value);
+  };
+  add(" --table ", table.name, usual.name);
+  add(" --key ", table.key, usual.key);
+  add(" --sort-key ", table.sort_key, usual.sort_key);
+  add(" --region ", table.region, usual.region);
+  add(" --endpoint ", table.endpoint, usual.endpoint);
+  add(" --profile ", table.profile, usual.profile);
+  return words;
+}
+
+// As the library says it, up to what is no such table: the rest is for
+// programs.
+int report_no_table(const ddbmutex::Error& error, const Settings& settings) {
+  const std::string text = error.what();
+  const std::string why = error.code().message();
+  const auto at = text.find(why);
+  complain((at == text.npos ? text : text.substr(0, at + why.size())) +
+           "; make it by `" + create_table(settings) + "`");
+  return kUnfit;
+}
+
+}  // namespace
+
+const std::vector<ExitMeaning>& exits() {
+  static const std::vector<ExitMeaning> all = {
+      {kDone, "done"},
+      {kUsage, "wrong usage"},
+      {kUnavailable, "DynamoDB is out of reach"},
+      {kFailed, "something else failed, such as a system call"},
+      {kBusy, "not acquired in time; for unlock: changed meanwhile"},
+      {kLost, "the lock was lost while COMMAND ran"},
+      {kNotAllowed, "not allowed: no keys, or not those it takes"},
+      {kUnfit, "no table, or one or an item that is not for locks"},
+      {kCannotRun, "COMMAND cannot be run"},
+      {kNotFound, "COMMAND is not found"},
+  };
+  return all;
+}
+
+void complain(const std::string& text) {
+  std::string line = "ddbmutex: " + text;
+  for (char& byte : line) {
+    const auto code = static_cast<unsigned char>(byte);
+    if (code < ' ' || code == 0x7f) byte = ' ';
+  }
+  line += '\n';
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+int report(const std::exception& error, const Settings& settings) {
+  if (const auto* usage = dynamic_cast<const UsageError*>(&error)) {
+    complain(usage->what());
+    return kUsage;
+  }
+  const auto* ours = dynamic_cast<const ddbmutex::Error*>(&error);
+  if (ours != nullptr && ours->code() == Errc::no_table) {
+    return report_no_table(*ours, settings);
+  }
+  const Advice* advice = ours != nullptr ? advice_on(ours->code()) : nullptr;
+  if (advice == nullptr) {
+    complain(error.what());
+    return kFailed;
+  }
+  const std::string_view hint = advice->what_to_do;
+  complain(error.what() + (hint.empty() ? "" : "; " + std::string(hint)));
+  return advice->exit;
+}
+
+std::string shell_quoted(const std::string& word) {
+  constexpr const char* kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+      "%+,-./:=@_";
+  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
+  std::string quoted = "'";
+  for (const char byte : word) {
+    if (byte == '\'') quoted += "'\\'";
+    quoted += byte;
+  }
+  return quoted + "'";
+}
+
+}  // namespace command
