@@ -13,16 +13,19 @@
 #include "../sigv4/text.hpp"
 #include "json.hpp"
 #include "protocol.hpp"
+#include "request_body.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace detail {
 namespace shared {
+namespace {
 
-using dynamodb::append_form;
 using dynamodb::Attribute;
 using dynamodb::Item;
 using lock::action_of;
+using lock::append_number;
+using lock::append_text;
 using lock::kBeyondAllClocks;
 using lock::kDataAttribute;
 using lock::kLongestLease;
@@ -370,332 +373,285 @@ Row read_versions(const Item& item) {
 
 // --- Writing -----------------------------------------------------------------
 
-// The body of a request, as it grows.  Expressions are plain text; what their
-// words stand for, "#uuid" and ":uuid", is put behind them.
-class Text {
- public:
-  Text(const Place& place, const Request& request, const Kind& kind)
-      : place_(place), request_(request), kind_(kind) {
-    append_form(text_, R"({"TableName":$)", {place.table});
-  }
+const Kind& kind_at(const Place& place) {
+  return *kKinds[place.layout - kLayouts];
+}
 
-  void key() {
-    text_ += R"(,"Key":{)";
-    key_members();
-    text_ += '}';
-  }
-  void item();
-  // No update if that is empty.
-  void expressions(std::string_view update, std::string_view condition);
-  void add(std::string_view text) { text_ += text; }
-  std::string end() { return std::move(text_ += '}'); }
+// The words of expressions, see request_body.hpp.
+struct Words {
+  static constexpr char kList[][13] = {
+      "uuid",    "expires",   "owner", "lease",        "version",  "released",
+      "data",    "barred",    "name",  "string",       "binary",   "yes",
+      "mine",    "seen_uuid", "seen",  "seen_expires", "earliest", "shortest",
+      "longest", "uuid_size", "zero"};
 
- private:
-  void key_members();
-  void words(char mark, std::string_view update, std::string_view condition);
-  std::string_view name(std::string_view word, std::size_t number) const;
-  void value(std::string_view word, std::size_t number);
-  void lease();
-  void string(std::string_view text) {
-    append_form(text_, R"({"S":$})", {text});
-  }
-  void number(std::int64_t value) {
-    append_form(text_, R"({"N":"%"})", {std::to_string(value)});
-  }
-  const Item& set() const {
-    return request_.verb == Verb::take ? place_.attributes
-                                       : request_.changes->set;
-  }
-
-  const Place& place_;
-  const Request& request_;
-  const Kind& kind_;
-  std::string text_;
+  static std::string_view name(std::size_t word, const Place& place);
+  static void value(std::string& text, std::size_t word, const Place& place,
+                    const Request& request);
+  static void version(std::string& text, ServiceTime stamp, const Place& place,
+                      const Request& request);
 };
+using Body = lock::RequestBody<Words>;
+using Part = Body::Part;
 
-void Text::key_members() {
-  append_form(text_, R"($:{"S":$})", {place_.key_name, place_.key});
-  if (place_.sort_name.empty()) return;
-  append_form(text_, R"(,$:{"S":$})", {place_.sort_name, place_.sort_value});
+constexpr std::size_t word(const char* name) {
+  return lock::place_of<Words>(name);
 }
 
-void Text::item() {
-  text_ += R"(,"Item":{)";
-  key_members();
-  for (const char* word : {"uuid", "expires", "owner", "lease", "version"}) {
-    const std::string_view attribute = name(word, 0);
-    if (attribute.empty()) continue;
-    append_form(text_, ",$:", {attribute});
-    value(word, 0);
+// None is asked for that the layout has not.
+std::string_view Words::name(std::size_t of, const Place& place) {
+  const Kind& kind = kind_at(place);
+  switch (of) {
+    case word("uuid"):
+      return kind.uuid;
+    case word("expires"):
+      return kind.expires;
+    case word("owner"):
+      return kind.owner;
+    case word("lease"):
+      return kind.lease;
+    case word("version"):
+      return kind.version;
+    case word("released"):
+      return kind.released;
+    case word("data"):
+      return kDataAttribute;
+    case word("barred"):
+      return kBarred;
+    default:
+      return place.key_name;
   }
-  if (!place_.attributes.empty()) text_ += ',';
-  append_members(text_, place_.attributes);
-  text_ += '}';
 }
 
-void Text::expressions(std::string_view update, std::string_view condition) {
-  if (!update.empty()) {
-    append(text_, {R"(,"UpdateExpression":")", update, R"(")"});
-  }
-  append(text_, {R"(,"ConditionExpression":")", condition,
-                 R"(","ExpressionAttributeNames":)"});
-  words('#', update, condition);
-  // Not all conditions compare with anything.
-  const bool compares =
-      update.find(':') != update.npos || condition.find(':') != condition.npos;
-  if (!compares) return;
-  text_ += R"(,"ExpressionAttributeValues":)";
-  words(':', update, condition);
+void append_lease(std::string& to, const Place& place, const Request& request) {
+  const Form own = kind_at(place).form;
+  if (own == Form::number) return append_number(to, request.lease.count());
+  const std::int64_t told = told_lease(request.lease);
+  const auto found = static_cast<Form>(request.form);
+  const bool as_found = place.use.looks_first && found != Form::none;
+  append_text(to, (as_found ? found : own) == Form::go ? go_duration(told)
+                                                       : std::to_string(told));
 }
 
-// {"#uuid":"identifier"} or {":uuid":{"S":"..."}}, each once.
-void Text::words(char mark, std::string_view update,
-                 std::string_view condition) {
-  constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz_";
-  constexpr char kDigits[] = "0123456789";
-  std::vector<std::string_view> seen;
-  for (const std::string_view text : {update, condition}) {
-    for (std::size_t at = text.find(mark); at != text.npos;
-         at = text.find(mark, at + 1)) {
-      const std::size_t digits =
-          std::min(text.find_first_not_of(kLetters, at + 1), text.size());
-      const std::size_t end =
-          std::min(text.find_first_not_of(kDigits, digits), text.size());
-      const std::string_view word = text.substr(at, end - at);
-      if (std::find(seen.begin(), seen.end(), word) != seen.end()) continue;
-      append(text_, {seen.empty() ? "{\"" : ",\"", word, "\":"});
-      seen.push_back(word);
-      const std::size_t number =
-          digits == end ? 0 : std::stoul(std::string(text.substr(digits, end)));
-      const std::string_view kind = text.substr(at + 1, digits - at - 1);
-      if (mark == '#') {
-        dynamodb::append_string(text_, name(kind, number));
-      } else {
-        value(kind, number);
-      }
-    }
-  }
-  text_ += '}';
-}
-
-// Which attribute "#word" is; empty if the layout has none.
-std::string_view Text::name(std::string_view word, std::size_t number) const {
-  if (word == "key") return place_.key_name;
-  if (word == "data") return kDataAttribute;
-  if (word == "set") return set()[number].name;
-  if (word == "barred") return kBarred;
-  if (word == "gone") return request_.changes->remove[number];
-  const char* attribute = word == "uuid"       ? kind_.uuid
-                          : word == "expires"  ? kind_.expires
-                          : word == "owner"    ? kind_.owner
-                          : word == "lease"    ? kind_.lease
-                          : word == "version"  ? kind_.version
-                          : word == "released" ? kind_.released
-                                               : nullptr;
-  return attribute != nullptr ? attribute : std::string_view();
-}
-
-// What ":word" stands for, or the attribute of that name is to be.
-void Text::value(std::string_view word, std::size_t index) {
-  const bool versions = kind_.version != nullptr;
-  const std::string& uuid = request_.uuid;
-  if (word == "set") return append_value(text_, set()[index]);
-  if (word == "lease") return lease();
-  if (word == "version") return string(version_text(uuid, request_.stamp));
-  if (word == "own" && versions) {
-    return string(version_text(uuid, request_.own[index]));
-  }
-  if (word == "seen") {
-    return string(version_text(request_.seen->uuid, request_.seen->expires));
-  }
-  if (word == "mine") return string(uuid + ":");
-  if (word == "uuid") return string(uuid);
-  if (word == "owner") return string(place_.owner);
-  if (word == "seen_uuid") return string(request_.seen->uuid);
-  if (word == "one") return string("1");
-  if (word == "string") return string("S");
-  if (word == "binary") return string("B");
+void Words::value(std::string& text, std::size_t of, const Place& place,
+                  const Request& request) {
   const milliseconds longest = kLongestLease;
-  number(word == "expires"        ? request_.stamp.count()
-         : word == "own"          ? request_.own[index].count()
-         : word == "seen_expires" ? request_.seen->expires.count()
-         : word == "earliest"     ? request_.earliest.count()
-         : word == "shortest"     ? kShortestLease.count()
-         : word == "longest"      ? longest.count()
-         : word == "size"         ? std::int64_t{kLongestId}
-                                  : 0);  // "zero"
-}
-
-void Text::lease() {
-  if (kind_.form == Form::number) return number(request_.lease.count());
-  const std::int64_t told = told_lease(request_.lease);
-  const auto found = static_cast<Form>(request_.form);
-  const bool as_found = place_.use.looks_first && found != Form::none;
-  const Form form = as_found ? found : kind_.form;
-  string(form == Form::go ? go_duration(told) : std::to_string(told));
-}
-
-// --- Conditions --------------------------------------------------------------
-
-std::string own_versions(const Request& request) {
-  std::string list;
-  for (std::size_t i = 0; i < request.own.size(); ++i) {
-    append(list, {i == 0 ? ":own" : ", :own", std::to_string(i)});
+  switch (of) {
+    case word("uuid"):
+      return append_text(text, request.uuid);
+    case word("owner"):
+      return append_text(text, place.owner);
+    case word("version"):
+      return append_text(text, version_text(request.uuid, request.stamp));
+    case word("mine"):
+      return append_text(text, request.uuid + ":");
+    case word("seen_uuid"):
+      return append_text(text, request.seen->uuid);
+    case word("seen"):
+      return append_text(
+          text, version_text(request.seen->uuid, request.seen->expires));
+    case word("string"):
+      return append_text(text, "S");
+    case word("binary"):
+      return append_text(text, "B");
+    case word("yes"):
+      return append_text(text, "1");
+    case word("lease"):
+      return append_lease(text, place, request);
+    case word("expires"):
+      return append_number(text, request.stamp.count());
+    case word("seen_expires"):
+      return append_number(text, request.seen->expires.count());
+    case word("earliest"):
+      return append_number(text, request.earliest.count());
+    case word("shortest"):
+      return append_number(text, kShortestLease.count());
+    case word("longest"):
+      return append_number(text, longest.count());
+    case word("uuid_size"):
+      return append_number(text, std::int64_t{kLongestId});
+    default:
+      return append_number(text, 0);  // "zero"
   }
-  return list;
+}
+
+void Words::version(std::string& text, ServiceTime stamp, const Place& place,
+                    const Request& request) {
+  if (kind_at(place).version == nullptr) {
+    append_number(text, stamp.count());
+  } else {
+    append_text(text, version_text(request.uuid, stamp));
+  }
+}
+
+constexpr Part kNothing = "";
+constexpr Part kIsAbsent = "attribute_not_exists(#name) OR ";
+
+// Where a lease ends.
+constexpr Part kEnd = ":uuid :expires :owner :lease";
+constexpr Part kSetEnd = "SET #uuid = :uuid, #expires = :expires";
+constexpr Part kSetExpires = "SET #expires = :expires";
+constexpr Part kSetOver = "SET #expires = :zero";
+constexpr Part kIsOver = "(#expires >= :zero AND #expires < :earliest AND ";
+constexpr Part kIsId =
+    "attribute_type(#uuid, :string) AND size(#uuid) <= :uuid_size";
+constexpr Part kIsIdOrNone =
+    "(attribute_not_exists(#uuid) OR"
+    " attribute_type(#uuid, :string) AND size(#uuid) <= :uuid_size)";
+constexpr Part kLeaseIsGood =
+    " AND (attribute_not_exists(#lease)"
+    " OR #lease BETWEEN :shortest AND :longest)";
+constexpr Part kNotOurs = " AND #uuid <> :uuid";
+constexpr Part kIsSeenEnd =
+    " OR (#uuid = :seen_uuid AND #expires = :seen_expires)";
+constexpr Part kIsOurEnd = "#uuid = :uuid";
+constexpr Part kAndEndIn = " AND #expires IN (";
+constexpr Part kAndThatEnd = " AND #expires = :expires";
+constexpr Part kAndNotOver = " AND #expires > :zero";
+
+// Where a version is seen.
+constexpr Part kVersion = ":version :owner :lease";
+constexpr Part kSetVersion = "SET #version = :version";
+constexpr Part kSetReleased = "SET #released = :yes";
+constexpr Part kIsReleased =
+    "(#released = :yes AND attribute_type(#version, :string)"
+    " AND size(#version) <= :uuid_size AND attribute_type(#owner, :string)"
+    " AND attribute_type(#lease, :string)"
+    " AND attribute_not_exists(#barred)"
+    " AND (attribute_not_exists(#data) OR attribute_type(#data, :binary))"
+    " AND NOT begins_with(#version, :mine))";
+constexpr Part kIsSeenVersion = " OR #version = :seen";
+constexpr Part kIsThatVersion = "#version = :version";
+constexpr Part kIsOurVersion = "begins_with(#version, :mine)";
+constexpr Part kVersionIn = "#version IN (";
+constexpr Part kAndNotReleased = " AND attribute_not_exists(#released)";
+
+constexpr Part kAndLeaseAndOwner = ", #lease = :lease, #owner = :owner";
+constexpr Part kRemoveReleased = " REMOVE #released";
+constexpr Part kRemoveData = " REMOVE #data";
+constexpr Part kAndData = ", #data";
+
+// Its version is one of ours that was told.
+void write_is_own(const Kind& kind, Body& body) {
+  const bool versions = kind.version != nullptr;
+  if (!versions) body += kIsOurEnd;
+  body += versions ? kVersionIn : kAndEndIn;
+  body.own_list();
+  body.put(")");
+  if (versions) body += kAndNotReleased;
 }
 
 // What is not understood is not free either, as far as a condition can ask.  A
 // row that this very call has released is not to be taken by one of its own
 // takes that comes late.
-std::string is_free(const Kind& kind, const RowUse& use) {
-  constexpr std::string_view kIsId =
-      "attribute_type(#uuid, :string) AND size(#uuid) <= :size";
-  constexpr std::string_view kIsReleased =
-      "(#released = :one AND attribute_type(#version, :string)"
-      " AND size(#version) <= :size AND attribute_type(#owner, :string)"
-      " AND attribute_type(#lease, :string)"
-      " AND attribute_not_exists(#barred)"
-      " AND (attribute_not_exists(#data) OR attribute_type(#data, :binary))"
-      " AND NOT begins_with(#version, :mine))";
-  const std::string_view absent =
-      use.must_exist ? "" : "attribute_not_exists(#key) OR ";
-  if (kind.version != nullptr) return join({absent, kIsReleased});
-  return join({absent, "(#expires >= :zero AND #expires < :earliest AND ",
-               kind.must_exist ? "(attribute_not_exists(#uuid) OR " : "", kIsId,
-               kind.must_exist ? ")" : "",
-               kind.lease != nullptr
-                   ? " AND (attribute_not_exists(#lease)"
-                     " OR #lease BETWEEN :shortest AND :longest)"
-                   : "",
-               use.keep ? " AND #uuid <> :uuid)" : ")"});
-}
-
-// Its version is one of ours that was told.
-std::string is_own(const Kind& kind, const Request& request) {
-  return kind.version != nullptr
-             ? join({"#version IN (", own_versions(request),
-                     ") AND attribute_not_exists(#released)"})
-             : join({"#uuid = :uuid AND #expires IN (", own_versions(request),
-                     ")"});
-}
-
-// Any attempt of ours will do.
-std::string_view is_ours(const Kind& kind) {
-  return kind.version != nullptr ? "begins_with(#version, :mine)"
-                                 : "#uuid = :uuid";
-}
-
-std::string take_condition_of(const Kind& kind, const RowUse& use,
-                              const Request& request) {
-  std::string text = is_free(kind, use);
-  if (request.seen) {
-    text += kind.version != nullptr
-                ? " OR #version = :seen"
-                : " OR (#uuid = :seen_uuid AND #expires = :seen_expires)";
+void write_is_free(const Kind& kind, const RowUse& use, Body& body) {
+  body.condition(use.must_exist ? kNothing : kIsAbsent);
+  if (kind.version != nullptr) {
+    body += kIsReleased;
+    return;
   }
-  if (!request.own.empty()) append(text, {" OR (", is_own(kind, request), ")"});
-  return text;
+  body += kIsOver;
+  body += kind.must_exist ? kIsIdOrNone : kIsId;
+  if (kind.lease != nullptr) body += kLeaseIsGood;
+  if (use.keep) body += kNotOurs;
+  body.put(")");
 }
 
-// ", #set0 = :set0, #set1 = :set1"
-std::string set_all(const Item& attributes) {
-  std::string text;
-  for (std::size_t i = 0; i < attributes.size(); ++i) {
-    const std::string number = std::to_string(i);
-    append(text, {", #set", number, " = :set", number});
-  }
-  return text;
-}
-
-// Behind the other assignments.
-std::string changes_in(const Request& request) {
-  if (!request.changes) return "";
-  std::string text = set_all(request.changes->set);
-  for (std::size_t i = 0; i < request.changes->remove.size(); ++i) {
-    append(text, {i == 0 ? " REMOVE #gone" : ", #gone", std::to_string(i)});
-  }
-  return text;
-}
-
-std::string take_changes(const Place& place, const Kind& kind) {
+void write_take_update(const Place& place, const Kind& kind, Body& body) {
   const bool versions = kind.version != nullptr;
   const bool replaced =
       dynamodb::find(place.attributes, kDataAttribute) != nullptr;
-  const bool drops = !place.use.keep_data && !replaced;
-  std::string text = versions ? "SET #version = :version"
-                              : "SET #uuid = :uuid, #expires = :expires";
-  if (kind.lease != nullptr) text += ", #lease = :lease";
-  if (kind.owner != nullptr) text += ", #owner = :owner";
-  append(text, {set_all(place.attributes), versions ? " REMOVE #released" : "",
-                !drops     ? ""
-                : versions ? ", #data"
-                           : " REMOVE #data"});
-  return text;
+  body.update(versions ? kSetVersion : kSetEnd);
+  if (kind.lease != nullptr) body += kAndLeaseAndOwner;
+  body.assignments();
+  if (versions) body += kRemoveReleased;
+  if (place.use.keep_data || replaced) return;
+  body += versions ? kAndData : kRemoveData;
 }
 
 constexpr std::string_view kTellRow = R"(,"ReturnValues":"ALL_NEW")";
 
-void write_take_of(const Place& place, const Request& request, const Kind& kind,
-                   Text& body) {
-  const std::string condition = take_condition_of(kind, place.use, request);
+void write_take(const Place& place, const Request& request, Body& body) {
+  const Kind& kind = kind_at(place);
+  const bool versions = kind.version != nullptr;
   if (place.use.takes_by_update()) {
     body.key();
-    body.expressions(take_changes(place, kind), condition);
-    body.add(kTellRow);
+    write_take_update(place, kind, body);
   } else {
-    body.item();
-    body.expressions("", condition);
+    body.item(versions ? kVersion : kEnd);
   }
+  write_is_free(kind, place.use, body);
+  if (request.seen) body += versions ? kIsSeenVersion : kIsSeenEnd;
+  if (!request.own.empty()) {
+    body.put(" OR (");
+    write_is_own(kind, body);
+    body.put(")");
+  }
+  body.words();
+  if (place.use.takes_by_update()) body.put(kTellRow);
 }
 
-const Kind& kind_at(const Place& place) {
-  return *kKinds[place.layout - kLayouts];
+void write_renewal(const Place& place, const Request& request, Body& body) {
+  const Kind& kind = kind_at(place);
+  body.key();
+  body.update(kind.version != nullptr ? kSetVersion : kSetExpires);
+  body.changes();
+  body.condition(kNothing);
+  write_is_own(kind, body);
+  body.words();
+  if (request.tell) body.put(kTellRow);
+}
+
+// Any attempt of ours will do.
+void write_release(const Place& place, const Request& request, Body& body) {
+  const bool versions = kind_at(place).version != nullptr;
+  const bool force = request.verb == Verb::force;
+  body.key();
+  if (place.use.keep) {
+    body.update(versions ? kSetReleased : kSetOver);
+    if (!force) body.changes();
+  }
+  if (!versions) {
+    body.condition(kIsOurEnd);
+    if (force) body += kAndThatEnd;
+  } else {
+    body.condition(force ? kIsThatVersion : kIsOurVersion);
+    if (force) body += kAndNotReleased;
+  }
+  body.words();
 }
 
 std::string write(const Place& place, const Request& request) {
-  const Kind& kind = kind_at(place);
-  const bool versions = kind.version != nullptr;
-  const char* freeing =
-      versions ? "SET #released = :one" : "SET #expires = :zero";
-  Text body(place, request, kind);
-  if (request.verb != Verb::take) body.key();
+  const bool versions = kind_at(place).version != nullptr;
+  Body body(place, request);
   switch (request.verb) {
     case Verb::take:
-      write_take_of(place, request, kind, body);
+      write_take(place, request, body);
       break;
     case Verb::renew:
-      body.expressions(join({versions ? "SET #version = :version"
-                                      : "SET #expires = :expires",
-                             changes_in(request)}),
-                       is_own(kind, request));
-      if (request.tell) body.add(kTellRow);
+      write_renewal(place, request, body);
       break;
     case Verb::release:
-      body.expressions(
-          place.use.keep ? join({freeing, changes_in(request)}) : "",
-          is_ours(kind));
-      break;
     case Verb::force:
-      body.expressions(place.use.keep ? freeing : "",
-                       versions ? "#version = :version"
-                                  " AND attribute_not_exists(#released)"
-                                : "#uuid = :uuid AND #expires = :expires");
+      write_release(place, request, body);
       break;
     case Verb::check:
-      body.expressions("", versions ? "begins_with(#version, :mine)"
-                                      " AND attribute_not_exists(#released)"
-                                    : "#uuid = :uuid AND #expires > :zero");
+      body.key();
+      body.condition(versions ? kIsOurVersion : kIsOurEnd);
+      body += versions ? kAndNotReleased : kAndNotOver;
+      body.words();
       return body.end();
     case Verb::look:
-      body.add(request.consistent ? R"(,"ConsistentRead":true)"
+      body.key();
+      body.put(request.consistent ? R"(,"ConsistentRead":true)"
                                   : R"(,"ConsistentRead":false)");
       return body.end();
   }
-  body.add(R"(,"ReturnValuesOnConditionCheckFailure":"ALL_OLD")");
+  body.put(R"(,"ReturnValuesOnConditionCheckFailure":"ALL_OLD")");
   return body.end();
 }
 
+}  // namespace
 }  // namespace shared
 
 // --- What the public face asks -----------------------------------------------

@@ -7,21 +7,15 @@
 #include <cstdlib>
 #include <iterator>
 #include <limits>
-#include <utility>
 
-#include "../sigv4/text.hpp"
-#include "json.hpp"
+#include "request_body.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-using dynamodb::append_form;
-using dynamodb::append_string;
 using dynamodb::Attribute;
 using dynamodb::Item;
-using sigv4::append;
-using sigv4::Digits;
 using Verb = Request::Verb;
 
 std::optional<std::int64_t> parse_number(const Attribute& attribute) {
@@ -71,211 +65,50 @@ std::int64_t clean_up_at(ServiceTime expires) {
       .count();
 }
 
-// The words of expressions: "#uuid" stands for the attribute of that name, or
-// of the partition key, ":uuid" for a value: the first for texts.  See value().
-constexpr char kWords[][13] = {
-    "uuid",       "owner",   "seen_uuid", "string",    "zero",
-    "one",        "expires", "lease",     "ttl",       "token",
-    "earliest",   "longest", "shortest",  "uuid_size", "seen_expires",
-    "last_token", "data",    "name"};
-constexpr std::size_t kTextWords = 4, kNameWord = std::size(kWords) - 1;
+// The words of expressions, see request_body.hpp: the first are texts.
+struct Words {
+  static constexpr char kList[][13] = {
+      "uuid",       "owner",   "seen_uuid", "string",    "zero",
+      "one",        "expires", "lease",     "ttl",       "token",
+      "earliest",   "longest", "shortest",  "uuid_size", "seen_expires",
+      "last_token", "data",    "name"};
+  static constexpr std::size_t kTexts = 4, kName = std::size(kList) - 1;
 
-// A part of an expression, and the words in it as bits: found by the compiler,
-// which takes no word that is not in the list.
-struct Part {
-  template <std::size_t kSize>
-  constexpr Part(const char (&part)[kSize]) : text(part, kSize - 1) {
-    for (std::size_t at = 0; at + 1 < kSize; ++at) {
-      if (part[at] == '#') names |= bit(part + at + 1);
-      if (part[at] == ':') values |= bit(part + at + 1);
-    }
+  static std::string_view name(std::size_t word, const Place& place) {
+    return word == kName ? std::string_view(place.key_name) : kList[word];
   }
-  static constexpr unsigned bit(const char* begin) {
-    std::size_t word = 0, same = 0;
-    while (is_of_words(begin[same]) || kWords[word][same] != '\0') {
-      const bool fits = begin[same] == kWords[word][same];
-      word += fits ? 0 : 1;
-      same = fits ? same + 1 : 0;
-    }
-    return 1u << word;
+  static void value(std::string& text, std::size_t word, const Place& place,
+                    const Request& request);
+  static void version(std::string& text, ServiceTime stamp, const Place&,
+                      const Request&) {
+    append_number(text, stamp.count());
   }
-  static constexpr bool is_of_words(char c) {
-    return (c >= 'a' && c <= 'z') || c == '_';
-  }
-
-  std::string_view text;
-  unsigned names = 0, values = 0;
 };
+using Body = RequestBody<Words>;
+using Part = Body::Part;
 
-// The body of a request, as it grows.  Expressions are plain text; what their
-// words stand for is put behind them: of those that occur alone, since DynamoDB
-// refuses others.
-class Body {
- public:
-  Body(const Place& place, const Request& request);
-
-  void key() { key(R"(,"Key":{)"), text_ += '}'; }
-  void item();
-  // One after the other, if there is an update; both go on with more parts.
-  void update(const Part& part);
-  void condition(const Part& part);
-  Body& operator+=(const Part& part);
-  void own_list();     // ":own0, :own1"
-  void assignments();  // ", #set0 = :set0, #set1 = :set1"
-  void changes();
-  void words();  // Behind the condition.
-  void put(std::string_view text) { text_ += text; }
-  std::string end() { return std::move(text_ += '}'); }
-
- private:
-  void key(std::string_view before);
-  // What the request sets beside the record: a take, what every take does.
-  const Item& set() const {
-    return request_.verb == Verb::take ? place_.attributes
-                                       : request_.changes->set;
-  }
-  void words(std::string_view mark, unsigned bits);
-  void value(std::size_t word);
-
-  const Place& place_;
-  const Request& request_;
-  std::string text_;
-  unsigned names_ = 0, values_ = 0;  // Bits of words.
-  // How many of those words there are that have a number behind them.
-  std::size_t own_ = 0, set_ = 0, gone_ = 0;
-};
-
-Body::Body(const Place& place, const Request& request)
-    : place_(place), request_(request) {
-  text_.reserve(2048);
-  append_form(text_, R"({"TableName":$)", {place.table});
-}
-
-void Body::key(std::string_view before) {
-  text_ += before;
-  append_form(text_, R"($:{"S":$})", {place_.key_name, place_.key});
-  if (place_.sort_name.empty()) return;
-  append_form(text_, R"(,$:{"S":$})", {place_.sort_name, place_.sort_value});
-}
-
-void Body::item() {
-  constexpr Part kRecord = ":uuid :expires :lease :owner :ttl";
-  key(R"(,"Item":{)");
-  for (std::size_t word = 0; kRecord.values >> word != 0; ++word) {
-    if ((kRecord.values >> word & 1) == 0) continue;
-    append(text_, {",\"", kWords[word], "\":"});
-    value(word);
-  }
-  if (!place_.attributes.empty()) text_ += ',';
-  append_members(text_, place_.attributes);
-  text_ += '}';
-}
-
-void Body::update(const Part& part) {
-  text_ += R"(,"UpdateExpression":")";
-  *this += part;
-}
-
-void Body::condition(const Part& part) {
-  const bool updates = names_ != 0;
-  append(text_, {updates ? "\"" : "", R"(,"ConditionExpression":")"});
-  *this += part;
-}
-
-Body& Body::operator+=(const Part& part) {
-  text_ += part.text;
-  names_ |= part.names;
-  values_ |= part.values;
-  return *this;
-}
-
-void Body::own_list() {
-  for (; own_ < request_.own.size(); ++own_) {
-    append(text_, {own_ == 0 ? ":own" : ", :own", Digits(own_)});
-  }
-}
-
-void Body::assignments() {
-  for (; set_ < set().size(); ++set_) {
-    const Digits number(set_);
-    append(text_, {", #set", number, " = :set", number});
-  }
-}
-
-// What the user changes; behind the other assignments.
-void Body::changes() {
-  if (!request_.changes) return;
-  assignments();
-  for (; gone_ < request_.changes->remove.size(); ++gone_) {
-    append(text_, {gone_ == 0 ? " REMOVE #gone" : ", #gone", Digits(gone_)});
-  }
-}
-
-void Body::words() {
-  text_ += R"(","ExpressionAttributeNames":)";
-  words("#", names_);
-  text_ += R"(,"ExpressionAttributeValues":)";
-  words(":", values_);
-}
-
-// {"#uuid":"uuid"} or {":uuid":{"S":"..."}}
-void Body::words(std::string_view mark, unsigned bits) {
-  const bool names = mark == "#";
-  std::string_view before = "{\"";
-  const auto next = [&](std::string_view kind, std::string_view number) {
-    append(text_, {std::exchange(before, ",\""), mark, kind, number, "\":"});
-  };
-  for (std::size_t word = 0; bits >> word != 0; ++word) {
-    if ((bits >> word & 1) == 0) continue;
-    next(kWords[word], "");
-    if (names) {
-      append_string(text_, word == kNameWord ? place_.key_name : kWords[word]);
-    } else {
-      value(word);
-    }
-  }
-  for (std::size_t i = 0; i < set_; ++i) {
-    next("set", Digits(i));
-    if (names) {
-      append_string(text_, set()[i].name);
-    } else {
-      append_value(text_, set()[i]);
-    }
-  }
-  for (std::size_t i = 0; names && i < gone_; ++i) {
-    next("gone", Digits(i));
-    append_string(text_, request_.changes->remove[i]);
-  }
-  for (std::size_t i = 0; !names && i < own_; ++i) {
-    next("own", Digits(i));
-    append(text_, {R"({"N":")", Digits(request_.own[i].count()), "\"}"});
-  }
-  text_ += '}';
-}
-
-// What ":word" stands for; or what the attribute of that name is to be.
-void Body::value(std::size_t word) {
-  const Request::Version* seen = request_.seen ? &*request_.seen : nullptr;
-  if (word < kTextWords) {
-    const std::string_view texts[kTextWords] = {
-        request_.uuid, place_.owner, seen ? seen->uuid : std::string_view(),
-        "S"};
-    return append_form(text_, R"({"S":$})", {texts[word]});
+void Words::value(std::string& text, std::size_t word, const Place& place,
+                  const Request& request) {
+  const Request::Version* seen = request.seen ? &*request.seen : nullptr;
+  if (word < kTexts) {
+    const std::string_view texts[kTexts] = {
+        request.uuid, place.owner, seen ? seen->uuid : std::string_view(), "S"};
+    return append_text(text, texts[word]);
   }
   const std::int64_t numbers[] = {
       0,
       1,
-      request_.stamp.count(),
-      request_.lease.count(),
-      clean_up_at(request_.stamp),
-      request_.token,
-      request_.earliest.count(),
+      request.stamp.count(),
+      request.lease.count(),
+      clean_up_at(request.stamp),
+      request.token,
+      request.earliest.count(),
       std::chrono::milliseconds(kLongestLease).count(),
       kShortestLease.count(),
       kLongestUuid,
       seen ? seen->expires.count() : 0,
       kLastToken - 2};  // One is added.
-  append(text_, {R"({"N":")", Digits(numbers[word - kTextWords]), "\"}"});
+  append_number(text, numbers[word - kTexts]);
 }
 
 // That whoever kept the row has counted in whole numbers cannot be asked.
@@ -310,6 +143,7 @@ constexpr Part kThatVersion = " AND #expires = :expires";
 constexpr Part kIsHeld = " AND #expires > :zero";
 constexpr Part kThatToken = " AND #token = :token";
 
+constexpr Part kRecord = ":uuid :expires :lease :owner :ttl";
 constexpr Part kSetRecord =
     "SET #uuid = :uuid, #expires = :expires, #lease = :lease,"
     " #owner = :owner";
@@ -374,7 +208,7 @@ void write_take(const Place& place, const Request& request, Body& body) {
     body.key();
     write_take_update(place, body);
   } else {
-    body.item();
+    body.item(kRecord);
   }
   write_take_condition(place.use, request, body);
   body.words();
