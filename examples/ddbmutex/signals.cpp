@@ -1,0 +1,63 @@
+#include "examples/ddbmutex/signals.hpp"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace command {
+namespace {
+
+bool is_ignored(int signal) {
+  struct sigaction action = {};
+  sigaction(signal, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+Signals::Signals() {
+  // Were it ignored, nobody would be told how a child ended.
+  signal(SIGCHLD, SIG_DFL);
+  sigset_t events;
+  sigemptyset(&events);
+  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2,
+                           SIGWINCH, SIGTSTP}) {
+    if (!is_ignored(number)) sigaddset(&events, number);
+  }
+  sigaddset(&events, SIGCONT);
+  sigaddset(&events, SIGCHLD);
+  sigset_t blocked = events;
+  sigaddset(&blocked, SIGTTOU);  // See Terminal.
+  fd_ = signalfd(-1, &events, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (fd_ < 0) {
+    throw std::system_error(errno, std::generic_category(), "signalfd");
+  }
+  pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+}
+
+Signals::~Signals() { close(fd_); }
+
+int Signals::next() const {
+  signalfd_siginfo info;
+  const bool is_one = read(fd_, &info, sizeof info) == sizeof info;
+  return is_one ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+bool Signals::ends(int signal) {
+  return signal == SIGINT || signal == SIGQUIT || signal == SIGTERM ||
+         signal == SIGHUP;
+}
+
+void Signals::suffer(int signal) {
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  raise(signal);
+  sigset_t before;
+  pthread_sigmask(SIG_UNBLOCK, &only, &before);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace command

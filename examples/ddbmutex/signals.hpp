@@ -1,0 +1,40 @@
+// The signals that this program takes as events: those it hands on, those of
+// job control, and the end of a child.
+#ifndef DDBMUTEX_EXAMPLES_DDBMUTEX_SIGNALS_HPP
+#define DDBMUTEX_EXAMPLES_DDBMUTEX_SIGNALS_HPP
+
+#include <signal.h>
+
+namespace command {
+
+class Signals {
+ public:
+  // Blocks them, for this thread and those that it starts.  Those that are
+  // ignored, as by nohup, stay so.  Throws std::system_error.
+  Signals();
+  // They stay blocked: one that comes when all is done changes nothing.
+  ~Signals();
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  int fd() const { return fd_; }  // Readable: there is one.
+  int next() const;               // 0: none.  Does not wait.
+
+  // That asks for the end: INT, QUIT, TERM, HUP.
+  static bool ends(int signal);
+
+  // What they were before, for the command.
+  const sigset_t& mask_before() const { return before_; }
+
+  // Does what the signal does to a program that does not know it: stops this
+  // one, or ends it.  Returns if it was continued, or where it does nothing.
+  static void suffer(int signal);
+
+ private:
+  int fd_ = -1;
+  sigset_t before_;
+};
+
+}  // namespace command
+
+#endif  // DDBMUTEX_EXAMPLES_DDBMUTEX_SIGNALS_HPP

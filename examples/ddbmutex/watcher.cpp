@@ -1,0 +1,172 @@
+#include "examples/ddbmutex/watcher.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace command {
+namespace {
+
+struct Order {
+  pid_t group = 0;
+  Deadline deadline;
+};
+
+// --- In the watcher: only calls that are safe after a fork -------------------
+
+constexpr int kSocket = 0;
+
+// All files but one, which gets the number kSocket: whoever reads a pipe of the
+// program's must not wait for the watcher, nor must a server.
+void close_all_but(int fd) {
+  dup2(fd, kSocket);
+#ifdef SYS_close_range
+  if (syscall(SYS_close_range, kSocket + 1, ~0U, 0) == 0) return;
+#endif
+  const long most = std::min(sysconf(_SC_OPEN_MAX), 65536L);
+  for (int other = kSocket + 1; other < most; ++other) close(other);
+}
+
+void tell(Watcher::News news) {
+  const char byte = static_cast<char>(news);
+  send(kSocket, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+class Watch {
+ public:
+  explicit Watch(int timer) : timer_(timer) {}
+
+  // Until the program is gone; what is watched then goes too.
+  void keep() {
+    do {
+      act(now());
+      wait();
+    } while (heed());
+    if (order_.group != 0) kill(-order_.group, SIGKILL);
+  }
+
+ private:
+  // It tells before it acts, so that who sees the end knows of it.
+  void act(Time time) {
+    if (order_.group == 0) return;
+    if (!terminated_ && time >= order_.deadline.term_at) {
+      terminated_ = true;
+      tell(Watcher::News::term);
+      kill(-order_.group, SIGTERM);
+      kill(-order_.group, SIGCONT);  // Nothing that is stopped would heed it.
+    }
+    if (!killed_ && time >= order_.deadline.kill_at) {
+      killed_ = true;
+      tell(Watcher::News::kill);
+      kill(-order_.group, SIGKILL);
+    }
+  }
+
+  // A timer on the boot clock: poll()'s stands still while the machine is
+  // suspended.
+  void wait() const {
+    const Time at = terminated_ ? order_.deadline.kill_at
+                                : std::min(order_.deadline.term_at,
+                                           order_.deadline.kill_at);
+    itimerspec when = {};  // None.
+    if (order_.group != 0 && !killed_) {
+      const Time::rep count = std::max<Time::rep>(at.count(), 1);
+      when.it_value.tv_sec = static_cast<time_t>(count / 1000000000);
+      when.it_value.tv_nsec = static_cast<long>(count % 1000000000);
+    }
+    timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
+    pollfd files[] = {{kSocket, POLLIN, 0}, {timer_, POLLIN, 0}};
+    poll(files, 2, -1);
+  }
+
+  // Takes an order, if there is one; false if none can come any more.
+  bool heed() {
+    Order order;
+    const ssize_t size = recv(kSocket, &order, sizeof order, MSG_DONTWAIT);
+    if (size < 0) return errno == EAGAIN || errno == EINTR;
+    if (size != sizeof order) return false;
+    if (terminated_) {
+      order.deadline.kill_at =
+          std::min(order.deadline.kill_at, order_.deadline.kill_at);
+    }
+    order_ = order;
+    return true;
+  }
+
+  const int timer_;
+  Order order_;
+  bool terminated_ = false;
+  bool killed_ = false;
+};
+
+[[noreturn]] void watch(int fd) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  setsid();
+  prctl(PR_SET_NAME, "ddbmutex-watch");
+  close_all_but(fd);
+  const int timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK);
+  if (timer < 0) _exit(1);
+  tell(Watcher::News::none);
+  Watch(timer).keep();
+  _exit(0);
+}
+
+}  // namespace
+
+// --- In the program ----------------------------------------------------------
+
+Watcher::Watcher() {
+  const auto fail = [](const char* what) {
+    throw std::system_error(errno, std::generic_category(), what);
+  };
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    fail("no socket for the watcher");
+  }
+  pid_ = fork();
+  if (pid_ == 0) watch(ends[1]);
+  const int error = errno;
+  close(ends[1]);
+  fd_ = ends[0];
+  char word;
+  if (pid_ > 0 && recv(fd_, &word, 1, 0) == 1) return;  // It watches.
+  close(fd_);
+  if (pid_ > 0) waitpid(pid_, nullptr, 0);
+  errno = pid_ > 0 ? ECHILD : error;
+  fail("cannot start the watcher");
+}
+
+Watcher::~Watcher() {
+  close(fd_);
+  kill(pid_, SIGCONT);  // Should somebody have stopped it.
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// One that does not listen, having been stopped, still has its last order.
+void Watcher::order(pid_t group, const Deadline& deadline) const {
+  const Order order = {group, deadline};
+  send(fd_, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+Watcher::News Watcher::read_news() const {
+  char byte;
+  const ssize_t size = recv(fd_, &byte, 1, MSG_DONTWAIT);
+  if (size == 1) return static_cast<News>(byte);
+  const bool nothing = size < 0 && (errno == EAGAIN || errno == EINTR);
+  return nothing ? News::none : News::gone;
+}
+
+}  // namespace command

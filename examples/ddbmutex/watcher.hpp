@@ -1,0 +1,47 @@
+// A small process that ends a process group in time, whatever becomes of the
+// program that started it: stopped, killed, or hanging.
+//
+// It is in a session of its own and has all signals blocked, so that only KILL
+// and STOP, sent to itself, can keep it from its work.
+#ifndef DDBMUTEX_EXAMPLES_DDBMUTEX_WATCHER_HPP
+#define DDBMUTEX_EXAMPLES_DDBMUTEX_WATCHER_HPP
+
+#include <sys/types.h>
+
+#include "examples/ddbmutex/deadline.hpp"
+
+namespace command {
+
+class Watcher {
+ public:
+  enum class News {
+    none,
+    term,  // It is about to send TERM, or
+    kill,  // KILL.
+    gone,  // It was killed itself.
+  };
+
+  // Starts it; threads may run.  Throws std::system_error.
+  Watcher();
+  // Ends it.  What it watches then is killed.
+  ~Watcher();
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // TERM and then KILL to `group` at these times, if no other order comes
+  // before; KILL at once if this program ends.  After TERM, KILL can only be
+  // brought forward.  Group 0: nothing is watched any more.
+  void order(pid_t group, const Deadline& deadline) const;
+
+  int fd() const { return fd_; }  // Readable: there is news.
+  News read_news() const;         // Does not wait.
+
+ private:
+  int fd_ = -1;
+  pid_t pid_ = -1;
+};
+
+}  // namespace command
+
+#endif  // DDBMUTEX_EXAMPLES_DDBMUTEX_WATCHER_HPP
