@@ -1,4 +1,4 @@
-# make            the library (libddbmutex.a) and the examples
+# make            the library (libddbmutex.a), build/ddbmutex and the examples
 # make demo       sets this machine up, builds, shows what the lock is for
 # make test       sets up, builds, runs every test; ONLY=suite/case SEED=...
 # make soak       sets up, builds, runs every long bar in full (1 h)
@@ -128,6 +128,12 @@ DEMO_OBJECTS := $(call objects,$(wildcard examples/demo/*.cpp))
 DEMO_PARTS := $(call objects,$(addprefix examples/demo/,\
   claims.cpp event.cpp text.cpp))
 
+# `build/ddbmutex` is the one that was built last, whatever the config.
+COMMAND := $(BUILD)/examples/ddbmutex/ddbmutex
+COMMAND_OBJECTS := $(call objects,$(wildcard examples/ddbmutex/*.cpp))
+COMMAND_PARTS := $(call objects,$(addprefix examples/ddbmutex/,\
+  completion.cpp help.cpp options.cpp report.cpp told.cpp))
+
 BUILDING := --no-print-directory -j$(shell nproc)
 
 # A short line for each command, or the command itself.
@@ -148,10 +154,11 @@ export AWS_EC2_METADATA_DISABLED := true
 
 .PHONY: all setup demo test soak torture mutants fuzz bench size model format
 .PHONY: pictures clean programs fuzzers noexcept setup-fuzz parts sources
+.PHONY: build/ddbmutex
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: $(LIB) $(if $(WITHOUT),,$(EXAMPLES) $(DEMO))
+all: $(LIB) $(if $(WITHOUT),,$(EXAMPLES) $(DEMO) build/ddbmutex)
 programs: all $(BUILD)/tests/tests $(TEST_PROGRAMS)
 fuzzers: $(FUZZERS)
 # Whatever it is that is tested, this can be done without exceptions.
@@ -239,13 +246,16 @@ $(LIB) $(TEST_SUPPORT):
 # The scripted server of the tests speaks TLS and has its CRC-32 from zlib.
 $(BUILD)/tests/tests $(TEST_PROGRAMS): LDLIBS := -lssl -lz $(LDLIBS)
 $(BUILD)/tests/tests: $(call objects,$(TEST_SOURCES) $(FUZZ_SOURCES)) \
-  $(DEMO_PARTS)
+  $(DEMO_PARTS) $(COMMAND_PARTS)
 $(BUILD)/tests/tests $(TEST_PROGRAMS): $(TEST_SUPPORT) $(LIB)
 $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS): %: %.o
 $(DEMO): $(DEMO_OBJECTS)
-$(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS) $(DEMO): $(LIB)
+$(COMMAND): $(COMMAND_OBJECTS)
+$(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS) $(DEMO) $(COMMAND): $(LIB)
+build/ddbmutex: $(COMMAND)
+	$(Q)ln -sfrn $< $@
 $(BUILD)/tests/tests $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) \
-  $(SIZE_PROGRAMS) $(DEMO):
+  $(SIZE_PROGRAMS) $(DEMO) $(COMMAND):
 	$(SAY) LINK $@
 	$(Q)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) \
 	  $(LDLIBS) -o $@

@@ -60,6 +60,12 @@
 #include <stop_token>
 #endif
 
+// Semantic: before 1.0.0 a minor version may break what programs rely on.
+#define DDBMUTEX_VERSION_MAJOR 0
+#define DDBMUTEX_VERSION_MINOR 1
+#define DDBMUTEX_VERSION_PATCH 0
+#define DDBMUTEX_VERSION_STRING "0.1.0"
+
 namespace ddbmutex {
 inline namespace v0 {
 

@@ -45,9 +45,11 @@ std::string parse_text(std::string_view text) {
 }
 
 milliseconds parse_interval(std::string_view text) {
-  constexpr milliseconds kLeast{100};
   const milliseconds interval = parse_time(text);
-  if (interval < kLeast) throw UsageError("is less than 100ms");
+  if (interval < std::chrono::milliseconds(100)) {
+    throw UsageError("is less than 100ms");
+  }
+  if (interval > std::chrono::hours(24)) throw UsageError("is more than a day");
   return interval;
 }
 
@@ -97,7 +99,8 @@ const std::vector<Subcommand>& subcommands() {
       {Command::completion, "completion", "bash|zsh|fish",
        "print the completion for that shell",
        "For bash: eval \"$(ddbmutex completion bash)\" in ~/.bashrc."},
-      {Command::help, "help", "[SUBCOMMAND]", "the same as --help", ""},
+      {Command::help, "help", "[SUBCOMMAND]",
+       "list the options of one, as --help does", ""},
   };
   return all;
 }
@@ -113,6 +116,8 @@ const std::vector<Option>& options() {
   using S = Settings;
   using V = std::string_view;
   static const std::vector<Command> run = {Command::run};
+  static const std::vector<Command> watch = {Command::watch};
+  static const std::vector<Command> unlock = {Command::unlock};
   static const std::vector<Command> locks = {Command::run, Command::show,
                                              Command::list, Command::watch,
                                              Command::unlock};
@@ -124,73 +129,63 @@ const std::vector<Option>& options() {
                                                 Command::create_table};
   static const std::vector<Option> all = {
       {"wait", 'w', "TIME", "", "DDBMUTEX_WAIT",
-       "give up after that time; without: wait for ever", run,
+       "give up after that time; without: wait for ever", false, run,
        [](S& s, V v) { s.wait = parse_time(v); }},
-      {"try", 'n', "", "", "", "give up at once: the same as --wait 0", run,
+      {"try", 'n', "", "", "", "give up at once: the same as --wait 0", false,
+       run,
        [](S& s, V v) {
          if (parse_flag(v)) s.wait = milliseconds(0);
        }},
       {"ttl", 0, "TIME", "", "DDBMUTEX_TTL",
-       "how long the lease lasts (60s); it is renewed", run,
+       "how long the lease lasts (60s); it is renewed", false, run,
        [](S& s, V v) { s.ttl = parse_time(v); }},
       {"grace", 0, "TIME", "", "DDBMUTEX_GRACE",
-       "for COMMAND to end in if the lock is lost (ttl / 4)", run,
+       "for COMMAND to end in if the lock is lost (ttl / 4)", false, run,
        [](S& s, V v) { s.grace = parse_time(v); }},
       {"keep-row", 0, "", "", "DDBMUTEX_KEEP_ROW",
-       "keep the item, for fencing tokens", run,
+       "keep the item, for fencing tokens", false, run,
        [](S& s, V v) { s.keep_row = parse_flag(v); }},
       {"owner", 0, "TEXT", "", "DDBMUTEX_OWNER",
-       "who holds it, for people (host and process)", run,
+       "who holds it, for people (host and process)", false, run,
        [](S& s, V v) { s.owner = parse_text(v); }},
-      {"shell", 'c', "", "", "", "have COMMAND run by /bin/sh -c", run,
+      {"shell", 'c', "", "", "", "have COMMAND run by /bin/sh -c", false, run,
        [](S& s, V v) { s.shell = parse_flag(v); }},
-      {"interval",
-       'i',
-       "TIME",
-       "",
-       "DDBMUTEX_INTERVAL",
-       "how often to look (2s)",
-       {Command::watch},
+      {"interval", 'i', "TIME", "", "DDBMUTEX_INTERVAL",
+       "how often to look (2s)", false, watch,
        [](S& s, V v) { s.interval = parse_interval(v); }},
-      {"yes",
-       'y',
-       "",
-       "",
-       "",
-       "do not ask",
-       {Command::unlock},
+      {"yes", 'y', "", "", "", "do not ask", false, unlock,
        [](S& s, V v) { s.yes = parse_flag(v); }},
-      {"json", 'j', "", "", "", "print JSON", printing,
+      {"json", 'j', "", "", "", "print JSON", false, printing,
        [](S& s, V v) { s.json = parse_flag(v); }},
-      {"table", 't', "TABLE", "", "DDBMUTEX_TABLE", "the table (locks)", places,
-       [](S& s, V v) { s.table = parse_text(v); }},
+      {"table", 't', "TABLE", "", "DDBMUTEX_TABLE", "the table (locks)", false,
+       places, [](S& s, V v) { s.table = parse_text(v); }},
       {"layout", 'l', "LAYOUT", "ddblock lockclient lease dynamolock awslabs",
-       "DDBMUTEX_LAYOUT", "whose library shares the table (ddblock)", places,
-       [](S& s, V v) { s.layout = layout_of(v); }},
+       "DDBMUTEX_LAYOUT", "whose library shares the table (ddblock)", false,
+       places, [](S& s, V v) { s.layout = layout_of(v); }},
       {"key", 0, "ATTRIBUTE", "", "DDBMUTEX_KEY",
-       "its partition key (name, or as the layout has it)", places,
+       "its partition key (name, or as the layout has it)", true, places,
        [](S& s, V v) { s.key = parse_text(v); }},
       {"sort-key", 0, "ATTRIBUTE", "", "DDBMUTEX_SORT_KEY",
-       "its sort key, if it has one", places,
+       "its sort key, if it has one", true, places,
        [](S& s, V v) { s.sort_key = parse_text(v); }},
       {"sort-value", 0, "TEXT", "", "DDBMUTEX_SORT_VALUE",
-       "the sort key's value for the lock", locks,
+       "the sort key's value for the lock", true, locks,
        [](S& s, V v) { s.sort_value = parse_text(v); }},
       {"prefix", 0, "TEXT", "", "DDBMUTEX_PREFIX",
-       "of each name in the table (ddblock-)", locks,
+       "of each name in the table (ddblock-)", true, locks,
        [](S& s, V v) { s.prefix = std::string(v); }},
       {"calendar-margin", 0, "TIME", "", "DDBMUTEX_CALENDAR_MARGIN",
-       "by which others' calendars may be off (as the layout has it)", locks,
-       [](S& s, V v) { s.calendar_margin = parse_time(v); }},
+       "by which others' calendars may be off (as the layout has it)", true,
+       locks, [](S& s, V v) { s.calendar_margin = parse_time(v); }},
       {"region", 0, "REGION", "", "",
-       "as for the AWS CLI, and so AWS_REGION and the profile", places,
+       "as for the AWS CLI, and so AWS_REGION and the profile", false, places,
        [](S& s, V v) { s.region = parse_text(v); }},
       {"endpoint", 0, "URL", "", "", "of another DynamoDB than the region's",
-       places, [](S& s, V v) { s.endpoint = parse_text(v); }},
-      {"profile", 0, "NAME", "", "", "of the AWS CLI's configuration", places,
-       [](S& s, V v) { s.profile = parse_text(v); }},
+       false, places, [](S& s, V v) { s.endpoint = parse_text(v); }},
+      {"profile", 0, "NAME", "", "", "of the AWS CLI's configuration", true,
+       places, [](S& s, V v) { s.profile = parse_text(v); }},
       {"verbose", 'v', "", "", "", "tell what goes on, on standard error",
-       places, [](S& s, V v) { s.verbose = parse_flag(v); }},
+       false, places, [](S& s, V v) { s.verbose = parse_flag(v); }},
   };
   return all;
 }

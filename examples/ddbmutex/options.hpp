@@ -86,6 +86,7 @@ struct Option {
   const char* choices;   // What the value may be, if that is a list: "a b".
   const char* variable;  // Of the environment; empty: none.
   const char* help;      // In one line.
+  bool is_rare;          // The screen of help names it alone.
   std::vector<Command> commands;  // Of which it is an option.
   // Throws UsageError that says what is wrong with the value.
   std::function<void(Settings& settings, std::string_view value)> set;

@@ -87,6 +87,7 @@ int report_no_table(const ddbmutex::Error& error, const Settings& settings) {
 const std::vector<ExitMeaning>& exits() {
   static const std::vector<ExitMeaning> all = {
       {kDone, "done"},
+      {kRefused, "unlock: the answer was no"},
       {kUsage, "wrong usage"},
       {kUnavailable, "DynamoDB is out of reach"},
       {kFailed, "something else failed, such as a system call"},
@@ -127,6 +128,11 @@ int report(const std::exception& error, const Settings& settings) {
   const std::string_view hint = advice->what_to_do;
   complain(error.what() + (hint.empty() ? "" : "; " + std::string(hint)));
   return advice->exit;
+}
+
+bool is_passing(const std::error_code& code) {
+  const Advice* advice = advice_on(code);
+  return advice != nullptr && advice->exit == kUnavailable;
 }
 
 std::string shell_quoted(const std::string& word) {

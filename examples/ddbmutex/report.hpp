@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "examples/ddbmutex/options.hpp"
@@ -14,6 +15,7 @@ namespace command {
 // As <sysexits.h> has them where it has them.
 enum Exit {
   kDone = 0,
+  kRefused = 1,
   kUsage = 64,
   kUnavailable = 69,
   kFailed = 70,
@@ -35,6 +37,9 @@ void complain(const std::string& text);
 
 // Says what went wrong and what to do about it; returns the exit code.
 int report(const std::exception& error, const Settings& settings);
+
+// Whether it may work the next time.
+bool is_passing(const std::error_code& code);
 
 // As a shell reads it back: `job`, `'it''s'`.
 std::string shell_quoted(const std::string& word);

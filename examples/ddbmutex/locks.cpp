@@ -1,0 +1,111 @@
+#include "examples/ddbmutex/locks.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "examples/ddbmutex/report.hpp"
+#include "examples/ddbmutex/told.hpp"
+
+namespace command {
+namespace {
+
+using ddbmutex::LockInfo;
+using ddbmutex::Table;
+
+void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+
+// Only a "y" or a "yes" is one.
+bool confirmed() {
+  if (isatty(STDIN_FILENO) == 0) {
+    throw UsageError("unlock: there is no terminal to ask on; give --yes");
+  }
+  std::fflush(stdout);
+  std::fputs("Free it? [y/N] ", stderr);
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+}  // namespace
+
+int show(const Settings& settings) {
+  Table table(table_of(settings));
+  const LockInfo info = table.inspect(settings.name);
+  print(settings.json ? json_of(info) + "\n" : lines_of(info));
+  return kDone;
+}
+
+std::vector<LockInfo> all_locks(Table& table) {
+  std::vector<LockInfo> infos;
+  table.list([&infos](const LockInfo& info) {
+    infos.push_back(info);
+    return true;
+  });
+  std::sort(
+      infos.begin(), infos.end(), [](const LockInfo& a, const LockInfo& b) {
+        return std::tie(a.name, a.sort_value) < std::tie(b.name, b.sort_value);
+      });
+  return infos;
+}
+
+int list(const Settings& settings) {
+  Table table(table_of(settings));
+  const std::vector<LockInfo> infos = all_locks(table);
+  if (!settings.json) {
+    for (const std::string& line : rows_of(infos)) print(line + "\n");
+    return kDone;
+  }
+  const char* before = "[";
+  for (const LockInfo& info : infos) {
+    print(before + json_of(info));
+    before = ",\n ";
+  }
+  print(infos.empty() ? "[]\n" : "]\n");
+  return kDone;
+}
+
+int unlock(const Settings& settings) {
+  Table table(table_of(settings));
+  const LockInfo info = table.inspect(settings.name);
+  const bool is_held = info.exists && !info.released;
+  if (!settings.json) print(lines_of(info));
+  if (is_held && !settings.yes && !confirmed()) {
+    complain("left as it is");
+    return kRefused;
+  }
+  const bool is_freed = is_held && table.force_unlock(info);
+  if (settings.json) {
+    print(json_of(info, is_freed ? "\"freed\":true" : "\"freed\":false") +
+          "\n");
+  } else {
+    print(is_freed ? "Freed.\n" : is_held ? "" : "Nobody holds it.\n");
+  }
+  if (is_freed || !is_held) return kDone;
+  complain(
+      "the lock has changed meanwhile and was not freed; look again by `"
+      "ddbmutex show`");
+  return kBusy;
+}
+
+int create_table(const Settings& settings) {
+  Table table(table_of(settings));
+  const bool was_there = table.exists();
+  table.create();
+  if (settings.json) {
+    print("{\"table\":" + json_of(settings.table) +
+          ",\"created\":" + (was_there ? "false" : "true") + "}\n");
+  } else {
+    print("Table " + printable(settings.table) +
+          (was_there ? " was there, and locks can live in it.\n"
+                     : " is created.\n"));
+  }
+  return kDone;
+}
+
+}  // namespace command

@@ -1,0 +1,346 @@
+#include "examples/ddbmutex/told.hpp"
+
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+namespace command {
+namespace {
+
+using ddbmutex::Attribute;
+using ddbmutex::LockInfo;
+using std::chrono::milliseconds;
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+// How many bytes the character at the begin has; 0 if it is none.
+std::size_t length_of_character(std::string_view text) {
+  const auto byte = [&text](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first < 0xc2   ? 0
+                             : first < 0xe0 ? 2
+                             : first < 0xf0 ? 3
+                             : first < 0xf5 ? 4
+                                            : 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Too long a form, a surrogate, or beyond Unicode.
+  const unsigned second = byte(1);
+  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
+    return 0;
+  }
+  return length;
+}
+
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < ' ' || first == 0x7f;
+  // U+0080 to U+009F, which some terminals obey.
+  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+}
+
+// Every character as `each` has it; bytes that are none are replaced.
+template <class Each>
+std::string mapped(std::string_view text, const Each& each) {
+  std::string all;
+  while (!text.empty()) {
+    const std::size_t length = length_of_character(text);
+    all += length == 0 ? kReplacement : each(text.substr(0, length));
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return all;
+}
+
+std::string as_utf8(std::string_view text) {
+  return mapped(text, [](std::string_view character) { return character; });
+}
+
+// Of characters; all are taken to be one column wide.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) {
+        return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
+      }));
+}
+
+std::string cut(const std::string& text, std::size_t width) {
+  std::size_t characters = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) == 0x80) continue;
+    if (characters++ == width) return text.substr(0, i);
+  }
+  return text;
+}
+
+std::string number(const char* format, long long a, long long b) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, a, b);
+  return text;
+}
+
+std::string words_or_dash(std::optional<milliseconds> time) {
+  return time ? in_words(*time) : "-";
+}
+
+std::string holder_of(const LockInfo& info) {
+  return info.owner.empty() ? "unknown" : printable(info.owner);
+}
+
+}  // namespace
+
+State state_of(const LockInfo& info) {
+  if (!info.problem.empty()) return State::unreadable;
+  if (!info.exists || info.released) return State::free;
+  const bool over =
+      info.age && info.lease > milliseconds(0) && *info.age >= info.lease;
+  return over ? State::expired : State::held;
+}
+
+const char* name_of(State state) {
+  constexpr const char* kNames[] = {"free", "held", "expired", "unreadable"};
+  return kNames[static_cast<int>(state)];
+}
+
+std::optional<milliseconds> remaining_of(const LockInfo& info) {
+  if (!info.age || info.lease <= milliseconds(0)) return {};
+  return std::max(info.lease - *info.age, milliseconds(0));
+}
+
+// --- For people --------------------------------------------------------------
+
+std::string in_words(milliseconds time) {
+  const long long ms = time.count();
+  if (ms < 1000) return number("%lldms", ms, 0);
+  if (ms < 60'000) return number("%lld.%llds", ms / 1000, ms / 100 % 10);
+  const long long s = ms / 1000;
+  if (s < 3600) return number("%lldm%02llds", s / 60, s % 60);
+  if (s < 86'400) return number("%lldh%02lldm", s / 3600, s / 60 % 60);
+  return number("%lldd%02lldh", s / 86'400, s / 3600 % 24);
+}
+
+std::string printable(std::string_view text) {
+  return mapped(text, [](std::string_view character) {
+    return is_control(character) ? kReplacement : character;
+  });
+}
+
+std::string label_of(const LockInfo& info) {
+  std::string label = printable(info.name);
+  if (!info.sort_value.empty())
+    label += " [" + printable(info.sort_value) + "]";
+  return label;
+}
+
+std::string sentence_of(const LockInfo& info) {
+  const State state = state_of(info);
+  if (state == State::free) return "free";
+  if (state == State::unreadable) {
+    return "unreadable: " + printable(info.problem);
+  }
+  if (state == State::expired) {
+    return "expired, was held by " + holder_of(info);
+  }
+  const auto left = remaining_of(info);
+  return "held by " + holder_of(info) +
+         (left ? ", " + in_words(*left) + " left" : "");
+}
+
+std::string lines_of(const LockInfo& info) {
+  std::string lines;
+  const auto add = [&lines](const char* what, const std::string& value) {
+    if (!value.empty()) lines += what + value + "\n";
+  };
+  const State state = state_of(info);
+  add("name   ", label_of(info));
+  add("state  ", name_of(state));
+  if (info.exists && !info.released) {
+    add("holder ", holder_of(info));
+    add("lease  ", in_words(info.lease));
+    add("age    ", words_or_dash(info.age));
+    add("left   ", words_or_dash(remaining_of(info)));
+    add("uuid   ", printable(info.uuid));
+  }
+  if (info.token != 0) add("token  ", std::to_string(info.token));
+  if (info.data) add("data   ", printable(*info.data));
+  return lines;
+}
+
+std::vector<std::string> rows_of(const std::vector<LockInfo>& infos,
+                                 std::size_t width) {
+  constexpr std::size_t kColumns = 5;
+  using Row = std::array<std::string, kColumns>;
+  std::vector<Row> rows = {{"NAME", "STATE", "AGE", "LEFT", "HOLDER"}};
+  for (const LockInfo& info : infos) {
+    const State state = state_of(info);
+    const bool has_holder = state == State::held || state == State::expired;
+    rows.push_back(
+        {label_of(info), name_of(state),
+         words_or_dash(has_holder ? info.age : std::nullopt),
+         words_or_dash(has_holder ? remaining_of(info) : std::nullopt),
+         has_holder ? holder_of(info) : "-"});
+  }
+  std::array<std::size_t, kColumns> widths = {};
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i + 1 < kColumns; ++i) {
+      widths[i] = std::max(widths[i], width_of(row[i]) + 2);
+    }
+  }
+  std::vector<std::string> lines;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < kColumns; ++i) {
+      line += row[i];
+      const std::size_t there = width_of(row[i]);
+      if (there < widths[i]) line.append(widths[i] - there, ' ');
+    }
+    lines.push_back(cut(line, width));
+  }
+  return lines;
+}
+
+// --- For programs ------------------------------------------------------------
+
+namespace {
+
+using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
+
+void write(Writer& writer, std::string_view text) {
+  const std::string valid = as_utf8(text);
+  writer.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));
+}
+
+void write(Writer& writer, std::optional<milliseconds> time) {
+  if (time) {
+    writer.Int64(time->count());
+  } else {
+    writer.Null();
+  }
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr const char* kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t bits = 0;
+    for (std::size_t j = 0; j < 3; ++j) {
+      const bool there = i + j < bytes.size();
+      bits =
+          bits << 8 | (there ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+    }
+    for (std::size_t j = 0; j < 4; ++j) {
+      const bool there = i + j <= bytes.size();
+      text += there ? kDigits[bits >> (18 - 6 * j) & 63] : '=';
+    }
+  }
+  return text;
+}
+
+// As DynamoDB has it: {"N":"7"}.
+void write(Writer& writer, const Attribute& attribute) {
+  constexpr const char* kTypes[] = {"S",  "N",  "B",  "BOOL", "NULL",
+                                    "SS", "NS", "BS", "L",    "M"};
+  using Type = Attribute::Type;
+  const Type type = attribute.type;
+  writer.StartObject();
+  writer.Key(kTypes[static_cast<int>(type)]);
+  if (type == Type::boolean || type == Type::null) {
+    writer.Bool(type == Type::null || attribute.value == "true");
+  } else if (type == Type::map) {
+    writer.StartObject();
+    for (const Attribute& member : attribute.members) {
+      write(writer, member.name);
+      write(writer, member);
+    }
+    writer.EndObject();
+  } else if (type == Type::string || type == Type::number) {
+    write(writer, attribute.value);
+  } else if (type == Type::binary) {
+    write(writer, base64(attribute.value));
+  } else {
+    writer.StartArray();
+    for (const Attribute& member : attribute.members) {
+      if (type == Type::list) {
+        write(writer, member);
+      } else {
+        write(writer,
+              type == Type::binary_set ? base64(member.value) : member.value);
+      }
+    }
+    writer.EndArray();
+  }
+  writer.EndObject();
+}
+
+void write_record(Writer& writer, const LockInfo& info) {
+  writer.Key("holder");
+  write(writer, info.owner);
+  writer.Key("lease_ms");
+  write(writer, info.lease);
+  writer.Key("age_ms");
+  write(writer, info.age);
+  writer.Key("left_ms");
+  write(writer, remaining_of(info));
+  writer.Key("uuid");
+  write(writer, info.uuid);
+}
+
+}  // namespace
+
+std::string json_of(const LockInfo& info, const std::string& more) {
+  rapidjson::StringBuffer buffer;
+  Writer writer(buffer);
+  writer.StartObject();
+  writer.Key("name");
+  write(writer, info.name);
+  if (!info.sort_value.empty()) {
+    writer.Key("sort_value");
+    write(writer, info.sort_value);
+  }
+  writer.Key("state");
+  write(writer, std::string_view(name_of(state_of(info))));
+  if (info.exists && !info.released) write_record(writer, info);
+  if (info.token != 0) {
+    writer.Key("token");
+    writer.Uint64(info.token);
+  }
+  if (info.data) {
+    writer.Key("data");
+    write(writer, base64(*info.data));
+  }
+  if (!info.attributes.empty()) {
+    writer.Key("attributes");
+    writer.StartObject();
+    for (const Attribute& attribute : info.attributes) {
+      write(writer, attribute.name);
+      write(writer, attribute);
+    }
+    writer.EndObject();
+  }
+  if (!info.problem.empty()) {
+    writer.Key("problem");
+    write(writer, info.problem);
+  }
+  writer.EndObject();
+  std::string text = buffer.GetString();
+  if (!more.empty()) text.insert(text.size() - 1, "," + more);
+  return text;
+}
+
+std::string json_of(const std::string& text) {
+  rapidjson::StringBuffer buffer;
+  Writer writer(buffer);
+  write(writer, std::string_view(text));
+  return buffer.GetString();
+}
+
+}  // namespace command

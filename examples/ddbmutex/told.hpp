@@ -1,0 +1,53 @@
+// What is told of a lock, to people and to programs.
+#ifndef DDBMUTEX_EXAMPLES_DDBMUTEX_TOLD_HPP
+#define DDBMUTEX_EXAMPLES_DDBMUTEX_TOLD_HPP
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ddbmutex.hpp"
+
+namespace command {
+
+enum class State {
+  free,
+  held,
+  expired,     // Its holder did not renew it: whoever comes next gets it.
+  unreadable,  // The item is no lock record.
+};
+State state_of(const ddbmutex::LockInfo& info);
+const char* name_of(State state);
+// Nothing where the record does not say.
+std::optional<std::chrono::milliseconds> remaining_of(
+    const ddbmutex::LockInfo& info);
+
+// --- For people --------------------------------------------------------------
+
+// "850ms", "12.3s", "4m10s", "2h05m", "3d04h"
+std::string in_words(std::chrono::milliseconds time);
+// What a terminal can be given: invalid UTF-8 and control characters are
+// replaced.
+std::string printable(std::string_view text);
+// Name and, if there is one, sort value.
+std::string label_of(const ddbmutex::LockInfo& info);
+// "held by host:123, 12.3s left"
+std::string sentence_of(const ddbmutex::LockInfo& info);
+// All that is known, in lines.
+std::string lines_of(const ddbmutex::LockInfo& info);
+// A line each below a heading, none longer than that.
+std::vector<std::string> rows_of(const std::vector<ddbmutex::LockInfo>& infos,
+                                 std::size_t width = std::string::npos);
+
+// --- For programs ------------------------------------------------------------
+
+// An object in one line.  `more`: further members, as JSON.
+std::string json_of(const ddbmutex::LockInfo& info,
+                    const std::string& more = {});
+std::string json_of(const std::string& text);  // "\"text\""
+
+}  // namespace command
+
+#endif  // DDBMUTEX_EXAMPLES_DDBMUTEX_TOLD_HPP
