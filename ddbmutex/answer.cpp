@@ -138,10 +138,9 @@ void bad_answer(Answer& answer, std::string why) {
 bool is_string(Value table, std::string_view name) {
   const Value definitions = table["AttributeDefinitions"];
   if (!definitions.is_list()) return false;
-  for (std::size_t i = 0; i < definitions.size(); ++i) {
-    const Value one = definitions[i];
-    if (one.text("AttributeName") == name) {
-      return one.text("AttributeType") == "S";
+  for (Elements each(definitions); each.next();) {
+    if (each.value.text("AttributeName") == name) {
+      return each.value.text("AttributeType") == "S";
     }
   }
   return false;
@@ -176,8 +175,8 @@ bool read_table(Value value, TableDescription& table) {
   table.id = value.text("TableId");
   const Value schema = value["KeySchema"];
   if (table.status.empty() || (schema && !schema.is_list())) return false;
-  for (std::size_t i = 0; i < schema.size(); ++i) {
-    if (!read_key(schema[i], value, table)) return false;
+  for (Elements each(schema); each.next();) {
+    if (!read_key(each.value, value, table)) return false;
   }
   if (table.key.empty() && table.status != "DELETING") return false;
   return read_replicas(value, table);
@@ -354,9 +353,9 @@ void read_cancellation(Value body, Answer& answer) {
   const Value list = body["CancellationReasons"];
   // [{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"why"}]
   bool good = !list || list.is_list();
-  for (std::size_t i = 0; good && i < list.size(); ++i) {
-    good = list[i].is_object();
-    all.hear(list[i].text("Code"), list[i].text("Message"));
+  for (Elements each(list); good && each.next();) {
+    good = each.value.is_object();
+    all.hear(each.value.text("Code"), each.value.text("Message"));
   }
   if (!good) {
     return bad_answer(answer, "CancellationReasons is no list of reasons");
@@ -433,11 +432,10 @@ static_assert(std::size(kMembers) == kActions);
 // Whether an action answers so when all went well.  A captive portal's JSON
 // would else pass for a write that was applied.
 bool is_success(const std::string_view (&members)[5], Value body) {
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    const std::string_view name = body.name(i);
+  for (Elements each(body); each.next();) {
     bool known = false;
     for (const std::string_view member : members) {
-      known = known || (member == name && !name.empty());
+      known = known || (member == each.name && !member.empty());
     }
     if (!known) return false;
   }
@@ -449,8 +447,8 @@ void read_page(Value body, Answer& answer) {
   if (!items.is_list()) return bad_answer(answer, "Items is no list");
   std::vector<Item> read;
   read.reserve(items.size());
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    auto item = read_item(items[i]);
+  for (Elements each(items); each.next();) {
+    auto item = read_item(each.value);
     if (!item) {
       return bad_answer(answer, "Items has what is not an item of DynamoDB's");
     }

@@ -1,11 +1,7 @@
 #include "json.hpp"
 
-#include <rapidjson/document.h>
-
 #include <iterator>
 #include <utility>
-
-#include "../sigv4/service.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -57,8 +53,8 @@ bool read_value(Value value, int levels, Attribute& attribute);
 
 bool read_set(Value value, Attribute& set) {
   if (!value.is_list()) return false;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    const auto text = value[i].text();
+  for (Elements each(value); each.next();) {
+    const auto text = each.value.text();
     if (!text) return false;
     set.members.push_back({{}, member_of(set.type), std::string(*text)});
   }
@@ -67,9 +63,9 @@ bool read_set(Value value, Attribute& set) {
 
 bool read_list(Value value, int levels, Attribute& list) {
   if (!value.is_list() || levels == 0) return false;
-  for (std::size_t i = 0; i < value.size(); ++i) {
+  for (Elements each(value); each.next();) {
     list.members.emplace_back();
-    if (!read_value(value[i], levels - 1, list.members.back())) return false;
+    if (!read_value(each.value, levels - 1, list.members.back())) return false;
   }
   return true;
 }
@@ -77,10 +73,10 @@ bool read_list(Value value, int levels, Attribute& list) {
 bool read_map(Value value, int levels, Item& members) {
   if (!value.is_object()) return false;
   members.reserve(value.size());
-  for (std::size_t i = 0; i < value.size(); ++i) {
+  for (Elements each(value); each.next();) {
     members.emplace_back();
-    members.back().name = value.name(i);
-    if (!read_value(value[i], levels, members.back())) return false;
+    members.back().name = each.name;
+    if (!read_value(each.value, levels, members.back())) return false;
   }
   return true;
 }
@@ -111,31 +107,42 @@ bool read_typed(Value value, int levels, Attribute& attribute) {
 }
 
 bool read_value(Value value, int levels, Attribute& attribute) {
-  if (!value.is_object() || value.size() != 1) return false;
-  attribute.type = type_of(value.name(0));
-  return read_typed(value[0], levels, attribute);
+  Elements only(value);
+  if (!value.is_object() || !only.next()) return false;
+  attribute.type = type_of(only.name);
+  return read_typed(only.value, levels, attribute) && !only.next();
 }
 
-// RapidJSON's own.
-const rapidjson::Value& raw(const void* value) {
-  return *static_cast<const rapidjson::Value*>(value);
+// How many bytes there are of the character of UTF-8 that the text begins with;
+// 0 if it is none.  The second byte's bounds say what is overlong, a surrogate
+// or beyond U+10FFFF (the Unicode Standard, table 3-7).
+std::size_t character_at(std::string_view text) {
+  const auto byte = [&text](std::size_t at) -> unsigned {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first < 0xc2 || first > 0xf4) return 0;
+  const std::size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  if (byte(1) < low || byte(1) > high) return 0;
+  for (std::size_t i = 2; i < size; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
+  }
+  return size;
 }
 
-std::string_view text_of(const rapidjson::Value& value) {
-  return {value.GetString(), value.GetStringLength()};
+// What of the text is UTF-8.
+std::string_view good_part(std::string_view text) {
+  std::size_t good = 0;
+  while (good < text.size()) {
+    const std::size_t size = character_at(text.substr(good));
+    if (size == 0) break;
+    good += size;
+  }
+  return text.substr(0, good);
 }
-
-// The default parser recurses, and 400 KB of '[' overflow its stack.  Numbers
-// are left as they are written: DynamoDB says nothing by them that is wanted,
-// and to read them takes more code than all the rest.
-constexpr unsigned kParseFlags = rapidjson::kParseInsituFlag |
-                                 rapidjson::kParseIterativeFlag |
-                                 rapidjson::kParseNumbersAsStringsFlag |
-                                 rapidjson::kParseValidateEncodingFlag;
-
-// RapidJSON looks up to two bytes behind the NUL at the end when a character of
-// UTF-8 is cut short there.
-constexpr std::size_t kBehind = 3;
 
 }  // namespace
 
@@ -224,118 +231,79 @@ std::optional<Item> read_item(Value value) {
   return item;
 }
 
-bool Value::is_list() const { return value_ && raw(value_).IsArray(); }
+bool Value::is_list() const { return first() == '['; }
 
-bool Value::is_object() const { return value_ && raw(value_).IsObject(); }
+bool Value::is_object() const { return first() == '{'; }
 
+// The document has decoded it behind its quote.
 std::optional<std::string_view> Value::text() const {
-  if (!value_ || !raw(value_).IsString()) return std::nullopt;
-  // A string stands where it stood, behind its quote; a number has none.
-  const std::string_view text = text_of(raw(value_));
-  if (text.data()[-1] != '"') return std::nullopt;
-  return text;
+  if (first() != '"') return std::nullopt;
+  return node_->raw().substr(1);
 }
 
 std::optional<bool> Value::truth() const {
-  if (!value_ || !raw(value_).IsBool()) return std::nullopt;
-  return raw(value_).GetBool();
+  if (first() != 't' && first() != 'f') return std::nullopt;
+  return first() == 't';
 }
 
 std::size_t Value::size() const {
-  if (is_list()) return raw(value_).Size();
-  return is_object() ? raw(value_).MemberCount() : 0;
-}
-
-Value Value::operator[](std::size_t place) const {
-  const auto& value =
-      is_list() ? raw(value_).Begin()[place]
-                : (raw(value_).MemberBegin() + std::ptrdiff_t(place))->value;
-  Value found;
-  if (!value.IsNull()) found.value_ = &value;
-  return found;
-}
-
-std::string_view Value::name(std::size_t place) const {
-  return text_of((raw(value_).MemberBegin() + std::ptrdiff_t(place))->name);
-}
-
-// size() if there is none.
-std::size_t Value::find(std::string_view name) const {
-  if (!is_object()) return size();
-  std::size_t place = 0;
-  while (place < size() && this->name(place) != name) ++place;
-  return place;
+  std::size_t count = 0;
+  for (Elements each(*this); each.next();) ++count;
+  return count;
 }
 
 Value Value::operator[](std::string_view name) const {
-  return has(name) ? (*this)[find(name)] : Value();
+  for (Elements each(*this); is_object() && each.next();) {
+    if (each.name == name) return each.value;
+  }
+  return {};
 }
 
-bool Value::has(std::string_view name) const { return find(name) < size(); }
+bool Value::has(std::string_view name) const {
+  for (Elements each(*this); is_object() && each.next();) {
+    if (each.name == name) return true;
+  }
+  return false;
+}
 
 std::string_view Value::text(std::string_view name) const {
   return (*this)[name].text().value_or("");
 }
 
-struct Document::Parsed {
-  explicit Parsed(std::string json) : text(std::move(json)) {}
-
-  std::string text;
-  char room[4096];
-  rapidjson::MemoryPoolAllocator<> allocator{room, sizeof room};
-  rapidjson::Document document{&allocator};
-};
-
-// RapidJSON takes a NUL for the end and does not look behind it.
-Document::Document(std::string text)
-    : parsed_(std::make_unique<Parsed>(std::move(text))) {
-  std::string& json = parsed_->text;
-  const bool good =
-      json.find('\0') == json.npos && !sigv4::has_lone_surrogate(json);
-  if (!good) json.clear();
-  json.append(kBehind, '\0');
-  parsed_->document.ParseInsitu<kParseFlags>(json.data());
+Elements::Elements(Value of) : named_(of.is_object()) {
+  if (!named_ && !of.is_list()) return;
+  at_ = of.node_ + 1;
+  end_ = of.node_->after();
 }
 
-Document::~Document() = default;
+bool Elements::next() {
+  if (at_ == end_) return false;
+  if (named_) name = at_++->raw().substr(1);
+  value = Value(at_);
+  at_ = at_->after();
+  return true;
+}
+
+Document::Document(std::string text) : text_(std::move(text)) {
+  const std::string_view good = good_part(text_);
+  if (!sigv4::read_json(good, nodes_, &bad_at_) || good.size() < text_.size()) {
+    nodes_.clear();
+  }
+  for (sigv4::JsonNode& node : nodes_) {
+    if (node.first() != '"') continue;
+    char* const begin =
+        &text_[static_cast<std::size_t>(node.text - good.data())];
+    const char* const end = sigv4::decode_json(node.raw(), begin + 1);
+    node.size = static_cast<std::uint32_t>(end - begin);
+  }
+}
 
 Value Document::root() const {
-  const rapidjson::Document& document = parsed_->document;
-  Value root;
-  if (is_json() && !document.IsNull()) root.value_ = &document;
-  return root;
+  return is_json() ? Value(nodes_.data()) : Value();
 }
 
-bool Document::is_json() const { return !parsed_->document.HasParseError(); }
-
-std::size_t Document::bad_at() const {
-  return parsed_->document.GetErrorOffset();
-}
-
-// The second byte's bounds say what is overlong, a surrogate or beyond U+10FFFF
-// (the Unicode Standard, table 3-7).
 bool is_utf8(std::string_view text) {
-  const auto byte = [&text](std::size_t at) -> unsigned {
-    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
-  };
-  while (!text.empty()) {
-    const unsigned first = byte(0);
-    const std::size_t more = first < 0x80   ? 0
-                             : first < 0xe0 ? 1
-                             : first < 0xf0 ? 2
-                                            : 3;
-    if (more > 0) {
-      if (first < 0xc2 || first > 0xf4) return false;
-      const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-      const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-      if (byte(1) < low || byte(1) > high) return false;
-    }
-    for (std::size_t i = 2; i <= more; ++i) {
-      if (byte(i) < 0x80 || byte(i) > 0xbf) return false;
-    }
-    text.remove_prefix(more + 1);
-  }
-  return true;
+  return good_part(text).size() == text.size();
 }
 
 }  // namespace dynamodb

@@ -1,5 +1,4 @@
-// DynamoDB's JSON: requests and items written, answers and items read.  The
-// only place of the lock that knows RapidJSON.
+// DynamoDB's JSON: requests and items written, answers and items read.
 //
 //   std::string body;
 //   append_form(body, R"({"TableName":$,"Limit":%,"Key":{)", {table, "7"});
@@ -12,11 +11,11 @@
 
 #include <cstddef>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "../sigv4/json_nodes.hpp"
 #include "item.hpp"
 
 namespace ddbmutex {
@@ -43,7 +42,7 @@ void append_members(std::string& json, const Item& item);
 class Value {
  public:
   Value() = default;
-  explicit operator bool() const { return value_ != nullptr; }
+  explicit operator bool() const { return node_ != nullptr; }
 
   bool is_list() const;
   bool is_object() const;
@@ -51,12 +50,8 @@ class Value {
   std::optional<std::string_view> text() const;
   // Nothing if it is neither true nor false.
   std::optional<bool> truth() const;
-  // Of a list or an object; else 0.
+  // Of a list or an object, counted; else 0.
   std::size_t size() const;
-  // An element of a list, or what a member of an object is.
-  Value operator[](std::size_t place) const;
-  // The name of an object's member.
-  std::string_view name(std::size_t place) const;
   // Of an object: the first member of that name.  One that is a null is there,
   // though it is none.
   Value operator[](std::string_view name) const;
@@ -66,26 +61,46 @@ class Value {
 
  private:
   friend class Document;
-  std::size_t find(std::string_view name) const;
-  const void* value_ = nullptr;
+  friend class Elements;
+  explicit Value(const sigv4::JsonNode* node)
+      : node_(node->first() == 'n' ? nullptr : node) {}
+  char first() const { return node_ != nullptr ? node_->first() : '\0'; }
+
+  const sigv4::JsonNode* node_ = nullptr;
 };
 
-// A text of RFC 8259 in UTF-8, parsed within itself.  Depth costs no stack.
+// What is in a list, or in an object, one after the other.
+class Elements {
+ public:
+  explicit Elements(Value of);
+  bool next();  // False behind the last.
+
+  std::string_view name;  // Of an object's member.
+  Value value;
+
+ private:
+  const bool named_;
+  const sigv4::JsonNode* at_ = nullptr;
+  const sigv4::JsonNode* end_ = nullptr;
+};
+
+// A text of RFC 8259 in UTF-8, as strict as sigv4/json_nodes.hpp.  Strings are
+// decoded where they stand.
 class Document {
  public:
   explicit Document(std::string text);
-  ~Document();
   Document(const Document&) = delete;
   Document& operator=(const Document&) = delete;
 
   // None if the text is not JSON, or a null.
   Value root() const;
-  bool is_json() const;
-  std::size_t bad_at() const;  // Where it ceases to be so, in bytes.
+  bool is_json() const { return !nodes_.empty(); }
+  std::size_t bad_at() const { return bad_at_; }  // In bytes, if it is not.
 
  private:
-  struct Parsed;  // Keeps RapidJSON out of this header.
-  std::unique_ptr<Parsed> parsed_;
+  std::string text_;
+  sigv4::JsonNodes nodes_;
+  std::size_t bad_at_ = 0;
 };
 
 // {"name":{"S":"text"},...}; nothing if it is not of that form, or nested

@@ -28,11 +28,12 @@ std::string problem_of_writes(std::string_view writes) {
         {"not JSON at byte ", std::to_string(document.bad_at())});
   }
   if (!list.is_list()) return "not an array";
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    if (!list[i].is_object()) return "an element is not an object";
+  std::size_t count = 0;
+  for (Elements each(list); each.next(); ++count) {
+    if (!each.value.is_object()) return "an element is not an object";
   }
-  if (list.size() == 0) return "no elements";
-  return list.size() > kMostWrites ? "more than 99 elements" : "";
+  if (count == 0) return "no elements";
+  return count > kMostWrites ? "more than 99 elements" : "";
 }
 
 std::string write_transaction(std::string_view check, std::string_view writes,

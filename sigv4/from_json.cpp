@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "json_nodes.hpp"
 #include "text.hpp"
 #include "utc.hpp"
 
@@ -19,192 +20,19 @@ using State = KeyOutcome::State;
 
 bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
-void append_utf8(std::string& out, unsigned code) {
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-    return;
-  }
-  constexpr unsigned kFirst[] = {0, 0xc0, 0xe0, 0xf0};
-  int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  out += static_cast<char>(kFirst[more] | code >> 6 * more);
-  while (more-- > 0) {
-    out += static_cast<char>(0x80 | (code >> 6 * more & 0x3f));
-  }
-}
-
-// Takes one thing after the other from the front of a text; false if what is
-// there is another.
-class Scanner {
- public:
-  explicit Scanner(std::string_view text) : rest_(text) {}
-
-  // What is left behind blanks.
-  std::string_view rest() {
-    const std::size_t blanks = rest_.find_first_not_of(" \t\r\n");
-    rest_.remove_prefix(std::min(blanks, rest_.size()));
-    return rest_;
-  }
-  std::size_t left() const { return rest_.size(); }
-  bool take(char c) { return rest(), take_next(c); }
-  // With its quotes; what it stands for goes to `out`, unless that is null.
-  bool string(std::string* out);
-  // Whatever it is, with all that is in it.
-  bool value();
-
- private:
-  bool take_next(char c) {
-    const bool there = !rest_.empty() && rest_[0] == c;
-    if (there) rest_.remove_prefix(1);
-    return there;
-  }
-  char next() {  // 0 if there is none.
-    const char c = rest_.empty() ? '\0' : rest_[0];
-    if (!rest_.empty()) rest_.remove_prefix(1);
-    return c;
-  }
-  bool escape(std::string* out);
-  bool four_digits(unsigned& code);
-  bool digits();
-  bool number();
-  bool scalar();
-  bool name() { return rest(), string(nullptr) && take(':'); }
-
-  std::string_view rest_;
-};
-
-bool Scanner::four_digits(unsigned& code) {
-  constexpr std::string_view kDigits = "0123456789abcdefABCDEF";
-  code = 0;
-  for (int i = 0; i < 4; ++i) {
-    const std::size_t digit = kDigits.find(next());
-    if (digit == kDigits.npos) return false;
-    code = 16 * code + static_cast<unsigned>(digit < 16 ? digit : digit - 6);
-  }
-  return true;
-}
-
-// Behind the backslash.
-bool Scanner::escape(std::string* out) {
-  constexpr std::string_view kEscapes = "\"\\/bfnrt";
-  constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
-  const char c = next();
-  const std::size_t known = kEscapes.find(c);
-  unsigned code = 0, second = 0;
-  if (known != kEscapes.npos) {
-    code = static_cast<unsigned char>(kMeant[known]);
-  } else if (c != 'u' || !four_digits(code)) {
-    return false;
-  } else if (code >= 0xd800 && code < 0xe000) {  // Half a pair.
-    if (code >= 0xdc00 || next() != '\\' || next() != 'u') return false;
-    if (!four_digits(second) || second < 0xdc00 || second >= 0xe000) {
-      return false;
-    }
-    code = 0x10000 + ((code - 0xd800) << 10) + (second - 0xdc00);
-  }
-  if (out != nullptr) append_utf8(*out, code);
-  return true;
-}
-
-bool Scanner::string(std::string* out) {
-  if (!take_next('"')) return false;
-  while (!rest_.empty()) {
-    const char c = next();
-    if (c == '"') return true;
-    if (static_cast<unsigned char>(c) < 0x20) return false;
-    if (c == '\\') {
-      if (!escape(out)) return false;
-    } else if (out != nullptr) {
-      out->push_back(c);
-    }
-  }
-  return false;
-}
-
-bool Scanner::digits() {
-  const std::size_t before = rest_.size();
-  while (!rest_.empty() && is_decimal(rest_[0])) rest_.remove_prefix(1);
-  return rest_.size() < before;
-}
-
-bool Scanner::number() {
-  take_next('-');
-  if (!take_next('0') && !digits()) return false;
-  if (take_next('.') && !digits()) return false;
-  if (!take_next('e') && !take_next('E')) return true;
-  if (!take_next('+')) take_next('-');
-  return digits();
-}
-
-bool Scanner::scalar() {
-  for (const std::string_view word : {"true", "false", "null"}) {
-    if (rest_.substr(0, word.size()) != word) continue;
-    rest_.remove_prefix(word.size());
-    return true;
-  }
-  return string(nullptr) || number();
-}
-
-bool Scanner::value() {
-  std::string ends;  // Of the objects and arrays around it.
-  for (;;) {
-    rest();
-    bool opens = true;
-    if (take_next('{')) {
-      ends += '}';
-    } else if (take_next('[')) {
-      ends += ']';
-    } else if (scalar()) {
-      opens = false;
-    } else {
-      return false;
-    }
-    while (!ends.empty() && take(ends.back())) {
-      ends.pop_back();
-      opens = false;
-    }
-    if (ends.empty()) return true;
-    if (!opens && !take(',')) return false;
-    if (ends.back() == '}' && !name()) return false;
-  }
-}
-
-Secret decoded(std::string_view string) {
-  std::string out;
-  out.reserve(string.size());  // Leaves no copy by growing.
-  Scanner(string).string(&out);
+Secret decoded(std::string_view quoted) {
+  std::string out(quoted.size(), '\0');
+  char* const end = decode_json(quoted, out.data());
+  out.resize(static_cast<std::size_t>(end - out.data()));
   return Secret(std::move(out));
 }
 
-// A well-formed object's members, one by one.
-class Members {
- public:
-  explicit Members(std::string_view object) : scanner_(object) {
-    scanner_.take('{');
-  }
-  // False behind the last.
-  bool next() {
-    if (scanner_.take('}')) return false;
-    scanner_.take(',');
-    name = one([this] { return scanner_.string(nullptr); });
-    scanner_.take(':');
-    value = one([this] { return scanner_.value(); });
-    return true;
-  }
-
-  // As they are written.
-  std::string_view name;
-  std::string_view value;
-
- private:
-  template <class Take>
-  std::string_view one(const Take& take) {
-    const std::string_view before = scanner_.rest();
-    take();
-    return before.substr(0, before.size() - scanner_.left());
-  }
-
-  Scanner scanner_;
-};
+// None if it is no JSON.
+JsonNodes nodes_of(std::string_view text) {
+  JsonNodes nodes;
+  if (!read_json(text, nodes)) nodes.clear();
+  return nodes;
+}
 
 // Of 12, -1.5 or 17e11 what stands before the point; nothing if that is too
 // much.
@@ -249,8 +77,10 @@ bool all_digits(std::string_view text) {
 
 std::string_view JsonObject::value_of(std::string_view name) const {
   std::string_view found;
-  for (Members members(text_); members.next();) {
-    if (std::string_view(decoded(members.name)) == name) found = members.value;
+  const JsonNodes nodes = nodes_of(text_);
+  const JsonNode* const end = nodes.data() + nodes.size();
+  for (const JsonNode* one = &nodes[1]; one != end; one = one[1].after()) {
+    if (std::string_view(decoded(one->raw())) == name) found = one[1].raw();
   }
   return found == "null" ? std::string_view() : found;
 }
@@ -276,11 +106,9 @@ std::optional<JsonObject> JsonObject::object(std::string_view name) const {
 
 std::optional<JsonObject> parse_json(std::string_view text) {
   if (text.size() > kMaxJsonBytes) return std::nullopt;
-  Scanner scanner(text);
-  const JsonObject object(scanner.rest());
-  const bool whole = object.text_.substr(0, 1) == "{" && scanner.value() &&
-                     scanner.rest().empty();
-  return whole ? std::optional(object) : std::nullopt;
+  const JsonNodes nodes = nodes_of(text);
+  if (nodes.empty() || nodes[0].first() != '{') return std::nullopt;
+  return JsonObject(nodes[0].raw());
 }
 
 std::string json_string(std::string_view text) {
@@ -317,13 +145,15 @@ Secret with_texts(const JsonObject& object, const JsonTexts& texts) {
   const auto put = [&result](std::string_view name, std::string_view value) {
     append(result, {result.size() > 1 ? "," : "", name, ":", value});
   };
-  for (Members member(object.text_); member.next();) {
-    const Secret own = decoded(member.name);
+  const JsonNodes nodes = nodes_of(object.text_);
+  const JsonNode* const end = nodes.data() + nodes.size();
+  for (const JsonNode* one = &nodes[1]; one != end; one = one[1].after()) {
+    const Secret own = decoded(one->raw());
     const bool stays =
         std::none_of(texts.begin(), texts.end(), [&own](const auto& text) {
           return text.first == std::string_view(own);
         });
-    if (stays) put(member.name, member.value);
+    if (stays) put(one->raw(), one[1].raw());
   }
   for (const auto& [name, text] : texts) {
     put(json_string(name), Secret(json_string(text)));

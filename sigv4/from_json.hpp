@@ -9,10 +9,8 @@
 // answers are short, and so nothing holds a copy of them that would have to be
 // wiped.
 //
-// Strict: one object of RFC 8259 and nothing behind it but blanks; no byte
-// order mark, no NUL (in a string "\u0000" is one), no half of a surrogate
-// pair.  Bytes beyond ASCII are taken as they are.  Of equal names the last
-// counts, as with Python and JavaScript.  Depth costs no stack.
+// As strict as json_nodes.hpp.  Of equal names the last counts, as with Python
+// and JavaScript.
 //
 // Pure functions, but for the boot clock.
 #ifndef DDBMUTEX_SIGV4_FROM_JSON_HPP

@@ -30,20 +30,6 @@ bool is_throttling_code(std::string_view code) {
   return is_among(kThrottling, code);
 }
 
-bool has_lone_surrogate(std::string_view json) {
-  std::size_t at = 0;
-  while ((at = json.find('\\', at)) != json.npos) {
-    const std::string_view escape = json.substr(at, 4);  // "\udc"
-    at += 2;
-    if (escape.size() < 4 || escape[1] != 'u') continue;
-    if (escape[2] != 'd' && escape[2] != 'D') continue;
-    constexpr std::string_view kFirst = "89abAB", kSecond = "cdefCDEF";
-    if (kSecond.find(escape[3]) != kSecond.npos) return true;
-    if (kFirst.find(escape[3]) != kFirst.npos) at += 10;  // And its second.
-  }
-  return false;
-}
-
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex

@@ -14,11 +14,6 @@ bool is_among(std::string_view words, std::string_view word);
 // What AWS's SDKs take for a call for fewer requests.
 bool is_throttling_code(std::string_view code);
 
-// RapidJSON 1.1 takes the second half of a surrogate pair without its first
-// ("\udc00"), and what it makes of that is not UTF-8: nothing to be sent back.
-// REQUIRES: all else about the escapes is well.
-bool has_lone_surrogate(std::string_view json);
-
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex

@@ -780,7 +780,7 @@ BOOST_AUTO_TEST_CASE(packages_are_those_that_setup_installs) {
       between(page(kReadme), "    sudo apt install ", "\n");
   const Set told = as_set(all_matches(line, "(\\S+)"));
   Set needed = {"g++"};
-  for (const char* header : {"curl/", "openssl/", "rapidjson/"}) {
+  for (const char* header : {"curl/", "openssl/"}) {
     for (const auto& package : all_matches(
              setup, "need_header " + std::string(header) + "\\S+ (\\S+)")) {
       needed.insert(package);

@@ -10,7 +10,6 @@
 
 #include "sigv4/from_json.hpp"
 #include "sigv4/from_program.hpp"
-#include "sigv4/service.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -96,6 +95,22 @@ void check_rewritten(const JsonObject& object) {
   }
 }
 
+// RapidJSON 1.1 takes the second half of a surrogate pair without its first.
+// REQUIRES: all else about the escapes is well.
+bool has_lone_surrogate(Bytes json) {
+  std::size_t at = 0;
+  while ((at = json.find('\\', at)) != json.npos) {
+    const Bytes escape = json.substr(at, 4);  // "\udc"
+    at += 2;
+    if (escape.size() < 4 || escape[1] != 'u') continue;
+    if (escape[2] != 'd' && escape[2] != 'D') continue;
+    const Bytes kFirst = "89abAB", kSecond = "cdefCDEF";
+    if (kSecond.find(escape[3]) != kSecond.npos) return true;
+    if (kFirst.find(escape[3]) != kFirst.npos) at += 10;  // And its second.
+  }
+  return false;
+}
+
 // What RapidJSON reads as one object: it passes over a byte order mark, and
 // takes "\udc00" for half of nothing.
 void check_verdict(Bytes text, bool taken) {
@@ -107,8 +122,8 @@ void check_verdict(Bytes text, bool taken) {
                                                         text.size());
   if (document.GetParseError() == rapidjson::kParseErrorNumberTooBig) return;
   const bool other = !document.HasParseError() && document.IsObject();
-  const bool lax = sigv4::has_lone_surrogate(text) ||
-                   text.find("\xef\xbb\xbf") < text.find('{');
+  const bool lax =
+      has_lone_surrogate(text) || text.find("\xef\xbb\xbf") < text.find('{');
   claim(taken == (other && !lax), "a document is what RapidJSON takes for one");
 }
 
