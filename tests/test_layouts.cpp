@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "ddbmutex/any_of.hpp"
 #include "ddbmutex/json.hpp"
 #include "ddbmutex/layouts.hpp"
 #include "ddbmutex/protocol.hpp"
@@ -266,13 +267,19 @@ BOOST_AUTO_TEST_SUITE_END()
 
 namespace {
 
+// A lock of such a table; with a sort key, the part of it.
+struct Lock {
+  std::string name = "job", part{};
+};
+
 // A table as theirs, with one lock of theirs.
 struct Site {
-  explicit Site(Layout the_layout, EngineKind kind)
-      : layout(the_layout), engine(Engine::running(kind)), table(made()) {
-    if (layout == Layout::lease) {
-      write(R"("LeaseUntil":{"N":"0"},"work":{"S":"w"})");
-    }
+  Site(Layout the_layout, EngineKind kind, const std::string& the_sort_key = {})
+      : layout(the_layout),
+        engine(Engine::running(kind)),
+        sort_key(the_sort_key),
+        table(made()) {
+    if (layout == Layout::lease && sort_key.empty()) make_work({});
   }
   ~Site() {
     engine.must_call("DeleteTable", R"({"TableName":")" + table + R"("})");
@@ -284,13 +291,14 @@ struct Site {
     options.name = table;
     options.layout = layout;
     options.key = tests::key_of(layout);
+    options.sort_key = sort_key;
     return options;
   }
   Options options(milliseconds ttl = 60s, const std::string& url = {}) const {
     return tests::on_table(std::make_shared<Table>(table_options(url)), ttl);
   }
-  Rival rival(milliseconds ttl = 60s) const {
-    return Rival(layout, {table, "job"}, ttl,
+  Rival rival(milliseconds ttl = 60s, const Lock& lock = {}) const {
+    return Rival(layout, {table, lock.name}, ttl,
                  [this](dynamodb::Action action, const std::string& body) {
                    return ask(action, body);
                  });
@@ -304,12 +312,18 @@ struct Site {
     return dynamodb::read_answer(action, engine.call(name, body), {});
   }
 
-  std::string about(const char* item_or_key) const {
+  std::string about(const char* item_or_key, const Lock& lock = {}) const {
+    const std::string part = R"(,")" + sort_key + R"(":)" + s(lock.part);
     return R"({"TableName":")" + table + R"(",")" + item_or_key + R"(":{")" +
-           tests::key_of(layout) + R"(":{"S":"job"})";
+           tests::key_of(layout) + R"(":)" + s(lock.name) +
+           (sort_key.empty() ? "" : part);
   }
-  void write(const std::string& attributes) const {
-    engine.must_call("PutItem", about("Item") + "," + attributes + "}}");
+  void write(const std::string& attributes, const Lock& lock = {}) const {
+    engine.must_call("PutItem", about("Item", lock) + "," + attributes + "}}");
+  }
+  // That somebody may lease.
+  void make_work(const Lock& lock) const {
+    write(R"("LeaseUntil":{"N":"0"},"work":{"S":"w"})", lock);
   }
   dynamodb::Item item() const {
     return ask(dynamodb::Action::get_item,
@@ -336,19 +350,27 @@ struct Site {
 
   const Layout layout;
   Engine& engine;
+  const std::string sort_key;
   const std::string table;
 
  private:
   std::string made() const {
     const std::string name = "ddbmutex-test-" + lock::fresh_uuid();
-    const std::string key = tests::key_of(layout);
-    engine.must_call(
-        "CreateTable",
-        R"({"TableName":")" + name +
-            R"(","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":)"
-            R"([{"AttributeName":")" +
-            key + R"(","AttributeType":"S"}],"KeySchema":[{"AttributeName":")" +
-            key + R"(","KeyType":"HASH"}]})");
+    std::string types, keys;
+    const auto add = [&](const std::string& key, const char* role) {
+      const std::string one =
+          (types.empty() ? R"({"AttributeName":")" : R"(,{"AttributeName":")") +
+          key;
+      types += one + R"(","AttributeType":"S"})";
+      keys += one + R"(","KeyType":")" + role + R"("})";
+    };
+    add(tests::key_of(layout), "HASH");
+    if (!sort_key.empty()) add(sort_key, "RANGE");
+    engine.must_call("CreateTable", R"({"TableName":")" + name +
+                                        R"(","BillingMode":"PAY_PER_REQUEST",)"
+                                        R"("AttributeDefinitions":[)" +
+                                        types + R"(],"KeySchema":[)" + keys +
+                                        "]}");
     BOOST_TEST_REQUIRE(eventually([&] {
       return tests::has(engine.must_call("DescribeTable",
                                          R"({"TableName":")" + name + R"("})"),
@@ -668,6 +690,52 @@ BOOST_AUTO_TEST_CASE(lock_is_freed_by_force_as_it_was_inspected) {
   }
 }
 
+namespace {
+
+std::unique_ptr<DdbMutex> part_of(const Site& site, const char* part) {
+  Options options = site.options();
+  options.sort_value = part;
+  return std::make_unique<DdbMutex>("job", options);
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(sort_keys_tell_locks_of_one_name_apart, kEngines, kind) {
+  for (const Layout layout : kShared) {
+    BOOST_TEST_CONTEXT(tests::name_of(layout)) {
+      const Site site(layout, kind, "part");
+      if (layout == Layout::lease) {
+        site.make_work({"job", "a"});
+        site.make_work({"job", "b"});
+      }
+      const auto a = part_of(site, "a"), b = part_of(site, "b");
+      a->lock();
+      b->lock();
+      a->renew();
+      BOOST_TEST(!part_of(site, "a")->try_lock());
+      Table table(site.table_options());
+      std::map<std::string, std::string> held;
+      table.list([&](const LockInfo& info) {
+        BOOST_TEST(info.name == "job");
+        BOOST_TEST(info.problem == "");
+        held[info.sort_value] = info.uuid;
+        return true;
+      });
+      BOOST_TEST(held.size() == 2u);
+      BOOST_TEST(table.inspect("job", "a").uuid == held["a"]);
+      BOOST_TEST(held["a"] != held["b"]);
+      a->release();
+      const LockInfo left = table.inspect("job", "a");
+      BOOST_TEST((!left.exists || left.released));
+      BOOST_TEST(table.inspect("job", "b").uuid == held["b"]);
+      BOOST_TEST(part_of(site, "a")->try_lock());
+      BOOST_TEST(table.force_unlock(table.inspect("job", "b")));
+      BOOST_TEST(thrown_by([&] { b->renew(); }) == words(Errc::lease_lost));
+      BOOST_TEST(part_of(site, "b")->try_lock());
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(guarded_write_asks_whether_the_row_is_ours) {
   for (const Layout layout : kShared) {
     BOOST_TEST_CONTEXT(tests::name_of(layout)) {
@@ -691,6 +759,91 @@ BOOST_AUTO_TEST_CASE(row_of_work_must_be_there) {
   const Site site(Layout::lease, tests::any_engine_kind());
   DdbMutex mutex("nothing", site.options());
   BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::no_row));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Any one of many, of rows that others share
+// -------------------------------
+
+namespace {
+
+// As their client leaves it.
+std::string free_row(Layout layout) {
+  switch (layout) {
+    case Layout::lockclient:
+      return R"("identifier":{"S":"gone"},"expiry":{"N":"0"})";
+    case Layout::lease:
+      return R"("LeaseUntil":{"N":"0"},"work":{"S":"w"})";
+    default:
+      return R"("ownerName":{"S":"gone"},"recordVersionNumber":{"S":"x"},)"
+             R"("isReleased":{"S":"1"},"leaseDuration":)" +
+             s(layout == Layout::awslabs ? "2000" : "2s");
+  }
+}
+
+AnyOfOptions any_of(const Site& site) {
+  AnyOfOptions options;
+  options.each = site.options();
+  options.each.request_timeout = 20s;
+  options.prefix = "row-";
+  options.first_pause = 10ms;
+  options.longest_pause = 100ms;
+  return options;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(layouts_any_of)
+
+BOOST_DATA_TEST_CASE(rows_that_are_free_are_got_and_are_locks_to_them, kEngines,
+                     kind) {
+  for (const Layout layout : kShared) {
+    BOOST_TEST_CONTEXT(tests::name_of(layout)) {
+      const Site site(layout, kind);
+      for (const char* name : {"row-a", "row-b", "row-held"}) {
+        site.write(free_row(layout), {name});
+      }
+      site.write(R"("colour":{"S":"red"})", {"row-odd"});
+      BOOST_TEST_REQUIRE(site.rival(60s, {"row-held"}).acquire());
+      AnyOf any(any_of(site));
+      const auto one = any.try_lock(), other = any.try_lock();
+      BOOST_TEST_REQUIRE((one != nullptr && other != nullptr));
+      BOOST_TEST((any.try_lock() == nullptr));
+      BOOST_TEST(any.accepted().value() == 3u);  // The odd one is no lock.
+      BOOST_TEST(one->name() != other->name());
+      for (const auto* mutex : {&one, &other}) {
+        const std::string name = (*mutex)->name();
+        BOOST_TEST((name == "row-a" || name == "row-b"), name);
+        (*mutex)->renew();
+        Rival theirs = site.rival(60s, {name});
+        BOOST_TEST(!theirs.acquire());
+        (*mutex)->release();
+        BOOST_TEST(theirs.acquire());
+      }
+      BOOST_TEST((any.try_lock() == nullptr));
+    }
+  }
+}
+
+// At once, since they wait more than they work.
+BOOST_AUTO_TEST_CASE(row_of_a_dead_client_is_got_after_its_lease) {
+  std::vector<std::unique_ptr<Site>> sites;
+  for (const Layout layout : kShared) {
+    sites.push_back(std::make_unique<Site>(layout, tests::any_engine_kind()));
+    sites.back()->write(free_row(layout), {"row-dead"});
+    Rival dead = sites.back()->rival(1s, {"row-dead"});
+    BOOST_TEST_REQUIRE(dead.acquire());
+  }
+  const BootTime since = BootClock::now();
+  for (const auto& site : sites) {
+    BOOST_TEST_CONTEXT(tests::name_of(site->layout)) {
+      const auto got = AnyOf(any_of(*site)).lock();
+      BOOST_TEST((BootClock::now() - since > 900ms));
+      BOOST_TEST(got->name() == "row-dead");
+      BOOST_TEST(!site->rival(60s, {"row-dead"}).acquire());
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

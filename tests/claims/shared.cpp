@@ -137,11 +137,10 @@ int run_theirs(const Part& part, claims::LogWriter& log) {
           [&] { return rival.holds(); }, [&] { return rival.heartbeat(); });
       // Those that judge by the calendar ask nobody whether it is theirs yet.
       if (rival.holds()) rival.release();
-      // Nobody gives back a lease of that kind, and we leave it alone for some
-      // 2 s more than they do.
+      // Nobody gives back a lease of that kind, and we leave it alone for up to
+      // 5 s more than they do: ours get in where no two of theirs want it.
       if (part.layout == Layout::lease) {
-        std::this_thread::sleep_for(
-            milliseconds(static_cast<long>(random()) % 5000) + part.ttl);
+        std::this_thread::sleep_for(milliseconds(random() % 12000) + part.ttl);
       }
     } else if (!rival.complaint().empty()) {
       log.failed(rival.complaint());

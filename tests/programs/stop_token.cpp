@@ -14,8 +14,11 @@
 #include <thread>
 
 #include "ddbmutex.hpp"
+#include "ddbmutex/any_of.hpp"
 
 using namespace std::chrono_literals;
+using ddbmutex::AnyOf;
+using ddbmutex::AnyOfOptions;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 
@@ -77,6 +80,68 @@ void not_stopped(DdbMutex& free) {
   free.release();
   expect(free.try_lock_for(60s, std::stop_token()), "no stop state: ours");
   free.release();
+}
+
+// Of items of which there is none, so that it waits.
+void stopped_any_of(const ddbmutex::Options& options) {
+  AnyOfOptions none;
+  none.each = options;
+  none.prefix = "stop-token-none-";
+  none.first_pause = none.longest_pause = 10min;
+  AnyOf any(none);
+  std::stop_source before;
+  before.request_stop();
+  std::error_code ec;
+  expect(!any.lock(before.get_token(), ec), "any, stopped before: none");
+  expect(ec == Errc::cancelled, "any, stopped before: cancelled");
+  expect(!any.try_lock_for(10min, before.get_token(), ec),
+         "any, stopped before its time: none");
+  expect(ec == Errc::cancelled, "any, stopped before its time: cancelled");
+  for (const bool timed : {false, true}) {
+    std::stop_source source;
+    std::jthread other([&source] {
+      std::this_thread::sleep_for(100ms);  // It is stopped sooner or later.
+      source.request_stop();
+    });
+    const auto token = source.get_token();
+    const auto got =
+        timed ? any.try_lock_for(10min, token, ec) : any.lock(token, ec);
+    expect(!got && ec == Errc::cancelled, "any, while waiting: cancelled");
+  }
+}
+
+// One wait's token ends no other.
+void only_the_stopped_of_any_of(const ddbmutex::Options& options,
+                                const std::string& name) {
+  AnyOfOptions one;
+  one.each = options;
+  one.prefix = name;
+  one.first_pause = one.longest_pause = 10ms;
+  AnyOf any(one);
+  std::stop_source stopped, other;
+  auto held = any.lock(other.get_token());
+  other.request_stop();
+  expect(held && held->owns_lock(), "any, a stop after the wait does nothing");
+  std::error_code ec;
+  std::jthread waiter([&] {
+    const auto got = any.lock(stopped.get_token(), ec);
+    expect(!got, "any, while another waits: none");
+  });
+  std::unique_ptr<DdbMutex> got;
+  std::jthread winner([&] { got = any.lock(std::stop_token()); });
+  stopped.request_stop();
+  waiter.join();
+  expect(ec == Errc::cancelled, "any, while another waits: cancelled");
+  held.reset();
+  winner.join();
+  expect(got && got->owns_lock(), "any, the other wait goes on");
+}
+
+// Makes the row that is to be there.
+ddbmutex::Options kept_row(ddbmutex::Options options) {
+  options.keep_row = true;
+  DdbMutex("stop-token-any", options).lock();
+  return options;
 }
 
 // Waits for it, as whoever works under the lock would.
@@ -169,6 +234,8 @@ int main(int count, char** arguments) {
   not_told_of_an_unlock(on_table(arguments));
   told_of_the_end_of_the_table(on_table(arguments));
   not_told_once_destroyed(on_table(arguments));
+  stopped_any_of(on_table(arguments));
+  only_the_stopped_of_any_of(kept_row(on_table(arguments)), "stop-token-any");
   if (failures == 0) {
     std::puts("stopped before, while waiting, not at all; told of a loss");
   }
