@@ -32,11 +32,14 @@ namespace detail {
 #ifdef DDBMUTEX_NO_LAYOUTS
 
 inline const lock::Layout* find_layout(const TableOptions& table) {
-  const bool alone = table.layout == Layout::ddblock && !table.calendar_margin;
-  return alone ? &lock::kDdblock : nullptr;
+  return table.layout == Layout::ddblock ? &lock::kDdblock : nullptr;
 }
 inline void suit(TableOptions&) {}
-inline Failure check_layout(const TableOptions&) { return nullptr; }
+inline Failure check_layout(const TableOptions& table) {
+  constexpr const char* kNo = "not in this build";
+  return check_all({{"calendar_margin", table.calendar_margin ? kNo : ""},
+                    {"lease_as_found", table.lease_as_found ? kNo : ""}});
+}
 inline bool keeps_rows(const Options& options, const TableOptions&) {
   return options.keep_row.value_or(false);
 }

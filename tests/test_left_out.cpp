@@ -1,9 +1,10 @@
-// A library that was built without those who ask somebody else for keys: what
-// it says to a profile, or an environment, that wants one of them.
+// A library that was built without some of its parts: what it says to whoever
+// wants one of them.
 #include <array>
 #include <boost/test/unit_test.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -114,6 +115,101 @@ BOOST_FIXTURE_TEST_CASE(what_is_left_gives_keys_in_its_order, Without) {
   write(".aws/credentials", "[default]\n" + tests::pair_of("k"));
   BOOST_TEST(says("credential_process = /bin/true") ==
              "profile \"default\" in " + quoted(".aws/credentials") + "\n");
+}
+
+// --- Parts of the lock
+// ---------------------------------------------------------
+
+namespace {
+
+// Says why no lock can be with these options, or "none"; with USES_ANY_OF, it
+// names a class that is not there.
+constexpr char kLocker[] = R"(
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include "ddbmutex.hpp"
+#ifdef USES_ANY_OF
+#include "ddbmutex/any_of.hpp"
+#endif
+using namespace ddbmutex;
+std::string refusal_of(const std::function<void(TableOptions&)>& change) try {
+  TableOptions table;
+  table.region = "us-east-1";
+  table.credentials = {"id", "secret", ""};
+  change(table);
+  Options options;
+  options.table = std::make_shared<Table>(table);
+  DdbMutex mutex("job", options);
+  std::error_code ec;
+  mutex.renew(ec);
+  return ec == Errc::not_held ? "none" : mutex.last_error();
+} catch (const std::exception& error) {
+  return error.what();
+}
+int main() {
+  const auto say = [](const std::function<void(TableOptions&)>& change) {
+    std::puts(refusal_of(change).c_str());
+  };
+  say([](TableOptions& it) { it.layout = Layout::ddblock; });
+  say([](TableOptions& it) { it.layout = Layout::lease; });
+  say([](TableOptions& it) { it.calendar_margin = std::chrono::seconds(0); });
+  say([](TableOptions& it) { it.lease_as_found = true; });
+#ifdef USES_ANY_OF
+  AnyOf any({});
+#endif
+}
+)";
+
+// Those that know whether there are layouts are compiled anew; the rest is this
+// build's, but for the two parts.
+struct WithoutLayouts : Nest {
+  WithoutLayouts() {
+    const std::string here = "cd " + tests::project().string() + " && ";
+    const std::string compile =
+        variable("CXX", "c++") + " " +
+        variable("CXXFLAGS", "-std=c++17 -pthread -O0") + " -I. ";
+    const std::string library = (root / "library.a").string();
+    write("locker.cpp", kLocker);
+    std::string made = run(
+        here + "cp " + variable("DDBMUTEX_BUILD", "build/release-g++-c++17") +
+        "/libddbmutex.a " + library + " && ar d " + library +
+        " any_of.o layouts.o ddbmutex.o table.o attributes.o");
+    for (const char* file :
+         {"ddbmutex.cpp", "ddbmutex/table.cpp", "ddbmutex/attributes.cpp"}) {
+      const std::string object = path("anew.o");
+      made += run(here + compile + "-DDDBMUTEX_NO_LAYOUTS -c " + file + " -o " +
+                  object + " && ar q " + library + " " + object);
+    }
+    BOOST_TEST_REQUIRE(made == "");
+    link_ = here + compile + path("locker.cpp") + " " + library +
+            " -lcurl -lcrypto -o " + path("locker");
+  }
+  std::string path(const char* name) const { return (root / name).string(); }
+  std::string link(const std::string& macro = "") const {
+    return run(link_ + macro);
+  }
+
+ private:
+  std::string link_;
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(parts_of_the_lock_are_refused_or_not_there,
+                        WithoutLayouts) {
+  const std::string unknown = link(" -DUSES_ANY_OF");
+  BOOST_TEST(has(unknown, "AnyOf::AnyOf("), unknown);
+  BOOST_TEST_REQUIRE(link() == "");
+  std::istringstream said(run(path("locker")));
+  std::string line;
+  std::getline(said, line);
+  BOOST_TEST(line == "none");
+  for (const char* option : {"layout", "calendar_margin", "lease_as_found"}) {
+    std::getline(said, line);
+    BOOST_TEST(line ==
+               "bad option `" + std::string(option) + "`: not in this build");
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
