@@ -9,6 +9,7 @@
 # make size       says what the library costs; writes build/size.tsv
 # make model      sets up, runs every variant of the protocol's model
 # make pictures   draws README's pictures anew; RUN=build/torture/minute.txt
+# make install    build/ddbmutex, its man page, completions: PREFIX=/usr/local
 # make format     lays out all C++ as .clang-format says
 # make clean
 #
@@ -154,7 +155,7 @@ export AWS_EC2_METADATA_DISABLED := true
 
 .PHONY: all setup demo test soak torture mutants fuzz bench size model format
 .PHONY: pictures clean programs fuzzers noexcept setup-fuzz parts sources
-.PHONY: build/ddbmutex
+.PHONY: install build/ddbmutex
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -305,6 +306,18 @@ $(BUILD)/%.o: %.cpp
 	$(SAY) CXX $<
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -c $< -o $@
+
+# Each shell looks for completions in a place of its own.
+PREFIX ?= /usr/local
+SHARE = $(DESTDIR)$(PREFIX)/share
+install: $(COMMAND)
+	$(Q)install -D $< $(DESTDIR)$(PREFIX)/bin/ddbmutex
+	$(Q)install -Dm 644 examples/ddbmutex/ddbmutex.1 -t $(SHARE)/man/man1
+	$(Q)for place in bash:bash-completion/completions/ddbmutex \
+	  zsh:zsh/site-functions/_ddbmutex \
+	  fish:fish/vendor_completions.d/ddbmutex.fish; do \
+	  $< completion $${place%%:*} | \
+	    install -Dm 644 /dev/stdin $(SHARE)/$${place#*:} || exit; done
 
 format:
 	clang-format -i $$(git ls-files '*.cpp' '*.hpp')

@@ -1,5 +1,7 @@
 #include "examples/ddbmutex/completion.hpp"
 
+#include <string_view>
+
 #include "examples/ddbmutex/options.hpp"
 
 namespace command {
@@ -85,6 +87,8 @@ std::string for_bash() {
          "      esac\n"
          "      ((names >= 2)) && break\n"
          "    done\n"
+         "    ((names == 1 && i == COMP_CWORD)) && [[ $word != -* ]] && "
+         "names=2\n"
          "    if ((names >= 2)); then\n"
          "      [[ ${COMP_WORDS[i]} == -- ]] && ((++i))\n"
          "      if declare -F _command_offset >/dev/null; then\n"
@@ -104,14 +108,16 @@ std::string for_bash() {
          "complete -o default -F _ddbmutex ddbmutex\n";
 }
 
-// Without what those shells take for syntax in a description.
+// As it stands between single quotes, without what is syntax to zsh there.
 std::string plain(const char* text) {
   std::string all;
   for (; *text != '\0'; ++text) {
-    if (*text == '\'' || *text == ':' || *text == '[' || *text == ']') {
-      all += ' ';
+    if (*text == '\'') {
+      all += "'\\''";
     } else {
-      all += *text;
+      all += std::string_view(":[]").find(*text) == std::string_view::npos
+                 ? *text
+                 : ' ';
     }
   }
   return all;
@@ -135,7 +141,7 @@ std::string zsh_option(const Option& option) {
 std::string zsh_operands(Command command) {
   switch (command) {
     case Command::run:
-      return "'1:NAME:' '*::COMMAND:_normal'";
+      return "'1:NAME:' '(-)2:COMMAND:_command_names -e' '*::ARG:_normal'";
     case Command::show:
     case Command::watch:
     case Command::unlock:
@@ -167,6 +173,13 @@ std::string for_zsh() {
       "  local subcommand=$words[2]\n"
       "  shift words\n"
       "  ((CURRENT--))\n"
+      "  local end=${words[(i)--]}\n"
+      "  if [[ $subcommand == run ]] && ((end < CURRENT)); then\n"
+      "    shift $end words\n"
+      "    ((CURRENT -= end))\n"
+      "    _normal\n"
+      "    return\n"
+      "  fi\n"
       "  case $subcommand in\n";
   for (const Subcommand& one : subcommands()) {
     text += "    " + std::string(one.name) + ") _arguments -s -S \\\n";

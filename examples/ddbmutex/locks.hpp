@@ -9,7 +9,7 @@
 
 namespace command {
 
-// They return the exit status and throw what report() knows.
+// They return the exit status and throw what verdict_on() knows.
 int show(const Settings& settings);
 int list(const Settings& settings);
 int unlock(const Settings& settings);

@@ -67,6 +67,8 @@ int main(int argc, char** argv) {
     settings = parse({argv + 1, argv + argc}, std::getenv);
     return flushed(carry_out(settings));
   } catch (const std::exception& error) {
-    return report(error, settings);
+    const Verdict verdict = verdict_on(error, settings);
+    complain(verdict.text);
+    return verdict.exit;
   }
 }

@@ -178,7 +178,7 @@ const std::vector<Option>& options() {
        "by which others' calendars may be off (as the layout has it)", true,
        locks, [](S& s, V v) { s.calendar_margin = parse_time(v); }},
       {"region", 0, "REGION", "", "",
-       "as for the AWS CLI, and so AWS_REGION and the profile", false, places,
+       "its region (AWS_REGION, or as for the AWS CLI)", false, places,
        [](S& s, V v) { s.region = parse_text(v); }},
       {"endpoint", 0, "URL", "", "", "of another DynamoDB than the region's",
        false, places, [](S& s, V v) { s.endpoint = parse_text(v); }},

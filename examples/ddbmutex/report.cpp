@@ -1,7 +1,6 @@
 #include "examples/ddbmutex/report.hpp"
 
 #include <cstdio>
-#include <string_view>
 #include <system_error>
 
 namespace command {
@@ -73,13 +72,12 @@ std::string create_table(const Settings& settings) {
 
 // As the library says it, up to what is no such table: the rest is for
 // programs.
-int report_no_table(const ddbmutex::Error& error, const Settings& settings) {
+std::string no_table(const ddbmutex::Error& error, const Settings& settings) {
   const std::string text = error.what();
   const std::string why = error.code().message();
   const auto at = text.find(why);
-  complain((at == text.npos ? text : text.substr(0, at + why.size())) +
-           "; make it by `" + create_table(settings) + "`");
-  return kUnfit;
+  return (at == text.npos ? text : text.substr(0, at + why.size())) +
+         "; make it by `" + create_table(settings) + "`";
 }
 
 }  // namespace
@@ -111,23 +109,18 @@ void complain(const std::string& text) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-int report(const std::exception& error, const Settings& settings) {
-  if (const auto* usage = dynamic_cast<const UsageError*>(&error)) {
-    complain(usage->what());
-    return kUsage;
+Verdict verdict_on(const std::exception& error, const Settings& settings) {
+  if (dynamic_cast<const UsageError*>(&error) != nullptr) {
+    return {kUsage, error.what()};
   }
   const auto* ours = dynamic_cast<const ddbmutex::Error*>(&error);
   if (ours != nullptr && ours->code() == Errc::no_table) {
-    return report_no_table(*ours, settings);
+    return {kUnfit, no_table(*ours, settings)};
   }
   const Advice* advice = ours != nullptr ? advice_on(ours->code()) : nullptr;
-  if (advice == nullptr) {
-    complain(error.what());
-    return kFailed;
-  }
-  const std::string_view hint = advice->what_to_do;
-  complain(error.what() + (hint.empty() ? "" : "; " + std::string(hint)));
-  return advice->exit;
+  if (advice == nullptr) return {kFailed, error.what()};
+  const std::string hint = advice->what_to_do;
+  return {advice->exit, error.what() + (hint.empty() ? "" : "; " + hint)};
 }
 
 bool is_passing(const std::error_code& code) {

@@ -35,8 +35,12 @@ const std::vector<ExitMeaning>& exits();
 // Writes "ddbmutex: TEXT" to standard error, in one line whatever is in it.
 void complain(const std::string& text);
 
-// Says what went wrong and what to do about it; returns the exit code.
-int report(const std::exception& error, const Settings& settings);
+// What went wrong and what to do about it, and what to end with.
+struct Verdict {
+  Exit exit;
+  std::string text;
+};
+Verdict verdict_on(const std::exception& error, const Settings& settings);
 
 // Whether it may work the next time.
 bool is_passing(const std::error_code& code);

@@ -7,7 +7,7 @@
 namespace command {
 
 // Returns the exit status.  Throws ddbmutex::Error and std::system_error for
-// report().
+// verdict_on().
 int run(const Settings& settings);
 
 }  // namespace command

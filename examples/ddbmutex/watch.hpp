@@ -6,7 +6,7 @@
 
 namespace command {
 
-// Ends by a signal, or throws what report() knows.
+// Ends by a signal, or throws what verdict_on() knows.
 [[noreturn]] void watch(const Settings& settings);
 
 }  // namespace command

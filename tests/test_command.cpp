@@ -1,0 +1,1152 @@
+// The command ddbmutex: what it reads and says, alone; and the program, on
+// engines, in pipes and in terminals.  test_command_run.cpp has `ddbmutex run`.
+#include <poll.h>
+#include <pty.h>
+#include <rapidjson/document.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "examples/ddbmutex/completion.hpp"
+#include "examples/ddbmutex/help.hpp"
+#include "examples/ddbmutex/options.hpp"
+#include "examples/ddbmutex/report.hpp"
+#include "examples/ddbmutex/told.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/home.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/scripted_server.hpp"
+#include "tests/support/shell.hpp"
+#include "tests/support/waiting.hpp"
+
+namespace {
+
+using namespace tests;
+using namespace std::chrono_literals;
+using command::Command;
+using command::Settings;
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::LockInfo;
+using std::chrono::milliseconds;
+namespace data = boost::unit_test::data;
+using Words = std::vector<std::string>;
+using Variables = std::map<std::string, std::string>;
+
+// --- The command line, alone -------------------------------------------------
+
+Words split(const std::string& line) { return all_matches(line, "([^ ]+)"); }
+
+std::string joined(const Words& words) {
+  std::string all;
+  for (const std::string& word : words) {
+    all += (all.empty() ? "" : "|") + word;
+  }
+  return all;
+}
+
+// What is not as it is without options; "! " and why it is refused.
+std::string told_of(const Settings& settings) {
+  std::string all = settings.command == Command::version
+                        ? "version"
+                        : command::about(settings.command).name;
+  const Settings usual;
+  const auto add = [&all](const char* name, const std::string& value,
+                          const std::string& default_value = {}) {
+    if (value != default_value) all += std::string(" ") + name + "=" + value;
+  };
+  const auto ms = [](std::optional<milliseconds> time) {
+    return time ? std::to_string(time->count()) : std::string();
+  };
+  const auto flag = [](bool is) { return is ? "yes" : ""; };
+  if (settings.help_of) add("of", command::about(*settings.help_of).name);
+  add("name", settings.name);
+  add("arguments", joined(settings.arguments));
+  add("shell_name", settings.shell_name);
+  add("table", settings.table, usual.table);
+  add("layout", std::to_string(static_cast<int>(settings.layout)), "0");
+  if (settings.key) add("key", *settings.key);
+  add("sort_key", settings.sort_key);
+  add("sort_value", settings.sort_value);
+  if (settings.prefix) add("prefix", "\"" + *settings.prefix + "\"");
+  add("margin", ms(settings.calendar_margin));
+  add("region", settings.region);
+  add("endpoint", settings.endpoint);
+  add("profile", settings.profile);
+  add("ttl", ms(settings.ttl), ms(usual.ttl));
+  add("wait", ms(settings.wait));
+  add("grace", ms(settings.grace));
+  if (settings.keep_row) add("keep_row", *settings.keep_row ? "yes" : "no");
+  add("owner", settings.owner);
+  add("shell", flag(settings.shell));
+  add("interval", ms(settings.interval), ms(usual.interval));
+  add("yes", flag(settings.yes));
+  add("json", flag(settings.json));
+  add("verbose", flag(settings.verbose));
+  return all;
+}
+
+std::string read(const Words& words, const Variables& variables = {}) {
+  const auto environment = [&variables](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+  try {
+    return told_of(command::parse(words, environment));
+  } catch (const command::UsageError& error) {
+    return std::string("! ") + error.what();
+  }
+}
+
+std::string read(const std::string& line) { return read(split(line)); }
+
+const std::string& man_page() {
+  static const std::string page =
+      replaced(read_file("examples/ddbmutex/ddbmutex.1"), "\\\\-", "-");
+  return page;
+}
+
+// Of a section of the man page.
+std::string section(const std::string& name) {
+  return between(man_page(), "\n.SH " + name + "\n", "\n.SH ");
+}
+
+std::string time_read(const std::string& text) {
+  try {
+    return std::to_string(command::parse_time(text).count());
+  } catch (const command::UsageError&) {
+    return "!";
+  }
+}
+
+ddbmutex::Error error_of(Errc code) {
+  return {code, "cannot lock \"x\": " + make_error_code(code).message()};
+}
+
+// --- What is told of a lock --------------------------------------------------
+
+LockInfo held(const std::string& name, milliseconds lease, milliseconds age) {
+  LockInfo info;
+  info.name = name;
+  info.exists = true;
+  info.uuid = "0123";
+  info.owner = "host:1";
+  info.lease = lease;
+  info.age = age;
+  return info;
+}
+
+rapidjson::Document parsed(const std::string& text) {
+  rapidjson::Document document;
+  document.Parse<rapidjson::kParseValidateEncodingFlag>(text.data(),
+                                                        text.size());
+  BOOST_TEST_REQUIRE(!document.HasParseError(), text);
+  return document;
+}
+
+std::string text_in(const rapidjson::Value& object, const char* member) {
+  BOOST_TEST_REQUIRE(object.HasMember(member), member);
+  BOOST_TEST_REQUIRE(object[member].IsString(), member);
+  return {object[member].GetString(), object[member].GetStringLength()};
+}
+
+// --- The program -------------------------------------------------------------
+
+std::string program() {
+  const char* build = std::getenv("DDBMUTEX_BUILD");
+  BOOST_TEST_REQUIRE(build != nullptr,
+                     "DDBMUTEX_BUILD does not name the build");
+  return std::string(build) + "/examples/ddbmutex/ddbmutex";
+}
+
+// Nothing of the tester's own shell and home.
+Words environment(const Variables& more) {
+  Words all = {"HOME=/nonexistent", "AWS_EC2_METADATA_DISABLED=true",
+               "no_proxy=127.0.0.1", "TERM=xterm"};
+  for (const char* name : {"PATH", "ASAN_OPTIONS", "TSAN_OPTIONS"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr) all.push_back(std::string(name) + "=" + value);
+  }
+  for (const auto& [name, value] : more) all.push_back(name + "=" + value);
+  return all;
+}
+
+Variables place_of(const std::string& url) {
+  return {{"AWS_ENDPOINT_URL_DYNAMODB", url},
+          {"AWS_REGION", "us-east-1"},
+          {"AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"},
+          {"AWS_SECRET_ACCESS_KEY", "secret"}};
+}
+
+Variables place_of(const Engine& engine) {
+  Variables place = place_of(engine.url());
+  place["AWS_REGION"] = engine.region();
+  if (const auto keys = engine.credentials()) {
+    place["AWS_ACCESS_KEY_ID"] = keys->access_key_id;
+    place["AWS_SECRET_ACCESS_KEY"] = keys->secret_access_key;
+    if (!keys->session_token.empty()) {
+      place["AWS_SESSION_TOKEN"] = keys->session_token;
+    }
+  }
+  place["DDBMUTEX_TABLE"] = engine.table();
+  return place;
+}
+
+// `line`: what stands behind the program's name, for a shell.  Standard input
+// is no terminal.
+Ran ran(const std::string& line, const Variables& variables) {
+  std::string words = "env -i";
+  for (const std::string& variable : environment(variables)) {
+    words += " " + command::shell_quoted(variable);
+  }
+  return shell(words + " " + program() + " </dev/null " + line);
+}
+
+ProcessSettings process(const Words& words, const Variables& variables) {
+  ProcessSettings settings = {{program()}, environment(variables)};
+  settings.command.insert(settings.command.end(), words.begin(), words.end());
+  return settings;
+}
+
+// The program in a terminal of its own.  `out` grows by what it shows.
+class Terminal {
+ public:
+  Terminal(const Words& words, const Variables& variables,
+           unsigned short lines = 24, unsigned short columns = 80) {
+    Words command = words;
+    command.insert(command.begin(), program());
+    Words all = environment(variables);
+    const auto arguments = pointers(command);
+    const auto variables_of_it = pointers(all);
+    winsize size = {lines, columns, 0, 0};
+    pid_ = forkpty(&fd_, nullptr, nullptr, &size);
+    BOOST_TEST_REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      execve(arguments[0], arguments.data(), variables_of_it.data());
+      _exit(127);
+    }
+  }
+  ~Terminal() {
+    if (status_ < 0) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+    close(fd_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  bool wait_for(const std::string& text) {
+    while (!has(out, text)) {
+      if (!read_more()) return false;
+    }
+    return true;
+  }
+  void type(const std::string& text) const {
+    BOOST_TEST_REQUIRE(write(fd_, text.data(), text.size()) ==
+                       static_cast<ssize_t>(text.size()));
+  }
+  void send(int signal) const { kill(pid_, signal); }
+  // Its exit status, or 128 and the signal's number.
+  int end() {
+    while (read_more()) continue;
+    int status = 0;
+    BOOST_TEST_REQUIRE(waitpid(pid_, &status, 0) == pid_);
+    status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return status_;
+  }
+  pid_t pid() const { return pid_; }
+
+  std::string out;
+
+ private:
+  static std::vector<char*> pointers(Words& words) {
+    std::vector<char*> all;
+    for (std::string& word : words) all.push_back(word.data());
+    all.push_back(nullptr);
+    return all;
+  }
+  // A terminal that all have closed gives an error instead of an end.
+  bool read_more() {
+    const auto wait = std::chrono::milliseconds(kPlenty).count();
+    pollfd ready = {fd_, POLLIN, 0};
+    if (poll(&ready, 1, static_cast<int>(wait)) != 1) return false;
+    char bytes[4096];
+    const ssize_t size = ::read(fd_, bytes, sizeof bytes);
+    if (size <= 0) return false;
+    out.append(bytes, static_cast<std::size_t>(size));
+    return true;
+  }
+
+  int fd_ = -1;
+  pid_t pid_ = -1;
+  int status_ = -1;
+};
+
+// A lock of an engine's table, and its program's surroundings.
+struct Stage {
+  explicit Stage(EngineKind kind)
+      : engine(Engine::running(kind)), place(place_of(engine)) {
+    // So that `list` finds no others.
+    place["DDBMUTEX_PREFIX"] = prefix;
+  }
+
+  ddbmutex::TableOptions where() const {
+    ddbmutex::TableOptions options = table_options(engine);
+    options.prefix = prefix;
+    return options;
+  }
+  std::unique_ptr<DdbMutex> holder(
+      const std::function<void(ddbmutex::Options&)>& change = nullptr) const {
+    auto options = unhurried(std::make_shared<ddbmutex::Table>(where()));
+    options.owner = "somebody";
+    if (change) change(options);
+    auto mutex = std::make_unique<DdbMutex>("job", options);
+    mutex->lock();
+    return mutex;
+  }
+
+  Engine& engine;
+  const std::string prefix = fresh_name() + "-";
+  Variables place;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(command_line)
+
+BOOST_AUTO_TEST_CASE(words_are_read_as_they_stand) {
+  const std::map<std::string, std::string> cases = {
+      {"--help", "help"},
+      {"-h", "help"},
+      {"help", "help"},
+      {"help run", "help of=run"},
+      {"run --help", "help of=run"},
+      {"list -h --nonsense", "help of=list"},
+      {"--version", "version"},
+      {"-V", "version"},
+      {"run job true", "run name=job arguments=true"},
+      {"run job -- true", "run name=job arguments=true"},
+      {"run -- job -- true", "run name=job arguments=true"},
+      {"run -- -job -- true", "run name=-job arguments=true"},
+      {"run job -- -x --ttl 5", "run name=job arguments=-x|--ttl|5"},
+      {"run job ls --json -- x", "run name=job arguments=ls|--json|--|x"},
+      {"run job --ttl 5 -- ls", "run name=job arguments=ls ttl=5000"},
+      {"run --ttl 5s job ls", "run name=job arguments=ls ttl=5000"},
+      {"run --ttl=5s job ls", "run name=job arguments=ls ttl=5000"},
+      {"run -w 10 job ls", "run name=job arguments=ls wait=10000"},
+      {"run -w10 job ls", "run name=job arguments=ls wait=10000"},
+      {"run -w 1 -w 2 job ls", "run name=job arguments=ls wait=2000"},
+      {"run --try job ls", "run name=job arguments=ls wait=0"},
+      {"run -nc job ls", "run name=job arguments=ls wait=0 shell=yes"},
+      {"run --grace 1s --keep-row --owner me job ls",
+       "run name=job arguments=ls grace=1000 keep_row=yes owner=me"},
+      {"run --keep-row=no job ls", "run name=job arguments=ls keep_row=no"},
+      {"show job", "show name=job"},
+      {"show -j job -t other", "show name=job table=other json=yes"},
+      {"show -- -j", "show name=-j"},
+      {"show -", "show name=-"},
+      {"list --layout dynamolock --key id", "list layout=3 key=id"},
+      {"list --sort-key s --sort-value v", "list sort_key=s sort_value=v"},
+      {"list --prefix= --calendar-margin 3s", "list prefix=\"\" margin=3000"},
+      {"list --region r --endpoint http://h:1 --profile p -v",
+       "list region=r endpoint=http://h:1 profile=p verbose=yes"},
+      {"watch", "watch"},
+      {"watch -i 500ms job", "watch name=job interval=500"},
+      {"unlock job -y", "unlock name=job yes=yes"},
+      {"create-table", "create-table"},
+      {"completion zsh", "completion shell_name=zsh"},
+  };
+  for (const auto& [line, told] : cases) {
+    BOOST_TEST(read(line) == told, line << ": " << read(line));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
+  const std::map<std::string, std::string> cases = {
+      {"", "no subcommand is given"},
+      {"lock", "no subcommand `lock`"},
+      {"help lock", "no subcommand `lock`"},
+      {"--table x list", "--table: options stand behind the subcommand"},
+      {"run", "NAME is missing; say `ddbmutex run NAME"},
+      {"run job", "COMMAND is missing"},
+      {"run job --", "COMMAND is missing"},
+      {"show", "NAME is missing; say `ddbmutex show NAME`"},
+      {"show a b", "`b` is too much"},
+      {"list a", "`a` is too much; say `ddbmutex list`"},
+      {"unlock", "NAME is missing"},
+      {"completion", "no shell is named"},
+      {"run --tabel x job ls", "--tabel: there is no such option; `ddbmutex"},
+      {"run -x job ls", "-x: there is no such option"},
+      {"show --ttl 5 job", "--ttl: not an option of `show`"},
+      {"show -w5 job", "-w: not an option of `show`"},
+      {"run --ttl", "--ttl: its TIME is missing"},
+      {"run -w", "-w: its TIME is missing"},
+      {"run --ttl soon job ls", "--ttl: `soon` is no time such as 90, 30s"},
+      {"run --ttl= job ls", "--ttl: `` is no time"},
+      {"run --try --wait 5 job ls", "--try and --wait exclude each other"},
+      {"list --json=maybe", "--json: is `yes` or `no`, not `maybe`"},
+      {"list --layout other", "--layout: is one of ddblock lockclient"},
+      {"list --layout=", "--layout: is one of"},
+      {"list --table=", "--table: is empty"},
+      {"watch -i 99ms", "-i: is less than 100ms"},
+      {"watch --interval 2d", "--interval: is more than a day"},
+  };
+  for (const auto& [line, told] : cases) {
+    const std::string text = read(line);
+    BOOST_TEST(text.rfind("! ", 0) == 0u, line << ": " << text);
+    BOOST_TEST(has(text, told), line << ": " << text);
+    BOOST_TEST(text.find('\n') == text.npos, line);
+  }
+  BOOST_TEST(has(read(Words{"show", ""}), "NAME is empty"));
+}
+
+BOOST_AUTO_TEST_CASE(times_have_units) {
+  const std::map<std::string, std::string> cases = {
+      {"90", "90000"},     {"30s", "30000"},
+      {"5m", "300000"},    {"1h", "3600000"},
+      {"2d", "172800000"}, {"250ms", "250"},
+      {"0", "0"},          {"007", "7000"},
+      {"", "!"},           {"s", "!"},
+      {"1 s", "!"},        {"-1", "!"},
+      {"1.5s", "!"},       {"1h30m", "!"},
+      {"5M", "!"},         {"999999999d", "86399999913600000"},
+      {"1000000000", "!"},
+  };
+  for (const auto& [text, ms] : cases) {
+    BOOST_TEST(time_read(text) == ms, text << ": " << time_read(text));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(variables_stand_for_options_and_come_after_them) {
+  const Words words = {"run", "job", "ls"};
+  BOOST_TEST(read(words, {{"DDBMUTEX_TABLE", "t"},
+                          {"DDBMUTEX_TTL", "5s"},
+                          {"DDBMUTEX_KEEP_ROW", "1"},
+                          {"DDBMUTEX_OWNER", ""}}) ==
+             "run name=job arguments=ls table=t ttl=5000 keep_row=yes");
+  BOOST_TEST(read({"run", "-t", "x", "job", "ls"}, {{"DDBMUTEX_TABLE", "t"}}) ==
+             "run name=job arguments=ls table=x");
+  // What the command line says counts, whichever of the two it is.
+  BOOST_TEST(read({"run", "-n", "job", "ls"}, {{"DDBMUTEX_WAIT", "9s"}}) ==
+             "run name=job arguments=ls wait=0");
+  // Those of other subcommands are not looked at.
+  BOOST_TEST(read({"list"}, {{"DDBMUTEX_TTL", "soon"}}) == "list");
+  BOOST_TEST(has(read(words, {{"DDBMUTEX_TTL", "soon"}}),
+                 "! DDBMUTEX_TTL: `soon` is no time"));
+}
+
+BOOST_AUTO_TEST_CASE(options_are_told_apart_and_named_alike) {
+  std::set<std::string> names, letters;
+  for (const command::Option& option : command::options()) {
+    BOOST_TEST(names.insert(option.name).second, option.name);
+    if (option.letter != 0) {
+      BOOST_TEST(letters.insert(std::string(1, option.letter)).second,
+                 option.name);
+      BOOST_TEST((option.letter != 'h' && option.letter != 'V'));
+    }
+    std::string variable = std::string("DDBMUTEX_") + option.name;
+    for (char& byte : variable) {
+      byte = byte == '-' ? '_' : static_cast<char>(std::toupper(byte));
+    }
+    if (*option.variable != '\0') BOOST_TEST(option.variable == variable);
+    BOOST_TEST(!option.commands.empty(), option.name);
+  }
+  BOOST_TEST(names.count("table") == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(settings_are_the_librarys_options) {
+  const auto parse = [](const std::string& line) {
+    return command::parse(split(line), [](const char*) { return nullptr; });
+  };
+  const auto table = command::table_of(
+      parse("list -t x --region r --endpoint http://h:1 --profile p "
+            "--prefix q --sort-key s --sort-value v --calendar-margin 3s"));
+  BOOST_TEST(table.name == "x");
+  BOOST_TEST(table.region == "r");
+  BOOST_TEST(table.endpoint == "http://h:1");
+  BOOST_TEST(table.profile == "p");
+  BOOST_TEST(table.prefix == "q");
+  BOOST_TEST(table.sort_key == "s");
+  BOOST_TEST(table.sort_value == "v");
+  BOOST_TEST((table.calendar_margin == 3s));
+  BOOST_TEST(!table.logger);
+  BOOST_TEST(!!command::table_of(parse("list -v")).logger);
+
+  BOOST_TEST(command::table_of(parse("list")).key == "name");
+  BOOST_TEST(command::table_of(parse("list -l awslabs")).key == "key");
+  BOOST_TEST(command::table_of(parse("list -l awslabs --key k")).key == "k");
+  BOOST_TEST((command::table_of(parse("list -l awslabs")).layout ==
+              ddbmutex::Layout::awslabs));
+
+  const auto options = command::options_of(
+      parse("run --region us-east-1 --ttl 9s --keep-row --owner me job ls"));
+  BOOST_TEST((options.ttl == 9s));
+  BOOST_TEST((options.keep_row == true));
+  BOOST_TEST(options.owner == "me");
+  BOOST_TEST(options.table->name() == "locks");
+}
+
+BOOST_AUTO_TEST_CASE(help_fits_on_a_screen) {
+  std::vector<std::optional<Command>> all = {std::nullopt};
+  for (const auto& one : command::subcommands()) all.push_back(one.command);
+  for (const auto& of : all) {
+    const std::string text = command::help(of);
+    BOOST_TEST(std::count(text.begin(), text.end(), '\n') <= 25, text);
+    BOOST_TEST(all_matches(text, "^(.{80,})$").empty(), text);
+    BOOST_TEST(text.rfind("Usage: ddbmutex ", 0) == 0u);
+    if (!of) continue;
+    for (const command::Option& option : command::options()) {
+      const bool is_there =
+          !all_matches(text, std::string("(--") + option.name + ")[ \n)]")
+               .empty();
+      BOOST_TEST(is_there == command::is_option_of(option, *of),
+                 option.name << " in " << text);
+    }
+  }
+  for (const auto& one : command::subcommands()) {
+    BOOST_TEST(has(command::help({}), std::string("\n  ") + one.name));
+  }
+}
+
+// --- Errors ------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(errors_tell_what_to_do_and_end_with_their_code) {
+  const Settings settings;
+  const auto exit = [&](Errc code) {
+    return static_cast<int>(command::verdict_on(error_of(code), settings).exit);
+  };
+  BOOST_TEST(exit(Errc::bad_option) == 64);
+  for (const Errc code :
+       {Errc::unreachable, Errc::disconnected, Errc::timed_out, Errc::throttled,
+        Errc::unavailable, Errc::bad_answer}) {
+    BOOST_TEST(exit(code) == 69);
+    BOOST_TEST(command::is_passing(code));
+  }
+  for (const Errc code : {Errc::no_keys, Errc::bad_keys, Errc::expired_keys,
+                          Errc::access_denied, Errc::bad_certificate}) {
+    BOOST_TEST(exit(code) == 77);
+    BOOST_TEST(!command::is_passing(code));
+  }
+  BOOST_TEST(exit(Errc::lease_lost) == 76);
+  for (const Errc code :
+       {Errc::no_table, Errc::wrong_table, Errc::replicated_table,
+        Errc::bad_record, Errc::kept_row, Errc::no_row}) {
+    BOOST_TEST(exit(code) == 78);
+  }
+  BOOST_TEST(exit(Errc::closed) == 70);
+  BOOST_TEST(command::verdict_on(std::runtime_error("why"), settings).text ==
+             "why");
+  BOOST_TEST(command::verdict_on(error_of(Errc::kept_row), settings).text ==
+             std::string(error_of(Errc::kept_row).what()) +
+                 "; give --keep-row, or use another name");
+}
+
+BOOST_AUTO_TEST_CASE(table_that_is_not_there_is_made_by_a_line_to_copy) {
+  const auto line = [](const std::string& words) {
+    const Settings settings =
+        command::parse(split(words), [](const char*) { return nullptr; });
+    const std::string text =
+        command::verdict_on(error_of(Errc::no_table), settings).text;
+    return text.substr(text.find(';'));
+  };
+  BOOST_TEST(line("list") == "; make it by `ddbmutex create-table`");
+  BOOST_TEST(line("list -t a'b --region r --layout awslabs --sort-key s") ==
+             "; make it by `ddbmutex create-table --table 'a'\\''b' --key key "
+             "--sort-key s --region r`");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(command_words)
+
+BOOST_AUTO_TEST_CASE(state_is_told_by_the_age) {
+  const auto state = [](const LockInfo& info) {
+    return std::string(name_of(command::state_of(info)));
+  };
+  LockInfo info;
+  BOOST_TEST(state(info) == "free");
+  info = held("x", 30s, 29999ms);
+  BOOST_TEST(state(info) == "held");
+  BOOST_TEST((command::remaining_of(info) == 1ms));
+  info.age = 30s;
+  BOOST_TEST(state(info) == "expired");
+  info.age = 40s;
+  BOOST_TEST((command::remaining_of(info) == 0ms));
+  info.age.reset();
+  BOOST_TEST(state(info) == "held");
+  BOOST_TEST(!command::remaining_of(info));
+  info.released = true;
+  BOOST_TEST(state(info) == "free");
+  info = {};
+  info.problem = "no uuid";
+  BOOST_TEST(state(info) == "unreadable");
+}
+
+BOOST_AUTO_TEST_CASE(times_are_told_in_words) {
+  using command::in_words;
+  BOOST_TEST(in_words(0ms) == "0ms");
+  BOOST_TEST(in_words(999ms) == "999ms");
+  BOOST_TEST(in_words(12345ms) == "12.3s");
+  BOOST_TEST(in_words(60s) == "1m00s");
+  BOOST_TEST(in_words(2h + 5min) == "2h05m");
+  BOOST_TEST(in_words(76h) == "3d04h");
+}
+
+BOOST_AUTO_TEST_CASE(terminal_is_given_no_controls) {
+  using command::printable;
+  BOOST_TEST(printable("caf\xc3\xa9 \xf0\x9f\x94\x92") ==
+             "caf\xc3\xa9 \xf0\x9f\x94\x92");
+  const std::string instead = "\xef\xbf\xbd";
+  for (const char* bad :
+       {"\x1b", "\n", "\x7f", "\xc2\x9b", "\xff", "\xc3", "\xc0", "\xed"}) {
+    BOOST_TEST(printable(std::string("a") + bad + "b") == "a" + instead + "b");
+  }
+  // A surrogate, a form that is too long, and one beyond Unicode.
+  BOOST_TEST(!has(printable("\xed\xa0\x80"), "\xed"));
+  BOOST_TEST(!has(printable("\xe0\x80\xaf"), "\xe0"));
+  BOOST_TEST(!has(printable("\xf4\x90\x80\x80"), "\xf4"));
+}
+
+BOOST_AUTO_TEST_CASE(rows_stand_in_columns_and_fit) {
+  LockInfo free;
+  free.name = "caf\xc3\xa9";
+  free.sort_value = "s";
+  const std::vector<LockInfo> infos = {held("a-long-name", 60s, 1500ms), free};
+  const Words rows = command::rows_of(infos);
+  BOOST_TEST_REQUIRE(rows.size() == 3u);
+  BOOST_TEST(rows[0] == "NAME         STATE  AGE   LEFT   HOLDER");
+  BOOST_TEST(rows[1] == "a-long-name  held   1.5s  58.5s  host:1");
+  BOOST_TEST(rows[2] == "caf\xc3\xa9 [s]     free   -     -      -");
+  BOOST_TEST(command::rows_of(infos, 4)[2] == "caf\xc3\xa9");
+}
+
+BOOST_AUTO_TEST_CASE(json_is_right_whatever_is_in_it) {
+  LockInfo info = held("a\"\\\n\x01\xff\xc3\xa9", 60s, 1s);
+  info.sort_value = std::string("\0s", 2);
+  info.token = 18446744073709551615u;
+  info.data = std::string("\0\xff\x10\x80", 4);
+  ddbmutex::Attribute list;
+  list.name = "l";
+  list.type = ddbmutex::Attribute::Type::list;
+  list.members.resize(2);
+  list.members[0].value = "text";
+  list.members[1].type = ddbmutex::Attribute::Type::boolean;
+  list.members[1].value = "false";
+  ddbmutex::Attribute set;
+  set.name = "s";
+  set.type = ddbmutex::Attribute::Type::binary_set;
+  set.members.resize(1);
+  set.members[0].value = "M";
+  info.attributes = {list, set};
+  const std::string text = command::json_of(info, "\"freed\":true");
+  BOOST_TEST(text.find('\n') == text.npos);
+  const auto json = parsed(text);
+  BOOST_TEST(text_in(json, "name") == "a\"\\\n\x01\xef\xbf\xbd\xc3\xa9");
+  BOOST_TEST(text_in(json, "sort_value") == std::string("\0s", 2));
+  BOOST_TEST(text_in(json, "state") == "held");
+  BOOST_TEST(text_in(json, "holder") == "host:1");
+  BOOST_TEST(json["lease_ms"].GetInt() == 60000);
+  BOOST_TEST(json["age_ms"].GetInt() == 1000);
+  BOOST_TEST(json["left_ms"].GetInt() == 59000);
+  BOOST_TEST(json["token"].GetUint64() == info.token);
+  BOOST_TEST(text_in(json, "data") == "AP8QgA==");
+  BOOST_TEST(json["freed"].GetBool());
+  BOOST_TEST(has(text, R"("attributes":{"l":{"L":[{"S":"text"},)"
+                       R"({"BOOL":false}]},"s":{"BS":["TQ=="]}})"));
+
+  info = {};
+  info.name = "x";
+  BOOST_TEST(command::json_of(info) == R"({"name":"x","state":"free"})");
+  info = held("x", 0s, 0s);
+  info.age.reset();
+  BOOST_TEST(parsed(command::json_of(info))["left_ms"].IsNull());
+  info.problem = "no uuid";
+  BOOST_TEST(text_in(parsed(command::json_of(info)), "problem") == "no uuid");
+  BOOST_TEST(command::json_of(std::string("a\"b")) == "\"a\\\"b\"");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Completion and the man page ---------------------------------------------
+
+namespace {
+
+// What bash offers for the last of these words.
+std::set<std::string> bash_offers(const Words& words) {
+  const Home home;
+  const std::string file = home.write("c", command::completion("bash"));
+  std::string line = ". " + file + "; COMP_WORDS=(ddbmutex";
+  for (const std::string& word : words) {
+    line += " " + command::shell_quoted(word);
+  }
+  line += "); COMP_CWORD=" + std::to_string(words.size()) +
+          "; _ddbmutex; printf '%s\\n' \"${COMPREPLY[@]}\"";
+  const Ran ran = shell("bash --norc -c " + command::shell_quoted(line));
+  BOOST_TEST(ran.status == 0, ran.said);
+  return as_set(all_matches(ran.said, "^(.+)$"));
+}
+
+bool is_installed(const char* program) {
+  return shell(std::string("command -v ") + program).status == 0;
+}
+
+using Offers = std::set<std::string>;
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(command_pages)
+
+BOOST_AUTO_TEST_CASE(bash_completes_subcommands_options_and_values) {
+  BOOST_TEST((bash_offers({"cre"}) == Offers{"create-table"}));
+  BOOST_TEST((bash_offers({"run", "--la"}) == Offers{"--layout"}));
+  BOOST_TEST((bash_offers({"show", "--tt"}) == Offers{}));
+  BOOST_TEST((bash_offers({"list", "--layout", "l"}) ==
+              Offers{"lockclient", "lease"}));
+  BOOST_TEST((bash_offers({"list", "-t", ""}) == Offers{}));
+  BOOST_TEST((bash_offers({"completion", "z"}) == Offers{"zsh"}));
+  BOOST_TEST((bash_offers({"help", "wa"}) == Offers{"watch"}));
+  for (const auto& one : command::subcommands()) {
+    const Offers offers = bash_offers({one.name, "--"});
+    for (const command::Option& option : command::options()) {
+      BOOST_TEST(offers.count(std::string("--") + option.name) ==
+                     (command::is_option_of(option, one.command) ? 1u : 0u),
+                 one.name << " --" << option.name);
+    }
+  }
+  // From COMMAND on it is another program's line.
+  for (const Words& words : {Words{"run", "job", "--", "env"},
+                             Words{"run", "-w", "5", "job", "--", "env"},
+                             Words{"run", "-n", "job", "env"}}) {
+    BOOST_TEST(bash_offers(words).count("env") == 1u);
+  }
+  BOOST_TEST((bash_offers({"run", "job", "--", "ls", "--tab"}) == Offers{}));
+}
+
+BOOST_AUTO_TEST_CASE(zsh_and_fish_read_their_scripts) {
+  const Home home;
+  for (const std::string name : {"zsh", "fish"}) {
+    const std::string file = home.write(name, command::completion(name));
+    for (const command::Option& option : command::options()) {
+      const std::string said = name == "fish" ? " -l " : "--";
+      BOOST_TEST(has(command::completion(name), said + option.name), name);
+    }
+    if (!is_installed(name.c_str())) continue;
+    const Ran ran = shell(name + " -n " + file);
+    BOOST_TEST(ran.status == 0, ran.said);
+    BOOST_TEST(ran.said == "");
+  }
+  BOOST_CHECK_THROW(command::completion("tcsh"), command::UsageError);
+}
+
+BOOST_AUTO_TEST_CASE(man_page_has_every_option_and_no_other) {
+  std::set<std::string> told, there = {"-h, --help", "-V, --version"};
+  for (const std::string& line :
+       all_matches(section("OPTIONS"), "^\\.TP\n(.*)$")) {
+    // ".BR -w ", " --wait " \fITIME\fR"", ".BI --ttl " TIME""
+    std::string plain = replaced(line, "^\\.B[RI]? ", "");
+    plain = replaced(plain, "\\\\f[IR]|\"", "");
+    told.insert(replaced(plain, " +", " "));
+  }
+  for (const command::Option& option : command::options()) {
+    std::string text = std::string("--") + option.name;
+    if (option.letter != 0) {
+      text = std::string("-") + option.letter + " , " + text;
+    }
+    if (!option.is_flag()) text += std::string(" ") + option.value;
+    there.insert(replaced(text, " ,", ","));
+  }
+  std::set<std::string> said;
+  for (const std::string& text : told) said.insert(replaced(text, " ,", ","));
+  BOOST_TEST(said == there, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(man_page_has_every_variable_choice_and_exit_code) {
+  std::set<std::string> variables;
+  for (const command::Option& option : command::options()) {
+    if (*option.variable != '\0') variables.insert(option.variable);
+    for (const auto& choice : all_matches(option.choices, "(\\w+)")) {
+      BOOST_TEST(has(section("OPTIONS"), choice), choice);
+    }
+  }
+  BOOST_TEST(as_set(all_matches(section("ENVIRONMENT"), "(DDBMUTEX_\\w+)")) ==
+                 variables,
+             boost::test_tools::per_element());
+  std::set<std::string> codes;
+  for (const auto& one : command::exits()) {
+    codes.insert(std::to_string(one.code));
+  }
+  BOOST_TEST(
+      as_set(all_matches(section("EXIT STATUS"), "^\\.B (\\d+)$")) == codes,
+      boost::test_tools::per_element());
+  for (const auto& one : command::subcommands()) {
+    BOOST_TEST(has(section("DESCRIPTION"),
+                   std::string("\n.TP\n.B ") + one.name + "\n"),
+               one.name);
+  }
+  BOOST_TEST(has(man_page(), "\"ddbmutex " DDBMUTEX_VERSION_STRING "\""));
+}
+
+BOOST_AUTO_TEST_CASE(man_page_is_well_formed) {
+  if (!is_installed("groff")) return;
+  const Ran ran =
+      shell("groff -man -ww -Tutf8 examples/ddbmutex/ddbmutex.1 >/dev/null");
+  BOOST_TEST(ran.status == 0);
+  BOOST_TEST(ran.said == "");
+}
+
+BOOST_AUTO_TEST_CASE(installed_are_program_page_and_completions) {
+  const Home home;
+  // As it was built, whatever that was.
+  const std::string program = ::program();
+  const std::string build = program.substr(0, program.find("/examples/"));
+  const Ran ran = shell("make -s install BUILD=" + build + " -o " + program +
+                        " PREFIX=/usr DESTDIR=" + home.root.string() +
+                        " && cd " + home.root.string() +
+                        " && find * -type f | LC_ALL=C sort && cat usr/share/"
+                        "zsh/site-functions/_ddbmutex");
+  BOOST_TEST(ran.said ==
+             "usr/bin/ddbmutex\n"
+             "usr/share/bash-completion/completions/ddbmutex\n"
+             "usr/share/fish/vendor_completions.d/ddbmutex.fish\n"
+             "usr/share/man/man1/ddbmutex.1\n"
+             "usr/share/zsh/site-functions/_ddbmutex\n" +
+                 command::completion("zsh"));
+}
+
+BOOST_AUTO_TEST_CASE(version_is_one_number) {
+  const Words parts = {std::to_string(DDBMUTEX_VERSION_MAJOR),
+                       std::to_string(DDBMUTEX_VERSION_MINOR),
+                       std::to_string(DDBMUTEX_VERSION_PATCH)};
+  BOOST_TEST(parts[0] + "." + parts[1] + "." + parts[2] ==
+             DDBMUTEX_VERSION_STRING);
+  const Ran ran = ::ran("--version", {});
+  BOOST_TEST(ran.said == "ddbmutex " DDBMUTEX_VERSION_STRING "\n");
+  BOOST_TEST(ran.status == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- The program -------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(command_program)
+
+BOOST_AUTO_TEST_CASE(first_minute_without_a_table_says_how_to_make_it) {
+  Engine engine(any_engine_kind());
+  Variables place = place_of(engine);
+  place["DDBMUTEX_TABLE"] = "ddbmutex-test-" + fresh_name();
+  const std::string words = "run job -- sh -c 'echo in'";
+  Ran ran = ::ran(words, place);
+  BOOST_TEST(ran.status == 78);
+  BOOST_TEST(is_one_line(ran.said), ran.said);
+  const std::string line = between(ran.said, "; make it by `", "`");
+  BOOST_TEST(line ==
+             "ddbmutex create-table --table " + place["DDBMUTEX_TABLE"]);
+  ran = ::ran(line.substr(std::string("ddbmutex ").size()), place);
+  BOOST_TEST(ran.status == 0);
+  BOOST_TEST(ran.said == "Table " + place["DDBMUTEX_TABLE"] + " is created.\n");
+  ran = ::ran(words, place);
+  BOOST_TEST(ran.status == 0);
+  BOOST_TEST(ran.said == "in\n");
+
+  ran = ::ran("create-table --json", place);
+  BOOST_TEST(ran.status == 0);
+  BOOST_TEST(ran.said == "{\"table\":\"" + place["DDBMUTEX_TABLE"] +
+                             "\",\"created\":false}\n");
+  BOOST_TEST(::ran("create-table --key other", place).status == 78);
+  engine.delete_table(place["DDBMUTEX_TABLE"]);
+}
+
+BOOST_AUTO_TEST_CASE(errors_are_one_line_on_standard_error) {
+  ScriptedServer server([](const SeenRequest&) {
+    return Reply::error(
+        400, R"({"__type":"com.amazon.coral.service#AccessDeniedException",)"
+             R"("message":"not you"})");
+  });
+  const std::map<std::string, int> cases = {
+      {"show --ttl 5 job", 64},
+      {"show --endpoint nonsense job", 64},
+      {"run --ttl 1ms job true", 64},
+      {"show job", 77},
+      {"list", 77},
+      {"watch", 77},
+      {"unlock --yes job", 77},
+      {"create-table", 77},
+      {"run --try job true", 77},
+      {"run --try --endpoint http://127.0.0.1:9 job true", 69},
+  };
+  for (const auto& [line, status] : cases) {
+    const Ran ran = ::ran(line + " 2>&1 >/dev/null", place_of(server.url()));
+    BOOST_TEST(ran.status == status, line << ": " << ran.said);
+    BOOST_TEST(is_one_line(ran.said), line << ": " << ran.said);
+    BOOST_TEST(ran.said.rfind("ddbmutex: ", 0) == 0u, line << ran.said);
+  }
+  const Ran none = ::ran("show job", {{"AWS_REGION", "us-east-1"}});
+  BOOST_TEST(none.status == 77);
+  BOOST_TEST(has(none.said, "log in as for the AWS CLI"), none.said);
+  BOOST_TEST(is_one_line(none.said));
+}
+
+BOOST_AUTO_TEST_CASE(answer_that_cannot_be_written_is_an_error) {
+  const Ran ran = ::ran("--help >/dev/full", {});
+  BOOST_TEST(ran.status == 70);
+  BOOST_TEST(has(ran.said, "ddbmutex: cannot write: "));
+}
+
+BOOST_DATA_TEST_CASE(lock_is_shown_and_listed, data::make(engine_kinds()),
+                     kind) {
+  const Stage stage(kind);
+  Ran ran = ::ran("show job", stage.place);
+  BOOST_TEST(ran.status == 0);
+  BOOST_TEST(ran.said == "name   job\nstate  free\n");
+  BOOST_TEST(::ran("list --json", stage.place).said == "[]\n");
+
+  auto mutex = stage.holder([](ddbmutex::Options& options) {
+    options.keep_row = true;
+    options.owner = "a \"b\"\n\x1b[2J";
+    options.data = "state";
+  });
+  ran = ::ran("show job", stage.place);
+  BOOST_TEST(has(ran.said, "\nstate  held\n"), ran.said);
+  BOOST_TEST(has(ran.said, "\nlease  1m00s\n"), ran.said);
+  BOOST_TEST(has(ran.said, "\ntoken  1\n"), ran.said);
+  BOOST_TEST(has(ran.said, "\ndata   state\n"), ran.said);
+  BOOST_TEST(!has(ran.said, "\x1b"));
+  const auto json = parsed(::ran("show --json job", stage.place).said);
+  BOOST_TEST(text_in(json, "state") == "held");
+  BOOST_TEST(text_in(json, "holder") == "a \"b\"\n\x1b[2J");
+  BOOST_TEST(text_in(json, "data") == "c3RhdGU=");
+  BOOST_TEST(json["lease_ms"].GetInt() == 60000);
+  BOOST_TEST(json["token"].GetInt() == 1);
+
+  const Words lines = all_matches(::ran("list", stage.place).said, "^(.+)$");
+  BOOST_TEST_REQUIRE(lines.size() == 2u);
+  BOOST_TEST(lines[0].rfind("NAME  STATE  AGE", 0) == 0u);
+  BOOST_TEST(lines[1].rfind("job   held ", 0) == 0u);
+  const auto all = parsed(::ran("list --json", stage.place).said);
+  BOOST_TEST_REQUIRE(all.Size() == 1u);
+  BOOST_TEST(text_in(all[0], "holder") == "a \"b\"\n\x1b[2J");
+
+  mutex->unlock();
+  ran = ::ran("show job", stage.place);
+  BOOST_TEST(has(ran.said, "\nstate  free\ntoken  1\n"), ran.said);
+}
+
+BOOST_AUTO_TEST_CASE(list_is_by_name) {
+  const Stage stage(any_engine_kind());
+  const auto table = std::make_shared<ddbmutex::Table>(stage.where());
+  std::vector<std::unique_ptr<DdbMutex>> held;
+  for (const char* name : {"c", "a", "d", "b"}) {
+    held.push_back(std::make_unique<DdbMutex>(name, unhurried(table)));
+    held.back()->lock();
+  }
+  const auto all = parsed(::ran("list -j", stage.place).said);
+  std::string names;
+  for (const auto& one : all.GetArray()) names += text_in(one, "name");
+  BOOST_TEST(names == "abcd");
+}
+
+BOOST_DATA_TEST_CASE(lock_is_freed_by_force, data::make(engine_kinds()), kind) {
+  const Stage stage(kind);
+  auto mutex = stage.holder();
+  // Nobody can be asked.
+  Ran ran = ::ran("unlock job", stage.place);
+  BOOST_TEST(ran.status == 64);
+  BOOST_TEST(has(ran.said, "give --yes"), ran.said);
+  mutex->renew();  // It is held still.
+
+  ran = ::ran("unlock --yes job", stage.place);
+  BOOST_TEST(ran.status == 0);
+  BOOST_TEST(has(ran.said, "\nholder somebody\n"), ran.said);
+  BOOST_TEST(has(ran.said, "\nFreed.\n"), ran.said);
+  std::error_code error;
+  mutex->renew(error);
+  BOOST_TEST((error == Errc::lease_lost));
+
+  ran = ::ran("unlock --yes job", stage.place);
+  BOOST_TEST(ran.status == 0);
+  BOOST_TEST(has(ran.said, "Nobody holds it.\n"), ran.said);
+  ran = ::ran("unlock -y -j job", stage.place);
+  BOOST_TEST(!parsed(ran.said)["freed"].GetBool());
+
+  mutex = stage.holder();
+  ran = ::ran("unlock -y -j job", stage.place);
+  const auto json = parsed(ran.said);
+  BOOST_TEST(json["freed"].GetBool());
+  BOOST_TEST(text_in(json, "holder") == "somebody");
+}
+
+BOOST_AUTO_TEST_CASE(unlock_asks_in_a_terminal) {
+  const Stage stage(any_engine_kind());
+  auto mutex = stage.holder();
+  for (const char* answer : {"n\n", "\n", "yep\n", "\x04"}) {
+    Terminal terminal({"unlock", "job"}, stage.place);
+    BOOST_TEST_REQUIRE(terminal.wait_for("Free it? [y/N] "), terminal.out);
+    BOOST_TEST(has(terminal.out, "holder somebody"));
+    terminal.type(answer);
+    BOOST_TEST(terminal.end() == 1, answer << terminal.out);
+  }
+  mutex->renew();
+
+  // Another has it by the time the answer comes.
+  Terminal late({"unlock", "job"}, stage.place);
+  BOOST_TEST_REQUIRE(late.wait_for("Free it? [y/N] "), late.out);
+  mutex->unlock();
+  mutex = stage.holder();
+  late.type("y\n");
+  BOOST_TEST(late.end() == 75);
+  BOOST_TEST(has(late.out, "has changed meanwhile"), late.out);
+  mutex->renew();
+
+  Terminal terminal({"unlock", "job"}, stage.place);
+  BOOST_TEST_REQUIRE(terminal.wait_for("Free it? [y/N] "), terminal.out);
+  terminal.type("yes\n");
+  BOOST_TEST(terminal.end() == 0);
+  BOOST_TEST(has(terminal.out, "Freed."), terminal.out);
+}
+
+BOOST_AUTO_TEST_CASE(watch_in_a_pipe_tells_each_change) {
+  const Stage stage(any_engine_kind());
+  const Words words = {"watch", "-i", "100ms"};
+  Process all(process(words, stage.place));
+  Process one(process({"watch", "-i", "100ms", "-j", "job"}, stage.place));
+  // What is free is told only of the one that is named.
+  BOOST_TEST(text_in(parsed(one.channel().line()), "state") == "free");
+
+  auto mutex = stage.holder();
+  auto json = parsed(one.channel().line());
+  BOOST_TEST(text_in(json, "state") == "held");
+  BOOST_TEST(text_in(json, "holder") == "somebody");
+  const std::string stamp = "\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ";
+  BOOST_TEST(!all_matches(text_in(json, "time"), "^(" + stamp + ")$").empty());
+  std::string line = all.channel().line();
+  BOOST_TEST(
+      !all_matches(line, "^(" + stamp + ") job held by somebody, ").empty(),
+      line);
+
+  // A renewal is no change: what comes next is what comes after it.
+  mutex->renew();
+  mutex->unlock();
+  BOOST_TEST(text_in(parsed(one.channel().line()), "state") == "free");
+  line = all.channel().line();
+  BOOST_TEST(has(line, "Z job free"), line);
+
+  one.signal(SIGTERM);
+  BOOST_TEST(one.wait() == 128 + SIGTERM);
+  all.signal(SIGINT);
+  BOOST_TEST(all.wait() == 128 + SIGINT);
+  BOOST_TEST(one.complaints() == "");
+}
+
+BOOST_AUTO_TEST_CASE(watch_tells_a_lease_that_is_over_and_who_comes_next) {
+  const Stage stage(any_engine_kind());
+  // As of a holder that died.
+  auto mutex = stage.holder([](ddbmutex::Options& options) {
+    options.ttl = 1s;
+    options.request_timeout.reset();
+    options.auto_renew = false;
+  });
+  Process watch(process({"watch", "-i", "100ms", "job"}, stage.place));
+  std::string line = watch.channel().line();
+  while (!has(line, " job expired, was held by somebody")) {
+    BOOST_TEST_REQUIRE(has(line, " job held by somebody"), line);
+    line = watch.channel().line();
+  }
+  const auto next = stage.holder();
+  line = watch.channel().line();
+  BOOST_TEST(has(line, " job held by somebody"), line);
+}
+
+BOOST_AUTO_TEST_CASE(watch_bears_with_what_may_pass) {
+  const Stage stage(any_engine_kind());
+  std::atomic<bool> is_down{false};
+  ScriptedServer server([&](const SeenRequest& request) {
+    return is_down ? Reply::error(500) : stage.engine.forward(request);
+  });
+  Variables place = stage.place;
+  place["AWS_ENDPOINT_URL_DYNAMODB"] = server.url();
+  Process watch(process({"watch", "-i", "100ms", "job"}, place));
+  BOOST_TEST(has(watch.channel().line(), " job free"));
+  is_down = true;
+  BOOST_TEST(eventually([&] { return has(watch.complaints(), "\n"); }));
+  BOOST_TEST(watch.complaints().rfind("ddbmutex: cannot inspect", 0) == 0u,
+             watch.complaints());
+  const auto mutex = stage.holder();
+  is_down = false;
+  BOOST_TEST(has(watch.channel().line(), " job held by somebody"));
+}
+
+BOOST_AUTO_TEST_CASE(watch_in_a_terminal_redraws_and_leaves_it_as_it_was) {
+  const Stage stage(any_engine_kind());
+  const std::string enter = "\x1b[?1049h\x1b[?25l";
+  const std::string leave = "\x1b[?25h\x1b[?1049l";
+  auto mutex = stage.holder();
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    Terminal terminal({"watch", "-i", "100ms"}, stage.place);
+    BOOST_TEST_REQUIRE(terminal.wait_for("somebody\x1b[K"), terminal.out);
+    BOOST_TEST(terminal.out.rfind(enter + "\x1b[H", 0) == 0u, terminal.out);
+    BOOST_TEST(has(terminal.out, "NAME  STATE  AGE"), terminal.out);
+    terminal.out.clear();
+    BOOST_TEST(terminal.wait_for("\x1b[H"));  // Again.
+    if (signal == SIGINT) {
+      terminal.type("\x03");
+    } else {
+      terminal.send(signal);
+    }
+    BOOST_TEST(terminal.end() == 128 + signal);
+    BOOST_TEST(has(terminal.out, leave), terminal.out);
+    BOOST_TEST(terminal.out.rfind(leave) + leave.size() == terminal.out.size());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(watch_fits_the_terminal_and_stops_as_others_do) {
+  const Stage stage(any_engine_kind());
+  const auto table = std::make_shared<ddbmutex::Table>(stage.where());
+  std::vector<std::unique_ptr<DdbMutex>> held;
+  for (int i = 0; i < 6; ++i) {
+    held.push_back(std::make_unique<DdbMutex>(
+        "a-name-that-is-long-" + std::to_string(i), unhurried(table)));
+    held.back()->lock();
+  }
+  Terminal terminal({"watch", "-i", "100ms"}, stage.place, 5, 30);
+  BOOST_TEST_REQUIRE(terminal.wait_for("\x1b[J"), terminal.out);
+  const std::string screen = between(terminal.out, "\x1b[H", "\x1b[J");
+  const Words lines = all_matches(screen + "\r\n", "([^\r\n]*)\x1b\\[K");
+  BOOST_TEST(lines.size() == 5u, screen);
+  for (const std::string& line : lines) BOOST_TEST(line.size() <= 30u, line);
+  BOOST_TEST(lines.back() == "... 4 more", screen);
+
+  terminal.type("\x1a");
+  int status = 0;
+  BOOST_TEST_REQUIRE(waitpid(terminal.pid(), &status, WUNTRACED) ==
+                     terminal.pid());
+  BOOST_TEST(WIFSTOPPED(status));
+  BOOST_TEST(terminal.wait_for("\x1b[?1049l"), terminal.out);
+  terminal.out.clear();
+  terminal.send(SIGCONT);
+  BOOST_TEST(terminal.wait_for("\x1b[?1049h"), terminal.out);
+  BOOST_TEST(terminal.wait_for("\x1b[H"), terminal.out);
+  terminal.type("\x03");
+  BOOST_TEST(terminal.end() == 128 + SIGINT);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
