@@ -50,7 +50,7 @@ namespace {
 std::string host_and_pid() {
   char host[256] = "";
   if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
-  return sigv4::join({host, ":", std::to_string(getpid())});
+  return sigv4::join({host, ":", sigv4::Digits(getpid())});
 }
 
 milliseconds request_timeout_of(const Options& options) {
@@ -89,7 +89,7 @@ Failure check_times(const Options& options) {
   for (const auto& [field, time, least, most, why] : bounds) {
     if (time >= least && time <= most) continue;
     const std::string text =
-        sigv4::join({std::to_string(time.count()), " ms is ", why});
+        sigv4::join({sigv4::Digits(time.count()), " ms is ", why});
     return detail::bad_option({field, text.c_str()});
   }
   return nullptr;
@@ -214,56 +214,61 @@ std::string DdbMutex::Impl::cannot(const char* what) const {
 Failure DdbMutex::Impl::failure_of(const lock::Result& result,
                                    const char* what) const {
   using Kind = lock::Result::Kind;
-  const auto failure = [&](std::error_code code, std::string_view more = {}) {
-    return failed(code, cannot(what), more);
-  };
+  std::error_code code;
+  std::string_view more;
   switch (result.kind) {
     case Kind::done:
     case Kind::busy:
       return nullptr;
-    case Kind::deadlock:
-      return failure(
-          std::make_error_code(std::errc::resource_deadlock_would_occur),
-          "this thread has locked it");
-    case Kind::no_thread:
-      return failure(
-          std::make_error_code(std::errc::resource_unavailable_try_again),
-          "no thread can be started to renew the lease");
-    case Kind::cancelled:
-      return failure(Errc::cancelled);
-    case Kind::closed:
-      return failure(Errc::closed);
-    case Kind::bad_record:
-      return failure(Errc::bad_record, result.answer.message);
-    case Kind::kept_row:
-      return failure(Errc::kept_row, "it bears a fencing token");
-    case Kind::no_row:
-      return failure(Errc::no_row);
-    case Kind::no_date:
-      return failure(Errc::not_supported, "answers have no Date");
-    case Kind::not_held:
-      return failure(Errc::not_held);
-    case Kind::lost:
-      return failure(Errc::lease_lost, name_of(loss_of(result.loss)));
     case Kind::failed:
+      return detail::failure_of(result.answer, cannot(what),
+                                options.table->impl_->endpoint());
+    case Kind::deadlock:
+      code = std::make_error_code(std::errc::resource_deadlock_would_occur);
+      more = "this thread has locked it";
+      break;
+    case Kind::no_thread:
+      code = std::make_error_code(std::errc::resource_unavailable_try_again);
+      more = "no thread can be started to renew the lease";
+      break;
+    case Kind::cancelled:
+      code = Errc::cancelled;
+      break;
+    case Kind::closed:
+      code = Errc::closed;
+      break;
+    case Kind::bad_record:
+      code = Errc::bad_record;
+      more = result.answer.message;
+      break;
+    case Kind::kept_row:
+      code = Errc::kept_row;
+      more = "it bears a fencing token";
+      break;
+    case Kind::no_row:
+      code = Errc::no_row;
+      break;
+    case Kind::no_date:
+      code = Errc::not_supported;
+      more = "answers have no Date";
+      break;
+    case Kind::not_held:
+      code = Errc::not_held;
+      break;
+    case Kind::lost:
+      code = Errc::lease_lost;
+      more = name_of(loss_of(result.loss));
       break;
   }
-  return detail::failure_of(result.answer, cannot(what),
-                            options.table->impl_->endpoint());
+  return failed(code, cannot(what), more);
 }
 
-Failure DdbMutex::Impl::renew(const lock::ChangesPtr& changes) {
+Failure DdbMutex::Impl::with_held(
+    lock::Result (lock::Mutex::*call)(const lock::ChangesPtr& changes),
+    const lock::ChangesPtr& changes, const char* what) {
   lock::Mutex* own = state.peek();
-  return failure_of(own != nullptr ? own->renew(changes)
-                                   : lock::Result{lock::Result::Kind::not_held},
-                    "renew");
-}
-
-Failure DdbMutex::Impl::release(const lock::ChangesPtr& changes) {
-  lock::Mutex* own = state.peek();
-  return failure_of(own != nullptr ? own->release(changes)
-                                   : lock::Result{lock::Result::Kind::not_held},
-                    "release");
+  if (own == nullptr) return failed(Errc::not_held, cannot(what));
+  return failure_of((own->*call)(changes), what);
 }
 
 Failure DdbMutex::Impl::ensure(nanoseconds min_remaining) {
@@ -290,13 +295,12 @@ Failure DdbMutex::Impl::require(nanoseconds min_remaining) const {
   if (own == nullptr || own->held() == nullptr)
     return failed(Errc::not_held, doing);
   if (left == nanoseconds::zero()) return failed(Errc::lease_lost, doing);
-  const auto ms = [](nanoseconds time) {
-    return std::to_string(time / milliseconds(1));
-  };
   return detail::failure(
       Errc::lease_lost,
-      sigv4::join({doing, ": only ", ms(left), " ms remain, and ",
-                   ms(min_remaining), " ms are asked for"}));
+      sigv4::join({doing, ": only ", sigv4::Digits(left / milliseconds(1)),
+                   " ms remain, and ",
+                   sigv4::Digits(min_remaining / milliseconds(1)),
+                   " ms are asked for"}));
 }
 
 // --- The calls ---------------------------------------------------------------

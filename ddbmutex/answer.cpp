@@ -25,57 +25,49 @@ namespace {
 constexpr std::chrono::minutes kSkewed{4};
 
 struct CodeMeaning {
-  std::string_view code;
   Fault fault;
-  enum { none, may_be_skew, other_keys } more = none;
+  enum { none, may_be_skew, other_keys } more;
+  const char* codes;  // A space between two.
 };
-constexpr auto kMayBeSkew = CodeMeaning::may_be_skew;
-// Of keys that have run out, were changed or deleted: there may be others.
-constexpr auto kOtherKeys = CodeMeaning::other_keys;
 
 // DynamoDB's error codes (its developer guide, "Error handling"), those of the
 // signature check before it.
 constexpr CodeMeaning kCodes[] = {
-    {"ConditionalCheckFailedException", Fault::condition_failed},
+    {Fault::condition_failed, CodeMeaning::none,
+     "ConditionalCheckFailedException"},
 
-    {"ResourceNotFoundException", Fault::no_table},
-    {"TableNotFoundException", Fault::no_table},
-    {"ResourceInUseException", Fault::table_in_use},
-    {"UnknownOperationException", Fault::unknown_action},
-    {"AccessDeniedException", Fault::access_denied, kMayBeSkew},
-    {"AccessDenied", Fault::access_denied},
-    {"ExpiredTokenException", Fault::expired_keys, kOtherKeys},
-    {"ExpiredToken", Fault::expired_keys, kOtherKeys},
-    {"UnrecognizedClientException", Fault::bad_keys, kOtherKeys},
-    {"InvalidClientTokenId", Fault::bad_keys, kOtherKeys},
-    {"InvalidToken", Fault::bad_keys},
-    {"MissingAuthenticationToken", Fault::bad_keys},
-    {"MissingAuthenticationTokenException", Fault::bad_keys},
-    {"IncompleteSignature", Fault::bad_keys},
-    {"IncompleteSignatureException", Fault::bad_keys},
-    {"AuthFailure", Fault::bad_keys, kMayBeSkew},
-    {"InvalidSignatureException", Fault::bad_keys, kMayBeSkew},
-    {"SignatureDoesNotMatch", Fault::bad_keys, kMayBeSkew},
-    {"RequestExpired", Fault::bad_keys, kMayBeSkew},
-    {"RequestInTheFuture", Fault::bad_keys, kMayBeSkew},
-    {"RequestTimeTooSkewed", Fault::bad_keys, kMayBeSkew},
+    {Fault::no_table, CodeMeaning::none,
+     "ResourceNotFoundException TableNotFoundException"},
+    {Fault::table_in_use, CodeMeaning::none, "ResourceInUseException"},
+    {Fault::unknown_action, CodeMeaning::none, "UnknownOperationException"},
+    {Fault::access_denied, CodeMeaning::may_be_skew, "AccessDeniedException"},
+    {Fault::access_denied, CodeMeaning::none, "AccessDenied"},
+    // Of keys that have run out, were changed or deleted: there may be others.
+    {Fault::expired_keys, CodeMeaning::other_keys,
+     "ExpiredTokenException ExpiredToken"},
+    {Fault::bad_keys, CodeMeaning::other_keys,
+     "UnrecognizedClientException InvalidClientTokenId"},
+    {Fault::bad_keys, CodeMeaning::none,
+     "InvalidToken MissingAuthenticationToken"
+     " MissingAuthenticationTokenException IncompleteSignature"
+     " IncompleteSignatureException"},
+    {Fault::bad_keys, CodeMeaning::may_be_skew,
+     "AuthFailure InvalidSignatureException SignatureDoesNotMatch"
+     " RequestExpired RequestInTheFuture RequestTimeTooSkewed"},
 
-    {"InternalServerError", Fault::server_failure},
-    {"InternalFailure", Fault::server_failure},
-    {"ServiceUnavailable", Fault::server_failure},
-    {"ServiceUnavailableException", Fault::server_failure},
-    {"RequestTimeout", Fault::server_failure},
-    {"RequestTimeoutException", Fault::server_failure},
-    {"TransactionConflictException", Fault::conflict},
-    // The same transaction, sent before.
-    {"TransactionInProgressException", Fault::conflict},
-    {"ReplicatedWriteConflictException", Fault::conflict},
+    {Fault::server_failure, CodeMeaning::none,
+     "InternalServerError InternalFailure ServiceUnavailable"
+     " ServiceUnavailableException RequestTimeout RequestTimeoutException"},
+    // In progress: the same transaction, sent before.
+    {Fault::conflict, CodeMeaning::none,
+     "TransactionConflictException TransactionInProgressException"
+     " ReplicatedWriteConflictException"},
 };
-constexpr CodeMeaning kThrottled = {"", Fault::throttled};
+constexpr CodeMeaning kThrottled = {Fault::throttled, CodeMeaning::none, ""};
 
 const CodeMeaning* meaning_of(std::string_view code) {
   for (const CodeMeaning& meaning : kCodes) {
-    if (meaning.code == code) return &meaning;
+    if (sigv4::is_among(meaning.codes, code)) return &meaning;
   }
   return sigv4::is_throttling_code(code) ? &kThrottled : nullptr;
 }
@@ -85,21 +77,20 @@ const CodeMeaning* meaning_of(std::string_view code) {
 // the fifth comes where an update would change a part of the key, the seventh
 // is of a Query) and in ScyllaDB Alternator's.  A '*' stands for a name or
 // type.
-constexpr std::string_view kWrongKeyTexts[] = {
-    "The provided key element does not match the schema",
-    "One or more parameter values were invalid: Missing the key * in the item",
-    "One of the required keys was not given a value",
-    "The number of conditions on the keys is invalid",
+constexpr char kWrongKeyTexts[] =
+    "The provided key element does not match the schema\n"
+    "One or more parameter values were invalid: Missing the key * in the item\n"
+    "One of the required keys was not given a value\n"
+    "The number of conditions on the keys is invalid\n"
     "One or more parameter values were invalid: Cannot update attribute *."
-    " This attribute is part of the key",
+    " This attribute is part of the key\n"
     "One or more parameter values were invalid:"
-    " Type mismatch for key * expected: * actual: *",
-    "Query condition missed key schema element: *",
+    " Type mismatch for key * expected: * actual: *\n"
+    "Query condition missed key schema element: *\n"
 
-    "Key column * not found",
-    "Given key attribute not in schema",
-    "Type mismatch: expected type * for key column *, got type *",
-};
+    "Key column * not found\n"
+    "Given key attribute not in schema\n"
+    "Type mismatch: expected type * for key column *, got type *";
 
 // Whether `text` is `pattern` with something in place of each '*'.
 bool matches(std::string_view text, std::string_view pattern) {
@@ -122,14 +113,16 @@ bool matches(std::string_view text, std::string_view pattern) {
 }
 
 bool names_a_wrong_key(std::string_view message) {
-  return std::any_of(
-      std::begin(kWrongKeyTexts), std::end(kWrongKeyTexts),
-      [&](std::string_view pattern) { return matches(message, pattern); });
+  std::string_view patterns = kWrongKeyTexts;
+  while (!patterns.empty()) {
+    if (matches(message, sigv4::cut(patterns, '\n'))) return true;
+  }
+  return false;
 }
 
-void bad_answer(Answer& answer, std::string why) {
+void bad_answer(Answer& answer, std::string_view why) {
   answer.fault = Fault::bad_answer;
-  answer.message = std::move(why);
+  answer.message = why;
 }
 
 // --- Tables ----------------------------------------------------------------
@@ -271,7 +264,7 @@ Fault fault_of_status(int status) {
 
 bool is_skewed(const CodeMeaning& meaning, const HttpAnswer& http,
                ServiceTime signed_at) {
-  if (meaning.more != kMayBeSkew) return false;
+  if (meaning.more != CodeMeaning::may_be_skew) return false;
   const auto date = date_of(http);
   if (!date) return false;
   return *date - signed_at >= kSkewed || signed_at - *date >= kSkewed;
@@ -301,7 +294,7 @@ void read_item_of(Value body, std::string_view name, Answer& answer) {
 // What a part of a transaction was refused for; the weightiest first, since a
 // condition that did not hold will not by trying again.
 constexpr struct {
-  std::string_view code;
+  char code[32];
   Fault fault;
 } kReasons[] = {
     {"ConditionalCheckFailed", Fault::condition_failed},
@@ -326,7 +319,7 @@ void Cancellation::hear(std::string_view reason, std::string_view words) {
   const int here = looked_at++;
   if (reason.empty() || reason == "None") return;
   std::size_t its = 0;
-  while (!kReasons[its].code.empty() && kReasons[its].code != reason) ++its;
+  while (kReasons[its].code[0] != '\0' && kReasons[its].code != reason) ++its;
   if (its >= weight) return;
   weight = its;
   part = here;
@@ -341,9 +334,7 @@ void read_worded(std::string_view message, Cancellation& cancellation) {
   if (begin == message.npos || end == message.npos || end < begin) return;
   std::string_view codes = message.substr(begin + 1, end - begin - 1);
   while (!codes.empty()) {
-    const std::size_t comma = std::min(codes.find(','), codes.size());
-    cancellation.hear(codes.substr(0, comma), "");
-    codes.remove_prefix(std::min(comma + 1, codes.size()));
+    cancellation.hear(sigv4::cut(codes, ','), "");
     codes.remove_prefix(std::min(codes.find_first_not_of(' '), codes.size()));
   }
 }
@@ -365,7 +356,7 @@ void read_cancellation(Value body, Answer& answer) {
   if (all.part < 0) return;
   answer.fault = kReasons[all.weight].fault;
   answer.message =
-      sigv4::join({"part ", std::to_string(all.part), ": ", all.code,
+      sigv4::join({"part ", sigv4::Digits(all.part), ": ", all.code,
                    all.message.empty() ? "" : ": ", all.message});
 }
 
@@ -391,7 +382,7 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
     if (!is_passing(answer.fault)) answer.fault = Fault::server_failure;
     return;
   }
-  answer.other_keys = meaning && meaning->more == kOtherKeys;
+  answer.other_keys = meaning && meaning->more == CodeMeaning::other_keys;
   if (code == "ValidationException") {
     if (is_on_already(answer.action, message)) answer.fault = Fault::none;
     if (has_keys(answer.action) && names_a_wrong_key(message)) {
@@ -412,34 +403,36 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
 
 // --- Success ---------------------------------------------------------------
 
-// The members of actions' answers when all went well, in the order of the
-// enumeration.  The first is always there; where it is empty, none is.
-constexpr std::string_view kMembers[][5] = {
-    {"", "Item", "ConsumedCapacity"},
-    {"", "Attributes", "ItemCollectionMetrics", "ConsumedCapacity"},
-    {"", "Attributes", "ItemCollectionMetrics", "ConsumedCapacity"},
-    {"", "Attributes", "ItemCollectionMetrics", "ConsumedCapacity"},
-    {"Table"},
-    {"TableDescription"},
-    {"TimeToLiveSpecification"},
-    {"TableDescription"},
-    {"Items", "Count", "ScannedCount", "LastEvaluatedKey", "ConsumedCapacity"},
-    {"Items", "Count", "ScannedCount", "LastEvaluatedKey", "ConsumedCapacity"},
-    {"", "ItemCollectionMetrics", "ConsumedCapacity"},
+// In the order of the enumeration: the actions' names, and the members of their
+// answers when all went well.  What stands before the first space is always
+// there.
+constexpr struct {
+  char name[20];
+  char members[60];
+} kActionTexts[] = {
+    {"GetItem", " Item ConsumedCapacity"},
+    {"PutItem", " Attributes ItemCollectionMetrics ConsumedCapacity"},
+    {"UpdateItem", " Attributes ItemCollectionMetrics ConsumedCapacity"},
+    {"DeleteItem", " Attributes ItemCollectionMetrics ConsumedCapacity"},
+    {"DescribeTable", "Table"},
+    {"CreateTable", "TableDescription"},
+    {"UpdateTimeToLive", "TimeToLiveSpecification"},
+    {"DeleteTable", "TableDescription"},
+    {"Scan", "Items Count ScannedCount LastEvaluatedKey ConsumedCapacity"},
+    {"Query", "Items Count ScannedCount LastEvaluatedKey ConsumedCapacity"},
+    {"TransactWriteItems", " ItemCollectionMetrics ConsumedCapacity"},
 };
-static_assert(std::size(kMembers) == kActions);
+static_assert(std::size(kActionTexts) == kActions);
 
 // Whether an action answers so when all went well.  A captive portal's JSON
 // would else pass for a write that was applied.
-bool is_success(const std::string_view (&members)[5], Value body) {
+bool is_success(std::string_view needed, std::string_view others, Value body) {
   for (Elements each(body); each.next();) {
-    bool known = false;
-    for (const std::string_view member : members) {
-      known = known || (member == each.name && !member.empty());
-    }
-    if (!known) return false;
+    const bool known =
+        each.name == needed || sigv4::is_among(others, each.name);
+    if (each.name.empty() || !known) return false;
   }
-  return members[0].empty() || body.has(members[0]);
+  return needed.empty() || body.has(needed);
 }
 
 void read_page(Value body, Answer& answer) {
@@ -466,8 +459,10 @@ void read_page(Value body, Answer& answer) {
 
 void read_success(Value body, Answer& answer) {
   answer.fault = Fault::none;
-  const auto& members = kMembers[static_cast<std::size_t>(answer.action)];
-  if (!is_success(members, body)) {
+  std::string_view others =
+      kActionTexts[static_cast<std::size_t>(answer.action)].members;
+  const std::string_view needed = sigv4::cut(others, ' ');
+  if (!is_success(needed, others, body)) {
     return bad_answer(answer, "HTTP status 200, but no answer of DynamoDB's");
   }
   switch (answer.action) {
@@ -482,7 +477,7 @@ void read_success(Value body, Answer& answer) {
     case Action::create_table:
     case Action::delete_table: {
       const auto table = std::make_shared<TableDescription>();
-      if (!read_table(body[members[0]], *table)) {
+      if (!read_table(body[needed], *table)) {
         return bad_answer(answer, "no description of a table");
       }
       answer.table = table;
@@ -517,46 +512,40 @@ void read_body(HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
     return read_error(body, http, signed_at, answer);
   }
   answer.message =
-      sigv4::join({"HTTP status ", std::to_string(http.status), wrong});
+      sigv4::join({"HTTP status ", sigv4::Digits(http.status), wrong});
 }
 
 }  // namespace
 
 const char* name_of(Action action) {
-  // In the order of the enumeration.
-  constexpr const char* kNames[] = {
-      "GetItem",       "PutItem",     "UpdateItem",        "DeleteItem",
-      "DescribeTable", "CreateTable", "UpdateTimeToLive",  "DeleteTable",
-      "Scan",          "Query",       "TransactWriteItems"};
-  static_assert(std::size(kNames) == kActions);
-  return kNames[static_cast<std::size_t>(action)];
+  return kActionTexts[static_cast<std::size_t>(action)].name;
 }
 
 const char* name_of(Fault fault) {
   // In the order of the enumeration.
-  constexpr const char* kNames[] = {"none",
-                                    "condition_failed",
-                                    "no_keys",
-                                    "no_target",
-                                    "bad_keys",
-                                    "expired_keys",
-                                    "access_denied",
-                                    "no_table",
-                                    "table_in_use",
-                                    "wrong_key",
-                                    "bad_request",
-                                    "unknown_action",
-                                    "bad_certificate",
-                                    "keys_awaited",
-                                    "unreachable",
-                                    "disconnected",
-                                    "timed_out",
-                                    "throttled",
-                                    "server_failure",
-                                    "conflict",
-                                    "bad_answer",
-                                    "skewed_time",
-                                    "cancelled"};
+  static constexpr char kNames[][20] = {"none",
+                                        "condition_failed",
+                                        "no_keys",
+                                        "no_target",
+                                        "bad_keys",
+                                        "expired_keys",
+                                        "access_denied",
+                                        "no_table",
+                                        "table_in_use",
+                                        "wrong_key",
+                                        "bad_request",
+                                        "unknown_action",
+                                        "bad_certificate",
+                                        "keys_awaited",
+                                        "unreachable",
+                                        "disconnected",
+                                        "timed_out",
+                                        "throttled",
+                                        "server_failure",
+                                        "conflict",
+                                        "bad_answer",
+                                        "skewed_time",
+                                        "cancelled"};
   static_assert(std::size(kNames) ==
                 static_cast<std::size_t>(Fault::cancelled) + 1);
   return kNames[static_cast<std::size_t>(fault)];

@@ -123,8 +123,8 @@ struct Answer {
   std::shared_ptr<const TableDescription> table;
   // Of faults alone.  For people: DynamoDB's words, or what went wrong.
   std::string message;
-  std::string request_id;  // DynamoDB's, to quote to its support.
-  std::string option;      // Which one would mend it; empty if none would.
+  std::string request_id;   // DynamoDB's, to quote to its support.
+  const char* option = "";  // Which one would mend it; empty if none would.
 
   // May the write have been applied, or be yet?
   bool outcome_unknown() const;

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "../sigv4/text.hpp"
 #include "json.hpp"
 
 namespace ddbmutex {
@@ -32,7 +33,7 @@ void append_condition(std::string& body, const Selection& selection,
               selection.key
                   ? R"(,"KeyConditionExpression":"#% = :key")"
                   : R"x(,"FilterExpression":"begins_with(#%, :key)")x",
-              {std::to_string(place)});
+              {sigv4::Digits(place)});
   append_form(body, R"(,"ExpressionAttributeValues":{":key":{"S":$}})",
               {selection.key ? *selection.key : selection.prefix});
 }
@@ -42,19 +43,19 @@ std::string write_page(const Selection& selection, int limit,
                        const std::optional<Item>& start) {
   std::string body;
   append_form(body, R"({"TableName":$,"ConsistentRead":true,"Limit":%)",
-              {selection.table, std::to_string(limit)});
+              {selection.table, sigv4::Digits(limit)});
   std::vector<std::string_view> names(selection.attributes.begin(),
                                       selection.attributes.end());
   for (std::size_t i = 0; i < names.size(); ++i) {
     append_form(body, i == 0 ? R"(,"ProjectionExpression":"#%)" : ", #%",
-                {std::to_string(i)});
+                {sigv4::Digits(i)});
   }
   if (!names.empty()) body += '"';
   append_condition(body, selection, names);
   for (std::size_t i = 0; i < names.size(); ++i) {
     append_form(
         body, i == 0 ? R"(,"ExpressionAttributeNames":{"#%":$)" : R"(,"#%":$)",
-        {std::to_string(i), names[i]});
+        {sigv4::Digits(i), names[i]});
   }
   if (!names.empty()) body += '}';
   if (start) {

@@ -114,7 +114,7 @@ std::string value_text(const Attribute& attribute) {
   if (!number) return attribute.value;
   if (number->digits.empty()) return "0";
   return sigv4::join({number->negative ? "-0." : "0.", number->digits, "e",
-                      std::to_string(number->exponent)});
+                      sigv4::Digits(number->exponent)});
 }
 
 // --- What DynamoDB would refuse ----------------------------------------------

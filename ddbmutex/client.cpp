@@ -60,8 +60,8 @@ bool is_news(const Answer& answer) {
 
 }  // namespace
 
-Client::Client(ClientOptions options)
-    : options_(std::move(options)),
+Client::Client(const ClientOptions& options)
+    : options_(options),
       pool_(options_.http),
       keys_(
           options_.credentials,

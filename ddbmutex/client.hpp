@@ -56,7 +56,7 @@ class Client {
   class Pending;
 
   // REQUIRES: the target's endpoint is a base URL, or empty.
-  explicit Client(ClientOptions options);
+  explicit Client(const ClientOptions& options);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -103,8 +103,8 @@ class Client {
     std::string url;       // As requests have it.
     std::string authority;
     std::string region;
-    std::string error;   // Why nothing can be sent,
-    std::string option;  // and which option would mend it; may be empty.
+    std::string error;        // Why nothing can be sent,
+    const char* option = "";  // and which option would mend it; may be empty.
   };
   using SitePtr = std::shared_ptr<const Site>;
 

@@ -156,6 +156,11 @@ void set_region(Target& target, const Setting& region) {
 
 }  // namespace
 
+Target::Target() = default;
+Target::Target(const Target&) = default;
+Target& Target::operator=(const Target&) = default;
+Target::~Target() = default;
+
 std::string account_of_table(const std::string& table,
                              const std::string& region) {
   // "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
@@ -172,9 +177,10 @@ std::string account_of_table(const std::string& table,
   return table.substr(account, end - account);
 }
 
-Target complete(Target target, const Setting& region) {
-  set_region(target, region);
-  return target;
+Target complete(const Target& target, const Setting& region) {
+  Target whole = target;
+  set_region(whole, region);
+  return whole;
 }
 
 AccountUrl account_url(const Target& target, const std::string& account_id) {

@@ -41,6 +41,12 @@ struct TargetOptions {
 };
 
 struct Target {
+  // Out of line, and nowhere moved: it is large, and made once.
+  Target();
+  Target(const Target&);
+  Target& operator=(const Target&);
+  ~Target();
+
   std::string endpoint;     // Fit for ClientOptions; empty without a region.
   std::string region;       // To sign for.
   std::string error;        // Why there is neither; empty if there is both.
@@ -78,7 +84,7 @@ Target find_target(
     const sigv4::Environment& environment = sigv4::process_environment);
 
 // A target that has no region yet, in one.  Pure.
-Target complete(Target target, const sigv4::Setting& region);
+Target complete(const Target& target, const sigv4::Setting& region);
 
 // The URL for requests that are signed with an account's keys; the id is empty
 // if the keys' source does not tell.

@@ -67,16 +67,16 @@ Reply reply_to(Verb verb, const Answer& answer, const Layout& layout) {
   if (answer.fault == Fault::none) {
     reply.outcome = Reply::Outcome::done;
     if (answer.item) {
-      reply.row = layout.read_row(*answer.item);
+      reply.row.emplace(layout.read_row(*answer.item));
     } else if (verb == Verb::look) {
-      reply.row = Row{};
+      reply.row.emplace();
     }
   } else if (answer.fault == Fault::condition_failed) {
     reply.outcome = Reply::Outcome::refused;
-    if (answer.item) reply.row = layout.read_row(*answer.item);
+    if (answer.item) reply.row.emplace(layout.read_row(*answer.item));
   } else if (no_row_possible(answer.fault) && verb != Verb::take) {
     reply.outcome = Reply::Outcome::refused;
-    reply.row = Row{};
+    reply.row.emplace();
   } else if (answer.outcome_unknown()) {
     reply.outcome = Reply::Outcome::unknown;
   }
@@ -195,10 +195,13 @@ Held::~Held() = default;
 
 Errand::Errand(Call what, Handle whose)
     : call(what), held(std::move(whose)), holder(*held->holder) {
-  pace_.emplace(holder.budget, call);
+  begin_anew();
 }
 
 Errand::~Errand() = default;
+
+// No request is under way, and none has failed.
+void Errand::begin_anew() { pace_.emplace(holder.budget, call); }
 
 bool Errand::failing() const { return !answered(answer.fault); }
 
@@ -268,7 +271,7 @@ void Errand::release_instead(BootTime give_up_at) {
   awaits_take = of_take && pending != nullptr;
   take_unknown = unknown;
   call = Call::release;
-  pace_.emplace(holder.budget, call);
+  begin_anew();
   observation = nullptr;
   keeps_pending = false;
   deadline = give_up_at;
@@ -277,7 +280,7 @@ void Errand::release_instead(BootTime give_up_at) {
 }
 
 void Errand::run(Watch& watch, sigv4::Waker* waker) {
-  pace_.emplace(holder.budget, call);  // Each run begins anew.
+  begin_anew();
   verdict = Verdict::again;
   answer = {};
   told_.clear();

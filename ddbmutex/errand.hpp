@@ -270,6 +270,7 @@ class Errand {
 
  private:
   BootTime end() const;
+  void begin_anew();
   void end_request(Watch& watch);
   void note_failure();
   void end_unsent(dynamodb::Fault why);

@@ -25,9 +25,13 @@ struct DdbMutex::Impl : detail::Calls {
   detail::Failure of_this(detail::Failure bad_one) const;
   detail::Failure failure_of(const lock::Result& result,
                              const char* what) const;
-  // Null: no changes.
-  detail::Failure renew(const lock::ChangesPtr& changes);
-  detail::Failure release(const lock::ChangesPtr& changes);
+  // With those changes; null: none.
+  detail::Failure renew(const lock::ChangesPtr& changes) {
+    return with_held(&lock::Mutex::renew, changes, "renew");
+  }
+  detail::Failure release(const lock::ChangesPtr& changes) {
+    return with_held(&lock::Mutex::release, changes, "release");
+  }
   detail::Failure ensure(std::chrono::nanoseconds min_remaining);
   detail::Failure require(std::chrono::nanoseconds min_remaining) const;
   std::chrono::nanoseconds remaining() const;
@@ -37,6 +41,11 @@ struct DdbMutex::Impl : detail::Calls {
   // What a forked child must make anew, each on first use.
   mutable sigv4::PerProcess<std::string> usual_owner;
   sigv4::PerProcess<lock::Mutex> state;
+
+ private:
+  detail::Failure with_held(
+      lock::Result (lock::Mutex::*call)(const lock::ChangesPtr& changes),
+      const lock::ChangesPtr& changes, const char* what);
 };
 
 }  // namespace v0

@@ -148,13 +148,14 @@ Errc code_of(Fault fault) {
 
 }  // namespace
 
-Failure failure(std::error_code code, const std::string& text,
-                const std::string& field, const std::string& request_id) {
-  return std::make_unique<Error>(code, text, field, request_id);
+Failure failure(std::error_code code, std::string_view text,
+                std::string_view field, std::string_view request_id) {
+  return std::make_unique<Error>(code, std::string(text), std::string(field),
+                                 std::string(request_id));
 }
 
 Failure failed(std::error_code code, std::string_view doing,
-               std::string_view more, const std::string& request_id) {
+               std::string_view more, std::string_view request_id) {
   return failure(code,
                  sigv4::join({doing, ": ", code.message(),
                               more.empty() ? "" : ": ", more}),
@@ -234,13 +235,14 @@ void Calls::end(const Error* error, std::error_code& ec) {
   if (error != nullptr && !bad) remember(*error);
 }
 
-void run(std::shared_ptr<Calls> calls, std::error_code& ec,
+void run(Calls& calls, std::error_code& ec,
          Failure (*call)(Calls& calls, const void* context),
          const void* context) {
   const NoCancellation guard;
-  if (calls->bad) return calls->end(calls->bad.get(), ec);
-  const Failure told = call(*calls, context);
-  calls->end(told.get(), ec);
+  const std::shared_ptr<Calls> own = calls.shared_from_this();
+  if (calls.bad) return calls.end(calls.bad.get(), ec);
+  const Failure told = call(calls, context);
+  calls.end(told.get(), ec);
 }
 
 void Calls::remember(const Error& error) {

@@ -26,15 +26,14 @@ using Failure = std::unique_ptr<const Error>;
 
 // `doing`: "cannot lock".  `more`: than the code says; may be empty.
 Failure failed(std::error_code code, std::string_view doing,
-               std::string_view more = {}, const std::string& request_id = {});
+               std::string_view more = {}, std::string_view request_id = {});
 // `endpoint`: who answered, or did not; empty if it is not known.
 Failure failure_of(const dynamodb::Answer& answer, std::string_view doing,
                    std::string_view endpoint);
 
 // With the whole text.
-Failure failure(std::error_code code, const std::string& text,
-                const std::string& field = {},
-                const std::string& request_id = {});
+Failure failure(std::error_code code, std::string_view text,
+                std::string_view field = {}, std::string_view request_id = {});
 
 // An option, and why it is bad; "" if it is not.
 struct Checked {
@@ -68,7 +67,7 @@ class NoCancellation {
 };
 
 // How the calls of one object end.
-class Calls {
+class Calls : public std::enable_shared_from_this<Calls> {
  public:
   // Throws, calls fail_handler or sets `ec`, as the caller wants it; clears
   // that if there is no error.
@@ -90,14 +89,14 @@ class Calls {
 };
 
 // A call, unless none can succeed, on what a destructor may end meanwhile.
-void run(std::shared_ptr<Calls> calls, std::error_code& ec,
+void run(Calls& calls, std::error_code& ec,
          Failure (*call)(Calls& calls, const void* context),
          const void* context);
 template <class Impl, class Call>
 void run(const std::shared_ptr<Impl>& impl, std::error_code& ec,
          const Call& call) {
   run(
-      impl, ec,
+      *impl, ec,
       [](Calls& calls, const void* context) -> Failure {
         return (*static_cast<const Call*>(context))(static_cast<Impl&>(calls));
       },

@@ -34,8 +34,7 @@ constexpr char kNoThread[] = "no thread can be started";
 
 }  // namespace
 
-Keeper::Keeper(dynamodb::ClientOptions&& options)
-    : client_(std::move(options)) {
+Keeper::Keeper(const dynamodb::ClientOptions& options) : client_(options) {
   client_.on_contradiction([this] { check_clock(); });
 }
 
@@ -211,10 +210,11 @@ std::vector<Unreleased> Keeper::release_all(BootTime deadline) {
   shut_ = true;
   for (const Handle& held : held_) all.push_back(held);
   closing->locks = std::vector<Unreleased>(all.size());
+  signals.resize(all.size());
   const bool threads = !all.empty() && start();
   for (std::size_t i = 0; i < all.size(); ++i) {
     closing->locks[i].name = all[i]->holder->name;
-    signals.push_back(std::exchange(all[i]->signal, Signal()));
+    std::swap(signals[i], all[i]->signal);
     close(all[i], closing, i, threads);
   }
   guard.unlock();
@@ -224,8 +224,8 @@ std::vector<Unreleased> Keeper::release_all(BootTime deadline) {
   guard.lock();
   while (closing->open > 0 && !sender_.ended && wait(guard, deadline)) {
   }
-  std::vector<Unreleased> locks = std::move(closing->locks);
-  closing->locks.clear();
+  std::vector<Unreleased> locks;
+  locks.swap(closing->locks);
   return locks;
 }
 
@@ -307,7 +307,7 @@ ErrandPtr Keeper::take_back(const Handle& handle) {
     Observation nothing;
     Reply reply;
     reply.outcome = Reply::Outcome::unknown;
-    held.lease.heard(reply, client_.clock(), nothing);
+    held.lease.heard(std::move(reply), client_.clock(), nothing);
   }
   held.lease.carry(nullptr);
   changed_.notify_all();

@@ -64,7 +64,7 @@ class Keeper final : public sigv4::Stoppable,
   enum class News { none, signal, loss, danger, question };
 
   // Made by make_shared: its threads own it, too.
-  explicit Keeper(dynamodb::ClientOptions&& options);
+  explicit Keeper(const dynamodb::ClientOptions& options);
 
   // Of all holders.
   dynamodb::Client& client() { return client_; }

@@ -359,8 +359,8 @@ void Acquisition::leave_nothing_behind() {
 
 // --- Mutex -------------------------------------------------------------------
 
-Table::Table(dynamodb::ClientOptions&& options)
-    : keeper(std::make_shared<Keeper>(std::move(options))),
+Table::Table(const dynamodb::ClientOptions& options)
+    : keeper(std::make_shared<Keeper>(options)),
       client(keeper->client()),
       budget(keeper->budget()) {}
 
@@ -466,12 +466,11 @@ Result Mutex::renew(const ChangesPtr& changes) {
 }
 
 // An inner level is given up once what it leaves is stored.
-Result Mutex::release_inner(const ChangesPtr& changes) {
-  Result result = renew(changes);
-  if (result.kind != Kind::done) return result;
+void Mutex::release_inner(const ChangesPtr& changes, Result& result) {
+  result = renew(changes);
+  if (result.kind != Kind::done) return;
   const Guard guard(mutex_);
   if (locked_again_ > 0) --locked_again_;
-  return result;
 }
 
 Result Mutex::release(const ChangesPtr& changes) {
@@ -495,7 +494,10 @@ Result Mutex::release(const ChangesPtr& changes) {
       token_.store(0, std::memory_order_release);
     }
   }
-  if (inner) return release_inner(changes);
+  if (inner) {
+    release_inner(changes, result);
+    return result;
+  }
   result.kind = Kind::not_held;
   if (held == nullptr) return result;
   Verdict lost;

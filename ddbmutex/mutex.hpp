@@ -29,7 +29,7 @@ namespace lock {
 
 // What the mutexes of a table share.
 struct Table {
-  explicit Table(dynamodb::ClientOptions&& options);
+  explicit Table(const dynamodb::ClientOptions& options);
   // Waits two seconds at the most for what is left.
   ~Table() { keeper->stop(BootClock::now() + sigv4::kStopWithin); }
   Table(const Table&) = delete;
@@ -122,7 +122,7 @@ class Mutex {
   friend class Acquisition;
   using Guard = std::lock_guard<std::mutex>;
   bool lock_again(bool forever, Result& result);
-  Result release_inner(const ChangesPtr& changes);
+  void release_inner(const ChangesPtr& changes, Result& result);
   void say_released(ErrandPtr errand, Result& result);
 
   // Passing errors, and no answer since the first, as whoever had the turn has

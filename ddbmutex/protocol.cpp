@@ -74,24 +74,23 @@ Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
                     const Observation& observation) {
   if (call != call_) look_first_ = false;
   call_ = call;
-  Request request;
-  if (call == Call::release) {
-    request = look_first_ ? look(true) : release();
-  } else if (look_first_) {
-    request = look(true);
-  } else if (call == Call::renew || unsettled_) {
-    request = renew(now, clock);
-  } else if (must_look(clock)) {
-    request = look(true);
-  } else if (refused_ && !free_to_take(use_, observation, clock, now)) {
-    request = look(false);
-  } else {
-    request = take(now, clock, observation);
-  }
+  Request request = what_next(now, clock, observation);
   verb_ = request.verb;
   consistent_ = request.consistent;
   tells_ = request.tell || (verb_ == Verb::take && use_.takes_by_update());
   return request;
+}
+
+Request Lease::what_next(BootTime now, const ServiceClock& clock,
+                         const Observation& observation) {
+  if (look_first_) return look(true);
+  if (call_ == Call::release) return release();
+  if (call_ == Call::renew || unsettled_) return renew(now, clock);
+  if (must_look(clock)) return look(true);
+  if (refused_ && !free_to_take(use_, observation, clock, now)) {
+    return look(false);
+  }
+  return take(now, clock, observation);
 }
 
 // Before a take: no answer has come that could have a Date, or none has that
@@ -197,7 +196,7 @@ ServiceTime Lease::unused(ServiceTime at_least) const {
 
 // --- What an answer means --------------------------------------------------
 
-Verdict Lease::heard(Reply reply, const ServiceClock& clock,
+Verdict Lease::heard(Reply&& reply, const ServiceClock& clock,
                      Observation& observation) {
   // What the release's own answer tells of DynamoDB's clock ends no claim: this
   // machine may have been stopped before it unlocked, and that is a loss.

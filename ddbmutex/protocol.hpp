@@ -137,7 +137,7 @@ class Lease {
                const Observation& observation);
 
   // What the request under way came to.  `clock` has heard the answer already.
-  Verdict heard(Reply reply, const ServiceClock& clock,
+  Verdict heard(Reply&& reply, const ServiceClock& clock,
                 Observation& observation);
 
   // What is known of DynamoDB's clock has changed: a claim may end sooner.
@@ -179,6 +179,8 @@ class Lease {
     int contradictions;
   };
 
+  Request what_next(BootTime now, const ServiceClock& clock,
+                    const Observation& observation);
   Request look(bool consistent) const;
   Request take(BootTime now, const ServiceClock& clock,
                const Observation& observation);

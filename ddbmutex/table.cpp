@@ -70,10 +70,13 @@ Failure check(const TableOptions& options) {
   const Credentials& keys = options.credentials;
   const bool no_keys = keys.access_key_id.empty();
   const bool sorted = !options.sort_key.empty();
-  const std::string no_name = sigv4::in_quotes(options.name) +
-                              " is not a name of 3 to 255 of a-zA-Z0-9_.-";
+  std::string no_name;
+  if (!is_table_name(options.name)) {
+    no_name = sigv4::join({sigv4::in_quotes(options.name),
+                           " is not a name of 3 to 255 of a-zA-Z0-9_.-"});
+  }
   return detail::check_all({
-      {"table", is_table_name(options.name) ? "" : no_name.c_str()},
+      {"table", no_name.c_str()},
       {"prefix", detail::not_text(options.prefix, detail::kMaxKeyBytes - 1,
                                   "leaves no room for a name")},
       {"key", not_a_key(*layout, options.key)},
@@ -170,16 +173,6 @@ sigv4::Log log_to(const std::shared_ptr<sigv4::LogQueue>& lines) {
   };
 }
 
-dynamodb::Target target_of(const TableOptions& options) {
-  dynamodb::TargetOptions wanted;
-  wanted.region = options.region;
-  wanted.endpoint = options.endpoint;
-  wanted.profile.name = options.profile;
-  wanted.ca_file = options.ca_file;
-  wanted.region_may_come_later = true;
-  return dynamodb::find_target(wanted);
-}
-
 // The option that is bad is named once.
 Failure bad_target(const dynamodb::Target& target) {
   const std::string itself = sigv4::join({"option ", target.option});
@@ -193,12 +186,21 @@ Failure bad_target(const dynamodb::Target& target) {
 }  // namespace
 
 Table::Impl::Impl(TableOptions&& the_options)
-    : options(std::move(the_options)) {
+    : options(std::move(the_options)), target(find_target()) {
+  if (!target.error.empty()) bad = bad_target(target);
+}
+
+dynamodb::Target Table::Impl::find_target() {
   detail::suit(options);
   bad = check(options);
-  if (bad) return;
-  target = target_of(options);
-  if (!target.error.empty()) bad = bad_target(target);
+  if (bad) return {};
+  dynamodb::TargetOptions wanted;
+  wanted.region = options.region;
+  wanted.endpoint = options.endpoint;
+  wanted.profile.name = options.profile;
+  wanted.ca_file = options.ca_file;
+  wanted.region_may_come_later = true;
+  return dynamodb::find_target(wanted);
 }
 
 Table::Impl::~Impl() { wipe_secrets(options.credentials); }
@@ -244,12 +246,12 @@ Failure Table::Impl::check_name(const std::string& name,
 Table::Impl::State& Table::Impl::get() {
   if (State* own = state.peek()) return *own;
   auto lines = lines_for(options.logger);
-  dynamodb::ClientOptions client{target,
-                                 key_source(options, target),
-                                 {target.ca_file, true, kMaxAnswerBytes},
-                                 log_to(lines),
-                                 options.name};
-  return state.get(std::move(client), std::move(lines));
+  const dynamodb::ClientOptions client{target,
+                                       key_source(options, target),
+                                       {target.ca_file, true, kMaxAnswerBytes},
+                                       log_to(lines),
+                                       options.name};
+  return state.get(client, std::move(lines));
 }
 
 Table::Table(TableOptions options) {

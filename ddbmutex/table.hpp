@@ -45,9 +45,9 @@ struct Table::Impl : detail::Calls {
 
   // All that a forked child must make anew.
   struct State : Lines, lock::Table {
-    State(dynamodb::ClientOptions&& client_options,
+    State(const dynamodb::ClientOptions& client_options,
           std::shared_ptr<sigv4::LogQueue>&& lines)
-        : Lines{std::move(lines)}, lock::Table(std::move(client_options)) {}
+        : Lines{std::move(lines)}, lock::Table(client_options) {}
     // All threads end together.
     ~State();
   };
@@ -62,8 +62,12 @@ struct Table::Impl : detail::Calls {
   detail::Failure check_name(const std::string& name,
                              const std::string& sort_value) const;
   TableOptions options;  // Changed by none but the destructor.
-  dynamodb::Target target;
+  const dynamodb::Target target;
   sigv4::PerProcess<State> state;
+
+ private:
+  // Checks the options before; says in `bad` what is wrong.
+  dynamodb::Target find_target();
 };
 
 }  // namespace v0

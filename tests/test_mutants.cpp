@@ -114,7 +114,8 @@ BOOST_AUTO_TEST_CASE(record_is_waited_for_by_the_lease_that_it_names) {
   refused.outcome = ddbmutex::lock::Reply::Outcome::refused;
   refused.row = theirs;
   refused.received = start;
-  BOOST_TEST((lease.heard(refused, clock, observation) == Verdict::busy));
+  BOOST_TEST(
+      (lease.heard(std::move(refused), clock, observation) == Verdict::busy));
   BOOST_TEST((observation.stale_at() == start + waited_for(60s)));
 }
 

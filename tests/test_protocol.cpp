@@ -99,7 +99,7 @@ struct Contender {
     reply.outcome = outcome;
     if (row != nullptr) reply.row = *row;
     reply.received = now;
-    return word(lease.heard(reply, clock, observation));
+    return word(lease.heard(std::move(reply), clock, observation));
   }
   std::string done() { return hear(Reply::Outcome::done); }
   std::string lost() { return hear(Reply::Outcome::unknown); }

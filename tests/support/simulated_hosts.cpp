@@ -774,7 +774,7 @@ void History::conclude(Host& host, const Answer& answer) {
   }
   const BootTime claim_was = host.lease->claim_end();
   const Verdict verdict =
-      host.lease->heard(reply, host.clock, host.observation);
+      host.lease->heard(Reply(reply), host.clock, host.observation);
   const Verdict again =
       host.told_again->heard(reply, host.clock, host.sightings);
   trace_answer(host, answer, verdict);
