@@ -1,0 +1,663 @@
+// `ddbmutex run` as it is used: in scripts, in a terminal, and when things go
+// wrong.  How long what it runs outlives its lease is measured by
+// processes/command.cpp.
+#include <signal.h>
+
+#include <atomic>
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "examples/ddbmutex/deadline.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/home.hpp"
+#include "tests/support/in_memory.hpp"
+#include "tests/support/mutex_kit.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/pty.hpp"
+#include "tests/support/scripted_server.hpp"
+#include "tests/support/stamps.hpp"
+#include "tests/support/whereabouts.hpp"
+
+using namespace std::chrono_literals;
+using namespace tests;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// --- The command -------------------------------------------------------------
+
+std::string path_of(const std::string& program) {
+  return fs::weakly_canonical(fs::absolute(program_path(program))).string();
+}
+
+// A folder for what scripts write, and an environment in which they find the
+// command and its table.
+class Scene {
+ public:
+  Scene() : Scene(at(Engine::running(any_engine_kind()))) {}
+  explicit Scene(const Whereabouts& where)
+      : environment(environment_of(where)) {
+    const char* path = std::getenv("PATH");
+    environment.push_back("PATH=" +
+                          fs::path(path_of("../examples/ddbmutex/ddbmutex"))
+                              .parent_path()
+                              .string() +
+                          ":" + (path != nullptr ? path : "/usr/bin:/bin"));
+    environment.push_back("DDBMUTEX_TABLE=" + where.table);
+    environment.push_back("NAME=" + name);
+    environment.push_back("HERE=" + folder_.path());
+    environment.push_back("STAMPER=" + path_of("processes/stamper"));
+  }
+
+  // In what folder $HERE names.
+  std::string file(const std::string& which) const {
+    return folder_.path() + "/" + which;
+  }
+  std::string text_of(const std::string& which) const {
+    std::ifstream file_of_it(file(which));
+    std::ostringstream text;
+    text << file_of_it.rdbuf();
+    return text.str();
+  }
+  void make(const std::string& which) const { std::ofstream(file(which)); }
+
+  // Its output goes to the files "out" and "err" in $HERE.
+  std::unique_ptr<Process> start(const std::string& script) const {
+    return std::make_unique<Process>(ProcessSettings{
+        {"/bin/sh", "-c", "exec >$HERE/out 2>$HERE/err\n" + script},
+        environment});
+  }
+  int status_of(const std::string& script) const {
+    return start(script)->wait();
+  }
+  bool comes_to_say(const std::string& text) const {
+    return eventually([&] { return text_of("out") == text; });
+  }
+
+  const std::string name = fresh_name();
+  std::vector<std::string> environment;
+
+ private:
+  const MemoryDirectory folder_;
+};
+
+// An engine that can be cut off: then no request is answered any more.
+class Cuttable {
+ public:
+  Cuttable()
+      : server_([this](const SeenRequest& request) {
+          return is_cut_ ? hanging() : engine().forward(request);
+        }) {}
+  static Engine& engine() { return Engine::running(any_engine_kind()); }
+  Whereabouts where() const {
+    Whereabouts where = at(engine());
+    where.url = server_.url();
+    return where;
+  }
+  void cut() { is_cut_ = true; }
+
+ private:
+  std::atomic<bool> is_cut_{false};
+  ScriptedServer server_;
+};
+
+Engine& engine() { return Cuttable::engine(); }
+
+pid_t watcher_of(pid_t parent) {
+  const std::string pid = std::to_string(parent);
+  std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
+  for (pid_t child; file >> child;) {
+    std::ifstream name("/proc/" + std::to_string(child) + "/comm");
+    std::string text;
+    std::getline(name, text);
+    if (text == "ddbmutex-watch") return child;
+  }
+  return 0;
+}
+
+std::size_t lines_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(command_run)
+
+// --- What it ends with -------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(status_of_the_command_is_passed_on) {
+  const Scene scene;
+  const auto status = [&](const std::string& command) {
+    return scene.status_of("exec ddbmutex run $NAME -- " + command);
+  };
+  BOOST_TEST(status("true") == 0);
+  BOOST_TEST(status("sh -c 'exit 7'") == 7);
+  BOOST_TEST(status("sh -c 'kill -TERM $$'") == 128 + SIGTERM);
+  BOOST_TEST(status("sh -c 'kill -KILL $$'") == 128 + SIGKILL);
+  BOOST_TEST(scene.text_of("err") == "");
+  BOOST_TEST(is_free(engine(), scene.name));
+}
+
+BOOST_AUTO_TEST_CASE(command_that_cannot_be_run_is_told_as_by_a_shell) {
+  const Scene scene;
+  BOOST_TEST(scene.status_of("ddbmutex run $NAME -- no-such-command") == 127);
+  BOOST_TEST(scene.text_of("err") ==
+             "ddbmutex: no-such-command: No such file or directory\n");
+  scene.make("file");
+  BOOST_TEST(scene.status_of("ddbmutex run $NAME -- $HERE/file") == 126);
+  BOOST_TEST(scene.text_of("err") ==
+             "ddbmutex: " + scene.file("file") + ": Permission denied\n");
+  BOOST_TEST(is_free(engine(), scene.name));
+}
+
+BOOST_AUTO_TEST_CASE(command_finds_the_name_and_the_token_in_its_environment) {
+  const Scene scene;
+  const std::string show =
+      "-- sh -c 'echo \"$DDBMUTEX_NAME ${DDBMUTEX_TOKEN-none}\"'\n";
+  BOOST_TEST(scene.status_of("export DDBMUTEX_TOKEN=7 DDBMUTEX_NAME=old\n"
+                             "ddbmutex run $NAME " +
+                             show + "ddbmutex run --keep-row $NAME-kept " +
+                             show + "ddbmutex run --keep-row $NAME-kept " +
+                             show) == 0);
+  BOOST_TEST(scene.text_of("out") == scene.name + " none\n" + scene.name +
+                                         "-kept 1\n" + scene.name +
+                                         "-kept 2\n");
+}
+
+BOOST_AUTO_TEST_CASE(shell_is_given_the_command_and_its_arguments) {
+  const Scene scene;
+  BOOST_TEST(scene.status_of(
+                 "ddbmutex run --shell $NAME -- 'echo $# \"$2\" | tr a b' 1 "
+                 "'a a'") == 0);
+  BOOST_TEST(scene.text_of("out") == "2 b b\n");
+}
+
+BOOST_AUTO_TEST_CASE(no_table_is_told_in_one_line_that_says_how_to_make_it) {
+  Whereabouts where = at(engine());
+  where.table = "no-such-table";
+  const Scene scene(where);
+  BOOST_TEST(scene.status_of("ddbmutex run job -- sh -c 'echo in'") == 78);
+  BOOST_TEST(scene.text_of("out") == "");
+  BOOST_TEST(lines_of(scene.text_of("err")) == 1u);
+  BOOST_TEST(scene.text_of("err").find("`ddbmutex create-table --table "
+                                       "no-such-table`") != std::string::npos,
+             scene.text_of("err"));
+}
+
+BOOST_AUTO_TEST_CASE(what_keeps_it_from_the_lock_is_told_by_its_status) {
+  Whereabouts where = at(engine());
+  where.url = "http://127.0.0.1:9/";
+  const Scene nowhere(where);
+  const std::string run = "ddbmutex run --wait 1s $NAME -- echo in";
+  BOOST_TEST(nowhere.status_of(run) == 69);
+  ScriptedServer server(
+      [](const SeenRequest&) { return failure(400, "AccessDeniedException"); });
+  where.url = server.url();
+  const Scene refused(where);
+  BOOST_TEST(refused.status_of(run) == 77);
+  BOOST_TEST(refused.status_of("ddbmutex run --grace 30s $NAME -- true") == 64);
+  BOOST_TEST(nowhere.text_of("out") + refused.text_of("out") == "");
+}
+
+// --- In scripts, as with flock -----------------------------------------------
+
+BOOST_AUTO_TEST_CASE(lock_is_held_while_the_command_runs_and_no_longer) {
+  const Scene scene;
+  const auto run = scene.start(
+      "exec ddbmutex run $NAME -- sh -c "
+      "'echo in; until [ -e $HERE/go ]; do sleep 0.05; done'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  BOOST_TEST(!is_free(engine(), scene.name));
+  scene.make("go");
+  BOOST_TEST(run->wait() == 0);
+  BOOST_TEST(is_free(engine(), scene.name));
+}
+
+// A line of a crontab on two hosts.
+BOOST_AUTO_TEST_CASE(of_two_cron_jobs_one_runs_and_the_other_says_nothing) {
+  const Scene one, other;
+  const std::string line = "ddbmutex run --try " + one.name +
+                           " -- sh -c 'echo in; until [ -e " + one.file("go") +
+                           " ]; do sleep 0.05; done' 2>/dev/null || "
+                           "[ $? -eq 75 ]";
+  const auto first = one.start(line);
+  BOOST_TEST_REQUIRE(one.comes_to_say("in\n"));
+  BOOST_TEST(other.status_of(line) == 0);
+  BOOST_TEST(other.text_of("out") + other.text_of("err") == "");
+  one.make("go");
+  BOOST_TEST(first->wait() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(try_that_fails_has_its_fallback) {
+  const Scene scene;
+  write_row(engine(), scene.name, live_record());
+  BOOST_TEST(scene.status_of("if ddbmutex run --try $NAME -- echo in\n"
+                             "then echo done; else echo \"fallback $?\"; fi") ==
+             0);
+  BOOST_TEST(scene.text_of("out") == "fallback 75\n");
+  BOOST_TEST(lines_of(scene.text_of("err")) == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(wait_ends_in_its_time_or_with_the_lock) {
+  const Scene scene;
+  write_row(engine(), scene.name, live_record());
+  const std::string run = "exec ddbmutex run --wait ";
+  BOOST_TEST(scene.status_of(run + "500ms $NAME -- echo in") == 75);
+  BOOST_TEST(scene.text_of("out") == "");
+  const auto waiter = scene.start(run + "1h $NAME -- echo in");
+  delete_row(engine(), scene.name);
+  BOOST_TEST(waiter->wait() == 0);
+  BOOST_TEST(scene.text_of("out") == "in\n");
+}
+
+// A step that fails ends the script, and the next one never begins.
+BOOST_AUTO_TEST_CASE(deploy_that_fails_ends_its_script_and_frees_the_lock) {
+  const Scene scene;
+  BOOST_TEST(scene.status_of("set -e\n"
+                             "ddbmutex run $NAME -- sh -c 'echo one; exit 3'\n"
+                             "ddbmutex run $NAME -- echo two") == 3);
+  BOOST_TEST(scene.text_of("out") == "one\n");
+  BOOST_TEST(is_free(engine(), scene.name));
+}
+
+BOOST_AUTO_TEST_CASE(output_goes_through_a_pipe_that_ends_with_the_command) {
+  const Scene scene;
+  BOOST_TEST(scene.status_of("seq 3 | ddbmutex run $NAME -- cat | tac") == 0);
+  BOOST_TEST(scene.text_of("out") == "3\n2\n1\n");
+}
+
+BOOST_AUTO_TEST_CASE(standard_files_that_are_closed_stay_closed) {
+  const Scene scene;
+  BOOST_TEST(scene.status_of("ddbmutex run $NAME -- sh -c 'for file in 0 1 2; "
+                             "do [ -e /proc/$$/fd/$file ] || echo $file "
+                             ">>$HERE/closed; done' <&- >&- 2>&-") == 0);
+  BOOST_TEST(scene.text_of("closed") == "0\n1\n2\n");
+}
+
+// flock keeps its lock for as long as anybody has its file open.
+BOOST_AUTO_TEST_CASE(what_stays_in_the_background_keeps_the_lock) {
+  const Scene scene;
+  const auto run = scene.start(
+      "exec ddbmutex run $NAME -- sh -c "
+      "'(until [ -e $HERE/go ]; do sleep 0.05; done; echo late) & echo in'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  BOOST_TEST(eventually([&] { return lines_of(scene.text_of("err")) == 1; }));
+  BOOST_TEST(!run->has_ended());
+  BOOST_TEST(!is_free(engine(), scene.name));
+  scene.make("go");
+  BOOST_TEST(run->wait() == 0);
+  BOOST_TEST(scene.text_of("out") == "in\nlate\n");
+  BOOST_TEST(is_free(engine(), scene.name));
+}
+
+// --- Signals -----------------------------------------------------------------
+
+BOOST_DATA_TEST_CASE(signals_are_handed_on_to_all_of_the_group,
+                     boost::unit_test::data::make({SIGINT, SIGQUIT, SIGTERM,
+                                                   SIGHUP, SIGUSR1, SIGUSR2}),
+                     signal) {
+  const Scene scene;
+  const std::string number = std::to_string(signal);
+  const auto run = scene.start(
+      "exec ddbmutex run $NAME -- sh -c 'trap \"echo one >>$HERE/caught; exit "
+      "5\" " +
+      number + "; (trap \"echo two >>$HERE/caught; exit 6\" " + number +
+      "; echo in; while :; do sleep 0.05; done) | cat'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  run->signal(signal);
+  BOOST_TEST(run->wait() == 5);
+  BOOST_TEST(scene.text_of("caught") == "two\none\n");
+  BOOST_TEST(is_free(engine(), scene.name));
+}
+
+BOOST_AUTO_TEST_CASE(signal_that_is_ignored_stays_so_as_by_nohup) {
+  const Scene scene;
+  const auto run = scene.start(
+      "trap '' HUP; exec ddbmutex run $NAME -- sh -c "
+      "'echo in; until [ -e $HERE/go ]; do sleep 0.05; done; kill -HUP $$; "
+      "echo out'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  run->signal(SIGHUP);
+  scene.make("go");
+  BOOST_TEST(run->wait() == 0);
+  BOOST_TEST(scene.text_of("out") == "in\nout\n");
+}
+
+BOOST_DATA_TEST_CASE(signal_ends_the_wait_for_the_lock,
+                     boost::unit_test::data::make({SIGINT, SIGTERM}), signal) {
+  Cuttable front;
+  const Scene scene(front.where());
+  write_row(engine(), scene.name, live_record());
+  const auto run = scene.start("exec ddbmutex run $NAME -- echo in");
+  // Once it knows how to end, it waits.
+  BOOST_TEST(eventually([&] { return watcher_of(run->pid()) == 0; }));
+  pause(300ms);
+  BOOST_TEST(!run->has_ended());
+  run->signal(signal);
+  BOOST_TEST(run->wait() == 128 + signal);
+  BOOST_TEST(scene.text_of("out") == "");
+  BOOST_TEST(row_of(engine(), scene.name).uuid == "theirs");
+}
+
+// --- Losses ------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(command_is_told_by_term_before_it_is_killed) {
+  Cuttable front;
+  const Scene scene(front.where());
+  const auto run = scene.start(
+      "exec ddbmutex run --ttl 4s $NAME -- sh -c "
+      "'trap \"echo term; exit 0\" TERM; echo in; while :; do sleep 0.05; "
+      "done'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  front.cut();
+  BOOST_TEST(run->wait() == 76);
+  BOOST_TEST(scene.text_of("out") == "in\nterm\n");
+  // Beside it, the shell says that it was terminated.
+  BOOST_TEST(has(scene.text_of("err"),
+                 "ddbmutex: the lock `" + scene.name +
+                     "` is lost: its lease ends without a renewal; the command "
+                     "is ended\n"),
+             scene.text_of("err"));
+}
+
+// It ended by itself, and under its lock.
+BOOST_AUTO_TEST_CASE(command_that_ends_in_an_outage_has_its_own_status) {
+  Cuttable front;
+  const Scene scene(front.where());
+  const auto run = scene.start(
+      "exec ddbmutex run --ttl 60s $NAME -- sh -c "
+      "'echo in; until [ -e $HERE/go ]; do sleep 0.05; done; exit 9'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  front.cut();
+  scene.make("go");
+  BOOST_TEST(run->wait() == 9);
+  BOOST_TEST(lines_of(scene.text_of("err")) == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(lock_that_is_taken_away_ends_the_command) {
+  const Scene scene;
+  const auto run = scene.start(
+      "exec ddbmutex run --ttl 4s $NAME -- sh -c "
+      "'trap \"\" TERM; echo in; while :; do sleep 0.05; done'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  write_row(engine(), scene.name, live_record());
+  BOOST_TEST(run->wait() == 76);
+  BOOST_TEST(scene.text_of("err").find("another has it") != std::string::npos,
+             scene.text_of("err"));
+  BOOST_TEST(row_of(engine(), scene.name).uuid == "theirs");
+}
+
+BOOST_AUTO_TEST_CASE(lock_that_was_taken_before_the_command_ended_is_lost) {
+  const Scene scene;
+  const auto run = scene.start(
+      "exec ddbmutex run $NAME -- sh -c "
+      "'echo in; until [ -e $HERE/go ]; do sleep 0.05; done'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  write_row(engine(), scene.name, live_record());
+  scene.make("go");
+  BOOST_TEST(run->wait() == 76);
+}
+
+// --- The watcher -------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(deadline_is_before_the_end_of_the_lease) {
+  using command::deadline_of;
+  for (const nanoseconds ttl :
+       {nanoseconds(100ms), nanoseconds(1s), nanoseconds(30s),
+        nanoseconds(10min), nanoseconds(24h * 366)}) {
+    for (const nanoseconds grace :
+         {0 * ttl, ttl / 100, ttl / 4, ttl * 49 / 100}) {
+      const auto deadline = deadline_of(ttl, ttl, grace);
+      BOOST_TEST(
+          (deadline.kill_at <= ttl - std::min<nanoseconds>(ttl / 8, 50ms)));
+      BOOST_TEST((deadline.kill_at > ttl * 4 / 5));
+      BOOST_TEST((deadline.term_at <= deadline.kill_at));
+      BOOST_TEST((deadline.term_at <= ttl - grace));
+      BOOST_TEST((deadline.term_at > ttl / 2));  // When it is renewed.
+    }
+  }
+}
+
+namespace {
+
+// A command that stamps, for as long as it lives.
+struct Stamped {
+  explicit Stamped(const std::string& options, const std::string& words = "")
+      : run(scene.start("exec ddbmutex run " + options +
+                        " $NAME -- $STAMPER "
+                        "$HERE/stamps 0 " +
+                        words)) {
+    BOOST_TEST_REQUIRE(eventually([&] { return stamps.is_used(0); }),
+                       scene.text_of("err"));
+    watcher = watcher_of(run->pid());
+    BOOST_TEST_REQUIRE(watcher != 0);
+  }
+  bool comes_to_an_end() const {
+    return eventually([&] { return !stamps.is_alive(0); });
+  }
+
+  const Scene scene;
+  const Stamps stamps{scene.file("stamps")};
+  const std::unique_ptr<Process> run;
+  pid_t watcher = 0;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(watcher_that_is_killed_has_a_successor) {
+  const Stamped it("--ttl 5s", "ignores");
+  pid_t watcher = it.watcher;
+  for (int round = 0; round < 3; ++round) {
+    kill(watcher, SIGKILL);
+    const pid_t before = watcher;
+    BOOST_TEST(eventually([&] {
+      watcher = watcher_of(it.run->pid());
+      return watcher != 0 && watcher != before;
+    }));
+  }
+  it.run->signal(SIGSTOP);
+  BOOST_TEST(it.comes_to_an_end());
+  it.run->signal(SIGCONT);
+  BOOST_TEST(it.run->wait() == 76);
+  BOOST_TEST(!Stamps::is_running(watcher));
+}
+
+// The program keeps the deadline too.
+BOOST_AUTO_TEST_CASE(watcher_that_is_stopped_is_not_needed) {
+  Cuttable front;
+  const Scene scene(front.where());
+  const auto run = scene.start(
+      "exec ddbmutex run --ttl 4s $NAME -- sh -c 'trap \"\" TERM; echo in; "
+      "while :; do sleep 0.05; done'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  kill(watcher_of(run->pid()), SIGSTOP);
+  front.cut();
+  BOOST_TEST(run->wait() == 76);
+}
+
+// The limit: what leaves its group is not found again.
+BOOST_AUTO_TEST_CASE(daemon_that_leaves_its_group_lives_on) {
+  const Scene scene;
+  const Stamps stamps(scene.file("stamps"));
+  const auto run = scene.start(
+      "exec ddbmutex run $NAME -- sh -c '$STAMPER $HERE/stamps 0 forks leaves; "
+      "echo in; sleep 600'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  BOOST_TEST_REQUIRE(eventually([&] { return stamps.is_used(0); }));
+  const pid_t watcher = watcher_of(run->pid());
+  run->signal(SIGKILL);
+  BOOST_TEST(run->wait() == 128 + SIGKILL);
+  BOOST_TEST(eventually([&] { return !Stamps::is_running(watcher); }));
+  BOOST_TEST(stamps.is_alive(0));
+  kill(static_cast<pid_t>(stamps.slot(0).pid), SIGKILL);
+}
+
+BOOST_AUTO_TEST_CASE(run_in_a_run_goes_with_it) {
+  const Scene scene;
+  const Stamps stamps(scene.file("stamps"));
+  const auto run = scene.start(
+      "exec ddbmutex run $NAME -- ddbmutex run $NAME-2 -- "
+      "$STAMPER $HERE/stamps 0 ignores");
+  BOOST_TEST_REQUIRE(eventually([&] { return stamps.is_used(0); }));
+  run->signal(SIGKILL);
+  run->wait();
+  BOOST_TEST(eventually([&] { return !stamps.is_alive(0); }));
+}
+
+// --- In a terminal, as with flock --------------------------------------------
+
+namespace {
+
+// Both are to do the same.
+const auto kLockers =
+    boost::unit_test::data::make({"flock $HERE/lock", "ddbmutex run $NAME --"});
+
+struct AtTerminal {
+  explicit AtTerminal(const std::string& locker) {
+    scene.environment.push_back("TERM=dumb");
+    shell.emplace(std::vector<std::string>{"/bin/bash", "--norc", "--noprofile",
+                                           "--noediting", "-i"},
+                  scene.environment);
+    shell->type("PS1=; stty -echo; L='" + locker +
+                "'; eval \"L=\\\"$L\\\"\"; "
+                "echo re''ady\n");
+    BOOST_TEST_REQUIRE(shell->says("ready\r\n"), shell->text());
+  }
+  void type(const std::string& keys) { shell->type(keys); }
+  void says(const std::string& text) {
+    BOOST_TEST_REQUIRE(shell->says(text),
+                       "no " << text << " in " << shell->text());
+  }
+
+  Scene scene;
+  std::optional<Pty> shell;
+};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(ctrl_c_ends_the_command, kLockers, locker) {
+  AtTerminal at_it(locker);
+  at_it.type("$L sh -c 'echo in; exec sleep 600'; echo status=$?\n");
+  at_it.says("in\r\n");
+  at_it.type(Pty::kCtrlC);
+  at_it.type("echo status=$?\n");
+  at_it.says("status=130\r\n");
+}
+
+BOOST_DATA_TEST_CASE(ctrl_c_ends_the_script_too, kLockers, locker) {
+  AtTerminal at_it(locker);
+  at_it.type(
+      "bash -c 'for i in 1 2 3; do '\"$L\"' sh -c "
+      "\"echo in; exec sleep 600\"; done; echo no'; echo out\n");
+  at_it.says("in\r\n");
+  at_it.type(Pty::kCtrlC);
+  at_it.type("echo over\n");
+  at_it.says("over\r\n");
+  const std::string text = at_it.shell->text();
+  BOOST_TEST(text.find("no\r\n") == text.npos, text);
+  BOOST_TEST(text.find("in\r\n") == text.rfind("in\r\n"), text);
+}
+
+BOOST_DATA_TEST_CASE(ctrl_z_stops_the_command_and_fg_goes_on, kLockers,
+                     locker) {
+  AtTerminal at_it(locker);
+  const Stamps stamps(at_it.scene.file("stamps"));
+  at_it.type("$L $STAMPER $HERE/stamps 0\n");
+  BOOST_TEST_REQUIRE(eventually([&] { return stamps.is_used(0); }));
+  for (int round = 0; round < 2; ++round) {
+    at_it.type(Pty::kCtrlZ);
+    at_it.says("Stopped");
+    const nanoseconds last = stamps.last(0);
+    pause(50ms);
+    BOOST_TEST((stamps.last(0) == last));
+    at_it.type(round == 0 ? "fg\n" : "bg; fg\n");
+    BOOST_TEST(eventually([&] { return stamps.last(0) > last; }));
+  }
+  at_it.type(Pty::kCtrlC);
+  at_it.type("echo status=$?\n");
+  at_it.says("status=130\r\n");
+}
+
+BOOST_DATA_TEST_CASE(command_reads_from_the_terminal, kLockers, locker) {
+  AtTerminal at_it(locker);
+  at_it.type(
+      "$L sh -c 'read a; echo a=$a; read b; echo b=$b; exit 4'; "
+      "echo status=$?\n");
+  at_it.type("one\n");
+  at_it.says("a=one\r\n");
+  at_it.type(Pty::kCtrlZ);
+  at_it.says("Stopped");
+  at_it.type("fg\n");
+  at_it.type("two\n");
+  at_it.says("b=two\r\n");
+  at_it.type("echo \"after $?\"\n");
+  at_it.says("after 4\r\n");
+}
+
+// The shell's own pager, beside us in the pipe, reads from it.
+BOOST_DATA_TEST_CASE(terminal_stays_with_a_pager_in_the_pipe, kLockers,
+                     locker) {
+  AtTerminal at_it(locker);
+  at_it.type(
+      "$L sh -c 'echo text; sleep 600' | "
+      "sh -c 'read t; echo page; read key </dev/tty; echo $t $key'\n");
+  at_it.says("page\r\n");
+  at_it.type("q\n");
+  at_it.says("text q\r\n");
+  at_it.type(Pty::kCtrlC);
+  at_it.type("echo over\n");
+  at_it.says("over\r\n");
+}
+
+BOOST_DATA_TEST_CASE(job_of_the_background_waits_for_the_terminal, kLockers,
+                     locker) {
+  AtTerminal at_it(locker);
+  at_it.type("$L sh -c 'echo in; read a; echo a=$a' &\n");
+  at_it.says("in\r\n");
+  at_it.type("wait -n 2>/dev/null; jobs; echo listed\n");
+  at_it.says("Stopped");
+  at_it.says("listed\r\n");
+  at_it.type("fg\n");
+  at_it.type("one\n");
+  at_it.says("a=one\r\n");
+}
+
+BOOST_AUTO_TEST_CASE(stop_that_outlasts_the_lease_is_a_loss) {
+  AtTerminal at_it("ddbmutex run --ttl 3s $NAME --");
+  const Stamps stamps(at_it.scene.file("stamps"));
+  at_it.type("$L $STAMPER $HERE/stamps 0\n");
+  BOOST_TEST_REQUIRE(eventually([&] { return stamps.is_used(0); }));
+  at_it.type(Pty::kCtrlZ);
+  at_it.says("Stopped");
+  BOOST_TEST(eventually([&] { return !stamps.is_alive(0); }));
+  at_it.type("fg\n");
+  at_it.says("is lost: its lease ends without a renewal");
+  at_it.type("echo status=$?\n");
+  at_it.says("status=76\r\n");
+}
+
+BOOST_AUTO_TEST_CASE(ctrl_z_stops_the_wait_for_the_lock) {
+  AtTerminal at_it("ddbmutex run $NAME --");
+  write_row(engine(), at_it.scene.name, live_record());
+  at_it.type("$L echo in\n");
+  pause(300ms);
+  at_it.type(Pty::kCtrlZ);
+  at_it.says("Stopped");
+  delete_row(engine(), at_it.scene.name);
+  at_it.type("fg\n");
+  at_it.says("in\r\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
