@@ -130,18 +130,20 @@ int run_theirs(const Part& part, claims::LogWriter& log) {
       part.layout == Layout::ddblock ? "ddblock-job" : "job";
   Rival rival(part.layout, {part.table, key}, part.ttl, ask, part.ahead);
   std::mt19937 random(part.seed);
-  for (;;) {
+  // Nobody gives back a lease of that kind, and we leave it alone for up to 5 s
+  // more than they do: ours get in where none of theirs wants it for so long.
+  const auto rest = [&] {
+    if (part.layout != Layout::lease) return;
+    std::this_thread::sleep_for(milliseconds(random() % 12000) + part.ttl);
+  };
+  for (rest();;) {
     if (rival.acquire()) {
       hold(
           log, hold_time(random, part.ttl), part.ttl,
           [&] { return rival.holds(); }, [&] { return rival.heartbeat(); });
       // Those that judge by the calendar ask nobody whether it is theirs yet.
       if (rival.holds()) rival.release();
-      // Nobody gives back a lease of that kind, and we leave it alone for up to
-      // 5 s more than they do: ours get in where no two of theirs want it.
-      if (part.layout == Layout::lease) {
-        std::this_thread::sleep_for(milliseconds(random() % 12000) + part.ttl);
-      }
+      rest();
     } else if (!rival.complaint().empty()) {
       log.failed(rival.complaint());
     }

@@ -17,14 +17,13 @@
 #include <random>
 #include <string>
 #include <system_error>
-#include <thread>
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/any_of.hpp"
 #include "tests/claims/items.hpp"
 #include "tests/claims/shared_count.hpp"
 #include "tests/claims/tokens.hpp"
-#include "tests/support/true_clock.hpp"
+#include "tests/claims/witness.hpp"
 
 namespace {
 
@@ -32,11 +31,8 @@ using ddbmutex::Attribute;
 using ddbmutex::DdbMutex;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 
 constexpr milliseconds kLookEach{500};
-
-nanoseconds now() { return tests::true_time(CLOCK_BOOTTIME); }
 
 int rounds_of(const ddbmutex::Attributes& attributes) {
   for (const Attribute& one : attributes) {
@@ -115,30 +111,20 @@ class Worker {
     told_passes_ = stats.other;
   }
 
-  // The clock first: what is asked after it was true then too, since a lock
-  // that is lost does not come back.
   bool hold(DdbMutex& item) {
     const int which = std::stoi(item.name().substr(settings_.prefix.size()));
     const int round = rounds_of(item.attributes()) + 1;
-    const nanoseconds begin = now();
-    const nanoseconds until = begin + item.remaining();
     const claims::Token token = item.fencing_token();
-    if (until == begin) return log_.given(which, token);
-    if (!log_.granted(which, token, begin, until)) return false;
-    count_.add();
-    std::this_thread::sleep_for(
-        microseconds(std::uniform_int_distribution<long>(
-            0, microseconds(settings_.hold).count())(random_)));
-    const nanoseconds end = now();
-    const bool ours = item.owns_lock();
-    if (!log_.ended(which, token, ours ? end : until)) return false;
-    if (!ours) return true;
+    const microseconds time(std::uniform_int_distribution<long>(
+        0, microseconds(settings_.hold).count())(random_));
+    const auto held = claims::hold(item, which, time, log_, count_);
+    if (held != claims::Held::to_the_end) return held == claims::Held::lost;
     ddbmutex::Changes changes;
     changes.attributes = {
         {"rounds", Attribute::Type::number, std::to_string(round), {}}};
     std::error_code ec;
     item.release(changes, ec);
-    return ec || done_.done(which, round, token, now());
+    return ec || done_.done(which, round, token, claims::boot_time());
   }
 
   const Settings settings_;

@@ -24,20 +24,16 @@
 #include "ddbmutex.hpp"
 #include "tests/claims/shared_count.hpp"
 #include "tests/claims/tokens.hpp"
-#include "tests/support/true_clock.hpp"
+#include "tests/claims/witness.hpp"
 
 namespace {
 
-using claims::Token;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 
 constexpr microseconds kLongestHold{500};
-
-nanoseconds now() { return tests::true_time(CLOCK_BOOTTIME); }
 
 struct Settings {
   int locks;
@@ -104,32 +100,11 @@ class Worker {
         log_.failed(mutex.last_error());
         return;
       }
-      if (!witness(which, mutex, microseconds(hold(random)))) failed_ = true;
+      const microseconds time(hold(random));
+      const auto held = claims::hold(mutex, which, time, log_, count_);
+      if (held == claims::Held::badly) failed_ = true;
       mutex.unlock();
     }
-  }
-
-  // The clock first: what is asked after it was true then too, since a lock
-  // that is lost does not come back.
-  bool witness(int which, DdbMutex& mutex, microseconds hold) {
-    const nanoseconds begin = now();
-    const nanoseconds until = begin + mutex.remaining();
-    const Token token = mutex.fencing_token();
-    const bool written = until > begin
-                             ? log_.granted(which, token, begin, until)
-                             : log_.given(which, token);
-    count_.add();
-    if (until == begin) return written;
-    std::this_thread::sleep_for(hold);
-    const nanoseconds end = now();
-    const bool still_ours = mutex.owns_lock();
-    if (mutex.fencing_token() != token) {
-      log_.failed("lock " + std::to_string(which) + " changed its token from " +
-                  std::to_string(token) + " to " +
-                  std::to_string(mutex.fencing_token()));
-      return false;
-    }
-    return written && log_.ended(which, token, still_ours ? end : until);
   }
 
   const Settings settings_;
