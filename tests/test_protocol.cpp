@@ -657,6 +657,63 @@ BOOST_AUTO_TEST_CASE(foreign_record_is_taken_by_expires_alone) {
   BOOST_TEST(c.sent.earliest.count() > foreign.expires.count());
 }
 
+namespace {
+
+// By how much the end of a dead client's record is over when a waiter sends a
+// take that passes it.  By DynamoDB's clock, which shows whole seconds, the
+// waiter comes at that time; a look takes `trip`, and the next comes a poll
+// later.
+nanoseconds late_by(const Row& dead, ServiceTime comes, milliseconds margin,
+                    nanoseconds trip, nanoseconds poll) {
+  lock::RowUse use;
+  use.margin = margin;
+  use.calendars = margin > 0ms;
+  Contender waiter(kTtl, use);
+  const auto service = [&, began = waiter.now] {
+    return comes + (waiter.now - began);
+  };
+  while (word(waiter.send(Call::take).verb) != "take" ||
+         waiter.sent.earliest <= dead.expires) {
+    const BootTime sent = waiter.now;
+    const auto shown = std::chrono::floor<std::chrono::seconds>(service());
+    waiter.pass(trip);
+    waiter.clock.hear(sent, waiter.now, shown);
+    if (waiter.found(dead) == "busy") waiter.pass(poll);
+    BOOST_TEST_REQUIRE((service() < dead.expires + 1min));
+  }
+  return service() - dead.expires;
+}
+
+}  // namespace
+
+// Not before the margin is over; and once so much more has gone by as is not
+// known of that clock: its second, by what front ends may differ, a round trip;
+// and a poll.
+BOOST_AUTO_TEST_CASE(end_without_a_lease_is_believed_in_the_time_that_is_told) {
+  constexpr nanoseconds kPoll = 500ms, kUnknown = 1250ms;
+  for (const milliseconds margin : {0ms, 2000ms, 5000ms}) {
+    const nanoseconds skew = std::max<nanoseconds>(2s, margin);
+    for (const nanoseconds trip : {1ms, 200ms}) {
+      nanoseconds least = 1min, most{};
+      for (nanoseconds end{}; end < 1s; end += 50ms) {
+        const Row dead = record("dead", kDate + end, std::nullopt);
+        for (nanoseconds after{}; after < skew + kUnknown; after += 50ms) {
+          const nanoseconds late =
+              late_by(dead, dead.expires + after, margin, trip, kPoll);
+          least = std::min(least, late);
+          most = std::max(most, late);
+        }
+      }
+      BOOST_TEST((least > skew), least.count());
+      // Clocks may run 1 % off meanwhile.
+      BOOST_TEST((most <= skew + kUnknown + trip + kPoll * 102 / 100),
+                 most.count());
+      BOOST_TEST((most >= skew + kUnknown + trip + kPoll - 100ms),
+                 most.count());
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(foreign_record_is_never_taken_while_no_clock_is_known) {
   Contender c;
   c.hear_no_date();
