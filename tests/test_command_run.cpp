@@ -122,7 +122,7 @@ pid_t watcher_of(pid_t parent) {
     std::ifstream name("/proc/" + std::to_string(child) + "/comm");
     std::string text;
     std::getline(name, text);
-    if (text == "ddbmutex-watch") return child;
+    if (text == "lease-watcher") return child;
   }
   return 0;
 }
@@ -487,6 +487,16 @@ BOOST_AUTO_TEST_CASE(watcher_that_is_stopped_is_not_needed) {
   BOOST_TEST(run->wait() == 76);
 }
 
+// As by somebody who kills all that looks like us.
+BOOST_AUTO_TEST_CASE(command_goes_with_a_watcher_that_is_killed_too) {
+  const Stamped it("--ttl 60s", "ignores");
+  it.run->signal(SIGSTOP);  // So that it starts no other.
+  it.run->wait_until_stopped();
+  kill(it.watcher, SIGKILL);
+  it.run->signal(SIGKILL);
+  BOOST_TEST(it.comes_to_an_end());
+}
+
 // The limit: what leaves its group is not found again.
 BOOST_AUTO_TEST_CASE(daemon_that_leaves_its_group_lives_on) {
   const Scene scene;
@@ -632,6 +642,26 @@ BOOST_DATA_TEST_CASE(job_of_the_background_waits_for_the_terminal, kLockers,
   at_it.type("fg\n");
   at_it.type("one\n");
   at_it.says("a=one\r\n");
+}
+
+// As by `ssh -t`: nobody could continue what Ctrl-Z would stop.
+BOOST_DATA_TEST_CASE(ctrl_z_stops_nothing_without_a_shell, kLockers, locker) {
+  const Scene scene;
+  Pty terminal({"/bin/sh", "-c",
+                "exec " + std::string(locker) +
+                    " sh -c 'echo in; while ! [ -e $HERE/go ]; do sleep 0.05; "
+                    "done; read a; echo a=$a; read b; echo b=$b'"},
+               scene.environment);
+  BOOST_TEST(terminal.says("in\r\n"));
+  terminal.type(Pty::kCtrlZ);
+  pause(100ms);  // One that comes later is that of the next line.
+  scene.make("go");
+  terminal.type("one\n");
+  BOOST_TEST(terminal.says("a=one\r\n"), terminal.text());
+  terminal.type(Pty::kCtrlZ);
+  pause(100ms);
+  terminal.type("two\n");
+  BOOST_TEST(terminal.says("b=two\r\n"), terminal.text());
 }
 
 BOOST_AUTO_TEST_CASE(stop_that_outlasts_the_lease_is_a_loss) {

@@ -24,6 +24,7 @@ std::vector<char*> pointers(const Child::Words& words) {
 [[noreturn]] void become(char* const* command, char* const* environment,
                          const sigset_t& mask, int gate) {
   setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // Should the watcher be killed with us.
   char word;
   if (recv(gate, &word, 1, 0) != 1) _exit(127);  // The program has ended.
   sigprocmask(SIG_SETMASK, &mask, nullptr);

@@ -259,7 +259,11 @@ class Job {
     }
     // Without a terminal nobody would continue it.
     if (signal == SIGSTOP && !terminal_.exists()) return;
-    Signals::suffer(signal);
+    if (Signals::suffer(signal)) return;
+    // There is no shell.  The command goes on, as it would have if it were in
+    // our group; one that cannot have the terminal first hears why.
+    if (asks) child_.signal(SIGHUP);
+    child_.signal(SIGCONT);
   }
 
   // Tells the watcher how long the lock is held, and keeps that time too.

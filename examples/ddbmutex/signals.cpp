@@ -30,6 +30,7 @@ Signals::Signals() {
   sigaddset(&events, SIGCHLD);
   sigset_t blocked = events;
   sigaddset(&blocked, SIGTTOU);  // See Terminal.
+  sigaddset(&blocked, SIGPIPE);  // Nobody may hear a complaint.
   fd_ = signalfd(-1, &events, SFD_CLOEXEC | SFD_NONBLOCK);
   if (fd_ < 0) {
     throw std::system_error(errno, std::generic_category(), "signalfd");
@@ -50,7 +51,7 @@ bool Signals::ends(int signal) {
          signal == SIGHUP;
 }
 
-void Signals::suffer(int signal) {
+bool Signals::suffer(int signal) {
   sigset_t only;
   sigemptyset(&only);
   sigaddset(&only, signal);
@@ -58,6 +59,10 @@ void Signals::suffer(int signal) {
   sigset_t before;
   pthread_sigmask(SIG_UNBLOCK, &only, &before);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  // To stop takes back a SIGCONT that came before.
+  sigset_t pending;
+  sigpending(&pending);
+  return sigismember(&pending, SIGCONT) == 1;
 }
 
 }  // namespace command

@@ -27,8 +27,10 @@ class Signals {
   const sigset_t& mask_before() const { return before_; }
 
   // Does what the signal does to a program that does not know it: stops this
-  // one, or ends it.  Returns if it was continued, or where it does nothing.
-  static void suffer(int signal);
+  // one, or ends it.  Returns true once it was continued, and false where the
+  // signal does nothing: one of a terminal stops nobody whom no shell could
+  // continue.
+  static bool suffer(int signal);
 
  private:
   int fd_ = -1;

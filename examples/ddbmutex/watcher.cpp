@@ -114,7 +114,7 @@ class Watch {
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
   setsid();
-  prctl(PR_SET_NAME, "ddbmutex-watch");
+  prctl(PR_SET_NAME, "lease-watcher");
   close_all_but(fd);
   const int timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK);
   if (timer < 0) _exit(1);

@@ -156,7 +156,7 @@ pid_t watcher_of(pid_t parent) {
     std::ifstream name("/proc/" + std::to_string(child) + "/comm");
     std::string text;
     std::getline(name, text);
-    if (text == "ddbmutex-watch") return child;
+    if (text == "lease-watcher") return child;
   }
   return 0;
 }
