@@ -85,7 +85,8 @@ PART_hosts := sigv4/from_hosts.cpp
 PART_roles := sigv4/from_roles.cpp
 PART_sso := sigv4/from_sso.cpp
 PART_programs := sigv4/from_program.cpp
-PART_manage := ddbmutex/manage.cpp ddbmutex/table_setup.cpp
+PART_manage := ddbmutex/manage.cpp ddbmutex/table_setup.cpp \
+  ddbmutex/description.cpp
 PART_any_of := ddbmutex/any_of.cpp
 PART_guard := ddbmutex/guard.cpp ddbmutex/transact.cpp
 PART_attributes := ddbmutex/attributes.cpp

@@ -120,61 +120,6 @@ bool names_a_wrong_key(std::string_view message) {
   return false;
 }
 
-void bad_answer(Answer& answer, std::string_view why) {
-  answer.fault = Fault::bad_answer;
-  answer.message = why;
-}
-
-// --- Tables ----------------------------------------------------------------
-
-// "AttributeDefinitions" tells the types.
-bool is_string(Value table, std::string_view name) {
-  const Value definitions = table["AttributeDefinitions"];
-  if (!definitions.is_list()) return false;
-  for (Elements each(definitions); each.next();) {
-    if (each.value.text("AttributeName") == name) {
-      return each.value.text("AttributeType") == "S";
-    }
-  }
-  return false;
-}
-
-// {"AttributeName":"name","KeyType":"HASH"}
-bool read_key(Value element, Value value, TableDescription& table) {
-  const std::string_view name = element.text("AttributeName");
-  const std::string_view role = element.text("KeyType");
-  if (name.empty() || (role != "HASH" && role != "RANGE")) return false;
-  std::string& part = role == "HASH" ? table.key : table.sort_key;
-  if (!part.empty()) return false;
-  part = name;
-  table.of_strings = table.of_strings && is_string(value, name);
-  return true;
-}
-
-// As the developer guide tells global tables' versions and consistency modes:
-// a mode that is not told is the eventual one.  False if it makes no sense.
-bool read_replicas(Value value, TableDescription& table) {
-  const Value replicas = value["Replicas"];
-  const bool legacy = value.text("GlobalTableVersion") == "2017.11.29";
-  table.eventual_replicas =
-      legacy ||
-      (replicas.size() > 0 && value.text("MultiRegionConsistency") != "STRONG");
-  return legacy || !replicas || replicas.is_list();
-}
-
-// False if it is no description of a table.
-bool read_table(Value value, TableDescription& table) {
-  table.status = value.text("TableStatus");
-  table.id = value.text("TableId");
-  const Value schema = value["KeySchema"];
-  if (table.status.empty() || (schema && !schema.is_list())) return false;
-  for (Elements each(schema); each.next();) {
-    if (!read_key(each.value, value, table)) return false;
-  }
-  if (table.key.empty() && table.status != "DELETING") return false;
-  return read_replicas(value, table);
-}
-
 // --- What an answer is worth -----------------------------------------------
 
 // Where an error's code stands: "com.amazonaws.dynamodb.v20120810#Code",
@@ -289,77 +234,6 @@ void read_item_of(Value body, std::string_view name, Answer& answer) {
   }
 }
 
-// --- Why a transaction was not carried out ---------------------------------
-
-// What a part of a transaction was refused for; the weightiest first, since a
-// condition that did not hold will not by trying again.
-constexpr struct {
-  char code[32];
-  Fault fault;
-} kReasons[] = {
-    {"ConditionalCheckFailed", Fault::condition_failed},
-    {"TransactionConflict", Fault::conflict},
-    {"ThrottlingError", Fault::throttled},
-    {"ProvisionedThroughputExceeded", Fault::throttled},
-    {"RequestLimitExceeded", Fault::throttled},
-    {"", Fault::bad_request},  // Any other.
-};
-
-// Why a transaction was cancelled, as far as its parts have been looked at.
-struct Cancellation {
-  void hear(std::string_view reason, std::string_view words);
-
-  int looked_at = 0;
-  int part = -1;  // The one to tell of, and why it was refused:
-  std::size_t weight = std::size(kReasons);
-  std::string_view code, message;
-};
-
-void Cancellation::hear(std::string_view reason, std::string_view words) {
-  const int here = looked_at++;
-  if (reason.empty() || reason == "None") return;
-  std::size_t its = 0;
-  while (kReasons[its].code[0] != '\0' && kReasons[its].code != reason) ++its;
-  if (its >= weight) return;
-  weight = its;
-  part = here;
-  code = reason;
-  message = words;
-}
-
-// As at the end of the message: "... specific reasons [Code, None]".
-void read_worded(std::string_view message, Cancellation& cancellation) {
-  const std::size_t begin = message.rfind('[');
-  const std::size_t end = message.rfind(']');
-  if (begin == message.npos || end == message.npos || end < begin) return;
-  std::string_view codes = message.substr(begin + 1, end - begin - 1);
-  while (!codes.empty()) {
-    cancellation.hear(sigv4::cut(codes, ','), "");
-    codes.remove_prefix(std::min(codes.find_first_not_of(' '), codes.size()));
-  }
-}
-
-void read_cancellation(Value body, Answer& answer) {
-  Cancellation all;
-  const Value list = body["CancellationReasons"];
-  // [{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"why"}]
-  bool good = !list || list.is_list();
-  for (Elements each(list); good && each.next();) {
-    good = each.value.is_object();
-    all.hear(each.value.text("Code"), each.value.text("Message"));
-  }
-  if (!good) {
-    return bad_answer(answer, "CancellationReasons is no list of reasons");
-  }
-  if (!list) read_worded(answer.message, all);  // Not every engine lists them.
-  answer.part = all.part;
-  if (all.part < 0) return;
-  answer.fault = kReasons[all.weight].fault;
-  answer.message =
-      sigv4::join({"part ", sigv4::Digits(all.part), ": ", all.code,
-                   all.message.empty() ? "" : ": ", all.message});
-}
-
 // That is how things are to be.
 bool is_on_already(Action action, std::string_view message) {
   return action == Action::update_time_to_live &&
@@ -367,7 +241,7 @@ bool is_on_already(Action action, std::string_view message) {
 }
 
 void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
-                Answer& answer) {
+                Reader reader, Answer& answer) {
   const std::string_view code = code_of(body, http);
   std::string_view message = body.text("message");
   if (message.empty()) message = body.text("Message");
@@ -390,8 +264,8 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
     }
   }
   if (code == "TransactionCanceledException" &&
-      answer.action == Action::transact_write_items) {
-    return read_cancellation(body, answer);
+      answer.action == Action::transact_write_items && reader != nullptr) {
+    return reader(body, answer);
   }
   if (answer.fault != Fault::condition_failed) return;
   if (answer.action == Action::get_item || !is_of_an_item(answer.action)) {
@@ -435,29 +309,7 @@ bool is_success(std::string_view needed, std::string_view others, Value body) {
   return needed.empty() || body.has(needed);
 }
 
-void read_page(Value body, Answer& answer) {
-  const Value items = body["Items"];
-  if (!items.is_list()) return bad_answer(answer, "Items is no list");
-  std::vector<Item> read;
-  read.reserve(items.size());
-  for (Elements each(items); each.next();) {
-    auto item = read_item(each.value);
-    if (!item) {
-      return bad_answer(answer, "Items has what is not an item of DynamoDB's");
-    }
-    read.push_back(std::move(*item));
-  }
-  if (const Value next = body["LastEvaluatedKey"]) {
-    answer.item = read_item(next);
-    if (!answer.item || answer.item->empty()) {
-      answer.item.reset();  // Not all there is, and no way to the rest.
-      return bad_answer(answer, "LastEvaluatedKey is no key");
-    }
-  }
-  answer.items = std::move(read);
-}
-
-void read_success(Value body, Answer& answer) {
+void read_success(Value body, Reader reader, Answer& answer) {
   answer.fault = Fault::none;
   std::string_view others =
       kActionTexts[static_cast<std::size_t>(answer.action)].members;
@@ -465,33 +317,17 @@ void read_success(Value body, Answer& answer) {
   if (!is_success(needed, others, body)) {
     return bad_answer(answer, "HTTP status 200, but no answer of DynamoDB's");
   }
-  switch (answer.action) {
-    case Action::get_item:
-      return read_item_of(body, "Item", answer);
-    case Action::update_item:
-      return read_item_of(body, "Attributes", answer);
-    case Action::scan:
-    case Action::query:
-      return read_page(body, answer);
-    case Action::describe_table:
-    case Action::create_table:
-    case Action::delete_table: {
-      const auto table = std::make_shared<TableDescription>();
-      if (!read_table(body[needed], *table)) {
-        return bad_answer(answer, "no description of a table");
-      }
-      answer.table = table;
-      return;
-    }
-    case Action::put_item:
-    case Action::delete_item:
-    case Action::update_time_to_live:
-    case Action::transact_write_items:
-      break;
+  if (answer.action == Action::get_item) {
+    read_item_of(body, "Item", answer);
+  } else if (answer.action == Action::update_item) {
+    read_item_of(body, "Attributes", answer);
+  } else if (!needed.empty() && reader != nullptr) {
+    reader(body, answer);
   }
 }
 
-void read_body(HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
+void read_body(HttpAnswer& http, ServiceTime signed_at, Reader reader,
+               Answer& answer) {
   const Document document(std::move(http.body));
   const Value body = document.root();
   const Fault by_status = fault_of_status(http.status);
@@ -507,9 +343,9 @@ void read_body(HttpAnswer& http, ServiceTime signed_at, Answer& answer) {
   } else if (http.status == 200 && !is_dynamodbs(http, type.value_or(""))) {
     wrong = ", but neither DynamoDB's content type nor a request id";
   } else if (http.status == 200) {
-    return read_success(body, answer);
+    return read_success(body, reader, answer);
   } else if (http.status >= 400) {
-    return read_error(body, http, signed_at, answer);
+    return read_error(body, http, signed_at, reader, answer);
   }
   answer.message =
       sigv4::join({"HTTP status ", sigv4::Digits(http.status), wrong});
@@ -555,6 +391,11 @@ bool is_passing(Fault fault) {
   return fault >= Fault::keys_awaited && fault <= Fault::skewed_time;
 }
 
+void bad_answer(Answer& answer, std::string_view why) {
+  answer.fault = Fault::bad_answer;
+  answer.message = why;
+}
+
 Answer::Answer() = default;
 Answer::Answer(const Answer&) = default;
 Answer::Answer(Answer&&) noexcept = default;
@@ -587,7 +428,8 @@ std::optional<ServiceTime> date_of(const HttpAnswer& http) {
   return date ? believable_date(*date) : std::nullopt;
 }
 
-Answer read_answer(Action action, HttpAnswer http, ServiceTime signed_at) {
+Answer read_answer(Action action, HttpAnswer http, ServiceTime signed_at,
+                   Reader reader) {
   Answer answer;
   answer.action = action;
   answer.sent = http.sent;
@@ -601,7 +443,7 @@ Answer read_answer(Action action, HttpAnswer http, ServiceTime signed_at) {
   if (!crc_matches(http)) {
     bad_answer(answer, "x-amz-crc32 does not match the body");
   } else {
-    read_body(http, signed_at, answer);
+    read_body(http, signed_at, reader, answer);
   }
   if (answer.fault == Fault::none) {
     answer.message.clear();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../sigv4/http.hpp"
@@ -70,23 +71,8 @@ enum class Fault {
 const char* name_of(Fault fault);
 bool is_passing(Fault fault);
 
-// A table as DynamoDB tells it.
-struct TableDescription {
-  // "CREATING", "UPDATING", "DELETING", "ACTIVE", and rarer ones.
-  std::string status;
-  // Not that of a later table of the same name.  Empty if the engine has none.
-  std::string id;
-  // The names of its key's parts.  Empty where there is no such part; the first
-  // only where nothing is told, as may be of a table that is being deleted.
-  std::string key;
-  std::string sort_key;
-  bool of_strings = true;  // All parts of the key are.
-  // There are replicas in other regions that see a write only later, so that a
-  // condition which holds here may not hold there.  Those of global tables of
-  // the legacy version (2017.11.29) are seen only if DynamoDB tells the version
-  // here; DescribeGlobalTable alone is sure to.
-  bool eventual_replicas = false;
-};
+struct TableDescription;  // description.hpp
+class Value;              // json.hpp
 
 // What became of a call.
 struct Answer {
@@ -130,10 +116,18 @@ struct Answer {
   bool outcome_unknown() const;
 };
 
+void bad_answer(Answer& answer, std::string_view why);
+
+// Reads what the answer to such a call holds beside an item: all of it, where
+// all went well; of a transaction, why it was cancelled.  Given by those who
+// make such calls (read_page(), read_table(), read_cancellation()), so that a
+// program without them carries none of it.
+using Reader = void (*)(Value body, Answer& answer);
+
 // What an answer's body and headers mean; pure.  `signed_at` is the time that
 // the request was signed for.  The body is read where it stands.
-Answer read_answer(Action action, sigv4::HttpAnswer http,
-                   ServiceTime signed_at);
+Answer read_answer(Action action, sigv4::HttpAnswer http, ServiceTime signed_at,
+                   Reader reader = nullptr);
 // The Date of an answer if it is DynamoDB's own and to be believed.
 std::optional<ServiceTime> date_of(const sigv4::HttpAnswer& http);
 

@@ -79,6 +79,28 @@ bool are_same_key(const Item& one, const Item& other) {
 
 }  // namespace
 
+void read_page(Value body, Answer& answer) {
+  const Value items = body["Items"];
+  if (!items.is_list()) return bad_answer(answer, "Items is no list");
+  std::vector<Item> read;
+  read.reserve(items.size());
+  for (Elements each(items); each.next();) {
+    auto item = read_item(each.value);
+    if (!item) {
+      return bad_answer(answer, "Items has what is not an item of DynamoDB's");
+    }
+    read.push_back(std::move(*item));
+  }
+  if (const Value next = body["LastEvaluatedKey"]) {
+    answer.item = read_item(next);
+    if (!answer.item || answer.item->empty()) {
+      answer.item.reset();  // Not all there is, and no way to the rest.
+      return bad_answer(answer, "LastEvaluatedKey is no key");
+    }
+  }
+  answer.items = std::move(read);
+}
+
 Answer gave_up(Answer last, bool woken) {
   last.fault = woken ? Fault::cancelled : Fault::timed_out;
   last.message = woken ? "woken before another request was sent"
@@ -87,8 +109,8 @@ Answer gave_up(Answer last, bool woken) {
 }
 
 Answer ask(Client& client, RetryBudget& budget, Action action,
-           const std::string& body, const Waiting& waiting,
-           bool* maybe_applied) {
+           const std::string& body, const Waiting& waiting, bool* maybe_applied,
+           Reader reader) {
   sigv4::Waker own_waker;
   sigv4::Waker& waker = waiting.waker != nullptr ? *waiting.waker : own_waker;
   Retry retry(budget, Retry::Urgency::waits);
@@ -107,7 +129,7 @@ Answer ask(Client& client, RetryBudget& budget, Action action,
     }
     Answer answer = client.call(
         action, body, std::min(waiting.deadline, now + waiting.request_time),
-        waker);
+        waker, reader);
     if (answer.fault == Fault::none ||
         answer.fault == Fault::condition_failed) {
       retry.success();
@@ -132,8 +154,9 @@ Answer read_all(Client& client, RetryBudget& budget, const Selection& selection,
   int limit = kItemsOfAPage;
   std::optional<Item> start;
   for (;;) {
-    Answer page = ask(client, budget, action,
-                      write_page(selection, limit, start), for_a_page);
+    Answer page =
+        ask(client, budget, action, write_page(selection, limit, start),
+            for_a_page, nullptr, read_page);
     if (page.too_large && limit > 1) {
       limit /= 2;
       continue;

@@ -42,7 +42,10 @@ struct Waiting {
 // been applied.
 Answer ask(Client& client, RetryBudget& budget, Action action,
            const std::string& body, const Waiting& waiting,
-           bool* maybe_applied = nullptr);
+           bool* maybe_applied = nullptr, Reader reader = nullptr);
+
+// The Reader of Scan and Query.
+void read_page(Value body, Answer& answer);
 
 // Makes of `last` what to say where deadline or waker (woken) came first.
 Answer gave_up(Answer last, bool woken);

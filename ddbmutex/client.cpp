@@ -147,9 +147,10 @@ bool Client::lacks_keys(Answer& answer,
   return true;
 }
 
-std::unique_ptr<Client::Pending> Client::begin(Action action,
-                                               std::string body) {
+std::unique_ptr<Client::Pending> Client::begin(Action action, std::string body,
+                                               Reader reader) {
   auto pending = std::make_unique<Pending>();
+  pending->reader_ = reader;
   pending->answer_.action = action;
   const sigv4::Keys::Current current = keys_.now();
   if (lacks_keys(pending->answer_, current)) return pending;
@@ -215,7 +216,7 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
   const auto date = date_of(http);
   const auto bytes = std::make_pair(http.bytes_sent, http.bytes_received);
   Answer answer = read_answer(pending->answer_.action, std::move(http),
-                              pending->signed_at_);
+                              pending->signed_at_, pending->reader_);
   if (answer.sent) {
     const std::lock_guard guard(mutex_);
     ++counts_.sent[static_cast<std::size_t>(answer.action)];
@@ -287,9 +288,9 @@ void Client::hear(const Answer& answer, std::optional<ServiceTime> date) {
 }
 
 Answer Client::call(Action action, std::string body, BootTime deadline,
-                    sigv4::Waker& waker) {
+                    sigv4::Waker& waker, Reader reader) {
   await_keys(deadline, &waker);
-  auto pending = begin(action, std::move(body));
+  auto pending = begin(action, std::move(body), reader);
   sigv4::Exchange* exchange = pending->exchange();
   if (pending->under_way()) sigv4::drive(&exchange, 1, deadline, &waker);
   const bool late = BootClock::now() >= deadline;

@@ -63,7 +63,8 @@ class Client {
 
   // Signs and begins to send.  Does not wait for keys: where they are still
   // being fetched, this comes to keys_awaited.
-  std::unique_ptr<Pending> begin(Action action, std::string body);
+  std::unique_ptr<Pending> begin(Action action, std::string body,
+                                 Reader reader = nullptr);
   // Waits for keys, if there are none but may be soon.  False if there are
   // none.
   bool await_keys(BootTime deadline, const sigv4::Waker* waker) {
@@ -75,7 +76,7 @@ class Client {
   // Waits for keys, begins, waits until `deadline` or a wake (the waker is not
   // cleared), finishes.
   Answer call(Action action, std::string body, BootTime deadline,
-              sigv4::Waker& waker);
+              sigv4::Waker& waker, Reader reader = nullptr);
 
   // DynamoDB's clock as of now; what the host's calendar says.
   ServiceClock clock() const;
@@ -142,6 +143,7 @@ class Client::Pending {
   std::unique_ptr<sigv4::Exchange> exchange_;
   SitePtr site_;
   std::string payload_hash_;
+  Reader reader_ = nullptr;
   Answer answer_;  // What it came to if it was not begun.
 };
 

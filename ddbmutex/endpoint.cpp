@@ -58,12 +58,12 @@ std::string find_account_mode(const Environment& environment,
                           profile, "account_id_endpoint_mode");
   target.accounts_disabled = mode == "disabled";
   if (mode == "required") {
-    target.account_required = source + kRequires;
+    target.account_required = join({source, kRequires});
     if (sigv4::kAllEndpoints) return "";
-    return target.account_required + sigv4::kEndpointsLeftOut;
+    return join({target.account_required, sigv4::kEndpointsLeftOut});
   }
   if (mode.empty() || mode == "preferred" || mode == "disabled") return "";
-  return source + " is none of preferred, disabled and required";
+  return join({source, " is none of preferred, disabled and required"});
 }
 
 // Sets the file, or returns why not.
@@ -92,7 +92,7 @@ bool is_dual_stack_url(const std::string& url, const std::string& region) {
   for (char& c : host) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
   }
-  return host == rest || host == "search-" + rest;
+  return host == rest || host == join({"search-", rest});
 }
 
 // Sets what the target has to do with accounts, or returns why that cannot be.
@@ -122,8 +122,8 @@ std::string set_endpoint(Target& target) {
     target.region = target.region_said.value = kLocalSigned;
     target.account_required.clear();
     if (settings.fips.empty() && settings.dual_stack.empty()) return "";
-    return (settings.fips.empty() ? settings.dual_stack : settings.fips) +
-           " but region \"local\" is this host";
+    return join({settings.fips.empty() ? settings.dual_stack : settings.fips,
+                 " but region \"local\" is this host"});
   }
   auto found = sigv4::endpoint_in_region(sigv4::Service::dynamodb, settings);
   if (!found.error.empty()) return std::move(found.error);
@@ -138,9 +138,10 @@ std::string set_endpoint(Target& target) {
       !is_dual_stack_url(target.endpoint, target.region)) {
     return "";
   }
-  return settings.url.source +
-         " names a dual-stack endpoint of AWS's, which only "
-         "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose";
+  return join({settings.url.source,
+               " names a dual-stack endpoint of AWS's, which only "
+               "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may "
+               "choose"});
 }
 
 void set_region(Target& target, const Setting& region) {
@@ -187,8 +188,8 @@ AccountUrl account_url(const Target& target, const std::string& account_id) {
   if (target.account_suffix.empty()) return {target.endpoint, ""};
   if (account_id.empty()) {
     if (target.account_required.empty()) return {target.endpoint, ""};
-    return {"", target.account_required +
-                    ", but the keys' source does not tell the account"};
+    return {"", join({target.account_required,
+                      ", but the keys' source does not tell the account"})};
   }
   if (!sigv4::is_host_label(account_id)) {
     return {"", "the account id that came with the keys is none"};
@@ -229,7 +230,7 @@ Target find_target(const TargetOptions& options,
                        sigv4::instance_may_know_region(profile, environment);
     option = later ? "endpoint" : "region";
     error = later ? sigv4::refusal_of(target.settings)
-                  : "no region: " + target.region_sources;
+                  : join({"no region: ", target.region_sources});
   }
   if (!error.empty()) refuse(target, option, std::move(error));
   return target;

@@ -66,9 +66,9 @@ Answer send(lock::Table& table, sigv4::Waker* waker, const std::string& body,
   const nanoseconds longest = std::max<nanoseconds>(request_time, kTokenLasts);
   const BootTime deadline = lock::later(
       BootClock::now(), std::clamp(patience, request_time, longest));
-  return dynamodb::ask(table.client, table.budget,
-                       dynamodb::Action::transact_write_items, body,
-                       {deadline, waker, request_time});
+  return dynamodb::ask(
+      table.client, table.budget, dynamodb::Action::transact_write_items, body,
+      {deadline, waker, request_time}, nullptr, dynamodb::read_cancellation);
 }
 
 }  // namespace

@@ -117,7 +117,8 @@ Failure unfit(const dynamodb::TableDescription& table,
 Answer describe_table(Client& client, RetryBudget& budget,
                       const TableOptions& options, const Waiting& waiting) {
   return dynamodb::ask(client, budget, Action::describe_table,
-                       about(options) + "}", waiting);
+                       about(options) + "}", waiting, nullptr,
+                       dynamodb::read_table);
 }
 
 Answer create_table(Client& client, RetryBudget& budget,
@@ -131,7 +132,8 @@ Answer create_table(Client& client, RetryBudget& budget,
     answer = describe_table(client, budget, options, waiting);
     if (answer.fault == Fault::no_table) {
       answer = dynamodb::ask(client, budget, Action::create_table,
-                             creation_of(options, how), waiting);
+                             creation_of(options, how), waiting, nullptr,
+                             dynamodb::read_table);
     }
     const bool there = answer.fault == Fault::none;
     if (there && answer.table->status == "ACTIVE") break;

@@ -12,6 +12,7 @@
 #include "answer.hpp"
 #include "ask.hpp"
 #include "client.hpp"
+#include "description.hpp"
 #include "failure.hpp"
 #include "retry.hpp"
 

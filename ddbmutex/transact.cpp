@@ -1,5 +1,9 @@
 #include "transact.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
 #include "../sigv4/text.hpp"
 #include "json.hpp"
 
@@ -16,6 +20,56 @@ constexpr std::size_t kMostWrites = 99;
 std::string_view inside(std::string_view array) {
   const std::size_t begin = array.find('[') + 1;
   return array.substr(begin, array.rfind(']') - begin);
+}
+
+// --- Why it was not carried out ---------------------------------------------
+
+// What a part of a transaction was refused for; the weightiest first, since a
+// condition that did not hold will not by trying again.
+constexpr struct {
+  char code[32];
+  Fault fault;
+} kReasons[] = {
+    {"ConditionalCheckFailed", Fault::condition_failed},
+    {"TransactionConflict", Fault::conflict},
+    {"ThrottlingError", Fault::throttled},
+    {"ProvisionedThroughputExceeded", Fault::throttled},
+    {"RequestLimitExceeded", Fault::throttled},
+    {"", Fault::bad_request},  // Any other.
+};
+
+// Why a transaction was cancelled, as far as its parts have been looked at.
+struct Cancellation {
+  void hear(std::string_view reason, std::string_view words);
+
+  int looked_at = 0;
+  int part = -1;  // The one to tell of, and why it was refused:
+  std::size_t weight = std::size(kReasons);
+  std::string_view code, message;
+};
+
+void Cancellation::hear(std::string_view reason, std::string_view words) {
+  const int here = looked_at++;
+  if (reason.empty() || reason == "None") return;
+  std::size_t its = 0;
+  while (kReasons[its].code[0] != '\0' && kReasons[its].code != reason) ++its;
+  if (its >= weight) return;
+  weight = its;
+  part = here;
+  code = reason;
+  message = words;
+}
+
+// As at the end of the message: "... specific reasons [Code, None]".
+void read_worded(std::string_view message, Cancellation& cancellation) {
+  const std::size_t begin = message.rfind('[');
+  const std::size_t end = message.rfind(']');
+  if (begin == message.npos || end == message.npos || end < begin) return;
+  std::string_view codes = message.substr(begin + 1, end - begin - 1);
+  while (!codes.empty()) {
+    cancellation.hear(sigv4::cut(codes, ','), "");
+    codes.remove_prefix(std::min(codes.find_first_not_of(' '), codes.size()));
+  }
 }
 
 }  // namespace
@@ -40,6 +94,27 @@ std::string write_transaction(std::string_view check, std::string_view writes,
   return sigv4::join({R"({"TransactItems":[{"ConditionCheck":)", check, "},",
                       inside(writes), R"(],"ClientRequestToken":")", token,
                       "\"}"});
+}
+
+void read_cancellation(Value body, Answer& answer) {
+  Cancellation all;
+  const Value list = body["CancellationReasons"];
+  // [{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"why"}]
+  bool good = !list || list.is_list();
+  for (Elements each(list); good && each.next();) {
+    good = each.value.is_object();
+    all.hear(each.value.text("Code"), each.value.text("Message"));
+  }
+  if (!good) {
+    return bad_answer(answer, "CancellationReasons is no list of reasons");
+  }
+  if (!list) read_worded(answer.message, all);  // Not every engine lists them.
+  answer.part = all.part;
+  if (all.part < 0) return;
+  answer.fault = kReasons[all.weight].fault;
+  answer.message =
+      sigv4::join({"part ", sigv4::Digits(all.part), ": ", all.code,
+                   all.message.empty() ? "" : ": ", all.message});
 }
 
 }  // namespace dynamodb

@@ -12,6 +12,9 @@
 #include <string>
 #include <string_view>
 
+#include "answer.hpp"
+#include "json.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
@@ -27,6 +30,9 @@ std::string problem_of_writes(std::string_view writes);
 // REQUIRES: problem_of_writes() finds none.
 std::string write_transaction(std::string_view check, std::string_view writes,
                               std::string_view token);
+
+// The Reader of TransactWriteItems.
+void read_cancellation(Value body, Answer& answer);
 
 }  // namespace dynamodb
 }  // namespace v0

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "ddbmutex/answer.hpp"
+#include "ddbmutex/description.hpp"
+#include "tests/support/reader_of.hpp"
 
 namespace {
 
@@ -22,7 +24,6 @@ using ddbmutex::dynamodb::Attribute;
 using ddbmutex::dynamodb::date_of;
 using ddbmutex::dynamodb::Fault;
 using ddbmutex::dynamodb::find;
-using ddbmutex::dynamodb::read_answer;
 using ddbmutex::dynamodb::ServiceTime;
 using ddbmutex::dynamodb::TableDescription;
 using ddbmutex::sigv4::HttpAnswer;
@@ -30,6 +31,11 @@ using ddbmutex::sigv4::Transport;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
+
+Answer answer_of(Action action, HttpAnswer http, ServiceTime signed_at) {
+  return ddbmutex::dynamodb::read_answer(action, std::move(http), signed_at,
+                                         tests::reader_of(action));
+}
 
 // The Date of these answers, and when their requests were signed.
 constexpr const char* kDate = "Tue, 14 Nov 2023 22:13:20 GMT";
@@ -70,11 +76,11 @@ HttpAnswer without(HttpAnswer http, const std::string& name) {
 }
 
 Answer put(const HttpAnswer& http, ServiceTime signed_at = kSigned) {
-  return read_answer(Action::put_item, http, signed_at);
+  return answer_of(Action::put_item, http, signed_at);
 }
 
 Answer get(std::string body) {
-  return read_answer(Action::get_item, http_of(200, std::move(body)), kSigned);
+  return answer_of(Action::get_item, http_of(200, std::move(body)), kSigned);
 }
 
 std::string refusal(std::string_view code) {
@@ -105,7 +111,7 @@ BOOST_AUTO_TEST_SUITE(answer_of_dynamodb)
 BOOST_AUTO_TEST_CASE(success_without_body_members_is_no_fault) {
   for (const Action action :
        {Action::put_item, Action::update_item, Action::delete_item}) {
-    const Answer answer = read_answer(action, http_of(200, "{}"), kSigned);
+    const Answer answer = answer_of(action, http_of(200, "{}"), kSigned);
     CHECK_FAULT(answer, Fault::none);
     BOOST_TEST((answer.action == action));
     BOOST_TEST(!answer.item.has_value());
@@ -152,7 +158,7 @@ BOOST_AUTO_TEST_CASE(get_item_of_empty_item_has_an_empty_item) {
 
 BOOST_AUTO_TEST_CASE(update_that_tells_the_item_gives_it) {
   const auto update = [](const std::string& attributes) {
-    return read_answer(
+    return answer_of(
         Action::update_item,
         http_of(200, "{\"Attributes\":" + attributes +
                          ",\"ConsumedCapacity\":{\"TableName\":\"locks\"}}"),
@@ -284,7 +290,7 @@ BOOST_AUTO_TEST_CASE(condition_failed_where_there_is_none_is_a_bad_answer) {
        {Action::get_item, Action::describe_table, Action::create_table,
         Action::update_time_to_live, Action::delete_table, Action::scan,
         Action::query, Action::transact_write_items}) {
-    const Answer answer = read_answer(
+    const Answer answer = answer_of(
         action,
         http_of(400,
                 "{\"__type\":\"ConditionalCheckFailedException\",\"Item\":" +
@@ -511,7 +517,7 @@ BOOST_AUTO_TEST_SUITE_END()
 namespace {
 
 Answer page(const std::string& body, Action action = Action::scan) {
-  return read_answer(action, http_of(200, body), kSigned);
+  return answer_of(action, http_of(200, body), kSigned);
 }
 
 }  // namespace
@@ -568,7 +574,7 @@ BOOST_AUTO_TEST_CASE(page_that_is_not_one_gives_nothing) {
 BOOST_AUTO_TEST_CASE(page_too_large_for_the_client_is_told_as_such) {
   HttpAnswer http = http_of(200, "");
   http.transport = Transport::too_large;
-  const Answer answer = read_answer(Action::scan, http, kSigned);
+  const Answer answer = answer_of(Action::scan, http, kSigned);
   CHECK_FAULT(answer, Fault::bad_answer);
   BOOST_TEST(answer.too_large);
   BOOST_TEST(!page("{}").too_large);
@@ -578,8 +584,8 @@ BOOST_AUTO_TEST_CASE(query_that_misses_the_key_names_a_wrong_key) {
   const HttpAnswer http =
       http_of(400, R"({"__type":"x#ValidationException","message":)"
                    R"("Query condition missed key schema element: name"})");
-  CHECK_FAULT(read_answer(Action::query, http, kSigned), Fault::wrong_key);
-  CHECK_FAULT(read_answer(Action::scan, http, kSigned), Fault::bad_request);
+  CHECK_FAULT(answer_of(Action::query, http, kSigned), Fault::wrong_key);
+  CHECK_FAULT(answer_of(Action::scan, http, kSigned), Fault::bad_request);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -589,8 +595,8 @@ BOOST_AUTO_TEST_SUITE_END()
 namespace {
 
 Answer transact(int status, const std::string& body) {
-  return read_answer(Action::transact_write_items, http_of(status, body),
-                     kSigned);
+  return answer_of(Action::transact_write_items, http_of(status, body),
+                   kSigned);
 }
 
 // With CancellationReasons, unless that is empty, and with words.
@@ -755,7 +761,7 @@ BOOST_AUTO_TEST_CASE(cancellation_with_the_status_of_a_failure_is_not_certain) {
 BOOST_AUTO_TEST_CASE(cancellation_of_no_transaction_has_no_reasons) {
   for (const Action action : {Action::put_item, Action::get_item, Action::scan,
                               Action::describe_table}) {
-    const Answer answer = read_answer(
+    const Answer answer = answer_of(
         action,
         http_of(400, cancelled(listed({"ConditionalCheckFailed", "None"}))),
         kSigned);
@@ -792,8 +798,8 @@ std::string usual_table(const std::string& more = "") {
 }
 
 Answer describe(const std::string& table) {
-  return read_answer(Action::describe_table,
-                     http_of(200, "{\"Table\":" + table + "}"), kSigned);
+  return answer_of(Action::describe_table,
+                   http_of(200, "{\"Table\":" + table + "}"), kSigned);
 }
 
 // "name, sort", and whether they are strings.
@@ -815,7 +821,7 @@ BOOST_AUTO_TEST_CASE(each_action_tells_the_table_in_its_own_member) {
       {Action::delete_table, "TableDescription"}};
   for (const auto& [action, member] : members) {
     const auto answered = [action = action, &table](const char* name) {
-      return read_answer(
+      return answer_of(
           action, http_of(200, std::string("{\"") + name + "\":" + table + "}"),
           kSigned);
     };
@@ -973,7 +979,7 @@ BOOST_AUTO_TEST_CASE(table_action_answered_without_its_member_is_no_success) {
         Action::update_time_to_live, Action::delete_table}) {
     for (const char* body :
          {"{}", "{\"status\":\"ok\"}", "{\"\":{}}", "{\"Item\":{}}"}) {
-      const Answer answer = read_answer(action, http_of(200, body), kSigned);
+      const Answer answer = answer_of(action, http_of(200, body), kSigned);
       CHECK_FAULT(answer, Fault::bad_answer);
       BOOST_TEST(!answer.table);
     }
@@ -982,8 +988,7 @@ BOOST_AUTO_TEST_CASE(table_action_answered_without_its_member_is_no_success) {
 
 BOOST_AUTO_TEST_CASE(time_to_live_is_answered_with_its_specification) {
   const auto answered = [](const char* body) {
-    return read_answer(Action::update_time_to_live, http_of(200, body),
-                       kSigned);
+    return answer_of(Action::update_time_to_live, http_of(200, body), kSigned);
   };
   const Answer answer = answered(
       R"({"TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}})");
@@ -996,7 +1001,7 @@ BOOST_AUTO_TEST_CASE(time_to_live_is_answered_with_its_specification) {
 BOOST_AUTO_TEST_CASE(time_to_live_that_is_on_already_is_well) {
   const auto refused = [](Action action, const std::string& message,
                           int status) {
-    return read_answer(
+    return answer_of(
         action,
         http_of(status, R"({"__type":"x#ValidationException","message":")" +
                             message + "\"}"),
@@ -1017,7 +1022,7 @@ BOOST_AUTO_TEST_CASE(time_to_live_that_is_on_already_is_well) {
 BOOST_AUTO_TEST_CASE(refusal_with_a_table_does_not_give_it) {
   const std::string table = ",\"Table\":" + usual_table() + "}";
   for (const char* code : {"ResourceNotFoundException", "SlowDown"}) {
-    const Answer answer = read_answer(
+    const Answer answer = answer_of(
         Action::describe_table,
         http_of(400, std::string("{\"__type\":\"") + code + "\"" + table),
         kSigned);
@@ -1036,10 +1041,10 @@ constexpr Action kItemActions[] = {Action::get_item, Action::put_item,
 
 Answer refused_as(Action action, const std::string& code,
                   const std::string& message, int status = 400) {
-  return read_answer(action,
-                     http_of(status, "{\"__type\":\"" + code +
-                                         "\",\"message\":\"" + message + "\"}"),
-                     kSigned);
+  return answer_of(action,
+                   http_of(status, "{\"__type\":\"" + code +
+                                       "\",\"message\":\"" + message + "\"}"),
+                   kSigned);
 }
 
 const std::string kInvalid = "One or more parameter values were invalid: ";
@@ -1226,13 +1231,13 @@ BOOST_AUTO_TEST_CASE(hostile_body_gives_its_fault_and_no_item) {
   for (const HostileCase& c : hostile_cases()) {
     BOOST_TEST_CONTEXT(c.what) {
       const Answer answer =
-          read_answer(Action::get_item, http_of(c.status, c.body), kSigned);
+          answer_of(Action::get_item, http_of(c.status, c.body), kSigned);
       CHECK_FAULT(answer, c.expected);
       BOOST_TEST(answer.outcome_unknown());
       BOOST_TEST(!answer.item.has_value());
       BOOST_TEST(!answer.message.empty());
       // The checksum of a hostile server is right.
-      const Answer checked = read_answer(
+      const Answer checked = answer_of(
           Action::get_item,
           with(http_of(c.status, c.body), "x-amz-crc32", crc32_of(c.body)),
           kSigned);
@@ -1274,7 +1279,7 @@ BOOST_AUTO_TEST_CASE(success_without_a_type_or_an_id_of_dynamodbs_is_none) {
     for (const Action action :
          {Action::put_item, Action::get_item, Action::update_item,
           Action::delete_item, Action::transact_write_items}) {
-      const Answer answer = read_answer(action, http, kSigned);
+      const Answer answer = answer_of(action, http, kSigned);
       CHECK_FAULT(answer, Fault::bad_answer);
       BOOST_TEST(answer.outcome_unknown());
     }
@@ -1316,11 +1321,10 @@ BOOST_AUTO_TEST_CASE(checksum_is_verified_if_there_is_one) {
     CHECK_FAULT(put(with(http_of(200, damaged), "x-amz-crc32", crc32_of(body))),
                 Fault::bad_answer);
   }
-  CHECK_FAULT(
-      read_answer(Action::get_item,
-                  with(http_of(200, body), "x-amz-crc32", crc32_of(body)),
-                  kSigned),
-      Fault::none);
+  CHECK_FAULT(answer_of(Action::get_item,
+                        with(http_of(200, body), "x-amz-crc32", crc32_of(body)),
+                        kSigned),
+              Fault::none);
 }
 
 BOOST_AUTO_TEST_CASE(retry_after_is_milliseconds_or_nothing) {
@@ -1699,8 +1703,7 @@ BOOST_AUTO_TEST_CASE(mutated_bodies_are_never_success_unless_json_objects) {
       for (const Action action :
            {Action::get_item, Action::put_item, Action::describe_table,
             Action::scan, Action::transact_write_items}) {
-        const Answer answer =
-            read_answer(action, http_of(status, body), kSigned);
+        const Answer answer = answer_of(action, http_of(status, body), kSigned);
         BOOST_REQUIRE(is_a_fault(answer.fault));
         const bool from_body = answer.fault == Fault::none ||
                                answer.fault == Fault::condition_failed;

@@ -22,6 +22,7 @@
 #include "tests/support/check_fault.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/mutex_kit.hpp"
+#include "tests/support/reader_of.hpp"
 #include "tests/support/scripted_server.hpp"
 
 namespace dynamodb = ddbmutex::dynamodb;
@@ -78,8 +79,8 @@ struct Host {
   Waiting waiting() { return {BootClock::now() + time, &waker}; }
   Answer ask(Action action, const std::string& body,
              bool* maybe_applied = nullptr) {
-    return dynamodb::ask(client, budget, action, body, waiting(),
-                         maybe_applied);
+    return dynamodb::ask(client, budget, action, body, waiting(), maybe_applied,
+                         tests::reader_of(action));
   }
   // What is read is added to `items`.
   Answer read(const Selection& selection) {

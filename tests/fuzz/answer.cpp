@@ -9,9 +9,11 @@
 #include <boost/crc.hpp>
 #include <string>
 
+#include "ddbmutex/description.hpp"
 #include "ddbmutex/json.hpp"
 #include "ddbmutex/record.hpp"
 #include "tests/fuzz/fuzz.hpp"
+#include "tests/support/reader_of.hpp"
 
 namespace tests {
 namespace fuzz {
@@ -29,7 +31,10 @@ struct Case {
   HttpAnswer http;
   dynamodb::ServiceTime signed_at;
 
-  Answer read() const { return dynamodb::read_answer(action, http, signed_at); }
+  Answer read() const {
+    return dynamodb::read_answer(action, http, signed_at,
+                                 tests::reader_of(action));
+  }
 };
 
 constexpr Action kActions[16] = {
