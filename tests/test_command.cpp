@@ -97,6 +97,7 @@ std::string told_of(const Settings& settings) {
   if (settings.keep_row) add("keep_row", *settings.keep_row ? "yes" : "no");
   add("owner", settings.owner);
   add("shell", flag(settings.shell));
+  add("quiet", flag(settings.quiet));
   add("interval", ms(settings.interval), ms(usual.interval));
   add("yes", flag(settings.yes));
   add("json", flag(settings.json));
@@ -229,14 +230,16 @@ ProcessSettings process(const Words& words, const Variables& variables) {
 // The program in a terminal of its own.  `out` grows by what it shows.
 class Terminal {
  public:
-  Terminal(const Words& words, const Variables& variables,
-           unsigned short lines = 24, unsigned short columns = 80) {
+  Terminal(const Words& words, const Variables& variables, int lines = 24,
+           int columns = 80) {
     Words command = words;
     command.insert(command.begin(), program());
     Words all = environment(variables);
     const auto arguments = pointers(command);
     const auto variables_of_it = pointers(all);
-    winsize size = {lines, columns, 0, 0};
+    winsize size = {};
+    size.ws_row = static_cast<unsigned short>(lines);
+    size.ws_col = static_cast<unsigned short>(columns);
     pid_ = forkpty(&fd_, nullptr, nullptr, &size);
     BOOST_TEST_REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
@@ -358,6 +361,7 @@ BOOST_AUTO_TEST_CASE(words_are_read_as_they_stand) {
       {"run -w 1 -w 2 job ls", "run name=job arguments=ls wait=2000"},
       {"run --try job ls", "run name=job arguments=ls wait=0"},
       {"run -nc job ls", "run name=job arguments=ls wait=0 shell=yes"},
+      {"run -qn job ls", "run name=job arguments=ls wait=0 quiet=yes"},
       {"run --grace 1s --keep-row --owner me job ls",
        "run name=job arguments=ls grace=1000 keep_row=yes owner=me"},
       {"run --keep-row=no job ls", "run name=job arguments=ls keep_row=no"},
@@ -904,6 +908,21 @@ BOOST_AUTO_TEST_CASE(errors_are_one_line_on_standard_error) {
   BOOST_TEST(none.status == 77);
   BOOST_TEST(has(none.said, "log in as for the AWS CLI"), none.said);
   BOOST_TEST(is_one_line(none.said));
+  // Where they were looked for is a long story.
+  BOOST_TEST(!has(none.said, "AWS_WEB_IDENTITY_TOKEN_FILE"), none.said);
+  const Ran all = ::ran("show -v job", {{"AWS_REGION", "us-east-1"}});
+  BOOST_TEST(has(all.said, "AWS_WEB_IDENTITY_TOKEN_FILE"), all.said);
+}
+
+BOOST_AUTO_TEST_CASE(lock_of_another_is_told_unless_that_is_not_wanted) {
+  const Stage stage(any_engine_kind());
+  const auto mutex = stage.holder();
+  Ran ran = ::ran("run --try job true", stage.place);
+  BOOST_TEST(ran.status == 75);
+  BOOST_TEST(is_one_line(ran.said), ran.said);
+  ran = ::ran("run -qn job true", stage.place);
+  BOOST_TEST(ran.status == 75);
+  BOOST_TEST(ran.said == "");
 }
 
 BOOST_AUTO_TEST_CASE(answer_that_cannot_be_written_is_an_error) {
@@ -1076,6 +1095,36 @@ BOOST_AUTO_TEST_CASE(watch_tells_a_lease_that_is_over_and_who_comes_next) {
   BOOST_TEST(has(line, " job held by somebody"), line);
 }
 
+BOOST_AUTO_TEST_CASE(watch_tells_a_lock_that_changed_hands_between_two_looks) {
+  const Stage stage(any_engine_kind());
+  std::atomic<bool> hangs{false};
+  std::atomic<int> hanging{0};
+  ScriptedServer server([&](const SeenRequest& request) {
+    if (!hangs) return stage.engine.forward(request);
+    ++hanging;
+    Reply reply;
+    reply.hangs = true;
+    reply.then = [&](const SeenRequest& late) {
+      return stage.engine.forward(late);
+    };
+    return reply;
+  });
+  Variables place = stage.place;
+  place["AWS_ENDPOINT_URL_DYNAMODB"] = server.url();
+  auto mutex = stage.holder();
+  Process watch(process({"watch", "-i", "100ms"}, place));
+  BOOST_TEST(has(watch.channel().line(), " job held by somebody"));
+  hangs = true;
+  BOOST_TEST(eventually([&] { return hanging > 0; }));
+  mutex->unlock();
+  mutex = stage.holder(
+      [](ddbmutex::Options& options) { options.owner = "another"; });
+  hangs = false;
+  server.release();
+  const std::string line = watch.channel().line();
+  BOOST_TEST(has(line, " job held by another"), line);
+}
+
 BOOST_AUTO_TEST_CASE(watch_bears_with_what_may_pass) {
   const Stage stage(any_engine_kind());
   std::atomic<bool> is_down{false};
@@ -1118,7 +1167,7 @@ BOOST_AUTO_TEST_CASE(watch_in_a_terminal_redraws_and_leaves_it_as_it_was) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(watch_fits_the_terminal_and_stops_as_others_do) {
+BOOST_AUTO_TEST_CASE(watch_fits_the_terminal) {
   const Stage stage(any_engine_kind());
   const auto table = std::make_shared<ddbmutex::Table>(stage.where());
   std::vector<std::unique_ptr<DdbMutex>> held;
@@ -1127,14 +1176,26 @@ BOOST_AUTO_TEST_CASE(watch_fits_the_terminal_and_stops_as_others_do) {
         "a-name-that-is-long-" + std::to_string(i), unhurried(table)));
     held.back()->lock();
   }
-  Terminal terminal({"watch", "-i", "100ms"}, stage.place, 5, 30);
-  BOOST_TEST_REQUIRE(terminal.wait_for("\x1b[J"), terminal.out);
-  const std::string screen = between(terminal.out, "\x1b[H", "\x1b[J");
-  const Words lines = all_matches(screen + "\r\n", "([^\r\n]*)\x1b\\[K");
-  BOOST_TEST(lines.size() == 5u, screen);
-  for (const std::string& line : lines) BOOST_TEST(line.size() <= 30u, line);
-  BOOST_TEST(lines.back() == "... 4 more", screen);
+  const auto first_screen = [&](int height) {
+    Terminal terminal({"watch", "-i", "100ms"}, stage.place, height, 30);
+    BOOST_TEST_REQUIRE(terminal.wait_for("\x1b[J"), terminal.out);
+    return all_matches(between(terminal.out, "\x1b[H", "\x1b[J"),
+                       "([^\r\n]*)\x1b\\[K");
+  };
+  BOOST_TEST(first_screen(5).back() == "... 4 more");
+  BOOST_TEST(first_screen(7).back() == "... 2 more");
+  for (const int height : {5, 7, 8}) {
+    const Words lines = first_screen(height);
+    BOOST_TEST(static_cast<int>(lines.size()) == height);
+    for (const std::string& line : lines) BOOST_TEST(line.size() <= 30u, line);
+  }
+  BOOST_TEST(has(first_screen(8).back(), "a-name-that-is-long-5"));
+}
 
+BOOST_AUTO_TEST_CASE(watch_stops_and_goes_on_as_others_do) {
+  const Stage stage(any_engine_kind());
+  Terminal terminal({"watch", "-i", "100ms"}, stage.place);
+  BOOST_TEST_REQUIRE(terminal.wait_for("\x1b[J"), terminal.out);
   terminal.type("\x1a");
   int status = 0;
   BOOST_TEST_REQUIRE(waitpid(terminal.pid(), &status, WUNTRACED) ==

@@ -1,38 +1,15 @@
 #include "examples/ddbmutex/help.hpp"
 
-#include <algorithm>
-
 #include "examples/ddbmutex/report.hpp"
 
 namespace command {
 namespace {
 
 constexpr std::size_t kHelpColumn = 27;
-constexpr std::size_t kScreen = 79;
 
 std::string padded(std::string text, std::size_t width) {
   if (text.size() < width) text.resize(width, ' ');
   return text;
-}
-
-// "Options and their values", in lines that begin alike.
-void add_words(std::string& text, const std::string& words,
-               const std::string& margin) {
-  std::size_t column = kScreen;
-  for (std::size_t at = 0; at < words.size();) {
-    const std::size_t end = std::min(words.find(' ', at), words.size());
-    const std::string word = words.substr(at, end - at);
-    at = end + 1;
-    if (column + 1 + word.size() > kScreen) {
-      if (!text.empty() && text.back() != '\n') text += '\n';
-      text += margin + word;
-      column = margin.size() + word.size();
-    } else {
-      text += ' ' + word;
-      column += 1 + word.size();
-    }
-  }
-  text += '\n';
 }
 
 std::string synopsis(const Subcommand& of) {
@@ -63,12 +40,9 @@ std::string help_of(const Subcommand& it) {
   }
   text += padded("  -h, --help", kHelpColumn) + "show this\n";
   if (rare.empty()) return text;
-  text += "\n";
-  add_words(text, rare + " (see `man ddbmutex`).", "");
-  return text +
-         "Variables such as DDBMUTEX_TABLE hold options.  TIME is 90, 30s, "
-         "5m,\n"
-         "1h, 2d or 250ms.\n";
+  return text + "\n" + rare +
+         "\nDDBMUTEX_TABLE and so on hold options.  TIME: 90, 30s, 5m, 1h, 2d "
+         "or 250ms.\n";
 }
 
 std::string help_of_program() {

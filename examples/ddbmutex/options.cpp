@@ -98,7 +98,10 @@ const std::vector<Subcommand>& subcommands() {
        "One that exists is checked, and left as it is."},
       {Command::completion, "completion", "bash|zsh|fish",
        "print the completion for that shell",
-       "For bash: eval \"$(ddbmutex completion bash)\" in ~/.bashrc."},
+       "In ~/.bashrc: eval \"$(ddbmutex completion bash)\"; in ~/.zshrc, "
+       "after\n"
+       "compinit: source <(ddbmutex completion zsh); in config.fish:\n"
+       "ddbmutex completion fish | source."},
       {Command::help, "help", "[SUBCOMMAND]",
        "list the options of one, as --help does", ""},
   };
@@ -136,6 +139,8 @@ const std::vector<Option>& options() {
        [](S& s, V v) {
          if (parse_flag(v)) s.wait = milliseconds(0);
        }},
+      {"quiet", 'q', "", "", "", "do not complain that another has the lock",
+       false, run, [](S& s, V v) { s.quiet = parse_flag(v); }},
       {"ttl", 0, "TIME", "", "DDBMUTEX_TTL",
        "how long the lease lasts (60s); it is renewed", false, run,
        [](S& s, V v) { s.ttl = parse_time(v); }},

@@ -60,6 +60,7 @@ struct Settings {
   std::optional<bool> keep_row;                    // Nothing: as the layout.
   std::string owner;                               // Empty: host and process.
   bool shell = false;
+  bool quiet = false;  // Of a lock that is not acquired.
 
   std::chrono::milliseconds interval{2000};  // Of `watch`.
   bool yes = false;                          // Of `unlock`.

@@ -26,6 +26,7 @@ constexpr Advice kAdvice[] = {
      "have the IAM policy of `man ddbmutex` attached to these keys"},
     {Errc::bad_certificate, kNotAllowed,
      "check --endpoint, or name the CA by AWS_CA_BUNDLE"},
+    {Errc::no_table, kUnfit, ""},
     {Errc::wrong_table, kUnfit,
      "name its key by --key, or another table by --table"},
     {Errc::replicated_table, kUnfit, "name another table by --table"},
@@ -70,14 +71,12 @@ std::string create_table(const Settings& settings) {
   return words;
 }
 
-// As the library says it, up to what is no such table: the rest is for
-// programs.
-std::string no_table(const ddbmutex::Error& error, const Settings& settings) {
+// As the library says it, without what comes after the words for the code.
+std::string in_short(const ddbmutex::Error& error) {
   const std::string text = error.what();
   const std::string why = error.code().message();
   const auto at = text.find(why);
-  return (at == text.npos ? text : text.substr(0, at + why.size())) +
-         "; make it by `" + create_table(settings) + "`";
+  return at == text.npos ? text : text.substr(0, at + why.size());
 }
 
 }  // namespace
@@ -114,13 +113,18 @@ Verdict verdict_on(const std::exception& error, const Settings& settings) {
     return {kUsage, error.what()};
   }
   const auto* ours = dynamic_cast<const ddbmutex::Error*>(&error);
-  if (ours != nullptr && ours->code() == Errc::no_table) {
-    return {kUnfit, no_table(*ours, settings)};
-  }
   const Advice* advice = ours != nullptr ? advice_on(ours->code()) : nullptr;
   if (advice == nullptr) return {kFailed, error.what()};
-  const std::string hint = advice->what_to_do;
-  return {advice->exit, error.what() + (hint.empty() ? "" : "; " + hint)};
+  std::string text = error.what();
+  std::string hint = advice->what_to_do;
+  if (advice->code == Errc::no_table) {
+    text = in_short(*ours);
+    hint = "make it by `" + create_table(settings) + "`";
+  } else if (advice->code == Errc::no_keys && !settings.verbose) {
+    text = in_short(*ours);
+    hint += "; --verbose tells where they were looked for";
+  }
+  return {advice->exit, text + (hint.empty() ? "" : "; " + hint)};
 }
 
 bool is_passing(const std::error_code& code) {

@@ -369,7 +369,9 @@ int run_with(const Settings& settings, const Signals& signals, bool& by_int) {
     return kSignalled + acquired.signal;
   }
   if (!acquired.held) {
-    complain("the lock `" + settings.name + "` is held by another");
+    if (!settings.quiet) {
+      complain("the lock `" + settings.name + "` is held by another");
+    }
     return kBusy;
   }
   Job job(settings, mutex, signals, loss);

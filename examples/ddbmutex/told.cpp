@@ -72,15 +72,6 @@ std::size_t width_of(const std::string& text) {
       }));
 }
 
-std::string cut(const std::string& text, std::size_t width) {
-  std::size_t characters = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) == 0x80) continue;
-    if (characters++ == width) return text.substr(0, i);
-  }
-  return text;
-}
-
 std::string number(const char* format, long long a, long long b) {
   char text[64];
   std::snprintf(text, sizeof text, format, a, b);
@@ -131,6 +122,15 @@ std::string printable(std::string_view text) {
   return mapped(text, [](std::string_view character) {
     return is_control(character) ? kReplacement : character;
   });
+}
+
+std::string cut(const std::string& text, std::size_t width) {
+  std::size_t characters = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) == 0x80) continue;
+    if (characters++ == width) return text.substr(0, i);
+  }
+  return text;
 }
 
 std::string label_of(const LockInfo& info) {

@@ -31,6 +31,8 @@ std::string in_words(std::chrono::milliseconds time);
 // What a terminal can be given: invalid UTF-8 and control characters are
 // replaced.
 std::string printable(std::string_view text);
+// What fits into so many columns.
+std::string cut(const std::string& text, std::size_t width);
 // Name and, if there is one, sort value.
 std::string label_of(const ddbmutex::LockInfo& info);
 // "held by host:123, 12.3s left"

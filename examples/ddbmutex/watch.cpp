@@ -102,7 +102,7 @@ void Screen::draw(const std::string& heading, const Locks& locks) const {
   const std::size_t height = known && size.ws_row > 0 ? size.ws_row : 24;
   const std::size_t width = known && size.ws_col > 0 ? size.ws_col : 80;
   std::vector<std::string> lines = rows_of(locks, width);
-  lines.insert(lines.begin(), heading.substr(0, width));
+  lines.insert(lines.begin(), cut(heading, width));
   if (lines.size() > height) {
     const std::size_t hidden = lines.size() - (height - 1);
     lines.resize(height - 1);
