@@ -24,10 +24,10 @@ constexpr KeyNames kProfileNames = {
 // written new ones.
 constexpr std::chrono::seconds kFileAge{60};
 
-KeyOutcome not_found(State state, std::string reason) {
+KeyOutcome not_found(State state, Pieces reason) {
   KeyOutcome outcome;
   outcome.state = state;
-  outcome.reason = std::move(reason);
+  append(outcome.reason, reason);
   return outcome;
 }
 
@@ -52,16 +52,24 @@ KeyOutcome& KeyOutcome::operator=(const KeyOutcome&) = default;
 KeyOutcome& KeyOutcome::operator=(KeyOutcome&&) noexcept = default;
 KeyOutcome::~KeyOutcome() = default;
 
-KeyOutcome no_keys(std::string reason) {
-  return not_found(State::none, std::move(reason));
+KeyOutcome no_keys(Pieces reason) { return not_found(State::none, reason); }
+
+KeyOutcome failed_keys(Pieces reason) {
+  return not_found(State::failed, reason);
 }
 
-KeyOutcome failed_keys(std::string reason) {
-  return not_found(State::failed, std::move(reason));
+KeyOutcome broken_keys(Pieces reason) {
+  return not_found(State::broken, reason);
 }
 
-KeyOutcome broken_keys(std::string reason) {
-  return not_found(State::broken, std::move(reason));
+KeyOutcome no_keys(std::string_view reason) { return no_keys({reason}); }
+
+KeyOutcome failed_keys(std::string_view reason) {
+  return failed_keys({reason});
+}
+
+KeyOutcome broken_keys(std::string_view reason) {
+  return broken_keys({reason});
 }
 
 BootTime ends_at(std::int64_t expires, std::int64_t now) {
@@ -82,19 +90,17 @@ KeyOutcome judged(Credentials keys, const std::string& place,
   const bool lacks_id = parts[0].key.empty();
   const bool lacks_secret = parts[1].key.empty();
   if (lacks_id && lacks_secret)
-    return no_keys(join({"no ", names.id, " in ", place}));
+    return no_keys({"no ", names.id, " in ", place});
   if (lacks_id || lacks_secret) {
-    return broken_keys(join({parts[lacks_id ? 1 : 0].name, " without ",
-                             parts[lacks_id ? 0 : 1].name, " in ", place}));
+    return broken_keys({parts[lacks_id ? 1 : 0].name, " without ",
+                        parts[lacks_id ? 0 : 1].name, " in ", place});
   }
   for (const auto& [key, name] : parts) {
     // All three go into headers or next to them: a line break there would be a
     // header of its own.
-    const bool visible = std::all_of(
-        key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
-    if (visible) continue;
-    return broken_keys(join(
-        {name, " in ", place, " has a character that is not visible ASCII"}));
+    if (is_visible(key)) continue;
+    return broken_keys(
+        {name, " in ", place, " has a character that is not visible ASCII"});
   }
   KeyOutcome outcome;
   outcome.state = State::found;
@@ -121,7 +127,7 @@ KeyOutcome environment_keys(const Environment& environment) {
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
   const std::string place =
       join({profile.described(), " in ", in_quotes(file.path)});
-  if (!file.has("profile", profile.name)) return no_keys("no " + place);
+  if (!file.has("profile", profile.name)) return no_keys({"no ", place});
   const auto value = [&](const char* name) {
     const auto* found = file.find("profile", profile.name, name);
     return found != nullptr ? *found : std::string_view();

@@ -15,8 +15,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "boot_clock.hpp"
@@ -56,9 +58,15 @@ struct KeyOutcome {
   std::string warnings;  // For people, each with a line end.
 };
 
-KeyOutcome no_keys(std::string reason);
-KeyOutcome failed_keys(std::string reason);
-KeyOutcome broken_keys(std::string reason);
+// With that for a reason; in pieces it is put together here, once, and not
+// where it is said.
+using Pieces = std::initializer_list<std::string_view>;
+KeyOutcome no_keys(std::string_view reason);
+KeyOutcome no_keys(Pieces reason);
+KeyOutcome failed_keys(std::string_view reason);
+KeyOutcome failed_keys(Pieces reason);
+KeyOutcome broken_keys(std::string_view reason);
+KeyOutcome broken_keys(Pieces reason);
 
 // What a source is told when it is asked.
 struct Fetch {

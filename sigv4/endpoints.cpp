@@ -53,7 +53,7 @@ bool is_word_and_number(std::string_view text) {
   const auto hyphen = text.find('-');
   if (hyphen == text.npos || hyphen == 0) return false;
   const std::string_view number = text.substr(hyphen + 1);
-  return !number.empty() && std::all_of(number.begin(), number.end(), is_digit);
+  return !number.empty() && consists_of(number, is_digit);
 }
 
 // Whether it is true.  If it is no flag, `error` says so.
@@ -173,7 +173,7 @@ bool is_host_label(std::string_view text) {
     return is_letter(c) || is_digit(c) || c == '-';
   };
   return !text.empty() && text.size() <= 63 && text.front() != '-' &&
-         text.back() != '-' && std::all_of(text.begin(), text.end(), fits);
+         text.back() != '-' && consists_of(text, fits);
 }
 
 bool is_base_url(const std::string& text) {

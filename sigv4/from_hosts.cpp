@@ -106,7 +106,7 @@ AgentToken token_of(const ContainerSettings& settings) {
   };
   if (text.find_first_of("\r\n") != text.npos) {
     token.error = source + " has a line break in it";
-  } else if (!std::all_of(text.begin(), text.end(), is_fit)) {
+  } else if (!consists_of(text, is_fit)) {
     token.error = source + " is not fit for a header";
   }
   return token;
@@ -114,7 +114,7 @@ AgentToken token_of(const ContainerSettings& settings) {
 
 KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
   AgentToken token = token_of(settings);
-  if (!token.error.empty()) return broken_keys(std::move(token.error));
+  if (!token.error.empty()) return broken_keys(token.error);
   KeyOutcome outcome;
   ServiceCall call;
   call.name = "the container's agent";
@@ -176,8 +176,8 @@ int number_of(const Setting& setting, int otherwise, int most,
   if (!setting) return otherwise;
   const int number = whole_number(setting.value, most);
   if (number != 0) return number;
-  error = join({setting.source, " is not a whole number from 1 to ",
-                std::to_string(most)});
+  error =
+      join({setting.source, " is not a whole number from 1 to ", Digits(most)});
   return otherwise;
 }
 
@@ -186,7 +186,7 @@ int number_of(const Setting& setting, int otherwise, int most,
 // As IAM names them: nothing that a URL's path would have to encode.
 bool is_role(std::string_view text) {
   static constexpr std::string_view kSigns = "_+=,.@-";
-  return text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
+  return text.size() <= 64 && consists_of(text, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                   (c >= '0' && c <= '9') || kSigns.find(c) != kSigns.npos;
          });
@@ -278,7 +278,7 @@ CallOutcome get(Instance& instance, const std::string& path, Taker accept,
 // Why it is not asked at all; found if it may be.
 KeyOutcome unfit(const InstanceSettings& settings) {
   if (!settings.disabled.empty()) {
-    return no_keys(join({kName, ": ", settings.disabled}));
+    return no_keys({kName, ": ", settings.disabled});
   }
   if (!settings.error.empty()) return broken_keys(settings.error);
   KeyOutcome outcome;
@@ -289,7 +289,7 @@ KeyOutcome unfit(const InstanceSettings& settings) {
 // A role that was there may be on its way to another, and who has answered
 // will do so again.
 KeyOutcome without(const Instance& instance, CallOutcome& outcome) {
-  KeyOutcome keys = broken_keys(std::move(outcome.problem));
+  KeyOutcome keys = broken_keys(outcome.problem);
   if (outcome.absent && !instance.answered) {
     keys.state = State::none;
   } else if (outcome.absent || instance.had_keys ||
@@ -320,7 +320,7 @@ ContainerSettings container_settings(const Environment& environment) {
 KeyOutcome container_keys(const ContainerSettings& settings,
                           const Fetch& fetch) {
   if (settings.variable.empty()) {
-    return no_keys(join({"neither ", kRelative, " nor ", kFull, " is set"}));
+    return no_keys({"neither ", kRelative, " nor ", kFull, " is set"});
   }
   if (!settings.error.empty()) return broken_keys(settings.error);
   return ask_agent(settings, fetch);
@@ -371,8 +371,7 @@ KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
   CallOutcome outcome = get(instance, kRolesPath, accept_role, fetch);
   if (outcome.status == 404 || (outcome.done() && role.empty())) {
     std::string reason = place(instance) + "the instance has no role";
-    return instance.had_keys ? failed_keys(std::move(reason))
-                             : no_keys(std::move(reason));
+    return instance.had_keys ? failed_keys(reason) : no_keys(reason);
   }
   if (!outcome.done()) return without(instance, outcome);
   const std::string source = join({kName, " (role ", role, ")"});

@@ -71,9 +71,7 @@ std::string flaw_of(const JsonObject& document, const char* name, bool needed) {
 
 }  // namespace
 
-bool all_digits(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), is_decimal);
-}
+bool all_digits(std::string_view text) { return consists_of(text, is_decimal); }
 
 std::string_view JsonObject::value_of(std::string_view name) const {
   std::string_view found;
@@ -171,7 +169,7 @@ KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
   if (flaw.empty() && form.must_end && !document.has(form.end)) {
     flaw = join({"no ", form.end});
   }
-  if (!flaw.empty()) return broken_keys(join({flaw, " in ", place}));
+  if (!flaw.empty()) return broken_keys({flaw, " in ", place});
   KeyOutcome outcome = judged({document.text(id)->str(), *document.text(secret),
                                document.text(token).value_or(Secret()), ""},
                               place, form.names);
@@ -189,7 +187,7 @@ KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
   auto expires = end ? parse_iso8601(*end) : document.number(form.end);
   if (!expires) {
     return broken_keys(
-        join({form.end, " is no time of ISO 8601 with a zone in ", place}));
+        {form.end, " is no time of ISO 8601 with a zone in ", place});
   }
   outcome.ends = ends_at(end ? *expires : *expires / form.units, now);
   return outcome;
@@ -200,10 +198,10 @@ KeyOutcome keys_in(std::string_view text,
                    const KeyForm& form, const std::string& place,
                    std::int64_t now) {
   auto object = parse_json(text);
-  if (!object) return broken_keys(place + " is no JSON object");
+  if (!object) return broken_keys({place, " is no JSON object"});
   for (const std::string_view name : names) {
     object = object->object(name);
-    if (!object) return broken_keys(join({"no ", name, " in ", place}));
+    if (!object) return broken_keys({"no ", name, " in ", place});
   }
   return keys_in_document(*object, form, place, now);
 }

@@ -210,7 +210,7 @@ std::string Program::wait(BootTime deadline, const Waker& stop) {
       end_ = End::unseen;
       if (now >= deadline) {
         return join({"the program did not end in ",
-                     std::to_string((now - began) / milliseconds(1)), " ms"});
+                     Digits((now - began) / milliseconds(1)), " ms"});
       }
       return stop.woken() ? "given up, for nobody waits for it any more" : "";
     }
@@ -221,10 +221,10 @@ std::string Program::wait(BootTime deadline, const Waker& stop) {
   reap();
   if (end_ == End::unseen || wrote_too_much()) return "";
   if (end_ == End::signaled) {
-    return "the program was ended by signal " + std::to_string(number_);
+    return join({"the program was ended by signal ", Digits(number_)});
   }
   if (number_ == 0) return "";
-  return "the program ended with exit status " + std::to_string(number_);
+  return join({"the program ended with exit status ", Digits(number_)});
 }
 
 // --- Its keys --------------------------------------------------------------
@@ -234,20 +234,19 @@ KeyOutcome unstartable(const std::string& place, int error) {
       join({place, ": the program cannot be started: ", strerror(error)});
   const bool passing = error == EAGAIN || error == ENOMEM || error == EMFILE ||
                        error == ENFILE || error == ETXTBSY;
-  return passing ? failed_keys(std::move(reason))
-                 : broken_keys(std::move(reason));
+  return passing ? failed_keys(reason) : broken_keys(reason);
 }
 
 KeyOutcome read_document(std::string_view text, const std::string& place,
                          std::int64_t now) {
   constexpr KeyForm kForm = {kSessionForm.names, kSessionForm.end, false, 1};
-  if (text.empty()) return broken_keys(place + ": the program wrote nothing");
+  if (text.empty()) return broken_keys({place, ": the program wrote nothing"});
   const auto document = parse_json(text);
   if (!document) {
-    return broken_keys(place + ": what the program wrote is no JSON object");
+    return broken_keys({place, ": what the program wrote is no JSON object"});
   }
   if (document->number("Version") != 1) {
-    return broken_keys(place + ": Version in what the program wrote is not 1");
+    return broken_keys({place, ": Version in what the program wrote is not 1"});
   }
   KeyOutcome outcome = keys_in_document(*document, kForm, place, now);
   if (outcome.state == State::found && outcome.ends <= BootClock::now()) {
@@ -299,8 +298,7 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
                         const Fetch& fetch) {
   const CommandWords split = split_command(command);
   if (!split.error.empty()) {
-    return broken_keys(
-        join({place, ": the command is no good: ", split.error}));
+    return broken_keys({place, ": the command is no good: ", split.error});
   }
   Program program;
   const int error = program.start(split.words);
@@ -308,9 +306,9 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
   fetch.asking("the program of " + place);
   const std::string failure = program.wait(
       std::min(fetch.deadline, BootClock::now() + kPatience), fetch.stop);
-  if (!failure.empty()) return failed_keys(join({place, ": ", failure}));
+  if (!failure.empty()) return failed_keys({place, ": ", failure});
   if (program.wrote_too_much()) {
-    return broken_keys(place + ": the program wrote more than 64 KiB");
+    return broken_keys({place, ": the program wrote more than 64 KiB"});
   }
   return read_document(program.output(), place, fetch.now());
 }

@@ -42,7 +42,7 @@ KeyOutcome ask(const char* action, const Role& role, const Field& own,
                const Fetch& fetch) {
   ServiceEndpoint endpoint = services.endpoint(Service::sts);
   if (!endpoint.error.empty()) {
-    return broken_keys(join({role.place, ": ", endpoint.error}));
+    return broken_keys({role.place, ": ", endpoint.error});
   }
   const std::string session =
       role.session_name.empty() ? random_session_name() : role.session_name;
@@ -123,9 +123,9 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
     outcome = instance_keys(chain.instance, search.fetch);
     if (chain.instance.settings.disabled.empty()) without = State::failed;
   } else {
-    return blocked(search, join({source.source,
-                                 " is none of Environment, EcsContainer and "
-                                 "Ec2InstanceMetadata"}));
+    return blocked(search, {source.source,
+                            " is none of Environment, EcsContainer and "
+                            "Ec2InstanceMetadata"});
   }
   if (outcome.state != State::none) return outcome;
   outcome.state = without;
@@ -138,9 +138,9 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
 KeyOutcome by_other_profile(Search& search, Profile& other,
                             const Setting& source, bool itself) {
   if (!other.exists()) {
-    return blocked(
-        search, join({source.source, " names ", other.described(),
-                      ", which does not exist (", other.whereabouts(), ")"}));
+    return blocked(search,
+                   {source.source, " names ", other.described(),
+                    ", which does not exist (", other.whereabouts(), ")"});
   }
   auto& path = search.path;
   const bool been_there =
@@ -149,17 +149,16 @@ KeyOutcome by_other_profile(Search& search, Profile& other,
     std::string circle;
     for (const std::string& name : path)
       append(circle, {in_quotes(name), ", "});
-    return blocked(
-        search, join({"profiles that have their keys from each other: ", circle,
-                      in_quotes(other.name)}));
+    return blocked(search, {"profiles that have their keys from each other: ",
+                            circle, in_quotes(other.name)});
   }
   path.push_back(other.name);
   if (!has_keys(other) && wants_role(other)) return keys_by_role(search, other);
   KeyOutcome outcome = keys_by_itself(search, other, {});
   if (outcome.state != State::none) return outcome;
-  return blocked(search, join({source.source, " names ", other.described(),
-                               " for its keys, which has none (",
-                               other.whereabouts(), ")"}));
+  return blocked(search,
+                 {source.source, " names ", other.described(),
+                  " for its keys, which has none (", other.whereabouts(), ")"});
 }
 
 // The files are the same, and only lent another name.
@@ -178,10 +177,10 @@ KeyOutcome source_of_role(Search& search, Profile& profile) {
   if (other && !kind) return by_source_profile(search, profile, other);
   if (kind && !other) return by_credential_source(search, kind);
   return blocked(search,
-                 profile.place_of("role_arn") +
-                     (kind ? " has both source_profile and credential_source"
-                           : " has a role_arn, but neither source_profile nor "
-                             "credential_source nor web_identity_token_file"));
+                 {profile.place_of("role_arn"),
+                  kind ? " has both source_profile and credential_source"
+                       : " has a role_arn, but neither source_profile nor "
+                         "credential_source nor web_identity_token_file"});
 }
 
 }  // namespace
@@ -189,9 +188,9 @@ KeyOutcome source_of_role(Search& search, Profile& profile) {
 KeyOutcome keys_by_role(Search& search, Profile& profile) {
   const std::string where = profile.place_of("role_arn");
   if (profile.has("mfa_serial")) {
-    return blocked(search, join({"mfa_serial in ", where,
-                                 ": there is nobody to ask for a code, so such "
-                                 "a role cannot be assumed"}));
+    return blocked(search, {"mfa_serial in ", where,
+                            ": there is nobody to ask for a code, so such "
+                            "a role cannot be assumed"});
   }
   Role role;
   role.arn = profile.value_of("role_arn");
@@ -200,8 +199,8 @@ KeyOutcome keys_by_role(Search& search, Profile& profile) {
   role.duration = profile.value_of("duration_seconds");
   role.place = join({"role ", in_quotes(role.arn), " by ", where});
   if (!all_digits(role.duration)) {
-    return blocked(search, profile.find("duration_seconds").source +
-                               " is no number of seconds");
+    return blocked(search, {profile.find("duration_seconds").source,
+                            " is no number of seconds"});
   }
   KeyOutcome source = source_of_role(search, profile);
   if (search.blocked) return source;
@@ -225,10 +224,10 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
   Role role;
   role.arn = first(variables.role_arn, "role_arn");
   if (role.arn.empty()) {
-    return blocked(search, join({source,
-                                 " is without a role: neither AWS_ROLE_ARN nor "
-                                 "role_arn of ",
-                                 profile.described(), " says which"}));
+    return blocked(search, {source,
+                            " is without a role: neither AWS_ROLE_ARN nor "
+                            "role_arn of ",
+                            profile.described(), " says which"});
   }
   role.session_name = first(variables.session_name, "role_session_name");
   role.place =
@@ -277,7 +276,7 @@ KeyOutcome assume_by_web_identity(const Role& role,
   std::string why = join({role.place, ": the web identity token file ",
                           in_quotes(token_file), " ", flaw});
   // Perhaps somebody is writing it.
-  return empty ? failed_keys(std::move(why)) : broken_keys(std::move(why));
+  return empty ? failed_keys(why) : broken_keys(why);
 }
 
 KeyOutcome read_sts_keys(std::string_view action, std::string_view body,

@@ -134,7 +134,7 @@ CallOutcome Calling::run() {
     last_.state = State::broken;
   }
   const std::string often =
-      attempts_ > 1 ? join({", ", std::to_string(attempts_), " attempts"}) : "";
+      attempts_ > 1 ? join({", ", Digits(attempts_), " attempts"}) : "";
   last_.problem =
       join({call_.name, " at ", call_.url, often, ": ", last_.problem});
   return std::move(last_);
@@ -183,7 +183,7 @@ Fate Calling::judge(const HttpAnswer& http, std::int64_t signed_for) {
 }
 
 Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
-  const std::string status = "HTTP status " + std::to_string(http.status);
+  const std::string status = join({"HTTP status ", Digits(http.status)});
   last_.problem = status;
   if (http.status < 300) return Fate::passing;
   if (http.status < 400) {
@@ -219,9 +219,8 @@ Fate Calling::judge_transport(const HttpAnswer& http, BootTime started) {
   last_.absent = true;
   if (http.transport == Transport::timed_out) {
     last_.absent = now < fetch_.deadline;
-    last_.problem =
-        join({"no answer in ",
-              std::to_string((now - started) / milliseconds(1)), " ms"});
+    last_.problem = join(
+        {"no answer in ", Digits((now - started) / milliseconds(1)), " ms"});
   }
   return http.transport == Transport::bad_certificate ? Fate::final
                                                       : Fate::passing;
@@ -268,8 +267,8 @@ ServiceEndpoint Services::endpoint(Service service) const {
 
 KeyOutcome without_keys(const CallOutcome& outcome, std::string_view place) {
   std::string reason = join({place, ": ", outcome.problem});
-  return outcome.state == State::broken ? broken_keys(std::move(reason))
-                                        : failed_keys(std::move(reason));
+  return outcome.state == State::broken ? broken_keys(reason)
+                                        : failed_keys(reason);
 }
 
 CallOutcome call_service(const HttpOptions& options, const ServiceCall& call,
@@ -297,11 +296,6 @@ Refusal read_refusal(const HttpAnswer& http) {
   fill(refusal.message, error, {"message", "Message", "error_description"});
   fill(refusal.request_id, *answer, {"RequestId"});
   return refusal;
-}
-
-bool is_visible(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return c > ' ' && c <= '~'; });
 }
 
 std::string form_of(std::string_view head, const std::vector<Field>& fields) {

@@ -134,9 +134,6 @@ struct Refusal {
 // However STS, SSO, its OIDC service or a container's agent writes it.
 Refusal read_refusal(const HttpAnswer& http);
 
-// Whether it may stand in a header: a line break there would be another one.
-bool is_visible(std::string_view text);
-
 // Behind `head`, the body of a form (application/x-www-form-urlencoded).  The
 // caller wipes it.
 struct Field {

@@ -130,8 +130,7 @@ bool Portal::load(Token& token) {
   SecretFile file(sign_on_.path, kMaxJsonBytes);
   if (file.missing) return signed_off("nobody has signed on yet");
   if (!file.failure.empty()) {
-    return none(
-        broken_keys(join({sso_.place, ": ", whose(), " ", file.failure})));
+    return none(broken_keys({sso_.place, ": ", whose(), " ", file.failure}));
   }
   if (!file.warning.empty()) append(warnings_, {file.warning, "\n"});
   const std::string wrong = read_token(std::move(file.text), token);
@@ -144,10 +143,9 @@ bool Portal::load(Token& token) {
 bool Portal::refresh() {
   const bool over = token_.ends <= fetch_.utc_now;
   if (BootClock::now() < sign_on_.next_refresh) {
-    return !over ||
-           none(failed_keys(join({sso_.place, ": the token in ", whose(),
-                                  " has ended, and to refresh it was tried "
-                                  "less than a minute ago"})));
+    return !over || none(failed_keys({sso_.place, ": the token in ", whose(),
+                                      " has ended, and to refresh it was tried "
+                                      "less than a minute ago"}));
   }
   sign_on_.next_refresh = BootClock::now() + kRefreshPause;
   const CallOutcome call = create_token();
@@ -237,7 +235,7 @@ void Portal::keep() {
 void Portal::ask_for_keys() {
   ServiceEndpoint endpoint = services_.endpoint(Service::sso);
   if (!endpoint.error.empty()) {
-    none(broken_keys(join({sso_.place, ": ", endpoint.error})));
+    none(broken_keys({sso_.place, ": ", endpoint.error}));
     return;
   }
   ServiceCall call;
@@ -269,10 +267,10 @@ void Portal::ask_for_keys() {
 
 bool Portal::signed_off(std::string_view why) {
   const bool session = !sso_.session_name.empty();
-  return none(broken_keys(join(
+  return none(broken_keys(
       {sso_.place, ": ", why, " (", whose(), "); sign on with: aws sso login ",
        session ? "--sso-session " : "--profile ",
-       in_quotes(session ? sso_.session_name : sso_.profile)})));
+       in_quotes(session ? sso_.session_name : sso_.profile)}));
 }
 
 // --- Profiles --------------------------------------------------------------
@@ -321,7 +319,7 @@ KeyOutcome keys_by_sign_on(Search& search, const Profile& profile) {
   if (!profile.has(sign)) return {};
   Sso sso;
   std::string wrong = find_session(profile, sso.session_name);
-  if (!wrong.empty()) return blocked(search, std::move(wrong));
+  if (!wrong.empty()) return blocked(search, {wrong});
   std::string missing;
   const auto setting = [&](const char* name) {
     Setting found = sign_on_setting(profile, sso.session_name, name);
@@ -336,8 +334,8 @@ KeyOutcome keys_by_sign_on(Search& search, const Profile& profile) {
   Setting region = setting("sso_region");
   sso.start_url = setting("sso_start_url").value;
   if (!missing.empty()) {
-    return blocked(search, join({"single sign-on of ", sso.place,
-                                 " is without ", missing}));
+    return blocked(search,
+                   {"single sign-on of ", sso.place, " is without ", missing});
   }
   sso.cache = search.chain.sso_cache;
   sso.profile = profile.name;

@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "secret.hpp"
+#include "text.hpp"
 
 #if LIBCURL_VERSION_NUM < 0x075000
 #error "ddbmutex needs libcurl 7.80 or later (CURLOPT_PREREQFUNCTION)"
@@ -505,9 +506,13 @@ int Exchange::on_close(void* self, int fd) {
 
 int Exchange::on_socket(void*, int fd, int what, void* self, void*) {
   std::vector<pollfd>& watched = static_cast<Exchange*>(self)->watched_;
-  watched.erase(std::remove_if(watched.begin(), watched.end(),
-                               [fd](const pollfd& p) { return p.fd == fd; }),
-                watched.end());
+  // In no order: the last takes the place of what was said of it before.
+  for (pollfd& one : watched) {
+    if (one.fd != fd) continue;
+    one = watched.back();
+    watched.pop_back();
+    break;
+  }
   if (what == CURL_POLL_REMOVE) return 0;
   const int events = ((what & CURL_POLL_IN) != 0 ? POLLIN : 0) |
                      ((what & CURL_POLL_OUT) != 0 ? POLLOUT : 0);
@@ -647,7 +652,9 @@ std::optional<Url> parse_url(const std::string& text) {
   }
   host += 3;
   std::size_t path = std::min(text.find('/', host), text.size());
-  if (path == host || !std::all_of(&text[host], &text[path], is_plain)) {
+  if (path == host ||
+      !consists_of(std::string_view(text).substr(host, path - host),
+                   is_plain)) {
     return std::nullopt;
   }
   const std::string url = normal_url(text);

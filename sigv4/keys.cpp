@@ -144,7 +144,7 @@ Keys::OutcomePtr Keys::Core::why_none() const {
   if (fetch != nullptr && !fetch->told.empty()) {
     append(reason, {": ", fetch->told});
   }
-  return std::make_shared<const KeyOutcome>(failed_keys(std::move(reason)));
+  return std::make_shared<const KeyOutcome>(failed_keys(reason));
 }
 
 // REQUIRES: none is under way.
@@ -170,8 +170,8 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self,
 void Keys::Core::leave_if_hung(BootTime time) {
   if (fetch == nullptr || time - begun <= longest_fetch * 5 / 4) return;
   leave();
-  install(failed_keys(join(
-      {"the source of keys has not come back in ", seconds_of(time - begun)})));
+  install(failed_keys(
+      {"the source of keys has not come back in ", seconds_of(time - begun)}));
 }
 
 // REQUIRES: one is under way.
@@ -215,7 +215,8 @@ void Keys::Core::install_keys(KeyOutcome outcome, BootTime time) {
   failure = nullptr;
   serve_for_sure =
       (over ? BootTime::min() : serve_until).time_since_epoch().count();
-  if (over) install(failed_keys(keys->source + " gave keys that have run out"));
+  if (over)
+    install(failed_keys({keys->source, " gave keys that have run out"}));
 }
 
 KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
@@ -225,7 +226,7 @@ KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
     return source->fetch(fetch_now);
 #ifdef __cpp_exceptions
   } catch (const std::exception& e) {
-    return failed_keys(std::string("a source of keys threw: ") + e.what());
+    return failed_keys({"a source of keys threw: ", e.what()});
   } catch (...) {
     return failed_keys("a source of keys threw");
   }

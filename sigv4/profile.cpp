@@ -49,12 +49,12 @@ bool is_name_char(char c) {
 }
 
 bool is_name(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), is_name_char);
+  return !text.empty() && consists_of(text, is_name_char);
 }
 
-bool is_control(char c) {
+bool is_no_control(char c) {
   const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x20 || byte == 0x7F;
+  return byte >= 0x20 && byte != 0x7F;
 }
 
 // Up to a blank with a comment mark behind it.
@@ -73,7 +73,7 @@ std::string_view unquoted(std::string_view text) {
   const std::string_view name = text.substr(1, text.size() - 2);
   const bool good = text.back() == text.front() &&
                     name.find(text.front()) == name.npos &&
-                    std::none_of(name.begin(), name.end(), is_control);
+                    consists_of(name, is_no_control);
   return good ? name : std::string_view();
 }
 
@@ -155,11 +155,12 @@ bool Parser::is_wanted(Entry& section) {
   if (bare) return !default_is_prefixed_;
   if (default_is_prefixed_) return true;
   default_is_prefixed_ = true;
-  const auto is_default = [](const Entry& earlier) {
-    return earlier.kind == kProfile && earlier.section == kDefault;
-  };
-  entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_default),
-                 entries_.end());
+  auto kept = entries_.begin();
+  for (const Entry& earlier : entries_) {
+    if (earlier.kind == kProfile && earlier.section == kDefault) continue;
+    *kept++ = earlier;
+  }
+  entries_.erase(kept, entries_.end());
   return true;
 }
 

@@ -22,17 +22,16 @@ constexpr char kMask[] = "(hidden)";
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-// For each byte whether it belongs to a part of a secret.
-std::vector<bool> parts_of_secrets(std::string_view text,
-                                   const std::vector<Secret>& secrets) {
-  std::vector<bool> parts(text.size());
+// For each byte a 1 if it belongs to a part of a secret, else a 0.
+std::string parts_of_secrets(std::string_view text,
+                             const std::vector<Secret>& secrets) {
+  std::string parts(text.size(), 0);
   for (const std::string_view secret : secrets) {
     if (secret.size() < kShortestSecret) continue;
     for (std::size_t at = 0; at + kSecretPart <= text.size(); ++at) {
       const std::string_view part = text.substr(at, kSecretPart);
       if (secret.find(part) == secret.npos) continue;
-      std::fill_n(parts.begin() + static_cast<std::ptrdiff_t>(at), kSecretPart,
-                  true);
+      parts.replace(at, kSecretPart, kSecretPart, 1);
     }
   }
   return parts;
@@ -42,13 +41,13 @@ std::vector<bool> parts_of_secrets(std::string_view text,
 // around it may be the rest, written in another way.
 std::string without_secrets(std::string_view text,
                             const std::vector<Secret>& secrets) {
-  const std::vector<bool> parts = parts_of_secrets(text, secrets);
+  const std::string parts = parts_of_secrets(text, secrets);
   std::string result;
   for (std::size_t begin = 0; begin < text.size();) {
     std::size_t end = begin;
     bool secret = false;
     while (end < text.size() && is_blank(text[end]) == is_blank(text[begin])) {
-      if (parts[end++]) secret = true;
+      if (parts[end++] != 0) secret = true;
     }
     if (secret && !is_blank(text[begin])) {
       result += kMask;

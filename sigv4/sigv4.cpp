@@ -182,9 +182,9 @@ std::string_view names_in(std::string_view canonical_request) {
 // Step 1.  The headers are sorted where they are.
 void append_canonical(std::string& out, Request& request) {
   auto& headers = request.headers;
-  for (auto next = headers.begin(); next != headers.end(); ++next) {
-    std::rotate(std::upper_bound(headers.begin(), next, *next, before), next,
-                next + 1);
+  for (std::size_t next = 1; next < headers.size(); ++next) {
+    for (std::size_t i = next; i > 0 && before(headers[i], headers[i - 1]); --i)
+      std::swap(headers[i], headers[i - 1]);
   }
   const auto is_new = [&](std::size_t i) {
     return i == 0 || before(headers[i - 1], headers[i]);

@@ -1,7 +1,6 @@
 #include "text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 
 namespace ddbmutex {
@@ -16,10 +15,16 @@ std::string join(std::initializer_list<std::string_view> pieces) {
 
 std::string decimal(std::int64_t number) { return std::string(Digits(number)); }
 
+// From the end, and as what is not negative: the smallest has no counterpart.
 Digits::Digits(std::int64_t number) {
-  const char* const end =
-      std::to_chars(text_, text_ + sizeof text_, number).ptr;
-  size_ = static_cast<std::size_t>(end - text_);
+  auto left = static_cast<std::uint64_t>(number);
+  if (number < 0) left = 0 - left;
+  begin_ = sizeof text_;
+  do {
+    text_[--begin_] = static_cast<char>('0' + left % 10);
+    left /= 10;
+  } while (left != 0);
+  if (number < 0) text_[--begin_] = '-';
 }
 
 void append(std::string& text, std::initializer_list<std::string_view> pieces) {
@@ -42,6 +47,17 @@ void append(std::string& text, std::initializer_list<std::string_view> pieces) {
 
 bool begins_with(std::string_view text, std::string_view with) {
   return text.substr(0, with.size()) == with;
+}
+
+bool consists_of(std::string_view text, bool (*fits)(char)) {
+  for (const char c : text) {
+    if (!fits(c)) return false;
+  }
+  return true;
+}
+
+bool is_visible(std::string_view text) {
+  return consists_of(text, [](char c) { return c > ' ' && c <= '~'; });
 }
 
 std::string_view cut(std::string_view& text, char mark) {

@@ -27,17 +27,27 @@ class Digits {
   explicit Digits(std::size_t number)
       : Digits(static_cast<std::int64_t>(number)) {}
   explicit Digits(int number) : Digits(std::int64_t{number}) {}
-  operator std::string_view() const { return {text_, size_}; }
+  operator std::string_view() const {
+    return {text_ + begin_, sizeof text_ - begin_};
+  }
 
  private:
   char text_[20];
-  std::size_t size_;
+  std::size_t begin_;
 };
 
 // Puts the pieces behind `text`.  None of them may be a view into it.
 void append(std::string& text, std::initializer_list<std::string_view> pieces);
 
 bool begins_with(std::string_view text, std::string_view with);
+
+// Whether all of its characters are such.  std::all_of() is unrolled, and that
+// for each function it is given.
+bool consists_of(std::string_view text, bool (*fits)(char));
+
+// Of visible ASCII alone: it may stand in a header, where a line break would be
+// another one.
+bool is_visible(std::string_view text);
 
 // Cuts the part before `mark` off `text`, and the mark with it; all of it if
 // there is none.

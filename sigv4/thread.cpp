@@ -2,7 +2,6 @@
 
 #include <signal.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
@@ -64,17 +63,19 @@ void stop_all_at_exit() {
     std::atexit([] {
       Registered* own = registered().peek();
       if (own == nullptr) return;
-      std::vector<std::shared_ptr<Stoppable>> all;
+      std::vector<std::weak_ptr<Stoppable>> all;
       {
         const std::lock_guard<std::mutex> guard(own->mutex);
-        for (const auto& weak : own->all) {
-          if (auto threads = weak.lock()) all.push_back(std::move(threads));
-        }
-        own->all.clear();
+        all.swap(own->all);
       }
       const BootTime by = BootClock::now() + kStopWithin;
-      for (const auto& threads : all) threads->tell_to_stop(by);
-      for (const auto& threads : all) threads->await_stop();
+      for (const auto& weak : all) {
+        if (const auto threads = weak.lock()) threads->tell_to_stop(by);
+      }
+      // Who is gone by now was stopped by its owner.
+      for (const auto& weak : all) {
+        if (const auto threads = weak.lock()) threads->await_stop();
+      }
     });
   });
 }
@@ -82,9 +83,11 @@ void stop_all_at_exit() {
 void register_for_exit(const std::shared_ptr<Stoppable>& threads) {
   Registered& own = registered().get();
   const std::lock_guard<std::mutex> guard(own.mutex);
-  own.all.erase(std::remove_if(own.all.begin(), own.all.end(),
-                               [](const auto& weak) { return weak.expired(); }),
-                own.all.end());
+  for (auto& weak : own.all) {
+    if (!weak.expired()) continue;
+    weak = threads;  // In the place of one that is gone.
+    return;
+  }
   own.all.push_back(threads);
 }
 
