@@ -1,7 +1,7 @@
 // Entry of the Boost.Test programs.  Counts test cases for the tests' runner:
 // with DDBMUTEX_TEST_COUNTS set, "PASSED FAILED" is written to that file.
-#define BOOST_TEST_MODULE ddbmutex
-#include <boost/test/included/unit_test.hpp>
+#include <boost/test/results_collector.hpp>
+#include <boost/test/unit_test.hpp>
 #include <cstdlib>
 #include <fstream>
 
@@ -45,3 +45,9 @@ struct Registration {
 BOOST_GLOBAL_FIXTURE(Registration);
 
 }  // namespace
+
+// Asked for by Boost.Test's own main().
+boost::unit_test::test_suite* init_unit_test_suite(int, char**) {
+  boost::unit_test::framework::master_test_suite().p_name.value = "ddbmutex";
+  return nullptr;
+}

@@ -13,6 +13,7 @@
 
 #include "ddbmutex/answer.hpp"
 #include "ddbmutex/description.hpp"
+#include "tests/support/check_fault.hpp"
 #include "tests/support/reader_of.hpp"
 
 namespace {
@@ -93,11 +94,6 @@ std::string repeated(std::string_view text, std::size_t times) {
   for (std::size_t i = 0; i < times; ++i) all += text;
   return all;
 }
-
-const char* name(Fault fault) { return ddbmutex::dynamodb::name_of(fault); }
-
-#define CHECK_FAULT(answer, expected) \
-  BOOST_TEST(std::string(name((answer).fault)) == name(expected))
 
 constexpr const char* kRecord =
     "{\"name\":{\"S\":\"ddblock-a\"},\"expires\":{\"N\":"
@@ -1379,7 +1375,7 @@ BOOST_AUTO_TEST_CASE(each_end_has_its_fault_and_is_unknown_only_if_sent) {
       http.sent = sent;
       http.error = "what happened";
       const Answer answer = put(http);
-      BOOST_TEST_CONTEXT(name(c.expected) << (sent ? ", sent" : "")) {
+      BOOST_TEST_CONTEXT(name_of(c.expected) << (sent ? ", sent" : "")) {
         CHECK_FAULT(answer, c.expected);
         BOOST_TEST(answer.sent == sent);
         BOOST_TEST(answer.outcome_unknown() == (sent && c.unknown_if_sent));
@@ -1400,7 +1396,7 @@ BOOST_AUTO_TEST_CASE(too_large_with_a_success_inside_is_no_success) {
 BOOST_AUTO_TEST_CASE(faults_and_actions_have_names_of_their_own) {
   std::vector<std::string> names;
   for (int i = 0; i <= static_cast<int>(Fault::cancelled); ++i) {
-    names.emplace_back(name(static_cast<Fault>(i)));
+    names.emplace_back(name_of(static_cast<Fault>(i)));
   }
   for (std::size_t i = 0; i < ddbmutex::dynamodb::kActions; ++i) {
     names.emplace_back(ddbmutex::dynamodb::name_of(static_cast<Action>(i)));
@@ -1652,7 +1648,7 @@ class Mutator {
 
 bool is_a_fault(Fault fault) {
   return fault >= Fault::none && fault <= Fault::cancelled &&
-         *name(fault) != '\0';
+         *name_of(fault) != '\0';
 }
 
 }  // namespace

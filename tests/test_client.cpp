@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "ddbmutex/client.hpp"
+#include "tests/support/check_fault.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/waiting.hpp"
 
@@ -121,11 +122,6 @@ Reply refused(const std::string& code) {
   return Reply::error(400, "{\"__type\":\"com.amazon.coral.service#" + code +
                                "\",\"message\":\"no\"}");
 }
-
-const char* name(Fault fault) { return ddbmutex::dynamodb::name_of(fault); }
-
-#define CHECK_FAULT(answer, expected) \
-  BOOST_TEST(std::string(name((answer).fault)) == name(expected))
 
 }  // namespace
 
@@ -671,11 +667,6 @@ Reply cut(std::size_t at, Ending ending) {
   Reply reply = Reply::ok("{\"Attributes\":{\"a\":{\"S\":\"b\"}}}");
   reply.cut_body_at = at;
   reply.ending = ending;
-  return reply;
-}
-
-Reply with_header(Reply reply, std::string name, std::string value) {
-  reply.headers.emplace_back(std::move(name), std::move(value));
   return reply;
 }
 

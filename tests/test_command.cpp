@@ -171,7 +171,7 @@ std::string text_in(const rapidjson::Value& object, const char* member) {
 
 // --- The program -------------------------------------------------------------
 
-std::string program() {
+std::string program_here() {
   const char* build = std::getenv("DDBMUTEX_BUILD");
   BOOST_TEST_REQUIRE(build != nullptr,
                      "DDBMUTEX_BUILD does not name the build");
@@ -213,16 +213,16 @@ Variables place_of(const Engine& engine) {
 
 // `line`: what stands behind the program's name, for a shell.  Standard input
 // is no terminal.
-Ran ran(const std::string& line, const Variables& variables) {
+Ran ran_line(const std::string& line, const Variables& variables) {
   std::string words = "env -i";
   for (const std::string& variable : environment(variables)) {
     words += " " + command::shell_quoted(variable);
   }
-  return shell(words + " " + program() + " </dev/null " + line);
+  return shell(words + " " + program_here() + " </dev/null " + line);
 }
 
 ProcessSettings process(const Words& words, const Variables& variables) {
-  ProcessSettings settings = {{program()}, environment(variables)};
+  ProcessSettings settings = {{program_here()}, environment(variables)};
   settings.command.insert(settings.command.end(), words.begin(), words.end());
   return settings;
 }
@@ -233,7 +233,7 @@ class Terminal {
   Terminal(const Words& words, const Variables& variables, int lines = 24,
            int columns = 80) {
     Words command = words;
-    command.insert(command.begin(), program());
+    command.insert(command.begin(), program_here());
     Words all = environment(variables);
     const auto arguments = pointers(command);
     const auto variables_of_it = pointers(all);
@@ -821,7 +821,7 @@ BOOST_AUTO_TEST_CASE(man_page_is_well_formed) {
 BOOST_AUTO_TEST_CASE(installed_are_program_page_and_completions) {
   const Home home;
   // As it was built, whatever that was.
-  const std::string program = ::program();
+  const std::string program = program_here();
   const std::string build = program.substr(0, program.find("/examples/"));
   const Ran ran = shell("make -s install BUILD=" + build + " -o " + program +
                         " PREFIX=/usr DESTDIR=" + home.root.string() +
@@ -843,7 +843,7 @@ BOOST_AUTO_TEST_CASE(version_is_one_number) {
                        std::to_string(DDBMUTEX_VERSION_PATCH)};
   BOOST_TEST(parts[0] + "." + parts[1] + "." + parts[2] ==
              DDBMUTEX_VERSION_STRING);
-  const Ran ran = ::ran("--version", {});
+  const Ran ran = ran_line("--version", {});
   BOOST_TEST(ran.said == "ddbmutex " DDBMUTEX_VERSION_STRING "\n");
   BOOST_TEST(ran.status == 0);
 }
@@ -859,24 +859,24 @@ BOOST_AUTO_TEST_CASE(first_minute_without_a_table_says_how_to_make_it) {
   Variables place = place_of(engine);
   place["DDBMUTEX_TABLE"] = "ddbmutex-test-" + fresh_name();
   const std::string words = "run job -- sh -c 'echo in'";
-  Ran ran = ::ran(words, place);
+  Ran ran = ran_line(words, place);
   BOOST_TEST(ran.status == 78);
   BOOST_TEST(is_one_line(ran.said), ran.said);
   const std::string line = between(ran.said, "; make it by `", "`");
   BOOST_TEST(line ==
              "ddbmutex create-table --table " + place["DDBMUTEX_TABLE"]);
-  ran = ::ran(line.substr(std::string("ddbmutex ").size()), place);
+  ran = ran_line(line.substr(std::string("ddbmutex ").size()), place);
   BOOST_TEST(ran.status == 0);
   BOOST_TEST(ran.said == "Table " + place["DDBMUTEX_TABLE"] + " is created.\n");
-  ran = ::ran(words, place);
+  ran = ran_line(words, place);
   BOOST_TEST(ran.status == 0);
   BOOST_TEST(ran.said == "in\n");
 
-  ran = ::ran("create-table --json", place);
+  ran = ran_line("create-table --json", place);
   BOOST_TEST(ran.status == 0);
   BOOST_TEST(ran.said == "{\"table\":\"" + place["DDBMUTEX_TABLE"] +
                              "\",\"created\":false}\n");
-  BOOST_TEST(::ran("create-table --key other", place).status == 78);
+  BOOST_TEST(ran_line("create-table --key other", place).status == 78);
   engine.delete_table(place["DDBMUTEX_TABLE"]);
 }
 
@@ -899,12 +899,12 @@ BOOST_AUTO_TEST_CASE(errors_are_one_line_on_standard_error) {
       {"run --try --endpoint http://127.0.0.1:9 job true", 69},
   };
   for (const auto& [line, status] : cases) {
-    const Ran ran = ::ran(line + " 2>&1 >/dev/null", place_of(server.url()));
+    const Ran ran = ran_line(line + " 2>&1 >/dev/null", place_of(server.url()));
     BOOST_TEST(ran.status == status, line << ": " << ran.said);
     BOOST_TEST(is_one_line(ran.said), line << ": " << ran.said);
     BOOST_TEST(ran.said.rfind("ddbmutex: ", 0) == 0u, line << ran.said);
   }
-  const Ran none = ::ran("show job", {{"AWS_REGION", "us-east-1"}});
+  const Ran none = ran_line("show job", {{"AWS_REGION", "us-east-1"}});
   BOOST_TEST(none.status == 77);
   BOOST_TEST(has(none.said, "log in as for the AWS CLI"), none.said);
   BOOST_TEST(is_one_line(none.said));
@@ -926,7 +926,7 @@ BOOST_AUTO_TEST_CASE(lock_of_another_is_told_unless_that_is_not_wanted) {
 }
 
 BOOST_AUTO_TEST_CASE(answer_that_cannot_be_written_is_an_error) {
-  const Ran ran = ::ran("--help >/dev/full", {});
+  const Ran ran = ran_line("--help >/dev/full", {});
   BOOST_TEST(ran.status == 70);
   BOOST_TEST(has(ran.said, "ddbmutex: cannot write: "));
 }
@@ -934,39 +934,39 @@ BOOST_AUTO_TEST_CASE(answer_that_cannot_be_written_is_an_error) {
 BOOST_DATA_TEST_CASE(lock_is_shown_and_listed, data::make(engine_kinds()),
                      kind) {
   const Stage stage(kind);
-  Ran ran = ::ran("show job", stage.place);
+  Ran ran = ran_line("show job", stage.place);
   BOOST_TEST(ran.status == 0);
   BOOST_TEST(ran.said == "name   job\nstate  free\n");
-  BOOST_TEST(::ran("list --json", stage.place).said == "[]\n");
+  BOOST_TEST(ran_line("list --json", stage.place).said == "[]\n");
 
   auto mutex = stage.holder([](ddbmutex::Options& options) {
     options.keep_row = true;
     options.owner = "a \"b\"\n\x1b[2J";
     options.data = "state";
   });
-  ran = ::ran("show job", stage.place);
+  ran = ran_line("show job", stage.place);
   BOOST_TEST(has(ran.said, "\nstate  held\n"), ran.said);
   BOOST_TEST(has(ran.said, "\nlease  1m00s\n"), ran.said);
   BOOST_TEST(has(ran.said, "\ntoken  1\n"), ran.said);
   BOOST_TEST(has(ran.said, "\ndata   state\n"), ran.said);
   BOOST_TEST(!has(ran.said, "\x1b"));
-  const auto json = parsed(::ran("show --json job", stage.place).said);
+  const auto json = parsed(ran_line("show --json job", stage.place).said);
   BOOST_TEST(text_in(json, "state") == "held");
   BOOST_TEST(text_in(json, "holder") == "a \"b\"\n\x1b[2J");
   BOOST_TEST(text_in(json, "data") == "c3RhdGU=");
   BOOST_TEST(json["lease_ms"].GetInt() == 60000);
   BOOST_TEST(json["token"].GetInt() == 1);
 
-  const Words lines = all_matches(::ran("list", stage.place).said, "^(.+)$");
+  const Words lines = all_matches(ran_line("list", stage.place).said, "^(.+)$");
   BOOST_TEST_REQUIRE(lines.size() == 2u);
   BOOST_TEST(lines[0].rfind("NAME  STATE  AGE", 0) == 0u);
   BOOST_TEST(lines[1].rfind("job   held ", 0) == 0u);
-  const auto all = parsed(::ran("list --json", stage.place).said);
+  const auto all = parsed(ran_line("list --json", stage.place).said);
   BOOST_TEST_REQUIRE(all.Size() == 1u);
   BOOST_TEST(text_in(all[0], "holder") == "a \"b\"\n\x1b[2J");
 
   mutex->unlock();
-  ran = ::ran("show job", stage.place);
+  ran = ran_line("show job", stage.place);
   BOOST_TEST(has(ran.said, "\nstate  free\ntoken  1\n"), ran.said);
 }
 
@@ -978,7 +978,7 @@ BOOST_AUTO_TEST_CASE(list_is_by_name) {
     held.push_back(std::make_unique<DdbMutex>(name, unhurried(table)));
     held.back()->lock();
   }
-  const auto all = parsed(::ran("list -j", stage.place).said);
+  const auto all = parsed(ran_line("list -j", stage.place).said);
   std::string names;
   for (const auto& one : all.GetArray()) names += text_in(one, "name");
   BOOST_TEST(names == "abcd");
@@ -988,12 +988,12 @@ BOOST_DATA_TEST_CASE(lock_is_freed_by_force, data::make(engine_kinds()), kind) {
   const Stage stage(kind);
   auto mutex = stage.holder();
   // Nobody can be asked.
-  Ran ran = ::ran("unlock job", stage.place);
+  Ran ran = ran_line("unlock job", stage.place);
   BOOST_TEST(ran.status == 64);
   BOOST_TEST(has(ran.said, "give --yes"), ran.said);
   mutex->renew();  // It is held still.
 
-  ran = ::ran("unlock --yes job", stage.place);
+  ran = ran_line("unlock --yes job", stage.place);
   BOOST_TEST(ran.status == 0);
   BOOST_TEST(has(ran.said, "\nholder somebody\n"), ran.said);
   BOOST_TEST(has(ran.said, "\nFreed.\n"), ran.said);
@@ -1001,14 +1001,14 @@ BOOST_DATA_TEST_CASE(lock_is_freed_by_force, data::make(engine_kinds()), kind) {
   mutex->renew(error);
   BOOST_TEST((error == Errc::lease_lost));
 
-  ran = ::ran("unlock --yes job", stage.place);
+  ran = ran_line("unlock --yes job", stage.place);
   BOOST_TEST(ran.status == 0);
   BOOST_TEST(has(ran.said, "Nobody holds it.\n"), ran.said);
-  ran = ::ran("unlock -y -j job", stage.place);
+  ran = ran_line("unlock -y -j job", stage.place);
   BOOST_TEST(!parsed(ran.said)["freed"].GetBool());
 
   mutex = stage.holder();
-  ran = ::ran("unlock -y -j job", stage.place);
+  ran = ran_line("unlock -y -j job", stage.place);
   const auto json = parsed(ran.said);
   BOOST_TEST(json["freed"].GetBool());
   BOOST_TEST(text_in(json, "holder") == "somebody");

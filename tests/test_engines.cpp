@@ -48,7 +48,7 @@ const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
 nanoseconds calendar() { return dynamodb::Client::calendar(); }
 
 // For a lock nobody else has heard of.
-PartySettings fresh_lock(Engine& engine) {
+PartySettings fresh_lock_on(Engine& engine) {
   PartySettings settings;
   settings.url = engine.url();
   settings.table = engine.table();
@@ -59,7 +59,7 @@ PartySettings fresh_lock(Engine& engine) {
 }
 
 PartySettings fresh_lock(EngineKind kind) {
-  return fresh_lock(Engine::running(kind));
+  return fresh_lock_on(Engine::running(kind));
 }
 
 std::string place_of(const PartySettings& at, const char* item_or_key) {
@@ -182,7 +182,7 @@ class Between {
   }
   ScriptedServer& server() { return server_; }
   PartySettings fresh_lock() {
-    PartySettings settings = ::fresh_lock(engine_);
+    PartySettings settings = fresh_lock_on(engine_);
     settings.url = server_.url();
     return settings;
   }

@@ -33,8 +33,6 @@
 #include "tests/support/home.hpp"
 #include "tests/support/scripted_server.hpp"
 
-extern char** environ;
-
 namespace {
 
 using namespace tests;

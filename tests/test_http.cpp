@@ -22,22 +22,7 @@
 #include "sigv4/http.hpp"
 #include "tests/support/blackhole.hpp"
 #include "tests/support/scripted_server.hpp"
-
-namespace ddbmutex {
-inline namespace v0 {
-namespace sigv4 {
-
-// Boost.Test prints what differs.
-static std::ostream& operator<<(std::ostream& out, Transport transport) {
-  static const char* const names[] = {
-      "under_way", "complete",  "unreachable", "bad_certificate",
-      "broken",    "too_large", "timed_out",   "cancelled"};
-  return out << names[static_cast<int>(transport)];
-}
-
-}  // namespace sigv4
-}  // namespace v0
-}  // namespace ddbmutex
+#include "tests/support/words.hpp"
 
 namespace {
 

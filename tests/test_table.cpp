@@ -178,7 +178,7 @@ Reply ttl_is_on() {
 }
 
 // "Describe Create Describe UpdateTimeToLive"
-std::string actions(const ScriptedServer& server) {
+std::string named(const ScriptedServer& server) {
   std::string all;
   for (const SeenRequest& request : server.requests()) {
     std::string name = request.header("X-Amz-Target").value_or("");
@@ -451,7 +451,7 @@ BOOST_AUTO_TEST_CASE(requests_are_exactly_what_dynamodb_asks_for) {
   BOOST_TEST(requests[2].body == name + R"(,"TimeToLiveSpecification":)"
                                         R"({"AttributeName":"ttl",)"
                                         R"("Enabled":true}})");
-  BOOST_TEST(actions(server) == "Describe Create UpdateTimeToLive");
+  BOOST_TEST(named(server) == "Describe Create UpdateTimeToLive");
 }
 
 BOOST_AUTO_TEST_CASE(creation_asks_for_all_that_the_schema_says) {
@@ -520,7 +520,7 @@ BOOST_AUTO_TEST_CASE(table_slow_to_come_is_waited_for) {
   BOOST_REQUIRE(answer.table);
   BOOST_TEST(answer.table->status == "ACTIVE");
   BOOST_TEST(answer.table->id == "1");
-  BOOST_TEST(actions(server) ==
+  BOOST_TEST(named(server) ==
              "Describe Create Describe Describe Describe Describe "
              "UpdateTimeToLive");
 }
@@ -531,7 +531,7 @@ BOOST_AUTO_TEST_CASE(description_that_lags_behind_the_creation_is_no_error) {
                 table_is("ACTIVE")});
   Host host(server);
   CHECK_FAULT(host.create(kWithoutTtl), Fault::none);
-  BOOST_TEST(actions(server) == "Describe Create Describe Create Describe");
+  BOOST_TEST(named(server) == "Describe Create Describe Create Describe");
 }
 
 BOOST_AUTO_TEST_CASE(table_that_is_being_deleted_is_made_once_it_is_gone) {
@@ -541,7 +541,7 @@ BOOST_AUTO_TEST_CASE(table_that_is_being_deleted_is_made_once_it_is_gone) {
                 table_becomes("CREATING"), table_is("ACTIVE")});
   Host host(server);
   CHECK_FAULT(host.create(kWithoutTtl), Fault::none);
-  BOOST_TEST(actions(server) ==
+  BOOST_TEST(named(server) ==
              "Describe Describe Describe Create Describe Describe Create "
              "Describe");
 }
@@ -552,7 +552,7 @@ BOOST_AUTO_TEST_CASE(creation_of_unknown_outcome_is_tried_and_found_done) {
                 table_is("ACTIVE")});
   Host host(server);
   CHECK_FAULT(host.create(kWithoutTtl), Fault::none);
-  BOOST_TEST(actions(server) == "Describe Create Create Describe");
+  BOOST_TEST(named(server) == "Describe Create Create Describe");
 }
 
 BOOST_AUTO_TEST_CASE(passing_faults_are_tried_again) {
@@ -567,7 +567,7 @@ BOOST_AUTO_TEST_CASE(passing_faults_are_tried_again) {
   const Answer answer = host.create(kLocks);
   CHECK_FAULT(answer, Fault::none);
   BOOST_TEST(answer.table);
-  BOOST_TEST(actions(server) ==
+  BOOST_TEST(named(server) ==
              "Describe Describe Describe Describe Create Create Create "
              "UpdateTimeToLive UpdateTimeToLive");
 }
@@ -601,7 +601,7 @@ BOOST_AUTO_TEST_CASE(final_fault_ends_each_call_at_once) {
     CHECK_FAULT(host.create(kLocks), fault);
     CHECK_FAULT(host.create(kLocks), fault);  // Of the creation.
     CHECK_FAULT(host.create(kLocks), fault);  // While it waits.
-    BOOST_TEST(actions(server) ==
+    BOOST_TEST(named(server) ==
                "Describe Describe Describe Create Describe Describe");
   }
 }
@@ -626,7 +626,7 @@ BOOST_AUTO_TEST_CASE(ttl_that_is_on_or_unknown_to_the_engine_is_no_fault) {
     CHECK_FAULT(answer, Fault::none);
     BOOST_TEST(answer.message == "");
     BOOST_TEST(answer.table);
-    BOOST_TEST(actions(server) == "Describe UpdateTimeToLive");
+    BOOST_TEST(named(server) == "Describe UpdateTimeToLive");
   }
 }
 
@@ -659,7 +659,7 @@ BOOST_AUTO_TEST_CASE(ttl_of_a_table_being_changed_is_tried_again) {
   play(server, {table_is("ACTIVE"), in_use(), in_use(), ttl_is_on()});
   Host host(server);
   CHECK_FAULT(host.create(kLocks), Fault::none);
-  BOOST_TEST(actions(server) ==
+  BOOST_TEST(named(server) ==
              "Describe UpdateTimeToLive UpdateTimeToLive UpdateTimeToLive");
 }
 
@@ -668,7 +668,7 @@ BOOST_AUTO_TEST_CASE(table_without_a_ttl_to_switch_on_is_asked_for_none) {
   play(server, {table_is("ACTIVE")});
   Host host(server);
   CHECK_FAULT(host.create(kWithoutTtl), Fault::none);
-  BOOST_TEST(actions(server) == "Describe");
+  BOOST_TEST(named(server) == "Describe");
 }
 
 BOOST_AUTO_TEST_CASE(table_that_stays_is_told_at_the_deadline_as_it_is) {

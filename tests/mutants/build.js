@@ -106,16 +106,23 @@ function hasSuite(source, suites) {
   return [...begun].some(([, suite]) => suites.has(suite));
 }
 
-// Of the tests' program, with those suites; and what they may use besides.
+// Of the tests' program, with those suites, which are compiled several files at
+// a time; and what they may use besides.
 function testObjects(suites, build) {
   const object = (source) => path.join(build, source.replace(/cpp$/, "o"));
-  const tests = sourcesIn("tests").filter((source) =>
-    source === "tests/main.cpp" || hasSuite(source, suites));
+  const wanted = sourcesIn("tests").filter((file) => hasSuite(file, suites));
+  const joined = sourcesIn(path.join(build, "tests/joined"));
+  const has = (text) => wanted.some((file) => text.includes(`"${file}"`));
+  const tests = [object("tests/main.cpp"), ...joined
+    .filter((file) => has(fs.readFileSync(file, "utf8")))
+    .map((file) => file.replace(/cpp$/, "o"))];
   const fuzz = sourcesIn("tests/fuzz")
     .filter((source) => source !== "tests/fuzz/main.cpp");
-  const demo = ["claims", "event", "text"]
-    .map((part) => `examples/demo/${part}.cpp`);
-  return { tests: tests.map(object), used: [...fuzz, ...demo].map(object) };
+  const programs = ["demo", "ddbmutex"]
+    .flatMap((name) => sourcesIn(`examples/${name}`))
+    .filter((source) => !source.endsWith("/main.cpp"));
+  const used = [...fuzz, ...programs].map(object).filter(fs.existsSync);
+  return { tests, used };
 }
 
 // The parts that a file is compiled into, by what the compiler wrote down of
@@ -180,7 +187,8 @@ async function link(objects, library, program, settings) {
   fs.rmSync(program, { force: true });
   await command(settings.compiler, [...settings.link, "-pthread", ...objects,
     path.join(settings.build, "tests/libsupport.a"), library,
-    ...settings.libraries, "-o", program]);
+    "-l:libboost_unit_test_framework.a", ...settings.libraries, "-o",
+    program]);
 }
 
 // Programs of the build itself, for tests that start one that is not to

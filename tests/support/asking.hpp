@@ -28,6 +28,7 @@ inline std::string said(const ddbmutex::sigv4::KeyOutcome& outcome) {
     BOOST_TEST(outcome.reason == "");
     return "found: " + outcome.source;
   }
+  BOOST_TEST(outcome.source == "");
   BOOST_TEST(outcome.keys.access_key_id == "");
   BOOST_TEST(outcome.keys.secret_access_key.empty());
   BOOST_TEST(outcome.keys.session_token.empty());

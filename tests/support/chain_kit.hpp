@@ -21,6 +21,7 @@
 #include "sigv4/credentials.hpp"
 #include "sigv4/from_all.hpp"
 #include "sigv4/profile.hpp"
+#include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/home.hpp"
 
@@ -78,21 +79,9 @@ inline std::string state_of(const ddbmutex::sigv4::KeyOutcome& outcome) {
   return kWords[static_cast<int>(outcome.state)];
 }
 
-// "found: SOURCE", or "none: REASON" and the like.
-inline std::string said(const ddbmutex::sigv4::KeyOutcome& outcome) {
-  const bool found = state_of(outcome) == "found";
-  BOOST_TEST((found ? outcome.reason : outcome.source) == "");
-  return state_of(outcome) + ": " + (found ? outcome.source : outcome.reason);
-}
-
 inline std::string key_of(const ddbmutex::sigv4::KeyOutcome& outcome) {
   BOOST_TEST(state_of(outcome) == "found", said(outcome));
   return outcome.keys.access_key_id;
-}
-
-// All that is said about an outcome.
-inline std::string texts_of(const ddbmutex::sigv4::KeyOutcome& outcome) {
-  return outcome.source + outcome.reason + outcome.warnings;
 }
 
 }  // namespace tests

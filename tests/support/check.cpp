@@ -53,6 +53,11 @@ Shown::Shown(const std::string& value)
 Shown::Shown(const std::string_view& value)
     : value_(&value), show_(print<std::string_view>) {}
 
+boost::unit_test::test_case* test_case(void (*body)(), const char* name,
+                                       const char* file, std::size_t line) {
+  return boost::unit_test::make_test_case(body, name, file, line);
+}
+
 void begin(const char* file, std::size_t line) {
   boost::unit_test::unit_test_log.set_checkpoint(file, line);
 }

@@ -196,12 +196,6 @@ inline Reply failure(int status, const std::string& code,
                                   "}");
 }
 
-inline Reply with_header(Reply reply, const std::string& name,
-                         std::string value) {
-  reply.headers.emplace_back(name, std::move(value));
-  return reply;
-}
-
 // Of a clock that is so far ahead.
 inline std::string http_date(std::chrono::seconds ahead) {
   const std::time_t when = std::time(nullptr) + ahead.count();

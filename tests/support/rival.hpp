@@ -33,7 +33,6 @@ using ddbmutex::BootTime;
 using ddbmutex::Layout;
 using ddbmutex::dynamodb::Action;
 using ddbmutex::dynamodb::Answer;
-using ddbmutex::dynamodb::Fault;
 
 inline const char* name_of(Layout layout) {
   constexpr const char* kNames[] = {"ddblock", "lockclient", "lease",
@@ -101,6 +100,8 @@ class Rival {
   const std::string& complaint() const { return complaint_; }
 
  private:
+  using Fault = ddbmutex::dynamodb::Fault;
+
   bool sees_versions() const {
     return layout_ == Layout::dynamolock || layout_ == Layout::awslabs;
   }

@@ -94,6 +94,12 @@ struct Reply {
   static Reply gone(Ending ending);
 };
 
+inline Reply with_header(Reply reply, const std::string& name,
+                         std::string value) {
+  reply.headers.emplace_back(name, std::move(value));
+  return reply;
+}
+
 // Any thread may call any member.
 class ScriptedServer {
  public:

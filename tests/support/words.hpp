@@ -4,11 +4,28 @@
 
 #include <array>
 #include <cstddef>
+#include <ostream>
 #include <string>
 
 #include "ddbmutex/answer.hpp"
 #include "ddbmutex/protocol.hpp"
 #include "ddbmutex/record.hpp"
+#include "sigv4/http.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+inline std::ostream& operator<<(std::ostream& out, Transport transport) {
+  constexpr std::array<const char*, 8> kWords = {
+      "under_way", "complete",  "unreachable", "bad_certificate",
+      "broken",    "too_large", "timed_out",   "cancelled"};
+  return out << kWords.at(static_cast<std::size_t>(transport));
+}
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
 
 namespace tests {
 
