@@ -121,8 +121,8 @@ std::string step_at(Party& party, Call call, BootTime now) {
                         BootClock::now() + tests::kPlenty, party.waker);
   lock::Reply reply = lock::reply_to(request.verb, answer);
   reply.received = now;
-  return word(
-      party.lease->heard(reply, party.client.clock(), party.observation));
+  return word(party.lease->heard(std::move(reply), party.client.clock(),
+                                 party.observation));
 }
 
 // And again at once while that is undecided.

@@ -107,7 +107,7 @@ class Service {
     if (reply.outcome == Reply::Outcome::refused) {
       reply.row = before ? SimulatedTable::read(before) : ddbmutex::lock::Row{};
     }
-    return host.lease->heard(reply, host.clock, host.observation);
+    return host.lease->heard(std::move(reply), host.clock, host.observation);
   }
 
   bool take(Host& host, const std::string& name) {

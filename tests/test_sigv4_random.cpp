@@ -194,7 +194,7 @@ class Generator {
   std::mt19937_64 random_;
 };
 
-std::string json_string(std::string_view text) {
+std::string quoted_json(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -224,19 +224,19 @@ std::string json(const Sample& s) {
   std::string headers;
   for (const auto& [name, value] : s.headers) {
     if (!headers.empty()) headers += ",";
-    headers += "[" + json_string(name) + "," + json_string(value) + "]";
+    headers += "[" + quoted_json(name) + "," + quoted_json(value) + "]";
   }
   const auto boolean = [](bool b) { return b ? "true" : "false"; };
-  return "{\"method\":" + json_string(s.method) +
-         ",\"path\":" + json_string(s.path) +
-         ",\"query\":" + json_string(s.query) + ",\"headers\":[" + headers +
-         "],\"body\":" + json_string(hex(s.body)) +
-         ",\"access_key_id\":" + json_string(s.credentials.access_key_id) +
+  return "{\"method\":" + quoted_json(s.method) +
+         ",\"path\":" + quoted_json(s.path) +
+         ",\"query\":" + quoted_json(s.query) + ",\"headers\":[" + headers +
+         "],\"body\":" + quoted_json(hex(s.body)) +
+         ",\"access_key_id\":" + quoted_json(s.credentials.access_key_id) +
          ",\"secret_access_key\":" +
-         json_string(s.credentials.secret_access_key) +
-         ",\"session_token\":" + json_string(s.credentials.session_token) +
-         ",\"region\":" + json_string(s.region) +
-         ",\"service\":" + json_string(s.service) +
+         quoted_json(s.credentials.secret_access_key) +
+         ",\"session_token\":" + quoted_json(s.credentials.session_token) +
+         ",\"region\":" + quoted_json(s.region) +
+         ",\"service\":" + quoted_json(s.service) +
          ",\"unix_seconds\":" + std::to_string(s.unix_seconds) +
          ",\"escape_path\":true" +
          ",\"apply_checksum\":" + boolean(s.checksum_header) + "}";
