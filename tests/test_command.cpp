@@ -910,17 +910,17 @@ BOOST_AUTO_TEST_CASE(errors_are_one_line_on_standard_error) {
   BOOST_TEST(is_one_line(none.said));
   // Where they were looked for is a long story.
   BOOST_TEST(!has(none.said, "AWS_WEB_IDENTITY_TOKEN_FILE"), none.said);
-  const Ran all = ::ran("show -v job", {{"AWS_REGION", "us-east-1"}});
+  const Ran all = ran_line("show -v job", {{"AWS_REGION", "us-east-1"}});
   BOOST_TEST(has(all.said, "AWS_WEB_IDENTITY_TOKEN_FILE"), all.said);
 }
 
 BOOST_AUTO_TEST_CASE(lock_of_another_is_told_unless_that_is_not_wanted) {
   const Stage stage(any_engine_kind());
   const auto mutex = stage.holder();
-  Ran ran = ::ran("run --try job true", stage.place);
+  Ran ran = ran_line("run --try job true", stage.place);
   BOOST_TEST(ran.status == 75);
   BOOST_TEST(is_one_line(ran.said), ran.said);
-  ran = ::ran("run -qn job true", stage.place);
+  ran = ran_line("run -qn job true", stage.place);
   BOOST_TEST(ran.status == 75);
   BOOST_TEST(ran.said == "");
 }
