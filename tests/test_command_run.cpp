@@ -107,6 +107,7 @@ class Cuttable {
     return where;
   }
   void cut() { is_cut_ = true; }
+  bool reaches(int requests) { return server_.wait_for_requests(requests); }
 
  private:
   std::atomic<bool> is_cut_{false};
@@ -323,11 +324,16 @@ BOOST_DATA_TEST_CASE(signals_are_handed_on_to_all_of_the_group,
 }
 
 BOOST_AUTO_TEST_CASE(signal_that_is_ignored_stays_so_as_by_nohup) {
-  const Scene scene;
+  Cuttable front;
+  const Scene scene(front.where());
+  write_row(engine(), scene.name, live_record());
   const auto run = scene.start(
       "trap '' HUP; exec ddbmutex run $NAME -- sh -c "
       "'echo in; until [ -e $HERE/go ]; do sleep 0.05; done; kill -HUP $$; "
       "echo out'");
+  BOOST_TEST_REQUIRE(front.reaches(3));  // It waits.
+  run->signal(SIGHUP);
+  delete_row(engine(), scene.name);
   BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
   run->signal(SIGHUP);
   scene.make("go");
@@ -341,9 +347,7 @@ BOOST_DATA_TEST_CASE(signal_ends_the_wait_for_the_lock,
   const Scene scene(front.where());
   write_row(engine(), scene.name, live_record());
   const auto run = scene.start("exec ddbmutex run $NAME -- echo in");
-  // Once it knows how to end, it waits.
-  BOOST_TEST(eventually([&] { return watcher_of(run->pid()) == 0; }));
-  pause(300ms);
+  BOOST_TEST_REQUIRE(front.reaches(3));
   BOOST_TEST(!run->has_ended());
   run->signal(signal);
   BOOST_TEST(run->wait() == 128 + signal);
@@ -370,6 +374,19 @@ BOOST_AUTO_TEST_CASE(command_is_told_by_term_before_it_is_killed) {
                      "` is lost: its lease ends without a renewal; the command "
                      "is ended\n"),
              scene.text_of("err"));
+}
+
+// It cannot heed TERM before it goes on.
+BOOST_AUTO_TEST_CASE(command_that_was_stopped_is_told_by_term_too) {
+  Cuttable front;
+  const Scene scene(front.where());
+  const auto run = scene.start(
+      "exec ddbmutex run --ttl 4s $NAME -- sh -c "
+      "'trap \"echo term; exit 0\" TERM; echo in; kill -STOP $$; sleep 600'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  front.cut();
+  BOOST_TEST(run->wait() == 76);
+  BOOST_TEST(scene.text_of("out") == "in\nterm\n");
 }
 
 // It ended by itself, and under its lock.
