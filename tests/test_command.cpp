@@ -1,13 +1,8 @@
 // The command ddbmutex: what it reads and says, alone; and the program, on
 // engines, in pipes and in terminals.  test_command_run.cpp has `ddbmutex run`.
-#include <poll.h>
-#include <pty.h>
 #include <rapidjson/document.h>
 #include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/test/data/monomorphic.hpp>
@@ -33,9 +28,11 @@
 #include "tests/support/home.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/pty.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/shell.hpp"
 #include "tests/support/waiting.hpp"
+#include "tests/support/whereabouts.hpp"
 
 namespace {
 
@@ -178,141 +175,42 @@ std::string program_here() {
   return std::string(build) + "/examples/ddbmutex/ddbmutex";
 }
 
-// Nothing of the tester's own shell and home.
-Words environment(const Variables& more) {
-  Words all = {"HOME=/nonexistent", "AWS_EC2_METADATA_DISABLED=true",
-               "no_proxy=127.0.0.1", "TERM=xterm"};
-  for (const char* name : {"PATH", "ASAN_OPTIONS", "TSAN_OPTIONS"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr) all.push_back(std::string(name) + "=" + value);
-  }
-  for (const auto& [name, value] : more) all.push_back(name + "=" + value);
+Words environment_at(const Whereabouts& where) {
+  Words all = environment_of(where);
+  all.push_back("DDBMUTEX_TABLE=" + where.table);
+  all.push_back("TERM=xterm");
   return all;
-}
-
-Variables place_of(const std::string& url) {
-  return {{"AWS_ENDPOINT_URL_DYNAMODB", url},
-          {"AWS_REGION", "us-east-1"},
-          {"AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"},
-          {"AWS_SECRET_ACCESS_KEY", "secret"}};
-}
-
-Variables place_of(const Engine& engine) {
-  Variables place = place_of(engine.url());
-  place["AWS_REGION"] = engine.region();
-  if (const auto keys = engine.credentials()) {
-    place["AWS_ACCESS_KEY_ID"] = keys->access_key_id;
-    place["AWS_SECRET_ACCESS_KEY"] = keys->secret_access_key;
-    if (!keys->session_token.empty()) {
-      place["AWS_SESSION_TOKEN"] = keys->session_token;
-    }
-  }
-  place["DDBMUTEX_TABLE"] = engine.table();
-  return place;
 }
 
 // `line`: what stands behind the program's name, for a shell.  Standard input
 // is no terminal.
-Ran ran_line(const std::string& line, const Variables& variables) {
+Ran ran_line(const std::string& line, const Words& environment) {
   std::string words = "env -i";
-  for (const std::string& variable : environment(variables)) {
+  for (const std::string& variable : environment) {
     words += " " + command::shell_quoted(variable);
   }
   return shell(words + " " + program_here() + " </dev/null " + line);
 }
 
-ProcessSettings process(const Words& words, const Variables& variables) {
-  ProcessSettings settings = {{program_here()}, environment(variables)};
-  settings.command.insert(settings.command.end(), words.begin(), words.end());
-  return settings;
+Words program_with(Words words) {
+  words.insert(words.begin(), program_here());
+  return words;
 }
-
-// The program in a terminal of its own.  `out` grows by what it shows.
-class Terminal {
- public:
-  Terminal(const Words& words, const Variables& variables, int lines = 24,
-           int columns = 80) {
-    Words command = words;
-    command.insert(command.begin(), program_here());
-    Words all = environment(variables);
-    const auto arguments = pointers(command);
-    const auto variables_of_it = pointers(all);
-    winsize size = {};
-    size.ws_row = static_cast<unsigned short>(lines);
-    size.ws_col = static_cast<unsigned short>(columns);
-    pid_ = forkpty(&fd_, nullptr, nullptr, &size);
-    BOOST_TEST_REQUIRE(pid_ >= 0);
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      execve(arguments[0], arguments.data(), variables_of_it.data());
-      _exit(127);
-    }
-  }
-  ~Terminal() {
-    if (status_ < 0) {
-      kill(pid_, SIGKILL);
-      waitpid(pid_, nullptr, 0);
-    }
-    close(fd_);
-  }
-  Terminal(const Terminal&) = delete;
-  Terminal& operator=(const Terminal&) = delete;
-
-  bool wait_for(const std::string& text) {
-    while (!has(out, text)) {
-      if (!read_more()) return false;
-    }
-    return true;
-  }
-  void type(const std::string& text) const {
-    BOOST_TEST_REQUIRE(write(fd_, text.data(), text.size()) ==
-                       static_cast<ssize_t>(text.size()));
-  }
-  void send(int signal) const { kill(pid_, signal); }
-  // Its exit status, or 128 and the signal's number.
-  int end() {
-    while (read_more()) continue;
-    int status = 0;
-    BOOST_TEST_REQUIRE(waitpid(pid_, &status, 0) == pid_);
-    status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return status_;
-  }
-  pid_t pid() const { return pid_; }
-
-  std::string out;
-
- private:
-  static std::vector<char*> pointers(Words& words) {
-    std::vector<char*> all;
-    for (std::string& word : words) all.push_back(word.data());
-    all.push_back(nullptr);
-    return all;
-  }
-  // A terminal that all have closed gives an error instead of an end.
-  bool read_more() {
-    const auto wait = std::chrono::milliseconds(kPlenty).count();
-    pollfd ready = {fd_, POLLIN, 0};
-    if (poll(&ready, 1, static_cast<int>(wait)) != 1) return false;
-    char bytes[4096];
-    const ssize_t size = ::read(fd_, bytes, sizeof bytes);
-    if (size <= 0) return false;
-    out.append(bytes, static_cast<std::size_t>(size));
-    return true;
-  }
-
-  int fd_ = -1;
-  pid_t pid_ = -1;
-  int status_ = -1;
-};
 
 // A lock of an engine's table, and its program's surroundings.
 struct Stage {
-  explicit Stage(EngineKind kind)
-      : engine(Engine::running(kind)), place(place_of(engine)) {
-    // So that `list` finds no others.
-    place["DDBMUTEX_PREFIX"] = prefix;
-  }
+  explicit Stage(EngineKind kind = any_engine_kind())
+      : engine(Engine::running(kind)), place(place_at(engine.url())) {}
 
+  // `url`: of the engine, or of who stands before it.
+  Words place_at(const std::string& url) const {
+    Whereabouts where = at(engine);
+    where.url = url;
+    Words all = environment_at(where);
+    // So that `list` finds no others.
+    all.push_back("DDBMUTEX_PREFIX=" + prefix);
+    return all;
+  }
   ddbmutex::TableOptions where() const {
     ddbmutex::TableOptions options = table_options(engine);
     options.prefix = prefix;
@@ -330,7 +228,7 @@ struct Stage {
 
   Engine& engine;
   const std::string prefix = fresh_name() + "-";
-  Variables place;
+  const Words place;
 };
 
 }  // namespace
@@ -744,6 +642,7 @@ BOOST_AUTO_TEST_CASE(bash_completes_subcommands_options_and_values) {
     BOOST_TEST(bash_offers(words).count("env") == 1u);
   }
   BOOST_TEST((bash_offers({"run", "job", "--", "ls", "--tab"}) == Offers{}));
+  BOOST_TEST((bash_offers({"run", "job", "--", "--tab"}) == Offers{}));
 }
 
 BOOST_AUTO_TEST_CASE(zsh_and_fish_read_their_scripts) {
@@ -856,28 +755,28 @@ BOOST_AUTO_TEST_SUITE(command_program)
 
 BOOST_AUTO_TEST_CASE(first_minute_without_a_table_says_how_to_make_it) {
   Engine engine(any_engine_kind());
-  Variables place = place_of(engine);
-  place["DDBMUTEX_TABLE"] = "ddbmutex-test-" + fresh_name();
+  Whereabouts where = at(engine);
+  where.table = "ddbmutex-test-" + fresh_name();
+  const Words place = environment_at(where);
   const std::string words = "run job -- sh -c 'echo in'";
   Ran ran = ran_line(words, place);
   BOOST_TEST(ran.status == 78);
   BOOST_TEST(is_one_line(ran.said), ran.said);
   const std::string line = between(ran.said, "; make it by `", "`");
-  BOOST_TEST(line ==
-             "ddbmutex create-table --table " + place["DDBMUTEX_TABLE"]);
+  BOOST_TEST(line == "ddbmutex create-table --table " + where.table);
   ran = ran_line(line.substr(std::string("ddbmutex ").size()), place);
   BOOST_TEST(ran.status == 0);
-  BOOST_TEST(ran.said == "Table " + place["DDBMUTEX_TABLE"] + " is created.\n");
+  BOOST_TEST(ran.said == "Table " + where.table + " is created.\n");
   ran = ran_line(words, place);
   BOOST_TEST(ran.status == 0);
   BOOST_TEST(ran.said == "in\n");
 
   ran = ran_line("create-table --json", place);
   BOOST_TEST(ran.status == 0);
-  BOOST_TEST(ran.said == "{\"table\":\"" + place["DDBMUTEX_TABLE"] +
-                             "\",\"created\":false}\n");
+  BOOST_TEST(ran.said ==
+             "{\"table\":\"" + where.table + "\",\"created\":false}\n");
   BOOST_TEST(ran_line("create-table --key other", place).status == 78);
-  engine.delete_table(place["DDBMUTEX_TABLE"]);
+  engine.delete_table(where.table);
 }
 
 BOOST_AUTO_TEST_CASE(errors_are_one_line_on_standard_error) {
@@ -899,23 +798,26 @@ BOOST_AUTO_TEST_CASE(errors_are_one_line_on_standard_error) {
       {"run --try --endpoint http://127.0.0.1:9 job true", 69},
   };
   for (const auto& [line, status] : cases) {
-    const Ran ran = ran_line(line + " 2>&1 >/dev/null", place_of(server.url()));
+    const Ran ran = ran_line(line + " 2>&1 >/dev/null",
+                             environment_at({server.url(), "locks"}));
     BOOST_TEST(ran.status == status, line << ": " << ran.said);
     BOOST_TEST(is_one_line(ran.said), line << ": " << ran.said);
     BOOST_TEST(ran.said.rfind("ddbmutex: ", 0) == 0u, line << ran.said);
   }
-  const Ran none = ran_line("show job", {{"AWS_REGION", "us-east-1"}});
+  Words without_keys = clean_environment();
+  without_keys.push_back("AWS_REGION=us-east-1");
+  const Ran none = ran_line("show job", without_keys);
   BOOST_TEST(none.status == 77);
   BOOST_TEST(has(none.said, "log in as for the AWS CLI"), none.said);
   BOOST_TEST(is_one_line(none.said));
   // Where they were looked for is a long story.
   BOOST_TEST(!has(none.said, "AWS_WEB_IDENTITY_TOKEN_FILE"), none.said);
-  const Ran all = ran_line("show -v job", {{"AWS_REGION", "us-east-1"}});
+  const Ran all = ran_line("show -v job", without_keys);
   BOOST_TEST(has(all.said, "AWS_WEB_IDENTITY_TOKEN_FILE"), all.said);
 }
 
 BOOST_AUTO_TEST_CASE(lock_of_another_is_told_unless_that_is_not_wanted) {
-  const Stage stage(any_engine_kind());
+  const Stage stage;
   const auto mutex = stage.holder();
   Ran ran = ran_line("run --try job true", stage.place);
   BOOST_TEST(ran.status == 75);
@@ -971,7 +873,7 @@ BOOST_DATA_TEST_CASE(lock_is_shown_and_listed, data::make(engine_kinds()),
 }
 
 BOOST_AUTO_TEST_CASE(list_is_by_name) {
-  const Stage stage(any_engine_kind());
+  const Stage stage;
   const auto table = std::make_shared<ddbmutex::Table>(stage.where());
   std::vector<std::unique_ptr<DdbMutex>> held;
   for (const char* name : {"c", "a", "d", "b"}) {
@@ -1015,39 +917,40 @@ BOOST_DATA_TEST_CASE(lock_is_freed_by_force, data::make(engine_kinds()), kind) {
 }
 
 BOOST_AUTO_TEST_CASE(unlock_asks_in_a_terminal) {
-  const Stage stage(any_engine_kind());
+  const Stage stage;
   auto mutex = stage.holder();
   for (const char* answer : {"n\n", "\n", "yep\n", "\x04"}) {
-    Terminal terminal({"unlock", "job"}, stage.place);
-    BOOST_TEST_REQUIRE(terminal.wait_for("Free it? [y/N] "), terminal.out);
-    BOOST_TEST(has(terminal.out, "holder somebody"));
+    Pty terminal(program_with({"unlock", "job"}), stage.place);
+    BOOST_TEST_REQUIRE(terminal.says("Free it? [y/N] "), terminal.text());
+    BOOST_TEST(has(terminal.text(), "holder somebody"));
     terminal.type(answer);
-    BOOST_TEST(terminal.end() == 1, answer << terminal.out);
+    BOOST_TEST(terminal.end() == 1, answer << terminal.text());
   }
   mutex->renew();
 
   // Another has it by the time the answer comes.
-  Terminal late({"unlock", "job"}, stage.place);
-  BOOST_TEST_REQUIRE(late.wait_for("Free it? [y/N] "), late.out);
+  Pty late(program_with({"unlock", "job"}), stage.place);
+  BOOST_TEST_REQUIRE(late.says("Free it? [y/N] "), late.text());
   mutex->unlock();
   mutex = stage.holder();
   late.type("y\n");
   BOOST_TEST(late.end() == 75);
-  BOOST_TEST(has(late.out, "has changed meanwhile"), late.out);
+  BOOST_TEST(has(late.text(), "has changed meanwhile"), late.text());
   mutex->renew();
 
-  Terminal terminal({"unlock", "job"}, stage.place);
-  BOOST_TEST_REQUIRE(terminal.wait_for("Free it? [y/N] "), terminal.out);
+  Pty terminal(program_with({"unlock", "job"}), stage.place);
+  BOOST_TEST_REQUIRE(terminal.says("Free it? [y/N] "), terminal.text());
   terminal.type("yes\n");
   BOOST_TEST(terminal.end() == 0);
-  BOOST_TEST(has(terminal.out, "Freed."), terminal.out);
+  BOOST_TEST(has(terminal.text(), "Freed."), terminal.text());
 }
 
 BOOST_AUTO_TEST_CASE(watch_in_a_pipe_tells_each_change) {
-  const Stage stage(any_engine_kind());
+  const Stage stage;
   const Words words = {"watch", "-i", "100ms"};
-  Process all(process(words, stage.place));
-  Process one(process({"watch", "-i", "100ms", "-j", "job"}, stage.place));
+  Process all({program_with(words), stage.place});
+  Process one(
+      {program_with({"watch", "-i", "100ms", "-j", "job"}), stage.place});
   // What is free is told only of the one that is named.
   BOOST_TEST(text_in(parsed(one.channel().line()), "state") == "free");
 
@@ -1077,14 +980,14 @@ BOOST_AUTO_TEST_CASE(watch_in_a_pipe_tells_each_change) {
 }
 
 BOOST_AUTO_TEST_CASE(watch_tells_a_lease_that_is_over_and_who_comes_next) {
-  const Stage stage(any_engine_kind());
+  const Stage stage;
   // As of a holder that died.
   auto mutex = stage.holder([](ddbmutex::Options& options) {
     options.ttl = 1s;
     options.request_timeout.reset();
     options.auto_renew = false;
   });
-  Process watch(process({"watch", "-i", "100ms", "job"}, stage.place));
+  Process watch({program_with({"watch", "-i", "100ms", "job"}), stage.place});
   std::string line = watch.channel().line();
   while (!has(line, " job expired, was held by somebody")) {
     BOOST_TEST_REQUIRE(has(line, " job held by somebody"), line);
@@ -1096,7 +999,7 @@ BOOST_AUTO_TEST_CASE(watch_tells_a_lease_that_is_over_and_who_comes_next) {
 }
 
 BOOST_AUTO_TEST_CASE(watch_tells_a_lock_that_changed_hands_between_two_looks) {
-  const Stage stage(any_engine_kind());
+  const Stage stage;
   std::atomic<bool> hangs{false};
   std::atomic<int> hanging{0};
   ScriptedServer server([&](const SeenRequest& request) {
@@ -1109,10 +1012,9 @@ BOOST_AUTO_TEST_CASE(watch_tells_a_lock_that_changed_hands_between_two_looks) {
     };
     return reply;
   });
-  Variables place = stage.place;
-  place["AWS_ENDPOINT_URL_DYNAMODB"] = server.url();
+  const Words place = stage.place_at(server.url());
   auto mutex = stage.holder();
-  Process watch(process({"watch", "-i", "100ms"}, place));
+  Process watch({program_with({"watch", "-i", "100ms"}), place});
   BOOST_TEST(has(watch.channel().line(), " job held by somebody"));
   hangs = true;
   BOOST_TEST(eventually([&] { return hanging > 0; }));
@@ -1126,14 +1028,13 @@ BOOST_AUTO_TEST_CASE(watch_tells_a_lock_that_changed_hands_between_two_looks) {
 }
 
 BOOST_AUTO_TEST_CASE(watch_bears_with_what_may_pass) {
-  const Stage stage(any_engine_kind());
+  const Stage stage;
   std::atomic<bool> is_down{false};
   ScriptedServer server([&](const SeenRequest& request) {
     return is_down ? Reply::error(500) : stage.engine.forward(request);
   });
-  Variables place = stage.place;
-  place["AWS_ENDPOINT_URL_DYNAMODB"] = server.url();
-  Process watch(process({"watch", "-i", "100ms", "job"}, place));
+  const Words place = stage.place_at(server.url());
+  Process watch({program_with({"watch", "-i", "100ms", "job"}), place});
   BOOST_TEST(has(watch.channel().line(), " job free"));
   is_down = true;
   BOOST_TEST(eventually([&] { return has(watch.complaints(), "\n"); }));
@@ -1145,30 +1046,30 @@ BOOST_AUTO_TEST_CASE(watch_bears_with_what_may_pass) {
 }
 
 BOOST_AUTO_TEST_CASE(watch_in_a_terminal_redraws_and_leaves_it_as_it_was) {
-  const Stage stage(any_engine_kind());
+  const Stage stage;
   const std::string enter = "\x1b[?1049h\x1b[?25l";
   const std::string leave = "\x1b[?25h\x1b[?1049l";
   auto mutex = stage.holder();
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
-    Terminal terminal({"watch", "-i", "100ms"}, stage.place);
-    BOOST_TEST_REQUIRE(terminal.wait_for("somebody\x1b[K"), terminal.out);
-    BOOST_TEST(terminal.out.rfind(enter + "\x1b[H", 0) == 0u, terminal.out);
-    BOOST_TEST(has(terminal.out, "NAME  STATE  AGE"), terminal.out);
-    terminal.out.clear();
-    BOOST_TEST(terminal.wait_for("\x1b[H"));  // Again.
+    Pty terminal(program_with({"watch", "-i", "100ms"}), stage.place);
+    BOOST_TEST_REQUIRE(terminal.says("somebody\x1b[K"), terminal.text());
+    BOOST_TEST(terminal.text().rfind(enter + "\x1b[H", 0) == 0u,
+               terminal.text());
+    BOOST_TEST(has(terminal.text(), "NAME  STATE  AGE"), terminal.text());
+    BOOST_TEST(terminal.says("\x1b[H"));  // Again.
     if (signal == SIGINT) {
-      terminal.type("\x03");
+      terminal.type(Pty::kCtrlC);
     } else {
-      terminal.send(signal);
+      kill(terminal.pid(), signal);
     }
     BOOST_TEST(terminal.end() == 128 + signal);
-    BOOST_TEST(has(terminal.out, leave), terminal.out);
-    BOOST_TEST(terminal.out.rfind(leave) + leave.size() == terminal.out.size());
+    BOOST_TEST(terminal.text().rfind(leave) + leave.size() ==
+               terminal.text().size());
   }
 }
 
 BOOST_AUTO_TEST_CASE(watch_fits_the_terminal) {
-  const Stage stage(any_engine_kind());
+  const Stage stage;
   const auto table = std::make_shared<ddbmutex::Table>(stage.where());
   std::vector<std::unique_ptr<DdbMutex>> held;
   for (int i = 0; i < 6; ++i) {
@@ -1177,9 +1078,10 @@ BOOST_AUTO_TEST_CASE(watch_fits_the_terminal) {
     held.back()->lock();
   }
   const auto first_screen = [&](int height) {
-    Terminal terminal({"watch", "-i", "100ms"}, stage.place, height, 30);
-    BOOST_TEST_REQUIRE(terminal.wait_for("\x1b[J"), terminal.out);
-    return all_matches(between(terminal.out, "\x1b[H", "\x1b[J"),
+    Pty terminal(program_with({"watch", "-i", "100ms"}), stage.place, height,
+                 30);
+    BOOST_TEST_REQUIRE(terminal.says("\x1b[J"), terminal.text());
+    return all_matches(between(terminal.text(), "\x1b[H", "\x1b[J"),
                        "([^\r\n]*)\x1b\\[K");
   };
   BOOST_TEST(first_screen(5).back() == "... 4 more");
@@ -1193,20 +1095,19 @@ BOOST_AUTO_TEST_CASE(watch_fits_the_terminal) {
 }
 
 BOOST_AUTO_TEST_CASE(watch_stops_and_goes_on_as_others_do) {
-  const Stage stage(any_engine_kind());
-  Terminal terminal({"watch", "-i", "100ms"}, stage.place);
-  BOOST_TEST_REQUIRE(terminal.wait_for("\x1b[J"), terminal.out);
-  terminal.type("\x1a");
+  const Stage stage;
+  Pty terminal(program_with({"watch", "-i", "100ms"}), stage.place);
+  BOOST_TEST_REQUIRE(terminal.says("\x1b[J"), terminal.text());
+  terminal.type(Pty::kCtrlZ);
   int status = 0;
   BOOST_TEST_REQUIRE(waitpid(terminal.pid(), &status, WUNTRACED) ==
                      terminal.pid());
   BOOST_TEST(WIFSTOPPED(status));
-  BOOST_TEST(terminal.wait_for("\x1b[?1049l"), terminal.out);
-  terminal.out.clear();
-  terminal.send(SIGCONT);
-  BOOST_TEST(terminal.wait_for("\x1b[?1049h"), terminal.out);
-  BOOST_TEST(terminal.wait_for("\x1b[H"), terminal.out);
-  terminal.type("\x03");
+  BOOST_TEST(terminal.says("\x1b[?1049l"), terminal.text());
+  kill(terminal.pid(), SIGCONT);
+  BOOST_TEST(terminal.says("\x1b[?1049h"), terminal.text());
+  BOOST_TEST(terminal.says("\x1b[H"), terminal.text());
+  terminal.type(Pty::kCtrlC);
   BOOST_TEST(terminal.end() == 128 + SIGINT);
 }
 

@@ -1,4 +1,4 @@
-// A shell in a pseudo-terminal, at which a test types.
+// A shell, or another program, in a pseudo-terminal, at which a test types.
 //
 //   Pty shell({"/bin/bash", "--norc", "-i"}, environment);
 //   shell.type("echo $((1 + 1))\n");
@@ -33,13 +33,18 @@ class Pty {
   static constexpr const char* kCtrlBackslash = "\x1c";
 
   Pty(const std::vector<std::string>& command,
-      const std::vector<std::string>& environment)
+      const std::vector<std::string>& environment, int lines = 24,
+      int columns = 80)
       : fd_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
     const std::vector<char*> words = pointers(command);
     const std::vector<char*> variables = pointers(environment);
     if (fd_ < 0 || grantpt(fd_) != 0 || unlockpt(fd_) != 0) {
       throw std::runtime_error("no pseudo-terminal");
     }
+    winsize size = {};
+    size.ws_row = static_cast<unsigned short>(lines);
+    size.ws_col = static_cast<unsigned short>(columns);
+    ioctl(fd_, TIOCSWINSZ, &size);
     const std::string name = ptsname(fd_);
     pid_ = fork();
     if (pid_ == 0) become(name.c_str(), words.data(), variables.data());
@@ -48,6 +53,7 @@ class Pty {
   // As when its window is closed.
   ~Pty() {
     close(fd_);
+    if (pid_ < 0) return;
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
@@ -71,6 +77,18 @@ class Pty {
       if (!read_more(end)) return false;
     }
   }
+  // Waits until all have closed the terminal, and tells the exit status, or 128
+  // and the signal's number; -1 if that takes too long.
+  int end() {
+    const ddbmutex::BootTime end = ddbmutex::BootClock::now() + kPlenty;
+    while (read_more(end)) continue;
+    if (ddbmutex::BootClock::now() >= end) return -1;
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  pid_t pid() const { return pid_; }
   // All that it has said.
   const std::string& text() const { return text_; }
 
