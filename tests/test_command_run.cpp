@@ -461,6 +461,9 @@ struct Stamped {
     watcher = watcher_of(run->pid());
     BOOST_TEST_REQUIRE(watcher != 0);
   }
+  ~Stamped() { stamps.kill_all(); }
+  Stamped(const Stamped&) = delete;
+  Stamped& operator=(const Stamped&) = delete;
   bool comes_to_an_end() const {
     return eventually([&] { return !stamps.is_alive(0); });
   }

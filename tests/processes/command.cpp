@@ -175,6 +175,10 @@ class Round {
         stamps_(directory + "/" + name_),
         process_({command(directory), environment_of(door.where())}) {}
 
+  ~Round() { stamps_.kill_all(); }
+  Round(const Round&) = delete;
+  Round& operator=(const Round&) = delete;
+
   // What is wrong; empty if nothing.
   std::string play() {
     if (!tests::eventually([&] { return all_stamp(); })) {

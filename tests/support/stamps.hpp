@@ -4,6 +4,7 @@
 #define DDBMUTEX_TESTS_SUPPORT_STAMPS_HPP
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -50,6 +51,13 @@ class Stamps {
   // Whoever does is there yet, and no mere zombie.
   bool is_alive(int number) const {
     return is_running(static_cast<pid_t>(slots_[number].pid.load()));
+  }
+
+  // For a test that has failed: nothing is to be left of it.
+  void kill_all() const {
+    for (int i = 0; i < kSlots; ++i) {
+      if (is_alive(i)) kill(static_cast<pid_t>(slots_[i].pid.load()), SIGKILL);
+    }
   }
 
   static std::int64_t now() {
