@@ -66,8 +66,8 @@ class Pty {
     }
   }
   // Does it say that after what it was last seen to say, or in time?
-  bool says(const std::string& text) {
-    const ddbmutex::BootTime end = ddbmutex::BootClock::now() + kPlenty;
+  bool says(const std::string& text, std::chrono::seconds within = kPlenty) {
+    const ddbmutex::BootTime end = ddbmutex::BootClock::now() + within;
     for (;;) {
       const auto at = text_.find(text, seen_);
       if (at != text_.npos) {
