@@ -40,9 +40,12 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 CXXFLAGS_release := -O2 -DNDEBUG
 # The tests wait more than they work, and are compiled more often than run.
 TESTFLAGS_release := -O0
-CXXFLAGS_debug := -O0 -g
-CXXFLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
-  -fno-sanitize-recover=all
+# As some distributions compile all they have: v[v.size()] ends the program,
+# even if only its address is taken.
+ASSERTIONS := -D_GLIBCXX_ASSERTIONS
+CXXFLAGS_debug := -O0 -g $(ASSERTIONS)
+CXXFLAGS_asan := -O1 -g -fno-omit-frame-pointer $(ASSERTIONS) \
+  -fsanitize=address,undefined -fno-sanitize-recover=all
 # clang++ reports what RapidJSON 1.1's stack does with a null pointer and 0.
 ifneq ($(findstring clang,$(CXX)),)
 CXXFLAGS_asan += -fno-sanitize=pointer-overflow
@@ -58,7 +61,7 @@ CXXFLAGS_noexcept := -O0
 # themselves need both (Boost.Test throws).
 LIBFLAGS_noexcept := -fno-exceptions -fno-rtti
 # Not to be chosen: `make fuzz` does.
-CXXFLAGS_fuzz := -O1 -g -fno-omit-frame-pointer \
+CXXFLAGS_fuzz := -O1 -g -fno-omit-frame-pointer $(ASSERTIONS) \
   -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
   -fno-sanitize=pointer-overflow
 AS_FUZZ := config=fuzz CXX=clang++

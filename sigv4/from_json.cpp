@@ -77,7 +77,8 @@ std::string_view JsonObject::value_of(std::string_view name) const {
   std::string_view found;
   const JsonNodes nodes = nodes_of(text_);
   const JsonNode* const end = nodes.data() + nodes.size();
-  for (const JsonNode* one = &nodes[1]; one != end; one = one[1].after()) {
+  for (const JsonNode* one = nodes.data() + 1; one != end;
+       one = one[1].after()) {
     if (std::string_view(decoded(one->raw())) == name) found = one[1].raw();
   }
   return found == "null" ? std::string_view() : found;
@@ -145,7 +146,8 @@ Secret with_texts(const JsonObject& object, const JsonTexts& texts) {
   };
   const JsonNodes nodes = nodes_of(object.text_);
   const JsonNode* const end = nodes.data() + nodes.size();
-  for (const JsonNode* one = &nodes[1]; one != end; one = one[1].after()) {
+  for (const JsonNode* one = nodes.data() + 1; one != end;
+       one = one[1].after()) {
     const Secret own = decoded(one->raw());
     const bool stays =
         std::none_of(texts.begin(), texts.end(), [&own](const auto& text) {
