@@ -307,7 +307,7 @@ $(BUILD)/tests/%.hpp.gch: tests/%.hpp
 	$(SAY) CXX $<
 	$(Q)mkdir -p $(@D)
 	$(Q)cp $< $(@:.gch=)
-	$(Q)$(CXX) $(CPPFLAGS) -MD $(CXXFLAGS) -x c++-header $< -o $@
+	$(Q)$(CXX) $(CPPFLAGS:-MMD=-MD) $(CXXFLAGS) -x c++-header $< -o $@
 
 # Written anew only if it changes: which five they are is not a matter of times.
 $(JOINED): sources-may-have-gone

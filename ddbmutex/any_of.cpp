@@ -478,9 +478,9 @@ Failure AnyOf::Impl::Call::go_on(std::unique_ptr<DdbMutex>& got, bool& over) {
 
 Failure AnyOf::Impl::Call::read() {
   const Options& each = impl_.options.each;
-  const TableOptions& options = impl_.table().options;
+  const TableOptions& of_table = impl_.table().options;
   dynamodb::Selection selection =
-      detail::selection_of(options, impl_.options.read);
+      detail::selection_of(of_table, impl_.options.read);
   selection.prefix += impl_.options.prefix;
   const milliseconds request_time = time_of_a_request(each);
   const BootTime now = BootClock::now();
@@ -502,7 +502,7 @@ Failure AnyOf::Impl::Call::read() {
     Pass* whole = nullptr;
   } reading(*this);
   const Answer answer = detail::tell_all(
-      state_.table, options, selection, {until, wait_.waker(), request_time},
+      state_.table, of_table, selection, {until, wait_.waker(), request_time},
       [&](const LockInfo& info) {
         if (info.name.compare(0, impl_.options.prefix.size(),
                               impl_.options.prefix) == 0 &&
