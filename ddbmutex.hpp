@@ -477,6 +477,10 @@ struct TableOptions {
   // it is dropped.  None is told once the Table is gone.
   std::function<void(LogLevel level, const std::string& text)> logger{};
 
+  // How long exists(), inspect(), list() and force_unlock() try to get an answer
+  // to a request before a passing error is told.
+  std::chrono::milliseconds patience{30000};
+
   // Let exists() take a table with eventually consistent replicas, of which the
   // caller knows that all locks are taken in one region.
   bool allow_replicas = false;

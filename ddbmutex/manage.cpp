@@ -37,15 +37,16 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// How long passing faults are borne with.
-constexpr std::chrono::seconds kPatience{30};
-constexpr std::chrono::seconds kCreationPatience{60};
+constexpr milliseconds kCreationPatience{60000};
 
 // A call under way, which ends when the table is closed.
 class Call {
  public:
-  Call(lock::Table& table, std::string doing)
-      : table_(table), doing_(std::move(doing)), wait_(table.waits) {}
+  Call(lock::Table& table, milliseconds patience, std::string doing)
+      : table_(table),
+        patience_(detail::nanoseconds_of(patience)),
+        doing_(std::move(doing)),
+        wait_(table.waits) {}
 
   bool may_begin() const { return wait_.waker() != nullptr; }
   Failure closed() const { return failed(Errc::closed, doing_); }
@@ -77,12 +78,13 @@ class Call {
 
   dynamodb::Client& client() const { return table_.client; }
   dynamodb::RetryBudget& budget() const { return table_.budget; }
-  dynamodb::Waiting waiting(std::chrono::seconds patience = kPatience) const {
-    return {BootClock::now() + patience, wait_.waker()};
+  dynamodb::Waiting waiting() const {
+    return {lock::later(BootClock::now(), patience_), wait_.waker()};
   }
 
  private:
   lock::Table& table_;
+  const nanoseconds patience_;
   const std::string doing_;
   const lock::Waits::One wait_;
 };
@@ -96,7 +98,7 @@ std::string about_table(const char* what, const TableOptions& options) {
 Failure list_selected(lock::Table& table, const TableOptions& options,
                       const dynamodb::Selection& selection,
                       const std::function<bool(const LockInfo&)>& each) {
-  const Call call(table, about_table("list", options));
+  const Call call(table, options.patience, about_table("list", options));
   if (!call.may_begin()) return call.closed();
   return call.failure_of(
       detail::tell_all(table, options, selection, call.waiting(), each));
@@ -141,13 +143,13 @@ void Table::create(const Creation& how, std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) -> Failure {
     const TableOptions& options = impl.options;
     if (Failure bad = check_creation(how)) return bad;
-    const Call call(impl.get(), about_table("create", options));
+    const Call call(impl.get(), kCreationPatience,
+                    about_table("create", options));
     if (!call.may_begin()) return call.closed();
     Creation terms = how;  // `ttl` is an attribute of ddblock's alone.
     terms.clean_up = how.clean_up && options.layout == Layout::ddblock;
-    const Answer answer =
-        detail::create_table(call.client(), call.budget(), options, terms,
-                             call.waiting(kCreationPatience));
+    const Answer answer = detail::create_table(call.client(), call.budget(),
+                                               options, terms, call.waiting());
     if (answer.fault != Fault::none) return call.failure_of(answer);
     return detail::unfit(*answer.table, options);
   });
@@ -157,7 +159,8 @@ bool Table::exists(std::error_code& ec) {
   bool there = false;
   detail::run(impl_, ec, [&](Impl& impl) -> Failure {
     const TableOptions& options = impl.options;
-    const Call call(impl.get(), about_table("look at", options));
+    const Call call(impl.get(), options.patience,
+                    about_table("look at", options));
     if (!call.may_begin()) return call.closed();
     const Answer answer = detail::describe_table(call.client(), call.budget(),
                                                  options, call.waiting());
@@ -179,7 +182,8 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
   detail::run(impl_, ec, [&](Impl& impl) -> Failure {
     if (Failure bad = impl.check_name(name, sort_value)) return bad;
     const TableOptions& options = impl.options;
-    const Call call(impl.get(), cannot("inspect", name, options.name));
+    const Call call(impl.get(), options.patience,
+                    cannot("inspect", name, options.name));
     if (!call.may_begin()) return call.closed();
     lock::Place place;
     impl.put_place(name, sort_value, place);
@@ -225,7 +229,8 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
       return detail::bad_option({"info", "nothing was held"});
     }
     if (Failure bad = impl.check_name(info.name, info.sort_value)) return bad;
-    const Call call(impl.get(), cannot("free", info.name, impl.options.name));
+    const Call call(impl.get(), impl.options.patience,
+                    cannot("free", info.name, impl.options.name));
     if (!call.may_begin()) return call.closed();
     lock::Place place;
     impl.put_place(info.name, info.sort_value, place);

@@ -95,6 +95,7 @@ std::string told_of(const Settings& settings) {
   add("owner", settings.owner);
   add("shell", flag(settings.shell));
   add("quiet", flag(settings.quiet));
+  add("timeout", ms(settings.timeout), ms(usual.timeout));
   add("interval", ms(settings.interval), ms(usual.interval));
   add("yes", flag(settings.yes));
   add("json", flag(settings.json));
@@ -267,6 +268,7 @@ BOOST_AUTO_TEST_CASE(words_are_read_as_they_stand) {
       {"show -j job -t other", "show name=job table=other json=yes"},
       {"show -- -j", "show name=-j"},
       {"show -", "show name=-"},
+      {"show --timeout 1s job", "show name=job timeout=1000"},
       {"list --layout dynamolock --key id", "list layout=3 key=id"},
       {"list --sort-key s --sort-value v", "list sort_key=s sort_value=v"},
       {"list --prefix= --calendar-margin 3s", "list prefix=\"\" margin=3000"},
@@ -311,6 +313,8 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
       {"list --layout=", "--layout: is one of"},
       {"list --table=", "--table: is empty"},
       {"watch -i 99ms", "-i: is less than 100ms"},
+      {"list --timeout 0", "--timeout: is less than 100ms"},
+      {"run --timeout 5 job ls", "--timeout: not an option of `run`"},
       {"watch --interval 2d", "--interval: is more than a day"},
   };
   for (const auto& [line, told] : cases) {
@@ -392,6 +396,8 @@ BOOST_AUTO_TEST_CASE(settings_are_the_librarys_options) {
   BOOST_TEST(table.sort_value == "v");
   BOOST_TEST((table.calendar_margin == 3s));
   BOOST_TEST(!table.logger);
+  BOOST_TEST((table.patience == 5s));
+  BOOST_TEST((command::table_of(parse("list --timeout 9s")).patience == 9s));
   BOOST_TEST(!!command::table_of(parse("list -v")).logger);
 
   BOOST_TEST(command::table_of(parse("list")).key == "name");
@@ -575,6 +581,15 @@ BOOST_AUTO_TEST_CASE(json_is_right_whatever_is_in_it) {
   BOOST_TEST(json["freed"].GetBool());
   BOOST_TEST(has(text, R"("attributes":{"l":{"L":[{"S":"text"},)"
                        R"({"BOOL":false}]},"s":{"BS":["TQ=="]}})"));
+
+  // As terminals obey them: DEL, and CSI as one character.
+  info = held("a\x7f", 60s, 1s);
+  info.owner = "\xc2\x9b\xc2\xa0";
+  const std::string escaped = command::json_of(info);
+  BOOST_TEST(has(escaped, R"("name":"a\u007f")"), escaped);
+  BOOST_TEST(has(escaped, "\"holder\":\"\\u009b\xc2\xa0\""), escaped);
+  BOOST_TEST(text_in(parsed(escaped), "holder") == info.owner);
+  BOOST_TEST(command::json_of(info.owner) == "\"\\u009b\xc2\xa0\"");
 
   info = {};
   info.name = "x";
@@ -816,6 +831,44 @@ BOOST_AUTO_TEST_CASE(errors_are_one_line_on_standard_error) {
   BOOST_TEST(has(all.said, "AWS_WEB_IDENTITY_TOKEN_FILE"), all.said);
 }
 
+BOOST_AUTO_TEST_CASE(errors_and_what_is_logged_bear_no_controls) {
+  const std::string controls = "\x1b[2J\xc2\x9b\x7f\xff";
+  const auto is_plain = [](const std::string& text) {
+    return !has(text, "\x1b") && !has(text, "\xc2\x9b") && !has(text, "\x7f") &&
+           !has(text, "\xff");
+  };
+  Ran ran = ran_line("help " + command::shell_quoted("a" + controls), {});
+  BOOST_TEST(ran.status == 64);
+  BOOST_TEST(is_one_line(ran.said), ran.said);
+  BOOST_TEST(has(ran.said, "no subcommand `a\xef\xbf\xbd[2J"), ran.said);
+  BOOST_TEST(is_plain(ran.said));
+
+  ScriptedServer server([](const SeenRequest&) {
+    return Reply::error(500, R"({"__type":"InternalServerError",)"
+                             R"("message":"\u001b[2J\u009b\u007f"})");
+  });
+  ran = ran_line("show -v --timeout 1s job",
+                 environment_at({server.url(), "locks"}));
+  BOOST_TEST(has(ran.said, "ddbmutex: debug: "), ran.said);
+  BOOST_TEST(has(ran.said, "[2J"), ran.said);
+  BOOST_TEST(is_plain(ran.said), ran.said);
+}
+
+BOOST_AUTO_TEST_CASE(who_looks_is_told_soon_that_nobody_answers) {
+  ScriptedServer server([](const SeenRequest&) {
+    Reply reply;
+    reply.hangs = true;
+    return reply;
+  });
+  for (const std::string line :
+       {"show job", "list", "watch", "unlock -y job", "create-table"}) {
+    const Ran ran = ran_line(line + " --timeout 200ms",
+                             environment_at({server.url(), "locks"}));
+    BOOST_TEST(ran.status == 69, line << ": " << ran.said);
+    BOOST_TEST(is_one_line(ran.said), ran.said);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(lock_of_another_is_told_unless_that_is_not_wanted) {
   const Stage stage;
   const auto mutex = stage.holder();
@@ -938,11 +991,20 @@ BOOST_AUTO_TEST_CASE(unlock_asks_in_a_terminal) {
   BOOST_TEST(has(late.text(), "has changed meanwhile"), late.text());
   mutex->renew();
 
-  Pty terminal(program_with({"unlock", "job"}), stage.place);
-  BOOST_TEST_REQUIRE(terminal.says("Free it? [y/N] "), terminal.text());
-  terminal.type("yes\n");
-  BOOST_TEST(terminal.end() == 0);
-  BOOST_TEST(has(terminal.text(), "Freed."), terminal.text());
+  // He who was shown has it still.
+  for (const Words& words :
+       {Words{"unlock", "job"}, Words{"unlock", "-j", "job"}}) {
+    Pty terminal(program_with(words), stage.place);
+    BOOST_TEST_REQUIRE(terminal.says("holder somebody"), terminal.text());
+    BOOST_TEST_REQUIRE(terminal.says("Free it? [y/N] "), terminal.text());
+    mutex->renew();
+    terminal.type("yes\n");
+    BOOST_TEST(terminal.end() == 0, terminal.text());
+    const bool is_json = words.size() == 3;
+    BOOST_TEST(has(terminal.text(), is_json ? "\"freed\":true" : "Freed."),
+               terminal.text());
+    mutex = stage.holder();
+  }
 }
 
 BOOST_AUTO_TEST_CASE(watch_in_a_pipe_tells_each_change) {

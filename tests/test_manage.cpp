@@ -6,6 +6,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -518,6 +519,31 @@ BOOST_AUTO_TEST_CASE(list_tells_why_it_ends_early) {
   BOOST_TEST(thrown_by([&] {
                none.list("x", [](const LockInfo&) { return true; });
              }) == words(Errc::no_table));
+}
+
+BOOST_AUTO_TEST_CASE(calls_try_no_longer_than_the_table_has_patience) {
+  ScriptedServer server([](const SeenRequest&) { return Reply::error(500); });
+  TableOptions options = table_options(server);
+  options.patience = 0ms;
+  Table table(options);
+  LockInfo held;
+  held.name = "job";
+  held.exists = true;
+  held.uuid = "0123";
+  const std::vector<std::function<void(std::error_code&)>> calls = {
+      [&](std::error_code& ec) { table.exists(ec); },
+      [&](std::error_code& ec) { table.inspect("job", ec); },
+      [&](std::error_code& ec) { table.force_unlock(held, ec); },
+      [&](std::error_code& ec) {
+        table.list([](const LockInfo&) { return true; }, ec);
+      },
+  };
+  for (const auto& call : calls) {
+    std::error_code ec;
+    call(ec);
+    BOOST_TEST((ec == Errc::timed_out));
+  }
+  BOOST_TEST(server.request_count() == 0);
 }
 
 // --- Force -------------------------------------------------------------------

@@ -70,16 +70,34 @@ int list(const Settings& settings) {
   return kDone;
 }
 
+namespace {
+
+// A living holder may renew its lease between the look and the answer: it is
+// still the one that was shown.
+bool force(Table& table, LockInfo info) {
+  constexpr int kTries = 10;
+  const std::string shown = info.uuid;
+  for (int i = 0; i < kTries && info.uuid == shown && !info.released; ++i) {
+    if (table.force_unlock(info)) return true;
+    info = table.inspect(info.name);
+  }
+  return false;
+}
+
+}  // namespace
+
 int unlock(const Settings& settings) {
   Table table(table_of(settings));
   const LockInfo info = table.inspect(settings.name);
   const bool is_held = info.exists && !info.released;
+  const bool asks = is_held && !settings.yes;
   if (!settings.json) print(lines_of(info));
-  if (is_held && !settings.yes && !confirmed()) {
+  if (asks && settings.json) std::fputs(lines_of(info).c_str(), stderr);
+  if (asks && !confirmed()) {
     complain("left as it is");
     return kRefused;
   }
-  const bool is_freed = is_held && table.force_unlock(info);
+  const bool is_freed = is_held && force(table, info);
   if (settings.json) {
     print(json_of(info, is_freed ? "\"freed\":true" : "\"freed\":false") +
           "\n");

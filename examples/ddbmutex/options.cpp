@@ -1,8 +1,9 @@
 #include "examples/ddbmutex/options.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
+
+#include "examples/ddbmutex/report.hpp"
 
 namespace command {
 namespace {
@@ -127,9 +128,9 @@ const std::vector<Option>& options() {
   static const std::vector<Command> places = {
       Command::run,   Command::show,   Command::list,
       Command::watch, Command::unlock, Command::create_table};
-  static const std::vector<Command> printing = {Command::show, Command::list,
-                                                Command::watch, Command::unlock,
-                                                Command::create_table};
+  static const std::vector<Command> looking = {Command::show, Command::list,
+                                               Command::watch, Command::unlock,
+                                               Command::create_table};
   static const std::vector<Option> all = {
       {"wait", 'w', "TIME", "", "DDBMUTEX_WAIT",
        "give up after that time; without: wait for ever", false, run,
@@ -158,9 +159,12 @@ const std::vector<Option>& options() {
       {"interval", 'i', "TIME", "", "DDBMUTEX_INTERVAL",
        "how often to look (2s)", false, watch,
        [](S& s, V v) { s.interval = parse_interval(v); }},
+      {"timeout", 0, "TIME", "", "DDBMUTEX_TIMEOUT",
+       "give up if nobody answers for so long (5s)", false, looking,
+       [](S& s, V v) { s.timeout = parse_interval(v); }},
       {"yes", 'y', "", "", "", "do not ask", false, unlock,
        [](S& s, V v) { s.yes = parse_flag(v); }},
-      {"json", 'j', "", "", "", "print JSON", false, printing,
+      {"json", 'j', "", "", "", "print JSON", false, looking,
        [](S& s, V v) { s.json = parse_flag(v); }},
       {"table", 't', "TABLE", "", "DDBMUTEX_TABLE", "the table (locks)", false,
        places, [](S& s, V v) { s.table = parse_text(v); }},
@@ -432,9 +436,10 @@ ddbmutex::TableOptions table_of(const Settings& settings) {
   table.region = settings.region;
   table.endpoint = settings.endpoint;
   table.profile = settings.profile;
+  table.patience = settings.timeout;
   if (settings.verbose) {
     table.logger = [](ddbmutex::LogLevel level, const std::string& text) {
-      std::fprintf(stderr, "ddbmutex: %s: %s\n", name_of(level), text.c_str());
+      complain(std::string(name_of(level)) + ": " + text);
     };
   }
   return table;

@@ -62,6 +62,8 @@ struct Settings {
   bool shell = false;
   bool quiet = false;  // Of a lock that is not acquired.
 
+  // Of those that look at locks.
+  std::chrono::milliseconds timeout{5000};   // Until nobody has answered.
   std::chrono::milliseconds interval{2000};  // Of `watch`.
   bool yes = false;                          // Of `unlock`.
   bool json = false;

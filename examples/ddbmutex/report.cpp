@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <system_error>
 
+#include "examples/ddbmutex/told.hpp"
+
 namespace command {
 namespace {
 
@@ -99,12 +101,7 @@ const std::vector<ExitMeaning>& exits() {
 }
 
 void complain(const std::string& text) {
-  std::string line = "ddbmutex: " + text;
-  for (char& byte : line) {
-    const auto code = static_cast<unsigned char>(byte);
-    if (code < ' ' || code == 0x7f) byte = ' ';
-  }
-  line += '\n';
+  const std::string line = "ddbmutex: " + printable(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

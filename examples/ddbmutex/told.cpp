@@ -60,10 +60,6 @@ std::string mapped(std::string_view text, const Each& each) {
   return all;
 }
 
-std::string as_utf8(std::string_view text) {
-  return mapped(text, [](std::string_view character) { return character; });
-}
-
 // Of characters; all are taken to be one column wide.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(
@@ -214,7 +210,8 @@ namespace {
 using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
 
 void write(Writer& writer, std::string_view text) {
-  const std::string valid = as_utf8(text);
+  const std::string valid =
+      mapped(text, [](std::string_view character) { return character; });
   writer.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));
 }
 
@@ -294,6 +291,14 @@ void write_record(Writer& writer, const LockInfo& info) {
   write(writer, info.uuid);
 }
 
+// A terminal may obey what JSON leaves as it is: DEL and U+0080 to U+009F.
+std::string text_of(const rapidjson::StringBuffer& json) {
+  return mapped(json.GetString(), [](std::string_view character) {
+    if (!is_control(character)) return std::string(character);
+    return number("\\u%04llx", static_cast<unsigned char>(character.back()), 0);
+  });
+}
+
 }  // namespace
 
 std::string json_of(const LockInfo& info, const std::string& more) {
@@ -331,7 +336,7 @@ std::string json_of(const LockInfo& info, const std::string& more) {
     write(writer, info.problem);
   }
   writer.EndObject();
-  std::string text = buffer.GetString();
+  std::string text = text_of(buffer);
   if (!more.empty()) text.insert(text.size() - 1, "," + more);
   return text;
 }
@@ -340,7 +345,7 @@ std::string json_of(const std::string& text) {
   rapidjson::StringBuffer buffer;
   Writer writer(buffer);
   write(writer, std::string_view(text));
-  return buffer.GetString();
+  return text_of(buffer);
 }
 
 }  // namespace command
