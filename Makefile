@@ -10,6 +10,7 @@
 # make model      sets up, runs every variant of the protocol's model
 # make pictures   draws README's pictures anew; RUN=build/torture/minute.txt
 # make install    build/ddbmutex, its man page, completions: PREFIX=/usr/local
+# make uninstall  takes that away again: the same PREFIX
 # make format     lays out all C++ as .clang-format says
 # make clean
 #
@@ -170,7 +171,7 @@ export AWS_EC2_METADATA_DISABLED := true
 
 .PHONY: all setup demo test soak torture mutants fuzz bench size model format
 .PHONY: pictures clean programs fuzzers noexcept setup-fuzz parts sources
-.PHONY: install build/ddbmutex
+.PHONY: install uninstall build/ddbmutex
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -337,15 +338,20 @@ $(BUILD)/%.o: $(BUILD)/%.cpp
 
 # Each shell looks for completions in a place of its own.
 PREFIX ?= /usr/local
-SHARE = $(DESTDIR)$(PREFIX)/share
+PLACE = $(DESTDIR)$(PREFIX)
+PROGRAM = $(PLACE)/bin/ddbmutex
+PAGE = $(PLACE)/share/man/man1/ddbmutex.1
+COMPLETION_bash = $(PLACE)/share/bash-completion/completions/ddbmutex
+COMPLETION_zsh = $(PLACE)/share/zsh/site-functions/_ddbmutex
+COMPLETION_fish = $(PLACE)/share/fish/vendor_completions.d/ddbmutex.fish
+SHELLS := bash zsh fish
 install: $(COMMAND)
-	$(Q)install -D $< $(DESTDIR)$(PREFIX)/bin/ddbmutex
-	$(Q)install -Dm 644 examples/ddbmutex/ddbmutex.1 -t $(SHARE)/man/man1
-	$(Q)for place in bash:bash-completion/completions/ddbmutex \
-	  zsh:zsh/site-functions/_ddbmutex \
-	  fish:fish/vendor_completions.d/ddbmutex.fish; do \
-	  $< completion $${place%%:*} | \
-	    install -Dm 644 /dev/stdin $(SHARE)/$${place#*:} || exit; done
+	$(Q)install -D $< $(PROGRAM)
+	$(Q)install -Dm 644 examples/ddbmutex/ddbmutex.1 $(PAGE)
+	$(Q)$(foreach name,$(SHELLS),$< completion $(name) | \
+	  install -Dm 644 /dev/stdin $(COMPLETION_$(name)) &&) :
+uninstall:
+	$(Q)rm -f $(PROGRAM) $(PAGE) $(foreach name,$(SHELLS),$(COMPLETION_$(name)))
 
 format:
 	clang-format -i $$(git ls-files '*.cpp' '*.hpp')

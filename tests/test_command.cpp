@@ -732,16 +732,20 @@ BOOST_AUTO_TEST_CASE(man_page_is_well_formed) {
   BOOST_TEST(ran.said == "");
 }
 
-BOOST_AUTO_TEST_CASE(installed_are_program_page_and_completions) {
+BOOST_AUTO_TEST_CASE(
+    program_page_and_completions_are_installed_and_taken_away) {
   const Home home;
   // As it was built, whatever that was.
   const std::string program = program_here();
   const std::string build = program.substr(0, program.find("/examples/"));
-  const Ran ran = shell("make -s install BUILD=" + build + " -o " + program +
-                        " PREFIX=/usr DESTDIR=" + home.root.string() +
-                        " && cd " + home.root.string() +
-                        " && find * -type f | LC_ALL=C sort && cat usr/share/"
-                        "zsh/site-functions/_ddbmutex");
+  const std::string root = home.root.string();
+  const std::string there = " PREFIX=/usr DESTDIR=" + root;
+  const Ran ran =
+      shell("make -s install BUILD=" + build + " -o " + program + there +
+            " && (cd " + root +
+            " && find * -type f | LC_ALL=C sort && cat usr/"
+            "share/zsh/site-functions/_ddbmutex) && make -s uninstall" +
+            there + " && find " + root + " -type f");
   BOOST_TEST(ran.said ==
              "usr/bin/ddbmutex\n"
              "usr/share/bash-completion/completions/ddbmutex\n"
@@ -831,27 +835,15 @@ BOOST_AUTO_TEST_CASE(errors_are_one_line_on_standard_error) {
   BOOST_TEST(has(all.said, "AWS_WEB_IDENTITY_TOKEN_FILE"), all.said);
 }
 
-BOOST_AUTO_TEST_CASE(errors_and_what_is_logged_bear_no_controls) {
+BOOST_AUTO_TEST_CASE(errors_bear_no_controls) {
   const std::string controls = "\x1b[2J\xc2\x9b\x7f\xff";
-  const auto is_plain = [](const std::string& text) {
-    return !has(text, "\x1b") && !has(text, "\xc2\x9b") && !has(text, "\x7f") &&
-           !has(text, "\xff");
-  };
-  Ran ran = ran_line("help " + command::shell_quoted("a" + controls), {});
+  const Ran ran = ran_line("help " + command::shell_quoted("a" + controls), {});
   BOOST_TEST(ran.status == 64);
   BOOST_TEST(is_one_line(ran.said), ran.said);
   BOOST_TEST(has(ran.said, "no subcommand `a\xef\xbf\xbd[2J"), ran.said);
-  BOOST_TEST(is_plain(ran.said));
-
-  ScriptedServer server([](const SeenRequest&) {
-    return Reply::error(500, R"({"__type":"InternalServerError",)"
-                             R"("message":"\u001b[2J\u009b\u007f"})");
-  });
-  ran = ran_line("show -v --timeout 1s job",
-                 environment_at({server.url(), "locks"}));
-  BOOST_TEST(has(ran.said, "ddbmutex: debug: "), ran.said);
-  BOOST_TEST(has(ran.said, "[2J"), ran.said);
-  BOOST_TEST(is_plain(ran.said), ran.said);
+  for (const char* bad : {"\x1b", "\xc2\x9b", "\x7f", "\xff"}) {
+    BOOST_TEST(!has(ran.said, bad), ran.said);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(who_looks_is_told_soon_that_nobody_answers) {

@@ -22,19 +22,25 @@ std::string spellings(const Option& option, const std::string& between) {
   return all;
 }
 
-// Cases of a shell: options that take a value, and what that may be.
-std::string bash_values() {
-  std::string cases, others;
+// Options that take a value, as a pattern.
+std::string bash_takes_value() {
+  std::string pattern;
   for (const Option& option : options()) {
     if (option.is_flag()) continue;
-    if (*option.choices == '\0') {
-      others += (others.empty() ? "" : "|") + spellings(option, "|");
-    } else {
-      cases += "    " + spellings(option, "|") + ") words='" + option.choices +
-               "' ;;\n";
-    }
+    pattern += (pattern.empty() ? "" : "|") + spellings(option, "|");
   }
-  return cases + "    " + others + ") return ;;\n";
+  return pattern;
+}
+
+// What the value of an option may be, as cases.
+std::string bash_values() {
+  std::string cases;
+  for (const Option& option : options()) {
+    if (*option.choices == '\0') continue;
+    cases += "    " + spellings(option, "|") + ") words='" + option.choices +
+             "' ;;\n";
+  }
+  return cases + "    " + bash_takes_value() + ") return ;;\n";
 }
 
 std::string bash_options() {
@@ -51,16 +57,6 @@ std::string bash_options() {
     cases += "' ;;\n";
   }
   return cases;
-}
-
-// Options that take a value, as a pattern.
-std::string bash_takes_value() {
-  std::string pattern;
-  for (const Option& option : options()) {
-    if (option.is_flag()) continue;
-    pattern += (pattern.empty() ? "" : "|") + spellings(option, "|");
-  }
-  return pattern;
 }
 
 // From COMMAND on the line is that of another program.

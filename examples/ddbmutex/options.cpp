@@ -1,6 +1,7 @@
 #include "examples/ddbmutex/options.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "examples/ddbmutex/report.hpp"
@@ -116,22 +117,14 @@ const Subcommand& about(Command command) {
   throw std::logic_error("no such subcommand");
 }
 
-const std::vector<Option>& options() {
-  using S = Settings;
-  using V = std::string_view;
-  static const std::vector<Command> run = {Command::run};
-  static const std::vector<Command> watch = {Command::watch};
-  static const std::vector<Command> unlock = {Command::unlock};
-  static const std::vector<Command> locks = {Command::run, Command::show,
-                                             Command::list, Command::watch,
-                                             Command::unlock};
-  static const std::vector<Command> places = {
-      Command::run,   Command::show,   Command::list,
-      Command::watch, Command::unlock, Command::create_table};
-  static const std::vector<Command> looking = {Command::show, Command::list,
-                                               Command::watch, Command::unlock,
-                                               Command::create_table};
-  static const std::vector<Option> all = {
+namespace {
+
+using S = Settings;
+using V = std::string_view;
+
+std::vector<Option> options_of_run() {
+  const std::vector<Command> run = {Command::run};
+  return {
       {"wait", 'w', "TIME", "", "DDBMUTEX_WAIT",
        "give up after that time; without: wait for ever", false, run,
        [](S& s, V v) { s.wait = parse_time(v); }},
@@ -156,6 +149,16 @@ const std::vector<Option>& options() {
        [](S& s, V v) { s.owner = parse_text(v); }},
       {"shell", 'c', "", "", "", "have COMMAND run by /bin/sh -c", false, run,
        [](S& s, V v) { s.shell = parse_flag(v); }},
+  };
+}
+
+std::vector<Option> options_of_looking() {
+  const std::vector<Command> watch = {Command::watch};
+  const std::vector<Command> unlock = {Command::unlock};
+  const std::vector<Command> looking = {Command::show, Command::list,
+                                        Command::watch, Command::unlock,
+                                        Command::create_table};
+  return {
       {"interval", 'i', "TIME", "", "DDBMUTEX_INTERVAL",
        "how often to look (2s)", false, watch,
        [](S& s, V v) { s.interval = parse_interval(v); }},
@@ -166,6 +169,17 @@ const std::vector<Option>& options() {
        [](S& s, V v) { s.yes = parse_flag(v); }},
       {"json", 'j', "", "", "", "print JSON", false, looking,
        [](S& s, V v) { s.json = parse_flag(v); }},
+  };
+}
+
+std::vector<Option> options_of_places() {
+  const std::vector<Command> locks = {Command::run, Command::show,
+                                      Command::list, Command::watch,
+                                      Command::unlock};
+  const std::vector<Command> places = {Command::run,    Command::show,
+                                       Command::list,   Command::watch,
+                                       Command::unlock, Command::create_table};
+  return {
       {"table", 't', "TABLE", "", "DDBMUTEX_TABLE", "the table (locks)", false,
        places, [](S& s, V v) { s.table = parse_text(v); }},
       {"layout", 'l', "LAYOUT", "ddblock lockclient lease dynamolock awslabs",
@@ -196,6 +210,18 @@ const std::vector<Option>& options() {
       {"verbose", 'v', "", "", "", "tell what goes on, on standard error",
        false, places, [](S& s, V v) { s.verbose = parse_flag(v); }},
   };
+}
+
+}  // namespace
+
+const std::vector<Option>& options() {
+  static const std::vector<Option> all = [] {
+    std::vector<Option> joined = options_of_run();
+    for (const auto& more : {options_of_looking(), options_of_places()}) {
+      joined.insert(joined.end(), more.begin(), more.end());
+    }
+    return joined;
+  }();
   return all;
 }
 
@@ -445,11 +471,9 @@ ddbmutex::TableOptions table_of(const Settings& settings) {
   return table;
 }
 
-ddbmutex::Options options_of(const Settings& settings,
-                             std::shared_ptr<ddbmutex::Table> table) {
+ddbmutex::Options options_of(const Settings& settings) {
   ddbmutex::Options options;
-  options.table = table ? std::move(table)
-                        : std::make_shared<ddbmutex::Table>(table_of(settings));
+  options.table = std::make_shared<ddbmutex::Table>(table_of(settings));
   options.ttl = settings.ttl;
   options.keep_row = settings.keep_row;
   options.owner = settings.owner;

@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -111,10 +110,8 @@ std::chrono::milliseconds parse_time(std::string_view text);
 // --- What it means for the library -------------------------------------------
 
 ddbmutex::TableOptions table_of(const Settings& settings);
-// Of the lock that `run` holds.  `table` is made by table_of(), if none is
-// given here.
-ddbmutex::Options options_of(const Settings& settings,
-                             std::shared_ptr<ddbmutex::Table> table = nullptr);
+// Of the lock that `run` holds, with a table of its own.
+ddbmutex::Options options_of(const Settings& settings);
 
 }  // namespace command
 

@@ -1,11 +1,11 @@
 #include "examples/ddbmutex/told.hpp"
 
+#include <openssl/evp.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <cstdio>
 
 namespace command {
@@ -223,22 +223,12 @@ void write(Writer& writer, std::optional<milliseconds> time) {
   }
 }
 
-std::string base64(std::string_view bytes) {
-  constexpr const char* kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t bits = 0;
-    for (std::size_t j = 0; j < 3; ++j) {
-      const bool there = i + j < bytes.size();
-      bits =
-          bits << 8 | (there ? static_cast<unsigned char>(bytes[i + j]) : 0u);
-    }
-    for (std::size_t j = 0; j < 4; ++j) {
-      const bool there = i + j <= bytes.size();
-      text += there ? kDigits[bits >> (18 - 6 * j) & 63] : '=';
-    }
-  }
+std::string base64(const std::string& bytes) {
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // Its NUL too.
+  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                  reinterpret_cast<const unsigned char*>(bytes.data()),
+                  static_cast<int>(bytes.size()));
+  text.pop_back();
   return text;
 }
 
