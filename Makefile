@@ -149,7 +149,7 @@ DEMO_PARTS := $(call objects,$(addprefix examples/demo/,\
 COMMAND := $(BUILD)/examples/ddbmutex/ddbmutex
 COMMAND_OBJECTS := $(call objects,$(wildcard examples/ddbmutex/*.cpp))
 COMMAND_PARTS := $(call objects,$(addprefix examples/ddbmutex/,\
-  completion.cpp help.cpp options.cpp report.cpp told.cpp))
+  completion.cpp help.cpp options.cpp report.cpp told.cpp watcher.cpp))
 
 BUILDING := --no-print-directory -j$(shell nproc)
 

@@ -263,6 +263,8 @@ BOOST_AUTO_TEST_CASE(words_are_read_as_they_stand) {
       {"run -qn job ls", "run name=job arguments=ls wait=0 quiet=yes"},
       {"run --grace 1s --keep-row --owner me job ls",
        "run name=job arguments=ls grace=1000 keep_row=yes owner=me"},
+      {"run --grace 1s --ttl 3s job ls",
+       "run name=job arguments=ls ttl=3000 grace=1000"},
       {"run --keep-row=no job ls", "run name=job arguments=ls keep_row=no"},
       {"show job", "show name=job"},
       {"show -j job -t other", "show name=job table=other json=yes"},
@@ -308,6 +310,8 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
       {"run --ttl soon job ls", "--ttl: `soon` is no time such as 90, 30s"},
       {"run --ttl= job ls", "--ttl: `` is no time"},
       {"run --try --wait 5 job ls", "--try and --wait exclude each other"},
+      {"run --grace 1s --ttl 2999ms job ls",
+       "--grace: is more than a third of --ttl"},
       {"list --json=maybe", "--json: is `yes` or `no`, not `maybe`"},
       {"list --layout other", "--layout: is one of ddblock lockclient"},
       {"list --layout=", "--layout: is one of"},
@@ -359,6 +363,9 @@ BOOST_AUTO_TEST_CASE(variables_stand_for_options_and_come_after_them) {
   BOOST_TEST(read({"list"}, {{"DDBMUTEX_TTL", "soon"}}) == "list");
   BOOST_TEST(has(read(words, {{"DDBMUTEX_TTL", "soon"}}),
                  "! DDBMUTEX_TTL: `soon` is no time"));
+  BOOST_TEST(
+      has(read({"run", "--ttl=10s", "job", "ls"}, {{"DDBMUTEX_GRACE", "20s"}}),
+          "! DDBMUTEX_GRACE: is more than a third of --ttl"));
 }
 
 BOOST_AUTO_TEST_CASE(options_are_told_apart_and_named_alike) {

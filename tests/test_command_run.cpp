@@ -2,6 +2,7 @@
 // wrong.  How long what it runs outlives its lease is measured by
 // processes/command.cpp.
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <atomic>
 #include <boost/test/data/monomorphic.hpp>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "examples/ddbmutex/deadline.hpp"
+#include "examples/ddbmutex/watcher.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/in_memory.hpp"
@@ -183,6 +185,21 @@ BOOST_AUTO_TEST_CASE(shell_is_given_the_command_and_its_arguments) {
                  "ddbmutex run --shell $NAME -- 'echo $# \"$2\" | tr a b' 1 "
                  "'a a'") == 0);
   BOOST_TEST(scene.text_of("out") == "2 b b\n");
+  // It is no option of the shell's.
+  BOOST_TEST(scene.status_of("ddbmutex run --shell $NAME -- -e </dev/null") ==
+             127);
+}
+
+BOOST_AUTO_TEST_CASE(command_has_the_files_and_signals_of_the_caller) {
+  const Scene scene;
+  BOOST_TEST(scene.status_of(
+                 "exec 7</dev/null\n"
+                 "L='ls /proc/self/fd' G='grep SigIgn /proc/self/status' "
+                 "I='env --ignore-signal=CHLD'\n"
+                 "($L; $I $G) >$HERE/without\n"
+                 "ddbmutex run $NAME -- $L; $I ddbmutex run $NAME -- $G") == 0);
+  BOOST_TEST(scene.text_of("out") == scene.text_of("without"));
+  BOOST_TEST(has(scene.text_of("out"), "7\n"));
 }
 
 BOOST_AUTO_TEST_CASE(no_table_is_told_in_one_line_that_says_how_to_make_it) {
@@ -355,6 +372,20 @@ BOOST_DATA_TEST_CASE(signal_ends_the_wait_for_the_lock,
   BOOST_TEST(row_of(engine(), scene.name).uuid == "theirs");
 }
 
+BOOST_DATA_TEST_CASE(signal_ends_a_command_that_is_stopped,
+                     boost::unit_test::data::make({SIGINT, SIGQUIT, SIGTERM,
+                                                   SIGHUP}),
+                     signal) {
+  const Scene scene;
+  const Stamps stamps(scene.file("stamps"));
+  // Without a terminal: in one, this program would be stopped too.
+  const auto run = scene.start(
+      "exec setsid ddbmutex run $NAME -- $STAMPER $HERE/stamps 0 stops");
+  BOOST_TEST_REQUIRE(eventually([&] { return stamps.is_stopped(0); }));
+  run->signal(signal);
+  BOOST_TEST(run->wait() == 128 + signal);
+}
+
 // --- Losses ------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(command_is_told_by_term_before_it_is_killed) {
@@ -434,15 +465,15 @@ BOOST_AUTO_TEST_CASE(deadline_is_before_the_end_of_the_lease) {
   for (const nanoseconds ttl :
        {nanoseconds(100ms), nanoseconds(1s), nanoseconds(30s),
         nanoseconds(10min), nanoseconds(24h * 366)}) {
-    for (const nanoseconds grace :
-         {0 * ttl, ttl / 100, ttl / 4, ttl * 49 / 100}) {
+    for (const nanoseconds grace : {0 * ttl, ttl / 100, ttl / 4, ttl / 3}) {
       const auto deadline = deadline_of(ttl, ttl, grace);
       BOOST_TEST(
           (deadline.kill_at <= ttl - std::min<nanoseconds>(ttl / 8, 50ms)));
       BOOST_TEST((deadline.kill_at > ttl * 4 / 5));
       BOOST_TEST((deadline.term_at <= deadline.kill_at));
       BOOST_TEST((deadline.term_at <= ttl - grace));
-      BOOST_TEST((deadline.term_at > ttl / 2));  // When it is renewed.
+      // The lease is renewed at half of it.
+      BOOST_TEST((deadline.term_at > ttl * 3 / 5));
     }
   }
 }
@@ -492,6 +523,61 @@ BOOST_AUTO_TEST_CASE(watcher_that_is_killed_has_a_successor) {
   it.run->signal(SIGCONT);
   BOOST_TEST(it.run->wait() == 76);
   BOOST_TEST(!Stamps::is_running(watcher));
+}
+
+namespace {
+
+// In a process group of its own.
+struct Sleeper {
+  Sleeper()
+      : process(
+            {{"/bin/sh", "-c", "exec setsid sh -c 'echo in; exec sleep 600'"},
+             clean_environment()}) {
+    BOOST_TEST_REQUIRE(process.channel().line() == "in");
+  }
+  Process process;
+};
+
+void stop(const command::Watcher& watcher) {
+  kill(watcher.pid(), SIGSTOP);
+  waitpid(watcher.pid(), nullptr, WUNTRACED);
+}
+
+constexpr command::Deadline kPast = {nanoseconds(1), nanoseconds::max()};
+constexpr command::Deadline kFuture = {nanoseconds::max(), nanoseconds::max()};
+
+}  // namespace
+
+// The lease was renewed all along.
+BOOST_AUTO_TEST_CASE(watcher_that_was_stopped_acts_by_its_last_order) {
+  Sleeper it;
+  {
+    const command::Watcher watcher;
+    stop(watcher);
+    BOOST_TEST(watcher.order(it.process.pid(), kPast));
+    BOOST_TEST(watcher.order(it.process.pid(), kFuture));
+  }  // It goes on, and ends with KILL.
+  BOOST_TEST(it.process.wait() == 128 + SIGKILL);
+}
+
+BOOST_AUTO_TEST_CASE(watcher_that_takes_no_order_is_seen_and_dismissed) {
+  Sleeper it;
+  {
+    const command::Watcher watcher;
+    stop(watcher);
+    for (int i = 0; watcher.order(it.process.pid(), kPast); ++i) {
+      BOOST_TEST_REQUIRE(i < 100000);
+    }
+    watcher.dismiss();
+  }
+  it.process.signal(SIGUSR1);
+  BOOST_TEST(it.process.wait() == 128 + SIGUSR1);
+}
+
+BOOST_AUTO_TEST_CASE(watcher_is_in_no_directory_of_the_caller) {
+  const Stamped it("");
+  BOOST_TEST(fs::read_symlink("/proc/" + std::to_string(it.watcher) + "/cwd") ==
+             "/");
 }
 
 // The program keeps the deadline too.
@@ -647,13 +733,13 @@ BOOST_DATA_TEST_CASE(terminal_stays_with_a_pager_in_the_pipe, kLockers,
                      locker) {
   AtTerminal at_it(locker);
   at_it.type(
-      "$L sh -c 'echo text; sleep 600' | "
+      "$L sh -c 'echo text; exec sleep 600' | "
       "sh -c 'read t; echo page; read key </dev/tty; echo $t $key'\n");
   at_it.says("page\r\n");
   at_it.type("q\n");
   at_it.says("text q\r\n");
-  at_it.type(Pty::kCtrlC);
-  at_it.asks("echo over\n", "over\r\n");
+  // A shell that is about to start `sleep` may miss the first.
+  at_it.asks(Pty::kCtrlC + std::string("echo over\n"), "over\r\n");
 }
 
 BOOST_DATA_TEST_CASE(job_of_the_background_waits_for_the_terminal, kLockers,
@@ -687,6 +773,20 @@ BOOST_DATA_TEST_CASE(ctrl_z_stops_nothing_without_a_shell, kLockers, locker) {
   pause(100ms);
   terminal.type("two\n");
   BOOST_TEST(terminal.says("b=two\r\n"), terminal.text());
+}
+
+// Of a job that its shell has left, and that cannot have the terminal.
+BOOST_AUTO_TEST_CASE(command_that_asks_in_vain_for_the_terminal_is_slowed) {
+  AtTerminal at_it("ddbmutex run $NAME --");
+  const Stopwatch watch;
+  at_it.type(
+      "($L sh -c 'trap \"echo >>$HERE/asked\" HUP; until [ -e $HERE/go ]; do "
+      "read key </dev/tty; done' &)\n");
+  BOOST_TEST(
+      eventually([&] { return lines_of(at_it.scene.text_of("asked")) >= 4; }));
+  at_it.scene.make("go");
+  BOOST_TEST((watch.time() >= 300ms));
+  BOOST_TEST(eventually([&] { return is_free(engine(), at_it.scene.name); }));
 }
 
 BOOST_AUTO_TEST_CASE(stop_that_outlasts_the_lease_is_a_loss) {

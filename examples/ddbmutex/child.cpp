@@ -1,5 +1,6 @@
 #include "examples/ddbmutex/child.hpp"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -7,6 +8,8 @@
 
 #include <cerrno>
 #include <system_error>
+
+#include "examples/ddbmutex/files.hpp"
 
 namespace command {
 namespace {
@@ -20,14 +23,27 @@ std::vector<char*> pointers(const Child::Words& words) {
   return all;
 }
 
-// In the child: only calls that are safe after a fork of a threaded program.
+// --- In the child: only calls that are safe after a fork ---------------------
+
+// Not all files of ours are closed by exec: libcurl has some that are not.
+void leave_files(const std::vector<int>& but) {
+  auto kept = but.begin();
+  for (int file = 0; file < most_files(); ++file) {
+    while (kept != but.end() && *kept < file) ++kept;
+    const bool is_kept = kept != but.end() && *kept == file;
+    if (!is_kept) fcntl(file, F_SETFD, FD_CLOEXEC);
+  }
+}
+
 [[noreturn]] void become(char* const* command, char* const* environment,
-                         const sigset_t& mask, int gate) {
+                         const Signals& signals, const std::vector<int>& files,
+                         int gate) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // Should the watcher be killed with us.
   char word;
   if (recv(gate, &word, 1, 0) != 1) _exit(127);  // The program has ended.
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  leave_files(files);
+  signals.restore();
   execvpe(command[0], command, environment);
   const int error = errno;
   send(gate, &error, sizeof error, MSG_NOSIGNAL);
@@ -37,7 +53,7 @@ std::vector<char*> pointers(const Child::Words& words) {
 }  // namespace
 
 Child::Child(const Words& command, const Words& environment,
-             const sigset_t& mask) {
+             const Signals& signals, const std::vector<int>& files) {
   const std::vector<char*> words = pointers(command);
   const std::vector<char*> variables = pointers(environment);
   // What the command leaves behind comes to us when its parent ends: so it can
@@ -50,7 +66,7 @@ Child::Child(const Words& command, const Words& environment,
   pid_ = fork();
   if (pid_ == 0) {
     close(ends[0]);  // Ours alone, so that it is seen when we end.
-    become(words.data(), variables.data(), mask, ends[1]);
+    become(words.data(), variables.data(), signals, files, ends[1]);
   }
   const int error = errno;
   close(ends[1]);

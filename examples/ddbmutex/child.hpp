@@ -2,12 +2,13 @@
 #ifndef DDBMUTEX_EXAMPLES_DDBMUTEX_CHILD_HPP
 #define DDBMUTEX_EXAMPLES_DDBMUTEX_CHILD_HPP
 
-#include <signal.h>
 #include <sys/types.h>
 
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "examples/ddbmutex/signals.hpp"
 
 namespace command {
 
@@ -16,9 +17,11 @@ class Child {
   using Words = std::vector<std::string>;
 
   // Forks, and waits: the command does not run before go(), and never if this
-  // program ends before that.  `mask` is the command's.  Threads may run.
-  // Throws std::system_error.
-  Child(const Words& command, const Words& environment, const sigset_t& mask);
+  // program ends before that.  It has the signals as they were before, and no
+  // other files than these of ours, in order.  Threads may run.  Throws
+  // std::system_error.
+  Child(const Words& command, const Words& environment, const Signals& signals,
+        const std::vector<int>& files);
   ~Child();  // If it does not run yet, it never does.
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;

@@ -139,7 +139,7 @@ std::vector<Option> options_of_run() {
        "how long the lease lasts (60s); it is renewed", false, run,
        [](S& s, V v) { s.ttl = parse_time(v); }},
       {"grace", 0, "TIME", "", "DDBMUTEX_GRACE",
-       "for COMMAND to end in if the lock is lost (ttl / 4)", false, run,
+       "from TERM to KILL at a loss (ttl/4, at most ttl/3)", false, run,
        [](S& s, V v) { s.grace = parse_time(v); }},
       {"keep-row", 0, "", "", "DDBMUTEX_KEEP_ROW",
        "keep the item, for fencing tokens", false, run,
@@ -289,6 +289,7 @@ class Parser {
             const std::string* value);
   void read_rest();
   void take_operands();
+  void check() const;
   [[noreturn]] void refuse(const std::string& why) const;
 
   const Words words_;
@@ -322,6 +323,7 @@ void Parser::read() {
   }
   read_rest();
   take_operands();
+  check();
 }
 
 void Parser::read_long(const std::string& word) {
@@ -408,11 +410,22 @@ void Parser::take_operands() {
   if (command == Command::run && settings_.arguments.empty()) {
     refuse("COMMAND is missing");
   }
+}
+
+// What fits each by itself, but not together.
+void Parser::check() const {
   const auto was_given = [this](const char* name) {
     return std::find(given_.begin(), given_.end(), name) != given_.end();
   };
   if (was_given("try") && was_given("wait")) {
     throw UsageError("--try and --wait exclude each other");
+  }
+  // The lease is renewed at half of it, or a moment before: time is left to do
+  // so.
+  if (settings_.grace && *settings_.grace > settings_.ttl / 3) {
+    throw UsageError(
+        std::string(was_given("grace") ? "--grace" : "DDBMUTEX_GRACE") +
+        ": is more than a third of --ttl");
   }
 }
 

@@ -13,10 +13,12 @@
 #include <future>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "ddbmutex.hpp"
 #include "examples/ddbmutex/child.hpp"
+#include "examples/ddbmutex/files.hpp"
 #include "examples/ddbmutex/report.hpp"
 #include "examples/ddbmutex/signals.hpp"
 #include "examples/ddbmutex/terminal.hpp"
@@ -122,7 +124,7 @@ std::vector<std::string> command_of(const Settings& settings) {
   if (!settings.shell) return words;
   // What follows the first are the shell's $1 and so on.
   words.insert(words.begin() + 1, "sh");
-  words.insert(words.begin(), {"/bin/sh", "-c"});
+  words.insert(words.begin(), {"/bin/sh", "-c", "--"});
   return words;
 }
 
@@ -165,20 +167,23 @@ constexpr const char* kNotRenewed = "its lease ends without a renewal";
 // The command under the lock.
 class Job {
  public:
+  // `files` are the command's.
   Job(const Settings& settings, DdbMutex& mutex, const Signals& signals,
-      const LossBell& loss)
+      const std::vector<int>& files, const LossBell& loss)
       : ttl_(settings.ttl),
         grace_(settings.grace.value_or(settings.ttl / 4)),
         mutex_(mutex),
         signals_(signals),
         loss_(loss),
         watcher_(std::in_place),
-        child_(command_of(settings), environment_of(mutex),
-               signals.mask_before()) {}
+        child_(command_of(settings), environment_of(mutex), signals, files) {}
 
-  // Returns the errno for which it cannot be run, or 0.
+  // Returns the errno for which it cannot be run, or 0.  If the lock is lost by
+  // now it is not: is_cut_short().
   int start() {
     watch_the_lease();
+    if (cut_short_) return 0;
+    is_started_ = true;
     return child_.go();
   }
 
@@ -197,7 +202,7 @@ class Job {
     }
     terminal_.take_from(child_.group());
     read_news();
-    if (watcher_) watcher_->order(0, {});
+    if (watcher_) watcher_->dismiss();
   }
 
   // As waitpid() has it.
@@ -222,7 +227,7 @@ class Job {
     watcher_.reset();
     try {
       watcher_.emplace();
-      watcher_->order(child_.group(), deadline_);
+      order(deadline_);
     } catch (const std::system_error&) {
       watcher_.reset();
       cut_short("its watcher was killed, and there is no other");
@@ -235,7 +240,7 @@ class Job {
   void cut_short(const std::string& why) {
     if (std::exchange(cut_short_, true)) return;
     complain("the lock `" + mutex_.name() + "` is lost: " + why +
-             "; the command is ended");
+             "; the command is " + (is_started_ ? "ended" : "not started"));
   }
 
   void read_signals() {
@@ -245,6 +250,8 @@ class Job {
         terminal_.give_to(child_.group());
       }
       child_.signal(signal);
+      // Nothing that is stopped would heed it.
+      if (Signals::ends(signal)) child_.signal(SIGCONT);
     }
   }
 
@@ -261,8 +268,13 @@ class Job {
     if (signal == SIGSTOP && !terminal_.exists()) return;
     if (Signals::suffer(signal)) return;
     // There is no shell.  The command goes on, as it would have if it were in
-    // our group; one that cannot have the terminal first hears why.
-    if (asks) child_.signal(SIGHUP);
+    // our group; one that cannot have the terminal first hears why, and may ask
+    // again at once.
+    if (asks) {
+      child_.signal(SIGHUP);
+      std::this_thread::sleep_for(
+          std::min<Time>(ttl_ / 100, milliseconds(100)));
+    }
     child_.signal(SIGCONT);
   }
 
@@ -282,11 +294,12 @@ class Job {
     }
     if (time >= deadline_.term_at) cut_short(kNotRenewed);
     if (time >= deadline_.kill_at) child_.signal(SIGKILL);
+    if (!is_ordered_) order(deadline_);
   }
 
   void order(const Deadline& deadline) {
     deadline_ = deadline;
-    if (watcher_) watcher_->order(child_.group(), deadline);
+    is_ordered_ = watcher_ && watcher_->order(child_.group(), deadline);
   }
 
   void tell_of_leftovers() {
@@ -304,6 +317,10 @@ class Job {
   void rest() {
     constexpr milliseconds kLeftoverLook{100};
     auto time = std::max<Time>(ttl_ / 10, milliseconds(1));
+    // A renewal is to be told before the watcher acts: the nearer that is, the
+    // sooner.
+    const Time left = deadline_.term_at - now();
+    if (left > Time(0)) time = std::min(time, left / 2);
     if (child_.status()) time = std::min<Time>(time, kLeftoverLook);
     time = std::min(time, std::max(deadline_.kill_at - now(), Time(0)));
     if (now() >= deadline_.kill_at) time = kLeftoverLook;
@@ -324,6 +341,8 @@ class Job {
   Child child_;
   Time end_{};  // Of the lease.
   Deadline deadline_;
+  bool is_ordered_ = false;  // The watcher has it.
+  bool is_started_ = false;
   bool cut_short_ = false;
   bool wants_terminal_ = false;
   Time ended_{};  // When the command had, with some of its group left.
@@ -358,7 +377,8 @@ int cannot_run(const Settings& settings, int error) {
 
 // Of a command that INT has ended, a shell must see that, or its script goes
 // on: `by_int`.
-int run_with(const Settings& settings, const Signals& signals, bool& by_int) {
+int run_with(const Settings& settings, const Signals& signals,
+             const std::vector<int>& files, bool& by_int) {
   LossBell loss;
   ddbmutex::Options options = options_of(settings);
   options.on_lost = [&loss](ddbmutex::Loss why) { loss.tell(why); };
@@ -374,12 +394,12 @@ int run_with(const Settings& settings, const Signals& signals, bool& by_int) {
     }
     return kBusy;
   }
-  Job job(settings, mutex, signals, loss);
+  Job job(settings, mutex, signals, files, loss);
   if (const int error = job.start(); error != 0) {
     mutex.unlock();
     return cannot_run(settings, error);
   }
-  job.wait();
+  if (!job.is_cut_short()) job.wait();
   by_int = !job.is_cut_short() && WIFSIGNALED(job.status()) &&
            WTERMSIG(job.status()) == SIGINT;
   return give_back(mutex, job);
@@ -388,15 +408,11 @@ int run_with(const Settings& settings, const Signals& signals, bool& by_int) {
 }  // namespace
 
 int run(const Settings& settings) {
-  if (settings.grace && *settings.grace >= settings.ttl / 2) {
-    throw UsageError(
-        "--grace: is not less than half of --ttl, when the lease "
-        "is renewed");
-  }
+  const std::vector<int> files = open_files();
   keep_standard_files_free();
   const Signals signals;
   bool by_int = false;
-  const int status = run_with(settings, signals, by_int);
+  const int status = run_with(settings, signals, files, by_int);
   if (by_int) Signals::suffer(SIGINT);
   return status;
 }

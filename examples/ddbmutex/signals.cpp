@@ -17,7 +17,7 @@ bool is_ignored(int signal) {
 
 }  // namespace
 
-Signals::Signals() {
+Signals::Signals() : ignored_children_(is_ignored(SIGCHLD)) {
   // Were it ignored, nobody would be told how a child ended.
   signal(SIGCHLD, SIG_DFL);
   sigset_t events;
@@ -39,6 +39,11 @@ Signals::Signals() {
 }
 
 Signals::~Signals() { close(fd_); }
+
+void Signals::restore() const {
+  if (ignored_children_) signal(SIGCHLD, SIG_IGN);
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
 
 int Signals::next() const {
   signalfd_siginfo info;

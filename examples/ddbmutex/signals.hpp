@@ -23,8 +23,8 @@ class Signals {
   // That asks for the end: INT, QUIT, TERM, HUP.
   static bool ends(int signal);
 
-  // What they were before, for the command.
-  const sigset_t& mask_before() const { return before_; }
+  // In a child, for the command: all is as it was before.  Safe after a fork.
+  void restore() const;
 
   // Does what the signal does to a program that does not know it: stops this
   // one, or ends it.  Returns true once it was continued, and false where the
@@ -35,6 +35,7 @@ class Signals {
  private:
   int fd_ = -1;
   sigset_t before_;
+  const bool ignored_children_;
 };
 
 }  // namespace command

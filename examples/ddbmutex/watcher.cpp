@@ -14,6 +14,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "examples/ddbmutex/files.hpp"
+
 namespace command {
 namespace {
 
@@ -33,8 +35,7 @@ void close_all_but(int fd) {
 #ifdef SYS_close_range
   if (syscall(SYS_close_range, kSocket + 1, ~0U, 0) == 0) return;
 #endif
-  const long most = std::min(sysconf(_SC_OPEN_MAX), 65536L);
-  for (int other = kSocket + 1; other < most; ++other) close(other);
+  for (int other = kSocket + 1; other < most_files(); ++other) close(other);
 }
 
 void tell(Watcher::News news) {
@@ -48,10 +49,12 @@ class Watch {
 
   // Until the program is gone; what is watched then goes too.
   void keep() {
-    do {
-      act(now());
+    // Whoever stops the watcher, between whichever two of these: when it goes
+    // on, it acts by an order that was the last at that time.
+    for (Time time = now(); heed(); time = now()) {
+      act(time);
       wait();
-    } while (heed());
+    }
     if (order_.group != 0) kill(-order_.group, SIGKILL);
   }
 
@@ -89,18 +92,20 @@ class Watch {
     poll(files, 2, -1);
   }
 
-  // Takes an order, if there is one; false if none can come any more.
+  // Takes the orders that have come, the last of which counts; false if none
+  // can come any more.
   bool heed() {
     Order order;
-    const ssize_t size = recv(kSocket, &order, sizeof order, MSG_DONTWAIT);
-    if (size < 0) return errno == EAGAIN || errno == EINTR;
-    if (size != sizeof order) return false;
-    if (terminated_) {
-      order.deadline.kill_at =
-          std::min(order.deadline.kill_at, order_.deadline.kill_at);
+    ssize_t size;
+    while ((size = recv(kSocket, &order, sizeof order, MSG_DONTWAIT)) ==
+           sizeof order) {
+      if (terminated_) {
+        order.deadline.kill_at =
+            std::min(order.deadline.kill_at, order_.deadline.kill_at);
+      }
+      order_ = order;
     }
-    order_ = order;
-    return true;
+    return size < 0 && (errno == EAGAIN || errno == EINTR);
   }
 
   const int timer_;
@@ -114,6 +119,7 @@ class Watch {
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
   setsid();
+  if (chdir("/") != 0) _exit(1);  // No file system is kept from unmounting.
   prctl(PR_SET_NAME, "lease-watcher");
   close_all_but(fd);
   const int timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK);
@@ -155,11 +161,14 @@ Watcher::~Watcher() {
   }
 }
 
-// One that does not listen, having been stopped, still has its last order.
-void Watcher::order(pid_t group, const Deadline& deadline) const {
+bool Watcher::order(pid_t group, const Deadline& deadline) const {
   const Order order = {group, deadline};
-  send(fd_, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return send(fd_, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         sizeof order;
 }
+
+// By force: it might have been stopped, with old orders to follow.
+void Watcher::dismiss() const { kill(pid_, SIGKILL); }
 
 Watcher::News Watcher::read_news() const {
   char byte;

@@ -32,8 +32,11 @@ class Watcher {
   pid_t pid() const { return pid_; }
   // TERM and then KILL to `group` at these times, if no other order comes
   // before; KILL at once if this program ends.  After TERM, KILL can only be
-  // brought forward.  Group 0: nothing is watched any more.
-  void order(pid_t group, const Deadline& deadline) const;
+  // brought forward.  False if it does not take the order: it was stopped, and
+  // has many to read.
+  bool order(pid_t group, const Deadline& deadline) const;
+  // Nothing is watched any more.
+  void dismiss() const;
 
   int fd() const { return fd_; }  // Readable: there is news.
   News read_news() const;         // Does not wait.

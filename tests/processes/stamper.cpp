@@ -3,7 +3,8 @@
 //   stamper FILE SLOT [ignores] [forks] [leaves] [stops]
 //
 // Writes its process id and, every few milliseconds, the time on the boot clock
-// into the slot of the file (tests/support/stamps.hpp).
+// into the slot of the file (tests/support/stamps.hpp), for as long as the test
+// that has made it is there to look.
 //
 //   ignores  TERM, INT and HUP
 //   forks    twice, as a daemon does, and ends; what is left stamps
@@ -41,12 +42,13 @@ int main(int argc, char** argv) try {
     }
   }
   slot.pid = getpid();
-  for (;;) {
+  while (stamps.has_maker()) {
     slot.last = tests::Stamps::now();
     if (stops) raise(SIGSTOP);
     stops = false;
     poll(nullptr, 0, 3);
   }
+  return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "stamper: %s\n", error.what());
   return 1;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -30,33 +31,37 @@ class Stamps {
   // Makes the file, or maps the one that is there.
   explicit Stamps(const std::string& path) {
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct stat about = {};
+    const bool is_new = fstat(fd, &about) == 0 && about.st_size == 0;
     void* memory = MAP_FAILED;
     if (fd >= 0 && ftruncate(fd, kSize) == 0) {
       memory = mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
     close(fd);
     if (memory == MAP_FAILED) throw std::runtime_error("no stamps in " + path);
-    slots_ = static_cast<Slot*>(memory);  // Zeros are as good as constructed.
+    file_ = static_cast<File*>(memory);  // Zeros are as good as constructed.
+    if (is_new) file_->maker = getpid();
   }
-  ~Stamps() { munmap(slots_, kSize); }
+  ~Stamps() { munmap(file_, kSize); }
   Stamps(const Stamps&) = delete;
   Stamps& operator=(const Stamps&) = delete;
 
-  Slot& slot(int number) const { return slots_[number]; }
+  Slot& slot(int number) const { return file_->slots[number]; }
   std::chrono::nanoseconds last(int number) const {
-    return std::chrono::nanoseconds(slots_[number].last.load());
+    return std::chrono::nanoseconds(slot(number).last.load());
   }
   // Somebody has begun to stamp there.
-  bool is_used(int number) const { return slots_[number].last != 0; }
+  bool is_used(int number) const { return slot(number).last != 0; }
   // Whoever does is there yet, and no mere zombie.
-  bool is_alive(int number) const {
-    return is_running(static_cast<pid_t>(slots_[number].pid.load()));
-  }
+  bool is_alive(int number) const { return is_running(pid(number)); }
+  bool is_stopped(int number) const { return state_of(pid(number)) == 'T'; }
+  // The program that has made the file is there yet: else nobody looks.
+  bool has_maker() const { return kill(file_->maker, 0) == 0; }
 
   // For a test that has failed: nothing is to be left of it.
   void kill_all() const {
     for (int i = 0; i < kSlots; ++i) {
-      if (is_alive(i)) kill(static_cast<pid_t>(slots_[i].pid.load()), SIGKILL);
+      if (is_alive(i)) kill(pid(i), SIGKILL);
     }
   }
 
@@ -64,19 +69,31 @@ class Stamps {
     return ddbmutex::BootClock::now().time_since_epoch().count();
   }
   static bool is_running(pid_t pid) {
+    const char state = state_of(pid);
+    return state != 0 && state != 'Z' && state != 'X';
+  }
+
+ private:
+  struct File {
+    std::atomic<pid_t> maker;
+    Slot slots[kSlots];
+  };
+  static constexpr std::size_t kSize = sizeof(File);
+
+  pid_t pid(int number) const {
+    return static_cast<pid_t>(slot(number).pid.load());
+  }
+  // As /proc has it; 0: there is no such process.
+  static char state_of(pid_t pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
     std::string text;
     std::getline(file, text);
     // "PID (name) S ...", where the name may hold anything.
     const auto end = text.rfind(')');
-    return pid != 0 && end != text.npos && text.compare(end, 3, ") Z") != 0 &&
-           text.compare(end, 3, ") X") != 0;
+    return pid != 0 && end != text.npos ? text[end + 2] : '\0';
   }
 
- private:
-  static constexpr std::size_t kSize = kSlots * sizeof(Slot);
-
-  Slot* slots_;
+  File* file_;
 };
 
 }  // namespace tests
