@@ -54,7 +54,8 @@ BOOST_AUTO_TEST_CASE(short_waits_in_line_are_false_or_true_and_never_an_error) {
       while (!is_over()) {
         std::error_code ec;
         const auto longest = std::max<std::int64_t>(1500, watch.ms());
-        const std::chrono::microseconds wait(100 + random() % longest);
+        const std::chrono::microseconds wait(
+            100 + static_cast<std::int64_t>(random()) % longest);
         if (mutex.try_lock_for(wait, ec)) {
           ++taken;
           mutex.unlock();
