@@ -603,6 +603,19 @@ BOOST_AUTO_TEST_CASE(command_goes_with_a_watcher_that_is_killed_too) {
   BOOST_TEST(it.comes_to_an_end());
 }
 
+// The kernel has it go on when the program is killed.
+BOOST_AUTO_TEST_CASE(watcher_that_is_stopped_goes_on_when_it_is_alone) {
+  const Scene scene;
+  const Stamps stamps(scene.file("stamps"));
+  const auto run = scene.start(
+      "exec ddbmutex run $NAME -- sh -c '$STAMPER $HERE/stamps 0 ignores; :'");
+  BOOST_TEST_REQUIRE(eventually([&] { return stamps.is_used(0); }));
+  kill(watcher_of(run->pid()), SIGSTOP);
+  run->signal(SIGKILL);
+  BOOST_TEST(eventually([&] { return !stamps.is_alive(0); }));
+  stamps.kill_all();
+}
+
 // The limit: what leaves its group is not found again.
 BOOST_AUTO_TEST_CASE(daemon_that_leaves_its_group_lives_on) {
   const Scene scene;

@@ -121,6 +121,8 @@ class Watch {
   setsid();
   if (chdir("/") != 0) _exit(1);  // No file system is kept from unmounting.
   prctl(PR_SET_NAME, "lease-watcher");
+  // Should it be stopped when the program ends.
+  prctl(PR_SET_PDEATHSIG, SIGCONT);
   close_all_but(fd);
   const int timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK);
   if (timer < 0) _exit(1);

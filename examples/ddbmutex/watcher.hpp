@@ -2,8 +2,9 @@
 // program that started it: stopped, killed, or hanging.
 //
 // It is in a session of its own and has all signals blocked, so that only KILL
-// and STOP, sent to itself, can keep it from its work.  Its name is another one
-// than the program's, for those who kill by names.
+// and STOP, sent to itself, can keep it from its work, STOP while the program
+// lives.  Its name is another one than the program's, for those who kill by
+// names.
 #ifndef DDBMUTEX_EXAMPLES_DDBMUTEX_WATCHER_HPP
 #define DDBMUTEX_EXAMPLES_DDBMUTEX_WATCHER_HPP
 
