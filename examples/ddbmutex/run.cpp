@@ -162,6 +162,7 @@ class LossBell : public Bell {
   std::atomic<bool> is_told_{false};
 };
 
+constexpr int kMostAsks = 5;  // To stop, of one Ctrl-Z.
 constexpr const char* kNotRenewed = "its lease ends without a renewal";
 
 // The command under the lock.
@@ -196,6 +197,7 @@ class Job {
       const int stopped_by = child_.reap(watcher_ ? watcher_->pid() : 0);
       if (child_.is_gone()) break;
       if (stopped_by != 0) stop_with_it(stopped_by);
+      ask_again();
       watch_the_lease();
       tell_of_leftovers();
       rest();
@@ -249,15 +251,38 @@ class Job {
       if (signal == SIGCONT && wants_terminal_) {
         terminal_.give_to(child_.group());
       }
+      if (signal == SIGCONT || Signals::ends(signal)) asks_to_stop_ = 0;
+      if (signal == SIGTSTP) {
+        // Ctrl-Z stops nobody whom no shell could continue.
+        if (Signals::can_stop()) ask_to_stop(kMostAsks);
+        continue;
+      }
       child_.signal(signal);
       // Nothing that is stopped would heed it.
       if (Signals::ends(signal)) child_.signal(SIGCONT);
     }
   }
 
+  // A shell that is just starting a program waits for that to begin.  If the
+  // signal stops the program before, nobody is told that either is stopped: so
+  // both go on after a while, and are asked again.  One that does not care for
+  // the signal is left alone in the end.
+  void ask_to_stop(int times) {
+    constexpr milliseconds kTime{200};
+    asks_to_stop_ = times;
+    ask_again_at_ = now() + kTime;
+    if (times > 0) child_.signal(SIGTSTP);
+  }
+  void ask_again() {
+    if (asks_to_stop_ == 0 || now() < ask_again_at_) return;
+    child_.signal(SIGCONT);
+    ask_to_stop(asks_to_stop_ - 1);
+  }
+
   // One that wants the terminal gets it, if it is ours.  Else this program
   // stops with it, in the same way, for the shell that has started both to see.
   void stop_with_it(int signal) {
+    asks_to_stop_ = 0;
     const bool had_it = terminal_.take_from(child_.group());
     const bool asks = signal == SIGTTIN || signal == SIGTTOU;
     wants_terminal_ = had_it || asks;
@@ -315,15 +340,16 @@ class Job {
 
   // Until something happens, or it is time to look at the lease again.
   void rest() {
-    constexpr milliseconds kLeftoverLook{100};
+    constexpr milliseconds kShortly{100};
     auto time = std::max<Time>(ttl_ / 10, milliseconds(1));
     // A renewal is to be told before the watcher acts: the nearer that is, the
     // sooner.
     const Time left = deadline_.term_at - now();
     if (left > Time(0)) time = std::min(time, left / 2);
-    if (child_.status()) time = std::min<Time>(time, kLeftoverLook);
+    if (child_.status()) time = std::min<Time>(time, kShortly);
     time = std::min(time, std::max(deadline_.kill_at - now(), Time(0)));
-    if (now() >= deadline_.kill_at) time = kLeftoverLook;
+    if (now() >= deadline_.kill_at) time = kShortly;
+    if (asks_to_stop_ != 0) time = std::min<Time>(time, kShortly);
     pollfd files[] = {{signals_.fd(), POLLIN, 0},
                       {watcher_ ? watcher_->fd() : -1, POLLIN, 0},
                       {loss_.fd(), POLLIN, 0}};
@@ -345,6 +371,8 @@ class Job {
   bool is_started_ = false;
   bool cut_short_ = false;
   bool wants_terminal_ = false;
+  int asks_to_stop_ = 0;  // How often yet it is asked to stop, from Ctrl-Z on.
+  Time ask_again_at_{};
   Time ended_{};  // When the command had, with some of its group left.
   bool told_ = false;
 };

@@ -1,6 +1,7 @@
 #include "examples/ddbmutex/signals.hpp"
 
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -54,6 +55,24 @@ int Signals::next() const {
 bool Signals::ends(int signal) {
   return signal == SIGINT || signal == SIGQUIT || signal == SIGTERM ||
          signal == SIGHUP;
+}
+
+// There is no call that tells.  A process of our group tries it.
+bool Signals::can_stop() {
+  const pid_t probe = fork();
+  if (probe == 0) {
+    signal(SIGTSTP, SIG_DFL);
+    suffer(SIGTSTP);
+    _exit(0);
+  }
+  int status = 0;
+  while (probe > 0 && waitpid(probe, &status, WUNTRACED) < 0 &&
+         errno == EINTR) {
+  }
+  if (!WIFSTOPPED(status)) return false;
+  kill(probe, SIGKILL);
+  waitpid(probe, nullptr, 0);
+  return true;
 }
 
 bool Signals::suffer(int signal) {

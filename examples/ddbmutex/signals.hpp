@@ -26,10 +26,13 @@ class Signals {
   // In a child, for the command: all is as it was before.  Safe after a fork.
   void restore() const;
 
+  // Whether a terminal's signal could stop this program.  None does if no shell
+  // of its session could continue it.
+  static bool can_stop();
+
   // Does what the signal does to a program that does not know it: stops this
   // one, or ends it.  Returns true once it was continued, and false where the
-  // signal does nothing: one of a terminal stops nobody whom no shell could
-  // continue.
+  // signal does nothing: see can_stop().
   static bool suffer(int signal);
 
  private:
