@@ -52,11 +52,15 @@ std::string body_of(const std::string& type) {
   static const std::string header = tests::replaced(
       read_file("ddbmutex.hpp") + read_file("ddbmutex/any_of.hpp"), "//[^\n]*",
       "");
-  const Words found = all_matches(
-      header, "\n(?:class|struct|enum class) " + type + " \\{([^]*)");
-  if (found.empty()) return {};
-  const std::string body = found[0].substr(0, found[0].find("\n};"));
-  return body.substr(0, body.find("\n private:"));
+  for (const char* kind : {"class ", "struct ", "enum class "}) {
+    const std::string head = "\n" + (kind + type) + " {";
+    const auto begin = header.find(head);
+    if (begin == std::string::npos) continue;
+    const std::string rest = header.substr(begin + head.size());
+    const std::string body = rest.substr(0, rest.find("\n};"));
+    return body.substr(0, body.find("\n private:"));
+  }
+  return {};
 }
 
 Words calls_of(const std::string& type) {

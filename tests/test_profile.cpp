@@ -673,8 +673,8 @@ BOOST_AUTO_TEST_CASE(what_the_files_held_does_not_stay_in_memory) {
   {
     needle.write((home.root / ".aws/credentials").string(), lines);
     const Profile profile = load(home);
-    BOOST_TEST(needle.is_in(std::string(*profile.credentials.find(
-        "profile", "default", "aws_secret_access_key"))));
+    BOOST_TEST(needle.is_in(*profile.credentials.find(
+        "profile", "default", "aws_secret_access_key")));
     BOOST_TEST(needle.is_in_memory());
   }
   BOOST_TEST(!needle.is_in_memory());

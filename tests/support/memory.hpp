@@ -17,6 +17,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tests {
@@ -51,7 +52,7 @@ class Needle {
   }
 
   // A whole, or any 24 bytes of it.
-  bool is_in(const std::string& text) const {
+  bool is_in(std::string_view text) const {
     for (std::size_t at = 0; at + kPart <= hidden_.size(); at += kPart / 2) {
       const auto found = std::search(
           text.begin(), text.end(), hidden_.begin() + static_cast<long>(at),
