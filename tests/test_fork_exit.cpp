@@ -208,7 +208,16 @@ BOOST_AUTO_TEST_CASE(daemon_that_closed_all_descriptors_locks) {
   BOOST_TEST(is_free(parent.engine, parent.name));
 }
 
-BOOST_AUTO_TEST_CASE(children_forked_amid_calls_are_well) {
+// Not with AddressSanitizer: a child hangs whose parent was in the sanitizer's
+// allocator with another thread, for no fork waits for that.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kCanForkAnywhere = false;
+#else
+constexpr bool kCanForkAnywhere = true;
+#endif
+
+BOOST_AUTO_TEST_CASE(children_forked_amid_calls_are_well,
+                     *boost::unit_test::enable_if<kCanForkAnywhere>()) {
   const Engine& engine = Engine::running(any_engine_kind());
   for (int i = 0; i < 4; ++i) {  // Each has a time to end in.
     Process storm({{program_path("processes/fork_storm"), engine.table(),
