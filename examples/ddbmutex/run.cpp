@@ -228,8 +228,7 @@ class Job {
   void replace_watcher() {
     watcher_.reset();
     try {
-      watcher_.emplace();
-      order(deadline_);
+      watcher_.emplace(child_.group(), deadline_);
     } catch (const std::system_error&) {
       watcher_.reset();
       cut_short("its watcher was killed, and there is no other");

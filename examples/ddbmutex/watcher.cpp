@@ -47,7 +47,7 @@ void tell(Watcher::News news) {
 
 class Watch {
  public:
-  explicit Watch(int timer) : timer_(timer) {}
+  Watch(int timer, const Order& order) : timer_(timer), order_(order) {}
 
   // Until the program is gone; what is watched then goes too.
   void keep() {
@@ -126,7 +126,7 @@ void go_before_others() {
   setpriority(PRIO_PROCESS, 0, -20);
 }
 
-[[noreturn]] void watch(int fd) {
+[[noreturn]] void watch(int fd, const Order& order) {
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -140,7 +140,7 @@ void go_before_others() {
   if (timer < 0) _exit(1);
   go_before_others();
   tell(Watcher::News::none);
-  Watch(timer).keep();
+  Watch(timer, order).keep();
   _exit(0);
 }
 
@@ -148,7 +148,7 @@ void go_before_others() {
 
 // --- In the program ----------------------------------------------------------
 
-Watcher::Watcher() {
+Watcher::Watcher(pid_t group, const Deadline& deadline) {
   const auto fail = [](const char* what) {
     throw std::system_error(errno, std::generic_category(), what);
   };
@@ -157,7 +157,7 @@ Watcher::Watcher() {
     fail("no socket for the watcher");
   }
   pid_ = fork();
-  if (pid_ == 0) watch(ends[1]);
+  if (pid_ == 0) watch(ends[1], {group, deadline});
   const int error = errno;
   close(ends[1]);
   fd_ = ends[0];

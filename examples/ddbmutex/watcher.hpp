@@ -23,8 +23,9 @@ class Watcher {
     gone,  // It was killed itself.
   };
 
-  // Starts it; threads may run.  Throws std::system_error.
-  Watcher();
+  // Starts it, with its first order: it has that even if this program is
+  // stopped at once.  Threads may run.  Throws std::system_error.
+  explicit Watcher(pid_t group = 0, const Deadline& deadline = {});
   // Ends it.  What it watches then is killed.
   ~Watcher();
   Watcher(const Watcher&) = delete;
