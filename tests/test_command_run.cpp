@@ -118,18 +118,6 @@ class Cuttable {
 
 Engine& engine() { return Cuttable::engine(); }
 
-pid_t watcher_of(pid_t parent) {
-  const std::string pid = std::to_string(parent);
-  std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
-  for (pid_t child; file >> child;) {
-    std::ifstream name("/proc/" + std::to_string(child) + "/comm");
-    std::string text;
-    std::getline(name, text);
-    if (text == "lease-watcher") return child;
-  }
-  return 0;
-}
-
 std::size_t lines_of(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }

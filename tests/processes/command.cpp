@@ -60,6 +60,7 @@ using tests::Engine;
 using tests::Numbers;
 using tests::Process;
 using tests::Stamps;
+using tests::watcher_of;
 
 nanoseconds now() { return nanoseconds(Stamps::now()); }
 nanoseconds calendar() {
@@ -146,19 +147,6 @@ constexpr Workload kWorkloads[] = {
 
 std::string in_ms(nanoseconds time) {
   return std::to_string(time / milliseconds(1)) + " ms";
-}
-
-// The watcher that it has started; 0 if there is none.
-pid_t watcher_of(pid_t parent) {
-  const std::string pid = std::to_string(parent);
-  std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
-  for (pid_t child; file >> child;) {
-    std::ifstream name("/proc/" + std::to_string(child) + "/comm");
-    std::string text;
-    std::getline(name, text);
-    if (text == "lease-watcher") return child;
-  }
-  return 0;
 }
 
 class Round {

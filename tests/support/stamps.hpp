@@ -96,6 +96,19 @@ class Stamps {
   File* file_;
 };
 
+// The watcher that a `ddbmutex run` has started; 0 if there is none.
+inline pid_t watcher_of(pid_t parent) {
+  const std::string pid = std::to_string(parent);
+  std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
+  for (pid_t child; file >> child;) {
+    std::ifstream name("/proc/" + std::to_string(child) + "/comm");
+    std::string text;
+    std::getline(name, text);
+    if (text == "lease-watcher") return child;
+  }
+  return 0;
+}
+
 }  // namespace tests
 
 #endif  // DDBMUTEX_TESTS_SUPPORT_STAMPS_HPP
