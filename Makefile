@@ -39,8 +39,11 @@ BUILD := build/$(config)-$(notdir $(CXX))-$(cxxstd)$(subst $(empty) ,,$\
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 CXXFLAGS_release := -O2 -DNDEBUG
-# The tests wait more than they work, and are compiled more often than run.
+# The tests wait more than they work, and are compiled more often than run; with
+# sanitizers, optimizing them takes two to four times as long.
 TESTFLAGS_release := -O0
+TESTFLAGS_asan := -O0
+TESTFLAGS_tsan := -O0
 # As some distributions compile all they have: v[v.size()] ends the program,
 # even if only its address is taken.
 ASSERTIONS := -D_GLIBCXX_ASSERTIONS
