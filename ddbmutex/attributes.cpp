@@ -20,7 +20,6 @@ namespace ddbmutex {
 inline namespace v0 {
 
 using detail::Failure;
-using detail::quoted;
 using Type = Attribute::Type;
 using Wire = dynamodb::Attribute;
 
@@ -132,7 +131,7 @@ std::string not_a_name(const std::string& name, std::set<std::string>& seen) {
                                  : detail::not_text(name, kLongestName,
                                                     "longer than 255 bytes");
   if (*why != '\0') return std::string("a name that is ") + why;
-  return seen.insert(name).second ? "" : quoted(name) + " twice";
+  return seen.insert(name).second ? "" : detail::quoted(name) + " twice";
 }
 
 // Why the value is none of its type, members aside.
@@ -197,10 +196,10 @@ struct Checker {
     if (!why.empty()) return bad(why);
     if (lock::is_of_record(*detail::find_layout(table), name) &&
         !(removed && name == lock::kDataAttribute)) {
-      return bad(quoted(name) + " is an attribute of the record");
+      return bad(detail::quoted(name) + " is an attribute of the record");
     }
     if (name == table.key || name == table.sort_key) {
-      return bad(quoted(name) + " is the table's key");
+      return bad(detail::quoted(name) + " is the table's key");
     }
     return nullptr;
   }
@@ -209,7 +208,7 @@ struct Checker {
     for (const Attribute& attribute : attributes) {
       if (Failure wrong = add(attribute.name, false)) return wrong;
       const std::string why = not_storable(attribute, kDeepest);
-      if (!why.empty()) return bad(quoted(attribute.name) + ": " + why);
+      if (!why.empty()) return bad(detail::quoted(attribute.name) + ": " + why);
     }
     return nullptr;
   }
