@@ -9,8 +9,10 @@
 # make size       says what the library costs; writes build/size.tsv
 # make model      sets up, runs every variant of the protocol's model
 # make pictures   draws README's pictures anew; RUN=build/torture/minute.txt
-# make install    build/ddbmutex, its man page, completions: PREFIX=/usr/local
-# make uninstall  takes that away again: the same PREFIX
+# make amalgamation  writes the library as two files: build/amalgamation
+# make install    library, headers, command: PREFIX=/usr/local LIBDIR, DESTDIR
+# make uninstall  takes all of that away again: the same three
+# make ways       sets up, runs every way of packaging/README.md
 # make format     lays out all C++ as .clang-format says
 # make clean
 #
@@ -25,8 +27,8 @@
 # builds the library alone.
 config ?= release
 cxxstd ?= c++17
-ASKING := hosts roles sso programs
-PARTS := $(ASKING) manage any_of guard attributes layouts endpoints
+PARTS := hosts roles sso programs \
+  manage any_of guard attributes layouts endpoints
 WITH ?= $(PARTS)
 ifeq ($(origin CXX),default)
 CXX := g++
@@ -77,35 +79,12 @@ ifeq ($(CXXFLAGS_$(config)),)
 $(error config=$(config): not one of release debug asan tsan size noexcept)
 endif
 
-MACRO_hosts := -DDDBMUTEX_NO_HOSTS
-MACRO_roles := -DDDBMUTEX_NO_ROLES
-MACRO_sso := -DDDBMUTEX_NO_SSO
-MACRO_programs := -DDDBMUTEX_NO_PROGRAMS
-MACRO_attributes := -DDDBMUTEX_NO_ATTRIBUTES
-MACRO_layouts := -DDDBMUTEX_NO_LAYOUTS
-MACRO_endpoints := -DDDBMUTEX_NO_ENDPOINTS
-CPPFLAGS += -I. -MMD -MP $(foreach part,$(WITHOUT),$(MACRO_$(part)))
+CPPFLAGS += -I. -MMD -MP $(addprefix -DDDBMUTEX_NO_,\
+  $(shell echo $(WITHOUT) | tr a-z A-Z))
 CXXFLAGS += -std=$(cxxstd) -pthread $(WARN) $(CXXFLAGS_$(config))
 LDLIBS += -lcurl -lcrypto
 
-PART_hosts := sigv4/from_hosts.cpp
-PART_roles := sigv4/from_roles.cpp
-PART_sso := sigv4/from_sso.cpp
-PART_programs := sigv4/from_program.cpp
-PART_manage := ddbmutex/manage.cpp ddbmutex/table_setup.cpp \
-  ddbmutex/description.cpp
-PART_any_of := ddbmutex/any_of.cpp
-PART_guard := ddbmutex/guard.cpp ddbmutex/transact.cpp
-PART_attributes := ddbmutex/attributes.cpp
-PART_layouts := ddbmutex/layouts.cpp
-PART_endpoints :=
-# What those share goes with the last of them.
-COMMON := $(if $(filter $(ASKING),$(WITH)),,\
-  sigv4/from_json.cpp sigv4/from_services.cpp) \
-  $(if $(filter manage any_of,$(WITH)),,ddbmutex/listing.cpp)
-LIB_SOURCES := $(filter-out \
-  $(foreach part,$(WITHOUT),$(PART_$(part))) $(COMMON),\
-  $(wildcard ddbmutex.cpp ddbmutex/*.cpp sigv4/*.cpp))
+LIB_SOURCES := $(wildcard ddbmutex.cpp ddbmutex/*.cpp sigv4/*.cpp)
 TEST_SOURCES := $(sort $(wildcard tests/test_*.cpp))
 # What the tests start as processes of their own.
 TORTURE_PROGRAMS := $(wildcard \
@@ -174,7 +153,7 @@ export AWS_EC2_METADATA_DISABLED := true
 
 .PHONY: all setup demo test soak torture mutants fuzz bench size model format
 .PHONY: pictures clean programs fuzzers noexcept setup-fuzz parts sources
-.PHONY: install uninstall build/ddbmutex
+.PHONY: build/ddbmutex
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -182,7 +161,7 @@ all: $(LIB) $(if $(WITHOUT),,$(EXAMPLES) $(DEMO) build/ddbmutex)
 programs: all $(BUILD)/tests/tests $(TEST_PROGRAMS)
 fuzzers: $(FUZZERS)
 # Whatever it is that is tested, this can be done without exceptions.
-noexcept:
+noexcept: amalgamation
 	+@$(MAKE) --no-print-directory config=noexcept ONE_FILE=1 \
 	  build/noexcept-$(notdir $(CXX))-$(cxxstd)/examples/without_exceptions
 
@@ -244,12 +223,15 @@ pictures: setup
 	@$(MAKE) $(BUILDING) $(BUILD)/tests/pictures/draw
 	@$(BUILD)/tests/pictures/draw $(RUN)
 
+include packaging/packaging.mk
+
 # In one file, the library is compiled in a quarter of the time.
 ifdef ONE_FILE
 LIB_OBJECTS := $(BUILD)/library.o
-$(BUILD)/library.cpp: $(LIB_SOURCES)
-	@mkdir -p $(@D)
-	@printf '#include "%s"\n' $^ >$@
+$(LIB_OBJECTS): $(TWO_FILES)/ddbmutex.cpp
+	$(SAY) CXX $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(filter -D%,$(CPPFLAGS)) $(CXXFLAGS) -c $< -o $@
 else
 LIB_OBJECTS := $(call objects,$(LIB_SOURCES))
 endif
@@ -338,23 +320,6 @@ $(BUILD)/%.o: %.cpp
 $(BUILD)/%.o: $(BUILD)/%.cpp
 	$(SAY) CXX $<
 	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) -c $< -o $@
-
-# Each shell looks for completions in a place of its own.
-PREFIX ?= /usr/local
-PLACE = $(DESTDIR)$(PREFIX)
-PROGRAM = $(PLACE)/bin/ddbmutex
-PAGE = $(PLACE)/share/man/man1/ddbmutex.1
-COMPLETION_bash = $(PLACE)/share/bash-completion/completions/ddbmutex
-COMPLETION_zsh = $(PLACE)/share/zsh/site-functions/_ddbmutex
-COMPLETION_fish = $(PLACE)/share/fish/vendor_completions.d/ddbmutex.fish
-SHELLS := bash zsh fish
-install: $(COMMAND)
-	$(Q)install -D $< $(PROGRAM)
-	$(Q)install -Dm 644 examples/ddbmutex/ddbmutex.1 $(PAGE)
-	$(Q)$(foreach name,$(SHELLS),$< completion $(name) | \
-	  install -Dm 644 /dev/stdin $(COMPLETION_$(name)) &&) :
-uninstall:
-	$(Q)rm -f $(PROGRAM) $(PAGE) $(foreach name,$(SHELLS),$(COMPLETION_$(name)))
 
 format:
 	clang-format -i $$(git ls-files '*.cpp' '*.hpp')

@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_ANY_OF
 #include "any_of.hpp"
 
 #include <algorithm>
@@ -710,3 +711,4 @@ std::string AnyOf::last_error() const { return impl_->last_error(); }
 
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

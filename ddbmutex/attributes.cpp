@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_ATTRIBUTES
 #include "attributes.hpp"
 
 #include <algorithm>
@@ -392,3 +393,4 @@ void DdbMutex::release(const Changes& changes, std::error_code& ec) {
 
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

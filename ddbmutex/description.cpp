@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_MANAGE
 #include "description.hpp"
 
 #include <cstddef>
@@ -73,3 +74,4 @@ void read_table(Value body, Answer& answer) {
 }  // namespace dynamodb
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

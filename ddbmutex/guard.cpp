@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_GUARD
 // Writes that DynamoDB carries out only while the lock is ours.
 #include <algorithm>
 #include <chrono>
@@ -104,3 +105,4 @@ std::string DdbMutex::condition_check(std::error_code& ec) const {
 
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

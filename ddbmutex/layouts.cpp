@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_LAYOUTS
 #include "layouts.hpp"
 
 #include <algorithm>
@@ -732,3 +733,4 @@ void suit(lock::RowUse& use, const Options& options,
 }  // namespace detail
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

@@ -1,3 +1,4 @@
+#if !defined(DDBMUTEX_NO_MANAGE) || !defined(DDBMUTEX_NO_ANY_OF)
 #include "listing.hpp"
 
 #include <algorithm>
@@ -109,3 +110,4 @@ dynamodb::Answer detail::tell_all(
 
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_MANAGE
 // What a Table can be asked about itself and the locks in it.  All of that may
 // be sent blindly again, but for force_unlock(), which looks at what came of
 // it.
@@ -251,3 +252,4 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
 
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

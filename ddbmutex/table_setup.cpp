@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_MANAGE
 #include "table_setup.hpp"
 
 #include <algorithm>
@@ -164,3 +165,4 @@ Answer create_table(Client& client, RetryBudget& budget,
 }  // namespace detail
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

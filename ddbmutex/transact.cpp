@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_GUARD
 #include "transact.hpp"
 
 #include <algorithm>
@@ -120,3 +121,4 @@ void read_cancellation(Value body, Answer& answer) {
 }  // namespace dynamodb
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_HOSTS
 #include "from_hosts.hpp"
 
 #include <arpa/inet.h>
@@ -418,3 +419,4 @@ KeyOutcome instance_region(Instance& instance, const Fetch& fetch) {
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

@@ -1,3 +1,6 @@
+// Only those need it that look for keys elsewhere.
+#if !defined(DDBMUTEX_NO_HOSTS) || !defined(DDBMUTEX_NO_ROLES) || \
+    !defined(DDBMUTEX_NO_SSO) || !defined(DDBMUTEX_NO_PROGRAMS)
 #include "from_json.hpp"
 
 #include <algorithm>
@@ -6,10 +9,6 @@
 #include "json_nodes.hpp"
 #include "text.hpp"
 #include "utc.hpp"
-
-// Only those need it that look for keys elsewhere.
-#if !defined(DDBMUTEX_NO_HOSTS) || !defined(DDBMUTEX_NO_ROLES) || \
-    !defined(DDBMUTEX_NO_SSO) || !defined(DDBMUTEX_NO_PROGRAMS)
 
 namespace ddbmutex {
 inline namespace v0 {

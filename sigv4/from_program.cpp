@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_PROGRAMS
 #include "from_program.hpp"
 
 #include <fcntl.h>
@@ -316,3 +317,4 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_ROLES
 #include "from_roles.hpp"
 
 #include <unistd.h>
@@ -307,3 +308,4 @@ std::string account_of(std::string_view arn) {
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

@@ -1,3 +1,6 @@
+// Only those need it that ask a server.
+#if !defined(DDBMUTEX_NO_HOSTS) || !defined(DDBMUTEX_NO_ROLES) || \
+    !defined(DDBMUTEX_NO_SSO)
 #include "from_services.hpp"
 
 #include <unistd.h>
@@ -13,10 +16,6 @@
 #include "service.hpp"
 #include "text.hpp"
 #include "utc.hpp"
-
-// Only those need it that ask a server.
-#if !defined(DDBMUTEX_NO_HOSTS) || !defined(DDBMUTEX_NO_ROLES) || \
-    !defined(DDBMUTEX_NO_SSO)
 
 namespace ddbmutex {
 inline namespace v0 {

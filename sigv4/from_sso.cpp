@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_SSO
 #include "from_sso.hpp"
 
 #include <algorithm>
@@ -366,3 +367,4 @@ KeyOutcome sso_keys(const Sso& sso, const Services& services,
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

@@ -739,29 +739,6 @@ BOOST_AUTO_TEST_CASE(man_page_is_well_formed) {
   BOOST_TEST(ran.said == "");
 }
 
-BOOST_AUTO_TEST_CASE(
-    program_page_and_completions_are_installed_and_taken_away) {
-  const Home home;
-  // As it was built, whatever that was.
-  const std::string program = program_here();
-  const std::string build = program.substr(0, program.find("/examples/"));
-  const std::string root = home.root.string();
-  const std::string there = " PREFIX=/usr DESTDIR=" + root;
-  const Ran ran =
-      shell("make -s install BUILD=" + build + " -o " + program + there +
-            " && (cd " + root +
-            " && find * -type f | LC_ALL=C sort && cat usr/"
-            "share/zsh/site-functions/_ddbmutex) && make -s uninstall" +
-            there + " && find " + root + " -type f");
-  BOOST_TEST(ran.said ==
-             "usr/bin/ddbmutex\n"
-             "usr/share/bash-completion/completions/ddbmutex\n"
-             "usr/share/fish/vendor_completions.d/ddbmutex.fish\n"
-             "usr/share/man/man1/ddbmutex.1\n"
-             "usr/share/zsh/site-functions/_ddbmutex\n" +
-                 command::completion("zsh"));
-}
-
 BOOST_AUTO_TEST_CASE(version_is_one_number) {
   const Words parts = {std::to_string(DDBMUTEX_VERSION_MAJOR),
                        std::to_string(DDBMUTEX_VERSION_MINOR),

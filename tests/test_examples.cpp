@@ -1,7 +1,6 @@
 // Each example, run as its user runs it: as a program of its own, on each
 // engine, with a server before the engine that sees every request.
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -685,9 +684,8 @@ std::string row_of(const std::string& part) {
   return between(read_file("README.md"), "\n| `" + part + "` |", "\n");
 }
 
-// The folder where somebody takes the library along, but for some parts, with a
-// program of his own.
-void take_along(const Home& home, const std::vector<std::string>& without) {
+// The folder where somebody takes the library along, with a program of his own.
+void take_along(const Home& home) {
   namespace fs = std::filesystem;
   const auto files = all_matches(
       between(read_file("README.md"), "\nCopy ", " next to"), "`([^`]+)`");
@@ -695,25 +693,12 @@ void take_along(const Home& home, const std::vector<std::string>& without) {
   for (const std::string& file : files) {
     fs::copy(project() / file, home.root / file, fs::copy_options::recursive);
   }
-  for (const std::string& part : without) {
-    for (const auto& file : all_matches(row_of(part), "`([^`]+\\.cpp)`")) {
-      const fs::path path = home.root / file;
-      std::vector<fs::path> left_out;
-      for (const auto& entry : fs::directory_iterator(path.parent_path())) {
-        if (fnmatch(path.c_str(), entry.path().c_str(), FNM_PATHNAME) == 0) {
-          left_out.push_back(entry.path());
-        }
-      }
-      BOOST_TEST(!left_out.empty(), file);
-      for (const fs::path& one : left_out) fs::remove(one);
-    }
-  }
   fs::copy(project() / "examples/ten_lines.cpp", home.root / "report.cpp");
 }
 
 // README's commands, run in that folder.
 void make_report(const Home& home, const std::vector<std::string>& without) {
-  take_along(home, without);
+  take_along(home);
   std::string commands =
       "c++ " + between(read_file("README.md"), "    c++ ", "\n\n");
   for (const std::string& part : without) {

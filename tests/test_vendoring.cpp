@@ -1,11 +1,17 @@
 // The library in other people's builds: each compiles without a warning, and
-// the program it makes runs.
+// the program it makes runs.  What takes minutes is left to `make ways`
+// (DDBMUTEX_WAYS=all).
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "ddbmutex.hpp"
@@ -32,9 +38,53 @@ std::vector<std::string> library_files(const std::string& extension) {
   return files;
 }
 
-std::string compiler() {
-  const char* name = std::getenv("CXX");
-  return name == nullptr ? "g++" : name;
+std::string variable(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
+std::string compiler() { return variable("CXX", "g++"); }
+
+// The project's, wherever a command runs.
+std::string top() { return fs::canonical(project()).string(); }
+
+std::string build() {
+  const std::string build = variable("DDBMUTEX_BUILD", "");
+  BOOST_TEST_REQUIRE(build != "", "which build is to be tested?");
+  return build;
+}
+
+bool is_all_wanted() { return variable("DDBMUTEX_WAYS", "") == "all"; }
+
+// What a report needs to find an engine and its table, in the form of env(1).
+const std::string& surroundings() {
+  static Engine engine(any_engine_kind());
+  static const std::string words = [] {
+    const auto keys = engine.credentials();
+    ddbmutex::TableOptions options;
+    options.endpoint = engine.url();
+    options.region = engine.region();
+    options.credentials = {keys->access_key_id, keys->secret_access_key, ""};
+    std::error_code error;
+    ddbmutex::Table table(options);
+    table.create(error);
+    BOOST_TEST_REQUIRE(!error, table.last_error());
+    return "AWS_EC2_METADATA_DISABLED=true AWS_ENDPOINT_URL_DYNAMODB=" +
+           engine.url() + " AWS_REGION=" + engine.region() +
+           " AWS_ACCESS_KEY_ID=" + keys->access_key_id +
+           " AWS_SECRET_ACCESS_KEY=" + keys->secret_access_key;
+  }();
+  return words;
+}
+
+constexpr char kPages[] = "page 1\npage 2\npage 3\n";
+
+// The program does what the example does, on an engine.
+void run_report(const fs::path& program, const std::string& more = {}) {
+  const Ran ran = shell("env -i HOME=/nonexistent " + surroundings() + " " +
+                        more + " '" + program.string() + "'");
+  BOOST_TEST(ran.status == 0);
+  BOOST_TEST(ran.said == kPages);
 }
 
 // --- An application ----------------------------------------------------------
@@ -75,35 +125,7 @@ class Application {
     BOOST_TEST(ran.said == "");
   }
 
-  // It does what the example does, on an engine.
-  void run() const {
-    static Engine engine(any_engine_kind());
-    static const std::string environment = with_usual_table(engine);
-    const Ran ran =
-        shell("env -i " + environment + " '" + path("report") + "'");
-    BOOST_TEST(ran.status == 0);
-    BOOST_TEST(ran.said == "page 1\npage 2\npage 3\n");
-  }
-
  private:
-  // What leads a program to it, the table being there.
-  static std::string with_usual_table(const Engine& engine) {
-    const auto keys = engine.credentials();
-    ddbmutex::TableOptions options;
-    options.endpoint = engine.url();
-    options.region = engine.region();
-    options.credentials = {keys->access_key_id, keys->secret_access_key, ""};
-    std::error_code error;
-    ddbmutex::Table table(options);
-    table.create(error);
-    BOOST_TEST_REQUIRE(!error, table.last_error());
-    return "HOME=/nonexistent AWS_EC2_METADATA_DISABLED=true"
-           " AWS_ENDPOINT_URL_DYNAMODB=" +
-           engine.url() + " AWS_REGION=" + engine.region() +
-           " AWS_ACCESS_KEY_ID=" + keys->access_key_id +
-           " AWS_SECRET_ACCESS_KEY=" + keys->secret_access_key;
-  }
-
   const Home home_;
 };
 
@@ -115,12 +137,10 @@ BOOST_AUTO_TEST_SUITE(vendoring)
 // more warnings than here.
 BOOST_AUTO_TEST_CASE(all_objects_fit_into_one_folder) {
   const Application application;
-  const char* build = std::getenv("DDBMUTEX_BUILD");
-  BOOST_TEST_REQUIRE(build != nullptr, "which build is to be tested?");
   std::string objects;
   for (std::string file : library_files(".cpp")) {
     file.replace(file.size() - 4, 4, ".o");
-    objects += " '" + std::string(build) + "/" + file + "'";
+    objects += " '" + build() + "/" + file + "'";
   }
   application.make(
       "mkdir \"$app/flat\"\n"
@@ -133,32 +153,11 @@ BOOST_AUTO_TEST_CASE(all_objects_fit_into_one_folder) {
       "$cxx -DAPPLICATION -I \"$app\" -I . -c \"$app/report.cpp\""
       "  -o \"$app/flat/report.o\"\n"
       "$cxx ${CXXFLAGS-} \"$app\"/flat/*.o -lcurl -lcrypto -o \"$app/report\"");
-  application.run();
-}
-
-BOOST_AUTO_TEST_CASE(all_sources_fit_into_one_file) {
-  const Application application;
-  std::string all;
-  for (const std::string& file : library_files(".cpp")) {
-    all += "#include \"" + fs::absolute(project() / file).string() + "\"\n";
-  }
-  std::ofstream(application.path("library.cpp")) << all;
-  application.make(
-      "$cxx -I \"$app\" -c \"$app/library.cpp\" -o \"$app/library.o\" &\n"
-      "$cxx -DAPPLICATION -I \"$app\" -I . -c \"$app/report.cpp\""
-      "  -o \"$app/report.o\"\n"
-      "wait $!\n"
-      "$cxx \"$app\"/*.o -lcurl -lcrypto -o \"$app/report\"");
-  application.run();
+  run_report(application.path("report"));
 }
 
 BOOST_AUTO_TEST_CASE(cmake_builds_it_by_unity_build) {
-  if (shell("command -v cmake").status != 0) {
-    BOOST_TEST_MESSAGE(
-        "cmake is not there, so UNITY_BUILD is not tested; "
-        "install it: apt-get install cmake");
-    return;
-  }
+  if (!is_all_wanted()) return;
   const Application application;
   application.make(
       "{ cmake -S tests/vendoring -B \"$app\" -DCMAKE_CXX_COMPILER='" +
@@ -167,7 +166,394 @@ BOOST_AUTO_TEST_CASE(cmake_builds_it_by_unity_build) {
       "  cmake --build \"$app\" --parallel \"$(nproc)\"; } >\"$app/log\" 2>&1 "
       "||\n"
       "  { cat \"$app/log\"; exit 1; }");
-  application.run();
+  run_report(application.path("report"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Two files ---------------------------------------------------------------
+
+BOOST_AUTO_TEST_SUITE(two_files)
+
+namespace {
+
+const std::string kTwoFiles = "build/amalgamation/";
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(two_files_are_the_same_bytes_wherever_they_are_made) {
+  const Home home;
+  const std::string there = home.root.string();
+  const Ran ran =
+      shell("make -s amalgamation >/dev/null && cd / && LC_ALL=C.UTF-8 '" +
+            top() + "/packaging/amalgamate' '" + there + "'");
+  BOOST_TEST(ran.status == 0);
+  BOOST_TEST(ran.said == "");
+  for (const char* name :
+       {"ddbmutex.hpp", "ddbmutex.cpp", "ddbmutex_core.cpp"}) {
+    BOOST_TEST(read_file(home.root / name) == read_file(kTwoFiles + name));
+  }
+}
+
+// They need nothing but each other, and have all that there is.
+BOOST_AUTO_TEST_CASE(two_files_have_every_source_and_no_other_header) {
+  const std::string whole = read_file(kTwoFiles + "ddbmutex.cpp");
+  const std::string header = read_file(kTwoFiles + "ddbmutex.hpp");
+  BOOST_TEST(all_matches(whole + header, "^ *# *include \"(.*)\"").size() ==
+             1u);
+  for (const char* kind : {".cpp", ".hpp"}) {
+    for (const std::string& file : library_files(kind)) {
+      const bool is_public =
+          file == "ddbmutex.hpp" || file == "ddbmutex/any_of.hpp";
+      BOOST_TEST(has(whole, "\n// ---- " + file + "\n") != is_public, file);
+    }
+  }
+  BOOST_TEST(has(header, "\nclass DdbMutex {\n"));
+  BOOST_TEST(has(header, "\nclass AnyOf {\n"));
+  BOOST_TEST(has(header, "// " + read_file("LICENSE").substr(0, 11)));
+  BOOST_TEST(has(whole, "// " + read_file("LICENSE").substr(0, 11)));
+}
+
+// As the preprocessor sees their sources, the core is the whole with every
+// macro.  (The headers of parts are in the whole even so.)
+BOOST_AUTO_TEST_CASE(core_is_the_whole_without_any_part) {
+  const Home home;
+  const auto tokens = [&home](const std::string& file,
+                              const std::string& macros) {
+    const std::string text = read_file(kTwoFiles + file);
+    const auto at = text.find("\n// ---- ddbmutex.cpp\n");
+    BOOST_TEST_REQUIRE(at != text.npos);
+    const std::string sources = home.write("sources.cpp", text.substr(at));
+    const Ran ran =
+        shell(compiler() + " -E -P -DLIBCURL_VERSION_NUM=0x080000 " + macros +
+              " '" + sources + "'");
+    BOOST_TEST_REQUIRE(ran.status == 0, ran.said);
+    return ran.said;
+  };
+  std::string macros;
+  for (const std::string& part :
+       all_matches(shell("make -s parts").said, "(\\w+)")) {
+    macros += " -DDDBMUTEX_NO_";
+    for (const char c : part) macros += static_cast<char>(std::toupper(c));
+  }
+  const std::string core = tokens("ddbmutex_core.cpp", "");
+  BOOST_TEST((core == tokens("ddbmutex.cpp", macros)));
+  BOOST_TEST((core == tokens("ddbmutex_core.cpp", macros)));
+  BOOST_TEST((core != tokens("ddbmutex.cpp", "")));
+  const std::string whole = read_file(kTwoFiles + "ddbmutex.cpp");
+  for (const std::string& macro : all_matches(macros, "-D(\\w+)")) {
+    BOOST_TEST(has(whole, macro), macro);
+  }
+  BOOST_TEST(!has(read_file(kTwoFiles + "ddbmutex_core.cpp"), "DDBMUTEX_NO_"));
+}
+
+BOOST_AUTO_TEST_CASE(core_makes_a_program_that_locks) {
+  const Home home;
+  const std::string there = home.root.string();
+  const Ran ran =
+      shell("set -e; cp " + kTwoFiles + "ddbmutex.hpp " + kTwoFiles +
+            "ddbmutex_core.cpp '" + there +
+            "'\n"
+            "cp examples/ten_lines.cpp '" +
+            there + "/report.cpp'; cd '" + there + "'\n" + compiler() +
+            " -std=c++17 -pthread -O0 -Wall -Wextra -Wpedantic"
+            " -Wshadow -Wconversion -Werror report.cpp ddbmutex_core.cpp"
+            " -o report -lcurl -lcrypto");
+  BOOST_TEST_REQUIRE(ran.status == 0, ran.said);
+  BOOST_TEST(ran.said == "");
+  run_report(home.root / "report");
+}
+
+BOOST_AUTO_TEST_CASE(each_part_can_be_left_out_of_the_one_file) {
+  if (!is_all_wanted()) return;
+  const Ran ran = shell(
+      "for part in $(make -s parts | tr a-z A-Z); do\n" + compiler() +
+      " -std=c++17 -pthread -Wall -Wextra -Wpedantic -Wshadow -Wconversion"
+      " -Werror -fsyntax-only -DDDBMUTEX_NO_$part " +
+      kTwoFiles + "ddbmutex.cpp || exit; done");
+  BOOST_TEST(ran.status == 0);
+  BOOST_TEST(ran.said == "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- Installed ---------------------------------------------------------------
+
+namespace {
+
+// `make install` of what this build has already, and of a shared library that
+// is made of the two files, where they see nothing else, as C++ to come.  To
+// optimize it would take longer and show no more.  `c++` knows that the second
+// of the two files is compiled already.
+class Installation {
+ public:
+  Installation() {
+    write_program("make", "PATH=${PATH#*:} exec make -s \"$@\" BUILD='" +
+                              build() + "' CXX='" + compiler() +
+                              "' cxxstd=c++2b CXXFLAGS_release=-O0 SHARED='" +
+                              shared() + "' -o '" + build() +
+                              "/libddbmutex.a' -o '" + build() +
+                              "/examples/ddbmutex/ddbmutex'");
+    write_program("c++",
+                  "for word do\n"
+                  "  shift\n"
+                  "  [ \"$word\" != ddbmutex.cpp ] || word='" +
+                      shared() +
+                      ".o'\n"
+                      "  set -- \"$@\" \"$word\"\n"
+                      "done\n"
+                      "exec " +
+                      compiler() + " ${CXXFLAGS-} \"$@\"");
+    make("install PREFIX='" + prefix() + "'");
+  }
+
+  static const Installation& only() {
+    static const Installation installation;
+    return installation;
+  }
+
+  // Before what a shell finds otherwise.
+  std::string programs() const { return (home_.root / "bin").string(); }
+  std::string prefix() const { return (home_.root / "prefix").string(); }
+  std::string shared() const { return (home_.root / "made.so").string(); }
+
+  void make(const std::string& what) const {
+    const Ran ran = shell("PATH='" + programs() + ":'\"$PATH\" make " + what);
+    BOOST_TEST_REQUIRE(ran.status == 0, ran.said);
+  }
+
+ private:
+  void write_program(const std::string& name, const std::string& text) const {
+    fs::create_directories(programs());
+    fs::permissions(home_.write("bin/" + name, "#!/bin/sh\n" + text + "\n"),
+                    fs::perms::owner_all);
+  }
+
+  const Home home_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(installed)
+
+BOOST_AUTO_TEST_CASE(all_is_installed_and_taken_away_again) {
+  const Home home;
+  const std::string there = home.root.string();
+  const std::string where =
+      " PREFIX=/usr LIBDIR=/usr/lib/here DESTDIR='" + there + "'";
+  fs::create_directories(home.root / "usr/include/another");
+  Installation::only().make("install" + where);
+  const std::string find = "cd '" + there + "' && find usr ! -type d";
+  BOOST_TEST(shell(find + " | LC_ALL=C sort").said ==
+             "usr/bin/ddbmutex\n"
+             "usr/include/ddbmutex.hpp\n"
+             "usr/include/ddbmutex/any_of.hpp\n"
+             "usr/lib/here/cmake/ddbmutex/ddbmutex-config-version.cmake\n"
+             "usr/lib/here/cmake/ddbmutex/ddbmutex-config.cmake\n"
+             "usr/lib/here/libddbmutex.a\n"
+             "usr/lib/here/libddbmutex.so\n"
+             "usr/lib/here/libddbmutex.so.0\n"
+             "usr/lib/here/libddbmutex.so." DDBMUTEX_VERSION_STRING
+             "\n"
+             "usr/lib/here/pkgconfig/ddbmutex.pc\n"
+             "usr/share/bash-completion/completions/ddbmutex\n"
+             "usr/share/fish/vendor_completions.d/ddbmutex.fish\n"
+             "usr/share/man/man1/ddbmutex.1\n"
+             "usr/share/zsh/site-functions/_ddbmutex\n");
+  BOOST_TEST(
+      shell("diff '" + there +
+            "/usr/share/zsh/site-functions/_ddbmutex' - <<'.'\n" +
+            shell(build() + "/examples/ddbmutex/ddbmutex completion zsh").said +
+            ".\n")
+          .said == "");
+  // Where it will be, not where it is meanwhile.
+  const std::string pc =
+      read_file(home.root / "usr/lib/here/pkgconfig/ddbmutex.pc");
+  BOOST_TEST(has(pc, "\nlibdir=/usr/lib/here\n"));
+  BOOST_TEST(!has(pc, there));
+  Installation::only().make("uninstall" + where);
+  BOOST_TEST(shell(find).said == "");
+  BOOST_TEST(!fs::exists(home.root / "usr/include/ddbmutex"));
+  BOOST_TEST(fs::exists(home.root / "usr/include/another"));
+}
+
+BOOST_AUTO_TEST_CASE(version_is_that_of_the_header_everywhere) {
+  const fs::path lib = fs::path(Installation::only().prefix()) / "lib";
+  const std::string version = DDBMUTEX_VERSION_STRING;
+  BOOST_TEST(has(read_file(lib / "pkgconfig/ddbmutex.pc"),
+                 "\nVersion: " + version + "\n"));
+  BOOST_TEST(
+      has(read_file(lib / "cmake/ddbmutex/ddbmutex-config-version.cmake"),
+          "\nset(PACKAGE_VERSION " + version + ")\n"));
+  BOOST_TEST(all_matches(read_file("CHANGELOG.md"), "^## (\\S+)$").at(0) ==
+             version);
+  const auto spaces =
+      all_matches(read_file("ddbmutex.hpp"), "^inline namespace v(\\d+) \\{$");
+  BOOST_TEST_REQUIRE(spaces.size() == 1u);
+  const std::string name =
+      shell("readelf -d '" + lib.string() + "/libddbmutex.so' | grep SONAME")
+          .said;
+  BOOST_TEST(has(name, "[libddbmutex.so." + spaces[0] + "]"), name);
+}
+
+namespace {
+
+// Of the public headers: what is in `detail`, or the rest, without comments.
+struct Declarations {
+  explicit Declarations(bool in_detail) {
+    std::istringstream lines(read_file("ddbmutex.hpp") +
+                             read_file("ddbmutex/any_of.hpp"));
+    bool is_inside = false;
+    for (std::string line; std::getline(lines, line);) {
+      if (line == "namespace detail {") is_inside = true;
+      if (is_inside == in_detail) {
+        text += " " + line.substr(0, line.find("//")) + "\n";
+      }
+      if (line == "}  // namespace detail") is_inside = false;
+    }
+    types = as_set(
+        all_matches(text, "^ *(?:class|struct|enum class) (\\w+)[^;{]*\\{"));
+  }
+  bool has_any(const std::string& name) const {
+    return types.count(name) == 1 || has(text, name + "(") ||
+           has(text, " " + name + ";");
+  }
+
+  std::string text;
+  std::set<std::string> types;
+};
+
+// Of "vtable for ddbmutex::v0::Error", "ddbmutex::v0::detail::Wait::cancel()"
+// and the like: is it declared in a public header?
+bool is_public(const std::string& symbol) {
+  static const Declarations inside(true), outside(false);
+  static const std::string form =
+      "ddbmutex::v\\d+::(detail::)?((?:\\w+::)*)~?(\\w+)";
+  const auto last = all_matches(symbol, form, 3);
+  if (last.empty()) return false;
+  const bool in_detail = !all_matches(symbol, form, 1)[0].empty();
+  const Declarations& there = in_detail ? inside : outside;
+  for (const std::string& scope :
+       all_matches(all_matches(symbol, form, 2)[0], "(\\w+)::")) {
+    if (there.types.count(scope) == 0) return false;
+  }
+  return there.has_any(last[0] == "operator" ? "operator==" : last[0]);
+}
+
+// What a library defines of those kinds, as nm(1) tells it.
+std::set<std::string> symbols(const std::string& arguments,
+                              const std::string& kinds) {
+  const Ran ran = shell("nm -C --defined-only " + arguments);
+  BOOST_TEST_REQUIRE(ran.status == 0, ran.said);
+  return as_set(all_matches(ran.said, "^\\w+ [" + kinds + "] (.*)$"));
+}
+
+}  // namespace
+
+// Whoever includes a public header finds in the library what it declares, and
+// nothing else is there that a program could come to rely on.
+BOOST_AUTO_TEST_CASE(shared_library_shows_what_is_public_and_nothing_else) {
+  const auto shown =
+      symbols("-D '" + Installation::only().shared() + "'", "A-Za-z");
+  for (const std::string& symbol : shown) {
+    BOOST_TEST(is_public(symbol), symbol);
+  }
+  int found = 0;
+  for (const std::string& symbol :
+       symbols("-g '" + build() + "/libddbmutex.a'", "TDBR")) {
+    if (!is_public(symbol)) continue;
+    BOOST_TEST(shown.count(symbol) == 1u, symbol << " is not shown");
+    ++found;
+  }
+  BOOST_TEST(found > 50);
+}
+
+// --- The ways of packaging/README.md -----------------------------------------
+
+namespace {
+
+// A section of the page: the commands, and the files that they want.
+struct Way {
+  std::string title, commands;
+  std::vector<std::pair<std::string, std::string>> files;
+};
+
+// A block of code is a file if the line before it is its name.
+std::vector<Way> ways() {
+  std::vector<Way> all;
+  std::istringstream lines(read_file("packaging/README.md"));
+  std::string file;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("## ", 0) == 0) all.push_back({line.substr(3), "", {}});
+    const bool is_code = line.rfind("    ", 0) == 0;
+    if (is_code && file.empty()) {
+      all.at(all.size() - 1).commands += line.substr(4) + "\n";
+    } else if (is_code) {
+      auto& files = all.at(all.size() - 1).files;
+      if (files.empty() || files.back().first != file)
+        files.push_back({file, ""});
+      files.back().second += line.substr(4) + "\n";
+    } else if (!line.empty()) {
+      const auto named = all_matches(line, "^`(\\S+)`:$");
+      file = named.empty() ? "" : named[0];
+    }
+  }
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [](const Way& way) { return way.commands.empty(); }),
+            all.end());
+  return all;
+}
+
+// By the tools that every test needs.
+bool is_cheap(const Way& way) { return has(way.commands, "\nc++ "); }
+
+void take(const Way& way) {
+  const Home home;
+  const std::string folder = home.root.string();
+  fs::remove(home.root / ".aws");
+  for (const auto& [name, text] : way.files) {
+    fs::create_directories((home.root / name).parent_path());
+    home.write(name, text);
+  }
+  const std::string programs =
+      is_all_wanted() ? "" : Installation::only().programs() + ":";
+  const Ran ran =
+      shell("cd '" + folder + "'; env -i PATH='" + programs +
+            "'\"$PATH\" HOME='" + folder + "' DDBMUTEX='" + top() +
+            "' CXXFLAGS=\"" + (is_all_wanted() ? "" : "${CXXFLAGS-}") + "\" " +
+            surroundings() + " sh -e <<'.'\n" + way.commands + ".\n");
+  BOOST_TEST(ran.status == 0, way.title);
+  const std::string said = "\n" + ran.said, end = std::string("\n") + kPages;
+  BOOST_TEST((said.size() >= end.size() &&
+              said.compare(said.size() - end.size(), end.size(), end) == 0),
+             way.title << ": " << ran.said);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(ways_are_short_and_end_with_a_lock) {
+  BOOST_TEST(ways().size() >= 4u);
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  for (const Way& way : ways()) {
+    BOOST_TEST(lines(way.commands) <= 5, way.title);
+    for (const auto& [name, text] : way.files) {
+      BOOST_TEST(lines(text) <= 5, way.title << ": " << name);
+    }
+    BOOST_TEST(!all_matches(way.commands, "(\\./report)\n$").empty(),
+               way.title);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(ways_lead_from_an_empty_folder_to_a_lock) {
+  int taken = 0;
+  for (const Way& way : ways()) {
+    if (!is_all_wanted() && !is_cheap(way)) continue;
+    take(way);
+    ++taken;
+  }
+  BOOST_TEST(taken >= 3);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

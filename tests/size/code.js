@@ -28,6 +28,15 @@ function words(text) {
   return text.split(/\s+/).filter((word) => word !== "");
 }
 
+// A source of parts alone begins with a condition that one of them is there.
+function isEmpty(text, macros) {
+  const condition =
+    /^(?:\/\/.*\n)?#if(?:ndef|.*!defined).*(?:\\\n.*)*/.exec(text)?.[0] ?? "";
+  const parts = condition.match(/DDBMUTEX_NO_\w+/g) ?? [];
+  return parts.length > 0 &&
+    parts.every((part) => macros.includes(`-D${part}`));
+}
+
 class Code {
   constructor(directory, environment) {
     this.directory = directory;
@@ -47,9 +56,9 @@ class Code {
     if (!this.sources.has(key)) {
       const said = words(await output(this.make, [...asking, "sources",
         `WITH=${key}`], { MAKEFLAGS: "" }));
-      this.sources.set(key, {
-        files: said.filter((word) => word.endsWith(".cpp")),
-        macros: said.filter((word) => word.startsWith("-D")) });
+      const macros = said.filter((word) => word.startsWith("-D"));
+      this.sources.set(key, { macros, files: said.filter((word) =>
+        word.endsWith(".cpp") && !isEmpty(read(word), macros)) });
     }
     return this.sources.get(key);
   }

@@ -1,0 +1,83 @@
+# Read by the Makefile: the library as two files, and as it is installed.
+
+# Both are said in the header alone.  A version that breaks programs which are
+# not compiled anew has another namespace, and so another soname.
+said = $(shell sed -n 's/^$(1)/\1/p' ddbmutex.hpp)
+VERSION = $(call said,.define DDBMUTEX_VERSION_STRING "\(.*\)")
+ABI = $(call said,inline namespace v\([0-9]*\) {)
+
+TWO_FILES := build/amalgamation
+amalgamation: $(TWO_FILES)/ddbmutex.cpp
+$(TWO_FILES)/ddbmutex.cpp: packaging/amalgamate LICENSE \
+  $(wildcard $(foreach kind,hpp cpp,$(addsuffix .$(kind),\
+    ddbmutex ddbmutex/* sigv4/*)))
+	$(SAY) AMALGAMATE $(@D)
+	$(Q)packaging/amalgamate $(@D)
+
+# Of one file, for the compiler can leave out what nobody sees.  What is inside
+# of a public class is not to be seen with it.
+SHARED = $(BUILD)/libddbmutex.so
+$(SHARED).o: $(TWO_FILES)/ddbmutex.cpp packaging/packaging.mk
+	$(SAY) CXX $@
+	$(Q)mkdir -p $(@D)
+	$(Q){ echo '#pragma GCC visibility push(default)'; \
+	  sed 's/struct Impl;/struct [[gnu::visibility("hidden")]] Impl;/' \
+	    $(<:.cpp=.hpp); \
+	  echo '#pragma GCC visibility pop'; } >$@.hpp
+	$(Q)$(CXX) $(filter -D%,$(CPPFLAGS)) $(CXXFLAGS) -fPIC \
+	  -fvisibility=hidden -include $@.hpp -c $< -o $@
+$(SHARED): $(SHARED).o packaging/exported.map
+	$(SAY) LINK $@
+	$(Q)$(CXX) $(CXXFLAGS) $(LDFLAGS) -shared \
+	  -Wl,-soname,libddbmutex.so.$(ABI) \
+	  -Wl,--version-script=packaging/exported.map $< $(LDLIBS) -o $@
+
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+INCLUDE := $(PREFIX)/include
+SHARE := $(PREFIX)/share
+CONFIG := $(LIBDIR)/cmake/ddbmutex
+# Each shell looks for completions in a place of its own.
+COMPLETION_bash := $(SHARE)/bash-completion/completions/ddbmutex
+COMPLETION_zsh := $(SHARE)/zsh/site-functions/_ddbmutex
+COMPLETION_fish := $(SHARE)/fish/vendor_completions.d/ddbmutex.fish
+SHELLS := bash zsh fish
+TEMPLATES := $(LIBDIR)/pkgconfig/ddbmutex.pc \
+  $(addprefix $(CONFIG)/,ddbmutex-config.cmake ddbmutex-config-version.cmake)
+REAL_NAME = libddbmutex.so.$(VERSION)
+LINKS = $(addprefix $(LIBDIR)/,libddbmutex.so.$(ABI) libddbmutex.so)
+FILL_IN = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; \
+  s|@VERSION@|$(VERSION)|; s|@ABI@|$(ABI)|; \
+  s|@INCLUDE@|$(shell realpath -m --relative-to=$(LIBDIR) $(INCLUDE))|'
+
+install: $(COMMAND) $(LIB) $(SHARED)
+	$(Q)install -D $< $(DESTDIR)$(PREFIX)/bin/ddbmutex
+	$(Q)install -Dm 644 -t $(DESTDIR)$(SHARE)/man/man1 \
+	  examples/ddbmutex/ddbmutex.1
+	$(Q)$(foreach name,$(SHELLS),$< completion $(name) | \
+	  install -Dm 644 /dev/stdin $(DESTDIR)$(COMPLETION_$(name)) &&) :
+	$(Q)install -Dm 644 -t $(DESTDIR)$(INCLUDE) ddbmutex.hpp
+	$(Q)install -Dm 644 -t $(DESTDIR)$(INCLUDE)/ddbmutex ddbmutex/any_of.hpp
+	$(Q)install -Dm 644 -t $(DESTDIR)$(LIBDIR) $(LIB)
+	$(Q)install -Dm 644 $(SHARED) $(DESTDIR)$(LIBDIR)/$(REAL_NAME)
+	$(Q)$(foreach name,$(LINKS),ln -sf $(REAL_NAME) $(DESTDIR)$(name) &&) :
+	$(Q)$(foreach file,$(TEMPLATES),\
+	  $(FILL_IN) packaging/$(notdir $(file)).in | \
+	  install -Dm 644 /dev/stdin $(DESTDIR)$(file) &&) :
+uninstall:
+	$(Q)rm -f $(addprefix $(DESTDIR),$(PREFIX)/bin/ddbmutex \
+	  $(SHARE)/man/man1/ddbmutex.1 \
+	  $(foreach name,$(SHELLS),$(COMPLETION_$(name))) \
+	  $(INCLUDE)/ddbmutex.hpp $(INCLUDE)/ddbmutex/any_of.hpp \
+	  $(LIBDIR)/libddbmutex.a $(LIBDIR)/$(REAL_NAME) $(LINKS) $(TEMPLATES))
+	$(Q)rmdir $(addprefix $(DESTDIR),$(INCLUDE)/ddbmutex $(CONFIG)) \
+	  2>/dev/null || :
+
+ways:
+	@WAYS=1 tests/setup
+	@$(MAKE) $(BUILDING) amalgamation programs
+	@DDBMUTEX_WAYS=all DDBMUTEX_BUILD=$(BUILD) CXX='$(CXX)' \
+	  CXXFLAGS='$(CXXFLAGS)' $(BUILD)/tests/tests \
+	  --run_test=vendoring,two_files,installed
+
+.PHONY: amalgamation install uninstall ways
