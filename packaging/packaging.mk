@@ -14,18 +14,12 @@ $(TWO_FILES)/ddbmutex.cpp: packaging/amalgamate LICENSE \
 	$(SAY) AMALGAMATE $(@D)
 	$(Q)packaging/amalgamate $(@D)
 
-# Of one file, for the compiler can leave out what nobody sees.  What is inside
-# of a public class is not to be seen with it.
 SHARED = $(BUILD)/libddbmutex.so
 $(SHARED).o: $(TWO_FILES)/ddbmutex.cpp packaging/packaging.mk
 	$(SAY) CXX $@
 	$(Q)mkdir -p $(@D)
-	$(Q){ echo '#pragma GCC visibility push(default)'; \
-	  sed 's/struct Impl;/struct [[gnu::visibility("hidden")]] Impl;/' \
-	    $(<:.cpp=.hpp); \
-	  echo '#pragma GCC visibility pop'; } >$@.hpp
 	$(Q)$(CXX) $(filter -D%,$(CPPFLAGS)) $(CXXFLAGS) -fPIC \
-	  -fvisibility=hidden -include $@.hpp -c $< -o $@
+	  -fvisibility=hidden -include $(<D)/visible.hpp -c $< -o $@
 $(SHARED): $(SHARED).o packaging/exported.map
 	$(SAY) LINK $@
 	$(Q)$(CXX) $(CXXFLAGS) $(LDFLAGS) -shared \
