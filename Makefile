@@ -12,6 +12,7 @@
 # make amalgamation  writes the library as two files: build/amalgamation
 # make install    library, headers, command: PREFIX=/usr/local LIBDIR, DESTDIR
 # make uninstall  takes all of that away again: the same three
+# make deb        the Debian packages, in build/deb
 # make ways       sets up, runs every way of packaging/README.md
 # make format     lays out all C++ as .clang-format says
 # make clean

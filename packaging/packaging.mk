@@ -67,6 +67,10 @@ uninstall:
 	$(Q)rmdir $(addprefix $(DESTDIR),$(INCLUDE)/ddbmutex $(CONFIG)) \
 	  2>/dev/null || :
 
+# Debian's own flags are given by its own tools.
+deb:
+	$(Q)packaging/deb
+
 ways:
 	@WAYS=1 tests/setup
 	@$(MAKE) $(BUILDING) amalgamation programs
@@ -74,4 +78,4 @@ ways:
 	  CXXFLAGS='$(CXXFLAGS)' $(BUILD)/tests/tests \
 	  --run_test=vendoring,two_files,installed
 
-.PHONY: amalgamation install uninstall ways
+.PHONY: amalgamation install uninstall deb ways
