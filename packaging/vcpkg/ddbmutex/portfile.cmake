@@ -1,0 +1,29 @@
+# An overlay port: it builds the checkout that it stands in.
+get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.."
+  ABSOLUTE)
+
+vcpkg_check_features(OUT_FEATURE_OPTIONS PARTS
+  FEATURES
+    any-of DDBMUTEX_WITH_ANY_OF
+    attributes DDBMUTEX_WITH_ATTRIBUTES
+    endpoints DDBMUTEX_WITH_ENDPOINTS
+    guard DDBMUTEX_WITH_GUARD
+    hosts DDBMUTEX_WITH_HOSTS
+    layouts DDBMUTEX_WITH_LAYOUTS
+    manage DDBMUTEX_WITH_MANAGE
+    programs DDBMUTEX_WITH_PROGRAMS
+    roles DDBMUTEX_WITH_ROLES
+    sso DDBMUTEX_WITH_SSO
+)
+vcpkg_cmake_configure(
+  SOURCE_PATH "${SOURCE_PATH}"
+  OPTIONS ${PARTS} -DBUILD_TESTING=OFF -DDDBMUTEX_COMMAND=OFF
+)
+vcpkg_cmake_install()
+# pkg-config finds the library; the files for CMake are for another layout.
+vcpkg_fixup_pkgconfig()
+file(REMOVE_RECURSE
+  "${CURRENT_PACKAGES_DIR}/lib/cmake"
+  "${CURRENT_PACKAGES_DIR}/debug/lib/cmake"
+  "${CURRENT_PACKAGES_DIR}/debug/include")
+vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")
