@@ -74,8 +74,6 @@ deb:
 ways:
 	@WAYS=1 tests/setup
 	@$(MAKE) $(BUILDING) amalgamation programs
-	@DDBMUTEX_WAYS=all DDBMUTEX_BUILD=$(BUILD) CXX='$(CXX)' \
-	  CXXFLAGS='$(CXXFLAGS)' $(BUILD)/tests/tests \
-	  --run_test=vendoring,two_files,installed
+	@BUILD=$(BUILD) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' packaging/ways $(ONLY)
 
 .PHONY: amalgamation install uninstall deb ways
