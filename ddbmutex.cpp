@@ -50,7 +50,7 @@ namespace {
 std::string host_and_pid() {
   char host[256] = "";
   if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
-  return sigv4::join({host, ":", sigv4::Digits(getpid())});
+  return sigv4::format("%s:%s", {host, sigv4::Digits(getpid())});
 }
 
 milliseconds request_timeout_of(const Options& options) {
@@ -89,7 +89,7 @@ Failure check_times(const Options& options) {
   for (const auto& [field, time, least, most, why] : bounds) {
     if (time >= least && time <= most) continue;
     const std::string text =
-        sigv4::join({sigv4::Digits(time.count()), " ms is ", why});
+        sigv4::format("%s ms is %s", {sigv4::Digits(time.count()), why});
     return detail::bad_option({field, text.c_str()});
   }
   return nullptr;
@@ -164,8 +164,7 @@ DdbMutex::Impl::Impl(std::string&& the_name, Options&& the_options)
 Failure DdbMutex::Impl::of_this(Failure bad_one) const {
   if (!bad_one) return nullptr;
   return detail::failure(
-      bad_one->code(),
-      sigv4::join({bad_one->what(), " (mutex ", sigv4::in_quotes(name), ")"}),
+      bad_one->code(), sigv4::format("%s (mutex %q)", {bad_one->what(), name}),
       bad_one->field());
 }
 
@@ -297,10 +296,9 @@ Failure DdbMutex::Impl::require(nanoseconds min_remaining) const {
   if (left == nanoseconds::zero()) return failed(Errc::lease_lost, doing);
   return detail::failure(
       Errc::lease_lost,
-      sigv4::join({doing, ": only ", sigv4::Digits(left / milliseconds(1)),
-                   " ms remain, and ",
-                   sigv4::Digits(min_remaining / milliseconds(1)),
-                   " ms are asked for"}));
+      sigv4::format("%s: only %s ms remain, and %s ms are asked for",
+                    {doing, sigv4::Digits(left / milliseconds(1)),
+                     sigv4::Digits(min_remaining / milliseconds(1))}));
 }
 
 // --- The calls ---------------------------------------------------------------

@@ -113,8 +113,9 @@ std::string value_text(const Attribute& attribute) {
                           : std::nullopt;
   if (!number) return attribute.value;
   if (number->digits.empty()) return "0";
-  return sigv4::join({number->negative ? "-0." : "0.", number->digits, "e",
-                      sigv4::Digits(number->exponent)});
+  return sigv4::format("%s%se%s",
+                       {number->negative ? "-0." : "0.", number->digits,
+                        sigv4::Digits(number->exponent)});
 }
 
 // --- What DynamoDB would refuse ----------------------------------------------

@@ -16,7 +16,7 @@ inline namespace v0 {
 namespace dynamodb {
 
 using sigv4::Environment;
-using sigv4::join;
+using sigv4::format;
 using sigv4::Profile;
 using sigv4::Setting;
 
@@ -29,8 +29,6 @@ constexpr char kLocalSigned[] = "us-east-1";
 // Where accounts have URLs of their own outside of the partition aws.
 constexpr std::string_view kRegionsOfAccounts =
     " us-gov-east-1 us-gov-west-1 cn-north-1 cn-northwest-1 ";
-
-constexpr char kRequires[] = " requires an account's own endpoint";
 
 // Nothing of what was found out is to be used.
 void refuse(Target& target, const char* option, std::string error) {
@@ -58,12 +56,13 @@ std::string find_account_mode(const Environment& environment,
                           profile, "account_id_endpoint_mode");
   target.accounts_disabled = mode == "disabled";
   if (mode == "required") {
-    target.account_required = join({source, kRequires});
+    target.account_required =
+        format("%s requires an account's own endpoint", {source});
     if (sigv4::kAllEndpoints) return "";
-    return join({target.account_required, sigv4::kEndpointsLeftOut});
+    return target.account_required + sigv4::kEndpointsLeftOut;
   }
   if (mode.empty() || mode == "preferred" || mode == "disabled") return "";
-  return join({source, " is none of preferred, disabled and required"});
+  return format("%s is none of preferred, disabled and required", {source});
 }
 
 // Sets the file, or returns why not.
@@ -76,8 +75,7 @@ std::string find_ca_file(const Setting& file, std::string& ca_file) {
                     !S_ISDIR(status.st_mode) &&
                     euidaccess(ca_file.c_str(), R_OK) == 0;
   if (good) return "";
-  return join(
-      {file.source, ", ", sigv4::in_quotes(ca_file), ", cannot be read"});
+  return format("%s, %q, cannot be read", {file.source, ca_file});
 }
 
 // AWS's rules want the flag for it, not its URL; a region in capitals is none.
@@ -86,13 +84,13 @@ bool is_dual_stack_url(const std::string& url, const std::string& region) {
   const auto parts = sigv4::parse_url(url);
   if (!parts || has_port) return false;
   const std::string rest =
-      join({"dynamodb.", region, ".",
-            sigv4::partition_of(region).dual_stack_suffix});
+      format("dynamodb.%s.%s",
+             {region, sigv4::partition_of(region).dual_stack_suffix});
   std::string host = parts->authority;
   for (char& c : host) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
   }
-  return host == rest || host == join({"search-", rest});
+  return host == rest || host == format("search-%s", {rest});
 }
 
 // Sets what the target has to do with accounts, or returns why that cannot be.
@@ -103,13 +101,14 @@ std::string set_account(std::string_view suffix, Target& target) {
   const std::string& fips = target.settings.fips;
   const bool have =
       sigv4::partition_of(region).name == "aws" ||
-      kRegionsOfAccounts.find(join({" ", region, " "})) != std::string::npos;
+      kRegionsOfAccounts.find(format(" %s ", {region})) != std::string::npos;
   if (fips.empty() && have) {
-    target.account_suffix = join({".ddb.", suffix});
+    target.account_suffix = format(".ddb.%s", {suffix});
   } else if (!target.account_required.empty()) {
-    return join({target.account_required, ": there is none ",
-                 fips.empty() ? "in region " : "with FIPS, and ",
-                 fips.empty() ? sigv4::in_quotes(region) : fips});
+    return format("%s: there is none %s%s",
+                  {target.account_required,
+                   fips.empty() ? "in region " : "with FIPS, and ",
+                   fips.empty() ? sigv4::in_quotes(region) : fips});
   }
   return "";
 }
@@ -122,8 +121,9 @@ std::string set_endpoint(Target& target) {
     target.region = target.region_said.value = kLocalSigned;
     target.account_required.clear();
     if (settings.fips.empty() && settings.dual_stack.empty()) return "";
-    return join({settings.fips.empty() ? settings.dual_stack : settings.fips,
-                 " but region \"local\" is this host"});
+    return format(
+        "%s but region \"local\" is this host",
+        {settings.fips.empty() ? settings.dual_stack : settings.fips});
   }
   auto found = sigv4::endpoint_in_region(sigv4::Service::dynamodb, settings);
   if (!found.error.empty()) return std::move(found.error);
@@ -138,10 +138,10 @@ std::string set_endpoint(Target& target) {
       !is_dual_stack_url(target.endpoint, target.region)) {
     return "";
   }
-  return join({settings.url.source,
-               " names a dual-stack endpoint of AWS's, which only "
-               "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may "
-               "choose"});
+  return format(
+      "%s names a dual-stack endpoint of AWS's, which only "
+      "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose",
+      {settings.url.source});
 }
 
 void set_region(Target& target, const Setting& region) {
@@ -167,7 +167,7 @@ std::string account_of_table(const std::string& table,
   // "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
   const std::size_t partition = sizeof("arn");
   const std::size_t service = table.find(':', partition);
-  const std::string middle = join({":dynamodb:", region, ":"});
+  const std::string middle = format(":dynamodb:%s:", {region});
   if (table.compare(0, partition, "arn:") != 0 || service == table.npos ||
       table.compare(service, middle.size(), middle) != 0) {
     return "";
@@ -188,13 +188,13 @@ AccountUrl account_url(const Target& target, const std::string& account_id) {
   if (target.account_suffix.empty()) return {target.endpoint, ""};
   if (account_id.empty()) {
     if (target.account_required.empty()) return {target.endpoint, ""};
-    return {"", join({target.account_required,
-                      ", but the keys' source does not tell the account"})};
+    return {"", format("%s, but the keys' source does not tell the account",
+                       {target.account_required})};
   }
   if (!sigv4::is_host_label(account_id)) {
     return {"", "the account id that came with the keys is none"};
   }
-  return {join({"https://", account_id, target.account_suffix}), ""};
+  return {format("https://%s%s", {account_id, target.account_suffix}), ""};
 }
 
 Target find_target(const TargetOptions& options,
@@ -223,14 +223,15 @@ Target find_target(const TargetOptions& options,
   if (error.empty() && region) {
     set_region(target, region);
   } else if (error.empty()) {
-    target.region_sources = join(
-        {"neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of ",
-         profile.described(), " (", profile.whereabouts(), ")"});
+    target.region_sources = format(
+        "neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of "
+        "profile %q (%s)",
+        {profile.name, profile.whereabouts()});
     const bool later = options.region_may_come_later &&
                        sigv4::instance_may_know_region(profile, environment);
     option = later ? "endpoint" : "region";
     error = later ? sigv4::refusal_of(target.settings)
-                  : join({"no region: ", target.region_sources});
+                  : format("no region: %s", {target.region_sources});
   }
   if (!error.empty()) refuse(target, option, std::move(error));
   return target;

@@ -157,8 +157,8 @@ Failure failure(std::error_code code, std::string_view text,
 Failure failed(std::error_code code, std::string_view doing,
                std::string_view more, std::string_view request_id) {
   return failure(code,
-                 sigv4::join({doing, ": ", code.message(),
-                              more.empty() ? "" : ": ", more}),
+                 sigv4::format("%s: %s%s%s", {doing, code.message(),
+                                              more.empty() ? "" : ": ", more}),
                  {}, request_id);
 }
 
@@ -171,18 +171,20 @@ Failure failure_of(const Answer& answer, std::string_view doing,
   const bool known = !answer.request_id.empty();
   return failure(
       code,
-      sigv4::join(
-          {doing, endpoint.empty() ? "" : " at ", endpoint, ": ",
-           code.message(), answer.message.empty() ? "" : ": ", answer.message,
+      sigv4::format(
+          "%s%s%s: %s%s%s%s%s%s%s",
+          {doing, endpoint.empty() ? "" : " at ", endpoint, code.message(),
+           answer.message.empty() ? "" : ": ", answer.message,
            no_table ? " (Table::create() makes one)" : "",
            known ? " (request " : "", answer.request_id, known ? ")" : ""}),
       answer.option, answer.request_id);
 }
 
 Failure bad_option(const Checked& option) {
-  return failure(Errc::bad_option,
-                 sigv4::join({"bad option `", option.field, "`: ", option.why}),
-                 option.field);
+  return failure(
+      Errc::bad_option,
+      sigv4::format("bad option `%s`: %s", {option.field, option.why}),
+      option.field);
 }
 
 Failure check_all(std::initializer_list<Checked> options) {
@@ -199,13 +201,12 @@ const char* not_text(std::string_view text, std::size_t most,
 }
 
 std::string quoted(std::string_view text) {
-  return sigv4::join({"\"", text, "\""});
+  return sigv4::format("\"%s\"", {text});
 }
 
 std::string cannot(std::string_view what, std::string_view name,
                    std::string_view table) {
-  return sigv4::join(
-      {"cannot ", what, " \"", name, "\" in table \"", table, "\""});
+  return sigv4::format("cannot %s \"%s\" in table \"%s\"", {what, name, table});
 }
 
 namespace {

@@ -37,6 +37,7 @@ using lock::Row;
 using lock::RowUse;
 using lock::ServiceTime;
 using sigv4::append;
+using sigv4::Digits;
 using sigv4::join;
 using std::chrono::milliseconds;
 using Type = Attribute::Type;
@@ -150,7 +151,7 @@ constexpr std::size_t kMostNumberDigits = 15;
 
 std::string version_text(std::string_view uuid, ServiceTime number) {
   if (number <= kBeyondAllClocks) return std::string(uuid);
-  return join({uuid, ":", std::to_string((number - kBeyondAllClocks).count())});
+  return join({uuid, ":", Digits((number - kBeyondAllClocks).count())});
 }
 
 bool all_of(std::string_view text, const char* those) {
@@ -182,9 +183,9 @@ std::int64_t told_lease(milliseconds ttl) {
 
 // "20.203s", as Go's time.ParseDuration reads it.
 std::string go_duration(std::int64_t ms) {
-  std::string text = std::to_string(ms / 1000);
+  std::string text = sigv4::decimal(ms / 1000);
   if (const std::int64_t rest = ms % 1000; rest != 0) {
-    const std::string digits = std::to_string(1000 + rest);
+    const Digits digits(1000 + rest);
     append(text, {".", std::string_view(digits).substr(1)});
     text.erase(text.find_last_not_of('0') + 1);
   }
@@ -431,7 +432,7 @@ void append_lease(std::string& to, const Place& place, const Request& request) {
   const auto found = static_cast<Form>(request.form);
   const bool as_found = place.use.looks_first && found != Form::none;
   append_text(to, (as_found ? found : own) == Form::go ? go_duration(told)
-                                                       : std::to_string(told));
+                                                       : sigv4::decimal(told));
 }
 
 void Words::value(std::string& text, std::size_t of, const Place& place,

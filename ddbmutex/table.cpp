@@ -72,8 +72,8 @@ Failure check(const TableOptions& options) {
   const bool sorted = !options.sort_key.empty();
   std::string no_name;
   if (!is_table_name(options.name)) {
-    no_name = sigv4::join({sigv4::in_quotes(options.name),
-                           " is not a name of 3 to 255 of a-zA-Z0-9_.-"});
+    no_name = sigv4::format("%q is not a name of 3 to 255 of a-zA-Z0-9_.-",
+                            {options.name});
   }
   return detail::check_all({
       {"table", no_name.c_str()},
@@ -125,20 +125,25 @@ sigv4::KeyOutcome ask(const std::function<std::optional<Credentials>()>& source,
   return outcome;
 }
 
-sigv4::KeySourcePtr own_source(const TableOptions& options) {
-  return sigv4::source_of(
-      [source = options.credentials_source](const sigv4::Fetch& fetch) {
-        fetch.asking("credentials_source");
-        return ask(source, fetch.utc_now);
-      });
-}
+class OwnSource final : public sigv4::KeySource {
+ public:
+  explicit OwnSource(const TableOptions& options)
+      : source_(options.credentials_source) {}
+  sigv4::KeyOutcome fetch(const sigv4::Fetch& fetch) override {
+    fetch.asking("credentials_source");
+    return ask(source_, fetch.utc_now);
+  }
+
+ private:
+  const std::function<std::optional<Credentials>()> source_;
+};
 
 sigv4::KeySourcePtr key_source(const TableOptions& options,
                                const dynamodb::Target& target) {
   sigv4::ChainOptions keys;
   keys.find_region = target.region.empty();
   if (options.credentials_source) {
-    keys.own = own_source(options);
+    keys.own = std::make_shared<OwnSource>(options);
     if (!keys.find_region) return keys.own;
   }
   keys.keys = to_sign_with(options.credentials);
@@ -175,7 +180,7 @@ sigv4::Log log_to(const std::shared_ptr<sigv4::LogQueue>& lines) {
 
 // The option that is bad is named once.
 Failure bad_target(const dynamodb::Target& target) {
-  const std::string itself = sigv4::join({"option ", target.option});
+  const std::string itself = sigv4::format("option %s", {target.option});
   std::string why = target.error;
   if (why.compare(0, itself.size(), itself) == 0) {
     why.replace(0, itself.size(), "it");

@@ -44,8 +44,8 @@ std::string creation_of(const TableOptions& options, const Creation& how) {
     append_form(body,
                 R"(,"BillingMode":"PROVISIONED","ProvisionedThroughput":)"
                 R"({"ReadCapacityUnits":%,"WriteCapacityUnits":%})",
-                {std::to_string(how.throughput->read_units),
-                 std::to_string(how.throughput->write_units)});
+                {sigv4::Digits(how.throughput->read_units),
+                 sigv4::Digits(how.throughput->write_units)});
   } else {
     body += R"(,"BillingMode":"PAY_PER_REQUEST")";
   }
@@ -101,14 +101,15 @@ struct Pauses {
 Failure unfit(const dynamodb::TableDescription& table,
               const TableOptions& options) {
   const std::string doing =
-      sigv4::join({"cannot use table \"", options.name, "\""});
+      sigv4::format("cannot use table \"%s\"", {options.name});
   if (!table.of_strings || table.key != options.key ||
       table.sort_key != options.sort_key) {
     const bool alone = options.sort_key.empty();
-    return failed(Errc::wrong_table, doing,
-                  sigv4::join({"its key is not the string `", options.key,
-                               alone ? "` alone" : "` with the string `",
-                               options.sort_key, alone ? "" : "`"}));
+    return failed(
+        Errc::wrong_table, doing,
+        sigv4::format("its key is not the string `%s%s%s%s",
+                      {options.key, alone ? "` alone" : "` with the string `",
+                       options.sort_key, alone ? "" : "`"}));
   }
   if (!table.eventual_replicas || options.allow_replicas) return nullptr;
   return failed(Errc::replicated_table, doing,

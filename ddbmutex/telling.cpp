@@ -177,8 +177,9 @@ void Keeper::complain(News news, const Held& held, const char* what) const {
   constexpr const char* kCalled[] = {"", "what waits for a loss of",
                                      "on_lost of", "on_danger of", "alive of"};
   const std::string text =
-      sigv4::join({kCalled[static_cast<int>(news)], " \"", held.holder->name,
-                   "\" threw", *what == '\0' ? "" : ": ", what});
+      sigv4::format("%s \"%s\" threw%s%s",
+                    {kCalled[static_cast<int>(news)], held.holder->name,
+                     *what == '\0' ? "" : ": ", what});
   if (client_.log()) {
     sigv4::say(client_.log(), sigv4::LogLevel::error, text);
   } else {
@@ -191,9 +192,10 @@ void Keeper::log(News news, Verdict why, const Held& held) const {
   const bool loss = news == News::loss;
   sigv4::say(client_.log(),
              loss ? sigv4::LogLevel::error : sigv4::LogLevel::warning,
-             sigv4::join({"lock \"", held.holder->name, "\" is ",
-                          loss ? "lost: " : "in danger: not renewed yet",
-                          loss ? words_of(why) : ""}));
+             sigv4::format("lock \"%s\" is %s%s",
+                           {held.holder->name,
+                            loss ? "lost: " : "in danger: not renewed yet",
+                            loss ? words_of(why) : ""}));
 }
 
 void Keeper::answered(Held& held, bool alive) {

@@ -24,10 +24,10 @@ constexpr KeyNames kProfileNames = {
 // written new ones.
 constexpr std::chrono::seconds kFileAge{60};
 
-KeyOutcome not_found(State state, Pieces reason) {
+KeyOutcome not_found(State state, std::string&& reason) {
   KeyOutcome outcome;
   outcome.state = state;
-  append(outcome.reason, reason);
+  outcome.reason = std::move(reason);
   return outcome;
 }
 
@@ -52,24 +52,26 @@ KeyOutcome& KeyOutcome::operator=(const KeyOutcome&) = default;
 KeyOutcome& KeyOutcome::operator=(KeyOutcome&&) noexcept = default;
 KeyOutcome::~KeyOutcome() = default;
 
-KeyOutcome no_keys(Pieces reason) { return not_found(State::none, reason); }
-
-KeyOutcome failed_keys(Pieces reason) {
-  return not_found(State::failed, reason);
+KeyOutcome no_keys(std::string_view pattern, Pieces pieces) {
+  return not_found(State::none, format(pattern, pieces));
 }
 
-KeyOutcome broken_keys(Pieces reason) {
-  return not_found(State::broken, reason);
+KeyOutcome failed_keys(std::string_view pattern, Pieces pieces) {
+  return not_found(State::failed, format(pattern, pieces));
 }
 
-KeyOutcome no_keys(std::string_view reason) { return no_keys({reason}); }
+KeyOutcome broken_keys(std::string_view pattern, Pieces pieces) {
+  return not_found(State::broken, format(pattern, pieces));
+}
+
+KeyOutcome no_keys(std::string_view reason) { return no_keys("%s", {reason}); }
 
 KeyOutcome failed_keys(std::string_view reason) {
-  return failed_keys({reason});
+  return failed_keys("%s", {reason});
 }
 
 KeyOutcome broken_keys(std::string_view reason) {
-  return broken_keys({reason});
+  return broken_keys("%s", {reason});
 }
 
 BootTime ends_at(std::int64_t expires, std::int64_t now) {
@@ -90,17 +92,18 @@ KeyOutcome judged(Credentials keys, const std::string& place,
   const bool lacks_id = parts[0].key.empty();
   const bool lacks_secret = parts[1].key.empty();
   if (lacks_id && lacks_secret)
-    return no_keys({"no ", names.id, " in ", place});
+    return no_keys("no %s in %s", {names.id, place});
   if (lacks_id || lacks_secret) {
-    return broken_keys({parts[lacks_id ? 1 : 0].name, " without ",
-                        parts[lacks_id ? 0 : 1].name, " in ", place});
+    return broken_keys(
+        "%s without %s in %s",
+        {parts[lacks_id ? 1 : 0].name, parts[lacks_id ? 0 : 1].name, place});
   }
   for (const auto& [key, name] : parts) {
     // All three go into headers or next to them: a line break there would be a
     // header of its own.
     if (is_visible(key)) continue;
-    return broken_keys(
-        {name, " in ", place, " has a character that is not visible ASCII"});
+    return broken_keys("%s in %s has a character that is not visible ASCII",
+                       {name, place});
   }
   KeyOutcome outcome;
   outcome.state = State::found;
@@ -126,8 +129,8 @@ KeyOutcome environment_keys(const Environment& environment) {
 
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
   const std::string place =
-      join({profile.described(), " in ", in_quotes(file.path)});
-  if (!file.has("profile", profile.name)) return no_keys({"no ", place});
+      format("profile %q in %q", {profile.name, file.path});
+  if (!file.has("profile", profile.name)) return no_keys("no %s", {place});
   const auto value = [&](const char* name) {
     const auto* found = file.find("profile", profile.name, name);
     return found != nullptr ? *found : std::string_view();

@@ -58,15 +58,13 @@ struct KeyOutcome {
   std::string warnings;  // For people, each with a line end.
 };
 
-// With that for a reason; in pieces it is put together here, once, and not
-// where it is said.
-using Pieces = std::initializer_list<std::string_view>;
+// With that for a reason, or with a pattern and its pieces, see format().
 KeyOutcome no_keys(std::string_view reason);
-KeyOutcome no_keys(Pieces reason);
+KeyOutcome no_keys(std::string_view pattern, Pieces pieces);
 KeyOutcome failed_keys(std::string_view reason);
-KeyOutcome failed_keys(Pieces reason);
+KeyOutcome failed_keys(std::string_view pattern, Pieces pieces);
 KeyOutcome broken_keys(std::string_view reason);
-KeyOutcome broken_keys(Pieces reason);
+KeyOutcome broken_keys(std::string_view pattern, Pieces pieces);
 
 // What a source is told when it is asked.
 struct Fetch {

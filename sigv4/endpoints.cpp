@@ -75,17 +75,17 @@ Setting url_in_services(const Profile& profile, const char* service,
                         std::string& error) {
   const Setting name = profile.find("services");
   if (!name) return {};
-  const std::string called = in_quotes("services " + name.value);
+  const std::string called = "services " + name.value;
   if (!profile.config.has("services", name.value)) {
-    error =
-        join({name.source, " names a section ", called, " that is not there"});
+    error = format("%s names a section %q that is not there",
+                   {name.source, called});
     return {};
   }
   const auto* own = profile.config.find("services", name.value, service);
   if (own == nullptr) return {};
   return {std::string(sub_property(*own, "endpoint_url")),
-          join({"endpoint_url of ", service, " in section ", called, " of ",
-                in_quotes(profile.config.path)})};
+          format("endpoint_url of %s in section %q of %q",
+                 {service, called, profile.config.path})};
 }
 
 }  // namespace
@@ -199,17 +199,17 @@ std::string refusal_of(const EndpointSettings& settings) {
   const auto& [value, source] = settings.url;
   if (value.empty()) return "";
   if (is_special(settings)) {
-    return join({why_special(settings), " but ", source,
-                 " names an endpoint: whether that is a ",
-                 settings.fips.empty() ? "dual-stack" : "FIPS",
-                 " one cannot be known"});
+    return format(
+        "%s but %s names an endpoint: whether that is a %s one cannot be known",
+        {why_special(settings), source,
+         settings.fips.empty() ? "dual-stack" : "FIPS"});
   }
   if (is_base_url(value)) return "";
   const bool secret = value.find('@') != value.npos;
-  return join({source,
-               secret ? " (not shown: there may be a password in it)" : " is ",
-               secret ? "" : in_quotes(value), secret ? "" : ", which",
-               " is not http:// or https://, a host and perhaps a port"});
+  return format(
+      "%s%s%s%s is not http:// or https://, a host and perhaps a port",
+      {source, secret ? " (not shown: there may be a password in it)" : " is ",
+       secret ? "" : in_quotes(value), secret ? "" : ", which"});
 }
 
 ServiceEndpoint endpoint_in_region(Service service,
@@ -229,19 +229,20 @@ ServiceEndpoint endpoint_in_region(Service service,
   const Partition partition = partition_of(region);
   if (!kAllEndpoints && partition.name != kFirstPartition) {
     return {"", "",
-            join({"region ", region, " is in partition ", partition.name,
-                  kEndpointsLeftOut})};
+            format("region %s is in partition %s%s",
+                   {region, partition.name, kEndpointsLeftOut})};
   }
   const bool dual_stack = !settings.dual_stack.empty();
   // There, the usual endpoints are FIPS ones.
   const bool usual =
       settings.fips.empty() || (partition.name == "aws-us-gov" && !dual_stack);
-  std::string suffix =
-      join({region, ".",
-            dual_stack ? partition.dual_stack_suffix : partition.suffix});
-  return {join({"https://", kNames[static_cast<std::size_t>(service)].host,
-                usual ? "." : "-fips.", suffix}),
-          region, "", std::move(suffix)};
+  std::string suffix = format(
+      "%s.%s",
+      {region, dual_stack ? partition.dual_stack_suffix : partition.suffix});
+  return {
+      format("https://%s%s%s", {kNames[static_cast<std::size_t>(service)].host,
+                                usual ? "." : "-fips.", suffix}),
+      region, "", std::move(suffix)};
 }
 
 ServiceEndpoint service_endpoint(Service service, EndpointSettings settings,

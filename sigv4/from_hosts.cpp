@@ -70,7 +70,8 @@ void set_url(ContainerSettings& settings, const std::string& text) {
                      " is neither https, nor http of this machine or of an "
                      "address that AWS has set apart for agents";
   } else {
-    settings.place = join({url->scheme, "://", url->authority, url->path});
+    settings.place =
+        format("%s://%s%s", {url->scheme, url->authority, url->path});
     settings.url = settings.place + query;
   }
 }
@@ -89,13 +90,13 @@ AgentToken token_of(const ContainerSettings& settings) {
   if (settings.token_file.empty()) {
     token.text = settings.token;
   } else {
-    source = join({kTokenFile, ": ", in_quotes(settings.token_file)});
+    source = format("%s: %q", {kTokenFile, settings.token_file});
     SecretFile file(settings.token_file, kMaxTokenBytes);
     token.warning = std::move(file.warning);
     if (file.too_long) file.failure = "is longer than 32 KiB";
     if (file.failure.empty() && file.text.empty()) file.failure = "is empty";
     if (!file.failure.empty()) {
-      token.error = join({source, " ", file.failure});
+      token.error = format("%s %s", {source, file.failure});
       return token;
     }
     token.text = std::move(file.text);
@@ -141,9 +142,9 @@ KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
   options.ca_file = settings.ca_file;
   const CallOutcome answer = call_service(options, call, fetch);
   if (!answer.done()) return without_keys(answer, settings.variable);
-  outcome.source = join({"the container's agent (", settings.variable, ")"});
+  outcome.source = format("the container's agent (%s)", {settings.variable});
   if (!token.warning.empty()) {
-    append(outcome.warnings, {token.warning, "\n"});
+    append(outcome.warnings, "%s\n", {token.warning});
   }
   return outcome;
 }
@@ -177,8 +178,8 @@ int number_of(const Setting& setting, int otherwise, int most,
   if (!setting) return otherwise;
   const int number = whole_number(setting.value, most);
   if (number != 0) return number;
-  error =
-      join({setting.source, " is not a whole number from 1 to ", Digits(most)});
+  error = format("%s is not a whole number from 1 to %s",
+                 {setting.source, Digits(most)});
   return otherwise;
 }
 
@@ -204,7 +205,7 @@ std::string_view first_line(std::string_view text) {
 constexpr const char* kName = "EC2 metadata service";
 
 std::string place(const Instance& instance) {
-  return join({kName, " at ", instance.settings.endpoint, ": "});
+  return format("%s at %s: ", {kName, instance.settings.endpoint});
 }
 
 CallOutcome ask(Instance& instance, Method method, const std::string& path,
@@ -223,8 +224,8 @@ CallOutcome ask(Instance& instance, Method method, const std::string& path,
   call.request.url = settings.endpoint + path;
   call.request.headers =
       method == Method::put
-          ? join({"X-aws-ec2-metadata-token-ttl-seconds: ",
-                  Digits(kTokenSeconds), "\n"})
+          ? format("X-aws-ec2-metadata-token-ttl-seconds: %s\n",
+                   {Digits(kTokenSeconds)})
           : join({"X-aws-ec2-metadata-token: ", instance.token, "\n"});
   call.secrets.push_back(instance.token);
   call.accept = accept;
@@ -252,8 +253,8 @@ CallOutcome need_token(Instance& instance, const Fetch& fetch) {
   outcome = ask(instance, Method::put, kTokenPath, accept, fetch);
   if (outcome.state == State::broken && outcome.status != 0) {
     outcome.problem =
-        join({place(instance), "it gives no tokens of version 2 (HTTP status ",
-              decimal(outcome.status), ")"});
+        format("%sit gives no tokens of version 2 (HTTP status %s)",
+               {place(instance), Digits(outcome.status)});
     outcome.absent = true;
     outcome.status = 0;
   }
@@ -279,7 +280,7 @@ CallOutcome get(Instance& instance, const std::string& path, Taker accept,
 // Why it is not asked at all; found if it may be.
 KeyOutcome unfit(const InstanceSettings& settings) {
   if (!settings.disabled.empty()) {
-    return no_keys({kName, ": ", settings.disabled});
+    return no_keys("%s: %s", {kName, settings.disabled});
   }
   if (!settings.error.empty()) return broken_keys(settings.error);
   KeyOutcome outcome;
@@ -321,7 +322,7 @@ ContainerSettings container_settings(const Environment& environment) {
 KeyOutcome container_keys(const ContainerSettings& settings,
                           const Fetch& fetch) {
   if (settings.variable.empty()) {
-    return no_keys({"neither ", kRelative, " nor ", kFull, " is set"});
+    return no_keys("neither %s nor %s is set", {kRelative, kFull});
   }
   if (!settings.error.empty()) return broken_keys(settings.error);
   return ask_agent(settings, fetch);
@@ -375,13 +376,13 @@ KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
     return instance.had_keys ? failed_keys(reason) : no_keys(reason);
   }
   if (!outcome.done()) return without(instance, outcome);
-  const std::string source = join({kName, " (role ", role, ")"});
+  const std::string source = format("%s (role %s)", {kName, role});
   auto accept_keys = [&](const HttpAnswer& http, std::int64_t now) {
     const auto document = parse_json(http.body);
     const Secret code =
         document ? document->text("Code").value_or("Success") : "Success";
     if (code != "Success") {
-      return join({"no keys of role ", role, ": Code ", in_quotes(code)});
+      return format("no keys of role %s: Code %q", {role, code});
     }
     keys = keys_in(http.body, {}, KeyForm(), source, now);
     return keys.reason;

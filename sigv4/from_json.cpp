@@ -62,10 +62,10 @@ std::optional<std::int64_t> whole(std::string_view number) {
 
 // Why a member is not as keys need it; empty if it is.
 std::string flaw_of(const JsonObject& document, const char* name, bool needed) {
-  if (!document.has(name)) return needed ? join({"no ", name}) : "";
+  if (!document.has(name)) return needed ? format("no %s", {name}) : "";
   const auto text = document.text(name);
-  if (!text) return join({name, " is not a string"});
-  return needed && text->empty() ? join({name, " is empty"}) : "";
+  if (!text) return format("%s is not a string", {name});
+  return needed && text->empty() ? format("%s is empty", {name}) : "";
 }
 
 }  // namespace
@@ -168,9 +168,9 @@ KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
   if (flaw.empty()) flaw = flaw_of(document, secret, true);
   if (flaw.empty()) flaw = flaw_of(document, token, form.must_end);
   if (flaw.empty() && form.must_end && !document.has(form.end)) {
-    flaw = join({"no ", form.end});
+    flaw = format("no %s", {form.end});
   }
-  if (!flaw.empty()) return broken_keys({flaw, " in ", place});
+  if (!flaw.empty()) return broken_keys("%s in %s", {flaw, place});
   KeyOutcome outcome = judged({document.text(id)->str(), *document.text(secret),
                                document.text(token).value_or(Secret()), ""},
                               place, form.names);
@@ -179,16 +179,16 @@ KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
     if (!account->empty() && all_digits(*account)) {
       outcome.keys.account_id = account->str();
     } else {
-      append(outcome.warnings, {"AccountId in ", place,
-                                " is not an account's number: left out\n"});
+      append(outcome.warnings,
+             "AccountId in %s is not an account's number: left out\n", {place});
     }
   }
   if (!document.has(form.end)) return outcome;
   const auto end = document.text(form.end);
   auto expires = end ? parse_iso8601(*end) : document.number(form.end);
   if (!expires) {
-    return broken_keys(
-        {form.end, " is no time of ISO 8601 with a zone in ", place});
+    return broken_keys("%s is no time of ISO 8601 with a zone in %s",
+                       {form.end, place});
   }
   outcome.ends = ends_at(end ? *expires : *expires / form.units, now);
   return outcome;
@@ -199,10 +199,10 @@ KeyOutcome keys_in(std::string_view text,
                    const KeyForm& form, const std::string& place,
                    std::int64_t now) {
   auto object = parse_json(text);
-  if (!object) return broken_keys({place, " is no JSON object"});
+  if (!object) return broken_keys("%s is no JSON object", {place});
   for (const std::string_view name : names) {
     object = object->object(name);
-    if (!object) return broken_keys({"no ", name, " in ", place});
+    if (!object) return broken_keys("no %s in %s", {name, place});
   }
   return keys_in_document(*object, form, place, now);
 }

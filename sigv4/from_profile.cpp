@@ -26,18 +26,19 @@ KeyOutcome keys_in_files(Search& search, const Profile& profile) {
 
 KeyOutcome nothing_in(const Profile& profile, bool variables_ignored) {
   return no_keys(
-      {"AWS_WEB_IDENTITY_TOKEN_FILE is not ",
-       variables_ignored ? "looked at (the options name a profile)" : "set",
-       "; neither keys nor role_arn, web_identity_token_file, "
-       "sso_account_id or credential_process in ",
-       profile.described(), " (", profile.whereabouts(), ")"});
+      "AWS_WEB_IDENTITY_TOKEN_FILE is not %s; neither keys nor role_arn, "
+      "web_identity_token_file, sso_account_id or credential_process in "
+      "profile %q (%s)",
+      {variables_ignored ? "looked at (the options name a profile)" : "set",
+       profile.name, profile.whereabouts()});
 }
 
 // Going on would sign as somebody else than was meant.  `what` asks
 // for it.
 [[maybe_unused]] KeyOutcome left_out(std::string_view what,
                                      std::string_view part) {
-  return broken_keys({what, ": this build of the library is without ", part});
+  return broken_keys("%s: this build of the library is without %s",
+                     {what, part});
 }
 
 }  // namespace
@@ -67,9 +68,9 @@ KeyOutcome keys_by_itself(Search& search, const Profile& profile,
   return outcome;
 }
 
-KeyOutcome blocked(Search& search, Pieces why) {
+KeyOutcome blocked(Search& search, std::string_view pattern, Pieces pieces) {
   search.blocked = true;
-  return broken_keys(why);
+  return broken_keys(pattern, pieces);
 }
 
 bool wants_role(const Profile& profile) {

@@ -55,7 +55,7 @@ struct SignOnToken {
   Secret file;  // All that it says.
 };
 
-// What is remembered of such a file.
+// What is remembered of such a file, the last one that was looked at.
 struct SignOn {
   std::string path;
   BootTime next_refresh{};
@@ -74,7 +74,7 @@ struct ProfileChain {
   KeyOutcome environment;
   ContainerSettings container;
   Instance instance;
-  std::vector<SignOn> sign_ons{};
+  SignOn sign_on{};
 };
 
 // One thread at a time asks.
@@ -98,7 +98,7 @@ KeyOutcome keys_by_itself(Search& search, const Profile& profile,
                           const WebIdentityVariables& variables);
 
 // How the profiles are set up is wrong, whoever wants keys of them.
-KeyOutcome blocked(Search& search, Pieces why);
+KeyOutcome blocked(Search& search, std::string_view pattern, Pieces pieces);
 
 // By keys of another, that is.
 bool wants_role(const Profile& profile);

@@ -210,8 +210,8 @@ std::string Program::wait(BootTime deadline, const Waker& stop) {
       kill_all();
       end_ = End::unseen;
       if (now >= deadline) {
-        return join({"the program did not end in ",
-                     Digits((now - began) / milliseconds(1)), " ms"});
+        return format("the program did not end in %s ms",
+                      {Digits((now - began) / milliseconds(1))});
       }
       return stop.woken() ? "given up, for nobody waits for it any more" : "";
     }
@@ -222,17 +222,17 @@ std::string Program::wait(BootTime deadline, const Waker& stop) {
   reap();
   if (end_ == End::unseen || wrote_too_much()) return "";
   if (end_ == End::signaled) {
-    return join({"the program was ended by signal ", Digits(number_)});
+    return format("the program was ended by signal %s", {Digits(number_)});
   }
   if (number_ == 0) return "";
-  return join({"the program ended with exit status ", Digits(number_)});
+  return format("the program ended with exit status %s", {Digits(number_)});
 }
 
 // --- Its keys --------------------------------------------------------------
 
 KeyOutcome unstartable(const std::string& place, int error) {
   std::string reason =
-      join({place, ": the program cannot be started: ", strerror(error)});
+      format("%s: the program cannot be started: %s", {place, strerror(error)});
   const bool passing = error == EAGAIN || error == ENOMEM || error == EMFILE ||
                        error == ENFILE || error == ETXTBSY;
   return passing ? failed_keys(reason) : broken_keys(reason);
@@ -241,13 +241,15 @@ KeyOutcome unstartable(const std::string& place, int error) {
 KeyOutcome read_document(std::string_view text, const std::string& place,
                          std::int64_t now) {
   constexpr KeyForm kForm = {kSessionForm.names, kSessionForm.end, false, 1};
-  if (text.empty()) return broken_keys({place, ": the program wrote nothing"});
+  if (text.empty())
+    return broken_keys("%s: the program wrote nothing", {place});
   const auto document = parse_json(text);
   if (!document) {
-    return broken_keys({place, ": what the program wrote is no JSON object"});
+    return broken_keys("%s: what the program wrote is no JSON object", {place});
   }
   if (document->number("Version") != 1) {
-    return broken_keys({place, ": Version in what the program wrote is not 1"});
+    return broken_keys("%s: Version in what the program wrote is not 1",
+                       {place});
   }
   KeyOutcome outcome = keys_in_document(*document, kForm, place, now);
   if (outcome.state == State::found && outcome.ends <= BootClock::now()) {
@@ -299,7 +301,7 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
                         const Fetch& fetch) {
   const CommandWords split = split_command(command);
   if (!split.error.empty()) {
-    return broken_keys({place, ": the command is no good: ", split.error});
+    return broken_keys("%s: the command is no good: %s", {place, split.error});
   }
   Program program;
   const int error = program.start(split.words);
@@ -307,9 +309,9 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
   fetch.asking("the program of " + place);
   const std::string failure = program.wait(
       std::min(fetch.deadline, BootClock::now() + kPatience), fetch.stop);
-  if (!failure.empty()) return failed_keys({place, ": ", failure});
+  if (!failure.empty()) return failed_keys("%s: %s", {place, failure});
   if (program.wrote_too_much()) {
-    return broken_keys({place, ": the program wrote more than 64 KiB"});
+    return broken_keys("%s: the program wrote more than 64 KiB", {place});
   }
   return read_document(program.output(), place, fetch.now());
 }

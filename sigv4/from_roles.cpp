@@ -43,7 +43,7 @@ KeyOutcome ask(const char* action, const Role& role, const Field& own,
                const Fetch& fetch) {
   ServiceEndpoint endpoint = services.endpoint(Service::sts);
   if (!endpoint.error.empty()) {
-    return broken_keys({role.place, ": ", endpoint.error});
+    return broken_keys("%s: %s", {role.place, endpoint.error});
   }
   const std::string session =
       role.session_name.empty() ? random_session_name() : role.session_name;
@@ -58,7 +58,7 @@ KeyOutcome ask(const char* action, const Role& role, const Field& own,
   }
   KeyOutcome outcome;
   ServiceCall call;
-  call.name = join({"STS ", action});
+  call.name = format("STS %s", {action});
   call.request.method = Method::post;
   call.request.url = endpoint.url + "/";
   call.request.headers =
@@ -124,14 +124,15 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
     outcome = instance_keys(chain.instance, search.fetch);
     if (chain.instance.settings.disabled.empty()) without = State::failed;
   } else {
-    return blocked(search, {source.source,
-                            " is none of Environment, EcsContainer and "
-                            "Ec2InstanceMetadata"});
+    return blocked(
+        search,
+        "%s is none of Environment, EcsContainer and Ec2InstanceMetadata",
+        {source.source});
   }
   if (outcome.state != State::none) return outcome;
   outcome.state = without;
-  outcome.reason = join({source.source, " is ", source.value,
-                         " for its keys, which has none: ", outcome.reason});
+  outcome.reason = format("%s is %s for its keys, which has none: %s",
+                          {source.source, source.value, outcome.reason});
   return outcome;
 }
 
@@ -139,27 +140,26 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
 KeyOutcome by_other_profile(Search& search, Profile& other,
                             const Setting& source, bool itself) {
   if (!other.exists()) {
-    return blocked(search,
-                   {source.source, " names ", other.described(),
-                    ", which does not exist (", other.whereabouts(), ")"});
+    return blocked(search, "%s names profile %q, which does not exist (%s)",
+                   {source.source, other.name, other.whereabouts()});
   }
   auto& path = search.path;
   const bool been_there =
       std::find(path.begin(), path.end(), other.name) != path.end();
   if (been_there && !(itself && has_keys(other))) {
     std::string circle;
-    for (const std::string& name : path)
-      append(circle, {in_quotes(name), ", "});
-    return blocked(search, {"profiles that have their keys from each other: ",
-                            circle, in_quotes(other.name)});
+    for (const std::string& name : path) append(circle, "%q, ", {name});
+    return blocked(search,
+                   "profiles that have their keys from each other: %s%q",
+                   {circle, other.name});
   }
   path.push_back(other.name);
   if (!has_keys(other) && wants_role(other)) return keys_by_role(search, other);
   KeyOutcome outcome = keys_by_itself(search, other, {});
   if (outcome.state != State::none) return outcome;
   return blocked(search,
-                 {source.source, " names ", other.described(),
-                  " for its keys, which has none (", other.whereabouts(), ")"});
+                 "%s names profile %q for its keys, which has none (%s)",
+                 {source.source, other.name, other.whereabouts()});
 }
 
 // The files are the same, and only lent another name.
@@ -177,10 +177,10 @@ KeyOutcome source_of_role(Search& search, Profile& profile) {
   const auto kind = profile.find("credential_source");
   if (other && !kind) return by_source_profile(search, profile, other);
   if (kind && !other) return by_credential_source(search, kind);
-  return blocked(search,
+  return blocked(search, "%s has %s",
                  {profile.place_of("role_arn"),
-                  kind ? " has both source_profile and credential_source"
-                       : " has a role_arn, but neither source_profile nor "
+                  kind ? "both source_profile and credential_source"
+                       : "a role_arn, but neither source_profile nor "
                          "credential_source nor web_identity_token_file"});
 }
 
@@ -189,19 +189,20 @@ KeyOutcome source_of_role(Search& search, Profile& profile) {
 KeyOutcome keys_by_role(Search& search, Profile& profile) {
   const std::string where = profile.place_of("role_arn");
   if (profile.has("mfa_serial")) {
-    return blocked(search, {"mfa_serial in ", where,
-                            ": there is nobody to ask for a code, so such "
-                            "a role cannot be assumed"});
+    return blocked(search,
+                   "mfa_serial in %s: there is nobody to ask for a code, so "
+                   "such a role cannot be assumed",
+                   {where});
   }
   Role role;
   role.arn = profile.value_of("role_arn");
   role.session_name = profile.value_of("role_session_name");
   role.external_id = profile.value_of("external_id");
   role.duration = profile.value_of("duration_seconds");
-  role.place = join({"role ", in_quotes(role.arn), " by ", where});
+  role.place = format("role %q by %s", {role.arn, where});
   if (!all_digits(role.duration)) {
-    return blocked(search, {profile.find("duration_seconds").source,
-                            " is no number of seconds"});
+    return blocked(search, "%s is no number of seconds",
+                   {profile.find("duration_seconds").source});
   }
   KeyOutcome source = source_of_role(search, profile);
   if (search.blocked) return source;
@@ -225,14 +226,13 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
   Role role;
   role.arn = first(variables.role_arn, "role_arn");
   if (role.arn.empty()) {
-    return blocked(search, {source,
-                            " is without a role: neither AWS_ROLE_ARN nor "
-                            "role_arn of ",
-                            profile.described(), " says which"});
+    return blocked(search,
+                   "%s is without a role: neither AWS_ROLE_ARN nor role_arn of "
+                   "profile %q says which",
+                   {source, profile.name});
   }
   role.session_name = first(variables.session_name, "role_session_name");
-  role.place =
-      join({"role ", in_quotes(role.arn), " by web identity of ", source});
+  role.place = format("role %q by web identity of %s", {role.arn, source});
   return assume_by_web_identity(
       role, file, services_for(search, profile, role.arn), search.fetch);
 }
@@ -240,8 +240,8 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
 KeyOutcome assume_role(const Role& role, KeyOutcome source,
                        const Services& services, const Fetch& fetch) {
   if (source.state != State::found) {
-    source.reason = join(
-        {role.place, ": no keys to assume the role with: ", source.reason});
+    source.reason = format("%s: no keys to assume the role with: %s",
+                           {role.place, source.reason});
     return source;
   }
   KeyOutcome outcome = ask("AssumeRole", role, {"ExternalId", role.external_id},
@@ -249,7 +249,7 @@ KeyOutcome assume_role(const Role& role, KeyOutcome source,
   outcome.region = std::move(source.region);
   outcome.warnings = std::move(source.warnings);
   if (outcome.state == State::found) {
-    append(outcome.source, {", from ", source.source});
+    append(outcome.source, ", from %s", {source.source});
   }
   return outcome;
 }
@@ -274,16 +274,16 @@ KeyOutcome assume_by_web_identity(const Role& role,
     return ask("AssumeRoleWithWebIdentity", role, {"WebIdentityToken", token},
                nullptr, services, fetch);
   }
-  std::string why = join({role.place, ": the web identity token file ",
-                          in_quotes(token_file), " ", flaw});
+  std::string why = format("%s: the web identity token file %q %s",
+                           {role.place, token_file, flaw});
   // Perhaps somebody is writing it.
   return empty ? failed_keys(why) : broken_keys(why);
 }
 
 KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
                          std::int64_t utc_now) {
-  const std::string response = join({action, "Response"});
-  const std::string result = join({action, "Result"});
+  const std::string response = format("%sResponse", {action});
+  const std::string result = format("%sResult", {action});
   KeyOutcome outcome = keys_in(body, {response, result, "Credentials"},
                                kSessionForm, "the answer", utc_now);
   if (outcome.state != State::found) return outcome;

@@ -81,8 +81,9 @@ std::string told(const Refusal& refusal, const std::string& status,
   if (refusal.code.empty()) return status;
   const std::string message = shown(refusal.message, secrets);
   const std::string id = shown(refusal.request_id, secrets);
-  return join({shown(refusal.code, secrets), message.empty() ? "" : ": ",
-               message, " (", status, id.empty() ? "" : ", request ", id, ")"});
+  return format("%s%s%s (%s%s%s)",
+                {shown(refusal.code, secrets), message.empty() ? "" : ": ",
+                 message, status, id.empty() ? "" : ", request ", id});
 }
 
 class Calling {
@@ -120,7 +121,7 @@ class Calling {
 };
 
 CallOutcome Calling::run() {
-  fetch_.asking(join({call_.article, call_.name, " at ", call_.url}));
+  fetch_.asking(format("%s%s at %s", {call_.article, call_.name, call_.url}));
   Fate fate;
   do {
     fate = attempt();
@@ -133,9 +134,9 @@ CallOutcome Calling::run() {
     last_.state = State::broken;
   }
   const std::string often =
-      attempts_ > 1 ? join({", ", Digits(attempts_), " attempts"}) : "";
+      attempts_ > 1 ? format(", %s attempts", {Digits(attempts_)}) : "";
   last_.problem =
-      join({call_.name, " at ", call_.url, often, ": ", last_.problem});
+      format("%s at %s%s: %s", {call_.name, call_.url, often, last_.problem});
   return std::move(last_);
 }
 
@@ -182,7 +183,7 @@ Fate Calling::judge(const HttpAnswer& http, std::int64_t signed_for) {
 }
 
 Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
-  const std::string status = join({"HTTP status ", Digits(http.status)});
+  const std::string status = format("HTTP status %s", {Digits(http.status)});
   last_.problem = status;
   if (http.status < 300) return Fate::passing;
   if (http.status < 400) {
@@ -218,8 +219,8 @@ Fate Calling::judge_transport(const HttpAnswer& http, BootTime started) {
   last_.absent = true;
   if (http.transport == Transport::timed_out) {
     last_.absent = now < fetch_.deadline;
-    last_.problem = join(
-        {"no answer in ", Digits((now - started) / milliseconds(1)), " ms"});
+    last_.problem = format("no answer in %s ms",
+                           {Digits((now - started) / milliseconds(1))});
   }
   return http.transport == Transport::bad_certificate ? Fate::final
                                                       : Fate::passing;
@@ -265,7 +266,7 @@ ServiceEndpoint Services::endpoint(Service service) const {
 }
 
 KeyOutcome without_keys(const CallOutcome& outcome, std::string_view place) {
-  std::string reason = join({place, ": ", outcome.problem});
+  std::string reason = format("%s: %s", {place, outcome.problem});
   return outcome.state == State::broken ? broken_keys(reason)
                                         : failed_keys(reason);
 }

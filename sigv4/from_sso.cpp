@@ -97,10 +97,7 @@ class Portal {
     return false;
   }
   // That somebody has to sign on.
-  bool signed_off(std::string_view why);
-  std::string whose() const {
-    return "sign-on cache " + in_quotes(sign_on_.path);
-  }
+  bool signed_off(std::string_view why, std::string_view more = "");
 
   const Sso& sso_;
   const Services& services_;
@@ -131,11 +128,12 @@ bool Portal::load(Token& token) {
   SecretFile file(sign_on_.path, kMaxJsonBytes);
   if (file.missing) return signed_off("nobody has signed on yet");
   if (!file.failure.empty()) {
-    return none(broken_keys({sso_.place, ": ", whose(), " ", file.failure}));
+    return none(broken_keys("%s: sign-on cache %q %s",
+                            {sso_.place, sign_on_.path, file.failure}));
   }
-  if (!file.warning.empty()) append(warnings_, {file.warning, "\n"});
+  if (!file.warning.empty()) append(warnings_, "%s\n", {file.warning});
   const std::string wrong = read_token(std::move(file.text), token);
-  if (!wrong.empty()) return signed_off("the file " + wrong);
+  if (!wrong.empty()) return signed_off("the file ", wrong);
   if (sign_on_.unwritten.ends > token.ends) token = sign_on_.unwritten;
   return true;
 }
@@ -144,22 +142,24 @@ bool Portal::load(Token& token) {
 bool Portal::refresh() {
   const bool over = token_.ends <= fetch_.utc_now;
   if (BootClock::now() < sign_on_.next_refresh) {
-    return !over || none(failed_keys({sso_.place, ": the token in ", whose(),
-                                      " has ended, and to refresh it was tried "
-                                      "less than a minute ago"}));
+    return !over ||
+           none(failed_keys("%s: the token in sign-on cache %q has ended, and "
+                            "to refresh it was tried less than a minute ago",
+                            {sso_.place, sign_on_.path}));
   }
   sign_on_.next_refresh = BootClock::now() + kRefreshPause;
   const CallOutcome call = create_token();
   if (call.done() || take_other(call)) return true;
   if (!over) {
-    append(warnings_, {"the token in ", whose(),
-                       " could not be refreshed: ", call.problem, "\n"});
+    append(warnings_,
+           "the token in sign-on cache %q could not be refreshed: %s\n",
+           {sign_on_.path, call.problem});
     return true;
   }
   if (call.state == State::failed) {
     return none(without_keys(call, sso_.place));
   }
-  return signed_off("the token has ended and could not be refreshed: " +
+  return signed_off("the token has ended and could not be refreshed: ",
                     call.problem);
 }
 
@@ -227,8 +227,9 @@ void Portal::keep() {
   const std::string wrong = write_secret_file(sign_on_.path, text);
   sign_on_.unwritten = wrong.empty() ? Token() : token_;
   if (wrong.empty()) return;
-  append(warnings_, {"the refreshed token could not be written to ", whose(),
-                     ": ", wrong, "\n"});
+  append(warnings_,
+         "the refreshed token could not be written to sign-on cache %q: %s\n",
+         {sign_on_.path, wrong});
 }
 
 // --- The keys --------------------------------------------------------------
@@ -236,7 +237,7 @@ void Portal::keep() {
 void Portal::ask_for_keys() {
   ServiceEndpoint endpoint = services_.endpoint(Service::sso);
   if (!endpoint.error.empty()) {
-    none(broken_keys({sso_.place, ": ", endpoint.error}));
+    none(broken_keys("%s: %s", {sso_.place, endpoint.error}));
     return;
   }
   ServiceCall call;
@@ -256,9 +257,8 @@ void Portal::ask_for_keys() {
   const CallOutcome called = call_service(services_.http, call, fetch_);
   if (called.done()) {
     outcome_.keys.account_id = sso_.account_id;
-    outcome_.source = join({"role ", in_quotes(sso_.role_name), " of account ",
-                            in_quotes(sso_.account_id),
-                            " by single sign-on of ", sso_.place});
+    outcome_.source = format("role %q of account %q by single sign-on of %s",
+                             {sso_.role_name, sso_.account_id, sso_.place});
   } else if (called.status == 401) {
     signed_off(called.problem);
   } else {
@@ -266,12 +266,13 @@ void Portal::ask_for_keys() {
   }
 }
 
-bool Portal::signed_off(std::string_view why) {
+bool Portal::signed_off(std::string_view why, std::string_view more) {
   const bool session = !sso_.session_name.empty();
   return none(broken_keys(
-      {sso_.place, ": ", why, " (", whose(), "); sign on with: aws sso login ",
-       session ? "--sso-session " : "--profile ",
-       in_quotes(session ? sso_.session_name : sso_.profile)}));
+      "%s: %s%s (sign-on cache %q); sign on with: aws sso login --%s %q",
+      {sso_.place, why, more, sign_on_.path,
+       session ? "sso-session" : "profile",
+       session ? sso_.session_name : sso_.profile}));
 }
 
 // --- Profiles --------------------------------------------------------------
@@ -286,8 +287,8 @@ Setting sign_on_setting(const Profile& profile, const std::string& session,
   const auto* found = profile.config.find(kSession, session, name);
   if (found == nullptr) return {};
   return {std::string(*found),
-          join({name, " of section ", in_quotes("sso-session " + session),
-                " in ", in_quotes(profile.config.path)})};
+          format("%s of section %q in %q",
+                 {name, "sso-session " + session, profile.config.path})};
 }
 
 // What is wrong with the section that the profile names as its session; empty
@@ -298,8 +299,8 @@ std::string find_session(const Profile& profile, std::string& name) {
   if (!named) return "";
   const ProfileFile& config = profile.config;
   if (!config.has(kSession, name)) {
-    return join({named.source, " names a section ",
-                 in_quotes("sso-session " + name), " that is not there"});
+    return format("%s names a section %q that is not there",
+                  {named.source, "sso-session " + name});
   }
   for (const Entry& entry : config.entries()) {
     if (entry.kind != kSession || entry.section != name) continue;
@@ -320,7 +321,7 @@ KeyOutcome keys_by_sign_on(Search& search, const Profile& profile) {
   if (!profile.has(sign)) return {};
   Sso sso;
   std::string wrong = find_session(profile, sso.session_name);
-  if (!wrong.empty()) return blocked(search, {wrong});
+  if (!wrong.empty()) return blocked(search, "%s", {wrong});
   std::string missing;
   const auto setting = [&](const char* name) {
     Setting found = sign_on_setting(profile, sso.session_name, name);
@@ -335,33 +336,28 @@ KeyOutcome keys_by_sign_on(Search& search, const Profile& profile) {
   Setting region = setting("sso_region");
   sso.start_url = setting("sso_start_url").value;
   if (!missing.empty()) {
-    return blocked(search,
-                   {"single sign-on of ", sso.place, " is without ", missing});
+    return blocked(search, "single sign-on of %s is without %s",
+                   {sso.place, missing});
   }
   sso.cache = search.chain.sso_cache;
   sso.profile = profile.name;
   Services services = search.chain.services;
   services.region = std::move(region);
-  return sso_keys(sso, services, search.chain.sign_ons, search.fetch);
+  return sso_keys(sso, services, search.chain.sign_on, search.fetch);
 }
 
-KeyOutcome sso_keys(const Sso& sso, const Services& services,
-                    std::vector<SignOn>& sign_ons, const Fetch& fetch) {
+KeyOutcome sso_keys(const Sso& sso, const Services& services, SignOn& sign_on,
+                    const Fetch& fetch) {
   if (sso.cache.empty()) {
-    return broken_keys(sso.place +
-                       ": the cache of sign-ons cannot be found (HOME is not "
-                       "set)");
+    return broken_keys(
+        "%s: the cache of sign-ons cannot be found (HOME is not set)",
+        {sso.place});
   }
   const std::string& key =
       sso.session_name.empty() ? sso.start_url : sso.session_name;
-  std::string path = join({sso.cache, "/", sha1_hex(key), ".json"});
-  auto sign_on =
-      std::find_if(sign_ons.begin(), sign_ons.end(),
-                   [&path](const SignOn& one) { return one.path == path; });
-  if (sign_on == sign_ons.end()) {
-    sign_on = sign_ons.insert(sign_on, SignOn{std::move(path)});
-  }
-  return Portal(sso, services, *sign_on, fetch).keys();
+  std::string path = format("%s/%s.json", {sso.cache, sha1_hex(key)});
+  if (sign_on.path != path) sign_on = SignOn{std::move(path)};
+  return Portal(sso, services, sign_on, fetch).keys();
 }
 
 }  // namespace sigv4

@@ -13,7 +13,6 @@
 #define DDBMUTEX_SIGV4_FROM_SSO_HPP
 
 #include <string>
-#include <vector>
 
 #include "credentials.hpp"
 #include "from_profile.hpp"
@@ -37,8 +36,8 @@ struct Sso {
 };
 
 // The region of `services` is the session's.
-KeyOutcome sso_keys(const Sso& sso, const Services& services,
-                    std::vector<SignOn>& sign_ons, const Fetch& fetch);
+KeyOutcome sso_keys(const Sso& sso, const Services& services, SignOn& sign_on,
+                    const Fetch& fetch);
 
 }  // namespace sigv4
 }  // namespace v0

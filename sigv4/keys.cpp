@@ -138,11 +138,11 @@ Keys::OutcomePtr Keys::Core::why_none() const {
   if (failure != nullptr) return failure;
   std::string reason = "keys are being fetched";
   if (keys != nullptr) {
-    reason =
-        join({"the keys of ", keys->source, " have run out, and new ", reason});
+    reason = format("the keys of %s have run out, and new %s",
+                    {keys->source, reason});
   }
   if (fetch != nullptr && !fetch->told.empty()) {
-    append(reason, {": ", fetch->told});
+    append(reason, ": %s", {fetch->told});
   }
   return std::make_shared<const KeyOutcome>(failed_keys(reason));
 }
@@ -170,8 +170,8 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self,
 void Keys::Core::leave_if_hung(BootTime time) {
   if (fetch == nullptr || time - begun <= longest_fetch * 5 / 4) return;
   leave();
-  install(failed_keys(
-      {"the source of keys has not come back in ", seconds_of(time - begun)}));
+  install(failed_keys("the source of keys has not come back in %s",
+                      {seconds_of(time - begun)}));
 }
 
 // REQUIRES: one is under way.
@@ -216,7 +216,7 @@ void Keys::Core::install_keys(KeyOutcome outcome, BootTime time) {
   serve_for_sure =
       (over ? BootTime::min() : serve_until).time_since_epoch().count();
   if (over)
-    install(failed_keys({keys->source, " gave keys that have run out"}));
+    install(failed_keys("%s gave keys that have run out", {keys->source}));
 }
 
 KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
@@ -226,7 +226,7 @@ KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
     return source->fetch(fetch_now);
 #ifdef __cpp_exceptions
   } catch (const std::exception& e) {
-    return failed_keys({"a source of keys threw: ", e.what()});
+    return failed_keys("a source of keys threw: %s", {e.what()});
   } catch (...) {
     return failed_keys("a source of keys threw");
   }
@@ -262,7 +262,7 @@ void Keys::Core::run(const std::shared_ptr<KeysFetch>& own,
 void Keys::Core::tell(const KeyOutcome& outcome) {
   for (std::string_view rest = outcome.warnings; !rest.empty();) {
     const std::string warning(cut(rest, '\n'));
-    const std::string line = join({"\n", warning, "\n"});
+    const std::string line = format("\n%s\n", {warning});
     if (told_warnings.find(line) != told_warnings.npos) continue;
     told_warnings += line;
     say(log, LogLevel::warning, warning);
@@ -275,7 +275,8 @@ void Keys::Core::tell(const KeyOutcome& outcome) {
   if (std::exchange(told_id, id) == id) return;
   std::string text = "keys found: " + outcome.source;
   if (outcome.ends != BootTime::max()) {
-    append(text, {", good for ", seconds_of(outcome.ends - BootClock::now())});
+    append(text, ", good for %s",
+           {seconds_of(outcome.ends - BootClock::now())});
   }
   say(log, LogLevel::info, text);
 }

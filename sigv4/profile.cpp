@@ -9,8 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "text.hpp"
-
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
@@ -231,16 +229,6 @@ std::string own_variable(const void*, const char* name) {
   return std::string_view(name) == "HOME" ? home_by_name() : "";
 }
 
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t kMost = 200;
-  std::string result = "\"";
-  for (const char c : text.substr(0, kMost)) {
-    const bool visible = c >= ' ' && c <= '~';
-    result += visible ? c : '?';
-  }
-  return result + (text.size() > kMost ? "...\"" : "\"");
-}
-
 std::string parse_profiles(std::string& text, FileKind kind,
                            std::vector<Entry>& entries) {
   std::string_view rest = text;
@@ -252,7 +240,7 @@ std::string parse_profiles(std::string& text, FileKind kind,
     const char* wrong = parser.add(cut(rest, '\n'));
     if (wrong == nullptr) continue;
     entries.clear();
-    return join({"line ", decimal(number), ": ", wrong});
+    return format("line %s: %s", {Digits(number), wrong});
   }
   return "";
 }
@@ -281,7 +269,7 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
   absence =
       is_below_home(path) ? "cannot be found (HOME is not set)" : file_.failure;
   const std::string wrong = parse_profiles(file_.text, kind, entries_);
-  if (!wrong.empty()) error = join({in_quotes(path), ", ", wrong});
+  if (!wrong.empty()) error = format("%q, %s", {path, wrong});
   const auto has_key = [](const Entry& entry) {
     return (entry.property == "aws_secret_access_key" ||
             entry.property == "aws_session_token") &&
@@ -336,61 +324,50 @@ Profile::Profile(const ProfilePlace& place)
       error(credentials.error.empty() ? config.error : credentials.error) {
   missing = error.empty() && !place.chooser.empty() && !exists();
   if (!missing) return;
-  error = join({described(), ", named by ", place.chooser,
-                ", does not exist: ", whereabouts()});
+  error = format("profile %q, named by %s, does not exist: %s",
+                 {name, place.chooser, whereabouts()});
 }
 
-const std::string_view* Profile::look(std::string_view property,
-                                      const ProfileFile*& file) const {
-  for (const ProfileFile* one : {&credentials, &config}) {
-    file = one;
-    const std::string_view* value = one->find(kProfile, name, property);
-    if (value != nullptr) return value;
+Profile::Found Profile::look(std::string_view property) const {
+  for (const ProfileFile* file : {&credentials, &config}) {
+    const std::string_view* value = file->find(kProfile, name, property);
+    if (value != nullptr) return {file, *value};
   }
-  return nullptr;
+  return {nullptr, ""};
 }
 
 Setting Profile::find(std::string_view property) const {
-  const ProfileFile* file = nullptr;
-  const std::string_view* value = look(property, file);
-  if (value == nullptr || value->empty()) return {};
-  return {std::string(*value),
-          join({property, " of ", described(), " in ", in_quotes(file->path)})};
+  const auto [file, value] = look(property);
+  if (value.empty()) return {};
+  return {std::string(value),
+          format("%s of profile %q in %q", {property, name, file->path})};
 }
 
 std::string Profile::value_of(std::string_view property) const {
-  const ProfileFile* file = nullptr;
-  const std::string_view* value = look(property, file);
-  return std::string(value != nullptr ? *value : std::string_view());
+  return std::string(look(property).value);
 }
 
 bool Profile::has(std::string_view property) const {
-  const ProfileFile* file = nullptr;
-  const std::string_view* value = look(property, file);
-  return value != nullptr && !value->empty();
+  return !look(property).value.empty();
 }
 
-bool Profile::exists() const {
-  const ProfileFile* file = nullptr;
-  return look("", file) != nullptr;
-}
-
-std::string Profile::described() const { return "profile " + in_quotes(name); }
+bool Profile::exists() const { return look("").file != nullptr; }
 
 std::string Profile::place_of(std::string_view property) const {
-  const ProfileFile* file = nullptr;
-  if (look(property, file) == nullptr) return described();
-  return join({described(), " in ", in_quotes(file->path)});
+  const ProfileFile* file = look(property).file;
+  if (file == nullptr) return format("profile %q", {name});
+  return format("profile %q in %q", {name, file->path});
 }
 
 std::string Profile::whereabouts() const {
   std::string told;
   for (const ProfileFile* file : {&credentials, &config}) {
     const bool known = file->has(kProfile, name);
-    append(told, {told.empty() ? "" : ", ", in_quotes(file->path), " ",
-                  !file->absence.empty() ? std::string_view(file->absence)
-                  : known                ? "has it"
-                                         : "has no such profile"});
+    append(told, "%s%q %s",
+           {told.empty() ? "" : ", ", file->path,
+            !file->absence.empty() ? std::string_view(file->absence)
+            : known                ? "has it"
+                                   : "has no such profile"});
   }
   return told;
 }

@@ -41,6 +41,7 @@
 #include <vector>
 
 #include "secret_file.hpp"
+#include "text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -60,10 +61,6 @@ std::string own_variable(const void*, const char* name);
 
 // This process's own.  Not to be read while another thread changes it.
 constexpr Environment process_environment = {own_variable, nullptr};
-
-// For error texts: in double quotes, cut to 200 bytes, '?' for what is not
-// visible ASCII or a blank.
-std::string in_quotes(std::string_view text);
 
 // A value and, for people, who says so: a variable, or a property, its profile
 // and its file.  Without a value nobody has said.
@@ -150,9 +147,8 @@ struct Profile {
   std::string value_of(std::string_view property) const;
   bool has(std::string_view property) const;
   bool exists() const;
-  // For people: `profile "x"`.
-  std::string described() const;
-  // For people: the same, and the file that says so: `profile "x" in "..."`.
+  // For people: `profile "x"`, and the file that says so: `profile "x" in
+  // "..."`.
   std::string place_of(std::string_view property) const;
   // For people: both files, and whether they know the profile.
   std::string whereabouts() const;
@@ -166,9 +162,12 @@ struct Profile {
   bool missing = false;  // It is the latter.
 
  private:
-  // The file that has the property, and its value; null if none has it.
-  const std::string_view* look(std::string_view property,
-                               const ProfileFile*& file) const;
+  // The file that has the property, null if none has it, and its value.
+  struct Found {
+    const ProfileFile* file;
+    std::string_view value;
+  };
+  Found look(std::string_view property) const;
 };
 
 // The first of the variables that is set, else the profile's property.

@@ -30,9 +30,10 @@ std::string warning_of(const std::string& path, mode_t mode) {
   if ((mode & kOthers) == 0) return "";
   char digits[8];
   std::snprintf(digits, sizeof digits, "0%03o", mode & 0777U);
-  return join({in_quotes(path),
-               " may be read or written by others than its owner (mode ",
-               digits, ", should be 0600)"});
+  return format(
+      "%q may be read or written by others than its owner (mode %s, should be "
+      "0600)",
+      {path, digits});
 }
 
 // Appends up to one byte more than the file may have, straight from the file: a
@@ -78,12 +79,11 @@ SecretFile::SecretFile(const std::string& path, std::size_t most_bytes) {
   if (missing) {
     failure = "does not exist";
   } else if (error != 0) {
-    failure = join({"cannot be read (", system_words(error), ")"});
+    failure = format("cannot be read (%s)", {system_words(error)});
   } else if (!regular) {
     failure = "is not a regular file";
   } else if (too_long) {
-    failure = join({"is longer than ",
-                    decimal(static_cast<std::int64_t>(most_bytes)), " bytes"});
+    failure = format("is longer than %s bytes", {Digits(most_bytes)});
   } else {
     warning = warning_of(path, status.st_mode);
   }

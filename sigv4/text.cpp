@@ -7,27 +7,56 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-std::string join(std::initializer_list<std::string_view> pieces) {
+std::string join(Pieces pieces) {
   std::string text;
   append(text, pieces);
   return text;
 }
 
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t kMost = 200;
+  std::string result = "\"";
+  for (const char c : text.substr(0, kMost)) {
+    const bool visible = c >= ' ' && c <= '~';
+    result += visible ? c : '?';
+  }
+  return result + (text.size() > kMost ? "...\"" : "\"");
+}
+
+std::string format(std::string_view pattern, Pieces pieces) {
+  std::string text;
+  append(text, pattern, pieces);
+  return text;
+}
+
+void append(std::string& text, std::string_view pattern, Pieces pieces) {
+  auto piece = pieces.begin();
+  for (std::size_t mark; (mark = pattern.find('%')) != pattern.npos;) {
+    append(text, {pattern.substr(0, mark)});
+    append(text, {pattern[mark + 1] == 'q' ? in_quotes(*piece) : *piece});
+    ++piece;
+    pattern.remove_prefix(mark + 2);
+  }
+  append(text, {pattern});
+}
+
 std::string decimal(std::int64_t number) { return std::string(Digits(number)); }
 
-// From the end, and as what is not negative: the smallest has no counterpart.
-Digits::Digits(std::int64_t number) {
-  auto left = static_cast<std::uint64_t>(number);
-  if (number < 0) left = 0 - left;
-  begin_ = sizeof text_;
-  do {
-    text_[--begin_] = static_cast<char>('0' + left % 10);
-    left /= 10;
-  } while (left != 0);
+// As what is not negative: the smallest has no counterpart.
+Digits::Digits(std::int64_t number)
+    : Digits(number < 0 ? 0 - static_cast<std::uint64_t>(number)
+                        : static_cast<std::uint64_t>(number)) {
   if (number < 0) text_[--begin_] = '-';
 }
 
-void append(std::string& text, std::initializer_list<std::string_view> pieces) {
+Digits::Digits(std::uint64_t number) : begin_(sizeof text_) {  // From the end.
+  do {
+    text_[--begin_] = static_cast<char>('0' + number % 10);
+    number /= 10;
+  } while (number != 0);
+}
+
+void append(std::string& text, Pieces pieces) {
   std::size_t size = text.size();
   for (const std::string_view piece : pieces) size += piece.size();
   // Never less than twice the room, or a text that grows by pieces is copied

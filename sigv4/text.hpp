@@ -14,8 +14,20 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+using Pieces = std::initializer_list<std::string_view>;
+
 // The pieces one behind the other: join({"table ", name, " is not there"}).
-std::string join(std::initializer_list<std::string_view> pieces);
+std::string join(Pieces pieces);
+
+// For people: in double quotes, cut to 200 bytes, '?' for what is not visible
+// ASCII or a blank.
+std::string in_quotes(std::string_view text);
+
+// The pattern with the pieces in the place of its marks, one after the other:
+// "%s" is one as it is, "%q" one in_quotes().  For what people read: what of it
+// is always the same costs little code so, but it grows by pieces, which a
+// secret must not.
+std::string format(std::string_view pattern, Pieces pieces);
 
 // "-12"
 std::string decimal(std::int64_t number);
@@ -24,8 +36,7 @@ std::string decimal(std::int64_t number);
 class Digits {
  public:
   explicit Digits(std::int64_t number);
-  explicit Digits(std::size_t number)
-      : Digits(static_cast<std::int64_t>(number)) {}
+  explicit Digits(std::uint64_t number);
   explicit Digits(int number) : Digits(std::int64_t{number}) {}
   operator std::string_view() const {
     return {text_ + begin_, sizeof text_ - begin_};
@@ -37,7 +48,8 @@ class Digits {
 };
 
 // Puts the pieces behind `text`.  None of them may be a view into it.
-void append(std::string& text, std::initializer_list<std::string_view> pieces);
+void append(std::string& text, Pieces pieces);
+void append(std::string& text, std::string_view pattern, Pieces pieces);
 
 bool begins_with(std::string_view text, std::string_view with);
 

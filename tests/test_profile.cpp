@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -464,6 +466,24 @@ BOOST_AUTO_TEST_CASE(quoted_text_is_short_and_visible) {
              "\"" + std::string(200, 'x') + "\"");
   BOOST_TEST(in_quotes(std::string(201, 'x')) ==
              "\"" + std::string(200, 'x') + "...\"");
+}
+
+BOOST_AUTO_TEST_CASE(marks_of_a_pattern_are_replaced_in_their_order) {
+  BOOST_TEST(format("%s at %q!", {"a", "b\n"}) == "a at \"b?\"!");
+  BOOST_TEST(format("%s%s%q%q", {"%s", "", "%q", ""}) == "%s\"%q\"\"\"");
+  BOOST_TEST(format("", {}) == "");
+  BOOST_TEST(format("no marks", {}) == "no marks");
+  std::string text = "a";
+  append(text, ": %s", {"b"});
+  BOOST_TEST(text == "a: b");
+}
+
+BOOST_AUTO_TEST_CASE(numbers_have_all_their_digits) {
+  using Signed = std::numeric_limits<std::int64_t>;
+  BOOST_TEST(decimal(Signed::min()) == "-9223372036854775808");
+  BOOST_TEST(decimal(Signed::max()) == "9223372036854775807");
+  BOOST_TEST(decimal(0) == "0");
+  BOOST_TEST(std::string(Digits(~std::uint64_t{0})) == "18446744073709551615");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -635,9 +635,9 @@ BOOST_AUTO_TEST_CASE(token_that_cannot_be_written_is_kept_and_warned_about) {
   settings.role_name = "Role";
   settings.cache = cache;
   settings.place = "somewhere";
-  const KeySourcePtr source = source_of(
-      [&, sign_ons = std::vector<SignOn>()](const Fetch& fetch) mutable {
-        return sso_keys(settings, services, sign_ons, fetch);
+  const KeySourcePtr source =
+      source_of([&, sign_on = SignOn()](const Fetch& fetch) mutable {
+        return sso_keys(settings, services, sign_on, fetch);
       });
   const KeyOutcome first = asked(source);
   BOOST_TEST(told(first).rfind("found: ", 0) == 0u);

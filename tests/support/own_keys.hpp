@@ -39,7 +39,7 @@ inline KeySourcePtr profile_keys(
     const Profile profile(place);
     if (!profile.error.empty()) return broken_keys(profile.error);
     if (gets_keys_elsewhere(profile)) {
-      return broken_keys(profile.described() +
+      return broken_keys(format("profile %q", {profile.name}) +
                          " has its keys from elsewhere, which this build of "
                          "the library does not know how to do");
     }
@@ -48,8 +48,8 @@ inline KeySourcePtr profile_keys(
       outcome = keys_in_file(profile, profile.config);
     }
     if (outcome.state == KeyOutcome::State::none) {
-      outcome = no_keys(join({"no keys in ", profile.described(), " (",
-                              profile.whereabouts(), ")"}));
+      outcome = no_keys("no keys in profile %q (%s)",
+                        {profile.name, profile.whereabouts()});
     }
     for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
       if (file->warning.empty()) continue;
