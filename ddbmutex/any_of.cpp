@@ -2,9 +2,12 @@
 #include "any_of.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -76,16 +79,12 @@ struct Seen {
   BootTime since;
 };
 
-bool operator<(const Seen& one, const Seen& other) {
-  return one.item < other.item;
-}
-
 std::size_t hash_of(const std::string& one, const std::string& other) {
   const std::hash<std::string> hash;
   return hash(one) * 31 + hash(other);
 }
 
-// An item that may be free.
+// An item that may be free.  The best to try are the least.
 struct Candidate {
   bool after_others = true;
   BootTime since{};
@@ -115,9 +114,9 @@ class Pass {
 
   // `clock`: as of the answer that told the row.
   void see(const LockInfo& info, const dynamodb::ServiceClock& clock);
-  void end();  // Sorts both.
+  void end();  // Sorts `seen`.
 
-  std::vector<Candidate> candidates;
+  std::multiset<Candidate> candidates;
   std::vector<Seen> seen;
   std::size_t accepted = 0;
 
@@ -125,7 +124,6 @@ class Pass {
   BootTime since(const Seen& now) const;
   bool may_be_free(const LockInfo& info, const dynamodb::ServiceClock& clock,
                    Candidate& candidate) const;
-  void keep_the_best();
 
   const AnyOfOptions& options_;
   const milliseconds margin_;  // For calendars.
@@ -142,7 +140,7 @@ void Pass::see(const LockInfo& info, const dynamodb::ServiceClock& clock) {
   Candidate candidate;
   candidate.item = hash_of(info.name, info.sort_value);
   const std::size_t version =
-      hash_of(info.uuid, std::to_string(info.expires.count()));
+      hash_of(info.uuid, sigv4::decimal(info.expires.count()));
   candidate.since = since({candidate.item, version, begun_});
   if (seen.size() < kMostRemembered) {
     seen.push_back({candidate.item, version, candidate.since});
@@ -153,18 +151,27 @@ void Pass::see(const LockInfo& info, const dynamodb::ServiceClock& clock) {
   candidate.chance = random_();
   candidate.name = info.name;
   candidate.sort_value = info.sort_value;
-  candidates.push_back(std::move(candidate));
-  if (candidates.size() == 2 * kMostCandidates) keep_the_best();
+  candidates.insert(std::move(candidate));
+  if (candidates.size() > kMostCandidates) {
+    candidates.erase(std::prev(candidates.end()));
+  }
 }
 
+// std::sort() is some 2 KB of code.
 void Pass::end() {
-  if (candidates.size() > kMostCandidates) keep_the_best();
-  std::sort(candidates.begin(), candidates.end());
-  std::sort(seen.begin(), seen.end());
+  if (seen.empty()) return;
+  std::qsort(seen.data(), seen.size(), sizeof(Seen),
+             [](const void* one, const void* other) {
+               const std::size_t a = static_cast<const Seen*>(one)->item;
+               const std::size_t b = static_cast<const Seen*>(other)->item;
+               return (a > b) - (a < b);
+             });
 }
 
 BootTime Pass::since(const Seen& now) const {
-  const auto known = std::lower_bound(before_.begin(), before_.end(), now);
+  const auto known = std::lower_bound(
+      before_.begin(), before_.end(), now,
+      [](const Seen& one, const Seen& other) { return one.item < other.item; });
   const bool same = known != before_.end() && known->item == now.item &&
                     known->version == now.version;
   return same ? known->since : now.since;
@@ -185,13 +192,6 @@ bool Pass::may_be_free(const LockInfo& info,
   return BootClock::now() - candidate.since >= candidate.unchanged_for;
 }
 
-void Pass::keep_the_best() {
-  const auto end =
-      candidates.begin() + static_cast<std::ptrdiff_t>(kMostCandidates);
-  std::nth_element(candidates.begin(), end, candidates.end());
-  candidates.resize(kMostCandidates);
-}
-
 }  // namespace any_of
 
 using any_of::Candidate;
@@ -209,8 +209,8 @@ struct AnyOf::Impl : detail::Calls {
   Table::Impl& table() const { return *options.each.table->impl_; }
   // How an error begins.
   std::string cannot_lock() const {
-    return sigv4::join({"cannot lock any of \"", options.prefix,
-                        "...\" in table \"", options.each.table->name(), "\""});
+    return sigv4::format("cannot lock any of \"%s...\" in table \"%s\"",
+                         {options.prefix, options.each.table->name()});
   }
   std::unique_ptr<DdbMutex> mutex_of(const Candidate& candidate) const;
 
@@ -255,7 +255,7 @@ struct AnyOf::Impl::State {
   BootTime complete_at{};
   BootTime next_at{};  // A pass may begin that is not the first of its call.
   nanoseconds pause;
-  std::vector<Candidate> candidates;
+  std::multiset<Candidate> candidates;
   int refused_in_a_row = 0;
   std::map<std::size_t, Watched> watched;
   std::optional<std::size_t> accepted;
@@ -344,9 +344,9 @@ Next AnyOf::Impl::State::next(const Call& call, Candidate& candidate,
   while (!candidates.empty()) {
     const std::size_t most = std::max(kLeastSpread, candidates.size() / 4);
     const auto last = std::min(most, candidates.size()) - 1;
-    const auto which =
-        candidates.begin() + table.budget.jitter(nanoseconds(last)).count();
-    candidate = std::move(*which);
+    const auto which = std::next(
+        candidates.begin(), table.budget.jitter(nanoseconds(last)).count());
+    candidate = *which;
     candidates.erase(which);
     if (is_due(candidate, found)) return Next::try_it;
   }

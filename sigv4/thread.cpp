@@ -38,21 +38,12 @@ PerProcess<Registered>& registered() {
 
 }  // namespace
 
-bool start_thread(pthread_t& thread, std::function<void()> body) {
-  using Body = std::function<void()>;
-  auto given = std::make_unique<Body>(std::move(body));
-  const auto run = [](void* argument) -> void* {
-    const std::unique_ptr<Body> own(static_cast<Body*>(argument));
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
-    (*own)();
-    return nullptr;
-  };
+bool start_thread(pthread_t& thread, void* (*run)(void*), void* argument) {
   const sigset_t blocked = signals_of_others();
   sigset_t old;
   pthread_sigmask(SIG_SETMASK, &blocked, &old);
-  const bool started = pthread_create(&thread, nullptr, run, given.get()) == 0;
+  const bool started = pthread_create(&thread, nullptr, run, argument) == 0;
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (started) given.release();
   return started;
 }
 

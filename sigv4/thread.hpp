@@ -7,8 +7,8 @@
 #include <pthread.h>
 
 #include <chrono>
-#include <functional>
 #include <memory>
+#include <utility>
 
 #include "boot_clock.hpp"
 
@@ -18,7 +18,21 @@ namespace sigv4 {
 
 // Starts a thread that takes none of the program's signals and is no point of
 // cancellation.  False if there can be no more threads.
-bool start_thread(pthread_t& thread, std::function<void()> body);
+bool start_thread(pthread_t& thread, void* (*run)(void*), void* argument);
+
+template <class Body>
+bool start_thread(pthread_t& thread, Body body) {
+  auto given = std::make_unique<Body>(std::move(body));
+  const auto run = [](void* argument) -> void* {
+    const std::unique_ptr<Body> own(static_cast<Body*>(argument));
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+    (*own)();
+    return nullptr;
+  };
+  if (!start_thread(thread, run, given.get())) return false;
+  given.release();  // It is the thread's now.
+  return true;
+}
 
 // What has threads that must not run while the libraries they use are being
 // taken down.
