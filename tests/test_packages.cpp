@@ -95,6 +95,31 @@ BOOST_AUTO_TEST_CASE(parts_are_those_of_the_makefile) {
   BOOST_TEST(described == features, boost::test_tools::per_element());
 }
 
+// Its keys are those that vcpkg knows, and what the port calls is at hand.
+BOOST_AUTO_TEST_CASE(vcpkg_manifest_has_what_vcpkg_wants) {
+  const auto json = manifest();
+  Set keys;
+  for (const auto& member : json.GetObject()) {
+    keys.insert(member.name.GetString());
+  }
+  const Set wanted = {"name",     "version",         "description",
+                      "license",  "supports",        "dependencies",
+                      "features", "default-features"};
+  BOOST_TEST(keys == wanted, boost::test_tools::per_element());
+  BOOST_TEST(json["name"].GetString() == std::string("ddbmutex"));
+  BOOST_TEST(read_file("LICENSE").rfind(json["license"].GetString(), 0) == 0u);
+  Set dependencies;
+  for (const auto& one : json["dependencies"].GetArray()) {
+    const auto& name = one.IsString() ? one : one["name"];
+    dependencies.insert(name.GetString());
+  }
+  Set needed = {"curl", "openssl"};
+  if (!all_matches(read_file(kPort), "(vcpkg_cmake_)").empty()) {
+    needed.insert("vcpkg-cmake");
+  }
+  BOOST_TEST(dependencies == needed, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(options_that_recipes_set_are_there) {
   const std::string cmake = read_file(kCMake);
   Set there = as_set(all_matches(cmake, "^option\\((\\w+) "));
