@@ -14,17 +14,18 @@ $(TWO_FILES)/ddbmutex.cpp: packaging/amalgamate LICENSE \
 	$(SAY) AMALGAMATE $(@D)
 	$(Q)packaging/amalgamate $(@D)
 
+HIDING = -fPIC -fvisibility=hidden
+SHARING = -shared -Wl,-soname,libddbmutex.so.$(ABI) \
+  -Wl,--version-script=packaging/exported.map
 SHARED = $(BUILD)/libddbmutex.so
 $(SHARED).o: $(TWO_FILES)/ddbmutex.cpp packaging/packaging.mk
 	$(SAY) CXX $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) $(filter -D%,$(CPPFLAGS)) $(CXXFLAGS) -fPIC \
-	  -fvisibility=hidden -include $(<D)/visible.hpp -c $< -o $@
+	$(Q)$(CXX) $(filter -D%,$(CPPFLAGS)) $(CXXFLAGS) $(HIDING) \
+	  -include $(<D)/visible.hpp -c $< -o $@
 $(SHARED): $(SHARED).o packaging/exported.map
 	$(SAY) LINK $@
-	$(Q)$(CXX) $(CXXFLAGS) $(LDFLAGS) -shared \
-	  -Wl,-soname,libddbmutex.so.$(ABI) \
-	  -Wl,--version-script=packaging/exported.map $< $(LDLIBS) -o $@
+	$(Q)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(SHARING) $< $(LDLIBS) -o $@
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
@@ -71,9 +72,37 @@ uninstall:
 deb:
 	$(Q)packaging/deb
 
-ways:
+# What programs that are not compiled anew rely on: the description of the last
+# version, and the library of today.  Of structs, g++ then tells those that are
+# defined in a file of the source's own name, which are the public ones.
+LAST = packaging/abi/libddbmutex.so.$(ABI).abi.xz
+TODAY := $(BUILD)/abi/libddbmutex.so
+$(TODAY): $(TWO_FILES)/ddbmutex.cpp packaging/packaging.mk packaging/exported.map
+	$(SAY) CXX $@
+	$(Q)mkdir -p $(@D)
+	$(Q)cp $(TWO_FILES)/visible.hpp $(@D)/ddbmutex.hpp
+	$(Q){ echo '#include "ddbmutex.hpp"'; echo '#line 1 "inside"'; cat $<; } \
+	  >$(@D)/ddbmutex.cpp
+	$(Q)g++ $(CXXFLAGS) -O0 -g -femit-struct-debug-baseonly $(HIDING) $(SHARING) \
+	  $(@D)/ddbmutex.cpp $(LDLIBS) -o $@
+abi: setup-ways
+	@$(MAKE) $(BUILDING) $(TODAY)
+	@xz -dc $(LAST) >$(BUILD)/abi/last
+	@abidiff --leaf-changes-only --harmless --no-added-syms \
+	  $(BUILD)/abi/last $(TODAY) || \
+	  { echo 'Programs break that are not compiled anew: that takes another' \
+	      'namespace in ddbmutex.hpp (see CHANGELOG.md).'; exit 1; }
+# For a new version.
+describe: setup-ways
+	@$(MAKE) $(BUILDING) $(TODAY)
+	@abidw --no-show-locs --no-corpus-path --no-comp-dir-path --no-elf-needed \
+	  --no-parameter-names --exported-interfaces-only --type-id-style hash \
+	  $(TODAY) | xz -9 >$(LAST)
+
+setup-ways:
 	@WAYS=1 tests/setup
+ways: setup-ways
 	@$(MAKE) $(BUILDING) amalgamation programs
 	@BUILD=$(BUILD) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' packaging/ways $(ONLY)
 
-.PHONY: amalgamation install uninstall deb ways
+.PHONY: amalgamation install uninstall deb setup-ways ways abi describe

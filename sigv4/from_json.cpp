@@ -210,5 +210,4 @@ KeyOutcome keys_in(std::string_view text,
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
-
 #endif

@@ -318,5 +318,4 @@ std::string form_of(std::string_view head, const std::vector<Field>& fields) {
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
-
 #endif

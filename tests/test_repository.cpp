@@ -136,6 +136,36 @@ BOOST_AUTO_TEST_CASE(libraries_are_seen_in_their_rooms_alone) {
   }
 }
 
+// So that all sources can be compiled whatever is left out.  A part that takes
+// no source of its own only changes others.
+BOOST_AUTO_TEST_CASE(source_of_a_part_is_nothing_without_it) {
+  std::set<std::string> parts;
+  for (const std::string& file : all_sources()) {
+    const std::string text = read_file(file);
+    const auto condition =
+        all_matches(text.substr(0, text.find("\nnamespace ")),
+                    "^#if(ndef \\w+|[^\n]*(?:\\\\\n[^\n]*)*)\n");
+    if (condition.empty() || condition[0].find("_NO_") == condition[0].npos) {
+      continue;
+    }
+    const std::string begin = text.substr(0, text.find("\n#if") + 1);
+    const bool is_comment =
+        begin.rfind("//", 0) == 0 && begin.find('\n') == begin.size() - 1;
+    BOOST_TEST((text.rfind("#if", 0) == 0 || is_comment), file);
+    const std::string end = "}  // namespace ddbmutex\n#endif\n";
+    BOOST_TEST((text.size() > end.size() &&
+                text.compare(text.size() - end.size(), end.size(), end) == 0),
+               file);
+    for (const auto& part : all_matches(condition[0], "DDBMUTEX_NO_(\\w+)")) {
+      parts.insert(part);
+    }
+  }
+  const std::set<std::string> wanted = {"ANY_OF",   "ATTRIBUTES", "GUARD",
+                                        "HOSTS",    "LAYOUTS",    "MANAGE",
+                                        "PROGRAMS", "ROLES",      "SSO"};
+  BOOST_TEST(parts == wanted, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(makefile_compiles_every_source_of_the_library) {
   const std::string makefile = read_file("Makefile");
   const std::string line =

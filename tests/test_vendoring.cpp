@@ -393,6 +393,8 @@ BOOST_AUTO_TEST_CASE(version_is_that_of_the_header_everywhere) {
       shell("readelf -d '" + lib.string() + "/libddbmutex.so' | grep SONAME")
           .said;
   BOOST_TEST(has(name, "[libddbmutex.so." + spaces[0] + "]"), name);
+  BOOST_TEST(fs::exists(project() / "packaging/abi" /
+                        ("libddbmutex.so." + spaces[0] + ".abi.xz")));
 }
 
 namespace {
