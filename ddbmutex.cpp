@@ -105,6 +105,7 @@ Failure check(const Options& options, const TableOptions& table) {
           {"only_if_exists",
            options.only_if_exists && !keeps ? "without keep_row" : ""},
           {"fencing", options.fencing && !keeps ? "without keep_row" : ""},
+          {"handover_limit", options.handover_limit < 0 ? "below 0" : ""},
           {"owner", detail::not_text(options.owner, detail::kMaxKeyBytes,
                                      "longer than 2,048 bytes")},
       })) {
@@ -194,6 +195,10 @@ lock::Mutex& DdbMutex::Impl::get() {
   holder->longest_poll = nanoseconds_of(options.longest_poll);
   holder->patience = nanoseconds_of(options.patience);
   holder->recursive = options.recursive;
+  // Else each acquisition is to have a whole lease, or a time of its own.
+  if (options.auto_renew && !options.max_hold) {
+    holder->handover_limit = options.handover_limit;
+  }
   if (options.on_lost || options.on_danger || options.alive) {
     holder->listener = std::make_shared<const Callbacks>(options);
   }

@@ -171,9 +171,11 @@ class DdbMutex {
   void ensure(std::chrono::nanoseconds min_remaining,
               std::error_code& ec = detail::throws());
 
-  // Gives the lock back; any thread may.  Returns within request_timeout, even
-  // if nobody answers: what could not be said by then goes on in the background
-  // until the lease is over.  Does nothing if there is nothing to unlock.
+  // Gives the lock back, or hands it over to a thread that waits for this mutex
+  // (see Options::handover_limit); any thread may.  Returns within
+  // request_timeout, even if nobody answers: what could not be said by then
+  // goes on in the background until the lease is over.  Does nothing if there
+  // is nothing to unlock.
   void unlock() noexcept;
   // The same, and tells: not_held; lease_lost; or why DynamoDB could not be
   // told in time.
@@ -346,6 +348,21 @@ struct Options {
   // std::recursive_mutex.  Errc::lease_lost if the lock was lost meanwhile.
   bool recursive = false;
 
+  // Where another thread waits for this very mutex, unlock() hands the lock
+  // over to the first that does, lease and all, and nothing is sent: so often
+  // in a row at the most, and only within ttl / 2 of when the lease was taken,
+  // while more than that is left of it.  Otherwise it is released, so that
+  // others get in.  At least 0: never.  Each acquisition has a lease of its own
+  // anyway where rows or data are kept, with max_hold, and without auto_renew;
+  // and after a guarded_write(), condition_check() or renew() with changes.
+  //
+  // What is handed over is an acquisition like another, but for its uuid.  A
+  // loss is told to whoever has the lock by then; that may be before his lock()
+  // has come back, which it does as if the lock had been lost right after.
+  // Whose time is up, or whose wait is cancelled, just as he is handed the lock
+  // has it.
+  int handover_limit = 16;
+
   // For one request, and so for unlock().  More than 0, less than ttl / 2;
   // nothing: 2 s or ttl / 4, whichever is less.
   std::optional<std::chrono::milliseconds> request_timeout{};
@@ -477,8 +494,8 @@ struct TableOptions {
   // it is dropped.  None is told once the Table is gone.
   std::function<void(LogLevel level, const std::string& text)> logger{};
 
-  // How long exists(), inspect(), list() and force_unlock() try to get an answer
-  // to a request before a passing error is told.
+  // How long exists(), inspect(), list() and force_unlock() try to get an
+  // answer to a request before a passing error is told.
   std::chrono::milliseconds patience{30000};
 
   // Let exists() take a table with eventually consistent replicas, of which the
@@ -698,7 +715,7 @@ struct LockInfo {
   // kept when the lock was released.
   bool exists = false;
   bool released = false;  // The last.
-  std::string uuid;       // Fresh for every acquisition.
+  std::string uuid;       // Fresh for every acquisition from the table.
   std::string owner;
   // 0 if a client wrote the record that does not say.
   std::chrono::milliseconds lease{0};

@@ -101,6 +101,7 @@ struct Holder {
   // counted from the first that one of them has met.
   std::chrono::nanoseconds patience{};
   bool recursive = false;  // The thread that has the lock may lock it again.
+  int handover_limit = 0;  // How often a lease goes from thread to thread.
 
   // Until when the lock is held, on the boot clock; BootTime::min() while it is
   // not.  Written by the Keeper alone.
@@ -119,7 +120,8 @@ struct Signal {
 class Errand;
 using ErrandPtr = std::unique_ptr<Errand>;
 
-// One acquisition: its lease, and what the Keeper knows of it.
+// One lease, and what the Keeper knows of it: one acquisition, or several in a
+// row if it is handed over.
 struct Held {
   explicit Held(std::shared_ptr<Holder> whose);
   ~Held();
@@ -132,6 +134,9 @@ struct Held {
   }
 
   const std::shared_ptr<Holder> holder;
+  // GUARDED_BY(Mutex::mutex_): not to be handed over, for a write of who has it
+  // may come late, or has changed what is stored.
+  bool tied = false;
   // Of the errand that takes it or gives it back.  Between that, and all below:
   // GUARDED_BY(Keeper::mutex_)
   Lease lease;

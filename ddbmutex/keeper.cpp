@@ -193,6 +193,15 @@ std::shared_ptr<void> Keeper::signal_loss(Held& held,
   return held.signal.object;
 }
 
+bool Keeper::hand_over(Held& held, Signal& signal) {
+  const Guard guard(mutex_);
+  if (held.over() || stopping_ || shut_) return false;
+  const int limit = held.holder->handover_limit;
+  if (!held.lease.hand_over(BootClock::now(), limit)) return false;
+  std::swap(signal, held.signal);
+  return true;
+}
+
 ErrandPtr Keeper::give_back(const Handle& held, Verdict& lost) {
   Signal signal;  // Dropped only without the mutex.
   const Guard guard(mutex_);

@@ -95,6 +95,11 @@ class Keeper final : public sigv4::Stoppable,
   std::shared_ptr<void> signal_loss(Held& held, std::shared_ptr<void> (*make)(),
                                     void (*signal)(void*));
 
+  // The lease is another thread's from now on.  False if it is to be given
+  // back: lost, not to be renewed any more, or as Lease::hand_over() says.
+  // `signal`: what a loss is not told by any more.
+  bool hand_over(Held& held, Signal& signal);
+
   // Ends renewals and alarms; a renewal under way counts as one of unknown
   // outcome.  What is to release it; null if that was so before.  A loss
   // (`lost`; `again`: none) that has not been told yet still will be.

@@ -16,26 +16,6 @@ BootTime later(BootTime now, nanoseconds by) {
   return by < BootTime::max() - now ? now + by : BootTime::max();
 }
 
-// --- Cancel ------------------------------------------------------------------
-
-// Wakes only under the mutex, so that no wake comes after the call has ended.
-void Cancel::cancel() {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  cancelled_ = true;
-  if (waker_ != nullptr) waker_->wake();
-}
-
-bool Cancel::cancelled() const {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  return cancelled_;
-}
-
-void Cancel::attach(sigv4::Waker* waker) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  waker_ = waker;
-  if (waker_ != nullptr && cancelled_) waker_->wake();
-}
-
 // --- Taking the lock ---------------------------------------------------------
 
 // One call of Mutex::lock(), which ends as `result` says.
@@ -48,7 +28,7 @@ class Acquisition final : private Errand::Watch {
   Acquisition(const Acquisition&) = delete;
   Acquisition& operator=(const Acquisition&) = delete;
 
-  // False: the call ends without the turn.
+  // False: the call has ended without the turn.
   bool stand_in_line();
   void take();
 
@@ -65,6 +45,7 @@ class Acquisition final : private Errand::Watch {
   // These are true if the call ends.
   bool ended();
   bool out_of_patience();
+  bool leave_queue();
   BootTime patience_ends() const;
   BootTime next_look() const;
   void see_first();
@@ -80,7 +61,6 @@ class Acquisition final : private Errand::Watch {
   Result& result_;
   const bool once_;
   const BootTime end_;  // Unless that is on another clock.
-  Cancel* const cancel_;
   sigv4::Waker& waker_;
   Queue::Waiter waiter_;
   int round_ = 0;  // Of the mutex's trouble, as it was when the call began.
@@ -119,23 +99,13 @@ Acquisition::Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
       result_(result),
       once_(!patience.past_lease && patience.now() <= nanoseconds::zero()),
       end_(later(BootClock::now(), longest_wait(holder_, patience, once_))),
-      cancel_(cancel),
       waker_(waker),
-      waiter_(waker),
-      errand_(std::make_unique<Errand>(Call::take,
-                                       std::make_shared<Held>(mutex.holder_))),
-      poll_(holder_.first_poll) {
-  errand_->observation = &mutex.observation_;
-  errand_->keeps_pending = true;
-  if (cancel_ != nullptr) cancel_->attach(&waker_);
-}
+      waiter_(waker, cancel),
+      poll_(holder_.first_poll) {}
 
 Acquisition::~Acquisition() {
-  if (queued_) {
-    const Mutex::Guard guard(mutex_.mutex_);
-    mutex_.queue_.leave(waiter_);
-  }
-  if (cancel_ != nullptr) cancel_->attach(nullptr);
+  // Has it by now, though an exception ends the call: nobody would unlock it.
+  if (queued_ && leave_queue()) mutex_.release();
 }
 
 bool Acquisition::stand_in_line() {
@@ -154,16 +124,31 @@ bool Acquisition::stand_in_line() {
   for (;;) {
     sigv4::drive(nullptr, 0, next_look(), &waker_);
     waker_.clear();  // Before the look at what it may have been for.
-    bool has_turn;
+    bool has_turn, has_lock;
     {
       const Mutex::Guard guard(mutex_.mutex_);
       has_turn = waiter_.has_turn();
+      has_lock = waiter_.has_lock();
     }
     if (has_turn) waker_.clear();  // The wake for the turn has come by now.
-    if (ended() || out_of_patience()) return false;
-    if (has_turn) return true;
-    if (time_is_up()) return !end_as(Kind::busy);
+    const bool over = has_lock || ended() || out_of_patience();
+    if (has_turn && !over) return true;
+    if (!over && !time_is_up()) continue;
+    if (!over) end_as(Kind::busy);
+    leave_queue();
+    return false;
   }
+}
+
+// True if the lock was handed over to this call, which ends so, whatever else
+// may have ended it; unless the mutex is being destroyed, which gives it back.
+bool Acquisition::leave_queue() {
+  const Mutex::Guard guard(mutex_.mutex_);
+  queued_ = false;
+  const bool kept = waiter_.has_lock() && mutex_.queue_.keep(waiter_);
+  if (!kept) mutex_.queue_.leave(waiter_);
+  if (waiter_.has_lock()) result_.kind = kept ? Kind::done : Kind::cancelled;
+  return kept;
 }
 
 BootTime Acquisition::end() const {
@@ -175,9 +160,6 @@ BootTime Acquisition::end() const {
 // By another thread.
 bool Acquisition::ended() {
   if (mutex_.table_.waits.closed()) return end_as(Kind::closed);
-  if (cancel_ != nullptr && cancel_->cancelled()) {
-    return end_as(Kind::cancelled);
-  }
   const Mutex::Guard guard(mutex_.mutex_);
   return waiter_.cancelled() && end_as(Kind::cancelled);
 }
@@ -215,6 +197,10 @@ BootTime Acquisition::next_look() const {
 }
 
 void Acquisition::take() {
+  errand_ = std::make_unique<Errand>(Call::take,
+                                     std::make_shared<Held>(mutex_.holder_));
+  errand_->observation = &mutex_.observation_;
+  errand_->keeps_pending = true;
   Errand& errand = *errand_;
   for (;;) {
     errand.deadline = end();
@@ -425,6 +411,12 @@ Handle Mutex::held() const {
   return held_;
 }
 
+Handle Mutex::tied() const {
+  const Guard guard(mutex_);
+  if (held_ != nullptr) held_->tied = true;
+  return held_;
+}
+
 std::shared_ptr<const dynamodb::Item> Mutex::stored() const {
   const Guard guard(mutex_);
   return stored_;
@@ -440,7 +432,7 @@ std::shared_ptr<void> Mutex::signal_loss(std::shared_ptr<void> (*make)(),
 Result Mutex::renew(const ChangesPtr& changes) {
   Result result;
   const Waits::One wait(table_.waits);
-  const Handle held = this->held();
+  const Handle held = changes != nullptr ? tied() : this->held();
   if (wait.waker() == nullptr || held == nullptr) {
     result.kind = wait.waker() == nullptr ? Kind::closed : Kind::not_held;
     return result;
@@ -473,19 +465,35 @@ void Mutex::release_inner(const ChangesPtr& changes, Result& result) {
   if (locked_again_ > 0) --locked_again_;
 }
 
+// From one thread to the next in one critical section: in between the lock is
+// free to nobody, and a loss is told to the one or to the other.
+bool Mutex::hand_over(Signal& signal) {
+  Queue::Waiter* const heir = queue_.heir();
+  if (heir == nullptr || held_ == nullptr || held_->tied) return false;
+  if (!table_.keeper->hand_over(*held_, signal)) return false;
+  queue_.hand_over(*heir);
+  return true;
+}
+
 Result Mutex::release(const ChangesPtr& changes) {
   Result result;
+  Signal signal;  // Dropped only without the mutex.
   Handle held;
   bool inner;
   {
     // At once, for a thread that locks again is let in by what it finds here.
     const Guard guard(mutex_);
+    if (queue_.handed_over()) {  // To who has not come back from lock() yet.
+      result.kind = Kind::not_held;
+      return result;
+    }
     inner = locked_again_ > 0;
     if (inner && changes == nullptr) {
       --locked_again_;
       return result;
     }
     if (!inner) {
+      if (hand_over(signal)) return result;
       held.swap(held_);
       // A thread that locks from now on waits, though it be the one that has
       // locked.

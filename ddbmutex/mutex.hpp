@@ -59,21 +59,6 @@ struct Patience {
   }
 };
 
-// Ends one call that waits, from another thread.  Remembered.
-class Cancel {
- public:
-  void cancel();
-  bool cancelled() const;
-
- private:
-  friend class Acquisition;
-  void attach(sigv4::Waker* waker);  // Null: none any more.
-
-  mutable std::mutex mutex_;
-  bool cancelled_ = false;         // GUARDED_BY(mutex_)
-  sigv4::Waker* waker_ = nullptr;  // Likewise.
-};
-
 class Mutex {
  public:
   // The table must outlive it.
@@ -89,7 +74,8 @@ class Mutex {
   // null.
   Result lock(const Patience& patience, Cancel* cancel);
   // Within request_timeout; what is undecided by then goes on in the
-  // background.  Null: no changes.
+  // background.  Null: no changes.  Where another thread waits, the lease may
+  // be handed over to it as it is: see Keeper::hand_over().
   Result release(const ChangesPtr& changes = nullptr);
   // Now, on this thread.
   Result renew(const ChangesPtr& changes);
@@ -97,6 +83,8 @@ class Mutex {
   // What is held, or was until it was lost, and has not been released; null if
   // nothing is.
   Handle held() const;
+  // The same, for what may outlive this hold: it is not handed over any more.
+  Handle tied() const;
   // What is stored in the row beside the record; null if nothing is held.
   std::shared_ptr<const dynamodb::Item> stored() const;
   // The token of what is held; 0 if there is none.
@@ -136,6 +124,7 @@ class Mutex {
   // For these the mutex is held.
   bool out_of_patience() const;
   void begin_to_wait(bool alone);
+  bool hand_over(Signal& signal);
 
   Table& table_;
   const std::shared_ptr<Holder> holder_;

@@ -272,6 +272,7 @@ Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
   if (received >= end) return Verdict::again;
   ours_ = true;
   granted_ = sent;
+  taken_at_ = sent.at;
   claim_end_ = end;
   token_ = use_.keep ? row_.token : 0;
   return Verdict::ours;
@@ -378,6 +379,15 @@ BootTime Lease::claim_of(const Sent& sent, const ServiceClock& clock) const {
   if (clock.contradictions() == sent.contradictions) return end;
   const ServiceTime from = sent.earliest.value_or(ServiceTime::zero());
   return std::min(end, clock.when_latest_is(from + held_for(ttl_)));
+}
+
+bool Lease::hand_over(BootTime now, int limit) {
+  const nanoseconds half = nanoseconds(ttl_) / 2;
+  const bool alike = !use_.keep && !use_.takes_by_update();
+  const bool early = now < taken_at_ + half && now + half < claim_end();
+  if (!alike || !early || handed_over_ >= limit) return false;
+  ++handed_over_;
+  return true;
 }
 
 BootTime Lease::renew_at(nanoseconds age) const { return granted_.at + age; }

@@ -149,6 +149,13 @@ class Lease {
   }
   bool carries() const { return changes_ != nullptr; }
 
+  // Whether another thread of this process may have the lease as it is;
+  // counted. So often at the most, within half of the ttl from when it was
+  // taken, however long it was renewed since, and while the claim lasts for
+  // longer than that. Never where whoever takes the row is told what stands in
+  // it, or gets a token.
+  bool hand_over(BootTime now, int limit);
+
   const std::string& uuid() const { return uuid_; }
   // The claim is [grant, claim_end()): past it the lock is lost, whatever comes
   // after.  BootTime::min() while nothing was granted, and once a release has
@@ -237,6 +244,8 @@ class Lease {
 
   Sent granted_{};  // The attempt that the claim counts from.
   BootTime claim_end_ = BootTime::min();  // Also of what is being released.
+  BootTime taken_at_{};                   // What was applied was sent.
+  int handed_over_ = 0;
   std::int64_t token_ = 0;
   Row row_;
 };

@@ -45,6 +45,26 @@ bool Waits::closed() const {
   return closed_;
 }
 
+// -- Cancel ------------------------------------------------------------------
+
+// Wakes only under the mutex, so that no wake comes after the call has ended.
+void Cancel::cancel() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  cancelled_ = true;
+  if (waker_ != nullptr) waker_->wake();
+}
+
+bool Cancel::cancelled() const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  return cancelled_;
+}
+
+void Cancel::attach(sigv4::Waker* waker) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  waker_ = waker;
+  if (waker_ != nullptr && cancelled_) waker_->wake();
+}
+
 // -- Queue -------------------------------------------------------------------
 
 std::uint64_t this_thread() noexcept {
@@ -59,6 +79,19 @@ namespace {
 constexpr std::uint64_t kNobody = UINT64_MAX;
 
 }  // namespace
+
+Queue::Waiter::Waiter(sigv4::Waker& waker, Cancel* cancel)
+    : waker_(waker), cancel_(cancel) {
+  if (cancel_ != nullptr) cancel_->attach(&waker_);
+}
+
+Queue::Waiter::~Waiter() {
+  if (cancel_ != nullptr) cancel_->attach(nullptr);
+}
+
+bool Queue::Waiter::cancelled() const {
+  return cancelled_ || (cancel_ != nullptr && cancel_->cancelled());
+}
 
 void Queue::Waiter::cancel() {
   cancelled_ = true;
@@ -92,6 +125,10 @@ void Queue::leave(Waiter& waiter) {
     turn_ = nullptr;
     return admit_next();
   }
+  remove(waiter);
+}
+
+void Queue::remove(Waiter& waiter) {
   Waiter** place = &line_;
   while (*place != &waiter) place = &(*place)->next_;
   *place = waiter.next_;
@@ -107,6 +144,20 @@ void Queue::pass() {
   admit_next();
 }
 
+Queue::Waiter* Queue::heir() const {
+  Waiter* one = line_;
+  while (one != nullptr && one->cancelled()) one = one->next_;
+  return one;
+}
+
+void Queue::hand_over(Waiter& heir) {
+  remove(heir);
+  turn_ = &heir;
+  keeper_ = heir.thread_;
+  heir.has_lock_ = true;
+  heir.waker_.wake();
+}
+
 void Queue::end() {
   ended_ = true;
   cancel();
@@ -115,7 +166,7 @@ void Queue::end() {
 // Wakes while nobody else can enter or leave, so that no wake comes after the
 // waiter has left and its Waker serves another.
 void Queue::admit_next() {
-  if (line_ == nullptr) return;
+  if (line_ == nullptr || turn_ != nullptr) return;
   turn_ = std::exchange(line_, line_->next_);
   turn_->has_turn_ = true;
   turn_->waker_.wake();

@@ -1,5 +1,6 @@
 // The threads of one process that want the same lock: first come, first served.
-// Only the one that has the turn talks to DynamoDB.
+// Only the one that has the turn talks to DynamoDB; what it has got it may hand
+// over to the next one as it is.
 #ifndef DDBMUTEX_QUEUE_HPP
 #define DDBMUTEX_QUEUE_HPP
 
@@ -51,6 +52,19 @@ class Waits {
   std::vector<std::unique_ptr<sigv4::Waker>> idle_;  // GUARDED_BY(mutex_)
 };
 
+// Ends one call that waits, from another thread.  Remembered.
+class Cancel {
+ public:
+  void cancel();
+  bool cancelled() const;
+  void attach(sigv4::Waker* waker);  // Null: none any more.
+
+ private:
+  mutable std::mutex mutex_;
+  bool cancelled_ = false;         // GUARDED_BY(mutex_)
+  sigv4::Waker* waker_ = nullptr;  // Likewise.
+};
+
 // A thread, by a number that is never used again.
 std::uint64_t this_thread() noexcept;
 
@@ -60,24 +74,31 @@ class Queue {
   // One call that waits.
   class Waiter {
    public:
-    explicit Waiter(sigv4::Waker& waker) : waker_(waker) {}
+    // `cancel` may be null.
+    explicit Waiter(sigv4::Waker& waker, Cancel* cancel = nullptr);
+    ~Waiter();
+    Waiter(const Waiter&) = delete;
+    Waiter& operator=(const Waiter&) = delete;
     bool has_turn() const { return has_turn_; }
-    bool cancelled() const { return cancelled_; }
+    bool has_lock() const { return has_lock_; }  // It was handed over.
+    bool cancelled() const;
 
    private:
     friend class Queue;
     void cancel();
 
     sigv4::Waker& waker_;
+    Cancel* const cancel_;
     const std::uint64_t thread_ = this_thread();
     Waiter* next_ = nullptr;  // In line.
     bool has_turn_ = false;
+    bool has_lock_ = false;
     bool cancelled_ = false;
   };
 
   // Gives the turn to one who comes when nobody has it.  Others join the line,
   // and are woken when their turn comes, unless they do not `wait`.  Each who
-  // has the turn or waits for it must keep() or leave().
+  // has the turn, waits for it or was handed the lock must keep() or leave().
   enum class Entry { turn, line, refused };
   Entry enter(Waiter& waiter, bool wait);
 
@@ -90,6 +111,15 @@ class Queue {
   void let_go();
   // Lets the next one in after a keep().
   void pass();
+  // The first in line whose wait has not been ended; null if there is none.
+  Waiter* heir() const;
+  // After a keep(): that one's thread keeps the turn from now on, and has yet
+  // to keep() or leave().  REQUIRES: the heir.
+  void hand_over(Waiter& heir);
+  // He has not yet, and is to.
+  bool handed_over() const {
+    return turn_ != nullptr && turn_->has_lock_ && !ended_;
+  }
   // The turn was kept by the thread that asks.
   bool kept_by_this_thread() const { return keeper_ == this_thread(); }
 
@@ -99,6 +129,7 @@ class Queue {
   void end();
 
  private:
+  void remove(Waiter& waiter);
   void admit_next();
 
   Waiter* line_ = nullptr;

@@ -373,7 +373,9 @@ BOOST_AUTO_TEST_CASE(
 
 BOOST_AUTO_TEST_CASE(next_thread_asks_for_the_lock_once_it_is_released) {
   Gate gate;
-  DdbMutex mutex(fresh_name(), on_table(table_at(gate)));
+  Options options = on_table(table_at(gate));
+  options.handover_limit = 0;
+  DdbMutex mutex(fresh_name(), options);
   mutex.lock();
   gate.once("DeleteItem", Gate::answered_late());
   Aside next([&] { mutex.lock(); });

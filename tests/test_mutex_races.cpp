@@ -77,7 +77,9 @@ BOOST_AUTO_TEST_CASE(short_waits_in_line_are_false_or_true_and_never_an_error) {
 
 BOOST_AUTO_TEST_CASE(wait_that_got_its_turn_with_no_time_left_is_false) {
   tests::Gate gate;
-  DdbMutex mutex(tests::fresh_name(), tests::unhurried(tests::table_at(gate)));
+  auto options = tests::unhurried(tests::table_at(gate));
+  options.handover_limit = 0;
+  DdbMutex mutex(tests::fresh_name(), options);
   mutex.lock();
   gate.once("DeleteItem", tests::Gate::answered_late());
   bool locked = true;

@@ -7,6 +7,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -220,6 +221,18 @@ BOOST_AUTO_TEST_CASE(longest_hold_is_positive) {
   }
   BOOST_TEST(with(1ms) == "none");
   BOOST_TEST(with(milliseconds::max()) == "none");
+}
+
+BOOST_AUTO_TEST_CASE(locks_are_handed_over_no_less_often_than_never) {
+  const Untouched at;
+  const auto with = [&at](int limit) {
+    return refused(at, [limit](Options& o) { o.handover_limit = limit; });
+  };
+  for (const int bad : {std::numeric_limits<int>::min(), -1}) {
+    BOOST_TEST(with(bad) == "handover_limit", bad);
+  }
+  BOOST_TEST(with(0) == "none");
+  BOOST_TEST(with(std::numeric_limits<int>::max()) == "none");
 }
 
 BOOST_AUTO_TEST_CASE(what_renews_by_itself_is_refused_where_nothing_does) {

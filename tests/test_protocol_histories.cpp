@@ -51,6 +51,8 @@ void check_reach(const simulation::Tally& tally) {
   BOOST_TEST(tally.settlings > 0);
   BOOST_TEST(tally.late_takes > 0);
   BOOST_TEST(tally.changes_applied > 0);
+  BOOST_TEST(tally.handed_over > 0);
+  BOOST_TEST(tally.not_handed_over > 0);
   BOOST_TEST(tally.shared_grants > 0);
   BOOST_TEST(tally.foreign_takes > 0);
   BOOST_TEST(tally.guards_reopened > 0);

@@ -16,7 +16,8 @@ namespace {
 
 struct Caller {
   sigv4::Waker waker;
-  Queue::Waiter waiter{waker};
+  lock::Cancel cancel;
+  Queue::Waiter waiter{waker, &cancel};
 };
 
 }  // namespace
@@ -67,6 +68,61 @@ BOOST_AUTO_TEST_CASE(turn_that_was_kept_passes_only_when_told) {
   std::thread([&] { queue.pass(); }).join();
   BOOST_TEST(!queue.kept_by_this_thread());
   BOOST_TEST(second.waiter.has_turn());
+}
+
+BOOST_AUTO_TEST_CASE(what_was_kept_is_handed_to_the_first_who_still_waits) {
+  Queue queue;
+  std::unique_ptr<Caller> first;  // Another thread's.
+  std::thread([&] { first = std::make_unique<Caller>(); }).join();
+  Caller cancelled, ended, next, last;
+  queue.enter(first->waiter, true);
+  BOOST_TEST((queue.heir() == nullptr));
+  queue.enter(cancelled.waiter, true);
+  queue.cancel();
+  queue.keep(first->waiter);
+  BOOST_TEST(!queue.kept_by_this_thread());
+  BOOST_TEST((queue.heir() == nullptr));
+  for (Caller* one : {&ended, &next, &last}) queue.enter(one->waiter, true);
+  ended.cancel.cancel();
+  BOOST_TEST((queue.heir() == &next.waiter));
+
+  queue.hand_over(next.waiter);
+  BOOST_TEST(next.waiter.has_lock());
+  BOOST_TEST(queue.handed_over());
+  BOOST_TEST(!next.waiter.has_turn());
+  BOOST_TEST(next.waker.woken());
+  BOOST_TEST(!last.waiter.has_lock());
+  BOOST_TEST(!last.waker.woken());
+  BOOST_TEST(queue.kept_by_this_thread());
+  BOOST_TEST(queue.keep(next.waiter));
+  BOOST_TEST(!queue.handed_over());
+  queue.leave(cancelled.waiter);
+  queue.leave(ended.waiter);
+  queue.pass();
+  BOOST_TEST(last.waiter.has_turn());
+}
+
+BOOST_AUTO_TEST_CASE(who_was_handed_what_has_ended_leaves_it) {
+  for (const bool passed_before : {false, true}) {
+    Queue queue;
+    Caller first, next, last;
+    queue.enter(first.waiter, true);
+    queue.enter(next.waiter, true);
+    queue.enter(last.waiter, true);
+    queue.keep(first.waiter);
+    queue.hand_over(next.waiter);
+    queue.end();
+    BOOST_TEST(!queue.handed_over());
+    BOOST_TEST(last.waiter.cancelled());
+    if (passed_before) queue.pass();
+    BOOST_TEST(!last.waiter.has_turn());
+    BOOST_TEST(!queue.keep(next.waiter));
+    queue.leave(next.waiter);
+    if (!passed_before) queue.pass();
+    BOOST_TEST(last.waiter.has_turn());
+    queue.leave(last.waiter);
+    queue.cancel();
+  }
 }
 
 BOOST_AUTO_TEST_CASE(who_leaves_the_line_is_passed_over) {

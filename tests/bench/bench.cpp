@@ -1,6 +1,7 @@
 // Measures this library beside what it is made of: a lock taken and released
 // beside bare libcurl sending the same bytes, locks held beside bare libcurl
-// sending as many renewals, a signature beside OpenSSL's hashes alone.
+// sending as many renewals, a lock handed on between threads beside std::mutex,
+// a signature beside OpenSSL's hashes alone.
 //
 //   bench DIRECTORY RESULT [TURNS]
 //
@@ -501,6 +502,47 @@ void hold_parts(const std::string& directory, unsigned turns, Report& report) {
               "CPU of owns_lock() of a held one");
 }
 
+// --- From thread to thread -------------------------------------------------
+
+// Who comes for the lock too late for the one that lets go finds it released.
+void check_handed_over(const Entrant& entrant) {
+  check_requests(entrant);
+  for (const Sample& sample : entrant.samples) {
+    if (sample.own_requests <= sample.cycles) continue;
+    unsound("locks are released that could be handed over");
+  }
+}
+
+void hold_handovers(const std::string& directory, unsigned turns,
+                    Report& report) {
+  for (const char* threads : {"2", "8"}) {
+    ConstantServer server;
+    std::vector<Entrant> entrants = {
+        {"handover", {"mutex", threads, server.url()}},
+        {"handover", {"std", threads}},
+        {"handover", {"std", threads}},
+    };
+    const Contest contest{100, 20, 20, turns, 3, {}};
+    Arena(directory, &server.tally()).hold(contest, entrants);
+    check_handed_over(entrants[0]);
+    std::printf("A lock handed on among %s threads, %u rounds a run:\n",
+                threads, contest.cycles);
+    const std::string prefix = format("handover_%s_", threads);
+    for (const auto& [name, measure] :
+         {std::make_pair("cpu", cpu_of), std::make_pair("latency", p50_of)}) {
+      report.line(prefix + name + "_ratio_vs_std",
+                  ratio_of(entrants[0], entrants[1], measure), 3, "ratio",
+                  format("of a round, %zu pairs; %.1f us, std::mutex %.1f us",
+                         entrants[0].samples.size(),
+                         figure_of(entrants[0], measure).median / 1e3,
+                         figure_of(entrants[1], measure).median / 1e3),
+                  "<= 1.5");
+      report_noise(prefix + name + "_noise", entrants[2], entrants[1], measure,
+                   "std::mutex", report);
+    }
+  }
+}
+
 // --- The signature ---------------------------------------------------------
 
 void hold_signatures(const std::string& directory, unsigned turns,
@@ -546,6 +588,7 @@ int main(int argc, char** argv) {
   Report report(argv[2]);
   hold_cycles(directory, static_cast<unsigned>(turns), report);
   hold_parts(directory, static_cast<unsigned>(turns), report);
+  hold_handovers(directory, static_cast<unsigned>(turns), report);
   hold_signatures(directory, static_cast<unsigned>(turns), report);
   hold_many(directory, static_cast<unsigned>(turns), report);
   report.write();

@@ -189,6 +189,21 @@ void not_told_of_an_unlock(const ddbmutex::Options& options) {
   expect(!mutex.lost().stop_requested(), "locked again: not asked to stop");
 }
 
+void not_told_once_handed_over(const ddbmutex::Options& options) {
+  DdbMutex mutex("stop-token-handed-over", options);
+  mutex.lock();
+  const std::stop_token first = mutex.lost();
+  std::jthread next([&] { mutex.lock(); });
+  // So that it waits by then.  If not, that is an unlock like others.
+  std::this_thread::sleep_for(100ms);
+  mutex.unlock();
+  next.join();
+  expect(!first.stop_requested(), "handed over: not asked to stop");
+  expect(!first.stop_possible(), "handed over: never will be");
+  expect(mutex.lost() != first, "handed over: another token");
+  expect(!mutex.lost().stop_requested(), "handed over: not lost");
+}
+
 // Whoever works under the lock is told of both ends that are not his.
 void told_of_the_end_of_the_table(const ddbmutex::Options& options) {
   DdbMutex mutex("stop-token-closed", options);
@@ -232,6 +247,7 @@ int main(int count, char** arguments) {
   not_stopped(waiter);
   told_of_a_loss(on_table(arguments));
   not_told_of_an_unlock(on_table(arguments));
+  not_told_once_handed_over(on_table(arguments));
   told_of_the_end_of_the_table(on_table(arguments));
   not_told_once_destroyed(on_table(arguments));
   stopped_any_of(on_table(arguments));

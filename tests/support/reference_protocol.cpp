@@ -323,6 +323,21 @@ BootTime Protocol::claim_end() const {
   return *std::min_element(bounds_.begin(), bounds_.end());
 }
 
+bool Protocol::hand_over(BootTime now, int limit) {
+  if (!granted() || releasing()) return false;
+  const bool own_row = use_.keep ||
+                       (use_.take == RowUse::Take::usual && use_.keep_data) ||
+                       use_.take == RowUse::Take::updates;
+  std::size_t first = 0;
+  while (history_[first].verdict != Verdict::ours) ++first;
+  const nanoseconds age = now - history_[*history_[first].own].at;
+  const nanoseconds left = claim_end() - now;
+  const bool may = handed_over_ < limit && 2 * age < ttl_ && 2 * left > ttl_;
+  if (own_row || !may) return false;
+  ++handed_over_;
+  return true;
+}
+
 BootTime Protocol::renew_at(nanoseconds age) const {
   std::size_t i = history_.size() - 1;
   while (history_[i].verdict != Verdict::ours || !history_[i].reply) --i;

@@ -71,6 +71,7 @@ class Protocol {
   }
 
   BootTime claim_end() const;
+  bool hand_over(BootTime now, int limit);
   // REQUIRES: granted.
   BootTime renew_at(std::chrono::nanoseconds age) const;
   std::int64_t token() const;
@@ -142,6 +143,7 @@ class Protocol {
   // Whatever bounds the claim since it was last granted or renewed.
   std::vector<BootTime> bounds_;
   std::size_t granted_by_ = 0;
+  int handed_over_ = 0;
 };
 
 }  // namespace reference

@@ -150,7 +150,11 @@ Weather::Weather(Random& random)
 // The hosts and what may befall them.
 
 History::History(std::uint64_t seed, Tally& tally, std::ostream* trace)
-    : random_(seed), weather_(random_), tally_(tally), trace_(trace) {
+    : random_(seed),
+      threads_(~seed),
+      weather_(random_),
+      tally_(tally),
+      trace_(trace) {
   share();
   epoch_ = 1'700'000'000s + nanoseconds(random_.below(1'000'000'000));
   exchanges_at_most_ = static_cast<std::size_t>(random_.between(10, 80));
@@ -677,7 +681,7 @@ void History::wake(Host& host) {
     host.claiming = false;
     return leave(host);
   }
-  if (now_ >= host.hold_ends) return release(host);
+  if (now_ >= host.hold_ends) return hand_over(host);
   choose_changes(host);
   send(host, Call::renew);
 }
@@ -844,11 +848,15 @@ void History::go_on_taking(Host& host, Verdict verdict, bool failed) {
   const bool patient = now_ < host.patience_ends;
   if (verdict == Verdict::ours) {
     host.granted = true;
+    host.taken = now_;
+    host.handed_over = 0;
     note_grant(host);
     if (!patient && random_.chance(0.7)) return release(host);
-    host.claiming = true;
     host.hold_ends =
         now_ + nanoseconds(random_.below(3 * host.ttl.count() * 1'000'000));
+    // Of threads that hand it on, each has it for less.
+    if (threads_.chance(0.3)) host.hold_ends = now_ + hold_of_thread(host);
+    host.claiming = true;
     return plan_hold(host);
   }
   if (!patient) return leave(host);
@@ -885,6 +893,35 @@ void History::go_on_holding(Host& host, Verdict verdict, bool failed) {
   }
   if (!failed) return send(host, Call::renew);
   schedule(now_ + weather_.delay, Event::Kind::wake, index_of(host));
+}
+
+nanoseconds History::hold_of_thread(const Host& host) {
+  return nanoseconds(threads_.below(host.ttl.count() * 1'000'000 / 4));
+}
+
+// To another thread of the process, if one wants it and may have it.
+void History::hand_over(Host& host) {
+  constexpr int kLimit = 3;
+  if (host.guarded || threads_.chance(0.2)) return release(host);
+  const BootTime left_from = boot(host);
+  const bool handed = host.lease->hand_over(left_from, kLimit);
+  expect(handed == host.told_again->hand_over(left_from, kLimit), host,
+         "hand_over() differs");
+  if (!handed) {
+    ++tally_.not_handed_over;
+    return release(host);
+  }
+  ++tally_.handed_over;
+  expect(++host.handed_over <= kLimit, host, "handed over too often");
+  // By a clock that is slow by 1 %, or stood still.
+  expect(
+      host.ever_frozen || (now_ - host.taken) * 99 / 100 < host.ttl / 2 + 1ns,
+      host, "handed over too late");
+  expect(host.lease->claim_end() - left_from > host.ttl / 2, host,
+         "handed over with too little left");
+  note_grant(host);
+  host.hold_ends = now_ + hold_of_thread(host);
+  plan_hold(host);
 }
 
 void History::plan_hold(Host& host) {
@@ -1009,7 +1046,8 @@ void History::check_state(Host& host, const char* after) {
 }
 
 // The tokens of successive holders grow.
-void History::note_grant(const Host& host) {
+void History::note_grant(Host& host) {
+  host.guarded = threads_.chance(0.3);
   // What was over before its process was told, or may have been while its
   // machine stood still, has its place among the claims elsewhere.
   if (boot(host) >= host.lease->claim_end() || exempt(host)) return;
@@ -1024,7 +1062,11 @@ void History::note_grant(const Host& host) {
   } else {
     expect(token == 0, host, "a row that is not kept has a token");
   }
-  grants_.push_back({host.lease->uuid(), token, counts});
+  for (const Grant& grant : grants_) {
+    expect(!grant.guarded || grant.uuid != host.lease->uuid(), host,
+           "what one thread has guarded passes while another has the lock");
+  }
+  grants_.push_back({host.lease->uuid(), token, counts, host.guarded});
   check_guards();
 }
 
@@ -1041,13 +1083,15 @@ void History::check_guards() {
     expect(!grants_[i].keep || grants_[i].token >= highest_token_,
            hosts_.front(),
            "a guarded write came through after another was granted the lock");
-    if (!grants_[i].keep && i + 1 < grants_.size()) ++tally_.guards_reopened;
+    const bool reopened = !grants_[i].keep && i + 1 < grants_.size() &&
+                          grants_[i].uuid != grants_.back().uuid;
+    if (reopened) ++tally_.guards_reopened;
   }
   for (const Host& host : hosts_) {
     if (!weather_.safe() || !host.claiming) continue;
     if (boot(host) >= host.lease->claim_end()) continue;
     expect(holds({host.lease->uuid(), host.lease->token(),
-                  host.use.keep && !weather_.shared()}),
+                  host.use.keep && !weather_.shared(), true}),
            host, "a guarded write of the holder's would be refused");
   }
 }

@@ -58,6 +58,8 @@ struct Tally {
   std::size_t kept_grants = 0;      // On rows that are kept.
   std::size_t guards_reopened = 0;  // See check_guards().
   std::size_t changes_applied = 0;
+  std::size_t handed_over = 0;      // From thread to thread of a process,
+  std::size_t not_handed_over = 0;  // or too late, or too often for that.
   std::size_t shared_grants = 0;  // To ours, where others had the lock before,
   std::size_t foreign_takes = 0;  // and to others.
   std::size_t lapsed_releases = 0;      // Refused when the lease was over.
@@ -158,6 +160,9 @@ class History {
     BootTime over_since = BootTime::max();
     int releases = 0;
     nanoseconds patience_ends{}, hold_ends{};
+    nanoseconds taken{};   // By the first thread that has the lease,
+    int handed_over = 0;   // which others had after it.
+    bool guarded = false;  // Its holder writes on the condition that it is his.
 
     // The request under way, if any.
     std::size_t exchange = 0;
@@ -178,6 +183,7 @@ class History {
     std::string uuid;
     std::int64_t token;
     bool keep;
+    bool guarded;
   };
 
   struct Answer {
@@ -257,6 +263,8 @@ class History {
   void go_on_taking(Host& host, Verdict verdict, bool failed);
   void wait_for_lock(Host& host);
   void go_on_holding(Host& host, Verdict verdict, bool failed);
+  nanoseconds hold_of_thread(const Host& host);
+  void hand_over(Host& host);
   void plan_hold(Host& host);
   void leave(Host& host);
   void release(Host& host);
@@ -271,7 +279,7 @@ class History {
   void check_state(Host& host, const char* after);
   void notice(Host& host, BootTime sent, const Answer& answer);
   bool exempt(const Host& host) const;
-  void note_grant(const Host& host);
+  void note_grant(Host& host);
   void check_guards();
   void check_claims();
   void check_clock(const Host& host);
@@ -286,6 +294,7 @@ class History {
   void trace_answer(const Host& host, const Answer& answer, Verdict verdict);
 
   Random random_;
+  Random threads_;  // What they do, drawn apart.
   Weather weather_;
   Tally& tally_;
   std::ostream* trace_;
