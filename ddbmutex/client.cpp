@@ -4,7 +4,6 @@
 #include <iterator>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "../sigv4/text.hpp"
 
@@ -238,9 +237,10 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
 // more to look for it, rather than kept for each request.
 void Client::failed(const Pending& pending, Answer& answer) {
   const sigv4::KeyOutcome& keys = *pending.site_->keys;
-  const std::vector<sigv4::Secret> secrets = {keys.keys.secret_access_key,
-                                              keys.keys.session_token,
-                                              sign(pending).signature()};
+  const sigv4::Signed signature = sign(pending);
+  const sigv4::Secrets secrets = {keys.keys.secret_access_key,
+                                  keys.keys.session_token,
+                                  signature.signature()};
   answer.message = sigv4::shown(answer.message, secrets);
   answer.request_id = sigv4::shown(answer.request_id, secrets);
   if (is_about_keys(answer.fault)) {

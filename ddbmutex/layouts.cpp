@@ -169,7 +169,9 @@ std::int64_t number_of(std::string_view version) {
       !all_of(digits, "0123456789")) {
     return 0;
   }
-  return std::stoll(std::string(digits));
+  std::int64_t number = 0;
+  for (const char digit : digits) number = 10 * number + (digit - '0');
+  return number;
 }
 
 // --- Leases in text ----------------------------------------------------------

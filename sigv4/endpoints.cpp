@@ -1,5 +1,7 @@
 #include "endpoints.hpp"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -56,18 +58,18 @@ bool is_word_and_number(std::string_view text) {
   return !number.empty() && consists_of(number, is_digit);
 }
 
-// Whether it is true.  If it is no flag, `error` says so.
-bool is_true(const Setting& setting, std::string& error) {
-  std::string value = setting.value;
-  for (char& c : value) c = static_cast<char>(c | 0x20);  // Lower case.
-  if (!value.empty() && value != "true" && value != "false") {
-    error = setting.source + " is neither true nor false";
+// "AWS_USE_FIPS_ENDPOINT is true"; empty if it is not.  If it is no flag,
+// `error` says so.
+std::string why(const Environment& environment, const char* variable,
+                const Profile& profile, const char* property,
+                std::string& error) {
+  const auto [value, source] =
+      find_setting(environment, {variable}, profile, property);
+  if (strcasecmp(value.c_str(), "true") == 0) return source + " is true";
+  if (!value.empty() && strcasecmp(value.c_str(), "false") != 0) {
+    error = source + " is neither true nor false";
   }
-  return value == "true";
-}
-
-std::string why(const Setting& flag, std::string& error) {
-  return is_true(flag, error) ? flag.source + " is true" : "";
+  return "";
 }
 
 // The profile's word for one service alone.
@@ -128,28 +130,27 @@ EndpointSettings read_endpoint_settings(Service service, const Profile& profile,
                                         const Setting& url) {
   const auto& names = kNames[static_cast<std::size_t>(service)];
   EndpointSettings settings;
+  std::string& error = settings.error;
   settings.url = url;
-  const bool ignored =
+  const bool looked_for =
       !url &&
-      is_true(find_setting(environment, {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"},
-                           profile, "ignore_configured_endpoint_urls"),
-              settings.error);
-  if (!url && !ignored && settings.error.empty()) {
+      why(environment, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", profile,
+          "ignore_configured_endpoint_urls", error)
+          .empty() &&
+      error.empty();
+  if (looked_for) {
     for (const char* variable : {names.variable, "AWS_ENDPOINT_URL"}) {
       if (!settings.url) settings.url = {environment(variable), variable};
     }
     if (!settings.url) {
-      settings.url = url_in_services(profile, names.section, settings.error);
+      settings.url = url_in_services(profile, names.section, error);
     }
     if (!settings.url) settings.url = profile.find("endpoint_url");
   }
-  settings.dual_stack =
-      why(find_setting(environment, {"AWS_USE_DUALSTACK_ENDPOINT"}, profile,
-                       "use_dualstack_endpoint"),
-          settings.error);
-  settings.fips = why(find_setting(environment, {"AWS_USE_FIPS_ENDPOINT"},
-                                   profile, "use_fips_endpoint"),
-                      settings.error);
+  settings.dual_stack = why(environment, "AWS_USE_DUALSTACK_ENDPOINT", profile,
+                            "use_dualstack_endpoint", error);
+  settings.fips = why(environment, "AWS_USE_FIPS_ENDPOINT", profile,
+                      "use_fips_endpoint", error);
   return settings;
 }
 

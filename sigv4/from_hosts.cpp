@@ -127,7 +127,7 @@ KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
   call.request.headers =
       join({"Accept: application/json\n", has_token ? "Authorization: " : "",
             token.text, has_token ? "\n" : ""});
-  call.secrets.push_back(std::move(token.text));
+  call.secrets = {token.text};
   auto accept = [&](const HttpAnswer& http, std::int64_t now) {
     outcome = keys_in(http.body, {}, KeyForm(), "the answer", now);
     const bool over =
@@ -227,7 +227,7 @@ CallOutcome ask(Instance& instance, Method method, const std::string& path,
           ? format("X-aws-ec2-metadata-token-ttl-seconds: %s\n",
                    {Digits(kTokenSeconds)})
           : join({"X-aws-ec2-metadata-token: ", instance.token, "\n"});
-  call.secrets.push_back(instance.token);
+  call.secrets = {instance.token};
   call.accept = accept;
   CallOutcome outcome = call_service(options, call, fetch);
   instance.answered = instance.answered || outcome.done();

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
-#include <vector>
 
 #include "from_json.hpp"
 #include "secret_file.hpp"
@@ -47,15 +46,6 @@ KeyOutcome ask(const char* action, const Role& role, const Field& own,
   }
   const std::string session =
       role.session_name.empty() ? random_session_name() : role.session_name;
-  std::vector<Field> fields;
-  for (const Field& field : {Field{"Action", action},
-                             {"Version", "2011-06-15"},
-                             {"RoleArn", role.arn},
-                             {"RoleSessionName", session},
-                             {"DurationSeconds", role.duration},
-                             own}) {
-    if (!field.value.empty()) fields.push_back(field);
-  }
   KeyOutcome outcome;
   ServiceCall call;
   call.name = format("STS %s", {action});
@@ -64,15 +54,18 @@ KeyOutcome ask(const char* action, const Role& role, const Field& own,
   call.request.headers =
       "Content-Type: application/x-www-form-urlencoded\n"
       "Accept: application/json\n";
-  call.request.body = form_of("", fields);
+  call.request.body = form_of("", {{"Action", action},
+                                   {"Version", "2011-06-15"},
+                                   {"RoleArn", role.arn},
+                                   {"RoleSessionName", session},
+                                   {"DurationSeconds", role.duration},
+                                   own});
   call.url = std::move(endpoint.url);
   call.signer = signer;
   call.region = std::move(endpoint.region);
+  call.secrets = {own.value};
   if (signer != nullptr) {
-    call.secrets.push_back(signer->secret_access_key);
-    call.secrets.push_back(signer->session_token);
-  } else {
-    call.secrets.push_back(own.value);
+    call.secrets = {signer->secret_access_key, signer->session_token};
   }
   auto accept = [&](const HttpAnswer& http, std::int64_t utc_now) {
     outcome = read_sts_keys(action, http.body, utc_now);

@@ -77,7 +77,7 @@ void wipe_request(HttpRequest& request) {
 
 // "AccessDenied: You may not (HTTP status 403, request 1-2-3)"
 std::string told(const Refusal& refusal, const std::string& status,
-                 const std::vector<Secret>& secrets) {
+                 const Secrets& secrets) {
   if (refusal.code.empty()) return status;
   const std::string message = shown(refusal.message, secrets);
   const std::string id = shown(refusal.request_id, secrets);
@@ -298,7 +298,8 @@ Refusal read_refusal(const HttpAnswer& http) {
   return refusal;
 }
 
-std::string form_of(std::string_view head, const std::vector<Field>& fields) {
+std::string form_of(std::string_view head,
+                    std::initializer_list<Field> fields) {
   std::size_t longest = head.size();
   for (const Field& field : fields) {
     longest += 3 * (field.name.size() + field.value.size()) + 2;
@@ -307,6 +308,7 @@ std::string form_of(std::string_view head, const std::vector<Field>& fields) {
   form.reserve(longest);  // So that no copy of a token stays behind.
   form += head;
   for (const Field& field : fields) {
+    if (field.value.empty()) continue;
     if (form.size() > head.size()) form += '&';
     append_encoded(form, field.name);
     form += '=';

@@ -31,9 +31,9 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "credentials.hpp"
 #include "endpoints.hpp"
@@ -102,8 +102,8 @@ struct ServiceCall {
   const Credentials* signer = nullptr;
   std::string region;  // That it is signed for.
   Taker accept;
-  // What was sent and must not be seen in a text.
-  std::vector<Secret> secrets;
+  // What was sent and must not be seen in a text; it outlives the call.
+  Secrets secrets;
   int attempts = 3;
   std::chrono::milliseconds time{5000};  // For each attempt.
 };
@@ -134,13 +134,13 @@ struct Refusal {
 // However STS, SSO, its OIDC service or a container's agent writes it.
 Refusal read_refusal(const HttpAnswer& http);
 
-// Behind `head`, the body of a form (application/x-www-form-urlencoded).  The
-// caller wipes it.
+// Behind `head`, the body of a form (application/x-www-form-urlencoded), of the
+// fields that have a value.  The caller wipes it.
 struct Field {
   std::string_view name;
   std::string_view value;
 };
-std::string form_of(std::string_view head, const std::vector<Field>& fields);
+std::string form_of(std::string_view head, std::initializer_list<Field> fields);
 
 }  // namespace sigv4
 }  // namespace v0

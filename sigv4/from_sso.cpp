@@ -191,10 +191,7 @@ CallOutcome Portal::create_token() {
                                    {"clientSecret", token_.client_secret},
                                    {"refreshToken", token_.refresh_token}});
   call.url = std::move(endpoint.url);
-  for (const Secret* sent :
-       {&token_.refresh_token, &token_.client_secret, &token_.text}) {
-    call.secrets.push_back(*sent);
-  }
+  call.secrets = {token_.refresh_token, token_.client_secret, token_.text};
   auto accept = [this](const HttpAnswer& http, std::int64_t now) {
     return take_refreshed(http, now);
   };
@@ -247,7 +244,7 @@ void Portal::ask_for_keys() {
               {{"account_id", sso_.account_id}, {"role_name", sso_.role_name}});
   call.request.headers = join({"x-amz-sso_bearer_token: ", token_.text, "\n"});
   call.url = std::move(endpoint.url);
-  call.secrets.push_back(token_.text);
+  call.secrets = {token_.text};
   auto accept = [this](const HttpAnswer& http, std::int64_t now) {
     outcome_ =
         keys_in(http.body, {"roleCredentials"}, kSsoForm, "the answer", now);

@@ -23,8 +23,7 @@ constexpr char kMask[] = "(hidden)";
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 // For each byte a 1 if it belongs to a part of a secret, else a 0.
-std::string parts_of_secrets(std::string_view text,
-                             const std::vector<Secret>& secrets) {
+std::string parts_of_secrets(std::string_view text, const Secrets& secrets) {
   std::string parts(text.size(), 0);
   for (const std::string_view secret : secrets) {
     if (secret.size() < kShortestSecret) continue;
@@ -39,8 +38,7 @@ std::string parts_of_secrets(std::string_view text,
 
 // The whole of a word goes that has a part of a secret in it: what stands
 // around it may be the rest, written in another way.
-std::string without_secrets(std::string_view text,
-                            const std::vector<Secret>& secrets) {
+std::string without_secrets(std::string_view text, const Secrets& secrets) {
   const std::string parts = parts_of_secrets(text, secrets);
   std::string result;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -94,7 +92,7 @@ Secret& Secret::operator=(Secret&& other) noexcept {
 
 Secret::~Secret() { wipe(text_); }
 
-std::string shown(std::string_view text, const std::vector<Secret>& secrets) {
+std::string shown(std::string_view text, const Secrets& secrets) {
   text = text.substr(0, text.find_first_of("\r\n"));
   const std::size_t most = std::min(text.size(), kMaxShownBytes);
   const std::size_t end =

@@ -3,11 +3,11 @@
 #ifndef DDBMUTEX_SIGV4_SECRET_HPP
 #define DDBMUTEX_SIGV4_SECRET_HPP
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -52,8 +52,9 @@ class Secret {
 // What a service says, as it may be shown: its first line, cut to 300 bytes,
 // '?' for what is not visible ASCII; "(hidden)" for a word that repeats 12
 // bytes or more of a secret.  A secret of less than 16 characters is not looked
-// for.
-std::string shown(std::string_view text, const std::vector<Secret>& secrets);
+// for, nor is none at all.
+using Secrets = std::array<std::string_view, 3>;
+std::string shown(std::string_view text, const Secrets& secrets);
 
 }  // namespace sigv4
 }  // namespace v0
