@@ -190,7 +190,8 @@ BOOST_AUTO_TEST_CASE(two_files_are_the_same_bytes_wherever_they_are_made) {
   BOOST_TEST(ran.said == "");
   for (const char* name :
        {"ddbmutex.hpp", "ddbmutex.cpp", "ddbmutex_core.cpp"}) {
-    BOOST_TEST(read_file(home.root / name) == read_file(kTwoFiles + name));
+    BOOST_TEST((read_file(home.root / name) == read_file(kTwoFiles + name)),
+               name);
   }
 }
 
