@@ -10,7 +10,7 @@ inline namespace v0 {
 namespace sigv4 {
 namespace {
 
-constexpr std::size_t kMost = 1u << 30;  // OpenSSL counts in int.
+constexpr std::size_t kMostBytes = 1u << 30;  // OpenSSL counts in int.
 
 const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
@@ -34,7 +34,7 @@ std::string base64_encode(std::string_view bytes) {
 // the bytes again shows whether there were any.
 std::optional<std::string> base64_decode(std::string_view text) {
   if (text.empty()) return std::string();
-  if (text.size() % 4 != 0 || text.size() > kMost) return std::nullopt;
+  if (text.size() % 4 != 0 || text.size() > kMostBytes) return std::nullopt;
   std::string bytes(text.size() / 4 * 3, '\0');
   const int size = EVP_DecodeBlock(bytes_of(bytes), bytes_of(text),
                                    static_cast<int>(text.size()));

@@ -9,9 +9,9 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-namespace {
-
 using State = KeyOutcome::State;
+
+namespace {
 
 constexpr KeyNames kGivenNames = {"access_key_id", "secret_access_key",
                                   "session_token"};

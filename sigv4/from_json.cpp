@@ -13,9 +13,10 @@
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
-namespace {
 
 using State = KeyOutcome::State;
+
+namespace {
 
 bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 

@@ -22,9 +22,10 @@
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
+using State = KeyOutcome::State;
+
 namespace {
 
-using State = KeyOutcome::State;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
