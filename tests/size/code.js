@@ -31,7 +31,7 @@ function words(text) {
 // A source of parts alone begins with a condition that one of them is there.
 function isEmpty(text, macros) {
   const condition =
-    /^(?:\/\/.*\n)?#if(?:ndef|.*!defined).*(?:\\\n.*)*/.exec(text)?.[0] ?? "";
+    /^(?:\/\/.*\n)?#if(?:ndef|.*!defined)(?:.*\\\n)*.*/.exec(text)?.[0] ?? "";
   const parts = condition.match(/DDBMUTEX_NO_\w+/g) ?? [];
   return parts.length > 0 &&
     parts.every((part) => macros.includes(`-D${part}`));
