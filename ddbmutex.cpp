@@ -218,53 +218,42 @@ std::string DdbMutex::Impl::cannot(const char* what) const {
 Failure DdbMutex::Impl::failure_of(const lock::Result& result,
                                    const char* what) const {
   using Kind = lock::Result::Kind;
-  std::error_code code;
-  std::string_view more;
+  static constexpr struct {
+    Kind kind;
+    Errc code;
+    std::string_view more;
+  } kPlain[] = {
+      {Kind::cancelled, Errc::cancelled, {}},
+      {Kind::closed, Errc::closed, {}},
+      {Kind::no_row, Errc::no_row, {}},
+      {Kind::not_held, Errc::not_held, {}},
+      {Kind::kept_row, Errc::kept_row, "it bears a fencing token"},
+      {Kind::no_date, Errc::not_supported, "answers have no Date"},
+  };
+  for (const auto& plain : kPlain) {
+    if (plain.kind == result.kind)
+      return failed(plain.code, cannot(what), plain.more);
+  }
   switch (result.kind) {
-    case Kind::done:
-    case Kind::busy:
-      return nullptr;
     case Kind::failed:
       return detail::failure_of(result.answer, cannot(what),
                                 options.table->impl_->endpoint());
     case Kind::deadlock:
-      code = std::make_error_code(std::errc::resource_deadlock_would_occur);
-      more = "this thread has locked it";
-      break;
+      return failed(
+          std::make_error_code(std::errc::resource_deadlock_would_occur),
+          cannot(what), "this thread has locked it");
     case Kind::no_thread:
-      code = std::make_error_code(std::errc::resource_unavailable_try_again);
-      more = "no thread can be started to renew the lease";
-      break;
-    case Kind::cancelled:
-      code = Errc::cancelled;
-      break;
-    case Kind::closed:
-      code = Errc::closed;
-      break;
+      return failed(
+          std::make_error_code(std::errc::resource_unavailable_try_again),
+          cannot(what), "no thread can be started to renew the lease");
     case Kind::bad_record:
-      code = Errc::bad_record;
-      more = result.answer.message;
-      break;
-    case Kind::kept_row:
-      code = Errc::kept_row;
-      more = "it bears a fencing token";
-      break;
-    case Kind::no_row:
-      code = Errc::no_row;
-      break;
-    case Kind::no_date:
-      code = Errc::not_supported;
-      more = "answers have no Date";
-      break;
-    case Kind::not_held:
-      code = Errc::not_held;
-      break;
+      return failed(Errc::bad_record, cannot(what), result.answer.message);
     case Kind::lost:
-      code = Errc::lease_lost;
-      more = name_of(loss_of(result.loss));
-      break;
+      return failed(Errc::lease_lost, cannot(what),
+                    name_of(loss_of(result.loss)));
+    default:  // It is done, or the lock is busy.
+      return nullptr;
   }
-  return failed(code, cannot(what), more);
 }
 
 Failure DdbMutex::Impl::with_held(

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -493,18 +494,34 @@ struct Stamped {
   pid_t watcher = 0;
 };
 
+// One that is none of `others`, as soon as there is one.
+pid_t child_of(pid_t parent, const std::set<pid_t>& others) {
+  for (const Stopwatch watch; watch.time() < kPlenty;) {
+    for (const pid_t child : children_of(parent)) {
+      if (others.count(child) == 0) return child;
+    }
+  }
+  throw std::runtime_error("there is no other child");
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(watcher_that_is_killed_has_a_successor) {
-  const Stamped it("--ttl 5s", "ignores");
+  const Stamped it("--ttl 20s", "ignores");
+  const pid_t command = child_of(it.run->pid(), {it.watcher});
   pid_t watcher = it.watcher;
   for (int round = 0; round < 3; ++round) {
     kill(watcher, SIGKILL);
+    // The next one is most likely not ready yet.
+    const pid_t next = child_of(it.run->pid(), {command, watcher});
+    kill(next, SIGKILL);
     const pid_t before = watcher;
-    BOOST_TEST(eventually([&] {
-      watcher = watcher_of(it.run->pid());
-      return watcher != 0 && watcher != before;
-    }));
+    BOOST_TEST_REQUIRE(eventually([&] {
+                         watcher = watcher_of(it.run->pid());
+                         return watcher != 0 && watcher != before &&
+                                watcher != next;
+                       }),
+                       it.scene.text_of("err"));
   }
   it.run->signal(SIGSTOP);
   BOOST_TEST(it.comes_to_an_end());

@@ -223,19 +223,22 @@ class Job {
     read_news();
   }
 
-  // A second one takes over; where none can be started, the command cannot go
-  // on unwatched.
+  // A second one takes over, and another one if that is killed while it starts;
+  // where none can be started, the command cannot go on unwatched.
   void replace_watcher() {
+    constexpr int kMostTries = 5;
     watcher_.reset();
-    try {
-      watcher_.emplace(child_.group(), deadline_);
-    } catch (const std::system_error&) {
-      watcher_.reset();
-      cut_short("its watcher was killed, and there is no other");
-      child_.signal(SIGTERM);
-      child_.signal(SIGCONT);
-      deadline_.kill_at = std::min(deadline_.kill_at, now() + grace_);
+    for (int i = 0; i < kMostTries && !watcher_; ++i) {
+      try {
+        watcher_.emplace(child_.group(), deadline_);
+      } catch (const std::system_error&) {  // It was killed, too.
+      }
     }
+    if (watcher_) return;
+    cut_short("its watcher was killed, and there is no other");
+    child_.signal(SIGTERM);
+    child_.signal(SIGCONT);
+    deadline_.kill_at = std::min(deadline_.kill_at, now() + grace_);
   }
 
   void cut_short(const std::string& why) {

@@ -8,8 +8,9 @@
 //   killed=100   in which it is killed (SIGKILL)
 //   turns=200    that two hosts take in all, one after the other, to add 1 to
 //                the number in a file
-//   ttl=5000     milliseconds
-//   at_once=8    rounds beside one another
+//   ttl=20000    milliseconds: the watcher has a twentieth of it to spare, and
+//                without root's priority a busy machine may let it wait
+//   at_once=20   rounds beside one another
 //   seed=...     of the moments
 //
 // What is run in the rounds stamps a file until its end (stamper.cpp): by
@@ -417,8 +418,8 @@ Numbers defaults() {
           {"stopped", 100},
           {"killed", 100},
           {"turns", 200},
-          {"ttl", 5000},
-          {"at_once", 8},
+          {"ttl", 20000},
+          {"at_once", 20},
           {"seed", static_cast<long>(std::random_device()() % 1000000)}};
 }
 

@@ -13,8 +13,10 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "sigv4/boot_clock.hpp"
 
@@ -96,11 +98,15 @@ class Stamps {
   File* file_;
 };
 
-// The watcher that a `ddbmutex run` has started; 0 if there is none.
-inline pid_t watcher_of(pid_t parent) {
+inline std::vector<pid_t> children_of(pid_t parent) {
   const std::string pid = std::to_string(parent);
   std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
-  for (pid_t child; file >> child;) {
+  return {std::istream_iterator<pid_t>(file), {}};
+}
+
+// The watcher that a `ddbmutex run` has started; 0 if there is none.
+inline pid_t watcher_of(pid_t parent) {
+  for (const pid_t child : children_of(parent)) {
     std::ifstream name("/proc/" + std::to_string(child) + "/comm");
     std::string text;
     std::getline(name, text);
