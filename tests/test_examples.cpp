@@ -707,10 +707,11 @@ void make_report(const Home& home, const std::vector<std::string>& without) {
     }
   }
   static const Home objects;  // What all of them have is compiled once.
-  home.write("commands",
-             "set -e\nexport OBJECTS=" + objects.root.string() +
-                 " PATH=" + (project() / "tests/programs").string() +
-                 ":$PATH\ncd " + home.root.string() + "\n" + commands + "\n");
+  home.write(
+      "commands",
+      "set -e\nexport OBJECTS=" + objects.root.string() + " PATH=" +
+          std::filesystem::absolute(project() / "tests/programs").string() +
+          ":$PATH\ncd " + home.root.string() + "\n" + commands + "\n");
   Program shell("/bin/sh", {home.root / "commands"}, {});
   BOOST_TEST_REQUIRE(shell.wait(kCompilation) == 0, shell.output());
   BOOST_TEST(shell.output() == "");

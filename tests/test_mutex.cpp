@@ -347,7 +347,8 @@ BOOST_AUTO_TEST_CASE(timeout_of_nothing_is_one_try) {
   BOOST_TEST(
       !mutex.try_lock_until(std::chrono::steady_clock::time_point::min()));
   BOOST_TEST(table->stats().put_item == 10u);
-  BOOST_TEST(table->stats().get_item <= 10u);  // Of engines that tell no row.
+  // One for the clock; the others of engines that tell no row.
+  BOOST_TEST(table->stats().get_item <= 11u);
   hosts.ours.unlock();
   BOOST_TEST(mutex.try_lock_for(0s));
   mutex.unlock();

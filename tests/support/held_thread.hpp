@@ -38,6 +38,12 @@ inline std::set<pid_t> threads_by_id() {
   return all;
 }
 
+#ifdef SYS_poll
+constexpr long kPoll = SYS_poll;
+#else  // Not every architecture has it.
+constexpr long kPoll = SYS_ppoll;
+#endif
+
 // The one, of those that there were not before, that waits in poll(2): the
 // thread of a table that sends.  Waits until there is one.
 inline pid_t polling_thread(const std::set<pid_t>& before) {
@@ -49,7 +55,7 @@ inline pid_t polling_thread(const std::set<pid_t>& before) {
                          "/syscall");
       long number = -1;
       file >> number;
-      if (number == SYS_poll) polling = thread;
+      if (number == kPoll || number == SYS_ppoll) polling = thread;
     }
     return polling != 0;
   }));
