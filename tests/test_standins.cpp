@@ -1346,12 +1346,9 @@ BOOST_FIXTURE_TEST_CASE(strange_requests_bring_nothing_down, Running) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(standins_end_with_their_input_and_leave_no_file) {
+BOOST_AUTO_TEST_CASE(standins_end_with_their_input) {
   for (const bool by_signal : {false, true}) {
     Aws aws;
-    const std::filesystem::path directory = aws.certificates();
-    const std::filesystem::directory_iterator files(directory);
-    BOOST_TEST(std::distance(begin(files), end(files)) == 3);
     aws.mode("*", "hang");
     if (by_signal) {
       aws.process().signal(SIGTERM);
@@ -1359,21 +1356,8 @@ BOOST_AUTO_TEST_CASE(standins_end_with_their_input_and_leave_no_file) {
       aws.process().channel().hang_up();
     }
     BOOST_TEST(aws.process().wait() == (by_signal ? 1 : 0));
-    BOOST_TEST(!std::filesystem::exists(directory));
     BOOST_TEST(aws.process().complaints() == "");
   }
-}
-
-BOOST_AUTO_TEST_CASE(files_of_killed_standins_go_with_their_object) {
-  std::filesystem::path directory;
-  {
-    Aws aws;
-    directory = aws.certificates();
-    aws.process().signal(SIGKILL);
-    aws.process().wait();
-    BOOST_TEST(std::filesystem::exists(directory));
-  }
-  BOOST_TEST(!std::filesystem::exists(directory));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

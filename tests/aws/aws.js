@@ -3,25 +3,28 @@
 // of containers; and a forward proxy.  They check what the real ones check, and
 // answer in their words; on command they do what goes wrong.
 //
-//   node aws.js --tls
+//   node aws.js --tls DIR
 //   {"ports":{"sts":21001,...},"tls":{"sts":21006,...},"proxy":40000,
-//    "control":40001,"ca":"/tmp/.../ca.pem"}
+//    "control":40001,"ca":"DIR/ca.pem"}
 //   curl -d '{"arn":"arn:aws:iam::123456789012:role/x"}' 127.0.0.1:40001/roles
 //   curl 127.0.0.1:40001/log
 //
 // control.js lists what the control port understands, mischief.js the faults.
 //
-//   --tls           listens on https too (but for metadata), with a CA of its
-//                   own; and on "expired", "other-host" and "unknown-ca", with
-//                   certificates that nobody should take
+//   --tls DIR       listens on https too (but for metadata), with the CA of that
+//                   directory; and on "expired", "other-host" and "unknown-ca",
+//                   with certificates that nobody should take.  What is not
+//                   there is made, and stays
 //   --names A,B     hosts for which that certificate is good besides 127.0.0.1
 //   --issued SEED   of the keys that are issued: "issued"
 //
-// It ends with its standard input, and takes along what it made.
+// It ends with its standard input.
 "use strict";
 
+const fs = require("node:fs");
+const path = require("node:path");
 const { parseArgs } = require("node:util");
-const { Authority } = require("../gateway/authority");
+const { Authority, givenAuthority } = require("../gateway/authority");
 const { Door } = require("../gateway/doors");
 const { Keys } = require("../gateway/keys");
 const { Mode } = require("../gateway/mode");
@@ -45,19 +48,21 @@ const BAD = {
   "other-host": { hosts: ["DNS:elsewhere.example.com"] },
 };
 
-// The authority, and by name the certificates that nobody should take.
-function certify(names) {
-  const hosts = ["IP:127.0.0.1", "DNS:localhost"];
-  for (const name of names) hosts.push(`DNS:${name}`);
-  const server = { hosts };
-  const authority = new Authority({
-    certificates: { server, ...BAD },
-    kept: true,
-  });
-  const stranger = new Authority();
-  stranger.remove();
-  const { expired, "other-host": elsewhere } = authority.certificates;
-  const bad = { expired, "other-host": elsewhere, "unknown-ca": stranger.tls };
+// The authority, with certificates of it that nobody should take, and one that
+// nobody should take because another authority has made it.
+function certify(directory, names) {
+  const elsewhere = path.join(directory, "elsewhere");
+  if (!fs.existsSync(elsewhere)) {
+    const hosts = ["IP:127.0.0.1", "DNS:localhost"];
+    for (const name of names) hosts.push(`DNS:${name}`);
+    const certificates = { server: { hosts }, ...BAD };
+    new Authority({ certificates, directory });
+    fs.mkdirSync(elsewhere);
+    new Authority({ directory: elsewhere });
+  }
+  const authority = givenAuthority(directory, ["server", ...Object.keys(BAD)]);
+  const { server, ...bad } = authority.certificates;
+  bad["unknown-ca"] = givenAuthority(elsewhere).tls;
   return { authority, bad };
 }
 
@@ -75,7 +80,7 @@ class Aws {
     this.oidc = new Oidc(this);
     this.imds = new Imds(this);
     this.container = new Container(this);
-    this.#build(tls ? certify(names) : { authority: null, bad: {} });
+    this.#build(tls ? certify(tls, names) : { authority: null, bad: {} });
   }
 
   // The authority, and the doors by the names of services, or of what is bad.
@@ -114,10 +119,6 @@ class Aws {
     };
   }
 
-  end() {
-    this.authority?.remove();
-  }
-
   #door(service, name, tls) {
     const place = { aws: this, service, door: name };
     const door = new Door((incoming, response) => {
@@ -154,7 +155,7 @@ function receive(place, scheme, incoming, response, tcp) {
 function settings() {
   const { values } = parseArgs({
     options: {
-      tls: { type: "boolean", default: false },
+      tls: { type: "string", default: "" },
       names: { type: "string", default: "" },
       issued: { type: "string", default: "issued" },
     },
@@ -165,26 +166,22 @@ function settings() {
 
 async function main() {
   const aws = new Aws(settings());
-  const end = (status) => {
-    aws.end();
-    process.exit(status);
-  };
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {
-    process.on(signal, () => end(1));
+    process.on(signal, () => process.exit(1));
   }
   process.on("uncaughtException", (problem) => {
     console.error(problem);
-    end(70);
+    process.exit(70);
   });
   for (const event of ["error", "end", "close"]) {
-    process.stdin.on(event, () => end(0));
+    process.stdin.on(event, () => process.exit(0));
   }
   process.stdin.resume();
   try {
     console.log(JSON.stringify(await aws.start()));
   } catch (problem) {
     console.error(problem.message);
-    end(2);
+    process.exit(2);
   }
 }
 

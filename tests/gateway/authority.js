@@ -1,13 +1,13 @@
-// A certificate authority that lives as long as the program that made it: with
-// the command `openssl`, in a directory of its own, of which all but the CA's
-// certificate is gone again at once.
+// A certificate authority, made with the command `openssl` in a directory of its
+// own, of which all but the CA's certificate is gone again at once.
 //
 //   const authority = new Authority();
 //   https.createServer(authority.tls, serve);  // For 127.0.0.1 and localhost.
 //   authority.file;                            // What clients are to trust.
 //
-// A program may ask for further certificates, or leave the server's, with its
-// key, in the directory, for others to serve with (givenAuthority()).
+// A program may ask for further certificates, or make all of them in a directory
+// that it was given, where they stay, with their keys, for others to serve with
+// (givenAuthority()).
 "use strict";
 
 const { execFileSync } = require("node:child_process");
@@ -77,19 +77,24 @@ function time(ms) {
   return new Date(ms).toISOString().replace(/[-:T]|\.\d+/g, "");
 }
 
+function read(directory, name) {
+  const file = (end) => fs.readFileSync(path.join(directory, name + end));
+  return { key: file(".key"), cert: file(".pem") };
+}
+
 class Authority {
   // `certificates`: by name {hosts, from, to}, each as below if it is not told.
-  // `kept`: the server's certificate and its key stay in the directory.
+  // `directory`: where they stay; without one, they go with this process.
   // Throws if there is no `openssl`.
-  constructor({ certificates = { server: {} }, kept = false } = {}) {
+  constructor({ certificates = { server: {} }, directory = null } = {}) {
     sweep();
-    const name = `${PREFIX}${process.pid}-`;
-    this.directory = fs.mkdtempSync(path.join(os.tmpdir(), name));
+    const name = path.join(os.tmpdir(), `${PREFIX}${process.pid}-`);
+    this.directory = directory ?? fs.mkdtempSync(name);
     this.file = path.join(this.directory, "ca.pem");
     this.certificates = {}; // By name: {key, cert}.
     try {
       this.#make(certificates);
-      this.#clear(kept ? ["ca.pem", "server.key", "server.pem"] : ["ca.pem"]);
+      if (directory === null) this.#clear();
     } catch (problem) {
       this.remove();
       throw problem;
@@ -113,15 +118,13 @@ class Authority {
     for (const [name, dates] of Object.entries(certificates)) {
       this.#request(name, name === "server" ? "127.0.0.1" : name);
       this.#certify(name, name, ["-cert", "ca.pem"], dates);
-      const read = (end) =>
-        fs.readFileSync(path.join(this.directory, name + end));
-      this.certificates[name] = { key: read(".key"), cert: read(".pem") };
+      this.certificates[name] = read(this.directory, name);
     }
   }
 
-  #clear(kept) {
+  #clear() {
     for (const name of fs.readdirSync(this.directory)) {
-      if (!kept.includes(name)) fs.rmSync(path.join(this.directory, name));
+      if (name !== "ca.pem") fs.rmSync(path.join(this.directory, name));
     }
   }
 
@@ -152,17 +155,13 @@ class Authority {
   }
 }
 
-// Another program's, that kept its certificate in that directory.
-function givenAuthority(directory) {
-  const at = (name) => path.join(directory, name);
-  return {
-    file: at("ca.pem"),
-    tls: {
-      key: fs.readFileSync(at("server.key")),
-      cert: fs.readFileSync(at("server.pem")),
-    },
-    remove: () => {}, // Whose it is will do it.
-  };
+// What was made in that directory by another program, whose it is.
+function givenAuthority(directory, names = ["server"]) {
+  const certificates = Object.fromEntries(
+    names.map((name) => [name, read(directory, name)]),
+  );
+  const file = path.join(directory, "ca.pem");
+  return { file, certificates, tls: certificates.server, remove: () => {} };
 }
 
 module.exports = { Authority, givenAuthority };

@@ -226,9 +226,10 @@ async function linkPrograms(mutant, library, directory, settings) {
   }
 }
 
+// A thin one, which names the objects and does not copy them.
 async function archive(file, objects) {
   fs.rmSync(file, { force: true });
-  await command("ar", ["rcs", file, ...objects]);
+  await command("ar", ["rcsT", file, ...objects]);
   return file;
 }
 
@@ -251,4 +252,15 @@ async function buildMutant(mutant, settings) {
   return directory;
 }
 
-module.exports = { BuildError, settingsFrom, buildMutant, inTurn };
+// $BUILD as it is, as the build of a mutant that changes nothing.
+function borrowBuild(name, settings) {
+  const directory = path.join(settings.out, name);
+  fs.rmSync(directory, { recursive: true, force: true });
+  fs.mkdirSync(path.join(directory, "tests"), { recursive: true });
+  fs.symlinkSync(path.resolve(settings.build, "tests/tests"),
+    path.join(directory, "tests/tests"));
+  borrowPrograms(directory, settings.build);
+  return directory;
+}
+
+module.exports = { BuildError, settingsFrom, buildMutant, borrowBuild, inTurn };

@@ -128,14 +128,15 @@ class AwsLog {
   std::vector<std::string> targets_;
 };
 
-// Any thread may call any member.  Start it from a thread that outlives it.
+// Any thread may call any member.  Start it from a thread that outlives it, and
+// one at a time: all that serve the same names share their certificates.
 class Aws {
  public:
   using Settings = AwsSettings;
 
   // Runs and listens.
   explicit Aws(const Settings& settings = Settings());
-  ~Aws();  // Ends it, and what it left if it was killed.
+  ~Aws();
   Aws(const Aws&) = delete;
   Aws& operator=(const Aws&) = delete;
 
