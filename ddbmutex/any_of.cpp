@@ -344,8 +344,9 @@ Next AnyOf::Impl::State::next(const Call& call, Candidate& candidate,
   while (!candidates.empty()) {
     const std::size_t most = std::max(kLeastSpread, candidates.size() / 4);
     const auto last = std::min(most, candidates.size()) - 1;
-    const auto which = std::next(
-        candidates.begin(), table.budget.jitter(nanoseconds(last)).count());
+    const nanoseconds drawn = table.budget.jitter(nanoseconds(last));
+    const auto which = std::next(candidates.begin(),
+                                 static_cast<std::ptrdiff_t>(drawn.count()));
     candidate = *which;
     candidates.erase(which);
     if (is_due(candidate, found)) return Next::try_it;

@@ -1,6 +1,5 @@
 #include "endpoint.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <initializer_list>
@@ -69,12 +68,9 @@ std::string find_account_mode(const Environment& environment,
 std::string find_ca_file(const Setting& file, std::string& ca_file) {
   ca_file = file.value;
   if (ca_file.empty()) return "";
-  struct stat status = {};
   // A FIFO is not opened, for it would be waited for.
-  const bool good = stat(ca_file.c_str(), &status) == 0 &&
-                    !S_ISDIR(status.st_mode) &&
-                    euidaccess(ca_file.c_str(), R_OK) == 0;
-  if (good) return "";
+  const bool is_directory = euidaccess((ca_file + '/').c_str(), F_OK) == 0;
+  if (!is_directory && euidaccess(ca_file.c_str(), R_OK) == 0) return "";
   return format("%s, %q, cannot be read", {file.source, ca_file});
 }
 

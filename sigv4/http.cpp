@@ -348,7 +348,7 @@ void Exchange::connect_within(std::chrono::nanoseconds time) {
   if (!under_way_ || time >= connect_timeout_) return;
   const auto whole = std::chrono::duration_cast<milliseconds>(time);
   curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
-                   std::max<long>(whole.count(), 1));
+                   std::max(static_cast<long>(whole.count()), 1L));
 }
 
 void Exchange::act_if_due(BootTime now) {

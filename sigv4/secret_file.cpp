@@ -63,14 +63,23 @@ int write_all(int fd, std::string_view text) {
   return ::fsync(fd) == 0 ? 0 : errno;
 }
 
+// Programs of 32 bits would not be told of a file whose number has more.
+#ifdef _LARGEFILE64_SOURCE
+using Status = struct stat64;
+int status_of(int fd, Status& status) { return ::fstat64(fd, &status); }
+#else
+using Status = struct stat;
+int status_of(int fd, Status& status) { return ::fstat(fd, &status); }
+#endif
+
 }  // namespace
 
 SecretFile::SecretFile(const std::string& path, std::size_t most_bytes) {
-  struct stat status = {};
+  Status status = {};
   // A FIFO is not waited for, a terminal does not become ours.
   const int fd =
       ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  int error = fd < 0 || ::fstat(fd, &status) != 0 ? errno : 0;
+  int error = fd < 0 || status_of(fd, status) != 0 ? errno : 0;
   const bool regular = S_ISREG(status.st_mode);
   if (error == 0 && regular) error = read_into(text, fd, most_bytes);
   if (fd >= 0) ::close(fd);

@@ -43,13 +43,13 @@ void append(std::string& text, std::string_view pattern, Pieces pieces) {
 std::string decimal(std::int64_t number) { return std::string(Digits(number)); }
 
 // As what is not negative: the smallest has no counterpart.
-Digits::Digits(std::int64_t number)
-    : Digits(number < 0 ? 0 - static_cast<std::uint64_t>(number)
-                        : static_cast<std::uint64_t>(number)) {
+void Digits::write(std::int64_t number) {
+  const auto bits = static_cast<std::uint64_t>(number);
+  write(number < 0 ? 0 - bits : bits);
   if (number < 0) text_[--begin_] = '-';
 }
 
-Digits::Digits(std::uint64_t number) : begin_(sizeof text_) {  // From the end.
+void Digits::write(std::uint64_t number) {
   do {
     text_[--begin_] = static_cast<char>('0' + number % 10);
     number /= 10;

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -35,16 +36,26 @@ std::string decimal(std::int64_t number);
 // The same for as long as the expression in which it stands: as a piece.
 class Digits {
  public:
-  explicit Digits(std::int64_t number);
-  explicit Digits(std::uint64_t number);
-  explicit Digits(int number) : Digits(std::int64_t{number}) {}
+  // Which of its types have 64 bits is not the same everywhere.
+  template <typename Integer>
+  explicit Digits(Integer number) {
+    static_assert(std::is_integral_v<Integer>);
+    if constexpr (std::is_signed_v<Integer>) {
+      write(std::int64_t{number});
+    } else {
+      write(std::uint64_t{number});
+    }
+  }
   operator std::string_view() const {
     return {text_ + begin_, sizeof text_ - begin_};
   }
 
  private:
+  void write(std::int64_t number);
+  void write(std::uint64_t number);
+
   char text_[20];
-  std::size_t begin_;
+  std::size_t begin_ = sizeof text_;  // It is written from the end.
 };
 
 // Puts the pieces behind `text`.  None of them may be a view into it.

@@ -178,7 +178,7 @@ bool Demo::read_more() {
   const auto left =
       std::chrono::ceil<milliseconds>(end_ - BootClock::now()).count();
   pollfd ready = {fd_, POLLIN, 0};
-  if (poll(&ready, 1, static_cast<int>(std::max<long>(left, 0))) != 1) {
+  if (poll(&ready, 1, std::max(static_cast<int>(left), 0)) != 1) {
     out += "\nIt takes too long.\n";
     send(SIGKILL);
     return false;

@@ -64,7 +64,9 @@ class Generator {
   using Words = std::initializer_list<std::string_view>;
 
   // Not the standard's distributions: those differ between libraries.
-  std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
+  std::size_t below(std::size_t bound) {
+    return static_cast<std::size_t>(random_() % bound);
+  }
   bool chance(std::uint64_t percent) { return below(100) < percent; }
   std::string pick(Words words) {
     return std::string(words.begin()[below(words.size())]);

@@ -50,8 +50,8 @@ Progress::Progress(seconds time)
 
 void Progress::show(seconds gone, const SoFar& so_far) {
   constexpr long kWidth = 24;
-  const long all = std::max<long>(1, time_.count());
-  const long now = std::min<long>(gone.count(), all);
+  const long all = std::max(static_cast<long>(time_.count()), 1L);
+  const long now = std::min(static_cast<long>(gone.count()), all);
   const long full = kWidth * now / all;
   if (terminal_) {
     std::printf(

@@ -31,7 +31,7 @@ class Writer {
     text_.append(std::max(is.size(), kSecond) - is.size(), ' ');
     text_ += is + (more.empty() ? "" : "   " + more) + "\n";
   }
-  void row(const std::string& what, std::size_t is,
+  void row(const std::string& what, std::uint64_t is,
            const std::string& more = {}) {
     row(what, grouped(is), more);
   }
@@ -41,7 +41,7 @@ class Writer {
   }
 
   void run(const Counts& counts) {
-    text_ += grouped(static_cast<std::size_t>(counts.time.count())) + " s, " +
+    text_ += grouped(static_cast<std::uint64_t>(counts.time.count())) + " s, " +
              std::to_string(counts.processes) + " processes started " +
              grouped(counts.starts) + " times, " +
              std::to_string(counts.names) + " names\n\n";
@@ -79,9 +79,8 @@ class Writer {
   }
 
   void tokens(const Counts& counts) {
-    const std::size_t nobodys = counts.numbers > counts.kept.acquisitions
-                                    ? counts.numbers - counts.kept.acquisitions
-                                    : 0;
+    const Token given = counts.kept.acquisitions;
+    const Token nobodys = counts.numbers - std::min(counts.numbers, given);
     row("  numbers", counts.numbers, grouped(nobodys) + " of them nobody's");
   }
 

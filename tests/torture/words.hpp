@@ -7,6 +7,7 @@
 #define DDBMUTEX_TESTS_TORTURE_WORDS_HPP
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 
@@ -14,7 +15,7 @@ namespace torture {
 
 using std::chrono::nanoseconds;
 
-inline std::string grouped(std::size_t number) {
+inline std::string grouped(std::uint64_t number) {
   std::string digits = std::to_string(number);
   for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
   return digits;

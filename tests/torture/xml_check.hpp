@@ -40,8 +40,8 @@ class XmlCheck {
     const std::string part = text_.substr(at_, end - at_);
     for (std::size_t i = 0; i < part.size(); ++i) {
       const char c = part[i];
-      if (c == '<' || c == '>' || (c < ' ' && c >= 0 && c != '\n'))
-        return false;
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '<' || c == '>' || (byte < ' ' && c != '\n')) return false;
       if (c != '&') continue;
       const std::string name = part.substr(i, part.find(';', i) - i);
       if (name != "&amp" && name != "&lt" && name != "&gt" && name != "&apos" &&
