@@ -14,6 +14,7 @@
 # make uninstall  takes all of that away again: the same three
 # make deb        the Debian packages, in build/deb
 # make ways       sets up, runs every way of packaging/README.md
+# make cross      sets up, builds for other machines and with other compilers
 # make abi        sets up, says what breaks programs of the last version
 # make format     lays out all C++ as .clang-format says
 # make clean

@@ -349,18 +349,19 @@ struct Options {
   bool recursive = false;
 
   // Where another thread waits for this very mutex, unlock() hands the lock
-  // over to the first that does, lease and all, and nothing is sent: so often
-  // in a row at the most, and only within ttl / 2 of when the lease was taken,
-  // while more than that is left of it.  Otherwise it is released, so that
-  // others get in.  At least 0: never.  Each acquisition has a lease of its own
-  // anyway where rows or data are kept, with max_hold, and without auto_renew;
-  // and after a guarded_write(), condition_check() or renew() with changes.
+  // over to the one that has waited longest, with its lease, and sends nothing.
+  // So that other hosts get in, that happens at most so often in a row, only
+  // within ttl / 2 of when the lease was taken, and only while more than half
+  // of it is left.  At least 0: never.  A mutex that keeps rows or data, one
+  // with max_hold and one without auto_renew take a new lease each time, and so
+  // does any mutex after a guarded_write(), a condition_check() or a renew()
+  // with changes.
   //
-  // What is handed over is an acquisition like another, but for its uuid.  A
-  // loss is told to whoever has the lock by then; that may be before his lock()
-  // has come back, which it does as if the lock had been lost right after.
-  // Whose time is up, or whose wait is cancelled, just as he is handed the lock
-  // has it.
+  // The uuid stays the same; all else of an acquisition is new.  A loss is told
+  // to the thread that has the lock by then, even if its lock() has not
+  // returned yet: it then returns as if the lock had been lost right after.  A
+  // thread whose wait ends by time or is cancelled at the moment when it is
+  // handed the lock has the lock.
   int handover_limit = 16;
 
   // For one request, and so for unlock().  More than 0, less than ttl / 2;

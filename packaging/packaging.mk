@@ -105,4 +105,10 @@ ways: setup-ways
 	@$(MAKE) $(BUILDING) amalgamation programs
 	@BUILD=$(BUILD) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' packaging/ways $(ONLY)
 
+setup-cross:
+	@CROSS=1 tests/setup
+cross: setup-cross
+	@tests/cross/run $(ONLY)
+
+.PHONY: setup-cross cross
 .PHONY: amalgamation install uninstall deb setup-ways ways abi describe
