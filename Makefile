@@ -13,7 +13,7 @@
 # make install    library, headers, command: PREFIX=/usr/local LIBDIR, DESTDIR
 # make uninstall  takes all of that away again: the same three
 # make deb        the Debian packages, in build/deb
-# make ways       sets up, runs every way of packaging/README.md
+# make ways       sets up, runs every way of packaging/README.md, each recipe
 # make cross      sets up, builds for other machines and with other compilers
 # make abi        sets up, says what breaks programs of the last version
 # make format     lays out all C++ as .clang-format says

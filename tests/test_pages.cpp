@@ -452,13 +452,23 @@ BOOST_AUTO_TEST_CASE(options_that_are_shown_do_what_they_say) {
 }
 
 BOOST_AUTO_TEST_CASE(examples_on_the_page_are_those_there_are) {
+  const auto link = [](const std::string& path) {
+    return "[" + fs::path(path).filename().string() + "](" +
+           path.substr(path.find('/') + 1) + ")";
+  };
   Set there;
-  for (const std::string& path : files_in("examples")) {
-    const std::string file = fs::path(path).filename().string();
-    if (is_source(file)) there.insert("[" + file + "](" + file + ")");
+  for (const std::string& file : files_in("examples")) {
+    if (is_source(file)) there.insert(link(file));
   }
   BOOST_TEST(
       first_cells(table(kExamples, "| example | what it shows |")) == there,
+      boost::test_tools::per_element());
+  Set recipes;
+  for (const std::string& file : files_in("examples/recipes")) {
+    recipes.insert(link(file));
+  }
+  BOOST_TEST(
+      first_cells(table(kExamples, "| recipe | what it shows |")) == recipes,
       boost::test_tools::per_element());
 }
 
@@ -791,6 +801,15 @@ BOOST_AUTO_TEST_CASE(packages_are_those_that_setup_installs) {
     }
   }
   BOOST_TEST(told == needed, boost::test_tools::per_element());
+
+  const Words asked = all_matches(all_text(files_in("examples/recipes")),
+                                  "\\bNeeds (\\S+), as\\s");
+  BOOST_TEST(asked.size() == 4u);
+  for (const std::string& package : asked) {
+    BOOST_TEST(
+        !all_matches(setup, "need_header \\S+ (" + package + ")$").empty(),
+        package);
+  }
 }
 
 namespace {
