@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "../sigv4/text.hpp"
+#include "../sigv4/utc.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -18,18 +19,6 @@ namespace {
 
 constexpr std::string_view kContentType = "application/x-amz-json-1.0";
 constexpr std::string_view kService = "DynamoDB_20120810.";
-
-// A line break in a key, from a file that was read too far, would end the
-// header that it stands in.
-bool fit_for_headers(const sigv4::Credentials& keys) {
-  for (const std::string_view text : {std::string_view(keys.access_key_id),
-                                      std::string_view(keys.session_token)}) {
-    for (const char c : text) {
-      if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') return false;
-    }
-  }
-  return true;
-}
 
 bool is_about_keys(Fault fault) {
   return fault == Fault::bad_keys || fault == Fault::expired_keys ||
@@ -127,12 +116,7 @@ bool Client::lacks_keys(Answer& answer,
                         const sigv4::Keys::Current& current) const {
   const sigv4::KeyOutcome& keys = *current.outcome;
   using State = sigv4::KeyOutcome::State;
-  if (keys.state == State::found) {
-    if (fit_for_headers(keys.keys)) return false;
-    answer.fault = Fault::no_keys;
-    answer.message = "a key or token has control characters";
-    return true;
-  }
+  if (keys.state == State::found) return false;
   const bool passing = current.on_their_way || keys.state == State::failed;
   answer.fault = passing             ? Fault::keys_awaited
                  : keys.lacks_region ? Fault::no_target
@@ -168,38 +152,55 @@ std::unique_ptr<Client::Pending> Client::begin(Action action, std::string body,
     pending->answer_.message = site.error;
     return pending;
   }
-  pending->payload_hash_ = sigv4::sha256_hex(body);
-  const sigv4::Signed signature = sign(*pending);
-  const std::string_view token = site.keys->keys.session_token;
-  std::string headers =
-      sigv4::join({"Host: ", site.authority, "\nContent-Type: ", kContentType,
-                   "\nX-Amz-Target: ", kService, name_of(action),
-                   "\nX-Amz-Date: ", signature.amz_date,
-                   "\nAuthorization: ", signature.authorization,
-                   token.empty() ? "\n" : "\nX-Amz-Security-Token: ", token,
-                   token.empty() ? "" : "\n"});
+  std::string headers = sign(*pending, body);
   pending->exchange_ = pool_.take();
   pending->exchange_->start(site.url, std::move(headers), std::move(body));
   return pending;
 }
 
-// All that must be signed, and nothing else.
-sigv4::Signed Client::sign(const Pending& pending) {
+// All headers, signed.  As ours are always the same, step 1 of the signature is
+// written as sigv4::sign() would make it: by name, in lower case.
+std::string Client::sign(Pending& pending, std::string_view body) {
   const Site& site = *pending.site_;
-  const std::string target =
-      sigv4::join({kService, name_of(pending.answer_.action)});
-  return sigv4::sign(
-      {"POST",
-       "/",
-       "",
-       {{"Content-Type", kContentType},
-        {"Host", site.authority},
-        {"X-Amz-Target", target}},
-       pending.payload_hash_},
-      site.keys->keys, {site.region, "dynamodb"},
+  const sigv4::Credentials& keys = site.keys->keys;
+  const std::string_view token = keys.session_token;
+  const std::string_view action = name_of(pending.answer_.action);
+  const std::string_view names =
+      token.empty()
+          ? "content-type;host;x-amz-date;x-amz-target"
+          : "content-type;host;x-amz-date;x-amz-security-token;x-amz-target";
+  const std::string date = sigv4::amz_date(
       std::chrono::duration_cast<std::chrono::seconds>(pending.signed_at_)
-          .count(),
-      signing_keys_);
+          .count());
+  const std::string scope = sigv4::scope_text(date, {site.region, "dynamodb"});
+  const sigv4::Hex canonical =
+      sigv4::sha256_of({"POST\n/\n\ncontent-type:", kContentType,
+                        "\nhost:", site.authority, "\nx-amz-date:", date,
+                        token.empty() ? "" : "\nx-amz-security-token:", token,
+                        "\nx-amz-target:", kService, action, "\n\n", names,
+                        "\n", sigv4::sha256_of({body})});
+  pending.signature_ = sigv4::signature(
+      signing_keys_.get(keys.secret_access_key, scope), date, scope, canonical);
+  return sigv4::join({"Host: ",
+                      site.authority,
+                      "\nContent-Type: ",
+                      kContentType,
+                      "\nX-Amz-Target: ",
+                      kService,
+                      action,
+                      "\nX-Amz-Date: ",
+                      date,
+                      "\nAuthorization: AWS4-HMAC-SHA256 Credential=",
+                      keys.access_key_id,
+                      "/",
+                      scope,
+                      ", SignedHeaders=",
+                      names,
+                      ", Signature=",
+                      pending.signature_,
+                      token.empty() ? "\n" : "\nX-Amz-Security-Token: ",
+                      token,
+                      token.empty() ? "" : "\n"});
 }
 
 Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
@@ -233,14 +234,11 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
   return answer;
 }
 
-// What a service says may repeat what it was sent.  The signature is made once
-// more to look for it, rather than kept for each request.
+// What a service says may repeat what it was sent.
 void Client::failed(const Pending& pending, Answer& answer) {
   const sigv4::KeyOutcome& keys = *pending.site_->keys;
-  const sigv4::Signed signature = sign(pending);
   const sigv4::Secrets secrets = {keys.keys.secret_access_key,
-                                  keys.keys.session_token,
-                                  signature.signature()};
+                                  keys.keys.session_token, pending.signature_};
   answer.message = sigv4::shown(answer.message, secrets);
   answer.request_id = sigv4::shown(answer.request_id, secrets);
   if (is_about_keys(answer.fault)) {

@@ -113,7 +113,7 @@ class Client {
   SitePtr make_site(const sigv4::Keys::OutcomePtr& keys);
   void settle(Site& site, const Target& target) const;
   static ServiceTime time_by(const ServiceClock& clock);
-  sigv4::Signed sign(const Pending& pending);
+  std::string sign(Pending& pending, std::string_view body);
   void hear(const Answer& answer, std::optional<ServiceTime> date);
   void failed(const Pending& pending, Answer& answer);
   void tell(const Answer& answer) const;
@@ -142,7 +142,7 @@ class Client::Pending {
   ServiceTime signed_at_{};
   std::unique_ptr<sigv4::Exchange> exchange_;
   SitePtr site_;
-  std::string payload_hash_;
+  sigv4::Hex signature_;
   Reader reader_ = nullptr;
   Answer answer_;  // What it came to if it was not begun.
 };

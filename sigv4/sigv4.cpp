@@ -21,7 +21,7 @@ constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
 // Of a request of ours, and of what is signed of it.
 constexpr std::size_t kUsualBytes = 1024;
 
-using Digest = std::array<unsigned char, 32>;
+using Digest = Hex::Digest;
 
 template <class Bytes>
 std::string_view text_of(const Bytes& bytes) {
@@ -52,25 +52,12 @@ SHA256_CTX new_context() {
 
 #pragma GCC diagnostic pop
 
-Digest sha256(std::string_view bytes) {
+Digest sha256(Pieces pieces) {
   SHA256_CTX context = new_context();
-  update(context, bytes);
+  for (const std::string_view piece : pieces) update(context, piece);
   const Digest digest = digest_of(context);
   explicit_bzero(&context, sizeof context);  // It may have been a secret.
   return digest;
-}
-
-// Lower-case hexadecimal.
-std::string hex(std::string_view bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text(2 * bytes.size(), '\0');
-  char* out = text.data();
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    *out++ = kDigits[byte >> 4];
-    *out++ = kDigits[byte & 15];
-  }
-  return text;
 }
 
 // As AWS's signers do: "/a/.." is "/", "/a/b/.." is "/a" with no slash behind,
@@ -210,11 +197,11 @@ void append_canonical(std::string& out, Request& request) {
   append(out, {"\n", request.payload_hash});
 }
 
-// Steps 2 and 3.
-void append_to_sign(std::string& out, std::string_view amz_date,
-                    std::string_view scope, const Digest& canonical) {
-  append(out, {kAlgorithm, "\n", amz_date, "\n", scope, "\n",
-               hex(text_of(canonical))});
+// Steps 2 and 3: has `use` make something of the pieces.
+template <class Use>
+auto to_sign(std::string_view amz_date, std::string_view scope,
+             const Hex& canonical, const Use& use) {
+  return use({kAlgorithm, "\n", amz_date, "\n", scope, "\n", canonical});
 }
 
 }  // namespace
@@ -234,15 +221,19 @@ void append_encoded(std::string& out, std::string_view text, char also) {
   }
 }
 
+Hex sha256_of(Pieces pieces) { return Hex(sha256(pieces)); }
+
 std::string sha256_hex(std::string_view bytes) {
-  return hex(text_of(sha256(bytes)));
+  return std::string(sha256_of({bytes}));
 }
 
 std::string sha1_hex(std::string_view bytes) {
   std::array<unsigned char, SHA_DIGEST_LENGTH> digest;
   SHA1(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
        digest.data());
-  return hex(text_of(digest));
+  std::string text(2 * digest.size(), '\0');
+  write_hex(digest, text.data());
+  return text;
 }
 
 std::string canonical_request(Request request) {
@@ -258,9 +249,8 @@ std::string scope_text(std::string_view amz_date, const Scope& scope) {
 
 std::string string_to_sign(std::string_view amz_date, std::string_view scope,
                            std::string_view canonical_request) {
-  std::string text;
-  append_to_sign(text, amz_date, scope, sha256(canonical_request));
-  return text;
+  return to_sign(amz_date, scope, sha256_of({canonical_request}),
+                 [](Pieces pieces) { return join(pieces); });
 }
 
 SigningKey::SigningKey() { set_key(""); }
@@ -271,7 +261,7 @@ SigningKey::SigningKey(std::string_view secret, std::string_view scope) {
   wipe(seed);
   for (bool more = true; more;) {
     more = scope.find('/') != scope.npos;
-    Digest next = mac(cut(scope, '/'));
+    Digest next = mac({cut(scope, '/')});
     set_key(text_of(next));
     explicit_bzero(next.data(), next.size());
   }
@@ -284,7 +274,7 @@ void SigningKey::set_key(std::string_view key) {
   static_assert(sizeof states_[0] >= sizeof(SHA256_CTX));
   Digest hashed;
   if (key.size() > SHA256_CBLOCK) {
-    hashed = sha256(key);
+    hashed = sha256({key});
     key = text_of(hashed);
   }
   constexpr char kPads[] = {0x36, 0x5c};
@@ -302,10 +292,10 @@ void SigningKey::set_key(std::string_view key) {
   explicit_bzero(hashed.data(), hashed.size());
 }
 
-SigningKey::Digest SigningKey::mac(std::string_view message) const {
+Digest SigningKey::mac(Pieces message) const {
   SHA256_CTX context;
   memcpy(&context, states_[0], sizeof context);
-  update(context, message);
+  for (const std::string_view piece : message) update(context, piece);
   const Digest inner = digest_of(context);
   memcpy(&context, states_[1], sizeof context);
   update(context, text_of(inner));
@@ -315,7 +305,13 @@ SigningKey::Digest SigningKey::mac(std::string_view message) const {
 }
 
 std::string signature(const SigningKey& key, std::string_view string_to_sign) {
-  return hex(text_of(key.mac(string_to_sign)));
+  return std::string(Hex(key.mac({string_to_sign})));
+}
+
+Hex signature(const SigningKey& key, std::string_view amz_date,
+              std::string_view scope, const Hex& canonical) {
+  return to_sign(amz_date, scope, canonical,
+                 [&key](Pieces pieces) { return Hex(key.mac(pieces)); });
 }
 
 SigningKey SigningKeys::get(std::string_view secret, std::string_view scope) {
@@ -340,17 +336,14 @@ Signed sign(Request request, const Credentials& credentials, const Scope& where,
   if (!token.empty())
     request.headers.push_back({"x-amz-security-token", token});
   const std::string scope = scope_text(result.amz_date, where);
-  std::string text;  // What step 1 makes, and behind it what is signed.
+  std::string text;
   reserve_secret(text, kUsualBytes + token.size());
   append_canonical(text, request);
-  const std::size_t end = text.size();
-  append_to_sign(text, result.amz_date, scope, sha256(text));
   const SigningKey key = keys.get(credentials.secret_access_key, scope);
-  const std::string_view whole = text;
   result.authorization =
       join({kAlgorithm, " Credential=", credentials.access_key_id, "/", scope,
-            ", SignedHeaders=", names_in(whole.substr(0, end)),
-            ", Signature=", signature(key, whole.substr(end))});
+            ", SignedHeaders=", names_in(text), ", Signature=",
+            signature(key, result.amz_date, scope, sha256_of({text}))});
   wipe(text);
   return result;
 }

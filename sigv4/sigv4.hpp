@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "secret.hpp"
+#include "text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -77,6 +78,23 @@ struct Signed {
 // (RFC 3986, section 2.3), as the signature encodes, and as a form may.
 void append_encoded(std::string& out, std::string_view text, char also = '~');
 
+// 32 bytes in lower-case hexadecimal, as a piece of text.
+class Hex {
+ public:
+  using Digest = std::array<unsigned char, 32>;
+
+  Hex() = default;
+  explicit Hex(const Digest& digest) { write_hex(digest, text_); }
+  operator std::string_view() const { return {text_, sizeof text_}; }
+
+ private:
+  char text_[64] = {};
+};
+
+// SHA-256 of the pieces, one behind the other: they may hold secrets, of which
+// no copy is made.
+Hex sha256_of(Pieces pieces);
+
 // Lower-case hexadecimal SHA-256.
 std::string sha256_hex(std::string_view bytes);
 
@@ -107,18 +125,21 @@ class SigningKey {
   ~SigningKey();
 
  private:
-  using Digest = std::array<unsigned char, 32>;
-
   friend std::string signature(const SigningKey& key,
                                std::string_view string_to_sign);
+  friend Hex signature(const SigningKey& key, std::string_view amz_date,
+                       std::string_view scope, const Hex& canonical);
   void set_key(std::string_view key);
-  Digest mac(std::string_view message) const;
+  Hex::Digest mac(Pieces message) const;
 
   char states_[2][112];  // OpenSSL's, which stays out of this header.
 };
 
 // Step 4.
 std::string signature(const SigningKey& key, std::string_view string_to_sign);
+// Steps 2 to 4, of the hash of what step 1 makes.
+Hex signature(const SigningKey& key, std::string_view amz_date,
+              std::string_view scope, const Hex& canonical);
 
 // The last signing key, kept with what it was derived of: that costs more than
 // the signature itself.  Wiped when another takes its place.

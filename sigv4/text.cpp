@@ -7,9 +7,25 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+namespace {
+
+std::size_t size_of(Pieces pieces) {
+  std::size_t size = 0;
+  for (const std::string_view piece : pieces) size += piece.size();
+  return size;
+}
+
+void copy(Pieces pieces, char* to) {
+  for (const std::string_view piece : pieces) {
+    to = std::copy(piece.begin(), piece.end(), to);
+  }
+}
+
+}  // namespace
+
 std::string join(Pieces pieces) {
-  std::string text;
-  append(text, pieces);
+  std::string text(size_of(pieces), '\0');
+  copy(pieces, text.data());
   return text;
 }
 
@@ -57,8 +73,8 @@ void Digits::write(std::uint64_t number) {
 }
 
 void append(std::string& text, Pieces pieces) {
-  std::size_t size = text.size();
-  for (const std::string_view piece : pieces) size += piece.size();
+  const std::size_t before = text.size();
+  const std::size_t size = before + size_of(pieces);
   // Never less than twice the room, or a text that grows by pieces is copied
   // with every one.
   if (size > text.capacity()) {
@@ -66,12 +82,8 @@ void append(std::string& text, Pieces pieces) {
                      ? size
                      : 2 * text.capacity());
   }
-  const std::size_t before = text.size();
   text.resize(size);  // At once: a check of the room for each costs more.
-  char* out = text.data() + before;
-  for (const std::string_view piece : pieces) {
-    out = std::copy(piece.begin(), piece.end(), out);
-  }
+  copy(pieces, text.data() + before);
 }
 
 bool begins_with(std::string_view text, std::string_view with) {

@@ -58,6 +58,16 @@ class Digits {
   std::size_t begin_ = sizeof text_;  // It is written from the end.
 };
 
+// Two lower-case hexadecimal digits a byte.
+template <class Bytes>
+void write_hex(const Bytes& bytes, char* to) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  for (const unsigned char byte : bytes) {
+    *to++ = kDigits[byte >> 4];
+    *to++ = kDigits[byte & 15];
+  }
+}
+
 // Puts the pieces behind `text`.  None of them may be a view into it.
 void append(std::string& text, Pieces pieces);
 void append(std::string& text, std::string_view pattern, Pieces pieces);
