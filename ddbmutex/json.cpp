@@ -149,6 +149,7 @@ std::string_view good_part(std::string_view text) {
 void append_string(std::string& json, std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
   const auto is_plain = [](char c) {
+    if (c > '\\') return true;  // Most are, so this is asked first.
     return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
   };
   json += '"';

@@ -395,8 +395,9 @@ struct Words {
   static void version(std::string& text, ServiceTime stamp, const Place& place,
                       const Request& request);
 };
-using Body = lock::RequestBody<Words>;
-using Part = Body::Part;
+constexpr lock::Vocabulary kVocabulary = lock::vocabulary_of<Words>();
+using Body = lock::RequestBody;
+using Part = lock::PartOf<Words>;
 
 constexpr std::size_t word(const char* name) {
   return lock::place_of<Words>(name);
@@ -627,7 +628,7 @@ void write_release(const Place& place, const Request& request, Body& body) {
 
 std::string write(const Place& place, const Request& request) {
   const bool versions = kind_at(place).version != nullptr;
-  Body body(place, request);
+  Body body(kVocabulary, place, request);
   switch (request.verb) {
     case Verb::take:
       write_take(place, request, body);

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 
+#include "../sigv4/text.hpp"
 #include "request_body.hpp"
 
 namespace ddbmutex {
@@ -65,18 +66,15 @@ std::int64_t clean_up_at(ServiceTime expires) {
       .count();
 }
 
-// The words of expressions, see request_body.hpp: the first are texts.
+// The words of expressions, see request_body.hpp.
 struct Words {
   static constexpr char kList[][13] = {
       "uuid",       "owner",   "seen_uuid", "string",    "zero",
       "one",        "expires", "lease",     "ttl",       "token",
       "earliest",   "longest", "shortest",  "uuid_size", "seen_expires",
       "last_token", "data",    "name"};
-  static constexpr std::size_t kTexts = 4, kName = std::size(kList) - 1;
 
-  static std::string_view name(std::size_t word, const Place& place) {
-    return word == kName ? std::string_view(place.key_name) : kList[word];
-  }
+  static std::string_view name(std::size_t word, const Place& place);
   static void value(std::string& text, std::size_t word, const Place& place,
                     const Request& request);
   static void version(std::string& text, ServiceTime stamp, const Place&,
@@ -84,31 +82,60 @@ struct Words {
     append_number(text, stamp.count());
   }
 };
-using Body = RequestBody<Words>;
-using Part = Body::Part;
+constexpr Vocabulary kVocabulary = vocabulary_of<Words>();
+using Part = PartOf<Words>;
 
-void Words::value(std::string& text, std::size_t word, const Place& place,
+constexpr std::size_t word(const char* name) { return place_of<Words>(name); }
+
+std::string_view Words::name(std::size_t of, const Place& place) {
+  return of == word("name") ? std::string_view(place.key_name) : kList[of];
+}
+
+void Words::value(std::string& text, std::size_t of, const Place& place,
                   const Request& request) {
-  const Request::Version* seen = request.seen ? &*request.seen : nullptr;
-  if (word < kTexts) {
-    const std::string_view texts[kTexts] = {
-        request.uuid, place.owner, seen ? seen->uuid : std::string_view(), "S"};
-    return append_text(text, texts[word]);
+  constexpr std::chrono::milliseconds kLongest = kLongestLease;
+  switch (of) {
+    case word("uuid"):
+      return append_text(text, request.uuid);
+    case word("owner"):
+      return append_text(text, place.owner);
+    case word("seen_uuid"):
+      return append_text(text, request.seen->uuid);
+    case word("expires"):
+      return append_number(text, request.stamp.count());
+    case word("lease"):
+      return append_number(text, request.lease.count());
+    case word("ttl"):
+      return append_number(text, clean_up_at(request.stamp));
+    case word("token"):
+      return append_number(text, request.token);
+    case word("earliest"):
+      return append_number(text, request.earliest.count());
+    case word("seen_expires"):
+      return append_number(text, request.seen->expires.count());
+    case word("string"):
+      text += R"({"S":"S"})";
+      return;
+    case word("one"):
+      text += R"({"N":"1"})";
+      return;
+    case word("longest"):
+      static_assert(kLongest.count() == 31'622'400'000);
+      text += R"({"N":"31622400000"})";
+      return;
+    case word("shortest"):
+      static_assert(kShortestLease.count() == 1);
+      text += R"({"N":"1"})";
+      return;
+    case word("uuid_size"):
+      static_assert(kLongestUuid == 1024);
+      text += R"({"N":"1024"})";
+      return;
+    case word("last_token"):
+      return append_number(text, kLastToken - 2);  // One is added.
+    default:
+      text += R"({"N":"0"})";  // "zero"
   }
-  const std::int64_t numbers[] = {
-      0,
-      1,
-      request.stamp.count(),
-      request.lease.count(),
-      clean_up_at(request.stamp),
-      request.token,
-      request.earliest.count(),
-      std::chrono::milliseconds(kLongestLease).count(),
-      kShortestLease.count(),
-      kLongestUuid,
-      seen ? seen->expires.count() : 0,
-      kLastToken - 2};  // One is added.
-  append_number(text, numbers[word - kTexts]);
 }
 
 // That whoever kept the row has counted in whole numbers cannot be asked.
@@ -157,7 +184,7 @@ constexpr Part kAndData = ", #data";
 // what it can of types and bounds.  A kept row that this very call has released
 // is not to be taken by one of its own takes that comes late.
 void write_take_condition(const RowUse& use, const Request& request,
-                          Body& body) {
+                          RequestBody& body) {
   if (use.keep) {
     body.condition(use.must_exist ? kExists : kNothing);
     body += kBare;
@@ -186,11 +213,12 @@ void write_take_condition(const RowUse& use, const Request& request,
 
 // A take that comes late can bring a uuid back after others had the lock, but
 // not its token: what the user changes is written by the holder alone.
-void write_token(const Place& place, const Request& request, Body& body) {
+void write_token(const Place& place, const Request& request,
+                 RequestBody& body) {
   if (place.use.keep && request.changes) body += kThatToken;
 }
 
-void write_take_update(const Place& place, Body& body) {
+void write_take_update(const Place& place, RequestBody& body) {
   const bool keep = place.use.keep;
   const bool replaced =
       dynamodb::find(place.attributes, kDataAttribute) != nullptr;
@@ -203,7 +231,7 @@ void write_take_update(const Place& place, Body& body) {
 
 constexpr std::string_view kTellNew = R"(,"ReturnValues":"ALL_NEW")";
 
-void write_take(const Place& place, const Request& request, Body& body) {
+void write_take(const Place& place, const Request& request, RequestBody& body) {
   if (place.use.takes_by_update()) {
     body.key();
     write_take_update(place, body);
@@ -215,7 +243,8 @@ void write_take(const Place& place, const Request& request, Body& body) {
   if (place.use.takes_by_update()) body.put(kTellNew);
 }
 
-void write_renewal(const Place& place, const Request& request, Body& body) {
+void write_renewal(const Place& place, const Request& request,
+                   RequestBody& body) {
   body.key();
   body.update(kSetExpires);
   if (!place.use.keep) body += kAndTtl;
@@ -230,7 +259,8 @@ void write_renewal(const Place& place, const Request& request, Body& body) {
 }
 
 // Frees the lock of a kept row, or deletes the row.
-void write_release(const Place& place, const Request& request, Body& body) {
+void write_release(const Place& place, const Request& request,
+                   RequestBody& body) {
   body.key();
   if (place.use.keep) {
     body.update(kSetFree);
@@ -341,7 +371,7 @@ dynamodb::Action action_of(Verb verb, const RowUse& use) {
 }
 
 std::string write_request(const Place& place, const Request& request) {
-  Body body(place, request);
+  RequestBody body(kVocabulary, place, request);
   const bool keep = place.use.keep;
   switch (request.verb) {
     case Verb::take:
@@ -378,13 +408,8 @@ std::string fresh_uuid() {
   // Fails only where the kernel has no randomness to give: no lock can be taken
   // safely there.
   if (getentropy(bits.data(), bits.size()) != 0) std::abort();
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string uuid;
-  uuid.reserve(2 * bits.size());
-  for (const unsigned char byte : bits) {
-    uuid += kDigits[byte >> 4];
-    uuid += kDigits[byte & 15];
-  }
+  std::string uuid(2 * bits.size(), '\0');
+  sigv4::write_hex(bits, uuid.data());
   return uuid;
 }
 

@@ -1,7 +1,7 @@
 // How a layout writes its requests: as JSON whose expressions are put together
 // of parts.
 //
-//   RequestBody<Words> body(place, request);
+//   RequestBody body(kVocabulary, place, request);
 //   body.key();
 //   body.update("SET #expires = :expires");
 //   body.condition("#uuid = :uuid");
@@ -21,20 +21,18 @@
 //     static void version(std::string& text, ServiceTime stamp,
 //                         const Place& place, const Request& request);
 //   };
-//
-// Templates, so that the compiler sees a layout as a whole: each costs no more
-// than it needs.
+//   constexpr Vocabulary kVocabulary = vocabulary_of<Words>();
 #ifndef DDBMUTEX_REQUEST_BODY_HPP
 #define DDBMUTEX_REQUEST_BODY_HPP
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "../sigv4/text.hpp"
-#include "json.hpp"
 #include "record.hpp"
 
 namespace ddbmutex {
@@ -56,31 +54,74 @@ constexpr std::size_t place_of(const char* begin) {
   return word;
 }
 
-// A part of an expression, and the words in it as bits: found by the compiler.
-template <class Words>
+// A part of an expression, and the words in it as bits.
 struct RequestPart {
+  std::string_view text;
+  unsigned names = 0, values = 0;
+};
+
+// The same of a layout's words, found by the compiler.
+template <class Words>
+struct PartOf : RequestPart {
   template <std::size_t kSize>
-  constexpr RequestPart(const char (&part)[kSize]) : text(part, kSize - 1) {
+  constexpr PartOf(const char (&part)[kSize]) {
+    text = {part, kSize - 1};
     for (std::size_t at = 0; at + 1 < kSize; ++at) {
       if (part[at] == '#') names |= 1u << place_of<Words>(part + at + 1);
       if (part[at] == ':') values |= 1u << place_of<Words>(part + at + 1);
     }
   }
-
-  std::string_view text;
-  unsigned names = 0, values = 0;
 };
+
+// A word as the members of the two objects begin: ,"#uuid":
+struct WordMember {
+  constexpr void set(const char* word) {
+    for (const char c : {',', '"', '#'}) text[size++] = c;
+    while (*word != '\0') text[size++] = *word++;
+    for (const char c : {'"', ':'}) text[size++] = c;
+  }
+
+  char text[18] = {};
+  unsigned char size = 0;
+};
+
+template <class Words>
+constexpr auto members_of() {
+  std::array<WordMember, std::size(Words::kList)> members;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    members[i].set(Words::kList[i]);
+  }
+  return members;
+}
+
+template <class Words>
+constexpr auto kMembers = members_of<Words>();
+
+// The words of a layout.
+struct Vocabulary {
+  const WordMember* members;
+  std::string_view (*name)(std::size_t word, const Place& place);
+  void (*value)(std::string& text, std::size_t word, const Place& place,
+                const Request& request);
+  void (*version)(std::string& text, ServiceTime stamp, const Place& place,
+                  const Request& request);
+};
+
+template <class Words>
+constexpr Vocabulary vocabulary_of() {
+  return {kMembers<Words>.data(), Words::name, Words::value, Words::version};
+}
 
 // The body of a request, as it grows.  What the words stand for is put behind
 // the expressions: of those that occur alone, since DynamoDB refuses others.
-template <class Words>
 class RequestBody {
  public:
-  using Part = RequestPart<Words>;
+  using Part = RequestPart;
 
-  RequestBody(const Place& place, const Request& request);
+  RequestBody(const Vocabulary& vocabulary, const Place& place,
+              const Request& request);
 
-  void key() { key(R"(,"Key":{)"), text_ += '}'; }
+  void key();
   void item(const Part& record);  // ":uuid :expires"
   // One after the other, if there is an update; both go on with more parts.
   void update(const Part& part);
@@ -94,18 +135,15 @@ class RequestBody {
   std::string end() { return std::move(text_ += '}'); }
 
  private:
-  using Item = dynamodb::Item;
-  using Digits = sigv4::Digits;
-
-  void key(std::string_view before);
+  void key_members();
   // What the request sets beside the record: a take, what every take does.
-  const Item& set() const {
+  const dynamodb::Item& set() const {
     return request_.verb == Request::Verb::take ? place_.attributes
                                                 : request_.changes->set;
   }
-  void words(std::string_view mark, unsigned bits);
-  void value(std::size_t word) { Words::value(text_, word, place_, request_); }
+  void words(char mark, unsigned bits);
 
+  const Vocabulary& vocabulary_;
   const Place& place_;
   const Request& request_;
   std::string text_;
@@ -115,135 +153,9 @@ class RequestBody {
 };
 
 // {"S":"..."}
-inline void append_text(std::string& to, std::string_view text) {
-  dynamodb::append_form(to, R"({"S":$})", {text});
-}
-
+void append_text(std::string& to, std::string_view text);
 // {"N":"5"}
-inline void append_number(std::string& to, std::int64_t number) {
-  sigv4::append(to, {R"({"N":")", sigv4::Digits(number), "\"}"});
-}
-
-template <class Words>
-RequestBody<Words>::RequestBody(const Place& place, const Request& request)
-    : place_(place), request_(request) {
-  text_.reserve(2048);
-  dynamodb::append_form(text_, R"({"TableName":$)", {place.table});
-}
-
-template <class Words>
-void RequestBody<Words>::key(std::string_view before) {
-  text_ += before;
-  dynamodb::append_form(text_, R"($:{"S":$})", {place_.key_name, place_.key});
-  if (place_.sort_name.empty()) return;
-  dynamodb::append_form(text_, R"(,$:{"S":$})",
-                        {place_.sort_name, place_.sort_value});
-}
-
-template <class Words>
-void RequestBody<Words>::item(const Part& record) {
-  key(R"(,"Item":{)");
-  for (std::size_t word = 0; record.values >> word != 0; ++word) {
-    if ((record.values >> word & 1) == 0) continue;
-    sigv4::append(text_, {",\"", Words::name(word, place_), "\":"});
-    value(word);
-  }
-  if (!place_.attributes.empty()) text_ += ',';
-  dynamodb::append_members(text_, place_.attributes);
-  text_ += '}';
-}
-
-template <class Words>
-void RequestBody<Words>::update(const Part& part) {
-  text_ += R"(,"UpdateExpression":")";
-  *this += part;
-}
-
-template <class Words>
-void RequestBody<Words>::condition(const Part& part) {
-  const bool updates = names_ != 0;
-  sigv4::append(text_, {updates ? "\"" : "", R"(,"ConditionExpression":")"});
-  *this += part;
-}
-
-template <class Words>
-RequestBody<Words>& RequestBody<Words>::operator+=(const Part& part) {
-  text_ += part.text;
-  names_ |= part.names;
-  values_ |= part.values;
-  return *this;
-}
-
-template <class Words>
-void RequestBody<Words>::own_list() {
-  for (; own_ < request_.own.size(); ++own_) {
-    sigv4::append(text_, {own_ == 0 ? ":own" : ", :own", Digits(own_)});
-  }
-}
-
-template <class Words>
-void RequestBody<Words>::assignments() {
-  for (; set_ < set().size(); ++set_) {
-    const Digits number(set_);
-    sigv4::append(text_, {", #set", number, " = :set", number});
-  }
-}
-
-// What the user changes; behind the other assignments.
-template <class Words>
-void RequestBody<Words>::changes() {
-  if (!request_.changes) return;
-  assignments();
-  for (; gone_ < request_.changes->remove.size(); ++gone_) {
-    sigv4::append(text_,
-                  {gone_ == 0 ? " REMOVE #gone" : ", #gone", Digits(gone_)});
-  }
-}
-
-template <class Words>
-void RequestBody<Words>::words() {
-  text_ += R"(","ExpressionAttributeNames":)";
-  words("#", names_);
-  text_ += R"(,"ExpressionAttributeValues":)";
-  words(":", values_);
-}
-
-// {"#uuid":"uuid"} or {":uuid":{"S":"..."}}
-template <class Words>
-void RequestBody<Words>::words(std::string_view mark, unsigned bits) {
-  const bool names = mark == "#";
-  std::string_view before = "{\"";
-  const auto next = [&](std::string_view kind, std::string_view number) {
-    sigv4::append(text_,
-                  {std::exchange(before, ",\""), mark, kind, number, "\":"});
-  };
-  for (std::size_t word = 0; bits >> word != 0; ++word) {
-    if ((bits >> word & 1) == 0) continue;
-    next(Words::kList[word], "");
-    if (names) {
-      dynamodb::append_string(text_, Words::name(word, place_));
-    } else {
-      value(word);
-    }
-  }
-  for (std::size_t i = 0; i < set_; ++i) {
-    next("set", Digits(i));
-    if (names) {
-      dynamodb::append_string(text_, set()[i].name);
-    } else {
-      dynamodb::append_value(text_, set()[i]);
-    }
-  }
-  for (std::size_t i = 0; names && i < gone_; ++i) {
-    next("gone", Digits(i));
-    dynamodb::append_string(text_, request_.changes->remove[i]);
-  }
-  for (std::size_t i = 0; !names && i < own_; ++i) {
-    next("own", Digits(i));
-    Words::version(text_, request_.own[i], place_, request_);
-  }
-  text_ += '}';
-}
+void append_number(std::string& to, std::int64_t number);
 
 }  // namespace lock
 }  // namespace v0

@@ -1,0 +1,160 @@
+#include "request_body.hpp"
+
+#include "../sigv4/text.hpp"
+#include "json.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+using dynamodb::append_string;
+using sigv4::Digits;
+
+void append_text(std::string& to, std::string_view text) {
+  to += "{\"S\":";
+  append_string(to, text);
+  to += '}';
+}
+
+void append_number(std::string& to, std::int64_t number) {
+  to += R"({"N":")";
+  to += std::string_view(Digits(number));
+  to += "\"}";
+}
+
+RequestBody::RequestBody(const Vocabulary& vocabulary, const Place& place,
+                         const Request& request)
+    : vocabulary_(vocabulary), place_(place), request_(request) {
+  text_.reserve(2048);
+  text_ += R"({"TableName":)";
+  append_string(text_, place.table);
+}
+
+void RequestBody::key() {
+  text_ += R"(,"Key":{)";
+  key_members();
+  text_ += '}';
+}
+
+void RequestBody::key_members() {
+  append_string(text_, place_.key_name);
+  text_ += ':';
+  append_text(text_, place_.key);
+  if (place_.sort_name.empty()) return;
+  text_ += ',';
+  append_string(text_, place_.sort_name);
+  text_ += ':';
+  append_text(text_, place_.sort_value);
+}
+
+void RequestBody::item(const Part& record) {
+  text_ += R"(,"Item":{)";
+  key_members();
+  for (std::size_t word = 0; record.values >> word != 0; ++word) {
+    if ((record.values >> word & 1) == 0) continue;
+    text_ += ",\"";
+    text_ += vocabulary_.name(word, place_);
+    text_ += "\":";
+    vocabulary_.value(text_, word, place_, request_);
+  }
+  if (!place_.attributes.empty()) text_ += ',';
+  dynamodb::append_members(text_, place_.attributes);
+  text_ += '}';
+}
+
+void RequestBody::update(const Part& part) {
+  text_ += R"(,"UpdateExpression":")";
+  *this += part;
+}
+
+void RequestBody::condition(const Part& part) {
+  const bool updates = names_ != 0;
+  if (updates) text_ += '"';
+  text_ += R"(,"ConditionExpression":")";
+  *this += part;
+}
+
+RequestBody& RequestBody::operator+=(const Part& part) {
+  text_ += part.text;
+  names_ |= part.names;
+  values_ |= part.values;
+  return *this;
+}
+
+void RequestBody::own_list() {
+  for (; own_ < request_.own.size(); ++own_) {
+    sigv4::append(text_, {own_ == 0 ? ":own" : ", :own", Digits(own_)});
+  }
+}
+
+void RequestBody::assignments() {
+  for (; set_ < set().size(); ++set_) {
+    const Digits number(set_);
+    sigv4::append(text_, {", #set", number, " = :set", number});
+  }
+}
+
+// What the user changes; behind the other assignments.
+void RequestBody::changes() {
+  if (!request_.changes) return;
+  assignments();
+  for (; gone_ < request_.changes->remove.size(); ++gone_) {
+    sigv4::append(text_,
+                  {gone_ == 0 ? " REMOVE #gone" : ", #gone", Digits(gone_)});
+  }
+}
+
+void RequestBody::words() {
+  text_ += R"(","ExpressionAttributeNames":)";
+  words('#', names_);
+  text_ += R"(,"ExpressionAttributeValues":)";
+  words(':', values_);
+}
+
+// {"#uuid":"uuid"} or {":uuid":{"S":"..."}}.  There is no condition without
+// words.
+void RequestBody::words(char mark, unsigned bits) {
+  const bool names = mark == '#';
+  const std::size_t begin = text_.size();
+  const auto next = [&](std::string_view member) {
+    const std::size_t at = text_.size();
+    text_ += member;
+    text_[at + 2] = mark;
+  };
+  const auto next_numbered = [&](std::string_view member, std::size_t number) {
+    next(member);
+    sigv4::append(text_, {Digits(number), "\":"});
+  };
+  for (std::size_t word = 0; bits >> word != 0; ++word) {
+    if ((bits >> word & 1) == 0) continue;
+    const WordMember& member = vocabulary_.members[word];
+    next({member.text, member.size});
+    if (names) {
+      append_string(text_, vocabulary_.name(word, place_));
+    } else {
+      vocabulary_.value(text_, word, place_, request_);
+    }
+  }
+  for (std::size_t i = 0; i < set_; ++i) {
+    next_numbered(",\"#set", i);
+    if (names) {
+      append_string(text_, set()[i].name);
+    } else {
+      dynamodb::append_value(text_, set()[i]);
+    }
+  }
+  for (std::size_t i = 0; names && i < gone_; ++i) {
+    next_numbered(",\"#gone", i);
+    append_string(text_, request_.changes->remove[i]);
+  }
+  for (std::size_t i = 0; !names && i < own_; ++i) {
+    next_numbered(",\":own", i);
+    vocabulary_.version(text_, request_.own[i], place_, request_);
+  }
+  text_[begin] = '{';  // Before the first, in the place of its comma.
+  text_ += '}';
+}
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex
