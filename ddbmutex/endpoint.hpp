@@ -69,15 +69,6 @@ struct Target {
   sigv4::EndpointSettings settings;  // For complete().
 };
 
-// One that is given.
-inline Target target_at(const std::string& endpoint,
-                        const std::string& region) {
-  Target target;
-  target.endpoint = endpoint;
-  target.region = region;
-  return target;
-}
-
 // Reads the profile's files.
 Target find_target(
     const TargetOptions& options,

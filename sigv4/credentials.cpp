@@ -31,17 +31,6 @@ KeyOutcome not_found(State state, std::string&& reason) {
   return outcome;
 }
 
-// What was known from the beginning.
-class Known final : public KeySource {
- public:
-  explicit Known(KeyOutcome&& outcome) : outcome_(std::move(outcome)) {}
-  KeyOutcome fetch(const Fetch&) override { return outcome_; }
-  const KeyOutcome* at_hand() const override { return &outcome_; }
-
- private:
-  const KeyOutcome outcome_;
-};
-
 }  // namespace
 
 // Not inline: they are long, and used in many places.
@@ -114,10 +103,6 @@ KeyOutcome judged(Credentials keys, const std::string& place,
 
 KeyOutcome keys_of_options(Credentials keys) {
   return judged(std::move(keys), "the options", kGivenNames);
-}
-
-KeySourcePtr given_keys(Credentials keys) {
-  return std::make_shared<Known>(keys_of_options(std::move(keys)));
 }
 
 KeyOutcome environment_keys(const Environment& environment) {

@@ -104,23 +104,11 @@ class KeySource {
 };
 using KeySourcePtr = std::shared_ptr<KeySource>;
 
-// A function as a source.
-template <class Function>
-KeySourcePtr source_of(Function function) {
-  struct Source final : KeySource {
-    explicit Source(Function&& own) : fetch_by(std::move(own)) {}
-    KeyOutcome fetch(const Fetch& fetch) override { return fetch_by(fetch); }
-    Function fetch_by;
-  };
-  return std::make_shared<Source>(std::move(function));
-}
-
 // Key ID, secret and token as one may write them down.  Half a pair is broken,
 // whichever half (botocore: only an ID without a secret, the rest is passed
 // over), and so is a key with a blank or control character, or one that is
 // not ASCII.
 KeyOutcome keys_of_options(Credentials keys);
-KeySourcePtr given_keys(Credentials keys);
 
 // AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if set, AWS_SESSION_TOKEN and
 // AWS_ACCOUNT_ID, as they are now.  Empty counts as unset.  Half a pair is

@@ -21,6 +21,7 @@
 #include "ddbmutex/retry.hpp"
 #include "tests/support/check_fault.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/reader_of.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -57,8 +58,8 @@ struct Host {
   explicit Host(const std::string& url, const std::string& region = "us-east-1",
                 const Credentials& keys = {"AKIDEXAMPLE", "secret", ""},
                 std::size_t max_answer = 1 << 20)
-      : client({dynamodb::target_at(url, region),
-                sigv4::given_keys(tests::signing_keys(keys)),
+      : client({tests::target_at(url, region),
+                tests::given_keys(tests::signing_keys(keys)),
                 http_options(max_answer)}) {}
   explicit Host(Engine& engine, std::size_t max_answer = 1 << 20)
       : Host(engine.url(), engine.region(), engine.credentials().value(),

@@ -22,6 +22,7 @@
 
 #include "ddbmutex/client.hpp"
 #include "tests/support/check_fault.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/waiting.hpp"
 
@@ -56,8 +57,8 @@ sigv4::Credentials keys() {
 
 ClientOptions options_for(const std::string& endpoint) {
   ClientOptions options;
-  options.target = ddbmutex::dynamodb::target_at(endpoint, kRegion);
-  options.credentials = sigv4::given_keys(keys());
+  options.target = tests::target_at(endpoint, kRegion);
+  options.credentials = tests::given_keys(keys());
   return options;
 }
 
@@ -200,7 +201,7 @@ BOOST_AUTO_TEST_CASE(session_token_is_sent_and_signed) {
   ClientOptions options = options_for(server.url());
   sigv4::Credentials temporary = keys();
   temporary.session_token = "FwoGZXIvYXdzEXAMPLE//token==";
-  options.credentials = sigv4::given_keys(temporary);
+  options.credentials = tests::given_keys(temporary);
   Client client(std::move(options));
   CHECK_FAULT(call(client), Fault::none);
   const SeenRequest request = server.requests().front();
@@ -221,7 +222,7 @@ BOOST_AUTO_TEST_CASE(token_in_a_refusal_is_not_told) {
   sigv4::Credentials temporary = keys();
   const std::string token = "FwoGZXIvYXdzEXAMPLE//token==";
   temporary.session_token = token;
-  options.credentials = sigv4::given_keys(temporary);
+  options.credentials = tests::given_keys(temporary);
   Client client(std::move(options));
   for (const std::string& words :
        {"The canonical string is\\nx-amz-security-token:" + token,
@@ -255,7 +256,7 @@ BOOST_AUTO_TEST_CASE(signature_in_a_refusal_is_not_told) {
 BOOST_AUTO_TEST_CASE(no_keys_sends_nothing) {
   ScriptedServer server;
   ClientOptions options = options_for(server.url());
-  options.credentials = sigv4::source_of(
+  options.credentials = tests::source_of(
       [](const sigv4::Fetch&) { return sigv4::no_keys("none here"); });
   Client client(std::move(options));
   const BootTime before = BootClock::now();

@@ -15,6 +15,7 @@
 #include "sigv4/credentials.hpp"
 #include "tests/support/failure_kit.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/mutex_kit.hpp"
 
 using namespace std::chrono_literals;
@@ -145,8 +146,8 @@ BOOST_AUTO_TEST_CASE(lock_that_was_lost_unseen_is_told_as_lost) {
 BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   namespace lock = ddbmutex::lock;
   tests::ScriptedServer server;
-  lock::Table table({ddbmutex::dynamodb::target_at(server.url(), "us-east-1"),
-                     ddbmutex::sigv4::given_keys({"AKIDEXAMPLE", "secret", ""}),
+  lock::Table table({tests::target_at(server.url(), "us-east-1"),
+                     tests::given_keys({"AKIDEXAMPLE", "secret", ""}),
                      {}});
   auto holder = std::make_shared<lock::Holder>(table.client, table.budget);
   holder->place.table = "locks";
@@ -183,10 +184,9 @@ namespace {
 namespace lock = ddbmutex::lock;
 
 lock::Table table_of(const tests::ScriptedServer& server) {
-  return lock::Table(
-      {ddbmutex::dynamodb::target_at(server.url(), "us-east-1"),
-       ddbmutex::sigv4::given_keys({"AKIDEXAMPLE", "secret", ""}),
-       {}});
+  return lock::Table({tests::target_at(server.url(), "us-east-1"),
+                      tests::given_keys({"AKIDEXAMPLE", "secret", ""}),
+                      {}});
 }
 
 // Of a lock that is soon lost, for nobody renews it.

@@ -14,6 +14,7 @@
 #include "sigv4/from_hosts.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/proxied.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -40,7 +41,7 @@ KeySourcePtr agent_of(const Environment& environment,
                       const std::string& ca_file = {}) {
   ContainerSettings settings = container_settings(environment);
   settings.ca_file = ca_file;
-  return source_of([settings](const Fetch& fetch) {
+  return tests::source_of([settings](const Fetch& fetch) {
     return container_keys(settings, fetch);
   });
 }

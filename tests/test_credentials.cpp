@@ -13,6 +13,7 @@
 
 #include "sigv4/credentials.hpp"
 #include "sigv4/from_all.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/own_keys.hpp"
 
@@ -86,16 +87,17 @@ std::string path_of(const Home& home, const char* name) {
 BOOST_AUTO_TEST_SUITE(credentials)
 
 BOOST_AUTO_TEST_CASE(given_keys_are_taken_as_they_are) {
-  BOOST_TEST(said(given_keys({"id", "secret", ""})) == "id secret ");
-  BOOST_TEST(said(given_keys({"id", "s/+=", "token"})) == "id s/+= token");
+  BOOST_TEST(said(tests::given_keys({"id", "secret", ""})) == "id secret ");
+  BOOST_TEST(said(tests::given_keys({"id", "s/+=", "token"})) ==
+             "id s/+= token");
 }
 
 BOOST_AUTO_TEST_CASE(half_of_a_given_pair_is_broken) {
-  BOOST_TEST(said(given_keys({"id", "", ""})) ==
+  BOOST_TEST(said(tests::given_keys({"id", "", ""})) ==
              "broken: access_key_id without secret_access_key in the options");
-  BOOST_TEST(said(given_keys({"", "secret", "token"})) ==
+  BOOST_TEST(said(tests::given_keys({"", "secret", "token"})) ==
              "broken: secret_access_key without access_key_id in the options");
-  BOOST_TEST(said(given_keys({"", "", "token"})) ==
+  BOOST_TEST(said(tests::given_keys({"", "", "token"})) ==
              "none: no access_key_id in the options");
 }
 
@@ -166,14 +168,14 @@ BOOST_AUTO_TEST_CASE(key_of_other_than_visible_ascii_is_broken) {
       "visible ASCII";
   for (const char* bad :
        {"a\nX-Evil: 1", "a\r", " a", "a\t", "\x7F", "\xC3\xA4"}) {
-    BOOST_TEST(said(given_keys({bad, "b", "c"})) ==
+    BOOST_TEST(said(tests::given_keys({bad, "b", "c"})) ==
                "broken: access_key_id" + wrong);
-    BOOST_TEST(said(given_keys({"a", bad, "c"})) ==
+    BOOST_TEST(said(tests::given_keys({"a", bad, "c"})) ==
                "broken: secret_access_key" + wrong);
-    BOOST_TEST(said(given_keys({"a", "b", bad})) ==
+    BOOST_TEST(said(tests::given_keys({"a", "b", bad})) ==
                "broken: session_token" + wrong);
   }
-  BOOST_TEST(said(given_keys({"!", "~", ""})) == "! ~ ");
+  BOOST_TEST(said(tests::given_keys({"!", "~", ""})) == "! ~ ");
   Home home;
   home.write(".aws/credentials", "[default]\n" + pair_of("a") +
                                      "aws_session_token = t\n X-Evil: 1");
@@ -317,8 +319,9 @@ BOOST_AUTO_TEST_CASE(profile_is_read_anew_each_time) {
 
 BOOST_AUTO_TEST_CASE(keys_in_a_file_are_not_at_hand) {
   Home home;
-  BOOST_TEST((given_keys({})->at_hand()->state == State::none));
-  BOOST_TEST(said(*given_keys({"id", "secret"})->at_hand()) == "id secret ");
+  BOOST_TEST((tests::given_keys({})->at_hand()->state == State::none));
+  BOOST_TEST(said(*tests::given_keys({"id", "secret"})->at_hand()) ==
+             "id secret ");
   BOOST_TEST(profile_keys({}, home.environment())->at_hand() == nullptr);
 }
 
@@ -394,9 +397,9 @@ BOOST_AUTO_TEST_CASE(no_keys_anywhere_names_every_source) {
 BOOST_AUTO_TEST_CASE(no_reason_shows_a_secret) {
   const std::string secret = "sEcReT";
   std::vector<std::string> texts = {
-      said(given_keys({"", secret, ""})),
-      said(given_keys({"a", secret + "\n", ""})),
-      said(given_keys({"a", "b", secret + "\n"})),
+      said(tests::given_keys({"", secret, ""})),
+      said(tests::given_keys({"a", secret + "\n", ""})),
+      said(tests::given_keys({"a", "b", secret + "\n"})),
   };
   for (const std::string& lines :
        {"aws_secret_access_key = " + secret, "aws_secret_access_key " + secret,

@@ -15,6 +15,7 @@
 #include "sigv4/from_hosts.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/proxied.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -44,7 +45,7 @@ InstanceSettings settings_in(const Home& home) {
 KeySourcePtr service_at(InstanceSettings settings) {
   Instance service;
   service.settings = std::move(settings);
-  return source_of([service](const Fetch& fetch) mutable {
+  return tests::source_of([service](const Fetch& fetch) mutable {
     return instance_keys(service, fetch);
   });
 }
@@ -63,7 +64,7 @@ struct RegionOutcome {
 };
 
 RegionOutcome region_by(const Home& home, Asking& asking) {
-  const KeySourcePtr keys = source_of([](const Fetch&) {
+  const KeySourcePtr keys = tests::source_of([](const Fetch&) {
     return judged({"id", "secret", "", ""}, "a place");
   });
   const KeyOutcome outcome = asking.of(*with_region(keys, home));
@@ -118,7 +119,7 @@ struct Counted {
   Counted& operator=(const Counted&) = delete;
 
   int count = 0;
-  const KeySourcePtr source = source_of([this](const Fetch&) {
+  const KeySourcePtr source = tests::source_of([this](const Fetch&) {
     ++count;
     return judged({"id", "secret", "", ""}, "a place");
   });
@@ -643,7 +644,8 @@ BOOST_AUTO_TEST_CASE(region_is_asked_for_once_and_given_with_all_keys) {
 BOOST_AUTO_TEST_CASE(region_is_not_asked_for_without_keys) {
   Host instance;
   const KeySourcePtr both = with_region(
-      source_of([](const Fetch&) { return no_keys("nothing"); }), instance);
+      tests::source_of([](const Fetch&) { return no_keys("nothing"); }),
+      instance);
   const KeyOutcome outcome = instance.asking.of(*both);
   BOOST_TEST(said(outcome) == "none: nothing");
   BOOST_TEST(!outcome.lacks_region);

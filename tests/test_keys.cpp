@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "sigv4/keys.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/mutex_kit.hpp"
 
 using namespace ddbmutex;
@@ -120,7 +121,7 @@ BOOST_AUTO_TEST_SUITE(keys)
 
 BOOST_AUTO_TEST_CASE(keys_at_hand_serve_at_once_and_without_a_thread) {
   const auto threads = tests::threads_now();
-  Keys keys(sigv4::given_keys({"id", "secret", "", ""}), [] { return 0; });
+  Keys keys(tests::given_keys({"id", "secret", "", ""}), [] { return 0; });
   const Keys::Current current = keys.now();
   BOOST_REQUIRE((current.outcome->state == State::found));
   BOOST_TEST(current.outcome->keys.access_key_id == "id");
@@ -332,7 +333,7 @@ BOOST_AUTO_TEST_CASE(refused_keys_do_not_serve_though_no_others_can_be_had) {
 }
 
 BOOST_AUTO_TEST_CASE(there_is_no_hope_of_others_than_those_that_were_given) {
-  Keys given(sigv4::given_keys({"id", "secret", "", ""}), [] { return 0; });
+  Keys given(tests::given_keys({"id", "secret", "", ""}), [] { return 0; });
   BOOST_TEST(!given.refused(given.now().outcome));
   BOOST_TEST((given.now().outcome->state == State::found));
 }
@@ -368,7 +369,7 @@ BOOST_AUTO_TEST_CASE(destructor_leaves_a_fetch_that_does_not_stop) {
   const auto gate = std::make_shared<std::atomic<bool>>(false);
   const auto over = std::make_shared<tests::Event>();
   auto keys =
-      std::make_unique<Keys>(sigv4::source_of([gate, over](const Fetch&) {
+      std::make_unique<Keys>(tests::source_of([gate, over](const Fetch&) {
                                while (!*gate) tests::pause(5ms);
                                over->set();
                                return found("nobody");
@@ -447,7 +448,7 @@ BOOST_AUTO_TEST_CASE(source_that_does_not_come_back_is_left_and_asked_again) {
   const auto gate = std::make_shared<std::atomic<bool>>(false);
   const auto asked = std::make_shared<std::atomic<int>>(0);
   Keys keys(
-      sigv4::source_of([gate, asked](const Fetch&) {
+      tests::source_of([gate, asked](const Fetch&) {
         if (++*asked == 1) {
           while (!*gate) tests::pause(5ms);
           return found("too late");
@@ -473,7 +474,7 @@ BOOST_AUTO_TEST_CASE(sources_that_do_not_come_back_do_not_pile_up) {
   const auto asked = std::make_shared<std::atomic<int>>(0);
   {
     Keys keys(
-        sigv4::source_of([gate, asked](const Fetch&) {
+        tests::source_of([gate, asked](const Fetch&) {
           ++*asked;
           while (!*gate) tests::pause(5ms);
           return found("late");
@@ -493,7 +494,7 @@ BOOST_AUTO_TEST_CASE(source_may_destroy_the_keys_that_ask_it) {
   std::unique_ptr<Keys> keys;
   tests::Event made, gone;
   bool prompt = false;
-  keys = std::make_unique<Keys>(sigv4::source_of([&](const Fetch&) {
+  keys = std::make_unique<Keys>(tests::source_of([&](const Fetch&) {
                                   made.wait();
                                   prompt = tests::returns_within(
                                       0s, [&] { keys.reset(); });

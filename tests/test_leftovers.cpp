@@ -28,6 +28,7 @@
 #include "tests/support/engine.hpp"
 #include "tests/support/failure_kit.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/held_thread.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -890,8 +891,8 @@ std::string waits_for_a_table_in_creation() {
   ScriptedServer server(
       [](const SeenRequest&) { return Reply::ok(described("CREATING")); });
   ddbmutex::dynamodb::Client client(
-      {ddbmutex::dynamodb::target_at(server.url(), "us-east-1"),
-       ddbmutex::sigv4::given_keys({"AKIDEXAMPLE", "secret", ""}),
+      {tests::target_at(server.url(), "us-east-1"),
+       tests::given_keys({"AKIDEXAMPLE", "secret", ""}),
        {}});
   ddbmutex::dynamodb::RetryBudget budget;
   const auto deadline = BootClock::now() + 6s;

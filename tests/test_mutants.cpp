@@ -22,6 +22,7 @@
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/keys.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/held_thread.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/party.hpp"
@@ -664,7 +665,7 @@ BOOST_AUTO_TEST_CASE(
   namespace sigv4 = ddbmutex::sigv4;
   const auto asked = std::make_shared<std::atomic<int>>(0);
   const Stopwatch watch;
-  sigv4::Keys keys(sigv4::source_of([asked](const sigv4::Fetch&) {
+  sigv4::Keys keys(tests::source_of([asked](const sigv4::Fetch&) {
                      ++*asked;
                      return sigv4::no_keys("none here");
                    }),

@@ -23,6 +23,7 @@
 #include "sigv4/from_program.hpp"
 #include "sigv4/secret.hpp"
 #include "tests/support/asking.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/memory.hpp"
 #include "tests/support/waiting.hpp"
@@ -43,7 +44,7 @@ constexpr const char* kDocument =
 
 KeySourcePtr process_keys(const std::string& command,
                           const std::string& place) {
-  return source_of([=](const Fetch& fetch) {
+  return tests::source_of([=](const Fetch& fetch) {
     return sigv4::process_keys(command, place, fetch);
   });
 }

@@ -17,6 +17,7 @@
 #include "sigv4/from_sso.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/support/chain_kit.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/memory.hpp"
 
 namespace {
@@ -636,7 +637,7 @@ BOOST_AUTO_TEST_CASE(token_that_cannot_be_written_is_kept_and_warned_about) {
   settings.cache = cache;
   settings.place = "somewhere";
   const KeySourcePtr source =
-      source_of([&, sign_on = SignOn()](const Fetch& fetch) mutable {
+      tests::source_of([&, sign_on = SignOn()](const Fetch& fetch) mutable {
         return sso_keys(settings, services, sign_on, fetch);
       });
   const KeyOutcome first = asked(source);

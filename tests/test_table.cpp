@@ -19,6 +19,7 @@
 #include "tests/support/check_fault.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/waiting.hpp"
 
@@ -65,8 +66,8 @@ bool is_keyed_by(const TableDescription& table, const std::string& key,
 struct Host {
   explicit Host(const std::string& url, const std::string& region = "us-east-1",
                 const Credentials& keys = {"AKIDEXAMPLE", "secret", ""})
-      : client({dynamodb::target_at(url, region),
-                sigv4::given_keys(tests::signing_keys(keys)),
+      : client({tests::target_at(url, region),
+                tests::given_keys(tests::signing_keys(keys)),
                 {}}) {}
   explicit Host(Engine& engine)
       : Host(engine.url(), engine.region(), engine.credentials().value()) {}

@@ -13,6 +13,7 @@
 #include "ddbmutex/retry.hpp"
 #include "sigv4/credentials.hpp"
 #include "tests/bench/contestant.hpp"
+#include "tests/support/given.hpp"
 
 using namespace ddbmutex;
 
@@ -25,8 +26,8 @@ constexpr std::chrono::minutes kPatience{2};
 
 dynamodb::ClientOptions client_options(const char* url) {
   dynamodb::ClientOptions options;
-  options.target = dynamodb::target_at(url, "eu-west-1");
-  options.credentials = sigv4::given_keys(sigv4::environment_keys().keys);
+  options.target = tests::target_at(url, "eu-west-1");
+  options.credentials = tests::given_keys(sigv4::environment_keys().keys);
   return options;
 }
 

@@ -27,6 +27,7 @@
 #include "ddbmutex/client.hpp"
 #include "tests/claims/claims.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/in_memory.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/rival.hpp"
@@ -117,9 +118,8 @@ int run_ours(const Part& part, claims::LogWriter& log) {
 int run_theirs(const Part& part, claims::LogWriter& log) {
   using namespace ddbmutex;
   dynamodb::Client client(
-      {dynamodb::target_at(std::getenv("AWS_ENDPOINT_URL_DYNAMODB"),
-                           "us-east-1"),
-       sigv4::given_keys({"AKIDEXAMPLE", "secret", "", ""}),
+      {tests::target_at(std::getenv("AWS_ENDPOINT_URL_DYNAMODB"), "us-east-1"),
+       tests::given_keys({"AKIDEXAMPLE", "secret", "", ""}),
        {}});
   dynamodb::RetryBudget budget;
   const auto ask = [&](dynamodb::Action action, const std::string& body) {

@@ -46,6 +46,7 @@
 #include "sigv4/keys.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/numbers.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/whereabouts.hpp"
@@ -158,7 +159,7 @@ class Actor {
   ddbmutex::sigv4::Waker waker_;
   ddbmutex::dynamodb::Client plain_{
       {ddbmutex::dynamodb::find_target({}),
-       ddbmutex::sigv4::given_keys(ddbmutex::sigv4::environment_keys().keys),
+       tests::given_keys(ddbmutex::sigv4::environment_keys().keys),
        {}}};
 };
 

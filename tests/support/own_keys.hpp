@@ -12,6 +12,7 @@
 #include "sigv4/credentials.hpp"
 #include "sigv4/profile.hpp"
 #include "sigv4/text.hpp"
+#include "tests/support/given.hpp"
 
 namespace tests {
 
@@ -34,8 +35,8 @@ inline bool gets_keys_elsewhere(const Profile& profile) {
 inline KeySourcePtr profile_keys(
     const ProfileOptions& options,
     const Environment& environment = process_environment) {
-  return source_of([place =
-                        locate_profile(options, environment)](const Fetch&) {
+  return tests::source_of([place = locate_profile(options, environment)](
+                              const Fetch&) {
     const Profile profile(place);
     if (!profile.error.empty()) return broken_keys(profile.error);
     if (gets_keys_elsewhere(profile)) {
@@ -73,19 +74,20 @@ inline KeySourcePtr usual_keys(
   if (options.profile.name.empty()) {
     known.push_back(environment_keys(environment));
   }
-  return source_of([known, last = profile_keys(options.profile, environment)](
-                       const Fetch& fetch) {
-    std::string reasons;
-    for (const KeyOutcome& keys : known) {
-      if (keys.state != KeyOutcome::State::none) return keys;
-      append(reasons, {keys.reason, "; "});
-    }
-    KeyOutcome outcome = last->fetch(fetch);
-    if (outcome.state == KeyOutcome::State::none) {
-      outcome.reason.insert(0, reasons);
-    }
-    return outcome;
-  });
+  return tests::source_of(
+      [known,
+       last = profile_keys(options.profile, environment)](const Fetch& fetch) {
+        std::string reasons;
+        for (const KeyOutcome& keys : known) {
+          if (keys.state != KeyOutcome::State::none) return keys;
+          append(reasons, {keys.reason, "; "});
+        }
+        KeyOutcome outcome = last->fetch(fetch);
+        if (outcome.state == KeyOutcome::State::none) {
+          outcome.reason.insert(0, reasons);
+        }
+        return outcome;
+      });
 }
 
 }  // namespace own

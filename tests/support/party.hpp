@@ -13,6 +13,7 @@
 #include "ddbmutex/protocol.hpp"
 #include "ddbmutex/record.hpp"
 #include "ddbmutex/retry.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/waiting.hpp"
 #include "tests/support/words.hpp"
@@ -46,10 +47,9 @@ class Party : private ddbmutex::lock::Errand::Watch {
   using Time = ddbmutex::BootTime;
 
   explicit Party(const PartySettings& settings)
-      : client({ddbmutex::dynamodb::target_at(settings.url, settings.region),
-                settings.keys
-                    ? ddbmutex::sigv4::given_keys(signing_keys(*settings.keys))
-                    : ddbmutex::sigv4::given_keys({}),
+      : client({tests::target_at(settings.url, settings.region),
+                settings.keys ? tests::given_keys(signing_keys(*settings.keys))
+                              : tests::given_keys({}),
                 {}}),
         place{settings.table, settings.key, settings.owner},
         holder(std::make_shared<ddbmutex::lock::Holder>(client, budget)) {

@@ -47,6 +47,7 @@
 #include "tests/support/durable_engine.hpp"
 #include "tests/support/fake_calendar.hpp"
 #include "tests/support/gateway.hpp"
+#include "tests/support/given.hpp"
 #include "tests/support/in_memory.hpp"
 #include "tests/support/interrupted.hpp"
 #include "tests/support/waiting.hpp"
@@ -123,8 +124,8 @@ class Asking {
  public:
   explicit Asking(const tests::Whereabouts& where)
       : body_(R"({"TableName":")" + where.table + R"("})"),
-        client_({ddbmutex::dynamodb::target_at(where.url, where.region),
-                 ddbmutex::sigv4::given_keys(tests::signing_keys(where.keys)),
+        client_({tests::target_at(where.url, where.region),
+                 tests::given_keys(tests::signing_keys(where.keys)),
                  {}}) {}
 
   void operator()() {

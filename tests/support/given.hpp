@@ -1,0 +1,56 @@
+// What a Client or a search for keys is given by a test: where, and which keys.
+#ifndef DDBMUTEX_TESTS_SUPPORT_GIVEN_HPP
+#define DDBMUTEX_TESTS_SUPPORT_GIVEN_HPP
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "ddbmutex/endpoint.hpp"
+#include "sigv4/credentials.hpp"
+
+namespace tests {
+
+inline ddbmutex::dynamodb::Target target_at(const std::string& endpoint,
+                                            const std::string& region) {
+  ddbmutex::dynamodb::Target target;
+  target.endpoint = endpoint;
+  target.region = region;
+  return target;
+}
+
+// A function as a source of keys.
+template <class Function>
+ddbmutex::sigv4::KeySourcePtr source_of(Function function) {
+  struct Source final : ddbmutex::sigv4::KeySource {
+    explicit Source(Function&& own) : fetch_by(std::move(own)) {}
+    ddbmutex::sigv4::KeyOutcome fetch(
+        const ddbmutex::sigv4::Fetch& fetch) override {
+      return fetch_by(fetch);
+    }
+    Function fetch_by;
+  };
+  return std::make_shared<Source>(std::move(function));
+}
+
+// Keys that are at hand.
+inline ddbmutex::sigv4::KeySourcePtr given_keys(
+    ddbmutex::sigv4::Credentials keys) {
+  struct Given final : ddbmutex::sigv4::KeySource {
+    explicit Given(ddbmutex::sigv4::KeyOutcome&& keys)
+        : outcome(std::move(keys)) {}
+    ddbmutex::sigv4::KeyOutcome fetch(const ddbmutex::sigv4::Fetch&) override {
+      return outcome;
+    }
+    const ddbmutex::sigv4::KeyOutcome* at_hand() const override {
+      return &outcome;
+    }
+    const ddbmutex::sigv4::KeyOutcome outcome;
+  };
+  return std::make_shared<Given>(
+      ddbmutex::sigv4::keys_of_options(std::move(keys)));
+}
+
+}  // namespace tests
+
+#endif  // DDBMUTEX_TESTS_SUPPORT_GIVEN_HPP
