@@ -88,7 +88,7 @@ using Part = PartOf<Words>;
 constexpr std::size_t word(const char* name) { return place_of<Words>(name); }
 
 std::string_view Words::name(std::size_t of, const Place& place) {
-  return of == word("name") ? std::string_view(place.key_name) : kList[of];
+  return of == word("name") ? place.key_name : std::string_view();
 }
 
 void Words::value(std::string& text, std::size_t of, const Place& place,

@@ -52,8 +52,10 @@ void RequestBody::item(const Part& record) {
   key_members();
   for (std::size_t word = 0; record.values >> word != 0; ++word) {
     if ((record.values >> word & 1) == 0) continue;
+    const std::string_view name = vocabulary_.name(word, place_);
+    const WordMember& member = vocabulary_.members[word];
     text_ += ",\"";
-    text_ += vocabulary_.name(word, place_);
+    text_ += name.empty() ? member.word() : name;
     text_ += "\":";
     vocabulary_.value(text_, word, place_, request_);
   }
@@ -128,11 +130,13 @@ void RequestBody::words(char mark, unsigned bits) {
   for (std::size_t word = 0; bits >> word != 0; ++word) {
     if ((bits >> word & 1) == 0) continue;
     const WordMember& member = vocabulary_.members[word];
-    next({member.text, member.size});
-    if (names) {
-      append_string(text_, vocabulary_.name(word, place_));
-    } else {
+    const std::string_view name = vocabulary_.name(word, place_);
+    const bool whole = names && name.empty();
+    next({member.text, whole ? member.size : member.begin});
+    if (!names) {
       vocabulary_.value(text_, word, place_, request_);
+    } else if (!whole) {
+      append_string(text_, name);
     }
   }
   for (std::size_t i = 0; i < set_; ++i) {

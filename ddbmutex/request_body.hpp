@@ -13,7 +13,8 @@
 //
 //   struct Words {
 //     static constexpr char kList[][13] = {"uuid", "expires"};
-//     // A word is told by its place in that list.
+//     // A word is told by its place in that list.  Empty if it is the name
+//     // itself.
 //     static std::string_view name(std::size_t word, const Place& place);
 //     // Both put {"S":"..."} or the like behind the text.
 //     static void value(std::string& text, std::size_t word,
@@ -73,16 +74,22 @@ struct PartOf : RequestPart {
   }
 };
 
-// A word as the members of the two objects begin: ,"#uuid":
+// A word as a member of the two objects begins, and as the whole member of the
+// one with the names if it is that itself: ,"#uuid":"uuid"
 struct WordMember {
   constexpr void set(const char* word) {
-    for (const char c : {',', '"', '#'}) text[size++] = c;
-    while (*word != '\0') text[size++] = *word++;
-    for (const char c : {'"', ':'}) text[size++] = c;
+    const auto put = [this](const char* piece) {
+      while (*piece != '\0') text[size++] = *piece++;
+    };
+    for (const char* piece : {",\"#", word, "\":"}) put(piece);
+    begin = size;
+    for (const char* piece : {"\"", word, "\""}) put(piece);
   }
 
-  char text[18] = {};
-  unsigned char size = 0;
+  std::string_view word() const { return {text + 3, begin - 5u}; }
+
+  char text[32] = {};
+  unsigned char begin = 0, size = 0;
 };
 
 template <class Words>
