@@ -167,14 +167,14 @@ std::string_view trimmed(std::string_view text) {
 
 std::optional<std::string_view> HttpAnswer::header(
     std::string_view name) const {
-  const std::string_view all = headers;
-  for (std::size_t at = 0, end; at < all.size(); at = end + 1) {
-    end = std::min(all.find('\n', at), all.size());
-    const std::size_t colon = at + name.size();
-    if (colon < end && all[colon] == ':' &&
-        strncasecmp(&all[at], name.data(), name.size()) == 0) {
-      return trimmed(all.substr(colon + 1, end - colon - 1));
+  std::string_view rest = headers;
+  while (rest.size() > name.size()) {
+    if (rest[name.size()] == ':' &&
+        strncasecmp(rest.data(), name.data(), name.size()) == 0) {
+      rest.remove_prefix(name.size() + 1);
+      return trimmed(rest.substr(0, rest.find('\n')));
     }
+    rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
   }
   return std::nullopt;
 }
@@ -542,6 +542,7 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
   if (before == 0) return;
   const SigpipeGuard guard;
   std::vector<pollfd> fds;
+  fds.reserve(1 + count);  // Mostly one each.
   bool woken = false;
   do {
     BootTime until = poll_until(deadline, waker);
