@@ -15,6 +15,7 @@
 # make deb        the Debian packages, in build/deb
 # make ways       sets up, runs every way of packaging/README.md, each recipe
 # make cross      sets up, builds for other machines and with other compilers
+# make small      sets up, runs the steps of packaging/small.md
 # make abi        sets up, says what breaks programs of the last version
 # make format     lays out all C++ as .clang-format says
 # make clean

@@ -110,5 +110,10 @@ setup-cross:
 cross: setup-cross
 	@tests/cross/run $(ONLY)
 
-.PHONY: setup-cross cross
+setup-small:
+	@SMALL=1 tests/setup
+small: setup-small
+	@packaging/small $(ONLY)
+
+.PHONY: setup-cross cross setup-small small
 .PHONY: amalgamation install uninstall deb setup-ways ways abi describe

@@ -48,9 +48,10 @@ const std::string kLock = "ddbmutex/README.md";
 const std::string kKeys = "sigv4/README.md";
 const std::string kExamples = "examples/README.md";
 const std::string kTests = "tests/README.md";
-const Words kPages = {kReadme,       kLock,  kKeys,
-                      kExamples,     kTests, "packaging/README.md",
-                      "CHANGELOG.md"};
+const std::string kSmall = "packaging/small.md";
+const Words kPages = {kReadme,   kLock,         kKeys,
+                      kExamples, kTests,        "packaging/README.md",
+                      kSmall,    "CHANGELOG.md"};
 
 // Words that stand beside each other on a page may stand in two lines of it.
 std::string in_one_line(const std::string& text) {
@@ -876,6 +877,7 @@ BOOST_AUTO_TEST_CASE(versions_of_libcurl_are_those_asked_for) {
   BOOST_TEST(
       says(kReadme, "libcurl " + least + " or later (better " + better + ")"));
   BOOST_TEST(says(kKeys, "Before libcurl " + better));
+  BOOST_TEST(says(kSmall, "older than libcurl " + least));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
