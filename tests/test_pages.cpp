@@ -876,6 +876,7 @@ BOOST_AUTO_TEST_CASE(versions_of_libcurl_are_those_asked_for) {
       "(?:.*\n){2}.*CURLOPT_QUICK_EXIT");
   BOOST_TEST(
       says(kReadme, "libcurl " + least + " or later (better " + better + ")"));
+  BOOST_TEST(says(kKeys, "Before libcurl " + least + ", nothing"));
   BOOST_TEST(says(kKeys, "Before libcurl " + better));
   BOOST_TEST(says(kSmall, "older than libcurl " + least));
 }
