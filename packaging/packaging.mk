@@ -106,7 +106,7 @@ ways: setup-ways
 	@BUILD=$(BUILD) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' packaging/ways $(ONLY)
 
 setup-cross:
-	@CROSS=1 tests/setup
+	@CROSS=1 SMALL=1 tests/setup
 cross: setup-cross
 	@tests/cross/run $(ONLY)
 
