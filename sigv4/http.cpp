@@ -558,12 +558,12 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
       until = std::min({until, one.due_, one.stall_check_});
     }
     const bool ended = under_way() < before;
-    // The waker says by itself whether it was woken.
+    // For the waker alone there is no need to: it says whether it was woken.
     const bool looks = !ended || fds.size() > 1;
     const int ready =
         looks ? poll(fds.data(), fds.size(), ended ? 0 : poll_timeout(until))
               : 0;
-    woken = waker != nullptr && waker->woken();
+    woken = fds[0].revents != 0 || (waker != nullptr && waker->woken());
     if (ready <= 0) continue;
     // libcurl may have given up a descriptor since: then it is unknown to it,
     // and does no harm.

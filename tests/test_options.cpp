@@ -532,6 +532,24 @@ BOOST_AUTO_TEST_CASE(source_without_keys_fails_what_needs_them) {
   BOOST_TEST(table->stats().requests() == 0u);
 }
 
+// A line break would end the header that it stands in.
+BOOST_AUTO_TEST_CASE(keys_of_a_source_that_fit_no_header_are_not_sent) {
+  const ScriptedServer server;
+  for (std::string Credentials::*member :
+       {&Credentials::access_key_id, &Credentials::secret_access_key,
+        &Credentials::session_token}) {
+    TableOptions options = table_options(server);
+    options.credentials_source = [member] {
+      Credentials keys = {"AKIDFROMSOURCE", "s", "tok"};
+      keys.*member = "k\r\nX-Evil: 1";
+      return keys;
+    };
+    DdbMutex mutex("x", unhurried(std::make_shared<Table>(options)));
+    BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::no_keys));
+  }
+  BOOST_TEST(server.connection_count() == 0);
+}
+
 BOOST_AUTO_TEST_CASE(source_of_keys_goes_before_given_ones) {
   ScriptedServer server;
   TableOptions options = table_options(server);

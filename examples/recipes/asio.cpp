@@ -29,7 +29,8 @@ void say(const char* what) {
   std::fflush(stdout);
 }
 
-// The handler is called on `context`, with what lock() says.  Told to cancel,
+// The handler is called on `context`, if it has no executor of its own, with
+// what lock() says.  Told to cancel,
 // it may have the lock nevertheless, if that came first.
 template <class Token>
 auto async_lock(ddbmutex::DdbMutex& mutex, asio::thread_pool& threads,
@@ -80,7 +81,7 @@ class Leader {
   }
 
   void locked(std::error_code error) {
-    if (status_) return;  // What the lock may be: the destructor unlocks it.
+    if (status_) return;  // It may have the lock: the destructor gives it back.
     if (error) {
       std::fprintf(stderr, "leader: %s\n", mutex_.last_error().c_str());
       return end(1);

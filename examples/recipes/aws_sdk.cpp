@@ -18,6 +18,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "ddbmutex.hpp"
@@ -30,10 +32,11 @@ namespace {
 // meanwhile.
 std::function<std::optional<ddbmutex::Credentials>()> keys_of(
     std::shared_ptr<Aws::Auth::AWSCredentialsProvider> provider) {
-  return [provider =
-              std::move(provider)]() -> std::optional<ddbmutex::Credentials> {
+  return [provider = std::move(provider)] {
     const Aws::Auth::AWSCredentials found = provider->GetAWSCredentials();
-    if (found.IsEmpty()) return std::nullopt;
+    // It may have none for a while only: so lock() waits for some as long as
+    // Options::patience says.
+    if (found.IsEmpty()) throw std::runtime_error("the SDK has no keys now");
     ddbmutex::Credentials keys;
     // c_str(): an SDK with memory management of its own has its own strings.
     keys.access_key_id = found.GetAWSAccessKeyId().c_str();
@@ -48,10 +51,9 @@ std::function<std::optional<ddbmutex::Credentials>()> keys_of(
   };
 }
 
-void report() {
+void report(std::shared_ptr<Aws::Auth::AWSCredentialsProvider> provider) {
   ddbmutex::TableOptions where;
-  where.credentials_source = keys_of(
-      std::make_shared<Aws::Auth::DefaultAWSCredentialsProviderChain>());
+  where.credentials_source = keys_of(std::move(provider));
   ddbmutex::Options options;
   options.table = std::make_shared<ddbmutex::Table>(where);
 
@@ -66,11 +68,19 @@ int main() {
   Aws::SDKOptions sdk;
   Aws::InitAPI(sdk);
   int status = 0;
+  std::weak_ptr<Aws::Auth::AWSCredentialsProvider> in_use;
   try {
-    report();  // The Table ends in there: it asks the SDK for as long as it is.
+    auto provider =
+        std::make_shared<Aws::Auth::DefaultAWSCredentialsProviderChain>();
+    in_use = provider;
+    report(std::move(provider));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "report: %s\n", error.what());
     status = 1;
+  }
+  // A call that takes long may still go on after the Table has ended.
+  while (!in_use.expired()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   Aws::ShutdownAPI(sdk);
   return status;

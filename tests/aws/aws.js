@@ -52,12 +52,12 @@ const BAD = {
 // nobody should take because another authority has made it.
 function certify(directory, names) {
   const elsewhere = path.join(directory, "elsewhere");
-  if (!fs.existsSync(elsewhere)) {
+  if (!fs.existsSync(path.join(elsewhere, "server.pem"))) {
     const hosts = ["IP:127.0.0.1", "DNS:localhost"];
     for (const name of names) hosts.push(`DNS:${name}`);
     const certificates = { server: { hosts }, ...BAD };
     new Authority({ certificates, directory });
-    fs.mkdirSync(elsewhere);
+    fs.mkdirSync(elsewhere, { recursive: true });
     new Authority({ directory: elsewhere });
   }
   const authority = givenAuthority(directory, ["server", ...Object.keys(BAD)]);

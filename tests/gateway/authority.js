@@ -96,7 +96,7 @@ class Authority {
       this.#make(certificates);
       if (directory === null) this.#clear();
     } catch (problem) {
-      this.remove();
+      if (directory === null) this.remove();
       throw problem;
     }
     this.tls = this.certificates.server;
