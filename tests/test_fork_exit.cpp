@@ -209,15 +209,15 @@ BOOST_AUTO_TEST_CASE(daemon_that_closed_all_descriptors_locks) {
 }
 
 // Not with AddressSanitizer: a child hangs whose parent was in the sanitizer's
-// allocator with another thread, for no fork waits for that.
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kCanForkAnywhere = false;
-#else
-constexpr bool kCanForkAnywhere = true;
+// allocator with another thread, for no fork waits for that.  (A case that is
+// only disabled runs nevertheless if its suite is named.)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DDBMUTEX_TESTS_WITH_ASAN
 #endif
-
-BOOST_AUTO_TEST_CASE(children_forked_amid_calls_are_well,
-                     *boost::unit_test::enable_if<kCanForkAnywhere>()) {
+#endif
+#if !defined(__SANITIZE_ADDRESS__) && !defined(DDBMUTEX_TESTS_WITH_ASAN)
+BOOST_AUTO_TEST_CASE(children_forked_amid_calls_are_well) {
   const Engine& engine = Engine::running(any_engine_kind());
   for (int i = 0; i < 4; ++i) {  // Each has a time to end in.
     Process storm({{program_path("processes/fork_storm"), engine.table(),
@@ -227,6 +227,7 @@ BOOST_AUTO_TEST_CASE(children_forked_amid_calls_are_well,
     BOOST_TEST(storm.complaints() == "");
   }
 }
+#endif
 
 BOOST_AUTO_TEST_SUITE_END()
 
