@@ -1,10 +1,12 @@
 // How a layout writes its requests: as JSON whose expressions are put together
 // of parts.
 //
+//   constexpr PartOf<Words> kRenew = "SET #expires = :expires";
+//   constexpr PartOf<Words> kIsOurs = "#uuid = :uuid";
 //   RequestBody body(kVocabulary, place, request);
 //   body.key();
-//   body.update("SET #expires = :expires");
-//   body.condition("#uuid = :uuid");
+//   body.update(kRenew);
+//   body.condition(kIsOurs);
 //   body.words();
 //   body.end();
 //
