@@ -693,8 +693,12 @@ BOOST_AUTO_TEST_CASE(errors_are_told) {
   const auto fails = [&] { (void)any.lock(); };
   gate.always("Scan", Gate::fails());
   BOOST_TEST(thrown_by(fails) == words(Errc::unavailable));
-  BOOST_TEST(thrown_by([&] { (void)any.try_lock_for(200ms); }) ==
-             words(Errc::unavailable));
+  // Unless time runs out amid the last request.
+  BOOST_TEST(tests::in_some_round([&] {
+               const auto thrown =
+                   thrown_by([&] { (void)any.try_lock_for(200ms); });
+               return thrown == words(Errc::unavailable) ? "" : thrown;
+             }) == "");
   gate.open();
   gate.always("UpdateItem", Gate::fails());
   BOOST_TEST(thrown_by(fails) == words(Errc::unavailable));

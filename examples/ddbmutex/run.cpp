@@ -267,12 +267,12 @@ class Job {
 
   // A shell that is just starting a program waits for that to begin.  If the
   // signal stops the program before, nobody is told that either is stopped: so
-  // both go on after a while, and are asked again.  One that does not care for
-  // the signal is left alone in the end.
+  // both go on after a while, twice as long each time, and are asked again. One
+  // that does not care for the signal is left alone in the end.
   void ask_to_stop(int times) {
-    constexpr milliseconds kTime{200};
+    constexpr milliseconds kFirst{200};
     asks_to_stop_ = times;
-    ask_again_at_ = now() + kTime;
+    ask_again_at_ = now() + kFirst * (1 << (kMostAsks - times));
     if (times > 0) child_.signal(SIGTSTP);
   }
   void ask_again() {
