@@ -319,7 +319,6 @@ dynamodb::Item item_of(const Options& options) {
 dynamodb::Item to_item(const std::optional<std::string>& data,
                        const Attributes& attributes) {
   dynamodb::Item item;
-  item.reserve(attributes.size() + 1);
   if (data) {
     item.push_back(to_wire({lock::kDataAttribute, Type::binary, *data, {}}));
   }

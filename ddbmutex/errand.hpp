@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 
+#include "agenda.hpp"
 #include "answer.hpp"
 #include "client.hpp"
 #include "protocol.hpp"
@@ -145,11 +146,10 @@ struct Held {
   bool given_back = false;
   bool renewing = false;  // A request is under way, or a renewal by hand.
   bool in_danger = false;
-  Verdict lost = Verdict::again;        // That: it is not.
-  BootTime renewal = BootTime::max();   // When it is due; max(): not.
-  BootTime question = BootTime::max();  // Is it to be renewed?
-  BootTime alarm = BootTime::max();     // When something is to be told.
-  ErrandPtr errand;                     // The renewal, if it is to go on.
+  Verdict lost = Verdict::again;  // That: it is not.
+  // See the Keeper's agendas.  Of a lease that is over nothing is due.
+  Agenda::Entry renewal, renewal_due, question, danger, end;
+  ErrandPtr errand;  // The renewal, if it is to go on.
   Signal signal;
 };
 

@@ -24,6 +24,10 @@ double seconds_between(BootTime from, BootTime to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
+double per_second(nanoseconds every) {
+  return 1 / std::chrono::duration<double>(every).count();
+}
+
 void fail(Result& result, const char* why) {
   result.kind = Result::Kind::failed;
   result.answer.fault = Fault::timed_out;
@@ -114,6 +118,7 @@ bool Keeper::keep(const Handle& handle) {
   held.place = held_.size();
   held_.push_back(handle);
   if (renews) {
+    renewals_per_s_ += per_second(holder.renew_after);
     // Locks that were taken together are not renewed together.
     const BootTime when = held.lease.renew_at(holder.renew_after);
     const nanoseconds early =
@@ -402,7 +407,7 @@ void Keeper::wake_teller_at(BootTime when) {
 
 void Keeper::renew_at(Held& held, BootTime when) {
   unplan(held);  // There is one plan for a lease.
-  held.renewal = when;
+  renewals_.set(held, when);
   wake_sender_at(when);
 }
 
@@ -420,24 +425,30 @@ void Keeper::plan_renewal(Held& held, BootTime when) {
 
 void Keeper::ask_at(Held& held, BootTime when) {
   unplan(held);
-  held.question = when;
+  questions_.set(held, when);
   wake_teller_at(when);
 }
 
 void Keeper::unplan(Held& held) {
-  held.renewal = held.question = BootTime::max();
+  for (Agenda* agenda : {&renewals_, &renewals_due_, &questions_}) {
+    agenda->set(held, BootTime::max());
+  }
   held.errand.reset();
 }
 
-// For the next that is to be told of this lease.
+// For what is to be told of this lease.
 void Keeper::set_alarm(Held& held) {
   const Holder& holder = *held.holder;
-  held.alarm = held.lease.claim_end();
+  const BootTime end = held.lease.claim_end();
   const bool hears =
       holder.listener != nullptr && holder.listener->hears_dangers;
   const bool wanted = !holder.settled && (hears || client_.log());
-  if (!held.in_danger && wanted) held.alarm -= holder.safe_time;
-  wake_teller_at(held.alarm);
+  const bool may_be_told = !held.in_danger && wanted;
+  const BootTime danger =
+      may_be_told ? end - holder.safe_time : BootTime::max();
+  ends_.set(held, end);
+  dangers_.set(held, danger);
+  wake_teller_at(std::min(danger, end));
 }
 
 // A Holder has one lease at a time, and what was given back is not its any
@@ -451,7 +462,12 @@ void Keeper::publish(const Held& held, BootTime claim_end) {
 void Keeper::no_longer_held(Held& held) {
   held_since_s_ -= seconds_between(made_, held.since);
   held_before_s_ += seconds_between(held.since, BootClock::now());
+  if (held.holder->renew_after > nanoseconds::zero()) {
+    renewals_per_s_ -= per_second(held.holder->renew_after);
+  }
   unplan(held);
+  dangers_.set(held, BootTime::max());
+  ends_.set(held, BootTime::max());
   const std::size_t place = held.place;
   held_[place].swap(held_.back());
   held_[place]->place = place;

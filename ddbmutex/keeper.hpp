@@ -12,7 +12,9 @@
 // last, for what a callback captured may destroy anything.
 //
 // At once are under way: 128 renewals, by the ends of their claims, and 32
-// releases.  Of what callers have left, 16 exchanges are awaited, beyond that
+// releases.  Renewals that have piled up, as after an outage, begin little by
+// little, at 2.25 times the rate that all leases need; but not so late that a
+// lease is lost by that.  Of what callers have left, 16 exchanges are awaited, beyond that
 // one is ended as of unknown outcome, and 1,000 releases are kept.  What is
 // past its time is dropped unsent.
 //
@@ -34,6 +36,7 @@
 #include "../sigv4/boot_clock.hpp"
 #include "../sigv4/http.hpp"
 #include "../sigv4/thread.hpp"
+#include "agenda.hpp"
 #include "alarm_clock.hpp"
 #include "client.hpp"
 #include "errand.hpp"
@@ -175,6 +178,8 @@ class Keeper final : public sigv4::Stoppable,
   bool collect(std::vector<ErrandPtr>& under_way, BootTime& next);
   void collect_renewals(BootTime now, std::size_t room,
                         std::vector<ErrandPtr>& ready, BootTime& next);
+  BootTime turn_of(const Held& held) const;
+  std::chrono::nanoseconds between_renewals() const;
   bool collect_releases(BootTime now, std::size_t room,
                         std::vector<ErrandPtr>& ready, BootTime& next);
   void conclude(ErrandPtr errand);
@@ -183,8 +188,6 @@ class Keeper final : public sigv4::Stoppable,
 
   // The telling thread's.
   void tell_loop();
-  void lose_ended(BootTime now);
-  Handle first_due(BootTime Held::*when, BootTime now) const;
   News next_news(Handle& held);
   void call_back(Guard& guard, Held& held, News news);
   bool call(News news, Verdict why, const Held& held, const Listener* listener,
@@ -209,6 +212,16 @@ class Keeper final : public sigv4::Stoppable,
   Worker sender_;
   Worker teller_;
   std::vector<Handle> held_;
+  // Of the leases that are held: when one is to be renewed; when one that is
+  // due ends; when to ask whether it is to be renewed; when to tell of danger,
+  // and of a loss.
+  Agenda renewals_{&Held::renewal};
+  Agenda renewals_due_{&Held::renewal_due};
+  Agenda questions_{&Held::question};
+  Agenda dangers_{&Held::danger};
+  Agenda ends_{&Held::end};
+  double renewals_per_s_ = 0;        // Of all that are held, on average.
+  BootTime renewal_turn_{};          // When the next may begin that can wait.
   std::vector<ErrandPtr> releases_;  // That wait.
   std::size_t answers_awaited_ = 0;  // Exchanges that callers have left.
   std::vector<Handle> losses_;       // To be told, or not any more.

@@ -11,6 +11,7 @@ inline namespace v0 {
 namespace lock {
 
 using std::chrono::nanoseconds;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -23,6 +24,18 @@ constexpr std::size_t kReleasesAtOnce = 32;
 // After a final error a renewal is tried again this often in a lease: keys and
 // permissions come back.
 constexpr int kFinalRetriesPerLease = 8;
+
+// Of renewals that may begin in a second: times those that all leases need on
+// average; and at the least.
+constexpr double kMostTimesMean = 2.25;
+constexpr double kLeastRenewalsPerSecond = 100;
+// So many that were not begun in time may begin together.
+constexpr int kTurnsSaved = 8;
+// In the last eighth of its lease a renewal waits for no turn.
+constexpr int kUrgentPart = 8;
+
+// Longer than any lease.
+constexpr std::chrono::hours kBehind(100 * 365 * 24);
 
 bool unanswered(const Errand& errand) {
   return errand.answer.fault == dynamodb::Fault::timed_out;
@@ -108,24 +121,44 @@ bool Keeper::collect(std::vector<ErrandPtr>& under_way, BootTime& next) {
 // requests that hang would keep all others waiting.
 void Keeper::collect_renewals(BootTime now, std::size_t room,
                               std::vector<ErrandPtr>& ready, BootTime& next) {
-  const auto rank = [](const Held& held) {
-    return std::make_pair(held.errand != nullptr && unanswered(*held.errand),
-                          held.lease.claim_end());
-  };
-  for (;;) {
-    const Handle* first = nullptr;
-    for (const Handle& one : held_) {
-      const bool due = one->renewal <= now;
-      if (!due) next = std::min(next, one->renewal);
-      if (due && (first == nullptr || rank(*one) < rank(**first))) first = &one;
-    }
-    if (first == nullptr || room-- == 0) return;
-    Held& held = **first;
-    held.renewal = BootTime::max();
-    ready.push_back(held.errand != nullptr
-                        ? std::move(held.errand)
-                        : std::make_unique<Errand>(Call::renew, *first));
+  while (renewals_.next() <= now) {
+    Held& held = renewals_.first();
+    renewals_.set(held, BootTime::max());
+    const bool behind = held.errand != nullptr && unanswered(*held.errand);
+    renewals_due_.set(held, held.lease.claim_end() + (behind ? kBehind : 0h));
   }
+  next = std::min(next, renewals_.next());
+  for (; room > 0 && renewals_due_.next() < BootTime::max(); --room) {
+    Held& held = renewals_due_.first();
+    const BootTime turn = turn_of(held);
+    if (turn > now) {
+      next = std::min(next, turn);
+      return;
+    }
+    const nanoseconds between = between_renewals();
+    renewal_turn_ =
+        std::clamp(renewal_turn_, now - kTurnsSaved * between, now) + between;
+    renewals_due_.set(held, BootTime::max());
+    ready.push_back(
+        held.errand != nullptr
+            ? std::move(held.errand)
+            : std::make_unique<Errand>(Call::renew, held_[held.place]));
+  }
+}
+
+// Those that have piled up do not come all at once when the service is back,
+// unless their leases are nearly over.
+BootTime Keeper::turn_of(const Held& held) const {
+  const nanoseconds ttl = held.holder->ttl;
+  return std::min(renewal_turn_, held.lease.claim_end() - ttl / kUrgentPart);
+}
+
+// However many they are, some more than are needed if none fails: what has
+// piled up is gone soon.
+nanoseconds Keeper::between_renewals() const {
+  const double most_per_s = kMostTimesMean * renewals_per_s_;
+  return nanoseconds(static_cast<std::int64_t>(
+      1e9 / std::max(most_per_s, kLeastRenewalsPerSecond)));
 }
 
 // As they come, those that may be of nothing last.  Room is needed by what has

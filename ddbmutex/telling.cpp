@@ -45,10 +45,8 @@ void Keeper::tell_loop() {
       guard.lock();
       continue;
     }
-    BootTime next = BootTime::max();
-    for (const Handle& one : held_) {
-      next = std::min({next, one->alarm, one->question});
-    }
+    const BootTime next =
+        std::min({ends_.next(), dangers_.next(), questions_.next()});
     teller_sleeps_until_ = next;
     teller_clock_.set(next);
     guard.unlock();
@@ -58,50 +56,28 @@ void Keeper::tell_loop() {
   }
 }
 
-// Losses go before dangers, and those before questions.
+// Losses go before dangers, and those before questions; each by its time.
 Keeper::News Keeper::next_news(Handle& held) {
   const BootTime now = BootClock::now();
-  lose_ended(now);
+  while (ends_.next() <= now) {
+    const Handle ended = held_[ends_.first().place];  // Never the last to go.
+    lose(ended, Verdict::expired);
+  }
   if (!losses_.empty()) {
     held = std::move(losses_.front());
     losses_.erase(losses_.begin());
     return News::loss;
   }
-  held = first_due(&Held::alarm, now);
-  if (held != nullptr) {
+  if (dangers_.next() <= now) {
+    held = held_[dangers_.first().place];
     held->in_danger = true;
     set_alarm(*held);
     return News::danger;
   }
-  held = first_due(&Held::question, now);
-  if (held == nullptr) return News::none;
+  if (questions_.next() > now) return News::none;
+  held = held_[questions_.first().place];
   unplan(*held);
   return News::question;
-}
-
-// Those whose claim is over, the first that was is told first.
-void Keeper::lose_ended(BootTime now) {
-  for (;;) {
-    Handle first;  // Never the last to go.
-    for (const Handle& one : held_) {
-      const BootTime end = one->lease.claim_end();
-      if (one->alarm > now || end > now) continue;
-      if (first == nullptr || end < first->lease.claim_end()) first = one;
-    }
-    if (first == nullptr) return;
-    lose(first, Verdict::expired);
-  }
-}
-
-// Null if there is none.
-Handle Keeper::first_due(BootTime Held::*when, BootTime now) const {
-  Handle first;
-  for (const Handle& one : held_) {
-    const Held& held = *one;
-    const bool due = held.*when <= now;
-    if (due && (first == nullptr || held.*when < (*first).*when)) first = one;
-  }
-  return first;
 }
 
 // Without the mutex meanwhile.
@@ -200,8 +176,8 @@ void Keeper::log(News news, Verdict why, const Held& held) const {
 
 void Keeper::answered(Held& held, bool alive) {
   // A renewal by hand meanwhile has made a plan of its own.
-  const bool planned = held.renewing || held.question != BootTime::max() ||
-                       held.renewal != BootTime::max();
+  const bool planned = held.renewing || held.question.planned() ||
+                       held.renewal.planned() || held.renewal_due.planned();
   if (planned) return;
   const BootTime now = BootClock::now();
   const nanoseconds ttl = held.holder->ttl;

@@ -404,6 +404,7 @@ struct Due {
     Options options = x.patient();
     options.ttl = ttl;
     options.renew_after = renew_after;
+    options.request_timeout = std::min(*options.request_timeout, ttl / 4);
     all.push_back(std::make_unique<DdbMutex>(name, options));
     all.back()->lock();
   }
@@ -426,6 +427,51 @@ BOOST_AUTO_TEST_CASE(lease_that_ends_first_is_renewed_first) {
   pause(1s);                   // A stall only adds to it.
   due.sender.reset();
   BOOST_TEST(eventually([&] { return x.count("UpdateItem", "well") >= 1; }));
+}
+
+// Of 300 locks, each renewed after 3 s, 250 in a second and a few at once; all
+// at once they would be as many as may be under way.
+BOOST_AUTO_TEST_CASE(renewals_that_have_piled_up_do_not_come_all_at_once) {
+  constexpr int kLocks = 300;
+  Stuck x("");
+  Due due(x);
+  for (int i = 0; i < kLocks; ++i) {
+    due.lock("due" + std::to_string(i), 10min, 3s);
+  }
+  pause(3s);  // A stall only adds to it.
+  const Stopwatch watch;
+  due.sender.reset();
+  int renewed = 0;
+  BOOST_TEST(eventually([&] {
+    renewed = static_cast<int>(x.table->stats().update_item);
+    const double s = std::chrono::duration<double>(watch.time()).count();
+    BOOST_TEST(renewed <= 20 + 300 * s);
+    return renewed >= kLocks;
+  }));
+}
+
+namespace {
+
+// Locks whose renewals have piled up until their leases are nearly over: how
+// many of them are lost.
+std::string lost_of_leases_nearly_over() {
+  Stuck x("");
+  Due due(x);
+  const Stopwatch watch;
+  for (int i = 0; i < 100; ++i) due.lock("due" + std::to_string(i), 4s, 2s);
+  pause(3600ms - std::chrono::ceil<std::chrono::milliseconds>(watch.time()));
+  due.sender.reset();
+  pause(1s);
+  const auto lost =
+      std::count_if(due.all.begin(), due.all.end(),
+                    [](const auto& one) { return !one->owns_lock(); });
+  return lost == 0 ? "" : std::to_string(lost) + " are lost";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(renewal_whose_lease_is_nearly_over_waits_for_no_turn) {
+  BOOST_TEST(in_some_round(lost_of_leases_nearly_over) == "");
 }
 
 namespace {

@@ -148,7 +148,8 @@ class ConstantConnection {
 
 class ConstantServer {
  public:
-  ConstantServer() {
+  // 0: any port that is free.
+  explicit ConstantServer(unsigned short port = 0) : port_(port) {
     void* shared = mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) give_up("mmap");
@@ -178,6 +179,7 @@ class ConstantServer {
     return "http://127.0.0.1:" + std::to_string(port_) + "/";
   }
   Tally& tally() { return *tally_; }
+  unsigned short port() const { return port_; }
 
  private:
   int listen_on_loopback() {
@@ -185,9 +187,12 @@ class ConstantServer {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port_);
     socklen_t size = sizeof address;
+    const int on = 1;  // Though one before it has just gone.
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     auto* generic = reinterpret_cast<sockaddr*>(&address);
-    if (fd == -1 || bind(fd, generic, size) != 0 || listen(fd, 16) != 0 ||
+    if (fd == -1 || bind(fd, generic, size) != 0 || listen(fd, 256) != 0 ||
         getsockname(fd, generic, &size) != 0) {
       give_up("a listening socket");
     }
@@ -246,7 +251,7 @@ class ConstantServer {
 
   Tally* tally_;
   pid_t pid_;
-  unsigned short port_ = 0;
+  unsigned short port_;
 };
 
 }  // namespace bench

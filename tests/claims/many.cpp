@@ -1,10 +1,18 @@
 // Holds many locks of one Table, on an engine of its own, and looks at what
 // that takes:
 //
-//   many LOCKS TTL_MS SECONDS
+//   many LOCKS TTL_S SECONDS [away]
+//
+// TTL_S: tens of seconds.
+// away: on a server that grants all; for a third of a lease, in the middle, it
+// does not answer.
 //
 // The status is 0 if none was lost, they took no more than two threads beside
-// the caller's, and their renewals were spread over time.
+// the caller's and 2.5 KiB of heap each, and their renewals were spread over
+// time.
+#include <malloc.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cinttypes>
@@ -12,8 +20,11 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -21,6 +32,7 @@
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/record.hpp"
+#include "tests/bench/constant_server.hpp"
 #include "tests/claims/spread.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/true_clock.hpp"
@@ -35,6 +47,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr long kThreads = 2;
+constexpr std::size_t kHeapOfOne = 2560;
+constexpr milliseconds kLook(100);  // How often renewals are counted.
 
 long threads() {
   namespace fs = std::filesystem;
@@ -44,19 +58,15 @@ long threads() {
 
 class Holder {
  public:
-  Holder(std::size_t locks, milliseconds ttl,
-         std::shared_ptr<ddbmutex::Table> table)
-      : ttl_(ttl), table_(std::move(table)) {
-    ddbmutex::Options options;
-    options.table = table_;
-    options.ttl = ttl;
-    options.on_lost = [this](ddbmutex::Loss) { ++lost_; };
-    const std::string prefix = "many-" + ddbmutex::lock::fresh_uuid() + "-";
-    for (std::size_t i = 0; i < locks; ++i) {
-      mutexes_.push_back(
-          std::make_unique<DdbMutex>(prefix + std::to_string(i), options));
-    }
-  }
+  Holder(std::size_t locks, seconds ttl, std::shared_ptr<ddbmutex::Table> table)
+      : ttl_(ttl), locks_(locks), table_(std::move(table)) {}
+
+  // What ends, and begins, the engine's presence.
+  std::function<void(bool)> away;
+  // The renewals that have come since then.
+  std::function<std::uint64_t()> sent = [this] {
+    return table_->stats().update_item;
+  };
 
   bool succeeds(seconds time) {
     std::thread([] {}).join();  // A sanitizer starts its own with the first.
@@ -65,36 +75,64 @@ class Holder {
     watch(time, threads_before);
     const std::size_t held = count_held();
     const auto stats = table_->stats();
-    const bool well = release_all() && judge(time, held, stats.update_item);
-    return well && table_->stats().delete_item == mutexes_.size();
+    return judge(time, held, stats.update_item) && release_all() &&
+           table_->stats().delete_item == locks_;
   }
 
  private:
+  // The first one brings what the table has for all.
   bool lock_all() {
-    for (const auto& mutex : mutexes_) {
+    ddbmutex::Options options;
+    options.table = table_;
+    options.ttl = ttl_;
+    options.on_lost = [this](ddbmutex::Loss) { ++lost_; };
+    const std::string prefix = "many-" + ddbmutex::lock::fresh_uuid() + "-";
+    mutexes_.reserve(locks_);
+    std::size_t heap_before = 0;
+    for (std::size_t i = 0; i < locks_; ++i) {
+      mutexes_.push_back(
+          std::make_unique<DdbMutex>(prefix + std::to_string(i), options));
       std::error_code ec;
-      mutex->lock(ec);
-      if (!ec) continue;
-      std::printf("%s\n", mutex->last_error().c_str());
-      return false;
+      mutexes_.back()->lock(ec);
+      if (ec) {
+        std::printf("%s\n", mutexes_.back()->last_error().c_str());
+        return false;
+      }
+      if (i == 0) heap_before = mallinfo2().uordblks;
     }
+    heap_of_one_ = (mallinfo2().uordblks - heap_before) / locks_;
     return true;
   }
 
   // A window's renewals are those that were sent until it was looked at; a
   // look that comes late makes the next window short.
   void watch(seconds time, long threads_before) {
-    const auto window = ttl_ / static_cast<int>(claims::kWindowsPerLease);
-    std::uint64_t before = table_->stats().update_item;
     const BootTime begin = BootClock::now();
-    for (int i = 1; begin + i * window <= begin + time; ++i) {
-      const auto left = begin + i * window - BootClock::now();
+    const BootTime gone = begin + time / 2, back = gone + ttl_ / 3;
+    std::uint64_t before = sent();
+    bool is_away = false;
+    for (BootTime end = begin + kLook; end <= begin + time; end += kLook) {
+      const auto left = end - BootClock::now();
       if (left.count() > 0) std::this_thread::sleep_for(left);
-      const std::uint64_t now = table_->stats().update_item;
-      windows_.push_back(now - before);
-      before = now;
+      looks_.push_back(sent() - before);
+      before += looks_.back();
       most_threads_ = std::max(most_threads_, threads() - threads_before);
+      if (!away || is_away == (end >= gone && end < back)) continue;
+      is_away = !is_away;
+      away(is_away);
+      before = 0;
     }
+  }
+
+  // In hundredths of a lease.
+  std::vector<std::uint64_t> windows() const {
+    const auto looks =
+        static_cast<std::size_t>(ttl_ / kLook) / claims::kWindowsPerLease;
+    std::vector<std::uint64_t> windows(looks_.size() / looks);
+    for (std::size_t i = 0; i < windows.size() * looks; ++i) {
+      windows[i / looks] += looks_[i];
+    }
+    return windows;
   }
 
   std::size_t count_held() const {
@@ -117,38 +155,67 @@ class Holder {
   bool judge(seconds time, std::size_t held, std::uint64_t renewals) const {
     // Each comes within half a lease of the one before, and a moment late.
     const auto least =
-        mutexes_.size() * static_cast<std::size_t>(time / (ttl_ / 2) - 1);
-    const std::uint64_t busiest = claims::busiest_percent(windows_);
+        mutexes_.size() * static_cast<std::size_t>(2 * time / ttl_ - 1);
+    const std::uint64_t busiest = claims::busiest_percent(windows());
     std::printf(
-        "%zu of %zu held, %d lost, %ld threads beside the caller's, "
-        "%" PRIu64 " renewals (at least %zu), %" PRIu64
-        " %% of a period's in its three busiest hundredths of a "
-        "lease (at most %" PRIu64 ")\n",
-        held, mutexes_.size(), lost_.load(), most_threads_, renewals, least,
-        busiest, claims::kMostInBusiest);
+        "%zu of %zu held, %d lost, %ld threads beside the caller's, %zu bytes "
+        "of heap each (at most %zu), %" PRIu64
+        " renewals (at least %zu), %" PRIu64
+        " %% of a period's in its three busiest hundredths of a lease (at most "
+        "%" PRIu64 "), %.1f times the mean in the busiest %lld ms\n",
+        held, mutexes_.size(), lost_.load(), most_threads_, heap_of_one_,
+        kHeapOfOne, renewals, least, busiest, claims::kMostInBusiest,
+        times_mean(), static_cast<long long>(kLook.count()));
     return held == mutexes_.size() && lost_ == 0 && most_threads_ <= kThreads &&
-           renewals >= least && busiest <= claims::kMostInBusiest;
+           heap_of_one_ <= kHeapOfOne && renewals >= least &&
+           busiest <= claims::kMostInBusiest;
   }
 
-  const milliseconds ttl_;
+  // A look that came late counts too many; nothing is judged by it.
+  double times_mean() const {
+    const auto all =
+        std::accumulate(looks_.begin(), looks_.end(), std::uint64_t{0});
+    const auto most = *std::max_element(looks_.begin(), looks_.end());
+    return static_cast<double>(most * looks_.size()) / static_cast<double>(all);
+  }
+
+  const seconds ttl_;
+  const std::size_t locks_;
   const std::shared_ptr<ddbmutex::Table> table_;
   std::atomic<int> lost_{0};
   std::vector<std::unique_ptr<DdbMutex>> mutexes_;
-  std::vector<std::uint64_t> windows_;
+  std::vector<std::uint64_t> looks_;  // Renewals between one and the next.
   long most_threads_ = 0;
+  std::size_t heap_of_one_ = 0;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: many LOCKS TTL_MS SECONDS\n");
+  const bool goes_away = argc == 5 && std::string(argv[4]) == "away";
+  const long ttl_s = argc > 2 ? std::stol(argv[2]) : 0;
+  if ((argc != 4 && !goes_away) || ttl_s < 10) {
+    std::fprintf(stderr, "usage: many LOCKS TTL_S SECONDS [away]\n");
     return 2;
   }
-  tests::Engine engine(tests::any_engine_kind());
-  Holder holder(std::stoul(argv[1]), milliseconds(std::stol(argv[2])),
-                table_at(at(engine)));
-  return holder.succeeds(seconds(std::stol(argv[3]))) ? 0 : 1;
+  const std::size_t locks = std::stoul(argv[1]);
+  const seconds ttl(ttl_s), time(std::stol(argv[3]));
+  if (!goes_away) {
+    const tests::Engine engine(tests::any_engine_kind());
+    Holder holder(locks, ttl, table_at(at(engine)));
+    return holder.succeeds(time) ? 0 : 1;
+  }
+  std::optional<bench::ConstantServer> server(std::in_place);
+  const unsigned short port = server->port();
+  tests::Whereabouts where;
+  where.url = server->url();
+  where.table = "locks";
+  Holder holder(locks, ttl, table_at(where));
+  holder.away = [&](bool now) {
+    now ? server.reset() : (void)server.emplace(port);
+  };
+  holder.sent = [&] { return server ? server->tally().requests.load() : 0; };
+  return holder.succeeds(time) ? 0 : 1;
 } catch (const std::exception& error) {
   std::printf("%s\n", error.what());
   return 1;

@@ -1,0 +1,52 @@
+#include "agenda.hpp"
+
+#include "errand.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+void Agenda::set(Held& held, BootTime when) {
+  Entry& entry = held.*entry_;
+  const bool was_planned = entry.planned();
+  entry.when = when;
+  if (entry.planned()) {
+    if (!was_planned) {
+      entry.place = heap_.size();
+      heap_.push_back(&held);
+    }
+    settle(entry.place, held);
+  } else if (was_planned) {
+    Held& last = *heap_.back();
+    heap_.pop_back();
+    if (&last != &held) settle(entry.place, last);
+  }
+}
+
+BootTime Agenda::when(std::size_t place) const {
+  return (heap_[place]->*entry_).when;
+}
+
+void Agenda::move(std::size_t to, Held& held) {
+  heap_[to] = &held;
+  (held.*entry_).place = to;
+}
+
+// From that place up or down, to where it belongs.
+void Agenda::settle(std::size_t place, Held& held) {
+  const BootTime own = (held.*entry_).when;
+  while (place > 0 && own < when((place - 1) / 2)) {
+    move(place, *heap_[(place - 1) / 2]);
+    place = (place - 1) / 2;
+  }
+  for (std::size_t next; (next = 2 * place + 1) < heap_.size(); place = next) {
+    if (next + 1 < heap_.size() && when(next + 1) < when(next)) ++next;
+    if (own <= when(next)) break;
+    move(place, *heap_[next]);
+  }
+  move(place, held);
+}
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex

@@ -1,0 +1,53 @@
+// Leases by when something is due for each, the soonest first: a binary heap in
+// which each lease knows its place, so that a change costs a few steps however
+// many they are.
+//
+// Thread safety: one thread at a time.
+#ifndef DDBMUTEX_AGENDA_HPP
+#define DDBMUTEX_AGENDA_HPP
+
+#include <cstddef>
+#include <vector>
+
+#include "../sigv4/boot_clock.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+struct Held;
+
+class Agenda {
+ public:
+  // Of a lease, which has one for each agenda that it may be on.
+  struct Entry {
+    bool planned() const { return when != BootTime::max(); }
+
+    BootTime when = BootTime::max();  // That: never.
+    std::size_t place = 0;            // In the heap, while planned.
+  };
+
+  explicit Agenda(Entry Held::*entry) : entry_(entry) {}
+
+  // Replaces what was set before.  REQUIRES: a lease outlives its plan.
+  void set(Held& held, BootTime when);
+
+  // The soonest; max() if there is none.
+  BootTime next() const { return heap_.empty() ? BootTime::max() : when(0); }
+  // REQUIRES: there is one.
+  Held& first() const { return *heap_.front(); }
+
+ private:
+  BootTime when(std::size_t place) const;
+  void move(std::size_t to, Held& held);
+  void settle(std::size_t place, Held& held);
+
+  Entry Held::*const entry_;
+  std::vector<Held*> heap_;  // None is sooner than the one at (place - 1) / 2.
+};
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_AGENDA_HPP

@@ -1,0 +1,91 @@
+// Leases by when something is due for each.
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "ddbmutex/agenda.hpp"
+#include "ddbmutex/errand.hpp"
+#include "ddbmutex/table.hpp"
+#include "tests/support/given.hpp"
+
+using ddbmutex::BootTime;
+using ddbmutex::lock::Agenda;
+using ddbmutex::lock::Held;
+using ddbmutex::lock::Holder;
+using std::chrono::nanoseconds;
+
+namespace {
+
+constexpr BootTime kNever = BootTime::max();
+
+// On two agendas, of which only one is looked at.
+struct Leases {
+  explicit Leases(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      all.push_back(std::make_unique<Held>(holder));
+      other.set(*all.back(), BootTime(nanoseconds(i)));
+    }
+  }
+  BootTime soonest() const {
+    BootTime first = kNever;
+    for (const auto& one : all) first = std::min(first, one->end.when);
+    return first;
+  }
+
+  ddbmutex::lock::Table table{
+      {tests::target_at("http://localhost:1", "us-east-1"),
+       tests::given_keys({"AKIDEXAMPLE", "secret", ""}),
+       {}}};
+  const std::shared_ptr<Holder> holder =
+      std::make_shared<Holder>(table.client, table.budget);
+  std::vector<std::unique_ptr<Held>> all;
+  Agenda agenda{&Held::end}, other{&Held::danger};
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(agenda)
+
+BOOST_AUTO_TEST_CASE(nothing_is_due_of_none) {
+  Leases leases(1);
+  BOOST_CHECK(leases.agenda.next() == kNever);
+  leases.agenda.set(*leases.all[0], kNever);  // Nor was it before.
+  BOOST_CHECK(leases.agenda.next() == kNever);
+}
+
+// Few times, so that many are the same.
+BOOST_AUTO_TEST_CASE(soonest_is_first_whatever_is_changed) {
+  Leases leases(100);
+  std::mt19937 random(1);
+  const auto draw = [&](unsigned below) {
+    return std::uniform_int_distribution<unsigned>(0, below - 1)(random);
+  };
+  for (int i = 0; i < 20000; ++i) {
+    Held& held = *leases.all[draw(100)];
+    const bool goes = draw(100) < static_cast<unsigned>(i / 200);
+    leases.agenda.set(held, goes ? kNever : BootTime(nanoseconds(draw(64))));
+    BOOST_REQUIRE(leases.agenda.next() == leases.soonest());
+    if (leases.soonest() == kNever) continue;
+    BOOST_REQUIRE(leases.agenda.first().end.when == leases.soonest());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(leases_leave_in_the_order_of_their_times) {
+  Leases leases(1000);
+  std::mt19937 random(1);
+  for (const auto& one : leases.all) {
+    leases.agenda.set(*one, BootTime(nanoseconds(random())));
+  }
+  BootTime last{};
+  for (std::size_t left = 1000; left > 0; --left) {
+    BOOST_REQUIRE(last <= leases.agenda.next());
+    last = leases.agenda.next();
+    leases.agenda.set(leases.agenda.first(), kNever);
+  }
+  BOOST_CHECK(leases.agenda.next() == kNever);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
