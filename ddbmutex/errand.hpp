@@ -148,7 +148,7 @@ struct Held {
   bool in_danger = false;
   Verdict lost = Verdict::again;  // That: it is not.
   // See the Keeper's agendas.  Of a lease that is over nothing is due.
-  Agenda::Entry renewal, renewal_due, question, danger, end;
+  Agenda::Entry renewal, renewal_due, renewal_behind, question, danger, end;
   ErrandPtr errand;  // The renewal, if it is to go on.
   Signal signal;
 };

@@ -430,7 +430,8 @@ void Keeper::ask_at(Held& held, BootTime when) {
 }
 
 void Keeper::unplan(Held& held) {
-  for (Agenda* agenda : {&renewals_, &renewals_due_, &questions_}) {
+  for (Agenda* agenda :
+       {&renewals_, &renewals_due_, &renewals_behind_, &questions_}) {
     agenda->set(held, BootTime::max());
   }
   held.errand.reset();

@@ -14,9 +14,9 @@
 // At once are under way: 128 renewals, by the ends of their claims, and 32
 // releases.  Renewals that have piled up, as after an outage, begin little by
 // little, at 2.25 times the rate that all leases need; but not so late that a
-// lease is lost by that.  Of what callers have left, 16 exchanges are awaited, beyond that
-// one is ended as of unknown outcome, and 1,000 releases are kept.  What is
-// past its time is dropped unsent.
+// lease is lost by that.  Of what callers have left, 16 exchanges are awaited,
+// beyond that one is ended as of unknown outcome, and 1,000 releases are kept.
+// What is past its time is dropped unsent.
 //
 // Thread safety: any thread may call any public member.
 #ifndef DDBMUTEX_KEEPER_HPP
@@ -178,7 +178,7 @@ class Keeper final : public sigv4::Stoppable,
   bool collect(std::vector<ErrandPtr>& under_way, BootTime& next);
   void collect_renewals(BootTime now, std::size_t room,
                         std::vector<ErrandPtr>& ready, BootTime& next);
-  BootTime turn_of(const Held& held) const;
+  Held* next_to_renew(BootTime now, BootTime& next);
   std::chrono::nanoseconds between_renewals() const;
   bool collect_releases(BootTime now, std::size_t room,
                         std::vector<ErrandPtr>& ready, BootTime& next);
@@ -212,11 +212,12 @@ class Keeper final : public sigv4::Stoppable,
   Worker sender_;
   Worker teller_;
   std::vector<Handle> held_;
-  // Of the leases that are held: when one is to be renewed; when one that is
-  // due ends; when to ask whether it is to be renewed; when to tell of danger,
-  // and of a loss.
+  // Of the leases that are held: when one is to be renewed; when one ends that
+  // is due, and when one whose last renewal had no answer; when to ask whether
+  // one is to be renewed; when to tell of danger, and of a loss.
   Agenda renewals_{&Held::renewal};
   Agenda renewals_due_{&Held::renewal_due};
+  Agenda renewals_behind_{&Held::renewal_behind};
   Agenda questions_{&Held::question};
   Agenda dangers_{&Held::danger};
   Agenda ends_{&Held::end};

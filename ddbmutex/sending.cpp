@@ -11,7 +11,6 @@ inline namespace v0 {
 namespace lock {
 
 using std::chrono::nanoseconds;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -33,9 +32,6 @@ constexpr double kLeastRenewalsPerSecond = 100;
 constexpr int kTurnsSaved = 8;
 // In the last eighth of its lease a renewal waits for no turn.
 constexpr int kUrgentPart = 8;
-
-// Longer than any lease.
-constexpr std::chrono::hours kBehind(100 * 365 * 24);
 
 bool unanswered(const Errand& errand) {
   return errand.answer.fault == dynamodb::Fault::timed_out;
@@ -117,40 +113,51 @@ bool Keeper::collect(std::vector<ErrandPtr>& under_way, BootTime& next) {
   return !idle && now < stop_by_;
 }
 
-// By the ends of their claims.  Whoever had no answer goes behind his like:
-// requests that hang would keep all others waiting.
+// By the ends of their claims.
 void Keeper::collect_renewals(BootTime now, std::size_t room,
                               std::vector<ErrandPtr>& ready, BootTime& next) {
   while (renewals_.next() <= now) {
     Held& held = renewals_.first();
     renewals_.set(held, BootTime::max());
-    const bool behind = held.errand != nullptr && unanswered(*held.errand);
-    renewals_due_.set(held, held.lease.claim_end() + (behind ? kBehind : 0h));
+    const bool again = held.errand != nullptr && unanswered(*held.errand);
+    Agenda& due = again ? renewals_behind_ : renewals_due_;
+    due.set(held, held.lease.claim_end());
   }
   next = std::min(next, renewals_.next());
-  for (; room > 0 && renewals_due_.next() < BootTime::max(); --room) {
-    Held& held = renewals_due_.first();
-    const BootTime turn = turn_of(held);
-    if (turn > now) {
-      next = std::min(next, turn);
-      return;
-    }
-    const nanoseconds between = between_renewals();
-    renewal_turn_ =
-        std::clamp(renewal_turn_, now - kTurnsSaved * between, now) + between;
-    renewals_due_.set(held, BootTime::max());
-    ready.push_back(
-        held.errand != nullptr
-            ? std::move(held.errand)
-            : std::make_unique<Errand>(Call::renew, held_[held.place]));
+  for (; room > 0; --room) {
+    Held* const held = next_to_renew(now, next);
+    if (held == nullptr) return;
+    const Handle& handle = held_[held->place];
+    ready.push_back(held->errand != nullptr
+                        ? std::move(held->errand)
+                        : std::make_unique<Errand>(Call::renew, handle));
   }
 }
 
-// Those that have piled up do not come all at once when the service is back,
-// unless their leases are nearly over.
-BootTime Keeper::turn_of(const Held& held) const {
-  const nanoseconds ttl = held.holder->ttl;
-  return std::min(renewal_turn_, held.lease.claim_end() - ttl / kUrgentPart);
+// Whoever had no answer goes behind: requests that hang would keep all others
+// waiting.  Those that have piled up do not come all at once when the service
+// is back, unless their leases are nearly over.  Null: none is to begin before
+// `next`.
+Held* Keeper::next_to_renew(BootTime now, BootTime& next) {
+  for (Agenda* agenda : {&renewals_due_, &renewals_behind_}) {
+    if (agenda->next() == BootTime::max()) continue;
+    Held& held = agenda->first();
+    const nanoseconds ttl = held.holder->ttl;
+    const BootTime turn =
+        std::min(renewal_turn_, held.lease.claim_end() - ttl / kUrgentPart);
+    if (turn > now) {
+      next = std::min(next, turn);
+      continue;
+    }
+    agenda->set(held, BootTime::max());
+    const nanoseconds between = between_renewals();
+    if (renewal_turn_ <= now) {
+      renewal_turn_ =
+          std::max(renewal_turn_, now - kTurnsSaved * between) + between;
+    }
+    return &held;
+  }
+  return nullptr;
 }
 
 // However many they are, some more than are needed if none fails: what has

@@ -146,6 +146,8 @@ BOOST_AUTO_TEST_CASE(a_swarm_of_renewals_in_one_period_is_found) {
   BOOST_TEST(claims::busiest_percent(windows) > claims::kMostInBusiest);
   BOOST_TEST(claims::busiest_percent({windows.begin(), windows.begin() + 60}) ==
              6u);
+  BOOST_TEST(claims::busiest_percent(windows, 108) > claims::kMostInBusiest);
+  BOOST_TEST(claims::busiest_percent(windows, 109) == 0u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -156,7 +156,8 @@ class Holder {
     // Each comes within half a lease of the one before, and a moment late.
     const auto least =
         mutexes_.size() * static_cast<std::size_t>(2 * time / ttl_ - 1);
-    const std::uint64_t busiest = claims::busiest_percent(windows());
+    const std::uint64_t busiest =
+        claims::busiest_percent(windows(), locks_ / 2);
     std::printf(
         "%zu of %zu held, %d lost, %ld threads beside the caller's, %zu bytes "
         "of heap each (at most %zu), %" PRIu64

@@ -22,9 +22,10 @@ constexpr std::size_t kWindowsPerPeriod = kWindowsPerLease / 2;
 
 // Of the renewals of the worst period, in percent, those of its three busiest
 // windows.  `windows` are all that were sent, window by window; what does not
-// make a whole period at the end does not count.
-inline std::uint64_t busiest_percent(
-    const std::vector<std::uint64_t>& windows) {
+// make a whole period at the end does not count, nor does a period of fewer
+// than `least`: while the engine is away next to none may come.
+inline std::uint64_t busiest_percent(const std::vector<std::uint64_t>& windows,
+                                     std::uint64_t least = 1) {
   std::uint64_t worst = 0;
   for (std::size_t begin = 0; begin + kWindowsPerPeriod <= windows.size();
        begin += kWindowsPerPeriod) {
@@ -33,7 +34,7 @@ inline std::uint64_t busiest_percent(
     std::sort(period.begin(), period.end(), std::greater<>());
     const auto all =
         std::accumulate(period.begin(), period.end(), std::uint64_t{0});
-    if (all == 0) continue;
+    if (all < least) continue;
     worst = std::max(worst, 100 * (period[0] + period[1] + period[2]) / all);
   }
   return worst;
