@@ -6,6 +6,7 @@
 # make mutants    takes one protection away at a time: does a test notice?
 # make fuzz       feeds what reads foreign bytes (clang++): MINUTES=1 each
 # make bench      sets up, builds, measures; writes build/bench.tsv
+# make setup-bench  fetches what make bench measures the lock beside
 # make size       says what the library costs; writes build/size.tsv
 # make model      sets up, runs every variant of the protocol's model
 # make pictures   draws README's pictures anew; RUN=build/torture/minute.txt
@@ -120,6 +121,9 @@ FUZZERS := $(patsubst %.cpp,$(BUILD)/%,$(FUZZ_SOURCES))
 EXAMPLES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard examples/*.cpp))
 BENCHES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/bench/*.cpp))
 BENCH_ON_ENGINE := $(BUILD)/tests/bench/waiting
+# Debian's SDK for Go, where it is.
+GO_RIVAL := $(if $(wildcard $(addprefix /usr/share/gocode/src/github.com/aws/,\
+  aws-sdk-go-v2/service/dynamodb)),$(BUILD)/tests/bench/rivals/cycle_sdk)
 SIZE_PROGRAMS := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/size/*.cpp))
 
 LIB := $(BUILD)/libddbmutex.a
@@ -157,7 +161,8 @@ export no_proxy := \
 export AWS_EC2_METADATA_DISABLED := true
 
 .PHONY: all setup demo test soak torture mutants fuzz bench size model format
-.PHONY: pictures clean programs fuzzers noexcept setup-fuzz parts sources
+.PHONY: pictures clean programs fuzzers noexcept setup-fuzz setup-bench parts
+.PHONY: sources
 .PHONY: build/ddbmutex
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -176,6 +181,8 @@ setup:
 	@tests/setup
 setup-fuzz:
 	@CXX=clang++ tests/setup
+setup-bench:
+	@BENCH=1 tests/setup
 
 demo: setup
 	@$(MAKE) $(BUILDING) $(DEMO)
@@ -205,7 +212,7 @@ fuzz: setup-fuzz
 	@BUILD=$(FUZZ_BUILD) tests/fuzz/run $$(($(or $(MINUTES),1) * 60))
 
 bench: setup
-	@$(MAKE) $(BUILDING) all $(BENCHES)
+	@$(MAKE) $(BUILDING) all $(BENCHES) $(GO_RIVAL) $(BUILD)/tests/pictures/draw
 	@BUILD=$(BUILD) tests/bench/run
 
 # The library's machine code at -O2 is measured by its objects.
@@ -313,6 +320,12 @@ $(JOINED): sources-may-have-gone
 	  done; } >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 .PHONY: sources-may-have-gone
+
+$(BUILD)/%: %.go
+	$(SAY) GO $<
+	$(Q)mkdir -p $(@D)
+	$(Q)GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE=$(CURDIR)/build/go \
+	  go build -o $@ $<
 
 # A program without exceptions, whatever the library has.  UBSan's check of
 # vptrs cannot know objects that code without RTTI made.

@@ -1,24 +1,26 @@
 // Measures this library beside what it is made of: a lock taken and released
 // beside bare libcurl sending the same bytes, locks held beside bare libcurl
 // sending as many renewals, a lock handed on between threads beside std::mutex,
-// a signature beside OpenSSL's hashes alone.
+// a signature beside OpenSSL's hashes alone; and a lock taken and released
+// beside what else does that.
 //
-//   bench DIRECTORY RESULT [TURNS]
+//   bench DIRECTORY RESULT [TURNS [PART]]
 //
 // The contestants are programs in DIRECTORY; RESULT is written, a line
 // "metric<TAB>value<TAB>unit<TAB>note" each; a bar that the project set itself
-// stands in the note.  All run on one core, and so does the server, which never
-// changes its answer.  Bare libcurl, and OpenSSL, are measured beside
-// themselves too, in the same way: the metrics of noise, of which a ratio
-// without noise would be 1.  Exit status 0: what was measured is sound,
-// whatever it says.
+// stands in the note.  The same goes as a table to tests/README.md, but for a
+// trial, with TURNS of its own, and if a rival is missing.  All run on one
+// core, and so does the server, which never changes its answer.  Bare libcurl,
+// and OpenSSL, are measured beside themselves too, in the same way: the metrics
+// of noise, of which a ratio without noise would be 1.  Exit status 0: what was
+// measured is sound, whatever it says.
+#include <curl/curl.h>
 #include <sched.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -29,30 +31,26 @@
 
 #include "tests/bench/constant_server.hpp"
 #include "tests/bench/contest.hpp"
+#include "tests/bench/report.hpp"
+#include "tests/bench/rivals.hpp"
 
 namespace {
 
 using bench::Arena;
 using bench::ConstantServer;
 using bench::Contest;
+using bench::cpu_of;
 using bench::Entrant;
 using bench::Figure;
+using bench::format;
+using bench::p50_of;
 using bench::Program;
+using bench::rate_of;
+using bench::record_path;
+using bench::Report;
+using bench::requests_per_cycle;
 using bench::Sample;
 using bench::unsound;
-
-[[gnu::format(printf, 1, 2)]] std::string format(const char* form, ...) {
-  char text[512];
-  va_list arguments;
-  va_start(arguments, form);
-  std::vsnprintf(text, sizeof text, form, arguments);
-  va_end(arguments);
-  return text;
-}
-
-double cpu_of(const Sample& sample) { return sample.cpu_ns; }
-double p50_of(const Sample& sample) { return sample.p50_ns; }
-double rate_of(const Sample& sample) { return 1e9 / sample.cpu_ns; }
 
 // The contestants inherit it.  Of the cores we may use the last: the first
 // often serves the interrupts.
@@ -82,101 +80,7 @@ void set_environment() {
   }
 }
 
-class Report {
- public:
-  explicit Report(std::string path) : path_(std::move(path)) {}
-
-  // An empty bar is none.
-  void line(const std::string& metric, const Figure& figure, int digits,
-            const std::string& unit, const std::string& note,
-            const std::string& bar = {}) {
-    const auto text = [digits](double value) {
-      return format("%.*f", digits, value);
-    };
-    const std::string whole = "min " + text(figure.min) + ", max " +
-                              text(figure.max) + "; " + note +
-                              (bar.empty() ? "" : "; bar " + bar);
-    std::printf("  %-30s %10s %-12s %s\n", metric.c_str(),
-                text(figure.median).c_str(), unit.c_str(), whole.c_str());
-    lines_ +=
-        metric + "\t" + text(figure.median) + "\t" + unit + "\t" + whole + "\n";
-  }
-
-  // Only now: half a result would pass for a whole one.
-  void write() const {
-    const std::string draft = path_ + ".new";
-    std::ofstream file(draft);
-    file << lines_;
-    file.close();
-    if (!file || std::rename(draft.c_str(), path_.c_str()) != 0) {
-      bench::give_up(path_.c_str());
-    }
-  }
-
- private:
-  const std::string path_;
-  std::string lines_;
-};
-
-void print_absolute(const Entrant& entrant) {
-  const Figure cpu = figure_of(entrant, cpu_of);
-  const Figure p50 = figure_of(entrant, p50_of);
-  const Sample& last = entrant.samples.back();
-  const double requests = static_cast<double>(last.server_requests);
-  std::printf("  %-30s CPU %6.2f us [%.2f to %.2f]", entrant.program.c_str(),
-              cpu.median / 1e3, cpu.min / 1e3, cpu.max / 1e3);
-  if (requests > 0) {
-    std::printf(", p50 %6.2f us, %.0f bytes a request", p50.median / 1e3,
-                static_cast<double>(last.server_bytes) / requests);
-  }
-  std::printf(", RSS %.0f KiB\n", bench::figure_of(entrant.rss_kib).median);
-}
-
-// What is no part of a run, and charged to none.
-void print_apart(const Entrant& entrant, const std::string& name) {
-  unsigned long long between = 0;
-  for (const Sample& sample : entrant.samples) between += sample.other_requests;
-  std::printf("  %-30s %llu requests before the first run, %llu between runs\n",
-              name.c_str(),
-              static_cast<unsigned long long>(entrant.early_requests), between);
-}
-
-// Of one program twice: what a ratio shows where there is no difference.
-void report_noise(const std::string& metric, const Entrant& again,
-                  const Entrant& first, const bench::Measure& measure,
-                  const std::string& what, Report& report) {
-  report.line(metric, ratio_of(again, first, measure), 3, "ratio",
-              format("%s beside itself, %zu pairs: this machine's noise",
-                     what.c_str(), first.samples.size()));
-}
-
 // --- The cycle: a lock taken and released ----------------------------------
-
-void check_requests(const Entrant& entrant) {
-  for (const Sample& sample : entrant.samples) {
-    const std::uint64_t own =
-        sample.other_requests + sample.warmup_requests + sample.own_requests;
-    if (own == sample.server_requests) continue;
-    unsound(format("%s counts %llu requests, the server %llu",
-                   entrant.program.c_str(),
-                   static_cast<unsigned long long>(own),
-                   static_cast<unsigned long long>(sample.server_requests)));
-  }
-}
-
-// A connection that was idle for long may be replaced, and one of a request
-// that was given up is; one in a hundred requests would show in what they cost.
-void check_connections(const Entrant& entrant) {
-  for (const Sample& sample : entrant.samples) {
-    if (sample.server_connections * 100 <= sample.server_requests) continue;
-    unsound(entrant.program + " does not keep its connection alive");
-  }
-}
-
-double requests_per_cycle(const Sample& sample) {
-  return static_cast<double>(sample.own_requests) /
-         static_cast<double>(sample.cycles);
-}
 
 double bytes_per_request(const Sample& sample) {
   return static_cast<double>(sample.server_bytes) /
@@ -185,11 +89,6 @@ double bytes_per_request(const Sample& sample) {
 
 // What one cycle sends.
 const std::vector<std::string> kCycle = {"PutItem", "DeleteItem"};
-
-std::string record_path(const std::string& directory,
-                        const std::string& action) {
-  return directory + "/" + action + ".request";
-}
 
 // A file for each action: the last request that was sent, as it stood on the
 // wire.
@@ -290,10 +189,15 @@ void hold_cycles(const std::string& directory, unsigned turns, Report& report) {
 
 // --- Many locks held -------------------------------------------------------
 
-constexpr unsigned kHeld = 1000;
 constexpr unsigned kRenewAfter = 5;  // Seconds; each once in a run.
 constexpr unsigned kHeldRun = kRenewAfter;
-constexpr unsigned kRenewalsPerSecond = kHeld / kRenewAfter;
+
+struct Many {
+  unsigned locks;
+  std::string prefix;  // Of its metrics.
+
+  unsigned renewals_per_second() const { return locks / kRenewAfter; }
+};
 
 double per_request_of(const Sample& sample) {
   return sample.cpu_ns * static_cast<double>(sample.cycles) /
@@ -321,9 +225,11 @@ double busiest_of(const bench::Tally& tally, std::uint64_t from,
 // One of those who renew at the same time, each with a server of its own.
 class Renewer {
  public:
-  Renewer(const std::string& directory, Entrant entrant, ConstantServer& server)
+  Renewer(const std::string& directory, Entrant entrant, const Many& many,
+          ConstantServer& server)
       : entrant_(std::move(entrant)),
         program_(entrant_.command(directory)),
+        few_(many.renewals_per_second() * kHeldRun / 10),
         tally_(server.tally()) {}
 
   void warm_up() {
@@ -337,8 +243,7 @@ class Renewer {
   bool finish() {
     sample_ = program_.finish();
     requests_end_ = tally_.requests;
-    constexpr std::uint64_t kFew = kRenewalsPerSecond * kHeldRun / 10;
-    return sample_.own_requests >= kFew && requests_end_ - requests_ >= kFew;
+    return sample_.own_requests >= few_ && requests_end_ - requests_ >= few_;
   }
   // That of a run which says something.
   void keep() {
@@ -365,6 +270,7 @@ class Renewer {
  private:
   Entrant entrant_;
   Program program_;
+  const std::uint64_t few_;
   const bench::Tally& tally_;
   Sample sample_;
   std::uint64_t requests_ = 0;
@@ -397,7 +303,7 @@ void stop_recording(bench::Tally& tally) {
   }
 }
 
-void report_held(const Renewer& ours, const Renewer& bare,
+void report_held(const Renewer& ours, const Renewer& bare, const Many& many,
                  std::uint64_t connections, Report& report) {
   const Entrant& our = ours.entrant();
   const Figure bytes = ratio_of(our, bare.entrant(), bytes_per_request);
@@ -405,13 +311,14 @@ void report_held(const Renewer& ours, const Renewer& bare,
     unsound("the renewals are not of the same size");
   }
   report.line(
-      "held_cpu_ratio_vs_libcurl",
+      many.prefix + "cpu_ratio_vs_libcurl",
       ratio_of(our, bare.entrant(), per_request_of), 3, "ratio",
       format("CPU of a renewal, %zu pairs at the same time; %.2f us, "
              "libcurl, as many at even intervals, %.2f us",
              our.samples.size(), figure_of(our, per_request_of).median / 1e3,
-             figure_of(bare.entrant(), per_request_of).median / 1e3));
-  report.line("held_threads",
+             figure_of(bare.entrant(), per_request_of).median / 1e3),
+      "<= 1.2");
+  report.line(many.prefix + "threads",
               figure_of(our,
                         [](const Sample& sample) {
                           return static_cast<double>(sample.threads - 1);
@@ -419,36 +326,43 @@ void report_held(const Renewer& ours, const Renewer& bare,
               0, "threads",
               format("beside the caller's; none of %u locks lost, %llu "
                      "connections",
-                     kHeld, static_cast<unsigned long long>(connections)),
+                     many.locks, static_cast<unsigned long long>(connections)),
               "<= 2");
-  report_rss("held_rss_extra_kib", our, bare.entrant(), report);
-  report.line("held_busiest_100ms", ours.busiest(), 2, "ratio",
+  report_rss(many.prefix + "rss_extra_kib", our, bare.entrant(), report);
+  report.line(many.prefix + "busiest_100ms", ours.busiest(), 2, "ratio",
               format("renewals in the busiest 100 ms beside the mean of 100 ms "
                      "(%.0f would be all at once)",
-                     10.0 * kHeld / kRenewalsPerSecond));
+                     10.0 * kRenewAfter),
+              "<= 3");
 }
 
-Entrant held_mutex(const ConstantServer& server) {
-  return {"held_mutex",
-          {server.url(), std::to_string(kHeld), std::to_string(kRenewAfter)}};
+Entrant held_mutex(const Many& many, const ConstantServer& server) {
+  return {
+      "held_mutex",
+      {server.url(), std::to_string(many.locks), std::to_string(kRenewAfter)}};
 }
 
-Entrant held_libcurl(const std::string& directory,
+Entrant held_libcurl(const std::string& directory, const Many& many,
                      const ConstantServer& server) {
   return {"held_libcurl",
-          {server.url(), std::to_string(kRenewalsPerSecond),
+          {server.url(), std::to_string(many.renewals_per_second()),
            record_path(directory, "UpdateItem")}};
 }
 
-void hold_many(const std::string& directory, unsigned turns, Report& report) {
+// Gives how many times a renewal costs what bare libcurl's request does, turn
+// by turn.
+std::vector<double> hold_many(const std::string& directory, unsigned turns,
+                              const Many& many, Report& report) {
   ConstantServer server, bare_server, again_server;
   server.tally().recording = true;
-  Renewer ours(directory, held_mutex(server), server);
+  Renewer ours(directory, held_mutex(many, server), many, server);
   ours.warm_up();  // Each lock has been renewed.
   stop_recording(server.tally());
   write_records(server.tally(), directory, {"UpdateItem"});
-  Renewer bare(directory, held_libcurl(directory, bare_server), bare_server);
-  Renewer again(directory, held_libcurl(directory, again_server), again_server);
+  Renewer bare(directory, held_libcurl(directory, many, bare_server), many,
+               bare_server);
+  Renewer again(directory, held_libcurl(directory, many, again_server), many,
+                again_server);
   bare.warm_up();
   again.warm_up();
   for (unsigned turn = 0; turn < turns; ++turn) {
@@ -458,12 +372,86 @@ void hold_many(const std::string& directory, unsigned turns, Report& report) {
   for (ConstantServer* each : {&server, &bare_server, &again_server}) {
     if (each->tally().malformed != 0) unsound("the server was sent nonsense");
   }
-  std::printf("%u locks held, each renewed after %u s, %u s a run:\n", kHeld,
-              kRenewAfter, kHeldRun);
+  std::printf("%u locks held, each renewed after %u s, %u s a run:\n",
+              many.locks, kRenewAfter, kHeldRun);
   print_apart(ours.entrant(), "held_mutex");
-  report_held(ours, bare, server.tally().connections, report);
-  report_noise("noise_held_cpu_ratio", again.entrant(), bare.entrant(),
-               per_request_of, "libcurl's CPU of a renewal", report);
+  report_held(ours, bare, many, server.tally().connections, report);
+  report_noise("noise_" + many.prefix + "cpu_ratio", again.entrant(),
+               bare.entrant(), per_request_of, "libcurl's CPU of a renewal",
+               report);
+  return bench::ratios_of(ours.entrant(), bare.entrant(), per_request_of);
+}
+
+void hold_thousands(const std::string& directory, unsigned turns,
+                    Report& report) {
+  const auto few = hold_many(directory, turns, {1000, "held_"}, report);
+  auto beside = hold_many(directory, turns, {10'000, "held_10000_"}, report);
+  for (std::size_t i = 0; i < few.size(); ++i) beside[i] /= few[i];
+  report.line("held_10000_beside_1000", bench::figure_of(beside), 3, "ratio",
+              "the two ratios of a renewal's CPU", "0.85 to 1.15");
+}
+
+// --- The first lock of a process -------------------------------------------
+
+const std::vector<std::string> kColdStart = {"GetItem", "PutItem"};
+
+std::vector<Entrant> cold_entrants(const std::string& directory,
+                                   const std::string& url) {
+  Entrant bare = {"cold_libcurl", {url}};
+  for (const std::string& action : kColdStart) {
+    bare.arguments.push_back(record_path(directory, action));
+  }
+  return {{"cold_mutex", {url}}, bare, bare};
+}
+
+void start_once(Entrant& entrant, const std::string& directory,
+                const bench::Tally& tally) {
+  const std::uint64_t before = tally.requests;
+  Sample sample = Program(entrant.command(directory)).finish();
+  sample.server_requests = tally.requests - before;
+  if (sample.own_requests != kColdStart.size()) {
+    unsound(entrant.program + " does not send two requests");
+  }
+  entrant.rss_kib.push_back(static_cast<double>(sample.rss_kib));
+  entrant.samples.push_back(sample);
+}
+
+void report_cold(const std::vector<Entrant>& entrants, Report& report) {
+  const Entrant &ours = entrants[0], &bare = entrants[1], &again = entrants[2];
+  const auto line = [&](const std::string& metric,
+                        const bench::Measure& measure, const char* what) {
+    report.line(
+        metric, ratio_of(ours, bare, measure), 3, "ratio",
+        format("%s from exec to the first lock, two requests, %zu "
+               "pairs; %.2f ms, libcurl %.2f ms",
+               what, ours.samples.size(), figure_of(ours, measure).median / 1e6,
+               figure_of(bare, measure).median / 1e6),
+        "<= 1.3");
+    report_noise("noise_" + metric, again, bare, measure,
+                 std::string("libcurl's ") + what, report);
+  };
+  line("cold_start_cpu_ratio_vs_libcurl", cpu_of, "CPU");
+  line("cold_start_ratio_vs_libcurl", p50_of, "time");
+}
+
+void hold_cold_starts(const std::string& directory, unsigned turns,
+                      Report& report) {
+  ConstantServer server;
+  bench::Tally& tally = server.tally();
+  std::vector<Entrant> entrants = cold_entrants(directory, server.url());
+  tally.recording = true;
+  Program(entrants[0].command(directory)).finish();
+  tally.recording = false;
+  write_records(tally, directory, kColdStart);
+  for (unsigned turn = 0; turn < 20 * turns; ++turn) {
+    for (std::size_t i = 0; i < entrants.size(); ++i) {
+      const std::size_t at = turn % 2 == 1 ? entrants.size() - 1 - i : i;
+      start_once(entrants[at], directory, tally);
+    }
+  }
+  for (const Entrant& entrant : entrants) check_requests(entrant);
+  std::printf("A program started, until it has its first lock:\n");
+  report_cold(entrants, report);
 }
 
 // --- What costs no request -------------------------------------------------
@@ -570,28 +558,70 @@ void hold_signatures(const std::string& directory, unsigned turns,
                "the rate of the hashes", report);
 }
 
+// --- Where and when --------------------------------------------------------
+
+// What /proc/cpuinfo says first of it; empty if nothing.
+std::string of_cpu(const std::string& name) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(name, 0) == 0) return line.substr(line.find(": ") + 2);
+  }
+  return {};
+}
+
+// Of a build whose folder has two names, as "build/release-g++-c++17".
+std::string measured(const std::string& directory) {
+  const std::string build = directory.substr(0, directory.find("/tests/"));
+  const std::string curl = curl_version();  // "libcurl/7.88.1 OpenSSL/3.0.20 "
+  const bool has_sha = of_cpu("flags").find(" sha_ni") != std::string::npos;
+  const time_t now = time(nullptr);
+  char date[16];
+  tm parts;
+  strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &parts));
+  double load = 0;
+  getloadavg(&load, 1);
+  return format(
+      "Measured on %s on one core of %s, %s SHA instructions, load %.1f.\n"
+      "Build %s (compiler " __VERSION__ "), %s.",
+      date, of_cpu("model name").c_str(), has_sha ? "with" : "without", load,
+      build.substr(build.rfind('/') + 1).c_str(),
+      curl.substr(0, curl.find(' ', curl.find(' ') + 1)).c_str());
+}
+
+struct Part {
+  const char* name;
+  void (*hold)(const std::string& directory, unsigned turns, Report& report);
+};
+
+constexpr Part kParts[] = {
+    {"cycles", hold_cycles},           {"rivals", bench::hold_rivals},
+    {"cold_starts", hold_cold_starts}, {"parts", hold_parts},
+    {"handovers", hold_handovers},     {"signatures", hold_signatures},
+    {"many", hold_thousands},
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3 || argc > 4) {
-    std::fprintf(stderr, "usage: bench DIRECTORY RESULT [TURNS]\n");
+  const int turns = argc > 3 ? std::atoi(argv[3]) : 7;
+  if (argc < 3 || argc > 5 || turns < 1) {
+    std::fprintf(stderr, "usage: bench DIRECTORY RESULT [TURNS [PART]]\n");
     return 2;
   }
   const std::string directory = argv[1];
-  const int turns = argc > 3 ? std::atoi(argv[3]) : 7;
-  if (turns < 1) return 2;
+  const std::string only = argc > 4 ? argv[4] : "";
   const time_t begun = time(nullptr);
   setlinebuf(stdout);        // In its place among what stderr says.
   signal(SIGPIPE, SIG_IGN);  // A contestant that died is told by its report.
   set_environment();
   std::printf("bench of %s on core %d\n", directory.c_str(), pin_to_one_core());
   Report report(argv[2]);
-  hold_cycles(directory, static_cast<unsigned>(turns), report);
-  hold_parts(directory, static_cast<unsigned>(turns), report);
-  hold_handovers(directory, static_cast<unsigned>(turns), report);
-  hold_signatures(directory, static_cast<unsigned>(turns), report);
-  hold_many(directory, static_cast<unsigned>(turns), report);
+  for (const Part& part : kParts) {
+    if (!only.empty() && only != part.name) continue;
+    part.hold(directory, static_cast<unsigned>(turns), report);
+  }
   report.write();
+  if (argc == 3) report.write_to_page("tests/README.md", measured(directory));
   std::printf("%ld s in all\n", static_cast<long>(time(nullptr) - begun));
   return 0;
 }

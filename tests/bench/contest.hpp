@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "tests/bench/constant_server.hpp"
+#include "tests/bench/contestant.hpp"
 
 namespace bench {
 
@@ -124,7 +125,12 @@ class Program {
   }
 
  private:
+  // Tells the program what its process has spent before, and when it begins.
   [[noreturn]] static void execute(const std::vector<std::string>& command) {
+    const std::string begun =
+        std::to_string(clock_ns(CLOCK_PROCESS_CPUTIME_ID)) + " " +
+        std::to_string(clock_ns(CLOCK_MONOTONIC));
+    setenv(kBegun, begun.c_str(), 1);
     std::vector<char*> arguments;
     for (const std::string& word : command) {
       arguments.push_back(const_cast<char*>(word.c_str()));
@@ -162,15 +168,17 @@ class Program {
 };
 
 struct Entrant {
-  std::string program;
+  std::string program;  // With its path, or one of the bench's own.
   std::vector<std::string> arguments{};
   std::vector<Sample> samples{};     // One a turn.
   std::uint64_t early_requests = 0;  // Of its first process, before any run.
   std::vector<double> rss_kib{};     // At the end of each of its processes.
 
-  // `directory` is that of the programs.
+  // `directory` is that of the bench's own programs.
   std::vector<std::string> command(const std::string& directory) const {
-    std::vector<std::string> words = {directory + "/" + program};
+    const bool has_path = program.find('/') != program.npos;
+    std::vector<std::string> words = {(has_path ? "" : directory + "/") +
+                                      program};
     words.insert(words.end(), arguments.begin(), arguments.end());
     return words;
   }
@@ -290,13 +298,18 @@ inline Figure figure_of(const Entrant& entrant, const Measure& measure) {
 }
 
 // Turn by turn: what disturbed both runs of a turn cancels out.
-inline Figure ratio_of(const Entrant& a, const Entrant& b,
-                       const Measure& measure) {
+inline std::vector<double> ratios_of(const Entrant& a, const Entrant& b,
+                                     const Measure& measure) {
   std::vector<double> values;
   for (std::size_t i = 0; i < a.samples.size(); ++i) {
     values.push_back(measure(a.samples[i]) / measure(b.samples[i]));
   }
-  return figure_of(std::move(values));
+  return values;
+}
+
+inline Figure ratio_of(const Entrant& a, const Entrant& b,
+                       const Measure& measure) {
+  return figure_of(ratios_of(a, b, measure));
 }
 
 }  // namespace bench

@@ -38,13 +38,18 @@ inline void lock_or_exit(ddbmutex::DdbMutex& mutex) {
   std::exit(1);
 }
 
-// A Table that knows DynamoDB's clock: the first lock of one that does not
-// sends a request more.  Keys come from the environment.
-inline std::shared_ptr<ddbmutex::Table> table_at(const char* url) {
+// Keys come from the environment.
+inline std::shared_ptr<ddbmutex::Table> new_table_at(const char* url) {
   ddbmutex::TableOptions where;
   where.endpoint = url;
   where.region = "eu-west-1";
-  auto table = std::make_shared<ddbmutex::Table>(std::move(where));
+  return std::make_shared<ddbmutex::Table>(std::move(where));
+}
+
+// One that knows DynamoDB's clock: the first lock of one that does not sends a
+// request more.
+inline std::shared_ptr<ddbmutex::Table> table_at(const char* url) {
+  auto table = new_table_at(url);
   table->inspect("first");
   return table;
 }
