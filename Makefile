@@ -121,9 +121,10 @@ FUZZERS := $(patsubst %.cpp,$(BUILD)/%,$(FUZZ_SOURCES))
 EXAMPLES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard examples/*.cpp))
 BENCHES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/bench/*.cpp))
 BENCH_ON_ENGINE := $(BUILD)/tests/bench/waiting
-# Debian's SDK for Go, where it is.
-GO_RIVAL := $(if $(wildcard $(addprefix /usr/share/gocode/src/github.com/aws/,\
-  aws-sdk-go-v2/service/dynamodb)),$(BUILD)/tests/bench/rivals/cycle_sdk)
+# Where Debian's SDK for Go is.
+GO_RIVAL = $(if $(and $(shell command -v go),$(wildcard $(addprefix \
+  /usr/share/gocode/src/github.com/aws/,aws-sdk-go-v2/service/dynamodb))),\
+  $(BUILD)/tests/bench/rivals/cycle_sdk)
 SIZE_PROGRAMS := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/size/*.cpp))
 
 LIB := $(BUILD)/libddbmutex.a
@@ -264,6 +265,7 @@ $(BUILD)/tests/tests: $(BUILD)/tests/main.o $(JOINED:.cpp=.o) \
 $(BUILD)/tests/tests $(TEST_PROGRAMS) $(BENCH_ON_ENGINE): $(TEST_SUPPORT) \
   $(LIB)
 $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS): %: %.o
+$(BUILD)/tests/bench/bench: LDLIBS := -lssl $(LDLIBS)
 $(DEMO): $(DEMO_OBJECTS)
 $(COMMAND): $(COMMAND_OBJECTS)
 $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS) $(DEMO) $(COMMAND): $(LIB)

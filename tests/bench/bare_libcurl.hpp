@@ -70,6 +70,9 @@ class BareCycle : public Contestant {
     curl_easy_setopt(easy_, CURLOPT_URL, url);
     curl_easy_setopt(easy_, CURLOPT_POST, 1L);
     curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
+    if (const char* file = std::getenv("AWS_CA_BUNDLE")) {
+      curl_easy_setopt(easy_, CURLOPT_CAINFO, file);
+    }
     curl_easy_setopt(easy_, CURLOPT_WRITEDATA, &answer_);
     curl_easy_setopt(
         easy_, CURLOPT_WRITEFUNCTION,

@@ -9,11 +9,13 @@
 // The contestants are programs in DIRECTORY; RESULT is written, a line
 // "metric<TAB>value<TAB>unit<TAB>note" each; a bar that the project set itself
 // stands in the note.  The same goes as a table to tests/README.md, but for a
-// trial, with TURNS of its own, and if a rival is missing.  All run on one
-// core, and so does the server, which never changes its answer.  Bare libcurl,
-// and OpenSSL, are measured beside themselves too, in the same way: the metrics
-// of noise, of which a ratio without noise would be 1.  Exit status 0: what was
-// measured is sound, whatever it says.
+// trial, with TURNS of its own, and if a rival is missing.  With one PART alone
+// nothing is written.
+//
+// All run on one core, and so does the server, which never changes its answer.
+// Bare libcurl, and OpenSSL, are measured beside themselves too, in the same
+// way: the metrics of noise, of which a ratio without noise would be 1.  Exit
+// status 0: what was measured is sound, whatever it says.
 #include <curl/curl.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,6 +27,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +36,7 @@
 #include "tests/bench/contest.hpp"
 #include "tests/bench/report.hpp"
 #include "tests/bench/rivals.hpp"
+#include "tests/bench/tls.hpp"
 
 namespace {
 
@@ -149,42 +153,74 @@ void report_cycle(const Entrant& ours, const Entrant& bare, const Way& way,
   report_rss(way.prefix + "rss_extra_kib", ours, bare, report);
 }
 
-// The first is the one whose requests bare libcurl sends.  Libcurl's second
-// entrant is not next to its first, as ours are not both.
-std::vector<Entrant> cycle_entrants(const std::string& directory,
-                                    const std::string& url) {
-  Entrant bare = {"cycle_libcurl", {url}};
-  for (const std::string& action : kCycle) {
+Entrant bare_entrant(const std::string& directory, const std::string& url,
+                     const char* program,
+                     const std::vector<std::string>& actions) {
+  Entrant bare = {program, {url}};
+  for (const std::string& action : actions) {
     bare.arguments.push_back(record_path(directory, action));
   }
-  return {{"cycle_driver", {url}}, bare, {"cycle_mutex", {url}}, bare};
+  return bare;
 }
 
+void run_cycles(const std::string& directory, const Contest& contest,
+                const char* how, const bench::Tally& tally,
+                std::vector<Entrant>& entrants) {
+  Arena(directory, &tally).hold(contest, entrants);
+  std::printf("A lock taken and released%s, %u cycles a run:\n", how,
+              contest.cycles);
+  for (const Entrant& entrant : entrants) {
+    print_absolute(entrant);
+    check_requests(entrant);
+    check_connections(entrant);
+  }
+  if (tally.malformed != 0) unsound("the server was sent nonsense");
+}
+
+void report_cycle_noise(const std::string& prefix, const Entrant& again,
+                        const Entrant& bare, Report& report) {
+  report_noise(prefix + "cpu_ratio", again, bare, cpu_of, "libcurl's CPU",
+               report);
+  report_noise(prefix + "latency_ratio", again, bare, p50_of, "libcurl's p50",
+               report);
+}
+
+// The first entrant is the one whose requests bare libcurl sends.  Libcurl's
+// second is not next to its first, as ours are not both.
 void hold_cycles(const std::string& directory, unsigned turns, Report& report) {
   ConstantServer server;
   bench::Tally& tally = server.tally();
-  std::vector<Entrant> entrants = cycle_entrants(directory, server.url());
+  const Entrant bare =
+      bare_entrant(directory, server.url(), "cycle_libcurl", kCycle);
+  std::vector<Entrant> entrants = {{"cycle_driver", {server.url()}},
+                                   bare,
+                                   {"cycle_mutex", {server.url()}},
+                                   bare};
   Contest contest{1000, 100, 1000, turns, 3, {}};
   contest.when_first_is_warm = [&] {
     write_records(tally, directory, kCycle);
     tally.recording = false;
   };
   tally.recording = true;
-  Arena(directory, &tally).hold(contest, entrants);
-  std::printf("A lock taken and released, %u cycles a run:\n", contest.cycles);
-  for (const Entrant& entrant : entrants) print_absolute(entrant);
+  run_cycles(directory, contest, "", tally, entrants);
   print_apart(entrants[2], "cycle_mutex");
-  if (tally.malformed != 0) unsound("the server was sent nonsense");
-  for (const Entrant& entrant : entrants) {
-    check_requests(entrant);
-    check_connections(entrant);
-  }
-  const Entrant &again = entrants[1], &bare = entrants[3];
-  report_cycle(entrants[0], bare, {"", "<= 1.25"}, report);
-  report_cycle(entrants[2], bare, {"mutex_", "<= 1.3"}, report);
-  report_noise("noise_cpu_ratio", again, bare, cpu_of, "libcurl's CPU", report);
-  report_noise("noise_latency_ratio", again, bare, p50_of, "libcurl's p50",
-               report);
+  report_cycle(entrants[0], entrants[3], {"", ""}, report);
+  report_cycle(entrants[2], entrants[3], {"mutex_", "<= 1.15"}, report);
+  report_cycle_noise("noise_", entrants[1], entrants[3], report);
+}
+
+// After the cycles without it: libcurl sends what was sent there.
+void hold_tls_cycles(const std::string& directory, unsigned turns,
+                     Report& report) {
+  ConstantServer server(bench::tls_of(bench::certificate_in(directory)));
+  const Entrant bare =
+      bare_entrant(directory, server.url(), "cycle_libcurl", kCycle);
+  std::vector<Entrant> entrants = {bare, {"cycle_mutex", {server.url()}}, bare};
+  const Contest contest{1000, 100, 1000, turns, 3, {}};
+  run_cycles(directory, contest, " over TLS", server.tally(), entrants);
+  report_cycle(entrants[1], entrants[2], {"tls_mutex_", ""}, report);
+  report_cycle_noise("noise_tls_", entrants[0], entrants[2], report);
+  unsetenv("AWS_CA_BUNDLE");
 }
 
 // --- Many locks held -------------------------------------------------------
@@ -395,15 +431,6 @@ void hold_thousands(const std::string& directory, unsigned turns,
 
 const std::vector<std::string> kColdStart = {"GetItem", "PutItem"};
 
-std::vector<Entrant> cold_entrants(const std::string& directory,
-                                   const std::string& url) {
-  Entrant bare = {"cold_libcurl", {url}};
-  for (const std::string& action : kColdStart) {
-    bare.arguments.push_back(record_path(directory, action));
-  }
-  return {{"cold_mutex", {url}}, bare, bare};
-}
-
 void start_once(Entrant& entrant, const std::string& directory,
                 const bench::Tally& tally) {
   const std::uint64_t before = tally.requests;
@@ -438,7 +465,9 @@ void hold_cold_starts(const std::string& directory, unsigned turns,
                       Report& report) {
   ConstantServer server;
   bench::Tally& tally = server.tally();
-  std::vector<Entrant> entrants = cold_entrants(directory, server.url());
+  const Entrant bare =
+      bare_entrant(directory, server.url(), "cold_libcurl", kColdStart);
+  std::vector<Entrant> entrants = {{"cold_mutex", {server.url()}}, bare, bare};
   tally.recording = true;
   Program(entrants[0].command(directory)).finish();
   tally.recording = false;
@@ -560,7 +589,7 @@ void hold_signatures(const std::string& directory, unsigned turns,
 
 // --- Where and when --------------------------------------------------------
 
-// What /proc/cpuinfo says first of it; empty if nothing.
+// What /proc/cpuinfo says first of it; empty if nothing, as on ARM of models.
 std::string of_cpu(const std::string& name) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -573,7 +602,9 @@ std::string of_cpu(const std::string& name) {
 std::string measured(const std::string& directory) {
   const std::string build = directory.substr(0, directory.find("/tests/"));
   const std::string curl = curl_version();  // "libcurl/7.88.1 OpenSSL/3.0.20 "
-  const bool has_sha = of_cpu("flags").find(" sha_ni") != std::string::npos;
+  const std::string model = of_cpu("model name");
+  const bool has_sha = of_cpu("flags").find("sha_ni") != std::string::npos ||
+                       of_cpu("Features").find("sha2") != std::string::npos;
   const time_t now = time(nullptr);
   char date[16];
   tm parts;
@@ -581,9 +612,10 @@ std::string measured(const std::string& directory) {
   double load = 0;
   getloadavg(&load, 1);
   return format(
-      "Measured on %s on one core of %s, %s SHA instructions, load %.1f.\n"
+      "Measured on %s, load %.1f, on one core, %s SHA instructions, of\n%s.\n"
       "Build %s (compiler " __VERSION__ "), %s.",
-      date, of_cpu("model name").c_str(), has_sha ? "with" : "without", load,
+      date, load, has_sha ? "with" : "without",
+      model.empty() ? "a CPU" : model.c_str(),
       build.substr(build.rfind('/') + 1).c_str(),
       curl.substr(0, curl.find(' ', curl.find(' ') + 1)).c_str());
 }
@@ -594,10 +626,10 @@ struct Part {
 };
 
 constexpr Part kParts[] = {
-    {"cycles", hold_cycles},           {"rivals", bench::hold_rivals},
-    {"cold_starts", hold_cold_starts}, {"parts", hold_parts},
-    {"handovers", hold_handovers},     {"signatures", hold_signatures},
-    {"many", hold_thousands},
+    {"cycles", hold_cycles},         {"tls_cycles", hold_tls_cycles},
+    {"rivals", bench::hold_rivals},  {"cold_starts", hold_cold_starts},
+    {"parts", hold_parts},           {"handovers", hold_handovers},
+    {"signatures", hold_signatures}, {"many", hold_thousands},
 };
 
 }  // namespace
@@ -610,18 +642,22 @@ int main(int argc, char** argv) {
   }
   const std::string directory = argv[1];
   const std::string only = argc > 4 ? argv[4] : "";
+  const auto named = [&](const Part& part) {
+    return only.empty() || only == part.name;
+  };
+  if (std::none_of(std::begin(kParts), std::end(kParts), named)) return 2;
   const time_t begun = time(nullptr);
+  const std::string where = measured(directory);  // Our own load is none.
   setlinebuf(stdout);        // In its place among what stderr says.
   signal(SIGPIPE, SIG_IGN);  // A contestant that died is told by its report.
   set_environment();
   std::printf("bench of %s on core %d\n", directory.c_str(), pin_to_one_core());
   Report report(argv[2]);
   for (const Part& part : kParts) {
-    if (!only.empty() && only != part.name) continue;
-    part.hold(directory, static_cast<unsigned>(turns), report);
+    if (named(part)) part.hold(directory, static_cast<unsigned>(turns), report);
   }
-  report.write();
-  if (argc == 3) report.write_to_page("tests/README.md", measured(directory));
+  if (only.empty()) report.write();
+  if (argc == 3) report.write_to_page("tests/README.md", where);
   std::printf("%ld s in all\n", static_cast<long>(time(nullptr) - begun));
   return 0;
 }

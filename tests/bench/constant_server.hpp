@@ -23,10 +23,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace bench {
@@ -74,7 +76,7 @@ struct Tally {
 class ConstantConnection {
  public:
   ConstantConnection(int fd, Tally& tally) : fd_(fd), tally_(tally) {}
-  ~ConstantConnection() { close(fd_); }
+  virtual ~ConstantConnection() { close(fd_); }
   ConstantConnection(const ConstantConnection&) = delete;
   ConstantConnection& operator=(const ConstantConnection&) = delete;
 
@@ -83,21 +85,28 @@ class ConstantConnection {
   // Reads what there is and answers what is whole.  False if the connection is
   // of no more use.
   bool serve(std::string_view answer) {
-    const ssize_t got = recv(fd_, in_ + size_, sizeof in_ - 1 - size_, 0);
+    const ssize_t got = receive(in_ + size_, sizeof in_ - 1 - size_);
     if (got <= 0) return false;
     size_ += static_cast<std::size_t>(got);
     in_[size_] = '\0';
     while (const std::size_t whole = request_size()) {
       if (whole > size_) return whole < sizeof in_;
       count({in_, whole});
-      if (send(fd_, answer.data(), answer.size(), MSG_NOSIGNAL) !=
-          static_cast<ssize_t>(answer.size())) {
-        return false;
-      }
+      if (!send_all(answer)) return false;
       size_ -= whole;
       memmove(in_, in_ + whole, size_ + 1);
     }
     return size_ + 1 < sizeof in_;
+  }
+
+ protected:
+  // As recv() and send() have it.
+  virtual ssize_t receive(char* to, std::size_t size) {
+    return recv(fd_, to, size, 0);
+  }
+  virtual bool send_all(std::string_view bytes) {
+    return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
   }
 
  private:
@@ -146,10 +155,15 @@ class ConstantConnection {
   char in_[16384];
 };
 
+// What makes a connection of a socket.
+using Connect =
+    std::function<std::unique_ptr<ConstantConnection>(int fd, Tally& tally)>;
+
 class ConstantServer {
  public:
-  // 0: any port that is free.
-  explicit ConstantServer(unsigned short port = 0) : port_(port) {
+  // Port 0: any that is free.
+  explicit ConstantServer(Connect connect = nullptr, unsigned short port = 0)
+      : connect_(std::move(connect)), port_(port) {
     void* shared = mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) give_up("mmap");
@@ -176,7 +190,8 @@ class ConstantServer {
   ConstantServer& operator=(const ConstantServer&) = delete;
 
   std::string url() const {
-    return "http://127.0.0.1:" + std::to_string(port_) + "/";
+    return (connect_ ? "https://127.0.0.1:" : "http://127.0.0.1:") +
+           std::to_string(port_) + "/";
   }
   Tally& tally() { return *tally_; }
   unsigned short port() const { return port_; }
@@ -246,12 +261,14 @@ class ConstantServer {
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     ++tally_->connections;
-    return std::make_unique<ConstantConnection>(fd, *tally_);
+    return connect_ ? connect_(fd, *tally_)
+                    : std::make_unique<ConstantConnection>(fd, *tally_);
   }
 
+  const Connect connect_;  // By TLS; else it is a plain one.
+  unsigned short port_;
   Tally* tally_;
   pid_t pid_;
-  unsigned short port_;
 };
 
 }  // namespace bench

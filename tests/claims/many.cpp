@@ -213,7 +213,7 @@ int main(int argc, char** argv) try {
   where.table = "locks";
   Holder holder(locks, ttl, table_at(where));
   holder.away = [&](bool now) {
-    now ? server.reset() : (void)server.emplace(port);
+    now ? server.reset() : (void)server.emplace(nullptr, port);
   };
   holder.sent = [&] { return server ? server->tally().requests.load() : 0; };
   return holder.succeeds(time) ? 0 : 1;
