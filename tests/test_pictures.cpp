@@ -1,5 +1,6 @@
-// README's pictures are what is drawn of the protocol's margins and of a run of
-// the torture, and can be seen on a light page and on a dark one.
+// README's pictures are what is drawn of the protocol's margins, of a run of
+// the torture and of the bench's table, and can be seen on a light page and on
+// a dark one.
 #include <algorithm>
 #include <array>
 #include <boost/test/data/monomorphic.hpp>
@@ -26,7 +27,7 @@ using tests::all_matches;
 using tests::has;
 using tests::read_file;
 
-const auto kNames = data::make({"lease.svg", "minute.svg"});
+const auto kNames = data::make({"lease.svg", "minute.svg", "race.svg"});
 
 std::string kept(const std::string& name) {
   return read_file("tests/pictures/" + name);
@@ -189,6 +190,38 @@ BOOST_DATA_TEST_CASE(line_that_is_none_of_a_minute_is_named,
   BOOST_CHECK_EXCEPTION(
       read(std::string("title x\n") + line), std::runtime_error,
       [&](const auto& error) { return has(error.what(), line); });
+}
+
+// --- The race ----------------------------------------------------------------
+
+namespace {
+
+Race race_of(const std::string& page) {
+  std::istringstream in(page);
+  return read_race(in);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(race_is_that_of_the_table) {
+  const Race race = race_of(read_file("tests/README.md"));
+  BOOST_TEST(kept("race.svg") == draw(race), "run `make pictures`");
+  const std::string words = words_of(kept("race.svg"));
+  BOOST_TEST(race.lanes.size() == 6u);
+  for (const Race::Lane& lane : race.lanes) {
+    BOOST_TEST(has(words, lane.name), lane.name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(race_without_a_figure_is_refused) {
+  const std::string page = read_file("tests/README.md");
+  for (const char* figure :
+       {"mutex_cpu_ratio_vs_libcurl", "rival_boto3_cpu_ratio", "Measured "}) {
+    const std::string cut = tests::replaced(page, figure, "");
+    BOOST_CHECK_EXCEPTION(
+        race_of(cut), std::runtime_error,
+        [&](const auto& error) { return has(error.what(), figure); });
+  }
 }
 
 // --- The colours -------------------------------------------------------------

@@ -2,10 +2,10 @@
 //
 //   draw [RUN]
 //
-// lease.svg from the protocol's own margins, minute.svg from minute.txt, all in
-// tests/pictures.  RUN is the minute.txt of another run (tests/torture leaves
-// it in build/torture), to be drawn and kept instead.  Called by
-// `make pictures`.
+// lease.svg from the protocol's own margins, minute.svg from minute.txt,
+// race.svg from the table of tests/README.md, all in tests/pictures.  RUN is
+// the minute.txt of another run (tests/torture leaves it in build/torture), to
+// be drawn and kept instead.  Called by `make pictures`, and by `make bench`.
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -24,20 +24,22 @@ void write_file(const std::string& name, const std::string& text) {
   if (!file.flush()) throw std::runtime_error("cannot write " + name);
 }
 
-pictures::Minute read_file(const std::string& path) {
+std::ifstream opened(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot read " + path);
-  return pictures::read_minute(file);
+  return file;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const pictures::Minute minute =
-      read_file(argc > 1 ? argv[1] : kFolder + "minute.txt");
+  std::ifstream run = opened(argc > 1 ? argv[1] : kFolder + "minute.txt");
+  const pictures::Minute minute = pictures::read_minute(run);
   if (argc > 1) write_file("minute.txt", pictures::write(minute));
   write_file("minute.svg", pictures::draw(minute));
   write_file("lease.svg", pictures::draw(pictures::Lease()));
+  std::ifstream page = opened("tests/README.md");
+  write_file("race.svg", pictures::draw(pictures::read_race(page)));
 } catch (const std::exception& error) {
   std::fprintf(stderr, "draw: %s\n", error.what());
   return 1;

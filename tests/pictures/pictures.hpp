@@ -7,6 +7,8 @@
 //   file << write(minute);                   // Once, after a torture;
 //   picture << draw(read_minute(file));      // as often as one likes.
 //
+//   picture << draw(read_race(page));        // Of the table of `make bench`.
+//
 // Each has the colours of a light page and of a dark one, and paper of its own
 // under them, for whoever shows it without asking which is wanted.
 #ifndef DDBMUTEX_TESTS_PICTURES_PICTURES_HPP
@@ -27,7 +29,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-// --- What both look like -----------------------------------------------------
+// --- What all look like ------------------------------------------------------
 
 // A class of the pictures' style sheet and what it is painted with.
 struct Paint {
@@ -91,6 +93,23 @@ std::string write(const Minute& minute);
 // Throws std::runtime_error that names the line.
 Minute read_minute(std::istream& in);
 std::string draw(const Minute& minute);
+
+// --- What the lock costs beside others ---------------------------------------
+
+// CPU time of a lock taken and given back; that of ours is 1.
+struct Race {
+  struct Lane {
+    std::string name;
+    std::string metric{};  // Of the bench.  Ours has none.
+    double times = 0;
+  };
+  std::string measured;  // When and where.
+  std::vector<Lane> lanes;
+};
+// The page with the table that `make bench` writes.  Throws std::runtime_error
+// that names the figure that it does not have.
+Race read_race(std::istream& page);
+std::string draw(const Race& race);
 
 }  // namespace pictures
 
