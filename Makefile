@@ -120,7 +120,7 @@ FUZZ_SOURCES := $(filter-out %/main.cpp,$(wildcard tests/fuzz/*.cpp))
 FUZZERS := $(patsubst %.cpp,$(BUILD)/%,$(FUZZ_SOURCES))
 EXAMPLES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard examples/*.cpp))
 BENCHES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/bench/*.cpp))
-BENCH_ON_ENGINE := $(BUILD)/tests/bench/waiting
+BENCH_ON_ENGINE := $(BUILD)/tests/bench/bench $(BUILD)/tests/bench/waiting
 # Where Debian's SDK for Go is.
 GO_RIVAL = $(if $(and $(shell command -v go),$(wildcard $(addprefix \
   /usr/share/gocode/src/github.com/aws/,aws-sdk-go-v2/service/dynamodb))),\
@@ -265,7 +265,6 @@ $(BUILD)/tests/tests: $(BUILD)/tests/main.o $(JOINED:.cpp=.o) \
 $(BUILD)/tests/tests $(TEST_PROGRAMS) $(BENCH_ON_ENGINE): $(TEST_SUPPORT) \
   $(LIB)
 $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS): %: %.o
-$(BUILD)/tests/bench/bench: LDLIBS := -lssl $(LDLIBS)
 $(DEMO): $(DEMO_OBJECTS)
 $(COMMAND): $(COMMAND_OBJECTS)
 $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS) $(DEMO) $(COMMAND): $(LIB)

@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -37,6 +38,7 @@
 #include "tests/bench/report.hpp"
 #include "tests/bench/rivals.hpp"
 #include "tests/bench/tls.hpp"
+#include "tests/support/engine.hpp"
 
 namespace {
 
@@ -98,6 +100,7 @@ const std::vector<std::string> kCycle = {"PutItem", "DeleteItem"};
 // wire.
 void write_records(const bench::Tally& tally, const std::string& directory,
                    const std::vector<std::string>& actions) {
+  std::filesystem::create_directories(directory);
   for (const std::string& action : actions) {
     for (std::size_t i = 0; i < bench::kActionNames.size(); ++i) {
       if (bench::kActionNames[i] != action) continue;
@@ -128,12 +131,8 @@ void report_rss(const std::string& metric, const Entrant& ours,
                      bench::figure_of(bare.rss_kib).median, extra.size()));
 }
 
-void report_cycle(const Entrant& ours, const Entrant& bare, const Way& way,
-                  Report& report) {
-  const Figure bytes = ratio_of(ours, bare, bytes_per_request);
-  if (bytes.min < 0.99 || bytes.max > 1.01) {
-    unsound("the contestants do not send the same amount");
-  }
+void report_cost(const Entrant& ours, const Entrant& bare, const Way& way,
+                 Report& report) {
   report.line(way.prefix + "cpu_ratio_vs_libcurl", ratio_of(ours, bare, cpu_of),
               3, "ratio",
               format("CPU of a lock and unlock, %zu pairs; %.2f us, libcurl "
@@ -147,6 +146,15 @@ void report_cycle(const Entrant& ours, const Entrant& bare, const Way& way,
                      "%.2f us",
                      ours.samples.size(), figure_of(ours, p50_of).median / 1e3,
                      figure_of(bare, p50_of).median / 1e3));
+}
+
+void report_cycle(const Entrant& ours, const Entrant& bare, const Way& way,
+                  Report& report) {
+  const Figure bytes = ratio_of(ours, bare, bytes_per_request);
+  if (bytes.min < 0.99 || bytes.max > 1.01) {
+    unsound("the contestants do not send the same amount");
+  }
+  report_cost(ours, bare, way, report);
   report.line(way.prefix + "requests_per_cycle",
               figure_of(ours, requests_per_cycle), 3, "requests",
               "the server's count and the client's, which agree", "2");
@@ -221,6 +229,26 @@ void hold_tls_cycles(const std::string& directory, unsigned turns,
   report_cycle(entrants[1], entrants[2], {"tls_mutex_", ""}, report);
   report_cycle_noise("noise_tls_", entrants[0], entrants[2], report);
   unsetenv("AWS_CA_BUNDLE");
+}
+
+// With an engine that does what DynamoDB does, and counts nothing.
+void hold_engine_cycles(const std::string& directory, unsigned turns,
+                        Report& report) {
+  tests::Engine engine(tests::any_engine_kind());
+  engine.must_call(
+      "CreateTable",
+      R"({"TableName":"locks","BillingMode":"PAY_PER_REQUEST",)"
+      R"("AttributeDefinitions":[{"AttributeName":"name","AttributeType":"S"}],)"
+      R"("KeySchema":[{"AttributeName":"name","KeyType":"HASH"}]})");
+  const Entrant bare =
+      bare_entrant(directory, engine.url(), "cycle_libcurl", kCycle);
+  std::vector<Entrant> entrants = {bare, {"cycle_mutex", {engine.url()}}, bare};
+  const Contest contest{300, 30, 300, turns, 3, {}};
+  Arena(directory, nullptr).hold(contest, entrants);
+  std::printf("A lock taken and released in an engine, %u cycles a run:\n",
+              contest.cycles);
+  report_cost(entrants[1], entrants[2], {"engine_mutex_", ""}, report);
+  report_cycle_noise("noise_engine_", entrants[0], entrants[2], report);
 }
 
 // --- Many locks held -------------------------------------------------------
@@ -465,13 +493,14 @@ void hold_cold_starts(const std::string& directory, unsigned turns,
                       Report& report) {
   ConstantServer server;
   bench::Tally& tally = server.tally();
+  const std::string records = directory + "/cold_start";
   const Entrant bare =
-      bare_entrant(directory, server.url(), "cold_libcurl", kColdStart);
+      bare_entrant(records, server.url(), "cold_libcurl", kColdStart);
   std::vector<Entrant> entrants = {{"cold_mutex", {server.url()}}, bare, bare};
   tally.recording = true;
   Program(entrants[0].command(directory)).finish();
   tally.recording = false;
-  write_records(tally, directory, kColdStart);
+  write_records(tally, records, kColdStart);
   for (unsigned turn = 0; turn < 20 * turns; ++turn) {
     for (std::size_t i = 0; i < entrants.size(); ++i) {
       const std::size_t at = turn % 2 == 1 ? entrants.size() - 1 - i : i;
@@ -626,10 +655,15 @@ struct Part {
 };
 
 constexpr Part kParts[] = {
-    {"cycles", hold_cycles},         {"tls_cycles", hold_tls_cycles},
-    {"rivals", bench::hold_rivals},  {"cold_starts", hold_cold_starts},
-    {"parts", hold_parts},           {"handovers", hold_handovers},
-    {"signatures", hold_signatures}, {"many", hold_thousands},
+    {"cycles", hold_cycles},
+    {"tls_cycles", hold_tls_cycles},
+    {"engine_cycles", hold_engine_cycles},
+    {"rivals", bench::hold_rivals},
+    {"cold_starts", hold_cold_starts},
+    {"parts", hold_parts},
+    {"handovers", hold_handovers},
+    {"signatures", hold_signatures},
+    {"many", hold_thousands},
 };
 
 }  // namespace
