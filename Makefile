@@ -120,7 +120,6 @@ FUZZ_SOURCES := $(filter-out %/main.cpp,$(wildcard tests/fuzz/*.cpp))
 FUZZERS := $(patsubst %.cpp,$(BUILD)/%,$(FUZZ_SOURCES))
 EXAMPLES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard examples/*.cpp))
 BENCHES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/bench/*.cpp))
-BENCH_ON_ENGINE := $(BUILD)/tests/bench/bench $(BUILD)/tests/bench/waiting
 # Where Debian's SDK for Go is.
 GO_RIVAL = $(if $(and $(shell command -v go),$(wildcard $(addprefix \
   /usr/share/gocode/src/github.com/aws/,aws-sdk-go-v2/service/dynamodb))),\
@@ -256,14 +255,14 @@ $(LIB) $(TEST_SUPPORT):
 	$(Q)$(AR) rcs $@ $^
 
 # The scripted server of the tests speaks TLS and has its CRC-32 from zlib.
-$(BUILD)/tests/tests $(TEST_PROGRAMS) $(BENCH_ON_ENGINE): \
+$(BUILD)/tests/tests $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: \
   LDLIBS := -lssl -lz $(LDLIBS)
 $(BUILD)/tests/tests: LDLIBS := -l:libboost_unit_test_framework.a $(LDLIBS)
 $(BUILD)/tests/tests: $(BUILD)/tests/main.o $(JOINED:.cpp=.o) \
   $(call objects,$(FUZZ_SOURCES)) \
   $(DEMO_PARTS) $(COMMAND_PARTS)
-$(BUILD)/tests/tests $(TEST_PROGRAMS) $(BENCH_ON_ENGINE): $(TEST_SUPPORT) \
-  $(LIB)
+$(BUILD)/tests/tests $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: \
+  $(TEST_SUPPORT) $(LIB)
 $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS): %: %.o
 $(DEMO): $(DEMO_OBJECTS)
 $(COMMAND): $(COMMAND_OBJECTS)

@@ -38,6 +38,7 @@
 #include "tests/bench/report.hpp"
 #include "tests/bench/rivals.hpp"
 #include "tests/bench/tls.hpp"
+#include "tests/bench/waiting.hpp"
 #include "tests/support/engine.hpp"
 
 namespace {
@@ -668,6 +669,7 @@ constexpr Part kParts[] = {
     {"handovers", hold_handovers},
     {"signatures", hold_signatures},
     {"many", hold_all_many},
+    {"waits", bench::hold_waits},
 };
 
 }  // namespace

@@ -2,19 +2,16 @@
 // soon one has it after another has let go, for several Options::longest_poll
 // and numbers of waiters.
 //
-//   waiting RESULT
-//
 // Each host is a Table of its own, and a thread; the engine is a real one.  A
 // lock is held for so long that all who wait look as seldom as they ever do,
-// and who has let go comes again only once another has it.  Lines are added to
-// RESULT.
+// and who has let go comes again only once another has it.
+#ifndef DDBMUTEX_TESTS_BENCH_WAITING_HPP
+#define DDBMUTEX_TESTS_BENCH_WAITING_HPP
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -23,17 +20,17 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "tests/bench/report.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/whereabouts.hpp"
 
-namespace {
+namespace bench {
+namespace waiting {
 
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kTurns = 10;  // Of each lock, those that count.
-
-double ms_of(Clock::duration time) {
+inline double ms_of(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
@@ -49,8 +46,8 @@ struct Findings {
 class Crew {
  public:
   Crew(const tests::Engine& engine, const std::string& name, int waiters,
-       milliseconds longest_poll, Findings& findings)
-      : longest_poll_(longest_poll), findings_(findings) {
+       milliseconds longest_poll, int turns, Findings& findings)
+      : longest_poll_(longest_poll), last_(turns), findings_(findings) {
     for (int i = 0; i <= waiters; ++i) {
       threads_.emplace_back([this, &engine, name] { host(engine, name); });
     }
@@ -75,13 +72,13 @@ class Crew {
       mutex.lock();
       const int turn = ++turns_;
       if (turn > 1) told(Clock::now(), begun);
-      if (turn <= kTurns) hold();
+      if (turn <= last_) hold();
       let_go_ = Clock::now();
       mutex.unlock();
-      while (turns_ == turn && turn <= kTurns) {
+      while (turns_ == turn && turn <= last_) {
         std::this_thread::sleep_for(milliseconds(1));
       }
-      if (turns_ > kTurns) break;
+      if (turns_ > last_) break;
     }
     const std::lock_guard<std::mutex> guard(findings_.mutex);
     findings_.looks += table->stats().get_item;
@@ -90,7 +87,7 @@ class Crew {
   void told(Clock::time_point now, Clock::time_point begun) {
     const std::lock_guard<std::mutex> guard(findings_.mutex);
     findings_.waited_s += ms_of(now - begun) / 1000;
-    if (turns_ <= kTurns + 1) {
+    if (turns_ <= last_ + 1) {
       findings_.handovers_ms.push_back(ms_of(now - let_go_));
     }
   }
@@ -102,67 +99,60 @@ class Crew {
   }
 
   const milliseconds longest_poll_;
+  const int last_;  // Turn that counts.
   Findings& findings_;
   std::atomic<int> turns_{0};
   Clock::time_point let_go_;  // Guarded by the lock that is measured.
   std::vector<std::thread> threads_;
 };
 
-double quantile(std::vector<double>& values, double part) {
-  const auto at =
-      values.begin() + static_cast<std::ptrdiff_t>(
-                           static_cast<double>(values.size() - 1) * part);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
-
 struct Point {
   int waiters;
   int locks;  // At once, each with so many.
 };
 
-void measure(const tests::Engine& engine, const Point& point,
-             milliseconds longest_poll, std::ostream& result) {
-  const std::string name = "waiting_" + std::to_string(point.waiters) + "_" +
-                           std::to_string(longest_poll.count()) + "ms";
+inline void measure(const tests::Engine& engine, const Point& point,
+                    milliseconds longest_poll, int turns, Report& report) {
+  const std::string name = format("waiting_%d_%dms", point.waiters,
+                                  static_cast<int>(longest_poll.count()));
   Findings found;
   {
     std::vector<std::unique_ptr<Crew>> crews;
     for (int i = 0; i < point.locks; ++i) {
-      crews.push_back(
-          std::make_unique<Crew>(engine, name + "-" + std::to_string(i),
-                                 point.waiters, longest_poll, found));
+      crews.push_back(std::make_unique<Crew>(engine, name + std::to_string(i),
+                                             point.waiters, longest_poll, turns,
+                                             found));
     }
   }
-  const double looks = static_cast<double>(found.looks) / found.waited_s;
-  const double p50 = quantile(found.handovers_ms, 0.5);
-  const double p99 = quantile(found.handovers_ms, 0.99);
-  char line[200];
-  std::snprintf(line, sizeof line,
-                "%s\t%.0f\tms\tp50 from unlock() to another host's lock(), "
-                "p99 %.0f ms, %zu times; %.1f looks a second and waiter",
-                name.c_str(), p50, p99, found.handovers_ms.size(), looks);
-  std::puts(line);
-  result << line << "\n";
+  std::vector<double>& all = found.handovers_ms;
+  const Figure figure = figure_of(all);
+  const auto late =
+      all.begin() + static_cast<std::ptrdiff_t>(all.size() * 99 / 100);
+  std::nth_element(all.begin(), late, all.end());
+  // The default.
+  const bool promised =
+      point.waiters == 2 && longest_poll == ddbmutex::Options().longest_poll;
+  report.line(name, figure, 0, "ms",
+              format("p50 from unlock() to another host's lock(), p99 %.0f ms, "
+                     "%zu times; %.1f looks a second and waiter",
+                     *late, all.size(),
+                     static_cast<double>(found.looks) / found.waited_s),
+              promised ? "<= 60" : "");
 }
 
-}  // namespace
+}  // namespace waiting
 
-int main(int argc, char** argv) try {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: waiting RESULT\n");
-    return 2;
-  }
-  setlinebuf(stdout);
+inline void hold_waits(const std::string&, unsigned turns, Report& report) {
   const tests::Engine engine(tests::any_engine_kind());
-  std::ofstream result(argv[1], std::ios::app);
-  for (const Point& point : {Point{2, 8}, {8, 4}, {64, 1}}) {
-    for (const int ms : {100, 200, 300, 500}) {
-      measure(engine, point, milliseconds(ms), result);
+  std::printf("Hosts that wait for a lock, by how seldom they look:\n");
+  for (const waiting::Point& point : {waiting::Point{2, 8}, {8, 4}, {64, 1}}) {
+    for (const int ms : {100, 200, 350, 500}) {
+      waiting::measure(engine, point, std::chrono::milliseconds(ms),
+                       static_cast<int>(turns) + 3, report);
     }
   }
-  return result.flush() ? 0 : 1;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "waiting: %s\n", error.what());
-  return 1;
 }
+
+}  // namespace bench
+
+#endif  // DDBMUTEX_TESTS_BENCH_WAITING_HPP
