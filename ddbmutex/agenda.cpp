@@ -9,18 +9,22 @@ namespace lock {
 void Agenda::set(Held& held, BootTime when) {
   Entry& entry = held.*entry_;
   const bool was_planned = entry.planned();
+  if (!was_planned && when != BootTime::max()) {
+    heap_.push_back(&held);
+    entry.place = heap_.size() - 1;
+  }
   entry.when = when;
   if (entry.planned()) {
-    if (!was_planned) {
-      entry.place = heap_.size();
-      heap_.push_back(&held);
-    }
     settle(entry.place, held);
   } else if (was_planned) {
     Held& last = *heap_.back();
     heap_.pop_back();
     if (&last != &held) settle(entry.place, last);
   }
+}
+
+void Agenda::make_room(std::size_t leases) {
+  if (heap_.capacity() < leases) heap_.reserve(2 * leases);
 }
 
 BootTime Agenda::when(std::size_t place) const {

@@ -29,6 +29,8 @@ class Agenda {
 
   explicit Agenda(Entry Held::*entry) : entry_(entry) {}
 
+  // For so many leases set() needs no memory.
+  void make_room(std::size_t leases);
   // Replaces what was set before.  REQUIRES: a lease outlives its plan.
   void set(Held& held, BootTime when);
 

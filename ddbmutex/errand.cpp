@@ -1,6 +1,7 @@
 #include "errand.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "keeper.hpp"
@@ -191,7 +192,11 @@ Held::Held(std::shared_ptr<Holder> whose)
     : holder(std::move(whose)),
       lease(fresh_uuid(), holder->ttl, holder->place.use) {}
 
-Held::~Held() = default;
+Held::~Held() {
+  assert(!renewal.planned() && !renewal_due.planned() &&
+         !renewal_behind.planned() && !question.planned() &&
+         !danger.planned() && !end.planned());
+}
 
 Errand::Errand(Call what, Handle whose)
     : call(what), held(std::move(whose)), holder(*held->holder) {

@@ -114,6 +114,10 @@ bool Keeper::keep(const Handle& handle) {
   if (shut_) return false;
   const bool renews = holder.renew_after > nanoseconds::zero();
   if ((renews || holder.listener != nullptr) && !start()) return false;
+  for (Agenda* agenda : {&renewals_, &renewals_due_, &renewals_behind_,
+                         &questions_, &dangers_, &ends_}) {
+    agenda->make_room(held_.size() + 1);
+  }
   held.since = BootClock::now();
   held.place = held_.size();
   held_.push_back(handle);
@@ -448,6 +452,8 @@ void Keeper::set_alarm(Held& held) {
   const BootTime danger =
       may_be_told ? end - holder.safe_time : BootTime::max();
   ends_.set(held, end);
+  if (held.renewal_due.planned()) renewals_due_.set(held, end);
+  if (held.renewal_behind.planned()) renewals_behind_.set(held, end);
   dangers_.set(held, danger);
   wake_teller_at(std::min(danger, end));
 }

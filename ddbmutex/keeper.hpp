@@ -11,12 +11,13 @@
 // a thread is waited for; and no Handle is dropped under it that may be the
 // last, for what a callback captured may destroy anything.
 //
-// At once are under way: 128 renewals, by the ends of their claims, and 32
+// At once are under way: 32 renewals, by the ends of their claims, and 32
 // releases.  Renewals that have piled up, as after an outage, begin little by
-// little, at 2.25 times the rate that all leases need; but not so late that a
-// lease is lost by that.  Of what callers have left, 16 exchanges are awaited,
-// beyond that one is ended as of unknown outcome, and 1,000 releases are kept.
-// What is past its time is dropped unsent.
+// little: 100 in a second, or 2.25 times as many as all leases need, and as
+// many more as fail.  Those whose leases are nearly over do not wait for that,
+// and 128 may be under way.  Of what callers have left, 16 exchanges are
+// awaited, beyond that one is ended as of unknown outcome, and 1,000 releases
+// are kept. What is past its time is dropped unsent.
 //
 // Thread safety: any thread may call any public member.
 #ifndef DDBMUTEX_KEEPER_HPP
@@ -176,9 +177,9 @@ class Keeper final : public sigv4::Stoppable,
   void send_loop();
   void await_any(const std::vector<ErrandPtr>& under_way, BootTime until);
   bool collect(std::vector<ErrandPtr>& under_way, BootTime& next);
-  void collect_renewals(BootTime now, std::size_t room,
+  void collect_renewals(BootTime now, std::size_t renewing,
                         std::vector<ErrandPtr>& ready, BootTime& next);
-  Held* next_to_renew(BootTime now, BootTime& next);
+  Held* next_to_renew(BootTime now, bool full, BootTime& next);
   std::chrono::nanoseconds between_renewals() const;
   bool collect_releases(BootTime now, std::size_t room,
                         std::vector<ErrandPtr>& ready, BootTime& next);

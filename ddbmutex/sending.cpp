@@ -15,10 +15,13 @@ using std::chrono::nanoseconds;
 namespace {
 
 // How many renewals are under way at once, and how many releases; more wait.
-// A renewal that hangs keeps its place for its request_timeout: where that is a
-// quarter of the lease, 256 of them keep no healthy one out.
-constexpr std::size_t kRenewalsAtOnce = 128;
+// So many connections are kept when they are idle.
+constexpr std::size_t kRenewalsAtOnce = 32;
 constexpr std::size_t kReleasesAtOnce = 32;
+// ... with renewals of leases that are nearly over.  One that hangs keeps its
+// place for its request_timeout: where that is a quarter of the lease, 256 of
+// them keep no healthy one out.
+constexpr std::size_t kMostRenewals = 128;
 
 // After a final error a renewal is tried again this often in a lease: keys and
 // permissions come back.
@@ -28,7 +31,7 @@ constexpr int kFinalRetriesPerLease = 8;
 // average; and at the least.
 constexpr double kMostTimesMean = 2.25;
 constexpr double kLeastRenewalsPerSecond = 100;
-// So many that were not begun in time may begin together.
+// So many that were not begun in time may begin together with one that is.
 constexpr int kTurnsSaved = 8;
 // In the last eighth of its lease a renewal waits for no turn.
 constexpr int kUrgentPart = 8;
@@ -100,7 +103,7 @@ bool Keeper::collect(std::vector<ErrandPtr>& under_way, BootTime& next) {
   const Guard guard(mutex_);
   const BootTime now = BootClock::now();
   next = BootTime::max();
-  collect_renewals(now, kRenewalsAtOnce - renewing, under_way, next);
+  collect_renewals(now, renewing, under_way, next);
   const bool more =
       collect_releases(now, kReleasesAtOnce - releasing, under_way, next);
   // Woken for an errand that is gone again: kept, or the next would wake it
@@ -114,7 +117,7 @@ bool Keeper::collect(std::vector<ErrandPtr>& under_way, BootTime& next) {
 }
 
 // By the ends of their claims.
-void Keeper::collect_renewals(BootTime now, std::size_t room,
+void Keeper::collect_renewals(BootTime now, std::size_t renewing,
                               std::vector<ErrandPtr>& ready, BootTime& next) {
   while (renewals_.next() <= now) {
     Held& held = renewals_.first();
@@ -124,8 +127,9 @@ void Keeper::collect_renewals(BootTime now, std::size_t room,
     due.set(held, held.lease.claim_end());
   }
   next = std::min(next, renewals_.next());
-  for (; room > 0; --room) {
-    Held* const held = next_to_renew(now, next);
+  for (; renewing < kMostRenewals; ++renewing) {
+    const bool full = renewing >= kRenewalsAtOnce;
+    Held* const held = next_to_renew(now, full, next);
     if (held == nullptr) return;
     const Handle& handle = held_[held->place];
     ready.push_back(held->errand != nullptr
@@ -138,13 +142,13 @@ void Keeper::collect_renewals(BootTime now, std::size_t room,
 // waiting.  Those that have piled up do not come all at once when the service
 // is back, unless their leases are nearly over.  Null: none is to begin before
 // `next`.
-Held* Keeper::next_to_renew(BootTime now, BootTime& next) {
+Held* Keeper::next_to_renew(BootTime now, bool full, BootTime& next) {
   for (Agenda* agenda : {&renewals_due_, &renewals_behind_}) {
     if (agenda->next() == BootTime::max()) continue;
     Held& held = agenda->first();
     const nanoseconds ttl = held.holder->ttl;
-    const BootTime turn =
-        std::min(renewal_turn_, held.lease.claim_end() - ttl / kUrgentPart);
+    BootTime turn = held.lease.claim_end() - ttl / kUrgentPart;
+    if (!full) turn = std::min(turn, renewal_turn_);
     if (turn > now) {
       next = std::min(next, turn);
       continue;
@@ -276,6 +280,8 @@ void Keeper::renewed(ErrandPtr& errand) {
   Held& held = *errand->held;
   held.renewing = false;
   changed_.notify_all();
+  // A turn that came to nothing is another's: where many fail, more are needed.
+  if (errand->failing()) renewal_turn_ -= between_renewals();
   if (held.over()) return;
   hear_renewal(*errand);
   const Holder& holder = *held.holder;

@@ -429,7 +429,7 @@ BOOST_AUTO_TEST_CASE(lease_that_ends_first_is_renewed_first) {
   BOOST_TEST(eventually([&] { return x.count("UpdateItem", "well") >= 1; }));
 }
 
-// Of 300 locks, each renewed after 3 s, 250 in a second and a few at once; all
+// Of 300 locks, each renewed after 3 s, 225 in a second and a few at once; all
 // at once they would be as many as may be under way.
 BOOST_AUTO_TEST_CASE(renewals_that_have_piled_up_do_not_come_all_at_once) {
   constexpr int kLocks = 300;
