@@ -228,12 +228,11 @@ std::string sha256_hex(std::string_view bytes) {
 }
 
 std::string sha1_hex(std::string_view bytes) {
-  std::array<unsigned char, SHA_DIGEST_LENGTH> digest;
+  Digest digest{};  // More than it is.
   SHA1(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
        digest.data());
-  std::string text(2 * digest.size(), '\0');
-  write_hex(digest, text.data());
-  return text;
+  const Hex text(digest);
+  return std::string(text, 0, 2 * SHA_DIGEST_LENGTH);
 }
 
 std::string canonical_request(Request request) {

@@ -1,5 +1,7 @@
 #include "text.hpp"
 
+#include <string.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -70,6 +72,24 @@ void Digits::write(std::uint64_t number) {
     text_[--begin_] = static_cast<char>('0' + number % 10);
     number /= 10;
   } while (number != 0);
+}
+
+// Eight bytes at once: each is spread to two, a half in each of them, which
+// become digits; or letters, where 6 more than that is above 15.
+void write_hex(const unsigned char* bytes, std::size_t count, char* to) {
+  using Bytes = unsigned char __attribute__((vector_size(8)));
+  using Pairs = std::uint16_t __attribute__((vector_size(16)));
+  constexpr bool kLittleEndian = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+  for (; count > 0; count -= 8, bytes += 8, to += 16) {
+    Bytes eight;
+    memcpy(&eight, bytes, sizeof eight);
+    Pairs pairs = __builtin_convertvector(eight, Pairs);
+    pairs = kLittleEndian ? pairs >> 4 | pairs << 8 : pairs << 4 | pairs;
+    pairs &= 0x0f0f;
+    const Pairs letters = (pairs + 0x0606) >> 4 & 0x0101;
+    pairs += 0x0101 * '0' + letters * ('a' - 10 - '0');
+    memcpy(to, &pairs, sizeof pairs);
+  }
 }
 
 void append(std::string& text, Pieces pieces) {

@@ -4,6 +4,7 @@
 #ifndef DDBMUTEX_SIGV4_TEXT_HPP
 #define DDBMUTEX_SIGV4_TEXT_HPP
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -58,14 +59,13 @@ class Digits {
   std::size_t begin_ = sizeof text_;  // It is written from the end.
 };
 
-// Two lower-case hexadecimal digits a byte.
-template <class Bytes>
-void write_hex(const Bytes& bytes, char* to) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  for (const unsigned char byte : bytes) {
-    *to++ = kDigits[byte >> 4];
-    *to++ = kDigits[byte & 15];
-  }
+// Two lower-case hexadecimal digits a byte.  REQUIRES: a multiple of 8 bytes.
+void write_hex(const unsigned char* bytes, std::size_t count, char* to);
+
+template <std::size_t kCount>
+void write_hex(const std::array<unsigned char, kCount>& bytes, char* to) {
+  static_assert(kCount % 8 == 0);
+  write_hex(bytes.data(), kCount, to);
 }
 
 // Puts the pieces behind `text`.  None of them may be a view into it.
