@@ -23,7 +23,7 @@ bool is_of_pages(Action action) {
 constexpr int kItemsOfAPage = 200;
 
 // The keys that are asked for, if not all.
-void append_condition(std::string& body, const Selection& selection,
+void append_condition(sigv4::Text& body, const Selection& selection,
                       std::vector<std::string_view>& names) {
   if (!selection.key && selection.prefix.empty()) return;
   const auto known = std::find(names.begin(), names.end(), selection.key_name);
@@ -41,7 +41,7 @@ void append_condition(std::string& body, const Selection& selection,
 // Names have stand-ins, "#0" and so on: they may be DynamoDB's reserved words.
 std::string write_page(const Selection& selection, int limit,
                        const std::optional<Item>& start) {
-  std::string body;
+  sigv4::Text body;
   append_form(body, R"({"TableName":$,"ConsistentRead":true,"Limit":%)",
               {selection.table, sigv4::Digits(limit)});
   std::vector<std::string_view> names(selection.attributes.begin(),
@@ -63,7 +63,8 @@ std::string write_page(const Selection& selection, int limit,
     append_members(body, *start);
     body += '}';
   }
-  return body += '}';
+  body += '}';
+  return body.take();
 }
 
 // Keys have no members.

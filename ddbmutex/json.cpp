@@ -7,6 +7,7 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
+using sigv4::Text;
 using Type = Attribute::Type;
 
 namespace {
@@ -146,7 +147,7 @@ std::string_view good_part(std::string_view text) {
 
 }  // namespace
 
-void append_string(std::string& json, std::string_view text) {
+void append_string(Text& json, std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
   const auto is_plain = [](char c) {
     if (c > '\\') return true;  // Most are, so this is asked first.
@@ -156,7 +157,7 @@ void append_string(std::string& json, std::string_view text) {
   for (;;) {
     std::size_t plain = 0;
     while (plain < text.size() && is_plain(text[plain])) ++plain;
-    json.append(text.substr(0, plain));
+    json += text.substr(0, plain);
     if (plain == text.size()) break;
     const char c = text[plain];
     if (c == '"' || c == '\\') {
@@ -171,24 +172,24 @@ void append_string(std::string& json, std::string_view text) {
   json += '"';
 }
 
-void append_form(std::string& json, std::string_view form,
+void append_form(Text& json, std::string_view form,
                  std::initializer_list<std::string_view> values) {
   const std::string_view* value = values.begin();
   for (;;) {
     std::size_t slot = 0;
     while (slot < form.size() && form[slot] != '$' && form[slot] != '%') ++slot;
-    json.append(form.substr(0, slot));
+    json += form.substr(0, slot);
     if (slot == form.size()) return;
     if (form[slot] == '$') {
       append_string(json, *value++);
     } else {
-      json.append(*value++);
+      json += *value++;
     }
     form.remove_prefix(slot + 1);
   }
 }
 
-void append_value(std::string& json, const Attribute& attribute) {
+void append_value(Text& json, const Attribute& attribute) {
   const Type type = attribute.type;
   if (type == Type::other) {
     json += "{}";
@@ -218,7 +219,7 @@ void append_value(std::string& json, const Attribute& attribute) {
   json += '}';
 }
 
-void append_members(std::string& json, const Item& item) {
+void append_members(Text& json, const Item& item) {
   for (const Attribute& attribute : item) {
     append_form(json,
                 &attribute == &item.front() ? "$:" : ",$:", {attribute.name});

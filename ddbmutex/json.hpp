@@ -1,9 +1,10 @@
 // DynamoDB's JSON: requests and items written, answers and items read.
 //
-//   std::string body;
+//   sigv4::Text body;
 //   append_form(body, R"({"TableName":$,"Limit":%,"Key":{)", {table, "7"});
 //   append_members(body, key);
 //   body += "}}";
+//   send(body.take());
 //
 // Thread safety: any thread may call anything here.
 #ifndef DDBMUTEX_JSON_HPP
@@ -16,6 +17,7 @@
 #include <string_view>
 
 #include "../sigv4/json_nodes.hpp"
+#include "../sigv4/text.hpp"
 #include "item.hpp"
 
 namespace ddbmutex {
@@ -25,16 +27,16 @@ namespace dynamodb {
 // --- Writing: each puts something behind `json` -----------------------------
 
 // "text", between quotes.  REQUIRES: UTF-8.
-void append_string(std::string& json, std::string_view text);
+void append_string(sigv4::Text& json, std::string_view text);
 // The form, with the next of the values in the place of each '$', as a string
 // between quotes, and of each '%', as it is.
-void append_form(std::string& json, std::string_view form,
+void append_form(sigv4::Text& json, std::string_view form,
                  std::initializer_list<std::string_view> values);
 // {"S":"text"}, of any type; without the name.  Of type `other` it is {}, which
 // DynamoDB refuses: what it was is not known.
-void append_value(std::string& json, const Attribute& attribute);
+void append_value(sigv4::Text& json, const Attribute& attribute);
 // "name":{"S":"text"},...: what stands between an object's braces.
-void append_members(std::string& json, const Item& item);
+void append_members(sigv4::Text& json, const Item& item);
 
 // --- Reading ---------------------------------------------------------------
 

@@ -39,6 +39,7 @@ using lock::ServiceTime;
 using sigv4::append;
 using sigv4::Digits;
 using sigv4::join;
+using sigv4::Text;
 using std::chrono::milliseconds;
 using Type = Attribute::Type;
 using Verb = Request::Verb;
@@ -390,9 +391,9 @@ struct Words {
       "longest", "uuid_size", "zero"};
 
   static std::string_view name(std::size_t word, const Place& place);
-  static void value(std::string& text, std::size_t word, const Place& place,
+  static void value(Text& text, std::size_t word, const Place& place,
                     const Request& request);
-  static void version(std::string& text, ServiceTime stamp, const Place& place,
+  static void version(Text& text, ServiceTime stamp, const Place& place,
                       const Request& request);
 };
 constexpr lock::Vocabulary kVocabulary = lock::vocabulary_of<Words>();
@@ -428,7 +429,7 @@ std::string_view Words::name(std::size_t of, const Place& place) {
   }
 }
 
-void append_lease(std::string& to, const Place& place, const Request& request) {
+void append_lease(Text& to, const Place& place, const Request& request) {
   const Form own = kind_at(place).form;
   if (own == Form::number) return append_number(to, request.lease.count());
   const std::int64_t told = told_lease(request.lease);
@@ -438,7 +439,7 @@ void append_lease(std::string& to, const Place& place, const Request& request) {
                                                        : sigv4::decimal(told));
 }
 
-void Words::value(std::string& text, std::size_t of, const Place& place,
+void Words::value(Text& text, std::size_t of, const Place& place,
                   const Request& request) {
   const milliseconds longest = kLongestLease;
   switch (of) {
@@ -480,7 +481,7 @@ void Words::value(std::string& text, std::size_t of, const Place& place,
   }
 }
 
-void Words::version(std::string& text, ServiceTime stamp, const Place& place,
+void Words::version(Text& text, ServiceTime stamp, const Place& place,
                     const Request& request) {
   if (kind_at(place).version == nullptr) {
     append_number(text, stamp.count());

@@ -17,6 +17,7 @@ namespace lock {
 
 using dynamodb::Attribute;
 using dynamodb::Item;
+using sigv4::Text;
 using Verb = Request::Verb;
 
 std::optional<std::int64_t> parse_number(const Attribute& attribute) {
@@ -75,9 +76,9 @@ struct Words {
       "last_token", "data",    "name"};
 
   static std::string_view name(std::size_t word, const Place& place);
-  static void value(std::string& text, std::size_t word, const Place& place,
+  static void value(Text& text, std::size_t word, const Place& place,
                     const Request& request);
-  static void version(std::string& text, ServiceTime stamp, const Place&,
+  static void version(Text& text, ServiceTime stamp, const Place&,
                       const Request&) {
     append_number(text, stamp.count());
   }
@@ -91,7 +92,7 @@ std::string_view Words::name(std::size_t of, const Place& place) {
   return of == word("name") ? place.key_name : std::string_view();
 }
 
-void Words::value(std::string& text, std::size_t of, const Place& place,
+void Words::value(Text& text, std::size_t of, const Place& place,
                   const Request& request) {
   constexpr std::chrono::milliseconds kLongest = kLongestLease;
   switch (of) {

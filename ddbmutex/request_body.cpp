@@ -1,6 +1,5 @@
 #include "request_body.hpp"
 
-#include "../sigv4/text.hpp"
 #include "json.hpp"
 
 namespace ddbmutex {
@@ -9,23 +8,29 @@ namespace lock {
 
 using dynamodb::append_string;
 using sigv4::Digits;
+using sigv4::Text;
 
-void append_text(std::string& to, std::string_view text) {
+// Of most requests.
+constexpr std::size_t kUsualBytes = 2048;
+
+void append_text(Text& to, std::string_view text) {
   to += "{\"S\":";
   append_string(to, text);
   to += '}';
 }
 
-void append_number(std::string& to, std::int64_t number) {
+void append_number(Text& to, std::int64_t number) {
   to += R"({"N":")";
-  to += std::string_view(Digits(number));
+  to += Digits(number);
   to += "\"}";
 }
 
 RequestBody::RequestBody(const Vocabulary& vocabulary, const Place& place,
                          const Request& request)
-    : vocabulary_(vocabulary), place_(place), request_(request) {
-  text_.reserve(2048);
+    : vocabulary_(vocabulary),
+      place_(place),
+      request_(request),
+      text_(kUsualBytes) {
   text_ += R"({"TableName":)";
   append_string(text_, place.table);
 }
@@ -85,14 +90,18 @@ RequestBody& RequestBody::operator+=(const Part& part) {
 
 void RequestBody::own_list() {
   for (; own_ < request_.own.size(); ++own_) {
-    sigv4::append(text_, {own_ == 0 ? ":own" : ", :own", Digits(own_)});
+    text_ += own_ == 0 ? ":own" : ", :own";
+    text_ += Digits(own_);
   }
 }
 
 void RequestBody::assignments() {
   for (; set_ < set().size(); ++set_) {
     const Digits number(set_);
-    sigv4::append(text_, {", #set", number, " = :set", number});
+    text_ += ", #set";
+    text_ += number;
+    text_ += " = :set";
+    text_ += number;
   }
 }
 
@@ -101,8 +110,8 @@ void RequestBody::changes() {
   if (!request_.changes) return;
   assignments();
   for (; gone_ < request_.changes->remove.size(); ++gone_) {
-    sigv4::append(text_,
-                  {gone_ == 0 ? " REMOVE #gone" : ", #gone", Digits(gone_)});
+    text_ += gone_ == 0 ? " REMOVE #gone" : ", #gone";
+    text_ += Digits(gone_);
   }
 }
 
@@ -125,7 +134,8 @@ void RequestBody::words(char mark, unsigned bits) {
   };
   const auto next_numbered = [&](std::string_view member, std::size_t number) {
     next(member);
-    sigv4::append(text_, {Digits(number), "\":"});
+    text_ += Digits(number);
+    text_ += "\":";
   };
   for (std::size_t word = 0; bits >> word != 0; ++word) {
     if ((bits >> word & 1) == 0) continue;

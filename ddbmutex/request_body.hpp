@@ -19,9 +19,9 @@
 //     // itself.
 //     static std::string_view name(std::size_t word, const Place& place);
 //     // Both put {"S":"..."} or the like behind the text.
-//     static void value(std::string& text, std::size_t word,
+//     static void value(sigv4::Text& text, std::size_t word,
 //                       const Place& place, const Request& request);
-//     static void version(std::string& text, ServiceTime stamp,
+//     static void version(sigv4::Text& text, ServiceTime stamp,
 //                         const Place& place, const Request& request);
 //   };
 //   constexpr Vocabulary kVocabulary = vocabulary_of<Words>();
@@ -36,6 +36,7 @@
 #include <string_view>
 #include <utility>
 
+#include "../sigv4/text.hpp"
 #include "record.hpp"
 
 namespace ddbmutex {
@@ -110,9 +111,9 @@ constexpr auto kMembers = members_of<Words>();
 struct Vocabulary {
   const WordMember* members;
   std::string_view (*name)(std::size_t word, const Place& place);
-  void (*value)(std::string& text, std::size_t word, const Place& place,
+  void (*value)(sigv4::Text& text, std::size_t word, const Place& place,
                 const Request& request);
-  void (*version)(std::string& text, ServiceTime stamp, const Place& place,
+  void (*version)(sigv4::Text& text, ServiceTime stamp, const Place& place,
                   const Request& request);
 };
 
@@ -141,7 +142,10 @@ class RequestBody {
   void changes();
   void words();  // Behind the condition.
   void put(std::string_view text) { text_ += text; }
-  std::string end() { return std::move(text_ += '}'); }
+  std::string end() {
+    text_ += '}';
+    return text_.take();
+  }
 
  private:
   void key_members();
@@ -155,16 +159,16 @@ class RequestBody {
   const Vocabulary& vocabulary_;
   const Place& place_;
   const Request& request_;
-  std::string text_;
+  sigv4::Text text_;
   unsigned names_ = 0, values_ = 0;  // Bits of words.
   // How many of those words there are that have a number behind them.
   std::size_t own_ = 0, set_ = 0, gone_ = 0;
 };
 
 // {"S":"..."}
-void append_text(std::string& to, std::string_view text);
+void append_text(sigv4::Text& to, std::string_view text);
 // {"N":"5"}
-void append_number(std::string& to, std::int64_t number);
+void append_number(sigv4::Text& to, std::int64_t number);
 
 }  // namespace lock
 }  // namespace v0

@@ -32,14 +32,14 @@ constexpr std::chrono::milliseconds kLongestPause{2000};
 // --- Requests ----------------------------------------------------------------
 
 // {"TableName":"locks", and what the caller adds.
-std::string about(const TableOptions& options) {
-  std::string body;
+sigv4::Text about(const TableOptions& options) {
+  sigv4::Text body;
   append_form(body, R"({"TableName":$)", {options.name});
   return body;
 }
 
 std::string creation_of(const TableOptions& options, const Creation& how) {
-  std::string body = about(options);
+  sigv4::Text body = about(options);
   if (how.throughput) {
     append_form(body,
                 R"(,"BillingMode":"PROVISIONED","ProvisionedThroughput":)"
@@ -71,7 +71,8 @@ std::string creation_of(const TableOptions& options, const Creation& how) {
     append_form(body, R"(%{"Key":$,"Value":$})", {before, name, value});
     before = ",";
   }
-  return body + (how.tags.empty() ? "}" : "]}");
+  body += how.tags.empty() ? "}" : "]}";
+  return body.take();
 }
 
 // --- One request after the other ---------------------------------------------
@@ -118,9 +119,10 @@ Failure unfit(const dynamodb::TableDescription& table,
 
 Answer describe_table(Client& client, RetryBudget& budget,
                       const TableOptions& options, const Waiting& waiting) {
-  return dynamodb::ask(client, budget, Action::describe_table,
-                       about(options) + "}", waiting, nullptr,
-                       dynamodb::read_table);
+  sigv4::Text body = about(options);
+  body += '}';
+  return dynamodb::ask(client, budget, Action::describe_table, body.take(),
+                       waiting, nullptr, dynamodb::read_table);
 }
 
 Answer create_table(Client& client, RetryBudget& budget,
@@ -147,10 +149,11 @@ Answer create_table(Client& client, RetryBudget& budget,
     return answer;
   }
   const auto table = answer.table;
-  std::string body = about(options);
+  sigv4::Text text = about(options);
   append_form(
-      body, R"(,"TimeToLiveSpecification":{"AttributeName":$,"Enabled":true}})",
+      text, R"(,"TimeToLiveSpecification":{"AttributeName":$,"Enabled":true}})",
       {lock::kTtlAttribute});
+  const std::string body = text.take();
   do {
     answer = dynamodb::ask(client, budget, Action::update_time_to_live, body,
                            waiting);

@@ -68,10 +68,12 @@ void Digits::write(std::int64_t number) {
 }
 
 void Digits::write(std::uint64_t number) {
+  std::size_t begin = begin_;
   do {
-    text_[--begin_] = static_cast<char>('0' + number % 10);
+    text_[--begin] = static_cast<char>('0' + number % 10);
     number /= 10;
   } while (number != 0);
+  begin_ = begin;
 }
 
 // Eight bytes at once: each is spread to two, a half in each of them, which
@@ -104,6 +106,10 @@ void append(std::string& text, Pieces pieces) {
   }
   text.resize(size);  // At once: a check of the room for each costs more.
   copy(pieces, text.data() + before);
+}
+
+void Text::grow(std::size_t more) {
+  text_.resize(2 * text_.size() + more);
 }
 
 bool begins_with(std::string_view text, std::string_view with) {

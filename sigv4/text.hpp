@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -67,6 +68,37 @@ void write_hex(const std::array<unsigned char, kCount>& bytes, char* to) {
   static_assert(kCount % 8 == 0);
   write_hex(bytes.data(), kCount, to);
 }
+
+// Text that grows by many small pieces, as a request does: std::string's += is
+// a call that costs more than to copy one of them.
+class Text {
+ public:
+  Text() = default;
+  explicit Text(std::size_t room) : text_(room, '\0') {}
+
+  // Not a view into it.
+  void operator+=(std::string_view piece) {
+    if (text_.size() - size_ < piece.size()) grow(piece.size());
+    std::string_view::traits_type::copy(text_.data() + size_, piece.data(),
+                                        piece.size());
+    size_ += piece.size();
+  }
+  void operator+=(char c) { *this += std::string_view(&c, 1); }
+  char& operator[](std::size_t at) { return text_[at]; }
+  std::size_t size() const { return size_; }
+
+  // It is empty from then on.
+  std::string take() {
+    text_.resize(std::exchange(size_, 0));
+    return std::move(text_);
+  }
+
+ private:
+  void grow(std::size_t more);
+
+  std::string text_;  // And the room behind it.
+  std::size_t size_ = 0;
+};
 
 // Puts the pieces behind `text`.  None of them may be a view into it.
 void append(std::string& text, Pieces pieces);

@@ -694,9 +694,9 @@ BOOST_DATA_TEST_CASE(item_of_all_types_comes_back_as_it_was_written, kEngines,
       {"u", Type::number_set, "", {{"", Type::number, "7"}}},
   };
   const auto json_of = [](const Item& shown) {
-    std::string json = "{";
+    sigv4::Text json;
     append_members(json, shown);
-    return json + "}";
+    return "{" + json.take() + "}";
   };
   CHECK_FAULT(table.host.ask(Action::put_item, table.named() + R"(,"Item":)" +
                                                    json_of(item) + "}"),

@@ -33,9 +33,9 @@ std::optional<Attribute> read_value(const std::string& json) {
 }
 
 std::string written(const Item& item) {
-  std::string json = "{";
+  sigv4::Text json;
   dynamodb::append_members(json, item);
-  return json + "}";
+  return "{" + json.take() + "}";
 }
 
 bool same(const Attribute& one, const Attribute& other) {
@@ -298,16 +298,18 @@ BOOST_AUTO_TEST_CASE(value_of_an_unknown_type_is_written_as_none) {
 }
 
 BOOST_AUTO_TEST_CASE(text_is_escaped_where_json_wants_it) {
-  std::string json = "x";
+  sigv4::Text json;
+  json += 'x';
   dynamodb::append_string(json, std::string("\0\x1f\n\"\\/\x7f é", 10));
-  BOOST_TEST(json == "x\"\\u0000\\u001f\\u000a\\\"\\\\/\x7f é\"");
+  BOOST_TEST(json.take() == "x\"\\u0000\\u001f\\u000a\\\"\\\\/\x7f é\"");
 }
 
 BOOST_AUTO_TEST_CASE(form_has_its_values_in_its_slots) {
-  std::string json = "[";
+  sigv4::Text json;
+  json += '[';
   dynamodb::append_form(json, R"({"a":$,"b":%})", {"$%\"", "[$]"});
   dynamodb::append_form(json, "]", {});
-  BOOST_TEST(json == R"([{"a":"$%\"","b":[$]}])");
+  BOOST_TEST(json.take() == R"([{"a":"$%\"","b":[$]}])");
 }
 
 BOOST_AUTO_TEST_CASE(every_type_has_a_tag_of_its_own) {

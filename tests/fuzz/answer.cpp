@@ -193,9 +193,9 @@ bool knows_all_of(const dynamodb::Item& item) {
 }
 
 std::string written(const dynamodb::Item& item) {
-  std::string json = "{";
+  sigv4::Text json;
   dynamodb::append_members(json, item);
-  return json + "}";
+  return "{" + json.take() + "}";
 }
 
 bool has_text(dynamodb::Attribute::Type type) {
