@@ -12,7 +12,7 @@ constexpr std::string_view kWeekdays = "ThuFriSatSunMonTueWed";  // From 1970.
 constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
 // After so many days, 400 years, the calendar repeats.
-constexpr std::int64_t kEraDays = 146097;
+constexpr int kEraDays = 146097;
 constexpr std::int64_t kEpoch = 719468;  // 1 March 0000 to 1 January 1970.
 
 struct Date {
@@ -24,22 +24,22 @@ struct Date {
 // (libc's gmtime() and timegm() take a lock that a forked child may find taken
 // for ever.)
 std::int64_t days_from(const Date& date) {
-  const std::int64_t year = date.year - (date.month <= 2 ? 1 : 0) + 400;
+  const int year = date.year - (date.month <= 2 ? 1 : 0) + 400;
   const int month = (date.month + 9) % 12;  // From March.
   return year * 365 + year / 4 - year / 100 + year / 400 +
          (153 * month + 2) / 5 + date.day - 1 - kEpoch - kEraDays;
 }
 
-Date date_of(std::int64_t days) {
-  days += kEpoch + kEraDays;  // The last is taken back in the year.
-  const auto of_era = static_cast<int>(days % kEraDays);
-  const int years =
+// `days` from 400 years before 1 March 0000.
+Date date_of(unsigned days) {
+  const unsigned of_era = days % kEraDays;
+  const unsigned years =
       (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-  const int of_year = of_era - (365 * years + years / 4 - years / 100);
-  const int month = (5 * of_year + 2) / 153;  // From March.
-  const int year = years + 400 * static_cast<int>(days / kEraDays - 1);
-  return {year + month / 10, (month + 2) % 12 + 1,
-          of_year - (153 * month + 2) / 5 + 1};
+  const unsigned of_year = of_era - (365 * years + years / 4 - years / 100);
+  const unsigned month = (5 * of_year + 2) / 153;  // From March.
+  const unsigned year = years + 400 * (days / kEraDays) + month / 10;
+  return {static_cast<int>(year) - 400, static_cast<int>((month + 2) % 12 + 1),
+          static_cast<int>(of_year - (153 * month + 2) / 5 + 1)};
 }
 
 // Whether the text has digits where the form has '0', anything where it has
@@ -51,12 +51,23 @@ bool has_form(std::string_view text, std::string_view form) {
          });
 }
 
-// Of digits.
-int number_at(std::string_view text, std::size_t from, std::size_t length) {
-  int number = 0;
-  for (const char c : text.substr(from, length))
-    number = number * 10 + (c - '0');
-  return number;
+// Of two digits; more than any time or day has if those are none.
+int two_at(std::string_view text, std::size_t from) {
+  const auto tens = static_cast<unsigned char>(text[from] - '0');
+  const auto ones = static_cast<unsigned char>(text[from + 1] - '0');
+  return tens > 9 || ones > 9 ? 100 : 10 * tens + ones;
+}
+
+// Of four digits; negative if those are none.
+int year_at(std::string_view text, std::size_t from) {
+  const int century = two_at(text, from), year = two_at(text, from + 2);
+  return century > 99 || year > 99 ? -1 : 100 * century + year;
+}
+
+int days_of(int month, int year) {
+  const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+  if (month == 2) return leap ? 29 : 28;
+  return 30 + ((month + month / 8) & 1);  // July and August have 31.
 }
 
 // Which of the three-letter names, run together in `names`, stands there; -1
@@ -76,20 +87,17 @@ int name_at(std::string_view text, std::size_t from, std::string_view names) {
 // seconds.
 std::optional<std::int64_t> seconds_of(const Date& date, std::string_view time,
                                        int ahead) {
-  const int hour = number_at(time, 0, 2);
-  const int minute = number_at(time, 3, 2);
-  const int second = number_at(time, 6, 2);
-  if (date.month < 1 || date.month > 12 || date.day < 1 || hour > 23 ||
-      minute > 59 || second > 60) {
+  const int hour = two_at(time, 0);
+  const int minute = two_at(time, 3);
+  const int second = two_at(time, 6);
+  if (date.year < 0 || date.month < 1 || date.month > 12 || date.day < 1 ||
+      date.day > days_of(date.month, date.year) || hour > 23 || minute > 59 ||
+      second > 60) {
     return std::nullopt;
   }
-  const std::int64_t day = days_from(date);
-  const Date next = {date.year + date.month / 12, date.month % 12 + 1, 1};
   const std::int64_t result =
-      day * kDay + hour * 3600 + minute * 60 + second - ahead;
-  if (day >= days_from(next) || (second == 60 && result % kDay != 0)) {
-    return std::nullopt;
-  }
+      days_from(date) * kDay + hour * 3600 + minute * 60 + second - ahead;
+  if (second == 60 && result % kDay != 0) return std::nullopt;
   return result;
 }
 
@@ -102,9 +110,8 @@ std::optional<int> parse_zone(std::string_view zone) {
       !has_form(digits, "00")) {
     return std::nullopt;
   }
-  const int hours = number_at(digits, 0, 2);
-  const int minutes =
-      digits.size() > 2 ? number_at(digits, digits.size() - 2, 2) : 0;
+  const int hours = two_at(digits, 0);
+  const int minutes = digits.size() > 2 ? two_at(digits, digits.size() - 2) : 0;
   if (hours > 23 || minutes > 59) return std::nullopt;
   const int ahead = hours * 3600 + minutes * 60;
   return zone[0] == '-' ? -ahead : ahead;
@@ -113,34 +120,42 @@ std::optional<int> parse_zone(std::string_view zone) {
 }  // namespace
 
 std::string amz_date(std::int64_t unix_seconds) {
-  // Before 1970 too, where division cuts towards zero.
-  const std::int64_t rest = (unix_seconds % kDay + kDay) % kDay;
-  const Date date = date_of((unix_seconds - rest) / kDay);
-  const int second = static_cast<int>(rest);
+  const auto since =
+      static_cast<std::uint64_t>(unix_seconds + (kEpoch + kEraDays) * kDay);
+  const Date date = date_of(static_cast<unsigned>(since / kDay));
+  const auto second = static_cast<unsigned>(since % kDay);
   std::string text("yyyymmddThhmmssZ");
-  const auto put = [&](std::size_t last, int count, int number) {
-    for (; count > 0; --count, number /= 10) {
-      text[last--] = static_cast<char>('0' + number % 10);
-    }
+  const auto put = [begin = text.data()](int at, unsigned pair) {
+    begin[at] = static_cast<char>('0' + pair / 10);
+    begin[at + 1] = static_cast<char>('0' + pair % 10);
   };
-  put(3, 4, date.year);
-  put(5, 2, date.month);
-  put(7, 2, date.day);
-  put(10, 2, second / 3600);
-  put(12, 2, second / 60 % 60);
-  put(14, 2, second % 60);
+  const auto year = static_cast<unsigned>(date.year);
+  put(0, year / 100);
+  put(2, year % 100);
+  put(4, static_cast<unsigned>(date.month));
+  put(6, static_cast<unsigned>(date.day));
+  put(9, second / 3600);
+  put(11, second / 60 % 60);
+  put(13, second % 60);
   return text;
 }
 
 std::optional<std::int64_t> parse_http_date(std::string_view text) {
-  if (!has_form(text, "aaa, 00 aaa 0000 00:00:00 GMT")) return std::nullopt;
-  const Date date = {number_at(text, 12, 4), name_at(text, 8, kMonths) + 1,
-                     number_at(text, 5, 2)};
+  // Digits and names are looked at when they are read.
+  if (text.size() != 29 || text.substr(3, 2) != ", " || text[7] != ' ' ||
+      text[11] != ' ' || text[16] != ' ' || text[19] != ':' ||
+      text[22] != ':' || text.substr(25) != " GMT") {
+    return std::nullopt;
+  }
+  const Date date = {year_at(text, 12), name_at(text, 8, kMonths) + 1,
+                     two_at(text, 5)};
   const auto result = seconds_of(date, text.substr(17), 0);
   if (!result) return result;
-  // Whole weeks, because a remainder of days before 1970 would be negative.
-  const std::int64_t weekday = (days_from(date) + 7 * kEraDays) % 7;
-  if (weekday != name_at(text, 0, kWeekdays)) return std::nullopt;
+  // Not of the next day, as which a leap second reads.  Whole weeks are added,
+  // for division cuts towards zero.
+  const std::int64_t day =
+      (*result - two_at(text, 23) + 7 * kEraDays * kDay) / kDay;
+  if (day % 7 != name_at(text, 0, kWeekdays)) return std::nullopt;
   return result;
 }
 
@@ -158,8 +173,7 @@ std::optional<std::int64_t> parse_iso8601(std::string_view text) {
   }
   const auto ahead = parse_zone(zone);
   if (!ahead) return std::nullopt;
-  const Date date = {number_at(text, 0, 4), number_at(text, 5, 2),
-                     number_at(text, 8, 2)};
+  const Date date = {year_at(text, 0), two_at(text, 5), two_at(text, 8)};
   return seconds_of(date, text.substr(11), *ahead);
 }
 
