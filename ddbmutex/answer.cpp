@@ -1,6 +1,7 @@
 #include "answer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
@@ -122,6 +123,19 @@ bool names_a_wrong_key(std::string_view message) {
 
 // --- What an answer is worth -----------------------------------------------
 
+// The headers that tell; a view of nothing, at null, where there is none.
+struct Headers {
+  explicit Headers(const HttpAnswer& http) {
+    http.find_headers({{"x-amzn-RequestId", &request_id},
+                       {"x-amz-crc32", &crc32},
+                       {"Content-Type", &type},
+                       {"Date", &date},
+                       {"Age", &age}});
+  }
+
+  std::string_view request_id, crc32, type, date, age;
+};
+
 // Where an error's code stands: "com.amazonaws.dynamodb.v20120810#Code",
 // "Code:http://...", "Code".
 std::string_view bare_code(std::string_view code) {
@@ -138,14 +152,26 @@ std::string_view code_of(Value body, const HttpAnswer& http) {
   return bare_code(code);
 }
 
-// CRC-32 as in ISO 3309, a byte at a time: answers are short.
+// What four bits that leave a CRC-32 do to what is left.
+constexpr auto kCrcOfBits = [] {
+  std::array<std::uint32_t, 16> all{};
+  for (std::uint32_t bits = 0; bits < all.size(); ++bits) {
+    std::uint32_t crc = bits;
+    for (int i = 0; i < 4; ++i) {
+      crc = (crc >> 1) ^ ((crc & 1u) != 0 ? 0xedb88320u : 0u);
+    }
+    all[bits] = crc;
+  }
+  return all;
+}();
+
+// CRC-32 as in ISO 3309, half a byte at a time: answers are short.
 std::uint32_t crc32(std::string_view bytes) {
   std::uint32_t crc = 0xffffffffu;
   for (const char byte : bytes) {
     crc ^= static_cast<unsigned char>(byte);
-    for (int bit = 0; bit < 8; ++bit) {
-      crc = (crc >> 1) ^ ((crc & 1u) != 0 ? 0xedb88320u : 0u);
-    }
+    crc = (crc >> 4) ^ kCrcOfBits[crc & 15];
+    crc = (crc >> 4) ^ kCrcOfBits[crc & 15];
   }
   return ~crc;
 }
@@ -161,18 +187,23 @@ std::optional<std::uint64_t> parse_digits(std::string_view text) {
   return number;
 }
 
-bool crc_matches(const HttpAnswer& http) {
-  const auto header = http.header("x-amz-crc32");
-  if (!header) return true;  // Not every engine sends it.
-  const auto number = parse_digits(*header);
-  return number && *number == crc32(http.body);
+bool crc_matches(const Headers& headers, std::string_view body) {
+  if (headers.crc32.data() == nullptr) return true;  // Not every engine has it.
+  const auto number = parse_digits(headers.crc32);
+  return number && *number == crc32(body);
 }
 
 // DynamoDB says both, engines of other makers at least one.  A portal that
 // answers `{}` to whatever it is asked says neither.
-bool is_dynamodbs(const HttpAnswer& http, std::string_view type) {
-  return type.find("x-amz-json") != type.npos ||
-         http.header("x-amzn-RequestId");
+bool is_dynamodbs(const Headers& headers) {
+  return headers.request_id.data() != nullptr ||
+         headers.type.find("x-amz-json") != headers.type.npos;
+}
+
+std::optional<ServiceTime> date_of(const Headers& headers) {
+  if (headers.request_id.data() == nullptr) return std::nullopt;
+  if (headers.age.data() != nullptr) return std::nullopt;  // A cache's answer.
+  return believable_date(headers.date);
 }
 
 Fault fault_of(Transport transport) {
@@ -207,12 +238,12 @@ Fault fault_of_status(int status) {
   return Fault::bad_request;
 }
 
-bool is_skewed(const CodeMeaning& meaning, const HttpAnswer& http,
+bool is_skewed(const CodeMeaning& meaning, const Answer& answer,
                ServiceTime signed_at) {
   if (meaning.more != CodeMeaning::may_be_skew) return false;
-  const auto date = date_of(http);
-  if (!date) return false;
-  return *date - signed_at >= kSkewed || signed_at - *date >= kSkewed;
+  if (!answer.date) return false;
+  const ServiceTime date = *answer.date;
+  return date - signed_at >= kSkewed || signed_at - date >= kSkewed;
 }
 
 bool is_of_an_item(Action action) {
@@ -248,7 +279,7 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
   answer.message = message;
   const CodeMeaning* meaning = meaning_of(code);
   answer.fault = meaning ? meaning->fault : fault_of_status(http.status);
-  if (meaning && is_skewed(*meaning, http, signed_at)) {
+  if (meaning && is_skewed(*meaning, answer, signed_at)) {
     answer.fault = Fault::skewed_time;
   }
   // A refusal is certain only if it is said to be one.
@@ -298,6 +329,10 @@ constexpr struct {
 };
 static_assert(std::size(kActionTexts) == kActions);
 
+bool needs_members(Action action) {
+  return kActionTexts[static_cast<std::size_t>(action)].members[0] != ' ';
+}
+
 // Whether an action answers so when all went well.  A captive portal's JSON
 // would else pass for a write that was applied.
 bool is_success(std::string_view needed, std::string_view others, Value body) {
@@ -326,13 +361,20 @@ void read_success(Value body, Reader reader, Answer& answer) {
   }
 }
 
-void read_body(HttpAnswer& http, ServiceTime signed_at, Reader reader,
-               Answer& answer) {
+void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
+               Reader reader, Answer& answer) {
+  const std::string_view type = headers.type;
+  const bool says_json =
+      type.data() == nullptr || type.find("json") != type.npos;
+  // As a write is mostly answered.
+  const bool empty = http.body == "{}" && !needs_members(answer.action);
+  if (http.status == 200 && empty && says_json && is_dynamodbs(headers)) {
+    answer.fault = Fault::none;
+    return;
+  }
   const Document document(std::move(http.body));
   const Value body = document.root();
   const Fault by_status = fault_of_status(http.status);
-  const auto type = http.header("content-type");
-  const bool says_json = !type || type->find("json") != type->npos;
   const char* wrong = "";
   answer.fault = Fault::bad_answer;
   if (!body.is_object() &&
@@ -340,7 +382,7 @@ void read_body(HttpAnswer& http, ServiceTime signed_at, Reader reader,
     answer.fault = by_status;  // From whatever stands before it.
   } else if (!body.is_object() || !says_json) {
     wrong = ", and the body is no JSON object";
-  } else if (http.status == 200 && !is_dynamodbs(http, type.value_or(""))) {
+  } else if (http.status == 200 && !is_dynamodbs(headers)) {
     wrong = ", but neither DynamoDB's content type nor a request id";
   } else if (http.status == 200) {
     return read_success(body, reader, answer);
@@ -420,15 +462,7 @@ bool Answer::outcome_unknown() const {
   }
 }
 
-std::optional<ServiceTime> date_of(const HttpAnswer& http) {
-  if (http.transport != Transport::complete) return std::nullopt;
-  if (!http.header("x-amzn-RequestId")) return std::nullopt;
-  if (http.header("Age")) return std::nullopt;  // Some cache's answer.
-  const auto date = http.header("Date");
-  return date ? believable_date(*date) : std::nullopt;
-}
-
-Answer read_answer(Action action, HttpAnswer http, ServiceTime signed_at,
+Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
                    Reader reader) {
   Answer answer;
   answer.action = action;
@@ -440,16 +474,18 @@ Answer read_answer(Action action, HttpAnswer http, ServiceTime signed_at,
   answer.message = std::move(http.error);
   if (http.transport != Transport::complete) return answer;
 
-  if (!crc_matches(http)) {
+  const Headers headers(http);
+  answer.date = date_of(headers);
+  if (!crc_matches(headers, http.body)) {
     bad_answer(answer, "x-amz-crc32 does not match the body");
   } else {
-    read_body(http, signed_at, reader, answer);
+    read_body(http, headers, signed_at, reader, answer);
   }
   if (answer.fault == Fault::none) {
     answer.message.clear();
     return answer;
   }
-  answer.request_id = http.header("x-amzn-RequestId").value_or("");
+  answer.request_id = headers.request_id;
   const auto retry_after =
       parse_digits(http.header("x-amz-retry-after").value_or(""));
   // Retry does not wait longer than some seconds; an hour is past all doubt.

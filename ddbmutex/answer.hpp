@@ -99,6 +99,8 @@ struct Answer {
   std::chrono::milliseconds retry_after{0};  // As the service asks.
   BootTime sent_at{};                        // Before the request left.
   BootTime received_at{};                    // After the answer came.
+  // Its Date, if that is DynamoDB's own and to be believed.
+  std::optional<ServiceTime> date;
   // GetItem's item; of an UpdateItem, the item as it is then, if that was asked
   // for; of a write whose condition failed, the item as it is.  Nothing if
   // there is none, or the engine does not tell.  Of Scan and Query: where the
@@ -126,10 +128,8 @@ using Reader = void (*)(Value body, Answer& answer);
 
 // What an answer's body and headers mean; pure.  `signed_at` is the time that
 // the request was signed for.  The body is read where it stands.
-Answer read_answer(Action action, sigv4::HttpAnswer http, ServiceTime signed_at,
-                   Reader reader = nullptr);
-// The Date of an answer if it is DynamoDB's own and to be believed.
-std::optional<ServiceTime> date_of(const sigv4::HttpAnswer& http);
+Answer read_answer(Action action, sigv4::HttpAnswer&& http,
+                   ServiceTime signed_at, Reader reader = nullptr);
 
 }  // namespace dynamodb
 }  // namespace v0

@@ -17,8 +17,8 @@ using sigv4::Transport;
 
 namespace {
 
-constexpr std::string_view kContentType = "application/x-amz-json-1.0";
-constexpr std::string_view kService = "DynamoDB_20120810.";
+// Of a request's headers, more than is always the same.
+constexpr std::size_t kUsualBytes = 512;
 
 bool is_about_keys(Fault fault) {
   return fault == Fault::bad_keys || fault == Fault::expired_keys ||
@@ -111,16 +111,23 @@ void Client::settle(Site& site, const Target& target) const {
   site.endpoint = std::move(url.url);
 }
 
-// If so, says it in `answer`.
-bool Client::lacks_keys(Answer& answer,
+Answer& Client::Pending::no_answer(Fault why) {
+  answer_ = std::make_unique<Answer>();
+  answer_->action = action_;
+  answer_->fault = why;
+  return *answer_;
+}
+
+// If so, it has come to that.
+bool Client::lacks_keys(Pending& pending,
                         const sigv4::Keys::Current& current) const {
   const sigv4::KeyOutcome& keys = *current.outcome;
   using State = sigv4::KeyOutcome::State;
   if (keys.state == State::found) return false;
   const bool passing = current.on_their_way || keys.state == State::failed;
-  answer.fault = passing             ? Fault::keys_awaited
-                 : keys.lacks_region ? Fault::no_target
-                                     : Fault::no_keys;
+  Answer& answer = pending.no_answer(passing             ? Fault::keys_awaited
+                                     : keys.lacks_region ? Fault::no_target
+                                                         : Fault::no_keys);
   answer.message = keys.reason;
   if (keys.lacks_region) {
     answer.option = "region";
@@ -134,9 +141,9 @@ std::unique_ptr<Client::Pending> Client::begin(Action action, std::string body,
                                                Reader reader) {
   auto pending = std::make_unique<Pending>();
   pending->reader_ = reader;
-  pending->answer_.action = action;
+  pending->action_ = action;
   const sigv4::Keys::Current current = keys_.now();
-  if (lacks_keys(pending->answer_, current)) return pending;
+  if (lacks_keys(*pending, current)) return pending;
   {
     const std::lock_guard guard(mutex_);
     pending->site_ = site_;
@@ -147,9 +154,9 @@ std::unique_ptr<Client::Pending> Client::begin(Action action, std::string body,
   }
   const Site& site = *pending->site_;
   if (!site.error.empty()) {
-    pending->answer_.fault = Fault::no_target;
-    pending->answer_.option = site.option;
-    pending->answer_.message = site.error;
+    Answer& answer = pending->no_answer(Fault::no_target);
+    answer.option = site.option;
+    answer.message = site.error;
     return pending;
   }
   std::string headers = sign(*pending, body);
@@ -158,13 +165,12 @@ std::unique_ptr<Client::Pending> Client::begin(Action action, std::string body,
   return pending;
 }
 
-// All headers, signed.  As ours are always the same, step 1 of the signature is
-// written as sigv4::sign() would make it: by name, in lower case.
+// All headers, signed: as they are always the same, they are sent as step 1 of
+// the signature has them, by name, in lower case.
 std::string Client::sign(Pending& pending, std::string_view body) {
   const Site& site = *pending.site_;
   const sigv4::Credentials& keys = site.keys->keys;
   const std::string_view token = keys.session_token;
-  const std::string_view action = name_of(pending.answer_.action);
   const std::string_view names =
       token.empty()
           ? "content-type;host;x-amz-date;x-amz-target"
@@ -173,64 +179,57 @@ std::string Client::sign(Pending& pending, std::string_view body) {
       std::chrono::duration_cast<std::chrono::seconds>(pending.signed_at_)
           .count());
   const std::string scope = sigv4::scope_text(date, {site.region, "dynamodb"});
-  const sigv4::Hex canonical =
-      sigv4::sha256_of({"POST\n/\n\ncontent-type:", kContentType,
-                        "\nhost:", site.authority, "\nx-amz-date:", date,
-                        token.empty() ? "" : "\nx-amz-security-token:", token,
-                        "\nx-amz-target:", kService, action, "\n\n", names,
-                        "\n", sigv4::sha256_of({body})});
+  // Room for all: text that grows leaves parts of a token behind.
+  sigv4::Text headers(kUsualBytes + site.authority.size() + token.size() +
+                      keys.access_key_id.size() + site.region.size());
+  headers += "content-type:application/x-amz-json-1.0\nhost:";
+  headers += site.authority;
+  headers += "\nx-amz-date:";
+  headers += date;
+  if (!token.empty()) headers += "\nx-amz-security-token:";
+  headers += token;
+  headers += "\nx-amz-target:DynamoDB_20120810.";
+  headers += name_of(pending.action_);
+  headers += '\n';
   pending.signature_ = sigv4::signature(
-      signing_keys_.get(keys.secret_access_key, scope), date, scope, canonical);
-  return sigv4::join({"Host: ",
-                      site.authority,
-                      "\nContent-Type: ",
-                      kContentType,
-                      "\nX-Amz-Target: ",
-                      kService,
-                      action,
-                      "\nX-Amz-Date: ",
-                      date,
-                      "\nAuthorization: AWS4-HMAC-SHA256 Credential=",
-                      keys.access_key_id,
-                      "/",
-                      scope,
-                      ", SignedHeaders=",
-                      names,
-                      ", Signature=",
-                      pending.signature_,
-                      token.empty() ? "\n" : "\nX-Amz-Security-Token: ",
-                      token,
-                      token.empty() ? "" : "\n"});
+      signing_keys_.get(keys.secret_access_key, scope), date, scope,
+      sigv4::sha256_of({"POST\n/\n\n",
+                        {&headers[0], headers.size()},
+                        "\n",
+                        names,
+                        "\n",
+                        sigv4::sha256_of({body})}));
+  headers += "authorization:AWS4-HMAC-SHA256 Credential=";
+  headers += keys.access_key_id;
+  headers += '/';
+  headers += scope;
+  headers += ", SignedHeaders=";
+  headers += names;
+  headers += ", Signature=";
+  headers += pending.signature_;
+  headers += '\n';
+  return headers.take();
 }
 
 Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
-  if (!pending->exchange_) {
-    Answer answer = std::move(pending->answer_);
-    answer.sent_at = answer.received_at = BootClock::now();
-    tell(answer);
-    return answer;
-  }
-  pending->exchange_->end(why);
-  HttpAnswer http = pending->exchange_->take_answer();
-  pool_.give_back(std::move(pending->exchange_));
-  const auto date = date_of(http);
-  const auto bytes = std::make_pair(http.bytes_sent, http.bytes_received);
-  Answer answer = read_answer(pending->answer_.action, std::move(http),
-                              pending->signed_at_, pending->reader_);
-  if (answer.sent) {
-    const std::lock_guard guard(mutex_);
-    ++counts_.sent[static_cast<std::size_t>(answer.action)];
-    counts_.bytes_sent += bytes.first;
-    counts_.bytes_received += bytes.second;
-    if (answer.fault == Fault::throttled) {
-      ++counts_.throttled;
-    } else if (!answered(answer.fault)) {
-      ++counts_.failed;
-    }
-  }
-  const bool dated = date && answer.fault != Fault::bad_answer;
-  if (dated || answered(answer.fault)) hear(answer, date);
-  if (!answered(answer.fault)) failed(*pending, answer);
+  return pending->exchange_ ? heard(*pending, why) : unsent(*pending);
+}
+
+Answer Client::unsent(Pending& pending) const {
+  Answer answer = std::move(*pending.answer_);
+  answer.sent_at = answer.received_at = BootClock::now();
+  tell(answer);
+  return answer;
+}
+
+Answer Client::heard(Pending& pending, Transport why) {
+  sigv4::Exchange& exchange = *pending.exchange_;
+  exchange.end(why);
+  Answer answer = read_answer(pending.action_, std::move(exchange.answer()),
+                              pending.signed_at_, pending.reader_);
+  hear(answer, exchange.answer());
+  pool_.give_back(std::move(pending.exchange_));
+  if (!answered(answer.fault)) failed(pending, answer);
   return answer;
 }
 
@@ -266,12 +265,24 @@ void Client::tell(const Answer& answer) const {
              passing ? sigv4::LogLevel::debug : sigv4::LogLevel::warning, text);
 }
 
-void Client::hear(const Answer& answer, std::optional<ServiceTime> date) {
+void Client::hear(const Answer& answer, const HttpAnswer& http) {
   bool tell;
   {
     const std::lock_guard guard(mutex_);
+    if (answer.sent) {
+      ++counts_.sent[static_cast<std::size_t>(answer.action)];
+      counts_.bytes_sent += http.bytes_sent;
+      counts_.bytes_received += http.bytes_received;
+      if (answer.fault == Fault::throttled) {
+        ++counts_.throttled;
+      } else if (!answered(answer.fault)) {
+        ++counts_.failed;
+      }
+    }
+    const bool dated = answer.date && answer.fault != Fault::bad_answer;
+    if (!dated && !answered(answer.fault)) return;
     const int before = clock_.contradictions();
-    clock_.hear(answer.sent_at, answer.received_at, date);
+    clock_.hear(answer.sent_at, answer.received_at, answer.date);
     if (clock_.contradictions() == before) return;
     tell = answer.received_at >= tell_contradictions_from_;
     if (tell) {

@@ -109,12 +109,14 @@ class Client {
   };
   using SitePtr = std::shared_ptr<const Site>;
 
-  bool lacks_keys(Answer& answer, const sigv4::Keys::Current& current) const;
+  bool lacks_keys(Pending& pending, const sigv4::Keys::Current& current) const;
   SitePtr make_site(const sigv4::Keys::OutcomePtr& keys);
   void settle(Site& site, const Target& target) const;
   static ServiceTime time_by(const ServiceClock& clock);
   std::string sign(Pending& pending, std::string_view body);
-  void hear(const Answer& answer, std::optional<ServiceTime> date);
+  Answer unsent(Pending& pending) const;
+  Answer heard(Pending& pending, sigv4::Transport why);
+  void hear(const Answer& answer, const sigv4::HttpAnswer& http);
   void failed(const Pending& pending, Answer& answer);
   void tell(const Answer& answer) const;
 
@@ -139,12 +141,15 @@ class Client::Pending {
 
  private:
   friend class Client;
+  Answer& no_answer(Fault why);
+
+  Action action_ = Action::get_item;
   ServiceTime signed_at_{};
   std::unique_ptr<sigv4::Exchange> exchange_;
   SitePtr site_;
   sigv4::Hex signature_;
   Reader reader_ = nullptr;
-  Answer answer_;  // What it came to if it was not begun.
+  std::unique_ptr<Answer> answer_;  // What it came to if it was not begun.
 };
 
 }  // namespace dynamodb

@@ -156,9 +156,12 @@ int curl_events(int seen) {
 }
 
 std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r\n";
-  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-  return text.substr(0, text.find_last_not_of(blanks) + 1);
+  const auto blank = [](char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+  };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
 }
 
 }  // namespace
@@ -167,16 +170,33 @@ std::string_view trimmed(std::string_view text) {
 
 std::optional<std::string_view> HttpAnswer::header(
     std::string_view name) const {
-  std::string_view rest = headers;
-  while (rest.size() > name.size()) {
-    if (rest[name.size()] == ':' &&
-        strncasecmp(rest.data(), name.data(), name.size()) == 0) {
-      rest.remove_prefix(name.size() + 1);
-      return trimmed(rest.substr(0, rest.find('\n')));
+  std::string_view value;
+  find_headers({{name, &value}});
+  if (value.data() == nullptr) return std::nullopt;
+  return value;
+}
+
+void HttpAnswer::find_headers(std::initializer_list<Wanted> wanted) const {
+  const std::string_view all = headers;
+  for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end + 1) {
+    end = std::min(all.find('\n', begin), all.size());
+    const std::string_view line = all.substr(begin, end - begin);
+    const std::size_t colon = line.find(':');
+    if (colon == line.npos) continue;
+    for (const auto& [name, value] : wanted) {
+      const bool known = name.size() == colon && value->data() == nullptr &&
+                         strncasecmp(line.data(), name.data(), colon) == 0;
+      if (known) *value = trimmed(line.substr(colon + 1));
     }
-    rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
   }
-  return std::nullopt;
+}
+
+void HttpAnswer::reset() {
+  transport = Transport::under_way;
+  sent = false;
+  status = 0;
+  bytes_sent = bytes_received = 0;
+  for (std::string* text : {&body, &headers, &error}) text->clear();
 }
 
 // Whoever sets the flag writes once, whoever takes it away reads once: a read
@@ -275,7 +295,7 @@ void Exchange::start(const std::string& url, std::string headers,
                      std::string body, Method method) {
   headers_ = std::move(headers);
   body_ = std::move(body);
-  answer_ = HttpAnswer();
+  answer_.reset();
   answer_.sent_at = answer_.received_at = BootClock::now();
   in_head_ = head_ended_ = too_large_ = false;
   head_bytes_ = 0;
@@ -317,11 +337,11 @@ void Exchange::link_headers() {
   // Without a value they keep libcurl from adding its own, and are not sent
   // (nor do they hide the caller's).
   add("Accept:");
-  if (headers_.find("Content-Type:") == headers_.npos) add("Content-Type:");
+  add("Content-Type:");
   if (body_.size() > kMaxUnexpected) add("Expect:");
   for (std::size_t begin = 0; begin < headers_.size();) {
     const std::size_t end =
-        std::min(headers_.find('\n', begin), headers_.size());
+        std::min(std::string_view(headers_).find('\n', begin), headers_.size());
     headers_[end] = '\0';
     add(&headers_[begin]);
     begin = end + 1;

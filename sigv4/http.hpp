@@ -25,6 +25,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -91,6 +92,15 @@ struct HttpAnswer {
   // The value of the first header of that name, any case, trimmed; nothing if
   // there is none.
   std::optional<std::string_view> header(std::string_view name) const;
+  // The same of several in one look; a view of nothing, at null, if there is
+  // none.
+  struct Wanted {
+    std::string_view name;
+    std::string_view* value;  // REQUIRES: at null.
+  };
+  void find_headers(std::initializer_list<Wanted> wanted) const;
+  // As it is made, but its texts keep their room.
+  void reset();
 };
 
 // Wakes a thread out of drive().  Any thread may call wake(), also before the
@@ -155,6 +165,7 @@ class Exchange {
 
   // REQUIRES: start() was called.  Complete once under_way() is false.
   const HttpAnswer& answer() const noexcept { return answer_; }
+  HttpAnswer& answer() noexcept { return answer_; }
   HttpAnswer take_answer() { return std::move(answer_); }
 
  private:

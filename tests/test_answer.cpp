@@ -22,7 +22,6 @@ using ddbmutex::BootTime;
 using ddbmutex::dynamodb::Action;
 using ddbmutex::dynamodb::Answer;
 using ddbmutex::dynamodb::Attribute;
-using ddbmutex::dynamodb::date_of;
 using ddbmutex::dynamodb::Fault;
 using ddbmutex::dynamodb::find;
 using ddbmutex::dynamodb::ServiceTime;
@@ -36,6 +35,10 @@ using std::chrono::seconds;
 Answer answer_of(Action action, HttpAnswer http, ServiceTime signed_at) {
   return ddbmutex::dynamodb::read_answer(action, std::move(http), signed_at,
                                          tests::reader_of(action));
+}
+
+std::optional<ServiceTime> date_of(const HttpAnswer& http) {
+  return answer_of(Action::put_item, http, {}).date;
 }
 
 // The Date of these answers, and when their requests were signed.

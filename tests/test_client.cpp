@@ -149,9 +149,10 @@ BOOST_AUTO_TEST_CASE(request_is_exactly_what_dynamodb_asks_for) {
   BOOST_TEST(request.header("Content-Length").value_or("") ==
              std::to_string(body.size()));
   // And nothing else: no Accept, Expect, User-Agent or Accept-Encoding.
-  const std::vector<std::string> expected = {"Authorization", "Content-Length",
-                                             "Content-Type",  "Host",
-                                             "X-Amz-Date",    "X-Amz-Target"};
+  // The first two are of libcurl's writing.
+  const std::vector<std::string> expected = {"Content-Length", "Host",
+                                             "authorization",  "content-type",
+                                             "x-amz-date",     "x-amz-target"};
   BOOST_TEST(header_names(request) == expected,
              boost::test_tools::per_element());
 }

@@ -69,10 +69,11 @@ std::string place_of(const PartySettings& at, const char* item_or_key) {
 
 std::optional<dynamodb::Item> item_of(EngineKind kind,
                                       const PartySettings& at) {
-  const auto http = Engine::running(kind).call(
+  auto http = Engine::running(kind).call(
       "GetItem", place_of(at, "Key") + R"(},"ConsistentRead":true})");
   BOOST_REQUIRE(http.status == 200);
-  return dynamodb::read_answer(dynamodb::Action::get_item, http, {}).item;
+  return dynamodb::read_answer(dynamodb::Action::get_item, std::move(http), {})
+      .item;
 }
 
 Row row_of(EngineKind kind, const PartySettings& at) {

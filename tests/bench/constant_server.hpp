@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -120,15 +121,29 @@ class ConstantConnection {
     return head + strtoul(length + strlen("\r\nContent-Length:"), nullptr, 10);
   }
 
+  // What follows a header's name, given with what stands around it, any case;
+  // nothing if it is not there.  The request is in `in_`, which ends in a NUL.
+  static std::string_view behind(const char* name, std::string_view request) {
+    const char* const at = strcasestr(request.data(), name);
+    if (at == nullptr) return {};
+    const std::size_t from =
+        static_cast<std::size_t>(at - request.data()) + strlen(name);
+    std::string_view value = request.substr(std::min(from, request.size()));
+    if (value.substr(0, 1) == " ") value.remove_prefix(1);
+    return value;
+  }
+
   void count(std::string_view request) {
-    constexpr std::string_view kTarget = "\r\nX-Amz-Target: DynamoDB_20120810.";
-    const std::size_t target = request.find(kTarget);
-    const bool is_call =
-        request.substr(0, 7) == "POST / " && target != request.npos &&
-        request.find("\r\nAuthorization: AWS4-HMAC-SHA256 ") != request.npos;
+    constexpr std::string_view kService = "DynamoDB_20120810.";
+    constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256 ";
+    const std::string_view target = behind("\r\nX-Amz-Target:", request);
+    const std::string_view keys = behind("\r\nAuthorization:", request);
+    const bool is_call = request.substr(0, 7) == "POST / " &&
+                         target.substr(0, kService.size()) == kService &&
+                         keys.substr(0, kAlgorithm.size()) == kAlgorithm;
     if (!is_call) ++tally_.malformed;
     if (is_call && tally_.recording) {
-      record(request, request.substr(target + kTarget.size()));
+      record(request, target.substr(kService.size()));
     }
     Tally::Arrival& arrival =
         tally_.arrivals[tally_.requests % Tally::kArrivals];

@@ -32,7 +32,7 @@ struct Case {
   dynamodb::ServiceTime signed_at;
 
   Answer read() const {
-    return dynamodb::read_answer(action, http, signed_at,
+    return dynamodb::read_answer(action, HttpAnswer(http), signed_at,
                                  tests::reader_of(action));
   }
 };
@@ -155,7 +155,7 @@ void check_failure(const Case& c, const Answer& answer) {
     claim(!answer.item, "no item but of a failed condition");
   }
   if (answer.fault == Fault::skewed_time) {
-    const auto date = dynamodb::date_of(c.http);
+    const auto date = answer.date;
     claim(date && (*date - c.signed_at >= std::chrono::minutes(4) ||
                    c.signed_at - *date >= std::chrono::minutes(4)),
           "skewed time is shown by a Date to be believed");

@@ -51,7 +51,8 @@ std::optional<Item> answered_item(std::string body) {
   http.status = 200;
   http.headers = "Content-Type: application/x-amz-json-1.0\r\n";
   http.body = std::move(body);
-  return dynamodb::read_answer(dynamodb::Action::get_item, http, {}).item;
+  return dynamodb::read_answer(dynamodb::Action::get_item, std::move(http), {})
+      .item;
 }
 
 std::optional<Item> item_of(Input input) {

@@ -128,10 +128,10 @@ inline std::string place_in(const Engine& engine, const char* item_or_key,
 inline std::optional<ddbmutex::dynamodb::Item> item_of(
     Engine& engine, const std::string& name) {
   using namespace ddbmutex::dynamodb;
-  const auto http = engine.call(
+  auto http = engine.call(
       "GetItem", place_in(engine, "Key", name) + R"(},"ConsistentRead":true})");
   BOOST_REQUIRE(http.status == 200);
-  return read_answer(Action::get_item, http, {}).item;
+  return read_answer(Action::get_item, std::move(http), {}).item;
 }
 
 inline ddbmutex::lock::Row row_of(Engine& engine, const std::string& name) {
