@@ -230,6 +230,7 @@ Failure DdbMutex::Impl::failure_of(const lock::Result& result,
       {Kind::kept_row, Errc::kept_row, "it bears a fencing token"},
       {Kind::no_date, Errc::not_supported, "answers have no Date"},
   };
+  if (result.kind == Kind::done || result.kind == Kind::busy) return nullptr;
   for (const auto& plain : kPlain) {
     if (plain.kind == result.kind)
       return failed(plain.code, cannot(what), plain.more);
@@ -251,7 +252,7 @@ Failure DdbMutex::Impl::failure_of(const lock::Result& result,
     case Kind::lost:
       return failed(Errc::lease_lost, cannot(what),
                     name_of(loss_of(result.loss)));
-    default:  // It is done, or the lock is busy.
+    default:
       return nullptr;
   }
 }

@@ -287,7 +287,7 @@ void Errand::release_instead(BootTime give_up_at) {
 void Errand::run(Watch& watch, sigv4::Waker* waker) {
   begin_anew();
   verdict = Verdict::again;
-  answer = {};
+  answer.fault = Fault::none;
   told_.clear();
   BootTime retry_until = BootTime::max();
   for (;;) {

@@ -1,5 +1,8 @@
 #include "json.hpp"
 
+#include <string.h>
+
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
@@ -145,18 +148,40 @@ std::string_view good_part(std::string_view text) {
   return text.substr(0, good);
 }
 
+// --- Writing ---------------------------------------------------------------
+
+bool is_plain(char c) {
+  return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+}
+
+// How much there is in front of what is to be escaped; eight bytes are looked
+// at at once.
+std::size_t plain_size(std::string_view text) {
+  constexpr std::uint64_t kEach = 0x0101010101010101;
+  // Of some byte there remains its highest bit, which it had not.
+  const auto below = [](std::uint64_t bytes, std::uint64_t bound) {
+    return (bytes - bound * kEach) & ~bytes & 0x80 * kEach;
+  };
+  std::size_t size = 0;
+  for (std::uint64_t eight; text.size() - size >= sizeof eight;) {
+    memcpy(&eight, text.data() + size, sizeof eight);
+    if ((below(eight, 0x20) | below(eight ^ '"' * kEach, 1) |
+         below(eight ^ '\\' * kEach, 1)) != 0) {
+      break;
+    }
+    size += sizeof eight;
+  }
+  while (size < text.size() && is_plain(text[size])) ++size;
+  return size;
+}
+
 }  // namespace
 
 void append_string(Text& json, std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
-  const auto is_plain = [](char c) {
-    if (c > '\\') return true;  // Most are, so this is asked first.
-    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
-  };
   json += '"';
   for (;;) {
-    std::size_t plain = 0;
-    while (plain < text.size() && is_plain(text[plain])) ++plain;
+    const std::size_t plain = plain_size(text);
     json += text.substr(0, plain);
     if (plain == text.size()) break;
     const char c = text[plain];

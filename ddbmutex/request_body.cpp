@@ -10,8 +10,19 @@ using dynamodb::append_string;
 using sigv4::Digits;
 using sigv4::Text;
 
+namespace {
+
 // Of most requests.
 constexpr std::size_t kUsualBytes = 2048;
+
+// Takes the lowest away.
+std::size_t next_of(unsigned& bits) {
+  const int bit = __builtin_ctz(bits);
+  bits &= bits - 1;
+  return static_cast<std::size_t>(bit);
+}
+
+}  // namespace
 
 void append_text(Text& to, std::string_view text) {
   to += "{\"S\":";
@@ -55,8 +66,8 @@ void RequestBody::key_members() {
 void RequestBody::item(const Part& record) {
   text_ += R"(,"Item":{)";
   key_members();
-  for (std::size_t word = 0; record.values >> word != 0; ++word) {
-    if ((record.values >> word & 1) == 0) continue;
+  for (unsigned bits = record.values; bits != 0;) {
+    const std::size_t word = next_of(bits);
     const std::string_view name = vocabulary_.name(word, place_);
     const WordMember& member = vocabulary_.members[word];
     text_ += ",\"";
@@ -137,17 +148,17 @@ void RequestBody::words(char mark, unsigned bits) {
     text_ += Digits(number);
     text_ += "\":";
   };
-  for (std::size_t word = 0; bits >> word != 0; ++word) {
-    if ((bits >> word & 1) == 0) continue;
+  while (bits != 0) {
+    const std::size_t word = next_of(bits);
     const WordMember& member = vocabulary_.members[word];
-    const std::string_view name = vocabulary_.name(word, place_);
-    const bool whole = names && name.empty();
-    next({member.text, whole ? member.size : member.begin});
     if (!names) {
+      next({member.text, member.begin});
       vocabulary_.value(text_, word, place_, request_);
-    } else if (!whole) {
-      append_string(text_, name);
+      continue;
     }
+    const std::string_view name = vocabulary_.name(word, place_);
+    next({member.text, name.empty() ? member.size : member.begin});
+    if (!name.empty()) append_string(text_, name);
   }
   for (std::size_t i = 0; i < set_; ++i) {
     next_numbered(",\"#set", i);

@@ -68,12 +68,16 @@ void Digits::write(std::int64_t number) {
 }
 
 void Digits::write(std::uint64_t number) {
-  std::size_t begin = begin_;
-  do {
-    text_[--begin] = static_cast<char>('0' + number % 10);
-    number /= 10;
-  } while (number != 0);
-  begin_ = begin;
+  char* at = text_ + begin_;
+  for (; number >= 10; number /= 100) {  // Two digits at once.
+    const auto two = static_cast<unsigned>(number % 100);
+    *--at = static_cast<char>('0' + two % 10);
+    *--at = static_cast<char>('0' + two / 10);
+  }
+  if (number > 0 || at == text_ + begin_) {
+    *--at = static_cast<char>('0' + number);
+  }
+  begin_ = static_cast<std::size_t>(at - text_);
 }
 
 // Eight bytes at once: each is spread to two, a half in each of them, which
@@ -108,9 +112,7 @@ void append(std::string& text, Pieces pieces) {
   copy(pieces, text.data() + before);
 }
 
-void Text::grow(std::size_t more) {
-  text_.resize(2 * text_.size() + more);
-}
+void Text::grow(std::size_t more) { text_.resize(2 * text_.size() + more); }
 
 bool begins_with(std::string_view text, std::string_view with) {
   return text.substr(0, with.size()) == with;
