@@ -319,7 +319,11 @@ $(JOINED): sources-may-have-gone
 	      $${name%.cpp} $$file; \
 	  done; } >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+# Those of other fives would be taken for tests yet.
 .PHONY: sources-may-have-gone
+sources-may-have-gone:
+	@! [ -d $(BUILD)/tests/joined ] || find $(BUILD)/tests/joined \
+	  -name '*.cpp' $(foreach file,$(JOINED),! -path $(file)) -delete
 
 $(BUILD)/%: %.go
 	$(SAY) GO $<
