@@ -193,9 +193,7 @@ Held::Held(std::shared_ptr<Holder> whose)
       lease(fresh_uuid(), holder->ttl, holder->place.use) {}
 
 Held::~Held() {
-  assert(!renewal.planned() && !renewal_due.planned() &&
-         !renewal_behind.planned() && !question.planned() &&
-         !danger.planned() && !end.planned());
+  assert(!renewal_planned() && !danger.planned() && !end.planned());
 }
 
 Errand::Errand(Call what, Handle whose)
@@ -287,7 +285,7 @@ void Errand::release_instead(BootTime give_up_at) {
 void Errand::run(Watch& watch, sigv4::Waker* waker) {
   begin_anew();
   verdict = Verdict::again;
-  answer.fault = Fault::none;
+  answer = {};
   told_.clear();
   BootTime retry_until = BootTime::max();
   for (;;) {

@@ -130,6 +130,11 @@ struct Held {
   Held& operator=(const Held&) = delete;
 
   bool over() const { return given_back || lost != Verdict::again; }
+  // Or the question whether to renew it is.
+  bool renewal_planned() const {
+    return renewal.planned() || renewal_due.planned() ||
+           renewal_behind.planned() || question.planned();
+  }
   bool held_too_long(BootTime when) const {
     return when - since >= holder->max_hold;
   }

@@ -17,7 +17,7 @@
 // many more as fail.  Those whose leases are nearly over do not wait for that,
 // and 128 may be under way.  Of what callers have left, 16 exchanges are
 // awaited, beyond that one is ended as of unknown outcome, and 1,000 releases
-// are kept. What is past its time is dropped unsent.
+// are kept.  What is past its time is dropped unsent.
 //
 // Thread safety: any thread may call any public member.
 #ifndef DDBMUTEX_KEEPER_HPP

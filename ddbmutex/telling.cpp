@@ -176,10 +176,7 @@ void Keeper::log(News news, Verdict why, const Held& held) const {
 
 void Keeper::answered(Held& held, bool alive) {
   // A renewal by hand meanwhile has made a plan of its own.
-  const bool planned = held.renewing || held.question.planned() ||
-                       held.renewal.planned() || held.renewal_due.planned() ||
-                       held.renewal_behind.planned();
-  if (planned) return;
+  if (held.renewing || held.renewal_planned()) return;
   const BootTime now = BootClock::now();
   const nanoseconds ttl = held.holder->ttl;
   if (alive) {

@@ -720,6 +720,7 @@ BOOST_DATA_TEST_CASE(ctrl_z_stops_the_command_and_fg_goes_on, kLockers,
   for (int round = 0; round < 2; ++round) {
     at_it.type(Pty::kCtrlZ);
     at_it.says("Stopped");
+    BOOST_TEST_REQUIRE(eventually([&] { return stamps.is_stopped(0); }));
     const nanoseconds last = stamps.last(0);
     pause(50ms);
     BOOST_TEST((stamps.last(0) == last));
@@ -733,12 +734,17 @@ BOOST_DATA_TEST_CASE(ctrl_z_stops_the_command_and_fg_goes_on, kLockers,
 BOOST_DATA_TEST_CASE(command_reads_from_the_terminal, kLockers, locker) {
   AtTerminal at_it(locker);
   at_it.type(
-      "$L sh -c 'read a; echo a=$a; read b; echo b=$b; exit 4'; "
-      "echo status=$?\n");
+      "$L sh -c 'echo $$ >$HERE/pid; read a; echo a=$a; read b; echo b=$b; "
+      "exit 4'; echo status=$?\n");
   at_it.type("one\n");
   at_it.says("a=one\r\n");
   at_it.type(Pty::kCtrlZ);
   at_it.says("Stopped");
+  // The shell says so once flock has stopped. Until its command has too, it
+  // may read from the next line.
+  const pid_t command = std::stoi(at_it.scene.text_of("pid"));
+  BOOST_TEST_REQUIRE(
+      eventually([&] { return Stamps::state_of(command) == 'T'; }));
   at_it.type("fg\n");
   at_it.type("two\n");
   at_it.says("b=two\r\n");

@@ -75,6 +75,16 @@ class Stamps {
     return state != 0 && state != 'Z' && state != 'X';
   }
 
+  // As /proc has it; 0: there is no such process.
+  static char state_of(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string text;
+    std::getline(file, text);
+    // "PID (name) S ...", where the name may hold anything.
+    const auto end = text.rfind(')');
+    return pid != 0 && end != text.npos ? text[end + 2] : '\0';
+  }
+
  private:
   struct File {
     std::atomic<pid_t> maker;
@@ -84,15 +94,6 @@ class Stamps {
 
   pid_t pid(int number) const {
     return static_cast<pid_t>(slot(number).pid.load());
-  }
-  // As /proc has it; 0: there is no such process.
-  static char state_of(pid_t pid) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string text;
-    std::getline(file, text);
-    // "PID (name) S ...", where the name may hold anything.
-    const auto end = text.rfind(')');
-    return pid != 0 && end != text.npos ? text[end + 2] : '\0';
   }
 
   File* file_;
