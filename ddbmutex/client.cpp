@@ -1,6 +1,8 @@
 #include "client.hpp"
 
+#include <cassert>
 #include <chrono>
+#include <cstddef>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -179,9 +181,13 @@ std::string Client::sign(Pending& pending, std::string_view body) {
       std::chrono::duration_cast<std::chrono::seconds>(pending.signed_at_)
           .count());
   const std::string scope = sigv4::scope_text(date, {site.region, "dynamodb"});
-  // Room for all: text that grows leaves parts of a token behind.
-  sigv4::Text headers(kUsualBytes + site.authority.size() + token.size() +
-                      keys.access_key_id.size() + site.region.size());
+  const sigv4::SigningKey key =
+      signing_keys_.get(keys.secret_access_key, scope);
+  // Room for all, and from here on no other memory is needed: text that grows,
+  // and one that a failure throws away, leaves a token behind.
+  const std::size_t room = kUsualBytes + site.authority.size() + token.size() +
+                           keys.access_key_id.size() + site.region.size();
+  sigv4::Text headers(room);
   headers += "content-type:application/x-amz-json-1.0\nhost:";
   headers += site.authority;
   headers += "\nx-amz-date:";
@@ -191,14 +197,14 @@ std::string Client::sign(Pending& pending, std::string_view body) {
   headers += "\nx-amz-target:DynamoDB_20120810.";
   headers += name_of(pending.action_);
   headers += '\n';
-  pending.signature_ = sigv4::signature(
-      signing_keys_.get(keys.secret_access_key, scope), date, scope,
-      sigv4::sha256_of({"POST\n/\n\n",
-                        {&headers[0], headers.size()},
-                        "\n",
-                        names,
-                        "\n",
-                        sigv4::sha256_of({body})}));
+  pending.signature_ =
+      sigv4::signature(key, date, scope,
+                       sigv4::sha256_of({"POST\n/\n\n",
+                                         {&headers[0], headers.size()},
+                                         "\n",
+                                         names,
+                                         "\n",
+                                         sigv4::sha256_of({body})}));
   headers += "authorization:AWS4-HMAC-SHA256 Credential=";
   headers += keys.access_key_id;
   headers += '/';
@@ -208,6 +214,7 @@ std::string Client::sign(Pending& pending, std::string_view body) {
   headers += ", Signature=";
   headers += pending.signature_;
   headers += '\n';
+  assert(headers.size() <= room);
   return headers.take();
 }
 

@@ -75,6 +75,10 @@ class Text {
  public:
   Text() = default;
   explicit Text(std::size_t room) : text_(room, '\0') {}
+  Text(Text&& other) noexcept
+      : text_(std::exchange(other.text_, {})),
+        size_(std::exchange(other.size_, 0)) {}
+  Text& operator=(Text&&) = delete;
 
   // Not a view into it.
   void operator+=(std::string_view piece) {
@@ -90,7 +94,7 @@ class Text {
   // It is empty from then on.
   std::string take() {
     text_.resize(std::exchange(size_, 0));
-    return std::move(text_);
+    return std::exchange(text_, {});
   }
 
  private:

@@ -304,6 +304,43 @@ BOOST_AUTO_TEST_CASE(text_is_escaped_where_json_wants_it) {
   BOOST_TEST(json.take() == "x\"\\u0000\\u001f\\u000a\\\"\\\\/\x7f é\"");
 }
 
+// Plain text is found by eight bytes at once, and by what is left of them.
+BOOST_AUTO_TEST_CASE(every_byte_is_escaped_at_every_place) {
+  const auto escaped = [](int byte) {
+    const char c = static_cast<char>(byte);
+    if (c == '"' || c == '\\') return std::string("\\") + c;
+    constexpr char kDigits[] = "0123456789abcdef";
+    if (byte >= 0x20) return std::string(1, c);
+    return std::string("\\u00") + kDigits[byte / 16] + kDigits[byte % 16];
+  };
+  for (int byte = 0; byte < 256; ++byte) {
+    for (std::size_t size = 1; size <= 17; ++size) {
+      for (std::size_t at = 0; at < size; ++at) {
+        const std::string before(at, '!'), behind(size - at - 1, '~');
+        sigv4::Text json;
+        dynamodb::append_string(json,
+                                before + static_cast<char>(byte) + behind);
+        BOOST_REQUIRE(json.take() ==
+                      '"' + before + escaped(byte) + behind + '"');
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(text_that_is_taken_is_empty_then) {
+  sigv4::Text text(3);
+  text += "abcd";
+  BOOST_TEST(text.take() == "abcd");
+  text += 'e';
+  BOOST_TEST(text.take() == "e");
+  BOOST_TEST(text.take() == "");
+  text += "fgh";
+  sigv4::Text other = std::move(text);
+  text += 'i';
+  BOOST_TEST(other.take() == "fgh");
+  BOOST_TEST(text.take() == "i");
+}
+
 BOOST_AUTO_TEST_CASE(form_has_its_values_in_its_slots) {
   sigv4::Text json;
   json += '[';

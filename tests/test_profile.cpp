@@ -482,7 +482,10 @@ BOOST_AUTO_TEST_CASE(numbers_have_all_their_digits) {
   using Signed = std::numeric_limits<std::int64_t>;
   BOOST_TEST(decimal(Signed::min()) == "-9223372036854775808");
   BOOST_TEST(decimal(Signed::max()) == "9223372036854775807");
-  BOOST_TEST(decimal(0) == "0");
+  for (const int number :
+       {0, 9, 10, 11, 99, 100, 101, 999, 1000, 1010, 9999, 10000, -1, -10}) {
+    BOOST_TEST(decimal(number) == std::to_string(number));
+  }
   BOOST_TEST(std::string(Digits(~std::uint64_t{0})) == "18446744073709551615");
 }
 

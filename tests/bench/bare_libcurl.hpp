@@ -4,6 +4,7 @@
 #define DDBMUTEX_TESTS_BENCH_BARE_LIBCURL_HPP
 
 #include <curl/curl.h>
+#include <strings.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,10 @@ namespace bench {
 // Whether the signatures are those of the requests that are given, or libcurl
 // makes its own of each request, with the keys of the environment.
 enum class Signed { before, by_libcurl };
+
+inline bool is_header(const std::string& line, std::string_view name) {
+  return strncasecmp(line.c_str(), name.data(), name.size()) == 0;
+}
 
 // One request, ready for libcurl.  Its head but for the request line and what
 // libcurl writes itself.
@@ -35,11 +41,12 @@ class Constant {
       const std::size_t end = wire.find("\r\n", from);
       const std::string line = wire.substr(from, end - from);
       from = end + 2;
-      if (line.rfind("Content-Length:", 0) == 0) continue;
-      if (by == Signed::by_libcurl && (line.rfind("Authorization:", 0) == 0 ||
-                                       line.rfind("X-Amz-Date:", 0) == 0)) {
-        continue;
-      }
+      if (is_header(line, "Content-Length:")) continue;
+      const bool of_signature =
+          is_header(line, "Authorization:") || is_header(line, "X-Amz-Date:");
+      signature_headers_ += of_signature;
+      // One that is there keeps libcurl from making its own.
+      if (of_signature && by == Signed::by_libcurl) continue;
       headers_ = curl_slist_append(headers_, line.c_str());
     }
     headers_ = curl_slist_append(headers_, "Accept:");  // Not sent.
@@ -47,9 +54,11 @@ class Constant {
   ~Constant() { curl_slist_free_all(headers_); }
   Constant(Constant&& other) noexcept
       : body_(std::move(other.body_)),
+        signature_headers_(other.signature_headers_),
         headers_(std::exchange(other.headers_, nullptr)) {}
 
-  bool good() const { return !body_.empty(); }
+  // It is signed, and has a body.
+  bool good() const { return signature_headers_ == 2 && !body_.empty(); }
 
   void set(CURL* easy) const {
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_);
@@ -60,6 +69,7 @@ class Constant {
 
  private:
   std::string body_;
+  int signature_headers_ = 0;
   curl_slist* headers_ = nullptr;
 };
 
@@ -125,7 +135,7 @@ inline std::vector<Constant> requests_in(char** paths, int count,
     requests.emplace_back(std::string(std::istreambuf_iterator<char>(file), {}),
                           by);
     if (requests.back().good()) continue;
-    std::fprintf(stderr, "no request in %s\n", paths[i]);
+    std::fprintf(stderr, "no signed request in %s\n", paths[i]);
     std::exit(2);
   }
   return requests;

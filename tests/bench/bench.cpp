@@ -616,7 +616,7 @@ void hold_signatures(const std::string& directory, unsigned turns,
                      "pairs",
                      figure_of(entrants[1], rate_of).median,
                      entrants[0].samples.size()),
-              ">= 0.6");
+              ">= 0.9");
   report_noise("noise_sign_ratio", entrants[2], entrants[1], rate_of,
                "the rate of the hashes", report);
 }
