@@ -29,6 +29,12 @@ struct Leases {
       other.set(*all.back(), BootTime(nanoseconds(i)));
     }
   }
+  ~Leases() {  // A lease outlives its plans.
+    for (const auto& one : all) {
+      agenda.set(*one, kNever);
+      other.set(*one, kNever);
+    }
+  }
   BootTime soonest() const {
     BootTime first = kNever;
     for (const auto& one : all) first = std::min(first, one->end.when);
