@@ -319,7 +319,7 @@ $(JOINED): sources-may-have-gone
 	      $${name%.cpp} $$file; \
 	  done; } >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
-# Those of other fives would be taken for tests yet.
+# What was joined of other fives would still be compiled as tests.
 .PHONY: sources-may-have-gone
 sources-may-have-gone:
 	@! [ -d $(BUILD)/tests/joined ] || find $(BUILD)/tests/joined \

@@ -234,7 +234,8 @@ Answer Client::heard(Pending& pending, Transport why) {
   exchange.end(why);
   Answer answer = read_answer(pending.action_, std::move(exchange.answer()),
                               pending.signed_at_, pending.reader_);
-  hear(answer, exchange.answer());  // What was read is out of it; not counts.
+  // Its texts may be gone by now; its counts are not.
+  hear(answer, exchange.answer());
   pool_.give_back(std::move(pending.exchange_));
   if (!answered(answer.fault)) failed(pending, answer);
   return answer;

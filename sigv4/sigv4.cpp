@@ -228,7 +228,7 @@ std::string sha256_hex(std::string_view bytes) {
 }
 
 std::string sha1_hex(std::string_view bytes) {
-  Digest digest{};  // More than it is.
+  Digest digest{};  // Of SHA-256: longer, and so a multiple of 8 bytes.
   SHA1(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
        digest.data());
   const Hex text(digest);

@@ -740,8 +740,8 @@ BOOST_DATA_TEST_CASE(command_reads_from_the_terminal, kLockers, locker) {
   at_it.says("a=one\r\n");
   at_it.type(Pty::kCtrlZ);
   at_it.says("Stopped");
-  // The shell says so once flock has stopped. Until its command has too, it
-  // may read from the next line.
+  // The shell says so once flock has stopped.  Until its command has too, that
+  // may read what is typed for the shell.
   const pid_t command = std::stoi(at_it.scene.text_of("pid"));
   BOOST_TEST_REQUIRE(
       eventually([&] { return Stamps::state_of(command) == 'T'; }));
