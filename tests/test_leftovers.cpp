@@ -189,7 +189,9 @@ class Lapsing {
       Options options = on_table(table, kLease);
       options.auto_renew = false;
       options.request_timeout = 200ms;
-      options.on_lost = [&self](Loss loss) { self.told.add(name_of(loss)); };
+      options.on_lost = [&self](Loss loss) {
+        if (BootClock::now() < self.lapses_again) self.told.add(name_of(loss));
+      };
       return options;
     }
 
@@ -197,6 +199,8 @@ class Lapsing {
     Told told;
     bool in_time = false;  // unlock() was over while it was held.
     bool retaken = false;
+    // That of the one who has retaken it in this process, which is a loss.
+    std::atomic<BootTime> lapses_again{BootTime::max()};
     DdbMutex mutex;
   };
 
@@ -226,6 +230,8 @@ class Lapsing {
     const auto lock = [&one] {
       std::error_code ec;
       one.retaken = one.mutex.try_lock_for(kPlenty, ec);
+      const BootTime now = BootClock::now();
+      one.lapses_again = now + one.mutex.remaining();
     };
     if (one.next == Next::same_thread) return lock();
     Aside(lock).ends();
