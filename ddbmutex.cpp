@@ -1,7 +1,5 @@
 #include "ddbmutex.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -46,12 +44,6 @@ void detail::Wait::cancel() noexcept {
 // --- Options -----------------------------------------------------------------
 
 namespace {
-
-std::string host_and_pid() {
-  char host[256] = "";
-  if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
-  return sigv4::format("%s:%s", {host, sigv4::Digits(getpid())});
-}
 
 milliseconds request_timeout_of(const Options& options) {
   return options.request_timeout.value_or(
@@ -122,31 +114,6 @@ Loss loss_of(Verdict verdict) {
                                        : Loss::expired;
 }
 
-// The user's callbacks, as the thread that calls them needs them.
-class Callbacks final : public lock::Listener {
- public:
-  explicit Callbacks(const Options& options)
-      : on_lost_(options.on_lost),
-        on_danger_(options.on_danger),
-        alive_(options.alive) {
-    hears_losses = on_lost_ != nullptr;
-    hears_dangers = on_danger_ != nullptr;
-    is_asked = alive_ != nullptr;
-  }
-  void lost(Verdict why) const override {
-    if (on_lost_) on_lost_(loss_of(why));
-  }
-  void danger() const override {
-    if (on_danger_) on_danger_();
-  }
-  bool alive() const override { return alive_(); }
-
- private:
-  const std::function<void(Loss)> on_lost_;
-  const std::function<void()> on_danger_;
-  const std::function<bool()> alive_;
-};
-
 }  // namespace
 
 // --- What a mutex is inside --------------------------------------------------
@@ -174,7 +141,7 @@ lock::Mutex& DdbMutex::Impl::get() {
   Table::Impl& whole = *options.table->impl_;
   lock::Table& table = whole.get();
   auto holder = std::make_shared<lock::Holder>(table.client, table.budget);
-  holder->name = name;
+  holder->prefix_bytes = whole.options.prefix.size();
   whole.put_place(name, options.sort_value, holder->place);
   holder->place.owner = owner();
   const bool keep = detail::keeps_rows(options, whole.options);
@@ -199,16 +166,25 @@ lock::Mutex& DdbMutex::Impl::get() {
   if (options.auto_renew && !options.max_hold) {
     holder->handover_limit = options.handover_limit;
   }
-  if (options.on_lost || options.on_danger || options.alive) {
-    holder->listener = std::make_shared<const Callbacks>(options);
-  }
+  holder->hears_losses = options.on_lost != nullptr;
+  holder->hears_dangers = options.on_danger != nullptr;
+  holder->is_asked = options.alive != nullptr;
+  holder->listener = std::shared_ptr<const lock::Listener>(
+      shared_from_this(), static_cast<const lock::Listener*>(this));
   return state.get(table, std::move(holder));
 }
 
 const std::string& DdbMutex::Impl::owner() const {
   if (bad || !options.owner.empty()) return options.owner;
-  if (const std::string* own = usual_owner.peek()) return *own;
-  return usual_owner.get(host_and_pid());
+  return options.table->impl_->usual_owner();
+}
+
+void DdbMutex::Impl::lost(Verdict why) const {
+  if (options.on_lost) options.on_lost(loss_of(why));
+}
+
+void DdbMutex::Impl::danger() const {
+  if (options.on_danger) options.on_danger();
 }
 
 std::string DdbMutex::Impl::cannot(const char* what) const {

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "agenda.hpp"
 #include "answer.hpp"
@@ -72,8 +73,6 @@ class Listener {
   virtual void danger() const = 0;
   // Whether the lease is to be renewed.  If not, it is asked again.
   virtual bool alive() const = 0;
-
-  bool hears_losses = false, hears_dangers = false, is_asked = false;
 };
 
 // One mutex as its errands and the threads of its table know it: filled in by
@@ -85,8 +84,8 @@ struct Holder {
 
   dynamodb::Client& client;
   dynamodb::RetryBudget& budget;
-  std::string name;  // For people.
   Place place;
+  std::size_t prefix_bytes = 0;  // Of the key, before the mutex's name.
   // For one request; longer, and its outcome is unknown.
   std::chrono::nanoseconds request_timeout = std::chrono::seconds(2);
   std::chrono::milliseconds ttl{};
@@ -102,13 +101,20 @@ struct Holder {
   // counted from the first that one of them has met.
   std::chrono::nanoseconds patience{};
   bool recursive = false;  // The thread that has the lock may lock it again.
+  // What the listener is called for.
+  bool hears_losses = false, hears_dangers = false, is_asked = false;
   int handover_limit = 0;  // How often a lease goes from thread to thread.
+
+  std::string_view name() const {  // For people.
+    return std::string_view(place.key).substr(prefix_bytes);
+  }
 
   // Until when the lock is held, on the boot clock; BootTime::min() while it is
   // not.  Written by the Keeper alone.
   std::atomic<BootTime> claim_end{BootTime::min()};
-  // GUARDED_BY(Keeper::mutex_): may be null; and nothing is told any more.
-  std::shared_ptr<const Listener> listener;
+  // GUARDED_BY(Keeper::mutex_): is the mutex itself, which is there until
+  // nothing is told any more, and while it is called.
+  std::weak_ptr<const Listener> listener;
   bool settled = false;
 };
 

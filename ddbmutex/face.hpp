@@ -14,7 +14,8 @@
 namespace ddbmutex {
 inline namespace v0 {
 
-struct DdbMutex::Impl : detail::Calls {
+// The user's callbacks are called as a Listener's.
+struct DdbMutex::Impl : detail::Calls, private lock::Listener {
   // REQUIRES: the options name a table.
   Impl(std::string&& the_name, Options&& the_options);
 
@@ -38,11 +39,13 @@ struct DdbMutex::Impl : detail::Calls {
 
   const std::string name;
   const Options options;
-  // What a forked child must make anew, each on first use.
-  mutable sigv4::PerProcess<std::string> usual_owner;
+  // What a forked child must make anew, on first use.
   sigv4::PerProcess<lock::Mutex> state;
 
  private:
+  void lost(lock::Verdict why) const override;
+  void danger() const override;
+  bool alive() const override { return options.alive(); }
   detail::Failure with_held(
       lock::Result (lock::Mutex::*call)(const lock::ChangesPtr& changes),
       const lock::ChangesPtr& changes, const char* what);

@@ -113,7 +113,9 @@ bool Keeper::keep(const Handle& handle) {
   const Guard guard(mutex_);
   if (shut_) return false;
   const bool renews = holder.renew_after > nanoseconds::zero();
-  if ((renews || holder.listener != nullptr) && !start()) return false;
+  const bool calls =
+      holder.hears_losses || holder.hears_dangers || holder.is_asked;
+  if ((renews || calls) && !start()) return false;
   for (Agenda* agenda : {&renewals_, &renewals_due_, &renewals_behind_,
                          &questions_, &dangers_, &ends_}) {
     agenda->make_room(held_.size() + 1);
@@ -231,7 +233,7 @@ std::vector<Unreleased> Keeper::release_all(BootTime deadline) {
   signals.resize(all.size());
   const bool threads = !all.empty() && start();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    closing->locks[i].name = all[i]->holder->name;
+    closing->locks[i].name = all[i]->holder->name();
     std::swap(signals[i], all[i]->signal);
     close(all[i], closing, i, threads);
   }
@@ -278,7 +280,6 @@ bool Keeper::finish(ErrandPtr& errand) {
 // What was lost before, and is not told any more, is dropped by the thread that
 // would have told it.
 void Keeper::settle(Holder& holder) {
-  std::shared_ptr<const Listener> listener;  // Dropped without the mutex.
   Guard guard(mutex_);
   const bool tells = pthread_equal(pthread_self(), teller_.thread) != 0;
   // Settled before, nothing is told any more, though losses wait.
@@ -287,7 +288,7 @@ void Keeper::settle(Holder& holder) {
     changed_.wait(guard);
   }
   holder.settled = true;
-  listener.swap(holder.listener);
+  holder.listener.reset();
 }
 
 bool Keeper::is_told(const Holder& holder) const {
@@ -420,7 +421,7 @@ void Keeper::plan_renewal(Held& held, BootTime when) {
   const Holder& holder = *held.holder;
   const bool by_hand = holder.renew_after <= nanoseconds::zero();
   if (by_hand || held.held_too_long(when)) return;
-  if (holder.listener != nullptr && holder.listener->is_asked) {
+  if (holder.is_asked) {
     ask_at(held, when);
   } else {
     renew_at(held, when);
@@ -445,9 +446,8 @@ void Keeper::unplan(Held& held) {
 void Keeper::set_alarm(Held& held) {
   const Holder& holder = *held.holder;
   const BootTime end = held.lease.claim_end();
-  const bool hears =
-      holder.listener != nullptr && holder.listener->hears_dangers;
-  const bool wanted = !holder.settled && (hears || client_.log());
+  const bool wanted =
+      !holder.settled && (holder.hears_dangers || client_.log());
   const bool may_be_told = !held.in_danger && wanted;
   const BootTime danger =
       may_be_told ? end - holder.safe_time : BootTime::max();
@@ -492,9 +492,8 @@ void Keeper::tell(const Handle& held, Verdict why) {
   held->lost = why;
   const Holder& holder = *held->holder;
   const bool hears =
-      holder.listener != nullptr && holder.listener->hears_losses;
-  const bool wanted = !holder.settled && (hears || client_.log() ||
-                                          held->signal.object != nullptr);
+      holder.hears_losses || client_.log() || held->signal.object != nullptr;
+  const bool wanted = !holder.settled && hears;
   if (!wanted || stopping_ || !teller_.started) return;
   losses_.push_back(held);
   teller_sleeps_until_ = BootTime::min();

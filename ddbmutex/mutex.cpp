@@ -307,6 +307,7 @@ void Acquisition::keep() {
             ? std::make_shared<const dynamodb::Item>(held->lease.row().others)
             : std::shared_ptr<const dynamodb::Item>(mutex_.holder_,
                                                     &place.attributes);
+    held->lease.drop_row();
     const std::int64_t token = held->lease.token();
     kept = mutex_.table_.keeper->keep(held);
     if (kept) {

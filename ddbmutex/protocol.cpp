@@ -222,18 +222,22 @@ Verdict Lease::heard(Reply&& reply, const ServiceClock& clock,
   return heard_row(*reply.row, reply.received, clock, observation);
 }
 
+void Lease::keep(Row& told) {
+  row_ = std::make_unique<const Row>(std::move(told));
+}
+
 // A take or a renewal was applied.
 Verdict Lease::heard_write(Reply& reply, const ServiceClock& clock) {
   if (tells_) {
     stands_ = true;
     if (reply.row && reply.row->kind == Row::Kind::unknown) {
-      row_ = std::move(*reply.row);
+      keep(*reply.row);
       return Verdict::bad_record;
     }
     // Where the answer does not tell the row, a look does.
     look_first_ = !reply.row || reply.row->uuid != uuid_;
     if (look_first_) return Verdict::again;
-    row_ = std::move(*reply.row);
+    keep(*reply.row);
   }
   return won(sent_.size() - 1, reply.received, clock);
 }
@@ -243,7 +247,7 @@ Verdict Lease::heard_row(Row& row, BootTime received, const ServiceClock& clock,
                          Observation& observation) {
   const std::optional<std::size_t> own = find_own(row);
   if (!own) return beaten(row, received, clock, observation);
-  if (!ours_) row_ = std::move(row);
+  if (!ours_) keep(row);
   const Verdict verdict = won(*own, received, clock);
   // What was sent before this look and has not been applied is too old to be
   // worth a place in the list of the next renewal.
@@ -274,7 +278,7 @@ Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
   granted_ = sent;
   taken_at_ = sent.at;
   claim_end_ = end;
-  token_ = use_.keep ? row_.token : 0;
+  token_ = use_.keep && row_ ? row_->token : 0;
   return Verdict::ours;
 }
 
@@ -292,9 +296,9 @@ Verdict Lease::renewed(BootTime received, const ServiceClock& clock) {
 // The row is not ours.
 Verdict Lease::beaten(Row& told, BootTime received, const ServiceClock& clock,
                       Observation& observation) {
-  row_ = std::move(told);
+  keep(told);
   told_ = true;
-  const Row& row = row_;
+  const Row& row = *row_;
   const bool absent = row.kind == Row::Kind::absent;
   if (ours_) return absent ? Verdict::deleted : Verdict::taken;
   const bool bare = row.kind == Row::Kind::bare;
@@ -326,7 +330,7 @@ Verdict Lease::at_once() {
   return Verdict::busy;
 }
 
-Verdict Lease::heard_release(Reply& reply) {
+Verdict Lease::heard_release(const Reply& reply) {
   switch (reply.outcome) {
     case Reply::Outcome::unsent:
       return Verdict::again;
@@ -346,15 +350,15 @@ Verdict Lease::heard_release(Reply& reply) {
   }
   look_first_ = !reply.row;
   if (look_first_) return Verdict::again;
-  row_ = std::move(*reply.row);
-  if (row_.kind == Row::Kind::record && row_.uuid == uuid_) {
-    const bool marked = use_.keep && row_.expires == ServiceTime::zero();
+  const Row& row = *reply.row;
+  if (row.kind == Row::Kind::record && row.uuid == uuid_) {
+    const bool marked = use_.keep && row.expires == ServiceTime::zero();
     if (marked) return Verdict::released;
     // An old take, applied after others have had the lock.
-    if (ours_ && use_.keep && row_.token != token_) return Verdict::taken;
+    if (ours_ && use_.keep && row.token != token_) return Verdict::taken;
     return Verdict::again;  // Ours after all: an old take, applied late.
   }
-  return row_.kind == Row::Kind::absent ? Verdict::deleted : Verdict::taken;
+  return row.kind == Row::Kind::absent ? Verdict::deleted : Verdict::taken;
 }
 
 // --- Until when it is ours -------------------------------------------------

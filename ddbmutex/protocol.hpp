@@ -173,7 +173,9 @@ class Lease {
   bool stands() const { return stands_; }
   // The row, where the verdict is busy, bad_record, kept_row or no_row; where a
   // take has come to `ours`, the row as it was taken, if it was told.
-  const Row& row() const { return row_; }
+  // REQUIRES: one of these, and not dropped since.
+  const Row& row() const { return *row_; }
+  void drop_row() { row_.reset(); }
 
  private:
   // One stamp that was sent, and when.
@@ -201,7 +203,8 @@ class Lease {
   Verdict heard_write(Reply& reply, const ServiceClock& clock);
   Verdict heard_row(Row& row, BootTime received, const ServiceClock& clock,
                     Observation& observation);
-  Verdict heard_release(Reply& reply);
+  Verdict heard_release(const Reply& reply);
+  void keep(Row& told);
   Verdict won(std::size_t index, BootTime received, const ServiceClock& clock);
   Verdict granted(BootTime received, const ServiceClock& clock);
   Verdict renewed(BootTime received, const ServiceClock& clock);
@@ -247,7 +250,7 @@ class Lease {
   BootTime taken_at_{};                   // What was applied was sent.
   int handed_over_ = 0;
   std::int64_t token_ = 0;
-  Row row_;
+  std::unique_ptr<const Row> row_;  // Of no use to a lease that is held.
 };
 
 }  // namespace lock

@@ -1,5 +1,7 @@
 #include "table.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -218,6 +220,14 @@ Table::Impl::State::~State() {
 std::string Table::Impl::endpoint() const {
   const State* own = state.peek();
   return own != nullptr ? own->client.endpoint() : target.endpoint;
+}
+
+const std::string& Table::Impl::usual_owner() const {
+  if (const std::string* own = usual_owner_.peek()) return *own;
+  char host[256] = "";
+  if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+  return usual_owner_.get(
+      sigv4::format("%s:%s", {host, sigv4::Digits(getpid())}));
 }
 
 void Table::Impl::put_place(const std::string& name,

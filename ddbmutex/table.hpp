@@ -61,6 +61,8 @@ struct Table::Impl : detail::Calls {
                  lock::Place& place) const;
   detail::Failure check_name(const std::string& name,
                              const std::string& sort_value) const;
+  // "host:pid".
+  const std::string& usual_owner() const;
   TableOptions options;  // Changed by none but the destructor.
   const dynamodb::Target target;
   sigv4::PerProcess<State> state;
@@ -68,6 +70,8 @@ struct Table::Impl : detail::Calls {
  private:
   // Checks the options before; says in `bad` what is wrong.
   dynamodb::Target find_target();
+
+  mutable sigv4::PerProcess<std::string> usual_owner_;
 };
 
 }  // namespace v0

@@ -83,7 +83,7 @@ Keeper::News Keeper::next_news(Handle& held) {
 // Without the mutex meanwhile.
 void Keeper::call_back(Guard& guard, Held& held, News news) {
   Holder& holder = *held.holder;
-  std::shared_ptr<const Listener> listener = holder.listener;
+  std::shared_ptr<const Listener> listener = holder.listener.lock();
   const bool settled = holder.settled;  // Nothing is told any more.
   const Verdict why = held.lost;
   Signal signal;
@@ -154,7 +154,7 @@ void Keeper::complain(News news, const Held& held, const char* what) const {
                                      "on_lost of", "on_danger of", "alive of"};
   const std::string text =
       sigv4::format("%s \"%s\" threw%s%s",
-                    {kCalled[static_cast<int>(news)], held.holder->name,
+                    {kCalled[static_cast<int>(news)], held.holder->name(),
                      *what == '\0' ? "" : ": ", what});
   if (client_.log()) {
     sigv4::say(client_.log(), sigv4::LogLevel::error, text);
@@ -169,7 +169,7 @@ void Keeper::log(News news, Verdict why, const Held& held) const {
   sigv4::say(client_.log(),
              loss ? sigv4::LogLevel::error : sigv4::LogLevel::warning,
              sigv4::format("lock \"%s\" is %s%s",
-                           {held.holder->name,
+                           {held.holder->name(),
                             loss ? "lost: " : "in danger: not renewed yet",
                             loss ? words_of(why) : ""}));
 }

@@ -191,7 +191,6 @@ lock::Table table_of(const tests::ScriptedServer& server) {
 
 // Of a lock that is soon lost, for nobody renews it.
 struct Heard final : lock::Listener {
-  Heard() { hears_losses = true; }
   ~Heard() override {
     if (when_gone) when_gone();
   }
@@ -204,12 +203,13 @@ struct Heard final : lock::Listener {
 };
 
 std::shared_ptr<lock::Holder> holder_of(lock::Table& table, const char* name,
-                                        std::shared_ptr<Heard> heard) {
+                                        const std::shared_ptr<Heard>& heard) {
   auto holder = std::make_shared<lock::Holder>(table.client, table.budget);
   holder->place.table = "locks";
   holder->place.key = name;
   holder->ttl = std::chrono::seconds(1);
-  holder->listener = std::move(heard);
+  holder->hears_losses = true;
+  holder->listener = heard;
   return holder;
 }
 
@@ -227,18 +227,22 @@ BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
   bool answered = false;
   tests::Event gone;
   std::optional<tests::Aside> asking;
-  auto heard = std::make_shared<Heard>();
+  static std::shared_ptr<Heard> heard;  // For a function without a context.
+  heard = std::make_shared<Heard>();
   heard->when_gone = [&] {
     asking.emplace([&] { table.keeper->usage(); });
     answered = asking->ends();
     gone.set();
   };
-  lock::Mutex mutex(table, holder_of(table, "x", std::move(heard)));
-  static lock::Mutex* ended;  // For a function without a context.
+  lock::Mutex mutex(table, holder_of(table, "x", heard));
+  static lock::Mutex* ended;
   ended = &mutex;
   BOOST_TEST_REQUIRE(is_taken(mutex));
   mutex.signal_loss([] { return std::shared_ptr<void>(new int(0)); },
-                    [](void*) { ended->end(); });
+                    [](void*) {
+                      ended->end();
+                      heard.reset();
+                    });
   BOOST_TEST(gone.wait());
   BOOST_TEST(answered);
 }
@@ -248,8 +252,8 @@ BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
 BOOST_AUTO_TEST_CASE(mutex_that_a_callback_has_ended_ends_again_at_once) {
   tests::ScriptedServer server;
   lock::Table table = table_of(server);
-  lock::Mutex other(table,
-                    holder_of(table, "other", std::make_shared<Heard>()));
+  const auto others = std::make_shared<Heard>();
+  lock::Mutex other(table, holder_of(table, "other", others));
   bool ended = false;
   tests::Event all;
   std::optional<tests::Aside> last;
@@ -262,7 +266,7 @@ BOOST_AUTO_TEST_CASE(mutex_that_a_callback_has_ended_ends_again_at_once) {
     ended = last->ends();
     all.set();
   };
-  lock::Mutex mutex(table, holder_of(table, "x", std::move(heard)));
+  lock::Mutex mutex(table, holder_of(table, "x", heard));
   BOOST_TEST_REQUIRE(is_taken(mutex));
   BOOST_TEST_REQUIRE(is_taken(other));
   BOOST_TEST(all.wait());

@@ -190,7 +190,9 @@ class Lapsing {
       options.auto_renew = false;
       options.request_timeout = 200ms;
       options.on_lost = [&self](Loss loss) {
-        if (BootClock::now() < self.lapses_again) self.told.add(name_of(loss));
+        if (BootClock::now() < self.lapses_again.load()) {
+          self.told.add(name_of(loss));
+        }
       };
       return options;
     }
