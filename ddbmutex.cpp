@@ -116,17 +116,24 @@ Loss loss_of(Verdict verdict) {
 
 }  // namespace
 
+void Asked::lost(Verdict why) const {
+  if (options.on_lost) options.on_lost(loss_of(why));
+}
+
 // --- What a mutex is inside --------------------------------------------------
 
 DdbMutex::Impl::Impl(std::string&& the_name, Options&& the_options)
-    : name(std::move(the_name)), options(std::move(the_options)) {
-  const Table::Impl& table = *options.table->impl_;
-  if (table.bad) {
-    bad = std::make_unique<Error>(*table.bad);
+    : name(std::move(the_name)),
+      table(the_options.table),
+      asked(std::make_shared<const Asked>(std::move(the_options))),
+      options(asked->options) {
+  const Table::Impl& whole = *table->impl_;
+  if (whole.bad) {
+    bad = std::make_unique<Error>(*whole.bad);
     return;
   }
-  bad = of_this(table.check_name(name, options.sort_value));
-  if (!bad) bad = of_this(check(options, table.options));
+  bad = of_this(whole.check_name(name, options.sort_value));
+  if (!bad) bad = of_this(check(options, whole.options));
 }
 
 Failure DdbMutex::Impl::of_this(Failure bad_one) const {
@@ -138,9 +145,9 @@ Failure DdbMutex::Impl::of_this(Failure bad_one) const {
 
 lock::Mutex& DdbMutex::Impl::get() {
   if (lock::Mutex* own = state.peek()) return *own;
-  Table::Impl& whole = *options.table->impl_;
-  lock::Table& table = whole.get();
-  auto holder = std::make_shared<lock::Holder>(table.client, table.budget);
+  Table::Impl& whole = *table->impl_;
+  lock::Table& inner = whole.get();
+  auto holder = std::make_shared<lock::Holder>(inner.client, inner.budget);
   holder->prefix_bytes = whole.options.prefix.size();
   whole.put_place(name, options.sort_value, holder->place);
   holder->place.owner = owner();
@@ -169,26 +176,17 @@ lock::Mutex& DdbMutex::Impl::get() {
   holder->hears_losses = options.on_lost != nullptr;
   holder->hears_dangers = options.on_danger != nullptr;
   holder->is_asked = options.alive != nullptr;
-  holder->listener = std::shared_ptr<const lock::Listener>(
-      shared_from_this(), static_cast<const lock::Listener*>(this));
-  return state.get(table, std::move(holder));
+  holder->listener = asked;
+  return state.get(inner, std::move(holder));
 }
 
 const std::string& DdbMutex::Impl::owner() const {
   if (bad || !options.owner.empty()) return options.owner;
-  return options.table->impl_->usual_owner();
-}
-
-void DdbMutex::Impl::lost(Verdict why) const {
-  if (options.on_lost) options.on_lost(loss_of(why));
-}
-
-void DdbMutex::Impl::danger() const {
-  if (options.on_danger) options.on_danger();
+  return table->impl_->usual_owner();
 }
 
 std::string DdbMutex::Impl::cannot(const char* what) const {
-  return detail::cannot(what, name, options.table->name());
+  return detail::cannot(what, name, table->name());
 }
 
 Failure DdbMutex::Impl::failure_of(const lock::Result& result,
@@ -214,7 +212,7 @@ Failure DdbMutex::Impl::failure_of(const lock::Result& result,
   switch (result.kind) {
     case Kind::failed:
       return detail::failure_of(result.answer, cannot(what),
-                                options.table->impl_->endpoint());
+                                table->impl_->endpoint());
     case Kind::deadlock:
       return failed(
           std::make_error_code(std::errc::resource_deadlock_would_occur),

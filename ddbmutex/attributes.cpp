@@ -366,12 +366,12 @@ Attributes DdbMutex::attributes() const {
   const lock::Mutex* own = impl_->state.peek();
   const auto stored = own == nullptr ? nullptr : own->stored();
   if (stored == nullptr) return {};
-  return detail::attributes_of(*stored, impl_->options.table->impl_->options);
+  return detail::attributes_of(*stored, impl_->table->impl_->options);
 }
 
 void DdbMutex::renew(const Changes& changes, std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
-    const TableOptions& table = impl.options.table->impl_->options;
+    const TableOptions& table = impl.table->impl_->options;
     Failure bad = impl.of_this(detail::check(changes, table));
     return bad ? std::move(bad) : impl.renew(to_changes(changes));
   });
@@ -379,7 +379,7 @@ void DdbMutex::renew(const Changes& changes, std::error_code& ec) {
 
 void DdbMutex::release(const Changes& changes, std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
-    const TableOptions& table = impl.options.table->impl_->options;
+    const TableOptions& table = impl.table->impl_->options;
     Failure bad = detail::check(changes, table);
     auto others = bad ? nullptr : to_changes(changes);
     if (others != nullptr && !detail::keeps_rows(impl.options, table)) {

@@ -112,8 +112,8 @@ struct Holder {
   // Until when the lock is held, on the boot clock; BootTime::min() while it is
   // not.  Written by the Keeper alone.
   std::atomic<BootTime> claim_end{BootTime::min()};
-  // GUARDED_BY(Keeper::mutex_): is the mutex itself, which is there until
-  // nothing is told any more, and while it is called.
+  // GUARDED_BY(Keeper::mutex_): the mutex's, there until nothing is told any
+  // more, and while it is called.
   std::weak_ptr<const Listener> listener;
   bool settled = false;
 };

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "../ddbmutex.hpp"
 #include "../sigv4/process.hpp"
@@ -14,8 +15,22 @@
 namespace ddbmutex {
 inline namespace v0 {
 
-// The user's callbacks are called as a Listener's.
-struct DdbMutex::Impl : detail::Calls, private lock::Listener {
+// What a user asks for.  It lives on while one of its callbacks runs, in which
+// the mutex may be destroyed; so that the table may be, too, it owns none.
+struct Asked final : lock::Listener {
+  explicit Asked(Options&& all) : options(std::move(all)) {
+    options.table.reset();
+  }
+  void lost(lock::Verdict why) const override;
+  void danger() const override {
+    if (options.on_danger) options.on_danger();
+  }
+  bool alive() const override { return options.alive(); }
+
+  Options options;  // Without the table.
+};
+
+struct DdbMutex::Impl : detail::Calls {
   // REQUIRES: the options name a table.
   Impl(std::string&& the_name, Options&& the_options);
 
@@ -38,14 +53,13 @@ struct DdbMutex::Impl : detail::Calls, private lock::Listener {
   std::chrono::nanoseconds remaining() const;
 
   const std::string name;
-  const Options options;
+  const std::shared_ptr<Table> table;
+  const std::shared_ptr<const Asked> asked;
+  const Options& options;  // Of `asked`.
   // What a forked child must make anew, on first use.
   sigv4::PerProcess<lock::Mutex> state;
 
  private:
-  void lost(lock::Verdict why) const override;
-  void danger() const override;
-  bool alive() const override { return options.alive(); }
   detail::Failure with_held(
       lock::Result (lock::Mutex::*call)(const lock::ChangesPtr& changes),
       const lock::ChangesPtr& changes, const char* what);

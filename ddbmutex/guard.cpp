@@ -82,7 +82,7 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
     const lock::Mutex* mutex = impl.state.peek();
     std::string check;
     if (Failure none = check_of(mutex, doing, check)) return none;
-    Table::Impl& table = *impl.options.table->impl_;
+    Table::Impl& table = *impl.table->impl_;
     const lock::Waits::One wait(table.get().waits);
     if (wait.waker() == nullptr) return failed(Errc::closed, doing);
     const Answer answer =

@@ -113,8 +113,8 @@ bool Keeper::keep(const Handle& handle) {
   const Guard guard(mutex_);
   if (shut_) return false;
   const bool renews = holder.renew_after > nanoseconds::zero();
-  const bool calls =
-      holder.hears_losses || holder.hears_dangers || holder.is_asked;
+  // Who is asked whether it is alive has its lease renewed.
+  const bool calls = holder.hears_losses || holder.hears_dangers;
   if ((renews || calls) && !start()) return false;
   for (Agenda* agenda : {&renewals_, &renewals_due_, &renewals_behind_,
                          &questions_, &dangers_, &ends_}) {

@@ -227,21 +227,22 @@ BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
   bool answered = false;
   tests::Event gone;
   std::optional<tests::Aside> asking;
-  static std::shared_ptr<Heard> heard;  // For a function without a context.
-  heard = std::make_shared<Heard>();
+  auto heard = std::make_shared<Heard>();
   heard->when_gone = [&] {
     asking.emplace([&] { table.keeper->usage(); });
     answered = asking->ends();
     gone.set();
   };
   lock::Mutex mutex(table, holder_of(table, "x", heard));
-  static lock::Mutex* ended;
+  static lock::Mutex* ended;  // For a function without a context.
+  static std::shared_ptr<Heard>* let_go;
   ended = &mutex;
+  let_go = &heard;
   BOOST_TEST_REQUIRE(is_taken(mutex));
   mutex.signal_loss([] { return std::shared_ptr<void>(new int(0)); },
                     [](void*) {
                       ended->end();
-                      heard.reset();
+                      let_go->reset();
                     });
   BOOST_TEST(gone.wait());
   BOOST_TEST(answered);

@@ -16,6 +16,7 @@
 #include "ddbmutex.hpp"
 #include "tests/support/agent.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/home.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -120,6 +121,8 @@ BOOST_AUTO_TEST_CASE(child_waits_for_its_parents_lock) {
   BOOST_TEST(parent.agent.ask("release a") == "true");
   BOOST_TEST(child.ask("join a") == "true");
   BOOST_TEST(child.ask("owns a") == "true");
+  const std::string owner = row_of(parent.engine, parent.name).owner;
+  BOOST_TEST(has(owner, ":" + std::to_string(child.pid())));
   BOOST_TEST(parent.agent.ask("owns a") == "false");
   BOOST_TEST(parent.agent.ask("try a") == "false");
   BOOST_TEST(child.end() == "0");

@@ -200,7 +200,7 @@ class Lapsing {
     const Next next;
     Told told;
     bool in_time = false;  // unlock() was over while it was held.
-    bool retaken = false;
+    bool retaken = false;  // And still held when that was seen.
     // That of the one who has retaken it in this process, which is a loss.
     std::atomic<BootTime> lapses_again{BootTime::max()};
     DdbMutex mutex;
@@ -233,7 +233,9 @@ class Lapsing {
       std::error_code ec;
       one.retaken = one.mutex.try_lock_for(kPlenty, ec);
       const BootTime now = BootClock::now();
-      one.lapses_again = now + one.mutex.remaining();
+      const auto left = one.mutex.remaining();
+      one.lapses_again = now + left;
+      if (left == left.zero()) one.retaken = false;
     };
     if (one.next == Next::same_thread) return lock();
     Aside(lock).ends();

@@ -129,6 +129,18 @@ BOOST_AUTO_TEST_CASE(loss_is_told_though_nothing_is_renewed_by_itself) {
   mutex.unlock();
 }
 
+BOOST_AUTO_TEST_CASE(danger_is_told_to_who_hears_of_nothing_else) {
+  Held it(5s);
+  it.options.auto_renew = false;
+  it.options.safe_time = 2400ms;
+  tests::Event told;
+  it.options.on_danger = [&] { told.set(); };
+  DdbMutex& mutex = it.make();
+  mutex.lock();
+  BOOST_TEST(told.wait());
+  mutex.unlock();
+}
+
 BOOST_AUTO_TEST_CASE(renewal_by_hand_finds_that_the_lock_was_taken) {
   Held it;
   it.options.auto_renew = false;
