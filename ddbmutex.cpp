@@ -148,7 +148,7 @@ lock::Mutex& DdbMutex::Impl::get() {
   Table::Impl& whole = *table->impl_;
   lock::Table& inner = whole.get();
   auto holder = std::make_shared<lock::Holder>(inner.client, inner.budget);
-  holder->prefix_bytes = whole.options.prefix.size();
+  holder->prefix_bytes = static_cast<unsigned>(whole.options.prefix.size());
   whole.put_place(name, options.sort_value, holder->place);
   holder->place.owner = owner();
   const bool keep = detail::keeps_rows(options, whole.options);

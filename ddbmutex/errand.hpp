@@ -85,7 +85,6 @@ struct Holder {
   dynamodb::Client& client;
   dynamodb::RetryBudget& budget;
   Place place;
-  std::size_t prefix_bytes = 0;  // Of the key, before the mutex's name.
   // For one request; longer, and its outcome is unknown.
   std::chrono::nanoseconds request_timeout = std::chrono::seconds(2);
   std::chrono::milliseconds ttl{};
@@ -103,7 +102,10 @@ struct Holder {
   bool recursive = false;  // The thread that has the lock may lock it again.
   // What the listener is called for.
   bool hears_losses = false, hears_dangers = false, is_asked = false;
-  int handover_limit = 0;  // How often a lease goes from thread to thread.
+  // GUARDED_BY(Keeper::mutex_): nothing is told any more.
+  bool settled = false;
+  int handover_limit = 0;     // How often a lease goes from thread to thread.
+  unsigned prefix_bytes = 0;  // Of the key, before the mutex's name.
 
   std::string_view name() const {  // For people.
     return std::string_view(place.key).substr(prefix_bytes);
@@ -115,7 +117,6 @@ struct Holder {
   // GUARDED_BY(Keeper::mutex_): the mutex's, there until nothing is told any
   // more, and while it is called.
   std::weak_ptr<const Listener> listener;
-  bool settled = false;
 };
 
 // Told of a loss beside and before Listener::lost(): `tell` with the object.
@@ -146,9 +147,6 @@ struct Held {
   }
 
   const std::shared_ptr<Holder> holder;
-  // GUARDED_BY(Mutex::mutex_): not to be handed over, for a write of who has it
-  // may come late, or has changed what is stored.
-  bool tied = false;
   // Of the errand that takes it or gives it back.  Between that, and all below:
   // GUARDED_BY(Keeper::mutex_)
   Lease lease;
@@ -157,6 +155,9 @@ struct Held {
   bool given_back = false;
   bool renewing = false;  // A request is under way, or a renewal by hand.
   bool in_danger = false;
+  // GUARDED_BY(Mutex::mutex_): not to be handed over, for a write of who has it
+  // may come late, or has changed what is stored.
+  bool tied = false;
   Verdict lost = Verdict::again;  // That: it is not.
   // See the Keeper's agendas.  Of a lease that is over nothing is due.
   Agenda::Entry renewal, renewal_due, renewal_behind, question, danger, end;
