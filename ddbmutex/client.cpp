@@ -173,13 +173,17 @@ std::string Client::sign(Pending& pending, std::string_view body) {
   const Site& site = *pending.site_;
   const sigv4::Credentials& keys = site.keys->keys;
   const std::string_view token = keys.session_token;
+  // As a line of its own.
   const std::string_view names =
-      token.empty()
-          ? "content-type;host;x-amz-date;x-amz-target"
-          : "content-type;host;x-amz-date;x-amz-security-token;x-amz-target";
-  const std::string date = sigv4::amz_date(
+      token.empty() ? "\ncontent-type;host;x-amz-date;x-amz-target\n"
+                    : "\ncontent-type;host;x-amz-date;"
+                      "x-amz-security-token;x-amz-target\n";
+  char its_date[sigv4::kAmzDateBytes];
+  sigv4::write_amz_date(
       std::chrono::duration_cast<std::chrono::seconds>(pending.signed_at_)
-          .count());
+          .count(),
+      its_date);
+  const std::string_view date(its_date, sizeof its_date);
   const std::string scope = sigv4::scope_text(date, {site.region, "dynamodb"});
   const sigv4::SigningKey key =
       signing_keys_.get(keys.secret_access_key, scope);
@@ -201,16 +205,14 @@ std::string Client::sign(Pending& pending, std::string_view body) {
       sigv4::signature(key, date, scope,
                        sigv4::sha256_of({"POST\n/\n\n",
                                          {&headers[0], headers.size()},
-                                         "\n",
                                          names,
-                                         "\n",
                                          sigv4::sha256_of({body})}));
   headers += "authorization:AWS4-HMAC-SHA256 Credential=";
   headers += keys.access_key_id;
   headers += '/';
   headers += scope;
   headers += ", SignedHeaders=";
-  headers += names;
+  headers += names.substr(1, names.size() - 2);
   headers += ", Signature=";
   headers += pending.signature_;
   headers += '\n';

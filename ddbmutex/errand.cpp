@@ -231,6 +231,7 @@ bool Errand::stamp() {
 }
 
 bool Errand::begin(Watch& watch) {
+  used_ = true;
   if (!watch.stamp(*this)) return false;
   const Place& place = holder.place;
   pending = holder.client.begin(place.layout->action_of(verb, place.use),
@@ -283,10 +284,12 @@ void Errand::release_instead(BootTime give_up_at) {
 }
 
 void Errand::run(Watch& watch, sigv4::Waker* waker) {
-  begin_anew();
-  verdict = Verdict::again;
-  answer = {};
-  told_.clear();
+  if (std::exchange(used_, true)) {
+    begin_anew();
+    verdict = Verdict::again;
+    answer = {};
+    told_.clear();
+  }
   BootTime retry_until = BootTime::max();
   for (;;) {
     const BootTime begun = BootClock::now();

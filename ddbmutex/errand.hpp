@@ -293,7 +293,8 @@ class Errand {
   void end_unsent(dynamodb::Fault why);
   void end_undecided(BootTime retry_until, sigv4::Waker* waker);
 
-  std::string body_;  // Of the request that is stamped.
+  bool used_ = false;  // Else it is as it was made.
+  std::string body_;   // Of the request that is stamped.
   std::optional<Pace> pace_;
   std::string told_;   // What a server or the system told of the last failures.
   BootTime end_at_{};  // Of the errand, when the request was stamped.

@@ -162,15 +162,18 @@ std::size_t plain_size(std::string_view text) {
   const auto below = [](std::uint64_t bytes, std::uint64_t bound) {
     return (bytes - bound * kEach) & ~bytes & 0x80 * kEach;
   };
+  constexpr std::size_t kEight = sizeof kEach;
+  const auto is_plain_at = [&](std::size_t at) {
+    std::uint64_t eight;
+    memcpy(&eight, text.data() + at, kEight);
+    return (below(eight, 0x20) | below(eight ^ '"' * kEach, 1) |
+            below(eight ^ '\\' * kEach, 1)) == 0;
+  };
   std::size_t size = 0;
-  for (std::uint64_t eight; text.size() - size >= sizeof eight;) {
-    memcpy(&eight, text.data() + size, sizeof eight);
-    if ((below(eight, 0x20) | below(eight ^ '"' * kEach, 1) |
-         below(eight ^ '\\' * kEach, 1)) != 0) {
-      break;
-    }
-    size += sizeof eight;
-  }
+  while (text.size() - size >= kEight && is_plain_at(size)) size += kEight;
+  // What is left may be looked at with some of what was before it.
+  const bool few_left = size > 0 && text.size() - size < kEight;
+  if (few_left && is_plain_at(text.size() - kEight)) return text.size();
   while (size < text.size() && is_plain(text[size])) ++size;
   return size;
 }

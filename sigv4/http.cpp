@@ -181,10 +181,10 @@ void HttpAnswer::find_headers(std::initializer_list<Wanted> wanted) const {
   for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end + 1) {
     end = std::min(all.find('\n', begin), all.size());
     const std::string_view line = all.substr(begin, end - begin);
-    const std::size_t colon = line.find(':');
-    if (colon == line.npos) continue;
     for (const auto& [name, value] : wanted) {
-      const bool known = name.size() == colon && value->data() == nullptr &&
+      const std::size_t colon = name.size();
+      const bool known = line.size() > colon && line[colon] == ':' &&
+                         value->data() == nullptr &&
                          strncasecmp(line.data(), name.data(), colon) == 0;
       if (known) *value = trimmed(line.substr(colon + 1));
     }
@@ -561,8 +561,7 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
   const auto before = under_way();
   if (before == 0) return;
   const SigpipeGuard guard;
-  std::vector<pollfd> fds;
-  fds.reserve(1 + count);  // Mostly one each.
+  std::vector<pollfd>& fds = exchanges[0]->polled_fds_;
   bool woken = false;
   do {
     BootTime until = poll_until(deadline, waker);

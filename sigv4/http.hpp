@@ -216,7 +216,8 @@ class Exchange {
 
   // What libcurl waits for.
   std::vector<pollfd> watched_;
-  std::size_t polled_ = 0;  // So many of them in drive()'s poll(2).
+  std::size_t polled_ = 0;          // So many of them in drive()'s poll(2).
+  std::vector<pollfd> polled_fds_;  // drive()'s of all, if it is its first.
   BootTime due_ = BootTime::max();
   BootTime stall_check_ = BootTime::max();  // If it named no descriptor.
 };

@@ -120,14 +120,20 @@ std::optional<int> parse_zone(std::string_view zone) {
 }  // namespace
 
 std::string amz_date(std::int64_t unix_seconds) {
+  std::string text(kAmzDateBytes, '\0');
+  write_amz_date(unix_seconds, text.data());
+  return text;
+}
+
+void write_amz_date(std::int64_t unix_seconds, char* to) {
   const auto since =
       static_cast<std::uint64_t>(unix_seconds + (kEpoch + kEraDays) * kDay);
   const Date date = date_of(static_cast<unsigned>(since / kDay));
   const auto second = static_cast<unsigned>(since % kDay);
-  std::string text("yyyymmddThhmmssZ");
-  const auto put = [begin = text.data()](int at, unsigned pair) {
-    begin[at] = static_cast<char>('0' + pair / 10);
-    begin[at + 1] = static_cast<char>('0' + pair % 10);
+  std::copy_n("yyyymmddThhmmssZ", kAmzDateBytes, to);
+  const auto put = [to](int at, unsigned pair) {
+    to[at] = static_cast<char>('0' + pair / 10);
+    to[at + 1] = static_cast<char>('0' + pair % 10);
   };
   const auto year = static_cast<unsigned>(date.year);
   put(0, year / 100);
@@ -137,7 +143,6 @@ std::string amz_date(std::int64_t unix_seconds) {
   put(9, second / 3600);
   put(11, second / 60 % 60);
   put(13, second % 60);
-  return text;
 }
 
 std::optional<std::int64_t> parse_http_date(std::string_view text) {

@@ -4,6 +4,7 @@
 #ifndef DDBMUTEX_SIGV4_UTC_HPP
 #define DDBMUTEX_SIGV4_UTC_HPP
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,9 @@ namespace sigv4 {
 // characters are the day that the scope of a signature names.
 // REQUIRES: the year is 0 to 9999.
 std::string amz_date(std::int64_t unix_seconds);
+// The same, so many bytes of it, where no memory is to be asked for.
+constexpr std::size_t kAmzDateBytes = 16;
+void write_amz_date(std::int64_t unix_seconds, char* to);
 
 // Seconds since 1970 of an HTTP Date in its one current form (RFC 9110,
 // IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`); nothing for any other text,

@@ -877,6 +877,23 @@ BOOST_AUTO_TEST_CASE(each_run_of_an_errand_begins_anew) {
   BOOST_TEST(word(errand.verdict) == "busy");
 }
 
+BOOST_AUTO_TEST_CASE(what_a_run_came_to_is_forgotten_by_the_next) {
+  ScriptedServer server;
+  server.script(failure(400, "AccessDeniedException"));
+  Party party(at(server));
+  lock::Errand errand(Call::take, party.held);
+  lock::Errand::Watch nobody;
+  errand.observation = &party.observation;
+  errand.deadline = BootClock::now() + kPlenty;
+  errand.run(nobody, nullptr);
+  BOOST_TEST(errand.failing());
+  errand.deadline = BootClock::now();
+  errand.run(nobody, nullptr);
+  BOOST_TEST((errand.answer.fault == Fault::timed_out));
+  BOOST_TEST(errand.answer.message == "the deadline has passed");
+  BOOST_TEST(errand.given_up);
+}
+
 BOOST_AUTO_TEST_CASE(take_refused_by_a_row_that_is_free_is_busy_in_the_end) {
   ScriptedServer server([](const SeenRequest&) {
     return refusal(item("dead", "1700000000000000000"));
