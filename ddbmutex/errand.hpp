@@ -155,8 +155,8 @@ struct Held {
   bool given_back = false;
   bool renewing = false;  // A request is under way, or a renewal by hand.
   bool in_danger = false;
-  // GUARDED_BY(Mutex::mutex_): not to be handed over, for a write of who has it
-  // may come late, or has changed what is stored.
+  // This one GUARDED_BY(Mutex::mutex_): not to be handed over, for a write of
+  // who has it may come late, or has changed what is stored.
   bool tied = false;
   Verdict lost = Verdict::again;  // That: it is not.
   // See the Keeper's agendas.  Of a lease that is over nothing is due.

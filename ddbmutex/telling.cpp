@@ -91,6 +91,7 @@ void Keeper::call_back(Guard& guard, Held& held, News news) {
   running_ = &holder;
   guard.unlock();
   bool alive = false;
+  if (!settled) log(news, why, held);  // Before the table may be destroyed.
   if (!settled && signal.object != nullptr) {
     call(News::signal, why, held, nullptr, signal);
     // Its mutex may have been destroyed by that.
@@ -99,10 +100,7 @@ void Keeper::call_back(Guard& guard, Held& held, News news) {
     guard.unlock();
     if (gone) listener.reset();
   }
-  if (!settled) {
-    alive = call(news, why, held, listener.get(), signal);
-    log(news, why, held);
-  }
+  if (!settled) alive = call(news, why, held, listener.get(), signal);
   listener.reset();
   signal = {};
   guard.lock();
@@ -148,7 +146,8 @@ bool Keeper::call(News news, Verdict why, const Held& held,
 #endif
 }
 
-// What goes wrong in a callback has nobody else to be told to.
+// What goes wrong in a callback has nobody else to be told to; the logger may
+// have gone with a table that it has destroyed.
 void Keeper::complain(News news, const Held& held, const char* what) const {
   constexpr const char* kCalled[] = {"", "what waits for a loss of",
                                      "on_lost of", "on_danger of", "alive of"};
@@ -156,7 +155,12 @@ void Keeper::complain(News news, const Held& held, const char* what) const {
       sigv4::format("%s \"%s\" threw%s%s",
                     {kCalled[static_cast<int>(news)], held.holder->name(),
                      *what == '\0' ? "" : ": ", what});
-  if (client_.log()) {
+  bool logs = client_.log() != nullptr;
+  {
+    const std::lock_guard guard(mutex_);
+    logs = logs && !stopping_;
+  }
+  if (logs) {
     sigv4::say(client_.log(), sigv4::LogLevel::error, text);
   } else {
     std::fprintf(stderr, "ddbmutex: %s\n", text.c_str());

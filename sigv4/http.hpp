@@ -171,8 +171,12 @@ class Exchange {
  private:
   friend void drive(Exchange* const*, std::size_t, BootTime, Waker*);
 
+  bool is_made() const {
+    return multi_ != nullptr && easy_ != nullptr && parsed_url_ != nullptr;
+  }
   void set_options(const HttpOptions& options);
   void set_callbacks();
+  void set_url(const std::string& url);
   void link_headers();
   bool kept_connection_is_dead() const;
   // These may end the exchange.
@@ -192,8 +196,9 @@ class Exchange {
   static int on_socket(void*, int fd, int what, void* self, void*);
   static int on_timer(void*, long wait_ms, void* self);
 
-  void* const multi_;  // CURLM and
-  void* const easy_;   // CURL: libcurl stays out of this header.
+  void* const multi_;       // CURLM,
+  void* const easy_;        // CURL and
+  void* const parsed_url_;  // CURLU: libcurl stays out of this header.
   const std::size_t max_body_;
   const std::chrono::milliseconds connect_timeout_;
   int connection_ = -1;  // The kept one.

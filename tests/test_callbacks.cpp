@@ -23,6 +23,7 @@
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/held_thread.hpp"
+#include "tests/support/home.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -694,6 +695,34 @@ BOOST_AUTO_TEST_CASE(callback_may_destroy_the_last_of_its_table) {
   BOOST_TEST(told.wait_for(2));
   BOOST_TEST(eventually([&] { return threads_since(before) == 0; }));
   BOOST_TEST(told.text() == "gone deleted");
+}
+
+// A logger goes with its table.
+BOOST_AUTO_TEST_CASE(what_is_thrown_is_told_though_the_table_is_gone) {
+  Engine& engine = Engine::running(any_engine_kind());
+  const std::string name = fresh_name();
+  Told logged;
+  std::optional<DdbMutex> mutex;
+  {
+    TableOptions about = table_options(engine);
+    about.logger = [&logged](ddbmutex::LogLevel, const std::string& text) {
+      logged.add(text);
+    };
+    Options options = lasting(with_clock(std::make_shared<Table>(about)));
+    options.on_lost = [&mutex, &logged](Loss) {
+      const std::string lost = "lost: its item is gone";
+      BOOST_TEST(eventually([&] { return has(logged.text(), lost); }));
+      mutex.reset();
+      throw std::runtime_error("too late");
+    };
+    mutex.emplace(name, std::move(options));
+  }
+  mutex->lock();
+  const Stderr told;
+  delete_row(engine, name);
+  BOOST_TEST(eventually([&] {
+    return has(told.text(), "on_lost of \"" + name + "\" threw: too late");
+  }));
 }
 
 // --- The threads end -------------------------------------------------------

@@ -207,7 +207,7 @@ std::shared_ptr<lock::Holder> holder_of(lock::Table& table, const char* name,
   auto holder = std::make_shared<lock::Holder>(table.client, table.budget);
   holder->place.table = "locks";
   holder->place.key = name;
-  holder->ttl = std::chrono::seconds(1);
+  holder->ttl = std::chrono::seconds(5);
   holder->hears_losses = true;
   holder->listener = heard;
   return holder;

@@ -233,9 +233,9 @@ class Lapsing {
       std::error_code ec;
       one.retaken = one.mutex.try_lock_for(kPlenty, ec);
       const BootTime now = BootClock::now();
-      const auto left = one.mutex.remaining();
-      one.lapses_again = now + left;
-      if (left == left.zero()) one.retaken = false;
+      one.lapses_again = now + one.mutex.remaining();
+      // What came to its end before that was told too soon.
+      if (!one.mutex.owns_lock()) one.retaken = false;
     };
     if (one.next == Next::same_thread) return lock();
     Aside(lock).ends();
