@@ -343,7 +343,8 @@ void Exchange::link_headers() {
   };
   nodes_.clear();
   // Without a value they keep libcurl from adding its own, and are not sent
-  // (nor do they hide the caller's).
+  // (nor do they hide the caller's).  One that the headers begin with needs
+  // none.
   add("Accept:");
   if (!begins_with(headers_, "content-type:")) add("Content-Type:");
   if (body_.size() > kMaxUnexpected) add("Expect:");

@@ -702,6 +702,8 @@ BOOST_AUTO_TEST_CASE(what_is_thrown_is_told_though_the_table_is_gone) {
   Engine& engine = Engine::running(any_engine_kind());
   const std::string name = fresh_name();
   Told logged;
+  bool was_logged = false;
+  Event gone;
   std::optional<DdbMutex> mutex;
   {
     TableOptions about = table_options(engine);
@@ -709,10 +711,11 @@ BOOST_AUTO_TEST_CASE(what_is_thrown_is_told_though_the_table_is_gone) {
       logged.add(text);
     };
     Options options = lasting(with_clock(std::make_shared<Table>(about)));
-    options.on_lost = [&mutex, &logged](Loss) {
+    options.on_lost = [&](Loss) {
       const std::string lost = "lost: its item is gone";
-      BOOST_TEST(eventually([&] { return has(logged.text(), lost); }));
+      was_logged = eventually([&] { return has(logged.text(), lost); });
       mutex.reset();
+      gone.set();
       throw std::runtime_error("too late");
     };
     mutex.emplace(name, std::move(options));
@@ -720,6 +723,8 @@ BOOST_AUTO_TEST_CASE(what_is_thrown_is_told_though_the_table_is_gone) {
   mutex->lock();
   const Stderr told;
   delete_row(engine, name);
+  BOOST_TEST(gone.wait());
+  BOOST_TEST(was_logged);
   BOOST_TEST(eventually([&] {
     return has(told.text(), "on_lost of \"" + name + "\" threw: too late");
   }));
