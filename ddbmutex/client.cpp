@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "../sigv4/text.hpp"
-#include "../sigv4/utc.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -18,9 +17,6 @@ using sigv4::HttpAnswer;
 using sigv4::Transport;
 
 namespace {
-
-// Of a request's headers, more than is always the same.
-constexpr std::size_t kUsualBytes = 512;
 
 bool is_about_keys(Fault fault) {
   return fault == Fault::bad_keys || fault == Fault::expired_keys ||
@@ -56,9 +52,7 @@ Client::Client(const ClientOptions& options)
       keys_(
           options_.credentials,
           [this] {
-            return std::chrono::duration_cast<std::chrono::seconds>(
-                       time_by(clock()))
-                .count();
+            return time_by(clock(), BootClock::now()) / std::chrono::seconds(1);
           },
           options_.log) {}
 
@@ -74,8 +68,8 @@ ServiceClock Client::clock() const {
 }
 
 // To sign for.
-ServiceTime Client::time_by(const ServiceClock& clock) {
-  return clock.known() ? clock.middle(BootClock::now()) : calendar();
+ServiceTime Client::time_by(const ServiceClock& clock, BootTime now) {
+  return clock.known() ? clock.middle(now) : calendar();
 }
 
 std::string Client::endpoint() const {
@@ -83,28 +77,32 @@ std::string Client::endpoint() const {
   return site_ != nullptr ? site_->endpoint : options_.target.endpoint;
 }
 
-// Made anew when the keys have changed.
-Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys) {
+// Made anew when the keys have changed, and each day.
+Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
+                                  std::string_view amz_date) {
   auto site = std::make_shared<Site>();
   site->keys = keys;
   const Target& target = options_.target;
   if (target.region.empty()) {
-    settle(*site, complete(target, {keys->region, "the region found"}));
+    settle(*site, complete(target, {keys->region, "the region found"}),
+           amz_date);
   } else {
-    settle(*site, target);
+    settle(*site, target, amz_date);
   }
   const std::lock_guard guard(mutex_);
   return site_ = std::move(site);
 }
 
-void Client::settle(Site& site, const Target& target) const {
+void Client::settle(Site& site, const Target& target,
+                    std::string_view amz_date) const {
   site.error = target.error;
   site.option = target.option;
-  site.region = target.region;
   if (!site.error.empty()) return;
+  const sigv4::Credentials& keys = site.keys->keys;
+  site.scope = sigv4::scope_text(amz_date, {target.region, "dynamodb"});
+  site.key = sigv4::SigningKey(keys.secret_access_key, site.scope);
   const std::string owner = account_of_table(options_.table, target.region);
-  AccountUrl url =
-      account_url(target, owner.empty() ? site.keys->keys.account_id : owner);
+  AccountUrl url = account_url(target, owner.empty() ? keys.account_id : owner);
   site.error = std::move(url.error);
   if (auto parts = sigv4::parse_url(url.url)) {
     site.url = sigv4::join({parts->scheme, "://", parts->authority, "/"});
@@ -115,7 +113,6 @@ void Client::settle(Site& site, const Target& target) const {
 
 Answer& Client::Pending::no_answer(Fault why) {
   answer_ = std::make_unique<Answer>();
-  answer_->action = action_;
   answer_->fault = why;
   return *answer_;
 }
@@ -139,89 +136,52 @@ bool Client::lacks_keys(Pending& pending,
   return true;
 }
 
-std::unique_ptr<Client::Pending> Client::begin(Action action, std::string body,
-                                               Reader reader) {
-  auto pending = std::make_unique<Pending>();
-  pending->reader_ = reader;
-  pending->action_ = action;
+std::unique_ptr<Client::Pending> Client::prepare(BootTime now) {
+  auto pending = std::make_unique<Pending>(pool_);
   const sigv4::Keys::Current current = keys_.now();
-  if (lacks_keys(*pending, current)) return pending;
+  SitePtr& site = pending->site_;
   {
     const std::lock_guard guard(mutex_);
-    pending->site_ = site_;
-    pending->signed_at_ = time_by(clock_);
+    site = site_;
+    pending->clock_ = clock_;
   }
-  if (pending->site_ == nullptr || pending->site_->keys != current.outcome) {
-    pending->site_ = make_site(current.outcome);
-  }
-  const Site& site = *pending->site_;
-  if (!site.error.empty()) {
+  if (lacks_keys(*pending, current)) return pending;
+  pending->signed_at_ = time_by(pending->clock_, now);
+  sigv4::write_amz_date(pending->signed_at_ / std::chrono::seconds(1),
+                        pending->amz_date_);
+  const std::string_view date(pending->amz_date_, sigv4::kAmzDateBytes);
+  const bool known = site != nullptr && site->keys == current.outcome &&
+                     sigv4::begins_with(site->scope, date.substr(0, 8));
+  if (!known) site = make_site(current.outcome, date);
+  if (!site->error.empty()) {
     Answer& answer = pending->no_answer(Fault::no_target);
-    answer.option = site.option;
-    answer.message = site.error;
-    return pending;
+    answer.option = site->option;
+    answer.message = site->error;
   }
-  std::string headers = sign(*pending, body);
-  pending->exchange_ = pool_.take();
-  pending->exchange_->start(site.url, std::move(headers), std::move(body));
   return pending;
 }
 
-// All headers, signed: as they are always the same, they are sent as step 1 of
-// the signature has them, by name, in lower case.
-std::string Client::sign(Pending& pending, std::string_view body) {
+void Client::begin(Pending& pending, Action action, BootTime now,
+                   Reader reader) {
+  pending.action_ = action;
+  pending.reader_ = reader;
+  if (pending.answer_ != nullptr) {
+    pending.answer_->action = action;
+    pending.body().wipe();
+    return;
+  }
   const Site& site = *pending.site_;
-  const sigv4::Credentials& keys = site.keys->keys;
-  const std::string_view token = keys.session_token;
-  // As a line of its own.
-  const std::string_view names =
-      token.empty() ? "\ncontent-type;host;x-amz-date;x-amz-target\n"
-                    : "\ncontent-type;host;x-amz-date;"
-                      "x-amz-security-token;x-amz-target\n";
-  char its_date[sigv4::kAmzDateBytes];
-  sigv4::write_amz_date(
-      std::chrono::duration_cast<std::chrono::seconds>(pending.signed_at_)
-          .count(),
-      its_date);
-  const std::string_view date(its_date, sizeof its_date);
-  const std::string scope = sigv4::scope_text(date, {site.region, "dynamodb"});
-  const sigv4::SigningKey key =
-      signing_keys_.get(keys.secret_access_key, scope);
-  // Room for all, and from here on no other memory is needed: text that grows,
-  // and one that a failure throws away, leaves a token behind.
-  const std::size_t room = kUsualBytes + site.authority.size() + token.size() +
-                           keys.access_key_id.size() + site.region.size();
-  sigv4::Text headers(room);
-  headers += "content-type:application/x-amz-json-1.0\nhost:";
-  headers += site.authority;
-  headers += "\nx-amz-date:";
-  headers += date;
-  if (!token.empty()) headers += "\nx-amz-security-token:";
-  headers += token;
-  headers += "\nx-amz-target:DynamoDB_20120810.";
-  headers += name_of(pending.action_);
-  headers += '\n';
-  pending.signature_ =
-      sigv4::signature(key, date, scope,
-                       sigv4::sha256_of({"POST\n/\n\n",
-                                         {&headers[0], headers.size()},
-                                         names,
-                                         sigv4::sha256_of({body})}));
-  headers += "authorization:AWS4-HMAC-SHA256 Credential=";
-  headers += keys.access_key_id;
-  headers += '/';
-  headers += scope;
-  headers += ", SignedHeaders=";
-  headers += names.substr(1, names.size() - 2);
-  headers += ", Signature=";
-  headers += pending.signature_;
-  headers += '\n';
-  assert(headers.size() <= room);
-  return headers.take();
+  sigv4::Exchange& exchange = *pending.exchange_;
+  pending.signature_ = sigv4::append_signed(
+      exchange.headers(),
+      {site.authority, "DynamoDB_20120810", name_of(action), exchange.body()},
+      site.keys->keys, {pending.amz_date_, sigv4::kAmzDateBytes}, site.scope,
+      site.key);
+  exchange.start(site.url, now);
 }
 
 Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
-  return pending->exchange_ ? heard(*pending, why) : unsent(*pending);
+  return pending->answer_ != nullptr ? unsent(*pending) : heard(*pending, why);
 }
 
 Answer Client::unsent(Pending& pending) const {
@@ -238,7 +198,6 @@ Answer Client::heard(Pending& pending, Transport why) {
                               pending.signed_at_, pending.reader_);
   // Its texts may be gone by now; its counts are not.
   hear(answer, exchange.answer());
-  pool_.give_back(std::move(pending.exchange_));
   if (!answered(answer.fault)) failed(pending, answer);
   return answer;
 }
@@ -306,11 +265,14 @@ void Client::hear(const Answer& answer, const HttpAnswer& http) {
              "one of them was stopped or set (told once a minute)");
 }
 
-Answer Client::call(Action action, std::string body, BootTime deadline,
+Answer Client::call(Action action, std::string_view body, BootTime deadline,
                     sigv4::Waker& waker, Reader reader) {
   await_keys(deadline, &waker);
-  auto pending = begin(action, std::move(body), reader);
-  sigv4::Exchange* exchange = pending->exchange();
+  const BootTime now = BootClock::now();
+  auto pending = prepare(now);
+  pending->body() += body;
+  begin(*pending, action, now, reader);
+  sigv4::Exchange* exchange = &pending->exchange();
   if (pending->under_way()) sigv4::drive(&exchange, 1, deadline, &waker);
   const bool late = BootClock::now() >= deadline;
   return finish(std::move(pending),

@@ -22,6 +22,7 @@
 #include "../sigv4/keys.hpp"
 #include "../sigv4/log.hpp"
 #include "../sigv4/sigv4.hpp"
+#include "../sigv4/utc.hpp"
 #include "answer.hpp"
 #include "clock.hpp"
 #include "endpoint.hpp"
@@ -61,21 +62,26 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Signs and begins to send.  Does not wait for keys: where they are still
-  // being fetched, this comes to keys_awaited.
-  std::unique_ptr<Pending> begin(Action action, std::string body,
-                                 Reader reader = nullptr);
+  // A call with keys, a place to go to, an exchange and DynamoDB's clock as
+  // they are `now`; to be given a body.  Does not wait for keys: where they are
+  // still being fetched, it comes to keys_awaited.
+  std::unique_ptr<Pending> prepare(BootTime now);
+  // Signs it and begins to send.
+  void begin(Pending& pending, Action action, BootTime now,
+             Reader reader = nullptr);
   // Waits for keys, if there are none but may be soon.  False if there are
   // none.
   bool await_keys(BootTime deadline, const sigv4::Waker* waker) {
     return keys_.await(deadline, waker);
   }
+  // Whether there certainly are some.  Waits for nobody.
+  bool has_keys(BootTime now) const { return keys_.serve_for_sure(now); }
   // What it came to.  What is still under way ends as `why`.
   Answer finish(std::unique_ptr<Pending> pending, sigv4::Transport why);
 
   // Waits for keys, begins, waits until `deadline` or a wake (the waker is not
   // cleared), finishes.
-  Answer call(Action action, std::string body, BootTime deadline,
+  Answer call(Action action, std::string_view body, BootTime deadline,
               sigv4::Waker& waker, Reader reader = nullptr);
 
   // DynamoDB's clock as of now; what the host's calendar says.
@@ -97,23 +103,25 @@ class Client {
   }
 
  private:
-  // What follows from the keys.
+  // What follows from the keys and the day.
   struct Site {
     sigv4::Keys::OutcomePtr keys;
     std::string endpoint;  // As it was given.
     std::string url;       // As requests have it.
     std::string authority;
-    std::string region;
+    std::string scope;  // Of signatures, the day first,
+    sigv4::SigningKey key;
     std::string error;        // Why nothing can be sent,
     const char* option = "";  // and which option would mend it; may be empty.
   };
   using SitePtr = std::shared_ptr<const Site>;
 
   bool lacks_keys(Pending& pending, const sigv4::Keys::Current& current) const;
-  SitePtr make_site(const sigv4::Keys::OutcomePtr& keys);
-  void settle(Site& site, const Target& target) const;
-  static ServiceTime time_by(const ServiceClock& clock);
-  std::string sign(Pending& pending, std::string_view body);
+  SitePtr make_site(const sigv4::Keys::OutcomePtr& keys,
+                    std::string_view amz_date);
+  void settle(Site& site, const Target& target,
+              std::string_view amz_date) const;
+  static ServiceTime time_by(const ServiceClock& clock, BootTime now);
   Answer unsent(Pending& pending) const;
   Answer heard(Pending& pending, sigv4::Transport why);
   void hear(const Answer& answer, const sigv4::HttpAnswer& http);
@@ -122,7 +130,6 @@ class Client {
 
   const ClientOptions options_;
   sigv4::HttpPool pool_;
-  sigv4::SigningKeys signing_keys_;
   std::function<void()> contradicted_;
   mutable std::mutex mutex_;
   // GUARDED_BY(mutex_)
@@ -135,17 +142,33 @@ class Client {
 
 class Client::Pending {
  public:
-  // For sigv4::drive().  Null if there was nothing to sign with or for.
-  sigv4::Exchange* exchange() { return exchange_.get(); }
-  bool under_way() const { return exchange_ && exchange_->under_way(); }
+  explicit Pending(sigv4::HttpPool& pool)
+      : pool_(pool), exchange_(pool.take()) {}
+  ~Pending() {
+    if (!under_way()) pool_.give_back(std::move(exchange_));
+  }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
+  // To be written before it begins.
+  sigv4::Text& body() { return exchange_->body(); }
+  const ServiceClock& clock() const { return clock_; }
+
+  // For sigv4::drive().
+  sigv4::Exchange& exchange() { return *exchange_; }
+  // Never if there was nothing to sign with or for.
+  bool under_way() const { return exchange_->under_way(); }
 
  private:
   friend class Client;
   Answer& no_answer(Fault why);
 
-  Action action_ = Action::get_item;
-  ServiceTime signed_at_{};
+  sigv4::HttpPool& pool_;
   std::unique_ptr<sigv4::Exchange> exchange_;
+  Action action_ = Action::get_item;
+  ServiceClock clock_;
+  ServiceTime signed_at_{};
+  char amz_date_[sigv4::kAmzDateBytes];
   SitePtr site_;
   sigv4::Hex signature_;
   Reader reader_ = nullptr;

@@ -164,10 +164,9 @@ std::optional<nanoseconds> Pace::delay(const Answer& answer, nanoseconds left) {
 namespace {
 
 // Why no other request is to be sent; nothing if one is.
-std::optional<Fault> over(const Pace& pace, BootTime deadline,
+std::optional<Fault> over(const Pace& pace, BootTime now, BootTime deadline,
                           BootTime retry_until, sigv4::Waker* waker) {
   if (waker != nullptr && waker->woken()) return Fault::cancelled;
-  const BootTime now = BootClock::now();
   if (pace.awaits_turn() && now >= std::min(deadline, retry_until)) {
     return Fault::throttled;
   }
@@ -214,17 +213,17 @@ BootTime Errand::end() const {
                              : deadline;
 }
 
-bool Errand::stamp() {
-  const BootTime now = BootClock::now();
+bool Errand::stamp(BootTime now) {
   if (call == Call::renew && now >= held->lease.claim_end()) {
     verdict = Verdict::expired;
     return false;
   }
   const Observation nothing;
   const Request request = held->lease.next(
-      call, now, holder.client.clock(), observation ? *observation : nothing);
+      call, now, pending->clock(), observation ? *observation : nothing);
   verb = request.verb;
-  body_ = holder.place.layout->write_request(holder.place, request);
+  holder.place.layout->write_request(holder.place, request, pending->body());
+  stamped_at_ = now;
   end_at_ = end();
   until = std::min(now + holder.request_timeout, end_at_);
   return true;
@@ -232,13 +231,16 @@ bool Errand::stamp() {
 
 bool Errand::begin(Watch& watch) {
   used_ = true;
-  if (!watch.stamp(*this)) return false;
-  const Place& place = holder.place;
-  pending = holder.client.begin(place.layout->action_of(verb, place.use),
-                                std::move(body_));
-  if (pending->exchange() != nullptr) {
-    pending->exchange()->connect_within(holder.request_timeout);
+  const BootTime now = BootClock::now();
+  pending = holder.client.prepare(now);
+  if (!watch.stamp(*this, now)) {
+    pending.reset();
+    return false;
   }
+  const Place& place = holder.place;
+  holder.client.begin(*pending, place.layout->action_of(verb, place.use),
+                      stamped_at_);
+  pending->exchange().connect_within(holder.request_timeout);
   return true;
 }
 
@@ -294,9 +296,14 @@ void Errand::run(Watch& watch, sigv4::Waker* waker) {
   for (;;) {
     const BootTime begun = BootClock::now();
     // Before a request is stamped: its lease counts from there.
-    const bool keys = holder.client.await_keys(
-        std::min(deadline, begun + holder.request_timeout), waker);
-    const auto why = over(*pace_, deadline, retry_until, waker);
+    bool keys = holder.client.has_keys(begun);
+    BootTime now = begun;
+    if (!keys) {
+      keys = holder.client.await_keys(
+          std::min(deadline, begun + holder.request_timeout), waker);
+      now = BootClock::now();
+    }
+    const auto why = over(*pace_, now, deadline, retry_until, waker);
     // Without keys nothing is sent either, and it is told that they lack.
     if (why && (keys || *why == Fault::cancelled)) return end_unsent(*why);
     if (!why &&
@@ -306,7 +313,7 @@ void Errand::run(Watch& watch, sigv4::Waker* waker) {
     }
     const bool failed = failing();
     if (!begin(watch)) return;
-    sigv4::Exchange* exchange = pending->exchange();
+    sigv4::Exchange* exchange = &pending->exchange();
     if (pending->under_way()) sigv4::drive(&exchange, 1, until, waker);
     end_request(watch);
     note_failure();
@@ -322,11 +329,12 @@ void Errand::run(Watch& watch, sigv4::Waker* waker) {
 }
 
 void Errand::end_request(Watch& watch) {
-  const BootTime now = BootClock::now();
+  const bool ended = !pending->under_way();
+  const BootTime now = ended ? BootTime::min() : BootClock::now();
   const bool late = now >= until;
-  given_up = pending->under_way() && (!late || now >= end_at_);
+  given_up = !ended && (!late || now >= end_at_);
   const bool writes = verb != Verb::look;
-  if (given_up && keeps_pending && writes && pending->exchange()->sent()) {
+  if (given_up && keeps_pending && writes && pending->exchange().sent()) {
     answer =
         no_answer(late ? Fault::timed_out : Fault::cancelled, "no answer yet");
   } else {

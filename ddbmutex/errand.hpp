@@ -209,8 +209,10 @@ class Errand {
   // held.  As it is here: nobody does.
   class Watch {
    public:
-    // A request is to be sent: it is stamped, unless it is too late.
-    virtual bool stamp(Errand& errand) { return errand.stamp(); }
+    // A request is to be sent, `now`: it is stamped, unless it is too late.
+    virtual bool stamp(Errand& errand, BootTime now) {
+      return errand.stamp(now);
+    }
     // The answer has come.
     virtual void hear(Errand& errand) { errand.hear(); }
     // Told of each answer, and of each wait for a turn as if it were throttled,
@@ -242,8 +244,8 @@ class Errand {
   void release_instead(BootTime give_up_at);
 
   // What a Watch does, with the mutex of the lease held.  False: the lease is
-  // over.
-  bool stamp();
+  // over.  REQUIRES: something is pending.
+  bool stamp(BootTime now);
   void hear();
   // After an answer that decided nothing: sets `due`.  False if no other
   // request is to be sent: the fault is final, which `due` tells by
@@ -294,10 +296,10 @@ class Errand {
   void end_undecided(BootTime retry_until, sigv4::Waker* waker);
 
   bool used_ = false;  // Else it is as it was made.
-  std::string body_;   // Of the request that is stamped.
   std::optional<Pace> pace_;
-  std::string told_;   // What a server or the system told of the last failures.
-  BootTime end_at_{};  // Of the errand, when the request was stamped.
+  std::string told_;  // What a server or the system told of the last failures.
+  BootTime stamped_at_{};  // The request was,
+  BootTime end_at_{};      // and this the end of the errand.
 };
 
 }  // namespace lock

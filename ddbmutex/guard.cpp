@@ -38,7 +38,9 @@ Failure check_of(const lock::Mutex* mutex, const std::string& doing,
   request.uuid = held->lease.uuid();
   request.token = held->lease.token();
   const lock::Place& place = mutex->holder().place;
-  check = place.layout->write_request(place, request);
+  sigv4::Text text;
+  place.layout->write_request(place, request, text);
+  check = text.take();
   return nullptr;
 }
 

@@ -182,9 +182,10 @@ std::size_t plain_size(std::string_view text) {
 
 void append_string(Text& json, std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
+  std::size_t plain = plain_size(text);
+  if (plain == text.size()) return json.quote(text);
   json += '"';
-  for (;;) {
-    const std::size_t plain = plain_size(text);
+  for (;; plain = plain_size(text)) {
     json += text.substr(0, plain);
     if (plain == text.size()) break;
     const char c = text[plain];

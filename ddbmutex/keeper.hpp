@@ -170,7 +170,7 @@ class Keeper final : public sigv4::Stoppable,
   bool wait(Guard& guard, BootTime deadline);
 
   // Of the sending thread, and of one that renews by hand.
-  bool stamp(Errand& errand) override;
+  bool stamp(Errand& errand, BootTime now) override;
   void hear(Errand& errand) override;
 
   // The sending thread's.

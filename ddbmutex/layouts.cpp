@@ -49,7 +49,7 @@ using Verb = Request::Verb;
 Row read_lockclient(const Item& item);
 Row read_lease(const Item& item);
 Row read_versions(const Item& item);
-std::string write(const Place& place, const Request& request);
+void write(const Place& place, const Request& request, Text& text);
 
 // How a lease is told: not at all; as a number of ms; or as text, as Go writes
 // a duration or as so many ms.
@@ -382,13 +382,12 @@ const Kind& kind_at(const Place& place) {
   return *kKinds[place.layout - kLayouts];
 }
 
-// The words of expressions, see request_body.hpp.
+// The words of expressions, see request_body.hpp and record.cpp, whose letters
+// mean the same here.  Besides: the ve(r)sion; that a row is (f)ree, which "1"
+// says (i); what (g)uards a row from all takers; the (p)refix of our versions;
+// the version seen (h)ere; binary (c).
 struct Words {
-  static constexpr char kList[][13] = {
-      "uuid",    "expires",   "owner", "lease",        "version",  "released",
-      "data",    "barred",    "name",  "string",       "binary",   "yes",
-      "mine",    "seen_uuid", "seen",  "seen_expires", "earliest", "shortest",
-      "longest", "uuid_size", "zero"};
+  static constexpr char kLetters[] = "ueolrfdgnycipshvbmxwz";
 
   static std::string_view name(std::size_t word, const Place& place);
   static void value(Text& text, std::size_t word, const Place& place,
@@ -400,29 +399,29 @@ constexpr lock::Vocabulary kVocabulary = lock::vocabulary_of<Words>();
 using Body = lock::RequestBody;
 using Part = lock::PartOf<Words>;
 
-constexpr std::size_t word(const char* name) {
-  return lock::place_of<Words>(name);
+constexpr std::size_t word(char letter) {
+  return lock::place_of<Words>(letter);
 }
 
 // None is asked for that the layout has not.
 std::string_view Words::name(std::size_t of, const Place& place) {
   const Kind& kind = kind_at(place);
   switch (of) {
-    case word("uuid"):
+    case word('u'):
       return kind.uuid;
-    case word("expires"):
+    case word('e'):
       return kind.expires;
-    case word("owner"):
+    case word('o'):
       return kind.owner;
-    case word("lease"):
+    case word('l'):
       return kind.lease;
-    case word("version"):
+    case word('r'):
       return kind.version;
-    case word("released"):
+    case word('f'):
       return kind.released;
-    case word("data"):
+    case word('d'):
       return kDataAttribute;
-    case word("barred"):
+    case word('g'):
       return kBarred;
     default:
       return place.key_name;
@@ -443,41 +442,41 @@ void Words::value(Text& text, std::size_t of, const Place& place,
                   const Request& request) {
   const milliseconds longest = kLongestLease;
   switch (of) {
-    case word("uuid"):
+    case word('u'):
       return append_text(text, request.uuid);
-    case word("owner"):
+    case word('o'):
       return append_text(text, place.owner);
-    case word("version"):
+    case word('r'):
       return append_text(text, version_text(request.uuid, request.stamp));
-    case word("mine"):
+    case word('p'):
       return append_text(text, request.uuid + ":");
-    case word("seen_uuid"):
+    case word('s'):
       return append_text(text, request.seen->uuid);
-    case word("seen"):
+    case word('h'):
       return append_text(
           text, version_text(request.seen->uuid, request.seen->expires));
-    case word("string"):
+    case word('y'):
       return append_text(text, "S");
-    case word("binary"):
+    case word('c'):
       return append_text(text, "B");
-    case word("yes"):
+    case word('i'):
       return append_text(text, "1");
-    case word("lease"):
+    case word('l'):
       return append_lease(text, place, request);
-    case word("expires"):
+    case word('e'):
       return append_number(text, request.stamp.count());
-    case word("seen_expires"):
+    case word('v'):
       return append_number(text, request.seen->expires.count());
-    case word("earliest"):
+    case word('b'):
       return append_number(text, request.earliest.count());
-    case word("shortest"):
+    case word('m'):
       return append_number(text, kShortestLease.count());
-    case word("longest"):
+    case word('x'):
       return append_number(text, longest.count());
-    case word("uuid_size"):
+    case word('w'):
       return append_number(text, std::int64_t{kLongestId});
     default:
-      return append_number(text, 0);  // "zero"
+      return append_number(text, 0);  // z
   }
 }
 
@@ -491,51 +490,46 @@ void Words::version(Text& text, ServiceTime stamp, const Place& place,
 }
 
 constexpr Part kNothing = "";
-constexpr Part kIsAbsent = "attribute_not_exists(#name) OR ";
+constexpr Part kIsAbsent = "attribute_not_exists(#n) OR ";
 
 // Where a lease ends.
-constexpr Part kEnd = ":uuid :expires :owner :lease";
-constexpr Part kSetEnd = "SET #uuid = :uuid, #expires = :expires";
-constexpr Part kSetExpires = "SET #expires = :expires";
-constexpr Part kSetOver = "SET #expires = :zero";
-constexpr Part kIsOver = "(#expires >= :zero AND #expires < :earliest AND ";
-constexpr Part kIsId =
-    "attribute_type(#uuid, :string) AND size(#uuid) <= :uuid_size";
+constexpr Part kEnd = ":u :e :o :l";
+constexpr Part kSetEnd = "SET #u = :u, #e = :e";
+constexpr Part kSetExpires = "SET #e = :e";
+constexpr Part kSetOver = "SET #e = :z";
+constexpr Part kIsOver = "(#e >= :z AND #e < :b AND ";
+constexpr Part kIsId = "attribute_type(#u, :y) AND size(#u) <= :w";
 constexpr Part kIsIdOrNone =
-    "(attribute_not_exists(#uuid) OR"
-    " attribute_type(#uuid, :string) AND size(#uuid) <= :uuid_size)";
+    "(attribute_not_exists(#u) OR attribute_type(#u, :y) AND size(#u) <= :w)";
 constexpr Part kLeaseIsGood =
-    " AND (attribute_not_exists(#lease)"
-    " OR #lease BETWEEN :shortest AND :longest)";
-constexpr Part kNotOurs = " AND #uuid <> :uuid";
-constexpr Part kIsSeenEnd =
-    " OR (#uuid = :seen_uuid AND #expires = :seen_expires)";
-constexpr Part kIsOurEnd = "#uuid = :uuid";
-constexpr Part kAndEndIn = " AND #expires IN (";
-constexpr Part kAndThatEnd = " AND #expires = :expires";
-constexpr Part kAndNotOver = " AND #expires > :zero";
+    " AND (attribute_not_exists(#l) OR #l BETWEEN :m AND :x)";
+constexpr Part kNotOurs = " AND #u <> :u";
+constexpr Part kIsSeenEnd = " OR (#u = :s AND #e = :v)";
+constexpr Part kIsOurEnd = "#u = :u";
+constexpr Part kAndEndIn = " AND #e IN (";
+constexpr Part kAndThatEnd = " AND #e = :e";
+constexpr Part kAndNotOver = " AND #e > :z";
 
 // Where a version is seen.
-constexpr Part kVersion = ":version :owner :lease";
-constexpr Part kSetVersion = "SET #version = :version";
-constexpr Part kSetReleased = "SET #released = :yes";
+constexpr Part kVersion = ":r :o :l";
+constexpr Part kSetVersion = "SET #r = :r";
+constexpr Part kSetReleased = "SET #f = :i";
 constexpr Part kIsReleased =
-    "(#released = :yes AND attribute_type(#version, :string)"
-    " AND size(#version) <= :uuid_size AND attribute_type(#owner, :string)"
-    " AND attribute_type(#lease, :string)"
-    " AND attribute_not_exists(#barred)"
-    " AND (attribute_not_exists(#data) OR attribute_type(#data, :binary))"
-    " AND NOT begins_with(#version, :mine))";
-constexpr Part kIsSeenVersion = " OR #version = :seen";
-constexpr Part kIsThatVersion = "#version = :version";
-constexpr Part kIsOurVersion = "begins_with(#version, :mine)";
-constexpr Part kVersionIn = "#version IN (";
-constexpr Part kAndNotReleased = " AND attribute_not_exists(#released)";
+    "(#f = :i AND attribute_type(#r, :y) AND size(#r) <= :w"
+    " AND attribute_type(#o, :y) AND attribute_type(#l, :y)"
+    " AND attribute_not_exists(#g)"
+    " AND (attribute_not_exists(#d) OR attribute_type(#d, :c))"
+    " AND NOT begins_with(#r, :p))";
+constexpr Part kIsSeenVersion = " OR #r = :h";
+constexpr Part kIsThatVersion = "#r = :r";
+constexpr Part kIsOurVersion = "begins_with(#r, :p)";
+constexpr Part kVersionIn = "#r IN (";
+constexpr Part kAndNotReleased = " AND attribute_not_exists(#f)";
 
-constexpr Part kAndLeaseAndOwner = ", #lease = :lease, #owner = :owner";
-constexpr Part kRemoveReleased = " REMOVE #released";
-constexpr Part kRemoveData = " REMOVE #data";
-constexpr Part kAndData = ", #data";
+constexpr Part kAndLeaseAndOwner = ", #l = :l, #o = :o";
+constexpr Part kRemoveReleased = " REMOVE #f";
+constexpr Part kRemoveData = " REMOVE #d";
+constexpr Part kAndData = ", #d";
 
 // Its version is one of ours that was told.
 void write_is_own(const Kind& kind, Body& body) {
@@ -627,9 +621,9 @@ void write_release(const Place& place, const Request& request, Body& body) {
   body.words();
 }
 
-std::string write(const Place& place, const Request& request) {
+void write(const Place& place, const Request& request, Text& text) {
   const bool versions = kind_at(place).version != nullptr;
-  Body body(kVocabulary, place, request);
+  Body body(kVocabulary, place, request, text);
   switch (request.verb) {
     case Verb::take:
       write_take(place, request, body);

@@ -64,9 +64,11 @@ class Call {
   Answer ask(const lock::Place& place, const lock::Request& request,
              bool* maybe_applied = nullptr) const {
     const lock::Layout& layout = *place.layout;
-    return dynamodb::ask(
-        client(), budget(), layout.action_of(request.verb, place.use),
-        layout.write_request(place, request), waiting(), maybe_applied);
+    sigv4::Text body;
+    layout.write_request(place, request, body);
+    return dynamodb::ask(client(), budget(),
+                         layout.action_of(request.verb, place.use), body.take(),
+                         waiting(), maybe_applied);
   }
   // The row as it stands.
   Answer look(const lock::Place& place, Row& row) const {

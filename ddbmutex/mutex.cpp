@@ -82,9 +82,10 @@ constexpr std::chrono::milliseconds kShortestLook{100};
 nanoseconds longest_wait(const Holder& holder, const Patience& patience,
                          bool once) {
   const nanoseconds request = holder.request_timeout;
-  const dynamodb::ServiceClock clock = holder.client.clock();
-  // The first lock of a table has a look to make before.
-  if (once) return clock.known() || clock.silent() ? request : 2 * request;
+  if (once) {  // The first lock of a table has a look to make before.
+    const dynamodb::ServiceClock clock = holder.client.clock();
+    return clock.known() || clock.silent() ? request : 2 * request;
+  }
   return patience.past_lease ? std::max(request, patience.within)
                              : patience.within;
 }

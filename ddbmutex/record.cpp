@@ -67,13 +67,14 @@ std::int64_t clean_up_at(ServiceTime expires) {
       .count();
 }
 
-// The words of expressions, see request_body.hpp.
+// The words of expressions, see request_body.hpp.  Attributes, and their values
+// as they are to be: uuid, owner, expires, lease, ttl, data, and the key's
+// name; k is the token.  Values besides: the version that was (s)een, its uuid
+// and its end (v); the time (b)efore which a lease is over; z, i: 0 and 1; a
+// string's t(y)pe and the greatest (w)idth of a uuid; the greatest (x) and the
+// least (m) lease; the last token of all (q).
 struct Words {
-  static constexpr char kList[][13] = {
-      "uuid",       "owner",   "seen_uuid", "string",    "zero",
-      "one",        "expires", "lease",     "ttl",       "token",
-      "earliest",   "longest", "shortest",  "uuid_size", "seen_expires",
-      "last_token", "data",    "name"};
+  static constexpr char kLetters[] = "uosyzieltkbxmwvqdn";
 
   static std::string_view name(std::size_t word, const Place& place);
   static void value(Text& text, std::size_t word, const Place& place,
@@ -86,100 +87,113 @@ struct Words {
 constexpr Vocabulary kVocabulary = vocabulary_of<Words>();
 using Part = PartOf<Words>;
 
-constexpr std::size_t word(const char* name) { return place_of<Words>(name); }
+constexpr std::size_t word(char letter) { return place_of<Words>(letter); }
 
 std::string_view Words::name(std::size_t of, const Place& place) {
-  return of == word("name") ? place.key_name : std::string_view();
+  switch (of) {
+    case word('u'):
+      return "uuid";
+    case word('o'):
+      return "owner";
+    case word('e'):
+      return "expires";
+    case word('l'):
+      return "lease";
+    case word('t'):
+      return kTtlAttribute;
+    case word('k'):
+      return "token";
+    case word('d'):
+      return kDataAttribute;
+    default:
+      return place.key_name;
+  }
 }
 
 void Words::value(Text& text, std::size_t of, const Place& place,
                   const Request& request) {
   constexpr std::chrono::milliseconds kLongest = kLongestLease;
   switch (of) {
-    case word("uuid"):
+    case word('u'):
       return append_text(text, request.uuid);
-    case word("owner"):
+    case word('o'):
       return append_text(text, place.owner);
-    case word("seen_uuid"):
+    case word('s'):
       return append_text(text, request.seen->uuid);
-    case word("expires"):
+    case word('e'):
       return append_number(text, request.stamp.count());
-    case word("lease"):
+    case word('l'):
       return append_number(text, request.lease.count());
-    case word("ttl"):
+    case word('t'):
       return append_number(text, clean_up_at(request.stamp));
-    case word("token"):
+    case word('k'):
       return append_number(text, request.token);
-    case word("earliest"):
+    case word('b'):
       return append_number(text, request.earliest.count());
-    case word("seen_expires"):
+    case word('v'):
       return append_number(text, request.seen->expires.count());
-    case word("string"):
+    case word('y'):
       text += R"({"S":"S"})";
       return;
-    case word("one"):
+    case word('i'):
       text += R"({"N":"1"})";
       return;
-    case word("longest"):
+    case word('x'):
       static_assert(kLongest.count() == 31'622'400'000);
       text += R"({"N":"31622400000"})";
       return;
-    case word("shortest"):
+    case word('m'):
       static_assert(kShortestLease.count() == 1);
       text += R"({"N":"1"})";
       return;
-    case word("uuid_size"):
+    case word('w'):
       static_assert(kLongestUuid == 1024);
       text += R"({"N":"1024"})";
       return;
-    case word("last_token"):
+    case word('q'):
       return append_number(text, kLastToken - 2);  // One is added.
     default:
-      text += R"({"N":"0"})";  // "zero"
+      text += R"({"N":"0"})";  // z
   }
 }
 
 // That whoever kept the row has counted in whole numbers cannot be asked.
-constexpr Part kCanCount =
-    "(attribute_not_exists(#token) OR #token BETWEEN :zero AND :last_token)";
+constexpr Part kCanCount = "(attribute_not_exists(#k) OR #k BETWEEN :z AND :q)";
 
 // A row of others' attributes alone, none of which has a name of ours.
 constexpr Part kBare =
-    "(attribute_not_exists(#uuid) AND attribute_not_exists(#expires)"
-    " AND attribute_not_exists(#lease) AND attribute_not_exists(#owner)"
-    " AND attribute_not_exists(#ttl) AND ";
+    "(attribute_not_exists(#u) AND attribute_not_exists(#e)"
+    " AND attribute_not_exists(#l) AND attribute_not_exists(#o)"
+    " AND attribute_not_exists(#t) AND ";
 
 constexpr Part kIsOver =
-    "(#expires >= :zero AND #expires < :earliest"
-    " AND attribute_type(#uuid, :string) AND size(#uuid) <= :uuid_size AND ";
+    "(#e >= :z AND #e < :b"
+    " AND attribute_type(#u, :y) AND size(#u) <= :w AND ";
 
 constexpr Part kLeaseIsGood =
-    " AND (attribute_not_exists(#lease)"
-    " OR #lease BETWEEN :shortest AND :longest))";
+    " AND (attribute_not_exists(#l) OR #l BETWEEN :m AND :x))";
 
-constexpr Part kNoToken = "attribute_not_exists(#token)";
-constexpr Part kAndNoToken = " AND attribute_not_exists(#token)";
+constexpr Part kNoToken = "attribute_not_exists(#k)";
+constexpr Part kAndNoToken = " AND attribute_not_exists(#k)";
 constexpr Part kNothing = "";
-constexpr Part kIsFree = "attribute_not_exists(#name) OR ";
-constexpr Part kExists = "(attribute_exists(#name) AND ";
-constexpr Part kNotReleased = " AND #uuid <> :uuid";
-constexpr Part kIsSeen = " OR (#uuid = :seen_uuid AND #expires = :seen_expires";
-constexpr Part kIsOwn = " OR (#uuid = :uuid AND #expires IN (";
-constexpr Part kIsOurs = "#uuid = :uuid";
-constexpr Part kOneOf = " AND #expires IN (";
-constexpr Part kThatVersion = " AND #expires = :expires";
-constexpr Part kIsHeld = " AND #expires > :zero";
-constexpr Part kThatToken = " AND #token = :token";
+constexpr Part kIsFree = "attribute_not_exists(#n) OR ";
+constexpr Part kExists = "(attribute_exists(#n) AND ";
+constexpr Part kNotReleased = " AND #u <> :u";
+constexpr Part kIsSeen = " OR (#u = :s AND #e = :v";
+constexpr Part kIsOwn = " OR (#u = :u AND #e IN (";
+constexpr Part kIsOurs = "#u = :u";
+constexpr Part kOneOf = " AND #e IN (";
+constexpr Part kThatVersion = " AND #e = :e";
+constexpr Part kIsHeld = " AND #e > :z";
+constexpr Part kThatToken = " AND #k = :k";
 
-constexpr Part kRecord = ":uuid :expires :lease :owner :ttl";
-constexpr Part kSetRecord =
-    "SET #uuid = :uuid, #expires = :expires, #lease = :lease,"
-    " #owner = :owner";
-constexpr Part kSetExpires = "SET #expires = :expires";
-constexpr Part kSetFree = "SET #expires = :zero";
-constexpr Part kAndTtl = ", #ttl = :ttl";
-constexpr Part kCount = " ADD #token :one REMOVE #ttl";
-constexpr Part kAndData = ", #data";
+constexpr Part kRecord = ":u :e :l :o :t";
+constexpr Part kSetRecord = "SET #u = :u, #e = :e, #l = :l, #o = :o";
+constexpr Part kSetExpires = "SET #e = :e";
+constexpr Part kSetFree = "SET #e = :z";
+constexpr Part kAndTtl = ", #t = :t";
+constexpr Part kCount = " ADD #k :i REMOVE #t";
+constexpr Part kAndData = ", #d";
 
 // What read_row() would not understand is not over either, so kIsOver asks for
 // what it can of types and bounds.  A kept row that this very call has released
@@ -371,8 +385,8 @@ dynamodb::Action action_of(Verb verb, const RowUse& use) {
   return Action::get_item;
 }
 
-std::string write_request(const Place& place, const Request& request) {
-  RequestBody body(kVocabulary, place, request);
+void write_request(const Place& place, const Request& request, Text& text) {
+  RequestBody body(kVocabulary, place, request, text);
   const bool keep = place.use.keep;
   switch (request.verb) {
     case Verb::take:

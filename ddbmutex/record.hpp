@@ -141,8 +141,9 @@ struct Place;
 // and Request say.
 struct Layout {
   Row (*read_row)(const dynamodb::Item& item);
-  // The body of the request: JSON for action_of() it.
-  std::string (*write_request)(const Place& place, const Request& request);
+  // Appends the body of the request: JSON for action_of() it.
+  void (*write_request)(const Place& place, const Request& request,
+                        sigv4::Text& body);
   dynamodb::Action (*action_of)(Request::Verb verb, const RowUse& use);
   // Of a row, beside the key and what is the user's; the last is null.
   const char* const* attributes;
@@ -164,7 +165,8 @@ struct Place {
 
 // What `ddblock` does.
 Row read_row(const dynamodb::Item& item);
-std::string write_request(const Place& place, const Request& request);
+void write_request(const Place& place, const Request& request,
+                   sigv4::Text& body);
 dynamodb::Action action_of(Request::Verb verb, const RowUse& use);
 // Whether a record has an attribute of that name; `data` is one.
 bool is_of_record(const Layout& layout, std::string_view attribute);

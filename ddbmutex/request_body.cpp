@@ -12,7 +12,7 @@ using sigv4::Text;
 
 namespace {
 
-// Of most requests.  A malloc() of more than 1,032 bytes costs much more.
+// Of most requests.
 constexpr std::size_t kUsualBytes = 1000;
 
 // Takes the lowest away.
@@ -37,11 +37,9 @@ void append_number(Text& to, std::int64_t number) {
 }
 
 RequestBody::RequestBody(const Vocabulary& vocabulary, const Place& place,
-                         const Request& request)
-    : vocabulary_(vocabulary),
-      place_(place),
-      request_(request),
-      text_(kUsualBytes) {
+                         const Request& request, Text& text)
+    : vocabulary_(vocabulary), place_(place), request_(request), text_(text) {
+  text_.reserve(kUsualBytes);
   text_ += R"({"TableName":)";
   append_string(text_, place.table);
 }
@@ -68,10 +66,8 @@ void RequestBody::item(const Part& record) {
   key_members();
   for (unsigned bits = record.values; bits != 0;) {
     const std::size_t word = next_of(bits);
-    const std::string_view name = vocabulary_.name(word, place_);
-    const WordMember& member = vocabulary_.members[word];
     text_ += ",\"";
-    text_ += name.empty() ? member.word() : name;
+    text_ += vocabulary_.name(word, place_);
     text_ += "\":";
     vocabulary_.value(text_, word, place_, request_);
   }
@@ -101,7 +97,7 @@ RequestBody& RequestBody::operator+=(const Part& part) {
 
 void RequestBody::own_list() {
   for (; own_ < request_.own.size(); ++own_) {
-    text_ += own_ == 0 ? ":own" : ", :own";
+    text_ += own_ == 0 ? ":" : ", :";
     text_ += Digits(own_);
   }
 }
@@ -133,8 +129,7 @@ void RequestBody::words() {
   words(':', values_);
 }
 
-// {"#uuid":"uuid"} or {":uuid":{"S":"..."}}.  There is no condition without
-// words.
+// {"#u":"uuid"} or {":u":{"S":"..."}}.  There is no condition without words.
 void RequestBody::words(char mark, unsigned bits) {
   const bool names = mark == '#';
   const std::size_t begin = text_.size();
@@ -150,15 +145,16 @@ void RequestBody::words(char mark, unsigned bits) {
   };
   while (bits != 0) {
     const std::size_t word = next_of(bits);
-    const WordMember& member = vocabulary_.members[word];
+    const char member[] = {',', '"', mark, vocabulary_.letters[word], '"', ':'};
+    text_ += {member, sizeof member};
     if (!names) {
-      next({member.text, member.begin});
       vocabulary_.value(text_, word, place_, request_);
       continue;
     }
     const std::string_view name = vocabulary_.name(word, place_);
-    next({member.text, name.empty() ? member.size : member.begin});
-    if (!name.empty()) append_string(text_, name);
+    const bool is_key = name.data() == place_.key_name.data();
+    is_key ? append_string(text_, name)
+           : text_.quote(name);  // Others are ours.
   }
   for (std::size_t i = 0; i < set_; ++i) {
     next_numbered(",\"#set", i);
@@ -173,7 +169,7 @@ void RequestBody::words(char mark, unsigned bits) {
     append_string(text_, request_.changes->remove[i]);
   }
   for (std::size_t i = 0; !names && i < own_; ++i) {
-    next_numbered(",\":own", i);
+    next_numbered(",\":", i);
     vocabulary_.version(text_, request_.own[i], place_, request_);
   }
   text_[begin] = '{';  // Before the first, in the place of its comma.

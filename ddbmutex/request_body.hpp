@@ -1,22 +1,22 @@
 // How a layout writes its requests: as JSON whose expressions are put together
 // of parts.
 //
-//   constexpr PartOf<Words> kRenew = "SET #expires = :expires";
-//   constexpr PartOf<Words> kIsOurs = "#uuid = :uuid";
-//   RequestBody body(kVocabulary, place, request);
+//   constexpr PartOf<Words> kRenew = "SET #e = :e";
+//   constexpr PartOf<Words> kIsOurs = "#u = :u";
+//   RequestBody body(kVocabulary, place, request, text);
 //   body.key();
 //   body.update(kRenew);
 //   body.condition(kIsOurs);
 //   body.words();
 //   body.end();
 //
-// "#word" stands for the name of an attribute, ":word" for a value.  The words
-// of a layout, 32 at the most, and what they stand for:
+// "#e" stands for the name of an attribute, ":e" for a value: words of one
+// letter, for all that is sent is hashed too, 64 bytes at a time.  Those of a
+// layout, and what they stand for:
 //
 //   struct Words {
-//     static constexpr char kList[][13] = {"uuid", "expires"};
-//     // A word is told by its place in that list.  Empty if it is the name
-//     // itself.
+//     static constexpr char kLetters[] = "ue";
+//     // A word is told by its place in that list.
 //     static std::string_view name(std::size_t word, const Place& place);
 //     // Both put {"S":"..."} or the like behind the text.
 //     static void value(sigv4::Text& text, std::size_t word,
@@ -25,13 +25,14 @@
 //                         const Place& place, const Request& request);
 //   };
 //   constexpr Vocabulary kVocabulary = vocabulary_of<Words>();
+//
+// Of words that are numbered, ":0" is one of our own versions, "#set0", ":set0"
+// and "#gone0" are what a user stores and removes.
 #ifndef DDBMUTEX_REQUEST_BODY_HPP
 #define DDBMUTEX_REQUEST_BODY_HPP
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,19 +44,12 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-// The place of the word that begins there; does not compile if there is none.
+// The place of that word; does not compile if there is none.
 template <class Words>
-constexpr std::size_t place_of(const char* begin) {
-  const auto is_of_word = [](char c) {
-    return (c >= 'a' && c <= 'z') || c == '_';
-  };
-  std::size_t word = 0, same = 0;
-  while (is_of_word(begin[same]) || Words::kList[word][same] != '\0') {
-    const bool fits = begin[same] == Words::kList[word][same];
-    word += fits ? 0 : 1;
-    same = fits ? same + 1 : 0;
-  }
-  return word;
+constexpr std::size_t place_of(char letter) {
+  std::size_t place = 0;
+  while (Words::kLetters[place] != letter) ++place;
+  return place;
 }
 
 // A part of an expression, and the words in it as bits.
@@ -71,45 +65,15 @@ struct PartOf : RequestPart {
   constexpr PartOf(const char (&part)[kSize]) {
     text = {part, kSize - 1};
     for (std::size_t at = 0; at + 1 < kSize; ++at) {
-      if (part[at] == '#') names |= 1u << place_of<Words>(part + at + 1);
-      if (part[at] == ':') values |= 1u << place_of<Words>(part + at + 1);
+      if (part[at] == '#') names |= 1u << place_of<Words>(part[at + 1]);
+      if (part[at] == ':') values |= 1u << place_of<Words>(part[at + 1]);
     }
   }
 };
 
-// A word as a member of the two objects begins, and as the whole member of the
-// one with the names if it is that itself: ,"#uuid":"uuid"
-struct WordMember {
-  constexpr void set(const char* word) {
-    const auto put = [this](const char* piece) {
-      while (*piece != '\0') text[size++] = *piece++;
-    };
-    for (const char* piece : {",\"#", word, "\":"}) put(piece);
-    begin = size;
-    for (const char* piece : {"\"", word, "\""}) put(piece);
-  }
-
-  std::string_view word() const { return {text + 3, begin - 5u}; }
-
-  char text[32] = {};
-  unsigned char begin = 0, size = 0;
-};
-
-template <class Words>
-constexpr auto members_of() {
-  std::array<WordMember, std::size(Words::kList)> members;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    members[i].set(Words::kList[i]);
-  }
-  return members;
-}
-
-template <class Words>
-constexpr auto kMembers = members_of<Words>();
-
 // The words of a layout.
 struct Vocabulary {
-  const WordMember* members;
+  const char* letters;
   std::string_view (*name)(std::size_t word, const Place& place);
   void (*value)(sigv4::Text& text, std::size_t word, const Place& place,
                 const Request& request);
@@ -119,7 +83,7 @@ struct Vocabulary {
 
 template <class Words>
 constexpr Vocabulary vocabulary_of() {
-  return {kMembers<Words>.data(), Words::name, Words::value, Words::version};
+  return {Words::kLetters, Words::name, Words::value, Words::version};
 }
 
 // The body of a request, as it grows.  What the words stand for is put behind
@@ -128,24 +92,22 @@ class RequestBody {
  public:
   using Part = RequestPart;
 
+  // It grows behind the text.
   RequestBody(const Vocabulary& vocabulary, const Place& place,
-              const Request& request);
+              const Request& request, sigv4::Text& text);
 
   void key();
-  void item(const Part& record);  // ":uuid :expires"
+  void item(const Part& record);  // ":u :e"
   // One after the other, if there is an update; both go on with more parts.
   void update(const Part& part);
   void condition(const Part& part);
   RequestBody& operator+=(const Part& part);
-  void own_list();     // ":own0, :own1"
+  void own_list();     // ":0, :1"
   void assignments();  // ", #set0 = :set0, #set1 = :set1"
   void changes();
   void words();  // Behind the condition.
   void put(std::string_view text) { text_ += text; }
-  std::string end() {
-    text_ += '}';
-    return text_.take();
-  }
+  void end() { text_ += '}'; }
 
  private:
   void key_members();
@@ -159,7 +121,7 @@ class RequestBody {
   const Vocabulary& vocabulary_;
   const Place& place_;
   const Request& request_;
-  sigv4::Text text_;
+  sigv4::Text& text_;
   unsigned names_ = 0, values_ = 0;  // Bits of words.
   // How many of those words there are that have a number behind them.
   std::size_t own_ = 0, set_ = 0, gone_ = 0;

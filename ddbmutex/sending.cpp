@@ -78,7 +78,7 @@ void Keeper::await_any(const std::vector<ErrandPtr>& under_way,
   std::vector<sigv4::Exchange*> exchanges(under_way.size());
   for (std::size_t i = 0; i < exchanges.size(); ++i) {
     until = std::min(until, under_way[i]->until);
-    exchanges[i] = under_way[i]->pending->exchange();
+    exchanges[i] = &under_way[i]->pending->exchange();
     // Ended before it began.
     if (!under_way[i]->pending->under_way()) return;
   }
@@ -211,13 +211,14 @@ bool Keeper::collect_releases(BootTime now, std::size_t room,
 
 // --- Each errand -------------------------------------------------------------
 
-bool Keeper::stamp(Errand& errand) {
+// By the time that it is once the mutex is ours.
+bool Keeper::stamp(Errand& errand, BootTime) {
   const Guard guard(mutex_);
   const BootTime now = BootClock::now();
   errand.last_try = stopping_;
   if (errand.call == Call::release) {
     const bool needless = errand.once_more && stopping_;
-    if (now < errand.deadline && !needless) return errand.stamp();
+    if (now < errand.deadline && !needless) return errand.stamp(now);
     closed(errand, Verdict::again, false, true);
     return false;
   }
@@ -226,7 +227,7 @@ bool Keeper::stamp(Errand& errand) {
   // By hand it is planned anew in the end.
   const bool not_by_itself = held.renewing || held.held_too_long(now);
   if (!errand.by_hand && not_by_itself) return false;
-  if (!errand.stamp()) {
+  if (!errand.stamp(now)) {
     lose(errand.held, Verdict::expired);
     return false;
   }

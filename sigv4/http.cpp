@@ -65,12 +65,24 @@ constexpr Option kOptions[] = {
 // libcurl says "Expect" before a body of a megabyte.
 constexpr std::size_t kMaxUnexpected = 1 << 19;
 
-// libcurl's plain sockets use MSG_NOSIGNAL, but a TLS library may write(2),
-// and CURLOPT_NOSIGNAL keeps libcurl from ignoring SIGPIPE meanwhile.  So the
-// signal is blocked in this thread, and one that came of our writing removed.
+// libcurl sends with MSG_NOSIGNAL on plain sockets, and since 7.88 also what
+// OpenSSL has for it; others, or OpenSSL by itself, may write(2).
+bool may_raise_sigpipe() {
+  static const bool may = [] {
+    const curl_version_info_data& own = *curl_version_info(CURLVERSION_NOW);
+    return own.version_num < 0x075800 || own.ssl_version == nullptr ||
+           !begins_with(own.ssl_version, "OpenSSL/");
+  }();
+  return may;
+}
+
+// CURLOPT_NOSIGNAL keeps libcurl from ignoring SIGPIPE.  So where it may come
+// the signal is blocked in this thread, and one that came of our writing
+// removed.
 class SigpipeGuard {
  public:
   SigpipeGuard() {
+    if (!active_) return;
     sigset_t waiting;
     sigemptyset(&sigpipe_);
     sigaddset(&sigpipe_, SIGPIPE);
@@ -80,6 +92,7 @@ class SigpipeGuard {
                sigismember(&waiting, SIGPIPE) == 1;
   }
   ~SigpipeGuard() {
+    if (!active_) return;
     const int saved = errno;
     const timespec no_wait = {0, 0};
     while (!had_one_ && sigtimedwait(&sigpipe_, nullptr, &no_wait) == -1 &&
@@ -92,6 +105,7 @@ class SigpipeGuard {
   SigpipeGuard& operator=(const SigpipeGuard&) = delete;
 
  private:
+  const bool active_ = may_raise_sigpipe();
   sigset_t sigpipe_;
   sigset_t old_;
   bool had_one_;
@@ -131,6 +145,7 @@ bool quotes_a_proxy(CURLcode code, std::string_view error) {
 // poll(2) takes milliseconds: rounded up, so as not to spin before the time.
 int poll_timeout(BootTime until) {
   if (until == kNever) return -1;
+  if (until == BootTime::min()) return 0;
   const BootTime now = BootClock::now();
   if (until <= now)
     return 0;  // Or the difference might not be told in 64 bits.
@@ -241,6 +256,8 @@ Exchange::~Exchange() {
   curl_easy_cleanup(easy_);
   curl_multi_cleanup(multi_);
   curl_url_cleanup(static_cast<CURLU*>(parsed_url_));
+  headers_.wipe();
+  body_.wipe();
 }
 
 void Exchange::set_options(const HttpOptions& options) {
@@ -293,12 +310,9 @@ void Exchange::set_callbacks() {
       });
 }
 
-void Exchange::start(const std::string& url, std::string headers,
-                     std::string body, Method method) {
-  headers_ = std::move(headers);
-  body_ = std::move(body);
+void Exchange::start(const std::string& url, BootTime now, Method method) {
   answer_.reset();
-  answer_.sent_at = answer_.received_at = BootClock::now();
+  answer_.sent_at = answer_.received_at = now;
   in_head_ = head_ended_ = too_large_ = false;
   head_bytes_ = 0;
   error_[0] = '\0';
@@ -349,8 +363,7 @@ void Exchange::link_headers() {
   if (!begins_with(headers_, "content-type:")) add("Content-Type:");
   if (body_.size() > kMaxUnexpected) add("Expect:");
   for (std::size_t begin = 0; begin < headers_.size();) {
-    const std::size_t end =
-        std::min(std::string_view(headers_).find('\n', begin), headers_.size());
+    const std::size_t end = std::string_view(headers_).find('\n', begin);
     headers_[end] = '\0';
     add(&headers_[begin]);
     begin = end + 1;
@@ -452,8 +465,8 @@ void Exchange::finish(Transport how, const char* why) {
     curl_easy_getinfo(easy_, CURLINFO_ACTIVESOCKET, &connection_);
   }
   curl_multi_remove_handle(multi_, easy_);
-  wipe(headers_);
-  wipe(body_);
+  headers_.wipe();
+  body_.wipe();
   under_way_ = false;
   due_ = stall_check_ = kNever;
   answer_.transport = how;
@@ -551,7 +564,10 @@ int Exchange::on_socket(void*, int fd, int what, void* self, void*) {
 
 int Exchange::on_timer(void*, long wait_ms, void* self) {
   static_cast<Exchange*>(self)->due_ =
-      wait_ms < 0 ? kNever : BootClock::now() + milliseconds(wait_ms);
+      wait_ms < 0 ? kNever
+      : wait_ms == 0
+          ? BootTime::min()  // Mostly, and no clock is needed for it.
+          : BootClock::now() + milliseconds(wait_ms);
   return 0;
 }
 
@@ -620,8 +636,11 @@ HttpAnswer exchange(const HttpOptions& options, HttpRequest request,
                     BootTime deadline, Waker& stop) {
   Exchange one(options);
   Exchange* const all = &one;
-  one.start(request.url, std::move(request.headers), std::move(request.body),
-            request.method);
+  one.headers() += request.headers;
+  one.body() += request.body;
+  wipe(request.headers);
+  wipe(request.body);
+  one.start(request.url, BootClock::now(), request.method);
   while (one.under_way() && !stop.woken() && BootClock::now() < deadline) {
     drive(&all, 1, deadline, &stop);
   }
@@ -632,7 +651,8 @@ HttpAnswer exchange(const HttpOptions& options, HttpRequest request,
 // -- Pool --------------------------------------------------------------------
 
 std::unique_ptr<Exchange> HttpPool::take() {
-  std::unique_ptr<Exchange> exchange;
+  std::unique_ptr<Exchange> exchange(warmest_.exchange(nullptr));
+  if (exchange != nullptr) return exchange;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     if (!idle_.empty()) {
@@ -645,8 +665,16 @@ std::unique_ptr<Exchange> HttpPool::take() {
 
 // One too many is closed outside the lock: that may write to the network.
 void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
+  // Of one that was not begun.
+  exchange->headers().wipe();
+  exchange->body().wipe();
+  if (options_.max_idle == 0) return;
+  exchange.reset(warmest_.exchange(exchange.release()));
+  if (exchange == nullptr) return;
   const std::lock_guard<std::mutex> guard(mutex_);
-  if (idle_.size() < options_.max_idle) idle_.push_back(std::move(exchange));
+  if (idle_.size() + 1 < options_.max_idle) {
+    idle_.push_back(std::move(exchange));
+  }
 }
 
 // -- URL ---------------------------------------------------------------------

@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "boot_clock.hpp"
+#include "text.hpp"
 
 struct curl_slist;
 
@@ -146,10 +147,16 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Begins to send; replaces the answer of the exchange before.  `headers` are
-  // all there are but Content-Length and what libcurl must add (none of Accept,
-  // Expect, User-Agent), each with a '\n' behind.  REQUIRES: nothing under way.
-  void start(const std::string& url, std::string headers, std::string body,
+  // What is to be sent, written before start(): whole headers, each with a '\n'
+  // behind, all there are but Host, Content-Length and what libcurl must add
+  // (none of Accept, Expect, User-Agent); and the body, none with get.  Their
+  // memory serves for the next exchange too.  REQUIRES: nothing under way.
+  Text& headers() noexcept { return headers_; }
+  Text& body() noexcept { return body_; }
+
+  // Begins to send, `now`; replaces the answer of the exchange before.
+  // REQUIRES: nothing under way.
+  void start(const std::string& url, BootTime now,
              Method method = Method::post);
   // For this exchange, if that is less than connect_timeout.  REQUIRES: called
   // after start(), before drive().
@@ -206,8 +213,8 @@ class Exchange {
 
   // libcurl reads the request from here until the exchange has ended.
   std::string url_;
-  std::string body_;
-  std::string headers_;  // Each line with a NUL behind.
+  Text body_;
+  Text headers_;  // Each line with a NUL behind.
   std::vector<curl_slist> nodes_;
 
   HttpAnswer answer_;
@@ -252,15 +259,20 @@ HttpAnswer exchange(const HttpOptions& options, HttpRequest request,
 class HttpPool {
  public:
   explicit HttpPool(HttpOptions options) : options_(std::move(options)) {}
+  ~HttpPool() { delete warmest_.load(); }
+  HttpPool(const HttpPool&) = delete;
+  HttpPool& operator=(const HttpPool&) = delete;
 
   // The one given back last, its connection being the warmest; a new one if
-  // there is none.
+  // there is none.  Any thread.
   std::unique_ptr<Exchange> take();
   // REQUIRES: nothing under way.
   void give_back(std::unique_ptr<Exchange> exchange);
 
  private:
   const HttpOptions options_;
+  // The one given back last, without the mutex: often it is the only one.
+  std::atomic<Exchange*> warmest_{nullptr};
   std::mutex mutex_;
   std::vector<std::unique_ptr<Exchange>> idle_;  // GUARDED_BY(mutex_)
 };

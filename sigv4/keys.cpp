@@ -331,10 +331,13 @@ Keys::Current Keys::now() {
   return {core.why_none(), core.fetch != nullptr};
 }
 
+bool Keys::serve_for_sure(BootTime now) const {
+  return now < BootTime(nanoseconds(core_->serve_for_sure.load()));
+}
+
 bool Keys::await(BootTime deadline, const Waker* waker) {
   Core& core = *core_;
-  const BootTime sure{nanoseconds(core.serve_for_sure.load())};
-  if (sure == BootTime::max() || BootClock::now() < sure) return true;
+  if (serve_for_sure(BootClock::now())) return true;
   std::shared_ptr<KeysFetch> fetch;
   {
     const BootTime time = BootClock::now();

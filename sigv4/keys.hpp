@@ -58,6 +58,9 @@ class Keys {
   // Waits for nobody.  Begins a fetch if one is due.
   Current now();
 
+  // There certainly are keys, which needs no mutex to be known.
+  bool serve_for_sure(BootTime now) const;
+
   // Waits while there are no keys but a fetch is under way; begins one if the
   // last has failed, or there was none.  Until `deadline`, or until `waker`
   // (may be null) is woken.  False if there are none.

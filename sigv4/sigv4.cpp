@@ -204,6 +204,13 @@ auto to_sign(std::string_view amz_date, std::string_view scope,
   return use({kAlgorithm, "\n", amz_date, "\n", scope, "\n", canonical});
 }
 
+// Steps 2 to 4, of the hash of what step 1 makes.
+Hex sign_canonical(const SigningKey& key, std::string_view amz_date,
+                   std::string_view scope, const Hex& canonical) {
+  return to_sign(amz_date, scope, canonical,
+                 [&key](Pieces pieces) { return Hex(key.mac(pieces)); });
+}
+
 }  // namespace
 
 void append_encoded(std::string& out, std::string_view text, char also) {
@@ -228,7 +235,7 @@ std::string sha256_hex(std::string_view bytes) {
 }
 
 std::string sha1_hex(std::string_view bytes) {
-  Digest digest{};  // Of SHA-256: longer, and so a multiple of 8 bytes.
+  Digest digest{};  // Of SHA-256: longer, and so a multiple of 16 bytes.
   SHA1(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
        digest.data());
   const Hex text(digest);
@@ -307,10 +314,45 @@ std::string signature(const SigningKey& key, std::string_view string_to_sign) {
   return std::string(Hex(key.mac({string_to_sign})));
 }
 
-Hex signature(const SigningKey& key, std::string_view amz_date,
-              std::string_view scope, const Hex& canonical) {
-  return to_sign(amz_date, scope, canonical,
-                 [&key](Pieces pieces) { return Hex(key.mac(pieces)); });
+Hex append_signed(Text& headers, const JsonCall& call, const Credentials& keys,
+                  std::string_view amz_date, std::string_view scope,
+                  const SigningKey& key) {
+  constexpr std::string_view kType =
+      "content-type:application/x-amz-json-1.0\n";
+  const std::string_view token = keys.session_token;
+  const std::string_view names =
+      token.empty() ? "content-type;host;x-amz-date;x-amz-target"
+                    : "content-type;host;x-amz-date;"
+                      "x-amz-security-token;x-amz-target";
+  const std::size_t begin = headers.size();
+  headers.reserve(begin + kUsualBytes + token.size() + scope.size() +
+                  keys.access_key_id.size() + call.action.size());
+  headers += kType;
+  headers += "x-amz-date:";
+  headers += amz_date;
+  if (!token.empty()) headers += "\nx-amz-security-token:";
+  headers += token;
+  headers += "\nx-amz-target:";
+  headers += call.api;
+  headers += '.';
+  headers += call.action;
+  headers += '\n';
+  const std::string_view behind_host =
+      std::string_view(headers).substr(begin + kType.size());
+  const Hex canonical =
+      sha256_of({"POST\n/\n\n", kType, "host:", call.host, "\n", behind_host,
+                 "\n", names, "\n", sha256_of({call.body})});
+  const Hex signature = sign_canonical(key, amz_date, scope, canonical);
+  headers += "authorization:AWS4-HMAC-SHA256 Credential=";
+  headers += keys.access_key_id;
+  headers += '/';
+  headers += scope;
+  headers += ", SignedHeaders=";
+  headers += names;
+  headers += ", Signature=";
+  headers += signature;
+  headers += '\n';
+  return signature;
 }
 
 SigningKey SigningKeys::get(std::string_view secret, std::string_view scope) {
@@ -342,7 +384,7 @@ Signed sign(Request request, const Credentials& credentials, const Scope& where,
   result.authorization =
       join({kAlgorithm, " Credential=", credentials.access_key_id, "/", scope,
             ", SignedHeaders=", names_in(text), ", Signature=",
-            signature(key, result.amz_date, scope, sha256_of({text}))});
+            sign_canonical(key, result.amz_date, scope, sha256_of({text}))});
   wipe(text);
   return result;
 }

@@ -124,22 +124,34 @@ class SigningKey {
   SigningKey& operator=(const SigningKey&) = default;
   ~SigningKey();
 
- private:
-  friend std::string signature(const SigningKey& key,
-                               std::string_view string_to_sign);
-  friend Hex signature(const SigningKey& key, std::string_view amz_date,
-                       std::string_view scope, const Hex& canonical);
-  void set_key(std::string_view key);
+  // The HMAC of the pieces, one behind the other.
   Hex::Digest mac(Pieces message) const;
+
+ private:
+  void set_key(std::string_view key);
 
   char states_[2][112];  // OpenSSL's, which stays out of this header.
 };
 
 // Step 4.
 std::string signature(const SigningKey& key, std::string_view string_to_sign);
-// Steps 2 to 4, of the hash of what step 1 makes.
-Hex signature(const SigningKey& key, std::string_view amz_date,
-              std::string_view scope, const Hex& canonical);
+
+// A call of AWS's JSON protocols: a POST to "/", whose action a header names.
+struct JsonCall {
+  std::string_view host;    // As it is sent: "dynamodb.eu-west-1.amazonaws.com"
+  std::string_view api;     // "DynamoDB_20120810"
+  std::string_view action;  // "GetItem"
+  std::string_view body;
+};
+
+// Appends all its headers but Host, each with a '\n' behind: as they are always
+// the same, they are sent as step 1 has them, by name, in lower case.  Needs no
+// memory once it has made room, so that no text that grows, and none that a
+// failure throws away, leaves a token behind.  `scope`: as scope_text() makes
+// it for the day of `amz_date`.
+Hex append_signed(Text& headers, const JsonCall& call, const Credentials& keys,
+                  std::string_view amz_date, std::string_view scope,
+                  const SigningKey& key);
 
 // The last signing key, kept with what it was derived of: that costs more than
 // the signature itself.  Wiped when another takes its place.

@@ -80,16 +80,16 @@ void Digits::write(std::uint64_t number) {
   begin_ = static_cast<std::size_t>(at - text_);
 }
 
-// Eight bytes at once: each is spread to two, a half in each of them, which
+// Sixteen bytes at once: each is spread to two, a half in each of them, which
 // become digits; or letters, where 6 more than that is above 15.
 void write_hex(const unsigned char* bytes, std::size_t count, char* to) {
-  using Bytes = unsigned char __attribute__((vector_size(8)));
-  using Pairs = std::uint16_t __attribute__((vector_size(16)));
+  using Bytes = unsigned char __attribute__((vector_size(16)));
+  using Pairs = std::uint16_t __attribute__((vector_size(32)));
   constexpr bool kLittleEndian = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
-  for (; count > 0; count -= 8, bytes += 8, to += 16) {
-    Bytes eight;
-    memcpy(&eight, bytes, sizeof eight);
-    Pairs pairs = __builtin_convertvector(eight, Pairs);
+  for (; count > 0; count -= 16, bytes += 16, to += 32) {
+    Bytes some;
+    memcpy(&some, bytes, sizeof some);
+    Pairs pairs = __builtin_convertvector(some, Pairs);
     pairs = kLittleEndian ? pairs >> 4 | pairs << 8 : pairs << 4 | pairs;
     pairs &= 0x0f0f;
     const Pairs letters = (pairs + 0x0606) >> 4 & 0x0101;
@@ -113,6 +113,13 @@ void append(std::string& text, Pieces pieces) {
 }
 
 void Text::grow(std::size_t more) { text_.resize(2 * text_.size() + more); }
+
+void Text::wipe() noexcept {
+  constexpr std::size_t kUsualRoom = 4096;
+  explicit_bzero(text_.data(), size_);
+  size_ = 0;
+  if (text_.size() > kUsualRoom) std::string().swap(text_);
+}
 
 bool begins_with(std::string_view text, std::string_view with) {
   return text.substr(0, with.size()) == with;

@@ -60,12 +60,12 @@ class Digits {
   std::size_t begin_ = sizeof text_;  // It is written from the end.
 };
 
-// Two lower-case hexadecimal digits a byte.  REQUIRES: a multiple of 8 bytes.
+// Two lower-case hexadecimal digits a byte.  REQUIRES: a multiple of 16 bytes.
 void write_hex(const unsigned char* bytes, std::size_t count, char* to);
 
 template <std::size_t kCount>
 void write_hex(const std::array<unsigned char, kCount>& bytes, char* to) {
-  static_assert(kCount % 8 == 0);
+  static_assert(kCount % 16 == 0);
   write_hex(bytes.data(), kCount, to);
 }
 
@@ -82,22 +82,40 @@ class Text {
 
   // Not a view into it.
   void operator+=(std::string_view piece) {
-    if (text_.size() - size_ < piece.size()) grow(piece.size());
-    std::string_view::traits_type::copy(text_.data() + size_, piece.data(),
-                                        piece.size());
-    size_ += piece.size();
+    copy(piece, room_for(piece.size()));
   }
-  void operator+=(char c) { *this += std::string_view(&c, 1); }
+  void operator+=(char c) { *room_for(1) = c; }
+  // Between quotes.
+  void quote(std::string_view piece) {
+    char* const at = room_for(piece.size() + 2);
+    at[0] = at[piece.size() + 1] = '"';
+    copy(piece, at + 1);
+  }
   char& operator[](std::size_t at) { return text_[at]; }
   std::size_t size() const { return size_; }
+  const char* data() const { return text_.data(); }
+  operator std::string_view() const { return {text_.data(), size_}; }
+  // From then on so much fits that no memory is needed for it.
+  void reserve(std::size_t room) {
+    if (text_.size() < room) text_.resize(room);
+  }
 
   // It is empty from then on.
   std::string take() {
     text_.resize(std::exchange(size_, 0));
     return std::exchange(text_, {});
   }
+  // Overwritten and empty, to be written anew: usual room stays.
+  void wipe() noexcept;
 
  private:
+  char* room_for(std::size_t more) {
+    if (text_.size() - size_ < more) grow(more);
+    return text_.data() + std::exchange(size_, size_ + more);
+  }
+  static void copy(std::string_view piece, char* to) {
+    std::string_view::traits_type::copy(to, piece.data(), piece.size());
+  }
   void grow(std::size_t more);
 
   std::string text_;  // And the room behind it.

@@ -68,6 +68,8 @@ Answer call(Client& client, Action action = Action::put_item,
   return client.call(action, std::move(body), BootClock::now() + time, waker);
 }
 
+constexpr ServiceTime kThen = seconds(1900000000);
+
 std::string http_date(ServiceTime time) {
   const std::time_t unix_seconds = time / seconds(1);
   std::tm parts = {};
@@ -122,6 +124,15 @@ Reply dated(Reply reply, ServiceTime date) {
 Reply refused(const std::string& code) {
   return Reply::error(400, "{\"__type\":\"com.amazon.coral.service#" + code +
                                "\",\"message\":\"no\"}");
+}
+
+std::unique_ptr<Client::Pending> begun(Client& client, Action action,
+                                       std::string_view body) {
+  const BootTime now = BootClock::now();
+  auto pending = client.prepare(now);
+  pending->body() += body;
+  client.begin(*pending, action, now);
+  return pending;
 }
 
 }  // namespace
@@ -254,6 +265,31 @@ BOOST_AUTO_TEST_CASE(signature_in_a_refusal_is_not_told) {
              "we do not expect (hidden) here (keys from the options)");
 }
 
+BOOST_AUTO_TEST_CASE(key_of_one_day_signs_for_no_other) {
+  ScriptedServer server;
+  Client client(options_for(server.url()));
+  for (const int day : {0, 1, 2}) {
+    server.script(dated(Reply::ok("{}"), kThen + std::chrono::hours(24 * day)));
+    CHECK_FAULT(call(client), Fault::none);
+  }
+  const std::vector<SeenRequest> requests = server.requests();
+  BOOST_TEST_REQUIRE(requests.size() == 3u);
+  BOOST_TEST(signed_time(requests[2]) - signed_time(requests[1]) > 23 * 3600);
+  for (const SeenRequest& request : requests) {
+    BOOST_TEST(request.header("Authorization").value_or("") ==
+               expected_authorization(request, keys()));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(call_that_does_not_begin_leaves_nothing_to_the_next) {
+  ScriptedServer server;
+  Client client(options_for(server.url()));
+  client.prepare(BootClock::now())->body() += "left";
+  CHECK_FAULT(call(client, Action::put_item, "{}"), Fault::none);
+  BOOST_TEST_REQUIRE(server.request_count() == 1u);
+  BOOST_TEST(server.requests().front().body == "{}");
+}
+
 BOOST_AUTO_TEST_CASE(no_keys_sends_nothing) {
   ScriptedServer server;
   ClientOptions options = options_for(server.url());
@@ -344,7 +380,6 @@ BOOST_AUTO_TEST_CASE(date_of_a_refusal_corrects_the_next_signature) {
 }
 
 BOOST_AUTO_TEST_CASE(clock_holds_the_services_time_between_its_bounds) {
-  constexpr ServiceTime kThen = seconds(1900000000);
   ScriptedServer server;
   server.script(dated(Reply::ok("{}"), kThen));
   Client client(options_for(server.url()));
@@ -603,9 +638,9 @@ BOOST_AUTO_TEST_CASE(pending_destroyed_ends_its_request) {
   server.script(hanging);
   Client client(options_for(server.url()));
   {
-    auto pending = client.begin(Action::put_item, "{}");
+    auto pending = begun(client, Action::put_item, "{}");
     BOOST_TEST(pending->under_way());
-    sigv4::Exchange* exchange = pending->exchange();
+    sigv4::Exchange* exchange = &pending->exchange();
     // Drives until it was read there, as nothing else tells.
     const BootTime end = BootClock::now() + kLong;
     while (server.request_count() == 0 && BootClock::now() < end) {
@@ -856,8 +891,8 @@ BOOST_AUTO_TEST_CASE(calls_begun_at_once_by_one_thread_each_end) {
   std::vector<std::unique_ptr<Client::Pending>> pending;
   std::vector<sigv4::Exchange*> exchanges;
   for (int i = 0; i < 20; ++i) {
-    pending.push_back(client.begin(Action::get_item, std::to_string(i)));
-    exchanges.push_back(pending.back()->exchange());
+    pending.push_back(begun(client, Action::get_item, std::to_string(i)));
+    exchanges.push_back(&pending.back()->exchange());
   }
   const BootTime end = BootClock::now() + kLong;
   const auto any_left = [&] {

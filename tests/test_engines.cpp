@@ -19,6 +19,7 @@
 #include "ddbmutex/answer.hpp"
 #include "ddbmutex/protocol.hpp"
 #include "ddbmutex/record.hpp"
+#include "tests/support/body_of.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/party.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -116,10 +117,9 @@ bool poll_until_ours(Party& party) {
 std::string step_at(Party& party, Call call, BootTime now) {
   const lock::Request request =
       party.lease->next(call, now, party.client.clock(), party.observation);
-  const dynamodb::Answer answer =
-      party.client.call(lock::action_of(request.verb, {}),
-                        lock::write_request(party.place, request),
-                        BootClock::now() + tests::kPlenty, party.waker);
+  const dynamodb::Answer answer = party.client.call(
+      lock::action_of(request.verb, {}), tests::body_of(party.place, request),
+      BootClock::now() + tests::kPlenty, party.waker);
   lock::Reply reply = lock::reply_to(request.verb, answer);
   reply.received = now;
   return word(party.lease->heard(std::move(reply), party.client.clock(),
@@ -458,7 +458,7 @@ BOOST_DATA_TEST_CASE(row_that_is_no_record_is_never_taken, kEngines, kind) {
       Party party(at);
       // Now that it knows DynamoDB's clock, all of them look long over.
       party.client.call(dynamodb::Action::get_item,
-                        lock::write_request(party.place, {}),
+                        tests::body_of(party.place, {}),
                         BootClock::now() + tests::kPlenty, party.waker);
       BOOST_REQUIRE(party.client.clock().known());
       BOOST_TEST(party.take() == "bad_record");
@@ -824,9 +824,9 @@ std::string version_of(const SeenRequest& request) {
   const std::string& body = request.body;
   const std::string put = text_after(body, R"("expires":{"N":")");
   if (!put.empty()) return text_after(body, R"("uuid":{"S":")") + put;
-  const std::string renewed = text_after(body, R"(":expires":{"N":")");
+  const std::string renewed = text_after(body, R"(":e":{"N":")");
   if (renewed.empty()) return "";
-  return text_after(body, R"(":uuid":{"S":")") + renewed;
+  return text_after(body, R"(":u":{"S":")") + renewed;
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 
 #include "sigv4/http.hpp"
 #include "tests/support/blackhole.hpp"
+#include "tests/support/exchanging.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/words.hpp"
 
@@ -59,7 +60,7 @@ HttpAnswer finish(Exchange& exchange, BootTime deadline = in(seconds(20))) {
 
 HttpAnswer ask(Exchange& exchange, const std::string& url,
                std::string body = "{}", std::string headers = "") {
-  exchange.start(url, std::move(headers), std::move(body));
+  tests::start(exchange, url, headers, body);
   return finish(exchange);
 }
 
@@ -187,7 +188,7 @@ BOOST_FIXTURE_TEST_CASE(answer_times_enclose_the_servers_delay, Fixture) {
   Reply reply;
   reply.delay = milliseconds(60);
   server.script(reply);
-  exchange.start(server.url(), {}, "{}");
+  tests::start(exchange, server.url(), {}, "{}");
   std::this_thread::sleep_for(milliseconds(40));  // Not driven: not sent.
   BOOST_TEST(!exchange.sent());
   const BootTime driven = BootClock::now();
@@ -592,7 +593,7 @@ BOOST_AUTO_TEST_CASE(connect_timeout_does_not_count_for_the_answer) {
 BOOST_FIXTURE_TEST_CASE(deadline_passes_and_drive_returns_without_an_end,
                         Fixture) {
   server.script(hanging());
-  exchange.start(server.url(), {}, "{}");
+  tests::start(exchange, server.url(), {}, "{}");
   Exchange* const all[] = {&exchange};
   const BootTime deadline = in(seconds(2));  // It is sent in it.
   BOOST_TEST(tests::returns_within(seconds(2),
@@ -616,7 +617,7 @@ BOOST_FIXTURE_TEST_CASE(deadline_amid_the_body_tells_status_and_headers_only,
   Reply reply = Reply::ok(std::string(1000, 'x'));
   reply.cut_body_at = 500;  // And then nothing, on an open connection.
   server.script(reply);
-  exchange.start(server.url(), {}, "{}");
+  tests::start(exchange, server.url(), {}, "{}");
   const HttpAnswer answer = finish(exchange, in(seconds(2)));
   BOOST_TEST(answer.transport == Transport::timed_out);
   BOOST_TEST(answer.status == 200);
@@ -626,7 +627,7 @@ BOOST_FIXTURE_TEST_CASE(deadline_amid_the_body_tells_status_and_headers_only,
 
 BOOST_FIXTURE_TEST_CASE(deadline_in_the_past_still_moves_the_exchange,
                         Fixture) {
-  exchange.start(server.url(), {}, "{}");
+  tests::start(exchange, server.url(), {}, "{}");
   Exchange* const all[] = {&exchange};
   while (exchange.under_way()) drive(all, 1, BootTime::min(), nullptr);
   BOOST_TEST(exchange.take_answer().transport == Transport::complete);
@@ -638,13 +639,13 @@ BOOST_FIXTURE_TEST_CASE(late_answer_is_never_taken_for_the_next_requests,
     Reply late = Reply::ok("late");
     late.hangs = true;
     server.script(late);
-    exchange.start(server.url(), {}, "first");
+    tests::start(exchange, server.url(), {}, "first");
     drive_until_read(exchange, server, 2 * i - 1);
     if (i % 2 == 0) server.release();  // Its answer may lie in the socket.
     exchange.end(Transport::timed_out);
     BOOST_TEST(exchange.take_answer().transport == Transport::timed_out);
     server.script(Reply::ok("mine"));
-    exchange.start(server.url(), {}, "second");
+    tests::start(exchange, server.url(), {}, "second");
     server.release();
     BOOST_TEST(finish(exchange).body == "mine");
   }
@@ -654,7 +655,7 @@ BOOST_FIXTURE_TEST_CASE(late_answer_is_never_taken_for_the_next_requests,
 }
 
 BOOST_FIXTURE_TEST_CASE(end_before_anything_was_sent_says_so, Fixture) {
-  exchange.start(server.url(), {}, "{}");
+  tests::start(exchange, server.url(), {}, "{}");
   exchange.end(Transport::cancelled);
   const HttpAnswer answer = exchange.take_answer();
   BOOST_TEST(answer.transport == Transport::cancelled);
@@ -666,7 +667,7 @@ BOOST_FIXTURE_TEST_CASE(end_before_anything_was_sent_says_so, Fixture) {
 
 BOOST_FIXTURE_TEST_CASE(end_after_the_end_changes_nothing, Fixture) {
   exchange.end(Transport::cancelled);  // Never started.
-  exchange.start(server.url(), {}, "{}");
+  tests::start(exchange, server.url(), {}, "{}");
   Exchange* const all[] = {&exchange};
   while (exchange.under_way()) drive(all, 1, BootTime::max(), nullptr);
   exchange.end(Transport::cancelled);
@@ -678,7 +679,7 @@ BOOST_FIXTURE_TEST_CASE(destructor_ends_what_is_under_way, Fixture) {
   server.script(hanging());
   {
     Exchange doomed(options);
-    doomed.start(server.url(), {}, "{}");
+    tests::start(doomed, server.url(), {}, "{}");
     drive_until_read(doomed, server, 1);
   }
   server.release();
@@ -695,7 +696,7 @@ BOOST_FIXTURE_TEST_CASE(hanging_resolver_does_not_hold_up_the_end, Fixture) {
   {
     Exchange doomed(options);
     for (Exchange* e : {&exchange, &doomed}) {
-      e->start("http://locks.invalid/", {}, "{}");
+      tests::start(*e, "http://locks.invalid/", {}, "{}");
       drive(&e, 1, in(milliseconds(50)), nullptr);
       BOOST_TEST(e->under_way());
     }
@@ -732,7 +733,7 @@ BOOST_FIXTURE_TEST_CASE(wake_by_another_thread_ends_the_drive_promptly,
                         Fixture) {
   server.script(hanging());
   Waker waker;
-  exchange.start(server.url(), {}, "{}");
+  tests::start(exchange, server.url(), {}, "{}");
   BootTime woken{};
   std::thread other([&] {
     server.wait_for_requests(1);
@@ -756,7 +757,7 @@ BOOST_FIXTURE_TEST_CASE(wake_before_the_drive_is_remembered_until_cleared,
   server.script(hanging());
   Waker waker;
   BOOST_TEST(waker.fd() >= 0);
-  exchange.start(server.url(), {}, "{}");
+  tests::start(exchange, server.url(), {}, "{}");
   Exchange* const all[] = {&exchange};
   waker.wake();
   waker.wake();
@@ -814,7 +815,7 @@ BOOST_FIXTURE_TEST_CASE(wake_works_where_no_descriptor_was_left, Fixture) {
   const std::unique_ptr<Waker> waker = waker_without_descriptor();
   BOOST_REQUIRE(waker->fd() == -1);
   server.script(hanging());
-  exchange.start(server.url(), {}, "{}");
+  tests::start(exchange, server.url(), {}, "{}");
   std::thread other([&] {
     server.wait_for_requests(1);
     waker->wake();
@@ -837,10 +838,10 @@ BOOST_FIXTURE_TEST_CASE(wake_works_where_no_descriptor_was_left, Fixture) {
 BOOST_FIXTURE_TEST_CASE(drive_returns_when_the_first_of_several_has_ended,
                         Fixture) {
   server.script(hanging());
-  exchange.start(server.url(), {}, "slow");
+  tests::start(exchange, server.url(), {}, "slow");
   drive_until_read(exchange, server, 1);
   Exchange quick(options);
-  quick.start(server.url(), {}, "quick");
+  tests::start(quick, server.url(), {}, "quick");
   Exchange* const all[] = {&exchange, &quick};
   drive(all, 2, in(seconds(20)), nullptr);
   BOOST_TEST(!quick.under_way());
@@ -882,7 +883,7 @@ std::vector<Exchange*> start_many(std::vector<std::unique_ptr<Exchange>>* owned,
   std::vector<Exchange*> all;
   for (std::size_t i = 0; i < count; ++i) {
     owned->push_back(std::make_unique<Exchange>(HttpOptions()));
-    owned->back()->start(url, {}, std::to_string(i));
+    tests::start(*owned->back(), url, {}, std::to_string(i));
     all.push_back(owned->back().get());
   }
   return all;
@@ -921,7 +922,7 @@ BOOST_FIXTURE_TEST_CASE(exchange_begun_by_one_thread_is_finished_by_another,
   for (int i = 1; i <= 20; ++i) {
     server.script(hanging());
     std::thread([&] {
-      exchange.start(server.url(), {}, "{}");
+      tests::start(exchange, server.url(), {}, "{}");
       drive_until_read(exchange, server, i);
     }).join();
     server.release();
@@ -971,9 +972,9 @@ BOOST_FIXTURE_TEST_CASE(pool_gives_the_last_one_back_first_and_keeps_few,
     taken.push_back(pool.take());
     ask(*taken.back(), server.url());
   }
-  Exchange* const second = taken[1].get();
+  Exchange* const last = taken[2].get();
   for (auto& exchange_taken : taken) pool.give_back(std::move(exchange_taken));
-  BOOST_TEST((pool.take().get() == second));  // The third was one too many.
+  BOOST_TEST((pool.take().get() == last));  // The second was one too many.
   BOOST_TEST(ask(*pool.take(), server.url()).status == 200);
   BOOST_TEST(server.connection_count() == 3);
 }
@@ -1032,7 +1033,7 @@ BOOST_AUTO_TEST_CASE(tls_handshake_with_a_plain_server_is_unreachable) {
   ScriptedServer plain;
   Exchange exchange{HttpOptions()};
   std::string url = plain.url();
-  exchange.start(url.replace(0, 4, "https"), {}, "{}");
+  tests::start(exchange, url.replace(0, 4, "https"), {}, "{}");
   // The server waits for the rest of a line: let it see the end.
   const HttpAnswer answer = finish(exchange, in(milliseconds(300)));
   BOOST_TEST(!answer.sent);

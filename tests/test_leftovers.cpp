@@ -26,6 +26,7 @@
 #include "tests/support/agent.hpp"
 #include "tests/support/blackhole.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/exchanging.hpp"
 #include "tests/support/failure_kit.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/given.hpp"
@@ -1030,7 +1031,7 @@ BOOST_AUTO_TEST_CASE(time_to_connect_is_the_exchanges_own) {
   for (const auto& [time, at_least] : cases) {
     const Stopwatch watch;
     BOOST_TEST(returns_within(http.connect_timeout, [&, within = time] {
-      exchange.start(url, {}, "x");
+      tests::start(exchange, url, {}, "x");
       exchange.connect_within(within);
       while (exchange.under_way()) {
         drive(all, 1, BootClock::now() + 20s, nullptr);

@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(each_action_meets_each_fault_and_few_of_its_requests_do) {
   // Those of kept rows are all UpdateItem.
   BOOST_TEST(kinds.size() == 6u);
   for (const auto& [action, all] : kinds) {
-    const bool renews = action == "UpdateItem SET #expires = :expires";
+    const bool renews = action == "UpdateItem SET #e = :e";
     BOOST_TEST((all == wanted), action);
     BOOST_TEST(chances[action] < (renews ? 0.75 : 0.1), action);
   }

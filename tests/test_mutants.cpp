@@ -1,5 +1,6 @@
 // Protections of the library that no other test would miss: found by
 // tests/mutants, which takes them away one at a time.
+#include <curl/curl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -577,7 +578,8 @@ BOOST_AUTO_TEST_CASE(threads_of_a_table_take_none_of_the_programs_signals) {
 }
 
 // A TLS library may write to a connection that the server has closed in a way
-// that raises SIGPIPE, whose default action ends the process.
+// that raises SIGPIPE, whose default action ends the process.  libcurl keeps
+// OpenSSL from it since 7.88; what is written then is in test_http.cpp.
 BOOST_AUTO_TEST_CASE(thread_in_a_tls_exchange_takes_no_sigpipe) {
   ScriptedServer server(nullptr, ScriptedServer::Scheme::https);
   auto where = table_options(server);
@@ -592,8 +594,11 @@ BOOST_AUTO_TEST_CASE(thread_in_a_tls_exchange_takes_no_sigpipe) {
     mutex.lock();
   });
   BOOST_TEST_REQUIRE(server.wait_for_requests(1));
-  BOOST_TEST(
-      eventually([&] { return blocks(std::to_string(locking), SIGPIPE); }));
+  const curl_version_info_data& own = *curl_version_info(CURLVERSION_NOW);
+  const bool quiet = own.version_num >= 0x075800 &&
+                     std::string(own.ssl_version).rfind("OpenSSL/", 0) == 0;
+  BOOST_TEST(eventually(
+      [&] { return quiet || blocks(std::to_string(locking), SIGPIPE); }));
   BOOST_TEST(eventually([&] {
     server.release();
     return aside.done();

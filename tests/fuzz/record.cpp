@@ -16,6 +16,7 @@
 #include "ddbmutex/answer.hpp"
 #include "ddbmutex/json.hpp"
 #include "tests/fuzz/fuzz.hpp"
+#include "tests/support/body_of.hpp"
 
 namespace tests {
 namespace fuzz {
@@ -210,16 +211,15 @@ void check_written(const Row& row) {
   place.key = "ddblock-x";
   place.owner = row.owner;
   const lock::Request request = take_of(row);
-  const std::string text = lock::write_request(place, request);
+  const std::string text = tests::body_of(place, request);
   rapidjson::Document body;
   body.Parse<rapidjson::kParseValidateEncodingFlag>(text.data(), text.size());
   claim(!body.HasParseError() && body.IsObject(), "a take is a JSON object");
   const auto& values = body["ExpressionAttributeValues"];
-  const auto& uuid = values[":seen_uuid"]["S"];
+  const auto& uuid = values[":s"]["S"];
   claim(Bytes(uuid.GetString(), uuid.GetStringLength()) == row.uuid,
         "a take asks for the uuid that was seen");
-  claim(values[":seen_expires"]["N"].GetString() ==
-            std::to_string(row.expires.count()),
+  claim(values[":v"]["N"].GetString() == std::to_string(row.expires.count()),
         "a take asks for the expires that was seen");
   Row expected = row;
   expected.expires = request.stamp;

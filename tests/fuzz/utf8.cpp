@@ -7,6 +7,7 @@
 #include "ddbmutex/json.hpp"
 #include "ddbmutex/record.hpp"
 #include "tests/fuzz/fuzz.hpp"
+#include "tests/support/body_of.hpp"
 
 namespace tests {
 namespace fuzz {
@@ -79,7 +80,7 @@ void check_requests(const std::string& name) {
        {lock::Request::Verb::take, lock::Request::Verb::renew,
         lock::Request::Verb::release, lock::Request::Verb::look}) {
     request.verb = verb;
-    const auto body = parse(lock::write_request(place, request));
+    const auto body = parse(tests::body_of(place, request));
     const bool takes = verb == lock::Request::Verb::take;
     check_key(body[takes ? "Item" : "Key"], name);
   }

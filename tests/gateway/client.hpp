@@ -31,6 +31,7 @@
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/http.hpp"
 #include "sigv4/sigv4.hpp"
+#include "tests/support/exchanging.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/waiting.hpp"
 
@@ -97,7 +98,7 @@ class Client {
   // On the connection of the last one, if that is there still.
   HttpAnswer send(Call call,
                   std::chrono::milliseconds within = tests::kPlenty) {
-    exchange_.start(url_ + "/", call.head(), std::move(call.body));
+    tests::start(exchange_, url_ + "/", call.head(), call.body);
     ddbmutex::sigv4::Exchange* const driven = &exchange_;
     if (exchange_.under_way()) {
       drive(&driven, 1, BootClock::now() + within, nullptr);
@@ -111,7 +112,7 @@ class Client {
   HttpAnswer call_until(const std::string& action, const std::string& body,
                         const Condition& condition) {
     Call call = signed_call(action, body);
-    exchange_.start(url_ + "/", call.head(), std::move(call.body));
+    tests::start(exchange_, url_ + "/", call.head(), call.body);
     const auto drive_for = [this](std::chrono::milliseconds time) {
       ddbmutex::sigv4::Exchange* const driven = &exchange_;
       if (!exchange_.under_way()) return true;

@@ -21,6 +21,7 @@
 #include "ddbmutex/record.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/credentials.hpp"
+#include "tests/support/exchanging.hpp"
 
 using namespace ddbmutex;
 
@@ -257,8 +258,7 @@ sigv4::HttpAnswer Engine::call(std::string_view action,
   }
   // A connection for each call: none that the engine may close meanwhile.
   sigv4::Exchange exchange{sigv4::HttpOptions{}};
-  exchange.start(url->scheme + "://" + url->authority + "/", std::move(headers),
-                 body);
+  start(exchange, url->scheme + "://" + url->authority + "/", headers, body);
   sigv4::Exchange* const driven = &exchange;
   if (exchange.under_way()) {
     sigv4::drive(&driven, 1, BootClock::now() + kPlenty, nullptr);

@@ -13,6 +13,7 @@
 #include "ddbmutex/protocol.hpp"
 #include "ddbmutex/record.hpp"
 #include "ddbmutex/retry.hpp"
+#include "tests/support/body_of.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/waiting.hpp"
@@ -89,8 +90,7 @@ class Party : private ddbmutex::lock::Errand::Watch {
     const Time now = ddbmutex::BootClock::now();
     sent = lease->next(call, now, client.clock(), observation);
     answer = client.call(ddbmutex::lock::action_of(sent.verb, {}),
-                         ddbmutex::lock::write_request(place, sent),
-                         now + kPlenty, waker);
+                         tests::body_of(place, sent), now + kPlenty, waker);
     return word(lease->heard(ddbmutex::lock::reply_to(sent.verb, answer),
                              client.clock(), observation));
   }
@@ -137,7 +137,7 @@ class Party : private ddbmutex::lock::Errand::Watch {
     using ddbmutex::dynamodb::Action;
     ddbmutex::lock::Place nobodys = place;
     nobodys.key = kAsksTheTime;
-    client.call(Action::get_item, ddbmutex::lock::write_request(nobodys, {}),
+    client.call(Action::get_item, tests::body_of(nobodys, {}),
                 ddbmutex::BootClock::now() + kPlenty, waker);
     asked_the_time_ =
         client.counts().sent[static_cast<std::size_t>(Action::get_item)];

@@ -89,11 +89,10 @@ struct Action {
   const char* deleted;  // Where rows are deleted,
   const char* kept;     // and where they are kept.
 };
-constexpr Action kTake = {"takes", "PutItem", "UpdateItem ADD #token"};
-constexpr Action kRenew = {"renewals", "UpdateItem",
-                           "UpdateItem SET #expires = :expires"};
+constexpr Action kTake = {"takes", "PutItem", "UpdateItem ADD #k"};
+constexpr Action kRenew = {"renewals", "UpdateItem", "UpdateItem SET #e = :e"};
 constexpr Action kRelease = {"releases", "DeleteItem",
-                             "UpdateItem SET #expires = :zero"};
+                             "UpdateItem SET #e = :z"};
 constexpr const char* kNote = "a row has more than its lock";
 
 const std::vector<std::string> kKinds = {

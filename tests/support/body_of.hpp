@@ -1,0 +1,21 @@
+// The body of a request by itself.
+#ifndef DDBMUTEX_TESTS_SUPPORT_BODY_OF_HPP
+#define DDBMUTEX_TESTS_SUPPORT_BODY_OF_HPP
+
+#include <string>
+
+#include "ddbmutex/record.hpp"
+#include "sigv4/text.hpp"
+
+namespace tests {
+
+inline std::string body_of(const ddbmutex::lock::Place& place,
+                           const ddbmutex::lock::Request& request) {
+  ddbmutex::sigv4::Text body;
+  place.layout->write_request(place, request, body);
+  return body.take();
+}
+
+}  // namespace tests
+
+#endif  // DDBMUTEX_TESTS_SUPPORT_BODY_OF_HPP
