@@ -152,9 +152,11 @@ void RequestBody::words(char mark, unsigned bits) {
       continue;
     }
     const std::string_view name = vocabulary_.name(word, place_);
-    const bool is_key = name.data() == place_.key_name.data();
-    is_key ? append_string(text_, name)
-           : text_.quote(name);  // Others are ours.
+    if (name.data() == place_.key_name.data()) {
+      append_string(text_, name);
+    } else {
+      text_.quote(name);  // Of ours, all are plain.
+    }
   }
   for (std::size_t i = 0; i < set_; ++i) {
     next_numbered(",\"#set", i);

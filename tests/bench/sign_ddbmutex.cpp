@@ -1,8 +1,11 @@
-// Contestant: one signature by this library, the body's hash included.
-#include <cstdio>
+// Contestant: one signature by this library as a client of DynamoDB makes it,
+// the body's hash and the headers' text included.
 #include <string>
+#include <string_view>
 
 #include "sigv4/sigv4.hpp"
+#include "sigv4/text.hpp"
+#include "sigv4/utc.hpp"
 #include "tests/bench/contestant.hpp"
 #include "tests/bench/signing_case.hpp"
 
@@ -13,16 +16,23 @@ namespace {
 class OurSignature : public bench::Contestant {
  public:
   bool cycle() override {
-    const std::string hash = sigv4::sha256_hex(bench::kSigningBody);
-    const sigv4::Signed made =
-        sigv4::sign(bench::signing_request(hash), credentials_,
-                    bench::kSigningScope, bench::kSigningTime, keys_);
-    return made.signature().size() == 64;
+    char date[sigv4::kAmzDateBytes];
+    sigv4::write_amz_date(bench::kSigningTime, date);
+    headers_.wipe();
+    const sigv4::Hex made =
+        sigv4::append_signed(headers_, bench::kSigningCall, credentials_,
+                             {date, sizeof date}, scope_, key_);
+    return std::string_view(made) == expected_;
   }
 
  private:
   const sigv4::Credentials credentials_ = bench::signing_credentials();
-  sigv4::SigningKeys keys_;
+  // Made once a day.
+  const std::string scope_ = sigv4::scope_text(
+      sigv4::amz_date(bench::kSigningTime), bench::kSigningScope);
+  const sigv4::SigningKey key_{credentials_.secret_access_key, scope_};
+  sigv4::Text headers_;
+  const std::string expected_ = bench::expected_signature();
 };
 
 }  // namespace

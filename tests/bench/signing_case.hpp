@@ -5,6 +5,7 @@
 #define DDBMUTEX_TESTS_BENCH_SIGNING_CASE_HPP
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "sigv4/sigv4.hpp"
@@ -29,7 +30,11 @@ inline ddbmutex::sigv4::Credentials signing_credentials() {
   return {"AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", ""};
 }
 
-// As dynamodb::Client has its requests signed.
+constexpr ddbmutex::sigv4::JsonCall kSigningCall = {
+    "dynamodb.eu-west-1.amazonaws.com", "DynamoDB_20120810", "PutItem",
+    kSigningBody};
+
+// The same, for step 1 by itself.
 inline ddbmutex::sigv4::Request signing_request(std::string_view payload_hash) {
   return {"POST",
           "/",
@@ -38,6 +43,16 @@ inline ddbmutex::sigv4::Request signing_request(std::string_view payload_hash) {
            {"Host", "dynamodb.eu-west-1.amazonaws.com"},
            {"X-Amz-Target", "DynamoDB_20120810.PutItem"}},
           payload_hash};
+}
+
+// Of all steps by the general functions.
+inline std::string expected_signature() {
+  ddbmutex::sigv4::SigningKeys keys;
+  const std::string hash = ddbmutex::sigv4::sha256_hex(kSigningBody);
+  return std::string(ddbmutex::sigv4::sign(signing_request(hash),
+                                           signing_credentials(), kSigningScope,
+                                           kSigningTime, keys)
+                         .signature());
 }
 
 }  // namespace bench
