@@ -70,7 +70,7 @@ BootTime ends_at(std::int64_t expires, std::int64_t now) {
   return BootClock::now() + std::chrono::seconds(expires - now - 1);
 }
 
-KeyOutcome judged(Credentials keys, const std::string& place,
+KeyOutcome judged(Credentials keys, std::string_view place,
                   const KeyNames& names) {
   struct {
     std::string_view key;

@@ -130,7 +130,7 @@ struct KeyNames {
 
 // `keys` as they were found at `place` ("the options"), if they are whole and
 // fit for a header.
-KeyOutcome judged(Credentials keys, const std::string& place,
+KeyOutcome judged(Credentials keys, std::string_view place,
                   const KeyNames& names = KeyNames());
 
 }  // namespace sigv4

@@ -379,10 +379,11 @@ KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
   const std::string source = format("%s (role %s)", {kName, role});
   auto accept_keys = [&](const HttpAnswer& http, std::int64_t now) {
     const auto document = parse_json(http.body);
-    const Secret code =
-        document ? document->text("Code").value_or("Success") : "Success";
-    if (code != "Success") {
-      return format("no keys of role %s: Code %q", {role, code});
+    if (document && document->has_text("Code")) {
+      const Secret code = document->text("Code");
+      if (code != "Success") {
+        return format("no keys of role %s: Code %q", {role, code});
+      }
     }
     keys = keys_in(http.body, {}, KeyForm(), source, now);
     return keys.reason;

@@ -61,12 +61,11 @@ std::optional<std::int64_t> whole(std::string_view number) {
   return negative ? -value : value;
 }
 
-// Why a member is not as keys need it; empty if it is.
-std::string flaw_of(const JsonObject& document, const char* name, bool needed) {
-  if (!document.has(name)) return needed ? format("no %s", {name}) : "";
-  const auto text = document.text(name);
-  if (!text) return format("%s is not a string", {name});
-  return needed && text->empty() ? format("%s is empty", {name}) : "";
+// Why a member is not as keys need it, as a pattern; empty if it is.
+const char* flaw_of(const JsonObject& document, const char* name, bool needed) {
+  if (!document.has(name)) return needed ? "no %s in %s" : "";
+  if (!document.has_text(name)) return "%s is not a string in %s";
+  return needed && document.text(name).empty() ? "%s is empty in %s" : "";
 }
 
 }  // namespace
@@ -84,10 +83,12 @@ std::string_view JsonObject::value_of(std::string_view name) const {
   return found == "null" ? std::string_view() : found;
 }
 
-std::optional<Secret> JsonObject::text(std::string_view name) const {
-  const std::string_view value = value_of(name);
-  if (value.substr(0, 1) != "\"") return std::nullopt;
-  return decoded(value);
+bool JsonObject::has_text(std::string_view name) const {
+  return value_of(name).substr(0, 1) == "\"";
+}
+
+Secret JsonObject::text(std::string_view name) const {
+  return has_text(name) ? decoded(value_of(name)) : Secret();
 }
 
 std::optional<std::int64_t> JsonObject::number(std::string_view name) const {
@@ -129,11 +130,11 @@ std::string json_string(std::string_view text) {
   return result;
 }
 
-Secret json_object(const JsonTexts& texts) {
+Secret json_object(JsonTexts texts) {
   return with_texts(*parse_json("{}"), texts);
 }
 
-Secret with_texts(const JsonObject& object, const JsonTexts& texts) {
+Secret with_texts(const JsonObject& object, JsonTexts texts) {
   std::size_t room = object.text_.size() + 2;
   for (const auto& [name, text] : texts) {
     room += 6 * (name.size() + text.size()) + 6;
@@ -163,41 +164,43 @@ Secret with_texts(const JsonObject& object, const JsonTexts& texts) {
 }
 
 KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
-                            const std::string& place, std::int64_t now) {
+                            std::string_view place, std::int64_t now) {
   const auto& [id, secret, token] = form.names;
-  std::string flaw = flaw_of(document, id, true);
-  if (flaw.empty()) flaw = flaw_of(document, secret, true);
-  if (flaw.empty()) flaw = flaw_of(document, token, form.must_end);
-  if (flaw.empty() && form.must_end && !document.has(form.end)) {
-    flaw = format("no %s", {form.end});
+  for (const char* name : {id, secret, token}) {
+    const char* flaw = flaw_of(document, name, name != token || form.must_end);
+    if (*flaw != '\0') return broken_keys(flaw, {name, place});
   }
-  if (!flaw.empty()) return broken_keys("%s in %s", {flaw, place});
-  KeyOutcome outcome = judged({document.text(id)->str(), *document.text(secret),
-                               document.text(token).value_or(Secret()), ""},
-                              place, form.names);
+  const bool ends = document.has(form.end);
+  if (form.must_end && !ends) {
+    return broken_keys("no %s in %s", {form.end, place});
+  }
+  KeyOutcome outcome =
+      judged({document.text(id).str(), document.text(secret),
+              document.text(token), document.text("AccountId").str()},
+             place, form.names);
   if (outcome.state != State::found) return outcome;
-  if (const auto account = document.text("AccountId")) {
-    if (!account->empty() && all_digits(*account)) {
-      outcome.keys.account_id = account->str();
-    } else {
-      append(outcome.warnings,
-             "AccountId in %s is not an account's number: left out\n", {place});
-    }
+  std::string& account = outcome.keys.account_id;
+  if (document.has_text("AccountId") &&
+      (account.empty() || !all_digits(account))) {
+    account.clear();
+    append(outcome.warnings,
+           "AccountId in %s is not an account's number: left out\n", {place});
   }
-  if (!document.has(form.end)) return outcome;
-  const auto end = document.text(form.end);
-  auto expires = end ? parse_iso8601(*end) : document.number(form.end);
+  if (!ends) return outcome;
+  const bool is_text = document.has_text(form.end);
+  const auto expires = is_text ? parse_iso8601(document.text(form.end))
+                               : document.number(form.end);
   if (!expires) {
     return broken_keys("%s is no time of ISO 8601 with a zone in %s",
                        {form.end, place});
   }
-  outcome.ends = ends_at(end ? *expires : *expires / form.units, now);
+  outcome.ends = ends_at(is_text ? *expires : *expires / form.units, now);
   return outcome;
 }
 
 KeyOutcome keys_in(std::string_view text,
                    std::initializer_list<std::string_view> names,
-                   const KeyForm& form, const std::string& place,
+                   const KeyForm& form, std::string_view place,
                    std::int64_t now) {
   auto object = parse_json(text);
   if (!object) return broken_keys("%s is no JSON object", {place});

@@ -3,7 +3,7 @@
 //
 //   const auto answer = parse_json(http.body);
 //   if (!answer) return broken_keys("no JSON object");
-//   const Secret secret = answer->text("SecretAccessKey").value_or("");
+//   const Secret secret = answer->text("SecretAccessKey");
 //
 // An object is a view of its text, in which each look starts at the beginning:
 // answers are short, and so nothing holds a copy of them that would have to be
@@ -23,7 +23,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "credentials.hpp"
 #include "secret.hpp"
@@ -35,22 +34,25 @@ namespace sigv4 {
 constexpr std::size_t kMaxJsonBytes = 64 * 1024;
 
 // Members that are strings, by their names.
-using JsonTexts = std::vector<std::pair<std::string_view, std::string_view>>;
+using JsonTexts =
+    std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
 // Good for as long as its text is.
 class JsonObject {
  public:
   // There, whatever it is, null apart.
   bool has(std::string_view name) const { return !value_of(name).empty(); }
-  // Nothing if there is none of that name and kind.
-  std::optional<Secret> text(std::string_view name) const;
-  // What stands before the point, also if it is written as 1.5e3.
+  bool has_text(std::string_view name) const;
+  // Empty if there is none.
+  Secret text(std::string_view name) const;
+  // Nothing if there is none.  What stands before the point, also if it is
+  // written as 1.5e3.
   std::optional<std::int64_t> number(std::string_view name) const;
   std::optional<JsonObject> object(std::string_view name) const;
 
  private:
   friend std::optional<JsonObject> parse_json(std::string_view text);
-  friend Secret with_texts(const JsonObject&, const JsonTexts&);
+  friend Secret with_texts(const JsonObject&, JsonTexts);
   explicit JsonObject(std::string_view text) : text_(text) {}
 
   // As it is written; empty if there is none, or it is null.
@@ -67,11 +69,11 @@ std::optional<JsonObject> parse_json(std::string_view text);
 std::string json_string(std::string_view text);
 
 // An object of these alone.
-Secret json_object(const JsonTexts& texts);
+Secret json_object(JsonTexts texts);
 
 // The object with these in the place of what it has of their names, or in
 // addition.
-Secret with_texts(const JsonObject& object, const JsonTexts& texts);
+Secret with_texts(const JsonObject& object, JsonTexts texts);
 
 bool all_digits(std::string_view text);
 
@@ -93,13 +95,13 @@ constexpr KeyForm kSessionForm = {
 // the member.  `now`: UTC in seconds since 1970, when this is called.  An
 // AccountId that is none is left out, with a warning.
 KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
-                            const std::string& place, std::int64_t now);
+                            std::string_view place, std::int64_t now);
 
 // The same of the object that is the text, or within it by those names; broken,
 // too, if there is none.
 KeyOutcome keys_in(std::string_view text,
                    std::initializer_list<std::string_view> names,
-                   const KeyForm& form, const std::string& place,
+                   const KeyForm& form, std::string_view place,
                    std::int64_t now);
 
 }  // namespace sigv4

@@ -36,33 +36,30 @@ std::string random_session_name() {
 
 // --- STS -------------------------------------------------------------------
 
-// `own`: the action's own parameter, unless it is empty.
-KeyOutcome ask(const char* action, const Role& role, const Field& own,
+// `name`: "STS AssumeRole".  `own`: the action's own parameter, unless it is
+// empty.
+KeyOutcome ask(std::string_view name, const Role& role, const Field& own,
                const Credentials* signer, const Services& services,
                const Fetch& fetch) {
-  ServiceEndpoint endpoint = services.endpoint(Service::sts);
-  if (!endpoint.error.empty()) {
-    return broken_keys("%s: %s", {role.place, endpoint.error});
-  }
-  const std::string session =
-      role.session_name.empty() ? random_session_name() : role.session_name;
+  const std::string_view action = name.substr(sizeof "STS");
+  const std::string random = random_session_name();
   KeyOutcome outcome;
   ServiceCall call;
-  call.name = format("STS %s", {action});
+  call.name = name;
   call.request.method = Method::post;
-  call.request.url = endpoint.url + "/";
+  call.request.url = "/";
   call.request.headers =
       "Content-Type: application/x-www-form-urlencoded\n"
       "Accept: application/json\n";
-  call.request.body = form_of("", {{"Action", action},
-                                   {"Version", "2011-06-15"},
-                                   {"RoleArn", role.arn},
-                                   {"RoleSessionName", session},
-                                   {"DurationSeconds", role.duration},
-                                   own});
-  call.url = std::move(endpoint.url);
+  call.request.body =
+      form_of("", {{"Action", action},
+                   {"Version", "2011-06-15"},
+                   {"RoleArn", role.arn},
+                   {"RoleSessionName",
+                    role.session_name.empty() ? random : role.session_name},
+                   {"DurationSeconds", role.duration},
+                   own});
   call.signer = signer;
-  call.region = std::move(endpoint.region);
   call.secrets = {own.value};
   if (signer != nullptr) {
     call.secrets = {signer->secret_access_key, signer->session_token};
@@ -72,7 +69,8 @@ KeyOutcome ask(const char* action, const Role& role, const Field& own,
     return outcome.reason;
   };
   call.accept = accept;
-  const CallOutcome called = call_service(services.http, call, fetch);
+  const CallOutcome called =
+      services.ask(Service::sts, role.region, call, fetch);
   if (!called.done()) return without_keys(called, role.place);
   outcome.source = role.place;
   return outcome;
@@ -87,20 +85,17 @@ bool has_keys(const Profile& profile) {
 
 // If nobody has said which region: one that has all roles of the partition, as
 // JavaScript's SDK has it for the first of these.
-Services services_for(const Search& search, const Profile& profile,
-                      const std::string& arn) {
-  Services services = search.chain.services;
-  if (services.region) return services;
-  services.region = profile.find("region");
-  if (services.region) return services;
-  for (const auto& [start, region] :
+Setting region_for(const Search& search, const Profile& profile,
+                   std::string_view arn) {
+  Setting region = search.chain.services.region;
+  if (!region) region = profile.find("region");
+  for (const auto& [start, usual] :
        {std::pair("arn:aws:", "us-east-1"),
         std::pair("arn:aws-cn:", "cn-north-1"),
         std::pair("arn:aws-us-gov:", "us-gov-west-1")}) {
-    if (arn.rfind(start, 0) != 0) continue;
-    services.region = {region, "the role's ARN"};
+    if (!region && begins_with(arn, start)) region = {usual, "the role's ARN"};
   }
-  return services;
+  return region;
 }
 
 // For who needs keys: if there are none, that is final, but for those that an
@@ -199,18 +194,19 @@ KeyOutcome keys_by_role(Search& search, Profile& profile) {
   }
   KeyOutcome source = source_of_role(search, profile);
   if (search.blocked) return source;
-  return assume_role(role, std::move(source),
-                     services_for(search, profile, role.arn), search.fetch);
+  role.region = region_for(search, profile, role.arn);
+  return assume_role(role, std::move(source), search.chain.services,
+                     search.fetch);
 }
 
 KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
                                 const WebIdentityVariables& variables) {
   // The variable, else the profile's property.
-  const auto first = [&](const std::string& variable, const char* property) {
+  const auto first = [&](std::string_view variable, const char* property) {
     return variable.empty() ? profile.value_of(property) : variable;
   };
-  const std::string file =
-      first(variables.token_file, "web_identity_token_file");
+  const std::string file(
+      first(variables.token_file, "web_identity_token_file"));
   if (file.empty()) return {};
   const std::string source =
       variables.token_file.empty()
@@ -226,8 +222,9 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
   }
   role.session_name = first(variables.session_name, "role_session_name");
   role.place = format("role %q by web identity of %s", {role.arn, source});
-  return assume_by_web_identity(
-      role, file, services_for(search, profile, role.arn), search.fetch);
+  role.region = region_for(search, profile, role.arn);
+  return assume_by_web_identity(role, file, search.chain.services,
+                                search.fetch);
 }
 
 KeyOutcome assume_role(const Role& role, KeyOutcome source,
@@ -237,8 +234,9 @@ KeyOutcome assume_role(const Role& role, KeyOutcome source,
                            {role.place, source.reason});
     return source;
   }
-  KeyOutcome outcome = ask("AssumeRole", role, {"ExternalId", role.external_id},
-                           &source.keys, services, fetch);
+  KeyOutcome outcome =
+      ask("STS AssumeRole", role, {"ExternalId", role.external_id},
+          &source.keys, services, fetch);
   outcome.region = std::move(source.region);
   outcome.warnings = std::move(source.warnings);
   if (outcome.state == State::found) {
@@ -264,8 +262,8 @@ KeyOutcome assume_by_web_identity(const Role& role,
     flaw = "holds no token";
   }
   if (flaw.empty()) {
-    return ask("AssumeRoleWithWebIdentity", role, {"WebIdentityToken", token},
-               nullptr, services, fetch);
+    return ask("STS AssumeRoleWithWebIdentity", role,
+               {"WebIdentityToken", token}, nullptr, services, fetch);
   }
   std::string why = format("%s: the web identity token file %q %s",
                            {role.place, token_file, flaw});
@@ -282,8 +280,9 @@ KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
   if (outcome.state != State::found) return outcome;
   const auto user = parse_json(body)->object(response)->object(result)->object(
       "AssumedRoleUser");
-  const auto arn = user ? user->text("Arn") : std::nullopt;
-  if (arn) outcome.keys.account_id = account_of(*arn);
+  if (user && user->has_text("Arn")) {
+    outcome.keys.account_id = account_of(user->text("Arn"));
+  }
   return outcome;
 }
 

@@ -38,15 +38,16 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
                                 const WebIdentityVariables& variables);
 
 struct Role {
-  std::string arn;
+  std::string_view arn;
   // What the session is called in AWS's logs.  Empty: "ddbmutex-" and sixteen
   // random digits.
-  std::string session_name;
-  std::string external_id;  // For assume_role() alone; empty: none.
+  std::string_view session_name;
+  std::string_view external_id;  // For assume_role() alone; empty: none.
   // Of the keys, in seconds: as many as the role allows.  Empty: not asked for,
   // which is an hour.
-  std::string duration;
+  std::string_view duration;
   std::string place;  // For people: who wants it.
+  Setting region;     // Whose STS is asked.
 };
 
 // AssumeRole, signed with these keys.  With keys of another role, an hour is

@@ -79,11 +79,15 @@ void wipe_request(HttpRequest& request) {
 std::string told(const Refusal& refusal, const std::string& status,
                  const Secrets& secrets) {
   if (refusal.code.empty()) return status;
-  const std::string message = shown(refusal.message, secrets);
-  const std::string id = shown(refusal.request_id, secrets);
-  return format("%s%s%s (%s%s%s)",
-                {shown(refusal.code, secrets), message.empty() ? "" : ": ",
-                 message, status, id.empty() ? "" : ", request ", id});
+  std::string text = shown(refusal.code, secrets);
+  const auto add = [&](std::string_view before, const std::string& more) {
+    const std::string clean = shown(more, secrets);
+    append(text, {clean.empty() ? "" : before, clean});
+  };
+  add(": ", refusal.message);
+  append(text, {" (", status});
+  add(", request ", refusal.request_id);
+  return text + ")";
 }
 
 class Calling {
@@ -133,10 +137,12 @@ CallOutcome Calling::run() {
   if (fate != Fate::passing && fate != Fate::throttled) {
     last_.state = State::broken;
   }
-  const std::string often =
-      attempts_ > 1 ? format(", %s attempts", {Digits(attempts_)}) : "";
+  const bool once = attempts_ < 2;
+  const Digits often(attempts_);
   last_.problem =
-      format("%s at %s%s: %s", {call_.name, call_.url, often, last_.problem});
+      format("%s at %s%s%s%s: %s", {call_.name, call_.url, once ? "" : ", ",
+                                    once ? "" : std::string_view(often),
+                                    once ? "" : " attempts", last_.problem});
   return std::move(last_);
 }
 
@@ -145,7 +151,7 @@ HttpRequest Calling::request(std::int64_t signed_for) const {
   if (call_.signer == nullptr) return request;
   const Credentials& keys = *call_.signer;
   const auto url = parse_url(request.url);
-  const std::string host = url ? url->authority : "";
+  const auto host = url ? std::string_view(url->authority) : "";
   const std::string hash = sha256_hex(request.body);
   constexpr std::string_view kType = "application/x-www-form-urlencoded";
   SigningKeys derived;
@@ -167,8 +173,8 @@ Fate Calling::attempt() {
   HttpAnswer http =
       exchange(options_, request(signed_for),
                std::min(fetch_.deadline, started + call_.time), fetch_.stop);
-  last_ = CallOutcome();
   last_.status = http.status;
+  last_.absent = false;
   const Fate fate = http.transport == Transport::complete
                         ? judge(http, signed_for)
                         : judge_transport(http, started);
@@ -259,10 +265,20 @@ std::string bare_code(std::string_view code) {
 ServiceCall::ServiceCall() = default;
 ServiceCall::~ServiceCall() { wipe_request(request); }
 
-ServiceEndpoint Services::endpoint(Service service) const {
-  if (!region) return {"", "", "no region is known"};
-  return service_endpoint(service, endpoints[static_cast<std::size_t>(service)],
-                          region);
+CallOutcome Services::ask(Service service, const Setting& where,
+                          ServiceCall& call, const Fetch& fetch) const {
+  CallOutcome outcome;
+  outcome.state = State::broken;
+  outcome.problem = "no region is known";
+  if (!where) return outcome;
+  ServiceEndpoint endpoint = service_endpoint(
+      service, endpoints[static_cast<std::size_t>(service)], where);
+  outcome.problem = std::move(endpoint.error);
+  if (!outcome.problem.empty()) return outcome;
+  call.request.url.insert(0, endpoint.url);
+  call.url = endpoint.url;
+  call.region = endpoint.region;
+  return call_service(http, call, fetch);
 }
 
 KeyOutcome without_keys(const CallOutcome& outcome, std::string_view place) {
@@ -287,8 +303,7 @@ Refusal read_refusal(const HttpAnswer& http) {
   const auto fill = [](std::string& text, const JsonObject& object,
                        std::initializer_list<const char*> names) {
     for (const char* name : names) {
-      if (!text.empty()) return;
-      if (const auto found = object.text(name)) text = found->str();
+      if (text.empty()) text = object.text(name).str();
     }
   };
   fill(refusal.code, error, {"__type", "code", "Code", "error"});

@@ -4,13 +4,13 @@
 //
 //   ServiceCall call;
 //   call.name = "SSO GetRoleCredentials";
-//   call.url = endpoint.url;
-//   call.request.url = endpoint.url + "/federation/credentials";
+//   call.request.url = "/federation/credentials";
 //   auto accept = [&](const HttpAnswer& http, std::int64_t utc_now) {
 //     return read(http.body) ? "" : "no answer of the portal's";
 //   };
 //   call.accept = accept;
-//   const CallOutcome outcome = call_service(http, call, fetch);
+//   const CallOutcome outcome =
+//       services.ask(Service::sso, region, call, fetch);
 //   if (!outcome.done()) return without_keys(outcome, place);
 //
 // What may pass: no connection, a connection that broke, no answer in time, a
@@ -52,16 +52,6 @@ constexpr bool kAsksServers = false;
 constexpr bool kAsksServers = true;
 #endif
 
-// What those that ask AWS's own services share.
-struct Services {
-  // Where a service is in that region.
-  ServiceEndpoint endpoint(Service service) const;
-
-  std::array<EndpointSettings, 3> endpoints;  // By Service: not DynamoDB's.
-  Setting region;
-  HttpOptions http;
-};
-
 // What takes what it wants of an answer of status 200.  `utc_now`: the answer's
 // own Date if it has one.  Says what is wrong with it, for people; empty if all
 // is well.  A function that is called where it is: it must outlive the call.
@@ -93,14 +83,14 @@ struct ServiceCall {
 
   // For people: "STS AssumeRole", the host's URL, and "the " if the name wants
   // it.
-  std::string name;
-  std::string url;
+  std::string_view name;
+  std::string_view url;
   const char* article = "";
   HttpRequest request;
   // With which the request, a form for the path "/", is signed for STS, anew
   // for each attempt; null: it is not.
   const Credentials* signer = nullptr;
-  std::string region;  // That it is signed for.
+  std::string_view region;  // That it is signed for.
   Taker accept;
   // What was sent and must not be seen in a text; it outlives the call.
   Secrets secrets;
@@ -124,6 +114,18 @@ KeyOutcome without_keys(const CallOutcome& outcome, std::string_view place);
 
 CallOutcome call_service(const HttpOptions& options, const ServiceCall& call,
                          const Fetch& fetch);
+
+// What those that ask AWS's own services share.
+struct Services {
+  // Asks a service where it is in that region.  Of the call, a URL's path is
+  // there so far.
+  CallOutcome ask(Service service, const Setting& where, ServiceCall& call,
+                  const Fetch& fetch) const;
+
+  std::array<EndpointSettings, 3> endpoints;  // By Service: not DynamoDB's.
+  Setting region;
+  HttpOptions http;
+};
 
 // What a service said instead of an answer.  All of it is untrusted text.
 struct Refusal {

@@ -42,10 +42,10 @@ std::string read_token(Secret file, Token& token) {
                {"clientId", token.client_id},
                {"clientSecret", token.client_secret}};
   for (const auto& [name, text] : texts) {
-    text = document->text(name).value_or(Secret());
+    text = document->text(name);
   }
   const auto time = [&](const char* name) {
-    return parse_iso8601(document->text(name).value_or(Secret()));
+    return parse_iso8601(document->text(name));
   };
   if (token.text.empty()) return "has no accessToken";
   if (!is_visible(token.text)) {
@@ -174,43 +174,36 @@ bool Portal::take_other(const CallOutcome& call) {
 }
 
 CallOutcome Portal::create_token() {
-  ServiceEndpoint endpoint = services_.endpoint(Service::sso_oidc);
-  if (!endpoint.error.empty()) {
-    CallOutcome outcome;
-    outcome.state = State::broken;
-    outcome.problem = std::move(endpoint.error);
-    return outcome;
-  }
   ServiceCall call;
   call.name = "SSO OIDC CreateToken";
   call.request.method = Method::post;
-  call.request.url = endpoint.url + "/token";
+  call.request.url = "/token";
   call.request.headers = "Content-Type: application/json\n";
   call.request.body = json_object({{"grantType", "refresh_token"},
                                    {"clientId", token_.client_id},
                                    {"clientSecret", token_.client_secret},
                                    {"refreshToken", token_.refresh_token}});
-  call.url = std::move(endpoint.url);
   call.secrets = {token_.refresh_token, token_.client_secret, token_.text};
   auto accept = [this](const HttpAnswer& http, std::int64_t now) {
     return take_refreshed(http, now);
   };
   call.accept = accept;
-  return call_service(services_.http, call, fetch_);
+  return services_.ask(Service::sso_oidc, sso_.region, call, fetch_);
 }
 
 std::string Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
   constexpr std::int64_t kFar = 100LL * 366 * 86400;
   const auto answer = parse_json(http.body);
   if (!answer) return "an answer that is no JSON object";
-  Secret text = answer->text("accessToken").value_or(Secret());
+  Secret text = answer->text("accessToken");
   if (text.empty() || !is_visible(text)) return "an answer without a token";
   const auto lasts = answer->number("expiresIn").value_or(0);
   if (lasts <= 0) return "an answer that does not tell when the token ends";
   token_.text = std::move(text);
   token_.ends = now + std::min(lasts, kFar);
-  auto refresh_token = answer->text("refreshToken");
-  if (refresh_token) token_.refresh_token = std::move(*refresh_token);
+  if (answer->has_text("refreshToken")) {
+    token_.refresh_token = answer->text("refreshToken");
+  }
   keep();
   return "";
 }
@@ -232,18 +225,12 @@ void Portal::keep() {
 // --- The keys --------------------------------------------------------------
 
 void Portal::ask_for_keys() {
-  ServiceEndpoint endpoint = services_.endpoint(Service::sso);
-  if (!endpoint.error.empty()) {
-    none(broken_keys("%s: %s", {sso_.place, endpoint.error}));
-    return;
-  }
   ServiceCall call;
   call.name = "SSO GetRoleCredentials";
   call.request.url =
-      form_of(endpoint.url + "/federation/credentials?",
+      form_of("/federation/credentials?",
               {{"account_id", sso_.account_id}, {"role_name", sso_.role_name}});
   call.request.headers = join({"x-amz-sso_bearer_token: ", token_.text, "\n"});
-  call.url = std::move(endpoint.url);
   call.secrets = {token_.text};
   auto accept = [this](const HttpAnswer& http, std::int64_t now) {
     outcome_ =
@@ -251,9 +238,10 @@ void Portal::ask_for_keys() {
     return outcome_.reason;
   };
   call.accept = accept;
-  const CallOutcome called = call_service(services_.http, call, fetch_);
+  const CallOutcome called =
+      services_.ask(Service::sso, sso_.region, call, fetch_);
   if (called.done()) {
-    outcome_.keys.account_id = sso_.account_id;
+    outcome_.keys.account_id = std::string(sso_.account_id);
     outcome_.source = format("role %q of account %q by single sign-on of %s",
                              {sso_.role_name, sso_.account_id, sso_.place});
   } else if (called.status == 401) {
@@ -276,36 +264,35 @@ bool Portal::signed_off(std::string_view why, std::string_view more) {
 
 constexpr char kSession[] = "sso-session";
 
-// The profile's own, or its session's; an empty one if it is neither's.
-Setting sign_on_setting(const Profile& profile, const std::string& session,
-                        const char* name) {
-  Setting own = profile.find(name);
-  if (own) return own;
+// The profile's own, or its session's; empty if it is neither's.
+std::string_view sign_on_value(const Profile& profile, std::string_view session,
+                               const char* name) {
+  const std::string_view own = profile.value_of(name);
   const auto* found = profile.config.find(kSession, session, name);
-  if (found == nullptr) return {};
-  return {std::string(*found),
-          format("%s of section %q in %q",
-                 {name, "sso-session " + session, profile.config.path})};
+  return own.empty() && found != nullptr ? *found : own;
+}
+
+std::string section_of(std::string_view session) {
+  return join({"sso-session ", session});
 }
 
 // What is wrong with the section that the profile names as its session; empty
 // if nothing is.
-std::string find_session(const Profile& profile, std::string& name) {
-  const Setting named = profile.find("sso_session");
-  name = named.value;
-  if (!named) return "";
+std::string flaw_of_session(const Profile& profile, std::string_view name) {
+  if (name.empty()) return "";
   const ProfileFile& config = profile.config;
   if (!config.has(kSession, name)) {
     return format("%s names a section %q that is not there",
-                  {named.source, "sso-session " + name});
+                  {profile.find("sso_session").source, section_of(name)});
   }
   for (const Entry& entry : config.entries()) {
     if (entry.kind != kSession || entry.section != name) continue;
-    const Setting own = profile.find(entry.property);
-    if (!own || own.value == *config.find(kSession, name, entry.property)) {
+    const std::string_view own = profile.value_of(entry.property);
+    if (own.empty() || own == *config.find(kSession, name, entry.property)) {
       continue;
     }
-    return own.source + " is another than in its sso_session";
+    return profile.find(entry.property).source +
+           " is another than in its sso_session";
   }
   return "";
 }
@@ -317,30 +304,37 @@ KeyOutcome keys_by_sign_on(Search& search, const Profile& profile) {
       profile.has("sso_account_id") ? "sso_account_id" : "sso_role_name";
   if (!profile.has(sign)) return {};
   Sso sso;
-  std::string wrong = find_session(profile, sso.session_name);
-  if (!wrong.empty()) return blocked(search, "%s", {wrong});
+  sso.session_name = profile.value_of("sso_session");
+  const std::string flaw = flaw_of_session(profile, sso.session_name);
+  if (!flaw.empty()) return blocked(search, "%s", {flaw});
+  std::string_view region;
+  const struct {
+    const char* name;
+    std::string_view& value;
+  } settings[] = {{"sso_account_id", sso.account_id},
+                  {"sso_role_name", sso.role_name},
+                  {"sso_region", region},
+                  {"sso_start_url", sso.start_url}};
   std::string missing;
-  const auto setting = [&](const char* name) {
-    Setting found = sign_on_setting(profile, sso.session_name, name);
-    if (found.value.empty()) {
-      append(missing, {missing.empty() ? "" : ", ", name});
-    }
-    return found;
-  };
+  for (const auto& [name, value] : settings) {
+    value = sign_on_value(profile, sso.session_name, name);
+    if (value.empty()) append(missing, {missing.empty() ? "" : ", ", name});
+  }
   sso.place = profile.place_of(sign);
-  sso.account_id = setting("sso_account_id").value;
-  sso.role_name = setting("sso_role_name").value;
-  Setting region = setting("sso_region");
-  sso.start_url = setting("sso_start_url").value;
   if (!missing.empty()) {
     return blocked(search, "single sign-on of %s is without %s",
                    {sso.place, missing});
   }
   sso.cache = search.chain.sso_cache;
   sso.profile = profile.name;
-  Services services = search.chain.services;
-  services.region = std::move(region);
-  return sso_keys(sso, services, search.chain.sign_on, search.fetch);
+  sso.region = profile.find("sso_region");
+  if (!sso.region) {
+    sso.region = {std::string(region),
+                  format("sso_region of section %q in %q",
+                         {section_of(sso.session_name), profile.config.path})};
+  }
+  return sso_keys(sso, search.chain.services, search.chain.sign_on,
+                  search.fetch);
 }
 
 KeyOutcome sso_keys(const Sso& sso, const Services& services, SignOn& sign_on,
@@ -350,7 +344,7 @@ KeyOutcome sso_keys(const Sso& sso, const Services& services, SignOn& sign_on,
         "%s: the cache of sign-ons cannot be found (HOME is not set)",
         {sso.place});
   }
-  const std::string& key =
+  const std::string_view key =
       sso.session_name.empty() ? sso.start_url : sso.session_name;
   std::string path = format("%s/%s.json", {sso.cache, sha1_hex(key)});
   if (sign_on.path != path) sign_on = SignOn{std::move(path)};

@@ -13,6 +13,7 @@
 #define DDBMUTEX_SIGV4_FROM_SSO_HPP
 
 #include <string>
+#include <string_view>
 
 #include "credentials.hpp"
 #include "from_profile.hpp"
@@ -26,16 +27,16 @@ namespace sigv4 {
 KeyOutcome keys_by_sign_on(Search& search, const Profile& profile);
 
 struct Sso {
-  std::string session_name;  // Empty: the older way, without sessions.
-  std::string start_url;
-  std::string account_id;
-  std::string role_name;
-  std::string cache;    // The directory; empty: nobody knows where it is.
-  std::string profile;  // By its name.
-  std::string place;    // For people: `profile "x" in "..."`.
+  std::string_view session_name;  // Empty: the older way, without sessions.
+  std::string_view start_url;
+  std::string_view account_id;
+  std::string_view role_name;
+  std::string_view cache;    // The directory; empty: nobody knows where it is.
+  std::string_view profile;  // By its name.
+  std::string place;         // For people: `profile "x" in "..."`.
+  Setting region;            // The session's.
 };
 
-// The region of `services` is the session's.
 KeyOutcome sso_keys(const Sso& sso, const Services& services, SignOn& sign_on,
                     const Fetch& fetch);
 

@@ -343,8 +343,8 @@ Setting Profile::find(std::string_view property) const {
           format("%s of profile %q in %q", {property, name, file->path})};
 }
 
-std::string Profile::value_of(std::string_view property) const {
-  return std::string(look(property).value);
+std::string_view Profile::value_of(std::string_view property) const {
+  return look(property).value;
 }
 
 bool Profile::has(std::string_view property) const {

@@ -144,7 +144,8 @@ struct Profile {
   // What the profile says, the credentials file before the config file.
   // Nothing if it is not there or empty.
   Setting find(std::string_view property) const;
-  std::string value_of(std::string_view property) const;
+  // For as long as the files stay.
+  std::string_view value_of(std::string_view property) const;
   bool has(std::string_view property) const;
   bool exists() const;
   // For people: `profile "x"`, and the file that says so: `profile "x" in

@@ -60,7 +60,7 @@ class Desk {
     aws.role({kRole});
     role.arn = kRole;
     role.place = kPlace;
-    services.region = {"eu-west-1", "AWS_REGION"};
+    role.region = {"eu-west-1", "AWS_REGION"};
     services.http.ca_file = aws.ca_file();
     at(aws.url("sts"));
     keep_secret(as_keys(kUser));
@@ -570,9 +570,9 @@ BOOST_AUTO_TEST_CASE(place_of_sts_must_be_known) {
   at("https://sts.example.com/path");
   BOOST_TEST(has(said(assume()), "AWS_ENDPOINT_URL_STS"));
   at(aws.url("sts"));
-  services.region.value = "no region";
+  role.region.value = "no region";
   BOOST_TEST(has(said(assume()), "AWS_REGION"));
-  services.region.value = "";
+  role.region.value = "";
   BOOST_TEST(said(assume()) == "broken: " + kPlace + ": no region is known");
   BOOST_TEST(aws.log().requests().empty());
 }

@@ -34,8 +34,8 @@ constexpr std::int64_t kNow = 1700000000;  // By the caller's clock.
 struct Counter {
   Counter() {
     call.name = "TEST Call";
-    call.url = server.url();
-    call.request.url = server.url();
+    call.url = url;
+    call.request.url = url;
     call.accept = accept;
   }
 
@@ -60,6 +60,7 @@ struct Counter {
 
   ScriptedServer server{
       [](const tests::SeenRequest&) { return Reply::ok("good"); }};
+  const std::string url = server.url();
   HttpOptions http;
   ServiceCall call;
   std::function<std::string(const HttpAnswer&, std::int64_t)> accept =

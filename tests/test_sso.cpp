@@ -113,7 +113,7 @@ struct SignedOn : Site {
     const std::string all = text();
     const auto parsed = parse_json(all);
     BOOST_TEST_REQUIRE(parsed.has_value(), all);
-    return parsed->text(name).value_or("-").str();
+    return parsed->has_text(name) ? parsed->text(name).str() : "-";
   }
   std::string place() const {
     return "profile \"dev\" in " + quoted(".aws/config");
@@ -625,7 +625,6 @@ BOOST_AUTO_TEST_CASE(token_that_cannot_be_written_is_kept_and_warned_about) {
         read_endpoint_settings(service, load_profile({}, site.environment()),
                                site.environment());
   }
-  services.region = {"eu-west-1", "sso_region"};
   services.http.ca_file = aws().ca_file();
   // A path so long that no other can stand beside it, not even for root.
   std::string cache = (site.root / ".aws/sso/cache").string();
@@ -636,6 +635,7 @@ BOOST_AUTO_TEST_CASE(token_that_cannot_be_written_is_kept_and_warned_about) {
   settings.role_name = "Role";
   settings.cache = cache;
   settings.place = "somewhere";
+  settings.region = {"eu-west-1", "sso_region"};
   const KeySourcePtr source =
       tests::source_of([&, sign_on = SignOn()](const Fetch& fetch) mutable {
         return sso_keys(settings, services, sign_on, fetch);
