@@ -55,22 +55,22 @@ void write(const Place& place, const Request& request, Text& text);
 // a duration or as so many ms.
 enum class Form : char { none, number, go, ms };
 
-// A layout.  An attribute that it has not is null.
+// A layout.  The name of an attribute that it has not is empty.
 struct Kind {
+  bool versions() const { return version[0] != '\0'; }
+
   // Where a lease ends:
-  const char* uuid;     // S: who holds it.
-  const char* expires;  // N, ns: when the lease ends; 0 if it was released.
+  char uuid[11];     // S: who holds it.
+  char expires[11];  // N, ns: when the lease ends; 0 if it was released.
   // Where a version is seen:
-  const char* version;   // S: new with each take and renewal.
-  const char* released;  // S "1", where the lock is free.
-  const char* owner;     // S, for people.
-  const char* lease;     // How long a waiter must have seen the row unchanged.
-  Form form;             // Of that.
-  bool keeps;            // The row, at a release, unless told otherwise.
-  bool must_exist;       // Nobody makes rows.
+  char version[20];   // S: new with each take and renewal.
+  char released[11];  // S "1", where the lock is free.
+  char owner[10];     // S, for people.
+  char lease[14];     // How long a waiter must have seen the row unchanged.
+  Form form;          // Of that.
+  bool keeps;         // The row, at a release, unless told otherwise.
+  bool must_exist;    // Nobody makes rows.
   RowUse::Take take;
-  const char* const* attributes;  // All of those above.
-  Row (*read)(const Item& item);
 };
 
 constexpr const char* kOfLockclient[] = {"identifier", "expiry", "lease",
@@ -87,41 +87,17 @@ constexpr const char* kOfVersions[] = {
 // another takes the lock, and tell of his lease what was true of ours; so none
 // is written there, and none believed.  The same goes for `ttl` and `token`
 // everywhere: dynamolock copies what it does not know.
-constexpr Kind kLockclient = {
-    "identifier",  "expiry",       nullptr, nullptr, "owner",
-    "lease",       Form::number,   false,   false,   RowUse::Take::usual,
-    kOfLockclient, read_lockclient};
-constexpr Kind kLease = {
-    "ProcessID", "LeaseUntil", nullptr, nullptr, nullptr,
-    nullptr,     Form::none,   true,    true,    RowUse::Take::updates,
-    kOfLease,    read_lease};
-constexpr Kind kDynamolock = {nullptr,
-                              nullptr,
-                              "recordVersionNumber",
-                              "isReleased",
-                              "ownerName",
-                              "leaseDuration",
-                              Form::go,
-                              true,
-                              false,
-                              RowUse::Take::updates,
-                              kOfVersions,
-                              read_versions};
-constexpr Kind kAwslabs = {nullptr,
-                           nullptr,
-                           "recordVersionNumber",
-                           "isReleased",
-                           "ownerName",
-                           "leaseDuration",
-                           Form::ms,
-                           false,
-                           false,
-                           RowUse::Take::puts,
-                           kOfVersions,
-                           read_versions};
-
-constexpr const Kind* kKinds[] = {&kLockclient, &kLease, &kDynamolock,
-                                  &kAwslabs};
+// In the order of Layout, behind ddblock.
+constexpr Kind kKinds[] = {
+    {"identifier", "expiry", "", "", "owner", "lease", Form::number, false,
+     false, RowUse::Take::usual},
+    {"ProcessID", "LeaseUntil", "", "", "", "", Form::none, true, true,
+     RowUse::Take::updates},
+    {"", "", "recordVersionNumber", "isReleased", "ownerName", "leaseDuration",
+     Form::go, true, false, RowUse::Take::updates},
+    {"", "", "recordVersionNumber", "isReleased", "ownerName", "leaseDuration",
+     Form::ms, false, false, RowUse::Take::puts},
+};
 
 const lock::Layout kLayouts[] = {
     {read_lockclient, write, action_of, kOfLockclient},
@@ -133,7 +109,7 @@ const lock::Layout kLayouts[] = {
 // Null for ddblock, and for what is no layout.
 const Kind* kind_of(Layout layout) {
   const auto place = static_cast<std::size_t>(layout) - 1;
-  return place < std::size(kKinds) ? kKinds[place] : nullptr;
+  return place < std::size(kKinds) ? &kKinds[place] : nullptr;
 }
 
 // As much of a foreign version or owner is sent back to DynamoDB.
@@ -222,7 +198,7 @@ std::optional<double> take_decimal(std::string_view& text) {
 // False if there are none.
 bool take_part(std::string_view& text, double& ns) {
   constexpr struct {
-    std::string_view name;
+    char name[4];
     double ns;
   } kUnits[] = {{"ns", 1},   {"us", 1e3}, {"\u00b5s", 1e3}, {"\u03bcs", 1e3},
                 {"ms", 1e6}, {"s", 1e9},  {"m", 60e9},      {"h", 3600e9}};
@@ -249,9 +225,15 @@ std::optional<double> read_go_duration(std::string_view text) {
   return std::ceil(ns / 1e6);
 }
 
+// A lease that was read, and the form it has.
+struct Lease {
+  std::optional<milliseconds> time;
+  Form form = Form::none;
+};
+
 // Why that is no lease; empty if it is one.  What is not understood is never
 // over: whoever takes it for 0 takes the lock of a holder that lives.
-const char* read_lease_text(const Attribute* attribute, Row& row) {
+const char* read_lease_text(const Attribute* attribute, Lease& lease) {
   if (attribute == nullptr) return "leaseDuration is missing";
   if (attribute->type != Type::string) return "leaseDuration is no string";
   const std::string_view text = attribute->value;
@@ -266,61 +248,43 @@ const char* read_lease_text(const Attribute* attribute, Row& row) {
   if (digits && *ms < 1000) {
     return "leaseDuration is too short for milliseconds";
   }
-  row.lease = milliseconds(static_cast<std::int64_t>(*ms));
-  row.form = static_cast<char>(digits ? Form::ms : Form::go);
+  lease.time = milliseconds(static_cast<std::int64_t>(*ms));
+  lease.form = digits ? Form::ms : Form::go;
   return "";
 }
 
 // --- Reading -----------------------------------------------------------------
-
-Row not_understood(const char* problem) {
-  Row row;
-  row.kind = Row::Kind::unknown;
-  row.problem = problem;
-  return row;
-}
 
 bool is_id(const Attribute* attribute) {
   return attribute != nullptr && attribute->type == Type::string &&
          !attribute->value.empty() && attribute->value.size() <= kLongestId;
 }
 
-void read_others(const Kind& kind, const Item& item, Row& row) {
-  for (const Attribute& attribute : item) {
-    const char* const* name = kind.attributes;
-    while (*name != nullptr && *name != attribute.name) ++name;
-    if (*name == nullptr) row.others.push_back(attribute);
-  }
-}
+// Each says what is not understood; empty, and the row has it, if all is.
 
-Row read_end(const Kind& kind, const Item& item) {
-  Row row;
-  if (item.empty()) return row;
-  const bool lockclient = kind.lease != nullptr;
+const char* read_end(const Kind& kind, const Item& item, Row& row) {
+  const bool lockclient = kind.form != Form::none;
   const Attribute* uuid = dynamodb::find(item, kind.uuid);
   // Work that nobody has done yet has no process.
   const bool nobody = uuid == nullptr && kind.must_exist;
   if (!nobody && !is_id(uuid)) {
-    return not_understood(lockclient
-                              ? "identifier is no string of 1 to 1,024 bytes"
-                              : "ProcessID is no string of 1 to 1,024 bytes");
+    return lockclient ? "identifier is no string of 1 to 1,024 bytes"
+                      : "ProcessID is no string of 1 to 1,024 bytes";
   }
   const Attribute* expires = dynamodb::find(item, kind.expires);
   const auto ns =
       expires != nullptr ? lock::parse_number(*expires) : std::nullopt;
   if (!ns) {
-    return not_understood(
-        lockclient ? "expiry is missing, or no whole number of nanoseconds"
-                   : "LeaseUntil is missing, or no whole number of "
-                     "nanoseconds");
+    return lockclient
+               ? "expiry is missing, or no whole number of nanoseconds"
+               : "LeaseUntil is missing, or no whole number of nanoseconds";
   }
   if (lockclient) {
     if (const Attribute* lease = dynamodb::find(item, kind.lease)) {
       const auto ms = lock::parse_number(*lease);
       const milliseconds longest = kLongestLease;
       if (!ms || *ms < kShortestLease.count() || *ms > longest.count()) {
-        return not_understood(
-            "lease is no number of milliseconds up to a year");
+        return "lease is no number of milliseconds up to a year";
       }
       row.lease = milliseconds(*ms);
     }
@@ -329,57 +293,70 @@ Row read_end(const Kind& kind, const Item& item) {
       row.owner = owner->value;
     }
   }
-  row.kind = Row::Kind::record;
   if (!nobody) row.uuid = uuid->value;
   row.expires = ServiceTime(*ns);
-  read_others(kind, item, row);
-  return row;
+  return "";
 }
 
-Row read_lockclient(const Item& item) { return read_end(kLockclient, item); }
-Row read_lease(const Item& item) { return read_end(kLease, item); }
-
-Row read_versions(const Item& item) {
-  Row row;
-  if (item.empty()) return row;
-  const Attribute* version = dynamodb::find(item, "recordVersionNumber");
-  const Attribute* owner = dynamodb::find(item, "ownerName");
-  const Attribute* released = dynamodb::find(item, "isReleased");
+const char* read_version(const Kind& kind, const Item& item, Row& row) {
+  const Attribute* version = dynamodb::find(item, kind.version);
+  const Attribute* owner = dynamodb::find(item, kind.owner);
+  const Attribute* released = dynamodb::find(item, kind.released);
   const Attribute* data = dynamodb::find(item, kDataAttribute);
   if (!is_id(version)) {
-    return not_understood(
-        "recordVersionNumber is no string of 1 to 1,024 bytes");
+    return "recordVersionNumber is no string of 1 to 1,024 bytes";
   }
   if (owner == nullptr || owner->type != Type::string) {
-    return not_understood("ownerName is no string");
+    return "ownerName is no string";
   }
-  const char* bad_lease =
-      read_lease_text(dynamodb::find(item, "leaseDuration"), row);
-  if (*bad_lease != '\0') return not_understood(bad_lease);
+  Lease lease;
+  const char* bad = read_lease_text(dynamodb::find(item, kind.lease), lease);
+  if (*bad != '\0') return bad;
   const bool odd = released != nullptr &&
                    (released->type != Type::string || released->value != "1");
-  if (odd) return not_understood("isReleased is not \"1\"");
+  if (odd) return "isReleased is not \"1\"";
   if (data != nullptr && data->type != Type::binary) {
-    return not_understood("data is not of bytes");
+    return "data is not of bytes";
   }
   if (dynamodb::find(item, kBarred) != nullptr) {
-    return not_understood("isNonAcquirable: nobody is to take it");
+    return "isNonAcquirable: nobody is to take it";
   }
   const std::int64_t number = number_of(version->value);
-  row.kind = Row::Kind::record;
-  row.uuid =
-      version->value.substr(0, number > 0 ? kUuidSize : version->value.npos);
+  row.uuid.assign(version->value, 0, number > 0 ? kUuidSize : row.uuid.npos);
   row.expires = released != nullptr ? ServiceTime::zero()
                                     : kBeyondAllClocks + ServiceTime(number);
+  row.lease = lease.time;
+  row.form = static_cast<char>(lease.form);
   row.owner = owner->value;
-  read_others(kAwslabs, item, row);
+  return "";
+}
+
+Row read(Layout layout, const Item& item) {
+  Row row;
+  if (item.empty()) return row;
+  const Kind& kind = *kind_of(layout);
+  row.problem = kind.versions() ? read_version(kind, item, row)
+                                : read_end(kind, item, row);
+  row.kind = Row::Kind::unknown;
+  if (*row.problem != '\0') return row;
+  row.kind = Row::Kind::record;
+  for (const Attribute& attribute : item) {
+    if (attribute.name == kDataAttribute ||
+        !lock::is_of_record(kLayouts[&kind - kKinds], attribute.name)) {
+      row.others.push_back(attribute);
+    }
+  }
   return row;
 }
+
+Row read_lockclient(const Item& item) { return read(Layout::lockclient, item); }
+Row read_lease(const Item& item) { return read(Layout::lease, item); }
+Row read_versions(const Item& item) { return read(Layout::dynamolock, item); }
 
 // --- Writing -----------------------------------------------------------------
 
 const Kind& kind_at(const Place& place) {
-  return *kKinds[place.layout - kLayouts];
+  return kKinds[place.layout - kLayouts];
 }
 
 // The words of expressions, see request_body.hpp and record.cpp, whose letters
@@ -482,7 +459,7 @@ void Words::value(Text& text, std::size_t of, const Place& place,
 
 void Words::version(Text& text, ServiceTime stamp, const Place& place,
                     const Request& request) {
-  if (kind_at(place).version == nullptr) {
+  if (!kind_at(place).versions()) {
     append_number(text, stamp.count());
   } else {
     append_text(text, version_text(request.uuid, stamp));
@@ -533,7 +510,7 @@ constexpr Part kAndData = ", #d";
 
 // Its version is one of ours that was told.
 void write_is_own(const Kind& kind, Body& body) {
-  const bool versions = kind.version != nullptr;
+  const bool versions = kind.versions();
   if (!versions) body += kIsOurEnd;
   body += versions ? kVersionIn : kAndEndIn;
   body.own_list();
@@ -546,23 +523,23 @@ void write_is_own(const Kind& kind, Body& body) {
 // takes that comes late.
 void write_is_free(const Kind& kind, const RowUse& use, Body& body) {
   body.condition(use.must_exist ? kNothing : kIsAbsent);
-  if (kind.version != nullptr) {
+  if (kind.versions()) {
     body += kIsReleased;
     return;
   }
   body += kIsOver;
   body += kind.must_exist ? kIsIdOrNone : kIsId;
-  if (kind.lease != nullptr) body += kLeaseIsGood;
+  if (kind.lease[0] != '\0') body += kLeaseIsGood;
   if (use.keep) body += kNotOurs;
   body.put(")");
 }
 
 void write_take_update(const Place& place, const Kind& kind, Body& body) {
-  const bool versions = kind.version != nullptr;
+  const bool versions = kind.versions();
   const bool replaced =
       dynamodb::find(place.attributes, kDataAttribute) != nullptr;
   body.update(versions ? kSetVersion : kSetEnd);
-  if (kind.lease != nullptr) body += kAndLeaseAndOwner;
+  if (kind.lease[0] != '\0') body += kAndLeaseAndOwner;
   body.assignments();
   if (versions) body += kRemoveReleased;
   if (place.use.keep_data || replaced) return;
@@ -571,9 +548,9 @@ void write_take_update(const Place& place, const Kind& kind, Body& body) {
 
 constexpr std::string_view kTellRow = R"(,"ReturnValues":"ALL_NEW")";
 
-void write_take(const Place& place, const Request& request, Body& body) {
-  const Kind& kind = kind_at(place);
-  const bool versions = kind.version != nullptr;
+void write_take(const Place& place, const Kind& kind, const Request& request,
+                Body& body) {
+  const bool versions = kind.versions();
   if (place.use.takes_by_update()) {
     body.key();
     write_take_update(place, kind, body);
@@ -591,10 +568,9 @@ void write_take(const Place& place, const Request& request, Body& body) {
   if (place.use.takes_by_update()) body.put(kTellRow);
 }
 
-void write_renewal(const Place& place, const Request& request, Body& body) {
-  const Kind& kind = kind_at(place);
+void write_renewal(const Kind& kind, const Request& request, Body& body) {
   body.key();
-  body.update(kind.version != nullptr ? kSetVersion : kSetExpires);
+  body.update(kind.versions() ? kSetVersion : kSetExpires);
   body.changes();
   body.condition(kNothing);
   write_is_own(kind, body);
@@ -603,8 +579,9 @@ void write_renewal(const Place& place, const Request& request, Body& body) {
 }
 
 // Any attempt of ours will do.
-void write_release(const Place& place, const Request& request, Body& body) {
-  const bool versions = kind_at(place).version != nullptr;
+void write_release(const Place& place, const Kind& kind, const Request& request,
+                   Body& body) {
+  const bool versions = kind.versions();
   const bool force = request.verb == Verb::force;
   body.key();
   if (place.use.keep) {
@@ -622,18 +599,19 @@ void write_release(const Place& place, const Request& request, Body& body) {
 }
 
 void write(const Place& place, const Request& request, Text& text) {
-  const bool versions = kind_at(place).version != nullptr;
+  const Kind& kind = kind_at(place);
+  const bool versions = kind.versions();
   Body body(kVocabulary, place, request, text);
   switch (request.verb) {
     case Verb::take:
-      write_take(place, request, body);
+      write_take(place, kind, request, body);
       break;
     case Verb::renew:
-      write_renewal(place, request, body);
+      write_renewal(kind, request, body);
       break;
     case Verb::release:
     case Verb::force:
-      write_release(place, request, body);
+      write_release(place, kind, request, body);
       break;
     case Verb::check:
       body.key();
@@ -665,18 +643,20 @@ const lock::Layout* find_layout(const TableOptions& table) {
                                              : nullptr;
 }
 
+constexpr char kUsualPrefix[] = "ddblock-";  // In TableOptions.
+
 void suit(TableOptions& table) {
   const shared::Kind* kind = shared::kind_of(table.layout);
   if (kind == nullptr) return;
-  if (table.prefix == TableOptions().prefix) table.prefix.clear();
-  if (kind->expires != nullptr && !table.calendar_margin) {
+  if (table.prefix == kUsualPrefix) table.prefix.clear();
+  if (!kind->versions() && !table.calendar_margin) {
     table.calendar_margin = milliseconds(2000);
   }
 }
 
 Failure check_layout(const TableOptions& table) {
   const shared::Kind* kind = shared::kind_of(table.layout);
-  const bool versions = kind != nullptr && kind->version != nullptr;
+  const bool versions = kind != nullptr && kind->versions();
   const milliseconds margin = table.calendar_margin.value_or(milliseconds(0));
   const bool odd = margin < milliseconds(0) || margin > std::chrono::hours(24);
   return check_all(
@@ -698,8 +678,7 @@ Failure check_shared(const Options& options, const TableOptions& table) {
   const shared::Kind* kind = shared::kind_of(table.layout);
   if (kind == nullptr) return nullptr;
   // Shorter, it would look like seconds in ms: see read_lease_text().
-  const bool brief =
-      kind->version != nullptr && options.ttl < milliseconds(1000);
+  const bool brief = kind->versions() && options.ttl < milliseconds(1000);
   return check_all(
       {{"fencing",
         options.fencing ? "no numbers in a layout that is shared" : ""},
@@ -716,7 +695,7 @@ void suit(lock::RowUse& use, const Options& options,
   use.calendars = use.margin > milliseconds(0);
   if (kind == nullptr) return;
   using Take = lock::RowUse::Take;
-  use.tells_end = kind->expires != nullptr;
+  use.tells_end = !kind->versions();
   use.calendars = use.tells_end;
   use.must_exist = use.must_exist || kind->must_exist;
   use.looks_first = table.lease_as_found;
