@@ -69,53 +69,52 @@ char take_one_of(const char* those, std::string_view& text) {
   return taken;
 }
 
-// Nothing if it is no decimal number, or if its exponent has more than four
+// False if it is no decimal number, or if its exponent has more than four
 // digits: no number of DynamoDB's has.
-std::optional<Decimal> read_decimal(std::string_view text) {
-  Decimal number;
+bool read_decimal(std::string_view text, Decimal& number) {
   number.negative = take_one_of("+-", text) == '-';
   number.digits = take_digits(text);
   number.exponent = static_cast<long>(number.digits.size());
   if (take_one_of(".", text) != '\0') number.digits += take_digits(text);
-  if (number.digits.empty()) return std::nullopt;
+  if (number.digits.empty()) return false;
   if (take_one_of("eE", text) != '\0') {
     const bool negative = take_one_of("+-", text) == '-';
     const std::string_view digits = take_digits(text);
-    if (digits.empty() || digits.size() > 4) return std::nullopt;
+    if (digits.empty() || digits.size() > 4) return false;
     long exponent = 0;
     for (const char digit : digits) exponent = 10 * exponent + (digit - '0');
     number.exponent += negative ? -exponent : exponent;
   }
-  if (!text.empty()) return std::nullopt;
+  if (!text.empty()) return false;
   const std::size_t first =
       std::min(number.digits.find_first_not_of('0'), number.digits.size());
   number.digits.erase(0, first);
   number.exponent -= static_cast<long>(first);
   number.digits.erase(number.digits.find_last_not_of('0') + 1);
-  return number;
+  return true;
 }
 
 // Why it is no number of DynamoDB's; empty if it is one.
 const char* not_a_number(std::string_view text) {
-  const auto number = read_decimal(text);
-  if (!number) return "no decimal number";
-  if (number->digits.empty()) return "";
-  if (number->digits.size() > kMostDigits) return "of more than 38 digits";
-  const long exponent = number->exponent - 1;  // As of d.ddd.
+  Decimal number;
+  if (!read_decimal(text, number)) return "no decimal number";
+  if (number.digits.empty()) return "";
+  if (number.digits.size() > kMostDigits) return "of more than 38 digits";
+  const long exponent = number.exponent - 1;  // As of d.ddd.
   if (exponent > kHighestExponent) return "too large a number";
   return exponent < kLowestExponent ? "too small a number" : "";
 }
 
 // Equal for equal values.
 std::string value_text(const Attribute& attribute) {
-  const auto number = attribute.type == Type::number
-                          ? read_decimal(attribute.value)
-                          : std::nullopt;
-  if (!number) return attribute.value;
-  if (number->digits.empty()) return "0";
-  return sigv4::format("%s%se%s",
-                       {number->negative ? "-0." : "0.", number->digits,
-                        sigv4::Digits(number->exponent)});
+  Decimal number;
+  if (attribute.type != Type::number ||
+      !read_decimal(attribute.value, number)) {
+    return attribute.value;
+  }
+  if (number.digits.empty()) return "0";
+  return sigv4::join({number.negative ? "-0." : "0.", number.digits, "e",
+                      sigv4::Digits(number.exponent)});
 }
 
 // --- What DynamoDB would refuse ----------------------------------------------
@@ -127,13 +126,18 @@ Type member_of(Type set) {
                                    : Type::binary;
 }
 
-// Each name may come once.
-std::string not_a_name(const std::string& name, std::set<std::string>& seen) {
+// Each name may come once.  Why it is none is in `text` then.
+const char* not_a_name(const std::string& name, std::set<std::string>& seen,
+                       std::string& text) {
   const char* why = name.empty() ? "empty"
                                  : detail::not_text(name, kLongestName,
                                                     "longer than 255 bytes");
-  if (*why != '\0') return std::string("a name that is ") + why;
-  return seen.insert(name).second ? "" : detail::quoted(name) + " twice";
+  if (*why != '\0') {
+    text = sigv4::join({"a name that is ", why});
+  } else if (!seen.insert(name).second) {
+    text = sigv4::join({"\"", name, "\" twice"});
+  }
+  return text.c_str();
 }
 
 // Why the value is none of its type, members aside.
@@ -153,8 +157,10 @@ const char* not_a_value(Type type, const std::string& value) {
   }
 }
 
-// `levels` is how many more there may be of lists and maps.
-std::string not_storable(const Attribute& attribute, int levels) {
+// `levels` is how many more there may be of lists and maps.  The reason may be
+// in `text`, which is empty before.
+const char* not_storable(const Attribute& attribute, int levels,
+                         std::string& text) {
   const Type type = attribute.type;
   const char* bad_value = not_a_value(type, attribute.value);
   if (*bad_value != '\0') return bad_value;
@@ -169,14 +175,14 @@ std::string not_storable(const Attribute& attribute, int levels) {
     if (set && member.type != member_of(type)) {
       return "a member that is not of the set's type";
     }
-    std::string why;
+    const char* why = "";
     if (type == Type::map) {
-      why = not_a_name(member.name, seen);
+      why = not_a_name(member.name, seen, text);
     } else if (!member.name.empty()) {
       why = "a member with a name";
     }
-    if (why.empty()) why = not_storable(member, levels - 1);
-    if (!why.empty()) return why;
+    if (*why == '\0') why = not_storable(member, levels - 1, text);
+    if (*why != '\0') return why;
     if (set && !seen.insert(value_text(member)).second) return "a member twice";
   }
   return "";
@@ -188,20 +194,21 @@ struct Checker {
   const char* const field;
   std::set<std::string> seen{};
 
-  Failure bad(const std::string& why) const {
-    return detail::bad_option({field, why.c_str()});
+  Failure bad(std::string_view why, sigv4::Pieces pieces = {}) const {
+    return detail::bad_option({field, sigv4::format(why, pieces).c_str()});
   }
 
   // `removed`: `data` may go as others do, though it is set otherwise.
   Failure add(const std::string& name, bool removed) {
-    const std::string why = not_a_name(name, seen);
-    if (!why.empty()) return bad(why);
+    std::string text;
+    const char* why = not_a_name(name, seen, text);
+    if (*why != '\0') return detail::bad_option({field, why});
     if (lock::is_of_record(*detail::find_layout(table), name) &&
         !(removed && name == lock::kDataAttribute)) {
-      return bad(detail::quoted(name) + " is an attribute of the record");
+      return bad("\"%s\" is an attribute of the record", {name});
     }
     if (name == table.key || name == table.sort_key) {
-      return bad(detail::quoted(name) + " is the table's key");
+      return bad("\"%s\" is the table's key", {name});
     }
     return nullptr;
   }
@@ -209,8 +216,9 @@ struct Checker {
   Failure add_all(const Attributes& attributes) {
     for (const Attribute& attribute : attributes) {
       if (Failure wrong = add(attribute.name, false)) return wrong;
-      const std::string why = not_storable(attribute, kDeepest);
-      if (!why.empty()) return bad(detail::quoted(attribute.name) + ": " + why);
+      std::string text;
+      const char* why = not_storable(attribute, kDeepest, text);
+      if (*why != '\0') return bad("\"%s\": %s", {attribute.name, why});
     }
     return nullptr;
   }
@@ -219,13 +227,12 @@ struct Checker {
 // --- There and back ----------------------------------------------------------
 
 Wire to_wire(const Attribute& attribute) {
-  Wire wire{attribute.name,
-            static_cast<Wire::Type>(attribute.type),
-            attribute.value,
-            {}};
-  if (attribute.type == Type::binary) {
-    wire.value = sigv4::base64_encode(attribute.value);
-  }
+  Wire wire;
+  wire.name = attribute.name;
+  wire.type = static_cast<Wire::Type>(attribute.type);
+  wire.value = attribute.type == Type::binary
+                   ? sigv4::base64_encode(attribute.value)
+                   : attribute.value;
   wire.members.reserve(attribute.members.size());
   for (const Attribute& member : attribute.members) {
     wire.members.push_back(to_wire(member));
@@ -250,16 +257,15 @@ void add_from_wire(const Wire& wire, Attributes& all) {
 
 // What is stored once that was stored, and changed so.
 dynamodb::Item applied(const dynamodb::Item& to, const lock::Changes& changes) {
-  dynamodb::Item item = to;
-  const auto remove = [&](const std::string& name) {
-    const auto has_it = [&](const auto& one) { return one.name == name; };
-    item.erase(std::remove_if(item.begin(), item.end(), has_it), item.end());
-  };
-  for (const std::string& name : changes.remove) remove(name);
-  for (const auto& attribute : changes.set) {
-    remove(attribute.name);
-    item.push_back(attribute);
+  dynamodb::Item item;
+  for (const Wire& old : to) {
+    bool stays = dynamodb::find(changes.set, old.name) == nullptr;
+    for (const std::string& name : changes.remove) {
+      stays = stays && name != old.name;
+    }
+    if (stays) item.push_back(old);
   }
+  for (const Wire& attribute : changes.set) item.push_back(attribute);
   return item;
 }
 
@@ -268,9 +274,11 @@ lock::ChangesPtr to_changes(const Changes& changes) {
   if (!changes.data && changes.attributes.empty() && changes.remove.empty()) {
     return nullptr;
   }
-  return std::make_shared<const lock::Changes>(
-      lock::Changes{detail::to_item(changes.data, changes.attributes),
-                    changes.remove, applied});
+  const auto all = std::make_shared<lock::Changes>();
+  all->set = detail::to_item(changes.data, changes.attributes);
+  all->remove = changes.remove;
+  all->applied = applied;
+  return all;
 }
 
 }  // namespace
@@ -279,10 +287,18 @@ lock::ChangesPtr to_changes(const Changes& changes) {
 bool operator==(const Attribute& a, const Attribute& b) {
   if (a.name != b.name || a.type != b.type) return false;
   if (value_text(a) != value_text(b)) return false;
-  return a.type == Type::list
-             ? a.members == b.members
-             : std::is_permutation(a.members.begin(), a.members.end(),
-                                   b.members.begin(), b.members.end());
+  if (a.type == Type::list) return a.members == b.members;
+  // What equals one equals all of its equals, so that any of them will do.
+  std::string taken(b.members.size(), '\0');
+  for (const Attribute& one : a.members) {
+    std::size_t at = 0;
+    while (at < taken.size() && (taken[at] != 0 || !(one == b.members[at]))) {
+      ++at;
+    }
+    if (at == taken.size()) return false;
+    taken[at] = 1;
+  }
+  return a.members.size() == taken.size();
 }
 
 namespace detail {
