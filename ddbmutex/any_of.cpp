@@ -2,9 +2,9 @@
 #include "any_of.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <iterator>
-#include <map>
 #include <mutex>
 #include <random>
 #include <set>
@@ -212,9 +212,11 @@ struct AnyOf::Impl : detail::Calls {
     return sigv4::format("cannot lock any of \"%s...\" in table \"%s\"",
                          {options.prefix, options.each.table->name()});
   }
-  std::unique_ptr<DdbMutex> mutex_of(const Candidate& candidate) const;
+  Failure failed(Errc why) const { return detail::failed(why, cannot_lock()); }
+  std::unique_ptr<DdbMutex> mutex_of(const std::string& name,
+                                     const std::string& sort_value) const;
 
-  const AnyOfOptions options;
+  AnyOfOptions options;  // Changed by the constructor alone.
   sigv4::PerProcess<State> state;
 };
 
@@ -236,10 +238,11 @@ struct AnyOf::Impl::State {
   void cancel(const std::atomic<bool>* stopped);
 
   // One that others have not renewed, as far as it was seen, and the mutex that
-  // saw it when it was refused.
+  // saw it when it was refused; null: none.
   struct Watched {
     std::unique_ptr<DdbMutex> mutex;
-    BootTime due;
+    std::size_t item = 0;
+    BootTime due{};
   };
 
   lock::Table& table;
@@ -248,7 +251,9 @@ struct AnyOf::Impl::State {
   std::mutex mutex;
   // All below: GUARDED_BY(mutex)
   bool is_due(const Candidate& candidate, std::unique_ptr<DdbMutex>& found);
-  std::vector<Call*> calls;
+  // Of that item, else one that is free; null if there is neither.
+  Watched* place_of(std::size_t item);
+  Call* calls = nullptr;  // The first.
   bool reading = false;
   std::uint64_t begun = 0;     // Passes.
   std::uint64_t complete = 0;  // The last that was.
@@ -257,7 +262,7 @@ struct AnyOf::Impl::State {
   nanoseconds pause;
   std::multiset<Candidate> candidates;
   int refused_in_a_row = 0;
-  std::map<std::size_t, Watched> watched;
+  std::array<Watched, kMostWatched> watched;
   std::optional<std::size_t> accepted;
 };
 
@@ -315,19 +320,22 @@ class AnyOf::Impl::Call {
   // GUARDED_BY(State::mutex)
   bool cancelled_ = false;
   DdbMutex* trying_ = nullptr;
+  Call* next_ = nullptr;
 };
 
 void AnyOf::Impl::State::enter(Call& call) {
   const std::lock_guard<std::mutex> guard(mutex);
-  if (calls.empty()) pause = first_pause;
-  calls.push_back(&call);
+  if (calls == nullptr) pause = first_pause;
+  call.next_ = std::exchange(calls, &call);
   call.after_ = begun;
   call.cancelled_ = call.stopped_ != nullptr && *call.stopped_;
 }
 
 void AnyOf::Impl::State::leave(Call& call, bool got) {
   const std::lock_guard<std::mutex> guard(mutex);
-  calls.erase(std::find(calls.begin(), calls.end(), &call));
+  Call** at = &calls;
+  while (*at != &call) at = &(*at)->next_;
+  *at = call.next_;
   if (got) pause = first_pause;
 }
 
@@ -362,17 +370,29 @@ Next AnyOf::Impl::State::next(const Call& call, Candidate& candidate,
 bool AnyOf::Impl::State::is_due(const Candidate& candidate,
                                 std::unique_ptr<DdbMutex>& found) {
   if (candidate.unchanged_for == nanoseconds::zero()) return true;
-  const auto known = watched.find(candidate.item);
-  if (known == watched.end()) return watched.size() < kMostWatched;
-  if (BootClock::now() < known->second.due) return false;
-  found = std::move(known->second.mutex);
-  watched.erase(known);
+  Watched* const place = place_of(candidate.item);
+  if (place == nullptr) return false;
+  if (place->mutex != nullptr && BootClock::now() < place->due) return false;
+  found = std::move(place->mutex);
   return true;
+}
+
+AnyOf::Impl::State::Watched* AnyOf::Impl::State::place_of(std::size_t item) {
+  Watched* free = nullptr;
+  for (Watched& one : watched) {
+    if (one.mutex == nullptr) {
+      free = &one;
+    } else if (one.item == item) {
+      return &one;
+    }
+  }
+  return free;
 }
 
 void AnyOf::Impl::State::passed(Pass* pass, const Call& by,
                                 nanoseconds longest_pause) {
-  std::map<std::size_t, Watched> gone;  // Destroyed without the mutex.
+  // Destroyed without the mutex.
+  std::array<std::unique_ptr<DdbMutex>, kMostWatched> gone;
   const std::lock_guard<std::mutex> guard(mutex);
   reading = false;
   const BootTime now = BootClock::now();
@@ -385,14 +405,16 @@ void AnyOf::Impl::State::passed(Pass* pass, const Call& by,
     candidates.swap(pass->candidates);
     seen.swap(pass->seen);
     refused_in_a_row = 0;
-    gone.swap(watched);
-    for (const Candidate& candidate : candidates) {
-      if (candidate.unchanged_for == nanoseconds::zero()) continue;
-      const auto still = gone.find(candidate.item);
-      if (still != gone.end()) watched.insert(gone.extract(still));
+    for (std::size_t i = 0; i < kMostWatched; ++i) {
+      bool stays = false;
+      for (const Candidate& candidate : candidates) {
+        if (candidate.unchanged_for == nanoseconds::zero()) continue;
+        stays = stays || candidate.item == watched[i].item;
+      }
+      if (!stays) gone[i].swap(watched[i].mutex);
     }
   }
-  for (Call* call : calls) {
+  for (Call* call = calls; call != nullptr; call = call->next_) {
     if (call != &by) call->wait_.waker()->wake();
   }
 }
@@ -402,15 +424,17 @@ void AnyOf::Impl::State::refused(const Candidate& candidate,
   const std::lock_guard<std::mutex> guard(mutex);
   ++refused_in_a_row;
   if (candidate.unchanged_for == nanoseconds::zero()) return;
-  if (watched.size() >= kMostWatched) return;
-  watched[candidate.item] = {std::move(found),
-                             BootClock::now() + candidate.unchanged_for};
+  Watched* const place = place_of(candidate.item);
+  if (place == nullptr) return;
+  place->mutex.swap(found);
+  place->item = candidate.item;
+  place->due = BootClock::now() + candidate.unchanged_for;
 }
 
 // Null: all calls.
 void AnyOf::Impl::State::cancel(const std::atomic<bool>* stopped) {
   const std::lock_guard<std::mutex> guard(mutex);
-  for (Call* call : calls) {
+  for (Call* call = calls; call != nullptr; call = call->next_) {
     if (stopped != nullptr && call->stopped_ != stopped) continue;
     call->cancelled_ = true;
     if (call->trying_ != nullptr) call->trying_->cancel();
@@ -422,7 +446,7 @@ void AnyOf::Impl::State::cancel(const std::atomic<bool>* stopped) {
 
 Failure AnyOf::Impl::Call::run(std::unique_ptr<DdbMutex>& got) {
   if (wait_.waker() == nullptr) {
-    return detail::failed(Errc::closed, impl_.cannot_lock());
+    return impl_.failed(Errc::closed);
   }
   // Leaves whatever `accept` throws.
   struct Presence {
@@ -444,11 +468,11 @@ Failure AnyOf::Impl::Call::run(std::unique_ptr<DdbMutex>& got) {
 
 Failure AnyOf::Impl::Call::ended() const {
   if (state_.table.waits.closed()) {
-    return detail::failed(Errc::closed, impl_.cannot_lock());
+    return impl_.failed(Errc::closed);
   }
   const std::lock_guard<std::mutex> guard(state_.mutex);
   if (!cancelled_) return nullptr;
-  return detail::failed(Errc::cancelled, impl_.cannot_lock());
+  return impl_.failed(Errc::cancelled);
 }
 
 Failure AnyOf::Impl::Call::go_on(std::unique_ptr<DdbMutex>& got, bool& over) {
@@ -468,7 +492,7 @@ Failure AnyOf::Impl::Call::go_on(std::unique_ptr<DdbMutex>& got, bool& over) {
       over = BootClock::now() >= end();
       // Another thread's pass takes longer than a request may.
       if (over && once_) {
-        return detail::failed(Errc::timed_out, impl_.cannot_lock());
+        return impl_.failed(Errc::timed_out);
       }
       return over ? std::move(last_failure_) : nullptr;
     case Next::give_up:
@@ -532,7 +556,9 @@ Failure AnyOf::Impl::Call::read() {
 // The mutex is null unless it is held, wanted and ours.
 Failure AnyOf::Impl::Call::attempt(const Candidate& candidate,
                                    std::unique_ptr<DdbMutex>& mutex) {
-  if (mutex == nullptr) mutex = impl_.mutex_of(candidate);
+  if (mutex == nullptr) {
+    mutex = impl_.mutex_of(candidate.name, candidate.sort_value);
+  }
   const auto trying = [this](DdbMutex* which) {
     const std::lock_guard<std::mutex> guard(state_.mutex);
     trying_ = which;
@@ -582,30 +608,28 @@ Failure AnyOf::Impl::Call::failed(const std::error_code& ec,
 bool AnyOf::Impl::Call::is_wanted(const Candidate& candidate,
                                   const DdbMutex& mutex) const {
   if (!impl_.options.accept) return true;
-  LockInfo info;
-  info.name = candidate.name;
-  info.sort_value = candidate.sort_value;
-  info.exists = true;
-  info.owner = mutex.owner();
-  info.lease = impl_.options.each.ttl;
-  info.token = mutex.fencing_token();
+  const LockInfo info{
+      candidate.name,
+      candidate.sort_value,
+      true,   // exists
+      false,  // released
+      {},
+      mutex.owner(),
+      impl_.options.each.ttl,
+      {},
+      {},
+      mutex.fencing_token(),
 #ifndef DDBMUTEX_NO_ATTRIBUTES
-  info.data = mutex.data();
-  info.attributes = mutex.attributes();
+      mutex.data(),
+      mutex.attributes(),
 #endif
+  };
   return impl_.options.accept(info);
 }
 
 // --- The calls ---------------------------------------------------------------
 
 namespace {
-
-AnyOfOptions completed(AnyOfOptions&& options) {
-  if (!options.each.table) options.each.table = Table::standard();
-  options.each.keep_row = true;
-  options.each.only_if_exists = true;
-  return std::move(options);
-}
 
 Failure check(const AnyOfOptions& options) {
   const char* bad_name = "";
@@ -629,7 +653,10 @@ Failure check(const AnyOfOptions& options) {
 }  // namespace
 
 AnyOf::Impl::Impl(AnyOfOptions&& the_options)
-    : options(completed(std::move(the_options))) {
+    : options(std::move(the_options)) {
+  if (!options.each.table) options.each.table = Table::standard();
+  options.each.keep_row = true;
+  options.each.only_if_exists = true;
   if (table().bad) {
     bad = std::make_unique<Error>(*table().bad);
     return;
@@ -638,7 +665,8 @@ AnyOf::Impl::Impl(AnyOfOptions&& the_options)
   if (bad) return;
   // What is wrong with the options of each lock is told by any: by this here,
   // or, without exceptions, by its first call.
-  const std::unique_ptr<DdbMutex> any = mutex_of({});
+  const bool sorted = !table().options.sort_key.empty();
+  const std::unique_ptr<DdbMutex> any = mutex_of("any", sorted ? "any" : "");
   std::error_code ec;
   any->renew(ec);
   if (ec != make_error_code(Errc::not_held)) {
@@ -647,13 +675,10 @@ AnyOf::Impl::Impl(AnyOfOptions&& the_options)
 }
 
 std::unique_ptr<DdbMutex> AnyOf::Impl::mutex_of(
-    const Candidate& candidate) const {
+    const std::string& name, const std::string& sort_value) const {
   Options each = options.each;
-  const bool any = candidate.name.empty();
-  const bool sorted = !table().options.sort_key.empty();
-  each.sort_value = any && sorted ? "any" : candidate.sort_value;
-  return std::make_unique<DdbMutex>(any ? "any" : candidate.name,
-                                    std::move(each));
+  each.sort_value = sort_value;
+  return std::make_unique<DdbMutex>(name, std::move(each));
 }
 
 AnyOf::Impl::State& AnyOf::Impl::get() {
