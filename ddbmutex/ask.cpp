@@ -22,45 +22,40 @@ bool is_of_pages(Action action) {
 // Fewer where a page of so many is too large for the client.
 constexpr int kItemsOfAPage = 200;
 
-// The keys that are asked for, if not all.
-void append_condition(sigv4::Text& body, const Selection& selection,
-                      std::vector<std::string_view>& names) {
-  if (!selection.key && selection.prefix.empty()) return;
-  const auto known = std::find(names.begin(), names.end(), selection.key_name);
-  const auto place = known - names.begin();
-  if (known == names.end()) names.push_back(selection.key_name);
-  append_form(body,
-              selection.key
-                  ? R"(,"KeyConditionExpression":"#% = :key")"
-                  : R"x(,"FilterExpression":"begins_with(#%, :key)")x",
-              {sigv4::Digits(place)});
-  append_form(body, R"(,"ExpressionAttributeValues":{":key":{"S":$}})",
-              {selection.key ? *selection.key : selection.prefix});
-}
-
 // Names have stand-ins, "#0" and so on: they may be DynamoDB's reserved words.
+// `start`: empty at the first page.
 std::string write_page(const Selection& selection, int limit,
-                       const std::optional<Item>& start) {
+                       const Item& start) {
   sigv4::Text body;
   append_form(body, R"({"TableName":$,"ConsistentRead":true,"Limit":%)",
               {selection.table, sigv4::Digits(limit)});
-  std::vector<std::string_view> names(selection.attributes.begin(),
-                                      selection.attributes.end());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    append_form(body, i == 0 ? R"(,"ProjectionExpression":"#%)" : ", #%",
-                {sigv4::Digits(i)});
+  const std::vector<std::string_view>& names = selection.attributes;
+  std::size_t count = 0, key = 0;
+  for (; count < names.size(); ++count) {
+    append_form(body, count == 0 ? R"(,"ProjectionExpression":"#%)" : ", #%",
+                {sigv4::Digits(count)});
   }
-  if (!names.empty()) body += '"';
-  append_condition(body, selection, names);
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  if (count > 0) body += '"';
+  if (selection.whole || !selection.prefix.empty()) {
+    while (key < count && names[key] != selection.key_name) ++key;
+    append_form(body,
+                selection.whole
+                    ? R"(,"KeyConditionExpression":"#% = :key")"
+                    : R"x(,"FilterExpression":"begins_with(#%, :key)")x",
+                {sigv4::Digits(key)});
+    append_form(body, R"(,"ExpressionAttributeValues":{":key":{"S":$}})",
+                {selection.prefix});
+    count = std::max(count, key + 1);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
     append_form(
         body, i == 0 ? R"(,"ExpressionAttributeNames":{"#%":$)" : R"(,"#%":$)",
-        {sigv4::Digits(i), names[i]});
+        {sigv4::Digits(i), i < names.size() ? names[i] : selection.key_name});
   }
-  if (!names.empty()) body += '}';
-  if (start) {
+  if (count > 0) body += '}';
+  if (!start.empty()) {
     body += R"(,"ExclusiveStartKey":{)";
-    append_members(body, *start);
+    append_members(body, start);
     body += '}';
   }
   body += '}';
@@ -102,11 +97,10 @@ void read_page(Value body, Answer& answer) {
   answer.items = std::move(read);
 }
 
-Answer gave_up(Answer last, bool woken) {
+void give_up(Answer& last, bool woken) {
   last.fault = woken ? Fault::cancelled : Fault::timed_out;
   last.message = woken ? "woken before another request was sent"
                        : "the deadline has passed";
-  return last;
 }
 
 Answer ask(Client& client, RetryBudget& budget, Action action,
@@ -118,19 +112,21 @@ Answer ask(Client& client, RetryBudget& budget, Action action,
   bool unknown = false;
   if (maybe_applied == nullptr) maybe_applied = &unknown;
   *maybe_applied = false;
-  std::optional<Answer> failure;
-  for (;;) {
+  Answer answer;
+  for (bool again = false;; again = true) {
     const BootTime now = BootClock::now();
-    if (failure && !waker.woken() && now >= waiting.deadline) return *failure;
-    if (waker.woken() || now >= waiting.deadline) {
-      Answer unsent;
-      unsent.action = action;
-      unsent.sent_at = unsent.received_at = now;
-      return gave_up(std::move(unsent), waker.woken());
+    const bool woken = waker.woken();
+    if (woken || now >= waiting.deadline) {
+      if (again && !woken) return answer;  // The last passing fault.
+      answer = Answer();
+      answer.action = action;
+      answer.sent_at = answer.received_at = now;
+      give_up(answer, woken);
+      return answer;
     }
-    Answer answer = client.call(
-        action, body, std::min(waiting.deadline, now + waiting.request_time),
-        waker, reader);
+    answer = client.call(action, body,
+                         std::min(waiting.deadline, now + waiting.request_time),
+                         waker, reader);
     if (answer.fault == Fault::none ||
         answer.fault == Fault::condition_failed) {
       retry.success();
@@ -141,7 +137,6 @@ Answer ask(Client& client, RetryBudget& budget, Action action,
     const auto delay = retry.after(answer);
     if (!delay || waiting.deadline - BootClock::now() <= *delay) return answer;
     *maybe_applied = *maybe_applied || answer.outcome_unknown();
-    failure = std::move(answer);
     sigv4::drive(nullptr, 0, BootClock::now() + *delay, &waker);
   }
 }
@@ -149,11 +144,11 @@ Answer ask(Client& client, RetryBudget& budget, Action action,
 Answer read_all(Client& client, RetryBudget& budget, const Selection& selection,
                 const Waiting& waiting,
                 const std::function<bool(Item&&)>& each) {
-  const Action action = selection.key ? Action::query : Action::scan;
+  const Action action = selection.whole ? Action::query : Action::scan;
   const std::chrono::nanoseconds patience = waiting.deadline - BootClock::now();
   Waiting for_a_page = waiting;
   int limit = kItemsOfAPage;
-  std::optional<Item> start;
+  Item start;
   for (;;) {
     Answer page =
         ask(client, budget, action, write_page(selection, limit, start),
@@ -163,18 +158,20 @@ Answer read_all(Client& client, RetryBudget& budget, const Selection& selection,
       continue;
     }
     if (page.fault != Fault::none) return page;
-    if (start && page.item && are_same_key(*start, *page.item)) {
-      page.fault = Fault::bad_answer;
-      page.message = "the page ends where it was to begin";
-      page.items.clear();
+    std::vector<Item> items;
+    items.swap(page.items);
+    Item next;
+    if (page.item) next.swap(*page.item);
+    page.item.reset();
+    if (!next.empty() && are_same_key(start, next)) {
+      bad_answer(page, "the page ends where it was to begin");
       return page;
     }
-    std::vector<Item> items = std::exchange(page.items, {});
-    start = std::exchange(page.item, std::nullopt);
     for (Item& item : items) {
       if (!each(std::move(item))) return page;
     }
-    if (!start) return page;
+    if (next.empty()) return page;
+    start.swap(next);
     for_a_page.deadline = BootClock::now() + patience;
   }
 }

@@ -13,8 +13,8 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../sigv4/boot_clock.hpp"
@@ -48,18 +48,18 @@ Answer ask(Client& client, RetryBudget& budget, Action action,
 void read_page(Value body, Answer& answer);
 
 // Makes of `last` what to say where deadline or waker (woken) came first.
-Answer gave_up(Answer last, bool woken);
+void give_up(Answer& last, bool woken);
 
 // Items of a table that are to be read.
 struct Selection {
-  std::string table;
-  std::string key_name;  // The partition key's.
-  // All items whose key begins with this, by Scan; or those of one key, by
+  std::string_view table;
+  std::string_view key_name;  // The partition key's.
+  // All items whose key begins with this, by Scan; or whose key is this, by
   // Query.
   std::string prefix{};
-  std::optional<std::string> key{};
+  bool whole = false;
   // Names, each once; the others are not read.  None: all are.
-  std::vector<std::string> attributes{};
+  std::vector<std::string_view> attributes{};
 };
 
 // Calls `each` for all of them, consistently read, until it returns false; one

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <string_view>
 
 #include "../sigv4/boot_clock.hpp"
 #include "attributes.hpp"
@@ -55,10 +56,11 @@ LockInfo info_of(const dynamodb::Item& item, const TableOptions& options,
   return info;
 }
 
-void add_once(std::vector<std::string>& names, const std::string& name) {
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    names.push_back(name);
+void add_once(std::vector<std::string_view>& names, std::string_view name) {
+  for (const std::string_view known : names) {
+    if (known == name) return;
   }
+  names.push_back(name);
 }
 
 }  // namespace
@@ -83,10 +85,10 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
   selection.table = options.name;
   selection.key_name = options.key;
   selection.prefix = options.prefix;
-  selection.attributes = {options.key};
+  add_once(selection.attributes, options.key);
   const char* const* all = find_layout(options)->attributes;
   for (auto name = all; *name != nullptr; ++name) {
-    selection.attributes.push_back(*name);
+    add_once(selection.attributes, *name);
   }
   if (!options.sort_key.empty()) {
     add_once(selection.attributes, options.sort_key);

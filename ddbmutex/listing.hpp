@@ -27,7 +27,7 @@ void tell_row(const lock::Row& row, const TableOptions& options,
               const dynamodb::ServiceClock& clock, LockInfo& info);
 
 // The record of each item, and of what users have stored `more`, which may be
-// large.
+// large.  Good for as long as both arguments are.
 dynamodb::Selection selection_of(const TableOptions& options,
                                  const std::vector<std::string>& more = {});
 

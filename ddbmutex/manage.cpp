@@ -149,10 +149,8 @@ void Table::create(const Creation& how, std::error_code& ec) {
     const Call call(impl.get(), kCreationPatience,
                     about_table("create", options));
     if (!call.may_begin()) return call.closed();
-    Creation terms = how;  // `ttl` is an attribute of ddblock's alone.
-    terms.clean_up = how.clean_up && options.layout == Layout::ddblock;
     const Answer answer = detail::create_table(call.client(), call.budget(),
-                                               options, terms, call.waiting());
+                                               options, how, call.waiting());
     if (answer.fault != Fault::none) return call.failure_of(answer);
     return detail::unfit(*answer.table, options);
   });
@@ -220,7 +218,8 @@ void Table::list(const std::string& name,
     const TableOptions& options = impl.options;
     if (Failure bad = impl.check_name(name, options.sort_key)) return bad;
     dynamodb::Selection selection = detail::selection_of(options);
-    selection.key = options.prefix + name;
+    selection.prefix += name;
+    selection.whole = true;
     return list_selected(impl.get(), options, selection, each);
   });
 }

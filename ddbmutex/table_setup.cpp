@@ -91,7 +91,7 @@ struct Pauses {
     sigv4::drive(nullptr, 0, std::min(waiting.deadline, until), waiting.waker);
     const bool woken = waiting.waker != nullptr && waiting.waker->woken();
     if (!woken && BootClock::now() < waiting.deadline) return true;
-    last = dynamodb::gave_up(std::move(last), woken);
+    dynamodb::give_up(last, woken);
     if (last.table) last.message += "; the table is " + last.table->status;
     return false;
   }
@@ -143,9 +143,10 @@ Answer create_table(Client& client, RetryBudget& budget,
     if (there && answer.table->status == "ACTIVE") break;
     if (!there && answer.fault != Fault::table_in_use) break;
   } while (changing.pause(answer));
-  // Somebody else's table: its items are not to go because of us.
+  // `ttl` is an attribute of ddblock's alone.  And in somebody else's table no
+  // items are to go because of us.
   if (answer.fault != Fault::none || !how.clean_up ||
-      unfit(*answer.table, options)) {
+      options.layout != Layout::ddblock || unfit(*answer.table, options)) {
     return answer;
   }
   const auto table = answer.table;

@@ -333,10 +333,10 @@ BOOST_AUTO_TEST_CASE(requests_are_exactly_what_dynamodb_asks_for) {
   key_only_asked.prefix = "jo\"b";
   key_only_asked.attributes = {"owner"};
   Selection one = kAll;
-  one.key = "jo\"b";
-  one.prefix = "not this";
+  one.prefix = "jo\"b";
+  one.whole = true;
   Selection empty = kAll;
-  empty.key = "";
+  empty.whole = true;
   Selection some = kAll;
   some.attributes = {"ttl"};
   const std::pair<Selection, std::string> cases[] = {
@@ -364,9 +364,9 @@ BOOST_AUTO_TEST_CASE(requests_are_exactly_what_dynamodb_asks_for) {
     BOOST_REQUIRE(server.request_count() == 1);
     const SeenRequest request = server.requests().front();
     BOOST_TEST(request.body == body);
-    BOOST_TEST(
-        request.header("X-Amz-Target").value_or("") ==
-        (selection.key ? "DynamoDB_20120810.Query" : "DynamoDB_20120810.Scan"));
+    BOOST_TEST(request.header("X-Amz-Target").value_or("") ==
+               (selection.whole ? "DynamoDB_20120810.Query"
+                                : "DynamoDB_20120810.Scan"));
   }
 }
 
@@ -632,7 +632,8 @@ BOOST_DATA_TEST_CASE(items_of_one_key_are_read_without_the_others, kEngines,
   table.put(items);
   Host host(table.engine);
   Selection selection = table.all();
-  selection.key = "a";
+  selection.prefix = "a";
+  selection.whole = true;
   selection.attributes = {"sort", "name"};
   CHECK_FAULT(host.read(selection), Fault::none);
   BOOST_TEST(host.items.size() == 230u);
@@ -640,7 +641,7 @@ BOOST_DATA_TEST_CASE(items_of_one_key_are_read_without_the_others, kEngines,
   BOOST_TEST((texts_of(host.items, "name") == std::set<std::string>{"a"}));
   BOOST_TEST(host.sent(Action::query) >= 2u);
 
-  selection.key = "nobody";
+  selection.prefix = "nobody";
   Host none(table.engine);
   CHECK_FAULT(none.read(selection), Fault::none);
   BOOST_TEST(none.items.empty());
