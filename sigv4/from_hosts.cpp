@@ -39,11 +39,10 @@ constexpr seconds kAgentsTime{2};  // For an attempt.
 
 // This machine, or where ECS and EKS have their agents.  parse_url() has put
 // numbers of other forms ("127.1") into this one, and that is what is asked.
-bool is_of_an_agent(const std::string& authority) {
-  const bool brackets = authority[0] == '[';  // "[::1]:80", "localhost:80"
-  const std::string host = brackets
-                               ? authority.substr(1, authority.find(']') - 1)
-                               : authority.substr(0, authority.find(':'));
+bool is_of_an_agent(std::string host) {
+  const bool brackets = host[0] == '[';  // "[::1]:80", "localhost:80"
+  host.resize(std::min(host.find(brackets ? ']' : ':'), host.size()));
+  if (brackets) host.erase(0, 1);
   if (strcasecmp(host.c_str(), "localhost") == 0) return true;
   in_addr ipv4;
   if (inet_pton(AF_INET, host.c_str(), &ipv4) == 1) {
@@ -59,75 +58,85 @@ bool is_of_an_agent(const std::string& authority) {
   return false;
 }
 
-void set_url(ContainerSettings& settings, const std::string& text) {
+// Says what is wrong with it, behind its name; empty if nothing is.
+const char* set_url(ContainerSettings& settings, const std::string& text) {
   const std::size_t mark = std::min(text.find('?'), text.size());
   const auto url = parse_url(text.substr(0, mark));
-  const std::string query = text.substr(mark);
+  const std::string_view query = std::string_view(text).substr(mark);
   if (!url || !is_visible(text) || query.find('#') != query.npos) {
-    settings.error = settings.variable + " is no http or https URL";
-  } else if (url->scheme == "http" && !is_of_an_agent(url->authority)) {
-    settings.error = settings.variable +
-                     " is neither https, nor http of this machine or of an "
-                     "address that AWS has set apart for agents";
-  } else {
-    settings.place =
-        format("%s://%s%s", {url->scheme, url->authority, url->path});
-    settings.url = settings.place + query;
+    return " is no http or https URL";
   }
+  if (url->scheme == "http" && !is_of_an_agent(url->authority)) {
+    return " is neither https, nor http of this machine or of an "
+           "address that AWS has set apart for agents";
+  }
+  settings.place =
+      format("%s://%s%s", {url->scheme, url->authority, url->path});
+  settings.url = join({settings.place, query});
+  return "";
 }
 
 // --- The container's agent: what it is asked -------------------------------
 
-struct AgentToken {
-  Secret text;
-  std::string error;
-  std::string warning;
-};
-
-AgentToken token_of(const ContainerSettings& settings) {
-  AgentToken token;
-  std::string source = kToken;
-  if (settings.token_file.empty()) {
-    token.text = settings.token;
-  } else {
-    source = format("%s: %q", {kTokenFile, settings.token_file});
-    SecretFile file(settings.token_file, kMaxTokenBytes);
-    token.warning = std::move(file.warning);
-    if (file.too_long) file.failure = "is longer than 32 KiB";
-    if (file.failure.empty() && file.text.empty()) file.failure = "is empty";
-    if (!file.failure.empty()) {
-      token.error = format("%s %s", {source, file.failure});
-      return token;
-    }
-    token.text = std::move(file.text);
-  }
+// Why it cannot be sent; empty if it can.
+const char* flaw_of_token(std::string_view token) {
   // libcurl would end the header at a line break, and begin another.
-  const std::string_view text = token.text;
+  if (token.find_first_of("\r\n") != token.npos) {
+    return "has a line break in it";
+  }
   const auto is_fit = [](char c) {
     return (c >= ' ' && c <= '~') || c == '\t';
   };
-  if (text.find_first_of("\r\n") != text.npos) {
-    token.error = source + " has a line break in it";
-  } else if (!consists_of(text, is_fit)) {
-    token.error = source + " is not fit for a header";
+  return consists_of(token, is_fit) ? "" : "is not fit for a header";
+}
+
+// Why there is none; empty if there is, be it an empty one.
+std::string read_token(const ContainerSettings& settings, Secret& token,
+                       std::string& warning) {
+  if (settings.token_file.empty()) {
+    token = settings.token;
+    const char* const flaw = flaw_of_token(token);
+    return *flaw == '\0' ? "" : join({kToken, " ", flaw});
   }
-  return token;
+  SecretFile file(settings.token_file, kMaxTokenBytes);
+  warning = std::move(file.warning);
+  token = std::move(file.text);
+  if (file.too_long) file.failure = "is longer than 32 KiB";
+  if (file.failure.empty()) {
+    file.failure = token.empty() ? "is empty" : flaw_of_token(token);
+  }
+  return file.failure.empty()
+             ? ""
+             : format("%s: %q %s",
+                      {kTokenFile, settings.token_file, file.failure});
+}
+
+// Hosts are never asked through a proxy.
+CallOutcome ask_host(ServiceCall& call, seconds to_connect,
+                     std::string_view ca_file, const Fetch& fetch) {
+  HttpOptions options;
+  options.use_proxies = false;
+  options.connect_timeout = to_connect;
+  options.ca_file = ca_file;
+  return call_service(options, call, fetch);
 }
 
 KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
-  AgentToken token = token_of(settings);
-  if (!token.error.empty()) return broken_keys(token.error);
+  Secret token;
+  std::string warning;
+  const std::string flaw = read_token(settings, token, warning);
+  if (!flaw.empty()) return broken_keys(flaw);
   KeyOutcome outcome;
   ServiceCall call;
   call.name = "the container's agent";
   call.url = settings.place;
   call.time = kAgentsTime;
   call.request.url = settings.url;
-  const bool has_token = !token.text.empty();
+  const bool has_token = !token.empty();
   call.request.headers =
       join({"Accept: application/json\n", has_token ? "Authorization: " : "",
-            token.text, has_token ? "\n" : ""});
-  call.secrets = {token.text};
+            token, has_token ? "\n" : ""});
+  call.secrets = {token};
   auto accept = [&](const HttpAnswer& http, std::int64_t now) {
     outcome = keys_in(http.body, {}, KeyForm(), "the answer", now);
     const bool over =
@@ -136,16 +145,11 @@ KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
                 : outcome.reason;
   };
   call.accept = accept;
-  HttpOptions options;
-  options.use_proxies = false;
-  options.connect_timeout = kAgentsTime;
-  options.ca_file = settings.ca_file;
-  const CallOutcome answer = call_service(options, call, fetch);
+  const CallOutcome answer =
+      ask_host(call, kAgentsTime, settings.ca_file, fetch);
   if (!answer.done()) return without_keys(answer, settings.variable);
   outcome.source = format("the container's agent (%s)", {settings.variable});
-  if (!token.warning.empty()) {
-    append(outcome.warnings, "%s\n", {token.warning});
-  }
+  if (!warning.empty()) append(outcome.warnings, {warning, "\n"});
   return outcome;
 }
 
@@ -208,12 +212,9 @@ std::string place(const Instance& instance) {
   return format("%s at %s: ", {kName, instance.settings.endpoint});
 }
 
-CallOutcome ask(Instance& instance, Method method, const std::string& path,
-                Taker accept, const Fetch& fetch) {
+void ask(Instance& instance, Method method, const std::string& path,
+         Taker accept, const Fetch& fetch, CallOutcome& outcome) {
   const InstanceSettings& settings = instance.settings;
-  HttpOptions options;
-  options.use_proxies = false;
-  options.connect_timeout = settings.timeout;
   ServiceCall call;
   call.article = "the ";
   call.name = kName;
@@ -229,17 +230,15 @@ CallOutcome ask(Instance& instance, Method method, const std::string& path,
           : join({"X-aws-ec2-metadata-token: ", instance.token, "\n"});
   call.secrets = {instance.token};
   call.accept = accept;
-  CallOutcome outcome = call_service(options, call, fetch);
+  outcome = ask_host(call, settings.timeout, "", fetch);
   instance.answered = instance.answered || outcome.done();
-  return outcome;
 }
 
 // Afterwards the instance's token is what is to be sent.
-CallOutcome need_token(Instance& instance, const Fetch& fetch) {
-  CallOutcome outcome;
+void need_token(Instance& instance, const Fetch& fetch, CallOutcome& outcome) {
   outcome.state = State::found;
   const BootTime began = BootClock::now();
-  if (began < instance.token_ends) return outcome;
+  if (began < instance.token_ends) return;
   auto accept = [&](const HttpAnswer& http, std::int64_t) {
     if (http.body.empty() || !is_visible(http.body)) return "it gave no token";
     const auto told = http.header("x-aws-ec2-metadata-token-ttl-seconds");
@@ -250,7 +249,7 @@ CallOutcome need_token(Instance& instance, const Fetch& fetch) {
     return "";
   };
   instance.token = Secret();
-  outcome = ask(instance, Method::put, kTokenPath, accept, fetch);
+  ask(instance, Method::put, kTokenPath, accept, fetch, outcome);
   if (outcome.state == State::broken && outcome.status != 0) {
     outcome.problem =
         format("%sit gives no tokens of version 2 (HTTP status %s)",
@@ -258,16 +257,15 @@ CallOutcome need_token(Instance& instance, const Fetch& fetch) {
     outcome.absent = true;
     outcome.status = 0;
   }
-  return outcome;
 }
 
 CallOutcome get(Instance& instance, const std::string& path, Taker accept,
                 const Fetch& fetch) {
   CallOutcome outcome;
   for (int i = 0; i < 2; ++i) {
-    outcome = need_token(instance, fetch);
+    need_token(instance, fetch, outcome);
     if (!outcome.done()) return outcome;
-    outcome = ask(instance, Method::get, path, accept, fetch);
+    ask(instance, Method::get, path, accept, fetch, outcome);
     if (outcome.status != 401) return outcome;
     instance.token_ends = BootTime::min();
   }
@@ -305,17 +303,19 @@ KeyOutcome without(const Instance& instance, CallOutcome& outcome) {
 
 ContainerSettings container_settings(const Environment& environment) {
   ContainerSettings settings;
-  const std::string path = environment(kRelative);
-  const std::string full = environment(kFull);
-  if (path.empty() && full.empty()) return settings;
-  settings.variable = path.empty() ? kFull : kRelative;
+  std::string uri = environment(kRelative);
+  const bool relative = !uri.empty();
+  if (!relative) uri = environment(kFull);
+  if (uri.empty()) return settings;
+  settings.variable = relative ? kRelative : kFull;
   settings.token_file = environment(kTokenFile);
   settings.token = environment(kToken);
-  if (!path.empty() && path.front() != '/') {
-    settings.error = settings.variable + " does not begin with '/'";
-  } else {
-    set_url(settings, path.empty() ? full : kEcsAgent + path);
+  const char* flaw = " does not begin with '/'";
+  if (!relative || uri[0] == '/') {
+    if (relative) uri.insert(0, kEcsAgent);
+    flaw = set_url(settings, uri);
   }
+  if (*flaw != '\0') settings.error = join({settings.variable, flaw});
   return settings;
 }
 

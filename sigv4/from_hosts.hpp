@@ -29,6 +29,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "credentials.hpp"
 #include "profile.hpp"
@@ -39,13 +40,13 @@ inline namespace v0 {
 namespace sigv4 {
 
 struct ContainerSettings {
-  std::string variable;    // Of the URI; empty: neither is set.
-  std::string url;         // As it is asked, with its query.
-  std::string place;       // The same for people, without.
-  std::string token_file;  // Empty: none.
-  Secret token;            // Unless there is a file; may be empty.
-  std::string error;       // Why it cannot be used; empty if it can.
-  std::string ca_file;     // For https; empty: libcurl's default.
+  std::string_view variable;  // Of the URI; empty: neither is set.
+  std::string url;            // As it is asked, with its query.
+  std::string place;          // The same for people, without.
+  std::string token_file;     // Empty: none.
+  Secret token;               // Unless there is a file; may be empty.
+  std::string error;          // Why it cannot be used; empty if it can.
+  std::string ca_file;        // For https; empty: libcurl's default.
 };
 ContainerSettings container_settings(const Environment& environment);
 

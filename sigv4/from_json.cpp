@@ -150,10 +150,8 @@ Secret with_texts(const JsonObject& object, JsonTexts texts) {
   for (const JsonNode* one = nodes.data() + 1; one != end;
        one = one[1].after()) {
     const Secret own = decoded(one->raw());
-    const bool stays =
-        std::none_of(texts.begin(), texts.end(), [&own](const auto& text) {
-          return text.first == std::string_view(own);
-        });
+    bool stays = true;
+    for (const auto& text : texts) stays = stays && text.first != own.str();
     if (stays) put(one->raw(), one[1].raw());
   }
   for (const auto& [name, text] : texts) {

@@ -39,10 +39,11 @@ constexpr milliseconds kLongestLook{20};
 // --- The program -----------------------------------------------------------
 
 // Starts it, with `output` as its stdout.  Returns an errno, 0 if it runs.
-int spawn(const std::vector<std::string>& words, int output, pid_t* pid) {
+int spawn(std::string& words, int output, pid_t* pid) {
   std::vector<char*> arguments;
-  for (const std::string& word : words) {
-    arguments.push_back(const_cast<char*>(word.c_str()));
+  char* const end = words.data() + words.size();
+  for (char* word = words.data(); word != end; word += strlen(word) + 1) {
+    arguments.push_back(word);
   }
   arguments.push_back(nullptr);
   posix_spawnattr_t attributes;
@@ -90,7 +91,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  int start(const std::vector<std::string>& words);  // Returns an errno.
+  int start(std::string& words);  // Returns an errno.
   // Returns why nothing is to be had of it; empty if it ended as it should, or
   // nobody knows how.  REQUIRES: it was started.
   std::string wait(BootTime deadline, const Waker& stop);
@@ -122,7 +123,7 @@ class Program {
   std::size_t size_ = 0;
 };
 
-int Program::start(const std::vector<std::string>& words) {
+int Program::start(std::string& words) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return errno;
   pipe_ = ends[0];
@@ -231,11 +232,12 @@ std::string Program::wait(BootTime deadline, const Waker& stop) {
 // --- Its keys --------------------------------------------------------------
 
 KeyOutcome unstartable(const std::string& place, int error) {
-  std::string reason =
-      format("%s: the program cannot be started: %s", {place, strerror(error)});
+  KeyOutcome outcome = broken_keys("%s: the program cannot be started: %s",
+                                   {place, strerror(error)});
   const bool passing = error == EAGAIN || error == ENOMEM || error == EMFILE ||
                        error == ENFILE || error == ETXTBSY;
-  return passing ? failed_keys(reason) : broken_keys(reason);
+  if (passing) outcome.state = State::failed;
+  return outcome;
 }
 
 KeyOutcome read_document(std::string_view text, const std::string& place,
@@ -253,18 +255,16 @@ KeyOutcome read_document(std::string_view text, const std::string& place,
   }
   KeyOutcome outcome = keys_in_document(*document, kForm, place, now);
   if (outcome.state == State::found && outcome.ends <= BootClock::now()) {
-    return failed_keys(place +
-                       ": the program gave keys whose time is over already");
+    return failed_keys("%s: the program gave keys whose time is over already",
+                       {place});
   }
   return outcome;
 }
 
 }  // namespace
 
-CommandWords split_command(std::string_view command) {
-  const auto refused = [](const char* why) { return CommandWords{{}, why}; };
-  if (command.find('\0') != command.npos) return refused("it has a NUL");
-  std::vector<std::string> words;
+const char* split_command(std::string_view command, std::string& words) {
+  if (command.find('\0') != command.npos) return "it has a NUL";
   bool in_word = false;  // Also behind quotes with nothing between.
   char quote = '\0';     // That is open.
   for (std::size_t i = 0; i < command.size(); ++i) {
@@ -275,36 +275,35 @@ CommandWords split_command(std::string_view command) {
         (quote == '\0' || (quote == '"' && (behind == '"' || behind == '\\')));
     const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
     if (quote == '\0' && blank) {
-      in_word = false;
+      if (std::exchange(in_word, false)) words += '\0';
       continue;
     }
-    if (!std::exchange(in_word, true)) words.emplace_back();
+    in_word = true;
     if (escapes) {
-      if (++i == command.size()) {
-        return refused("nothing is behind its last backslash");
-      }
-      words.back() += behind;
+      if (++i == command.size()) return "nothing is behind its last backslash";
+      words += behind;
     } else if (quote == '\0' && (c == '\'' || c == '"')) {
       quote = c;
     } else if (c == quote) {
       quote = '\0';
     } else {
-      words.back() += c;
+      words += c;
     }
   }
-  if (quote != '\0') return refused("a quote is not closed");
-  if (words.empty()) return refused("it is empty");
-  return {std::move(words), ""};
+  if (quote != '\0') return "a quote is not closed";
+  if (in_word) words += '\0';
+  return words.empty() ? "it is empty" : "";
 }
 
 KeyOutcome process_keys(const std::string& command, const std::string& place,
                         const Fetch& fetch) {
-  const CommandWords split = split_command(command);
-  if (!split.error.empty()) {
-    return broken_keys("%s: the command is no good: %s", {place, split.error});
+  std::string words;
+  const char* const flaw = split_command(command, words);
+  if (*flaw != '\0') {
+    return broken_keys("%s: the command is no good: %s", {place, flaw});
   }
   Program program;
-  const int error = program.start(split.words);
+  const int error = program.start(words);
   if (error != 0) return unstartable(place, error);
   fetch.asking("the program of " + place);
   const std::string failure = program.wait(

@@ -24,7 +24,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "credentials.hpp"
 
@@ -32,17 +31,15 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-struct CommandWords {
-  std::vector<std::string> words;
-  std::string error;  // Why there are none: "a quote is not closed".
-};
-
+// Puts the words behind `words`, each with a NUL at its end, and returns why
+// there are none: "a quote is not closed"; empty if there are.
+//
 // As Python's shlex.split() has it, which is what botocore goes by: words stand
 // between blanks, tabs and line ends.  Within single quotes all is as it is,
 // within double ones a backslash stands for itself but before a double quote or
 // another backslash, and elsewhere the character behind a backslash is as it
 // is.  Pure.
-CommandWords split_command(std::string_view command);
+const char* split_command(std::string_view command, std::string& words);
 
 // `place`: where the command stands, for people: `credential_process of profile
 // "x" in "/home/u/.aws/config"`.

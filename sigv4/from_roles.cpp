@@ -23,14 +23,12 @@ constexpr char kAroundToken[] = " \t\r\n";
 constexpr std::size_t kMinToken = 4, kMaxTokenFile = 20 * 1024;
 
 std::string random_session_name() {
-  static constexpr char kDigits[] = "0123456789abcdef";
   unsigned char bytes[8];
   if (getentropy(bytes, sizeof bytes) != 0) std::abort();
   std::string name = "ddbmutex-";
-  for (const unsigned char byte : bytes) {
-    name += kDigits[byte >> 4];
-    name += kDigits[byte & 15];
-  }
+  const std::size_t size = name.size();
+  name.resize(size + 2 * sizeof bytes);
+  write_hex(bytes, sizeof bytes, &name[size]);
   return name;
 }
 
@@ -131,17 +129,18 @@ KeyOutcome by_other_profile(Search& search, Profile& other,
     return blocked(search, "%s names profile %q, which does not exist (%s)",
                    {source.source, other.name, other.whereabouts()});
   }
-  auto& path = search.path;
-  const bool been_there =
-      std::find(path.begin(), path.end(), other.name) != path.end();
+  std::string circle;
+  bool been_there = false;
+  for (const std::string& name : search.path) {
+    append(circle, "%q, ", {name});
+    been_there = been_there || name == other.name;
+  }
   if (been_there && !(itself && has_keys(other))) {
-    std::string circle;
-    for (const std::string& name : path) append(circle, "%q, ", {name});
     return blocked(search,
                    "profiles that have their keys from each other: %s%q",
                    {circle, other.name});
   }
-  path.push_back(other.name);
+  search.path.push_back(other.name);
   if (!has_keys(other) && wants_role(other)) return keys_by_role(search, other);
   KeyOutcome outcome = keys_by_itself(search, other, {});
   if (outcome.state != State::none) return outcome;
@@ -265,16 +264,16 @@ KeyOutcome assume_by_web_identity(const Role& role,
     return ask("STS AssumeRoleWithWebIdentity", role,
                {"WebIdentityToken", token}, nullptr, services, fetch);
   }
-  std::string why = format("%s: the web identity token file %q %s",
-                           {role.place, token_file, flaw});
-  // Perhaps somebody is writing it.
-  return empty ? failed_keys(why) : broken_keys(why);
+  KeyOutcome outcome = broken_keys("%s: the web identity token file %q %s",
+                                   {role.place, token_file, flaw});
+  if (empty) outcome.state = State::failed;  // Perhaps somebody is writing it.
+  return outcome;
 }
 
 KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
                          std::int64_t utc_now) {
-  const std::string response = format("%sResponse", {action});
-  const std::string result = format("%sResult", {action});
+  const std::string response = join({action, "Response"});
+  const std::string result = join({action, "Result"});
   KeyOutcome outcome = keys_in(body, {response, result, "Credentials"},
                                kSessionForm, "the answer", utc_now);
   if (outcome.state != State::found) return outcome;

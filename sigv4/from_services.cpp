@@ -282,9 +282,9 @@ CallOutcome Services::ask(Service service, const Setting& where,
 }
 
 KeyOutcome without_keys(const CallOutcome& outcome, std::string_view place) {
-  std::string reason = format("%s: %s", {place, outcome.problem});
-  return outcome.state == State::broken ? broken_keys(reason)
-                                        : failed_keys(reason);
+  KeyOutcome keys = failed_keys("%s: %s", {place, outcome.problem});
+  keys.state = outcome.state;
+  return keys;
 }
 
 CallOutcome call_service(const HttpOptions& options, const ServiceCall& call,

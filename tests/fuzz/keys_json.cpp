@@ -3,10 +3,10 @@
 #include <rapidjson/document.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "sigv4/from_json.hpp"
 #include "sigv4/from_program.hpp"
@@ -183,36 +183,34 @@ void check_time(Bytes text) {
 // --- A command -------------------------------------------------------------
 
 // As one that is careful would write them.
-std::string quoted(const std::vector<std::string>& words) {
-  std::string command;
-  for (const std::string& word : words) {
-    command += " '";
-    for (const char c : word) {
-      if (c == '\'') {
-        command += "'\\''";
-      } else {
-        command += c;
-      }
+std::string in_single_quotes(Bytes words) {
+  std::string command = "'";
+  for (const char c : words.substr(0, words.size() - 1)) {
+    if (c == '\'') {
+      command += "'\\''";
+    } else if (c == '\0') {
+      command += "' '";
+    } else {
+      command += c;
     }
-    command += "'";
   }
-  return command;
+  return command + "'";
 }
 
 void check_command(Bytes text) {
-  const auto split = sigv4::split_command(text);
-  claim(split.words.empty() != split.error.empty(),
-        "a command has words or is refused");
-  claim(is_visible(split.error) && split.error.size() < 50,
+  std::string words;
+  const std::string error = sigv4::split_command(text, words);
+  claim(is_visible(error) && error.size() < 50,
         "why it is refused is a short text for people");
-  std::size_t size = 0;
-  for (const std::string& word : split.words) {
-    claim(word.find('\0') == word.npos, "no word has a NUL");
-    size += word.size();
-  }
-  claim(size <= text.size(), "nothing is expanded");
-  if (split.words.empty()) return;
-  claim(sigv4::split_command(quoted(split.words)).words == split.words,
+  claim(text.find('\0') == text.npos || !error.empty(), "no word has a NUL");
+  if (!error.empty()) return;
+  claim(!words.empty() && words.back() == '\0', "a command has words");
+  const auto count = std::count(words.begin(), words.end(), '\0');
+  claim(words.size() - static_cast<std::size_t>(count) <= text.size(),
+        "nothing is expanded");
+  std::string again;
+  claim(*sigv4::split_command(in_single_quotes(words), again) == '\0' &&
+            again == words,
         "quoted words are those words again");
 }
 
