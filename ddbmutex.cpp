@@ -88,7 +88,7 @@ Failure check_times(const Options& options) {
 }
 
 Failure check(const Options& options, const TableOptions& table) {
-  const bool keeps = detail::keeps_rows(options, table);
+  const bool keeps = detail::keeps_rows(options.keep_row, table);
   const char* by_hand = options.auto_renew ? "" : "without auto_renew";
   if (Failure bad = detail::check_all({
           {"renew_after", options.renew_after ? by_hand : ""},
@@ -151,7 +151,7 @@ lock::Mutex& DdbMutex::Impl::get() {
   holder->prefix_bytes = static_cast<unsigned>(whole.options.prefix.size());
   whole.put_place(name, options.sort_value, holder->place);
   holder->place.owner = owner();
-  const bool keep = detail::keeps_rows(options, whole.options);
+  const bool keep = detail::keeps_rows(options.keep_row, whole.options);
   lock::RowUse& use = holder->place.use;
   use.keep = keep;
   use.keep_data = options.keep_data.value_or(keep);

@@ -306,7 +306,7 @@ namespace detail {
 Failure check_stored(const Options& options, const TableOptions& table) {
   Checker checker{table, "attributes"};
   const bool updates =
-      keeps_rows(options, table) || options.keep_data.value_or(false);
+      keeps_rows(options.keep_row, table) || options.keep_data.value_or(false);
   if (updates && options.attributes.size() > kMostChanges) {
     return checker.bad("more than 100, with keep_row or keep_data");
   }
@@ -398,7 +398,8 @@ void DdbMutex::release(const Changes& changes, std::error_code& ec) {
     const TableOptions& table = impl.table->impl_->options;
     Failure bad = detail::check(changes, table);
     auto others = bad ? nullptr : to_changes(changes);
-    if (others != nullptr && !detail::keeps_rows(impl.options, table)) {
+    if (others != nullptr &&
+        !detail::keeps_rows(impl.options.keep_row, table)) {
       bad = detail::bad_option(
           {"changes", "nothing stays of a row that is not kept"});
     }

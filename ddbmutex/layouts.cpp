@@ -669,9 +669,9 @@ Failure check_layout(const TableOptions& table) {
                               : ""}});
 }
 
-bool keeps_rows(const Options& options, const TableOptions& table) {
+bool keeps_rows(std::optional<bool> keep_row, const TableOptions& table) {
   const shared::Kind* kind = shared::kind_of(table.layout);
-  return options.keep_row.value_or(kind != nullptr && kind->keeps);
+  return keep_row.value_or(kind != nullptr && kind->keeps);
 }
 
 Failure check_shared(const Options& options, const TableOptions& table) {
@@ -682,7 +682,7 @@ Failure check_shared(const Options& options, const TableOptions& table) {
   return check_all(
       {{"fencing",
         options.fencing ? "no numbers in a layout that is shared" : ""},
-       {"keep_row", kind->must_exist && !keeps_rows(options, table)
+       {"keep_row", kind->must_exist && !keeps_rows(options.keep_row, table)
                         ? "rows are always kept in this layout"
                         : ""},
        {"ttl", brief ? "below 1 s, in this layout" : ""}});

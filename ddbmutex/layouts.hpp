@@ -21,6 +21,8 @@
 #ifndef DDBMUTEX_LAYOUTS_HPP
 #define DDBMUTEX_LAYOUTS_HPP
 
+#include <optional>
+
 #include "../ddbmutex.hpp"
 #include "failure.hpp"
 #include "record.hpp"
@@ -40,8 +42,8 @@ inline Failure check_layout(const TableOptions& table) {
   return check_all({{"calendar_margin", table.calendar_margin ? kNo : ""},
                     {"lease_as_found", table.lease_as_found ? kNo : ""}});
 }
-inline bool keeps_rows(const Options& options, const TableOptions&) {
-  return options.keep_row.value_or(false);
+inline bool keeps_rows(std::optional<bool> keep_row, const TableOptions&) {
+  return keep_row.value_or(false);
 }
 inline Failure check_shared(const Options&, const TableOptions&) {
   return nullptr;
@@ -55,8 +57,8 @@ const lock::Layout* find_layout(const TableOptions& table);
 void suit(TableOptions& table);
 Failure check_layout(const TableOptions& table);
 
-// Whether a release leaves the row.
-bool keeps_rows(const Options& options, const TableOptions& table);
+// Whether a release leaves the row, by Options::keep_row.
+bool keeps_rows(std::optional<bool> keep_row, const TableOptions& table);
 // What there cannot be in a layout that others share.
 Failure check_shared(const Options& options, const TableOptions& table);
 // What of the use of rows is as in ddblock, to what the layout has.

@@ -30,7 +30,7 @@ constexpr KeyForm kSsoForm = {
 // --- The token -------------------------------------------------------------
 
 // Why there is no token; empty if there is one.
-std::string read_token(Secret file, Token& token) {
+const char* read_token(Secret file, Token& token) {
   token.file = std::move(file);
   const auto document = parse_json(token.file);
   if (!document) return "is no JSON object";
@@ -132,8 +132,8 @@ bool Portal::load(Token& token) {
                             {sso_.place, sign_on_.path, file.failure}));
   }
   if (!file.warning.empty()) append(warnings_, "%s\n", {file.warning});
-  const std::string wrong = read_token(std::move(file.text), token);
-  if (!wrong.empty()) return signed_off("the file ", wrong);
+  const char* const wrong = read_token(std::move(file.text), token);
+  if (*wrong != '\0') return signed_off("the file ", wrong);
   if (sign_on_.unwritten.ends > token.ends) token = sign_on_.unwritten;
   return true;
 }
@@ -347,7 +347,11 @@ KeyOutcome sso_keys(const Sso& sso, const Services& services, SignOn& sign_on,
   const std::string_view key =
       sso.session_name.empty() ? sso.start_url : sso.session_name;
   std::string path = format("%s/%s.json", {sso.cache, sha1_hex(key)});
-  if (sign_on.path != path) sign_on = SignOn{std::move(path)};
+  if (sign_on.path != path) {
+    sign_on.path.swap(path);
+    sign_on.next_refresh = {};
+    sign_on.unwritten = Token();
+  }
   return Portal(sso, services, sign_on, fetch).keys();
 }
 
