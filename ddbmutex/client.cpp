@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 
 namespace ddbmutex {
@@ -80,7 +81,7 @@ std::string Client::endpoint() const {
 // Made anew when the keys have changed, and each day.
 Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
                                   std::string_view amz_date) {
-  auto site = std::make_shared<Site>();
+  auto site = sigv4::share<Site>();
   site->keys = keys;
   const Target& target = options_.target;
   if (target.region.empty()) {

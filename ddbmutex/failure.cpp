@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 #include "record.hpp"
 
@@ -90,7 +91,7 @@ const std::error_category& category() noexcept {
 Error::Error(std::error_code code, const std::string& what,
              const std::string& field, const std::string& request_id)
     : std::system_error(code),
-      texts_(std::make_shared<Texts>(Texts{what, field, request_id})) {}
+      texts_(sigv4::share<Texts>(Texts{what, field, request_id})) {}
 
 FailHandler fail_handler = print_and_abort;
 

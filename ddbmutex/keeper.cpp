@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "../sigv4/shared.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
@@ -225,7 +227,7 @@ ErrandPtr Keeper::give_back(const Handle& held, Verdict& lost) {
 std::vector<Unreleased> Keeper::release_all(BootTime deadline) {
   std::vector<Handle> all;      // Dropped only without the mutex.
   std::vector<Signal> signals;  // Told, and dropped, without it too.
-  const auto closing = std::make_shared<Closing>();
+  const auto closing = sigv4::share<Closing>();
   Guard guard(mutex_);
   shut_ = true;
   for (const Handle& held : held_) all.push_back(held);

@@ -13,6 +13,7 @@
 #include "../sigv4/from_all.hpp"
 #include "../sigv4/http.hpp"
 #include "../sigv4/secret.hpp"
+#include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 #include "../sigv4/thread.hpp"
 #include "keeper.hpp"
@@ -145,7 +146,7 @@ sigv4::KeySourcePtr key_source(const TableOptions& options,
   sigv4::ChainOptions keys;
   keys.find_region = target.region.empty();
   if (options.credentials_source) {
-    keys.own = std::make_shared<OwnSource>(options);
+    keys.own = sigv4::share<OwnSource>(options);
     if (!keys.find_region) return keys.own;
   }
   keys.keys = to_sign_with(options.credentials);

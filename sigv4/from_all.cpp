@@ -5,6 +5,7 @@
 
 #include "from_hosts.hpp"
 #include "from_profile.hpp"
+#include "shared.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {
@@ -186,7 +187,7 @@ const KeyOutcome* Chain::at_hand() const {
 
 KeySourcePtr chain_keys(const ChainOptions& options,
                         const Environment& environment) {
-  return std::make_shared<Chain>(options, environment);
+  return share<Chain>(options, environment);
 }
 
 bool instance_may_know_region(const Profile& profile,

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "shared.hpp"
 #include "text.hpp"
 #include "thread.hpp"
 
@@ -145,7 +146,7 @@ Keys::OutcomePtr Keys::Core::why_none() const {
   if (fetch != nullptr && !fetch->told.empty()) {
     append(reason, ": %s", {fetch->told});
   }
-  return std::make_shared<const KeyOutcome>(failed_keys(reason));
+  return share<KeyOutcome>(failed_keys(reason));
 }
 
 // REQUIRES: none is under way.
@@ -158,7 +159,7 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self,
     return install(failed_keys("the source of keys does not come back"));
   }
   if (to_join) pthread_join(*std::exchange(to_join, std::nullopt), nullptr);
-  const auto own = std::make_shared<KeysFetch>();
+  const auto own = share<KeysFetch>();
   if (!std::exchange(registered, true)) register_for_exit(self);
   if (start_thread(own->thread,
                    [self, own, utc_now] { self->run(own, utc_now); })) {
@@ -192,7 +193,7 @@ void Keys::Core::install(KeyOutcome outcome) {
   nanoseconds pause = kShortestPause;
   for (int i = 0; i < failures && pause < kLongestPause; ++i) pause *= 2;
   ++failures;
-  failure = std::make_shared<const KeyOutcome>(std::move(outcome));
+  failure = share<KeyOutcome>(std::move(outcome));
   due = time + random_part(std::min<nanoseconds>(pause, kLongestPause), 0.5);
 }
 
@@ -211,7 +212,7 @@ void Keys::Core::install_keys(KeyOutcome outcome, BootTime time) {
       serve_until -= std::min<nanoseconds>(left / 10, kLongestWay);
     }
   }
-  keys = std::make_shared<const KeyOutcome>(std::move(outcome));
+  keys = share<KeyOutcome>(std::move(outcome));
   keys_refused = false;
   failure = nullptr;
   serve_for_sure =
@@ -306,7 +307,7 @@ void Keys::Core::await_stop() {
 
 Keys::Keys(KeySourcePtr source, std::function<std::int64_t()> utc_now, Log log,
            nanoseconds longest_fetch)
-    : core_(std::make_shared<Core>(std::move(source), std::move(log),
+    : core_(share<Core>(std::move(source), std::move(log),
                                    longest_fetch)),
       utc_now_(std::move(utc_now)) {
   if (const auto known = core_->source->at_hand()) core_->tell(*known);
