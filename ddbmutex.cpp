@@ -279,7 +279,7 @@ DdbMutex::DdbMutex(std::string name, Options options) {
   detail::prepare_process();
   if (!options.table) options.table = Table::standard();
   impl_ = std::make_shared<Impl>(std::move(name), std::move(options));
-  impl_->throw_if_bad();
+  impl_->made(impl_);
 }
 
 DdbMutex::~DdbMutex() {

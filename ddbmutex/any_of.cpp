@@ -14,6 +14,7 @@
 #include "../sigv4/boot_clock.hpp"
 #include "../sigv4/http.hpp"
 #include "../sigv4/process.hpp"
+#include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 #include "ask.hpp"
 #include "failure.hpp"
@@ -689,8 +690,8 @@ AnyOf::Impl::State& AnyOf::Impl::get() {
 AnyOf::AnyOf(AnyOfOptions options) {
   const detail::NoCancellation guard;
   detail::prepare_process();
-  impl_ = std::make_shared<Impl>(std::move(options));
-  impl_->throw_if_bad();
+  impl_ = sigv4::share<Impl>(std::move(options));
+  impl_->made(impl_);
 }
 
 AnyOf::~AnyOf() {

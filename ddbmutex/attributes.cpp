@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "../sigv4/base64.hpp"
+#include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 #include "face.hpp"
 #include "layouts.hpp"
@@ -274,7 +275,7 @@ lock::ChangesPtr to_changes(const Changes& changes) {
   if (!changes.data && changes.attributes.empty() && changes.remove.empty()) {
     return nullptr;
   }
-  const auto all = std::make_shared<lock::Changes>();
+  const auto all = sigv4::share<lock::Changes>();
   all->set = detail::to_item(changes.data, changes.attributes);
   all->remove = changes.remove;
   all->applied = applied;

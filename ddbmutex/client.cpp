@@ -50,12 +50,14 @@ bool is_news(const Answer& answer) {
 Client::Client(const ClientOptions& options)
     : options_(options),
       pool_(options_.http),
-      keys_(
-          options_.credentials,
-          [this] {
-            return time_by(clock(), BootClock::now()) / std::chrono::seconds(1);
-          },
-          options_.log) {}
+      keys_(options_.credentials,
+            {[](const void* client) -> std::int64_t {
+               const auto& own = *static_cast<const Client*>(client);
+               return time_by(own.clock(), BootClock::now()) /
+                      std::chrono::seconds(1);
+             },
+             this},
+            options_.log) {}
 
 Client::~Client() = default;
 
@@ -259,7 +261,7 @@ void Client::hear(const Answer& answer, const HttpAnswer& http) {
       tell_contradictions_from_ = answer.received_at + std::chrono::minutes(1);
     }
   }
-  if (contradicted_) contradicted_();
+  if (contradicted_ != nullptr) contradicted_(contradicted_of_);
   if (!tell) return;
   sigv4::say(options_.log, sigv4::LogLevel::warning,
              "DynamoDB's clock is not where it should be by this machine's: "

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,7 +36,7 @@ struct ClientOptions {
   Target target;
   sigv4::KeySourcePtr credentials;
   sigv4::HttpOptions http;
-  sigv4::Log log = nullptr;
+  sigv4::Log log{};
   std::string table{};  // May be empty.
 };
 
@@ -98,8 +97,9 @@ class Client {
 
   // Called by finish(), with no mutex held, after an answer has contradicted
   // what was known of DynamoDB's clock.  To be set before the first call.
-  void on_contradiction(std::function<void()> hook) {
-    contradicted_ = std::move(hook);
+  void on_contradiction(void (*hook)(void* of), void* of) {
+    contradicted_ = hook;
+    contradicted_of_ = of;
   }
 
  private:
@@ -130,7 +130,8 @@ class Client {
 
   const ClientOptions options_;
   sigv4::HttpPool pool_;
-  std::function<void()> contradicted_;
+  void (*contradicted_)(void* of) = nullptr;
+  void* contradicted_of_ = nullptr;
   mutable std::mutex mutex_;
   // GUARDED_BY(mutex_)
   ServiceClock clock_;

@@ -5,6 +5,8 @@
 #include <memory>
 #include <string_view>
 
+#include "../sigv4/shared.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
@@ -62,7 +64,7 @@ bool read_description(Value value, TableDescription& table) {
 }  // namespace
 
 void read_table(Value body, Answer& answer) {
-  const auto table = std::make_shared<TableDescription>();
+  const auto table = sigv4::share<TableDescription>();
   const Value described = body["Table"];
   if (!read_description(described ? described : body["TableDescription"],
                         *table)) {

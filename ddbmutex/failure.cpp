@@ -241,7 +241,7 @@ void run(Calls& calls, std::error_code& ec,
          Failure (*call)(Calls& calls, const void* context),
          const void* context) {
   const NoCancellation guard;
-  const std::shared_ptr<Calls> own = calls.shared_from_this();
+  const std::shared_ptr<void> own = calls.hold();
   if (calls.bad) return calls.end(calls.bad.get(), ec);
   const Failure told = call(calls, context);
   calls.end(told.get(), ec);
@@ -261,7 +261,8 @@ std::string Calls::last_error() const {
   return last->text;
 }
 
-void Calls::throw_if_bad() {
+void Calls::made(const std::shared_ptr<void>& self) {
+  self_ = self;
 #ifdef __cpp_exceptions
   if (bad) raise(*bad);
 #endif

@@ -67,17 +67,21 @@ class NoCancellation {
 };
 
 // How the calls of one object end.
-class Calls : public std::enable_shared_from_this<Calls> {
+class Calls {
  public:
   // Throws, calls fail_handler or sets `ec`, as the caller wants it; clears
   // that if there is no error.
   void end(const Error* error, std::error_code& ec);
   void remember(const Error& error);
   std::string last_error() const;
-  // Ends a constructor.  Without exceptions the first call tells.
-  void throw_if_bad();
+  // Ends the constructor of an object that is owned by `self`.  Without
+  // exceptions the first call tells what is bad.
+  void made(const std::shared_ptr<void>& self);
 
   Failure bad;  // Why no call can succeed; set by a constructor.
+
+  // While this is there, so is the object.
+  std::shared_ptr<void> hold() const { return self_.lock(); }
 
  private:
   // A forked child makes its own, on first use.
@@ -86,6 +90,7 @@ class Calls : public std::enable_shared_from_this<Calls> {
     std::string text;  // GUARDED_BY(mutex)
   };
   sigv4::PerProcess<Last> last_;
+  std::weak_ptr<void> self_;
 };
 
 // A call, unless none can succeed, on what a destructor may end meanwhile.

@@ -40,8 +40,15 @@ constexpr char kNoThread[] = "no thread can be started";
 
 }  // namespace
 
+std::shared_ptr<Keeper> Keeper::create(const dynamodb::ClientOptions& options) {
+  auto made = sigv4::share<Keeper>(options);
+  made->self_ = made;
+  return made;
+}
+
 Keeper::Keeper(const dynamodb::ClientOptions& options) : client_(options) {
-  client_.on_contradiction([this] { check_clock(); });
+  client_.on_contradiction(
+      [](void* it) { static_cast<Keeper*>(it)->check_clock(); }, this);
 }
 
 // --- Starting and stopping ---------------------------------------------------
@@ -50,22 +57,28 @@ bool Keeper::start() {
   if (stopping_) return false;
   if (sender_.started && teller_.started) return true;
   if (!teller_clock_.open()) return false;
+  const std::shared_ptr<void> self = self_.lock();
   if (!teller_.started) {
-    if (!start(teller_, &Keeper::tell_loop)) return false;
-    sigv4::register_for_exit(shared_from_this());
+    teller_.started = sigv4::start_thread(teller_.thread, self, [](void* it) {
+      auto* const keeper = static_cast<Keeper*>(it);
+      keeper->tell_loop();
+      keeper->ended(keeper->teller_);
+    });
+    if (!teller_.started) return false;
+    sigv4::register_for_exit(self, *this);
   }
-  return start(sender_, &Keeper::send_loop);
+  sender_.started = sigv4::start_thread(sender_.thread, self, [](void* it) {
+    auto* const keeper = static_cast<Keeper*>(it);
+    keeper->send_loop();
+    keeper->ended(keeper->sender_);
+  });
+  return sender_.started;
 }
 
-bool Keeper::start(Worker& worker, void (Keeper::*loop)()) {
-  const auto body = [self = shared_from_this(), &worker, loop] {
-    (self.get()->*loop)();
-    const Guard guard(self->mutex_);
-    worker.ended = true;
-    self->changed_.notify_all();
-  };
-  worker.started = sigv4::start_thread(worker.thread, body);
-  return worker.started;
+void Keeper::ended(Worker& worker) {
+  const Guard guard(mutex_);
+  worker.ended = true;
+  changed_.notify_all();
 }
 
 void Keeper::tell_to_stop(BootTime by) {

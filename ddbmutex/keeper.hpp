@@ -60,14 +60,13 @@ struct Closing {
   std::size_t open = 0;
 };
 
-class Keeper final : public sigv4::Stoppable,
-                     public std::enable_shared_from_this<Keeper>,
-                     private Errand::Watch {
+class Keeper final : public sigv4::Stoppable, private Errand::Watch {
  public:
   // What there is to tell of a lease.
   enum class News { none, signal, loss, danger, question };
 
-  // Made by make_shared: its threads own it, too.
+  // Its threads own it, too.
+  static std::shared_ptr<Keeper> create(const dynamodb::ClientOptions& options);
   explicit Keeper(const dynamodb::ClientOptions& options);
 
   // Of all holders.
@@ -146,7 +145,6 @@ class Keeper final : public sigv4::Stoppable,
 
   // For these the mutex is held.
   bool start();
-  bool start(Worker& worker, void (Keeper::*loop)());
   void renew_at(Held& held, BootTime when);
   void plan_renewal(Held& held, BootTime when);
   void ask_at(Held& held, BootTime when);
@@ -168,6 +166,8 @@ class Keeper final : public sigv4::Stoppable,
   void end(const Held& held, Result& result) const;
   bool is_told(const Holder& holder) const;
   bool wait(Guard& guard, BootTime deadline);
+
+  void ended(Worker& worker);
 
   // Of the sending thread, and of one that renews by hand.
   bool stamp(Errand& errand, BootTime now) override;
@@ -197,6 +197,7 @@ class Keeper final : public sigv4::Stoppable,
   void log(News news, Verdict why, const Held& held) const;
   void answered(Held& held, bool alive);
 
+  std::weak_ptr<void> self_;
   dynamodb::Client client_;
   dynamodb::RetryBudget budget_;
   sigv4::Waker sender_waker_;

@@ -348,7 +348,7 @@ void Acquisition::leave_nothing_behind() {
 // --- Mutex -------------------------------------------------------------------
 
 Table::Table(const dynamodb::ClientOptions& options)
-    : keeper(std::make_shared<Keeper>(options)),
+    : keeper(Keeper::create(options)),
       client(keeper->client()),
       budget(keeper->budget()) {}
 

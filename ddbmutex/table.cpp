@@ -156,29 +156,27 @@ sigv4::KeySourcePtr key_source(const TableOptions& options,
   return sigv4::chain_keys(keys);
 }
 
-// Lines for the user's logger, by a thread of their own; null if nobody wants
-// to know.
-std::shared_ptr<sigv4::LogQueue> lines_for(
-    const std::function<void(LogLevel, const std::string&)>& logger) {
-  if (!logger) return nullptr;
-  return std::make_shared<sigv4::LogQueue>(
-      [logger](sigv4::LogLevel level, const std::string& text) {
+using Logger = std::function<void(LogLevel, const std::string&)>;
+
+void tell_user(const std::shared_ptr<void>& logger, sigv4::LogLevel level,
+               const std::string& text) {
+  const Logger& tell = *static_cast<const Logger*>(logger.get());
 #ifdef __cpp_exceptions
-        try {
-          logger(static_cast<LogLevel>(level), text);
-        } catch (...) {
-        }
+  try {
+    tell(static_cast<LogLevel>(level), text);
+  } catch (...) {
+  }
 #else
-        logger(static_cast<LogLevel>(level), text);
+  tell(static_cast<LogLevel>(level), text);
 #endif
-      });
 }
 
-sigv4::Log log_to(const std::shared_ptr<sigv4::LogQueue>& lines) {
-  if (lines == nullptr) return nullptr;
-  return [lines](sigv4::LogLevel level, const std::string& text) {
-    lines->add(level, text);
-  };
+// Lines for the user's logger, by a thread of their own; null if nobody wants
+// to know.
+std::shared_ptr<sigv4::LogQueue> lines_for(const Logger& logger) {
+  if (!logger) return nullptr;
+  return sigv4::share<sigv4::LogQueue>(
+      sigv4::Log{sigv4::share<Logger>(logger), tell_user});
 }
 
 // The option that is bad is named once.
@@ -265,7 +263,7 @@ Table::Impl::State& Table::Impl::get() {
   const dynamodb::ClientOptions client{target,
                                        key_source(options, target),
                                        {target.ca_file, true, kMaxAnswerBytes},
-                                       log_to(lines),
+                                       {lines, sigv4::LogQueue::add},
                                        options.name};
   return state.get(client, std::move(lines));
 }
@@ -273,8 +271,8 @@ Table::Impl::State& Table::Impl::get() {
 Table::Table(TableOptions options) {
   const NoCancellation guard;
   detail::prepare_process();
-  impl_ = std::make_shared<Impl>(std::move(options));
-  impl_->throw_if_bad();
+  impl_ = sigv4::share<Impl>(std::move(options));
+  impl_->made(impl_);
 }
 
 Table::~Table() {

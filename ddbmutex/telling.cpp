@@ -155,7 +155,7 @@ void Keeper::complain(News news, const Held& held, const char* what) const {
       sigv4::format("%s \"%s\" threw%s%s",
                     {kCalled[static_cast<int>(news)], held.holder->name(),
                      *what == '\0' ? "" : ": ", what});
-  bool logs = client_.log() != nullptr;
+  auto logs = static_cast<bool>(client_.log());
   {
     const std::lock_guard guard(mutex_);
     logs = logs && !stopping_;

@@ -14,7 +14,6 @@
 #define DDBMUTEX_SIGV4_CREDENTIALS_HPP
 
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -75,7 +74,8 @@ struct Fetch {
   std::int64_t utc_now;
   // Told, for people, of each source that is passed over and of each that is
   // asked and may take its time, for who waits meanwhile; may be empty.
-  std::function<void(const std::string& what)> tell{};
+  void (*tell)(void* whom, const std::string& what) = nullptr;
+  void* whom = nullptr;
   BootTime began = BootClock::now();
 
   // What utc_now has become.
@@ -83,8 +83,11 @@ struct Fetch {
     return utc_now + (BootClock::now() - began) / std::chrono::seconds(1);
   }
 
-  void asking(const std::string& whom) const {
-    if (tell) tell(whom + " is being asked");
+  void say(const std::string& what) const {
+    if (tell != nullptr) tell(whom, what);
+  }
+  void asking(const std::string& source) const {
+    if (tell != nullptr) tell(whom, source + " is being asked");
   }
 };
 

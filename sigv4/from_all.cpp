@@ -149,7 +149,7 @@ KeyOutcome Chain::first(const Fetch& fetch) {
     warnings += outcome.warnings;
     const bool none = outcome.state == KeyOutcome::State::none;
     if (none) {
-      if (fetch.tell) fetch.tell(outcome.reason);
+      fetch.say(outcome.reason);
       append(reasons, {reasons.empty() ? "" : "; ", outcome.reason});
       outcome.reason = reasons;
     }

@@ -58,20 +58,25 @@ std::string seconds_of(nanoseconds time) {
 
 }  // namespace
 
-// One run of the source, and who waits for it.
-struct KeysFetch {
-  Waker done;
-  Waker stop;
-  // Both: GUARDED_BY(Core::mutex)
-  pthread_t thread{};
-  std::string told;  // What the source has said so far.
-};
-
 struct Keys::Core final : Stoppable {
   Core(KeySourcePtr the_source, Log the_log, nanoseconds the_longest)
       : source(std::move(the_source)),
         log(std::move(the_log)),
         longest_fetch(the_longest) {}
+
+  // One run of the source, and who waits for it.
+  struct Run {
+    Run(const std::shared_ptr<Core>& whose, std::int64_t time)
+        : core(whose), utc_now(time) {}
+
+    const std::shared_ptr<Core> core;
+    const std::int64_t utc_now;
+    Waker done;
+    Waker stop;
+    // Both: GUARDED_BY(Core::mutex)
+    pthread_t thread{};
+    std::string told;  // What the source has said so far.
+  };
 
   void tell_to_stop(BootTime by) override;
   void await_stop() override;
@@ -87,7 +92,7 @@ struct Keys::Core final : Stoppable {
   void install_keys(KeyOutcome outcome, BootTime time);
 
   KeyOutcome ask(const Fetch& fetch);
-  void run(const std::shared_ptr<KeysFetch>& own, std::int64_t utc_now);
+  void run(Run& own);
   void tell(const KeyOutcome& outcome);
 
   const KeySourcePtr source;
@@ -108,7 +113,7 @@ struct Keys::Core final : Stoppable {
   bool registered = false;        // For exit().
   bool stopping = false;
   BootTime stop_by = BootTime::max();
-  std::shared_ptr<KeysFetch> fetch;  // Under way.
+  std::shared_ptr<Run> fetch;        // Under way.
   std::optional<pthread_t> to_join;  // Has ended, or is about to.
   int hung = 0;                      // Threads that are not waited for.
   OutcomePtr keys;                   // Those found last; may be null.
@@ -159,10 +164,12 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self,
     return install(failed_keys("the source of keys does not come back"));
   }
   if (to_join) pthread_join(*std::exchange(to_join, std::nullopt), nullptr);
-  const auto own = share<KeysFetch>();
-  if (!std::exchange(registered, true)) register_for_exit(self);
-  if (start_thread(own->thread,
-                   [self, own, utc_now] { self->run(own, utc_now); })) {
+  const auto own = share<Run>(self, utc_now);
+  if (!std::exchange(registered, true)) register_for_exit(self, *this);
+  if (start_thread(own->thread, own, [](void* it) {
+        Run& run = *static_cast<Run*>(it);
+        run.core->run(run);
+      })) {
     fetch = own;
   } else {
     install(failed_keys("no thread can be started to fetch keys"));
@@ -236,27 +243,27 @@ KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
 }
 
 // The fetching thread.  What comes too late is nobody's any more.
-void Keys::Core::run(const std::shared_ptr<KeysFetch>& own,
-                     std::int64_t utc_now) {
-  const auto tell_so_far = [&](const std::string& what) {
-    const std::lock_guard<std::mutex> guard(mutex);
-    append(own->told, {own->told.empty() ? "" : "; ", what});
+void Keys::Core::run(Run& own) {
+  const auto tell_so_far = [](void* it, const std::string& what) {
+    Run& run = *static_cast<Run*>(it);
+    const std::lock_guard<std::mutex> guard(run.core->mutex);
+    append(run.told, {run.told.empty() ? "" : "; ", what});
   };
-  KeyOutcome outcome =
-      ask({BootClock::now() + longest_fetch, own->stop, utc_now, tell_so_far});
-  if (!own->stop.woken()) tell(outcome);
+  KeyOutcome outcome = ask({BootClock::now() + longest_fetch, own.stop,
+                            own.utc_now, tell_so_far, &own});
+  if (!own.stop.woken()) tell(outcome);
   {
     const std::lock_guard<std::mutex> guard(mutex);
-    if (fetch == own) {
+    if (fetch.get() == &own) {
       fetch = nullptr;
-      to_join = own->thread;
+      to_join = own.thread;
       install(std::move(outcome));
       ended.notify_all();
     } else {
       --hung;
     }
   }
-  own->done.wake();
+  own.done.wake();
 }
 
 // The fetching thread, or the one that makes this: not what was told before, so
@@ -305,11 +312,10 @@ void Keys::Core::await_stop() {
   if (last) pthread_join(*last, nullptr);
 }
 
-Keys::Keys(KeySourcePtr source, std::function<std::int64_t()> utc_now, Log log,
+Keys::Keys(KeySourcePtr source, UtcNow utc_now, Log log,
            nanoseconds longest_fetch)
-    : core_(share<Core>(std::move(source), std::move(log),
-                                   longest_fetch)),
-      utc_now_(std::move(utc_now)) {
+    : core_(share<Core>(std::move(source), std::move(log), longest_fetch)),
+      utc_now_(utc_now) {
   if (const auto known = core_->source->at_hand()) core_->tell(*known);
 }
 
@@ -326,7 +332,7 @@ Keys::Current Keys::now() {
   const std::lock_guard<std::mutex> guard(core.mutex);
   core.leave_if_hung(time);
   if (core.fetch == nullptr && time >= core.due) {
-    core.begin(core_, utc_now_());
+    core.begin(core_, utc_now_.ask(utc_now_.whom));
   }
   if (core.serves(time)) return {core.keys, false};
   return {core.why_none(), core.fetch != nullptr};
@@ -339,14 +345,14 @@ bool Keys::serve_for_sure(BootTime now) const {
 bool Keys::await(BootTime deadline, const Waker* waker) {
   Core& core = *core_;
   if (serve_for_sure(BootClock::now())) return true;
-  std::shared_ptr<KeysFetch> fetch;
+  std::shared_ptr<Core::Run> fetch;
   {
     const BootTime time = BootClock::now();
     const std::lock_guard<std::mutex> guard(core.mutex);
     if (core.serves(time)) return true;
     core.leave_if_hung(time);
     if (core.fetch == nullptr && core.may_ask(time)) {
-      core.begin(core_, utc_now_());
+      core.begin(core_, utc_now_.ask(utc_now_.whom));
     }
     fetch = core.fetch;
   }
@@ -363,7 +369,8 @@ bool Keys::refused(const OutcomePtr& keys) {
   core.keys_refused = true;
   core.serve_for_sure = BootTime::min().time_since_epoch().count();
   const bool hope = BootClock::now() - core.begun >= kJustNow;
-  if (core.fetch == nullptr && hope) core.begin(core_, utc_now_());
+  if (core.fetch == nullptr && hope)
+    core.begin(core_, utc_now_.ask(utc_now_.whom));
   core.due = std::min(core.due, core.begun + kJustNow);
   return hope || core.fetch != nullptr;
 }

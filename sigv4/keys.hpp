@@ -22,7 +22,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "boot_clock.hpp"
@@ -38,10 +37,13 @@ class Keys {
  public:
   static constexpr std::chrono::minutes kLongestFetch{2};
 
-  // `utc_now` is for Fetch, and called by whoever calls now() and the like.  A
-  // source that takes longer than it may is not waited for any more.
-  Keys(KeySourcePtr source, std::function<std::int64_t()> utc_now,
-       Log log = nullptr,
+  // For Fetch; asked by whoever calls now() and the like.
+  struct UtcNow {
+    std::int64_t (*ask)(const void* whom);
+    const void* whom = nullptr;
+  };
+  // A source that takes longer than it may is not waited for any more.
+  Keys(KeySourcePtr source, UtcNow utc_now, Log log = {},
        std::chrono::nanoseconds longest_fetch = kLongestFetch);
   // Stops a fetch, and waits for its thread: until the time of end_by(), else
   // two seconds.  Then it is left to end by itself.
@@ -77,7 +79,7 @@ class Keys {
  private:
   struct Core;  // Outlives the Keys while a thread is in it.
   const std::shared_ptr<Core> core_;
-  const std::function<std::int64_t()> utc_now_;
+  const UtcNow utc_now_;
 };
 
 }  // namespace sigv4

@@ -18,45 +18,59 @@ constexpr std::size_t kMostLines = 1000;
 
 LogQueue::LogQueue(Log sink) : sink_(std::move(sink)) {}
 
-void LogQueue::add(LogLevel level, const std::string& text) {
+void LogQueue::add(const std::shared_ptr<void>& queue, LogLevel level,
+                   const std::string& text) {
+  static_cast<LogQueue*>(queue.get())->add_line(queue, level, text);
+}
+
+void LogQueue::add_line(const std::shared_ptr<void>& self, LogLevel level,
+                        const std::string& text) {
   const std::lock_guard<std::mutex> guard(mutex_);
   if (stopping_) return;
-  if (lines_.size() >= kMostLines) {
+  if (waiting_ >= kMostLines) {
     ++left_out_;
     return;
   }
   if (!started_) {
     // Without a thread there is nobody to tell it: perhaps with the next line.
-    started_ =
-        start_thread(thread_, [self = shared_from_this()] { self->run(); });
+    started_ = start_thread(thread_, self, [](void* queue) {
+      static_cast<LogQueue*>(queue)->run();
+    });
     if (!started_) return;
-    register_for_exit(shared_from_this());
+    register_for_exit(self, *this);
   }
-  lines_.push_back({level, text});
+  end_->reset(new Line{level, text, nullptr});
+  end_ = &(*end_)->next;
+  ++waiting_;
   changed_.notify_all();
 }
 
-bool LogQueue::take(Line& line) {
-  if (stopping_ && BootClock::now() >= stop_by_) return false;
+std::unique_ptr<LogQueue::Line> LogQueue::take() {
+  if (first_ == nullptr) return nullptr;
+  if (stopping_ && BootClock::now() >= stop_by_) return nullptr;
+  std::unique_ptr<Line> line;
   if (left_out_ != 0) {
-    line = {LogLevel::warning,
-            decimal(std::exchange(left_out_, 0)) +
-                " lines are left out: who reads them is too slow"};
-    return true;
+    line.reset(new Line{LogLevel::warning,
+                        decimal(std::exchange(left_out_, 0)) +
+                            " lines are left out: who reads them is too slow",
+                        nullptr});
+    return line;
   }
-  line = std::move(lines_.front());
-  lines_.erase(lines_.begin());
-  return true;
+  line.swap(first_);
+  first_.swap(line->next);
+  if (first_ == nullptr) end_ = &first_;
+  --waiting_;
+  return line;
 }
 
 void LogQueue::run() {
   std::unique_lock<std::mutex> guard(mutex_);
   for (;;) {
-    changed_.wait(guard, [&] { return stopping_ || !lines_.empty(); });
-    Line line;
-    if (lines_.empty() || !take(line)) break;
+    while (!stopping_ && first_ == nullptr) changed_.wait(guard);
+    const std::unique_ptr<Line> line = take();
+    if (line == nullptr) break;
     guard.unlock();
-    sink_(line.level, line.text);
+    say(sink_, line->level, line->text);
     guard.lock();
   }
   ended_ = true;
@@ -81,7 +95,8 @@ void LogQueue::await_stop() {
   }
   if (!ended_) {
     // One line at the most is being told; none is to follow.
-    lines_.clear();
+    first_.reset();
+    end_ = &first_;
     left_out_ = 0;
     pthread_detach(thread_);
     return;

@@ -5,12 +5,11 @@
 #include <pthread.h>
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "boot_clock.hpp"
 #include "thread.hpp"
@@ -26,27 +25,34 @@ enum class LogLevel {
   error,    // What is lost.
 };
 
-// Called by any thread, also by those that renew leases and tell of losses: it
-// must not wait for anything, nor throw.  Empty: nobody wants to know.  No text
-// holds a secret, a token or a signature.
-using Log = std::function<void(LogLevel level, const std::string& text)>;
+// Who is told; null: nobody wants to know.  Called by any thread, also by those
+// that renew leases and tell of losses: it must not wait for anything, nor
+// throw.  No text holds a secret, a token or a signature.
+struct Log {
+  explicit operator bool() const { return who != nullptr; }
+
+  std::shared_ptr<void> who{};
+  void (*tell)(const std::shared_ptr<void>& who, LogLevel level,
+               const std::string& text) = nullptr;
+};
 
 inline void say(const Log& log, LogLevel level, const std::string& text) {
-  if (log) log(level, text);
+  if (log) log.tell(log.who, level, text);
 }
 
 // Hands lines on to a log that may wait: by a thread of its own, one at a time,
 // in their order.  Lines that come while a thousand wait are left out.
 //
-// To be owned by a shared_ptr.  Thread safety: any thread may call any member.
-class LogQueue final : public Stoppable,
-                       public std::enable_shared_from_this<LogQueue> {
+// Thread safety: any thread may call any member.
+class LogQueue final : public Stoppable {
  public:
   explicit LogQueue(Log sink);
   LogQueue(const LogQueue&) = delete;
   LogQueue& operator=(const LogQueue&) = delete;
 
-  void add(LogLevel level, const std::string& text);
+  // Of a queue, as a Log calls it.
+  static void add(const std::shared_ptr<void>& queue, LogLevel level,
+                  const std::string& text);
 
   // What waits is still told, until then; afterwards nothing is.
   void tell_to_stop(BootTime by) override;
@@ -56,16 +62,21 @@ class LogQueue final : public Stoppable,
   struct Line {
     LogLevel level;
     std::string text;
+    std::unique_ptr<Line> next;
   };
 
+  void add_line(const std::shared_ptr<void>& self, LogLevel level,
+                const std::string& text);
   void run();
-  bool take(Line& line);  // REQUIRES: the mutex, and a line.
+  std::unique_ptr<Line> take();  // REQUIRES: the mutex.  Null: none is told.
 
   const Log sink_;
   std::mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   std::condition_variable changed_;
-  std::vector<Line> lines_;
+  std::unique_ptr<Line> first_;
+  std::unique_ptr<Line>* end_ = &first_;
+  std::size_t waiting_ = 0;
   std::int64_t left_out_ = 0;
   bool started_ = false;
   bool ended_ = false;

@@ -3,9 +3,8 @@
 #include <signal.h>
 
 #include <cstdlib>
+#include <memory>
 #include <mutex>
-#include <utility>
-#include <vector>
 
 #include "process.hpp"
 
@@ -24,10 +23,27 @@ sigset_t signals_of_others() {
   return set;
 }
 
+struct Work {
+  const std::shared_ptr<void> what;
+  void (*const run)(void* what);
+};
+
+void* run_thread(void* argument) {
+  const std::unique_ptr<Work> work(static_cast<Work*>(argument));
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  work->run(work->what.get());
+  return nullptr;
+}
+
 // Those of this process that have threads.
 struct Registered {
+  struct Threads {
+    std::weak_ptr<Stoppable> weak;
+    std::unique_ptr<Threads> next;
+  };
+
   std::mutex mutex;
-  std::vector<std::weak_ptr<Stoppable>> all;  // GUARDED_BY(mutex)
+  std::unique_ptr<Threads> first;  // GUARDED_BY(mutex)
 };
 
 // Never destroyed, for threads may be started until the very end.
@@ -38,12 +54,16 @@ PerProcess<Registered>& registered() {
 
 }  // namespace
 
-bool start_thread(pthread_t& thread, void* (*run)(void*), void* argument) {
+bool start_thread(pthread_t& thread, const std::shared_ptr<void>& what,
+                  void (*run)(void* what)) {
+  auto work = std::make_unique<Work>(Work{what, run});
   const sigset_t blocked = signals_of_others();
   sigset_t old;
   pthread_sigmask(SIG_SETMASK, &blocked, &old);
-  const bool started = pthread_create(&thread, nullptr, run, argument) == 0;
+  const bool started =
+      pthread_create(&thread, nullptr, run_thread, work.get()) == 0;
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  if (started) work.release();  // It is the thread's now.
   return started;
 }
 
@@ -54,32 +74,33 @@ void stop_all_at_exit() {
     std::atexit([] {
       Registered* own = registered().peek();
       if (own == nullptr) return;
-      std::vector<std::weak_ptr<Stoppable>> all;
+      std::unique_ptr<Registered::Threads> all;
       {
         const std::lock_guard<std::mutex> guard(own->mutex);
-        all.swap(own->all);
+        all.swap(own->first);
       }
       const BootTime by = BootClock::now() + kStopWithin;
-      for (const auto& weak : all) {
-        if (const auto threads = weak.lock()) threads->tell_to_stop(by);
+      for (const auto* one = all.get(); one != nullptr; one = one->next.get()) {
+        if (const auto threads = one->weak.lock()) threads->tell_to_stop(by);
       }
       // Who is gone by now was stopped by its owner.
-      for (const auto& weak : all) {
-        if (const auto threads = weak.lock()) threads->await_stop();
+      for (const auto* one = all.get(); one != nullptr; one = one->next.get()) {
+        if (const auto threads = one->weak.lock()) threads->await_stop();
       }
     });
   });
 }
 
-void register_for_exit(const std::shared_ptr<Stoppable>& threads) {
+void register_for_exit(const std::shared_ptr<void>& owner, Stoppable& threads) {
   Registered& own = registered().get();
   const std::lock_guard<std::mutex> guard(own.mutex);
-  for (auto& weak : own.all) {
-    if (!weak.expired()) continue;
-    weak = threads;  // In the place of one that is gone.
-    return;
+  std::unique_ptr<Registered::Threads>* place = &own.first;
+  // In the place of one that is gone.
+  while (*place != nullptr && !(*place)->weak.expired()) {
+    place = &(*place)->next;
   }
-  own.all.push_back(threads);
+  if (*place == nullptr) place->reset(new Registered::Threads);
+  (*place)->weak = std::shared_ptr<Stoppable>(owner, &threads);
 }
 
 }  // namespace sigv4

@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <memory>
-#include <utility>
 
 #include "boot_clock.hpp"
 
@@ -17,22 +16,10 @@ inline namespace v0 {
 namespace sigv4 {
 
 // Starts a thread that takes none of the program's signals and is no point of
-// cancellation.  False if there can be no more threads.
-bool start_thread(pthread_t& thread, void* (*run)(void*), void* argument);
-
-template <class Body>
-bool start_thread(pthread_t& thread, Body body) {
-  auto given = std::make_unique<Body>(std::move(body));
-  const auto run = [](void* argument) -> void* {
-    const std::unique_ptr<Body> own(static_cast<Body*>(argument));
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
-    (*own)();
-    return nullptr;
-  };
-  if (!start_thread(thread, run, given.get())) return false;
-  given.release();  // It is the thread's now.
-  return true;
-}
+// cancellation.  It owns `what`, too, while it runs.  False if there can be no
+// more threads.
+bool start_thread(pthread_t& thread, const std::shared_ptr<void>& what,
+                  void (*run)(void* what));
 
 // What has threads that must not run while the libraries they use are being
 // taken down.
@@ -64,8 +51,8 @@ constexpr std::chrono::milliseconds kStopGrace{100};
 // the exit handlers of libraries initialised earlier.
 void stop_all_at_exit();
 
-// For as long as somebody owns it.
-void register_for_exit(const std::shared_ptr<Stoppable>& threads);
+// For as long as somebody owns it, as that owner does.
+void register_for_exit(const std::shared_ptr<void>& owner, Stoppable& threads);
 
 }  // namespace sigv4
 }  // namespace v0

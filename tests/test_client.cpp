@@ -474,11 +474,12 @@ BOOST_AUTO_TEST_CASE(contradictions_are_logged_once_a_minute) {
   }
   std::vector<std::string> lines;
   auto options = options_for(server.url());
-  options.log = [&lines](ddbmutex::sigv4::LogLevel, const std::string& text) {
-    if (text.find("is not where it should be") != std::string::npos) {
-      lines.push_back(text);
-    }
-  };
+  options.log = tests::log_of(
+      [&lines](ddbmutex::sigv4::LogLevel, const std::string& text) {
+        if (text.find("is not where it should be") != std::string::npos) {
+          lines.push_back(text);
+        }
+      });
   Client client(std::move(options));
   for (int i = 0; i < 4; ++i) call(client);
   BOOST_TEST(client.clock().contradictions() == 3);

@@ -65,6 +65,11 @@ rapidjson::Document json(const std::string& body) {
   return document;
 }
 
+void pause_until_late(void* limits) {
+  const BootTime deadline = static_cast<tests::Limits*>(limits)->deadline;
+  while (BootClock::now() < deadline) tests::pause(1ms);
+}
+
 // The condition did not hold; `item` is JSON, empty if it is not told.
 Reply refusal(const std::string& item = "") {
   return failure(400, "ConditionalCheckFailedException",
@@ -584,11 +589,9 @@ BOOST_AUTO_TEST_CASE(look_that_leaves_no_time_for_the_take_is_a_time_out) {
   server.script(with_header(Reply::ok("{}"), "Date", http_date(2h)));
   Party party(at(server));
   BOOST_REQUIRE(party.take() == "busy");
-  const tests::Limits limits{BootClock::now() + 3s};
+  tests::Limits limits{BootClock::now() + 3s};
   // The row is seen to be gone in time, and then there is none left.
-  party.client.on_contradiction([&limits] {
-    while (BootClock::now() < limits.deadline) tests::pause(1ms);
-  });
+  party.client.on_contradiction(pause_until_late, &limits);
   BOOST_TEST(party.run(Call::take, limits) == "again");
   BOOST_TEST(actions(server) == "PutItem GetItem");
   BOOST_TEST(party.fault() == "timed_out");
@@ -644,11 +647,9 @@ BOOST_AUTO_TEST_CASE(wrong_time_told_at_the_deadline_says_nothing_of_the_keys) {
   BOOST_REQUIRE(party.take() == "ours");
   server.script(with_header(failure(400, "InvalidSignatureException"), "Date",
                             http_date(2h)));
-  const tests::Limits limits{BootClock::now() + 3s};
+  tests::Limits limits{BootClock::now() + 3s};
   // The refusal is heard in time, and then there is none left.
-  party.client.on_contradiction([&limits] {
-    while (BootClock::now() < limits.deadline) tests::pause(1ms);
-  });
+  party.client.on_contradiction(pause_until_late, &limits);
   BOOST_TEST(party.run(Call::release, limits) == "again");
   BOOST_TEST(party.fault() == "timed_out");
   BOOST_TEST(server.request_count() == 2);

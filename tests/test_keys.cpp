@@ -97,7 +97,7 @@ class Scripted final : public sigv4::KeySource {
 
 struct Fixture {
   std::shared_ptr<Scripted> source = std::make_shared<Scripted>();
-  Keys keys{source, [] { return std::int64_t{1700000000}; }};
+  Keys keys{source, {[](const void*) { return std::int64_t{1700000000}; }}};
 
   // The ID of the keys that serve, or why none do.
   std::string now() {
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_SUITE(keys)
 
 BOOST_AUTO_TEST_CASE(keys_at_hand_serve_at_once_and_without_a_thread) {
   const auto threads = tests::threads_now();
-  Keys keys(tests::given_keys({"id", "secret", "", ""}), [] { return 0; });
+  Keys keys(tests::given_keys({"id", "secret", "", ""}), tests::kNoClock);
   const Keys::Current current = keys.now();
   BOOST_REQUIRE((current.outcome->state == State::found));
   BOOST_TEST(current.outcome->keys.access_key_id == "id");
@@ -333,7 +333,7 @@ BOOST_AUTO_TEST_CASE(refused_keys_do_not_serve_though_no_others_can_be_had) {
 }
 
 BOOST_AUTO_TEST_CASE(there_is_no_hope_of_others_than_those_that_were_given) {
-  Keys given(tests::given_keys({"id", "secret", "", ""}), [] { return 0; });
+  Keys given(tests::given_keys({"id", "secret", "", ""}), tests::kNoClock);
   BOOST_TEST(!given.refused(given.now().outcome));
   BOOST_TEST((given.now().outcome->state == State::found));
 }
@@ -357,7 +357,7 @@ BOOST_AUTO_TEST_CASE(exception_out_of_a_source_is_a_failure_that_may_pass) {
 BOOST_AUTO_TEST_CASE(destructor_stops_a_fetch) {
   auto source = std::make_shared<Scripted>();
   source->close();
-  auto keys = std::make_unique<Keys>(source, [] { return 0; });
+  auto keys = std::make_unique<Keys>(source, tests::kNoClock);
   keys->now();
   BOOST_REQUIRE(eventually([&] { return source->asked() == 1; }));
   keys.reset();
@@ -374,7 +374,7 @@ BOOST_AUTO_TEST_CASE(destructor_leaves_a_fetch_that_does_not_stop) {
                                over->set();
                                return found("nobody");
                              }),
-                             [] { return 0; });
+                             tests::kNoClock);
   keys->now();
   const tests::Stopwatch watch;
   BOOST_TEST(tests::returns_within(2s, [&] { keys.reset(); }));
@@ -388,10 +388,10 @@ BOOST_AUTO_TEST_CASE(log_tells_news_once_and_no_secrets) {
   auto source = std::make_shared<Scripted>();
   tests::Told told;
   Keys keys(
-      source, [] { return 0; },
-      [&](sigv4::LogLevel level, const std::string& text) {
+      source, tests::kNoClock,
+      tests::log_of([&](sigv4::LogLevel level, const std::string& text) {
         told.add(std::to_string(static_cast<int>(level)) + " " + text + ";");
-      });
+      }));
   const auto again = [](const std::string& id) {
     KeyOutcome outcome = found(id);
     outcome.ask_again = in(20ms);
@@ -447,15 +447,14 @@ BOOST_AUTO_TEST_CASE(source_is_not_stormed_by_those_who_need_keys) {
 BOOST_AUTO_TEST_CASE(source_that_does_not_come_back_is_left_and_asked_again) {
   const auto gate = std::make_shared<std::atomic<bool>>(false);
   const auto asked = std::make_shared<std::atomic<int>>(0);
-  Keys keys(
-      tests::source_of([gate, asked](const Fetch&) {
-        if (++*asked == 1) {
-          while (!*gate) tests::pause(5ms);
-          return found("too late");
-        }
-        return found("second");
-      }),
-      [] { return 0; }, nullptr, 2s);
+  Keys keys(tests::source_of([gate, asked](const Fetch&) {
+              if (++*asked == 1) {
+                while (!*gate) tests::pause(5ms);
+                return found("too late");
+              }
+              return found("second");
+            }),
+            tests::kNoClock, {}, 2s);
   BOOST_TEST(eventually([&] {
     keys.await(in(20ms), nullptr);
     return keys.now().outcome->keys.access_key_id == "second";
@@ -473,13 +472,12 @@ BOOST_AUTO_TEST_CASE(sources_that_do_not_come_back_do_not_pile_up) {
   const auto gate = std::make_shared<std::atomic<bool>>(false);
   const auto asked = std::make_shared<std::atomic<int>>(0);
   {
-    Keys keys(
-        tests::source_of([gate, asked](const Fetch&) {
-          ++*asked;
-          while (!*gate) tests::pause(5ms);
-          return found("late");
-        }),
-        [] { return 0; }, nullptr, 50ms);
+    Keys keys(tests::source_of([gate, asked](const Fetch&) {
+                ++*asked;
+                while (!*gate) tests::pause(5ms);
+                return found("late");
+              }),
+              tests::kNoClock, {}, 50ms);
     const BootTime end = in(2s);
     while (BootClock::now() < end || *asked < 2) {
       keys.await(in(10ms), nullptr);
@@ -501,7 +499,7 @@ BOOST_AUTO_TEST_CASE(source_may_destroy_the_keys_that_ask_it) {
                                   gone.set();
                                   return found("nobody's");
                                 }),
-                                [] { return 0; });
+                                tests::kNoClock);
   keys->now();
   made.set();
   BOOST_TEST(gone.wait());

@@ -674,7 +674,7 @@ BOOST_AUTO_TEST_CASE(
                      ++*asked;
                      return sigv4::no_keys("none here");
                    }),
-                   [] { return 0; });
+                   tests::kNoClock);
   for (int i = 0; i < 300; ++i) {
     keys.await(BootClock::now() + kPlenty, nullptr);
   }

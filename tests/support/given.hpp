@@ -2,12 +2,15 @@
 #ifndef DDBMUTEX_TESTS_SUPPORT_GIVEN_HPP
 #define DDBMUTEX_TESTS_SUPPORT_GIVEN_HPP
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "ddbmutex/endpoint.hpp"
 #include "sigv4/credentials.hpp"
+#include "sigv4/keys.hpp"
+#include "sigv4/log.hpp"
 
 namespace tests {
 
@@ -49,6 +52,20 @@ inline ddbmutex::sigv4::KeySourcePtr given_keys(
   };
   return std::make_shared<Given>(
       ddbmutex::sigv4::keys_of_options(std::move(keys)));
+}
+
+// For a source that looks at no clock.
+constexpr ddbmutex::sigv4::Keys::UtcNow kNoClock{
+    [](const void*) { return std::int64_t{0}; }};
+
+// A function of a level and a text as a log.
+template <class Function>
+ddbmutex::sigv4::Log log_of(Function function) {
+  return {std::make_shared<Function>(std::move(function)),
+          [](const std::shared_ptr<void>& who, ddbmutex::sigv4::LogLevel level,
+             const std::string& text) {
+            (*static_cast<Function*>(who.get()))(level, text);
+          }};
 }
 
 }  // namespace tests
