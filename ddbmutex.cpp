@@ -114,6 +114,25 @@ Loss loss_of(Verdict verdict) {
                                        : Loss::expired;
 }
 
+using Kind = lock::Result::Kind;
+
+constexpr struct {
+  Kind kind;
+  Errc code;
+} kCodes[] = {
+    {Kind::cancelled, Errc::cancelled},   {Kind::closed, Errc::closed},
+    {Kind::bad_record, Errc::bad_record}, {Kind::kept_row, Errc::kept_row},
+    {Kind::no_row, Errc::no_row},         {Kind::no_date, Errc::not_supported},
+    {Kind::lost, Errc::lease_lost},
+};
+
+Errc code_of(Kind kind) {
+  for (const auto& [of, code] : kCodes) {
+    if (of == kind) return code;
+  }
+  return Errc::not_held;
+}
+
 }  // namespace
 
 void Asked::lost(Verdict why) const {
@@ -191,52 +210,47 @@ std::string DdbMutex::Impl::cannot(const char* what) const {
 
 Failure DdbMutex::Impl::failure_of(const lock::Result& result,
                                    const char* what) const {
-  using Kind = lock::Result::Kind;
-  static constexpr struct {
-    Kind kind;
-    Errc code;
-    std::string_view more;
-  } kPlain[] = {
-      {Kind::cancelled, Errc::cancelled, {}},
-      {Kind::closed, Errc::closed, {}},
-      {Kind::no_row, Errc::no_row, {}},
-      {Kind::not_held, Errc::not_held, {}},
-      {Kind::kept_row, Errc::kept_row, "it bears a fencing token"},
-      {Kind::no_date, Errc::not_supported, "answers have no Date"},
-  };
-  if (result.kind == Kind::done || result.kind == Kind::busy) return nullptr;
-  for (const auto& plain : kPlain) {
-    if (plain.kind == result.kind)
-      return failed(plain.code, cannot(what), plain.more);
-  }
+  std::error_code code = code_of(result.kind);
+  std::string_view more;
   switch (result.kind) {
+    case Kind::done:
+    case Kind::busy:
+      return nullptr;
     case Kind::failed:
       return detail::failure_of(result.answer, cannot(what),
                                 table->impl_->endpoint());
+    case Kind::kept_row:
+      more = "it bears a fencing token";
+      break;
+    case Kind::no_date:
+      more = "answers have no Date";
+      break;
     case Kind::deadlock:
-      return failed(
-          std::make_error_code(std::errc::resource_deadlock_would_occur),
-          cannot(what), "this thread has locked it");
+      code = std::make_error_code(std::errc::resource_deadlock_would_occur);
+      more = "this thread has locked it";
+      break;
     case Kind::no_thread:
-      return failed(
-          std::make_error_code(std::errc::resource_unavailable_try_again),
-          cannot(what), "no thread can be started to renew the lease");
+      code = std::make_error_code(std::errc::resource_unavailable_try_again);
+      more = "no thread can be started to renew the lease";
+      break;
     case Kind::bad_record:
-      return failed(Errc::bad_record, cannot(what), result.answer.message);
+      more = result.answer.message;
+      break;
     case Kind::lost:
-      return failed(Errc::lease_lost, cannot(what),
-                    name_of(loss_of(result.loss)));
+      more = name_of(loss_of(result.loss));
+      break;
     default:
-      return nullptr;
+      break;
   }
+  return failed(code, cannot(what), more);
 }
 
 Failure DdbMutex::Impl::with_held(
-    lock::Result (lock::Mutex::*call)(const lock::ChangesPtr& changes),
+    lock::Result (*call)(lock::Mutex& own, const lock::ChangesPtr& changes),
     const lock::ChangesPtr& changes, const char* what) {
   lock::Mutex* own = state.peek();
   if (own == nullptr) return failed(Errc::not_held, cannot(what));
-  return failure_of((own->*call)(changes), what);
+  return failure_of(call(*own, changes), what);
 }
 
 Failure DdbMutex::Impl::ensure(nanoseconds min_remaining) {
@@ -334,17 +348,16 @@ void DdbMutex::unlock() noexcept {
   const NoCancellation guard;
   const std::shared_ptr<Impl> impl = impl_;
   if (impl->bad) return;
-  const Failure failure = impl->release(nullptr);
+  const Failure failure = impl->release();
   if (failure && failure->code() != Errc::not_held) impl->remember(*failure);
 }
 
 void DdbMutex::release() {
-  run(impl_, detail::throws(),
-      [](Impl& impl) { return impl.release(nullptr); });
+  run(impl_, detail::throws(), [](Impl& impl) { return impl.release(); });
 }
 
 void DdbMutex::release(std::error_code& ec) noexcept {
-  run(impl_, ec, [](Impl& impl) { return impl.release(nullptr); });
+  run(impl_, ec, [](Impl& impl) { return impl.release(); });
 }
 
 void DdbMutex::cancel() noexcept {

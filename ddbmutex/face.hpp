@@ -43,10 +43,23 @@ struct DdbMutex::Impl : detail::Calls {
                              const char* what) const;
   // With those changes; null: none.
   detail::Failure renew(const lock::ChangesPtr& changes) {
-    return with_held(&lock::Mutex::renew, changes, "renew");
+    return with_held(
+        [](lock::Mutex& own, const lock::ChangesPtr& with) {
+          return own.renew(with);
+        },
+        changes, "renew");
   }
   detail::Failure release(const lock::ChangesPtr& changes) {
-    return with_held(&lock::Mutex::release, changes, "release");
+    return with_held(
+        [](lock::Mutex& own, const lock::ChangesPtr& with) {
+          return own.release(with);
+        },
+        changes, "release");
+  }
+  detail::Failure release() {
+    return with_held(
+        [](lock::Mutex& own, const lock::ChangesPtr&) { return own.release(); },
+        nullptr, "release");
   }
   detail::Failure ensure(std::chrono::nanoseconds min_remaining);
   detail::Failure require(std::chrono::nanoseconds min_remaining) const;
@@ -61,7 +74,7 @@ struct DdbMutex::Impl : detail::Calls {
 
  private:
   detail::Failure with_held(
-      lock::Result (lock::Mutex::*call)(const lock::ChangesPtr& changes),
+      lock::Result (*call)(lock::Mutex& own, const lock::ChangesPtr& changes),
       const lock::ChangesPtr& changes, const char* what);
 };
 

@@ -298,22 +298,19 @@ void Acquisition::judge() {
 
 void Acquisition::keep() {
   const Handle& held = errand_->held;
-  const Place& place = holder_.place;
   bool kept;
   {
     const Mutex::Guard guard(mutex_.mutex_);
-    // The row as a PutItem makes it is not told.
-    auto stored =
-        place.use.takes_by_update()
-            ? std::make_shared<const dynamodb::Item>(held->lease.row().others)
-            : std::shared_ptr<const dynamodb::Item>(mutex_.holder_,
-                                                    &place.attributes);
+    std::unique_ptr<const dynamodb::Item> told;
+    if (holder_.place.use.takes_by_update()) {
+      told = std::make_unique<const dynamodb::Item>(held->lease.row().others);
+    }
     held->lease.drop_row();
     const std::int64_t token = held->lease.token();
     kept = mutex_.table_.keeper->keep(held);
     if (kept) {
       mutex_.held_ = held;
-      mutex_.stored_ = std::move(stored);
+      mutex_.told_ = std::move(told);
       mutex_.locked_again_ = 0;
       mutex_.token_.store(token, std::memory_order_release);
       queued_ = !mutex_.queue_.keep(waiter_);
@@ -419,9 +416,15 @@ Handle Mutex::tied() const {
   return held_;
 }
 
-std::shared_ptr<const dynamodb::Item> Mutex::stored() const {
+std::unique_ptr<dynamodb::Item> Mutex::stored() const {
   const Guard guard(mutex_);
-  return stored_;
+  if (held_ == nullptr) return nullptr;
+  return std::make_unique<dynamodb::Item>(item());
+}
+
+// The row as a PutItem makes it is not told.
+const dynamodb::Item& Mutex::item() const {
+  return told_ != nullptr ? *told_ : holder_->place.attributes;
 }
 
 std::shared_ptr<void> Mutex::signal_loss(std::shared_ptr<void> (*make)(),
@@ -447,8 +450,8 @@ Result Mutex::renew(const ChangesPtr& changes) {
     {
       const Guard guard(mutex_);
       if (changes != nullptr && held == held_) {
-        stored_ = std::make_shared<const dynamodb::Item>(
-            changes->applied(*stored_, *changes));
+        told_ = std::make_unique<const dynamodb::Item>(
+            changes->applied(item(), *changes));
       }
     }
     table_.keeper->go_on(*held);
@@ -457,14 +460,6 @@ Result Mutex::renew(const ChangesPtr& changes) {
       result.kind == Kind::failed || result.kind == Kind::not_held;
   if (undone && table_.waits.closed()) result.kind = Kind::closed;
   return result;
-}
-
-// An inner level is given up once what it leaves is stored.
-void Mutex::release_inner(const ChangesPtr& changes, Result& result) {
-  result = renew(changes);
-  if (result.kind != Kind::done) return;
-  const Guard guard(mutex_);
-  if (locked_again_ > 0) --locked_again_;
 }
 
 // From one thread to the next in one critical section: in between the lock is
@@ -477,39 +472,49 @@ bool Mutex::hand_over(Signal& signal) {
   return true;
 }
 
+Result Mutex::release() {
+  Result result;
+  release_outer(nullptr, result);
+  return result;
+}
+
 Result Mutex::release(const ChangesPtr& changes) {
   Result result;
+  if (release_outer(changes, result)) return result;
+  // An inner level is given up once what it leaves is stored.
+  result = renew(changes);
+  if (result.kind != Kind::done) return result;
+  const Guard guard(mutex_);
+  if (locked_again_ > 0) --locked_again_;
+  return result;
+}
+
+// False, and nothing is done, if an inner level is to leave changes.
+bool Mutex::release_outer(const ChangesPtr& changes, Result& result) {
   Signal signal;  // Dropped only without the mutex.
   Handle held;
-  bool inner;
   {
     // At once, for a thread that locks again is let in by what it finds here.
     const Guard guard(mutex_);
     if (queue_.handed_over()) {  // To who has not come back from lock() yet.
       result.kind = Kind::not_held;
-      return result;
+      return true;
     }
-    inner = locked_again_ > 0;
-    if (inner && changes == nullptr) {
+    if (locked_again_ > 0) {
+      if (changes != nullptr) return false;
       --locked_again_;
-      return result;
+      return true;
     }
-    if (!inner) {
-      if (hand_over(signal)) return result;
-      held.swap(held_);
-      // A thread that locks from now on waits, though it be the one that has
-      // locked.
-      if (held != nullptr) queue_.let_go();
-      stored_.reset();
-      token_.store(0, std::memory_order_release);
-    }
-  }
-  if (inner) {
-    release_inner(changes, result);
-    return result;
+    if (hand_over(signal)) return true;
+    held.swap(held_);
+    // A thread that locks from now on waits, though it be the one that has
+    // locked.
+    if (held != nullptr) queue_.let_go();
+    told_.reset();
+    token_.store(0, std::memory_order_release);
   }
   result.kind = Kind::not_held;
-  if (held == nullptr) return result;
+  if (held == nullptr) return true;
   Verdict lost;
   ErrandPtr errand = table_.keeper->give_back(held, lost);
   // Otherwise the row is known not to be ours.
@@ -524,7 +529,7 @@ Result Mutex::release(const ChangesPtr& changes) {
   }
   const Guard guard(mutex_);
   queue_.pass();
-  return result;
+  return true;
 }
 
 void Mutex::say_released(ErrandPtr errand, Result& result) {

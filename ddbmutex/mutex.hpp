@@ -74,9 +74,12 @@ class Mutex {
   // null.
   Result lock(const Patience& patience, Cancel* cancel);
   // Within request_timeout; what is undecided by then goes on in the
-  // background.  Null: no changes.  Where another thread waits, the lease may
-  // be handed over to it as it is: see Keeper::hand_over().
-  Result release(const ChangesPtr& changes = nullptr);
+  // background.  Where another thread waits, the lease may be handed over to it
+  // as it is: see Keeper::hand_over().
+  Result release();
+  // With those changes, which the renewal of a lock that stays locked has with
+  // it, too; null: none.
+  Result release(const ChangesPtr& changes);
   // Now, on this thread.
   Result renew(const ChangesPtr& changes);
 
@@ -86,7 +89,7 @@ class Mutex {
   // The same, for what may outlive this hold: it is not handed over any more.
   Handle tied() const;
   // What is stored in the row beside the record; null if nothing is held.
-  std::shared_ptr<const dynamodb::Item> stored() const;
+  std::unique_ptr<dynamodb::Item> stored() const;
   // The token of what is held; 0 if there is none.
   std::int64_t token() const noexcept {
     return token_.load(std::memory_order_acquire);
@@ -110,7 +113,7 @@ class Mutex {
   friend class Acquisition;
   using Guard = std::lock_guard<std::mutex>;
   bool lock_again(bool forever, Result& result);
-  void release_inner(const ChangesPtr& changes, Result& result);
+  bool release_outer(const ChangesPtr& changes, Result& result);
   void say_released(ErrandPtr errand, Result& result);
 
   // Passing errors, and no answer since the first, as whoever had the turn has
@@ -125,6 +128,7 @@ class Mutex {
   bool out_of_patience() const;
   void begin_to_wait(bool alone);
   bool hand_over(Signal& signal);
+  const dynamodb::Item& item() const;
 
   Table& table_;
   const std::shared_ptr<Holder> holder_;
@@ -134,7 +138,8 @@ class Mutex {
   // All below: GUARDED_BY(mutex_)
   Queue queue_;
   Handle held_;
-  std::shared_ptr<const dynamodb::Item> stored_;
+  // What is stored, if a take was told it or it was changed.
+  std::unique_ptr<const dynamodb::Item> told_;
   Trouble trouble_;
   int locked_again_ = 0;  // How often, by the thread that has it.
 };
