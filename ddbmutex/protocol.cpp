@@ -45,6 +45,11 @@ bool free_to_take(const RowUse& use, const Observation& observation,
          observation.seen()->expires < over_before(use, clock, now);
 }
 
+void look(Request& request, bool consistent) {
+  request.verb = Verb::look;
+  request.consistent = consistent;
+}
+
 }  // namespace
 
 nanoseconds held_for(nanoseconds lease) { return lease - margin(lease); }
@@ -56,7 +61,11 @@ void Observation::see(const Row& row, BootTime received) {
                     seen_.expires == row.expires && seen_.lease == row.lease &&
                     seen_.form == row.form;
   if (same) return;
-  seen_ = {true, row.uuid, row.expires, row.lease, row.form};
+  seen_.known = true;
+  seen_.uuid = row.uuid;
+  seen_.expires = row.expires;
+  seen_.lease = row.lease;
+  seen_.form = row.form;
   since_ = received;
 }
 
@@ -74,23 +83,24 @@ Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
                     const Observation& observation) {
   if (call != call_) look_first_ = false;
   call_ = call;
-  Request request = what_next(now, clock, observation);
+  Request request;
+  ask(request, now, clock, observation);
   verb_ = request.verb;
   consistent_ = request.consistent;
   tells_ = request.tell || (verb_ == Verb::take && use_.takes_by_update());
   return request;
 }
 
-Request Lease::what_next(BootTime now, const ServiceClock& clock,
-                         const Observation& observation) {
-  if (look_first_) return look(true);
-  if (call_ == Call::release) return release();
-  if (call_ == Call::renew || unsettled_) return renew(now, clock);
-  if (must_look(clock)) return look(true);
+void Lease::ask(Request& request, BootTime now, const ServiceClock& clock,
+                const Observation& observation) {
+  if (look_first_) return look(request, true);
+  if (call_ == Call::release) return release(request);
+  if (call_ == Call::renew || unsettled_) return renew(request, now, clock);
+  if (must_look(clock)) return look(request, true);
   if (refused_ && !free_to_take(use_, observation, clock, now)) {
-    return look(false);
+    return look(request, false);
   }
-  return take(now, clock, observation);
+  take(request, now, clock, observation);
 }
 
 // Before a take: no answer has come that could have a Date, or none has that
@@ -101,16 +111,17 @@ bool Lease::must_look(const ServiceClock& clock) const {
          (use_.looks_first && !told_);
 }
 
-Request Lease::look(bool consistent) const {
-  Request request;
-  request.verb = Verb::look;
-  request.consistent = consistent;
-  return request;
+// The stamps of the first that was sent, and of those from there on.
+void Lease::list(std::size_t from, std::vector<ServiceTime>& own) const {
+  own = std::vector<ServiceTime>(1 + sent_.size() - from);
+  own.front() = sent_.front().stamp;
+  for (std::size_t i = 1; i < own.size(); ++i) {
+    own[i] = sent_[from + i - 1].stamp;
+  }
 }
 
-Request Lease::take(BootTime now, const ServiceClock& clock,
-                    const Observation& observation) {
-  Request request;
+void Lease::take(Request& request, BootTime now, const ServiceClock& clock,
+                 const Observation& observation) {
   request.verb = Verb::take;
   request.uuid = uuid_;
   request.lease = ttl_;
@@ -120,39 +131,29 @@ Request Lease::take(BootTime now, const ServiceClock& clock,
     request.seen = {observation.seen()->uuid, observation.seen()->expires};
   }
   // The first, which may be what the row is known to bear, and the last.
-  for (std::size_t i = 0; i < sent_.size(); ++i) {
-    if (i > 0 && i + kOwnListed <= sent_.size()) continue;
-    request.own.push_back(sent_[i].stamp);
-  }
+  const std::size_t dropped = std::max(sent_.size(), kOwnListed) - kOwnListed;
+  if (!sent_.empty()) list(dropped + 1, request.own);
   request.stamp = stamp(now, clock);
   // A waiter may try for days; what is a thousand tries old is let go.  Should
   // it be applied yet, the row counts as another's and its lease is waited out.
   if (sent_.size() > kNumbers) drop_before(1);
-  return request;
 }
 
-Request Lease::renew(BootTime now, const ServiceClock& clock) {
-  if (1 + sent_.size() - listed_from_ > kOwnListed) return look(true);
-  Request request;
+void Lease::renew(Request& request, BootTime now, const ServiceClock& clock) {
+  if (1 + sent_.size() - listed_from_ > kOwnListed) return look(request, true);
   request.verb = Verb::renew;
   request.uuid = uuid_;
-  request.own.push_back(sent_.front().stamp);
-  for (std::size_t i = listed_from_; i < sent_.size(); ++i) {
-    request.own.push_back(sent_[i].stamp);
-  }
+  list(listed_from_, request.own);
   request.stamp = stamp(now, clock);
   request.tell = use_.keep && !ours_;  // The token is not settled yet.
   if (ours_) change(request);
   apply(clock);
-  return request;
 }
 
-Request Lease::release() {
-  Request request;
+void Lease::release(Request& request) const {
   request.verb = Verb::release;
   request.uuid = uuid_;
   change(request);
-  return request;
 }
 
 void Lease::change(Request& request) const {
@@ -163,7 +164,7 @@ void Lease::change(Request& request) const {
 // The stamp of a new attempt, sent at `now`.
 ServiceTime Lease::stamp(BootTime now, const ServiceClock& clock) {
   ++attempts_;
-  Sent sent{{}, now, std::nullopt, clock.contradictions()};
+  Sent sent{{}, now, {}, clock.contradictions()};
   if (clock.known()) sent.earliest = clock.earliest(now);
   if (clock.known() && use_.tells_end) {
     sent.stamp = unused(clock.latest(now) + ttl_ + use_.margin);
@@ -381,8 +382,7 @@ BootTime Lease::claim_of(const Sent& sent, const ServiceClock& clock) const {
       std::min(sent.at + held_for(ttl_),
                clock.when_latest_is(lowest_stamp() - use_.margin));
   if (clock.contradictions() == sent.contradictions) return end;
-  const ServiceTime from = sent.earliest.value_or(ServiceTime::zero());
-  return std::min(end, clock.when_latest_is(from + held_for(ttl_)));
+  return std::min(end, clock.when_latest_is(sent.earliest + held_for(ttl_)));
 }
 
 bool Lease::hand_over(BootTime now, int limit) {

@@ -70,7 +70,7 @@ class Observation {
  public:
   // The row was received at `received`, just now or earlier.
   void see(const Row& row, BootTime received);
-  void forget() { seen_ = {}; }
+  void forget() { seen_.known = false; }
 
   // Seen unchanged for its lease.  Never for a record that names no lease.
   bool stale(BootTime now) const { return now >= stale_at(); }
@@ -182,19 +182,19 @@ class Lease {
   struct Sent {
     ServiceTime stamp;
     BootTime at;
-    // DynamoDB's clock as of `at`: no less than this, if anything was known,
-    // and contradicted so often.
-    std::optional<ServiceTime> earliest;
+    // DynamoDB's clock as of `at`: no less than this, and contradicted so
+    // often.
+    ServiceTime earliest;
     int contradictions;
   };
 
-  Request what_next(BootTime now, const ServiceClock& clock,
-                    const Observation& observation);
-  Request look(bool consistent) const;
-  Request take(BootTime now, const ServiceClock& clock,
-               const Observation& observation);
-  Request renew(BootTime now, const ServiceClock& clock);
-  Request release();
+  void ask(Request& request, BootTime now, const ServiceClock& clock,
+           const Observation& observation);
+  void list(std::size_t from, std::vector<ServiceTime>& own) const;
+  void take(Request& request, BootTime now, const ServiceClock& clock,
+            const Observation& observation);
+  void renew(Request& request, BootTime now, const ServiceClock& clock);
+  void release(Request& request) const;
   void change(Request& request) const;
   ServiceTime stamp(BootTime now, const ServiceClock& clock);
   ServiceTime unused(ServiceTime at_least) const;
