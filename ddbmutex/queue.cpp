@@ -12,11 +12,10 @@ namespace lock {
 Waits::One::One(Waits& waits) : waits_(waits) {
   const std::lock_guard<std::mutex> guard(waits_.mutex_);
   if (waits_.closed_) return;
-  if (waits_.idle_.empty()) {
+  if (waits_.idle_count_ == 0) {
     waker_ = std::make_unique<sigv4::Waker>();
   } else {
-    waker_ = std::move(waits_.idle_.back());
-    waits_.idle_.pop_back();
+    waker_ = std::move(waits_.idle_[--waits_.idle_count_]);
   }
   next_ = std::exchange(waits_.first_, this);
 }
@@ -27,11 +26,11 @@ Waits::One::~One() {
   One** place = &waits_.first_;
   while (*place != this) place = &(*place)->next_;
   *place = next_;
-  if (waits_.idle_.size() == kMaxIdle) return;
+  if (waits_.idle_count_ == kMaxIdle) return;
   // Also if it is not woken(): a wake amid a clear() may have left the
   // descriptor readable.
   waker_->clear();
-  waits_.idle_.push_back(std::move(waker_));
+  waits_.idle_[waits_.idle_count_++] = std::move(waker_);
 }
 
 void Waits::close() {

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "../sigv4/http.hpp"
 
@@ -47,9 +46,11 @@ class Waits {
   static constexpr std::size_t kMaxIdle = 8;
 
   mutable std::mutex mutex_;
-  bool closed_ = false;                              // GUARDED_BY(mutex_)
-  One* first_ = nullptr;                             // GUARDED_BY(mutex_)
-  std::vector<std::unique_ptr<sigv4::Waker>> idle_;  // GUARDED_BY(mutex_)
+  bool closed_ = false;   // GUARDED_BY(mutex_)
+  One* first_ = nullptr;  // GUARDED_BY(mutex_)
+  // Both: GUARDED_BY(mutex_)
+  std::unique_ptr<sigv4::Waker> idle_[kMaxIdle];
+  std::size_t idle_count_ = 0;
 };
 
 // Ends one call that waits, from another thread.  Remembered.
