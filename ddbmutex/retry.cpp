@@ -25,8 +25,8 @@ constexpr milliseconds kFirstThrottledDelay{1000};
 constexpr milliseconds kLongestDelay{5000};
 constexpr milliseconds kLongestKeysDelay{500};
 
-std::minstd_rand::result_type random_seed() {
-  std::minstd_rand::result_type seed;
+std::uint64_t random_seed() {
+  std::uint64_t seed;
   if (getentropy(&seed, sizeof seed) != 0) std::abort();
   return seed;
 }
@@ -59,8 +59,11 @@ void RetryBudget::count_retry() { ++retries_; }
 
 nanoseconds RetryBudget::jitter(nanoseconds longest) {
   const std::lock_guard guard(mutex_);
-  std::uniform_int_distribution<nanoseconds::rep> even(0, longest.count());
-  return nanoseconds(even(random_));
+  // Knuth's linear congruential generator, whose high bits are good.
+  random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+  const double share = static_cast<double>(random_ >> 11) * 0x1p-53;
+  return nanoseconds(static_cast<nanoseconds::rep>(
+      share * (static_cast<double>(longest.count()) + 1)));
 }
 
 Retry::Retry(RetryBudget& budget, Urgency urgency)
@@ -148,24 +151,35 @@ constexpr int kTimedEach = 8;  // Of the answers in it.
 }  // namespace
 
 nanoseconds Throttle::wait(Turn& turn, BootTime now) {
-  if (!limits() && !turn.place_) return nanoseconds::zero();
+  if (!limits() && !turn.waits_) return nanoseconds::zero();
   const std::lock_guard<std::mutex> guard(mutex_);
-  if (!turn.place_) turn.place_ = line_.insert(line_.end(), &turn);
+  if (!std::exchange(turn.waits_, true)) {
+    Turn** end = &line_;
+    while (*end != nullptr) end = &(*end)->next_;
+    *end = &turn;
+  }
   if (limited_.load(std::memory_order_relaxed) && !forgets(now)) {
     fill(now);
     const nanoseconds left = until(turn);
     if (left > nanoseconds::zero()) return left;
     tokens_ -= 1;
   }
-  line_.erase(*std::exchange(turn.place_, std::nullopt));
+  remove(turn);
   return nanoseconds::zero();
+}
+
+void Throttle::remove(Turn& turn) {
+  Turn** place = &line_;
+  while (*place != &turn) place = &(*place)->next_;
+  *place = std::exchange(turn.next_, nullptr);
+  turn.waits_ = false;
 }
 
 // Until there is a token for it and for each before it.
 nanoseconds Throttle::until(const Turn& turn) const {
   const double soon = tokens_ + rate_ * Seconds(kLookAgain).count();
   double needed = 1;
-  for (auto one = line_.cbegin(); *one != &turn; ++one) {
+  for (const Turn* one = line_; one != &turn; one = one->next_) {
     if (++needed > soon) return kLookAgain;  // The rate may rise meanwhile.
   }
   if (needed <= tokens_) return nanoseconds::zero();
@@ -176,7 +190,7 @@ nanoseconds Throttle::until(const Turn& turn) const {
 
 void Throttle::leave(Turn& turn) {
   const std::lock_guard<std::mutex> guard(mutex_);
-  line_.erase(*std::exchange(turn.place_, std::nullopt));
+  remove(turn);
 }
 
 // What nobody waits for is not saved up, but for those that are asleep.

@@ -6,10 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <list>
 #include <mutex>
 #include <optional>
-#include <random>
 
 #include "answer.hpp"
 
@@ -58,10 +56,9 @@ class Throttle {
   std::optional<double> rate() const;
 
  private:
-  using Line = std::list<const Turn*>;
-
   std::chrono::nanoseconds wait(Turn& turn, BootTime now);
   void leave(Turn& turn);
+  void remove(Turn& turn);
   void fill(BootTime now);
   std::chrono::nanoseconds until(const Turn& turn) const;
   void end_window(BootTime now);
@@ -85,7 +82,7 @@ class Throttle {
   BootTime last_refused_{};
   BootTime last_lowered_{};  // The rate,
   BootTime last_changed_{};  // down or up.
-  Line line_;                // Of those that wait, the oldest first.
+  Turn* line_ = nullptr;     // Of those that wait, the oldest first.
   double tokens_ = 0;        // So many of them may go, as of
   BootTime filled_{};
 };
@@ -95,7 +92,7 @@ class Throttle::Turn {
  public:
   explicit Turn(Throttle& throttle) : throttle_(throttle) {}
   ~Turn() {
-    if (place_) throttle_.leave(*this);
+    if (waits_) throttle_.leave(*this);
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -106,12 +103,13 @@ class Throttle::Turn {
     return throttle_.wait(*this, now);
   }
   // Since it was last told to wait.
-  bool waits() const { return place_.has_value(); }
+  bool waits() const { return waits_; }
 
  private:
   friend class Throttle;
   Throttle& throttle_;
-  std::optional<Line::const_iterator> place_;
+  bool waits_ = false;
+  Turn* next_ = nullptr;  // In line.
 };
 
 // Tokens for retries, shared by all calls of a client, so that a service in
@@ -135,8 +133,8 @@ class RetryBudget {
 
  private:
   mutable std::mutex mutex_;
-  int tokens_;               // GUARDED_BY(mutex_)
-  std::minstd_rand random_;  // GUARDED_BY(mutex_)
+  int tokens_;            // GUARDED_BY(mutex_)
+  std::uint64_t random_;  // GUARDED_BY(mutex_)
   Throttle throttle_;
   std::atomic<std::uint64_t> retries_{0};
 };
