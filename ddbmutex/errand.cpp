@@ -192,7 +192,7 @@ Held::Held(std::shared_ptr<Holder> whose)
       lease(fresh_uuid(), holder->ttl, holder->place.use) {}
 
 Held::~Held() {
-  assert(!renewal_planned() && !danger.planned() && !end.planned());
+  assert(!renewal.planned() && !danger.planned() && !end.planned());
 }
 
 Errand::Errand(Call what, Handle whose)

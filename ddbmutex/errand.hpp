@@ -137,11 +137,6 @@ struct Held {
   Held& operator=(const Held&) = delete;
 
   bool over() const { return given_back || lost != Verdict::again; }
-  // Or the question whether to renew it is.
-  bool renewal_planned() const {
-    return renewal.planned() || renewal_due.planned() ||
-           renewal_behind.planned() || question.planned();
-  }
   bool held_too_long(BootTime when) const {
     return when - since >= holder->max_hold;
   }
@@ -160,8 +155,9 @@ struct Held {
   bool tied = false;
   Verdict lost = Verdict::again;  // That: it is not.
   // See the Keeper's agendas.  Of a lease that is over nothing is due.
-  Agenda::Entry renewal, renewal_due, renewal_behind, question, danger, end;
-  ErrandPtr errand;  // The renewal, if it is to go on.
+  Agenda::Entry renewal, danger, end;
+  Agenda* renewal_on = nullptr;  // The one that has the renewal, while planned.
+  ErrandPtr errand;              // The renewal, if it is to go on.
   Signal signal;
 };
 

@@ -426,9 +426,15 @@ void Keeper::wake_teller_at(BootTime when) {
 }
 
 void Keeper::renew_at(Held& held, BootTime when) {
-  unplan(held);  // There is one plan for a lease.
-  renewals_.set(held, when);
+  plan(held, renewals_, when);
   wake_sender_at(when);
+}
+
+// There is one plan for a lease.
+void Keeper::plan(Held& held, Agenda& agenda, BootTime when) {
+  unplan(held);
+  held.renewal_on = &agenda;
+  agenda.set(held, when);
 }
 
 // By itself, which is not for ever, and only if its holder is alive.
@@ -444,16 +450,12 @@ void Keeper::plan_renewal(Held& held, BootTime when) {
 }
 
 void Keeper::ask_at(Held& held, BootTime when) {
-  unplan(held);
-  questions_.set(held, when);
+  plan(held, questions_, when);
   wake_teller_at(when);
 }
 
 void Keeper::unplan(Held& held) {
-  for (Agenda* agenda :
-       {&renewals_, &renewals_due_, &renewals_behind_, &questions_}) {
-    agenda->set(held, BootTime::max());
-  }
+  if (held.renewal_on != nullptr) held.renewal_on->set(held, BootTime::max());
   held.errand.reset();
 }
 
@@ -467,8 +469,9 @@ void Keeper::set_alarm(Held& held) {
   const BootTime danger =
       may_be_told ? end - holder.safe_time : BootTime::max();
   ends_.set(held, end);
-  if (held.renewal_due.planned()) renewals_due_.set(held, end);
-  if (held.renewal_behind.planned()) renewals_behind_.set(held, end);
+  const bool due =
+      held.renewal_on == &renewals_due_ || held.renewal_on == &renewals_behind_;
+  if (held.renewal.planned() && due) held.renewal_on->set(held, end);
   dangers_.set(held, danger);
   wake_teller_at(std::min(danger, end));
 }

@@ -145,6 +145,7 @@ class Keeper final : public sigv4::Stoppable, private Errand::Watch {
 
   // For these the mutex is held.
   bool start();
+  void plan(Held& held, Agenda& agenda, BootTime when);
   void renew_at(Held& held, BootTime when);
   void plan_renewal(Held& held, BootTime when);
   void ask_at(Held& held, BootTime when);
@@ -214,13 +215,14 @@ class Keeper final : public sigv4::Stoppable, private Errand::Watch {
   Worker sender_;
   Worker teller_;
   std::vector<Handle> held_;
-  // Of the leases that are held: when one is to be renewed; when one ends that
-  // is due, and when one whose last renewal had no answer; when to ask whether
-  // one is to be renewed; when to tell of danger, and of a loss.
+  // Of the leases that are held, each of them on one at the most: when one is
+  // to be renewed; when one ends that is due, and when one whose last renewal
+  // had no answer; when to ask whether one is to be renewed.
   Agenda renewals_{&Held::renewal};
-  Agenda renewals_due_{&Held::renewal_due};
-  Agenda renewals_behind_{&Held::renewal_behind};
-  Agenda questions_{&Held::question};
+  Agenda renewals_due_{&Held::renewal};
+  Agenda renewals_behind_{&Held::renewal};
+  Agenda questions_{&Held::renewal};
+  // When to tell of danger, and of a loss.
   Agenda dangers_{&Held::danger};
   Agenda ends_{&Held::end};
   double renewals_per_s_ = 0;        // Of all that are held, on average.

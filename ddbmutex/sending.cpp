@@ -130,6 +130,7 @@ void Keeper::collect_renewals(BootTime now, std::size_t renewing,
     renewals_.set(held, BootTime::max());
     const bool again = held.errand != nullptr && unanswered(*held.errand);
     Agenda& due = again ? renewals_behind_ : renewals_due_;
+    held.renewal_on = &due;
     due.set(held, held.lease.claim_end());
   }
   next = std::min(next, renewals_.next());

@@ -180,7 +180,7 @@ void Keeper::log(News news, Verdict why, const Held& held) const {
 
 void Keeper::answered(Held& held, bool alive) {
   // A renewal by hand meanwhile has made a plan of its own.
-  if (held.renewing || held.renewal_planned()) return;
+  if (held.renewing || held.renewal.planned()) return;
   const BootTime now = BootClock::now();
   const nanoseconds ttl = held.holder->ttl;
   if (alive) {
