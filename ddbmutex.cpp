@@ -14,6 +14,7 @@
 #include "ddbmutex/table.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/profile.hpp"
+#include "sigv4/shared.hpp"
 #include "sigv4/text.hpp"
 
 namespace ddbmutex {
@@ -144,7 +145,7 @@ void Asked::lost(Verdict why) const {
 DdbMutex::Impl::Impl(std::string&& the_name, Options&& the_options)
     : name(std::move(the_name)),
       table(the_options.table),
-      asked(std::make_shared<const Asked>(std::move(the_options))),
+      asked(sigv4::share<Asked>(std::move(the_options))),
       options(asked->options) {
   const Table::Impl& whole = *table->impl_;
   if (whole.bad) {
@@ -166,7 +167,7 @@ lock::Mutex& DdbMutex::Impl::get() {
   if (lock::Mutex* own = state.peek()) return *own;
   Table::Impl& whole = *table->impl_;
   lock::Table& inner = whole.get();
-  auto holder = std::make_shared<lock::Holder>(inner.client, inner.budget);
+  auto holder = sigv4::share<lock::Holder>(inner.client, inner.budget);
   holder->prefix_bytes = static_cast<unsigned>(whole.options.prefix.size());
   whole.put_place(name, options.sort_value, holder->place);
   holder->place.owner = owner();
@@ -292,7 +293,7 @@ DdbMutex::DdbMutex(std::string name, Options options) {
   const NoCancellation guard;
   detail::prepare_process();
   if (!options.table) options.table = Table::standard();
-  impl_ = std::make_shared<Impl>(std::move(name), std::move(options));
+  impl_ = sigv4::share<Impl>(std::move(name), std::move(options));
   impl_->made(impl_);
 }
 

@@ -91,7 +91,7 @@ const std::error_category& category() noexcept {
 Error::Error(std::error_code code, const std::string& what,
              const std::string& field, const std::string& request_id)
     : std::system_error(code),
-      texts_(sigv4::share<Texts>(Texts{what, field, request_id})) {}
+      texts_(sigv4::share<Texts>(what, field, request_id)) {}
 
 FailHandler fail_handler = print_and_abort;
 

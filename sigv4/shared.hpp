@@ -17,7 +17,7 @@ inline std::shared_ptr<void> own(void* object, void (*destroy)(void*)) {
 // one control block for all types, and so an allocation more.
 template <class T, class... Arguments>
 std::shared_ptr<T> share(Arguments&&... arguments) {
-  T* const object = new T(std::forward<Arguments>(arguments)...);
+  T* const object = new T{std::forward<Arguments>(arguments)...};
   return {own(object, [](void* it) { delete static_cast<T*>(it); }), object};
 }
 
