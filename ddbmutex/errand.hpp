@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "agenda.hpp"
 #include "answer.hpp"
@@ -121,6 +122,11 @@ struct Holder {
 
 // Told of a loss beside and before Listener::lost(): `tell` with the object.
 struct Signal {
+  void swap(Signal& other) noexcept {
+    object.swap(other.object);
+    std::swap(tell, other.tell);
+  }
+
   std::shared_ptr<void> object;
   void (*tell)(void*) = nullptr;
 };

@@ -18,10 +18,6 @@ namespace {
 constexpr std::size_t kMostAwaited = 16;
 constexpr std::size_t kMostKept = 1000;
 
-// At once; longer ones are waited in parts, for not every clock's time goes so
-// far.
-constexpr nanoseconds kLongestWait = std::chrono::hours(1);
-
 double seconds_between(BootTime from, BootTime to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -98,7 +94,8 @@ void Keeper::await_stop() {
            pthread_equal(pthread_self(), worker.thread) == 0;
   };
   const BootTime latest = stop_by_ + sigv4::kStopGrace;
-  while ((is_running(sender_) || is_running(teller_)) && wait(guard, latest)) {
+  while ((is_running(sender_) || is_running(teller_)) &&
+         sigv4::await(changed_, guard, latest)) {
   }
   for (Worker* worker : {&sender_, &teller_}) {
     if (!std::exchange(worker->started, false)) continue;
@@ -110,14 +107,6 @@ void Keeper::await_stop() {
       pthread_detach(worker->thread);
     }
   }
-}
-
-// For what is notified, or for a while.  False: the time is over.
-bool Keeper::wait(Guard& guard, BootTime deadline) {
-  const nanoseconds left = deadline - BootClock::now();
-  if (left <= nanoseconds::zero()) return false;
-  changed_.wait_for(guard, std::min(left, kLongestWait));
-  return true;
 }
 
 // --- Calls -------------------------------------------------------------------
@@ -168,7 +157,8 @@ void Keeper::renew(const Handle& handle, const ChangesPtr& changes,
   errand.by_hand = true;
   errand.deadline = deadline;
   Guard guard(mutex_);
-  while (held.renewing && !held.over() && wait(guard, deadline)) {
+  while (held.renewing && !held.over() &&
+         sigv4::await(changed_, guard, deadline)) {
   }
   if (held.over()) return end(held, result);
   if (held.renewing) return fail(result, "another renewal is under way");
@@ -224,7 +214,7 @@ bool Keeper::hand_over(Held& held, Signal& signal) {
   if (held.over() || stopping_ || shut_) return false;
   const int limit = held.holder->handover_limit;
   if (!held.lease.hand_over(BootClock::now(), limit)) return false;
-  std::swap(signal, held.signal);
+  signal.swap(held.signal);
   return true;
 }
 
@@ -233,7 +223,7 @@ ErrandPtr Keeper::give_back(const Handle& held, Verdict& lost) {
   const Guard guard(mutex_);
   ErrandPtr errand = take_back(held);
   lost = held->lost;
-  std::swap(signal, held->signal);
+  signal.swap(held->signal);
   return errand;
 }
 
@@ -249,7 +239,7 @@ std::vector<Unreleased> Keeper::release_all(BootTime deadline) {
   const bool threads = !all.empty() && start();
   for (std::size_t i = 0; i < all.size(); ++i) {
     closing->locks[i].name = all[i]->holder->name();
-    std::swap(signals[i], all[i]->signal);
+    signals[i].swap(all[i]->signal);
     close(all[i], closing, i, threads);
   }
   guard.unlock();
@@ -257,7 +247,8 @@ std::vector<Unreleased> Keeper::release_all(BootTime deadline) {
     if (signal.object != nullptr) signal.tell(signal.object.get());
   }
   guard.lock();
-  while (closing->open > 0 && !sender_.ended && wait(guard, deadline)) {
+  while (closing->open > 0 && !sender_.ended &&
+         sigv4::await(changed_, guard, deadline)) {
   }
   std::vector<Unreleased> locks;
   locks.swap(closing->locks);
@@ -337,12 +328,8 @@ ErrandPtr Keeper::take_back(const Handle& handle) {
   }
   held.given_back = true;
   publish(held, BootTime::min());
-  if (held.renewing) {  // The lease is to hear of it before it goes on.
-    Observation nothing;
-    Reply reply;
-    reply.outcome = Reply::Outcome::unknown;
-    held.lease.heard(std::move(reply), client_.clock(), nothing);
-  }
+  // All that a renewal under way of unknown outcome tells the lease.
+  if (held.renewing) held.lease.apply(client_.clock());
   held.lease.carry(nullptr);
   changed_.notify_all();
   return std::make_unique<Errand>(Call::release, handle);
@@ -403,7 +390,8 @@ ErrandPtr Keeper::make_room() {
   }
   if (kept < kMostKept) return nullptr;
   ErrandPtr gone = std::move(*least);
-  releases_.erase(least);
+  least->swap(releases_.back());
+  releases_.pop_back();
   return gone;
 }
 

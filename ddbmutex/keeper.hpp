@@ -166,7 +166,6 @@ class Keeper final : public sigv4::Stoppable, private Errand::Watch {
   void hear_renewal(Errand& errand);
   void end(const Held& held, Result& result) const;
   bool is_told(const Holder& holder) const;
-  bool wait(Guard& guard, BootTime deadline);
 
   void ended(Worker& worker);
 

@@ -44,8 +44,11 @@ bool unanswered(const Errand& errand) {
 }
 
 void drop_empty(std::vector<ErrandPtr>& errands) {
-  errands.erase(std::remove(errands.begin(), errands.end(), nullptr),
-                errands.end());
+  auto kept = errands.begin();
+  for (ErrandPtr& one : errands) {
+    if (one != nullptr) (kept++)->swap(one);
+  }
+  while (errands.end() != kept) errands.pop_back();
 }
 
 }  // namespace
@@ -207,7 +210,8 @@ bool Keeper::collect_releases(BootTime now, std::size_t room,
     more = first != nullptr;
     if (!more || room-- == 0) break;
     ready.push_back(std::move(*first));
-    releases_.erase(releases_.begin() + (first - releases_.data()));
+    first->swap(releases_.back());
+    releases_.pop_back();
   }
   for (const ErrandPtr& one : releases_) {
     next = std::min(

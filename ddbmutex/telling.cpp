@@ -64,20 +64,20 @@ Keeper::News Keeper::next_news(Handle& held) {
     lose(ended, Verdict::expired);
   }
   if (!losses_.empty()) {
-    held = std::move(losses_.front());
+    held.swap(losses_.front());
     losses_.erase(losses_.begin());
     return News::loss;
   }
-  if (dangers_.next() <= now) {
-    held = held_[dangers_.first().place];
+  const bool danger = dangers_.next() <= now;
+  if (!danger && questions_.next() > now) return News::none;
+  held = held_[(danger ? dangers_ : questions_).first().place];
+  if (danger) {
     held->in_danger = true;
     set_alarm(*held);
-    return News::danger;
+  } else {
+    unplan(*held);
   }
-  if (questions_.next() > now) return News::none;
-  held = held_[questions_.first().place];
-  unplan(*held);
-  return News::question;
+  return danger ? News::danger : News::question;
 }
 
 // Without the mutex meanwhile.
@@ -87,7 +87,7 @@ void Keeper::call_back(Guard& guard, Held& held, News news) {
   const bool settled = holder.settled;  // Nothing is told any more.
   const Verdict why = held.lost;
   Signal signal;
-  if (news == News::loss) std::swap(signal, held.signal);
+  if (news == News::loss) signal.swap(held.signal);
   running_ = &holder;
   guard.unlock();
   bool alive = false;
@@ -102,7 +102,7 @@ void Keeper::call_back(Guard& guard, Held& held, News news) {
   }
   if (!settled) alive = call(news, why, held, listener.get(), signal);
   listener.reset();
-  signal = {};
+  signal.object.reset();
   guard.lock();
   running_ = nullptr;
   changed_.notify_all();

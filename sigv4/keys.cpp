@@ -301,10 +301,8 @@ void Keys::Core::await_stop() {
   std::unique_lock<std::mutex> guard(mutex);
   const bool own =
       fetch != nullptr && pthread_equal(fetch->thread, pthread_self()) != 0;
-  if (!own) {
-    const BootTime time = BootClock::now();
-    const nanoseconds left = std::max(stop_by, time) + kStopGrace - time;
-    ended.wait_for(guard, left, [&] { return fetch == nullptr; });
+  const BootTime latest = std::max(stop_by, BootClock::now()) + kStopGrace;
+  while (!own && fetch != nullptr && sigv4::await(ended, guard, latest)) {
   }
   if (fetch != nullptr) leave();
   const auto last = std::exchange(to_join, std::nullopt);

@@ -1,7 +1,5 @@
 #include "log.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <utility>
 
@@ -87,11 +85,8 @@ void LogQueue::tell_to_stop(BootTime by) {
 void LogQueue::await_stop() {
   std::unique_lock<std::mutex> guard(mutex_);
   if (!started_ || std::exchange(awaited_, true)) return;
-  if (pthread_equal(pthread_self(), thread_) == 0) {
-    const std::chrono::nanoseconds left =
-        stop_by_ + kStopGrace - BootClock::now();
-    changed_.wait_for(guard, std::max(left, std::chrono::nanoseconds::zero()),
-                      [&] { return ended_; });
+  const bool own = pthread_equal(pthread_self(), thread_) != 0;
+  while (!own && !ended_ && await(changed_, guard, stop_by_ + kStopGrace)) {
   }
   if (!ended_) {
     // One line at the most is being told; none is to follow.

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -52,6 +53,28 @@ PerProcess<Registered>& registered() {
   return *of_process;
 }
 
+void stop_all() {
+  Registered* own = registered().peek();
+  if (own == nullptr) return;
+  std::unique_ptr<Registered::Threads> all;
+  {
+    const std::lock_guard<std::mutex> guard(own->mutex);
+    all.swap(own->first);
+  }
+  const BootTime by = BootClock::now() + kStopWithin;
+  for (const auto* one = all.get(); one != nullptr; one = one->next.get()) {
+    if (const auto threads = one->weak.lock()) threads->tell_to_stop(by);
+  }
+  // Who is gone by now was stopped by its owner.
+  for (const auto* one = all.get(); one != nullptr; one = one->next.get()) {
+    if (const auto threads = one->weak.lock()) threads->await_stop();
+  }
+}
+
+// At once; longer ones are waited in parts, for not every clock's time goes so
+// far.
+constexpr std::chrono::nanoseconds kLongestWait = std::chrono::hours(1);
+
 }  // namespace
 
 bool start_thread(pthread_t& thread, const std::shared_ptr<void>& what,
@@ -68,27 +91,16 @@ bool start_thread(pthread_t& thread, const std::shared_ptr<void>& what,
 }
 
 void stop_all_at_exit() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    registered();
-    std::atexit([] {
-      Registered* own = registered().peek();
-      if (own == nullptr) return;
-      std::unique_ptr<Registered::Threads> all;
-      {
-        const std::lock_guard<std::mutex> guard(own->mutex);
-        all.swap(own->first);
-      }
-      const BootTime by = BootClock::now() + kStopWithin;
-      for (const auto* one = all.get(); one != nullptr; one = one->next.get()) {
-        if (const auto threads = one->weak.lock()) threads->tell_to_stop(by);
-      }
-      // Who is gone by now was stopped by its owner.
-      for (const auto* one = all.get(); one != nullptr; one = one->next.get()) {
-        if (const auto threads = one->weak.lock()) threads->await_stop();
-      }
-    });
-  });
+  static const bool once = (registered(), std::atexit(stop_all) == 0);
+  static_cast<void>(once);
+}
+
+bool await(std::condition_variable& change, std::unique_lock<std::mutex>& guard,
+           BootTime deadline) {
+  const std::chrono::nanoseconds left = deadline - BootClock::now();
+  if (left <= std::chrono::nanoseconds::zero()) return false;
+  change.wait_for(guard, std::min(left, kLongestWait));
+  return true;
 }
 
 void register_for_exit(const std::shared_ptr<void>& owner, Stoppable& threads) {

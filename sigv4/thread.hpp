@@ -7,7 +7,9 @@
 #include <pthread.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 
 #include "boot_clock.hpp"
 
@@ -20,6 +22,10 @@ namespace sigv4 {
 // more threads.
 bool start_thread(pthread_t& thread, const std::shared_ptr<void>& what,
                   void (*run)(void* what));
+
+// Waits to be notified, or for a while.  False: the time was over before.
+bool await(std::condition_variable& change, std::unique_lock<std::mutex>& guard,
+           BootTime deadline);
 
 // What has threads that must not run while the libraries they use are being
 // taken down.
