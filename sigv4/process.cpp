@@ -62,6 +62,31 @@ void Abandoned::abandon() noexcept {
   }
 }
 
+OnePerProcess::Node* OnePerProcess::find() const noexcept {
+  Node* const node = node_.load(std::memory_order_acquire);
+  return node != nullptr && node->process == this_process() ? node : nullptr;
+}
+
+OnePerProcess::Node* OnePerProcess::install(Node* fresh) {
+  Node* seen = node_.load(std::memory_order_acquire);
+  while (seen == nullptr || seen->process != fresh->process) {
+    if (!node_.compare_exchange_weak(seen, fresh)) continue;
+    let_go(seen);
+    return fresh;
+  }
+  fresh->destroy(fresh);  // Another thread was faster.
+  return seen;
+}
+
+void OnePerProcess::let_go(Node* node) {
+  if (node == nullptr) return;
+  if (node->process == this_process()) {
+    node->destroy(node);
+  } else {
+    node->abandon();
+  }
+}
+
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex

@@ -33,56 +33,57 @@ class Abandoned {
   Abandoned* next_ = nullptr;
 };
 
-// One T for each process: made on first use, abandoned by a child.
-template <class T>
-class PerProcess {
- public:
-  PerProcess() = default;
-  PerProcess(const PerProcess&) = delete;
-  PerProcess& operator=(const PerProcess&) = delete;
-  ~PerProcess() { let_go(node_.load()); }
+// What PerProcess is, whatever the type.
+class OnePerProcess {
+ protected:
+  struct Node : Abandoned {
+    explicit Node(void (*how)(Node*)) : destroy(how) {}
+    using Abandoned::abandon;
+    void (*const destroy)(Node* self);
+    const std::uint64_t process = this_process();
+  };
+
+  OnePerProcess() = default;
+  OnePerProcess(const OnePerProcess&) = delete;
+  OnePerProcess& operator=(const OnePerProcess&) = delete;
+  ~OnePerProcess() { let_go(node_.load()); }
 
   // Null if this process has made none.
+  Node* find() const noexcept;
+  // That one, unless another thread was faster.
+  Node* install(Node* fresh);
+
+ private:
+  static void let_go(Node* node);
+
+  std::atomic<Node*> node_{nullptr};
+};
+
+// One T for each process: made on first use, abandoned by a child.
+template <class T>
+class PerProcess : OnePerProcess {
+ public:
+  // Null if this process has made none.
   T* peek() const noexcept {
-    Node* node = node_.load(std::memory_order_acquire);
-    return node != nullptr && node->process == this_process() ? &node->value
-                                                              : nullptr;
+    Node* const node = find();
+    return node != nullptr ? &static_cast<Made*>(node)->value : nullptr;
   }
 
   template <class... Arguments>
   T& get(Arguments&&... arguments) {
     if (T* value = peek()) return *value;
-    Node* seen = node_.load(std::memory_order_acquire);
-    Node* fresh = new Node(std::forward<Arguments>(arguments)...);
-    while (seen == nullptr || seen->process != fresh->process) {
-      if (!node_.compare_exchange_weak(seen, fresh)) continue;
-      let_go(seen);
-      return fresh->value;
-    }
-    delete fresh;  // Another thread was faster.
-    return seen->value;
+    Node* const fresh = new Made(std::forward<Arguments>(arguments)...);
+    return static_cast<Made*>(install(fresh))->value;
   }
 
  private:
-  struct Node : Abandoned {
+  struct Made : Node {
     template <class... Arguments>
-    explicit Node(Arguments&&... arguments)
-        : value(std::forward<Arguments>(arguments)...) {}
-    using Abandoned::abandon;
-    const std::uint64_t process = this_process();
+    explicit Made(Arguments&&... arguments)
+        : Node([](Node* self) { delete static_cast<Made*>(self); }),
+          value(std::forward<Arguments>(arguments)...) {}
     T value;
   };
-
-  static void let_go(Node* node) {
-    if (node == nullptr) return;
-    if (node->process == this_process()) {
-      delete node;
-    } else {
-      node->abandon();
-    }
-  }
-
-  std::atomic<Node*> node_{nullptr};
 };
 
 }  // namespace sigv4
