@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <iterator>
 
 #include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
@@ -12,66 +14,78 @@ inline namespace v0 {
 
 namespace {
 
-struct Meaning {
-  Errc code;
-  std::errc like;
-  const char* words;
-};
+// Both in the order of Errc, which counts from 1.
+constexpr std::errc kLikes[] = {std::errc::invalid_argument,
+                                std::errc::operation_not_permitted,
+                                std::errc::permission_denied,
+                                std::errc::permission_denied,
+                                std::errc::permission_denied,
+                                std::errc::permission_denied,
+                                std::errc::no_such_file_or_directory,
+                                std::errc::invalid_argument,
+                                std::errc::invalid_argument,
+                                std::errc::invalid_argument,
+                                std::errc::function_not_supported,
+                                std::errc::permission_denied,
+                                std::errc::bad_message,
+                                std::errc::bad_message,
+                                std::errc::no_such_file_or_directory,
+                                std::errc::operation_not_permitted,
+                                std::errc::host_unreachable,
+                                std::errc::connection_reset,
+                                std::errc::timed_out,
+                                std::errc::resource_unavailable_try_again,
+                                std::errc::resource_unavailable_try_again,
+                                std::errc::protocol_error,
+                                std::errc::operation_not_permitted,
+                                std::errc::operation_canceled,
+                                std::errc::operation_canceled};
+constexpr char kWords[] =
+    "bad option\0"
+    "not held\0"
+    "no AWS keys\0"
+    "keys not accepted\0"
+    "keys have run out\0"
+    "access denied\0"
+    "no such table\0"
+    "not a table for locks\0"
+    "the table has eventually consistent replicas\0"
+    "refused as malformed\0"
+    "not supported by this engine\0"
+    "the server's certificate is not trusted\0"
+    "the item is no lock record\0"
+    "the item is of a lock that keeps its row\0"
+    "there is no such item\0"
+    "a condition of the write did not hold\0"
+    "unreachable\0"
+    "disconnected\0"
+    "no answer in time\0"
+    "throttled\0"
+    "the service failed\0"
+    "not an answer of DynamoDB\0"
+    "the lock was lost\0"
+    "cancelled\0"
+    "the table was closed\0";
 
-constexpr Meaning kMeanings[] = {
-    {Errc::bad_option, std::errc::invalid_argument, "bad option"},
-    {Errc::not_held, std::errc::operation_not_permitted, "not held"},
-    {Errc::no_keys, std::errc::permission_denied, "no AWS keys"},
-    {Errc::bad_keys, std::errc::permission_denied, "keys not accepted"},
-    {Errc::expired_keys, std::errc::permission_denied, "keys have run out"},
-    {Errc::access_denied, std::errc::permission_denied, "access denied"},
-    {Errc::no_table, std::errc::no_such_file_or_directory, "no such table"},
-    {Errc::wrong_table, std::errc::invalid_argument, "not a table for locks"},
-    {Errc::replicated_table, std::errc::invalid_argument,
-     "the table has eventually consistent replicas"},
-    {Errc::bad_request, std::errc::invalid_argument, "refused as malformed"},
-    {Errc::not_supported, std::errc::function_not_supported,
-     "not supported by this engine"},
-    {Errc::bad_certificate, std::errc::permission_denied,
-     "the server's certificate is not trusted"},
-    {Errc::bad_record, std::errc::bad_message, "the item is no lock record"},
-    {Errc::kept_row, std::errc::bad_message,
-     "the item is of a lock that keeps its row"},
-    {Errc::no_row, std::errc::no_such_file_or_directory,
-     "there is no such item"},
-    {Errc::condition_failed, std::errc::operation_not_permitted,
-     "a condition of the write did not hold"},
-    {Errc::unreachable, std::errc::host_unreachable, "unreachable"},
-    {Errc::disconnected, std::errc::connection_reset, "disconnected"},
-    {Errc::timed_out, std::errc::timed_out, "no answer in time"},
-    {Errc::throttled, std::errc::resource_unavailable_try_again, "throttled"},
-    {Errc::unavailable, std::errc::resource_unavailable_try_again,
-     "the service failed"},
-    {Errc::bad_answer, std::errc::protocol_error, "not an answer of DynamoDB"},
-    {Errc::lease_lost, std::errc::operation_not_permitted, "the lock was lost"},
-    {Errc::cancelled, std::errc::operation_canceled, "cancelled"},
-    {Errc::closed, std::errc::operation_canceled, "the table was closed"},
-};
+static_assert(std::size(kLikes) == static_cast<std::size_t>(Errc::closed));
 
-const Meaning* meaning_of(int code) {
-  for (const Meaning& meaning : kMeanings) {
-    if (static_cast<int>(meaning.code) == code) return &meaning;
-  }
-  return nullptr;
+bool is_ours(int code) {
+  return code > 0 && code <= static_cast<int>(std::size(kLikes));
 }
 
 class Category : public std::error_category {
  public:
   const char* name() const noexcept override { return "ddbmutex"; }
   std::string message(int code) const override {
-    const Meaning* meaning = meaning_of(code);
-    return meaning != nullptr ? meaning->words : "unknown error";
+    if (!is_ours(code)) return "unknown error";
+    const char* words = kWords;
+    for (int left = code; --left > 0;) words += std::strlen(words) + 1;
+    return words;
   }
   std::error_condition default_error_condition(
       int code) const noexcept override {
-    const Meaning* meaning = meaning_of(code);
-    if (meaning == nullptr) return {code, *this};
-    return std::make_error_condition(meaning->like);
+    if (!is_ours(code)) return {code, *this};
+    return std::make_error_condition(kLikes[code - 1]);
   }
 };
 

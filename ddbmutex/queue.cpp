@@ -15,7 +15,7 @@ Waits::One::One(Waits& waits) : waits_(waits) {
   if (waits_.idle_count_ == 0) {
     waker_ = std::make_unique<sigv4::Waker>();
   } else {
-    waker_ = std::move(waits_.idle_[--waits_.idle_count_]);
+    waker_.swap(waits_.idle_[--waits_.idle_count_]);
   }
   next_ = std::exchange(waits_.first_, this);
 }
@@ -30,7 +30,7 @@ Waits::One::~One() {
   // Also if it is not woken(): a wake amid a clear() may have left the
   // descriptor readable.
   waker_->clear();
-  waits_.idle_[waits_.idle_count_++] = std::move(waker_);
+  waker_.swap(waits_.idle_[waits_.idle_count_++]);
 }
 
 void Waits::close() {

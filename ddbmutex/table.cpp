@@ -143,17 +143,18 @@ class OwnSource final : public sigv4::KeySource {
 
 sigv4::KeySourcePtr key_source(const TableOptions& options,
                                const dynamodb::Target& target) {
-  sigv4::ChainOptions keys;
-  keys.find_region = target.region.empty();
+  const bool find_region = target.region.empty();
+  sigv4::KeySourcePtr own;
   if (options.credentials_source) {
-    keys.own = sigv4::share<OwnSource>(options);
-    if (!keys.find_region) return keys.own;
+    own = sigv4::share<OwnSource>(options);
+    if (!find_region) return own;
   }
-  keys.keys = to_sign_with(options.credentials);
-  keys.profile.name = options.profile;
-  keys.region = target.region_said;
-  keys.ca_file = target.ca_file;
-  return sigv4::chain_keys(keys);
+  return sigv4::chain_keys({to_sign_with(options.credentials),
+                            std::move(own),
+                            {options.profile, {}, {}},
+                            target.region_said,
+                            target.ca_file,
+                            find_region});
 }
 
 using Logger = std::function<void(LogLevel, const std::string&)>;
@@ -200,13 +201,11 @@ dynamodb::Target Table::Impl::find_target() {
   detail::suit(options);
   bad = check(options);
   if (bad) return {};
-  dynamodb::TargetOptions wanted;
-  wanted.region = options.region;
-  wanted.endpoint = options.endpoint;
-  wanted.profile.name = options.profile;
-  wanted.ca_file = options.ca_file;
-  wanted.region_may_come_later = true;
-  return dynamodb::find_target(wanted);
+  return dynamodb::find_target({options.region,
+                                options.endpoint,
+                                {options.profile, {}, {}},
+                                options.ca_file,
+                                true});
 }
 
 Table::Impl::~Impl() { wipe_secrets(options.credentials); }
