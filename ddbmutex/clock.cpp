@@ -52,32 +52,19 @@ bool ServiceClock::Interval::meets(const Interval& other, BootTime now) const {
          other.low_now(now) <= high_now(now);
 }
 
-ServiceClock::Interval ServiceClock::Interval::within(const Interval& other,
-                                                      BootTime now) const {
+ServiceClock::Interval ServiceClock::Interval::with(const Interval& other,
+                                                    BootTime now,
+                                                    int sign) const {
   Interval both = *this;
-  if (other.low_now(now) > low_now(now)) {
+  if (sign * (other.low_now(now) - low_now(now)) > nanoseconds::zero()) {
     both.low = other.low;
     both.low_at = other.low_at;
   }
-  if (other.high_now(now) < high_now(now)) {
+  if (sign * (other.high_now(now) - high_now(now)) < nanoseconds::zero()) {
     both.high = other.high;
     both.high_at = other.high_at;
   }
   return both;
-}
-
-ServiceClock::Interval ServiceClock::Interval::around(const Interval& other,
-                                                      BootTime now) const {
-  Interval either = *this;
-  if (other.low_now(now) < low_now(now)) {
-    either.low = other.low;
-    either.low_at = other.low_at;
-  }
-  if (other.high_now(now) > high_now(now)) {
-    either.high = other.high;
-    either.high_at = other.high_at;
-  }
-  return either;
 }
 
 void ServiceClock::hear(BootTime sent, BootTime received,

@@ -79,8 +79,13 @@ class ServiceClock {
     std::chrono::nanoseconds high_now(BootTime now) const;
     Interval widened() const;  // By kAgreement, as it is remembered.
     bool meets(const Interval& other, BootTime now) const;
-    Interval within(const Interval& other, BootTime now) const;  // Both hold.
-    Interval around(const Interval& other, BootTime now) const;  // One holds.
+    Interval within(const Interval& other, BootTime now) const {  // Both hold.
+      return with(other, now, 1);
+    }
+    Interval around(const Interval& other, BootTime now) const {  // One holds.
+      return with(other, now, -1);
+    }
+    Interval with(const Interval& other, BootTime now, int sign) const;
     BootTime when_latest_is(ServiceTime at) const;
   };
 

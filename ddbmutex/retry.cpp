@@ -86,27 +86,24 @@ std::optional<nanoseconds> Retry::decide(const Answer& answer) {
     if (std::exchange(corrected_, true)) return std::nullopt;
     return nanoseconds::zero();
   }
-  if (answer.fault == Fault::keys_awaited) return keys_delay();
+  // No request was sent for want of keys: that costs nothing.
+  if (answer.fault == Fault::keys_awaited) {
+    return doubled(kFirstDelay, kLongestKeysDelay);
+  }
   held_back_ = !budget_.draw(answer.fault) && urgency_ == Urgency::waits;
   if (held_back_) return kLongestDelay;
-  nanoseconds longest =
+  const nanoseconds first =
       answer.fault == Fault::throttled ? kFirstThrottledDelay : kFirstDelay;
-  for (int i = 0; i < failures_ && longest < kLongestDelay; ++i) longest *= 2;
-  ++failures_;
-  const nanoseconds delay =
-      budget_.jitter(std::min<nanoseconds>(longest, kLongestDelay));
+  const nanoseconds delay = doubled(first, kLongestDelay);
   return std::clamp<nanoseconds>(answer.retry_after, delay,
                                  delay + kLongestDelay);
 }
 
-// No request was sent: that costs nothing.
-nanoseconds Retry::keys_delay() {
-  nanoseconds longest = kFirstDelay;
-  for (int i = 0; i < failures_ && longest < kLongestKeysDelay; ++i) {
-    longest *= 2;
-  }
+// Once for each failure in a row before.
+nanoseconds Retry::doubled(nanoseconds delay, nanoseconds longest) {
+  for (int i = 0; i < failures_ && delay < longest; ++i) delay *= 2;
   ++failures_;
-  return budget_.jitter(std::min<nanoseconds>(longest, kLongestKeysDelay));
+  return budget_.jitter(std::min(delay, longest));
 }
 
 void Retry::success() {

@@ -159,7 +159,8 @@ class Retry {
 
  private:
   std::optional<std::chrono::nanoseconds> decide(const Answer& answer);
-  std::chrono::nanoseconds keys_delay();
+  std::chrono::nanoseconds doubled(std::chrono::nanoseconds delay,
+                                   std::chrono::nanoseconds longest);
 
   RetryBudget& budget_;
   const Urgency urgency_;
