@@ -1,5 +1,7 @@
 #include "agenda.hpp"
 
+#include <algorithm>
+
 #include "errand.hpp"
 
 namespace ddbmutex {
@@ -10,21 +12,23 @@ void Agenda::set(Held& held, BootTime when) {
   Entry& entry = held.*entry_;
   const bool was_planned = entry.planned();
   if (!was_planned && when != BootTime::max()) {
-    heap_.push_back(&held);
-    entry.place = heap_.size() - 1;
+    make_room(size_ + 1);
+    entry.place = size_++;
   }
   entry.when = when;
   if (entry.planned()) {
     settle(entry.place, held);
   } else if (was_planned) {
-    Held& last = *heap_.back();
-    heap_.pop_back();
+    Held& last = *heap_[--size_];
     if (&last != &held) settle(entry.place, last);
   }
 }
 
 void Agenda::make_room(std::size_t leases) {
-  if (heap_.capacity() < leases) heap_.reserve(2 * leases);
+  if (heap_.size() >= leases) return;
+  std::vector<Held*> more(2 * leases);
+  std::copy(heap_.begin(), heap_.end(), more.begin());
+  heap_.swap(more);
 }
 
 BootTime Agenda::when(std::size_t place) const {
@@ -43,8 +47,8 @@ void Agenda::settle(std::size_t place, Held& held) {
     move(place, *heap_[(place - 1) / 2]);
     place = (place - 1) / 2;
   }
-  for (std::size_t next; (next = 2 * place + 1) < heap_.size(); place = next) {
-    if (next + 1 < heap_.size() && when(next + 1) < when(next)) ++next;
+  for (std::size_t next; (next = 2 * place + 1) < size_; place = next) {
+    if (next + 1 < size_ && when(next + 1) < when(next)) ++next;
     if (own <= when(next)) break;
     move(place, *heap_[next]);
   }

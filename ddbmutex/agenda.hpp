@@ -35,7 +35,7 @@ class Agenda {
   void set(Held& held, BootTime when);
 
   // The soonest; max() if there is none.
-  BootTime next() const { return heap_.empty() ? BootTime::max() : when(0); }
+  BootTime next() const { return size_ == 0 ? BootTime::max() : when(0); }
   // REQUIRES: there is one.
   Held& first() const { return *heap_.front(); }
 
@@ -45,7 +45,9 @@ class Agenda {
   void settle(std::size_t place, Held& held);
 
   Entry Held::*const entry_;
-  std::vector<Held*> heap_;  // None is sooner than the one at (place - 1) / 2.
+  // None is sooner than the one at (place - 1) / 2.  As long as there is room.
+  std::vector<Held*> heap_;
+  std::size_t size_ = 0;
 };
 
 }  // namespace lock
