@@ -25,6 +25,7 @@ using detail::Failure;
 using detail::nanoseconds_of;
 using detail::NoCancellation;
 using detail::run;
+using lock::News;
 using lock::Verdict;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -136,8 +137,11 @@ Errc code_of(Kind kind) {
 
 }  // namespace
 
-void Asked::lost(Verdict why) const {
-  if (options.on_lost) options.on_lost(loss_of(why));
+bool Asked::call(const lock::Listener& self, News news, Verdict why) {
+  const Options& options = static_cast<const Asked&>(self).options;
+  if (news == News::loss && options.on_lost) options.on_lost(loss_of(why));
+  if (news == News::danger && options.on_danger) options.on_danger();
+  return news == News::question && options.alive();
 }
 
 // --- What a mutex is inside --------------------------------------------------

@@ -65,15 +65,15 @@ struct Result {
   dynamodb::Answer answer{};
 };
 
-// Who is called by one thread for all holders of a table, one at a time, with
+// What there is to tell of a lease.
+enum class News { none, signal, loss, danger, question };
+
+// Who is called, by one thread for all holders of a table, one at a time, with
 // no mutex held.
-class Listener {
- public:
-  virtual ~Listener() = default;
-  virtual void lost(Verdict) const = 0;  // taken, deleted or expired
-  virtual void danger() const = 0;
-  // Whether the lease is to be renewed.  If not, it is asked again.
-  virtual bool alive() const = 0;
+struct Listener {
+  // Of a loss, which is `why`; of danger; or whether the lease is to be
+  // renewed.  If not, it is asked again.
+  bool (*tell)(const Listener& self, News news, Verdict why);
 };
 
 // One mutex as its errands and the threads of its table know it: filled in by
@@ -120,7 +120,7 @@ struct Holder {
   std::weak_ptr<const Listener> listener;
 };
 
-// Told of a loss beside and before Listener::lost(): `tell` with the object.
+// Told of a loss beside and before the listener: `tell` with the object.
 struct Signal {
   void swap(Signal& other) noexcept {
     object.swap(other.object);

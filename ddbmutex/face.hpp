@@ -17,15 +17,13 @@ inline namespace v0 {
 
 // What a user asks for.  It lives on while one of its callbacks runs, in which
 // the mutex may be destroyed; so that the table may be, too, it owns none.
-struct Asked final : lock::Listener {
-  explicit Asked(Options&& all) : options(std::move(all)) {
+struct Asked : lock::Listener {
+  explicit Asked(Options&& all)
+      : lock::Listener{call}, options(std::move(all)) {
     options.table.reset();
   }
-  void lost(lock::Verdict why) const override;
-  void danger() const override {
-    if (options.on_danger) options.on_danger();
-  }
-  bool alive() const override { return options.alive(); }
+  static bool call(const lock::Listener& self, lock::News news,
+                   lock::Verdict why);
 
   Options options;  // Without the table.
 };

@@ -62,9 +62,6 @@ struct Closing {
 
 class Keeper final : public sigv4::Stoppable, private Errand::Watch {
  public:
-  // What there is to tell of a lease.
-  enum class News { none, signal, loss, danger, question };
-
   // Its threads own it, too.
   static std::shared_ptr<Keeper> create(const dynamodb::ClientOptions& options);
   explicit Keeper(const dynamodb::ClientOptions& options);

@@ -57,7 +57,7 @@ void Keeper::tell_loop() {
 }
 
 // Losses go before dangers, and those before questions; each by its time.
-Keeper::News Keeper::next_news(Handle& held) {
+News Keeper::next_news(Handle& held) {
   const BootTime now = BootClock::now();
   while (ends_.next() <= now) {
     const Handle ended = held_[ends_.first().place];  // Never the last to go.
@@ -113,18 +113,10 @@ namespace {
 
 // The answer to a question.
 bool call_one(const Listener* listener, const Signal& signal, Verdict why,
-              Keeper::News news) {
-  using News = Keeper::News;
-  if (news == News::signal) {
-    signal.tell(signal.object.get());
-  } else if (listener == nullptr) {
-    return false;
-  } else if (news == News::loss) {
-    listener->lost(why);
-  } else if (news == News::danger) {
-    listener->danger();
-  }
-  return news == News::question && listener->alive();
+              News news) {
+  if (news == News::signal) signal.tell(signal.object.get());
+  if (news == News::signal || listener == nullptr) return false;
+  return listener->tell(*listener, news, why);
 }
 
 }  // namespace

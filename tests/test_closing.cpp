@@ -190,15 +190,16 @@ lock::Table table_of(const tests::ScriptedServer& server) {
 }
 
 // Of a lock that is soon lost, for nobody renews it.
-struct Heard final : lock::Listener {
-  ~Heard() override {
+struct Heard : lock::Listener {
+  Heard() : lock::Listener{call} {}
+  ~Heard() {
     if (when_gone) when_gone();
   }
-  void lost(lock::Verdict) const override {
-    if (when_lost) when_lost();
+  static bool call(const lock::Listener& self, lock::News news, lock::Verdict) {
+    const auto& when_lost = static_cast<const Heard&>(self).when_lost;
+    if (news == lock::News::loss && when_lost) when_lost();
+    return true;
   }
-  void danger() const override {}
-  bool alive() const override { return true; }
   std::function<void()> when_lost, when_gone;
 };
 
