@@ -119,7 +119,7 @@ bool Acquisition::stand_in_line() {
     queued_ = true;
     busy_ = entry == Queue::Entry::line;
     mutex_.begin_to_wait(!busy_);
-    round_ = mutex_.trouble_.rounds;
+    round_ = mutex_.rounds_;
     if (!busy_) return true;
   }
   for (;;) {
@@ -170,10 +170,10 @@ bool Acquisition::out_of_patience() {
   if (!patience_.forever()) return false;
   const Mutex::Guard guard(mutex_.mutex_);
   Mutex::Trouble& trouble = mutex_.trouble_;
-  if (trouble.rounds == round_) {
+  if (mutex_.rounds_ == round_) {
     if (!mutex_.out_of_patience()) return false;
     trouble.since = BootTime::max();
-    ++trouble.rounds;
+    ++mutex_.rounds_;
   }
   result_.answer = *trouble.last;
   return end_as(Kind::failed);
@@ -183,7 +183,7 @@ bool Acquisition::out_of_patience() {
 BootTime Acquisition::patience_ends() const {
   const Mutex::Guard guard(mutex_.mutex_);
   const Mutex::Trouble& trouble = mutex_.trouble_;
-  if (trouble.rounds != round_) return BootTime();
+  if (mutex_.rounds_ != round_) return BootTime();
   return later(trouble.since, holder_.patience);
 }
 
@@ -401,7 +401,7 @@ bool Mutex::out_of_patience() const {
 // Errors of before, while nobody waited, are none without a break.
 void Mutex::begin_to_wait(bool alone) {
   const bool over = out_of_patience();
-  if (over) ++trouble_.rounds;  // Who waits since before is told when he looks.
+  if (over) ++rounds_;  // Who waits since before is told when he looks.
   if (alone || over) trouble_.since = BootTime::max();
 }
 

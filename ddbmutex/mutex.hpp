@@ -122,7 +122,6 @@ class Mutex {
   struct Trouble {
     BootTime since = BootTime::max();  // That: there is none.
     std::unique_ptr<const dynamodb::Answer> last;
-    int rounds = 0;  // How often it was told.
   };
   // For these the mutex is held.
   bool out_of_patience() const;
@@ -141,6 +140,7 @@ class Mutex {
   // What is stored, if a take was told it or it was changed.
   std::unique_ptr<const dynamodb::Item> told_;
   Trouble trouble_;
+  int rounds_ = 0;        // How often trouble was told.
   int locked_again_ = 0;  // How often, by the thread that has it.
 };
 

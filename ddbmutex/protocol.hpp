@@ -79,10 +79,10 @@ class Observation {
   // What tells one version from another, and how long it lasts.
   struct Seen {
     bool known = false;  // One was seen.
+    char form = 0;       // As in Row.
     std::string uuid;
     ServiceTime expires{};
     std::optional<std::chrono::milliseconds> lease;
-    char form = 0;  // As in Row.
   };
   const Seen* seen() const { return seen_.known ? &seen_ : nullptr; }
 
