@@ -10,8 +10,9 @@ namespace lock {
 
 void Agenda::set(Held& held, BootTime when) {
   Entry& entry = held.*entry_;
+  if (entry.when == when) return;
   const bool was_planned = entry.planned();
-  if (!was_planned && when != BootTime::max()) {
+  if (!was_planned) {
     make_room(size_ + 1);
     entry.place = size_++;
   }

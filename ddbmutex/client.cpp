@@ -141,7 +141,7 @@ bool Client::lacks_keys(Pending& pending,
 
 std::unique_ptr<Client::Pending> Client::prepare(BootTime now) {
   auto pending = std::make_unique<Pending>(pool_);
-  const sigv4::Keys::Current current = keys_.now();
+  const sigv4::Keys::Current current = keys_.now(now);
   SitePtr& site = pending->site_;
   {
     const std::lock_guard guard(mutex_);

@@ -320,11 +320,12 @@ void Keeper::check_clock() {
 ErrandPtr Keeper::take_back(const Handle& handle) {
   Held& held = *handle;
   if (held.given_back) return nullptr;
+  const BootTime now = BootClock::now();
   const bool was_lost = held.lost != Verdict::again;
-  if (!was_lost && BootClock::now() >= held.lease.claim_end()) {
+  if (!was_lost && now >= held.lease.claim_end()) {
     lose(handle, Verdict::expired);
   } else if (!was_lost) {
-    no_longer_held(held);
+    no_longer_held(held, now);
   }
   held.given_back = true;
   publish(held, BootTime::min());
@@ -472,9 +473,9 @@ void Keeper::publish(const Held& held, BootTime claim_end) {
 
 // Nothing is planned for it, and a Handle goes that is not the last: who holds
 // the lease has another until he gives it back, and then his release has.
-void Keeper::no_longer_held(Held& held) {
+void Keeper::no_longer_held(Held& held, BootTime now) {
   held_since_s_ -= seconds_between(made_, held.since);
-  held_before_s_ += seconds_between(held.since, BootClock::now());
+  held_before_s_ += seconds_between(held.since, now);
   if (held.holder->renew_after > nanoseconds::zero()) {
     renewals_per_s_ -= per_second(held.holder->renew_after);
   }
@@ -489,7 +490,7 @@ void Keeper::no_longer_held(Held& held) {
 
 // REQUIRES: not over.
 void Keeper::lose(const Handle& held, Verdict why) {
-  no_longer_held(*held);
+  no_longer_held(*held, BootClock::now());
   publish(*held, BootTime::min());
   tell(held, why);
 }

@@ -153,7 +153,7 @@ class Keeper final : public sigv4::Stoppable, private Errand::Watch {
   void wake_teller_at(BootTime when);
   void set_alarm(Held& held);
   void publish(const Held& held, BootTime claim_end);
-  void no_longer_held(Held& held);
+  void no_longer_held(Held& held, BootTime now);
   void lose(const Handle& held, Verdict why);
   void tell(const Handle& held, Verdict why);
   ErrandPtr take_back(const Handle& held);

@@ -180,8 +180,8 @@ bool Acquisition::out_of_patience() {
 }
 
 // Past already, once that was told; BootTime::max() while nothing goes wrong.
+// REQUIRES: the mutex is held.
 BootTime Acquisition::patience_ends() const {
-  const Mutex::Guard guard(mutex_.mutex_);
   const Mutex::Trouble& trouble = mutex_.trouble_;
   if (mutex_.rounds_ != round_) return BootTime();
   return later(trouble.since, holder_.patience);
@@ -191,7 +191,11 @@ BootTime Acquisition::patience_ends() const {
 // that have not begun yet last no longer than those that begin now.
 BootTime Acquisition::next_look() const {
   if (!patience_.forever()) return end();
-  const BootTime known = patience_ends();
+  BootTime known;
+  {
+    const Mutex::Guard guard(mutex_.mutex_);
+    known = patience_ends();
+  }
   if (known != BootTime::max()) return known;
   return later(BootClock::now(),
                std::max<nanoseconds>(holder_.patience, kShortestLook));
@@ -239,15 +243,13 @@ void Acquisition::see_first() {
 }
 
 BootTime Acquisition::retry_until(const Answer& answer, BootTime begun) {
-  if (answer.fault != Fault::cancelled) {
-    const Mutex::Guard guard(mutex_.mutex_);
-    Mutex::Trouble& trouble = mutex_.trouble_;
-    if (!is_passing(answer.fault)) {
-      trouble.since = BootTime::max();
-    } else {
-      trouble.since = std::min(trouble.since, begun);
-      trouble.last = std::make_unique<const Answer>(answer);
-    }
+  const Mutex::Guard guard(mutex_.mutex_);
+  Mutex::Trouble& trouble = mutex_.trouble_;
+  if (is_passing(answer.fault)) {
+    trouble.since = std::min(trouble.since, begun);
+    trouble.last = std::make_unique<const Answer>(answer);
+  } else if (answer.fault != Fault::cancelled) {
+    trouble.since = BootTime::max();
   }
   return patience_.forever() ? patience_ends() : BootTime::max();
 }
@@ -395,7 +397,8 @@ bool Mutex::lock_again(bool forever, Result& result) {
 }
 
 bool Mutex::out_of_patience() const {
-  return BootClock::now() >= later(trouble_.since, holder_->patience);
+  return trouble_.since != BootTime::max() &&
+         BootClock::now() >= later(trouble_.since, holder_->patience);
 }
 
 // Errors of before, while nobody waited, are none without a break.

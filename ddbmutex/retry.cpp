@@ -33,25 +33,23 @@ std::uint64_t random_seed() {
 
 }  // namespace
 
-RetryBudget::RetryBudget() : tokens_(kTokens), random_(random_seed()) {}
+RetryBudget::RetryBudget() : random_(random_seed()), tokens_(kTokens) {}
 
 bool RetryBudget::draw(Fault fault) {
   const int cost = fault == Fault::throttled ? kThrottledCost : kPassingCost;
-  const std::lock_guard guard(mutex_);
-  const bool enough = tokens_ >= cost;
-  tokens_ = std::max(0, tokens_ - cost);
-  return enough;
+  int had = tokens_;
+  while (!tokens_.compare_exchange_weak(had, std::max(0, had - cost))) {
+  }
+  return had >= cost;
 }
 
 void RetryBudget::success() {
-  const std::lock_guard guard(mutex_);
-  tokens_ = std::min(kTokens, tokens_ + 1);
+  int had = tokens_;
+  while (had < kTokens && !tokens_.compare_exchange_weak(had, had + 1)) {
+  }
 }
 
-int RetryBudget::tokens() const {
-  const std::lock_guard guard(mutex_);
-  return tokens_;
-}
+int RetryBudget::tokens() const { return tokens_; }
 
 std::uint64_t RetryBudget::retries() const { return retries_; }
 

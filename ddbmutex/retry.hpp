@@ -133,8 +133,8 @@ class RetryBudget {
 
  private:
   mutable std::mutex mutex_;
-  int tokens_;            // GUARDED_BY(mutex_)
   std::uint64_t random_;  // GUARDED_BY(mutex_)
+  std::atomic<int> tokens_;
   Throttle throttle_;
   std::atomic<std::uint64_t> retries_{0};
 };

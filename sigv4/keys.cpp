@@ -324,9 +324,8 @@ void Keys::end_by(BootTime time) {
   core_->stop_by = std::min(core_->stop_by, time);
 }
 
-Keys::Current Keys::now() {
+Keys::Current Keys::now(BootTime time) {
   Core& core = *core_;
-  const BootTime time = BootClock::now();
   const std::lock_guard<std::mutex> guard(core.mutex);
   core.leave_if_hung(time);
   if (core.fetch == nullptr && time >= core.due) {

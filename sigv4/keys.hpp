@@ -58,7 +58,7 @@ class Keys {
     bool on_their_way = false;
   };
   // Waits for nobody.  Begins a fetch if one is due.
-  Current now();
+  Current now(BootTime time = BootClock::now());
 
   // There certainly are keys, which needs no mutex to be known.
   bool serve_for_sure(BootTime now) const;
