@@ -36,7 +36,8 @@ constexpr int kTurnsSaved = 8;
 // In the last eighth of its lease a renewal waits for no turn.
 constexpr int kUrgentPart = 8;
 // A renewal that is due within this part of its age goes along with one that
-// is due now: so a thread with many leases wakes up less often.
+// is due now, unless it is tried again: so a thread with many leases wakes up
+// less often.
 constexpr int kSoonPart = 128;
 
 bool unanswered(const Errand& errand) {
@@ -128,7 +129,9 @@ void Keeper::collect_renewals(BootTime now, std::size_t renewing,
   const bool awake = renewals_.next() <= now;
   while (awake && renewals_.next() != BootTime::max()) {
     Held& held = renewals_.first();
-    const nanoseconds soon = held.holder->renew_after / kSoonPart;
+    const nanoseconds soon = held.errand != nullptr
+                                 ? nanoseconds::zero()
+                                 : held.holder->renew_after / kSoonPart;
     if (renewals_.next() - soon > now) break;
     renewals_.set(held, BootTime::max());
     const bool again = held.errand != nullptr && unanswered(*held.errand);
