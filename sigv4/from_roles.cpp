@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <utility>
 
@@ -23,13 +24,11 @@ constexpr char kAroundToken[] = " \t\r\n";
 constexpr std::size_t kMinToken = 4, kMaxTokenFile = 20 * 1024;
 
 std::string random_session_name() {
-  unsigned char bytes[8];
-  if (getentropy(bytes, sizeof bytes) != 0) std::abort();
-  std::string name = "ddbmutex-";
-  const std::size_t size = name.size();
-  name.resize(size + 2 * sizeof bytes);
-  write_hex(bytes, sizeof bytes, &name[size]);
-  return name;
+  std::array<unsigned char, 16> bits;
+  if (getentropy(bits.data(), bits.size()) != 0) std::abort();
+  char digits[2 * bits.size()];
+  write_hex(bits, digits);
+  return join({"ddbmutex-", {digits, 16}});
 }
 
 // --- STS -------------------------------------------------------------------

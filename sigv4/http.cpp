@@ -324,19 +324,37 @@ void Exchange::start(const std::string& url, BootTime now, Method method) {
     curl_easy_setopt(easy_, CURLOPT_POSTFIELDSIZE_LARGE,
                      static_cast<curl_off_t>(body_.size()));
     curl_easy_setopt(easy_, CURLOPT_POSTFIELDS, body_.data());
-    const bool get = method == Method::get;
-    curl_easy_setopt(easy_, get ? CURLOPT_HTTPGET : CURLOPT_POST, 1L);
-    curl_easy_setopt(easy_, CURLOPT_CUSTOMREQUEST,
-                     method == Method::put ? "PUT" : nullptr);
-    curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
-                     static_cast<long>(connect_timeout_.count()));
-    curl_easy_setopt(easy_, CURLOPT_FRESH_CONNECT,
-                     kept_connection_is_dead() ? 1L : 0L);
+    set_method(method);
+    set_time_to_connect(connect_timeout_);
+    set_fresh(kept_connection_is_dead());
     under_way_ = curl_multi_add_handle(multi_, easy_) == CURLM_OK;
   }
   if (under_way_) return;
   answer_.transport = Transport::unreachable;
   answer_.error = "libcurl cannot begin a request (out of memory?)";
+}
+
+// Options that mostly stay are set when they change: libcurl takes its time.
+
+// That there is a body makes it a post for libcurl, empty as it may be.
+void Exchange::set_method(Method method) {
+  const bool is_post = method == Method::post;
+  if (std::exchange(method_, method) == method && is_post) return;
+  const bool get = method == Method::get;
+  curl_easy_setopt(easy_, get ? CURLOPT_HTTPGET : CURLOPT_POST, 1L);
+  curl_easy_setopt(easy_, CURLOPT_CUSTOMREQUEST,
+                   method == Method::put ? "PUT" : nullptr);
+}
+
+void Exchange::set_time_to_connect(milliseconds time) {
+  if (std::exchange(time_to_connect_, time) == time) return;
+  curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(time.count()));
+}
+
+void Exchange::set_fresh(bool fresh) {
+  if (std::exchange(fresh_, fresh) == fresh) return;
+  curl_easy_setopt(easy_, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L);
 }
 
 // Parsed once: for each request, it would be a twentieth of what that takes.
@@ -389,8 +407,7 @@ bool Exchange::kept_connection_is_dead() const {
 void Exchange::connect_within(std::chrono::nanoseconds time) {
   if (!under_way_ || time >= connect_timeout_) return;
   const auto whole = std::chrono::duration_cast<milliseconds>(time);
-  curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
-                   std::max(static_cast<long>(whole.count()), 1L));
+  set_time_to_connect(std::max(whole, milliseconds(1)));
 }
 
 void Exchange::act_if_due(BootTime now) {

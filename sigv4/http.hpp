@@ -184,6 +184,9 @@ class Exchange {
   void set_options(const HttpOptions& options);
   void set_callbacks();
   void set_url(const std::string& url);
+  void set_method(Method method);
+  void set_time_to_connect(std::chrono::milliseconds time);
+  void set_fresh(bool fresh);
   void link_headers();
   bool kept_connection_is_dead() const;
   // These may end the exchange.
@@ -210,6 +213,11 @@ class Exchange {
   const std::chrono::milliseconds connect_timeout_;
   int connection_ = -1;  // The kept one.
   BootTime last_used_{};
+
+  // As libcurl was told last.
+  std::optional<Method> method_{};
+  std::chrono::milliseconds time_to_connect_{};
+  bool fresh_ = false;
 
   // libcurl reads the request from here until the exchange has ended.
   std::string url_;

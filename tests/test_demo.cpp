@@ -314,7 +314,7 @@ Reply put_regardless(Engine& engine, SeenRequest request) {
   if (has(target, "PutItem")) {
     request.body = std::regex_replace(
         request.body, std::regex("\"ConditionExpression\":\""),
-        "$&attribute_exists(#name) OR attribute_not_exists(#name) OR ");
+        "$&attribute_exists(#n) OR attribute_not_exists(#n) OR ");
   }
   return engine.forward(request);
 }

@@ -563,7 +563,8 @@ std::size_t size_of(const SeenRequest& request) {
       request.body.size();
   for (const auto& [name, value] : request.headers) {
     // Behind a colon only libcurl puts a blank.
-    const std::size_t blank = name == "Content-Length" ? 1 : 0;
+    const bool libcurls = name == "Content-Length" || name == "Host";
+    const std::size_t blank = libcurls ? 1 : 0;
     size += name.size() + 1 + blank + value.size() + 2;
   }
   return size;
