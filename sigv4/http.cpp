@@ -672,9 +672,10 @@ std::unique_ptr<Exchange> HttpPool::take() {
   if (exchange != nullptr) return exchange;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    if (!idle_.empty()) {
-      exchange = std::move(idle_.back());
-      idle_.pop_back();
+    if (idle_ != nullptr) {
+      exchange.swap(idle_);
+      idle_.swap(exchange->next_);
+      --idle_count_;
     }
   }
   return exchange ? std::move(exchange) : std::make_unique<Exchange>(options_);
@@ -689,9 +690,10 @@ void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
   exchange.reset(warmest_.exchange(exchange.release()));
   if (exchange == nullptr) return;
   const std::lock_guard<std::mutex> guard(mutex_);
-  if (idle_.size() + 1 < options_.max_idle) {
-    idle_.push_back(std::move(exchange));
-  }
+  if (idle_count_ + 1 >= options_.max_idle) return;
+  exchange->next_.swap(idle_);
+  idle_.swap(exchange);
+  ++idle_count_;
 }
 
 // -- URL ---------------------------------------------------------------------

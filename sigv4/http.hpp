@@ -177,6 +177,7 @@ class Exchange {
 
  private:
   friend void drive(Exchange* const*, std::size_t, BootTime, Waker*);
+  friend class HttpPool;
 
   bool is_made() const {
     return multi_ != nullptr && easy_ != nullptr && parsed_url_ != nullptr;
@@ -240,6 +241,8 @@ class Exchange {
   std::vector<pollfd> polled_fds_;  // drive()'s of all, if it is its first.
   BootTime due_ = BootTime::max();
   BootTime stall_check_ = BootTime::max();  // If it named no descriptor.
+
+  std::unique_ptr<Exchange> next_;  // In a pool.
 };
 
 // Drives `count` exchanges until at least one that was under way has ended,
@@ -274,7 +277,7 @@ class HttpPool {
   // The one given back last, its connection being the warmest; a new one if
   // there is none.  Any thread.
   std::unique_ptr<Exchange> take();
-  // REQUIRES: nothing under way.
+  // REQUIRES: nothing under way.  Needs no memory, for destructors call it.
   void give_back(std::unique_ptr<Exchange> exchange);
 
  private:
@@ -282,7 +285,9 @@ class HttpPool {
   // The one given back last, without the mutex: often it is the only one.
   std::atomic<Exchange*> warmest_{nullptr};
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Exchange>> idle_;  // GUARDED_BY(mutex_)
+  // Both: GUARDED_BY(mutex_)
+  std::unique_ptr<Exchange> idle_;  // The others, each with the next.
+  std::size_t idle_count_ = 0;
 };
 
 // The parts of an absolute http or https URL.
