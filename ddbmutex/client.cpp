@@ -1,9 +1,7 @@
 #include "client.hpp"
 
-#include <cassert>
 #include <chrono>
 #include <cstddef>
-#include <iterator>
 #include <string_view>
 #include <utility>
 

@@ -1,6 +1,7 @@
 // The sending thread of a Keeper, and what it shares with those who renew by
 // hand.
 #include <algorithm>
+#include <cstddef>
 #include <mutex>
 #include <utility>
 
@@ -45,11 +46,11 @@ bool unanswered(const Errand& errand) {
 }
 
 void drop_empty(std::vector<ErrandPtr>& errands) {
-  auto kept = errands.begin();
+  std::size_t kept = 0;
   for (ErrandPtr& one : errands) {
-    if (one != nullptr) (kept++)->swap(one);
+    if (one != nullptr) errands[kept++].swap(one);
   }
-  while (errands.end() != kept) errands.pop_back();
+  while (errands.size() > kept) errands.pop_back();
 }
 
 }  // namespace
