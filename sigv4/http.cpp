@@ -686,7 +686,8 @@ void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
   // Of one that was not begun.
   exchange->headers().wipe();
   exchange->body().wipe();
-  if (options_.max_idle == 0) return;
+  // One that came to nothing for want of memory would fail for ever.
+  if (options_.max_idle == 0 || !exchange->is_made()) return;
   exchange.reset(warmest_.exchange(exchange.release()));
   if (exchange == nullptr) return;
   const std::lock_guard<std::mutex> guard(mutex_);
