@@ -979,6 +979,25 @@ BOOST_FIXTURE_TEST_CASE(pool_gives_the_last_one_back_first_and_keeps_few,
   BOOST_TEST(server.connection_count() == 3);
 }
 
+BOOST_FIXTURE_TEST_CASE(pool_keeps_as_many_as_it_may, Fixture) {
+  options.max_idle = 3;
+  HttpPool pool(options);
+  std::vector<std::unique_ptr<Exchange>> taken;
+  std::vector<Exchange*> known;
+  for (int i = 0; i < 4; ++i) {
+    taken.push_back(pool.take());
+    known.push_back(taken.back().get());
+    ask(*taken.back(), server.url());
+  }
+  for (auto& exchange_taken : taken) pool.give_back(std::move(exchange_taken));
+  for (auto& exchange_taken : taken) exchange_taken = pool.take();
+  BOOST_TEST((taken[0].get() == known[3]));
+  BOOST_TEST((taken[1].get() == known[1]));  // The third was one too many.
+  BOOST_TEST((taken[2].get() == known[0]));
+  for (auto& exchange_taken : taken) ask(*exchange_taken, server.url());
+  BOOST_TEST(server.connection_count() == 5);
+}
+
 // -- TLS ---------------------------------------------------------------------
 
 namespace {
