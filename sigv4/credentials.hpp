@@ -73,7 +73,7 @@ struct Fetch {
   // has been heard, else by the host's calendar.
   std::int64_t utc_now;
   // Told, for people, of each source that is passed over and of each that is
-  // asked and may take its time, for who waits meanwhile; may be empty.
+  // asked and may take its time, for who waits meanwhile; may be null.
   void (*tell)(void* whom, const std::string& what) = nullptr;
   void* whom = nullptr;
   BootTime began = BootClock::now();
