@@ -24,13 +24,6 @@ constexpr KeyNames kProfileNames = {
 // written new ones.
 constexpr std::chrono::seconds kFileAge{60};
 
-KeyOutcome not_found(State state, std::string&& reason) {
-  KeyOutcome outcome;
-  outcome.state = state;
-  outcome.reason = std::move(reason);
-  return outcome;
-}
-
 }  // namespace
 
 // Not inline: they are long, and used in many places.
@@ -41,26 +34,15 @@ KeyOutcome& KeyOutcome::operator=(const KeyOutcome&) = default;
 KeyOutcome& KeyOutcome::operator=(KeyOutcome&&) noexcept = default;
 KeyOutcome::~KeyOutcome() = default;
 
-KeyOutcome no_keys(std::string_view pattern, Pieces pieces) {
-  return not_found(State::none, format(pattern, pieces));
+KeyOutcome not_found(State state, std::string_view reason) {
+  KeyOutcome outcome;
+  outcome.state = state;
+  outcome.reason = reason;
+  return outcome;
 }
 
-KeyOutcome failed_keys(std::string_view pattern, Pieces pieces) {
-  return not_found(State::failed, format(pattern, pieces));
-}
-
-KeyOutcome broken_keys(std::string_view pattern, Pieces pieces) {
-  return not_found(State::broken, format(pattern, pieces));
-}
-
-KeyOutcome no_keys(std::string_view reason) { return no_keys("%s", {reason}); }
-
-KeyOutcome failed_keys(std::string_view reason) {
-  return failed_keys("%s", {reason});
-}
-
-KeyOutcome broken_keys(std::string_view reason) {
-  return broken_keys("%s", {reason});
+KeyOutcome not_found(State state, std::string_view pattern, Pieces pieces) {
+  return not_found(state, format(pattern, pieces));
 }
 
 BootTime ends_at(std::int64_t expires, std::int64_t now) {

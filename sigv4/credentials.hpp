@@ -58,12 +58,28 @@ struct KeyOutcome {
 };
 
 // With that for a reason, or with a pattern and its pieces, see format().
-KeyOutcome no_keys(std::string_view reason);
-KeyOutcome no_keys(std::string_view pattern, Pieces pieces);
-KeyOutcome failed_keys(std::string_view reason);
-KeyOutcome failed_keys(std::string_view pattern, Pieces pieces);
-KeyOutcome broken_keys(std::string_view reason);
-KeyOutcome broken_keys(std::string_view pattern, Pieces pieces);
+KeyOutcome not_found(KeyOutcome::State state, std::string_view reason);
+KeyOutcome not_found(KeyOutcome::State state, std::string_view pattern,
+                     Pieces pieces);
+
+inline KeyOutcome no_keys(std::string_view reason) {
+  return not_found(KeyOutcome::State::none, reason);
+}
+inline KeyOutcome no_keys(std::string_view pattern, Pieces pieces) {
+  return not_found(KeyOutcome::State::none, pattern, pieces);
+}
+inline KeyOutcome failed_keys(std::string_view reason) {
+  return not_found(KeyOutcome::State::failed, reason);
+}
+inline KeyOutcome failed_keys(std::string_view pattern, Pieces pieces) {
+  return not_found(KeyOutcome::State::failed, pattern, pieces);
+}
+inline KeyOutcome broken_keys(std::string_view reason) {
+  return not_found(KeyOutcome::State::broken, reason);
+}
+inline KeyOutcome broken_keys(std::string_view pattern, Pieces pieces) {
+  return not_found(KeyOutcome::State::broken, pattern, pieces);
+}
 
 // What a source is told when it is asked.
 struct Fetch {

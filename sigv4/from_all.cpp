@@ -14,35 +14,33 @@ namespace sigv4 {
 
 #ifdef DDBMUTEX_NO_HOSTS
 
-namespace {
-
-constexpr char kNoHosts[] =
-    "containers and EC2 instances are not asked: this build of the library is "
-    "without hosts";
-
-}  // namespace
-
-InstanceSettings instance_settings(const Environment&, const Profile&) {
-  InstanceSettings settings;
-  settings.disabled = kNoHosts;
-  return settings;
-}
-
-ContainerSettings container_settings(const Environment&) { return {}; }
-
 KeyOutcome container_keys(const ContainerSettings&, const Fetch&) {
-  return no_keys(kNoHosts);
+  return no_keys(
+      "containers and EC2 instances are not asked: this build of the library "
+      "is without hosts");
 }
 
-KeyOutcome instance_keys(Instance&, const Fetch&) { return no_keys(kNoHosts); }
+KeyOutcome instance_keys(Instance&, const Fetch& fetch) {
+  return container_keys({}, fetch);
+}
 
-KeyOutcome instance_region(Instance&, const Fetch&) {
-  return no_keys(kNoHosts);
+KeyOutcome instance_region(Instance&, const Fetch& fetch) {
+  return container_keys({}, fetch);
+}
+
+#else
+
+bool instance_may_know_region(const Profile& profile,
+                              const Environment& environment) {
+  return instance_settings(environment, profile).disabled.empty();
 }
 
 #endif
 
 namespace {
+
+#if !defined(DDBMUTEX_NO_HOSTS) || !defined(DDBMUTEX_NO_ROLES) || \
+    !defined(DDBMUTEX_NO_SSO)
 
 void read_services(Services& services, const ChainOptions& options,
                    const Profile& profile, const Environment& environment) {
@@ -68,6 +66,8 @@ void read_services(Services& services, const ChainOptions& options,
   }
 }
 
+#endif
+
 class Chain final : public KeySource {
  public:
   Chain(const ChainOptions& options, const Environment& environment);
@@ -75,6 +75,10 @@ class Chain final : public KeySource {
   const KeyOutcome* at_hand() const override;
 
  private:
+  // What the parts want to know, and only they.
+  void read_for_parts(const ChainOptions& options, const Profile& read,
+                      const Environment& variables);
+
   // In their order.
   enum Source { given, environment, profile, container, instance, kSources };
 
@@ -106,17 +110,34 @@ Chain::Chain(const ChainOptions& options, const Environment& variables)
   chain_.web_identity.ignored = named_;
   if (!named_) {
     chain_.web_identity.token_file = variables("AWS_WEB_IDENTITY_TOKEN_FILE");
+  }
+  chain_.environment = environment_keys(variables);
+  read_for_parts(options, read, variables);
+}
+
+void Chain::read_for_parts([[maybe_unused]] const ChainOptions& options,
+                           [[maybe_unused]] const Profile& read,
+                           [[maybe_unused]] const Environment& variables) {
+#ifndef DDBMUTEX_NO_ROLES
+  if (!named_) {
     chain_.web_identity.role_arn = variables("AWS_ROLE_ARN");
     chain_.web_identity.session_name = variables("AWS_ROLE_SESSION_NAME");
   }
+#endif
+#ifndef DDBMUTEX_NO_SSO
   const std::string home = variables("HOME");
   if (!home.empty()) chain_.sso_cache = home + "/.aws/sso/cache";
-  if (kAsksServers) read_services(chain_.services, options, read, variables);
-  chain_.environment = environment_keys(variables);
+#endif
+#if !defined(DDBMUTEX_NO_HOSTS) || !defined(DDBMUTEX_NO_ROLES) || \
+    !defined(DDBMUTEX_NO_SSO)
+  read_services(chain_.services, options, read, variables);
+#endif
+#ifndef DDBMUTEX_NO_HOSTS
   chain_.container = container_settings(variables);
   chain_.container.ca_file = chain_.services.http.ca_file;
   chain_.instance.settings = instance_settings(variables, read);
   of_region_.settings = chain_.instance.settings;
+#endif
 }
 
 KeyOutcome Chain::keys_of(int source, const Fetch& fetch) {
@@ -161,7 +182,8 @@ KeyOutcome Chain::first(const Fetch& fetch) {
 
 KeyOutcome Chain::fetch(const Fetch& fetch) {
   KeyOutcome outcome = own_ != nullptr ? own_->fetch(fetch) : first(fetch);
-  if (!find_region_ || outcome.state != KeyOutcome::State::found) {
+  if (!kAsksHosts || !find_region_ ||
+      outcome.state != KeyOutcome::State::found) {
     return outcome;
   }
   if (region_.empty()) {
@@ -188,11 +210,6 @@ const KeyOutcome* Chain::at_hand() const {
 KeySourcePtr chain_keys(const ChainOptions& options,
                         const Environment& environment) {
   return share<Chain>(options, environment);
-}
-
-bool instance_may_know_region(const Profile& profile,
-                              const Environment& environment) {
-  return instance_settings(environment, profile).disabled.empty();
 }
 
 }  // namespace sigv4

@@ -39,6 +39,19 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+#ifdef DDBMUTEX_NO_HOSTS
+
+// Nothing is known of hosts that are not asked.
+constexpr bool kAsksHosts = false;
+struct ContainerSettings {};
+struct Instance {
+  bool may_be_asked() const { return false; }
+};
+
+#else
+
+constexpr bool kAsksHosts = true;
+
 struct ContainerSettings {
   std::string_view variable;  // Of the URI; empty: neither is set.
   std::string url;            // As it is asked, with its query.
@@ -49,9 +62,6 @@ struct ContainerSettings {
   std::string ca_file;        // For https; empty: libcurl's default.
 };
 ContainerSettings container_settings(const Environment& environment);
-
-KeyOutcome container_keys(const ContainerSettings& settings,
-                          const Fetch& fetch);
 
 struct InstanceSettings {
   std::string endpoint = "http://169.254.169.254";  // No '/' at the end.
@@ -73,12 +83,19 @@ InstanceSettings instance_settings(const Environment& environment,
 
 // Who is asked, and what of that is remembered.
 struct Instance {
+  bool may_be_asked() const { return settings.disabled.empty(); }
+
   InstanceSettings settings;
   bool answered = false;  // Ever.
   bool had_keys = false;
   Secret token;
   BootTime token_ends = BootTime::min();
 };
+
+#endif
+
+KeyOutcome container_keys(const ContainerSettings& settings,
+                          const Fetch& fetch);
 
 KeyOutcome instance_keys(Instance& instance, const Fetch& fetch);
 

@@ -41,6 +41,14 @@ KeyOutcome nothing_in(const Profile& profile, bool variables_ignored) {
                      {what, part});
 }
 
+// If the profile asks for it by that property.
+[[maybe_unused]] KeyOutcome left_out(const Profile& profile,
+                                     std::string_view property,
+                                     std::string_view part) {
+  const Setting found = profile.find(property);
+  return found ? left_out(found.source, part) : KeyOutcome();
+}
+
 }  // namespace
 
 KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
@@ -90,20 +98,16 @@ KeyOutcome keys_by_web_identity(Search&, const Profile& profile,
   if (!variables.token_file.empty()) {
     return left_out("AWS_WEB_IDENTITY_TOKEN_FILE", "roles");
   }
-  const auto file = profile.find("web_identity_token_file");
-  return file ? left_out(file.source, "roles") : KeyOutcome();
+  return left_out(profile, "web_identity_token_file", "roles");
 }
 
 #endif
 #ifdef DDBMUTEX_NO_SSO
 
 KeyOutcome keys_by_sign_on(Search&, const Profile& profile) {
-  for (const char* sign : {"sso_account_id", "sso_role_name"}) {
-    if (const auto found = profile.find(sign)) {
-      return left_out(found.source, "sso");
-    }
-  }
-  return {};
+  KeyOutcome outcome = left_out(profile, "sso_account_id", "sso");
+  if (outcome.state != State::none) return outcome;
+  return left_out(profile, "sso_role_name", "sso");
 }
 
 #endif

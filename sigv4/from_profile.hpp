@@ -39,8 +39,10 @@ namespace sigv4 {
 // What the environment says of a web identity; what is empty it does not say.
 struct WebIdentityVariables {
   std::string token_file;
+#ifndef DDBMUTEX_NO_ROLES
   std::string role_arn;
   std::string session_name;
+#endif
   bool ignored = false;  // The profile was named by the options.
 };
 
@@ -67,14 +69,16 @@ struct SignOn {
 struct ProfileChain {
   ProfilePlace place;
   WebIdentityVariables web_identity;
-  std::string sso_cache;  // ~/.aws/sso/cache; empty without a HOME.
   Services services;
   // What a credential_source may be: Environment, EcsContainer and
   // Ec2InstanceMetadata.
   KeyOutcome environment;
   ContainerSettings container;
   Instance instance;
+#ifndef DDBMUTEX_NO_SSO
+  std::string sso_cache{};  // ~/.aws/sso/cache; empty without a HOME.
   SignOn sign_on{};
+#endif
 };
 
 // One thread at a time asks.

@@ -107,7 +107,7 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
     outcome = container_keys(chain.container, search.fetch);
   } else if (source.value == "Ec2InstanceMetadata") {
     outcome = instance_keys(chain.instance, search.fetch);
-    if (chain.instance.settings.disabled.empty()) without = State::failed;
+    if (chain.instance.may_be_asked()) without = State::failed;
   } else {
     return blocked(
         search,

@@ -44,14 +44,6 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Whether this build has one that asks a server.
-#if defined(DDBMUTEX_NO_HOSTS) && defined(DDBMUTEX_NO_ROLES) && \
-    defined(DDBMUTEX_NO_SSO)
-constexpr bool kAsksServers = false;
-#else
-constexpr bool kAsksServers = true;
-#endif
-
 // What takes what it wants of an answer of status 200.  `utc_now`: the answer's
 // own Date if it has one.  Says what is wrong with it, for people; empty if all
 // is well.  A function that is called where it is: it must outlive the call.
@@ -115,7 +107,12 @@ KeyOutcome without_keys(const CallOutcome& outcome, std::string_view place);
 CallOutcome call_service(const HttpOptions& options, const ServiceCall& call,
                          const Fetch& fetch);
 
-// What those that ask AWS's own services share.
+// What those that ask AWS's own services share; nothing in a build of which
+// nobody asks a server.
+#if defined(DDBMUTEX_NO_HOSTS) && defined(DDBMUTEX_NO_ROLES) && \
+    defined(DDBMUTEX_NO_SSO)
+struct Services {};
+#else
 struct Services {
   // Asks a service where it is in that region.  Of the call, a URL's path is
   // there so far.
@@ -126,6 +123,7 @@ struct Services {
   Setting region;
   HttpOptions http;
 };
+#endif
 
 // What a service said instead of an answer.  All of it is untrusted text.
 struct Refusal {
