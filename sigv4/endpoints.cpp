@@ -14,19 +14,19 @@ namespace sigv4 {
 
 namespace {
 
-// By line: a partition's name, the beginning of its regions (then come a word,
-// '-' and a number), the suffix of its endpoints and of dual-stack ones.  All
-// of them have FIPS endpoints, and all but aws-eusc a region that stands for
-// all, "aws-cn-global".  The last has all regions that are no other's.
+// Of each partition its name and the beginning of its regions (then come a
+// word, '-' and a number).  All of them have FIPS endpoints, and all but
+// aws-eusc a region that stands for all, "aws-cn-global".  The last has all
+// regions that are no other's.
 constexpr std::string_view kPartitions =
-    "aws-cn cn- amazonaws.com.cn api.amazonwebservices.com.cn\n"
-    "aws-us-gov us-gov- amazonaws.com api.aws\n"
-    "aws-eusc eusc-de- amazonaws.eu api.amazonwebservices.eu\n"
-    "aws-iso us-iso- c2s.ic.gov api.aws.ic.gov\n"
-    "aws-iso-b us-isob- sc2s.sgov.gov api.aws.scloud\n"
-    "aws-iso-e eu-isoe- cloud.adc-e.uk api.cloud-aws.adc-e.uk\n"
-    "aws-iso-f us-isof- csp.hci.ic.gov api.aws.hci.ic.gov\n"
-    "aws  amazonaws.com api.aws";
+    "aws-cn cn- aws-us-gov us-gov- aws-eusc eusc-de- aws-iso us-iso- "
+    "aws-iso-b us-isob- aws-iso-e eu-isoe- aws-iso-f us-isof- aws ";
+// In their order, the suffixes of their endpoints and of dual-stack ones.
+constexpr std::string_view kSuffixes =
+    "amazonaws.com.cn api.amazonwebservices.com.cn amazonaws.com api.aws "
+    "amazonaws.eu api.amazonwebservices.eu c2s.ic.gov api.aws.ic.gov "
+    "sc2s.sgov.gov api.aws.scloud cloud.adc-e.uk api.cloud-aws.adc-e.uk "
+    "csp.hci.ic.gov api.aws.hci.ic.gov amazonaws.com api.aws";
 
 // By Service.
 constexpr struct {
@@ -43,6 +43,7 @@ constexpr struct {
 constexpr char kFirstGlobal[] = "aws-global";
 constexpr char kFirstRegion[] = "us-east-1";
 constexpr char kFirstPartition[] = "aws";
+constexpr std::string_view kSuffix = "amazonaws.com";  // Of that.
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -58,36 +59,36 @@ bool is_word_and_number(std::string_view text) {
   return !number.empty() && consists_of(number, is_digit);
 }
 
-// "AWS_USE_FIPS_ENDPOINT is true"; empty if it is not.  If it is no flag,
+// Sets `why`, "AWS_USE_FIPS_ENDPOINT is true", if it is.  If it is no flag,
 // `error` says so.
-std::string why(const Environment& environment, const char* variable,
-                const Profile& profile, const char* property,
-                std::string& error) {
-  const auto [value, source] =
-      find_setting(environment, {variable}, profile, property);
-  if (strcasecmp(value.c_str(), "true") == 0) return source + " is true";
-  if (!value.empty() && strcasecmp(value.c_str(), "false") != 0) {
-    error = source + " is neither true nor false";
+void read_flag(const Environment& environment, const char* variable,
+               const Profile& profile, const char* property, std::string& why,
+               std::string& error) {
+  const Setting flag = find_setting(environment, {variable}, profile, property);
+  if (strcasecmp(flag.value.c_str(), "true") == 0) {
+    append(why, {flag.source, " is true"});
+  } else if (flag && strcasecmp(flag.value.c_str(), "false") != 0) {
+    error.clear();
+    append(error, {flag.source, " is neither true nor false"});
   }
-  return "";
 }
 
 // The profile's word for one service alone.
-Setting url_in_services(const Profile& profile, const char* service,
-                        std::string& error) {
+void find_in_services(const Profile& profile, const char* service,
+                      EndpointSettings& settings) {
   const Setting name = profile.find("services");
-  if (!name) return {};
-  const std::string called = "services " + name.value;
+  if (!name) return;
+  const std::string called = join({"services ", name.value});
   if (!profile.config.has("services", name.value)) {
-    error = format("%s names a section %q that is not there",
-                   {name.source, called});
-    return {};
+    append(settings.error, "%s names a section %q that is not there",
+           {name.source, called});
+    return;
   }
   const auto* own = profile.config.find("services", name.value, service);
-  if (own == nullptr) return {};
-  return {std::string(sub_property(*own, "endpoint_url")),
-          format("endpoint_url of %s in section %q of %q",
-                 {service, called, profile.config.path})};
+  if (own == nullptr) return;
+  settings.url = {sub_property(*own, "endpoint_url"),
+                  format("endpoint_url of %s in section %q of %q",
+                         {service, called, profile.config.path})};
 }
 
 }  // namespace
@@ -125,47 +126,43 @@ const std::string& why_special(const EndpointSettings& settings) {
 
 }  // namespace
 
-EndpointSettings read_endpoint_settings(Service service, const Profile& profile,
-                                        const Environment& environment,
-                                        const Setting& url) {
+void read_endpoint_settings(Service service, const Profile& profile,
+                            const Environment& environment,
+                            EndpointSettings& settings) {
   const auto& names = kNames[static_cast<std::size_t>(service)];
-  EndpointSettings settings;
   std::string& error = settings.error;
-  settings.url = url;
-  const bool looked_for =
-      !url &&
-      why(environment, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", profile,
-          "ignore_configured_endpoint_urls", error)
-          .empty() &&
-      error.empty();
+  std::string ignored;
+  const bool looked_for = !settings.url;
   if (looked_for) {
-    for (const char* variable : {names.variable, "AWS_ENDPOINT_URL"}) {
-      if (!settings.url) settings.url = {environment(variable), variable};
-    }
-    if (!settings.url) {
-      settings.url = url_in_services(profile, names.section, error);
-    }
+    read_flag(environment, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", profile,
+              "ignore_configured_endpoint_urls", ignored, error);
+  }
+  if (looked_for && ignored.empty() && error.empty()) {
+    settings.url =
+        find_variable(environment, {names.variable, "AWS_ENDPOINT_URL"});
+    if (!settings.url) find_in_services(profile, names.section, settings);
     if (!settings.url) settings.url = profile.find("endpoint_url");
   }
-  settings.dual_stack = why(environment, "AWS_USE_DUALSTACK_ENDPOINT", profile,
-                            "use_dualstack_endpoint", error);
-  settings.fips = why(environment, "AWS_USE_FIPS_ENDPOINT", profile,
-                      "use_fips_endpoint", error);
-  return settings;
+  read_flag(environment, "AWS_USE_DUALSTACK_ENDPOINT", profile,
+            "use_dualstack_endpoint", settings.dual_stack, error);
+  read_flag(environment, "AWS_USE_FIPS_ENDPOINT", profile, "use_fips_endpoint",
+            settings.fips, error);
 }
 
 Partition partition_of(std::string_view region) {
+  std::string_view suffixes = kSuffixes;
   for (std::string_view rest = kPartitions;;) {
-    std::string_view line = cut(rest, '\n');
-    const std::string_view name = cut(line, ' '), prefix = cut(line, ' ');
+    const std::string_view name = cut(rest, ' '), prefix = cut(rest, ' ');
     const bool of_it = begins_with(region, prefix) &&
                        is_word_and_number(region.substr(prefix.size()));
     const bool all_of_it = name != "aws-eusc" && begins_with(region, name) &&
                            region.substr(name.size()) == "-global";
-    if (of_it || all_of_it || rest.empty()) {
-      const std::string_view suffix = cut(line, ' ');
-      return {name, suffix, line};
+    Partition partition{name, kSuffix, {}};
+    if (kAllEndpoints) {
+      partition.suffix = cut(suffixes, ' ');
+      partition.dual_stack_suffix = cut(suffixes, ' ');
     }
+    if (of_it || all_of_it || rest.empty()) return partition;
   }
 }
 
@@ -187,70 +184,80 @@ void set_region(EndpointSettings& settings, const Setting& region) {
   settings.region = region.value;
   if (asks_for_fips(region.value)) {
     if (kAllEndpoints) settings.region = without_fips(region.value);
-    settings.fips = region.source + " asks for FIPS";
+    settings.fips.clear();
+    append(settings.fips, {region.source, " asks for FIPS"});
   }
   if (!is_host_label(settings.region)) {
-    settings.error = region.source + " is not the name of a region";
+    append(settings.error, {region.source, " is not the name of a region"});
   } else if (!kAllEndpoints && is_special(settings)) {
-    settings.error = why_special(settings) + kEndpointsLeftOut;
+    append(settings.error, {why_special(settings), kEndpointsLeftOut});
   }
 }
 
-std::string refusal_of(const EndpointSettings& settings) {
+void check_url(const EndpointSettings& settings, std::string& error) {
   const auto& [value, source] = settings.url;
-  if (value.empty()) return "";
-  if (is_special(settings)) {
-    return format(
+  if (value.empty()) return;
+  // A region would have been refused for it where they are left out.
+  if ((kAllEndpoints || kRegionMayComeLater) && is_special(settings)) {
+    return append(
+        error,
         "%s but %s names an endpoint: whether that is a %s one cannot be known",
         {why_special(settings), source,
          settings.fips.empty() ? "dual-stack" : "FIPS"});
   }
-  if (is_base_url(value)) return "";
+  if (is_base_url(value)) return;
   const bool secret = value.find('@') != value.npos;
-  return format(
-      "%s%s%s%s is not http:// or https://, a host and perhaps a port",
-      {source, secret ? " (not shown: there may be a password in it)" : " is ",
-       secret ? "" : in_quotes(value), secret ? "" : ", which"});
+  append(error,
+         secret ? "%s (not shown: there may be a password in it)"
+                : "%s is %q, which",
+         {source, value});
+  append(error, {" is not http:// or https://, a host and perhaps a port"});
 }
 
 ServiceEndpoint endpoint_in_region(Service service,
                                    const EndpointSettings& settings) {
   const std::string& region = settings.region;
+  ServiceEndpoint found;
   if (settings.url) {
-    std::string error = refusal_of(settings);
-    if (!error.empty()) return {"", "", std::move(error)};
-    std::string url = settings.url.value;
-    if (url.back() == '/') url.pop_back();
-    return {std::move(url), region, ""};
+    check_url(settings, found.error);
+    if (!found.error.empty()) return found;
+    found.url = settings.url.value;
+    if (found.url.back() == '/') found.url.pop_back();
+    found.region = region;
+    return found;
   }
   if (service == Service::sts && region == kFirstGlobal &&
       !is_special(settings)) {
-    return {"https://sts.amazonaws.com", kFirstRegion, ""};
+    found.url = "https://sts.amazonaws.com";
+    found.region = kFirstRegion;
+    return found;
   }
   const Partition partition = partition_of(region);
   if (!kAllEndpoints && partition.name != kFirstPartition) {
-    return {"", "",
-            format("region %s is in partition %s%s",
-                   {region, partition.name, kEndpointsLeftOut})};
+    append(found.error, "region %s is in partition %s%s",
+           {region, partition.name, kEndpointsLeftOut});
+    return found;
   }
   const bool dual_stack = !settings.dual_stack.empty();
   // There, the usual endpoints are FIPS ones.
-  const bool usual =
-      settings.fips.empty() || (partition.name == "aws-us-gov" && !dual_stack);
-  std::string suffix = format(
-      "%s.%s",
-      {region, dual_stack ? partition.dual_stack_suffix : partition.suffix});
-  return {
-      format("https://%s%s%s", {kNames[static_cast<std::size_t>(service)].host,
-                                usual ? "." : "-fips.", suffix}),
-      region, "", std::move(suffix)};
+  const bool usual = !kAllEndpoints || settings.fips.empty() ||
+                     (partition.name == "aws-us-gov" && !dual_stack);
+  append(found.suffix,
+         {region, ".",
+          dual_stack ? partition.dual_stack_suffix : partition.suffix});
+  append(found.url, {"https://", kNames[static_cast<std::size_t>(service)].host,
+                     usual ? "." : "-fips.", found.suffix});
+  found.region = region;
+  return found;
 }
 
 ServiceEndpoint service_endpoint(Service service, EndpointSettings settings,
                                  const Setting& region) {
   set_region(settings, region);
-  if (!settings.error.empty()) return {"", "", std::move(settings.error)};
-  return endpoint_in_region(service, settings);
+  if (settings.error.empty()) return endpoint_in_region(service, settings);
+  ServiceEndpoint none;
+  none.error = settings.error;
+  return none;
 }
 
 }  // namespace sigv4

@@ -1,8 +1,8 @@
 // Where AWS's services are: its partitions, what it calls the services in a
 // region, and what the environment and the profile say instead.
 //
-//   const EndpointSettings settings =
-//       read_endpoint_settings(Service::sts, profile, environment);
+//   EndpointSettings settings;
+//   read_endpoint_settings(Service::sts, profile, environment, settings);
 //   const ServiceEndpoint sts =
 //       service_endpoint(Service::sts, settings, {"eu-west-1", "AWS_REGION"});
 //   if (!sts.error.empty()) return refuse(sts.error);
@@ -41,9 +41,16 @@ constexpr bool kAllEndpoints = false;
 #else
 constexpr bool kAllEndpoints = true;
 #endif
-constexpr char kEndpointsLeftOut[] =
+inline constexpr char kEndpointsLeftOut[] =
     ", but such endpoints are left out of this build of the library (its part "
     "\"endpoints\")";
+
+// Whether an instance may be asked for the region when all else is known.
+#ifdef DDBMUTEX_NO_HOSTS
+constexpr bool kRegionMayComeLater = false;
+#else
+constexpr bool kRegionMayComeLater = true;
+#endif
 
 enum class Service { sts, sso, sso_oidc, dynamodb };
 
@@ -58,15 +65,15 @@ struct EndpointSettings {
   std::string error;   // Why there can be no endpoint.
 };
 
-// `url`: one that goes before what is configured.
-EndpointSettings read_endpoint_settings(Service service, const Profile& profile,
-                                        const Environment& environment,
-                                        const Setting& url = {});
+// A URL that is there already goes before what is configured.
+void read_endpoint_settings(Service service, const Profile& profile,
+                            const Environment& environment,
+                            EndpointSettings& settings);
 
 struct ServiceEndpoint {
-  std::string url;       // No path, no '/' at the end.
-  std::string region;    // To sign for.
-  std::string error;     // Why there is neither; empty if there is both.
+  std::string url{};     // No path, no '/' at the end.
+  std::string region{};  // To sign for.
+  std::string error{};   // Why there is neither; empty if there is both.
   std::string suffix{};  // Of AWS's own: the region, and what is behind it.
 };
 
@@ -99,9 +106,9 @@ bool asks_for_fips(std::string_view region);
 // The region as it is to be used.
 void set_region(EndpointSettings& settings, const Setting& region);
 
-// Why the URL that is configured cannot be used; empty if it can, or there is
-// none.
-std::string refusal_of(const EndpointSettings& settings);
+// Says why the URL that is configured cannot be used, unless it can, or there
+// is none.
+void check_url(const EndpointSettings& settings, std::string& error);
 
 // REQUIRES: set_region(), and no error.
 ServiceEndpoint endpoint_in_region(Service service,

@@ -45,8 +45,8 @@ namespace {
 void read_services(Services& services, const ChainOptions& options,
                    const Profile& profile, const Environment& environment) {
   for (std::size_t i = 0; i < services.endpoints.size(); ++i) {
-    services.endpoints[i] =
-        read_endpoint_settings(static_cast<Service>(i), profile, environment);
+    read_endpoint_settings(static_cast<Service>(i), profile, environment,
+                           services.endpoints[i]);
   }
   services.region = options.region;
   services.http.ca_file = options.ca_file;

@@ -43,7 +43,7 @@ KeyOutcome nothing_in(const Profile& profile, bool variables_ignored) {
 
 // If the profile asks for it by that property.
 [[maybe_unused]] KeyOutcome left_out(const Profile& profile,
-                                     std::string_view property,
+                                     const char* property,
                                      std::string_view part) {
   const Setting found = profile.find(property);
   return found ? left_out(found.source, part) : KeyOutcome();

@@ -287,11 +287,12 @@ std::string flaw_of_session(const Profile& profile, std::string_view name) {
   }
   for (const Entry& entry : config.entries()) {
     if (entry.kind != kSession || entry.section != name) continue;
-    const std::string_view own = profile.value_of(entry.property);
-    if (own.empty() || own == *config.find(kSession, name, entry.property)) {
+    const std::string property(entry.property);
+    const std::string_view own = profile.value_of(property.c_str());
+    if (own.empty() || own == *config.find(kSession, name, property.c_str())) {
       continue;
     }
-    return profile.find(entry.property).source +
+    return profile.find(property.c_str()).source +
            " is another than in its sso_session";
   }
   return "";
@@ -329,7 +330,7 @@ KeyOutcome keys_by_sign_on(Search& search, const Profile& profile) {
   sso.profile = profile.name;
   sso.region = profile.find("sso_region");
   if (!sso.region) {
-    sso.region = {std::string(region),
+    sso.region = {region,
                   format("sso_region of section %q in %q",
                          {section_of(sso.session_name), profile.config.path})};
   }

@@ -18,7 +18,8 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r";
 constexpr std::string_view kCommentMarks = "#;";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-constexpr std::string_view kProfile = "profile", kDefault = "default";
+constexpr char kProfiles[] = "profile";
+constexpr std::string_view kProfile = kProfiles, kDefault = "default";
 
 bool is_one_of(char c, std::string_view set) { return set.find(c) != set.npos; }
 
@@ -223,6 +224,18 @@ std::string home_by_name() {
 
 }  // namespace
 
+Setting::Setting() noexcept = default;
+Setting::Setting(std::string_view the_value, std::string_view the_source)
+    : value(the_value), source(the_source) {}
+Setting::Setting(const Setting&) = default;
+Setting::~Setting() = default;
+
+Setting& Setting::operator=(Setting other) noexcept {
+  value.swap(other.value);
+  source.swap(other.source);
+  return *this;
+}
+
 std::string own_variable(const void*, const char* name) {
   const char* value = std::getenv(name);
   if (value != nullptr) return value;
@@ -281,13 +294,13 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
   }
 }
 
-bool ProfileFile::has(std::string_view kind, std::string_view section) const {
+bool ProfileFile::has(const char* kind, std::string_view section) const {
   return find(kind, section, "") != nullptr;
 }
 
-const std::string_view* ProfileFile::find(std::string_view kind,
+const std::string_view* ProfileFile::find(const char* kind,
                                           std::string_view section,
-                                          std::string_view property) const {
+                                          const char* property) const {
   const std::string_view* found = nullptr;
   for (const Entry& entry : entries_) {
     if (entry.property == property && entry.section == section &&
@@ -328,32 +341,35 @@ Profile::Profile(const ProfilePlace& place)
                  {name, place.chooser, whereabouts()});
 }
 
-Profile::Found Profile::look(std::string_view property) const {
+Profile::Found Profile::look(const char* property) const {
   for (const ProfileFile* file : {&credentials, &config}) {
-    const std::string_view* value = file->find(kProfile, name, property);
+    const std::string_view* value = file->find(kProfiles, name, property);
     if (value != nullptr) return {file, *value};
   }
   return {nullptr, ""};
 }
 
-Setting Profile::find(std::string_view property) const {
+Setting Profile::find(const char* property) const {
   const auto [file, value] = look(property);
-  if (value.empty()) return {};
-  return {std::string(value),
-          format("%s of profile %q in %q", {property, name, file->path})};
+  Setting setting;
+  if (value.empty()) return setting;
+  setting.value = value;
+  append(setting.source, "%s of profile %q in %q",
+         {property, name, file->path});
+  return setting;
 }
 
-std::string_view Profile::value_of(std::string_view property) const {
+std::string_view Profile::value_of(const char* property) const {
   return look(property).value;
 }
 
-bool Profile::has(std::string_view property) const {
+bool Profile::has(const char* property) const {
   return !look(property).value.empty();
 }
 
 bool Profile::exists() const { return look("").file != nullptr; }
 
-std::string Profile::place_of(std::string_view property) const {
+std::string Profile::place_of(const char* property) const {
   const ProfileFile* file = look(property).file;
   if (file == nullptr) return format("profile %q", {name});
   return format("profile %q in %q", {name, file->path});
@@ -362,7 +378,7 @@ std::string Profile::place_of(std::string_view property) const {
 std::string Profile::whereabouts() const {
   std::string told;
   for (const ProfileFile* file : {&credentials, &config}) {
-    const bool known = file->has(kProfile, name);
+    const bool known = file->has(kProfiles, name);
     append(told, "%s%q %s",
            {told.empty() ? "" : ", ", file->path,
             !file->absence.empty() ? std::string_view(file->absence)
@@ -372,14 +388,23 @@ std::string Profile::whereabouts() const {
   return told;
 }
 
+Setting find_variable(const Environment& environment,
+                      std::initializer_list<const char*> variables) {
+  Setting setting;
+  for (const char* variable : variables) {
+    setting.value = environment(variable);
+    setting.source = variable;
+    if (setting) break;
+  }
+  return setting;
+}
+
 Setting find_setting(const Environment& environment,
                      std::initializer_list<const char*> variables,
                      const Profile& profile, const char* property) {
-  for (const char* variable : variables) {
-    std::string value = environment(variable);
-    if (!value.empty()) return {std::move(value), variable};
-  }
-  return profile.find(property);
+  Setting setting = find_variable(environment, variables);
+  if (!setting) setting = profile.find(property);
+  return setting;
 }
 
 }  // namespace sigv4

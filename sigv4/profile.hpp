@@ -65,6 +65,12 @@ constexpr Environment process_environment = {own_variable, nullptr};
 // A value and, for people, who says so: a variable, or a property, its profile
 // and its file.  Without a value nobody has said.
 struct Setting {
+  // Not inline: they are used in many places.
+  Setting() noexcept;
+  Setting(std::string_view the_value, std::string_view the_source);
+  Setting(const Setting&);
+  Setting& operator=(Setting other) noexcept;
+  ~Setting();
   explicit operator bool() const { return !value.empty(); }
 
   std::string value;
@@ -101,10 +107,10 @@ class ProfileFile {
   // `path`: with a '~' if there is no HOME to expand it to.
   ProfileFile(const std::string& path, FileKind kind);
 
-  bool has(std::string_view kind, std::string_view section) const;
+  bool has(const char* kind, std::string_view section) const;
   // A property's value, which may be empty; null if it is not there.
-  const std::string_view* find(std::string_view kind, std::string_view section,
-                               std::string_view property) const;
+  const std::string_view* find(const char* kind, std::string_view section,
+                               const char* property) const;
   const std::vector<Entry>& entries() const { return entries_; }
 
   const std::string path;
@@ -143,14 +149,14 @@ struct Profile {
 
   // What the profile says, the credentials file before the config file.
   // Nothing if it is not there or empty.
-  Setting find(std::string_view property) const;
+  Setting find(const char* property) const;
   // For as long as the files stay.
-  std::string_view value_of(std::string_view property) const;
-  bool has(std::string_view property) const;
+  std::string_view value_of(const char* property) const;
+  bool has(const char* property) const;
   bool exists() const;
   // For people: `profile "x"`, and the file that says so: `profile "x" in
   // "..."`.
-  std::string place_of(std::string_view property) const;
+  std::string place_of(const char* property) const;
   // For people: both files, and whether they know the profile.
   std::string whereabouts() const;
 
@@ -168,10 +174,14 @@ struct Profile {
     const ProfileFile* file;
     std::string_view value;
   };
-  Found look(std::string_view property) const;
+  Found look(const char* property) const;
 };
 
-// The first of the variables that is set, else the profile's property.
+// The first of the variables that is set; nothing if none is.
+Setting find_variable(const Environment& environment,
+                      std::initializer_list<const char*> variables);
+
+// The same, else the profile's property.
 Setting find_setting(const Environment& environment,
                      std::initializer_list<const char*> variables,
                      const Profile& profile, const char* property);

@@ -95,7 +95,7 @@ std::string value(const Home& home, const std::string& property,
                   const ProfileOptions& options = {}) {
   const Profile profile = load_profile(options, home.environment());
   BOOST_TEST(profile.error == "");
-  const auto found = profile.find(property);
+  const auto found = profile.find(property.c_str());
   return found ? found.value : "-";
 }
 

@@ -141,8 +141,10 @@ ServiceEndpoint late_dynamodb_of(const Case& one, const Home& home) {
 }
 
 EndpointSettings settings_of(Service service, const Home& home) {
-  return read_endpoint_settings(service, load_profile({}, home.environment()),
-                                home.environment());
+  EndpointSettings settings;
+  read_endpoint_settings(service, load_profile({}, home.environment()),
+                         home.environment(), settings);
+  return settings;
 }
 
 const std::array<std::pair<Service, std::string>, 4> kNamed = {

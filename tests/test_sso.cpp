@@ -621,9 +621,9 @@ BOOST_AUTO_TEST_CASE(token_that_cannot_be_written_is_kept_and_warned_about) {
   site.sign_on(renewable(-10));
   Services services;
   for (const Service service : {Service::sso, Service::sso_oidc}) {
-    services.endpoints[static_cast<std::size_t>(service)] =
-        read_endpoint_settings(service, load_profile({}, site.environment()),
-                               site.environment());
+    read_endpoint_settings(
+        service, load_profile({}, site.environment()), site.environment(),
+        services.endpoints[static_cast<std::size_t>(service)]);
   }
   services.http.ca_file = aws().ca_file();
   // A path so long that no other can stand beside it, not even for root.
