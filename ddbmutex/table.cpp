@@ -114,7 +114,9 @@ sigv4::KeyOutcome ask(const std::function<std::optional<Credentials>()>& source,
   std::optional<Credentials> keys = source();
   if (!keys) return sigv4::no_keys("credentials_source has none");
   sigv4::KeyOutcome outcome =
-      sigv4::judged(to_sign_with(*keys), "credentials_source",
+      sigv4::judged({keys->access_key_id, keys->secret_access_key,
+                     keys->session_token, keys->account_id},
+                    "credentials_source",
                     {"access_key_id", "secret_access_key", "session_token"});
   wipe_secrets(*keys);
   outcome.ask_again = BootClock::now() + kKeysAge;

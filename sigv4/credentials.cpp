@@ -13,13 +13,6 @@ using State = KeyOutcome::State;
 
 namespace {
 
-constexpr KeyNames kGivenNames = {"access_key_id", "secret_access_key",
-                                  "session_token"};
-constexpr KeyNames kEnvironmentNames = {
-    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"};
-constexpr KeyNames kProfileNames = {
-    "aws_access_key_id", "aws_secret_access_key", "aws_session_token"};
-
 // How long keys of a file serve before it is read again: somebody may have
 // written new ones.
 constexpr std::chrono::seconds kFileAge{60};
@@ -29,7 +22,9 @@ constexpr std::chrono::seconds kFileAge{60};
 // Not inline: they are long, and used in many places.
 KeyOutcome::KeyOutcome() = default;
 KeyOutcome::KeyOutcome(const KeyOutcome&) = default;
-KeyOutcome::KeyOutcome(KeyOutcome&&) noexcept = default;
+KeyOutcome::KeyOutcome(KeyOutcome&& other) noexcept : KeyOutcome() {
+  *this = std::move(other);
+}
 KeyOutcome& KeyOutcome::operator=(const KeyOutcome&) = default;
 KeyOutcome& KeyOutcome::operator=(KeyOutcome&&) noexcept = default;
 KeyOutcome::~KeyOutcome() = default;
@@ -52,60 +47,69 @@ BootTime ends_at(std::int64_t expires, std::int64_t now) {
   return BootClock::now() + std::chrono::seconds(expires - now - 1);
 }
 
-KeyOutcome judged(Credentials keys, std::string_view place,
+KeyOutcome judged(const KeyTexts& keys, std::string_view place,
                   const KeyNames& names) {
-  struct {
-    std::string_view key;
-    const char* name;
-  } const parts[] = {{keys.access_key_id, names.id},
-                     {keys.secret_access_key, names.secret},
-                     {keys.session_token, names.token}};
-  const bool lacks_id = parts[0].key.empty();
-  const bool lacks_secret = parts[1].key.empty();
-  if (lacks_id && lacks_secret)
+  const bool lacks_id = keys.id.empty(), lacks_secret = keys.secret.empty();
+  if (lacks_id && lacks_secret) {
     return no_keys("no %s in %s", {names.id, place});
-  if (lacks_id || lacks_secret) {
-    return broken_keys(
-        "%s without %s in %s",
-        {parts[lacks_id ? 1 : 0].name, parts[lacks_id ? 0 : 1].name, place});
   }
-  for (const auto& [key, name] : parts) {
-    // All three go into headers or next to them: a line break there would be a
-    // header of its own.
-    if (is_visible(key)) continue;
+  if (lacks_id || lacks_secret) {
+    return broken_keys("%s without %s in %s",
+                       {lacks_id ? names.secret : names.id,
+                        lacks_id ? names.id : names.secret, place});
+  }
+  // All three go into headers or next to them: a line break there would be a
+  // header of its own.
+  const char* const unfit = !is_visible(keys.id)       ? names.id
+                            : !is_visible(keys.secret) ? names.secret
+                            : !is_visible(keys.token)  ? names.token
+                                                       : nullptr;
+  if (unfit != nullptr) {
     return broken_keys("%s in %s has a character that is not visible ASCII",
-                       {name, place});
+                       {unfit, place});
   }
   KeyOutcome outcome;
   outcome.state = State::found;
-  outcome.keys = std::move(keys);
+  outcome.keys.access_key_id = keys.id;
+  outcome.keys.secret_access_key = keys.secret;
+  outcome.keys.session_token = keys.token;
+  outcome.keys.account_id = keys.account_id;
   outcome.source = place;
   return outcome;
 }
 
-KeyOutcome keys_of_options(Credentials keys) {
-  return judged(std::move(keys), "the options", kGivenNames);
+KeyOutcome keys_of_options(const Credentials& keys) {
+  return judged({keys.access_key_id, keys.secret_access_key, keys.session_token,
+                 keys.account_id},
+                "the options",
+                {"access_key_id", "secret_access_key", "session_token"});
 }
 
 KeyOutcome environment_keys(const Environment& environment) {
-  Credentials keys = {
-      environment(kEnvironmentNames.id), environment(kEnvironmentNames.secret),
-      environment(kEnvironmentNames.token), environment("AWS_ACCOUNT_ID")};
-  return judged(std::move(keys), "the environment", kEnvironmentNames);
+  const KeyNames names = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+                          "AWS_SESSION_TOKEN"};
+  const Secret secret = environment(names.secret);
+  const Secret token = environment(names.token);
+  return judged(
+      {environment(names.id), secret, token, environment("AWS_ACCOUNT_ID")},
+      "the environment", names);
 }
 
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
+  const KeyNames names = {"aws_access_key_id", "aws_secret_access_key",
+                          "aws_session_token"};
   const std::string place =
       format("profile %q in %q", {profile.name, file.path});
-  if (!file.has("profile", profile.name)) return no_keys("no %s", {place});
   const auto value = [&](const char* name) {
     const auto* found = file.find("profile", profile.name, name);
     return found != nullptr ? *found : std::string_view();
   };
   KeyOutcome outcome =
-      judged({std::string(value(kProfileNames.id)), value(kProfileNames.secret),
-              value(kProfileNames.token), std::string(value("aws_account_id"))},
-             place, kProfileNames);
+      file.has("profile", profile.name)
+          ? judged({value(names.id), value(names.secret), value(names.token),
+                    value("aws_account_id")},
+                   place, names)
+          : no_keys("no %s", {place});
   outcome.ask_again = BootClock::now() + kFileAge;
   return outcome;
 }

@@ -102,16 +102,17 @@ Chain::Chain(const ChainOptions& options, const Environment& variables)
     : own_(options.own),
       find_region_(options.find_region || own_ != nullptr),
       named_(!options.profile.name.empty()),
-      given_(keys_of_options(options.keys)) {
-  chain_.place = locate_profile(options.profile, variables);
+      given_(keys_of_options(options.keys)),
+      chain_{locate_profile(options.profile, variables),
+             environment_keys(variables)} {
   const Profile read(chain_.place);
   unusable_ = read.error;
   missing_ = read.missing;
   chain_.web_identity.ignored = named_;
   if (!named_) {
-    chain_.web_identity.token_file = variables("AWS_WEB_IDENTITY_TOKEN_FILE");
+    variables("AWS_WEB_IDENTITY_TOKEN_FILE")
+        .swap(chain_.web_identity.token_file);
   }
-  chain_.environment = environment_keys(variables);
   read_for_parts(options, read, variables);
 }
 

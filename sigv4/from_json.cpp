@@ -173,8 +173,8 @@ KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
     return broken_keys("no %s in %s", {form.end, place});
   }
   KeyOutcome outcome =
-      judged({document.text(id).str(), document.text(secret),
-              document.text(token), document.text("AccountId").str()},
+      judged({document.text(id), document.text(secret), document.text(token),
+              document.text("AccountId")},
              place, form.names);
   if (outcome.state != State::found) return outcome;
   std::string& account = outcome.keys.account_id;

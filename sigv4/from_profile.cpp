@@ -54,17 +54,19 @@ KeyOutcome nothing_in(const Profile& profile, bool variables_ignored) {
 KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
   Profile profile(chain.place);
   if (!profile.error.empty()) return broken_keys(profile.error);
-  Search search{chain, fetch, {profile.name}};
+  Search search{chain, fetch};
   KeyOutcome outcome =
       wants_role(profile) ? keys_by_role(search, profile)
                           : keys_by_itself(search, profile, chain.web_identity);
   if (outcome.state == State::none) {
     outcome = nothing_in(profile, chain.web_identity.ignored);
   }
-  for (const ProfileFile* file : {&profile.config, &profile.credentials}) {
-    if (file->warning.empty()) continue;
-    outcome.warnings.insert(0, file->warning + "\n");
+  std::string warnings;
+  for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
+    if (!file->warning.empty()) append(warnings, {file->warning, "\n"});
   }
+  append(warnings, {outcome.warnings});
+  outcome.warnings.swap(warnings);
   return outcome;
 }
 

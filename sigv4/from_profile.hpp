@@ -68,13 +68,13 @@ struct SignOn {
 // What is looked at, and what it remembers.
 struct ProfileChain {
   ProfilePlace place;
-  WebIdentityVariables web_identity;
-  Services services;
   // What a credential_source may be: Environment, EcsContainer and
   // Ec2InstanceMetadata.
   KeyOutcome environment;
-  ContainerSettings container;
-  Instance instance;
+  ContainerSettings container{};
+  Instance instance{};
+  WebIdentityVariables web_identity{};
+  Services services{};
 #ifndef DDBMUTEX_NO_SSO
   std::string sso_cache{};  // ~/.aws/sso/cache; empty without a HOME.
   SignOn sign_on{};
@@ -90,8 +90,8 @@ KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch);
 struct Search {
   ProfileChain& chain;
   const Fetch& fetch;
-  // The profiles from the first one on, the one that is looked at included.
-  std::vector<std::string> path;
+  // The profiles that name another, from the first one on.
+  std::vector<std::string> path{};
   // What ended it is how the profiles are set up.
   bool blocked = false;
 };

@@ -139,7 +139,6 @@ KeyOutcome by_other_profile(Search& search, Profile& other,
                    "profiles that have their keys from each other: %s%q",
                    {circle, other.name});
   }
-  search.path.push_back(other.name);
   if (!has_keys(other) && wants_role(other)) return keys_by_role(search, other);
   KeyOutcome outcome = keys_by_itself(search, other, {});
   if (outcome.state != State::none) return outcome;
@@ -152,6 +151,7 @@ KeyOutcome by_other_profile(Search& search, Profile& other,
 KeyOutcome by_source_profile(Search& search, Profile& profile,
                              const Setting& source) {
   const std::string name = std::exchange(profile.name, source.value);
+  search.path.push_back(name);
   KeyOutcome outcome =
       by_other_profile(search, profile, source, name == source.value);
   profile.name = name;

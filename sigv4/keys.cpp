@@ -52,17 +52,14 @@ nanoseconds random_part(nanoseconds time, double least) {
       static_cast<nanoseconds::rep>(static_cast<double>(time.count()) * share));
 }
 
-std::string seconds_of(nanoseconds time) {
-  return decimal(time / seconds(1)) + " s";
-}
+Digits seconds_of(nanoseconds time) { return Digits(time / seconds(1)); }
 
 }  // namespace
 
 struct Keys::Core final : Stoppable {
-  Core(KeySourcePtr the_source, Log the_log, nanoseconds the_longest)
-      : source(std::move(the_source)),
-        log(std::move(the_log)),
-        longest_fetch(the_longest) {}
+  Core(const KeySourcePtr& the_source, const Log& the_log,
+       nanoseconds the_longest)
+      : source(the_source), log(the_log), longest_fetch(the_longest) {}
 
   // One run of the source, and who waits for it.
   struct Run {
@@ -88,8 +85,9 @@ struct Keys::Core final : Stoppable {
   void begin(const std::shared_ptr<Core>& self, std::int64_t utc_now);
   void leave_if_hung(BootTime time);
   void leave();
-  void install(KeyOutcome outcome);
-  void install_keys(KeyOutcome outcome, BootTime time);
+  void fail(const char* pattern, Pieces pieces);
+  void install(KeyOutcome&& outcome);
+  void install_keys(KeyOutcome&& outcome, BootTime time);
 
   KeyOutcome ask(const Fetch& fetch);
   void run(Run& own);
@@ -159,9 +157,11 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self,
                        std::int64_t utc_now) {
   if (stopping) return;
   begun = BootClock::now();
-  if (const KeyOutcome* known = source->at_hand()) return install(*known);
+  if (const KeyOutcome* known = source->at_hand()) {
+    return install(KeyOutcome(*known));
+  }
   if (hung >= kMostHung) {
-    return install(failed_keys("the source of keys does not come back"));
+    return fail("the source of keys does not come back", {});
   }
   if (to_join) pthread_join(*std::exchange(to_join, std::nullopt), nullptr);
   const auto own = share<Run>(self, utc_now);
@@ -172,15 +172,15 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self,
       })) {
     fetch = own;
   } else {
-    install(failed_keys("no thread can be started to fetch keys"));
+    fail("no thread can be started to fetch keys", {});
   }
 }
 
 void Keys::Core::leave_if_hung(BootTime time) {
   if (fetch == nullptr || time - begun <= longest_fetch * 5 / 4) return;
   leave();
-  install(failed_keys("the source of keys has not come back in %s",
-                      {seconds_of(time - begun)}));
+  fail("the source of keys has not come back in %s s",
+       {seconds_of(time - begun)});
 }
 
 // REQUIRES: one is under way.
@@ -192,7 +192,11 @@ void Keys::Core::leave() {
   ++hung;
 }
 
-void Keys::Core::install(KeyOutcome outcome) {
+void Keys::Core::fail(const char* pattern, Pieces pieces) {
+  install(failed_keys(pattern, pieces));
+}
+
+void Keys::Core::install(KeyOutcome&& outcome) {
   const BootTime time = BootClock::now();
   if (outcome.state == State::found) {
     return install_keys(std::move(outcome), time);
@@ -204,7 +208,7 @@ void Keys::Core::install(KeyOutcome outcome) {
   due = time + random_part(std::min<nanoseconds>(pause, kLongestPause), 0.5);
 }
 
-void Keys::Core::install_keys(KeyOutcome outcome, BootTime time) {
+void Keys::Core::install_keys(KeyOutcome&& outcome, BootTime time) {
   const bool over = outcome.ends <= time;
   if (!over) {
     const nanoseconds left = outcome.ends - time;  // Of the keys' time.
@@ -224,8 +228,7 @@ void Keys::Core::install_keys(KeyOutcome outcome, BootTime time) {
   failure = nullptr;
   serve_for_sure =
       (over ? BootTime::min() : serve_until).time_since_epoch().count();
-  if (over)
-    install(failed_keys("%s gave keys that have run out", {keys->source}));
+  if (over) fail("%s gave keys that have run out", {keys->source});
 }
 
 KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
@@ -269,22 +272,25 @@ void Keys::Core::run(Run& own) {
 // The fetching thread, or the one that makes this: not what was told before, so
 // that a file that is read again each minute is no news.
 void Keys::Core::tell(const KeyOutcome& outcome) {
+  std::string text;
   for (std::string_view rest = outcome.warnings; !rest.empty();) {
-    const std::string warning(cut(rest, '\n'));
-    const std::string line = format("\n%s\n", {warning});
+    text = cut(rest, '\n');
+    const std::string line = join({"\n", text, "\n"});
     if (told_warnings.find(line) != told_warnings.npos) continue;
-    told_warnings += line;
-    say(log, LogLevel::warning, warning);
+    append(told_warnings, {line});
+    say(log, LogLevel::warning, text);
   }
+  text.clear();
   if (outcome.state != State::found) {
     told_id.clear();
-    return say(log, LogLevel::warning, "no keys: " + outcome.reason);
+    append(text, {"no keys: ", outcome.reason});
+    return say(log, LogLevel::warning, text);
   }
-  const std::string& id = outcome.keys.access_key_id;
-  if (std::exchange(told_id, id) == id) return;
-  std::string text = "keys found: " + outcome.source;
+  if (told_id == outcome.keys.access_key_id) return;
+  told_id = outcome.keys.access_key_id;
+  append(text, {"keys found: ", outcome.source});
   if (outcome.ends != BootTime::max()) {
-    append(text, ", good for %s",
+    append(text, ", good for %s s",
            {seconds_of(outcome.ends - BootClock::now())});
   }
   say(log, LogLevel::info, text);
@@ -310,10 +316,9 @@ void Keys::Core::await_stop() {
   if (last) pthread_join(*last, nullptr);
 }
 
-Keys::Keys(KeySourcePtr source, UtcNow utc_now, Log log,
+Keys::Keys(const KeySourcePtr& source, UtcNow utc_now, const Log& log,
            nanoseconds longest_fetch)
-    : core_(share<Core>(std::move(source), std::move(log), longest_fetch)),
-      utc_now_(utc_now) {
+    : core_(share<Core>(source, log, longest_fetch)), utc_now_(utc_now) {
   if (const auto known = core_->source->at_hand()) core_->tell(*known);
 }
 

@@ -14,7 +14,7 @@ constexpr std::size_t kMostLines = 1000;
 
 }  // namespace
 
-LogQueue::LogQueue(Log sink) : sink_(std::move(sink)) {}
+LogQueue::LogQueue(const Log& sink) : sink_(sink) {}
 
 void LogQueue::add(const std::shared_ptr<void>& queue, LogLevel level,
                    const std::string& text) {

@@ -46,7 +46,7 @@ inline void say(const Log& log, LogLevel level, const std::string& text) {
 // Thread safety: any thread may call any member.
 class LogQueue final : public Stoppable {
  public:
-  explicit LogQueue(Log sink);
+  explicit LogQueue(const Log& sink);
   LogQueue(const LogQueue&) = delete;
   LogQueue& operator=(const LogQueue&) = delete;
 

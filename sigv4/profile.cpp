@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "service.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
@@ -78,8 +80,7 @@ std::string_view unquoted(std::string_view text) {
 
 class Parser {
  public:
-  Parser(FileKind kind, std::vector<Entry>& entries)
-      : kind_(kind), entries_(entries) {}
+  Parser(FileKind kind, Entries& entries) : kind_(kind), entries_(entries) {}
 
   // One line without its '\n'.  Returns what is wrong with it, or null.
   const char* add(std::string_view line);
@@ -93,7 +94,7 @@ class Parser {
   bool is_wanted(Entry& section);
 
   const FileKind kind_;
-  std::vector<Entry>& entries_;
+  Entries& entries_;
   Entry section_;  // The current one; without a name it is skipped.
   bool seen_section_ = false;
   bool default_is_prefixed_ = false;
@@ -124,21 +125,19 @@ const char* Parser::add_section(std::string_view text) {
   seen_section_ = true;
   has_property_ = false;
   text = trim(text.substr(1, end - 1));
-  section_ = {};
+  auto& [kind, section, property, value] = section_;
+  kind = {};
   const auto blank = text.find_first_of(kBlanks);
   if (blank != text.npos) {
-    section_.kind = text.substr(0, blank);
+    kind = text.substr(0, blank);
     text = trim_left(text.substr(blank));
   }
-  if (is_name(text)) {
-    section_.section = text;
-  } else if (!section_.kind.empty()) {
-    section_.section = unquoted(text);
-  }
-  if (!section_.section.empty() && is_wanted(section_)) {
+  section = is_name(text) ? text : std::string_view();
+  if (section.empty() && !kind.empty()) section = unquoted(text);
+  if (!section.empty() && is_wanted(section_)) {
     entries_.push_back(section_);
   } else {
-    section_ = {};
+    section = {};
   }
   return nullptr;
 }
@@ -148,18 +147,18 @@ bool Parser::is_wanted(Entry& section) {
   if (bare) section.kind = kProfile;
   if (kind_ == FileKind::credentials) return bare;
   if (section.kind != kProfile) {
-    return section.kind == "services" || section.kind == "sso-session";
+    return is_among("services sso-session", section.kind);
   }
   if (section.section != kDefault) return !bare;
   if (bare) return !default_is_prefixed_;
   if (default_is_prefixed_) return true;
   default_is_prefixed_ = true;
-  auto kept = entries_.begin();
-  for (const Entry& earlier : entries_) {
-    if (earlier.kind == kProfile && earlier.section == kDefault) continue;
-    *kept++ = earlier;
+  for (auto earlier = entries_.begin(); earlier != entries_.end();) {
+    const bool bare_one =
+        earlier->kind == kProfile && earlier->section == kDefault;
+    const auto last = earlier++;
+    if (bare_one) entries_.erase(last);
   }
-  entries_.erase(kept, entries_.end());
   return true;
 }
 
@@ -198,15 +197,16 @@ bool is_below_home(std::string_view path) {
   return path == "~" || begins_with(path, "~/");
 }
 
-// `option`, or the variable, or `otherwise`; with HOME for a leading '~'.
-std::string locate(const std::string& option, const char* variable,
-                   const char* otherwise, const Environment& environment) {
-  std::string path = option.empty() ? environment(variable) : option;
+// Sets `path` to `option`, or the variable, or `otherwise`; with HOME for a
+// leading '~'.
+void locate(std::string& path, const std::string& option, const char* variable,
+            const char* otherwise, const Environment& environment) {
+  path = option;
+  if (path.empty()) environment(variable).swap(path);
   if (path.empty()) path = otherwise;
-  if (!is_below_home(path)) return path;
+  if (!is_below_home(path)) return;
   const std::string home = environment("HOME");
   if (!home.empty()) path.replace(0, 1, home);
-  return path;
 }
 
 // As the system's list of users has it, for those without HOME: services that
@@ -242,8 +242,7 @@ std::string own_variable(const void*, const char* name) {
   return std::string_view(name) == "HOME" ? home_by_name() : "";
 }
 
-std::string parse_profiles(std::string& text, FileKind kind,
-                           std::vector<Entry>& entries) {
+std::string parse_profiles(std::string& text, FileKind kind, Entries& entries) {
   std::string_view rest = text;
   if (begins_with(rest, kByteOrderMark)) {
     rest.remove_prefix(kByteOrderMark.size());
@@ -274,25 +273,26 @@ std::string_view sub_property(std::string_view value, std::string_view name) {
 
 ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
     : path(the_path),
-      file_(is_below_home(path) ? std::string() : path, kMaxProfileFileBytes) {
+      // `absence` is empty yet, and no file is called so.
+      file_(is_below_home(path) ? absence : path, kMaxProfileFileBytes) {
   if (file_.too_long) {
-    error = in_quotes(path) + ": longer than 1 MiB";
+    append(error, "%q: longer than 1 MiB", {path});
     return;
   }
-  absence =
-      is_below_home(path) ? "cannot be found (HOME is not set)" : file_.failure;
+  absence = file_.failure;
+  if (is_below_home(path)) absence = "cannot be found (HOME is not set)";
   const std::string wrong = parse_profiles(file_.text, kind, entries_);
-  if (!wrong.empty()) error = format("%q, %s", {path, wrong});
-  const auto has_key = [](const Entry& entry) {
-    return (entry.property == "aws_secret_access_key" ||
-            entry.property == "aws_session_token") &&
-           entry.kind == kProfile && !entry.value.empty();
-  };
-  if (kind == FileKind::credentials ||
-      std::any_of(entries_.begin(), entries_.end(), has_key)) {
-    warning = file_.warning;
+  if (!wrong.empty()) append(error, "%q, %s", {path, wrong});
+  bool warn = kind == FileKind::credentials;
+  for (const Entry& entry : entries_) {
+    if (entry.kind != kProfile || entry.value.empty()) continue;
+    warn = warn || entry.property == "aws_secret_access_key" ||
+           entry.property == "aws_session_token";
   }
+  if (warn) warning = file_.warning;
 }
+
+ProfileFile::~ProfileFile() = default;
 
 bool ProfileFile::has(const char* kind, std::string_view section) const {
   return find(kind, section, "") != nullptr;
@@ -314,19 +314,19 @@ const std::string_view* ProfileFile::find(const char* kind,
 ProfilePlace locate_profile(const ProfileOptions& options,
                             const Environment& environment) {
   ProfilePlace place;
-  place.name = options.name;
-  if (!place.name.empty()) place.chooser = "the options";
-  for (const char* variable : {"AWS_PROFILE", "AWS_DEFAULT_PROFILE"}) {
-    if (!place.name.empty()) break;
-    place.name = environment(variable);
-    if (!place.name.empty()) place.chooser = variable;
+  Setting name(options.name, "the options");
+  if (!name) {
+    name = find_variable(environment, {"AWS_PROFILE", "AWS_DEFAULT_PROFILE"});
   }
-  if (place.name.empty()) place.name = kDefault;
-  place.credentials_file =
-      locate(options.credentials_file, "AWS_SHARED_CREDENTIALS_FILE",
-             "~/.aws/credentials", environment);
-  place.config_file = locate(options.config_file, "AWS_CONFIG_FILE",
-                             "~/.aws/config", environment);
+  place.name = kDefault;
+  if (name) {
+    place.name = name.value;
+    place.chooser = name.source;
+  }
+  locate(place.credentials_file, options.credentials_file,
+         "AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", environment);
+  locate(place.config_file, options.config_file, "AWS_CONFIG_FILE",
+         "~/.aws/config", environment);
   return place;
 }
 
@@ -337,8 +337,8 @@ Profile::Profile(const ProfilePlace& place)
       error(credentials.error.empty() ? config.error : credentials.error) {
   missing = error.empty() && !place.chooser.empty() && !exists();
   if (!missing) return;
-  error = format("profile %q, named by %s, does not exist: %s",
-                 {name, place.chooser, whereabouts()});
+  append(error, "profile %q, named by %s, does not exist: %s",
+         {name, place.chooser, whereabouts()});
 }
 
 Profile::Found Profile::look(const char* property) const {
@@ -392,7 +392,7 @@ Setting find_variable(const Environment& environment,
                       std::initializer_list<const char*> variables) {
   Setting setting;
   for (const char* variable : variables) {
-    setting.value = environment(variable);
+    environment(variable).swap(setting.value);
     setting.source = variable;
     if (setting) break;
   }

@@ -36,9 +36,9 @@
 
 #include <cstddef>
 #include <initializer_list>
+#include <list>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "secret_file.hpp"
 #include "text.hpp"
@@ -87,13 +87,14 @@ struct Entry {
   std::string_view value;  // Trimmed; of a continued one all lines, with '\n'.
 };
 
+using Entries = std::list<Entry>;
+
 enum class FileKind { config, credentials };
 
 // Rewrites the text so that the entries can be views of it.  Returns why it is
 // unusable, "line 3: ...", and has no entries then; empty if it is well.  Takes
 // time and memory in proportion to the text.
-std::string parse_profiles(std::string& text, FileKind kind,
-                           std::vector<Entry>& entries);
+std::string parse_profiles(std::string& text, FileKind kind, Entries& entries);
 
 // Of a value that is empty but for indented `name = value` lines, what `name`
 // (in lower case) stands for; the last one if there are several.
@@ -106,12 +107,13 @@ class ProfileFile {
  public:
   // `path`: with a '~' if there is no HOME to expand it to.
   ProfileFile(const std::string& path, FileKind kind);
+  ~ProfileFile();
 
   bool has(const char* kind, std::string_view section) const;
   // A property's value, which may be empty; null if it is not there.
   const std::string_view* find(const char* kind, std::string_view section,
                                const char* property) const;
-  const std::vector<Entry>& entries() const { return entries_; }
+  const Entries& entries() const { return entries_; }
 
   const std::string path;
   // Why it counts as empty: "does not exist"; empty if it was read.
@@ -123,7 +125,7 @@ class ProfileFile {
 
  private:
   SecretFile file_;
-  std::vector<Entry> entries_;  // Views of it.
+  Entries entries_;  // Views of it.
 };
 
 // Which profile of which files; what is empty comes from the environment.

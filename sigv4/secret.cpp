@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "text.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
@@ -18,7 +20,7 @@ constexpr std::size_t kMaxWordBytes = 4096;
 // Shorter ones stand in texts by chance: "local".
 constexpr std::size_t kShortestSecret = 16;
 constexpr std::size_t kSecretPart = 12;
-constexpr char kMask[] = "(hidden)";
+constexpr std::string_view kMask = "(hidden)";
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
@@ -47,11 +49,9 @@ std::string without_secrets(std::string_view text, const Secrets& secrets) {
     while (end < text.size() && is_blank(text[end]) == is_blank(text[begin])) {
       if (parts[end++] != 0) secret = true;
     }
-    if (secret && !is_blank(text[begin])) {
-      result += kMask;
-    } else {
-      result += text.substr(begin, end - begin);
-    }
+    append(result, {secret && !is_blank(text[begin])
+                        ? kMask
+                        : text.substr(begin, end - begin)});
     begin = end;
   }
   return result;
@@ -102,10 +102,11 @@ std::string shown(std::string_view text, const Secrets& secrets) {
       text.substr(0, std::min(end, most + kMaxWordBytes)), secrets);
   cut = cut || result.size() > kMaxShownBytes;
   result.resize(std::min(result.size(), kMaxShownBytes));
-  std::replace_if(
-      result.begin(), result.end(), [](char c) { return c < ' ' || c > '~'; },
-      '?');
-  return cut ? result + "..." : result;
+  for (char& c : result) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  if (cut) append(result, {"..."});
+  return result;
 }
 
 }  // namespace sigv4

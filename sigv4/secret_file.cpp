@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <system_error>
 
 #include "profile.hpp"
@@ -26,14 +25,18 @@ std::string system_words(int error) {
   return std::generic_category().message(error);
 }
 
-std::string warning_of(const std::string& path, mode_t mode) {
-  if ((mode & kOthers) == 0) return "";
-  char digits[8];
-  std::snprintf(digits, sizeof digits, "0%03o", mode & 0777U);
-  return format(
-      "%q may be read or written by others than its owner (mode %s, should be "
-      "0600)",
-      {path, digits});
+char last_octal_digit(mode_t mode) {
+  return static_cast<char>('0' + (mode & 07U));
+}
+
+void warn(const std::string& path, mode_t mode, std::string& warning) {
+  if ((mode & kOthers) == 0) return;
+  const char digits[] = {last_octal_digit(mode >> 6),
+                         last_octal_digit(mode >> 3), last_octal_digit(mode)};
+  append(warning,
+         "%q may be read or written by others than its owner (mode 0%s, should "
+         "be 0600)",
+         {path, {digits, sizeof digits}});
 }
 
 // Appends up to one byte more than the file may have, straight from the file: a
@@ -86,15 +89,15 @@ SecretFile::SecretFile(const std::string& path, std::size_t most_bytes) {
   missing = error == ENOENT;
   too_long = text.size() > most_bytes;
   if (missing) {
-    failure = "does not exist";
+    append(failure, {"does not exist"});
   } else if (error != 0) {
-    failure = format("cannot be read (%s)", {system_words(error)});
+    append(failure, "cannot be read (%s)", {system_words(error)});
   } else if (!regular) {
-    failure = "is not a regular file";
+    append(failure, {"is not a regular file"});
   } else if (too_long) {
-    failure = format("is longer than %s bytes", {Digits(most_bytes)});
+    append(failure, "is longer than %s bytes", {Digits(most_bytes)});
   } else {
-    warning = warning_of(path, status.st_mode);
+    warn(path, status.st_mode, warning);
   }
   if (!failure.empty()) wipe(text);
 }

@@ -42,7 +42,7 @@ struct ParsedFile {
   ParsedFile& operator=(const ParsedFile&) = delete;
 
   std::string text;
-  std::vector<Entry> entries;
+  Entries entries;
   std::string error;
 };
 

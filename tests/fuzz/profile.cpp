@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "ddbmutex/client.hpp"
 #include "ddbmutex/endpoint.hpp"
@@ -36,7 +35,7 @@ struct ParsedFile {
 
 ParsedFile parse(Bytes text, FileKind kind) {
   std::string rewritten(text);
-  std::vector<sigv4::Entry> entries;
+  sigv4::Entries entries;
   ParsedFile parsed;
   parsed.error = sigv4::parse_profiles(rewritten, kind, entries);
   for (const sigv4::Entry& entry : entries) {
