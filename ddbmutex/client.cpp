@@ -84,7 +84,7 @@ Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
   auto site = sigv4::share<Site>();
   site->keys = keys;
   const Target& target = options_.target;
-  if (target.region.empty()) {
+  if (sigv4::kRegionMayComeLater && target.region.empty()) {
     settle(*site, complete(target, {keys->region, "the region found"}),
            amz_date);
   } else {
@@ -129,7 +129,7 @@ bool Client::lacks_keys(Pending& pending,
                                      : keys.lacks_region ? Fault::no_target
                                                          : Fault::no_keys);
   answer.message = keys.reason;
-  if (keys.lacks_region) {
+  if (sigv4::kRegionMayComeLater && keys.lacks_region) {
     answer.option = "region";
     answer.message = sigv4::join(
         {"no region: ", options_.target.region_sources, "; ", keys.reason});
