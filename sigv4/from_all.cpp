@@ -84,6 +84,7 @@ class Chain final : public KeySource {
 
   KeyOutcome keys_of(int source, const Fetch& fetch);
   KeyOutcome first(const Fetch& fetch);
+  void add_region(KeyOutcome& outcome, const Fetch& fetch);
 
   const KeySourcePtr own_;
   const bool find_region_;
@@ -165,35 +166,38 @@ KeyOutcome Chain::keys_of(int source, const Fetch& fetch) {
 // The first that has keys, is broken or has failed; else none, with all their
 // reasons.
 KeyOutcome Chain::first(const Fetch& fetch) {
+  KeyOutcome outcome;
   std::string reasons, warnings;
-  for (int source = given;; ++source) {
-    KeyOutcome outcome = keys_of(source, fetch);
-    warnings += outcome.warnings;
-    const bool none = outcome.state == KeyOutcome::State::none;
-    if (none) {
-      fetch.say(outcome.reason);
-      append(reasons, {reasons.empty() ? "" : "; ", outcome.reason});
-      outcome.reason = reasons;
-    }
-    if (none && source + 1 < kSources) continue;
-    outcome.warnings.swap(warnings);
-    return outcome;
+  for (int source = given; source < kSources; ++source) {
+    outcome = keys_of(source, fetch);
+    append(warnings, {outcome.warnings});
+    if (outcome.state != KeyOutcome::State::none) break;
+    fetch.say(outcome.reason);
+    append(reasons, {reasons.empty() ? "" : "; ", outcome.reason});
+    outcome.reason = reasons;
   }
+  outcome.warnings.swap(warnings);
+  return outcome;
 }
 
 KeyOutcome Chain::fetch(const Fetch& fetch) {
   KeyOutcome outcome = own_ != nullptr ? own_->fetch(fetch) : first(fetch);
-  if (!kAsksHosts || !find_region_ ||
-      outcome.state != KeyOutcome::State::found) {
-    return outcome;
+  if (kAsksHosts && find_region_ && outcome.state == KeyOutcome::State::found) {
+    add_region(outcome, fetch);
   }
+  return outcome;
+}
+
+void Chain::add_region(KeyOutcome& outcome, const Fetch& fetch) {
   if (region_.empty()) {
     KeyOutcome found = instance_region(of_region_, fetch);
-    if (found.state != KeyOutcome::State::found) return found;
+    if (found.state != KeyOutcome::State::found) {
+      outcome = std::move(found);
+      return;
+    }
     region_ = std::move(found.region);
   }
   outcome.region = region_;
-  return outcome;
 }
 
 const KeyOutcome* Chain::at_hand() const {

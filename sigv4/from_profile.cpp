@@ -53,17 +53,20 @@ KeyOutcome nothing_in(const Profile& profile, bool variables_ignored) {
 
 KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
   Profile profile(chain.place);
-  if (!profile.error.empty()) return broken_keys(profile.error);
   Search search{chain, fetch};
+  const bool usable = profile.error.empty();
   KeyOutcome outcome =
-      wants_role(profile) ? keys_by_role(search, profile)
-                          : keys_by_itself(search, profile, chain.web_identity);
+      !usable ? broken_keys(profile.error)
+      : wants_role(profile)
+          ? keys_by_role(search, profile)
+          : keys_by_itself(search, profile, chain.web_identity);
   if (outcome.state == State::none) {
     outcome = nothing_in(profile, chain.web_identity.ignored);
   }
   std::string warnings;
   for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
-    if (!file->warning.empty()) append(warnings, {file->warning, "\n"});
+    if (!usable || file->warning.empty()) continue;
+    append(warnings, {file->warning, "\n"});
   }
   append(warnings, {outcome.warnings});
   outcome.warnings.swap(warnings);
