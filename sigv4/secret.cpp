@@ -24,34 +24,32 @@ constexpr std::string_view kMask = "(hidden)";
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-// For each byte a 1 if it belongs to a part of a secret, else a 0.
-std::string parts_of_secrets(std::string_view text, const Secrets& secrets) {
-  std::string parts(text.size(), 0);
+// Whether a part of a secret that stands in the text reaches into that part.
+bool has_secret(std::string_view text, std::size_t begin, std::size_t end,
+                const Secrets& secrets) {
+  const std::size_t first = begin - std::min(begin, kSecretPart - 1);
+  const std::size_t last = std::min(end + kSecretPart - 1, text.size());
   for (const std::string_view secret : secrets) {
     if (secret.size() < kShortestSecret) continue;
-    for (std::size_t at = 0; at + kSecretPart <= text.size(); ++at) {
-      const std::string_view part = text.substr(at, kSecretPart);
-      if (secret.find(part) == secret.npos) continue;
-      parts.replace(at, kSecretPart, kSecretPart, 1);
+    for (std::size_t at = first; at + kSecretPart <= last; ++at) {
+      if (secret.find(text.substr(at, kSecretPart)) != secret.npos) return true;
     }
   }
-  return parts;
+  return false;
 }
 
 // The whole of a word goes that has a part of a secret in it: what stands
 // around it may be the rest, written in another way.
 std::string without_secrets(std::string_view text, const Secrets& secrets) {
-  const std::string parts = parts_of_secrets(text, secrets);
   std::string result;
   for (std::size_t begin = 0; begin < text.size();) {
     std::size_t end = begin;
-    bool secret = false;
     while (end < text.size() && is_blank(text[end]) == is_blank(text[begin])) {
-      if (parts[end++] != 0) secret = true;
+      ++end;
     }
-    append(result, {secret && !is_blank(text[begin])
-                        ? kMask
-                        : text.substr(begin, end - begin)});
+    const bool hidden =
+        !is_blank(text[begin]) && has_secret(text, begin, end, secrets);
+    append(result, {hidden ? kMask : text.substr(begin, end - begin)});
     begin = end;
   }
   return result;
