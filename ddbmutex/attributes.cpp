@@ -195,7 +195,7 @@ struct Checker {
   const char* const field;
   std::set<std::string> seen{};
 
-  Failure bad(std::string_view why, sigv4::Pieces pieces = {}) const {
+  Failure bad(const char* why, sigv4::Pieces pieces = {}) const {
     return detail::bad_option({field, sigv4::format(why, pieces).c_str()});
   }
 

@@ -36,7 +36,7 @@ KeyOutcome not_found(State state, std::string_view reason) {
   return outcome;
 }
 
-KeyOutcome not_found(State state, std::string_view pattern, Pieces pieces) {
+KeyOutcome not_found(State state, const char* pattern, Pieces pieces) {
   return not_found(state, format(pattern, pieces));
 }
 

@@ -59,25 +59,25 @@ struct KeyOutcome {
 
 // With that for a reason, or with a pattern and its pieces, see format().
 KeyOutcome not_found(KeyOutcome::State state, std::string_view reason);
-KeyOutcome not_found(KeyOutcome::State state, std::string_view pattern,
+KeyOutcome not_found(KeyOutcome::State state, const char* pattern,
                      Pieces pieces);
 
 inline KeyOutcome no_keys(std::string_view reason) {
   return not_found(KeyOutcome::State::none, reason);
 }
-inline KeyOutcome no_keys(std::string_view pattern, Pieces pieces) {
+inline KeyOutcome no_keys(const char* pattern, Pieces pieces) {
   return not_found(KeyOutcome::State::none, pattern, pieces);
 }
 inline KeyOutcome failed_keys(std::string_view reason) {
   return not_found(KeyOutcome::State::failed, reason);
 }
-inline KeyOutcome failed_keys(std::string_view pattern, Pieces pieces) {
+inline KeyOutcome failed_keys(const char* pattern, Pieces pieces) {
   return not_found(KeyOutcome::State::failed, pattern, pieces);
 }
 inline KeyOutcome broken_keys(std::string_view reason) {
   return not_found(KeyOutcome::State::broken, reason);
 }
-inline KeyOutcome broken_keys(std::string_view pattern, Pieces pieces) {
+inline KeyOutcome broken_keys(const char* pattern, Pieces pieces) {
   return not_found(KeyOutcome::State::broken, pattern, pieces);
 }
 

@@ -81,7 +81,7 @@ KeyOutcome keys_by_itself(Search& search, const Profile& profile,
   return outcome;
 }
 
-KeyOutcome blocked(Search& search, std::string_view pattern, Pieces pieces) {
+KeyOutcome blocked(Search& search, const char* pattern, Pieces pieces) {
   search.blocked = true;
   return broken_keys(pattern, pieces);
 }

@@ -102,7 +102,7 @@ KeyOutcome keys_by_itself(Search& search, const Profile& profile,
                           const WebIdentityVariables& variables);
 
 // How the profiles are set up is wrong, whoever wants keys of them.
-KeyOutcome blocked(Search& search, std::string_view pattern, Pieces pieces);
+KeyOutcome blocked(Search& search, const char* pattern, Pieces pieces);
 
 // By keys of another, that is.
 bool wants_role(const Profile& profile);

@@ -41,21 +41,22 @@ std::string in_quotes(std::string_view text) {
   return result + (text.size() > kMost ? "...\"" : "\"");
 }
 
-std::string format(std::string_view pattern, Pieces pieces) {
+std::string format(const char* pattern, Pieces pieces) {
   std::string text;
   append(text, pattern, pieces);
   return text;
 }
 
-void append(std::string& text, std::string_view pattern, Pieces pieces) {
+void append(std::string& text, const char* pattern, Pieces pieces) {
   auto piece = pieces.begin();
-  for (std::size_t mark; (mark = pattern.find('%')) != pattern.npos;) {
-    append(text, {pattern.substr(0, mark)});
-    append(text, {pattern[mark + 1] == 'q' ? in_quotes(*piece) : *piece});
+  std::string_view rest = pattern;
+  for (std::size_t mark; (mark = rest.find('%')) != rest.npos;) {
+    append(text, {rest.substr(0, mark)});
+    append(text, {rest[mark + 1] == 'q' ? in_quotes(*piece) : *piece});
     ++piece;
-    pattern.remove_prefix(mark + 2);
+    rest.remove_prefix(mark + 2);
   }
-  append(text, {pattern});
+  append(text, {rest});
 }
 
 std::string decimal(std::int64_t number) { return std::string(Digits(number)); }

@@ -30,7 +30,7 @@ std::string in_quotes(std::string_view text);
 // "%s" is one as it is, "%q" one in_quotes().  For what people read: what of it
 // is always the same costs little code so, but it grows by pieces, which a
 // secret must not.
-std::string format(std::string_view pattern, Pieces pieces);
+std::string format(const char* pattern, Pieces pieces);
 
 // "-12"
 std::string decimal(std::int64_t number);
@@ -124,7 +124,7 @@ class Text {
 
 // Puts the pieces behind `text`.  None of them may be a view into it.
 void append(std::string& text, Pieces pieces);
-void append(std::string& text, std::string_view pattern, Pieces pieces);
+void append(std::string& text, const char* pattern, Pieces pieces);
 
 bool begins_with(std::string_view text, std::string_view with);
 
