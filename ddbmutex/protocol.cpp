@@ -188,8 +188,10 @@ ServiceTime Lease::unused(ServiceTime at_least) const {
       at_least / kStep * kStep + nanoseconds(attempts_ % kNumbers);
   if (stamp < at_least) stamp += kStep;
   const auto used = [&] {
-    return std::any_of(sent_.begin(), sent_.end(),
-                       [&](const Sent& sent) { return sent.stamp == stamp; });
+    for (const Sent& sent : sent_) {
+      if (sent.stamp == stamp) return true;
+    }
+    return false;
   };
   while (used()) stamp += kStep;
   return stamp;

@@ -352,8 +352,10 @@ Row read_row(const Item& item) {
   if (row.kind == Row::Kind::unknown) {
     // Whatever else it has.
   } else if (uuid == nullptr) {
-    const bool bare = std::none_of(item.begin(), item.end(), is_ours);
-    row.kind = bare ? Row::Kind::bare : Row::Kind::unknown;
+    row.kind = Row::Kind::bare;
+    for (const Attribute& attribute : item) {
+      if (is_ours(attribute)) row.kind = Row::Kind::unknown;
+    }
     row.problem = "uuid is missing";
   } else {
     read_record(item, *uuid, row);
