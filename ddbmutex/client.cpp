@@ -100,16 +100,16 @@ void Client::settle(Site& site, const Target& target,
   site.option = target.option;
   if (!site.error.empty()) return;
   const sigv4::Credentials& keys = site.keys->keys;
-  site.scope = sigv4::scope_text(amz_date, {target.region, "dynamodb"});
+  sigv4::scope_text(amz_date, {target.region, "dynamodb"}).swap(site.scope);
   site.key = sigv4::SigningKey(keys.secret_access_key, site.scope);
   const std::string owner = account_of_table(options_.table, target.region);
   AccountUrl url = account_url(target, owner.empty() ? keys.account_id : owner);
-  site.error = std::move(url.error);
+  site.error.swap(url.error);
   if (auto parts = sigv4::parse_url(url.url)) {
-    site.url = sigv4::join({parts->scheme, "://", parts->authority, "/"});
-    site.authority = std::move(parts->authority);
+    sigv4::append(site.url, {parts->scheme, "://", parts->authority, "/"});
+    site.authority.swap(parts->authority);
   }
-  site.endpoint = std::move(url.url);
+  site.endpoint.swap(url.url);
 }
 
 Answer& Client::Pending::no_answer(Fault why) {

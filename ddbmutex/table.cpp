@@ -43,14 +43,14 @@ constexpr std::size_t kMaxAnswerBytes = 3 << 20;
 // How long keys of a user's source serve that does not say when they end.
 constexpr std::chrono::seconds kKeysAge{60};
 
-bool is_table_name(const std::string& name) {
-  if (name.compare(0, 4, "arn:") == 0) return name.size() <= 1024;
-  const auto fits = [](unsigned char c) {
+bool is_table_name(std::string_view name) {
+  if (sigv4::begins_with(name, "arn:")) return name.size() <= 1024;
+  const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
   };
   return name.size() >= 3 && name.size() <= 255 &&
-         std::all_of(name.begin(), name.end(), fits);
+         sigv4::consists_of(name, fits);
 }
 
 // Why that cannot be the name of a key attribute; empty if it can.
@@ -75,8 +75,8 @@ Failure check(const TableOptions& options) {
   const bool sorted = !options.sort_key.empty();
   std::string no_name;
   if (!is_table_name(options.name)) {
-    no_name = sigv4::format("%q is not a name of 3 to 255 of a-zA-Z0-9_.-",
-                            {options.name});
+    sigv4::append(no_name, "%q is not a name of 3 to 255 of a-zA-Z0-9_.-",
+                  {options.name});
   }
   return detail::check_all({
       {"table", no_name.c_str()},
@@ -97,7 +97,7 @@ Failure check(const TableOptions& options) {
   });
 }
 
-sigv4::Credentials to_sign_with(const Credentials& keys) {
+sigv4::KeyTexts texts_of(const Credentials& keys) {
   return {keys.access_key_id, keys.secret_access_key, keys.session_token,
           keys.account_id};
 }
@@ -114,9 +114,7 @@ sigv4::KeyOutcome ask(const std::function<std::optional<Credentials>()>& source,
   std::optional<Credentials> keys = source();
   if (!keys) return sigv4::no_keys("credentials_source has none");
   sigv4::KeyOutcome outcome =
-      sigv4::judged({keys->access_key_id, keys->secret_access_key,
-                     keys->session_token, keys->account_id},
-                    "credentials_source",
+      sigv4::judged(texts_of(*keys), "credentials_source",
                     {"access_key_id", "secret_access_key", "session_token"});
   wipe_secrets(*keys);
   outcome.ask_again = BootClock::now() + kKeysAge;
@@ -151,7 +149,7 @@ sigv4::KeySourcePtr key_source(const TableOptions& options,
     own = sigv4::share<OwnSource>(options);
     if (!find_region) return own;
   }
-  return sigv4::chain_keys({to_sign_with(options.credentials),
+  return sigv4::chain_keys({texts_of(options.credentials),
                             std::move(own),
                             {options.profile, {}, {}},
                             target.region_said,
@@ -235,7 +233,8 @@ void Table::Impl::put_place(const std::string& name,
                             lock::Place& place) const {
   place.layout = detail::find_layout(options);
   place.table = options.name;
-  place.key = options.prefix + name;
+  place.key = options.prefix;
+  place.key += name;
   place.key_name = options.key;
   place.sort_name = options.sort_key;
   place.sort_value = sort_value.empty() ? options.sort_value : sort_value;

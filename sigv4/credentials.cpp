@@ -78,10 +78,8 @@ KeyOutcome judged(const KeyTexts& keys, std::string_view place,
   return outcome;
 }
 
-KeyOutcome keys_of_options(const Credentials& keys) {
-  return judged({keys.access_key_id, keys.secret_access_key, keys.session_token,
-                 keys.account_id},
-                "the options",
+KeyOutcome keys_of_options(const KeyTexts& keys) {
+  return judged(keys, "the options",
                 {"access_key_id", "secret_access_key", "session_token"});
 }
 

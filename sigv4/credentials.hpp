@@ -123,11 +123,19 @@ class KeySource {
 };
 using KeySourcePtr = std::shared_ptr<KeySource>;
 
+// The three as they are, and whose they are, if that is known.
+struct KeyTexts {
+  std::string_view id;
+  std::string_view secret;
+  std::string_view token{};
+  std::string_view account_id{};
+};
+
 // Key ID, secret and token as one may write them down.  Half a pair is broken,
 // whichever half (botocore: only an ID without a secret, the rest is passed
 // over), and so is a key with a blank or control character, or one that is
 // not ASCII.
-KeyOutcome keys_of_options(const Credentials& keys);
+KeyOutcome keys_of_options(const KeyTexts& keys);
 
 // AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if set, AWS_SESSION_TOKEN and
 // AWS_ACCOUNT_ID, as they are now.  Empty counts as unset.  Half a pair is
@@ -145,14 +153,6 @@ struct KeyNames {
   const char* id = "AccessKeyId";
   const char* secret = "SecretAccessKey";
   const char* token = "Token";
-};
-
-// The three as they are, and whose they are, if that is known.
-struct KeyTexts {
-  std::string_view id;
-  std::string_view secret;
-  std::string_view token;
-  std::string_view account_id{};
 };
 
 // `keys` as they were found at `place` ("the options"), if they are whole and

@@ -39,7 +39,7 @@ inline namespace v0 {
 namespace sigv4 {
 
 struct ChainOptions {
-  Credentials keys;    // Empty: look elsewhere.
+  KeyTexts keys;       // Empty: look elsewhere.
   KeySourcePtr own{};  // Not null: these with the instance's region, no others.
   ProfileOptions profile;
   // For STS.  Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's.

@@ -38,7 +38,7 @@ ddbmutex::sigv4::KeySourcePtr source_of(Function function) {
 
 // Keys that are at hand.
 inline ddbmutex::sigv4::KeySourcePtr given_keys(
-    ddbmutex::sigv4::Credentials keys) {
+    const ddbmutex::sigv4::Credentials& keys) {
   struct Given final : ddbmutex::sigv4::KeySource {
     explicit Given(ddbmutex::sigv4::KeyOutcome&& keys)
         : outcome(std::move(keys)) {}
@@ -50,8 +50,9 @@ inline ddbmutex::sigv4::KeySourcePtr given_keys(
     }
     const ddbmutex::sigv4::KeyOutcome outcome;
   };
-  return std::make_shared<Given>(
-      ddbmutex::sigv4::keys_of_options(std::move(keys)));
+  return std::make_shared<Given>(ddbmutex::sigv4::keys_of_options(
+      {keys.access_key_id, keys.secret_access_key, keys.session_token,
+       keys.account_id}));
 }
 
 // For a source that looks at no clock.

@@ -61,7 +61,7 @@ inline KeySourcePtr profile_keys(
 }
 
 struct KeyOptions {
-  Credentials keys;        // Empty: look elsewhere.
+  KeyTexts keys;           // Empty: look elsewhere.
   ProfileOptions profile;  // One that is named here goes before the
                            // environment's keys, as with AWS's tools.
 };
