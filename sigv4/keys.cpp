@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -107,8 +106,7 @@ struct Keys::Core final : Stoppable {
 
   std::mutex mutex;
   // All below: GUARDED_BY(mutex)
-  std::condition_variable ended;  // No fetch any more.
-  bool registered = false;        // For exit().
+  bool registered = false;  // For exit().
   bool stopping = false;
   BootTime stop_by = BootTime::max();
   std::shared_ptr<Run> fetch;        // Under way.
@@ -141,15 +139,17 @@ bool Keys::Core::may_ask(BootTime time) const {
 // REQUIRES: none serve.
 Keys::OutcomePtr Keys::Core::why_none() const {
   if (failure != nullptr) return failure;
-  std::string reason = "keys are being fetched";
+  const auto none = share<KeyOutcome>();
+  none->state = State::failed;
+  std::string& reason = none->reason;
   if (keys != nullptr) {
-    reason = format("the keys of %s have run out, and new %s",
-                    {keys->source, reason});
+    append(reason, "the keys of %s have run out, and new ", {keys->source});
   }
+  append(reason, {"keys are being fetched"});
   if (fetch != nullptr && !fetch->told.empty()) {
     append(reason, ": %s", {fetch->told});
   }
-  return share<KeyOutcome>(failed_keys(reason));
+  return none;
 }
 
 // REQUIRES: none is under way.
@@ -261,7 +261,6 @@ void Keys::Core::run(Run& own) {
       fetch = nullptr;
       to_join = own.thread;
       install(std::move(outcome));
-      ended.notify_all();
     } else {
       --hung;
     }
@@ -305,10 +304,12 @@ void Keys::Core::tell_to_stop(BootTime by) {
 
 void Keys::Core::await_stop() {
   std::unique_lock<std::mutex> guard(mutex);
-  const bool own =
-      fetch != nullptr && pthread_equal(fetch->thread, pthread_self()) != 0;
-  const BootTime latest = std::max(stop_by, BootClock::now()) + kStopGrace;
-  while (!own && fetch != nullptr && sigv4::await(ended, guard, latest)) {
+  const std::shared_ptr<Run> own = fetch;
+  if (own != nullptr && pthread_equal(own->thread, pthread_self()) == 0) {
+    const BootTime latest = std::max(stop_by, BootClock::now()) + kStopGrace;
+    guard.unlock();
+    wait_for(&own->done, nullptr, latest);
+    guard.lock();
   }
   if (fetch != nullptr) leave();
   const auto last = std::exchange(to_join, std::nullopt);
