@@ -154,10 +154,9 @@ HttpRequest Calling::request(std::int64_t signed_for) const {
   const auto host = url ? std::string_view(url->authority) : "";
   const std::string hash = sha256_hex(request.body);
   constexpr std::string_view kType = "application/x-www-form-urlencoded";
-  SigningKeys derived;
   const Signed signature =
       sign({"POST", "/", "", {{"Content-Type", kType}, {"Host", host}}, hash},
-           keys, {call_.region, "sts"}, signed_for, derived);
+           keys, {call_.region, "sts"}, signed_for);
   const std::string_view token = keys.session_token;
   append(request.headers, {"Host: ", host, "\nX-Amz-Date: ", signature.amz_date,
                            "\nAuthorization: ", signature.authorization, "\n",

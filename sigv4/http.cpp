@@ -380,6 +380,9 @@ void Exchange::link_headers() {
   add("Accept:");
   if (!begins_with(headers_, "content-type:")) add("Content-Type:");
   if (body_.size() > kMaxUnexpected) add("Expect:");
+  if (headers_.size() > 0 && headers_[headers_.size() - 1] != '\n') {
+    headers_ += '\n';
+  }
   for (std::size_t begin = 0; begin < headers_.size();) {
     const std::size_t end = std::string_view(headers_).find('\n', begin);
     headers_[end] = '\0';

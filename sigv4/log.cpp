@@ -61,6 +61,13 @@ std::unique_ptr<LogQueue::Line> LogQueue::take() {
   return line;
 }
 
+// One by one: a thousand destructors within each other want a large stack.
+void LogQueue::drop_lines() {
+  while (first_ != nullptr) first_ = std::move(first_->next);
+  end_ = &first_;
+  left_out_ = 0;
+}
+
 void LogQueue::run() {
   std::unique_lock<std::mutex> guard(mutex_);
   for (;;) {
@@ -90,9 +97,7 @@ void LogQueue::await_stop() {
   }
   if (!ended_) {
     // One line at the most is being told; none is to follow.
-    first_.reset();
-    end_ = &first_;
-    left_out_ = 0;
+    drop_lines();
     pthread_detach(thread_);
     return;
   }

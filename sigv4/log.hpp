@@ -47,6 +47,7 @@ inline void say(const Log& log, LogLevel level, const std::string& text) {
 class LogQueue final : public Stoppable {
  public:
   explicit LogQueue(const Log& sink);
+  ~LogQueue() { drop_lines(); }
   LogQueue(const LogQueue&) = delete;
   LogQueue& operator=(const LogQueue&) = delete;
 
@@ -68,6 +69,7 @@ class LogQueue final : public Stoppable {
   void add_line(const std::shared_ptr<void>& self, LogLevel level,
                 const std::string& text);
   void run();
+  void drop_lines();
   std::unique_ptr<Line> take();  // REQUIRES: the mutex.  Null: none is told.
 
   const Log sink_;

@@ -355,21 +355,8 @@ Hex append_signed(Text& headers, const JsonCall& call, const Credentials& keys,
   return signature;
 }
 
-SigningKey SigningKeys::get(std::string_view secret, std::string_view scope) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (secret != secret_.str() || scope != scope_) {
-    const SigningKey key(secret, scope);
-    std::string its_scope(scope);
-    secret_ = Secret(secret);
-    // Nothing fails from here: the three belong together.
-    key_ = key;
-    scope_.swap(its_scope);
-  }
-  return key_;
-}
-
 Signed sign(Request request, const Credentials& credentials, const Scope& where,
-            std::int64_t unix_seconds, SigningKeys& keys) {
+            std::int64_t unix_seconds) {
   Signed result;
   result.amz_date = amz_date(unix_seconds);
   request.headers.push_back({"x-amz-date", result.amz_date});
@@ -380,7 +367,7 @@ Signed sign(Request request, const Credentials& credentials, const Scope& where,
   std::string text;
   reserve_secret(text, kUsualBytes + token.size());
   append_canonical(text, request);
-  const SigningKey key = keys.get(credentials.secret_access_key, scope);
+  const SigningKey key(credentials.secret_access_key, scope);
   result.authorization =
       join({kAlgorithm, " Credential=", credentials.access_key_id, "/", scope,
             ", SignedHeaders=", names_in(text), ", Signature=",

@@ -1,10 +1,9 @@
 // AWS Signature Version 4 in its header form, as pure functions: no clock, no
 // environment, no I/O.  (request, credentials, scope, time) -> Authorization.
 //
-//   sigv4::SigningKeys keys;                      // One for many signatures.
 //   sigv4::Signed signed_request = sigv4::sign(
 //       {"POST", "/", "", {{"Host", host}}, sigv4::sha256_hex(body)},
-//       credentials, {"eu-west-1", "dynamodb"}, unix_seconds, keys);
+//       credentials, {"eu-west-1", "dynamodb"}, unix_seconds);
 //   // Send the headers given, X-Amz-Date: signed_request.amz_date,
 //   // Authorization: signed_request.authorization, and, with temporary keys,
 //   // X-Amz-Security-Token: credentials.session_token.
@@ -14,14 +13,12 @@
 // the step that went wrong.  Strings hold bytes; nothing here fails but for
 // want of memory.
 //
-// Thread safety: all free functions may be called by any thread; SigningKeys
-// is internally synchronised.
+// Thread safety: any thread may call anything here.
 #ifndef DDBMUTEX_SIGV4_SIGV4_HPP
 #define DDBMUTEX_SIGV4_SIGV4_HPP
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -153,28 +150,10 @@ Hex append_signed(Text& headers, const JsonCall& call, const Credentials& keys,
                   std::string_view amz_date, std::string_view scope,
                   const SigningKey& key);
 
-// The last signing key, kept with what it was derived of: that costs more than
-// the signature itself.  Wiped when another takes its place.
-class SigningKeys {
- public:
-  SigningKeys() = default;
-  SigningKeys(const SigningKeys&) = delete;
-  SigningKeys& operator=(const SigningKeys&) = delete;
-
-  SigningKey get(std::string_view secret, std::string_view scope);
-
- private:
-  std::mutex mutex_;
-  // GUARDED_BY(mutex_)
-  Secret secret_;
-  std::string scope_;  // Empty: there is no key yet.
-  SigningKey key_;
-};
-
 // All steps.  `unix_seconds` is the service's time, within five minutes.
 // REQUIRES: the request has neither X-Amz-Date nor X-Amz-Security-Token.
 Signed sign(Request request, const Credentials& credentials, const Scope& where,
-            std::int64_t unix_seconds, SigningKeys& keys);
+            std::int64_t unix_seconds);
 
 }  // namespace sigv4
 }  // namespace v0

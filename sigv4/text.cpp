@@ -87,7 +87,7 @@ void write_hex(const unsigned char* bytes, std::size_t count, char* to) {
   using Bytes = unsigned char __attribute__((vector_size(16)));
   using Pairs = std::uint16_t __attribute__((vector_size(32)));
   constexpr bool kLittleEndian = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
-  for (; count > 0; count -= 16, bytes += 16, to += 32) {
+  for (; count >= 16; count -= 16, bytes += 16, to += 32) {
     Bytes some;
     memcpy(&some, bytes, sizeof some);
     Pairs pairs = __builtin_convertvector(some, Pairs);

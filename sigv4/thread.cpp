@@ -66,8 +66,8 @@ void stop_all() {
     if (const auto threads = one->weak.lock()) threads->tell_to_stop(by);
   }
   // Who is gone by now was stopped by its owner.
-  for (const auto* one = all.get(); one != nullptr; one = one->next.get()) {
-    if (const auto threads = one->weak.lock()) threads->await_stop();
+  for (; all != nullptr; all = std::move(all->next)) {
+    if (const auto threads = all->weak.lock()) threads->await_stop();
   }
 }
 

@@ -96,7 +96,6 @@ std::string expected_authorization(const SeenRequest& request,
   const std::string type = request.header("Content-Type").value_or("");
   const std::string host = request.header("Host").value_or("");
   const std::string target = request.header("X-Amz-Target").value_or("");
-  sigv4::SigningKeys cache;
   return sigv4::sign({request.method,
                       request.path,
                       "",
@@ -104,8 +103,7 @@ std::string expected_authorization(const SeenRequest& request,
                        {"host", host},
                        {"x-amz-target", target}},
                       hash},
-                     credentials, {kRegion, "dynamodb"}, signed_time(request),
-                     cache)
+                     credentials, {kRegion, "dynamodb"}, signed_time(request))
       .authorization;
 }
 

@@ -57,9 +57,8 @@ std::string signed_names(const std::vector<sigv4::Header>& headers) {
 
 sigv4::Signed sign(const std::vector<sigv4::Header>& headers,
                    const sigv4::Credentials& keys_of_caller) {
-  sigv4::SigningKeys keys;
   return sigv4::sign({"POST", "/", "", headers, "payload-hash"}, keys_of_caller,
-                     {"us-east-1", "service"}, kTime, keys);
+                     {"us-east-1", "service"}, kTime);
 }
 
 // The request's headers and those that sign() adds, as one would send them.
@@ -107,15 +106,13 @@ BOOST_AUTO_TEST_CASE(published_requests_pass_every_step) {
 }
 
 BOOST_AUTO_TEST_CASE(published_requests_get_the_published_authorization) {
-  sigv4::SigningKeys keys;
   for (const Sigv4Vector& vector : sigv4_vectors()) {
     BOOST_TEST_CONTEXT(vector.name) {
       const std::string hash = sigv4::sha256_hex(vector.body);
-      const sigv4::Signed result =
-          sigv4::sign({vector.method, vector.path, vector.query, vector.headers,
-                       hash, vector.normalize_path},
-                      credentials(vector.session_token), vector.scope,
-                      vector.unix_seconds, keys);
+      const sigv4::Signed result = sigv4::sign(
+          {vector.method, vector.path, vector.query, vector.headers, hash,
+           vector.normalize_path},
+          credentials(vector.session_token), vector.scope, vector.unix_seconds);
       // The last line but one of the canonical request.
       std::string_view names = vector.canonical_request;
       names = names.substr(0, names.rfind('\n'));
@@ -339,59 +336,6 @@ BOOST_AUTO_TEST_CASE(destroyed_signing_key_leaves_no_bytes_behind) {
   std::size_t left = 0;
   for (std::size_t i = 0; i < sizeof memory; ++i) left += bytes[i] != 0;
   BOOST_TEST(left == 0u);
-}
-
-BOOST_AUTO_TEST_CASE(kept_keys_are_derived_anew_when_any_part_changes) {
-  sigv4::SigningKeys keys;
-  const struct {
-    std::string_view secret, scope;
-  } parts[] = {
-      {"", "///"},  // First, while there is nothing to be mistaken for.
-      {"s", "20150830/r/v/aws4_request"},
-      {"s2", "20150830/r/v/aws4_request"},
-      {"s", "20150831/r/v/aws4_request"},
-      {"s", "20150830/r2/v/aws4_request"},
-      {"s", "20150830/r/v2/aws4_request"},
-      {"s", "20150830/rv//aws4_request"},
-  };
-  for (int round = 0; round < 2; ++round) {
-    for (const auto& p : parts) {
-      const auto expected =
-          sigv4::signature(sigv4::SigningKey(p.secret, p.scope), "text");
-      for (int again = 0; again < 2; ++again) {  // Derived, then kept.
-        BOOST_TEST(sigv4::signature(keys.get(p.secret, p.scope), "text") ==
-                   expected);
-      }
-    }
-  }
-}
-
-BOOST_AUTO_TEST_CASE(threads_that_share_keys_get_their_own_signatures) {
-  sigv4::SigningKeys keys;
-  constexpr std::size_t kThreads = 4, kRounds = 500, kRegions = 6;
-  const auto signature_in = [](std::size_t region, sigv4::SigningKeys& from) {
-    const std::string name = "region-" + std::to_string(region);
-    return sigv4::sign({"POST", "/", "a=b", {{"host", name}}, name},
-                       credentials("t"), {name, "service"}, kTime, from)
-        .authorization;
-  };
-  std::vector<std::string> expected;
-  for (std::size_t i = 0; i < kRegions; ++i) {
-    sigv4::SigningKeys own;
-    expected.push_back(signature_in(i, own));
-  }
-  std::vector<std::size_t> wrong(kThreads);
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      for (std::size_t i = 0; i < kRounds; ++i) {
-        const std::size_t region = (i + t) % kRegions;
-        wrong[t] += signature_in(region, keys) != expected[region];
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::size_t n : wrong) BOOST_TEST(n == 0u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -143,12 +143,11 @@ struct Signer {
       const std::size_t colon = line.find(": ");
       headers.push_back({line.substr(0, colon), line.substr(colon + 2)});
     }
-    ddbmutex::sigv4::SigningKeys signing_keys;
     const std::string hash = ddbmutex::sigv4::sha256_hex(ask.body);
     const ddbmutex::sigv4::Signed result = ddbmutex::sigv4::sign(
         {ask.method, "/", "", headers, hash},
         {keys.access_key_id, keys.secret_access_key, keys.session_token},
-        {region, service}, std::time(nullptr) + ahead.count(), signing_keys);
+        {region, service}, std::time(nullptr) + ahead.count());
     ask.headers.push_back("X-Amz-Date: " + result.amz_date);
     ask.headers.push_back("Authorization: " + result.authorization);
     if (!keys.session_token.empty()) {

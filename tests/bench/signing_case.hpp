@@ -47,11 +47,10 @@ inline ddbmutex::sigv4::Request signing_request(std::string_view payload_hash) {
 
 // Of all steps by the general functions.
 inline std::string expected_signature() {
-  ddbmutex::sigv4::SigningKeys keys;
   const std::string hash = ddbmutex::sigv4::sha256_hex(kSigningBody);
   return std::string(ddbmutex::sigv4::sign(signing_request(hash),
                                            signing_credentials(), kSigningScope,
-                                           kSigningTime, keys)
+                                           kSigningTime)
                          .signature());
 }
 

@@ -77,8 +77,7 @@ class Client {
     const ddbmutex::sigv4::Signed signature = ddbmutex::sigv4::sign(
         {"POST", "/", "", headers, hash},
         {keys_.access_key_id, keys_.secret_access_key, keys_.session_token},
-        {"eu-west-1", "dynamodb"}, std::time(nullptr) + ahead.count(),
-        signing_keys_);
+        {"eu-west-1", "dynamodb"}, std::time(nullptr) + ahead.count());
     Call call{{}, body};
     for (const auto& [name, value] : headers) {
       call.headers.push_back(std::string(name) + ": " + std::string(value));
@@ -146,7 +145,6 @@ class Client {
 
   const std::string url_;
   ddbmutex::Credentials keys_;
-  ddbmutex::sigv4::SigningKeys signing_keys_;
   ddbmutex::sigv4::Exchange exchange_;
 };
 

@@ -248,7 +248,7 @@ sigv4::HttpAnswer Engine::call(std::string_view action,
                     {"Host", url->authority},
                     {"X-Amz-Target", target}},
                    hash},
-                  signing_keys(*keys), {region_, "dynamodb"}, now, keys_);
+                  signing_keys(*keys), {region_, "dynamodb"}, now);
   std::string headers = "Host: " + url->authority + "\nContent-Type: " + type +
                         "\nX-Amz-Target: " + target +
                         "\nX-Amz-Date: " + signature.amz_date +

@@ -85,7 +85,6 @@ class Engine {
   std::string region_ = "us-east-1";
   std::string table_;
   std::vector<std::string> tables_;  // Of a given engine: to be deleted.
-  ddbmutex::sigv4::SigningKeys keys_;
   pid_t child_ = -1;
   int log_ = -1;  // What the child writes.
 };
