@@ -75,9 +75,6 @@ class Acquisition final : private Errand::Watch {
 
 namespace {
 
-// Of those in line, at what those before them have met.
-constexpr std::chrono::milliseconds kShortestLook{100};
-
 // Unless that is told by another clock, or a lease is waited out.
 nanoseconds longest_wait(const Holder& holder, const Patience& patience,
                          bool once) {
@@ -173,6 +170,7 @@ bool Acquisition::out_of_patience() {
   if (mutex_.rounds_ == round_) {
     if (!mutex_.out_of_patience()) return false;
     trouble.since = BootTime::max();
+    trouble.anew = BootClock::now();
     ++mutex_.rounds_;
   }
   result_.answer = *trouble.last;
@@ -187,18 +185,12 @@ BootTime Acquisition::patience_ends() const {
   return later(trouble.since, holder_.patience);
 }
 
-// Who waits in line sleeps until its time is up, or its patience may be: errors
-// that have not begun yet last no longer than those that begin now.
+// Who waits in line sleeps until its time is up, or its patience; while nothing
+// goes wrong, for ever: retry_until() wakes it.
 BootTime Acquisition::next_look() const {
   if (!patience_.forever()) return end();
-  BootTime known;
-  {
-    const Mutex::Guard guard(mutex_.mutex_);
-    known = patience_ends();
-  }
-  if (known != BootTime::max()) return known;
-  return later(BootClock::now(),
-               std::max<nanoseconds>(holder_.patience, kShortestLook));
+  const Mutex::Guard guard(mutex_.mutex_);
+  return patience_ends();
 }
 
 void Acquisition::take() {
@@ -246,7 +238,8 @@ BootTime Acquisition::retry_until(const Answer& answer, BootTime begun) {
   const Mutex::Guard guard(mutex_.mutex_);
   Mutex::Trouble& trouble = mutex_.trouble_;
   if (is_passing(answer.fault)) {
-    trouble.since = std::min(trouble.since, begun);
+    if (trouble.since == BootTime::max()) mutex_.queue_.wake_line();
+    trouble.since = std::min(trouble.since, std::max(begun, trouble.anew));
     trouble.last = std::make_unique<const Answer>(answer);
   } else if (answer.fault != Fault::cancelled) {
     trouble.since = BootTime::max();
@@ -404,7 +397,10 @@ bool Mutex::out_of_patience() const {
 // Errors of before, while nobody waited, are none without a break.
 void Mutex::begin_to_wait(bool alone) {
   const bool over = out_of_patience();
-  if (over) ++rounds_;  // Who waits since before is told when he looks.
+  if (over) {
+    ++rounds_;  // Who waits since before is told when he looks.
+    trouble_.anew = BootClock::now();
+  }
   if (alone || over) trouble_.since = BootTime::max();
 }
 

@@ -121,6 +121,7 @@ class Mutex {
   // wait for ever by then; who comes later begins anew.
   struct Trouble {
     BootTime since = BootTime::max();  // That: there is none.
+    BootTime anew{};  // It was told to have ended: what began before is not it.
     std::unique_ptr<const dynamodb::Answer> last;
   };
   // For these the mutex is held.

@@ -171,6 +171,12 @@ void Queue::admit_next() {
   turn_->waker_.wake();
 }
 
+void Queue::wake_line() {
+  for (Waiter* one = line_; one != nullptr; one = one->next_) {
+    one->waker_.wake();
+  }
+}
+
 void Queue::cancel() {
   if (turn_ != nullptr) turn_->cancel();
   for (Waiter* one = line_; one != nullptr; one = one->next_) one->cancel();

@@ -124,6 +124,8 @@ class Queue {
   // The turn was kept by the thread that asks.
   bool kept_by_this_thread() const { return keeper_ == this_thread(); }
 
+  // Wakes all in line, who look around and go on waiting.
+  void wake_line();
   // Cancels all waits under way.
   void cancel();
   // The same, and those to come.
