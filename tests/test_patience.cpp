@@ -112,6 +112,26 @@ BOOST_DATA_TEST_CASE(errors_that_a_timed_call_meets_count_for_who_waits, kAways,
   BOOST_TEST(timed.thrown() == words(Errc::cancelled));
 }
 
+// It sleeps without a time until they do.
+BOOST_AUTO_TEST_CASE(errors_that_begin_later_count_for_who_waits_already) {
+  std::atomic<bool> failing{false};
+  ScriptedServer server([&](const SeenRequest& request) {
+    return failing ? failure(500, "InternalServerError")
+                   : held_by_another(request);
+  });
+  DdbMutex mutex("x", Absent::options(table_at(server)));
+  Aside timed([&] { (void)mutex.try_lock_for(1h); });
+  BOOST_TEST_REQUIRE(server.wait_for_requests(2));
+  Aside waiter([&] { mutex.lock(); });
+  BOOST_TEST_REQUIRE(waiter.rests());
+  failing = true;
+  BOOST_TEST(eventually([&] { return waiter.done(); }));
+  BOOST_TEST(!timed.done());
+  mutex.cancel();
+  BOOST_TEST(waiter.thrown() == words(Errc::unavailable));
+  BOOST_TEST(timed.thrown() == words(Errc::cancelled));
+}
+
 BOOST_AUTO_TEST_CASE(patience_begins_anew_once_it_was_told_to_have_ended) {
   Absent it(Away::refuses);
   for (int i = 0; i < 2; ++i) {
