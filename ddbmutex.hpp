@@ -368,9 +368,10 @@ struct Options {
   // nothing: 2 s or ttl / 4, whichever is less.
   std::optional<std::chrono::milliseconds> request_timeout{};
   // Between looks while waiting: up to the first, doubling up to the longest,
-  // each at random from 0 on.  More than 0, the longest no less than the first.
-  std::chrono::milliseconds first_poll{25};
-  std::chrono::milliseconds longest_poll{350};
+  // each at random from half of that on.  More than 0, the longest no less than
+  // the first.
+  std::chrono::milliseconds first_poll{30};
+  std::chrono::milliseconds longest_poll{225};
   // How long before its end a lease is in danger.  At least 0, less than
   // ttl / 2; nothing: ttl / 4.
   std::optional<std::chrono::milliseconds> safe_time{};

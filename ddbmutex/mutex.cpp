@@ -251,7 +251,7 @@ BootTime Acquisition::retry_until(const Answer& answer, BootTime begun) {
 // if there is no time left for one, or the call was ended.
 bool Acquisition::paused_in_vain(bool failing) {
   const BootTime now = BootClock::now();
-  BootTime until = later(now, holder_.budget.jitter(poll_));
+  BootTime until = later(now, poll_ / 2 + holder_.budget.jitter(poll_ / 2));
   const BootTime stale_at = mutex_.observation_.stale_at();
   if (stale_at > now) until = std::min(until, stale_at);
   sigv4::drive(nullptr, 0, std::min(until, end()), &waker_);
