@@ -139,21 +139,27 @@ bool Client::lacks_keys(Pending& pending,
 
 std::unique_ptr<Client::Pending> Client::prepare(BootTime now) {
   auto pending = std::make_unique<Pending>(pool_);
-  const sigv4::Keys::Current current = keys_.now(now);
   SitePtr& site = pending->site_;
   {
     const std::lock_guard guard(mutex_);
     site = site_;
     pending->clock_ = clock_;
   }
-  if (lacks_keys(*pending, current)) return pending;
+  sigv4::Keys::OutcomePtr newer;  // Than those of the site; or null.
+  if (site == nullptr || !keys_.still_are(*site->keys, now)) {
+    sigv4::Keys::Current current = keys_.now(now);
+    if (lacks_keys(*pending, current)) return pending;
+    newer.swap(current.outcome);
+  }
   pending->signed_at_ = time_by(pending->clock_, now);
   sigv4::write_amz_date(pending->signed_at_ / std::chrono::seconds(1),
                         pending->amz_date_);
   const std::string_view date(pending->amz_date_, sigv4::kAmzDateBytes);
-  const bool known = site != nullptr && site->keys == current.outcome &&
-                     sigv4::begins_with(site->scope, date.substr(0, 8));
-  if (!known) site = make_site(current.outcome, date);
+  const bool other =
+      newer != nullptr && (site == nullptr || site->keys != newer);
+  if (other || !sigv4::begins_with(site->scope, date.substr(0, 8))) {
+    site = make_site(other ? newer : site->keys, date);
+  }
   if (!site->error.empty()) {
     Answer& answer = pending->no_answer(Fault::no_target);
     answer.option = site->option;

@@ -229,9 +229,8 @@ bool Errand::stamp(BootTime now) {
   return true;
 }
 
-bool Errand::begin(Watch& watch) {
+bool Errand::begin(Watch& watch, BootTime now) {
   used_ = true;
-  const BootTime now = BootClock::now();
   pending = holder.client.prepare(now);
   if (!watch.stamp(*this, now)) {
     pending.reset();
@@ -312,7 +311,7 @@ void Errand::run(Watch& watch, sigv4::Waker* waker) {
       continue;
     }
     const bool failed = failing();
-    if (!begin(watch)) return;
+    if (!begin(watch, now)) return;
     sigv4::Exchange* exchange = &pending->exchange();
     if (pending->under_way()) sigv4::drive(&exchange, 1, until, waker);
     end_request(watch);

@@ -238,8 +238,8 @@ class Errand {
   // have been applied, or be yet: a release takes back what has been.
   void run(Watch& watch, sigv4::Waker* waker);
 
-  // Stamps and begins to send.  False if it is too late, or not wanted.
-  bool begin(Watch& watch);
+  // Stamps and begins to send, `now`.  False if it is too late, or not wanted.
+  bool begin(Watch& watch, BootTime now);
   // REQUIRES: begun.  What is still under way ends as `why`.
   void conclude(Watch& watch, sigv4::Transport why);
   // From now on a release, which first hears the answer that is under way.

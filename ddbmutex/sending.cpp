@@ -61,7 +61,8 @@ void Keeper::send_loop() {
   while (collect(under_way, next)) {
     bool too_late = false;  // Some, and they have left room for others.
     for (ErrandPtr& errand : under_way) {
-      if (errand->pending != nullptr || errand->begin(*this)) continue;
+      if (errand->pending != nullptr) continue;
+      if (errand->begin(*this, BootClock::now())) continue;
       errand.reset();
       too_late = true;
     }

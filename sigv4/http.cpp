@@ -143,10 +143,8 @@ bool quotes_a_proxy(CURLcode code, std::string_view error) {
 }
 
 // poll(2) takes milliseconds: rounded up, so as not to spin before the time.
-int poll_timeout(BootTime until) {
+int poll_timeout(BootTime until, BootTime now) {
   if (until == kNever) return -1;
-  if (until == BootTime::min()) return 0;
-  const BootTime now = BootClock::now();
   if (until <= now)
     return 0;  // Or the difference might not be told in 64 bits.
   const auto left = std::chrono::ceil<milliseconds>(until - now);
@@ -154,9 +152,9 @@ int poll_timeout(BootTime until) {
 }
 
 // Until when to poll, if one of the wakers has no descriptor.
-BootTime poll_until(BootTime deadline, const Waker* waker) {
+BootTime poll_until(BootTime deadline, const Waker* waker, BootTime now) {
   const bool blind = waker != nullptr && waker->fd() < 0;
-  return blind ? std::min(deadline, BootClock::now() + kWakerPoll) : deadline;
+  return blind ? std::min(deadline, now + kWakerPoll) : deadline;
 }
 
 // poll(2) passes over what is -1.
@@ -305,6 +303,7 @@ void Exchange::set_callbacks() {
       easy_, CURLOPT_OPENSOCKETFUNCTION,
       +[](void* self, curlsocktype, curl_sockaddr* address) -> curl_socket_t {
         if (static_cast<Exchange*>(self)->sent()) return CURL_SOCKET_BAD;
+        static_cast<Exchange*>(self)->connects_ = true;
         return socket(address->family, address->socktype | SOCK_CLOEXEC,
                       address->protocol);
       });
@@ -313,7 +312,7 @@ void Exchange::set_callbacks() {
 void Exchange::start(const std::string& url, BootTime now, Method method) {
   answer_.reset();
   answer_.sent_at = answer_.received_at = now;
-  in_head_ = head_ended_ = too_large_ = false;
+  connects_ = in_head_ = head_ended_ = too_large_ = false;
   head_bytes_ = 0;
   error_[0] = '\0';
   if (is_made()) {
@@ -413,6 +412,11 @@ void Exchange::connect_within(std::chrono::nanoseconds time) {
   set_time_to_connect(std::max(whole, milliseconds(1)));
 }
 
+void Exchange::set_due(BootTime now) {
+  if (due_in_ > milliseconds::zero()) due_ = now + due_in_;
+  due_in_ = milliseconds::zero();
+}
+
 void Exchange::act_if_due(BootTime now) {
   if (due_ <= now) {
     due_ = kNever;  // libcurl sets the next.
@@ -489,6 +493,7 @@ void Exchange::finish(Transport how, const char* why) {
   body_.wipe();
   under_way_ = false;
   due_ = stall_check_ = kNever;
+  due_in_ = milliseconds::zero();
   answer_.transport = how;
   answer_.bytes_sent = static_cast<std::uint64_t>(request_bytes);
   answer_.bytes_received = head_bytes_ + answer_.body.size();
@@ -551,12 +556,13 @@ std::size_t Exchange::on_body(char* data, std::size_t, std::size_t size,
   return own.too_large_ ? 0 : size;
 }
 
-// libcurl is about to send the request: once an exchange, see the header.
+// libcurl is about to send the request: once an exchange, see the header.  On
+// a kept connection that is when it was begun.
 int Exchange::on_ready_to_send(void* self, char*, char*, int, int) {
-  HttpAnswer& answer = static_cast<Exchange*>(self)->answer_;
-  if (answer.sent) return CURL_PREREQFUNC_ABORT;
-  answer.sent = true;
-  answer.sent_at = BootClock::now();
+  Exchange& own = *static_cast<Exchange*>(self);
+  if (own.sent()) return CURL_PREREQFUNC_ABORT;
+  own.answer_.sent = true;
+  if (own.connects_) own.answer_.sent_at = BootClock::now();
   return CURL_PREREQFUNC_OK;
 }
 
@@ -582,12 +588,11 @@ int Exchange::on_socket(void*, int fd, int what, void* self, void*) {
   return 0;
 }
 
+// Mostly at once, for which no clock is needed; else drive() says when.
 int Exchange::on_timer(void*, long wait_ms, void* self) {
-  static_cast<Exchange*>(self)->due_ =
-      wait_ms < 0 ? kNever
-      : wait_ms == 0
-          ? BootTime::min()  // Mostly, and no clock is needed for it.
-          : BootClock::now() + milliseconds(wait_ms);
+  Exchange& own = *static_cast<Exchange*>(self);
+  own.due_ = wait_ms == 0 ? BootTime::min() : kNever;
+  own.due_in_ = milliseconds(std::max(wait_ms, 0L));
   return 0;
 }
 
@@ -608,13 +613,20 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
   const SigpipeGuard guard;
   std::vector<pollfd>& fds = exchanges[0]->polled_fds_;
   bool woken = false;
+  BootTime now = BootTime::min();  // For what is to be done at once.
   do {
-    BootTime until = poll_until(deadline, waker);
+    for (Exchange* const* at = exchanges; at != end; ++at) {
+      const BootTime due = std::min((*at)->due_, (*at)->stall_check_);
+      const bool at_once = now != BootTime::min() || due == BootTime::min();
+      if (!at_once && due != kNever) now = BootClock::now();
+      (*at)->act_if_due(now);
+    }
+    now = BootClock::now();
+    BootTime until = poll_until(deadline, waker, now);
     fds.assign(1, polled(waker));
-    const BootTime now = BootClock::now();
     for (Exchange* const* at = exchanges; at != end; ++at) {
       Exchange& one = **at;
-      one.act_if_due(now);
+      one.set_due(now);
       // If it has ended, its connection is nobody's matter now.
       one.polled_ = one.under_way_ ? one.watched_.size() : 0;
       fds.insert(fds.end(), one.watched_.begin(),
@@ -624,9 +636,9 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
     const bool ended = under_way() < before;
     // For the waker alone there is no need to: it says whether it was woken.
     const bool looks = !ended || fds.size() > 1;
-    const int ready =
-        looks ? poll(fds.data(), fds.size(), ended ? 0 : poll_timeout(until))
-              : 0;
+    const int ready = looks ? poll(fds.data(), fds.size(),
+                                   ended ? 0 : poll_timeout(until, now))
+                            : 0;
     woken = fds[0].revents != 0 || (waker != nullptr && waker->woken());
     if (ready <= 0) continue;
     // libcurl may have given up a descriptor since: then it is unknown to it,
@@ -638,7 +650,8 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
         (*at)->act(fd->fd, curl_events(fd->revents));
       }
     }
-  } while (!woken && under_way() == before && BootClock::now() < deadline);
+  } while (!woken && under_way() == before &&
+           (now = BootClock::now()) < deadline);
 }
 
 void wait_for(const Waker* one, const Waker* other, BootTime deadline) {
@@ -646,9 +659,11 @@ void wait_for(const Waker* one, const Waker* other, BootTime deadline) {
     return waker != nullptr && waker->woken();
   };
   pollfd fds[] = {polled(one), polled(other)};
-  while (!woken(one) && !woken(other) && BootClock::now() < deadline) {
-    const BootTime until = poll_until(poll_until(deadline, one), other);
-    poll(fds, 2, poll_timeout(until));
+  for (BootTime now;
+       !woken(one) && !woken(other) && (now = BootClock::now()) < deadline;) {
+    const BootTime until =
+        poll_until(poll_until(deadline, one, now), other, now);
+    poll(fds, 2, poll_timeout(until, now));
   }
 }
 

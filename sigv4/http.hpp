@@ -190,6 +190,7 @@ class Exchange {
   void set_fresh(bool fresh);
   void link_headers();
   bool kept_connection_is_dead() const;
+  void set_due(BootTime now);
   // These may end the exchange.
   void act_if_due(BootTime now);
   void act(int fd, int events);
@@ -228,6 +229,7 @@ class Exchange {
 
   HttpAnswer answer_;
   bool under_way_ = false;
+  bool connects_ = false;
   bool in_head_ = false;     // Between a status line and its blank line.
   bool interim_ = false;     // That status line's code was 1xx.
   bool head_ended_ = false;  // The final answer's.
@@ -240,6 +242,7 @@ class Exchange {
   std::size_t polled_ = 0;          // So many of them in drive()'s poll(2).
   std::vector<pollfd> polled_fds_;  // drive()'s of all, if it is its first.
   BootTime due_ = BootTime::max();
+  std::chrono::milliseconds due_in_{};      // It is, once drive() looks; or 0.
   BootTime stall_check_ = BootTime::max();  // If it named no descriptor.
 
   std::unique_ptr<Exchange> next_;  // In a pool.

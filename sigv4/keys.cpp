@@ -51,6 +51,12 @@ nanoseconds random_part(nanoseconds time, double least) {
       static_cast<nanoseconds::rep>(static_cast<double>(time.count()) * share));
 }
 
+// As atomics have times.
+constexpr BootTime::rep count_of(BootTime time) {
+  return time.time_since_epoch().count();
+}
+constexpr BootTime::rep kNotAtAll = count_of(BootTime::min());
+
 Digits seconds_of(nanoseconds time) { return Digits(time / seconds(1)); }
 
 }  // namespace
@@ -101,8 +107,10 @@ struct Keys::Core final : Stoppable {
 
   // The keys serve until then, whatever comes but a refusal: so that those who
   // have them need no mutex to know it.
-  std::atomic<BootTime::rep> serve_for_sure{
-      BootTime::min().time_since_epoch().count()};
+  std::atomic<BootTime::rep> serve_for_sure{kNotAtAll};
+  // The same of these keys, and until then now() begins no fetch.
+  std::atomic<BootTime::rep> quiet_until{kNotAtAll};
+  std::atomic<const KeyOutcome*> quiet{nullptr};
 
   std::mutex mutex;
   // All below: GUARDED_BY(mutex)
@@ -226,8 +234,9 @@ void Keys::Core::install_keys(KeyOutcome&& outcome, BootTime time) {
   keys = share<KeyOutcome>(std::move(outcome));
   keys_refused = false;
   failure = nullptr;
-  serve_for_sure =
-      (over ? BootTime::min() : serve_until).time_since_epoch().count();
+  serve_for_sure = over ? kNotAtAll : count_of(serve_until);
+  quiet = keys.get();
+  quiet_until = over ? kNotAtAll : count_of(std::min(serve_until, due));
   if (over) fail("%s gave keys that have run out", {keys->source});
 }
 
@@ -342,7 +351,11 @@ Keys::Current Keys::now(BootTime time) {
 }
 
 bool Keys::serve_for_sure(BootTime now) const {
-  return now < BootTime(nanoseconds(core_->serve_for_sure.load()));
+  return count_of(now) < core_->serve_for_sure;
+}
+
+bool Keys::still_are(const KeyOutcome& keys, BootTime now) const {
+  return count_of(now) < core_->quiet_until && core_->quiet == &keys;
 }
 
 bool Keys::await(BootTime deadline, const Waker* waker) {
@@ -370,7 +383,7 @@ bool Keys::refused(const OutcomePtr& keys) {
   if (core.source->at_hand()) return false;
   if (core.keys != keys) return true;  // There are newer ones already.
   core.keys_refused = true;
-  core.serve_for_sure = BootTime::min().time_since_epoch().count();
+  core.serve_for_sure = core.quiet_until = kNotAtAll;
   const bool hope = BootClock::now() - core.begun >= kJustNow;
   if (core.fetch == nullptr && hope)
     core.begin(core_, utc_now_.ask(utc_now_.whom));

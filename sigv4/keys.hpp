@@ -60,8 +60,10 @@ class Keys {
   // Waits for nobody.  Begins a fetch if one is due.
   Current now(BootTime time = BootClock::now());
 
-  // There certainly are keys, which needs no mutex to be known.
+  // These need no mutex.  There certainly are keys; now() would give these,
+  // which it gave before, and begin nothing.
   bool serve_for_sure(BootTime now) const;
+  bool still_are(const KeyOutcome& keys, BootTime now) const;
 
   // Waits while there are no keys but a fetch is under way; begins one if the
   // last has failed, or there was none.  Until `deadline`, or until `waker`

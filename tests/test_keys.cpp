@@ -99,13 +99,19 @@ struct Fixture {
   std::shared_ptr<Scripted> source = std::make_shared<Scripted>();
   Keys keys{source, {[](const void*) { return std::int64_t{1700000000}; }}};
 
-  // The ID of the keys that serve, or why none do.
+  Keys::OutcomePtr last;  // That served.
+
+  // The ID of the keys that serve, or why none do; asked as a client does.
   std::string now() {
-    const Keys::Current current = keys.now();
-    if (current.on_their_way) return "on their way";
-    const KeyOutcome& outcome = *current.outcome;
-    return outcome.state == State::found ? outcome.keys.access_key_id
-                                         : outcome.reason;
+    const BootTime time = BootClock::now();
+    if (last == nullptr || !keys.still_are(*last, time)) {
+      const Keys::Current current = keys.now(time);
+      if (current.on_their_way) return "on their way";
+      const KeyOutcome& outcome = *current.outcome;
+      if (outcome.state != State::found) return outcome.reason;
+      last = current.outcome;
+    }
+    return last->keys.access_key_id;
   }
   std::string awaited() {
     keys.await(BootClock::now() + tests::kPlenty, nullptr);
@@ -148,6 +154,18 @@ BOOST_AUTO_TEST_CASE(source_is_asked_by_a_thread_of_its_own_and_told_the_time) {
   BOOST_TEST(it.awaited() == "first");
   BOOST_TEST(it.source->threads().count(gettid()) == 0u);
   BOOST_TEST(it.source->utc_now() == 1700000000);
+}
+
+BOOST_AUTO_TEST_CASE(keys_that_stay_are_known_without_the_mutex) {
+  Fixture it;
+  it.source->answer([] { return found("old", in(1h)); });
+  BOOST_REQUIRE(it.awaited() == "old");
+  const KeyOutcome other;
+  BOOST_TEST(it.keys.still_are(*it.last, BootClock::now()));
+  BOOST_TEST(!it.keys.still_are(other, BootClock::now()));
+  BOOST_TEST(!it.keys.still_are(*it.last, in(59min)));  // Others are due.
+  it.keys.refused(it.last);
+  BOOST_TEST(!it.keys.still_are(*it.last, BootClock::now()));
 }
 
 BOOST_AUTO_TEST_CASE(keys_that_do_not_end_are_fetched_once) {
