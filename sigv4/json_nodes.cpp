@@ -27,12 +27,18 @@ char* put_utf8(char* out, unsigned code) {
 
 // Takes one thing after the other from the front of a text; false if what is
 // there is another.
-class Scanner {
+class Reader {
  public:
-  explicit Scanner(std::string_view text)
+  explicit Reader(std::string_view text)
       : at_(text.data()), end_(at_ + text.size()) {}
 
   const char* at() const { return at_; }
+  // With its quotes; what it stands for goes to `out`, unless that is null.
+  bool string(char*& out);
+  // A value, with the blanks around it.
+  bool value(JsonNodes& nodes);
+
+ private:
   void pass_blanks() {
     while (at_ != end_ &&
            (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) {
@@ -44,12 +50,6 @@ class Scanner {
     if (there) ++at_;
     return there;
   }
-  // With its quotes; what it stands for goes to `out`, unless that is null.
-  bool string(char*& out);
-  // A string, number or word.
-  bool scalar();
-
- private:
   bool is_one_of(std::string_view set) const {
     return at_ != end_ && set.find(*at_) != set.npos;
   }
@@ -57,12 +57,18 @@ class Scanner {
   bool four_digits(unsigned& code);
   bool digits();
   bool number();
+  // A string, number or word.
+  bool scalar(JsonNodes& nodes);
+  bool close(JsonNodes& nodes);
 
   const char* at_;
   const char* const end_;
+  // The innermost list or object that is open.  Its `count` is the one around
+  // it meanwhile.
+  std::uint32_t open_ = kNone;
 };
 
-bool Scanner::four_digits(unsigned& code) {
+bool Reader::four_digits(unsigned& code) {
   constexpr std::string_view kDigits = "0123456789abcdefABCDEF";
   code = 0;
   for (int i = 0; i < 4; ++i) {
@@ -74,7 +80,7 @@ bool Scanner::four_digits(unsigned& code) {
 }
 
 // Behind the backslash.
-bool Scanner::escape(char*& out) {
+bool Reader::escape(char*& out) {
   constexpr std::string_view kEscapes = "\"\\/bfnrt";
   constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
   unsigned code = 0, second = 0;
@@ -93,7 +99,7 @@ bool Scanner::escape(char*& out) {
   return true;
 }
 
-bool Scanner::string(char*& out) {
+bool Reader::string(char*& out) {
   if (!take('"')) return false;
   while (at_ != end_ && static_cast<unsigned char>(*at_) >= 0x20) {
     const char c = *at_++;
@@ -107,13 +113,13 @@ bool Scanner::string(char*& out) {
   return false;
 }
 
-bool Scanner::digits() {
+bool Reader::digits() {
   const char* const before = at_;
   while (at_ != end_ && *at_ >= '0' && *at_ <= '9') ++at_;
   return at_ != before;
 }
 
-bool Scanner::number() {
+bool Reader::number() {
   take('-');
   if (!take('0') && !digits()) return false;
   if (take('.') && !digits()) return false;
@@ -122,79 +128,52 @@ bool Scanner::number() {
   return digits();
 }
 
-bool Scanner::scalar() {
+bool Reader::scalar(JsonNodes& nodes) {
+  const char* const begin = at_;
   char* nowhere = nullptr;
   const std::string_view rest(at_, static_cast<std::size_t>(end_ - at_));
   for (const std::string_view word : {"true", "false", "null"}) {
-    if (rest.substr(0, word.size()) != word) continue;
-    at_ += word.size();
-    return true;
+    if (rest.substr(0, word.size()) == word) at_ += word.size();
   }
-  return is_one_of("\"") ? string(nowhere) : number();
-}
-
-// Of a whole text.
-class Reader {
- public:
-  Reader(std::string_view text, JsonNodes& nodes)
-      : scanner_(text), nodes_(nodes) {}
-
-  // A value, with the blanks around it.
-  bool value();
-  const char* at() const { return scanner_.at(); }
-
- private:
-  bool scalar();
-  bool close();
-
-  Scanner scanner_;
-  JsonNodes& nodes_;
-  // The innermost list or object that is open.  Its `count` is the one around
-  // it meanwhile.
-  std::uint32_t open_ = kNone;
-};
-
-bool Reader::value() {
-  for (scanner_.pass_blanks();;) {
-    const char* const begin = scanner_.at();
-    const bool opens = scanner_.take('{') || scanner_.take('[');
-    if (opens) {
-      nodes_.push_back({begin, 0, open_});
-      open_ = static_cast<std::uint32_t>(nodes_.size() - 1);
-    } else if (!scalar()) {
-      return false;
-    }
-    bool first = opens;  // Nothing is in it yet.
-    for (scanner_.pass_blanks(); open_ != kNone && close();) first = false;
-    if (open_ == kNone) return true;
-    if (!first && !scanner_.take(',')) return false;
-    scanner_.pass_blanks();
-    if (nodes_[open_].first() == '[') continue;
-    if (!scalar() || nodes_.back().first() != '"') return false;
-    scanner_.pass_blanks();
-    if (!scanner_.take(':')) return false;
-    scanner_.pass_blanks();
-  }
-}
-
-bool Reader::scalar() {
-  const char* const begin = scanner_.at();
-  if (!scanner_.scalar()) return false;
-  const auto size = static_cast<std::uint32_t>(scanner_.at() - begin);
-  nodes_.push_back({begin, size, 1});
-  return true;
+  const bool good =
+      at_ != begin || (is_one_of("\"") ? string(nowhere) : number());
+  nodes.push_back({begin, static_cast<std::uint32_t>(at_ - begin), 1});
+  return good;
 }
 
 // The innermost, if it ends here, and the blanks behind it.
-bool Reader::close() {
-  JsonNode& node = nodes_[open_];
-  if (!scanner_.take(node.first() == '{' ? '}' : ']')) return false;
+bool Reader::close(JsonNodes& nodes) {
+  JsonNode& node = nodes[open_];
+  if (!take(node.first() == '{' ? '}' : ']')) return false;
   const std::uint32_t around = node.count;
-  node.size = static_cast<std::uint32_t>(scanner_.at() - node.text);
-  node.count = static_cast<std::uint32_t>(nodes_.size() - open_);
+  node.size = static_cast<std::uint32_t>(at_ - node.text);
+  node.count = static_cast<std::uint32_t>(nodes.size() - open_);
   open_ = around;
-  scanner_.pass_blanks();
+  pass_blanks();
   return true;
+}
+
+bool Reader::value(JsonNodes& nodes) {
+  for (pass_blanks();;) {
+    const char* const begin = at_;
+    const bool opens = take('{') || take('[');
+    if (opens) {
+      nodes.push_back({begin, 0, open_});
+      open_ = static_cast<std::uint32_t>(nodes.size() - 1);
+    } else if (!scalar(nodes)) {
+      return false;
+    }
+    bool first = opens;  // Nothing is in it yet.
+    for (pass_blanks(); open_ != kNone && close(nodes);) first = false;
+    if (open_ == kNone) return true;
+    if (!first && !take(',')) return false;
+    pass_blanks();
+    if (nodes[open_].first() == '[') continue;
+    if (!scalar(nodes) || nodes.back().first() != '"') return false;
+    pass_blanks();
+    if (!take(':')) return false;
+    pass_blanks();
+  }
 }
 
 }  // namespace
@@ -202,15 +181,15 @@ bool Reader::close() {
 bool read_json(std::string_view text, JsonNodes& nodes, std::size_t* bad_at) {
   // Of items, that is room enough: there is no less than that about a value.
   nodes.reserve(text.size() / 4);
-  Reader reader(text, nodes);
-  const bool good = text.size() < kNone && reader.value();
+  Reader reader(text);
+  const bool good = text.size() < kNone && reader.value(nodes);
   const auto read = static_cast<std::size_t>(reader.at() - text.data());
   if (bad_at != nullptr) *bad_at = read;
   return good && read == text.size();
 }
 
 char* decode_json(std::string_view quoted, char* out) {
-  Scanner(quoted).string(out);
+  Reader(quoted).string(out);
   return out;
 }
 

@@ -339,13 +339,16 @@ void Keys::end_by(BootTime time) {
   core_->stop_by = std::min(core_->stop_by, time);
 }
 
+void Keys::begin() {
+  if (core_->fetch != nullptr) return;
+  core_->begin(core_, utc_now_.ask(utc_now_.whom));
+}
+
 Keys::Current Keys::now(BootTime time) {
   Core& core = *core_;
   const std::lock_guard<std::mutex> guard(core.mutex);
   core.leave_if_hung(time);
-  if (core.fetch == nullptr && time >= core.due) {
-    core.begin(core_, utc_now_.ask(utc_now_.whom));
-  }
+  if (time >= core.due) begin();
   if (core.serves(time)) return {core.keys, false};
   return {core.why_none(), core.fetch != nullptr};
 }
@@ -367,9 +370,7 @@ bool Keys::await(BootTime deadline, const Waker* waker) {
     const std::lock_guard<std::mutex> guard(core.mutex);
     if (core.serves(time)) return true;
     core.leave_if_hung(time);
-    if (core.fetch == nullptr && core.may_ask(time)) {
-      core.begin(core_, utc_now_.ask(utc_now_.whom));
-    }
+    if (core.may_ask(time)) begin();
     fetch = core.fetch;
   }
   if (fetch != nullptr) wait_for(&fetch->done, waker, deadline);
@@ -385,8 +386,7 @@ bool Keys::refused(const OutcomePtr& keys) {
   core.keys_refused = true;
   core.serve_for_sure = core.quiet_until = kNotAtAll;
   const bool hope = BootClock::now() - core.begun >= kJustNow;
-  if (core.fetch == nullptr && hope)
-    core.begin(core_, utc_now_.ask(utc_now_.whom));
+  if (hope) begin();
   core.due = std::min(core.due, core.begun + kJustNow);
   return hope || core.fetch != nullptr;
 }

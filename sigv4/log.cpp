@@ -18,29 +18,25 @@ LogQueue::LogQueue(const Log& sink) : sink_(sink) {}
 
 void LogQueue::add(const std::shared_ptr<void>& queue, LogLevel level,
                    const std::string& text) {
-  static_cast<LogQueue*>(queue.get())->add_line(queue, level, text);
-}
-
-void LogQueue::add_line(const std::shared_ptr<void>& self, LogLevel level,
-                        const std::string& text) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  if (stopping_) return;
-  if (waiting_ >= kMostLines) {
-    ++left_out_;
+  LogQueue& own = *static_cast<LogQueue*>(queue.get());
+  const std::lock_guard<std::mutex> guard(own.mutex_);
+  if (own.stopping_) return;
+  if (own.waiting_ >= kMostLines) {
+    ++own.left_out_;
     return;
   }
-  if (!started_) {
+  if (!own.started_) {
     // Without a thread there is nobody to tell it: perhaps with the next line.
-    started_ = start_thread(thread_, self, [](void* queue) {
-      static_cast<LogQueue*>(queue)->run();
+    own.started_ = start_thread(own.thread_, queue, [](void* it) {
+      static_cast<LogQueue*>(it)->run();
     });
-    if (!started_) return;
-    register_for_exit(self, *this);
+    if (!own.started_) return;
+    register_for_exit(queue, own);
   }
-  end_->reset(new Line{level, text, nullptr});
-  end_ = &(*end_)->next;
-  ++waiting_;
-  changed_.notify_all();
+  own.end_->reset(new Line{level, text, nullptr});
+  own.end_ = &(*own.end_)->next;
+  ++own.waiting_;
+  own.changed_.notify_all();
 }
 
 std::unique_ptr<LogQueue::Line> LogQueue::take() {
@@ -48,10 +44,9 @@ std::unique_ptr<LogQueue::Line> LogQueue::take() {
   if (stopping_ && BootClock::now() >= stop_by_) return nullptr;
   std::unique_ptr<Line> line;
   if (left_out_ != 0) {
-    line.reset(new Line{LogLevel::warning,
-                        decimal(std::exchange(left_out_, 0)) +
-                            " lines are left out: who reads them is too slow",
-                        nullptr});
+    line.reset(new Line{LogLevel::warning, "", nullptr});
+    append(line->text, {Digits(std::exchange(left_out_, 0)),
+                        " lines are left out: who reads them is too slow"});
     return line;
   }
   line.swap(first_);

@@ -51,7 +51,7 @@ class LogQueue final : public Stoppable {
   LogQueue(const LogQueue&) = delete;
   LogQueue& operator=(const LogQueue&) = delete;
 
-  // Of a queue, as a Log calls it.
+  // To a queue, as a Log calls it.
   static void add(const std::shared_ptr<void>& queue, LogLevel level,
                   const std::string& text);
 
@@ -66,8 +66,6 @@ class LogQueue final : public Stoppable {
     std::unique_ptr<Line> next;
   };
 
-  void add_line(const std::shared_ptr<void>& self, LogLevel level,
-                const std::string& text);
   void run();
   void drop_lines();
   std::unique_ptr<Line> take();  // REQUIRES: the mutex.  Null: none is told.

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <system_error>
 
-#include "profile.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {
