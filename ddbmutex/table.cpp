@@ -133,7 +133,7 @@ class OwnSource final : public sigv4::KeySource {
   explicit OwnSource(const TableOptions& options)
       : source_(options.credentials_source) {}
   sigv4::KeyOutcome fetch(const sigv4::Fetch& fetch) override {
-    fetch.asking("credentials_source");
+    fetch.say("credentials_source is being asked");
     return ask(source_, fetch.utc_now);
   }
 

@@ -29,15 +29,11 @@ KeyOutcome& KeyOutcome::operator=(const KeyOutcome&) = default;
 KeyOutcome& KeyOutcome::operator=(KeyOutcome&&) noexcept = default;
 KeyOutcome::~KeyOutcome() = default;
 
-KeyOutcome not_found(State state, std::string_view reason) {
+KeyOutcome not_found(State state, const char* pattern, Pieces pieces) {
   KeyOutcome outcome;
   outcome.state = state;
-  outcome.reason = reason;
+  append(outcome.reason, pattern, pieces);
   return outcome;
-}
-
-KeyOutcome not_found(State state, const char* pattern, Pieces pieces) {
-  return not_found(state, format(pattern, pieces));
 }
 
 BootTime ends_at(std::int64_t expires, std::int64_t now) {

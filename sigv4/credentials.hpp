@@ -57,27 +57,16 @@ struct KeyOutcome {
   std::string warnings;  // For people, each with a line end.
 };
 
-// With that for a reason, or with a pattern and its pieces, see format().
-KeyOutcome not_found(KeyOutcome::State state, std::string_view reason);
+// The reason is a pattern with its pieces, see format().
 KeyOutcome not_found(KeyOutcome::State state, const char* pattern,
                      Pieces pieces);
-
-inline KeyOutcome no_keys(std::string_view reason) {
-  return not_found(KeyOutcome::State::none, reason);
-}
-inline KeyOutcome no_keys(const char* pattern, Pieces pieces) {
+inline KeyOutcome no_keys(const char* pattern, Pieces pieces = {}) {
   return not_found(KeyOutcome::State::none, pattern, pieces);
 }
-inline KeyOutcome failed_keys(std::string_view reason) {
-  return not_found(KeyOutcome::State::failed, reason);
-}
-inline KeyOutcome failed_keys(const char* pattern, Pieces pieces) {
+inline KeyOutcome failed_keys(const char* pattern, Pieces pieces = {}) {
   return not_found(KeyOutcome::State::failed, pattern, pieces);
 }
-inline KeyOutcome broken_keys(std::string_view reason) {
-  return not_found(KeyOutcome::State::broken, reason);
-}
-inline KeyOutcome broken_keys(const char* pattern, Pieces pieces) {
+inline KeyOutcome broken_keys(const char* pattern, Pieces pieces = {}) {
   return not_found(KeyOutcome::State::broken, pattern, pieces);
 }
 
@@ -101,9 +90,6 @@ struct Fetch {
 
   void say(const std::string& what) const {
     if (tell != nullptr) tell(whom, what);
-  }
-  void asking(const std::string& source) const {
-    if (tell != nullptr) tell(whom, source + " is being asked");
   }
 };
 

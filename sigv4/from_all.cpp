@@ -148,14 +148,14 @@ KeyOutcome Chain::keys_of(int source, const Fetch& fetch) {
       return given_;
     case environment:
       // Whoever mistyped a profile's name is not to sign with other keys.
-      if (missing_) return broken_keys(unusable_);
+      if (missing_) return broken_keys("%s", {unusable_});
       if (!named_) return chain_.environment;
       return no_keys(
           "the environment's keys are not looked at (the options name a "
           "profile)");
     case profile:
       return unusable_.empty() ? keys_of_profile(chain_, fetch)
-                               : broken_keys(unusable_);
+                               : broken_keys("%s", {unusable_});
     case container:
       return container_keys(chain_.container, fetch);
     default:

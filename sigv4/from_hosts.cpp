@@ -125,7 +125,7 @@ KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
   Secret token;
   std::string warning;
   const std::string flaw = read_token(settings, token, warning);
-  if (!flaw.empty()) return broken_keys(flaw);
+  if (!flaw.empty()) return broken_keys("%s", {flaw});
   KeyOutcome outcome;
   ServiceCall call;
   call.name = "the container's agent";
@@ -280,7 +280,7 @@ KeyOutcome unfit(const InstanceSettings& settings) {
   if (!settings.disabled.empty()) {
     return no_keys("%s: %s", {kName, settings.disabled});
   }
-  if (!settings.error.empty()) return broken_keys(settings.error);
+  if (!settings.error.empty()) return broken_keys("%s", {settings.error});
   KeyOutcome outcome;
   outcome.state = State::found;
   return outcome;
@@ -289,7 +289,7 @@ KeyOutcome unfit(const InstanceSettings& settings) {
 // A role that was there may be on its way to another, and who has answered
 // will do so again.
 KeyOutcome without(const Instance& instance, CallOutcome& outcome) {
-  KeyOutcome keys = broken_keys(outcome.problem);
+  KeyOutcome keys = broken_keys("%s", {outcome.problem});
   if (outcome.absent && !instance.answered) {
     keys.state = State::none;
   } else if (outcome.absent || instance.had_keys ||
@@ -324,7 +324,7 @@ KeyOutcome container_keys(const ContainerSettings& settings,
   if (settings.variable.empty()) {
     return no_keys("neither %s nor %s is set", {kRelative, kFull});
   }
-  if (!settings.error.empty()) return broken_keys(settings.error);
+  if (!settings.error.empty()) return broken_keys("%s", {settings.error});
   return ask_agent(settings, fetch);
 }
 
@@ -372,8 +372,8 @@ KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
   };
   CallOutcome outcome = get(instance, kRolesPath, accept_role, fetch);
   if (outcome.status == 404 || (outcome.done() && role.empty())) {
-    std::string reason = place(instance) + "the instance has no role";
-    return instance.had_keys ? failed_keys(reason) : no_keys(reason);
+    return not_found(instance.had_keys ? State::failed : State::none,
+                     "%sthe instance has no role", {place(instance)});
   }
   if (!outcome.done()) return without(instance, outcome);
   const std::string source = format("%s (role %s)", {kName, role});

@@ -56,7 +56,7 @@ KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
   Search search{chain, fetch};
   const bool usable = profile.error.empty();
   KeyOutcome outcome =
-      !usable ? broken_keys(profile.error)
+      !usable ? broken_keys("%s", {profile.error})
       : wants_role(profile)
           ? keys_by_role(search, profile)
           : keys_by_itself(search, profile, chain.web_identity);

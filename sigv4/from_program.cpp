@@ -305,7 +305,7 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
   Program program;
   const int error = program.start(words);
   if (error != 0) return unstartable(place, error);
-  fetch.asking("the program of " + place);
+  fetch.say(format("the program of %s is being asked", {place}));
   const std::string failure = program.wait(
       std::min(fetch.deadline, BootClock::now() + kPatience), fetch.stop);
   if (!failure.empty()) return failed_keys("%s: %s", {place, failure});

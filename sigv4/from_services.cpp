@@ -125,7 +125,8 @@ class Calling {
 };
 
 CallOutcome Calling::run() {
-  fetch_.asking(format("%s%s at %s", {call_.article, call_.name, call_.url}));
+  fetch_.say(format("%s%s at %s is being asked",
+                    {call_.article, call_.name, call_.url}));
   Fate fate;
   do {
     fate = attempt();

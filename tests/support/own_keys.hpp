@@ -38,11 +38,12 @@ inline KeySourcePtr profile_keys(
   return tests::source_of([place = locate_profile(options, environment)](
                               const Fetch&) {
     const Profile profile(place);
-    if (!profile.error.empty()) return broken_keys(profile.error);
+    if (!profile.error.empty()) return broken_keys("%s", {profile.error});
     if (gets_keys_elsewhere(profile)) {
-      return broken_keys(format("profile %q", {profile.name}) +
-                         " has its keys from elsewhere, which this build of "
-                         "the library does not know how to do");
+      return broken_keys(
+          "profile %q has its keys from elsewhere, which this build of the "
+          "library does not know how to do",
+          {profile.name});
     }
     KeyOutcome outcome = keys_in_file(profile, profile.credentials);
     if (outcome.state == KeyOutcome::State::none) {
