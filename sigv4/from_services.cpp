@@ -70,11 +70,6 @@ std::int64_t boot_seconds() {
   return BootClock::now().time_since_epoch() / std::chrono::seconds(1);
 }
 
-void wipe_request(HttpRequest& request) {
-  wipe(request.headers);
-  wipe(request.body);
-}
-
 // "AccessDenied: You may not (HTTP status 403, request 1-2-3)"
 std::string told(const Refusal& refusal, const std::string& status,
                  const Secrets& secrets) {
@@ -106,7 +101,7 @@ class Calling {
 
  private:
   std::int64_t utc_now() const { return boot_seconds() + utc_offset_; }
-  HttpRequest request(std::int64_t signed_for) const;
+  Secret signed_headers(std::int64_t signed_for) const;
   Fate attempt();
   Fate judge(const HttpAnswer& http, std::int64_t signed_for);
   Fate judge_refusal(const HttpAnswer& http, std::int64_t signed_for);
@@ -147,32 +142,42 @@ CallOutcome Calling::run() {
   return std::move(last_);
 }
 
-HttpRequest Calling::request(std::int64_t signed_for) const {
-  HttpRequest request = call_.request;
-  if (call_.signer == nullptr) return request;
+// The headers that sign the request, if it is to be signed.
+Secret Calling::signed_headers(std::int64_t signed_for) const {
+  if (call_.signer == nullptr) return {};
   const Credentials& keys = *call_.signer;
-  const auto url = parse_url(request.url);
+  const auto url = parse_url(call_.request.url);
   const auto host = url ? std::string_view(url->authority) : "";
-  const std::string hash = sha256_hex(request.body);
+  const std::string hash = sha256_hex(call_.request.body);
   constexpr std::string_view kType = "application/x-www-form-urlencoded";
   const Signed signature =
       sign({"POST", "/", "", {{"Content-Type", kType}, {"Host", host}}, hash},
            keys, {call_.region, "sts"}, signed_for);
   const std::string_view token = keys.session_token;
-  append(request.headers, {"Host: ", host, "\nX-Amz-Date: ", signature.amz_date,
-                           "\nAuthorization: ", signature.authorization, "\n",
-                           token.empty() ? "" : "X-Amz-Security-Token: ", token,
-                           token.empty() ? "" : "\n"});
-  return request;
+  return join({"Host: ", host, "\nX-Amz-Date: ", signature.amz_date,
+               "\nAuthorization: ", signature.authorization, "\n",
+               token.empty() ? "" : "X-Amz-Security-Token: ", token,
+               token.empty() ? "" : "\n"});
 }
 
+// On a connection of its own.
 Fate Calling::attempt() {
   ++attempts_;
   const BootTime started = BootClock::now();
+  const BootTime deadline = std::min(fetch_.deadline, started + call_.time);
   const std::int64_t signed_for = utc_now();
-  HttpAnswer http =
-      exchange(options_, request(signed_for),
-               std::min(fetch_.deadline, started + call_.time), fetch_.stop);
+  Exchange one(options_);
+  Exchange* const all = &one;
+  one.headers() += call_.request.headers;
+  one.headers() += signed_headers(signed_for);
+  one.body() += call_.request.body;
+  one.start(call_.request.url, started, call_.request.method);
+  while (one.under_way() && !fetch_.stop.woken() &&
+         BootClock::now() < deadline) {
+    drive(&all, 1, deadline, &fetch_.stop);
+  }
+  one.end(fetch_.stop.woken() ? Transport::cancelled : Transport::timed_out);
+  HttpAnswer& http = one.answer();
   last_.status = http.status;
   last_.absent = false;
   const Fate fate = http.transport == Transport::complete
@@ -262,8 +267,11 @@ std::string bare_code(std::string_view code) {
 
 }  // namespace
 
-ServiceCall::ServiceCall() = default;
-ServiceCall::~ServiceCall() { wipe_request(request); }
+ServiceRequest::ServiceRequest() = default;
+ServiceRequest::~ServiceRequest() {
+  wipe(headers);
+  wipe(body);
+}
 
 CallOutcome Services::ask(Service service, const Setting& where,
                           ServiceCall& call, const Fetch& fetch) const {

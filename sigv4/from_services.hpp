@@ -67,18 +67,26 @@ class Taker {
   void* own_ = nullptr;
 };
 
-struct ServiceCall {
-  ServiceCall();
-  ServiceCall(const ServiceCall&) = delete;
-  ServiceCall& operator=(const ServiceCall&) = delete;
-  ~ServiceCall();  // Wipes the request.
+// What is sent.
+struct ServiceRequest {
+  ServiceRequest();
+  ServiceRequest(const ServiceRequest&) = delete;
+  ServiceRequest& operator=(const ServiceRequest&) = delete;
+  ~ServiceRequest();  // Wipes it.
 
+  Method method = Method::get;
+  std::string url;
+  std::string headers;  // Whole lines: "Name: value\n".
+  std::string body;     // None with get.
+};
+
+struct ServiceCall {
   // For people: "STS AssumeRole", the host's URL, and "the " if the name wants
   // it.
   std::string_view name;
   std::string_view url;
   const char* article = "";
-  HttpRequest request;
+  ServiceRequest request;
   // With which the request, a form for the path "/", is signed for STS, anew
   // for each attempt; null: it is not.
   const Credentials* signer = nullptr;

@@ -667,22 +667,6 @@ void wait_for(const Waker* one, const Waker* other, BootTime deadline) {
   }
 }
 
-HttpAnswer exchange(const HttpOptions& options, HttpRequest request,
-                    BootTime deadline, Waker& stop) {
-  Exchange one(options);
-  Exchange* const all = &one;
-  one.headers() += request.headers;
-  one.body() += request.body;
-  wipe(request.headers);
-  wipe(request.body);
-  one.start(request.url, BootClock::now(), request.method);
-  while (one.under_way() && !stop.woken() && BootClock::now() < deadline) {
-    drive(&all, 1, deadline, &stop);
-  }
-  one.end(stop.woken() ? Transport::cancelled : Transport::timed_out);
-  return one.take_answer();
-}
-
 // -- Pool --------------------------------------------------------------------
 
 std::unique_ptr<Exchange> HttpPool::take() {

@@ -130,13 +130,6 @@ class Waker {
 
 enum class Method { post, get, put };
 
-struct HttpRequest {
-  Method method = Method::get;
-  std::string url;
-  std::string headers;  // Whole lines: "Name: value\n".
-  std::string body;     // None with get.
-};
-
 // Used by one thread at a time; that may be another one from call to call.
 class Exchange {
  public:
@@ -173,7 +166,6 @@ class Exchange {
   // REQUIRES: start() was called.  Complete once under_way() is false.
   const HttpAnswer& answer() const noexcept { return answer_; }
   HttpAnswer& answer() noexcept { return answer_; }
-  HttpAnswer take_answer() { return std::move(answer_); }
 
  private:
   friend void drive(Exchange* const*, std::size_t, BootTime, Waker*);
@@ -263,11 +255,6 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
 // Waits until either (both may be null) is woken, or until `deadline`.  Clears
 // neither.
 void wait_for(const Waker* one, const Waker* other, BootTime deadline);
-
-// One exchange on a connection of its own, awaited until `deadline` or until
-// `stop` is woken.
-HttpAnswer exchange(const HttpOptions& options, HttpRequest request,
-                    BootTime deadline, Waker& stop);
 
 // Exchanges with their kept-alive connections, for use by any thread.
 class HttpPool {

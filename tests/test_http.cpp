@@ -55,7 +55,7 @@ HttpAnswer finish(Exchange& exchange, BootTime deadline = in(seconds(20))) {
     drive(all, 1, deadline, nullptr);
   }
   exchange.end(Transport::timed_out);
-  return exchange.take_answer();
+  return std::move(exchange.answer());
 }
 
 HttpAnswer ask(Exchange& exchange, const std::string& url,
@@ -605,7 +605,7 @@ BOOST_FIXTURE_TEST_CASE(deadline_passes_and_drive_returns_without_an_end,
 
   exchange.end(Transport::timed_out);
   BOOST_TEST(!exchange.under_way());
-  const HttpAnswer answer = exchange.take_answer();
+  const HttpAnswer answer = std::move(exchange.answer());
   BOOST_TEST(answer.transport == Transport::timed_out);
   BOOST_TEST(answer.sent);
   BOOST_TEST(answer.status == 0);
@@ -630,7 +630,7 @@ BOOST_FIXTURE_TEST_CASE(deadline_in_the_past_still_moves_the_exchange,
   tests::start(exchange, server.url(), {}, "{}");
   Exchange* const all[] = {&exchange};
   while (exchange.under_way()) drive(all, 1, BootTime::min(), nullptr);
-  BOOST_TEST(exchange.take_answer().transport == Transport::complete);
+  BOOST_TEST(exchange.answer().transport == Transport::complete);
 }
 
 BOOST_FIXTURE_TEST_CASE(late_answer_is_never_taken_for_the_next_requests,
@@ -643,7 +643,7 @@ BOOST_FIXTURE_TEST_CASE(late_answer_is_never_taken_for_the_next_requests,
     drive_until_read(exchange, server, 2 * i - 1);
     if (i % 2 == 0) server.release();  // Its answer may lie in the socket.
     exchange.end(Transport::timed_out);
-    BOOST_TEST(exchange.take_answer().transport == Transport::timed_out);
+    BOOST_TEST(exchange.answer().transport == Transport::timed_out);
     server.script(Reply::ok("mine"));
     tests::start(exchange, server.url(), {}, "second");
     server.release();
@@ -657,7 +657,7 @@ BOOST_FIXTURE_TEST_CASE(late_answer_is_never_taken_for_the_next_requests,
 BOOST_FIXTURE_TEST_CASE(end_before_anything_was_sent_says_so, Fixture) {
   tests::start(exchange, server.url(), {}, "{}");
   exchange.end(Transport::cancelled);
-  const HttpAnswer answer = exchange.take_answer();
+  const HttpAnswer answer = std::move(exchange.answer());
   BOOST_TEST(answer.transport == Transport::cancelled);
   BOOST_TEST(!answer.sent);
   BOOST_TEST(server.request_count() == 0);

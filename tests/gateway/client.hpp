@@ -103,7 +103,7 @@ class Client {
       drive(&driven, 1, BootClock::now() + within, nullptr);
     }
     exchange_.end(Transport::timed_out);
-    return exchange_.take_answer();
+    return std::move(exchange_.answer());
   }
 
   // The same, but gives up soon after that is so.
@@ -123,7 +123,7 @@ class Client {
     });
     drive_for(std::chrono::milliseconds(100));  // What comes nonetheless.
     exchange_.end(Transport::timed_out);
-    return exchange_.take_answer();
+    return std::move(exchange_.answer());
   }
 
   // The same for a RawClient.

@@ -264,7 +264,7 @@ sigv4::HttpAnswer Engine::call(std::string_view action,
     sigv4::drive(&driven, 1, BootClock::now() + kPlenty, nullptr);
   }
   exchange.end(sigv4::Transport::timed_out);
-  return exchange.take_answer();
+  return std::move(exchange.answer());
 }
 
 std::string Engine::must_call(std::string_view action,
