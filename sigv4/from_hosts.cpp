@@ -15,7 +15,6 @@
 #include "from_json.hpp"
 #include "from_services.hpp"
 #include "http.hpp"
-#include "secret_file.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {

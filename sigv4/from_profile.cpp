@@ -2,9 +2,6 @@
 
 #include <utility>
 
-#include "from_program.hpp"
-#include "from_roles.hpp"
-#include "from_sso.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {

@@ -46,7 +46,7 @@ struct WebIdentityVariables {
   bool ignored = false;  // The profile was named by the options.
 };
 
-// What a sign-on's cache file holds (from_sso.hpp).
+// What a sign-on's cache file holds (from_sso.cpp).
 struct SignOnToken {
   Secret text;
   std::int64_t ends = 0;
@@ -96,16 +96,77 @@ struct Search {
   bool blocked = false;
 };
 
-// Each of them is `none`, and says nothing, if the profile does not ask for
-// that way.  All but roles: web identity, sign-on, files.
-KeyOutcome keys_by_itself(Search& search, const Profile& profile,
-                          const WebIdentityVariables& variables);
-
 // How the profiles are set up is wrong, whoever wants keys of them.
 KeyOutcome blocked(Search& search, const char* pattern, Pieces pieces);
 
 // By keys of another, that is.
 bool wants_role(const Profile& profile);
+
+// role_arn with a source.  REQUIRES: there is one.  Lends the profile another
+// name meanwhile.
+KeyOutcome keys_by_role(Search& search, Profile& profile);
+
+// A credential_process.  `place`: where that stands, for people:
+// `credential_process of profile "x" in "/home/u/.aws/config"`.
+KeyOutcome process_keys(const std::string& command, const std::string& place,
+                        const Fetch& fetch);
+
+// Each of these is `none`, and says nothing, if the profile does not ask for
+// that way.
+
+// All but roles: web identity, sign-on, files.
+KeyOutcome keys_by_itself(Search& search, const Profile& profile,
+                          const WebIdentityVariables& variables);
+// role_arn with a web identity.
+KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
+                                const WebIdentityVariables& variables);
+// sso_account_id or sso_role_name.
+KeyOutcome keys_by_sign_on(Search& search, const Profile& profile);
+
+// --- What those are made of -------------------------------------------------
+
+struct Role {
+  std::string_view arn;
+  // What the session is called in AWS's logs.  Empty: "ddbmutex-" and sixteen
+  // random digits.
+  std::string_view session_name;
+  std::string_view external_id;  // For assume_role() alone; empty: none.
+  // Of the keys, in seconds: as many as the role allows.  Empty: not asked for,
+  // which is an hour.
+  std::string_view duration;
+  std::string place;  // For people: who wants it.
+  Setting region;     // Whose STS is asked.
+};
+
+// AssumeRole, signed with these keys.  With keys of another role, an hour is
+// the most.  REQUIRES: they were found, or have failed, or are broken.
+KeyOutcome assume_role(const Role& role, KeyOutcome source,
+                       const Services& services, const Fetch& fetch);
+
+// AssumeRoleWithWebIdentity, not signed.  What stands before and behind the
+// token in its file, blanks and line ends, counts for nothing (AWS's tools send
+// it too, and are refused).
+KeyOutcome assume_by_web_identity(const Role& role,
+                                  const std::string& token_file,
+                                  const Services& services, const Fetch& fetch);
+
+// Reads the answer to an action ("AssumeRole"); broken if it is none.  Pure.
+KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
+                         std::int64_t utc_now);
+
+// The account of "arn:aws:sts::123456789012:assumed-role/..."; empty if there
+// is none.  Pure.
+std::string account_of(std::string_view arn);
+
+// Puts the words behind `words`, each with a NUL at its end, and returns why
+// there are none: "a quote is not closed"; empty if there are.
+//
+// As Python's shlex.split() has it, which is what botocore goes by: words stand
+// between blanks, tabs and line ends.  Within single quotes all is as it is,
+// within double ones a backslash stands for itself but before a double quote or
+// another backslash, and elsewhere the character behind a backslash is as it
+// is.  Pure.
+const char* split_command(std::string_view command, std::string& words);
 
 }  // namespace sigv4
 }  // namespace v0

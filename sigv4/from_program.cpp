@@ -1,6 +1,25 @@
 #ifndef DDBMUTEX_NO_PROGRAMS
-#include "from_program.hpp"
-
+// Keys that a program of the user's gives: a profile's credential_process.
+//
+// The command is taken apart as a POSIX shell would, but no shell runs and
+// nothing is expanded, as botocore has it.  The program gets our environment,
+// no input, none of our files, a process group of its own and all signals as
+// they are by default.  What it says on stderr nobody sees; on stdout it writes
+// at most 64 KiB:
+//
+//   {"Version": 1, "AccessKeyId": "...", "SecretAccessKey": "...",
+//    "SessionToken": "...", "Expiration": "2030-01-01T00:00:00Z",
+//    "AccountId": "..."}
+//
+// The last three may be missing.  It has a minute, or until the deadline if
+// that is sooner, or until nobody waits for it any more; then its group is told
+// to end, and soon after killed.
+//
+// `broken` is what trying again does not mend: a command that cannot be taken
+// apart or started, a document that is none.  `failed` is a program that ended
+// with another status than 0 (it may want the network), by a signal or not in
+// time, and, as with botocore and AWS's JavaScript SDK, keys whose time is over
+// already.  No text shows what it wrote or what the command is.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,6 +34,7 @@
 #include <utility>
 
 #include "from_json.hpp"
+#include "from_profile.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {

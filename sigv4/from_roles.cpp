@@ -1,6 +1,21 @@
 #ifndef DDBMUTEX_NO_ROLES
-#include "from_roles.hpp"
-
+// Keys of a role, by AWS's Security Token Service: for who has keys that may
+// assume it, or has a token of an identity provider that the role trusts.
+//
+// A chain of roles is a chain of profiles.  The keys of the source are asked
+// for anew each time, and so is the token's file read, for somebody writes a
+// new token before the old one runs out.  Of the time to wait, a refusal and a
+// clock that is wrong: from_services.hpp.
+//
+// STS is asked for JSON, as MongoDB's drivers and EKS ask it, which is as XML
+// would have it but for times, which are seconds since 1970; a service in its
+// place that knows XML alone is of no use.
+//
+// What STS takes is for STS to say.  Broken: a file that cannot be read, and
+// whatever STS refuses for good: no permission, keys or a token that have run
+// out, a session that is too long.  Failed: what may pass; also where the
+// identity provider could not be asked, and where the source's keys could not
+// be had now.
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +24,7 @@
 #include <utility>
 
 #include "from_json.hpp"
-#include "secret_file.hpp"
+#include "from_profile.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {

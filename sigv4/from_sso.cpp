@@ -1,12 +1,21 @@
 #ifndef DDBMUTEX_NO_SSO
-#include "from_sso.hpp"
-
+// The keys of a role in IAM Identity Center, for whoever has signed on there.
+//
+// A person signs on with `aws sso login`, which leaves a token in a cache file:
+// CACHE/<SHA-1 of the session's name, or of the start URL>.json.  The file is
+// read anew each time, and its token shown to the portal.  A session's token
+// that has five minutes left, or has ended, is exchanged for a new one if the
+// file says how, at most once a minute; the new one is written to the file, as
+// AWS's tools do, for they share it.
+//
+// A token that has ended and cannot be had anew, or that the portal refuses, is
+// final, and the reason says which command signs on.
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "from_json.hpp"
-#include "secret_file.hpp"
+#include "from_profile.hpp"
 #include "text.hpp"
 #include "utc.hpp"
 
@@ -26,6 +35,44 @@ constexpr KeyForm kSsoForm = {
     "expiration",
     true,
     1000};
+
+// --- What the profile says -------------------------------------------------
+
+constexpr char kSession[] = "sso-session";
+
+// The profile's own, or its session's; empty if it is neither's.
+std::string_view sign_on_value(const Profile& profile, std::string_view session,
+                               const char* name) {
+  const std::string_view own = profile.value_of(name);
+  const auto* found = profile.config.find(kSession, session, name);
+  return own.empty() && found != nullptr ? *found : own;
+}
+
+std::string section_of(std::string_view session) {
+  return join({"sso-session ", session});
+}
+
+// What is wrong with the section that the profile names as its session; empty
+// if nothing is.
+std::string flaw_of_session(const Profile& profile, std::string_view name) {
+  if (name.empty()) return "";
+  const ProfileFile& config = profile.config;
+  if (!config.has(kSession, name)) {
+    return format("%s names a section %q that is not there",
+                  {profile.find("sso_session").source, section_of(name)});
+  }
+  for (const Entry& entry : config.entries()) {
+    if (entry.kind != kSession || entry.section != name) continue;
+    const std::string property(entry.property);
+    const std::string_view own = profile.value_of(property.c_str());
+    if (own.empty() || own == *config.find(kSession, name, property.c_str())) {
+      continue;
+    }
+    return profile.find(property.c_str()).source +
+           " is another than in its sso_session";
+  }
+  return "";
+}
 
 // --- The token -------------------------------------------------------------
 
@@ -71,17 +118,22 @@ std::string iso_time(std::int64_t unix_seconds) {
   return text;
 }
 
-// One look for keys; what remains is in `sign_on`.
+// One look for keys; what remains is in `sign_on_`.
 class Portal {
  public:
-  Portal(const Sso& sso, const Services& services, SignOn& sign_on,
-         const Fetch& fetch)
-      : sso_(sso), services_(services), sign_on_(sign_on), fetch_(fetch) {}
+  // `sign`: the property that says that there is a sign-on.
+  Portal(Search& search, const Profile& profile, const char* sign)
+      : search_(search),
+        profile_(profile),
+        session_(profile.value_of("sso_session")),
+        place_(profile.place_of(sign)) {}
 
   KeyOutcome keys();
 
  private:
-  // Each sets the token; if it cannot, why is found in outcome_.
+  // Each sets what it is called for; if it cannot, why is found in outcome_.
+  bool find_settings();
+  bool find_cache();
   bool find_token();
   bool load(Token& token);
   bool refresh();
@@ -99,26 +151,75 @@ class Portal {
   // That somebody has to sign on.
   bool signed_off(std::string_view why, std::string_view more = "");
 
-  const Sso& sso_;
-  const Services& services_;
-  SignOn& sign_on_;
-  const Fetch& fetch_;
+  Search& search_;
+  const Profile& profile_;
+  const std::string_view session_;  // Empty: the older way, without sessions.
+  const std::string place_;         // For people: `profile "x" in "..."`.
+  std::string_view start_url_, account_id_, role_name_;
+  Setting region_;  // The session's.
+  SignOn& sign_on_ = search_.chain.sign_on;
+  const Fetch& fetch_ = search_.fetch;
   Token token_;
   KeyOutcome outcome_;
   std::string warnings_;
 };
 
 KeyOutcome Portal::keys() {
-  if (find_token()) ask_for_keys();
+  if (find_settings() && find_cache() && find_token()) ask_for_keys();
   outcome_.warnings = std::move(warnings_);
   return std::move(outcome_);
+}
+
+bool Portal::find_settings() {
+  const std::string flaw = flaw_of_session(profile_, session_);
+  if (!flaw.empty()) return none(blocked(search_, "%s", {flaw}));
+  std::string_view region;
+  const struct {
+    const char* name;
+    std::string_view& value;
+  } settings[] = {{"sso_account_id", account_id_},
+                  {"sso_role_name", role_name_},
+                  {"sso_region", region},
+                  {"sso_start_url", start_url_}};
+  std::string missing;
+  for (const auto& [name, value] : settings) {
+    value = sign_on_value(profile_, session_, name);
+    if (value.empty()) append(missing, {missing.empty() ? "" : ", ", name});
+  }
+  if (!missing.empty()) {
+    return none(blocked(search_, "single sign-on of %s is without %s",
+                        {place_, missing}));
+  }
+  region_ = profile_.find("sso_region");
+  if (!region_) {
+    region_ = {region, format("sso_region of section %q in %q",
+                              {section_of(session_), profile_.config.path})};
+  }
+  return true;
+}
+
+bool Portal::find_cache() {
+  const std::string& cache = search_.chain.sso_cache;
+  if (cache.empty()) {
+    return none(broken_keys(
+        "%s: the cache of sign-ons cannot be found (HOME is not set)",
+        {place_}));
+  }
+  const std::string_view key = session_.empty() ? start_url_ : session_;
+  std::string path = format("%s/%s.json", {cache, sha1_hex(key)});
+  if (sign_on_.path != path) {
+    sign_on_.path.swap(path);
+    sign_on_.next_refresh = {};
+    sign_on_.unwritten = Token();
+  }
+  return true;
 }
 
 bool Portal::find_token() {
   if (!load(token_)) return false;
   const std::int64_t now = fetch_.utc_now;
   if (token_.ends - now > kRefreshAhead) return true;
-  if (!sso_.session_name.empty() && can_be_refreshed(token_, now)) {
+  if (!session_.empty() && can_be_refreshed(token_, now)) {
     return refresh();
   }
   return token_.ends > now || signed_off("the token has ended");
@@ -129,7 +230,7 @@ bool Portal::load(Token& token) {
   if (file.missing) return signed_off("nobody has signed on yet");
   if (!file.failure.empty()) {
     return none(broken_keys("%s: sign-on cache %q %s",
-                            {sso_.place, sign_on_.path, file.failure}));
+                            {place_, sign_on_.path, file.failure}));
   }
   if (!file.warning.empty()) append(warnings_, "%s\n", {file.warning});
   const char* const wrong = read_token(std::move(file.text), token);
@@ -145,7 +246,7 @@ bool Portal::refresh() {
     return !over ||
            none(failed_keys("%s: the token in sign-on cache %q has ended, and "
                             "to refresh it was tried less than a minute ago",
-                            {sso_.place, sign_on_.path}));
+                            {place_, sign_on_.path}));
   }
   sign_on_.next_refresh = BootClock::now() + kRefreshPause;
   const CallOutcome call = create_token();
@@ -157,7 +258,7 @@ bool Portal::refresh() {
     return true;
   }
   if (call.state == State::failed) {
-    return none(without_keys(call, sso_.place));
+    return none(without_keys(call, place_));
   }
   return signed_off("the token has ended and could not be refreshed: ",
                     call.problem);
@@ -188,7 +289,7 @@ CallOutcome Portal::create_token() {
     return take_refreshed(http, now);
   };
   call.accept = accept;
-  return services_.ask(Service::sso_oidc, sso_.region, call, fetch_);
+  return search_.chain.services.ask(Service::sso_oidc, region_, call, fetch_);
 }
 
 std::string Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
@@ -229,7 +330,7 @@ void Portal::ask_for_keys() {
   call.name = "SSO GetRoleCredentials";
   call.request.url =
       form_of("/federation/credentials?",
-              {{"account_id", sso_.account_id}, {"role_name", sso_.role_name}});
+              {{"account_id", account_id_}, {"role_name", role_name_}});
   call.request.headers = join({"x-amz-sso_bearer_token: ", token_.text, "\n"});
   call.secrets = {token_.text};
   auto accept = [this](const HttpAnswer& http, std::int64_t now) {
@@ -239,63 +340,24 @@ void Portal::ask_for_keys() {
   };
   call.accept = accept;
   const CallOutcome called =
-      services_.ask(Service::sso, sso_.region, call, fetch_);
+      search_.chain.services.ask(Service::sso, region_, call, fetch_);
   if (called.done()) {
-    outcome_.keys.account_id = std::string(sso_.account_id);
+    outcome_.keys.account_id = std::string(account_id_);
     outcome_.source = format("role %q of account %q by single sign-on of %s",
-                             {sso_.role_name, sso_.account_id, sso_.place});
+                             {role_name_, account_id_, place_});
   } else if (called.status == 401) {
     signed_off(called.problem);
   } else {
-    none(without_keys(called, sso_.place));
+    none(without_keys(called, place_));
   }
 }
 
 bool Portal::signed_off(std::string_view why, std::string_view more) {
-  const bool session = !sso_.session_name.empty();
+  const bool session = !session_.empty();
   return none(broken_keys(
       "%s: %s%s (sign-on cache %q); sign on with: aws sso login --%s %q",
-      {sso_.place, why, more, sign_on_.path,
-       session ? "sso-session" : "profile",
-       session ? sso_.session_name : sso_.profile}));
-}
-
-// --- Profiles --------------------------------------------------------------
-
-constexpr char kSession[] = "sso-session";
-
-// The profile's own, or its session's; empty if it is neither's.
-std::string_view sign_on_value(const Profile& profile, std::string_view session,
-                               const char* name) {
-  const std::string_view own = profile.value_of(name);
-  const auto* found = profile.config.find(kSession, session, name);
-  return own.empty() && found != nullptr ? *found : own;
-}
-
-std::string section_of(std::string_view session) {
-  return join({"sso-session ", session});
-}
-
-// What is wrong with the section that the profile names as its session; empty
-// if nothing is.
-std::string flaw_of_session(const Profile& profile, std::string_view name) {
-  if (name.empty()) return "";
-  const ProfileFile& config = profile.config;
-  if (!config.has(kSession, name)) {
-    return format("%s names a section %q that is not there",
-                  {profile.find("sso_session").source, section_of(name)});
-  }
-  for (const Entry& entry : config.entries()) {
-    if (entry.kind != kSession || entry.section != name) continue;
-    const std::string property(entry.property);
-    const std::string_view own = profile.value_of(property.c_str());
-    if (own.empty() || own == *config.find(kSession, name, property.c_str())) {
-      continue;
-    }
-    return profile.find(property.c_str()).source +
-           " is another than in its sso_session";
-  }
-  return "";
+      {place_, why, more, sign_on_.path, session ? "sso-session" : "profile",
+       session ? session_ : profile_.name}));
 }
 
 }  // namespace
@@ -304,56 +366,7 @@ KeyOutcome keys_by_sign_on(Search& search, const Profile& profile) {
   const char* const sign =
       profile.has("sso_account_id") ? "sso_account_id" : "sso_role_name";
   if (!profile.has(sign)) return {};
-  Sso sso;
-  sso.session_name = profile.value_of("sso_session");
-  const std::string flaw = flaw_of_session(profile, sso.session_name);
-  if (!flaw.empty()) return blocked(search, "%s", {flaw});
-  std::string_view region;
-  const struct {
-    const char* name;
-    std::string_view& value;
-  } settings[] = {{"sso_account_id", sso.account_id},
-                  {"sso_role_name", sso.role_name},
-                  {"sso_region", region},
-                  {"sso_start_url", sso.start_url}};
-  std::string missing;
-  for (const auto& [name, value] : settings) {
-    value = sign_on_value(profile, sso.session_name, name);
-    if (value.empty()) append(missing, {missing.empty() ? "" : ", ", name});
-  }
-  sso.place = profile.place_of(sign);
-  if (!missing.empty()) {
-    return blocked(search, "single sign-on of %s is without %s",
-                   {sso.place, missing});
-  }
-  sso.cache = search.chain.sso_cache;
-  sso.profile = profile.name;
-  sso.region = profile.find("sso_region");
-  if (!sso.region) {
-    sso.region = {region,
-                  format("sso_region of section %q in %q",
-                         {section_of(sso.session_name), profile.config.path})};
-  }
-  return sso_keys(sso, search.chain.services, search.chain.sign_on,
-                  search.fetch);
-}
-
-KeyOutcome sso_keys(const Sso& sso, const Services& services, SignOn& sign_on,
-                    const Fetch& fetch) {
-  if (sso.cache.empty()) {
-    return broken_keys(
-        "%s: the cache of sign-ons cannot be found (HOME is not set)",
-        {sso.place});
-  }
-  const std::string_view key =
-      sso.session_name.empty() ? sso.start_url : sso.session_name;
-  std::string path = format("%s/%s.json", {sso.cache, sha1_hex(key)});
-  if (sign_on.path != path) {
-    sign_on.path.swap(path);
-    sign_on.next_refresh = {};
-    sign_on.unwritten = Token();
-  }
-  return Portal(sso, services, sign_on, fetch).keys();
+  return Portal(search, profile, sign).keys();
 }
 
 }  // namespace sigv4

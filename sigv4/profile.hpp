@@ -40,7 +40,7 @@
 #include <string>
 #include <string_view>
 
-#include "secret_file.hpp"
+#include "secret.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {

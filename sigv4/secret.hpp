@@ -1,5 +1,6 @@
-// A string that leaves nothing behind: its memory is wiped when it goes, or
-// takes another value.  What is copied out of it is the copier's to wipe().
+// Strings and files that leave nothing behind.
+//
+// Thread safety: any thread may call any of this.
 #ifndef DDBMUTEX_SIGV4_SECRET_HPP
 #define DDBMUTEX_SIGV4_SECRET_HPP
 
@@ -20,6 +21,8 @@ void wipe(std::string& text) noexcept;
 // it is wiped.
 void reserve_secret(std::string& text, std::size_t bytes);
 
+// A string whose memory is wiped when it goes, or takes another value.  What is
+// copied out of it is the copier's to wipe().
 class Secret {
  public:
   Secret() = default;
@@ -55,6 +58,34 @@ class Secret {
 // for, nor is none at all.
 using Secrets = std::array<std::string_view, 3>;
 std::string shown(std::string_view text, const Secrets& secrets);
+
+// --- Files that hold keys or tokens -----------------------------------------
+
+// One that was read, as far as it could be, into memory that is wiped:
+//
+//   const SecretFile file(path, 1 << 20);
+//   if (!file.failure.empty()) return refuse(in_quotes(path) + file.failure);
+//   use(file.text);
+struct SecretFile {
+  // A file that is no regular one is not read: a FIFO would hang.
+  SecretFile(const std::string& path, std::size_t most_bytes);
+  ~SecretFile() { wipe(text); }
+  SecretFile(const SecretFile&) = delete;
+  SecretFile& operator=(const SecretFile&) = delete;
+
+  std::string text;     // Wiped when this goes.  Empty unless all of it came.
+  std::string failure;  // Behind the file's name: "does not exist".
+  bool missing = false;
+  bool too_long = false;
+  // Set if others than its owner may read it, or write to it: a sentence that
+  // names the file.
+  std::string warning;
+};
+
+// Puts the file into the place of another, or of none, all at once: nobody sees
+// half of one.  Its owner alone may read it.  Returns why that could not be;
+// empty if it could.
+std::string write_secret_file(const std::string& path, std::string_view text);
 
 }  // namespace sigv4
 }  // namespace v0

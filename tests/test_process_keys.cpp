@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "sigv4/from_json.hpp"
-#include "sigv4/from_program.hpp"
+#include "sigv4/from_profile.hpp"
 #include "sigv4/secret.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/given.hpp"

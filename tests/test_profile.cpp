@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "sigv4/profile.hpp"
-#include "sigv4/secret_file.hpp"
+#include "sigv4/secret.hpp"
 #include "sigv4/text.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/memory.hpp"

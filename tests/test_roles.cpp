@@ -14,7 +14,7 @@
 
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/credentials.hpp"
-#include "sigv4/from_roles.hpp"
+#include "sigv4/from_profile.hpp"
 #include "sigv4/http.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/home.hpp"

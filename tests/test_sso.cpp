@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "sigv4/from_json.hpp"
-#include "sigv4/from_sso.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/support/chain_kit.hpp"
 #include "tests/support/given.hpp"
@@ -619,27 +618,10 @@ BOOST_AUTO_TEST_CASE(token_that_another_process_got_meanwhile_is_taken) {
 BOOST_AUTO_TEST_CASE(token_that_cannot_be_written_is_kept_and_warned_about) {
   SignedOn site(aws());
   site.sign_on(renewable(-10));
-  Services services;
-  for (const Service service : {Service::sso, Service::sso_oidc}) {
-    read_endpoint_settings(
-        service, load_profile({}, site.environment()), site.environment(),
-        services.endpoints[static_cast<std::size_t>(service)]);
-  }
-  services.http.ca_file = aws().ca_file();
   // A path so long that no other can stand beside it, not even for root.
-  std::string cache = (site.root / ".aws/sso/cache").string();
-  while (cache.size() < 4095 - 50) cache += "/.";
-  Sso settings;
-  settings.session_name = "corp";
-  settings.account_id = "123456789012";
-  settings.role_name = "Role";
-  settings.cache = cache;
-  settings.place = "somewhere";
-  settings.region = {"eu-west-1", "sso_region"};
-  const KeySourcePtr source =
-      tests::source_of([&, sign_on = SignOn()](const Fetch& fetch) mutable {
-        return sso_keys(settings, services, sign_on, fetch);
-      });
+  std::string& home = site.variables["HOME"];
+  while (home.size() < 4095 - sizeof "/.aws/sso/cache/" - 50) home += "/.";
+  const KeySourcePtr source = site.source();
   const KeyOutcome first = asked(source);
   BOOST_TEST(told(first).rfind("found: ", 0) == 0u);
   BOOST_TEST_REQUIRE(tests::is_one_line(first.warnings));

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "sigv4/from_json.hpp"
-#include "sigv4/from_program.hpp"
+#include "sigv4/from_profile.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sigv4/from_json.hpp"
-#include "sigv4/from_roles.hpp"
+#include "sigv4/from_profile.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace tests {
