@@ -80,7 +80,7 @@ std::string_view unquoted(std::string_view text) {
 
 class Parser {
  public:
-  Parser(FileKind kind, Entries& entries) : kind_(kind), entries_(entries) {}
+  Parser(FileKind file, Entries& entries) : file_(file), entries_(entries) {}
 
   // One line without its '\n'.  Returns what is wrong with it, or null.
   const char* add(std::string_view line);
@@ -90,12 +90,17 @@ class Parser {
   const char* add_section(std::string_view text);
   const char* add_continuation(std::string_view text);
   const char* add_property(std::string_view text);
-  // Makes the kind what it means in this file.  False if it is to be skipped.
-  bool is_wanted(Entry& section);
+  // Makes the section's kind what it means in this file.  False if it is to be
+  // skipped.
+  bool is_wanted();
+  void add_entry(std::string_view property, std::string_view value) {
+    entries_.push_back({kind_, section_, property, value});
+  }
 
-  const FileKind kind_;
+  const FileKind file_;
   Entries& entries_;
-  Entry section_;  // The current one; without a name it is skipped.
+  // The current section's; without a name it is skipped.
+  std::string_view kind_, section_;
   bool seen_section_ = false;
   bool default_is_prefixed_ = false;
   bool has_property_ = false;  // The section has one, skipped or not.
@@ -115,7 +120,7 @@ const char* Parser::add(std::string_view line) {
   if (!seen_section_) return "a line before the first section";
   has_property_ = true;
   indent_ = indent;
-  skipped_ = section_.section.empty();
+  skipped_ = section_.empty();
   return skipped_ ? nullptr : add_property(text);
 }
 
@@ -125,39 +130,35 @@ const char* Parser::add_section(std::string_view text) {
   seen_section_ = true;
   has_property_ = false;
   text = trim(text.substr(1, end - 1));
-  auto& [kind, section, property, value] = section_;
-  kind = {};
+  kind_ = {};
   const auto blank = text.find_first_of(kBlanks);
   if (blank != text.npos) {
-    kind = text.substr(0, blank);
+    kind_ = text.substr(0, blank);
     text = trim_left(text.substr(blank));
   }
-  section = is_name(text) ? text : std::string_view();
-  if (section.empty() && !kind.empty()) section = unquoted(text);
-  if (!section.empty() && is_wanted(section_)) {
-    entries_.push_back(section_);
+  section_ = is_name(text) ? text : std::string_view();
+  if (section_.empty() && !kind_.empty()) section_ = unquoted(text);
+  if (section_.empty() || !is_wanted()) {
+    section_ = {};
   } else {
-    section = {};
+    add_entry({}, {});
   }
   return nullptr;
 }
 
-bool Parser::is_wanted(Entry& section) {
-  const bool bare = section.kind.empty();
-  if (bare) section.kind = kProfile;
-  if (kind_ == FileKind::credentials) return bare;
-  if (section.kind != kProfile) {
-    return is_among("services sso-session", section.kind);
-  }
-  if (section.section != kDefault) return !bare;
+bool Parser::is_wanted() {
+  const bool bare = kind_.empty();
+  if (bare) kind_ = kProfile;
+  if (file_ == FileKind::credentials) return bare;
+  if (kind_ != kProfile) return is_among("services sso-session", kind_);
+  if (section_ != kDefault) return !bare;
   if (bare) return !default_is_prefixed_;
   if (default_is_prefixed_) return true;
   default_is_prefixed_ = true;
-  for (auto earlier = entries_.begin(); earlier != entries_.end();) {
-    const bool bare_one =
-        earlier->kind == kProfile && earlier->section == kDefault;
-    const auto last = earlier++;
-    if (bare_one) entries_.erase(last);
+  for (Entry& earlier : entries_) {
+    if (earlier.kind == kProfile && earlier.section == kDefault) {
+      earlier.kind = {};
+    }
   }
   return true;
 }
@@ -181,15 +182,14 @@ const char* Parser::add_continuation(std::string_view text) {
 const char* Parser::add_property(std::string_view text) {
   std::string_view value = without_comment(text);
   if (value.find('=') == value.npos) return "a property without '='";
-  Entry entry = section_;
-  entry.property = trim_right(cut(value, '='));
-  if (entry.property.empty()) return "a property without a name";
-  skipped_ = !is_name(entry.property);
+  const std::string_view property = trim_right(cut(value, '='));
+  if (property.empty()) return "a property without a name";
+  skipped_ = !is_name(property);
   if (skipped_) return nullptr;
-  for (const char& c : entry.property) const_cast<char&>(c) = lower(c);
-  entry.value = trim(value);
-  has_sub_properties_ = entry.value.empty();
-  entries_.push_back(entry);
+  for (const char& c : property) const_cast<char&>(c) = lower(c);
+  value = trim(value);
+  has_sub_properties_ = value.empty();
+  add_entry(property, value);
   return nullptr;
 }
 

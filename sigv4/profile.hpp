@@ -81,7 +81,9 @@ struct Setting {
 // and name, which are one, and several properties of one name, of which the
 // last counts.
 struct Entry {
-  std::string_view kind;  // "profile", "services" or "sso-session".
+  // "profile", "services" or "sso-session"; empty: it does not count, for it is
+  // of a [default] beside a [profile default].
+  std::string_view kind;
   std::string_view section;
   std::string_view property;  // In lower case; empty: the section's heading.
   std::string_view value;  // Trimmed; of a continued one all lines, with '\n'.

@@ -39,6 +39,7 @@ ParsedFile parse(Bytes text, FileKind kind) {
   ParsedFile parsed;
   parsed.error = sigv4::parse_profiles(rewritten, kind, entries);
   for (const sigv4::Entry& entry : entries) {
+    if (entry.kind.empty()) continue;  // There is a [profile default].
     claim(entry.kind == "profile" || entry.kind == "services" ||
               entry.kind == "sso-session",
           "a section is of a kind that is known");
