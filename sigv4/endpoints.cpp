@@ -222,7 +222,7 @@ ServiceEndpoint endpoint_in_region(Service service,
     check_url(settings, found.error);
     if (!found.error.empty()) return found;
     found.url = settings.url.value;
-    if (found.url.back() == '/') found.url.pop_back();
+    if (found.url.back() == '/') found.url.resize(found.url.size() - 1);
     found.region = region;
     return found;
   }

@@ -703,6 +703,22 @@ void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
 
 namespace {
 
+struct Parts {
+  std::string_view scheme, authority, path;
+};
+
+// Without an authority it is no URL.
+Parts parts_of(std::string_view url) {
+  Parts parts;
+  parts.scheme = cut(url, ':');
+  if (!begins_with(url, "//")) return parts;
+  url.remove_prefix(2);
+  const std::size_t path = std::min(url.find('/'), url.size());
+  parts.authority = url.substr(0, path);
+  parts.path = url.substr(path);
+  return parts;
+}
+
 // As libcurl writes it, without a port that is the scheme's own; empty if it is
 // no URL.
 std::string normal_url(const std::string& text) {
@@ -727,24 +743,20 @@ bool is_plain(char c) { return c > ' ' && c <= '~' && c != '%' && c != '@'; }
 // libcurl also takes one slash or three, and does not tell an empty query or
 // fragment from none.
 std::optional<Url> parse_url(const std::string& text) {
-  std::size_t host = text.find(':');
-  if (host == text.npos || text.compare(host, 3, "://") != 0 ||
-      text.find_first_of("?#") != text.npos) {
-    return std::nullopt;
-  }
-  host += 3;
-  std::size_t path = std::min(text.find('/', host), text.size());
-  if (path == host ||
-      !consists_of(std::string_view(text).substr(host, path - host),
-                   is_plain)) {
-    return std::nullopt;
+  std::optional<Url> found;
+  const std::string_view given = parts_of(text).authority;
+  if (given.empty() || !consists_of(given, is_plain) ||
+      std::string_view(text).find_first_of("?#") != text.npos) {
+    return found;
   }
   const std::string url = normal_url(text);
-  host = url.find("://") + 3;
-  path = std::min(url.find('/', host), url.size());
-  const std::string scheme = url.substr(0, url.find(':'));
-  if (scheme != "http" && scheme != "https") return std::nullopt;
-  return Url{scheme, url.substr(host, path - host), url.substr(path)};
+  const auto [scheme, authority, path] = parts_of(url);
+  if (scheme != "http" && scheme != "https") return found;
+  found.emplace();
+  found->scheme = scheme;
+  found->authority = authority;
+  found->path = path;
+  return found;
 }
 
 void init_http() {

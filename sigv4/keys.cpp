@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "service.hpp"
 #include "shared.hpp"
 #include "text.hpp"
 #include "thread.hpp"
@@ -102,7 +103,7 @@ struct Keys::Core final : Stoppable {
   const Log log;
   const nanoseconds longest_fetch;
   // Of the fetching thread, one at a time.
-  std::string told_warnings;  // Each between line ends.
+  std::string told_warnings;  // Each with a line end.
   std::string told_id;
 
   // The keys serve until then, whatever comes but a refusal: so that those who
@@ -283,9 +284,8 @@ void Keys::Core::tell(const KeyOutcome& outcome) {
   std::string text;
   for (std::string_view rest = outcome.warnings; !rest.empty();) {
     text = cut(rest, '\n');
-    const std::string line = join({"\n", text, "\n"});
-    if (told_warnings.find(line) != told_warnings.npos) continue;
-    append(told_warnings, {line});
+    if (is_among(told_warnings, text, '\n')) continue;
+    append(told_warnings, {text, "\n"});
     say(log, LogLevel::warning, text);
   }
   text.clear();

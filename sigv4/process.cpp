@@ -26,20 +26,20 @@ std::atomic<Abandoned*> abandoned{nullptr};
 
 // A word that is 0 in every new process.
 Mark* make_mark() noexcept {
-  const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+  constexpr std::size_t kSize = sizeof(Mark);  // Whole pages are given.
+  void* page = mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   Mark* mark = &no_mark;
   if (page != MAP_FAILED) {
-    if (madvise(page, size, MADV_WIPEONFORK) == 0) {
+    if (madvise(page, kSize, MADV_WIPEONFORK) == 0) {
       mark = new (page) Mark(0);
     } else {
-      munmap(page, size);
+      munmap(page, kSize);
     }
   }
   Mark* first = nullptr;
   if (the_mark.compare_exchange_strong(first, mark)) return mark;
-  if (mark != &no_mark) munmap(page, size);
+  if (mark != &no_mark) munmap(page, kSize);
   return first;  // Another thread was faster.
 }
 

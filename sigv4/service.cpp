@@ -19,9 +19,9 @@ constexpr char kThrottling[] =
 
 }  // namespace
 
-bool is_among(std::string_view words, std::string_view word) {
+bool is_among(std::string_view words, std::string_view word, char mark) {
   while (!words.empty()) {
-    if (cut(words, ' ') == word) return true;
+    if (cut(words, mark) == word) return true;
   }
   return false;
 }

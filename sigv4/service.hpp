@@ -8,8 +8,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Whether it is one of the words, which have a blank between them.
-bool is_among(std::string_view words, std::string_view word);
+// Whether it is one of the words, which have that mark between them.
+bool is_among(std::string_view words, std::string_view word, char mark = ' ');
 
 // What AWS's SDKs take for a call for fewer requests.
 bool is_throttling_code(std::string_view code);
