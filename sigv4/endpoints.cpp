@@ -1,7 +1,5 @@
 #include "endpoints.hpp"
 
-#include <strings.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -65,9 +63,9 @@ void read_flag(const Environment& environment, const char* variable,
                const Profile& profile, const char* property, std::string& why,
                std::string& error) {
   const Setting flag = find_setting(environment, {variable}, profile, property);
-  if (strcasecmp(flag.value.c_str(), "true") == 0) {
+  if (flag.says("true")) {
     append(why, {flag.source, " is true"});
-  } else if (flag && strcasecmp(flag.value.c_str(), "false") != 0) {
+  } else if (flag && !flag.says("false")) {
     error.clear();
     append(error, {flag.source, " is neither true nor false"});
   }
@@ -86,9 +84,11 @@ void find_in_services(const Profile& profile, const char* service,
   }
   const auto* own = profile.config.find("services", name.value, service);
   if (own == nullptr) return;
-  settings.url = {sub_property(*own, "endpoint_url"),
-                  format("endpoint_url of %s in section %q of %q",
-                         {service, called, profile.config.path})};
+  auto& [value, source] = settings.url;
+  value = sub_property(*own, "endpoint_url");
+  source.clear();
+  append(source, "endpoint_url of %s in section %q of %q",
+         {service, called, profile.config.path});
 }
 
 }  // namespace

@@ -161,10 +161,6 @@ constexpr const char* kRolesPath =
 constexpr const char* kRegionPath = "/latest/meta-data/placement/region";
 constexpr int kTokenSeconds = 21600;  // The most there is.
 
-bool says(const Setting& setting, const char* word) {
-  return strcasecmp(setting.value.c_str(), word) == 0;
-}
-
 // A number from 1 to `most`; 0 if it is none.
 int whole_number(std::string_view text, int most) {
   int number = 0;
@@ -333,7 +329,7 @@ InstanceSettings instance_settings(const Environment& environment,
     return find_setting(environment, {variable}, profile, property);
   };
   InstanceSettings settings;
-  if (says({environment("AWS_EC2_METADATA_DISABLED"), ""}, "true")) {
+  if (find_variable(environment, {"AWS_EC2_METADATA_DISABLED"}).says("true")) {
     settings.disabled = "AWS_EC2_METADATA_DISABLED is true";
   }
   settings.timeout = seconds(number_of(
@@ -344,9 +340,9 @@ InstanceSettings instance_settings(const Environment& environment,
                                 2, 100, settings.error);
   const Setting mode = setting("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
                                "ec2_metadata_service_endpoint_mode");
-  if (says(mode, "ipv6")) {
+  if (mode.says("ipv6")) {
     settings.endpoint = kIpv6Endpoint;
-  } else if (mode && !says(mode, "ipv4")) {
+  } else if (mode && !mode.says("ipv4")) {
     settings.error = mode.source + " is neither IPv4 nor IPv6";
   }
   const Setting endpoint = setting("AWS_EC2_METADATA_SERVICE_ENDPOINT",

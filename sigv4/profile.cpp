@@ -1,6 +1,7 @@
 #include "profile.hpp"
 
 #include <pwd.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -229,6 +230,10 @@ Setting::Setting(std::string_view the_value, std::string_view the_source)
     : value(the_value), source(the_source) {}
 Setting::Setting(const Setting&) = default;
 Setting::~Setting() = default;
+
+bool Setting::says(const char* word) const {
+  return strncasecmp(value.c_str(), word, value.size() + 1) == 0;
+}
 
 Setting& Setting::operator=(Setting other) noexcept {
   value.swap(other.value);

@@ -72,6 +72,7 @@ struct Setting {
   Setting& operator=(Setting other) noexcept;
   ~Setting();
   explicit operator bool() const { return !value.empty(); }
+  bool says(const char* word) const;  // In any case.
 
   std::string value;
   std::string source;
