@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "../sigv4/service.hpp"
+#include "../sigv4/endpoints.hpp"
 #include "../sigv4/text.hpp"
 #include "json.hpp"
 

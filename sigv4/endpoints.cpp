@@ -38,6 +38,14 @@ constexpr struct {
     {"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb", "dynamodb"},
 };
 
+constexpr char kThrottling[] =
+    "Throttling ThrottlingException ThrottledException RequestThrottled "
+    "RequestThrottledException TooManyRequestsException "
+    "ProvisionedThroughputExceededException RequestLimitExceeded "
+    "BandwidthLimitExceeded LimitExceededException "
+    "TransactionInProgressException PriorRequestNotComplete SlowDown "
+    "EC2ThrottledException";
+
 constexpr char kFirstGlobal[] = "aws-global";
 constexpr char kFirstRegion[] = "us-east-1";
 constexpr char kFirstPartition[] = "aws";
@@ -92,6 +100,10 @@ void find_in_services(const Profile& profile, const char* service,
 }
 
 }  // namespace
+
+bool is_throttling_code(std::string_view code) {
+  return is_among(kThrottling, code);
+}
 
 bool asks_for_fips(std::string_view region) {
   return begins_with(region, "fips-") ||

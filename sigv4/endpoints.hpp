@@ -1,5 +1,5 @@
-// Where AWS's services are: its partitions, what it calls the services in a
-// region, and what the environment and the profile say instead.
+// AWS's services and where they are: its partitions, what it calls the services
+// in a region, and what the environment and the profile say instead.
 //
 //   EndpointSettings settings;
 //   read_endpoint_settings(Service::sts, profile, environment, settings);
@@ -80,6 +80,10 @@ struct ServiceEndpoint {
 // Pure.
 ServiceEndpoint service_endpoint(Service service, EndpointSettings settings,
                                  const Setting& region);
+
+// Of an error, whichever service gives it: what AWS's SDKs take for a call for
+// fewer requests.
+bool is_throttling_code(std::string_view code);
 
 // The rest is what service_endpoint() is made of.
 

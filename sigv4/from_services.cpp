@@ -13,7 +13,6 @@
 
 #include "boot_clock.hpp"
 #include "from_json.hpp"
-#include "service.hpp"
 #include "text.hpp"
 #include "utc.hpp"
 

@@ -15,7 +15,6 @@
 #include <string_view>
 #include <utility>
 
-#include "service.hpp"
 #include "shared.hpp"
 #include "text.hpp"
 #include "thread.hpp"

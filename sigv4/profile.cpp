@@ -10,8 +10,6 @@
 #include <cstring>
 #include <utility>
 
-#include "service.hpp"
-
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {

@@ -144,6 +144,13 @@ std::string_view cut(std::string_view& text, char mark) {
   return part;
 }
 
+bool is_among(std::string_view words, std::string_view word, char mark) {
+  while (!words.empty()) {
+    if (cut(words, mark) == word) return true;
+  }
+  return false;
+}
+
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex

@@ -140,6 +140,9 @@ bool is_visible(std::string_view text);
 // there is none.
 std::string_view cut(std::string_view& text, char mark);
 
+// Whether it is one of the words, which have that mark between them.
+bool is_among(std::string_view words, std::string_view word, char mark = ' ');
+
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
