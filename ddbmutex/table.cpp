@@ -45,12 +45,8 @@ constexpr std::chrono::seconds kKeysAge{60};
 
 bool is_table_name(std::string_view name) {
   if (sigv4::begins_with(name, "arn:")) return name.size() <= 1024;
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-  };
   return name.size() >= 3 && name.size() <= 255 &&
-         sigv4::consists_of(name, fits);
+         sigv4::is_alphanumeric(name, "_-.");
 }
 
 // Why that cannot be the name of a key attribute; empty if it can.

@@ -51,18 +51,12 @@ constexpr char kFirstRegion[] = "us-east-1";
 constexpr char kFirstPartition[] = "aws";
 constexpr std::string_view kSuffix = "amazonaws.com";  // Of that.
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 // "north-1"
 bool is_word_and_number(std::string_view text) {
   const auto hyphen = text.find('-');
   if (hyphen == text.npos || hyphen == 0) return false;
   const std::string_view number = text.substr(hyphen + 1);
-  return !number.empty() && consists_of(number, is_digit);
+  return !number.empty() && all_digits(number);
 }
 
 // Sets `why`, "AWS_USE_FIPS_ENDPOINT is true", if it is.  If it is no flag,
@@ -179,11 +173,8 @@ Partition partition_of(std::string_view region) {
 }
 
 bool is_host_label(std::string_view text) {
-  const auto fits = [](char c) {
-    return is_letter(c) || is_digit(c) || c == '-';
-  };
   return !text.empty() && text.size() <= 63 && text.front() != '-' &&
-         text.back() != '-' && consists_of(text, fits);
+         text.back() != '-' && is_alphanumeric(text, "-");
 }
 
 bool is_base_url(const std::string& text) {

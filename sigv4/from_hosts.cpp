@@ -186,11 +186,7 @@ int number_of(const Setting& setting, int otherwise, int most,
 
 // As IAM names them: nothing that a URL's path would have to encode.
 bool is_role(std::string_view text) {
-  static constexpr std::string_view kSigns = "_+=,.@-";
-  return text.size() <= 64 && consists_of(text, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                  (c >= '0' && c <= '9') || kSigns.find(c) != kSigns.npos;
-         });
+  return text.size() <= 64 && is_alphanumeric(text, "_+=,.@-");
 }
 
 std::string_view first_line(std::string_view text) {

@@ -18,8 +18,6 @@ using State = KeyOutcome::State;
 
 namespace {
 
-bool is_decimal(char c) { return c >= '0' && c <= '9'; }
-
 Secret decoded(std::string_view quoted) {
   std::string out(quoted.size(), '\0');
   char* const end = decode_json(quoted, out.data());
@@ -44,7 +42,7 @@ std::optional<std::int64_t> whole(std::string_view number) {
   const std::size_t e = std::min(number.find_first_of("eE"), number.size());
   int exponent = 0;
   for (const char c : number.substr(e)) {
-    if (is_decimal(c)) exponent = std::min(10 * exponent + (c - '0'), kFar);
+    if (is_digit(c)) exponent = std::min(10 * exponent + (c - '0'), kFar);
   }
   if (number.find('-') != number.npos) exponent = -exponent;
   std::string digits(number.substr(0, e));
@@ -70,8 +68,6 @@ const char* flaw_of(const JsonObject& document, const char* name, bool needed) {
 
 }  // namespace
 
-bool all_digits(std::string_view text) { return consists_of(text, is_decimal); }
-
 std::string_view JsonObject::value_of(std::string_view name) const {
   std::string_view found;
   const JsonNodes nodes = nodes_of(text_);
@@ -94,7 +90,7 @@ Secret JsonObject::text(std::string_view name) const {
 std::optional<std::int64_t> JsonObject::number(std::string_view name) const {
   const std::string_view value = value_of(name);
   const bool is_number =
-      !value.empty() && (value[0] == '-' || is_decimal(value[0]));
+      !value.empty() && (value[0] == '-' || is_digit(value[0]));
   return is_number ? whole(value) : std::nullopt;
 }
 

@@ -75,8 +75,6 @@ Secret json_object(JsonTexts texts);
 // addition.
 Secret with_texts(const JsonObject& object, JsonTexts texts);
 
-bool all_digits(std::string_view text);
-
 // How a service writes keys down.
 struct KeyForm {
   KeyNames names{};

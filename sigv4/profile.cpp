@@ -43,13 +43,8 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-bool is_name_char(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-         (c >= '0' && c <= '9') || is_one_of(c, "_-/.%@:+\\");
-}
-
 bool is_name(std::string_view text) {
-  return !text.empty() && consists_of(text, is_name_char);
+  return !text.empty() && is_alphanumeric(text, "_-/.%@:+\\");
 }
 
 bool is_no_control(char c) {

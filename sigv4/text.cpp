@@ -137,6 +137,14 @@ bool is_visible(std::string_view text) {
   return consists_of(text, [](char c) { return c > ' ' && c <= '~'; });
 }
 
+bool is_alphanumeric(std::string_view text, std::string_view also) {
+  for (const char c : text) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!letter && !is_digit(c) && also.find(c) == also.npos) return false;
+  }
+  return true;
+}
+
 std::string_view cut(std::string_view& text, char mark) {
   const std::size_t end = std::min(text.find(mark), text.size());
   const std::string_view part = text.substr(0, end);

@@ -136,6 +136,15 @@ bool consists_of(std::string_view text, bool (*fits)(char));
 // another one.
 bool is_visible(std::string_view text);
 
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+inline bool all_digits(std::string_view text) {
+  return consists_of(text, is_digit);
+}
+
+// Letters and digits of ASCII, and what else may be.
+bool is_alphanumeric(std::string_view text, std::string_view also);
+
 // Cuts the part before `mark` off `text`, and the mark with it; all of it if
 // there is none.
 std::string_view cut(std::string_view& text, char mark);
