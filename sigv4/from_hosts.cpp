@@ -69,9 +69,8 @@ const char* set_url(ContainerSettings& settings, const std::string& text) {
     return " is neither https, nor http of this machine or of an "
            "address that AWS has set apart for agents";
   }
-  settings.place =
-      format("%s://%s%s", {url->scheme, url->authority, url->path});
-  settings.url = join({settings.place, query});
+  append(settings.place, {url->scheme, "://", url->authority, url->path});
+  append(settings.url, {settings.place, query});
   return "";
 }
 
@@ -132,9 +131,9 @@ KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
   call.time = kAgentsTime;
   call.request.url = settings.url;
   const bool has_token = !token.empty();
-  call.request.headers =
-      join({"Accept: application/json\n", has_token ? "Authorization: " : "",
-            token, has_token ? "\n" : ""});
+  append(call.request.headers,
+         {"Accept: application/json\n", has_token ? "Authorization: " : "",
+          token, has_token ? "\n" : ""});
   call.secrets = {token};
   auto accept = [&](const HttpAnswer& http, std::int64_t now) {
     outcome = keys_in(http.body, {}, KeyForm(), "the answer", now);
@@ -213,12 +212,14 @@ void ask(Instance& instance, Method method, const std::string& path,
   call.attempts = settings.attempts;
   call.time = 2 * settings.timeout;
   call.request.method = method;
-  call.request.url = settings.endpoint + path;
-  call.request.headers =
-      method == Method::put
-          ? format("X-aws-ec2-metadata-token-ttl-seconds: %s\n",
-                   {Digits(kTokenSeconds)})
-          : join({"X-aws-ec2-metadata-token: ", instance.token, "\n"});
+  append(call.request.url, {settings.endpoint, path});
+  if (method == Method::put) {
+    append(call.request.headers, "X-aws-ec2-metadata-token-ttl-seconds: %s\n",
+           {Digits(kTokenSeconds)});
+  } else {
+    append(call.request.headers,
+           {"X-aws-ec2-metadata-token: ", instance.token, "\n"});
+  }
   call.secrets = {instance.token};
   call.accept = accept;
   outcome = ask_host(call, settings.timeout, "", fetch);

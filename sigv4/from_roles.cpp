@@ -200,7 +200,7 @@ KeyOutcome keys_by_role(Search& search, Profile& profile) {
   role.session_name = profile.value_of("role_session_name");
   role.external_id = profile.value_of("external_id");
   role.duration = profile.value_of("duration_seconds");
-  role.place = format("role %q by %s", {role.arn, where});
+  append(role.place, "role %q by %s", {role.arn, where});
   if (!all_digits(role.duration)) {
     return blocked(search, "%s is no number of seconds",
                    {profile.find("duration_seconds").source});
@@ -234,7 +234,7 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
                    {source, profile.name});
   }
   role.session_name = first(variables.session_name, "role_session_name");
-  role.place = format("role %q by web identity of %s", {role.arn, source});
+  append(role.place, "role %q by web identity of %s", {role.arn, source});
   role.region = region_for(search, profile, role.arn);
   return assume_by_web_identity(role, file, search.chain.services,
                                 search.fetch);

@@ -331,7 +331,7 @@ void Portal::ask_for_keys() {
   call.request.url =
       form_of("/federation/credentials?",
               {{"account_id", account_id_}, {"role_name", role_name_}});
-  call.request.headers = join({"x-amz-sso_bearer_token: ", token_.text, "\n"});
+  append(call.request.headers, {"x-amz-sso_bearer_token: ", token_.text, "\n"});
   call.secrets = {token_.text};
   auto accept = [this](const HttpAnswer& http, std::int64_t now) {
     outcome_ =
