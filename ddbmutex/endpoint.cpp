@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "../sigv4/from_all.hpp"
 #include "../sigv4/http.hpp"
 #include "../sigv4/text.hpp"
 
@@ -235,8 +234,8 @@ Target find_target(const TargetOptions& options,
            "neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of "
            "profile %q (%s)",
            {profile.name, profile.whereabouts()});
-    if (options.region_may_come_later &&
-        sigv4::instance_may_know_region(profile, environment)) {
+    if (options.region_may_come_later && sigv4::kRegionMayComeLater &&
+        !sigv4::instance_is_disabled(environment)) {
       option = "endpoint";
       sigv4::check_url(target.settings, error);
     } else {

@@ -99,6 +99,10 @@ bool is_throttling_code(std::string_view code) {
   return is_among(kThrottling, code);
 }
 
+bool instance_is_disabled(const Environment& environment) {
+  return find_variable(environment, {"AWS_EC2_METADATA_DISABLED"}).says("true");
+}
+
 bool asks_for_fips(std::string_view region) {
   return begins_with(region, "fips-") ||
          (region.size() > 5 && region.substr(region.size() - 5) == "-fips");

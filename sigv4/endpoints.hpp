@@ -52,6 +52,9 @@ constexpr bool kRegionMayComeLater = false;
 constexpr bool kRegionMayComeLater = true;
 #endif
 
+// By AWS_EC2_METADATA_DISABLED.
+bool instance_is_disabled(const Environment& environment);
+
 enum class Service { sts, sso, sso_oidc, dynamodb };
 
 // What is said about a service's endpoint, whatever the region.

@@ -28,13 +28,6 @@ KeyOutcome instance_region(Instance&, const Fetch& fetch) {
   return container_keys({}, fetch);
 }
 
-#else
-
-bool instance_may_know_region(const Profile& profile,
-                              const Environment& environment) {
-  return instance_settings(environment, profile).disabled.empty();
-}
-
 #endif
 
 namespace {
@@ -182,7 +175,8 @@ KeyOutcome Chain::first(const Fetch& fetch) {
 
 KeyOutcome Chain::fetch(const Fetch& fetch) {
   KeyOutcome outcome = own_ != nullptr ? own_->fetch(fetch) : first(fetch);
-  if (kAsksHosts && find_region_ && outcome.state == KeyOutcome::State::found) {
+  if (kRegionMayComeLater && find_region_ &&
+      outcome.state == KeyOutcome::State::found) {
     add_region(outcome, fetch);
   }
   return outcome;

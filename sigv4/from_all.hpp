@@ -54,16 +54,6 @@ struct ChainOptions {
 KeySourcePtr chain_keys(const ChainOptions& options,
                         const Environment& environment = process_environment);
 
-// Whether the instance's region may be found: false if nobody is to ask for it.
-#ifdef DDBMUTEX_NO_HOSTS
-inline bool instance_may_know_region(const Profile&, const Environment&) {
-  return false;
-}
-#else
-bool instance_may_know_region(const Profile& profile,
-                              const Environment& environment);
-#endif
-
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex

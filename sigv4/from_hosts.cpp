@@ -202,8 +202,8 @@ std::string place(const Instance& instance) {
   return format("%s at %s: ", {kName, instance.settings.endpoint});
 }
 
-void ask(Instance& instance, Method method, const std::string& path,
-         Taker accept, const Fetch& fetch, CallOutcome& outcome) {
+void ask(Instance& instance, Method method, std::string_view path, Taker accept,
+         const Fetch& fetch, CallOutcome& outcome) {
   const InstanceSettings& settings = instance.settings;
   ServiceCall call;
   call.article = "the ";
@@ -251,7 +251,7 @@ void need_token(Instance& instance, const Fetch& fetch, CallOutcome& outcome) {
   }
 }
 
-CallOutcome get(Instance& instance, const std::string& path, Taker accept,
+CallOutcome get(Instance& instance, std::string_view path, Taker accept,
                 const Fetch& fetch) {
   CallOutcome outcome;
   for (int i = 0; i < 2; ++i) {
@@ -326,7 +326,7 @@ InstanceSettings instance_settings(const Environment& environment,
     return find_setting(environment, {variable}, profile, property);
   };
   InstanceSettings settings;
-  if (find_variable(environment, {"AWS_EC2_METADATA_DISABLED"}).says("true")) {
+  if (instance_is_disabled(environment)) {
     settings.disabled = "AWS_EC2_METADATA_DISABLED is true";
   }
   settings.timeout = seconds(number_of(

@@ -42,15 +42,12 @@ namespace sigv4 {
 #ifdef DDBMUTEX_NO_HOSTS
 
 // Nothing is known of hosts that are not asked.
-constexpr bool kAsksHosts = false;
 struct ContainerSettings {};
 struct Instance {
   bool may_be_asked() const { return false; }
 };
 
 #else
-
-constexpr bool kAsksHosts = true;
 
 struct ContainerSettings {
   std::string_view variable;  // Of the URI; empty: neither is set.

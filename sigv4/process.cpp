@@ -22,7 +22,6 @@ static_assert(Mark::is_always_lock_free);
 Mark no_mark{0};  // Stands for: there is no such page, ask for the pid.
 std::atomic<Mark*> the_mark{nullptr};
 std::atomic<std::uint64_t> processes{0};  // Inherited by a child.
-std::atomic<Abandoned*> abandoned{nullptr};
 
 // A word that is 0 in every new process.
 Mark* make_mark() noexcept {
@@ -56,11 +55,7 @@ std::uint64_t this_process() noexcept {
   return mark->compare_exchange_strong(first, fresh) ? fresh : first;
 }
 
-void Abandoned::abandon() noexcept {
-  next_ = abandoned.load();
-  while (!abandoned.compare_exchange_weak(next_, this)) {
-  }
-}
+std::atomic<OnePerProcess::Node*> OnePerProcess::abandoned_{nullptr};
 
 OnePerProcess::Node* OnePerProcess::find() const noexcept {
   Node* const node = node_.load(std::memory_order_acquire);
@@ -81,9 +76,10 @@ OnePerProcess::Node* OnePerProcess::install(Node* fresh) {
 void OnePerProcess::let_go(Node* node) {
   if (node == nullptr) return;
   if (node->process == this_process()) {
-    node->destroy(node);
-  } else {
-    node->abandon();
+    return node->destroy(node);
+  }
+  node->next = abandoned_.load();
+  while (!abandoned_.compare_exchange_weak(node->next, node)) {
   }
 }
 

@@ -22,25 +22,14 @@ namespace sigv4 {
 // the process ID.)
 std::uint64_t this_process() noexcept;
 
-// Keeps what was abandoned within reach, so that no leak checker of a child
-// takes it for lost.
-class Abandoned {
- protected:
-  ~Abandoned() = default;
-  void abandon() noexcept;
-
- private:
-  Abandoned* next_ = nullptr;
-};
-
 // What PerProcess is, whatever the type.
 class OnePerProcess {
  protected:
-  struct Node : Abandoned {
+  struct Node {
     explicit Node(void (*how)(Node*)) : destroy(how) {}
-    using Abandoned::abandon;
     void (*const destroy)(Node* self);
     const std::uint64_t process = this_process();
+    Node* next = nullptr;  // Of those that were abandoned.
   };
 
   OnePerProcess() = default;
@@ -56,6 +45,8 @@ class OnePerProcess {
  private:
   static void let_go(Node* node);
 
+  // Within reach, so that no leak checker of a child takes them for lost.
+  static std::atomic<Node*> abandoned_;
   std::atomic<Node*> node_{nullptr};
 };
 
