@@ -147,17 +147,16 @@ bool Keys::Core::may_ask(BootTime time) const {
 // REQUIRES: none serve.
 Keys::OutcomePtr Keys::Core::why_none() const {
   if (failure != nullptr) return failure;
-  const auto none = share<KeyOutcome>();
-  none->state = State::failed;
-  std::string& reason = none->reason;
-  if (keys != nullptr) {
-    append(reason, "the keys of %s have run out, and new ", {keys->source});
-  }
-  append(reason, {"keys are being fetched"});
+  KeyOutcome none =
+      keys == nullptr
+          ? failed_keys("keys are being fetched")
+          : failed_keys(
+                "the keys of %s have run out, and new keys are being fetched",
+                {keys->source});
   if (fetch != nullptr && !fetch->told.empty()) {
-    append(reason, ": %s", {fetch->told});
+    append(none.reason, ": %s", {fetch->told});
   }
-  return none;
+  return share<KeyOutcome>(std::move(none));
 }
 
 // REQUIRES: none is under way.

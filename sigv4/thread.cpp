@@ -39,7 +39,8 @@ void* run_thread(void* argument) {
 // Those of this process that have threads.
 struct Registered {
   struct Threads {
-    std::weak_ptr<Stoppable> weak;
+    std::weak_ptr<void> owner;
+    Stoppable* threads;
     std::unique_ptr<Threads> next;
   };
 
@@ -63,11 +64,11 @@ void stop_all() {
   }
   const BootTime by = BootClock::now() + kStopWithin;
   for (const auto* one = all.get(); one != nullptr; one = one->next.get()) {
-    if (const auto threads = one->weak.lock()) threads->tell_to_stop(by);
+    if (const auto owner = one->owner.lock()) one->threads->tell_to_stop(by);
   }
   // Who is gone by now was stopped by its owner.
   for (; all != nullptr; all = std::move(all->next)) {
-    if (const auto threads = all->weak.lock()) threads->await_stop();
+    if (const auto owner = all->owner.lock()) all->threads->await_stop();
   }
 }
 
@@ -108,11 +109,12 @@ void register_for_exit(const std::shared_ptr<void>& owner, Stoppable& threads) {
   const std::lock_guard<std::mutex> guard(own.mutex);
   std::unique_ptr<Registered::Threads>* place = &own.first;
   // In the place of one that is gone.
-  while (*place != nullptr && !(*place)->weak.expired()) {
+  while (*place != nullptr && !(*place)->owner.expired()) {
     place = &(*place)->next;
   }
   if (*place == nullptr) place->reset(new Registered::Threads);
-  (*place)->weak = std::shared_ptr<Stoppable>(owner, &threads);
+  (*place)->owner = owner;
+  (*place)->threads = &threads;
 }
 
 }  // namespace sigv4
