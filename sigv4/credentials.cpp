@@ -21,7 +21,9 @@ constexpr std::chrono::seconds kFileAge{60};
 
 // Not inline: they are long, and used in many places.
 KeyOutcome::KeyOutcome() = default;
-KeyOutcome::KeyOutcome(const KeyOutcome&) = default;
+KeyOutcome::KeyOutcome(const KeyOutcome& other) : KeyOutcome() {
+  *this = other;
+}
 KeyOutcome::KeyOutcome(KeyOutcome&& other) noexcept : KeyOutcome() {
   *this = std::move(other);
 }
