@@ -158,7 +158,7 @@ void set_region(Target& target, const Setting& region) {
 }  // namespace
 
 Target::Target() = default;
-Target::Target(const Target&) = default;
+Target::Target(const Target& other) : Target() { *this = other; }
 Target& Target::operator=(const Target&) = default;
 Target::~Target() = default;
 

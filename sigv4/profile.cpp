@@ -221,7 +221,7 @@ std::string home_by_name() {
 Setting::Setting() noexcept = default;
 Setting::Setting(std::string_view the_value, std::string_view the_source)
     : value(the_value), source(the_source) {}
-Setting::Setting(const Setting&) = default;
+Setting::Setting(const Setting& other) : Setting(other.value, other.source) {}
 Setting::~Setting() = default;
 
 bool Setting::says(const char* word) const {
