@@ -65,17 +65,6 @@ constexpr Option kOptions[] = {
 // libcurl says "Expect" before a body of a megabyte.
 constexpr std::size_t kMaxUnexpected = 1 << 19;
 
-// libcurl sends with MSG_NOSIGNAL on plain sockets, and since 7.88 also what
-// OpenSSL has for it; others, or OpenSSL by itself, may write(2).
-bool may_raise_sigpipe() {
-  static const bool may = [] {
-    const curl_version_info_data& own = *curl_version_info(CURLVERSION_NOW);
-    return own.version_num < 0x075800 || own.ssl_version == nullptr ||
-           !begins_with(own.ssl_version, "OpenSSL/");
-  }();
-  return may;
-}
-
 // CURLOPT_NOSIGNAL keeps libcurl from ignoring SIGPIPE.  So where it may come
 // the signal is blocked in this thread, and one that came of our writing
 // removed.
@@ -105,7 +94,7 @@ class SigpipeGuard {
   SigpipeGuard& operator=(const SigpipeGuard&) = delete;
 
  private:
-  const bool active_ = may_raise_sigpipe();
+  const bool active_ = init_http();
   sigset_t sigpipe_;
   sigset_t old_;
   bool had_one_;
@@ -135,11 +124,9 @@ Transport meaning(CURLcode code, bool sent) {
 // libcurl quotes the URL of a proxy that it does not understand, or what it
 // takes for its host: there may be a user and password in it.
 bool quotes_a_proxy(CURLcode code, std::string_view error) {
-  const auto has = [&](std::string_view part) {
-    return error.find(part) != error.npos;
-  };
-  return code == CURLE_COULDNT_RESOLVE_PROXY || has("@") ||
-         (has("proxy") && has("'"));
+  const auto none = error.npos;
+  return code == CURLE_COULDNT_RESOLVE_PROXY || error.find('@') != none ||
+         (error.find("proxy") != none && error.find('\'') != none);
 }
 
 // poll(2) takes milliseconds: rounded up, so as not to spin before the time.
@@ -759,10 +746,17 @@ std::optional<Url> parse_url(const std::string& text) {
   return found;
 }
 
-void init_http() {
-  // Never cleaned up: others in this process may use libcurl too.
-  static const CURLcode once = curl_global_init(CURL_GLOBAL_DEFAULT);
-  static_cast<void>(once);
+// libcurl sends with MSG_NOSIGNAL on plain sockets, and since 7.88 also what
+// OpenSSL has for it; others, or OpenSSL by itself, may write(2).
+bool init_http() {
+  static const bool may_raise_sigpipe = [] {
+    // Never cleaned up: others in this process may use libcurl too.
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    const curl_version_info_data& own = *curl_version_info(CURLVERSION_NOW);
+    return own.version_num < 0x075800 || own.ssl_version == nullptr ||
+           !begins_with(own.ssl_version, "OpenSSL/");
+  }();
+  return may_raise_sigpipe;
 }
 
 }  // namespace sigv4

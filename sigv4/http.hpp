@@ -294,8 +294,8 @@ std::optional<Url> parse_url(const std::string& text);
 // Initialises libcurl once a process (curl_global_init).  Called by the first
 // Exchange; a caller who needs libcurl's exit handlers to run after its own
 // static objects' destructors calls it before.  Any thread, if libcurl was
-// built thread-safe (7.84 on).
-void init_http();
+// built thread-safe (7.84 on).  Returns whether it may raise SIGPIPE.
+bool init_http();
 
 }  // namespace sigv4
 }  // namespace v0
