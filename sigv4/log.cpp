@@ -14,8 +14,6 @@ constexpr std::size_t kMostLines = 1000;
 
 }  // namespace
 
-LogQueue::LogQueue(const Log& sink) : sink_(sink) {}
-
 void LogQueue::add(const std::shared_ptr<void>& queue, LogLevel level,
                    const std::string& text) {
   LogQueue& own = *static_cast<LogQueue*>(queue.get());

@@ -46,7 +46,7 @@ inline void say(const Log& log, LogLevel level, const std::string& text) {
 // Thread safety: any thread may call any member.
 class LogQueue final : public Stoppable {
  public:
-  explicit LogQueue(const Log& sink);
+  explicit LogQueue(const Log& sink) : sink_(sink) {}
   ~LogQueue() { drop_lines(); }
   LogQueue(const LogQueue&) = delete;
   LogQueue& operator=(const LogQueue&) = delete;

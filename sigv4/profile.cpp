@@ -361,12 +361,6 @@ std::string_view Profile::value_of(const char* property) const {
   return look(property).value;
 }
 
-bool Profile::has(const char* property) const {
-  return !look(property).value.empty();
-}
-
-bool Profile::exists() const { return look("").file != nullptr; }
-
 std::string Profile::place_of(const char* property) const {
   const ProfileFile* file = look(property).file;
   if (file == nullptr) return format("profile %q", {name});

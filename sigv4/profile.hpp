@@ -157,8 +157,8 @@ struct Profile {
   Setting find(const char* property) const;
   // For as long as the files stay.
   std::string_view value_of(const char* property) const;
-  bool has(const char* property) const;
-  bool exists() const;
+  bool has(const char* property) const { return !value_of(property).empty(); }
+  bool exists() const { return look("").file != nullptr; }
   // For people: `profile "x"`, and the file that says so: `profile "x" in
   // "..."`.
   std::string place_of(const char* property) const;
