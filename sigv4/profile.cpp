@@ -292,10 +292,6 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
 
 ProfileFile::~ProfileFile() = default;
 
-bool ProfileFile::has(const char* kind, std::string_view section) const {
-  return find(kind, section, "") != nullptr;
-}
-
 const std::string_view* ProfileFile::find(const char* kind,
                                           std::string_view section,
                                           const char* property) const {

@@ -112,7 +112,9 @@ class ProfileFile {
   ProfileFile(const std::string& path, FileKind kind);
   ~ProfileFile();
 
-  bool has(const char* kind, std::string_view section) const;
+  bool has(const char* kind, std::string_view section) const {
+    return find(kind, section, "") != nullptr;
+  }
   // A property's value, which may be empty; null if it is not there.
   const std::string_view* find(const char* kind, std::string_view section,
                                const char* property) const;

@@ -80,7 +80,7 @@ constexpr std::chrono::nanoseconds kLongestWait = std::chrono::hours(1);
 
 bool start_thread(pthread_t& thread, const std::shared_ptr<void>& what,
                   void (*run)(void* what)) {
-  auto work = std::make_unique<Work>(Work{what, run});
+  std::unique_ptr<Work> work(new Work{what, run});
   const sigset_t blocked = signals_of_others();
   sigset_t old;
   pthread_sigmask(SIG_SETMASK, &blocked, &old);
