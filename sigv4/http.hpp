@@ -31,7 +31,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "boot_clock.hpp"
@@ -259,7 +258,7 @@ void wait_for(const Waker* one, const Waker* other, BootTime deadline);
 // Exchanges with their kept-alive connections, for use by any thread.
 class HttpPool {
  public:
-  explicit HttpPool(HttpOptions options) : options_(std::move(options)) {}
+  explicit HttpPool(const HttpOptions& options) : options_(options) {}
   ~HttpPool() { delete warmest_.load(); }
   HttpPool(const HttpPool&) = delete;
   HttpPool& operator=(const HttpPool&) = delete;
