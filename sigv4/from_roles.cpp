@@ -18,7 +18,6 @@
 // be had now.
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <utility>
@@ -35,7 +34,6 @@ using State = KeyOutcome::State;
 
 namespace {
 
-constexpr char kAroundToken[] = " \t\r\n";
 constexpr std::size_t kMinToken = 4, kMaxTokenFile = 20 * 1024;
 
 std::string random_session_name() {
@@ -264,10 +262,7 @@ KeyOutcome assume_by_web_identity(const Role& role,
                                   const Fetch& fetch) {
   const SecretFile file(token_file, kMaxTokenFile);
   std::string flaw = file.failure;
-  std::string_view token = file.text;
-  token.remove_prefix(
-      std::min(token.find_first_not_of(kAroundToken), token.size()));
-  token = token.substr(0, token.find_last_not_of(kAroundToken) + 1);
+  const std::string_view token = trimmed(file.text);
   const bool empty = flaw.empty() && token.empty();
   if (empty) {
     flaw = "is empty";

@@ -156,15 +156,6 @@ int curl_events(int seen) {
          ((seen & (POLLERR | POLLNVAL)) != 0 ? CURL_CSELECT_ERR : 0);
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto blank = [](char c) {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-  };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 }  // namespace
 
 // -- Answer and waker --------------------------------------------------------

@@ -34,10 +34,6 @@ std::string_view trim_right(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kBlanks) + 1);
 }
 
-std::string_view trim(std::string_view text) {
-  return trim_left(trim_right(text));
-}
-
 // Without regard to the locale.
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -123,7 +119,7 @@ const char* Parser::add_section(std::string_view text) {
   if (end == text.npos) return "a section without its ']'";
   seen_section_ = true;
   has_property_ = false;
-  text = trim(text.substr(1, end - 1));
+  text = trimmed(text.substr(1, end - 1));
   kind_ = {};
   const auto blank = text.find_first_of(kBlanks);
   if (blank != text.npos) {
@@ -181,7 +177,7 @@ const char* Parser::add_property(std::string_view text) {
   skipped_ = !is_name(property);
   if (skipped_) return nullptr;
   for (const char& c : property) const_cast<char&>(c) = lower(c);
-  value = trim(value);
+  value = trimmed(value);
   has_sub_properties_ = value.empty();
   add_entry(property, value);
   return nullptr;
@@ -264,7 +260,7 @@ std::string_view sub_property(std::string_view value, std::string_view name) {
     const bool same =
         std::equal(own.begin(), own.end(), name.begin(), name.end(),
                    [](char a, char b) { return lower(a) == b; });
-    if (same) found = trim(line);
+    if (same) found = trimmed(line);
   }
   return found;
 }

@@ -145,6 +145,15 @@ bool is_alphanumeric(std::string_view text, std::string_view also) {
   return true;
 }
 
+std::string_view trimmed(std::string_view text) {
+  const auto blank = [](char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+  };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
 std::string_view cut(std::string_view& text, char mark) {
   const std::size_t end = std::min(text.find(mark), text.size());
   const std::string_view part = text.substr(0, end);

@@ -145,6 +145,9 @@ inline bool all_digits(std::string_view text) {
 // Letters and digits of ASCII, and what else may be.
 bool is_alphanumeric(std::string_view text, std::string_view also);
 
+// Without the blanks, tabs and line ends around it.
+std::string_view trimmed(std::string_view text);
+
 // Cuts the part before `mark` off `text`, and the mark with it; all of it if
 // there is none.
 std::string_view cut(std::string_view& text, char mark);
