@@ -1,6 +1,9 @@
 #include "credentials.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "text.hpp"
@@ -43,6 +46,15 @@ BootTime ends_at(std::int64_t expires, std::int64_t now) {
   if (expires > now + kFar) return BootTime::max();
   expires = std::max(expires, now - kFar);
   return BootClock::now() + std::chrono::seconds(expires - now - 1);
+}
+
+std::chrono::nanoseconds random_part(std::chrono::nanoseconds time,
+                                     double least) {
+  std::uint32_t bits;
+  if (getentropy(&bits, sizeof bits) != 0) std::abort();
+  const double share = least + (1 - least) * (bits / 4294967296.0);
+  return std::chrono::nanoseconds(
+      static_cast<std::int64_t>(static_cast<double>(time.count()) * share));
 }
 
 KeyOutcome judged(const KeyTexts& keys, std::string_view place,

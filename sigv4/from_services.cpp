@@ -3,8 +3,6 @@
     !defined(DDBMUTEX_NO_SSO)
 #include "from_services.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -56,13 +54,6 @@ std::optional<std::int64_t> date_of(const HttpAnswer& http) {
   if (http.header("Age")) return std::nullopt;
   const auto date = http.header("Date");
   return date ? parse_http_date(*date) : std::nullopt;
-}
-
-// So that many hosts that failed at once do not come back at once.
-milliseconds random_pause(milliseconds longest) {
-  std::uint32_t seed;
-  if (getentropy(&seed, sizeof seed) != 0) std::abort();
-  return milliseconds(longest.count() * (seed % 1024) / 1023);
 }
 
 std::int64_t boot_seconds() {
@@ -252,7 +243,7 @@ bool Calling::pause(Fate fate) {
       fate == Fate::throttled ? kFirstThrottledPause : kFirstPause;
   const BootTime until =
       BootClock::now() +
-      random_pause(longest * (1 << std::min(attempts_ - 1, kDoublings)));
+      random_part(longest * (1 << std::min(attempts_ - 1, kDoublings)), 0);
   if (until >= fetch_.deadline) return false;
   wait_for(&fetch_.stop, nullptr, until);
   return !fetch_.stop.woken();

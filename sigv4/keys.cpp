@@ -3,12 +3,10 @@
 #include "keys.hpp"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -41,15 +39,6 @@ constexpr milliseconds kShortestPause{100};
 constexpr seconds kLongestPause{60};
 // A fetch that comes so soon after another brings the same.
 constexpr seconds kJustNow{1};
-
-// Of the time, a share from `least` to 1, evenly.
-nanoseconds random_part(nanoseconds time, double least) {
-  std::uint32_t bits;
-  if (getentropy(&bits, sizeof bits) != 0) std::abort();
-  const double share = least + (1 - least) * (bits / 4294967296.0);
-  return nanoseconds(
-      static_cast<nanoseconds::rep>(static_cast<double>(time.count()) * share));
-}
 
 // As atomics have times.
 constexpr BootTime::rep count_of(BootTime time) {
