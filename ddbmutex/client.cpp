@@ -47,7 +47,7 @@ bool is_news(const Answer& answer) {
 
 Client::Client(const ClientOptions& options)
     : options_(options),
-      pool_(options_.http),
+      pool_({options_.target.ca_file, true, options_.max_answer_bytes}),
       keys_(options_.credentials,
             {[](const void* client) -> std::int64_t {
                const auto& own = *static_cast<const Client*>(client);
@@ -75,41 +75,33 @@ ServiceTime Client::time_by(const ServiceClock& clock, BootTime now) {
 
 std::string Client::endpoint() const {
   const std::lock_guard guard(mutex_);
-  return site_ != nullptr ? site_->endpoint : options_.target.endpoint;
+  return (site_ != nullptr ? site_->target : options_.target).endpoint;
 }
 
 // Made anew when the keys have changed, and each day.
 Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
                                   std::string_view amz_date) {
-  auto site = sigv4::share<Site>();
-  site->keys = keys;
-  const Target& target = options_.target;
+  auto site = sigv4::share<Site>(keys, options_.target);
+  Target& target = site->target;
   if (sigv4::kRegionMayComeLater && target.region.empty()) {
-    settle(*site, complete(target, {keys->region, "the region found"}),
-           amz_date);
-  } else {
-    settle(*site, target, amz_date);
+    complete(target, {keys->region, "the region found"});
   }
+  if (target.error.empty()) settle(*site, amz_date);
   const std::lock_guard guard(mutex_);
   return site_ = std::move(site);
 }
 
-void Client::settle(Site& site, const Target& target,
-                    std::string_view amz_date) const {
-  site.error = target.error;
-  site.option = target.option;
-  if (!site.error.empty()) return;
+void Client::settle(Site& site, std::string_view amz_date) const {
+  Target& target = site.target;
   const sigv4::Credentials& keys = site.keys->keys;
   sigv4::scope_text(amz_date, {target.region, "dynamodb"}).swap(site.scope);
   site.key = sigv4::SigningKey(keys.secret_access_key, site.scope);
   const std::string owner = account_of_table(options_.table, target.region);
-  AccountUrl url = account_url(target, owner.empty() ? keys.account_id : owner);
-  site.error.swap(url.error);
-  if (auto parts = sigv4::parse_url(url.url)) {
+  use_account(target, owner.empty() ? keys.account_id : owner);
+  if (auto parts = sigv4::parse_url(target.endpoint)) {
     sigv4::append(site.url, {parts->scheme, "://", parts->authority, "/"});
     site.authority.swap(parts->authority);
   }
-  site.endpoint.swap(url.url);
 }
 
 Answer& Client::Pending::no_answer(Fault why) {
@@ -160,10 +152,11 @@ std::unique_ptr<Client::Pending> Client::prepare(BootTime now) {
   if (other || !sigv4::begins_with(site->scope, date.substr(0, 8))) {
     site = make_site(other ? newer : site->keys, date);
   }
-  if (!site->error.empty()) {
+  const Target& target = site->target;
+  if (!target.error.empty()) {
     Answer& answer = pending->no_answer(Fault::no_target);
-    answer.option = site->option;
-    answer.message = site->error;
+    answer.option = target.option;
+    answer.message = target.error;
   }
   return pending;
 }

@@ -35,9 +35,10 @@ struct ClientOptions {
   // table, if that is named by an ARN, or of the keys.
   Target target;
   sigv4::KeySourcePtr credentials;
-  sigv4::HttpOptions http;
   sigv4::Log log{};
   std::string table{};  // May be empty.
+  // An item has up to 400 KB, and as JSON up to six bytes for each.
+  std::size_t max_answer_bytes = 3 << 20;
 };
 
 // Of requests that were sent and have ended.
@@ -106,21 +107,18 @@ class Client {
   // What follows from the keys and the day.
   struct Site {
     sigv4::Keys::OutcomePtr keys;
-    std::string endpoint;  // As it was given.
-    std::string url;       // As requests have it.
-    std::string authority;
-    std::string scope;  // Of signatures, the day first,
-    sigv4::SigningKey key;
-    std::string error;        // Why nothing can be sent,
-    const char* option = "";  // and which option would mend it; may be empty.
+    Target target;      // Its error: why nothing can be sent.
+    std::string url{};  // As requests have it.
+    std::string authority{};
+    std::string scope{};  // Of signatures, the day first,
+    sigv4::SigningKey key{};
   };
   using SitePtr = std::shared_ptr<const Site>;
 
   bool lacks_keys(Pending& pending, const sigv4::Keys::Current& current) const;
   SitePtr make_site(const sigv4::Keys::OutcomePtr& keys,
                     std::string_view amz_date);
-  void settle(Site& site, const Target& target,
-              std::string_view amz_date) const;
+  void settle(Site& site, std::string_view amz_date) const;
   static ServiceTime time_by(const ServiceClock& clock, BootTime now);
   Answer unsent(Pending& pending) const;
   Answer heard(Pending& pending, sigv4::Transport why);

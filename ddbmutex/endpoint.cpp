@@ -38,7 +38,7 @@ void refuse(Target& target, const char* option) {
 }
 
 // The option, else what is found.
-Setting find(const std::string& option, const char* name,
+Setting find(std::string_view option, const char* name,
              const Environment& environment,
              std::initializer_list<const char*> variables,
              const Profile& profile, const char* property) {
@@ -96,13 +96,13 @@ bool is_dual_stack_url(const std::string& url, const std::string& region) {
 // endpoint.
 void set_account(std::string_view suffix, Target& target) {
   if (target.accounts_disabled) return;
-  const std::string& region = target.settings.region;
-  const std::string& fips = target.settings.fips;
+  const std::string& region = target.region;
+  const std::string& fips = target.fips;
   const bool have =
       sigv4::partition_of(region).name == "aws" ||
       kRegionsOfAccounts.find(format(" %s ", {region})) != std::string::npos;
   if (fips.empty() && have) {
-    target.account_suffix = format(".ddb.%s", {suffix});
+    append(target.account_suffix, {".ddb.", suffix});
   } else if (!target.account_required.empty()) {
     append(target.error, "%s: there is none %s%s",
            {target.account_required,
@@ -111,48 +111,35 @@ void set_account(std::string_view suffix, Target& target) {
   }
 }
 
-// Sets endpoint and region.
 void set_endpoint(Target& target) {
-  const sigv4::EndpointSettings& settings = target.settings;
-  if (!settings.url && settings.region == kLocal) {
+  if (!target.url && target.region == kLocal) {
     target.endpoint = kLocalUrl;
     target.region = target.region_said.value = kLocalSigned;
     target.account_required.clear();
     const std::string& flag =
-        settings.fips.empty() ? settings.dual_stack : settings.fips;
+        target.fips.empty() ? target.dual_stack : target.fips;
     if (sigv4::kAllEndpoints && !flag.empty()) {
       append(target.error, {flag, " but region \"local\" is this host"});
     }
     return;
   }
-  auto found = sigv4::endpoint_in_region(sigv4::Service::dynamodb, settings);
+  auto found = sigv4::endpoint_in_region(sigv4::Service::dynamodb, target);
   target.error.swap(found.error);
-  target.region.swap(found.region);
   target.endpoint.swap(found.url);
   if (!target.error.empty()) return;
-  if (!settings.url) {
+  if (!target.url) {
     if (sigv4::kAllEndpoints) set_account(found.suffix, target);
     return;
   }
-  target.endpoint = settings.url.value;
+  target.endpoint = target.url.value;
   target.account_required.clear();
   if (sigv4::kAllEndpoints &&
       is_dual_stack_url(target.endpoint, target.region)) {
     append(target.error,
            "%s names a dual-stack endpoint of AWS's, which only "
            "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose",
-           {settings.url.source});
+           {target.url.source});
   }
-}
-
-void set_region(Target& target, const Setting& region) {
-  target.region_said = region;
-  sigv4::set_region(target.settings, region);
-  target.error = target.settings.error;
-  if (!target.error.empty()) return refuse(target, "region");
-  target.region_sources.clear();
-  set_endpoint(target);
-  if (!target.error.empty()) refuse(target, "endpoint");
 }
 
 }  // namespace
@@ -179,25 +166,29 @@ std::string account_of_table(const std::string& table,
   return table.substr(account, end - account);
 }
 
-Target complete(const Target& target, const Setting& region) {
-  Target whole = target;
-  set_region(whole, region);
-  return whole;
+void complete(Target& target, const Setting& region) {
+  target.region_said = region;
+  sigv4::set_region(target, region);
+  if (!target.error.empty()) return refuse(target, "region");
+  target.region_sources.clear();
+  set_endpoint(target);
+  if (!target.error.empty()) refuse(target, "endpoint");
 }
 
-AccountUrl account_url(const Target& target, const std::string& account_id) {
-  if (!sigv4::kAllEndpoints || target.account_suffix.empty()) {
-    return {target.endpoint, ""};
+void use_account(Target& target, const std::string& account_id) {
+  if (!sigv4::kAllEndpoints || target.account_suffix.empty()) return;
+  if (sigv4::is_host_label(account_id)) {
+    target.endpoint.clear();
+    return append(target.endpoint,
+                  {"https://", account_id, target.account_suffix});
   }
-  if (account_id.empty()) {
-    if (target.account_required.empty()) return {target.endpoint, ""};
-    return {"", format("%s, but the keys' source does not tell the account",
-                       {target.account_required})};
+  if (!account_id.empty()) {
+    target.error = "the account id that came with the keys is none";
+  } else if (!target.account_required.empty()) {
+    append(target.error, {target.account_required,
+                          ", but the keys' source does not tell the account"});
   }
-  if (!sigv4::is_host_label(account_id)) {
-    return {"", "the account id that came with the keys is none"};
-  }
-  return {format("https://%s%s", {account_id, target.account_suffix}), ""};
+  if (!target.error.empty()) refuse(target, "");
 }
 
 // What comes first is told first.
@@ -210,10 +201,9 @@ Target find_target(const TargetOptions& options,
   error = profile.error;
   if (error.empty()) {
     option = "endpoint";
-    target.settings.url = {options.endpoint, "option endpoint"};
+    target.url = {options.endpoint, "option endpoint"};
     sigv4::read_endpoint_settings(sigv4::Service::dynamodb, profile,
-                                  environment, target.settings);
-    error = target.settings.error;
+                                  environment, target);
   }
   if (error.empty()) find_account_mode(environment, profile, target);
   if (error.empty()) {
@@ -226,7 +216,7 @@ Target find_target(const TargetOptions& options,
       find(options.region, "option region", environment,
            {"AWS_REGION", "AWS_DEFAULT_REGION"}, profile, "region");
   if (error.empty() && region) {
-    set_region(target, region);
+    complete(target, region);
     return target;
   }
   if (error.empty()) {
@@ -234,10 +224,10 @@ Target find_target(const TargetOptions& options,
            "neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of "
            "profile %q (%s)",
            {profile.name, profile.whereabouts()});
-    if (options.region_may_come_later && sigv4::kRegionMayComeLater &&
+    if (sigv4::kRegionMayComeLater &&
         !sigv4::instance_is_disabled(environment)) {
       option = "endpoint";
-      sigv4::check_url(target.settings, error);
+      sigv4::check_url(target, error);
     } else {
       option = "region";
       append(error, {"no region: ", target.region_sources});

@@ -14,14 +14,15 @@
 // and never passed over for the next.  The URL is shown unless there may be a
 // password in it.
 //
-//   const Target target = find_target({});
+//   Target target = find_target({});
 //   if (!target.error.empty()) return refuse(target.error);
 //   ...  // Keys come, and perhaps with them the account they are of.
-//   const AccountUrl url = account_url(target, keys.account_id);
+//   use_account(target, keys.account_id);
 #ifndef DDBMUTEX_ENDPOINT_HPP
 #define DDBMUTEX_ENDPOINT_HPP
 
 #include <string>
+#include <string_view>
 
 #include "../sigv4/endpoints.hpp"
 #include "../sigv4/profile.hpp"
@@ -30,27 +31,25 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
+// What is empty is looked for elsewhere.
 struct TargetOptions {
-  std::string region;    // Empty: look elsewhere.
-  std::string endpoint;  // Likewise.
-  sigv4::ProfileOptions profile;
-  std::string ca_file{};  // Likewise.
-  // No region is no error yet, if EC2's metadata service may be asked for it:
-  // complete() will be told one.
-  bool region_may_come_later = false;
+  std::string_view region{};
+  std::string_view endpoint{};
+  std::string_view profile{};
+  std::string_view ca_file{};
 };
 
-struct Target {
-  // Out of line, and nowhere moved: it is large, and made once.
+// Its region is the one to sign for.  Where `error` says why there is none,
+// there is no endpoint either.
+struct Target : sigv4::EndpointSettings {
+  // Out of line, and nowhere moved: it is large.
   Target();
   Target(const Target&);
   Target& operator=(const Target&);
   ~Target();
 
   std::string endpoint;     // Fit for ClientOptions; empty without a region.
-  std::string region;       // To sign for.
-  std::string error;        // Why there is neither; empty if there is both.
-  const char* option = "";  // Which option would mend that: "region".
+  const char* option = "";  // Which option would mend an error: "region".
   // As it was said, "fips-eu-west-1", for other services.
   sigv4::Setting region_said;
 
@@ -66,26 +65,21 @@ struct Target {
   // If there is neither a region nor an error: where one was looked for, for
   // people: "neither AWS_REGION nor ...".
   std::string region_sources;
-  sigv4::EndpointSettings settings;  // For complete().
 };
 
-// Reads the profile's files.
+// Reads the profile's files.  No region is no error yet, if EC2's metadata
+// service may be asked for it: complete() will be told one.
 Target find_target(
     const TargetOptions& options,
     const sigv4::Environment& environment = sigv4::process_environment);
 
-// A target that has no region yet, in one.  Pure.
-Target complete(const Target& target, const sigv4::Setting& region);
+// Puts a target that has no region yet in one.  Pure.
+void complete(Target& target, const sigv4::Setting& region);
 
-// The URL for requests that are signed with an account's keys; the id is empty
-// if the keys' source does not tell.
-struct AccountUrl {
-  std::string url;
-  std::string error;  // Why there is none.
-};
-
-// Pure.  REQUIRES: `target` has an endpoint.
-AccountUrl account_url(const Target& target, const std::string& account_id);
+// Makes its endpoint the one for requests that are signed with an account's
+// keys; the id is empty if the keys' source does not tell.  Pure.  REQUIRES:
+// `target` has an endpoint.
+void use_account(Target& target, const std::string& account_id);
 
 // Whose the table is, if it is named by an ARN of that region; empty otherwise.
 // Its account's URL goes before that of the keys' account, as with AWS's SDKs.

@@ -215,10 +215,6 @@ const char* not_text(std::string_view text, std::size_t most,
   return text.size() > most ? too_long : "";
 }
 
-std::string quoted(std::string_view text) {
-  return sigv4::format("\"%s\"", {text});
-}
-
 std::string cannot(std::string_view what, std::string_view name,
                    std::string_view table) {
   return sigv4::format("cannot %s \"%s\" in table \"%s\"", {what, name, table});

@@ -47,7 +47,6 @@ Failure check_all(std::initializer_list<Checked> options);
 const char* not_text(std::string_view text, std::size_t most,
                      const char* too_long);
 
-std::string quoted(std::string_view text);
 // How an error about a lock begins.
 std::string cannot(std::string_view what, std::string_view name,
                    std::string_view table);

@@ -37,9 +37,6 @@ void detail::prepare_process() {
 
 namespace {
 
-// An item has up to 400 KB, and as JSON up to six bytes for each.
-constexpr std::size_t kMaxAnswerBytes = 3 << 20;
-
 // How long keys of a user's source serve that does not say when they end.
 constexpr std::chrono::seconds kKeysAge{60};
 
@@ -145,11 +142,8 @@ sigv4::KeySourcePtr key_source(const TableOptions& options,
     own = sigv4::share<OwnSource>(options);
     if (!find_region) return own;
   }
-  return sigv4::chain_keys({texts_of(options.credentials),
-                            std::move(own),
-                            {options.profile, {}, {}},
-                            target.region_said,
-                            target.ca_file,
+  return sigv4::chain_keys({texts_of(options.credentials), std::move(own),
+                            options.profile, target.region_said, target.ca_file,
                             find_region});
 }
 
@@ -197,11 +191,8 @@ dynamodb::Target Table::Impl::find_target() {
   detail::suit(options);
   bad = check(options);
   if (bad) return {};
-  return dynamodb::find_target({options.region,
-                                options.endpoint,
-                                {options.profile, {}, {}},
-                                options.ca_file,
-                                true});
+  return dynamodb::find_target(
+      {options.region, options.endpoint, options.profile, options.ca_file});
 }
 
 Table::Impl::~Impl() { wipe_secrets(options.credentials); }
@@ -256,10 +247,8 @@ Failure Table::Impl::check_name(const std::string& name,
 Table::Impl::State& Table::Impl::get() {
   if (State* own = state.peek()) return *own;
   auto lines = lines_for(options.logger);
-  const dynamodb::ClientOptions client{target,
-                                       key_source(options, target),
-                                       {target.ca_file, true, kMaxAnswerBytes},
-                                       {lines, sigv4::LogQueue::add},
+  const sigv4::Log log{lines, sigv4::LogQueue::add};
+  const dynamodb::ClientOptions client{target, key_source(options, target), log,
                                        options.name};
   return state.get(client, std::move(lines));
 }

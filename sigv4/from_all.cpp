@@ -95,7 +95,7 @@ class Chain final : public KeySource {
 Chain::Chain(const ChainOptions& options, const Environment& variables)
     : own_(options.own),
       find_region_(options.find_region || own_ != nullptr),
-      named_(!options.profile.name.empty()),
+      named_(!options.profile.empty()),
       given_(keys_of_options(options.keys)),
       chain_{locate_profile(options.profile, variables),
              environment_keys(variables)} {

@@ -28,7 +28,7 @@
 #ifndef DDBMUTEX_SIGV4_FROM_ALL_HPP
 #define DDBMUTEX_SIGV4_FROM_ALL_HPP
 
-#include <string>
+#include <string_view>
 
 #include "credentials.hpp"
 #include "endpoints.hpp"
@@ -41,11 +41,11 @@ namespace sigv4 {
 struct ChainOptions {
   KeyTexts keys;       // Empty: look elsewhere.
   KeySourcePtr own{};  // Not null: these with the instance's region, no others.
-  ProfileOptions profile;
+  std::string_view profile{};  // As for locate_profile().
   // For STS.  Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's.
   Setting region{};
   // Empty: AWS_CA_BUNDLE, the profile's `ca_bundle`, libcurl's own.
-  std::string ca_file;
+  std::string_view ca_file{};
   // With the keys, the instance's region, which is asked for until it is known.
   // If it cannot be had, neither are the keys: KeyOutcome::lacks_region.
   bool find_region = false;

@@ -187,12 +187,11 @@ bool is_below_home(std::string_view path) {
   return path == "~" || begins_with(path, "~/");
 }
 
-// Sets `path` to `option`, or the variable, or `otherwise`; with HOME for a
+// Sets `path`, which is empty, to the variable or `otherwise`; with HOME for a
 // leading '~'.
-void locate(std::string& path, const std::string& option, const char* variable,
-            const char* otherwise, const Environment& environment) {
-  path = option;
-  if (path.empty()) environment(variable).swap(path);
+void locate(std::string& path, const char* variable, const char* otherwise,
+            const Environment& environment) {
+  environment(variable).swap(path);
   if (path.empty()) path = otherwise;
   if (!is_below_home(path)) return;
   const std::string home = environment("HOME");
@@ -301,22 +300,21 @@ const std::string_view* ProfileFile::find(const char* kind,
   return found;
 }
 
-ProfilePlace locate_profile(const ProfileOptions& options,
+ProfilePlace locate_profile(std::string_view name,
                             const Environment& environment) {
   ProfilePlace place;
-  Setting name(options.name, "the options");
-  if (!name) {
-    name = find_variable(environment, {"AWS_PROFILE", "AWS_DEFAULT_PROFILE"});
+  Setting named(name, "the options");
+  if (!named) {
+    named = find_variable(environment, {"AWS_PROFILE", "AWS_DEFAULT_PROFILE"});
   }
   place.name = kDefault;
-  if (name) {
-    place.name = name.value;
-    place.chooser = name.source;
+  if (named) {
+    place.name.swap(named.value);
+    place.chooser.swap(named.source);
   }
-  locate(place.credentials_file, options.credentials_file,
-         "AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", environment);
-  locate(place.config_file, options.config_file, "AWS_CONFIG_FILE",
-         "~/.aws/config", environment);
+  locate(place.credentials_file, "AWS_SHARED_CREDENTIALS_FILE",
+         "~/.aws/credentials", environment);
+  locate(place.config_file, "AWS_CONFIG_FILE", "~/.aws/config", environment);
   return place;
 }
 

@@ -133,21 +133,18 @@ class ProfileFile {
   Entries entries_;  // Views of it.
 };
 
-// Which profile of which files; what is empty comes from the environment.
-struct ProfileOptions {
+// Which profile of which files.
+struct ProfilePlace {
   std::string name;              // AWS_PROFILE, AWS_DEFAULT_PROFILE, "default"
   std::string config_file;       // AWS_CONFIG_FILE, "~/.aws/config"
   std::string credentials_file;  // AWS_SHARED_CREDENTIALS_FILE,
                                  // "~/.aws/credentials"
-};
-
-// The same with nothing left to the environment.
-struct ProfilePlace : ProfileOptions {
   std::string chooser;  // Who named it: "AWS_PROFILE"; empty if nobody did.
 };
 
+// `name`: of the options; empty: as the environment says.
 ProfilePlace locate_profile(
-    const ProfileOptions& options,
+    std::string_view name,
     const Environment& environment = process_environment);
 
 struct Profile {
@@ -194,9 +191,9 @@ Setting find_setting(const Environment& environment,
                      const Profile& profile, const char* property);
 
 inline Profile load_profile(
-    const ProfileOptions& options,
+    std::string_view name,
     const Environment& environment = process_environment) {
-  return Profile(locate_profile(options, environment));
+  return Profile(locate_profile(name, environment));
 }
 
 }  // namespace sigv4

@@ -60,7 +60,9 @@ struct Host {
                 std::size_t max_answer = 1 << 20)
       : client({tests::target_at(url, region),
                 tests::given_keys(tests::signing_keys(keys)),
-                http_options(max_answer)}) {}
+                {},
+                {},
+                max_answer}) {}
   explicit Host(Engine& engine, std::size_t max_answer = 1 << 20)
       : Host(engine.url(), engine.region(), engine.credentials().value(),
              max_answer) {}
@@ -69,12 +71,6 @@ struct Host {
       : Host(server.url(), "us-east-1", {"AKIDEXAMPLE", "secret", ""},
              max_answer) {
     time = std::chrono::seconds(20);
-  }
-
-  static sigv4::HttpOptions http_options(std::size_t max_answer) {
-    sigv4::HttpOptions options;
-    options.max_answer_bytes = max_answer;
-    return options;
   }
 
   Waiting waiting() { return {BootClock::now() + time, &waker}; }

@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(no_keys_anywhere_names_every_source_with_its_reason) {
 BOOST_AUTO_TEST_CASE(profile_named_by_option_goes_before_the_environment) {
   Full all(aws());
   all.options.keys = {};
-  all.options.profile.name = "base";
+  all.options.profile = "base";
   BOOST_TEST(all.source() ==
              "found: profile \"base\" in " + all.quoted(".aws/credentials"));
   all.write(".aws/credentials", "[base]\n");
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(mistyped_profile_is_not_passed_over_for_other_keys) {
   BOOST_TEST(has(all.source(),
                  "broken: profile \"bsae\", named by AWS_PROFILE, does not "));
   all.variables.erase("AWS_PROFILE");
-  all.options.profile.name = "bsae";
+  all.options.profile = "bsae";
   BOOST_TEST(has(all.source(),
                  "broken: profile \"bsae\", named by the options, does not "));
 }
@@ -241,9 +241,9 @@ BOOST_AUTO_TEST_CASE(keys_that_need_no_asking_are_at_hand) {
   all.options.keys = {};
   BOOST_TEST_REQUIRE(at_hand().has_value());
   BOOST_TEST(said(*at_hand()) == "found: the environment");
-  all.options.profile.name = "base";
+  all.options.profile = "base";
   BOOST_TEST(!at_hand());
-  all.options.profile.name = "";
+  all.options.profile = "";
   all.variables.erase("AWS_ACCESS_KEY_ID");
   all.variables.erase("AWS_SECRET_ACCESS_KEY");
   BOOST_TEST(!at_hand());

@@ -598,7 +598,7 @@ BOOST_AUTO_TEST_CASE(untrusted_certificate_is_final_and_certainly_not_sent) {
   BOOST_TEST(server.request_count() == 0);
 
   ClientOptions options = options_for(server.url());
-  options.http.ca_file = server.certificate_file();
+  options.target.ca_file = server.certificate_file();
   Client trusting(std::move(options));
   CHECK_FAULT(call(trusting), Fault::none);
   BOOST_TEST(server.request_count() == 1);

@@ -62,8 +62,8 @@ std::string environment(const Home& home) {
   return said(environment_keys(home.environment()));
 }
 
-std::string of_profile(const Home& home, const ProfileOptions& options = {}) {
-  return said(profile_keys(options, home.environment()));
+std::string of_profile(const Home& home, std::string_view name = {}) {
+  return said(profile_keys(name, home.environment()));
 }
 
 void set_environment_keys(Home& home, const std::string& token = "") {
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(profile_keys_are_taken_from_either_file) {
   }
   Home home;
   home.write(".aws/config", "[profile foo]\n" + pair_of("foo"));
-  BOOST_TEST(of_profile(home, {"foo", "", ""}) == "foo-id foo-secret ");
+  BOOST_TEST(of_profile(home, "foo") == "foo-id foo-secret ");
 }
 
 BOOST_AUTO_TEST_CASE(keys_of_two_files_are_never_mixed) {
@@ -363,9 +363,8 @@ BOOST_AUTO_TEST_CASE(profile_named_by_option_beats_environment_keys) {
   Home home;
   home.write(".aws/credentials", "[foo]\n" + pair_of("foo"));
   set_environment_keys(home);
-  BOOST_TEST(usual(home, {{}, {"foo", "", ""}}) == "foo-id foo-secret ");
-  BOOST_TEST(
-      has(usual(home, {{}, {"bar", "", ""}}), "broken: profile \"bar\""));
+  BOOST_TEST(usual(home, {{}, "foo"}) == "foo-id foo-secret ");
+  BOOST_TEST(has(usual(home, {{}, "bar"}), "broken: profile \"bar\""));
 }
 
 BOOST_AUTO_TEST_CASE(broken_source_is_not_passed_over) {

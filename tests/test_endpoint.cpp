@@ -37,6 +37,13 @@ std::string url(const Home& home) {
   return good ? text.substr(region.size()) : text;
 }
 
+// The URL for keys of that account, or the error.
+std::string of_account(Target target, const std::string& id) {
+  use_account(target, id);
+  BOOST_TEST(target.endpoint.empty() != target.error.empty());
+  return target.endpoint + target.error;
+}
+
 constexpr char kUsual[] = "https://dynamodb.eu-west-1.amazonaws.com";
 
 // Everything that may name an endpoint, the first first; each has its own.
@@ -78,7 +85,7 @@ BOOST_AUTO_TEST_CASE(region_is_option_then_variables_then_profile) {
     return find_target(options, home.environment()).region;
   };
   BOOST_TEST(region() == "eu-west-4");
-  BOOST_TEST(region({"", "", {"a", "", ""}}) == "eu-west-5");
+  BOOST_TEST(region({"", "", "a"}) == "eu-west-5");
   home.variables["AWS_DEFAULT_REGION"] = "eu-west-3";
   BOOST_TEST(region() == "eu-west-3");
   home.variables["AWS_REGION"] = "eu-west-2";
@@ -121,6 +128,7 @@ BOOST_AUTO_TEST_CASE(bad_region_is_an_error_that_names_its_source) {
 
 BOOST_AUTO_TEST_CASE(no_region_is_an_error_that_names_the_sources) {
   Home home;
+  home.variables["AWS_EC2_METADATA_DISABLED"] = "true";
   const std::string error = found(home, {"", "http://h", {}});
   BOOST_TEST(has(error,
                  "no region: neither AWS_REGION nor AWS_DEFAULT_REGION "
@@ -310,32 +318,28 @@ BOOST_AUTO_TEST_CASE(files_are_read_even_if_options_name_region_and_endpoint) {
 
 BOOST_AUTO_TEST_CASE(region_that_may_come_later_is_no_error_and_is_asked_for) {
   Home home;
-  TargetOptions options;
-  options.region_may_come_later = true;
-  const Target later = find_target(options, home.environment());
+  const Target later = find_target({}, home.environment());
   BOOST_TEST(later.error + later.region + later.endpoint == "");
   BOOST_TEST(has(later.region_sources,
                  "neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region "
                  "of profile \"default\" ("));
-  const Target bad = complete(later, {"a b", "EC2's metadata service"});
+  Target bad = later;
+  complete(bad, {"a b", "EC2's metadata service"});
   BOOST_TEST(bad.error == "EC2's metadata service is not the name of a region");
   BOOST_TEST(bad.option == "region");
-  const Target good = complete(later, {"eu-west-1", "EC2's metadata service"});
+  Target good = later;
+  complete(good, {"eu-west-1", "EC2's metadata service"});
   BOOST_TEST(good.error + good.region_sources == "");
   BOOST_TEST(good.region_said.source == "EC2's metadata service");
   BOOST_TEST(good.region + " " + good.endpoint ==
              "eu-west-1 " + std::string(kUsual));
   home.variables["AWS_REGION"] = "eu-west-1";
-  BOOST_TEST(find_target(options, home.environment()).endpoint == kUsual);
+  BOOST_TEST(find_target({}, home.environment()).endpoint == kUsual);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_wrong_without_a_region_is_said_before_it_comes) {
   Home home;
-  TargetOptions options;
-  options.region_may_come_later = true;
-  const auto error = [&] {
-    return find_target(options, home.environment()).error;
-  };
+  const auto error = [&] { return find_target({}, home.environment()).error; };
   home.variables["AWS_ENDPOINT_URL"] = "ftp://h";
   BOOST_TEST(
       has(error(), "AWS_ENDPOINT_URL is \"ftp://h\", which is not http://"));
@@ -354,8 +358,8 @@ BOOST_AUTO_TEST_CASE(account_has_a_url_of_its_own_once_it_is_known) {
   BOOST_TEST(target.endpoint == kUsual);
   BOOST_TEST(target.account_suffix == ".ddb.eu-west-1.amazonaws.com");
   BOOST_TEST(target.account_required == "");
-  BOOST_TEST(account_url(target, "").url == kUsual);
-  BOOST_TEST(account_url(target, "123456789012").url ==
+  BOOST_TEST(of_account(target, "") == kUsual);
+  BOOST_TEST(of_account(target, "123456789012") ==
              "https://123456789012.ddb.eu-west-1.amazonaws.com");
 }
 
@@ -364,9 +368,7 @@ BOOST_AUTO_TEST_CASE(account_id_that_is_no_label_is_refused_and_not_shown) {
   const Target target = find_target({"eu-west-1", "", {}}, home.environment());
   for (const char* id : {"a.b", "evil.example/", "-1", "1-", "1 2", "1\n",
                          "1@2", "\xC3\xA4", "1:2"}) {
-    const AccountUrl refused = account_url(target, id);
-    BOOST_TEST(refused.url == "");
-    BOOST_TEST(refused.error ==
+    BOOST_TEST(of_account(target, id) ==
                "the account id that came with the keys is none");
   }
 }
@@ -379,16 +381,15 @@ BOOST_AUTO_TEST_CASE(account_mode_is_that_of_the_variable_then_the_profile) {
   home.write(".aws/config", "[default]\naccount_id_endpoint_mode = required\n");
   const std::string source = "account_id_endpoint_mode of profile \"default\"";
   BOOST_TEST(target().account_required != "");
-  const AccountUrl missing = account_url(target(), "");
-  BOOST_TEST(missing.url == "");
-  BOOST_TEST(has(missing.error, source));
-  BOOST_TEST(has(missing.error, "the keys' source does not tell the account"));
+  const std::string missing = of_account(target(), "");
+  BOOST_TEST(has(missing, source));
+  BOOST_TEST(has(missing, "the keys' source does not tell the account"));
   BOOST_TEST(has(target("us-iso-east-1").error, source));
   home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = "disabled";
   BOOST_TEST(target().account_required == "");
-  BOOST_TEST(account_url(target(), "123456789012").url == kUsual);
+  BOOST_TEST(of_account(target(), "123456789012") == kUsual);
   home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = "preferred";
-  BOOST_TEST(account_url(target(), "1").url ==
+  BOOST_TEST(of_account(target(), "1") ==
              "https://1.ddb.eu-west-1.amazonaws.com");
   for (const char* bad : {"Preferred", "true", "prefer", " required"}) {
     home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = bad;
@@ -404,8 +405,8 @@ BOOST_AUTO_TEST_CASE(url_that_was_configured_is_that_of_every_account) {
   const Target target =
       find_target({"eu-west-1", "http://h:1", {}}, home.environment());
   BOOST_TEST(target.account_required == "");
-  BOOST_TEST(account_url(target, "").url == "http://h:1");
-  BOOST_TEST(account_url(target, "123456789012").url == "http://h:1");
+  BOOST_TEST(of_account(target, "") == "http://h:1");
+  BOOST_TEST(of_account(target, "123456789012") == "http://h:1");
 }
 
 BOOST_AUTO_TEST_CASE(ca_file_is_option_then_variable_then_profile) {
@@ -426,11 +427,11 @@ BOOST_AUTO_TEST_CASE(ca_file_is_option_then_variable_then_profile) {
   BOOST_TEST(ca_file() == files[1]);
   options.ca_file = files[0];
   BOOST_TEST(ca_file() == files[0]);
-  options.region.clear();
-  options.region_may_come_later = true;
-  const Target later = find_target(options, home.environment());
+  options.region = {};
+  Target later = find_target(options, home.environment());
   BOOST_TEST(later.ca_file == files[0]);
-  BOOST_TEST(complete(later, {"eu-west-1", ""}).ca_file == files[0]);
+  complete(later, {"eu-west-1", ""});
+  BOOST_TEST(later.ca_file == files[0]);
 }
 
 BOOST_AUTO_TEST_CASE(ca_file_that_cannot_be_read_is_an_error_of_its_source) {
@@ -449,7 +450,8 @@ BOOST_AUTO_TEST_CASE(ca_file_that_cannot_be_read_is_an_error_of_its_source) {
   options.ca_file = missing;
   BOOST_TEST(target().error == "option ca_file" + wrong);
   BOOST_TEST(target().option == "ca_file");
-  options.ca_file = home.root.string();
+  const std::string directory = home.root.string();
+  options.ca_file = directory;
   BOOST_TEST(has(target().error, "cannot be read"));
 }
 

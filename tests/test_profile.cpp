@@ -92,8 +92,8 @@ std::string in_foo(const std::string& lines) {
 
 // A property's value; "-" if there is none.
 std::string value(const Home& home, const std::string& property,
-                  const ProfileOptions& options = {}) {
-  const Profile profile = load_profile(options, home.environment());
+                  std::string_view name = {}) {
+  const Profile profile = load_profile(name, home.environment());
   BOOST_TEST(profile.error == "");
   const auto found = profile.find(property.c_str());
   return found ? found.value : "-";
@@ -132,8 +132,8 @@ long peak_memory_kib() {
   return usage.ru_maxrss;
 }
 
-Profile load(const Home& home, const ProfileOptions& options = {}) {
-  return load_profile(options, home.environment());
+Profile load(const Home& home, std::string_view name = {}) {
+  return load_profile(name, home.environment());
 }
 
 }  // namespace
@@ -502,18 +502,14 @@ BOOST_AUTO_TEST_CASE(files_are_found_below_home) {
   BOOST_TEST(value(home, "output") == "-");
 }
 
-BOOST_AUTO_TEST_CASE(variables_and_options_say_which_files) {
+BOOST_AUTO_TEST_CASE(variables_say_which_files) {
   Home home;
   home.write(".aws/config", "[default]\nx = home\n");
   home.variables["AWS_CONFIG_FILE"] = home.write("c1", "[default]\nx = v\n");
   BOOST_TEST(value(home, "x") == "v");
-  BOOST_TEST(value(home, "x", {"", home.write("c2", "[default]\nx = o"), ""}) ==
-             "o");
   home.variables["AWS_SHARED_CREDENTIALS_FILE"] =
       home.write("s1", "[default]\nx = sv");
   BOOST_TEST(value(home, "x") == "sv");
-  BOOST_TEST(value(home, "x",
-                   {"", "", home.write("s2", "[default]\nx = so")}) == "so");
 }
 
 BOOST_AUTO_TEST_CASE(empty_variable_counts_as_unset) {
@@ -557,7 +553,7 @@ BOOST_AUTO_TEST_CASE(profiles_of_both_files_are_one_and_credentials_win) {
   Home home;
   home.write(".aws/config", "[profile foo]\na = config\nb = config\n");
   home.write(".aws/credentials", "[foo]\nb = keys\nc = keys\n");
-  const ProfileOptions foo = {"foo", "", ""};
+  const char* const foo = "foo";
   BOOST_TEST(value(home, "a", foo) == "config");
   BOOST_TEST(value(home, "b", foo) == "keys");
   BOOST_TEST(value(home, "c", foo) == "keys");
@@ -583,7 +579,7 @@ BOOST_AUTO_TEST_CASE(profile_is_chosen_by_option_then_variables) {
   BOOST_TEST(value(home, "x") == "a");
   home.variables["AWS_PROFILE"] = "b";
   BOOST_TEST(value(home, "x") == "b");
-  BOOST_TEST(value(home, "x", {"c", "", ""}) == "c");
+  BOOST_TEST(value(home, "x", "c") == "c");
 }
 
 BOOST_AUTO_TEST_CASE(missing_profile_is_an_error_only_if_it_was_named) {
@@ -596,11 +592,11 @@ BOOST_AUTO_TEST_CASE(missing_profile_is_an_error_only_if_it_was_named) {
           "profile \"b\", named by AWS_DEFAULT_PROFILE, does not exist: "));
   home.variables["AWS_PROFILE"] = "default";
   BOOST_TEST(has(load(home).error, "\"default\", named by AWS_PROFILE, "));
-  const std::string error = load(home, {"c", "", ""}).error;
+  const std::string error = load(home, "c").error;
   BOOST_TEST(has(error, "\"c\", named by the options, "));
   BOOST_TEST(has(error, ".aws/credentials\" does not exist, "));
   BOOST_TEST(has(error, ".aws/config\" has no such profile"));
-  BOOST_TEST(load(home, {"a", "", ""}).error == "");
+  BOOST_TEST(load(home, "a").error == "");
 }
 
 BOOST_AUTO_TEST_CASE(unusable_file_is_an_error_that_names_it) {
@@ -645,7 +641,9 @@ BOOST_AUTO_TEST_CASE(file_that_cannot_be_read_counts_as_empty) {
       {"/dev/zero", "is not a regular file"},
   };
   for (const auto& [path, reason] : reasons) {
-    const Profile profile = load(home, {"", path, path});
+    home.variables["AWS_CONFIG_FILE"] = path;
+    home.variables["AWS_SHARED_CREDENTIALS_FILE"] = path;
+    const Profile profile = load(home);
     BOOST_TEST(profile.error == "");
     BOOST_TEST(profile.config.absence == reason);
     BOOST_TEST(profile.credentials.absence == reason);
@@ -742,7 +740,8 @@ BOOST_AUTO_TEST_CASE(no_descriptor_is_left_open) {
   home.write(".aws/credentials", "[default]\njunk\n");
   const int before = lowest_free_descriptor();
   for (int i = 0; i < 3; ++i) BOOST_TEST(load(home).error != "");
-  BOOST_TEST(load(home, {"", home.root.string(), ""}).error != "");
+  home.variables["AWS_CONFIG_FILE"] = home.root.string();
+  BOOST_TEST(load(home).error != "");
   BOOST_TEST(lowest_free_descriptor() == before);
 }
 

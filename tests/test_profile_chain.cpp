@@ -50,9 +50,9 @@ std::string last_role(const tests::AwsLog& log, const char* operation) {
   return log.last("sts", operation).form.at("RoleArn");
 }
 
-ChainOptions named(const std::string& profile) {
+ChainOptions named(const char* profile) {
   ChainOptions options;
-  options.profile.name = profile;
+  options.profile = profile;
   return options;
 }
 

@@ -19,7 +19,6 @@
 namespace {
 
 using namespace ddbmutex::sigv4;
-using ddbmutex::dynamodb::AccountUrl;
 using ddbmutex::dynamodb::Target;
 using ddbmutex::dynamodb::TargetOptions;
 using tests::has;
@@ -118,11 +117,10 @@ void set_variables(const Case& one, Home& home) {
   set("AWS_ENDPOINT_URL", one.configured);
 }
 
-ServiceEndpoint at(const Target& target, const Case& one) {
+ServiceEndpoint at(Target target, const Case& one) {
   if (!target.error.empty()) return {"", "", target.error};
-  const AccountUrl found =
-      account_url(target, one.account == "-" ? "" : one.account);
-  return {found.url, found.error.empty() ? target.region : "", found.error};
+  use_account(target, one.account == "-" ? "" : one.account);
+  return {target.endpoint, target.region, target.error};
 }
 
 ServiceEndpoint dynamodb_of(const Case& one, const Home& home) {
@@ -133,11 +131,9 @@ ServiceEndpoint dynamodb_of(const Case& one, const Home& home) {
 
 // The same, but for a region that is told at last.
 ServiceEndpoint late_dynamodb_of(const Case& one, const Home& home) {
-  TargetOptions options;
-  options.region_may_come_later = true;
-  const Target target = find_target(options, home.environment());
-  if (!target.error.empty()) return at(target, one);
-  return at(complete(target, {one.region, "option region"}), one);
+  Target target = find_target(TargetOptions(), home.environment());
+  if (target.error.empty()) complete(target, {one.region, "option region"});
+  return at(target, one);
 }
 
 EndpointSettings settings_of(Service service, const Home& home) {

@@ -99,7 +99,7 @@ struct SignedOn : Site {
   void sign_on(const Cached& token) const { write(file(), token.json()); }
   KeySourcePtr source() const {
     ChainOptions options;
-    options.profile.name = "dev";
+    options.profile = "dev";
     return chain(options);
   }
   std::string text() const {

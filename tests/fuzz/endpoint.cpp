@@ -76,7 +76,9 @@ sigv4::Environment environment_of(const Wanted& wanted) {
       return all.dual_stack ? "true" : "false";
     }
     if (name == "AWS_ACCOUNT_ID_ENDPOINT_MODE") return all.mode;
-    return "";
+    const bool file =
+        name == "AWS_CONFIG_FILE" || name == "AWS_SHARED_CREDENTIALS_FILE";
+    return file ? "/dev/null" : "";
   };
   return {look, &wanted};
 }
@@ -85,23 +87,20 @@ dynamodb::TargetOptions options_of(const Wanted& wanted) {
   dynamodb::TargetOptions options;
   options.endpoint = wanted.url;
   options.region = wanted.region;
-  options.profile.config_file = "/dev/null";
-  options.profile.credentials_file = "/dev/null";
   return options;
 }
 
 // A region that was told at last leads where one leads that was an option.
 void check_late_region(const Wanted& wanted, const dynamodb::Target& target) {
   dynamodb::TargetOptions options = options_of(wanted);
-  options.region.clear();
-  options.region_may_come_later = true;
+  options.region = {};
   dynamodb::Target late =
       dynamodb::find_target(options, environment_of(wanted));
   claim(late.region.empty() && late.endpoint.empty() &&
             late.error.empty() != late.region_sources.empty(),
         "without a region, the sources are told or an error");
   if (late.error.empty()) {
-    late = dynamodb::complete(late, {wanted.region, "option region"});
+    dynamodb::complete(late, {wanted.region, "option region"});
     claim(late.error == target.error, "a late region fails as an early one");
   }
   claim(late.endpoint == target.endpoint && late.region == target.region &&
@@ -111,13 +110,15 @@ void check_late_region(const Wanted& wanted, const dynamodb::Target& target) {
 }
 
 void check_account(const Wanted& wanted, const dynamodb::Target& target) {
-  const auto own = dynamodb::account_url(target, wanted.account);
-  claim(own.url.empty() != own.error.empty(), "there is a URL or an error");
+  dynamodb::Target own = target;
+  dynamodb::use_account(own, wanted.account);
+  claim(own.endpoint.empty() != own.error.empty(),
+        "there is a URL or an error");
   claim(is_visible(own.error), "an error is a text for people");
-  if (!own.error.empty() || own.url == target.endpoint) return;
+  if (!own.error.empty() || own.endpoint == target.endpoint) return;
   claim(is_label(wanted.account), "an account id is a label of the DNS");
-  claim(sigv4::is_base_url(own.url) &&
-            own.url == "https://" + wanted.account + target.account_suffix,
+  claim(sigv4::is_base_url(own.endpoint) &&
+            own.endpoint == "https://" + wanted.account + target.account_suffix,
         "an account's URL is the account's, and safe");
 }
 

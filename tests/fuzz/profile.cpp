@@ -228,21 +228,21 @@ Files& files() {
   return both;
 }
 
-constexpr sigv4::Environment empty_environment = {
-    [](const void*, const char*) { return std::string(); }, nullptr};
+// Of the two files alone; no region comes later.
+constexpr sigv4::Environment files_alone = {
+    [](const void*, const char* variable) -> std::string {
+      const Bytes name = variable;
+      if (name == "AWS_CONFIG_FILE") return files().config.path();
+      if (name == "AWS_SHARED_CREDENTIALS_FILE") {
+        return files().credentials.path();
+      }
+      return name == "AWS_EC2_METADATA_DISABLED" ? "true" : "";
+    },
+    nullptr};
 
-sigv4::ProfileOptions options_for(Bytes name) {
-  sigv4::ProfileOptions options;
-  options.name = name;
-  options.config_file = files().config.path();
-  options.credentials_file = files().credentials.path();
-  return options;
-}
-
-sigv4::KeyOutcome keys_of(const sigv4::ProfileOptions& options) {
+sigv4::KeyOutcome keys_of(Bytes profile) {
   static sigv4::Waker stop;
-  return profile_keys(options, empty_environment)
-      ->fetch({BootTime::max(), stop, 0});
+  return profile_keys(profile, files_alone)->fetch({BootTime::max(), stop, 0});
 }
 
 void check_keys(const sigv4::KeyOutcome& outcome) {
@@ -282,22 +282,21 @@ void mask(Sections& sections) {
 }
 
 // Reads other keys of the same shape: a reason that differs has told of them.
-void check_secrecy(const sigv4::ProfileOptions& options,
-                   const sigv4::KeyOutcome& outcome, Sections config,
-                   Sections credentials) {
+void check_secrecy(Bytes profile, const sigv4::KeyOutcome& outcome,
+                   Sections config, Sections credentials) {
   mask(config);
   mask(credentials);
   files().config.write(written(config, FileKind::config));
   files().credentials.write(written(credentials, FileKind::credentials));
-  const auto masked = keys_of(options);
+  const auto masked = keys_of(profile);
   claim(masked.state == outcome.state && masked.reason == outcome.reason,
         "a reason tells nothing of what keys hold");
 }
 
-void check_target(const sigv4::ProfileOptions& profile) {
+void check_target(Bytes profile) {
   dynamodb::TargetOptions options;
   options.profile = profile;
-  const auto target = dynamodb::find_target(options, empty_environment);
+  const auto target = dynamodb::find_target(options, files_alone);
   if (target.error.empty()) {
     claim(sigv4::is_host_label(target.region) &&
               sigv4::is_base_url(target.endpoint),
@@ -312,23 +311,23 @@ void check_target(const sigv4::ProfileOptions& profile) {
 
 void profile(Bytes bytes) {
   Input input(bytes);
-  const auto options = options_for(input.part());
+  const Bytes name = input.part();
   const std::string config(input.part());
   const std::string credentials(input.rest());
   ParsedFile in_config = check_text(config, FileKind::config);
   ParsedFile in_credentials = check_text(credentials, FileKind::credentials);
   files().config.write(config);
   files().credentials.write(credentials);
-  const auto outcome = keys_of(options);
+  const auto outcome = keys_of(name);
   check_keys(outcome);
-  check_target(options);
+  check_target(name);
   const bool usable = in_config.error.empty() && in_credentials.error.empty();
   if (!usable) {
     claim(outcome.state == sigv4::KeyOutcome::State::broken,
           "no keys are taken beside an unusable file");
     return;
   }
-  check_secrecy(options, outcome, std::move(in_config.sections),
+  check_secrecy(name, outcome, std::move(in_config.sections),
                 std::move(in_credentials.sections));
 }
 

@@ -33,9 +33,9 @@ inline bool gets_keys_elsewhere(const Profile& profile) {
 
 // What stands in the profile's files.
 inline KeySourcePtr profile_keys(
-    const ProfileOptions& options,
+    std::string_view name,
     const Environment& environment = process_environment) {
-  return tests::source_of([place = locate_profile(options, environment)](
+  return tests::source_of([place = locate_profile(name, environment)](
                               const Fetch&) {
     const Profile profile(place);
     if (!profile.error.empty()) return broken_keys("%s", {profile.error});
@@ -62,9 +62,9 @@ inline KeySourcePtr profile_keys(
 }
 
 struct KeyOptions {
-  KeyTexts keys;           // Empty: look elsewhere.
-  ProfileOptions profile;  // One that is named here goes before the
-                           // environment's keys, as with AWS's tools.
+  KeyTexts keys;             // Empty: look elsewhere.
+  std::string_view profile;  // One that is named here goes before the
+                             // environment's keys, as with AWS's tools.
 };
 
 // Those given, the environment's, the profile's.
@@ -72,7 +72,7 @@ inline KeySourcePtr usual_keys(
     const KeyOptions& options,
     const Environment& environment = process_environment) {
   std::vector<KeyOutcome> known = {keys_of_options(options.keys)};
-  if (options.profile.name.empty()) {
+  if (options.profile.empty()) {
     known.push_back(environment_keys(environment));
   }
   return tests::source_of(

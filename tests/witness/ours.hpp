@@ -30,16 +30,15 @@ inline ddbmutex::sigv4::Environment environment_of(const Placed& placed) {
 inline ddbmutex::dynamodb::Target our_target(const Placed& placed) {
   ddbmutex::dynamodb::TargetOptions options;
   options.region = placed.combination.region;
-  options.profile.name = placed.combination.profile;
+  options.profile = placed.combination.profile;
   const auto environment = environment_of(placed);
-  options.region_may_come_later = true;
   return ddbmutex::dynamodb::find_target(options, environment);
 }
 
 inline ddbmutex::sigv4::KeyOutcome our_keys(
     const Placed& placed, const ddbmutex::dynamodb::Target& target) {
   ddbmutex::sigv4::ChainOptions options;
-  options.profile.name = placed.combination.profile;
+  options.profile = placed.combination.profile;
   options.region = target.region_said;
   options.find_region = target.error.empty() && target.region.empty();
   const auto source =
@@ -62,13 +61,13 @@ inline Outcomes ours(const Placed& placed, const tests::Aws& aws) {
   }
   if (!target.error.empty()) return outcomes;
   if (target.region.empty()) {
-    target = complete(target, {found.region, found.source});
+    complete(target, {found.region, found.source});
     if (!target.error.empty()) return outcomes;
   }
-  const auto url = account_url(target, keys.account_id);
-  if (!url.error.empty()) return outcomes;
+  use_account(target, keys.account_id);
+  if (!target.error.empty()) return outcomes;
   outcomes["region"] = {target.region};
-  outcomes["endpoint"] = of_endpoint(url.url);
+  outcomes["endpoint"] = of_endpoint(target.endpoint);
   return outcomes;
 }
 
