@@ -149,7 +149,7 @@ bool Asked::call(const lock::Listener& self, News news, Verdict why) {
 DdbMutex::Impl::Impl(std::string&& the_name, Options&& the_options)
     : name(std::move(the_name)),
       table(the_options.table),
-      asked(sigv4::share<Asked>(std::move(the_options))),
+      asked(sigv4::share<Asked>(the_options)),
       options(asked->options) {
   const Table::Impl& whole = *table->impl_;
   if (whole.bad) {

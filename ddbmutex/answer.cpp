@@ -258,10 +258,12 @@ bool has_keys(Action action) {
 
 // Reads "Item", say, where there may be one.
 void read_item_of(Value body, std::string_view name, Answer& answer) {
-  if (!body.has(name)) return;
-  answer.item = read_item(body[name]);
-  if (!answer.item) {
-    bad_answer(answer, sigv4::join({name, " is not an item of DynamoDB's"}));
+  for (Elements each(body); each.next();) {
+    if (each.name != name) continue;
+    answer.item = read_item(each.value);
+    if (answer.item) return;
+    return bad_answer(answer,
+                      sigv4::join({name, " is not an item of DynamoDB's"}));
   }
 }
 
@@ -308,46 +310,43 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
 
 // --- Success ---------------------------------------------------------------
 
-// In the order of the enumeration: the actions' names, and the members of their
-// answers when all went well.  What stands before the first space is always
-// there.
-constexpr struct {
-  char name[20];
-  char members[60];
-} kActionTexts[] = {
-    {"GetItem", " Item ConsumedCapacity"},
-    {"PutItem", " Attributes ItemCollectionMetrics ConsumedCapacity"},
-    {"UpdateItem", " Attributes ItemCollectionMetrics ConsumedCapacity"},
-    {"DeleteItem", " Attributes ItemCollectionMetrics ConsumedCapacity"},
-    {"DescribeTable", "Table"},
-    {"CreateTable", "TableDescription"},
-    {"UpdateTimeToLive", "TimeToLiveSpecification"},
-    {"DeleteTable", "TableDescription"},
-    {"Scan", "Items Count ScannedCount LastEvaluatedKey ConsumedCapacity"},
-    {"Query", "Items Count ScannedCount LastEvaluatedKey ConsumedCapacity"},
-    {"TransactWriteItems", " ItemCollectionMetrics ConsumedCapacity"},
-};
-static_assert(std::size(kActionTexts) == kActions);
+// In the order of the enumeration: the members of the actions' answers when all
+// went well.  What stands before the first space is always there.
+constexpr char kMembers[] =
+    " Item ConsumedCapacity\0"
+    " Attributes ItemCollectionMetrics ConsumedCapacity\0"
+    " Attributes ItemCollectionMetrics ConsumedCapacity\0"
+    " Attributes ItemCollectionMetrics ConsumedCapacity\0"
+    "Table\0"
+    "TableDescription\0"
+    "TimeToLiveSpecification\0"
+    "TableDescription\0"
+    "Items Count ScannedCount LastEvaluatedKey ConsumedCapacity\0"
+    "Items Count ScannedCount LastEvaluatedKey ConsumedCapacity\0"
+    " ItemCollectionMetrics ConsumedCapacity";
 
-bool needs_members(Action action) {
-  return kActionTexts[static_cast<std::size_t>(action)].members[0] != ' ';
+const char* members_of(Action action) {
+  return sigv4::word_at(kMembers, static_cast<std::size_t>(action));
 }
 
 // Whether an action answers so when all went well.  A captive portal's JSON
 // would else pass for a write that was applied.
 bool is_success(std::string_view needed, std::string_view others, Value body) {
+  bool whole = needed.empty();
   for (Elements each(body); each.next();) {
-    const bool known =
-        each.name == needed || sigv4::is_among(others, each.name);
-    if (each.name.empty() || !known) return false;
+    if (each.name.empty()) return false;
+    if (each.name == needed) {
+      whole = true;
+    } else if (!sigv4::is_among(others, each.name)) {
+      return false;
+    }
   }
-  return needed.empty() || body.has(needed);
+  return whole;
 }
 
 void read_success(Value body, Reader reader, Answer& answer) {
   answer.fault = Fault::none;
-  std::string_view others =
-      kActionTexts[static_cast<std::size_t>(answer.action)].members;
+  std::string_view others = members_of(answer.action);
   const std::string_view needed = sigv4::cut(others, ' ');
   if (!is_success(needed, others, body)) {
     return bad_answer(answer, "HTTP status 200, but no answer of DynamoDB's");
@@ -367,7 +366,7 @@ void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
   const bool says_json =
       type.data() == nullptr || type.find("json") != type.npos;
   // As a write is mostly answered.
-  const bool empty = http.body == "{}" && !needs_members(answer.action);
+  const bool empty = http.body == "{}" && *members_of(answer.action) == ' ';
   if (http.status == 200 && empty && says_json && is_dynamodbs(headers)) {
     answer.fault = Fault::none;
     return;
@@ -396,37 +395,28 @@ void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
 }  // namespace
 
 const char* name_of(Action action) {
-  return kActionTexts[static_cast<std::size_t>(action)].name;
+  // In the order of the enumeration.
+  static constexpr char kNames[] =
+      "GetItem\0PutItem\0UpdateItem\0DeleteItem\0"
+      "DescribeTable\0CreateTable\0UpdateTimeToLive\0DeleteTable\0"
+      "Scan\0Query\0TransactWriteItems";
+  return sigv4::word_at(kNames, static_cast<std::size_t>(action));
 }
 
 const char* name_of(Fault fault) {
   // In the order of the enumeration.
-  static constexpr char kNames[][20] = {"none",
-                                        "condition_failed",
-                                        "no_keys",
-                                        "no_target",
-                                        "bad_keys",
-                                        "expired_keys",
-                                        "access_denied",
-                                        "no_table",
-                                        "table_in_use",
-                                        "wrong_key",
-                                        "bad_request",
-                                        "unknown_action",
-                                        "bad_certificate",
-                                        "keys_awaited",
-                                        "unreachable",
-                                        "disconnected",
-                                        "timed_out",
-                                        "throttled",
-                                        "server_failure",
-                                        "conflict",
-                                        "bad_answer",
-                                        "skewed_time",
-                                        "cancelled"};
-  static_assert(std::size(kNames) ==
-                static_cast<std::size_t>(Fault::cancelled) + 1);
-  return kNames[static_cast<std::size_t>(fault)];
+  static constexpr char kNames[] =
+      "none\0condition_failed\0"
+
+      "no_keys\0no_target\0bad_keys\0expired_keys\0access_denied\0no_table\0"
+      "table_in_use\0wrong_key\0bad_request\0unknown_action\0"
+      "bad_certificate\0"
+
+      "keys_awaited\0unreachable\0disconnected\0timed_out\0throttled\0"
+      "server_failure\0conflict\0bad_answer\0skewed_time\0"
+
+      "cancelled";
+  return sigv4::word_at(kNames, static_cast<std::size_t>(fault));
 }
 
 bool is_passing(Fault fault) {

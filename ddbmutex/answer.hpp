@@ -15,7 +15,7 @@
 
 #include "../sigv4/http.hpp"
 #include "clock.hpp"
-#include "item.hpp"
+#include "json.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -72,7 +72,6 @@ const char* name_of(Fault fault);
 bool is_passing(Fault fault);
 
 struct TableDescription;  // description.hpp
-class Value;              // json.hpp
 
 // What became of a call.
 struct Answer {

@@ -14,7 +14,7 @@
 
 #include "../ddbmutex.hpp"
 #include "failure.hpp"
-#include "item.hpp"
+#include "json.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

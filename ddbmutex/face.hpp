@@ -18,8 +18,7 @@ inline namespace v0 {
 // What a user asks for.  It lives on while one of its callbacks runs, in which
 // the mutex may be destroyed; so that the table may be, too, it owns none.
 struct Asked : lock::Listener {
-  explicit Asked(Options&& all)
-      : lock::Listener{call}, options(std::move(all)) {
+  explicit Asked(const Options& all) : lock::Listener{call}, options(all) {
     options.table.reset();
   }
   static bool call(const lock::Listener& self, lock::News news,

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <iterator>
 
 #include "../sigv4/shared.hpp"
@@ -78,9 +77,7 @@ class Category : public std::error_category {
   const char* name() const noexcept override { return "ddbmutex"; }
   std::string message(int code) const override {
     if (!is_ours(code)) return "unknown error";
-    const char* words = kWords;
-    for (int left = code; --left > 0;) words += std::strlen(words) + 1;
-    return words;
+    return sigv4::word_at(kWords, static_cast<std::size_t>(code - 1));
   }
   std::error_condition default_error_condition(
       int code) const noexcept override {
@@ -111,13 +108,13 @@ FailHandler fail_handler = print_and_abort;
 
 // In the order of the enumerations.
 const char* name_of(LogLevel level) noexcept {
-  constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
-  return kNames[static_cast<int>(level)];
+  return sigv4::word_at("debug\0info\0warning\0error",
+                        static_cast<std::size_t>(level));
 }
 
 const char* name_of(Loss loss) noexcept {
-  constexpr const char* kNames[] = {"expired", "taken", "deleted"};
-  return kNames[static_cast<int>(loss)];
+  return sigv4::word_at("expired\0taken\0deleted",
+                        static_cast<std::size_t>(loss));
 }
 
 namespace detail {

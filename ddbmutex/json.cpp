@@ -20,8 +20,8 @@ namespace {
 constexpr int kDeepest = 32;
 
 // In the order of the enumeration.
-constexpr std::string_view kTags[] = {"S",  "N",  "B",  "BOOL", "NULL",
-                                      "SS", "NS", "BS", "L",    "M"};
+constexpr char kTags[][5] = {"S",  "N",  "B",  "BOOL", "NULL",
+                             "SS", "NS", "BS", "L",    "M"};
 static_assert(std::size(kTags) == static_cast<std::size_t>(Type::other));
 
 bool is_text(Type type) {
@@ -262,10 +262,6 @@ std::optional<Item> read_item(Value value) {
   return item;
 }
 
-bool Value::is_list() const { return first() == '['; }
-
-bool Value::is_object() const { return first() == '{'; }
-
 // The document has decoded it behind its quote.
 std::optional<std::string_view> Value::text() const {
   if (first() != '"') return std::nullopt;
@@ -288,13 +284,6 @@ Value Value::operator[](std::string_view name) const {
     if (each.name == name) return each.value;
   }
   return {};
-}
-
-bool Value::has(std::string_view name) const {
-  for (Elements each(*this); is_object() && each.next();) {
-    if (each.name == name) return true;
-  }
-  return false;
 }
 
 std::string_view Value::text(std::string_view name) const {

@@ -15,14 +15,46 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "../sigv4/json_nodes.hpp"
 #include "../sigv4/text.hpp"
-#include "item.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
+
+// --- An item: names and typed values ----------------------------------------
+
+struct Attribute {
+  enum class Type {
+    string,      // "S"
+    number,      // "N": `value` holds the decimal text.
+    binary,      // "B": `value` holds the base64 text.
+    boolean,     // "BOOL": `value` is "true" or "false".
+    null,        // "NULL"
+    string_set,  // "SS", and so on: `members` without names.
+    number_set,
+    binary_set,
+    list,   // "L": the same.
+    map,    // "M"
+    other,  // None of those.
+  };
+  std::string name;
+  Type type = Type::other;
+  std::string value{};
+  std::vector<Attribute> members{};
+};
+
+using Item = std::vector<Attribute>;
+
+// The attribute of that name; null if there is none.
+inline const Attribute* find(const Item& item, std::string_view name) {
+  for (const Attribute& attribute : item) {
+    if (attribute.name == name) return &attribute;
+  }
+  return nullptr;
+}
 
 // --- Writing: each puts something behind `json` -----------------------------
 
@@ -46,18 +78,16 @@ class Value {
   Value() = default;
   explicit operator bool() const { return node_ != nullptr; }
 
-  bool is_list() const;
-  bool is_object() const;
+  bool is_list() const { return first() == '['; }
+  bool is_object() const { return first() == '{'; }
   // Nothing if it is no string.
   std::optional<std::string_view> text() const;
   // Nothing if it is neither true nor false.
   std::optional<bool> truth() const;
   // Of a list or an object, counted; else 0.
   std::size_t size() const;
-  // Of an object: the first member of that name.  One that is a null is there,
-  // though it is none.
+  // Of an object: the first member of that name.
   Value operator[](std::string_view name) const;
-  bool has(std::string_view name) const;
   // A member that is a string; empty if there is none.
   std::string_view text(std::string_view name) const;
 

@@ -27,7 +27,6 @@
 
 #include "answer.hpp"
 #include "clock.hpp"
-#include "item.hpp"
 #include "json.hpp"
 
 namespace ddbmutex {

@@ -101,33 +101,28 @@ void wipe_secrets(Credentials& keys) {
   sigv4::wipe(keys.session_token);
 }
 
-// What it throws is dealt with by who asks.
-sigv4::KeyOutcome ask(const std::function<std::optional<Credentials>()>& source,
-                      std::int64_t utc_now) {
-  std::optional<Credentials> keys = source();
-  if (!keys) return sigv4::no_keys("credentials_source has none");
-  sigv4::KeyOutcome outcome =
-      sigv4::judged(texts_of(*keys), "credentials_source",
-                    {"access_key_id", "secret_access_key", "session_token"});
-  wipe_secrets(*keys);
-  outcome.ask_again = BootClock::now() + kKeysAge;
-  if (!keys->expires) return outcome;
-  outcome.ask_again = BootTime::max();
-  outcome.ends =
-      sigv4::ends_at(std::chrono::duration_cast<std::chrono::seconds>(
-                         keys->expires->time_since_epoch())
-                         .count(),
-                     utc_now);
-  return outcome;
-}
-
 class OwnSource final : public sigv4::KeySource {
  public:
   explicit OwnSource(const TableOptions& options)
       : source_(options.credentials_source) {}
+  // What the source throws is dealt with by who asks.
   sigv4::KeyOutcome fetch(const sigv4::Fetch& fetch) override {
     fetch.say("credentials_source is being asked");
-    return ask(source_, fetch.utc_now);
+    std::optional<Credentials> keys = source_();
+    if (!keys) return sigv4::no_keys("credentials_source has none");
+    sigv4::KeyOutcome outcome =
+        sigv4::judged(texts_of(*keys), "credentials_source",
+                      {"access_key_id", "secret_access_key", "session_token"});
+    wipe_secrets(*keys);
+    outcome.ask_again = BootClock::now() + kKeysAge;
+    if (!keys->expires) return outcome;
+    outcome.ask_again = BootTime::max();
+    outcome.ends =
+        sigv4::ends_at(std::chrono::duration_cast<std::chrono::seconds>(
+                           keys->expires->time_since_epoch())
+                           .count(),
+                       fetch.utc_now);
+    return outcome;
   }
 
  private:
@@ -266,7 +261,7 @@ Table::~Table() {
 }
 
 std::shared_ptr<Table> Table::standard() {
-  static const std::shared_ptr<Table> table = std::make_shared<Table>();
+  static const std::shared_ptr<Table> table = sigv4::share<Table>();
   return table;
 }
 

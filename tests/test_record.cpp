@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/item.hpp"
 #include "ddbmutex/json.hpp"
 #include "ddbmutex/record.hpp"
 #include "tests/support/body_of.hpp"
