@@ -295,7 +295,6 @@ DdbMutex::DdbMutex(std::string name) : DdbMutex(std::move(name), Options()) {}
 
 DdbMutex::DdbMutex(std::string name, Options options) {
   const NoCancellation guard;
-  detail::prepare_process();
   if (!options.table) options.table = Table::standard();
   impl_ = sigv4::share<Impl>(std::move(name), std::move(options));
   impl_->made(impl_);

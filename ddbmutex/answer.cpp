@@ -419,10 +419,6 @@ const char* name_of(Fault fault) {
   return sigv4::word_at(kNames, static_cast<std::size_t>(fault));
 }
 
-bool is_passing(Fault fault) {
-  return fault >= Fault::keys_awaited && fault <= Fault::skewed_time;
-}
-
 void bad_answer(Answer& answer, std::string_view why) {
   answer.fault = Fault::bad_answer;
   answer.message = why;

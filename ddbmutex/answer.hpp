@@ -69,7 +69,9 @@ enum class Fault {
   cancelled,  // The caller gave up.
 };
 const char* name_of(Fault fault);
-bool is_passing(Fault fault);
+inline bool is_passing(Fault fault) {
+  return fault >= Fault::keys_awaited && fault <= Fault::skewed_time;
+}
 
 struct TableDescription;  // description.hpp
 

@@ -689,7 +689,6 @@ AnyOf::Impl::State& AnyOf::Impl::get() {
 
 AnyOf::AnyOf(AnyOfOptions options) {
   const detail::NoCancellation guard;
-  detail::prepare_process();
   impl_ = sigv4::share<Impl>(std::move(options));
   impl_->made(impl_);
 }

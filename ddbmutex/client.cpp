@@ -86,22 +86,19 @@ Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
   if (sigv4::kRegionMayComeLater && target.region.empty()) {
     complete(target, {keys->region, "the region found"});
   }
-  if (target.error.empty()) settle(*site, amz_date);
+  if (target.error.empty()) {
+    const sigv4::Credentials& own = keys->keys;
+    sigv4::scope_text(amz_date, {target.region, "dynamodb"}).swap(site->scope);
+    site->key = sigv4::SigningKey(own.secret_access_key, site->scope);
+    const std::string owner = account_of_table(options_.table, target.region);
+    use_account(target, owner.empty() ? own.account_id : owner);
+  }
+  if (auto parts = sigv4::parse_url(target.endpoint)) {
+    sigv4::append(site->url, {parts->scheme, "://", parts->authority, "/"});
+    site->authority.swap(parts->authority);
+  }
   const std::lock_guard guard(mutex_);
   return site_ = std::move(site);
-}
-
-void Client::settle(Site& site, std::string_view amz_date) const {
-  Target& target = site.target;
-  const sigv4::Credentials& keys = site.keys->keys;
-  sigv4::scope_text(amz_date, {target.region, "dynamodb"}).swap(site.scope);
-  site.key = sigv4::SigningKey(keys.secret_access_key, site.scope);
-  const std::string owner = account_of_table(options_.table, target.region);
-  use_account(target, owner.empty() ? keys.account_id : owner);
-  if (auto parts = sigv4::parse_url(target.endpoint)) {
-    sigv4::append(site.url, {parts->scheme, "://", parts->authority, "/"});
-    site.authority.swap(parts->authority);
-  }
 }
 
 Answer& Client::Pending::no_answer(Fault why) {

@@ -118,7 +118,6 @@ class Client {
   bool lacks_keys(Pending& pending, const sigv4::Keys::Current& current) const;
   SitePtr make_site(const sigv4::Keys::OutcomePtr& keys,
                     std::string_view amz_date);
-  void settle(Site& site, std::string_view amz_date) const;
   static ServiceTime time_by(const ServiceClock& clock, BootTime now);
   Answer unsent(Pending& pending) const;
   Answer heard(Pending& pending, sigv4::Transport why);

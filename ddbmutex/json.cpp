@@ -28,7 +28,7 @@ bool is_text(Type type) {
   return type == Type::string || type == Type::number || type == Type::binary;
 }
 
-// What the members of a set are; `other` if it is no set.
+// What all members of a set are; `other` if it is no set.
 Type member_of(Type set) {
   switch (set) {
     case Type::string_set:
@@ -54,33 +54,18 @@ Type type_of(std::string_view tag) {
 // False if the value is none of that type.  `levels` is how many more there
 // may be of lists and maps.
 bool read_value(Value value, int levels, Attribute& attribute);
+// The same where the attribute has its type already.
+bool read_typed(Value value, int levels, Attribute& attribute);
 
-bool read_set(Value value, Attribute& set) {
-  if (!value.is_list()) return false;
-  for (Elements each(value); each.next();) {
-    const auto text = each.value.text();
-    if (!text) return false;
-    set.members.push_back({{}, member_of(set.type), std::string(*text)});
-  }
-  return true;
-}
-
-bool read_list(Value value, int levels, Attribute& list) {
-  if (!value.is_list() || levels == 0) return false;
-  for (Elements each(value); each.next();) {
-    list.members.emplace_back();
-    if (!read_value(each.value, levels - 1, list.members.back())) return false;
-  }
-  return true;
-}
-
-bool read_map(Value value, int levels, Item& members) {
-  if (!value.is_object()) return false;
+// All of a set, a list, a map or an item.
+bool read_members(Value value, int levels, Type type, Item& members) {
   members.reserve(value.size());
   for (Elements each(value); each.next();) {
-    members.emplace_back();
-    members.back().name = each.name;
-    if (!read_value(each.value, levels, members.back())) return false;
+    Attribute& member = members.emplace_back();
+    member.name = each.name;
+    member.type = type;
+    const auto read = type == Type::other ? read_value : read_typed;
+    if (!read(each.value, levels, member)) return false;
   }
   return true;
 }
@@ -100,14 +85,18 @@ bool read_typed(Value value, int levels, Attribute& attribute) {
     case Type::null:
       return value.truth() == true;
     case Type::list:
-      return read_list(value, levels, attribute);
     case Type::map:
-      return levels > 0 && read_map(value, levels - 1, attribute.members);
+      if (--levels < 0) return false;
+      break;
     case Type::other:
       return true;
     default:
-      return read_set(value, attribute);
+      break;
   }
+  const bool fits =
+      attribute.type == Type::map ? value.is_object() : value.is_list();
+  return fits && read_members(value, levels, member_of(attribute.type),
+                              attribute.members);
 }
 
 bool read_value(Value value, int levels, Attribute& attribute) {
@@ -258,7 +247,8 @@ void append_members(Text& json, const Item& item) {
 
 std::optional<Item> read_item(Value value) {
   Item item;
-  if (!read_map(value, kDeepest, item)) return std::nullopt;
+  if (!value.is_object()) return std::nullopt;
+  if (!read_members(value, kDeepest, Type::other, item)) return std::nullopt;
   return item;
 }
 

@@ -49,12 +49,6 @@ void RetryBudget::success() {
   }
 }
 
-int RetryBudget::tokens() const { return tokens_; }
-
-std::uint64_t RetryBudget::retries() const { return retries_; }
-
-void RetryBudget::count_retry() { ++retries_; }
-
 nanoseconds RetryBudget::jitter(nanoseconds longest) {
   const std::lock_guard guard(mutex_);
   // Knuth's linear congruential generator, whose high bits are good.
@@ -63,9 +57,6 @@ nanoseconds RetryBudget::jitter(nanoseconds longest) {
   return nanoseconds(static_cast<nanoseconds::rep>(
       share * (static_cast<double>(longest.count()) + 1)));
 }
-
-Retry::Retry(RetryBudget& budget, Urgency urgency)
-    : budget_(budget), urgency_(urgency) {}
 
 std::optional<nanoseconds> Retry::after(const Answer& answer) {
   if (again_ && answer.sent) budget_.count_retry();

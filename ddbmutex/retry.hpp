@@ -122,10 +122,10 @@ class RetryBudget {
   // was not all there.
   bool draw(Fault fault);
   void success();  // Gives one token back.
-  int tokens() const;
+  int tokens() const { return tokens_; }
   // Answers to requests that were sent again.
-  std::uint64_t retries() const;
-  void count_retry();
+  std::uint64_t retries() const { return retries_; }
+  void count_retry() { ++retries_; }
   // Holds back what waits, before it is sent, while DynamoDB throttles.
   Throttle& throttle() { return throttle_; }
   // Even over [0, longest]: full jitter.
@@ -146,7 +146,8 @@ class Retry {
   // presses (renewals, releases) draws on it but never is.
   enum class Urgency { waits, presses };
 
-  Retry(RetryBudget& budget, Urgency urgency);
+  Retry(RetryBudget& budget, Urgency urgency)
+      : budget_(budget), urgency_(urgency) {}
 
   // How long to wait before the next attempt; nothing if the fault is final.
   // REQUIRES: the fault is not none, condition_failed or cancelled.

@@ -30,11 +30,6 @@ using dynamodb::Action;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-void detail::prepare_process() {
-  sigv4::init_http();
-  sigv4::stop_all_at_exit();
-}
-
 namespace {
 
 // How long keys of a user's source serve that does not say when they end.
@@ -178,16 +173,12 @@ Failure bad_target(const dynamodb::Target& target) {
 }  // namespace
 
 Table::Impl::Impl(TableOptions&& the_options)
-    : options(std::move(the_options)), target(find_target()) {
-  if (!target.error.empty()) bad = bad_target(target);
-}
-
-dynamodb::Target Table::Impl::find_target() {
+    : options(std::move(the_options)),
+      target(dynamodb::find_target({options.region, options.endpoint,
+                                    options.profile, options.ca_file})) {
   detail::suit(options);
   bad = check(options);
-  if (bad) return {};
-  return dynamodb::find_target(
-      {options.region, options.endpoint, options.profile, options.ca_file});
+  if (!bad && !target.error.empty()) bad = bad_target(target);
 }
 
 Table::Impl::~Impl() { wipe_secrets(options.credentials); }
@@ -250,7 +241,10 @@ Table::Impl::State& Table::Impl::get() {
 
 Table::Table(TableOptions options) {
   const NoCancellation guard;
-  detail::prepare_process();
+  // Before anything static of a user's is made, for all that has a table: what
+  // is initialised here is then cleaned up after it.
+  sigv4::init_http();
+  sigv4::stop_all_at_exit();
   impl_ = sigv4::share<Impl>(std::move(options));
   impl_->made(impl_);
 }

@@ -24,10 +24,6 @@ namespace detail {
 
 constexpr std::size_t kMaxKeyBytes = 2048;  // DynamoDB's, of a partition key.
 
-// Before anything static of a user's is made: what is initialised here is then
-// cleaned up after it.
-void prepare_process();
-
 }  // namespace detail
 
 struct Table::Impl : detail::Calls {
@@ -63,14 +59,11 @@ struct Table::Impl : detail::Calls {
                              const std::string& sort_value) const;
   // "host:pid".
   const std::string& usual_owner() const;
-  TableOptions options;  // Changed by none but the destructor.
+  TableOptions options;  // Changed by constructor and destructor alone.
   const dynamodb::Target target;
   sigv4::PerProcess<State> state;
 
  private:
-  // Checks the options before; says in `bad` what is wrong.
-  dynamodb::Target find_target();
-
   mutable sigv4::PerProcess<std::string> usual_owner_;
 };
 
