@@ -60,33 +60,30 @@ Failure check_times(const Options& options) {
   constexpr milliseconds kNone{0}, kLeast{1}, kMost = milliseconds::max();
   const milliseconds half = options.ttl / 2;
   const milliseconds below_half = half + options.ttl % 2 - kLeast;
-  const struct {
-    const char* field;
-    milliseconds time, least, most;
-    const char* why;
-  } bounds[] = {
-      {"ttl", options.ttl, milliseconds(100), lock::kLongestLease,
-       "not between 100 ms and 366 days"},
-      {"request_timeout", request_timeout_of(options), kLeast, below_half,
-       "not above 0 and below ttl / 2"},
-      {"first_poll", options.first_poll, kLeast, kMost, "not above 0"},
-      {"longest_poll", options.longest_poll, options.first_poll, kMost,
-       "below first_poll"},
-      {"safe_time", safe_time_of(options), kNone, below_half,
-       "not from 0 to below ttl / 2"},
-      {"patience", options.patience, kNone, kMost, "below 0"},
-      {"renew_after", options.renew_after.value_or(kLeast), kLeast, half,
-       "not above 0 and up to ttl / 2"},
-      {"max_hold", options.max_hold.value_or(kMost), kLeast, kMost,
-       "not above 0"},
-  };
-  for (const auto& [field, time, least, most, why] : bounds) {
-    if (time >= least && time <= most) continue;
+  Failure bad;
+  const auto check = [&bad](const char* field, milliseconds time,
+                            milliseconds least, milliseconds most,
+                            const char* why) {
+    if (bad || (time >= least && time <= most)) return;
     const std::string text =
         sigv4::format("%s ms is %s", {sigv4::Digits(time.count()), why});
-    return detail::bad_option({field, text.c_str()});
-  }
-  return nullptr;
+    bad = detail::bad_option({field, text.c_str()});
+  };
+  check("ttl", options.ttl, milliseconds(100), lock::kLongestLease,
+        "not between 100 ms and 366 days");
+  check("request_timeout", request_timeout_of(options), kLeast, below_half,
+        "not above 0 and below ttl / 2");
+  check("first_poll", options.first_poll, kLeast, kMost, "not above 0");
+  check("longest_poll", options.longest_poll, options.first_poll, kMost,
+        "below first_poll");
+  check("safe_time", safe_time_of(options), kNone, below_half,
+        "not from 0 to below ttl / 2");
+  check("patience", options.patience, kNone, kMost, "below 0");
+  check("renew_after", options.renew_after.value_or(kLeast), kLeast, half,
+        "not above 0 and up to ttl / 2");
+  check("max_hold", options.max_hold.value_or(kMost), kLeast, kMost,
+        "not above 0");
+  return bad;
 }
 
 Failure check(const Options& options, const TableOptions& table) {

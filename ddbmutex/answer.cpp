@@ -139,8 +139,8 @@ struct Headers {
 // Where an error's code stands: "com.amazonaws.dynamodb.v20120810#Code",
 // "Code:http://...", "Code".
 std::string_view bare_code(std::string_view code) {
-  code = code.substr(0, code.find(','));
-  code = code.substr(0, code.find(':'));
+  code = sigv4::cut(code, ',');
+  code = sigv4::cut(code, ':');
   const std::size_t hash = code.find('#');
   return hash == code.npos ? code : code.substr(hash + 1);
 }
@@ -262,8 +262,8 @@ void read_item_of(Value body, std::string_view name, Answer& answer) {
     if (each.name != name) continue;
     answer.item = read_item(each.value);
     if (answer.item) return;
-    return bad_answer(answer,
-                      sigv4::join({name, " is not an item of DynamoDB's"}));
+    return bad_answer(
+        answer, sigv4::join({name, " is not an item of DynamoDB's"}).c_str());
   }
 }
 
@@ -303,7 +303,8 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
   if (answer.fault != Fault::condition_failed) return;
   if (answer.action == Action::get_item || !is_of_an_item(answer.action)) {
     return bad_answer(answer, sigv4::join({name_of(answer.action),
-                                           " has no condition to fail"}));
+                                           " has no condition to fail"})
+                                  .c_str());
   }
   read_item_of(body, "Item", answer);
 }
@@ -419,7 +420,7 @@ const char* name_of(Fault fault) {
   return sigv4::word_at(kNames, static_cast<std::size_t>(fault));
 }
 
-void bad_answer(Answer& answer, std::string_view why) {
+void bad_answer(Answer& answer, const char* why) {
   answer.fault = Fault::bad_answer;
   answer.message = why;
 }

@@ -119,7 +119,7 @@ struct Answer {
   bool outcome_unknown() const;
 };
 
-void bad_answer(Answer& answer, std::string_view why);
+void bad_answer(Answer& answer, const char* why);
 
 // Reads what the answer to such a call holds beside an item: all of it, where
 // all went well; of a transaction, why it was cancelled.  Given by those who

@@ -160,13 +160,13 @@ Errc code_of(Fault fault) {
 
 }  // namespace
 
-Failure failure(std::error_code code, std::string_view text,
+Failure failure(std::error_code code, const std::string& text,
                 std::string_view field, std::string_view request_id) {
-  return std::make_unique<Error>(code, std::string(text), std::string(field),
+  return std::make_unique<Error>(code, text, std::string(field),
                                  std::string(request_id));
 }
 
-Failure failed(std::error_code code, std::string_view doing,
+Failure failed(std::error_code code, const std::string& doing,
                std::string_view more, std::string_view request_id) {
   return failure(code,
                  sigv4::format("%s: %s%s%s", {doing, code.message(),
@@ -176,8 +176,8 @@ Failure failed(std::error_code code, std::string_view doing,
 
 // The same words may come of the wrong place: who answered, or did not, is
 // told.
-Failure failure_of(const Answer& answer, std::string_view doing,
-                   std::string_view endpoint) {
+Failure failure_of(const Answer& answer, const std::string& doing,
+                   const std::string& endpoint) {
   const std::error_code code = code_of(answer.fault);
   const bool no_table = answer.fault == Fault::no_table;
   const bool known = !answer.request_id.empty();
@@ -206,14 +206,14 @@ Failure check_all(std::initializer_list<Checked> options) {
   return nullptr;
 }
 
-const char* not_text(std::string_view text, std::size_t most,
+const char* not_text(const std::string& text, std::size_t most,
                      const char* too_long) {
   if (!lock::is_utf8(text)) return "not UTF-8";
   return text.size() > most ? too_long : "";
 }
 
-std::string cannot(std::string_view what, std::string_view name,
-                   std::string_view table) {
+std::string cannot(const char* what, const std::string& name,
+                   const std::string& table) {
   return sigv4::format("cannot %s \"%s\" in table \"%s\"", {what, name, table});
 }
 

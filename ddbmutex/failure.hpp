@@ -25,14 +25,14 @@ namespace detail {
 using Failure = std::unique_ptr<const Error>;
 
 // `doing`: "cannot lock".  `more`: than the code says; may be empty.
-Failure failed(std::error_code code, std::string_view doing,
+Failure failed(std::error_code code, const std::string& doing,
                std::string_view more = {}, std::string_view request_id = {});
 // `endpoint`: who answered, or did not; empty if it is not known.
-Failure failure_of(const dynamodb::Answer& answer, std::string_view doing,
-                   std::string_view endpoint);
+Failure failure_of(const dynamodb::Answer& answer, const std::string& doing,
+                   const std::string& endpoint);
 
 // With the whole text.
-Failure failure(std::error_code code, std::string_view text,
+Failure failure(std::error_code code, const std::string& text,
                 std::string_view field = {}, std::string_view request_id = {});
 
 // An option, and why it is bad; "" if it is not.
@@ -44,12 +44,12 @@ Failure bad_option(const Checked& option);
 // The first that is bad.
 Failure check_all(std::initializer_list<Checked> options);
 // Why that cannot be sent as text of at most so many bytes; empty if it can.
-const char* not_text(std::string_view text, std::size_t most,
+const char* not_text(const std::string& text, std::size_t most,
                      const char* too_long);
 
 // How an error about a lock begins.
-std::string cannot(std::string_view what, std::string_view name,
-                   std::string_view table);
+std::string cannot(const char* what, const std::string& name,
+                   const std::string& table);
 
 // For as long as it lives the thread cannot be cancelled.  Calls are no points
 // of cancellation: a thread that vanished amid one would leave a lock behind

@@ -269,14 +269,14 @@ std::size_t Value::size() const {
   return count;
 }
 
-Value Value::operator[](std::string_view name) const {
+Value Value::operator[](const char* name) const {
   for (Elements each(*this); is_object() && each.next();) {
     if (each.name == name) return each.value;
   }
   return {};
 }
 
-std::string_view Value::text(std::string_view name) const {
+std::string_view Value::text(const char* name) const {
   return (*this)[name].text().value_or("");
 }
 

@@ -87,9 +87,9 @@ class Value {
   // Of a list or an object, counted; else 0.
   std::size_t size() const;
   // Of an object: the first member of that name.
-  Value operator[](std::string_view name) const;
+  Value operator[](const char* name) const;
   // A member that is a string; empty if there is none.
-  std::string_view text(std::string_view name) const;
+  std::string_view text(const char* name) const;
 
  private:
   friend class Document;

@@ -162,11 +162,9 @@ std::shared_ptr<sigv4::LogQueue> lines_for(const Logger& logger) {
 
 // The option that is bad is named once.
 Failure bad_target(const dynamodb::Target& target) {
-  const std::string itself = sigv4::format("option %s", {target.option});
+  const std::string itself = sigv4::join({"option ", target.option});
   std::string why = target.error;
-  if (why.compare(0, itself.size(), itself) == 0) {
-    why.replace(0, itself.size(), "it");
-  }
+  if (sigv4::begins_with(why, itself)) why.replace(0, itself.size(), "it");
   return bad_option({target.option, why.c_str()});
 }
 
