@@ -37,7 +37,11 @@ class Agenda {
   // The soonest; max() if there is none.
   BootTime next() const { return size_ == 0 ? BootTime::max() : when(0); }
   // REQUIRES: there is one.
-  Held& first() const { return *heap_.front(); }
+  Held& first() const { return at(0); }
+
+  // All of them, the soonest first, the others in any order; until set().
+  std::size_t size() const { return size_; }
+  Held& at(std::size_t place) const { return *heap_[place]; }
 
  private:
   BootTime when(std::size_t place) const;

@@ -195,8 +195,16 @@ Held::~Held() {
   assert(!renewal.planned() && !danger.planned() && !end.planned());
 }
 
-Errand::Errand(Call what, Handle whose)
-    : call(what), held(std::move(whose)), holder(*held->holder) {
+Handle::Handle(Held* held) : held_(held) {
+  if (held_ != nullptr) ++held_->owners;
+}
+
+Handle::~Handle() {
+  if (held_ != nullptr && --held_->owners == 0) delete held_;
+}
+
+Errand::Errand(Call what, Held& whose)
+    : call(what), held(&whose), holder(*whose.holder) {
   begin_anew();
 }
 
@@ -229,10 +237,10 @@ bool Errand::stamp(BootTime now) {
   return true;
 }
 
-bool Errand::begin(Watch& watch, BootTime now) {
+bool Errand::begin(Keeper* keeper, BootTime now) {
   used_ = true;
   pending = holder.client.prepare(now);
-  if (!watch.stamp(*this, now)) {
+  if (!(keeper != nullptr ? keeper->stamp(*this) : stamp(now))) {
     pending.reset();
     return false;
   }
@@ -243,9 +251,9 @@ bool Errand::begin(Watch& watch, BootTime now) {
   return true;
 }
 
-void Errand::conclude(Watch& watch, sigv4::Transport why) {
+void Errand::conclude(sigv4::Transport why) {
   answer = holder.client.finish(std::move(pending), why);
-  watch.hear(*this);
+  return by_hand != nullptr ? by_hand->hear(*this) : hear();
 }
 
 void Errand::hear() {
@@ -284,7 +292,7 @@ void Errand::release_instead(BootTime give_up_at) {
   until = std::min(BootClock::now() + holder.request_timeout, deadline);
 }
 
-void Errand::run(Watch& watch, sigv4::Waker* waker) {
+void Errand::run(sigv4::Waker* waker, Caller* caller) {
   if (std::exchange(used_, true)) {
     begin_anew();
     verdict = Verdict::again;
@@ -292,6 +300,10 @@ void Errand::run(Watch& watch, sigv4::Waker* waker) {
     told_.clear();
   }
   BootTime retry_until = BootTime::max();
+  const auto tell = [&](const Answer& what, BootTime begun) {
+    if (caller == nullptr) return;
+    retry_until = caller->retry_until(*caller, what, begun);
+  };
   for (;;) {
     const BootTime begun = BootClock::now();
     // Before a request is stamped: its lease counts from there.
@@ -307,27 +319,27 @@ void Errand::run(Watch& watch, sigv4::Waker* waker) {
     if (why && (keys || *why == Fault::cancelled)) return end_unsent(*why);
     if (!why &&
         waited_for_turn(*pace_, std::min(deadline, retry_until), waker)) {
-      retry_until = watch.retry_until(failing() ? answer : no_turn(), begun);
+      tell(failing() ? answer : no_turn(), begun);
       continue;
     }
     const bool failed = failing();
-    if (!begin(watch, now)) return;
+    if (!begin(by_hand, now)) return;
     sigv4::Exchange* exchange = &pending->exchange();
     if (pending->under_way()) sigv4::drive(&exchange, 1, until, waker);
-    end_request(watch);
+    end_request();
     note_failure();
     if (given_up) {
       given_up = !failed;
       return;
     }
-    retry_until = watch.retry_until(answer, begun);
+    tell(answer, begun);
     if (verdict != Verdict::again) return;
     if (!goes_on(retry_until)) return end_undecided(retry_until, waker);
     sigv4::drive(nullptr, 0, due, waker);
   }
 }
 
-void Errand::end_request(Watch& watch) {
+void Errand::end_request() {
   const bool ended = !pending->under_way();
   const BootTime now = ended ? BootTime::min() : BootClock::now();
   const bool late = now >= until;
@@ -337,8 +349,7 @@ void Errand::end_request(Watch& watch) {
     answer =
         no_answer(late ? Fault::timed_out : Fault::cancelled, "no answer yet");
   } else {
-    conclude(watch,
-             late ? sigv4::Transport::timed_out : sigv4::Transport::cancelled);
+    conclude(late ? sigv4::Transport::timed_out : sigv4::Transport::cancelled);
   }
 }
 

@@ -36,7 +36,27 @@ namespace lock {
 
 struct Closing;
 struct Held;
-using Handle = std::shared_ptr<Held>;
+class Keeper;
+
+// An owner of a lease, one of several.  (What an std::shared_ptr is compiled to
+// for one type more would be a kilobyte.)
+class Handle {
+ public:
+  explicit Handle(Held* held = nullptr);
+  Handle(const Handle& other) : Handle(other.held_) {}
+  ~Handle();
+  Handle& operator=(Handle other) noexcept {
+    swap(other);
+    return *this;
+  }
+  void swap(Handle& other) noexcept { std::swap(held_, other.held_); }
+
+  operator Held*() const { return held_; }
+  Held* operator->() const { return held_; }
+
+ private:
+  Held* held_;
+};
 
 // What a finished call means to the protocol, which is to be told at once.
 Reply reply_to(Request::Verb verb, const dynamodb::Answer& answer,
@@ -148,11 +168,11 @@ struct Held {
   }
 
   const std::shared_ptr<Holder> holder;
+  std::atomic<int> owners{0};
   // Of the errand that takes it or gives it back.  Between that, and all below:
   // GUARDED_BY(Keeper::mutex_)
   Lease lease;
-  BootTime since{};       // It is kept,
-  std::size_t place = 0;  // in Keeper::held_, until it is over.
+  BootTime since{};  // It is kept.
   bool given_back = false;
   bool renewing = false;  // A request is under way, or a renewal by hand.
   bool in_danger = false;
@@ -207,25 +227,15 @@ class Pace {
 
 class Errand {
  public:
-  // Who is to know of each step, for others look at the lease; with no mutex
-  // held.  As it is here: nobody does.
-  class Watch {
-   public:
-    // A request is to be sent, `now`: it is stamped, unless it is too late.
-    virtual bool stamp(Errand& errand, BootTime now) {
-      return errand.stamp(now);
-    }
-    // The answer has come.
-    virtual void hear(Errand& errand) { errand.hear(); }
-    // Told of each answer, and of each wait for a turn as if it were throttled,
-    // and when that attempt began; says until when passing faults are tried
-    // again.
-    virtual BootTime retry_until(const dynamodb::Answer&, BootTime) {
-      return BootTime::max();
-    }
+  // Told of each answer, and of each wait for a turn as if it were throttled,
+  // and when that attempt began; says until when passing faults are tried
+  // again.  No mutex is held.
+  struct Caller {
+    BootTime (*retry_until)(Caller& self, const dynamodb::Answer& answer,
+                            BootTime begun);
   };
 
-  Errand(Call what, Handle whose);
+  Errand(Call what, Held& whose);
   ~Errand();
   Errand(const Errand&) = delete;
   Errand& operator=(const Errand&) = delete;
@@ -236,17 +246,19 @@ class Errand {
   // that fails goes on until its time is up, though that were too short for
   // another request, and tells what failed last.  One that ended undecided may
   // have been applied, or be yet: a release takes back what has been.
-  void run(Watch& watch, sigv4::Waker* waker);
+  // `caller`: may be null.
+  void run(sigv4::Waker* waker, Caller* caller = nullptr);
 
-  // Stamps and begins to send, `now`.  False if it is too late, or not wanted.
-  bool begin(Watch& watch, BootTime now);
+  // Stamps, by the keeper if there is one, for then others look at the lease,
+  // and begins to send, `now`.  False if it is too late, or not wanted.
+  bool begin(Keeper* keeper, BootTime now);
   // REQUIRES: begun.  What is still under way ends as `why`.
-  void conclude(Watch& watch, sigv4::Transport why);
+  void conclude(sigv4::Transport why);
   // From now on a release, which first hears the answer that is under way.
   void release_instead(BootTime give_up_at);
 
-  // What a Watch does, with the mutex of the lease held.  False: the lease is
-  // over.  REQUIRES: something is pending.
+  // With the mutex of the lease held.  False: the lease is over.  REQUIRES:
+  // something is pending.
   bool stamp(BootTime now);
   void hear();
   // After an answer that decided nothing: sets `due`.  False if no other
@@ -279,7 +291,7 @@ class Errand {
 
   // The keeper's.
   BootTime made{};            // A renewal by hand: its changes go with it.
-  bool by_hand = false;       // A renewal.
+  Keeper* by_hand = nullptr;  // Of such a one, which it stamps and hears.
   bool of_take = false;       // A release of what may have come to nothing.
   bool awaits_take = false;   // What is pending is yet of that take,
   bool take_unknown = false;  // and so was a request before.
@@ -292,7 +304,7 @@ class Errand {
  private:
   BootTime end() const;
   void begin_anew();
-  void end_request(Watch& watch);
+  void end_request();
   void note_failure();
   void end_unsent(dynamodb::Fault why);
   void end_undecided(BootTime retry_until, sigv4::Waker* waker);

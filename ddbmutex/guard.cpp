@@ -31,7 +31,7 @@ namespace {
 // decides.  `mutex` may be null: then nobody has locked it in this process.
 Failure check_of(const lock::Mutex* mutex, const std::string& doing,
                  std::string& check) {
-  const lock::Handle held = mutex != nullptr ? mutex->tied() : nullptr;
+  const lock::Handle held = mutex != nullptr ? mutex->tied() : lock::Handle();
   if (held == nullptr) return failed(Errc::not_held, doing);
   lock::Request request;
   request.verb = lock::Request::Verb::check;

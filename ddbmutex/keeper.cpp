@@ -111,8 +111,7 @@ void Keeper::await_stop() {
 
 // --- Calls -------------------------------------------------------------------
 
-bool Keeper::keep(const Handle& handle) {
-  Held& held = *handle;
+bool Keeper::keep(Held& held) {
   const Holder& holder = *held.holder;
   const Guard guard(mutex_);
   if (shut_) return false;
@@ -122,11 +121,9 @@ bool Keeper::keep(const Handle& handle) {
   if ((renews || calls) && !start()) return false;
   for (Agenda* agenda : {&renewals_, &renewals_due_, &renewals_behind_,
                          &questions_, &dangers_, &ends_}) {
-    agenda->make_room(held_.size() + 1);
+    agenda->make_room(ends_.size() + 1);
   }
   held.since = BootClock::now();
-  held.place = held_.size();
-  held_.push_back(handle);
   if (renews) {
     renewals_per_s_ += per_second(holder.renew_after);
     // Locks that were taken together are not renewed together.
@@ -146,15 +143,14 @@ Keeper::Usage Keeper::usage() const {
   const Guard guard(mutex_);
   const double now_s = seconds_between(made_, BootClock::now());
   const double held_s =
-      static_cast<double>(held_.size()) * now_s - held_since_s_;
-  return {held_.size(), held_before_s_ + held_s};
+      static_cast<double>(ends_.size()) * now_s - held_since_s_;
+  return {ends_.size(), held_before_s_ + held_s};
 }
 
-void Keeper::renew(const Handle& handle, const ChangesPtr& changes,
-                   BootTime deadline, sigv4::Waker& waker, Result& result) {
-  Held& held = *handle;
-  Errand errand(Call::renew, handle);
-  errand.by_hand = true;
+void Keeper::renew(Held& held, const ChangesPtr& changes, BootTime deadline,
+                   sigv4::Waker& waker, Result& result) {
+  Errand errand(Call::renew, held);
+  errand.by_hand = this;
   errand.deadline = deadline;
   Guard guard(mutex_);
   while (held.renewing && !held.over() &&
@@ -167,14 +163,14 @@ void Keeper::renew(const Handle& handle, const ChangesPtr& changes,
   held.lease.carry(changes);
   errand.made = BootClock::now();
   guard.unlock();
-  errand.run(*this, &waker);
+  errand.run(&waker);
   guard.lock();
   if (held.over()) {
     end(held, result);
   } else if (errand.verdict == Verdict::ours) {
     return;
   } else if (BootClock::now() >= held.lease.claim_end()) {
-    lose(handle, Verdict::expired);
+    lose(held, Verdict::expired);
     end(held, result);
   } else if (stopping_ && !errand.failing()) {  // Nothing was asked.
     result.kind = Result::Kind::not_held;
@@ -218,44 +214,45 @@ bool Keeper::hand_over(Held& held, Signal& signal) {
   return true;
 }
 
-ErrandPtr Keeper::give_back(const Handle& held, Verdict& lost) {
+ErrandPtr Keeper::give_back(Held& held, Verdict& lost) {
   Signal signal;  // Dropped only without the mutex.
   const Guard guard(mutex_);
   ErrandPtr errand = take_back(held);
-  lost = held->lost;
-  signal.swap(held->signal);
+  lost = held.lost;
+  signal.swap(held.signal);
   return errand;
 }
 
 std::vector<Unreleased> Keeper::release_all(BootTime deadline) {
-  std::vector<Handle> all;      // Dropped only without the mutex.
-  std::vector<Signal> signals;  // Told, and dropped, without it too.
   const auto closing = sigv4::share<Closing>();
   Guard guard(mutex_);
   shut_ = true;
-  for (const Handle& held : held_) all.push_back(held);
-  closing->locks = std::vector<Unreleased>(all.size());
-  signals.resize(all.size());
+  std::vector<Unreleased>& all = closing->locks;
+  all = std::vector<Unreleased>(ends_.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].held = Handle(&ends_.at(i));
+    all[i].signal.swap(all[i].held->signal);
+  }
   const bool threads = !all.empty() && start();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    closing->locks[i].name = all[i]->holder->name();
-    signals[i].swap(all[i]->signal);
-    close(all[i], closing, i, threads);
+    close(*all[i].held, closing, i, threads);
   }
   guard.unlock();
-  for (const Signal& signal : signals) {
+  for (Unreleased& one : all) {
+    Signal signal;
+    signal.swap(one.signal);
     if (signal.object != nullptr) signal.tell(signal.object.get());
   }
   guard.lock();
   while (closing->open > 0 && !sender_.ended &&
          sigv4::await(changed_, guard, deadline)) {
   }
-  std::vector<Unreleased> locks;
-  locks.swap(closing->locks);
+  std::vector<Unreleased> locks;  // Dropped only without the mutex.
+  locks.swap(all);
   return locks;
 }
 
-void Keeper::lost(const Handle& held, Verdict why) {
+void Keeper::lost(Held& held, Verdict why) {
   const Guard guard(mutex_);
   tell(held, why);
 }
@@ -308,7 +305,9 @@ bool Keeper::is_told(const Holder& holder) const {
 void Keeper::check_clock() {
   const Guard guard(mutex_);
   const dynamodb::ServiceClock clock = client_.clock();
-  for (const Handle& held : held_) {
+  std::vector<Held*> all(ends_.size());  // An alarm that is set moves them.
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = &ends_.at(i);
+  for (Held* const held : all) {
     held->lease.apply(clock);
     publish(*held, held->lease.claim_end());
     set_alarm(*held);
@@ -317,13 +316,12 @@ void Keeper::check_clock() {
 
 // --- Under the mutex ---------------------------------------------------------
 
-ErrandPtr Keeper::take_back(const Handle& handle) {
-  Held& held = *handle;
+ErrandPtr Keeper::take_back(Held& held) {
   if (held.given_back) return nullptr;
   const BootTime now = BootClock::now();
   const bool was_lost = held.lost != Verdict::again;
   if (!was_lost && now >= held.lease.claim_end()) {
-    lose(handle, Verdict::expired);
+    lose(held, Verdict::expired);
   } else if (!was_lost) {
     no_longer_held(held, now);
   }
@@ -333,22 +331,22 @@ ErrandPtr Keeper::take_back(const Handle& handle) {
   if (held.renewing) held.lease.apply(client_.clock());
   held.lease.carry(nullptr);
   changed_.notify_all();
-  return std::make_unique<Errand>(Call::release, handle);
+  return std::make_unique<Errand>(Call::release, held);
 }
 
 // Without threads nothing can be said; at exit its mutex's destructor may say
 // it yet.
-void Keeper::close(const Handle& held, const std::shared_ptr<Closing>& closing,
+void Keeper::close(Held& held, const std::shared_ptr<Closing>& closing,
                    std::size_t place, bool threads) {
   Result& result = closing->locks[place].result;
   fail(result, threads ? "not said in time" : kNoThread);
   if (stopping_) return;
   ErrandPtr errand = take_back(held);
-  const bool lost = held->lost != Verdict::again;
-  if (lost) end(*held, result);
+  const bool lost = held.lost != Verdict::again;
+  if (lost) end(held, result);
   if (!threads) return;
   const BootTime now = BootClock::now();
-  errand->deadline = now + held->holder->ttl;
+  errand->deadline = now + held.holder->ttl;
   if (!lost) {
     errand->closing = closing;
     errand->closing_place = place;
@@ -471,8 +469,7 @@ void Keeper::publish(const Held& held, BootTime claim_end) {
   held.holder->claim_end.store(claim_end, std::memory_order_release);
 }
 
-// Nothing is planned for it, and a Handle goes that is not the last: who holds
-// the lease has another until he gives it back, and then his release has.
+// Nothing is planned for it any more.
 void Keeper::no_longer_held(Held& held, BootTime now) {
   held_since_s_ -= seconds_between(made_, held.since);
   held_before_s_ += seconds_between(held.since, now);
@@ -482,27 +479,23 @@ void Keeper::no_longer_held(Held& held, BootTime now) {
   unplan(held);
   dangers_.set(held, BootTime::max());
   ends_.set(held, BootTime::max());
-  const std::size_t place = held.place;
-  held_[place].swap(held_.back());
-  held_[place]->place = place;
-  held_.pop_back();
 }
 
 // REQUIRES: not over.
-void Keeper::lose(const Handle& held, Verdict why) {
-  no_longer_held(*held, BootClock::now());
-  publish(*held, BootTime::min());
+void Keeper::lose(Held& held, Verdict why) {
+  no_longer_held(held, BootClock::now());
+  publish(held, BootTime::min());
   tell(held, why);
 }
 
-void Keeper::tell(const Handle& held, Verdict why) {
-  held->lost = why;
-  const Holder& holder = *held->holder;
+void Keeper::tell(Held& held, Verdict why) {
+  held.lost = why;
+  const Holder& holder = *held.holder;
   const bool hears =
-      holder.hears_losses || client_.log() || held->signal.object != nullptr;
+      holder.hears_losses || client_.log() || held.signal.object != nullptr;
   const bool wanted = !holder.settled && hears;
   if (!wanted || stopping_ || !teller_.started) return;
-  losses_.push_back(held);
+  last_loss_ = losses_.emplace_after(last_loss_, &held);
   teller_sleeps_until_ = BootTime::min();
   teller_clock_.set(BootTime::min());
 }

@@ -29,9 +29,9 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <forward_list>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "../sigv4/boot_clock.hpp"
@@ -50,7 +50,8 @@ namespace lock {
 
 // A lock that could not be released: lost before, or not said in time.
 struct Unreleased {
-  std::string name;
+  Handle held;
+  Signal signal;
   Result result;
 };
 
@@ -60,7 +61,7 @@ struct Closing {
   std::size_t open = 0;
 };
 
-class Keeper final : public sigv4::Stoppable, private Errand::Watch {
+class Keeper final : public sigv4::Stoppable {
  public:
   // Its threads own it, too.
   static std::shared_ptr<Keeper> create(const dynamodb::ClientOptions& options);
@@ -77,14 +78,14 @@ class Keeper final : public sigv4::Stoppable, private Errand::Watch {
 
   // Renews the lease, and watches over it, until give_back().  False if no
   // thread can be started, or after release_all(); the lease is untouched then.
-  // REQUIRES: granted.
-  bool keep(const Handle& held);
+  // REQUIRES: granted; there is a Handle until it is given back.
+  bool keep(Held& held);
 
   // Renews the lease now, on the calling thread, with those changes (may be
   // null): done, not_held, lost or failed.  Passing faults are tried again
   // until the deadline, the end of the lease, or until `waker` is woken.  After
   // `done` nobody else renews before go_on().
-  void renew(const Handle& held, const ChangesPtr& changes, BootTime deadline,
+  void renew(Held& held, const ChangesPtr& changes, BootTime deadline,
              sigv4::Waker& waker, Result& result);
   void go_on(Held& held);
 
@@ -103,7 +104,7 @@ class Keeper final : public sigv4::Stoppable, private Errand::Watch {
   // Ends renewals and alarms; a renewal under way counts as one of unknown
   // outcome.  What is to release it; null if that was so before.  A loss
   // (`lost`; `again`: none) that has not been told yet still will be.
-  ErrandPtr give_back(const Handle& held, Verdict& lost);
+  ErrandPtr give_back(Held& held, Verdict& lost);
 
   // Keeps no more leases and gives back all that are held, many at once.  Waits
   // until that is said, until the deadline at the most; what is not said by
@@ -111,13 +112,18 @@ class Keeper final : public sigv4::Stoppable, private Errand::Watch {
   std::vector<Unreleased> release_all(BootTime deadline);
 
   // The release has shown that the lock was lost before.  Told once.
-  void lost(const Handle& held, Verdict why);
+  void lost(Held& held, Verdict why);
 
   // Goes on with an errand that was given up: awaits what is pending, and
   // unless a take certainly came to nothing, releases the lease; for as long as
   // that could last.  False if no thread can be started; the errand is
   // untouched then.
   bool finish(ErrandPtr& errand);
+
+  // For Errand: a request is to be sent, and is stamped, unless it is too late
+  // or not wanted; the answer to a renewal by hand has come.
+  bool stamp(Errand& errand);
+  void hear(Errand& errand);
 
   // What is known of DynamoDB's clock was contradicted: claims may end sooner.
   void check_clock();
@@ -154,10 +160,10 @@ class Keeper final : public sigv4::Stoppable, private Errand::Watch {
   void set_alarm(Held& held);
   void publish(const Held& held, BootTime claim_end);
   void no_longer_held(Held& held, BootTime now);
-  void lose(const Handle& held, Verdict why);
-  void tell(const Handle& held, Verdict why);
-  ErrandPtr take_back(const Handle& held);
-  void close(const Handle& held, const std::shared_ptr<Closing>& closing,
+  void lose(Held& held, Verdict why);
+  void tell(Held& held, Verdict why);
+  ErrandPtr take_back(Held& held);
+  void close(Held& held, const std::shared_ptr<Closing>& closing,
              std::size_t place, bool threads);
   void closed(const Errand& errand, Verdict lost, bool told, bool for_good);
   void hear_renewal(Errand& errand);
@@ -165,10 +171,6 @@ class Keeper final : public sigv4::Stoppable, private Errand::Watch {
   bool is_told(const Holder& holder) const;
 
   void ended(Worker& worker);
-
-  // Of the sending thread, and of one that renews by hand.
-  bool stamp(Errand& errand, BootTime now) override;
-  void hear(Errand& errand) override;
 
   // The sending thread's.
   void send_loop();
@@ -210,7 +212,6 @@ class Keeper final : public sigv4::Stoppable, private Errand::Watch {
   BootTime stop_by_{};
   Worker sender_;
   Worker teller_;
-  std::vector<Handle> held_;
   // Of the leases that are held, each of them on one at the most: when one is
   // to be renewed; when one ends that is due, and when one whose last renewal
   // had no answer; when to ask whether one is to be renewed.
@@ -218,14 +219,15 @@ class Keeper final : public sigv4::Stoppable, private Errand::Watch {
   Agenda renewals_due_{&Held::renewal};
   Agenda renewals_behind_{&Held::renewal};
   Agenda questions_{&Held::renewal};
-  // When to tell of danger, and of a loss.
+  // When to tell of danger, and of a loss: there are all that are held.
   Agenda dangers_{&Held::danger};
   Agenda ends_{&Held::end};
-  double renewals_per_s_ = 0;        // Of all that are held, on average.
-  BootTime renewal_turn_{};          // When the next may begin that can wait.
-  std::vector<ErrandPtr> releases_;  // That wait.
-  std::size_t answers_awaited_ = 0;  // Exchanges that callers have left.
-  std::vector<Handle> losses_;       // To be told, or not any more.
+  double renewals_per_s_ = 0;         // Of all that are held, on average.
+  BootTime renewal_turn_{};           // When the next may begin that can wait.
+  std::vector<ErrandPtr> releases_;   // That wait.
+  std::size_t answers_awaited_ = 0;   // Exchanges that callers have left.
+  std::forward_list<Handle> losses_;  // To be told, or not any more.
+  std::forward_list<Handle>::iterator last_loss_ = losses_.before_begin();
   const BootTime made_ = BootClock::now();
   double held_before_s_ = 0;  // By those that are not held any more.
   double held_since_s_ = 0;   // Of those that are, since `made_`, added up.

@@ -16,10 +16,12 @@ BootTime later(BootTime now, nanoseconds by) {
   return by < BootTime::max() - now ? now + by : BootTime::max();
 }
 
+namespace {
+
 // --- Taking the lock ---------------------------------------------------------
 
 // One call of Mutex::lock(), which ends as `result` says.
-class Acquisition final : private Errand::Watch {
+class Acquisition : private Errand::Caller {
  public:
   // REQUIRES: the waker is none of another wait.
   Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
@@ -49,7 +51,7 @@ class Acquisition final : private Errand::Watch {
   BootTime patience_ends() const;
   BootTime next_look() const;
   void see_first();
-  BootTime retry_until(const Answer& answer, BootTime begun) override;
+  BootTime hear(const Answer& answer, BootTime begun);
   bool paused_in_vain(bool failing);
   void judge();
   void keep();
@@ -73,8 +75,6 @@ class Acquisition final : private Errand::Watch {
   bool busy_ = false;    // The lock was another's when last told.
 };
 
-namespace {
-
 // Unless that is told by another clock, or a lease is waited out.
 nanoseconds longest_wait(const Holder& holder, const Patience& patience,
                          bool once) {
@@ -87,11 +87,13 @@ nanoseconds longest_wait(const Holder& holder, const Patience& patience,
                              : patience.within;
 }
 
-}  // namespace
-
 Acquisition::Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
                          sigv4::Waker& waker, Result& result)
-    : mutex_(mutex),
+    : Errand::Caller{[](Errand::Caller& self, const Answer& answer,
+                        BootTime begun) {
+        return static_cast<Acquisition&>(self).hear(answer, begun);
+      }},
+      mutex_(mutex),
       holder_(mutex.holder()),
       patience_(patience),
       result_(result),
@@ -186,7 +188,7 @@ BootTime Acquisition::patience_ends() const {
 }
 
 // Who waits in line sleeps until its time is up, or its patience; while nothing
-// goes wrong, for ever: retry_until() wakes it.
+// goes wrong, for ever: hear() wakes it.
 BootTime Acquisition::next_look() const {
   if (!patience_.forever()) return end();
   const Mutex::Guard guard(mutex_.mutex_);
@@ -194,14 +196,14 @@ BootTime Acquisition::next_look() const {
 }
 
 void Acquisition::take() {
-  errand_ = std::make_unique<Errand>(Call::take,
-                                     std::make_shared<Held>(mutex_.holder_));
+  const Handle held(new Held(mutex_.holder_));
+  errand_ = std::make_unique<Errand>(Call::take, *held);
   errand_->observation = &mutex_.observation_;
   errand_->keeps_pending = true;
   Errand& errand = *errand_;
   for (;;) {
     errand.deadline = end();
-    errand.run(*this, &waker_);
+    errand.run(&waker_, this);
     if (errand.verdict == Verdict::ours) return keep();
     errand.unknown = errand.unknown || errand.held->lease.stands();
     // A refusal that was to be followed by a look is one too.
@@ -216,7 +218,7 @@ void Acquisition::take() {
     if (!waits || paused_in_vain(failing)) break;
     // The caller's clock may have been set back.
     if (errand.pending != nullptr) {
-      errand.conclude(*this, sigv4::Transport::timed_out);
+      errand.conclude(sigv4::Transport::timed_out);
     }
   }
   if (result_.kind == Kind::failed) {
@@ -234,7 +236,7 @@ void Acquisition::see_first() {
   past_lease_ = stale_at == BootTime::max() ? end_ : std::max(end_, end);
 }
 
-BootTime Acquisition::retry_until(const Answer& answer, BootTime begun) {
+BootTime Acquisition::hear(const Answer& answer, BootTime begun) {
   const Mutex::Guard guard(mutex_.mutex_);
   Mutex::Trouble& trouble = mutex_.trouble_;
   if (is_passing(answer.fault)) {
@@ -302,7 +304,7 @@ void Acquisition::keep() {
     }
     held->lease.drop_row();
     const std::int64_t token = held->lease.token();
-    kept = mutex_.table_.keeper->keep(held);
+    kept = mutex_.table_.keeper->keep(*held);
     if (kept) {
       mutex_.held_ = held;
       mutex_.told_ = std::move(told);
@@ -330,12 +332,13 @@ void Acquisition::leave_nothing_behind() {
   if (errand.pending == nullptr && !errand.unknown) return;
   if (mutex_.table_.keeper->finish(errand_)) return;
   if (errand.pending != nullptr) {
-    errand.conclude(*this, sigv4::Transport::timed_out);
+    errand.conclude(sigv4::Transport::timed_out);
   }
   errand.release_instead(BootClock::now() + holder_.request_timeout);
-  Errand::Watch nobody;
-  errand.run(nobody, nullptr);
+  errand.run(nullptr);
 }
+
+}  // namespace
 
 // --- Mutex -------------------------------------------------------------------
 
@@ -443,7 +446,7 @@ Result Mutex::renew(const ChangesPtr& changes) {
   }
   const nanoseconds patience =
       std::max<nanoseconds>(holder_->patience, holder_->request_timeout);
-  table_.keeper->renew(held, changes, later(BootClock::now(), patience),
+  table_.keeper->renew(*held, changes, later(BootClock::now(), patience),
                        *wait.waker(), result);
   if (result.kind == Kind::done) {
     {
@@ -515,7 +518,7 @@ bool Mutex::release_outer(const ChangesPtr& changes, Result& result) {
   result.kind = Kind::not_held;
   if (held == nullptr) return true;
   Verdict lost;
-  ErrandPtr errand = table_.keeper->give_back(held, lost);
+  ErrandPtr errand = table_.keeper->give_back(*held, lost);
   // Otherwise the row is known not to be ours.
   const bool worth_saying = lost == Verdict::again || lost == Verdict::expired;
   if (errand != nullptr && worth_saying) {
@@ -534,8 +537,7 @@ bool Mutex::release_outer(const ChangesPtr& changes, Result& result) {
 void Mutex::say_released(ErrandPtr errand, Result& result) {
   errand->deadline = BootClock::now() + holder_->request_timeout;
   errand->keeps_pending = true;
-  Errand::Watch nobody;
-  errand->run(nobody, nullptr);
+  errand->run(nullptr);
   const Verdict verdict = errand->verdict;
   const Fault fault = errand->answer.fault;
   if (verdict == Verdict::released) {
@@ -547,7 +549,7 @@ void Mutex::say_released(ErrandPtr errand, Result& result) {
   }
   result.answer = errand->answer;
   if (verdict != Verdict::again) {
-    table_.keeper->lost(errand->held, verdict);
+    table_.keeper->lost(*errand->held, verdict);
     result.kind = fault == Fault::wrong_key ? Kind::failed : Kind::lost;
     result.loss = verdict;
   } else {

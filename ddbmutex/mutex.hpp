@@ -110,12 +110,14 @@ class Mutex {
   const Holder& holder() const { return *holder_; }
 
  private:
-  friend class Acquisition;
-  using Guard = std::lock_guard<std::mutex>;
   bool lock_again(bool forever, Result& result);
   bool release_outer(const ChangesPtr& changes, Result& result);
   void say_released(ErrandPtr errand, Result& result);
+  bool hand_over(Signal& signal);  // The mutex is held.
+  const dynamodb::Item& item() const;
 
+ public:  // For the class of mutex.cpp that is one call of lock().
+  using Guard = std::lock_guard<std::mutex>;
   // Passing errors, and no answer since the first, as whoever had the turn has
   // met them.  Once they have lasted for `patience` that is told to all who
   // wait for ever by then; who comes later begins anew.
@@ -127,8 +129,6 @@ class Mutex {
   // For these the mutex is held.
   bool out_of_patience() const;
   void begin_to_wait(bool alone);
-  bool hand_over(Signal& signal);
-  const dynamodb::Item& item() const;
 
   Table& table_;
   const std::shared_ptr<Holder> holder_;

@@ -62,7 +62,7 @@ void Keeper::send_loop() {
     bool too_late = false;  // Some, and they have left room for others.
     for (ErrandPtr& errand : under_way) {
       if (errand->pending != nullptr) continue;
-      if (errand->begin(*this, BootClock::now())) continue;
+      if (errand->begin(this, BootClock::now())) continue;
       errand.reset();
       too_late = true;
     }
@@ -146,10 +146,9 @@ void Keeper::collect_renewals(BootTime now, std::size_t renewing,
     const bool full = renewing >= kRenewalsAtOnce;
     Held* const held = next_to_renew(now, full, next);
     if (held == nullptr) return;
-    const Handle& handle = held_[held->place];
     ready.push_back(held->errand != nullptr
                         ? std::move(held->errand)
-                        : std::make_unique<Errand>(Call::renew, handle));
+                        : std::make_unique<Errand>(Call::renew, *held));
   }
 }
 
@@ -228,7 +227,7 @@ bool Keeper::collect_releases(BootTime now, std::size_t room,
 // --- Each errand -------------------------------------------------------------
 
 // By the time that it is once the mutex is ours.
-bool Keeper::stamp(Errand& errand, BootTime) {
+bool Keeper::stamp(Errand& errand) {
   const Guard guard(mutex_);
   const BootTime now = BootClock::now();
   errand.last_try = stopping_;
@@ -242,9 +241,9 @@ bool Keeper::stamp(Errand& errand, BootTime) {
   if (stopping_ || held.over()) return false;
   // By hand it is planned anew in the end.
   const bool not_by_itself = held.renewing || held.held_too_long(now);
-  if (!errand.by_hand && not_by_itself) return false;
+  if (errand.by_hand == nullptr && not_by_itself) return false;
   if (!errand.stamp(now)) {
-    lose(errand.held, Verdict::expired);
+    lose(held, Verdict::expired);
     return false;
   }
   held.renewing = true;
@@ -253,7 +252,6 @@ bool Keeper::stamp(Errand& errand, BootTime) {
   return true;
 }
 
-// By hand.
 void Keeper::hear(Errand& errand) {
   const Guard guard(mutex_);
   if (errand.held->over()) {
@@ -273,7 +271,7 @@ void Keeper::hear_renewal(Errand& errand) {
   Held& held = *errand.held;
   errand.hear();
   if (errand.verdict != Verdict::ours && errand.verdict != Verdict::again) {
-    return lose(errand.held, errand.verdict);
+    return lose(held, errand.verdict);
   }
   publish(held, held.lease.claim_end());
   if (errand.verdict == Verdict::ours) held.in_danger = false;
@@ -334,7 +332,7 @@ void Keeper::released(ErrandPtr& errand) {
     return;
   }
   const bool lost = verdict != Verdict::released;
-  if (lost && !errand->of_take) tell(errand->held, verdict);
+  if (lost && !errand->of_take) tell(*errand->held, verdict);
   closed(*errand, lost ? verdict : Verdict::again, true, true);
   // DynamoDB may yet get a take that nobody has heard of, after a release that
   // found nothing.  For that there is another, when a lease is nearly over: it

@@ -292,15 +292,16 @@ std::vector<Unreleased> Table::close(milliseconds within) noexcept {
   const auto left =
       own.keeper->release_all(lock::later(BootClock::now(), patience));
   std::vector<Unreleased> told;
-  for (const auto& [name, result] : left) {
+  for (const auto& [held, signal, result] : left) {
     if (result.kind == lock::Result::Kind::done) continue;
+    const std::string_view name = held->holder->name();
     const std::string doing =
         detail::cannot("release", name, impl_->options.name);
     const Failure failure =
         result.kind == lock::Result::Kind::lost
             ? detail::failed(Errc::lease_lost, doing)
             : detail::failure_of(result.answer, doing, impl_->endpoint());
-    told.push_back({name, failure->code(), failure->what()});
+    told.push_back({std::string(name), failure->code(), failure->what()});
   }
   return told;
 }

@@ -41,7 +41,7 @@ void Keeper::tell_loop() {
     if (news != News::none) {
       call_back(guard, *held, news);
       guard.unlock();
-      held.reset();  // Not under the mutex.
+      held = Handle();  // Not under the mutex.
       guard.lock();
       continue;
     }
@@ -59,18 +59,16 @@ void Keeper::tell_loop() {
 // Losses go before dangers, and those before questions; each by its time.
 News Keeper::next_news(Handle& held) {
   const BootTime now = BootClock::now();
-  while (ends_.next() <= now) {
-    const Handle ended = held_[ends_.first().place];  // Never the last to go.
-    lose(ended, Verdict::expired);
-  }
+  while (ends_.next() <= now) lose(ends_.first(), Verdict::expired);
   if (!losses_.empty()) {
     held.swap(losses_.front());
-    losses_.erase(losses_.begin());
+    losses_.pop_front();
+    if (losses_.empty()) last_loss_ = losses_.before_begin();
     return News::loss;
   }
   const bool danger = dangers_.next() <= now;
   if (!danger && questions_.next() > now) return News::none;
-  held = held_[(danger ? dangers_ : questions_).first().place];
+  held = Handle(&(danger ? dangers_ : questions_).first());
   if (danger) {
     held->in_danger = true;
     set_alarm(*held);

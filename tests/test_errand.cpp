@@ -867,12 +867,11 @@ BOOST_AUTO_TEST_CASE(each_run_of_an_errand_begins_anew) {
     return refusal(item("dead", "1700000000000000000"));
   });
   Party party(at(server));
-  lock::Errand errand(Call::take, party.held);
-  lock::Errand::Watch nobody;
+  lock::Errand errand(Call::take, *party.held);
   errand.observation = &party.observation;
   errand.deadline = BootClock::now() + kPlenty;
   BOOST_TEST(tests::returns_within(30s, [&] {
-    for (int run = 0; run < 300; ++run) errand.run(nobody, nullptr);
+    for (int run = 0; run < 300; ++run) errand.run(nullptr);
   }));
   BOOST_TEST(word(errand.verdict) == "busy");
 }
@@ -881,14 +880,13 @@ BOOST_AUTO_TEST_CASE(what_a_run_came_to_is_forgotten_by_the_next) {
   ScriptedServer server;
   server.script(failure(400, "AccessDeniedException"));
   Party party(at(server));
-  lock::Errand errand(Call::take, party.held);
-  lock::Errand::Watch nobody;
+  lock::Errand errand(Call::take, *party.held);
   errand.observation = &party.observation;
   errand.deadline = BootClock::now() + kPlenty;
-  errand.run(nobody, nullptr);
+  errand.run(nullptr);
   BOOST_TEST(errand.failing());
   errand.deadline = BootClock::now();
-  errand.run(nobody, nullptr);
+  errand.run(nullptr);
   BOOST_TEST((errand.answer.fault == Fault::timed_out));
   BOOST_TEST(errand.answer.message == "the deadline has passed");
   BOOST_TEST(errand.given_up);

@@ -45,11 +45,11 @@ class LockCycle : public bench::Contestant {
 
   bool cycle() override {
     lock::Observation observation;
-    const auto held = std::make_shared<lock::Held>(holder_);
-    lock::Errand take(lock::Call::take, held);
+    const lock::Handle held(new lock::Held(holder_));
+    lock::Errand take(lock::Call::take, *held);
     take.observation = &observation;
     if (!run(take, lock::Verdict::ours)) return false;
-    lock::Errand release(lock::Call::release, held);
+    lock::Errand release(lock::Call::release, *held);
     return run(release, lock::Verdict::released);
   }
 
@@ -61,9 +61,8 @@ class LockCycle : public bench::Contestant {
 
  private:
   bool run(lock::Errand& errand, lock::Verdict wanted) {
-    lock::Errand::Watch nobody;
     errand.deadline = BootClock::now() + kPatience;
-    errand.run(nobody, &waker_);
+    errand.run(&waker_);
     if (errand.verdict == wanted) return true;
     std::fprintf(stderr, "cycle_driver: %s of %s: %s\n",
                  name_of(errand.answer.fault), name_of(errand.answer.action),

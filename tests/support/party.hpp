@@ -42,13 +42,14 @@ struct Limits {
   bool tries_once = false;
 };
 
-class Party : private ddbmutex::lock::Errand::Watch {
+class Party : private ddbmutex::lock::Errand::Caller {
  public:
   using Call = ddbmutex::lock::Call;
   using Time = ddbmutex::BootTime;
 
   explicit Party(const PartySettings& settings)
-      : client({tests::target_at(settings.url, settings.region),
+      : Caller{retry_until},
+        client({tests::target_at(settings.url, settings.region),
                 settings.keys ? tests::given_keys(signing_keys(*settings.keys))
                               : tests::given_keys({}),
                 {}}),
@@ -63,7 +64,7 @@ class Party : private ddbmutex::lock::Errand::Watch {
 
   // A new acquisition; what was observed stays.
   void begin() {
-    held = std::make_shared<ddbmutex::lock::Held>(holder);
+    held = ddbmutex::lock::Handle(new ddbmutex::lock::Held(holder));
     lease = &held->lease;
   }
 
@@ -71,12 +72,12 @@ class Party : private ddbmutex::lock::Errand::Watch {
     return run(call, Limits{ddbmutex::BootClock::now() + time});
   }
   std::string run(Call call, const Limits& limits) {
-    errand = std::make_unique<ddbmutex::lock::Errand>(call, held);
+    errand = std::make_unique<ddbmutex::lock::Errand>(call, *held);
     errand->observation = &observation;
     errand->deadline = limits.deadline;
     errand->keeps_pending = limits.keeps_pending;
     limits_ = &limits;
-    errand->run(*this, &waker);
+    errand->run(&waker, this);
     answer = errand->answer;
     const bool over = call == Call::renew && !holds();
     return over ? "expired" : word(errand->verdict);
@@ -143,10 +144,12 @@ class Party : private ddbmutex::lock::Errand::Watch {
         client.counts().sent[static_cast<std::size_t>(Action::get_item)];
   }
 
-  ddbmutex::BootTime retry_until(const ddbmutex::dynamodb::Answer&,
-                                 ddbmutex::BootTime) override {
-    return limits_->tries_once ? ddbmutex::BootClock::now()
-                               : ddbmutex::BootTime::max();
+  static ddbmutex::BootTime retry_until(Caller& self,
+                                        const ddbmutex::dynamodb::Answer&,
+                                        ddbmutex::BootTime) {
+    return static_cast<Party&>(self).limits_->tries_once
+               ? ddbmutex::BootClock::now()
+               : ddbmutex::BootTime::max();
   }
 
   std::uint64_t asked_the_time_ = 0;  // How often.
