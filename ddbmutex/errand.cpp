@@ -68,13 +68,13 @@ Reply reply_to(Verb verb, const Answer& answer, const Layout& layout) {
   if (answer.fault == Fault::none) {
     reply.outcome = Reply::Outcome::done;
     if (answer.item) {
-      reply.row.emplace(layout.read_row(*answer.item));
+      reply.row.emplace(read_row(*answer.item, layout));
     } else if (verb == Verb::look) {
       reply.row.emplace();
     }
   } else if (answer.fault == Fault::condition_failed) {
     reply.outcome = Reply::Outcome::refused;
-    if (answer.item) reply.row.emplace(layout.read_row(*answer.item));
+    if (answer.item) reply.row.emplace(read_row(*answer.item, layout));
   } else if (no_row_possible(answer.fault) && verb != Verb::take) {
     reply.outcome = Reply::Outcome::refused;
     reply.row.emplace();
@@ -230,7 +230,7 @@ bool Errand::stamp(BootTime now) {
   const Request request = held->lease.next(
       call, now, pending->clock(), observation ? *observation : nothing);
   verb = request.verb;
-  holder.place.layout->write_request(holder.place, request, pending->body());
+  write_request(holder.place, request, pending->body());
   stamped_at_ = now;
   end_at_ = end();
   until = std::min(now + holder.request_timeout, end_at_);
@@ -244,9 +244,7 @@ bool Errand::begin(Keeper* keeper, BootTime now) {
     pending.reset();
     return false;
   }
-  const Place& place = holder.place;
-  holder.client.begin(*pending, place.layout->action_of(verb, place.use),
-                      stamped_at_);
+  holder.client.begin(*pending, action_of(verb, holder.place.use), stamped_at_);
   pending->exchange().connect_within(holder.request_timeout);
   return true;
 }

@@ -37,9 +37,8 @@ Failure check_of(const lock::Mutex* mutex, const std::string& doing,
   request.verb = lock::Request::Verb::check;
   request.uuid = held->lease.uuid();
   request.token = held->lease.token();
-  const lock::Place& place = mutex->holder().place;
   sigv4::Text text;
-  place.layout->write_request(place, request, text);
+  lock::write_request(mutex->holder().place, request, text);
   check = text.take();
   return nullptr;
 }

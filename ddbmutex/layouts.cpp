@@ -24,18 +24,19 @@ namespace {
 
 using dynamodb::Attribute;
 using dynamodb::Item;
-using lock::action_of;
 using lock::append_number;
 using lock::append_text;
+using lock::is_id;
 using lock::kBeyondAllClocks;
 using lock::kDataAttribute;
 using lock::kLongestLease;
-using lock::kShortestLease;
+using lock::part;
 using lock::Place;
 using lock::Request;
 using lock::Row;
 using lock::RowUse;
 using lock::ServiceTime;
+using lock::word;
 using sigv4::append;
 using sigv4::Digits;
 using sigv4::join;
@@ -45,11 +46,6 @@ using Type = Attribute::Type;
 using Verb = Request::Verb;
 
 // --- The table of layouts ----------------------------------------------------
-
-Row read_lockclient(const Item& item);
-Row read_lease(const Item& item);
-Row read_versions(const Item& item);
-void write(const Place& place, const Request& request, Text& text);
 
 // How a lease is told: not at all; as a number of ms; or as text, as Go writes
 // a duration or as so many ms.
@@ -73,14 +69,8 @@ struct Kind {
   RowUse::Take take;
 };
 
-constexpr const char* kOfLockclient[] = {"identifier", "expiry", "lease",
-                                         "owner", nullptr};
-constexpr const char* kOfLease[] = {"ProcessID", "LeaseUntil", nullptr};
 // delta-rs marks what nobody is to take so.
 constexpr char kBarred[] = "isNonAcquirable";
-constexpr const char* kOfVersions[] = {
-    "ownerName",  "leaseDuration", "recordVersionNumber",
-    "isReleased", kBarred,         nullptr};
 
 // A `lease` of ours is no part of lockclient's layout, but whoever else takes
 // the lock there replaces the whole row.  In layout lease it would stay when
@@ -99,21 +89,11 @@ constexpr Kind kKinds[] = {
      Form::ms, false, false, RowUse::Take::puts},
 };
 
-const lock::Layout kLayouts[] = {
-    {read_lockclient, write, action_of, kOfLockclient},
-    {read_lease, write, action_of, kOfLease},
-    {read_versions, write, action_of, kOfVersions},
-    {read_versions, write, action_of, kOfVersions},
-};
-
 // Null for ddblock, and for what is no layout.
 const Kind* kind_of(Layout layout) {
   const auto place = static_cast<std::size_t>(layout) - 1;
   return place < std::size(kKinds) ? &kKinds[place] : nullptr;
 }
-
-// As much of a foreign version or owner is sent back to DynamoDB.
-constexpr std::size_t kLongestId = 1024;
 
 // A lease that is told in text is longer than what its holder counts, see
 // told_lease().
@@ -225,15 +205,9 @@ std::optional<double> read_go_duration(std::string_view text) {
   return std::ceil(ns / 1e6);
 }
 
-// A lease that was read, and the form it has.
-struct Lease {
-  std::optional<milliseconds> time;
-  Form form = Form::none;
-};
-
 // Why that is no lease; empty if it is one.  What is not understood is never
 // over: whoever takes it for 0 takes the lock of a holder that lives.
-const char* read_lease_text(const Attribute* attribute, Lease& lease) {
+const char* read_lease_text(const Attribute* attribute, Row& row) {
   if (attribute == nullptr) return "leaseDuration is missing";
   if (attribute->type != Type::string) return "leaseDuration is no string";
   const std::string_view text = attribute->value;
@@ -248,19 +222,12 @@ const char* read_lease_text(const Attribute* attribute, Lease& lease) {
   if (digits && *ms < 1000) {
     return "leaseDuration is too short for milliseconds";
   }
-  lease.time = milliseconds(static_cast<std::int64_t>(*ms));
-  lease.form = digits ? Form::ms : Form::go;
+  row.lease = milliseconds(static_cast<std::int64_t>(*ms));
+  row.form = static_cast<char>(digits ? Form::ms : Form::go);
   return "";
 }
 
 // --- Reading -----------------------------------------------------------------
-
-bool is_id(const Attribute* attribute) {
-  return attribute != nullptr && attribute->type == Type::string &&
-         !attribute->value.empty() && attribute->value.size() <= kLongestId;
-}
-
-// Each says what is not understood; empty, and the row has it, if all is.
 
 const char* read_end(const Kind& kind, const Item& item, Row& row) {
   const bool lockclient = kind.form != Form::none;
@@ -279,26 +246,24 @@ const char* read_end(const Kind& kind, const Item& item, Row& row) {
                ? "expiry is missing, or no whole number of nanoseconds"
                : "LeaseUntil is missing, or no whole number of nanoseconds";
   }
-  if (lockclient) {
-    if (const Attribute* lease = dynamodb::find(item, kind.lease)) {
-      const auto ms = lock::parse_number(*lease);
-      const milliseconds longest = kLongestLease;
-      if (!ms || *ms < kShortestLease.count() || *ms > longest.count()) {
-        return "lease is no number of milliseconds up to a year";
-      }
-      row.lease = milliseconds(*ms);
-    }
-    const Attribute* owner = dynamodb::find(item, kind.owner);
-    if (owner != nullptr && owner->type == Type::string) {
-      row.owner = owner->value;
-    }
-  }
+  const char* bad = lockclient ? lock::read_lease_and_owner(item, row) : "";
+  if (*bad != '\0') return bad;
   if (!nobody) row.uuid = uuid->value;
   row.expires = ServiceTime(*ns);
+  row.kind = Row::Kind::record;
   return "";
 }
 
-const char* read_version(const Kind& kind, const Item& item, Row& row) {
+const char* read_lockclient(const Item& item, Row& row) {
+  return read_end(kKinds[0], item, row);
+}
+
+const char* read_lease(const Item& item, Row& row) {
+  return read_end(kKinds[1], item, row);
+}
+
+const char* read_version(const Item& item, Row& row) {
+  const Kind& kind = kKinds[2];  // As the last has them.
   const Attribute* version = dynamodb::find(item, kind.version);
   const Attribute* owner = dynamodb::find(item, kind.owner);
   const Attribute* released = dynamodb::find(item, kind.released);
@@ -309,8 +274,7 @@ const char* read_version(const Kind& kind, const Item& item, Row& row) {
   if (owner == nullptr || owner->type != Type::string) {
     return "ownerName is no string";
   }
-  Lease lease;
-  const char* bad = read_lease_text(dynamodb::find(item, kind.lease), lease);
+  const char* bad = read_lease_text(dynamodb::find(item, kind.lease), row);
   if (*bad != '\0') return bad;
   const bool odd = released != nullptr &&
                    (released->type != Type::string || released->value != "1");
@@ -325,63 +289,25 @@ const char* read_version(const Kind& kind, const Item& item, Row& row) {
   row.uuid.assign(version->value, 0, number > 0 ? kUuidSize : row.uuid.npos);
   row.expires = released != nullptr ? ServiceTime::zero()
                                     : kBeyondAllClocks + ServiceTime(number);
-  row.lease = lease.time;
-  row.form = static_cast<char>(lease.form);
   row.owner = owner->value;
+  row.kind = Row::Kind::record;
   return "";
 }
 
-Row read(Layout layout, const Item& item) {
-  Row row;
-  if (item.empty()) return row;
-  const Kind& kind = *kind_of(layout);
-  row.problem = kind.versions() ? read_version(kind, item, row)
-                                : read_end(kind, item, row);
-  row.kind = Row::Kind::unknown;
-  if (*row.problem != '\0') return row;
-  row.kind = Row::Kind::record;
-  for (const Attribute& attribute : item) {
-    if (attribute.name == kDataAttribute ||
-        !lock::is_of_record(kLayouts[&kind - kKinds], attribute.name)) {
-      row.others.push_back(attribute);
-    }
-  }
-  return row;
-}
-
-Row read_lockclient(const Item& item) { return read(Layout::lockclient, item); }
-Row read_lease(const Item& item) { return read(Layout::lease, item); }
-Row read_versions(const Item& item) { return read(Layout::dynamolock, item); }
-
 // --- Writing -----------------------------------------------------------------
+
+extern const lock::Layout kLayouts[std::size(kKinds)];
 
 const Kind& kind_at(const Place& place) {
   return kKinds[place.layout - kLayouts];
 }
 
-// The words of expressions, see request_body.hpp and record.cpp, whose letters
-// mean the same here.  Besides: the ve(r)sion; that a row is (f)ree, which "1"
-// says (i); what (g)uards a row from all takers; the (p)refix of our versions;
-// the version seen (h)ere; binary (c).
-struct Words {
-  static constexpr char kLetters[] = "ueolrfdgnycipshvbmxwz";
-
-  static std::string_view name(std::size_t word, const Place& place);
-  static void value(Text& text, std::size_t word, const Place& place,
-                    const Request& request);
-  static void version(Text& text, ServiceTime stamp, const Place& place,
-                      const Request& request);
-};
-constexpr lock::Vocabulary kVocabulary = lock::vocabulary_of<Words>();
 using Body = lock::RequestBody;
-using Part = lock::PartOf<Words>;
 
-constexpr std::size_t word(char letter) {
-  return lock::place_of<Words>(letter);
-}
+// The words of expressions, see request_body.hpp.
 
 // None is asked for that the layout has not.
-std::string_view Words::name(std::size_t of, const Place& place) {
+std::string_view name_of(std::size_t of, const Place& place) {
   const Kind& kind = kind_at(place);
   switch (of) {
     case word('u'):
@@ -396,12 +322,10 @@ std::string_view Words::name(std::size_t of, const Place& place) {
       return kind.version;
     case word('f'):
       return kind.released;
-    case word('d'):
-      return kDataAttribute;
     case word('g'):
       return kBarred;
     default:
-      return place.key_name;
+      return lock::kDdblock.name(of, place);
   }
 }
 
@@ -415,49 +339,28 @@ void append_lease(Text& to, const Place& place, const Request& request) {
                                                        : sigv4::decimal(told));
 }
 
-void Words::value(Text& text, std::size_t of, const Place& place,
+void append_value(Text& text, std::size_t of, const Place& place,
                   const Request& request) {
-  const milliseconds longest = kLongestLease;
   switch (of) {
-    case word('u'):
-      return append_text(text, request.uuid);
-    case word('o'):
-      return append_text(text, place.owner);
     case word('r'):
       return append_text(text, version_text(request.uuid, request.stamp));
     case word('p'):
       return append_text(text, request.uuid + ":");
-    case word('s'):
-      return append_text(text, request.seen->uuid);
     case word('h'):
       return append_text(
           text, version_text(request.seen->uuid, request.seen->expires));
-    case word('y'):
-      return append_text(text, "S");
     case word('c'):
       return append_text(text, "B");
-    case word('i'):
+    case word('j'):
       return append_text(text, "1");
     case word('l'):
       return append_lease(text, place, request);
-    case word('e'):
-      return append_number(text, request.stamp.count());
-    case word('v'):
-      return append_number(text, request.seen->expires.count());
-    case word('b'):
-      return append_number(text, request.earliest.count());
-    case word('m'):
-      return append_number(text, kShortestLease.count());
-    case word('x'):
-      return append_number(text, longest.count());
-    case word('w'):
-      return append_number(text, std::int64_t{kLongestId});
     default:
-      return append_number(text, 0);  // z
+      return lock::kDdblock.value(text, of, place, request);
   }
 }
 
-void Words::version(Text& text, ServiceTime stamp, const Place& place,
+void append_version(Text& text, ServiceTime stamp, const Place& place,
                     const Request& request) {
   if (!kind_at(place).versions()) {
     append_number(text, stamp.count());
@@ -466,53 +369,53 @@ void Words::version(Text& text, ServiceTime stamp, const Place& place,
   }
 }
 
-constexpr Part kNothing = "";
-constexpr Part kIsAbsent = "attribute_not_exists(#n) OR ";
+constexpr auto kNothing = part("");
+constexpr auto kIsAbsent = part("attribute_not_exists(#n) OR ");
 
 // Where a lease ends.
-constexpr Part kEnd = ":u :e :o :l";
-constexpr Part kSetEnd = "SET #u = :u, #e = :e";
-constexpr Part kSetExpires = "SET #e = :e";
-constexpr Part kSetOver = "SET #e = :z";
-constexpr Part kIsOver = "(#e >= :z AND #e < :b AND ";
-constexpr Part kIsId = "attribute_type(#u, :y) AND size(#u) <= :w";
-constexpr Part kIsIdOrNone =
-    "(attribute_not_exists(#u) OR attribute_type(#u, :y) AND size(#u) <= :w)";
-constexpr Part kLeaseIsGood =
-    " AND (attribute_not_exists(#l) OR #l BETWEEN :m AND :x)";
-constexpr Part kNotOurs = " AND #u <> :u";
-constexpr Part kIsSeenEnd = " OR (#u = :s AND #e = :v)";
-constexpr Part kIsOurEnd = "#u = :u";
-constexpr Part kAndEndIn = " AND #e IN (";
-constexpr Part kAndThatEnd = " AND #e = :e";
-constexpr Part kAndNotOver = " AND #e > :z";
+constexpr auto kEnd = part(":u :e :o :l");
+constexpr auto kSetEnd = part("SET #u = :u, #e = :e");
+constexpr auto kSetExpires = part("SET #e = :e");
+constexpr auto kSetOver = part("SET #e = :z");
+constexpr auto kIsOver = part("(#e >= :z AND #e < :b AND ");
+constexpr auto kIsId = part("attribute_type(#u, :y) AND size(#u) <= :w");
+constexpr auto kIsIdOrNone = part(
+    "(attribute_not_exists(#u) OR attribute_type(#u, :y) AND size(#u) <= :w)");
+constexpr auto kLeaseIsGood =
+    part(" AND (attribute_not_exists(#l) OR #l BETWEEN :m AND :x)");
+constexpr auto kNotOurs = part(" AND #u <> :u");
+constexpr auto kIsSeenEnd = part(" OR (#u = :s AND #e = :v)");
+constexpr auto kIsOurEnd = part("#u = :u");
+constexpr auto kAndEndIn = part(" AND #e IN (");
+constexpr auto kAndThatEnd = part(" AND #e = :e");
+constexpr auto kAndNotOver = part(" AND #e > :z");
 
 // Where a version is seen.
-constexpr Part kVersion = ":r :o :l";
-constexpr Part kSetVersion = "SET #r = :r";
-constexpr Part kSetReleased = "SET #f = :i";
-constexpr Part kIsReleased =
-    "(#f = :i AND attribute_type(#r, :y) AND size(#r) <= :w"
+constexpr auto kVersion = part(":r :o :l");
+constexpr auto kSetVersion = part("SET #r = :r");
+constexpr auto kSetReleased = part("SET #f = :j");
+constexpr auto kIsReleased = part(
+    "(#f = :j AND attribute_type(#r, :y) AND size(#r) <= :w"
     " AND attribute_type(#o, :y) AND attribute_type(#l, :y)"
     " AND attribute_not_exists(#g)"
     " AND (attribute_not_exists(#d) OR attribute_type(#d, :c))"
-    " AND NOT begins_with(#r, :p))";
-constexpr Part kIsSeenVersion = " OR #r = :h";
-constexpr Part kIsThatVersion = "#r = :r";
-constexpr Part kIsOurVersion = "begins_with(#r, :p)";
-constexpr Part kVersionIn = "#r IN (";
-constexpr Part kAndNotReleased = " AND attribute_not_exists(#f)";
+    " AND NOT begins_with(#r, :p))");
+constexpr auto kIsSeenVersion = part(" OR #r = :h");
+constexpr auto kIsThatVersion = part("#r = :r");
+constexpr auto kIsOurVersion = part("begins_with(#r, :p)");
+constexpr auto kVersionIn = part("#r IN (");
+constexpr auto kAndNotReleased = part(" AND attribute_not_exists(#f)");
 
-constexpr Part kAndLeaseAndOwner = ", #l = :l, #o = :o";
-constexpr Part kRemoveReleased = " REMOVE #f";
-constexpr Part kRemoveData = " REMOVE #d";
-constexpr Part kAndData = ", #d";
+constexpr auto kAndLeaseAndOwner = part(", #l = :l, #o = :o");
+constexpr auto kRemoveReleased = part(" REMOVE #f");
+constexpr auto kRemoveData = part(" REMOVE #d");
+constexpr auto kAndData = part(", #d");
 
 // Its version is one of ours that was told.
 void write_is_own(const Kind& kind, Body& body) {
   const bool versions = kind.versions();
   if (!versions) body += kIsOurEnd;
-  body += versions ? kVersionIn : kAndEndIn;
+  body += either(versions, kVersionIn, kAndEndIn);
   body.own_list();
   body.put(")");
   if (versions) body += kAndNotReleased;
@@ -522,13 +425,13 @@ void write_is_own(const Kind& kind, Body& body) {
 // row that this very call has released is not to be taken by one of its own
 // takes that comes late.
 void write_is_free(const Kind& kind, const RowUse& use, Body& body) {
-  body.condition(use.must_exist ? kNothing : kIsAbsent);
+  body.condition(either(use.must_exist, kNothing, kIsAbsent));
   if (kind.versions()) {
     body += kIsReleased;
     return;
   }
   body += kIsOver;
-  body += kind.must_exist ? kIsIdOrNone : kIsId;
+  body += either(kind.must_exist, kIsIdOrNone, kIsId);
   if (kind.lease[0] != '\0') body += kLeaseIsGood;
   if (use.keep) body += kNotOurs;
   body.put(")");
@@ -538,44 +441,36 @@ void write_take_update(const Place& place, const Kind& kind, Body& body) {
   const bool versions = kind.versions();
   const bool replaced =
       dynamodb::find(place.attributes, kDataAttribute) != nullptr;
-  body.update(versions ? kSetVersion : kSetEnd);
+  body.update(either(versions, kSetVersion, kSetEnd));
   if (kind.lease[0] != '\0') body += kAndLeaseAndOwner;
   body.assignments();
   if (versions) body += kRemoveReleased;
   if (place.use.keep_data || replaced) return;
-  body += versions ? kAndData : kRemoveData;
+  body += either(versions, kAndData, kRemoveData);
 }
-
-constexpr std::string_view kTellRow = R"(,"ReturnValues":"ALL_NEW")";
 
 void write_take(const Place& place, const Kind& kind, const Request& request,
                 Body& body) {
   const bool versions = kind.versions();
   if (place.use.takes_by_update()) {
-    body.key();
     write_take_update(place, kind, body);
   } else {
-    body.item(versions ? kVersion : kEnd);
+    body.item(either(versions, kVersion, kEnd));
   }
   write_is_free(kind, place.use, body);
-  if (request.seen) body += versions ? kIsSeenVersion : kIsSeenEnd;
+  if (request.seen) body += either(versions, kIsSeenVersion, kIsSeenEnd);
   if (!request.own.empty()) {
     body.put(" OR (");
     write_is_own(kind, body);
     body.put(")");
   }
-  body.words();
-  if (place.use.takes_by_update()) body.put(kTellRow);
 }
 
-void write_renewal(const Kind& kind, const Request& request, Body& body) {
-  body.key();
-  body.update(kind.versions() ? kSetVersion : kSetExpires);
+void write_renewal(const Kind& kind, Body& body) {
+  body.update(either(kind.versions(), kSetVersion, kSetExpires));
   body.changes();
   body.condition(kNothing);
   write_is_own(kind, body);
-  body.words();
-  if (request.tell) body.put(kTellRow);
 }
 
 // Any attempt of ours will do.
@@ -583,51 +478,50 @@ void write_release(const Place& place, const Kind& kind, const Request& request,
                    Body& body) {
   const bool versions = kind.versions();
   const bool force = request.verb == Verb::force;
-  body.key();
   if (place.use.keep) {
-    body.update(versions ? kSetReleased : kSetOver);
+    body.update(either(versions, kSetReleased, kSetOver));
     if (!force) body.changes();
   }
   if (!versions) {
     body.condition(kIsOurEnd);
     if (force) body += kAndThatEnd;
   } else {
-    body.condition(force ? kIsThatVersion : kIsOurVersion);
+    body.condition(either(force, kIsThatVersion, kIsOurVersion));
     if (force) body += kAndNotReleased;
   }
-  body.words();
 }
 
-void write(const Place& place, const Request& request, Text& text) {
+void write(const Place& place, const Request& request, Body& body) {
   const Kind& kind = kind_at(place);
   const bool versions = kind.versions();
-  Body body(kVocabulary, place, request, text);
   switch (request.verb) {
     case Verb::take:
-      write_take(place, kind, request, body);
-      break;
+      return write_take(place, kind, request, body);
     case Verb::renew:
-      write_renewal(kind, request, body);
-      break;
-    case Verb::release:
-    case Verb::force:
-      write_release(place, kind, request, body);
-      break;
+      return write_renewal(kind, body);
     case Verb::check:
-      body.key();
-      body.condition(versions ? kIsOurVersion : kIsOurEnd);
-      body += versions ? kAndNotReleased : kAndNotOver;
-      body.words();
-      return body.end();
-    case Verb::look:
-      body.key();
-      body.put(request.consistent ? R"(,"ConsistentRead":true)"
-                                  : R"(,"ConsistentRead":false)");
-      return body.end();
+      body.condition(either(versions, kIsOurVersion, kIsOurEnd));
+      body += either(versions, kAndNotReleased, kAndNotOver);
+      return;
+    default:
+      return write_release(place, kind, request, body);
   }
-  body.put(R"(,"ReturnValuesOnConditionCheckFailure":"ALL_OLD")");
-  return body.end();
 }
+
+constexpr lock::Layout layout_of(decltype(lock::Layout::read) read,
+                                 const char* attributes) {
+  return {read, write, name_of, append_value, append_version, attributes};
+}
+
+constexpr char kOfVersions[] =
+    "ownerName leaseDuration recordVersionNumber isReleased isNonAcquirable";
+
+const lock::Layout kLayouts[] = {
+    layout_of(read_lockclient, "identifier expiry lease owner"),
+    layout_of(read_lease, "ProcessID LeaseUntil"),
+    layout_of(read_version, kOfVersions),
+    layout_of(read_version, kOfVersions),
+};
 
 }  // namespace
 }  // namespace shared

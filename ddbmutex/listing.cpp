@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "../sigv4/boot_clock.hpp"
+#include "../sigv4/text.hpp"
 #include "attributes.hpp"
 #include "layouts.hpp"
 
@@ -46,7 +47,7 @@ LockInfo info_of(const dynamodb::Item& item, const TableOptions& options,
   LockInfo info;
   info.name = text_of(item, options.key).substr(options.prefix.size());
   info.sort_value = text_of(item, options.sort_key);
-  const Row row = detail::find_layout(options)->read_row(item);
+  const Row row = lock::read_row(item, *detail::find_layout(options));
   if (row.kind == Row::Kind::unknown) {
     info.problem = row.problem;
   } else {
@@ -86,9 +87,9 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
   selection.key_name = options.key;
   selection.prefix = options.prefix;
   add_once(selection.attributes, options.key);
-  const char* const* all = find_layout(options)->attributes;
-  for (auto name = all; *name != nullptr; ++name) {
-    add_once(selection.attributes, *name);
+  std::string_view names = find_layout(options)->attributes;
+  while (!names.empty()) {
+    add_once(selection.attributes, sigv4::cut(names, ' '));
   }
   if (!options.sort_key.empty()) {
     add_once(selection.attributes, options.sort_key);

@@ -63,11 +63,10 @@ class Call {
 
   Answer ask(const lock::Place& place, const lock::Request& request,
              bool* maybe_applied = nullptr) const {
-    const lock::Layout& layout = *place.layout;
     sigv4::Text body;
-    layout.write_request(place, request, body);
+    lock::write_request(place, request, body);
     return dynamodb::ask(client(), budget(),
-                         layout.action_of(request.verb, place.use), body.take(),
+                         lock::action_of(request.verb, place.use), body.take(),
                          waiting(), maybe_applied);
   }
   // The row as it stands.
@@ -75,7 +74,7 @@ class Call {
     lock::Request look;
     look.consistent = true;
     Answer answer = ask(place, look);
-    if (answer.item) row = place.layout->read_row(*answer.item);
+    if (answer.item) row = lock::read_row(*answer.item, *place.layout);
     return answer;
   }
 

@@ -86,6 +86,7 @@ Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
   Request request;
   ask(request, now, clock, observation);
   verb_ = request.verb;
+  if (verb_ != Verb::look) request.uuid = uuid_;
   consistent_ = request.consistent;
   tells_ = request.tell || (verb_ == Verb::take && use_.takes_by_update());
   return request;
@@ -123,7 +124,6 @@ void Lease::list(std::size_t from, std::vector<ServiceTime>& own) const {
 void Lease::take(Request& request, BootTime now, const ServiceClock& clock,
                  const Observation& observation) {
   request.verb = Verb::take;
-  request.uuid = uuid_;
   request.lease = ttl_;
   request.earliest = over_before(use_, clock, now);
   if (observation.seen()) request.form = observation.seen()->form;
@@ -142,7 +142,6 @@ void Lease::take(Request& request, BootTime now, const ServiceClock& clock,
 void Lease::renew(Request& request, BootTime now, const ServiceClock& clock) {
   if (1 + sent_.size() - listed_from_ > kOwnListed) return look(request, true);
   request.verb = Verb::renew;
-  request.uuid = uuid_;
   list(listed_from_, request.own);
   request.stamp = stamp(now, clock);
   request.tell = use_.keep && !ours_;  // The token is not settled yet.
@@ -152,7 +151,6 @@ void Lease::renew(Request& request, BootTime now, const ServiceClock& clock) {
 
 void Lease::release(Request& request) const {
   request.verb = Verb::release;
-  request.uuid = uuid_;
   change(request);
 }
 

@@ -39,25 +39,8 @@ namespace {
 // How long DynamoDB's own clean-up leaves a row alone after its lease ended.
 constexpr std::chrono::hours kCleanUpAfter{24};
 
-// Our uuids have 32 characters.  A foreign one is sent back to DynamoDB when
-// its record is taken, so it must not be of any size.
-constexpr int kLongestUuid = 1024;
-
 // A token that is told of no acquisition any more.
 constexpr std::int64_t kLastToken = 9'000'000'000'000'000'000;
-
-// --- Reading ---------------------------------------------------------------
-
-bool is_uuid(const Attribute& attribute) {
-  return attribute.type == Attribute::Type::string &&
-         !attribute.value.empty() &&
-         attribute.value.size() <= std::size_t{kLongestUuid};
-}
-
-void not_understood(Row& row, const char* problem) {
-  row.kind = Row::Kind::unknown;
-  row.problem = problem;
-}
 
 // --- Writing ---------------------------------------------------------------
 
@@ -67,29 +50,9 @@ std::int64_t clean_up_at(ServiceTime expires) {
       .count();
 }
 
-// The words of expressions, see request_body.hpp.  Attributes, and their values
-// as they are to be: uuid, owner, expires, lease, ttl, data, and the key's
-// name; k is the token.  Values besides: the version that was (s)een, its uuid
-// and its end (v); the time (b)efore which a lease is over; z, i: 0 and 1; a
-// string's t(y)pe and the greatest (w)idth of a uuid; the greatest (x) and the
-// least (m) lease; the last token of all (q).
-struct Words {
-  static constexpr char kLetters[] = "uosyzieltkbxmwvqdn";
+// The words of expressions, see request_body.hpp.
 
-  static std::string_view name(std::size_t word, const Place& place);
-  static void value(Text& text, std::size_t word, const Place& place,
-                    const Request& request);
-  static void version(Text& text, ServiceTime stamp, const Place&,
-                      const Request&) {
-    append_number(text, stamp.count());
-  }
-};
-constexpr Vocabulary kVocabulary = vocabulary_of<Words>();
-using Part = PartOf<Words>;
-
-constexpr std::size_t word(char letter) { return place_of<Words>(letter); }
-
-std::string_view Words::name(std::size_t of, const Place& place) {
+std::string_view name_of(std::size_t of, const Place& place) {
   switch (of) {
     case word('u'):
       return "uuid";
@@ -110,7 +73,12 @@ std::string_view Words::name(std::size_t of, const Place& place) {
   }
 }
 
-void Words::value(Text& text, std::size_t of, const Place& place,
+void append_version(Text& text, ServiceTime stamp, const Place&,
+                    const Request&) {
+  append_number(text, stamp.count());
+}
+
+void append_value(Text& text, std::size_t of, const Place& place,
                   const Request& request) {
   constexpr std::chrono::milliseconds kLongest = kLongestLease;
   switch (of) {
@@ -147,7 +115,7 @@ void Words::value(Text& text, std::size_t of, const Place& place,
       text += R"({"N":"1"})";
       return;
     case word('w'):
-      static_assert(kLongestUuid == 1024);
+      static_assert(kLongestId == 1024);
       text += R"({"N":"1024"})";
       return;
     case word('q'):
@@ -158,42 +126,43 @@ void Words::value(Text& text, std::size_t of, const Place& place,
 }
 
 // That whoever kept the row has counted in whole numbers cannot be asked.
-constexpr Part kCanCount = "(attribute_not_exists(#k) OR #k BETWEEN :z AND :q)";
+constexpr auto kCanCount =
+    part("(attribute_not_exists(#k) OR #k BETWEEN :z AND :q)");
 
 // A row of others' attributes alone, none of which has a name of ours.
-constexpr Part kBare =
+constexpr auto kBare = part(
     "(attribute_not_exists(#u) AND attribute_not_exists(#e)"
     " AND attribute_not_exists(#l) AND attribute_not_exists(#o)"
-    " AND attribute_not_exists(#t) AND ";
+    " AND attribute_not_exists(#t) AND ");
 
-constexpr Part kIsOver =
+constexpr auto kIsOver = part(
     "(#e >= :z AND #e < :b"
-    " AND attribute_type(#u, :y) AND size(#u) <= :w AND ";
+    " AND attribute_type(#u, :y) AND size(#u) <= :w AND ");
 
-constexpr Part kLeaseIsGood =
-    " AND (attribute_not_exists(#l) OR #l BETWEEN :m AND :x))";
+constexpr auto kLeaseIsGood =
+    part(" AND (attribute_not_exists(#l) OR #l BETWEEN :m AND :x))");
 
-constexpr Part kNoToken = "attribute_not_exists(#k)";
-constexpr Part kAndNoToken = " AND attribute_not_exists(#k)";
-constexpr Part kNothing = "";
-constexpr Part kIsFree = "attribute_not_exists(#n) OR ";
-constexpr Part kExists = "(attribute_exists(#n) AND ";
-constexpr Part kNotReleased = " AND #u <> :u";
-constexpr Part kIsSeen = " OR (#u = :s AND #e = :v";
-constexpr Part kIsOwn = " OR (#u = :u AND #e IN (";
-constexpr Part kIsOurs = "#u = :u";
-constexpr Part kOneOf = " AND #e IN (";
-constexpr Part kThatVersion = " AND #e = :e";
-constexpr Part kIsHeld = " AND #e > :z";
-constexpr Part kThatToken = " AND #k = :k";
+constexpr auto kNoToken = part("attribute_not_exists(#k)");
+constexpr auto kNothing = part("");
+constexpr auto kAndNoToken = part(" AND attribute_not_exists(#k)");
+constexpr auto kIsFree = part("attribute_not_exists(#n) OR ");
+constexpr auto kExists = part("(attribute_exists(#n) AND ");
+constexpr auto kNotReleased = part(" AND #u <> :u");
+constexpr auto kIsSeen = part(" OR (#u = :s AND #e = :v");
+constexpr auto kIsOwn = part(" OR (#u = :u AND #e IN (");
+constexpr auto kIsOurs = part("#u = :u");
+constexpr auto kOneOf = part(" AND #e IN (");
+constexpr auto kThatVersion = part(" AND #e = :e");
+constexpr auto kIsHeld = part(" AND #e > :z");
+constexpr auto kThatToken = part(" AND #k = :k");
 
-constexpr Part kRecord = ":u :e :l :o :t";
-constexpr Part kSetRecord = "SET #u = :u, #e = :e, #l = :l, #o = :o";
-constexpr Part kSetExpires = "SET #e = :e";
-constexpr Part kSetFree = "SET #e = :z";
-constexpr Part kAndTtl = ", #t = :t";
-constexpr Part kCount = " ADD #k :i REMOVE #t";
-constexpr Part kAndData = ", #d";
+constexpr auto kRecord = part(":u :e :l :o :t");
+constexpr auto kSetRecord = part("SET #u = :u, #e = :e, #l = :l, #o = :o");
+constexpr auto kSetExpires = part("SET #e = :e");
+constexpr auto kSetFree = part("SET #e = :z");
+constexpr auto kAndTtl = part(", #t = :t");
+constexpr auto kCount = part(" ADD #k :i REMOVE #t");
+constexpr auto kAndData = part(", #d");
 
 // What read_row() would not understand is not over either, so kIsOver asks for
 // what it can of types and bounds.  A kept row that this very call has released
@@ -201,7 +170,7 @@ constexpr Part kAndData = ", #d";
 void write_take_condition(const RowUse& use, const Request& request,
                           RequestBody& body) {
   if (use.keep) {
-    body.condition(use.must_exist ? kExists : kNothing);
+    body.condition(either(use.must_exist, kExists, kNothing));
     body += kBare;
     body += kCanCount;
     body.put(use.must_exist ? ")) OR " : ") OR ");
@@ -244,23 +213,17 @@ void write_take_update(const Place& place, RequestBody& body) {
   if (keep && !place.use.keep_data && !replaced) body += kAndData;
 }
 
-constexpr std::string_view kTellNew = R"(,"ReturnValues":"ALL_NEW")";
-
 void write_take(const Place& place, const Request& request, RequestBody& body) {
   if (place.use.takes_by_update()) {
-    body.key();
     write_take_update(place, body);
   } else {
     body.item(kRecord);
   }
   write_take_condition(place.use, request, body);
-  body.words();
-  if (place.use.takes_by_update()) body.put(kTellNew);
 }
 
 void write_renewal(const Place& place, const Request& request,
                    RequestBody& body) {
-  body.key();
   body.update(kSetExpires);
   if (!place.use.keep) body += kAndTtl;
   body.changes();
@@ -269,14 +232,11 @@ void write_renewal(const Place& place, const Request& request,
   body.own_list();
   body.put(")");
   write_token(place, request, body);
-  body.words();
-  if (request.tell) body.put(kTellNew);
 }
 
 // Frees the lock of a kept row, or deletes the row.
 void write_release(const Place& place, const Request& request,
                    RequestBody& body) {
-  body.key();
   if (place.use.keep) {
     body.update(kSetFree);
     if (request.verb == Verb::release) body.changes();
@@ -287,40 +247,33 @@ void write_release(const Place& place, const Request& request,
   } else {
     write_token(place, request, body);
   }
-  body.words();
 }
 
-constexpr const char* kOfRecord[] = {"uuid",  "expires",     "lease", "owner",
-                                     "token", kTtlAttribute, nullptr};
+void write_expressions(const Place& place, const Request& request,
+                       RequestBody& body) {
+  if (request.verb == Verb::take) return write_take(place, request, body);
+  if (request.verb == Verb::renew) return write_renewal(place, request, body);
+  if (request.verb != Verb::check) return write_release(place, request, body);
+  body.condition(kIsOurs);
+  body += kIsHeld;
+  if (place.use.keep) body += kThatToken;
+}
 
-// Of a record, all but its token.  Says in `problem` what it is not.
-void read_record(const Item& item, const Attribute& uuid, Row& row) {
-  if (!is_uuid(uuid)) {
-    return not_understood(row, "uuid is not a string of 1 to 1,024 bytes");
-  }
+// --- Reading ---------------------------------------------------------------
+
+// Of a record, all but its token.
+const char* read_record(const Item& item, const Attribute* uuid, Row& row) {
+  if (!is_id(uuid)) return "uuid is not a string of 1 to 1,024 bytes";
   const Attribute* expires = dynamodb::find(item, "expires");
-  if (expires == nullptr) return not_understood(row, "expires is missing");
+  if (expires == nullptr) return "expires is missing";
   const auto expires_ns = parse_number(*expires);
-  if (!expires_ns) {
-    return not_understood(row, "expires is no whole number of nanoseconds");
-  }
-  if (const Attribute* lease = dynamodb::find(item, "lease")) {
-    const auto lease_ms = parse_number(*lease);
-    const std::chrono::milliseconds longest = kLongestLease;
-    if (!lease_ms || *lease_ms < kShortestLease.count() ||
-        *lease_ms > longest.count()) {
-      return not_understood(row,
-                            "lease is no number of milliseconds up to a year");
-    }
-    row.lease = std::chrono::milliseconds(*lease_ms);
-  }
-  row.uuid = uuid.value;
+  if (!expires_ns) return "expires is no whole number of nanoseconds";
+  const char* bad = read_lease_and_owner(item, row);
+  if (*bad != '\0') return bad;
+  row.uuid = uuid->value;
   row.expires = ServiceTime(*expires_ns);
-  const Attribute* owner = dynamodb::find(item, "owner");
-  if (owner != nullptr && owner->type == Attribute::Type::string) {
-    row.owner = owner->value;
-  }
   row.kind = Row::Kind::record;
+  return "";
 }
 
 // Of those that a row without a uuid has no business with.
@@ -329,40 +282,65 @@ bool is_ours(const Attribute& attribute) {
          is_of_record(kDdblock, attribute.name);
 }
 
-}  // namespace
-
-bool is_of_record(const Layout& layout, std::string_view attribute) {
-  const char* const* name = layout.attributes;
-  while (*name != nullptr && *name != attribute) ++name;
-  return *name != nullptr || attribute == kDataAttribute;
-}
-
-Row read_row(const Item& item) {
-  Row row;
-  if (item.empty()) return row;
+const char* read_item(const Item& item, Row& row) {
   if (const Attribute* token = dynamodb::find(item, "token")) {
     row.kept = true;
     const auto number = parse_number(*token);
     row.token = number.value_or(0);
     if (!number || *number >= kLastToken) {
-      not_understood(row, "token is no whole number, or none is left");
+      return "token is no whole number, or none is left";
     }
   }
   const Attribute* uuid = dynamodb::find(item, "uuid");
-  if (row.kind == Row::Kind::unknown) {
-    // Whatever else it has.
-  } else if (uuid == nullptr) {
-    row.kind = Row::Kind::bare;
-    for (const Attribute& attribute : item) {
-      if (is_ours(attribute)) row.kind = Row::Kind::unknown;
-    }
-    row.problem = "uuid is missing";
-  } else {
-    read_record(item, *uuid, row);
+  if (uuid != nullptr) return read_record(item, uuid, row);
+  row.kind = Row::Kind::bare;
+  for (const Attribute& attribute : item) {
+    if (is_ours(attribute)) row.kind = Row::Kind::unknown;
   }
+  return "uuid is missing";
+}
+
+}  // namespace
+
+bool is_id(const Attribute* attribute) {
+  return attribute != nullptr && attribute->type == Attribute::Type::string &&
+         !attribute->value.empty() &&
+         attribute->value.size() <= std::size_t{kLongestId};
+}
+
+const char* read_lease_and_owner(const Item& item, Row& row) {
+  if (const Attribute* lease = dynamodb::find(item, "lease")) {
+    const auto lease_ms = parse_number(*lease);
+    const std::chrono::milliseconds longest = kLongestLease;
+    if (!lease_ms || *lease_ms < kShortestLease.count() ||
+        *lease_ms > longest.count()) {
+      return "lease is no number of milliseconds up to a year";
+    }
+    row.lease = std::chrono::milliseconds(*lease_ms);
+  }
+  const Attribute* owner = dynamodb::find(item, "owner");
+  if (owner != nullptr && owner->type == Attribute::Type::string) {
+    row.owner = owner->value;
+  }
+  return "";
+}
+
+bool is_of_record(const Layout& layout, std::string_view attribute) {
+  std::string_view names = layout.attributes;
+  while (!names.empty()) {
+    if (sigv4::cut(names, ' ') == attribute) return true;
+  }
+  return attribute == kDataAttribute;
+}
+
+Row read_row(const Item& item, const Layout& layout) {
+  Row row;
+  if (item.empty()) return row;
+  row.kind = Row::Kind::unknown;
+  row.problem = layout.read(item, row);
   for (const Attribute& attribute : item) {
     if (attribute.name == kDataAttribute ||
-        !is_of_record(kDdblock, attribute.name)) {
+        !is_of_record(layout, attribute.name)) {
       row.others.push_back(attribute);
     }
   }
@@ -388,37 +366,26 @@ dynamodb::Action action_of(Verb verb, const RowUse& use) {
 }
 
 void write_request(const Place& place, const Request& request, Text& text) {
-  RequestBody body(kVocabulary, place, request, text);
-  const bool keep = place.use.keep;
-  switch (request.verb) {
-    case Verb::take:
-      write_take(place, request, body);
-      break;
-    case Verb::renew:
-      write_renewal(place, request, body);
-      break;
-    case Verb::release:
-    case Verb::force:
-      write_release(place, request, body);
-      break;
-    case Verb::check:
-      body.key();
-      body.condition(kIsOurs);
-      body += kIsHeld;
-      if (keep) body += kThatToken;
-      body.words();
-      return body.end();
-    case Verb::look:
-      body.key();
-      body.put(request.consistent ? R"(,"ConsistentRead":true)"
-                                  : R"(,"ConsistentRead":false)");
-      return body.end();
+  RequestBody body(place, request, text);
+  const bool takes = request.verb == Verb::take;
+  const bool updates = takes && place.use.takes_by_update();
+  if (!takes || updates) body.key();
+  if (request.verb == Verb::look) {
+    body.put(request.consistent ? R"(,"ConsistentRead":true)"
+                                : R"(,"ConsistentRead":false)");
+    return body.end();
   }
+  place.layout->write(place, request, body);
+  body.words();
+  if (request.verb == Verb::check) return body.end();
+  if (updates || request.tell) body.put(R"(,"ReturnValues":"ALL_NEW")");
   body.put(R"(,"ReturnValuesOnConditionCheckFailure":"ALL_OLD")");
   return body.end();
 }
 
-const Layout kDdblock = {read_row, write_request, action_of, kOfRecord};
+const Layout kDdblock = {read_item,      write_expressions,
+                         name_of,        append_value,
+                         append_version, "uuid expires lease owner token ttl"};
 
 std::string fresh_uuid() {
   std::array<unsigned char, 16> bits;

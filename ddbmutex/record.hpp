@@ -18,6 +18,7 @@
 #define DDBMUTEX_RECORD_HPP
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -135,17 +136,24 @@ struct Request {
 };
 
 struct Place;
+class RequestBody;
 
 // How rows are written and read: all that is known of it but here is what Row
 // and Request say.
 struct Layout {
-  Row (*read_row)(const dynamodb::Item& item);
-  // Appends the body of the request: JSON for action_of() it.
-  void (*write_request)(const Place& place, const Request& request,
-                        sigv4::Text& body);
-  dynamodb::Action (*action_of)(Request::Verb verb, const RowUse& use);
-  // Of a row, beside the key and what is the user's; the last is null.
-  const char* const* attributes;
+  // Of an item that is there.  Says what is not understood, else sets the kind.
+  const char* (*read)(const dynamodb::Item& item, Row& row);
+  // What update and condition are, or the item; of all but a look.
+  void (*write)(const Place& place, const Request& request, RequestBody& body);
+  // What the words of its expressions stand for, see request_body.hpp.
+  std::string_view (*name)(std::size_t word, const Place& place);
+  // Both put {"S":"..."} or the like behind the text.
+  void (*value)(sigv4::Text& text, std::size_t word, const Place& place,
+                const Request& request);
+  void (*version)(sigv4::Text& text, ServiceTime stamp, const Place& place,
+                  const Request& request);
+  // Of a row, beside the key and what is the user's, with blanks between.
+  const char* attributes;
 };
 extern const Layout kDdblock;
 
@@ -162,8 +170,8 @@ struct Place {
   const Layout* layout = &kDdblock;
 };
 
-// What `ddblock` does.
-Row read_row(const dynamodb::Item& item);
+Row read_row(const dynamodb::Item& item, const Layout& layout = kDdblock);
+// Appends the body of the request: JSON for action_of() it.
 void write_request(const Place& place, const Request& request,
                    sigv4::Text& body);
 dynamodb::Action action_of(Request::Verb verb, const RowUse& use);
@@ -172,6 +180,13 @@ bool is_of_record(const Layout& layout, std::string_view attribute);
 
 // A whole number that is not negative.  DynamoDB writes those as plain digits.
 std::optional<std::int64_t> parse_number(const dynamodb::Attribute& attribute);
+// Whether it is a string of 1 to 1,024 bytes: what is taken is sent back to
+// DynamoDB, and must not be of any size.
+constexpr int kLongestId = 1024;
+bool is_id(const dynamodb::Attribute* attribute);
+// Lease and owner, as they are called in both layouts that tell the end of a
+// lease in this form.  Says what is not understood.
+const char* read_lease_and_owner(const dynamodb::Item& item, Row& row);
 
 // 32 hexadecimal digits from 128 bits of the operating system's randomness
 // (not of a generator in this process, which a VM snapshot would clone).

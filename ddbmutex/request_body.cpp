@@ -36,9 +36,8 @@ void append_number(Text& to, std::int64_t number) {
   to += "\"}";
 }
 
-RequestBody::RequestBody(const Vocabulary& vocabulary, const Place& place,
-                         const Request& request, Text& text)
-    : vocabulary_(vocabulary), place_(place), request_(request), text_(text) {
+RequestBody::RequestBody(const Place& place, const Request& request, Text& text)
+    : place_(place), request_(request), text_(text) {
   text_.reserve(kUsualBytes);
   text_ += R"({"TableName":)";
   append_string(text_, place.table);
@@ -61,38 +60,37 @@ void RequestBody::key_members() {
   append_text(text_, place_.sort_value);
 }
 
-void RequestBody::item(const Part& record) {
+void RequestBody::item(const RequestPart& record) {
   text_ += R"(,"Item":{)";
   key_members();
   for (unsigned bits = record.values; bits != 0;) {
     const std::size_t word = next_of(bits);
     text_ += ",\"";
-    text_ += vocabulary_.name(word, place_);
+    text_ += place_.layout->name(word, place_);
     text_ += "\":";
-    vocabulary_.value(text_, word, place_, request_);
+    place_.layout->value(text_, word, place_, request_);
   }
   if (!place_.attributes.empty()) text_ += ',';
   dynamodb::append_members(text_, place_.attributes);
   text_ += '}';
 }
 
-void RequestBody::update(const Part& part) {
+void RequestBody::update(const RequestPart& part) {
   text_ += R"(,"UpdateExpression":")";
   *this += part;
 }
 
-void RequestBody::condition(const Part& part) {
+void RequestBody::condition(const RequestPart& part) {
   const bool updates = names_ != 0;
   if (updates) text_ += '"';
   text_ += R"(,"ConditionExpression":")";
   *this += part;
 }
 
-RequestBody& RequestBody::operator+=(const Part& part) {
-  text_ += part.text;
+void RequestBody::operator+=(const RequestPart& part) {
+  text_ += part.text();
   names_ |= part.names;
   values_ |= part.values;
-  return *this;
 }
 
 void RequestBody::own_list() {
@@ -131,6 +129,7 @@ void RequestBody::words() {
 
 // {"#u":"uuid"} or {":u":{"S":"..."}}.  There is no condition without words.
 void RequestBody::words(char mark, unsigned bits) {
+  const Layout& layout = *place_.layout;
   const bool names = mark == '#';
   const std::size_t begin = text_.size();
   const auto next = [&](std::string_view member) {
@@ -145,13 +144,13 @@ void RequestBody::words(char mark, unsigned bits) {
   };
   while (bits != 0) {
     const std::size_t word = next_of(bits);
-    const char member[] = {',', '"', mark, vocabulary_.letters[word], '"', ':'};
+    const char member[] = {',', '"', mark, kLetters[word], '"', ':'};
     text_ += {member, sizeof member};
     if (!names) {
-      vocabulary_.value(text_, word, place_, request_);
+      layout.value(text_, word, place_, request_);
       continue;
     }
-    const std::string_view name = vocabulary_.name(word, place_);
+    const std::string_view name = layout.name(word, place_);
     if (name.data() == place_.key_name.data()) {
       append_string(text_, name);
     } else {
@@ -172,7 +171,7 @@ void RequestBody::words(char mark, unsigned bits) {
   }
   for (std::size_t i = 0; !names && i < own_; ++i) {
     next_numbered(",\":", i);
-    vocabulary_.version(text_, request_.own[i], place_, request_);
+    layout.version(text_, request_.own[i], place_, request_);
   }
   text_[begin] = '{';  // Before the first, in the place of its comma.
   text_ += '}';

@@ -1,9 +1,9 @@
 // How a layout writes its requests: as JSON whose expressions are put together
 // of parts.
 //
-//   constexpr PartOf<Words> kRenew = "SET #e = :e";
-//   constexpr PartOf<Words> kIsOurs = "#u = :u";
-//   RequestBody body(kVocabulary, place, request, text);
+//   constexpr auto kRenew = part("SET #e = :e");
+//   constexpr auto kIsOurs = part("#u = :u");
+//   RequestBody body(place, request, text);
 //   body.key();
 //   body.update(kRenew);
 //   body.condition(kIsOurs);
@@ -11,23 +11,10 @@
 //   body.end();
 //
 // "#e" stands for the name of an attribute, ":e" for a value: words of one
-// letter, for all that is sent is hashed too, 64 bytes at a time.  Those of a
-// layout, and what they stand for:
-//
-//   struct Words {
-//     static constexpr char kLetters[] = "ue";
-//     // A word is told by its place in that list.
-//     static std::string_view name(std::size_t word, const Place& place);
-//     // Both put {"S":"..."} or the like behind the text.
-//     static void value(sigv4::Text& text, std::size_t word,
-//                       const Place& place, const Request& request);
-//     static void version(sigv4::Text& text, ServiceTime stamp,
-//                         const Place& place, const Request& request);
-//   };
-//   constexpr Vocabulary kVocabulary = vocabulary_of<Words>();
-//
-// Of words that are numbered, ":0" is one of our own versions, "#set0", ":set0"
-// and "#gone0" are what a user stores and removes.
+// letter, for all that is sent is hashed too, 64 bytes at a time.  What they
+// stand for is up to the layout.  Of words that are numbered, ":0" is one of
+// our own versions, "#set0", ":set0" and "#gone0" are what a user stores and
+// removes.
 #ifndef DDBMUTEX_REQUEST_BODY_HPP
 #define DDBMUTEX_REQUEST_BODY_HPP
 
@@ -44,64 +31,72 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-// The place of that word; does not compile if there is none.
-template <class Words>
-constexpr std::size_t place_of(char letter) {
+// Attributes, and their values as they are to be: uuid, owner, expires, lease,
+// ttl, data, and the key's name; k is the token.  Values besides: the version
+// that was (s)een, its uuid and its end (v); the time (b)efore which a lease is
+// over; z, i: 0 and 1; a string's t(y)pe and the greatest (w)idth of a uuid;
+// the greatest (x) and the least (m) lease; the last token of all (q).  Of
+// layouts that others share: the ve(r)sion; that a row is (f)ree, which "1"
+// says (j); what (g)uards a row from all takers; the (p)refix of our versions;
+// the version seen (h)ere; binary (c).
+constexpr char kLetters[] = "uosyzieltkbxmwvqdnrfgcphj";
+
+// The place of that word, by which it is told; does not compile if there is
+// none.
+constexpr std::size_t word(char letter) {
   std::size_t place = 0;
-  while (Words::kLetters[place] != letter) ++place;
+  while (kLetters[place] != letter) ++place;
   return place;
 }
 
-// A part of an expression, and the words in it as bits.
+// A part of an expression, and the words in it as bits, found by the compiler.
+// (No view of the text: each pointer in a constant costs 24 bytes more where
+// programs may be loaded anywhere.)
 struct RequestPart {
-  std::string_view text;
-  unsigned names = 0, values = 0;
+  std::string_view text() const {
+    return {reinterpret_cast<const char*>(this + 1), size};
+  }
+
+  unsigned names = 0, values = 0, size = 0;
 };
 
-// The same of a layout's words, found by the compiler.
-template <class Words>
+template <std::size_t kSize>
 struct PartOf : RequestPart {
-  template <std::size_t kSize>
-  constexpr PartOf(const char (&part)[kSize]) {
-    text = {part, kSize - 1};
+  constexpr explicit PartOf(const char (&part)[kSize]) {
+    size = kSize - 1;
     for (std::size_t at = 0; at + 1 < kSize; ++at) {
-      if (part[at] == '#') names |= 1u << place_of<Words>(part[at + 1]);
-      if (part[at] == ':') values |= 1u << place_of<Words>(part[at + 1]);
+      text[at] = part[at];
+      if (part[at] == '#') names |= 1u << word(part[at + 1]);
+      if (part[at] == ':') values |= 1u << word(part[at + 1]);
     }
   }
+
+  char text[kSize]{};
 };
 
-// The words of a layout.
-struct Vocabulary {
-  const char* letters;
-  std::string_view (*name)(std::size_t word, const Place& place);
-  void (*value)(sigv4::Text& text, std::size_t word, const Place& place,
-                const Request& request);
-  void (*version)(sigv4::Text& text, ServiceTime stamp, const Place& place,
-                  const Request& request);
-};
+template <std::size_t kSize>
+constexpr PartOf<kSize> part(const char (&text)[kSize]) {
+  return PartOf<kSize>(text);
+}
 
-template <class Words>
-constexpr Vocabulary vocabulary_of() {
-  return {Words::kLetters, Words::name, Words::value, Words::version};
+inline const RequestPart& either(bool first, const RequestPart& one,
+                                 const RequestPart& other) {
+  return first ? one : other;
 }
 
 // The body of a request, as it grows.  What the words stand for is put behind
 // the expressions: of those that occur alone, since DynamoDB refuses others.
 class RequestBody {
  public:
-  using Part = RequestPart;
-
   // It grows behind the text.
-  RequestBody(const Vocabulary& vocabulary, const Place& place,
-              const Request& request, sigv4::Text& text);
+  RequestBody(const Place& place, const Request& request, sigv4::Text& text);
 
   void key();
-  void item(const Part& record);  // ":u :e"
+  void item(const RequestPart& record);  // ":u :e"
   // One after the other, if there is an update; both go on with more parts.
-  void update(const Part& part);
-  void condition(const Part& part);
-  RequestBody& operator+=(const Part& part);
+  void update(const RequestPart& part);
+  void condition(const RequestPart& part);
+  void operator+=(const RequestPart& part);
   void own_list();     // ":0, :1"
   void assignments();  // ", #set0 = :set0, #set1 = :set1"
   void changes();
@@ -118,7 +113,6 @@ class RequestBody {
   }
   void words(char mark, unsigned bits);
 
-  const Vocabulary& vocabulary_;
   const Place& place_;
   const Request& request_;
   sigv4::Text& text_;

@@ -60,7 +60,8 @@ dynamodb::Item item_in(const std::string& json) {
 }
 
 Row read(Layout layout, const std::string& json) {
-  return detail::find_layout(with_layout(layout))->read_row(item_in(json));
+  return lock::read_row(item_in(json),
+                        *detail::find_layout(with_layout(layout)));
 }
 
 // What they have, without the key: as recorded, but for what is random.

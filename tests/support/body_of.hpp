@@ -12,7 +12,7 @@ namespace tests {
 inline std::string body_of(const ddbmutex::lock::Place& place,
                            const ddbmutex::lock::Request& request) {
   ddbmutex::sigv4::Text body;
-  place.layout->write_request(place, request, body);
+  ddbmutex::lock::write_request(place, request, body);
   return body.take();
 }
 
