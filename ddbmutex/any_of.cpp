@@ -274,11 +274,11 @@ class AnyOf::Impl::Call {
        const std::atomic<bool>* stopped)
       : impl_(impl),
         state_(impl.get()),
-        deadline_(deadline),
-        once_(time_left() <= nanoseconds::zero()),
+        patience_{deadline.within, deadline.left, deadline.at},
+        once_(patience_.now() <= nanoseconds::zero()),
         end_(lock::later(
             BootClock::now(),
-            once_ ? time_of_a_request(impl.options.each) : time_left())),
+            once_ ? time_of_a_request(impl.options.each) : patience_.now())),
         stopped_(stopped),
         wait_(state_.table.waits) {}
 
@@ -287,17 +287,10 @@ class AnyOf::Impl::Call {
  private:
   friend struct State;
 
-  bool forever() const {
-    return deadline_.left == nullptr && deadline_.within == nanoseconds::max();
-  }
-  nanoseconds time_left() const {
-    return deadline_.left != nullptr ? deadline_.left(deadline_.at)
-                                     : deadline_.within;
-  }
   BootTime end() const {
-    return once_ || deadline_.left == nullptr
+    return once_ || patience_.left == nullptr
                ? end_
-               : lock::later(BootClock::now(), time_left());
+               : lock::later(BootClock::now(), patience_.now());
   }
   bool time_is_up() const { return !once_ && BootClock::now() >= end(); }
   Failure ended() const;
@@ -309,7 +302,7 @@ class AnyOf::Impl::Call {
 
   Impl& impl_;
   State& state_;
-  const detail::Deadline deadline_;
+  const lock::Patience patience_;
   const bool once_;
   const BootTime end_;  // once_: of waiting for another thread's pass.
   const std::atomic<bool>* const stopped_;
@@ -511,9 +504,9 @@ Failure AnyOf::Impl::Call::read() {
   selection.prefix += impl_.options.prefix;
   const milliseconds request_time = time_of_a_request(each);
   const BootTime now = BootClock::now();
-  const BootTime until = once_       ? now + request_time
-                         : forever() ? lock::later(now, each.patience)
-                                     : end();
+  const BootTime until = once_                 ? now + request_time
+                         : patience_.forever() ? lock::later(now, each.patience)
+                                               : end();
   Pass pass(impl_.options,
             impl_.table().options.calendar_margin.value_or(milliseconds(0)),
             state_.seen,
@@ -598,7 +591,7 @@ Failure AnyOf::Impl::Call::failed(const std::error_code& ec,
   const BootTime now = BootClock::now();
   if (!failing_since_) failing_since_ = now;
   const nanoseconds patience = nanoseconds_of(impl_.options.each.patience);
-  if (forever() && now >= lock::later(*failing_since_, patience)) {
+  if (patience_.forever() && now >= lock::later(*failing_since_, patience)) {
     return failure;
   }
   last_failure_ = std::move(failure);

@@ -82,8 +82,7 @@ void Keeper::tell_to_stop(BootTime by) {
   if (std::exchange(stopping_, true)) return;
   stop_by_ = by;
   sender_waker_.wake();
-  teller_sleeps_until_ = BootTime::min();  // No alarm replaces this one.
-  teller_clock_.set(BootTime::min());
+  wake_teller_at(BootTime::min());  // No alarm replaces this one.
 }
 
 void Keeper::await_stop() {
@@ -412,16 +411,12 @@ void Keeper::wake_teller_at(BootTime when) {
   teller_clock_.set(when);
 }
 
-void Keeper::renew_at(Held& held, BootTime when) {
-  plan(held, renewals_, when);
-  wake_sender_at(when);
-}
-
 // There is one plan for a lease.
 void Keeper::plan(Held& held, Agenda& agenda, BootTime when) {
   unplan(held);
   held.renewal_on = &agenda;
   agenda.set(held, when);
+  return &agenda == &questions_ ? wake_teller_at(when) : wake_sender_at(when);
 }
 
 // By itself, which is not for ever, and only if its holder is alive.
@@ -429,16 +424,7 @@ void Keeper::plan_renewal(Held& held, BootTime when) {
   const Holder& holder = *held.holder;
   const bool by_hand = holder.renew_after <= nanoseconds::zero();
   if (by_hand || held.held_too_long(when)) return;
-  if (holder.is_asked) {
-    ask_at(held, when);
-  } else {
-    renew_at(held, when);
-  }
-}
-
-void Keeper::ask_at(Held& held, BootTime when) {
-  plan(held, questions_, when);
-  wake_teller_at(when);
+  plan(held, holder.is_asked ? questions_ : renewals_, when);
 }
 
 void Keeper::unplan(Held& held) {
@@ -496,8 +482,7 @@ void Keeper::tell(Held& held, Verdict why) {
   const bool wanted = !holder.settled && hears;
   if (!wanted || stopping_ || !teller_.started) return;
   last_loss_ = losses_.emplace_after(last_loss_, &held);
-  teller_sleeps_until_ = BootTime::min();
-  teller_clock_.set(BootTime::min());
+  wake_teller_at(BootTime::min());
 }
 
 // What is over was lost, or given back.

@@ -24,7 +24,10 @@
 #define DDBMUTEX_KEEPER_HPP
 
 #include <pthread.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -38,7 +41,6 @@
 #include "../sigv4/http.hpp"
 #include "../sigv4/thread.hpp"
 #include "agenda.hpp"
-#include "alarm_clock.hpp"
 #include "client.hpp"
 #include "errand.hpp"
 #include "protocol.hpp"
@@ -47,6 +49,52 @@
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
+
+// Sleeps until a time on the boot clock that another thread may change.  (A
+// poll(2) stands still while the machine is suspended, its leases do not.)
+class AlarmClock {
+ public:
+  AlarmClock() = default;
+  ~AlarmClock() {
+    if (fd_ >= 0) close(fd_);
+  }
+  AlarmClock(const AlarmClock&) = delete;
+  AlarmClock& operator=(const AlarmClock&) = delete;
+
+  // To be called before all else; again, if it failed.
+  bool open() {
+    if (fd_ < 0) fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    return fd_ >= 0;
+  }
+
+  // Not as an absolute time: libfaketime would take that for one on the
+  // calendar.  A suspend between the two system calls would make it late.
+  void set(BootTime when) {
+    BootTime now;
+    do {
+      now = BootClock::now();
+      start(when > now ? when - now
+                       : std::chrono::nanoseconds(1));  // 0 would be never.
+    } while (BootClock::now() - now > std::chrono::milliseconds(10));
+  }
+
+  void wait() {
+    std::uint64_t expired;
+    while (read(fd_, &expired, sizeof expired) == -1 && errno == EINTR) {
+    }
+  }
+
+ private:
+  void start(std::chrono::nanoseconds left) {
+    itimerspec spec{};
+    spec.it_value.tv_sec = static_cast<time_t>(left / std::chrono::seconds(1));
+    spec.it_value.tv_nsec =
+        static_cast<long>((left % std::chrono::seconds(1)).count());
+    timerfd_settime(fd_, 0, &spec, nullptr);
+  }
+
+  int fd_ = -1;
+};
 
 // A lock that could not be released: lost before, or not said in time.
 struct Unreleased {
@@ -149,9 +197,7 @@ class Keeper final : public sigv4::Stoppable {
   // For these the mutex is held.
   bool start();
   void plan(Held& held, Agenda& agenda, BootTime when);
-  void renew_at(Held& held, BootTime when);
   void plan_renewal(Held& held, BootTime when);
-  void ask_at(Held& held, BootTime when);
   void unplan(Held& held);
   void put(BootTime when, ErrandPtr&& errand);
   ErrandPtr make_room();

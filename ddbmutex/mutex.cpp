@@ -26,7 +26,10 @@ class Acquisition : private Errand::Caller {
   // REQUIRES: the waker is none of another wait.
   Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
               sigv4::Waker& waker, Result& result);
-  ~Acquisition();
+  ~Acquisition() {
+    // Has it by now, though an exception ends the call: nobody would unlock it.
+    if (queued_ && leave_queue()) mutex_.release();
+  }
   Acquisition(const Acquisition&) = delete;
   Acquisition& operator=(const Acquisition&) = delete;
 
@@ -35,7 +38,11 @@ class Acquisition : private Errand::Caller {
   void take();
 
  private:
-  BootTime end() const;
+  BootTime end() const {
+    if (past_lease_) return *past_lease_;
+    if (once_ || patience_.left == nullptr) return end_;
+    return later(BootClock::now(), patience_.now());
+  }
   bool time_is_up() const {
     const BootTime at = end();  // Before, for it may read the clock itself.
     return BootClock::now() >= at;
@@ -48,8 +55,20 @@ class Acquisition : private Errand::Caller {
   bool ended();
   bool out_of_patience();
   bool leave_queue();
-  BootTime patience_ends() const;
-  BootTime next_look() const;
+  // Past already, once that was told; BootTime::max() while nothing goes wrong.
+  // REQUIRES: the mutex is held.
+  BootTime patience_ends() const {
+    return mutex_.rounds_ != round_
+               ? BootTime()
+               : later(mutex_.trouble_.since, holder_.patience);
+  }
+  // Who waits in line sleeps until its time is up, or its patience; while
+  // nothing goes wrong, for ever: hear() wakes it.
+  BootTime next_look() const {
+    if (!patience_.forever()) return end();
+    const Mutex::Guard guard(mutex_.mutex_);
+    return patience_ends();
+  }
   void see_first();
   BootTime hear(const Answer& answer, BootTime begun);
   bool paused_in_vain(bool failing);
@@ -103,11 +122,6 @@ Acquisition::Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
       waiter_(waker, cancel),
       poll_(holder_.first_poll) {}
 
-Acquisition::~Acquisition() {
-  // Has it by now, though an exception ends the call: nobody would unlock it.
-  if (queued_ && leave_queue()) mutex_.release();
-}
-
 bool Acquisition::stand_in_line() {
   {
     const Mutex::Guard guard(mutex_.mutex_);
@@ -151,12 +165,6 @@ bool Acquisition::leave_queue() {
   return kept;
 }
 
-BootTime Acquisition::end() const {
-  if (past_lease_) return *past_lease_;
-  if (once_ || patience_.left == nullptr) return end_;
-  return later(BootClock::now(), patience_.now());
-}
-
 // By another thread.
 bool Acquisition::ended() {
   if (mutex_.table_.waits.closed()) return end_as(Kind::closed);
@@ -177,22 +185,6 @@ bool Acquisition::out_of_patience() {
   }
   result_.answer = *trouble.last;
   return end_as(Kind::failed);
-}
-
-// Past already, once that was told; BootTime::max() while nothing goes wrong.
-// REQUIRES: the mutex is held.
-BootTime Acquisition::patience_ends() const {
-  const Mutex::Trouble& trouble = mutex_.trouble_;
-  if (mutex_.rounds_ != round_) return BootTime();
-  return later(trouble.since, holder_.patience);
-}
-
-// Who waits in line sleeps until its time is up, or its patience; while nothing
-// goes wrong, for ever: hear() wakes it.
-BootTime Acquisition::next_look() const {
-  if (!patience_.forever()) return end();
-  const Mutex::Guard guard(mutex_.mutex_);
-  return patience_ends();
 }
 
 void Acquisition::take() {

@@ -309,7 +309,7 @@ void Keeper::renewed(ErrandPtr& errand) {
       const nanoseconds ttl = holder.ttl;
       due = BootClock::now() + ttl / kFinalRetriesPerLease;
     }
-    renew_at(held, std::min(due, held.lease.claim_end()));
+    plan(held, renewals_, std::min(due, held.lease.claim_end()));
     held.errand = std::move(errand);
   }
 }

@@ -107,40 +107,29 @@ void Keeper::call_back(Guard& guard, Held& held, News news) {
   if (news == News::question && !held.over()) answered(held, alive);
 }
 
-namespace {
-
 // The answer to a question.
-bool call_one(const Listener* listener, const Signal& signal, Verdict why,
-              News news) {
-  if (news == News::signal) signal.tell(signal.object.get());
-  if (news == News::signal || listener == nullptr) return false;
-  return listener->tell(*listener, news, why);
-}
-
-}  // namespace
-
-bool Keeper::call(News news, Verdict why, const Held& held,
+bool Keeper::call(News news, Verdict why, [[maybe_unused]] const Held& held,
                   const Listener* listener, const Signal& signal) {
 #ifdef __cpp_exceptions
   try {
-    return call_one(listener, signal, why, news);
+#endif
+    if (news == News::signal) signal.tell(signal.object.get());
+    if (listener != nullptr) return listener->tell(*listener, news, why);
+#ifdef __cpp_exceptions
   } catch (const std::exception& e) {
     complain(news, held, e.what());
   } catch (...) {
     complain(news, held, "");
   }
-  return false;
-#else
-  static_cast<void>(held);
-  return call_one(listener, signal, why, news);
 #endif
+  return false;
 }
 
 // What goes wrong in a callback has nobody else to be told to; the logger may
 // have gone with a table that it has destroyed.
 void Keeper::complain(News news, const Held& held, const char* what) const {
-  constexpr const char* kCalled[] = {"", "what waits for a loss of",
-                                     "on_lost of", "on_danger of", "alive of"};
+  constexpr char kCalled[][sizeof "what waits for a loss of"] = {
+      "", "what waits for a loss of", "on_lost of", "on_danger of", "alive of"};
   const std::string text =
       sigv4::format("%s \"%s\" threw%s%s",
                     {kCalled[static_cast<int>(news)], held.holder->name(),
@@ -174,9 +163,9 @@ void Keeper::answered(Held& held, bool alive) {
   const BootTime now = BootClock::now();
   const nanoseconds ttl = held.holder->ttl;
   if (alive) {
-    renew_at(held, now);
+    plan(held, renewals_, now);
   } else {
-    ask_at(held, now + ttl / kAskedPerLease);
+    plan(held, questions_, now + ttl / kAskedPerLease);
   }
 }
 
