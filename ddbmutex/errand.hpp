@@ -305,9 +305,9 @@ class Errand {
   BootTime end() const;
   void begin_anew();
   void end_request();
-  void note_failure();
+  inline void note_failure();
   void end_unsent(dynamodb::Fault why);
-  void end_undecided(BootTime retry_until, sigv4::Waker* waker);
+  inline void end_undecided(BootTime retry_until, sigv4::Waker* waker);
 
   bool used_ = false;  // Else it is as it was made.
   std::optional<Pace> pace_;

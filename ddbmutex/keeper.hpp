@@ -214,7 +214,7 @@ class Keeper final : public sigv4::Stoppable {
   void closed(const Errand& errand, Verdict lost, bool told, bool for_good);
   void hear_renewal(Errand& errand);
   void end(const Held& held, Result& result) const;
-  bool is_told(const Holder& holder) const;
+  inline bool is_told(const Holder& holder) const;
 
   void ended(Worker& worker);
 
@@ -239,8 +239,8 @@ class Keeper final : public sigv4::Stoppable {
   bool call(News news, Verdict why, const Held& held, const Listener* listener,
             const Signal& signal);
   void complain(News news, const Held& held, const char* what) const;
-  void log(News news, Verdict why, const Held& held) const;
-  void answered(Held& held, bool alive);
+  inline void log(News news, Verdict why, const Held& held) const;
+  inline void answered(Held& held, bool alive);
 
   std::weak_ptr<void> self_;
   dynamodb::Client client_;

@@ -110,10 +110,10 @@ class Mutex {
   const Holder& holder() const { return *holder_; }
 
  private:
-  bool lock_again(bool forever, Result& result);
+  inline bool lock_again(bool forever, Result& result);
   bool release_outer(const ChangesPtr& changes, Result& result);
   void say_released(ErrandPtr errand, Result& result);
-  bool hand_over(Signal& signal);  // The mutex is held.
+  inline bool hand_over(Signal& signal);  // The mutex is held.
   const dynamodb::Item& item() const;
 
  public:  // For the class of mutex.cpp that is one call of lock().
@@ -128,7 +128,7 @@ class Mutex {
   };
   // For these the mutex is held.
   bool out_of_patience() const;
-  void begin_to_wait(bool alone);
+  inline void begin_to_wait(bool alone);
 
   Table& table_;
   const std::shared_ptr<Holder> holder_;

@@ -188,33 +188,33 @@ class Lease {
     int contradictions;
   };
 
-  void ask(Request& request, BootTime now, const ServiceClock& clock,
-           const Observation& observation);
+  inline void ask(Request& request, BootTime now, const ServiceClock& clock,
+                  const Observation& observation);
   void list(std::size_t from, std::vector<ServiceTime>& own) const;
   void take(Request& request, BootTime now, const ServiceClock& clock,
             const Observation& observation);
-  void renew(Request& request, BootTime now, const ServiceClock& clock);
-  void release(Request& request) const;
+  inline void renew(Request& request, BootTime now, const ServiceClock& clock);
+  inline void release(Request& request) const;
   void change(Request& request) const;
   ServiceTime stamp(BootTime now, const ServiceClock& clock);
-  ServiceTime unused(ServiceTime at_least) const;
-  bool must_look(const ServiceClock& clock) const;
+  inline ServiceTime unused(ServiceTime at_least) const;
+  inline bool must_look(const ServiceClock& clock) const;
 
-  Verdict heard_write(Reply& reply, const ServiceClock& clock);
+  inline Verdict heard_write(Reply& reply, const ServiceClock& clock);
   Verdict heard_row(Row& row, BootTime received, const ServiceClock& clock,
                     Observation& observation);
-  Verdict heard_release(const Reply& reply);
-  void keep(Row& told);
+  inline Verdict heard_release(const Reply& reply);
+  inline void keep(Row& told);
   Verdict won(std::size_t index, BootTime received, const ServiceClock& clock);
-  Verdict granted(BootTime received, const ServiceClock& clock);
-  Verdict renewed(BootTime received, const ServiceClock& clock);
-  Verdict beaten(Row& row, BootTime received, const ServiceClock& clock,
-                 Observation& observation);
-  Verdict at_once();
+  inline Verdict granted(BootTime received, const ServiceClock& clock);
+  inline Verdict renewed(BootTime received, const ServiceClock& clock);
+  inline Verdict beaten(Row& row, BootTime received, const ServiceClock& clock,
+                        Observation& observation);
+  inline Verdict at_once();
 
-  std::optional<std::size_t> find_own(const Row& row) const;
+  inline std::optional<std::size_t> find_own(const Row& row) const;
   void drop_before(std::size_t index);
-  ServiceTime lowest_stamp() const;
+  inline ServiceTime lowest_stamp() const;
   BootTime claim_of(const Sent& sent, const ServiceClock& clock) const;
 
   // Const but for moves.
