@@ -296,7 +296,7 @@ std::vector<Unreleased> Table::close(milliseconds within) noexcept {
     if (result.kind == lock::Result::Kind::done) continue;
     const std::string_view name = held->holder->name();
     const std::string doing =
-        detail::cannot("release", name, impl_->options.name);
+        detail::cannot("release", std::string(name), impl_->options.name);
     const Failure failure =
         result.kind == lock::Result::Kind::lost
             ? detail::failed(Errc::lease_lost, doing)
