@@ -147,10 +147,15 @@ void check_found(const Wanted& wanted, const dynamodb::Target& target) {
 void check_target(const Wanted& wanted) {
   const auto target =
       dynamodb::find_target(options_of(wanted), environment_of(wanted));
+  const bool awaits_region =
+      target.endpoint.empty() && !target.region_sources.empty();
   claim(target.endpoint.empty() == target.region.empty() &&
-            target.endpoint.empty() != target.error.empty(),
-        "there is a target or an error");
+            (target.endpoint.empty() && !awaits_region) != target.error.empty(),
+        "there is a target or an error, unless its region is to come");
+  claim(!awaits_region || wanted.region.empty(),
+        "none is to come if one is named");
   if (!wanted.region.empty()) check_late_region(wanted, target);
+  if (awaits_region) return;
   if (target.error.empty()) {
     check_found(wanted, target);
     check_account(wanted, target);
