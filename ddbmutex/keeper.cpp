@@ -304,13 +304,15 @@ bool Keeper::is_told(const Holder& holder) const {
 void Keeper::check_clock() {
   const Guard guard(mutex_);
   const dynamodb::ServiceClock clock = client_.clock();
+  // First what needs no memory.
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    Held& held = ends_.at(i);
+    held.lease.apply(clock);
+    publish(held, held.lease.claim_end());
+  }
   std::vector<Held*> all(ends_.size());  // An alarm that is set moves them.
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = &ends_.at(i);
-  for (Held* const held : all) {
-    held->lease.apply(clock);
-    publish(*held, held->lease.claim_end());
-    set_alarm(*held);
-  }
+  for (Held* const held : all) set_alarm(*held);
 }
 
 // --- Under the mutex ---------------------------------------------------------

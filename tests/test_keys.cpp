@@ -99,11 +99,13 @@ struct Fixture {
   std::shared_ptr<Scripted> source = std::make_shared<Scripted>();
   Keys keys{source, {[](const void*) { return std::int64_t{1700000000}; }}};
 
-  Keys::OutcomePtr last;  // That served.
+  std::mutex mutex;
+  Keys::OutcomePtr last;  // That served.  GUARDED_BY(mutex)
 
   // The ID of the keys that serve, or why none do; asked as a client does.
   std::string now() {
     const BootTime time = BootClock::now();
+    const std::lock_guard<std::mutex> guard(mutex);
     if (last == nullptr || !keys.still_are(*last, time)) {
       const Keys::Current current = keys.now(time);
       if (current.on_their_way) return "on their way";
