@@ -419,6 +419,16 @@ void Exchange::act(int fd, int events) {
   after_action(code, running);
 }
 
+// libcurl may have given up a descriptor since: then it is unknown to it, and
+// does no harm.
+const pollfd* Exchange::act_on(const pollfd* seen) {
+  for (const pollfd* const end = seen + polled_; seen != end; ++seen) {
+    if (seen->revents == 0 || !under_way_) continue;
+    act(seen->fd, curl_events(seen->revents));
+  }
+  return seen;
+}
+
 void Exchange::after_action(int multi_code, int running) {
   const auto code = static_cast<CURLMcode>(multi_code);
   if (code != CURLM_OK) {
@@ -595,9 +605,9 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
   BootTime now = BootTime::min();  // For what is to be done at once.
   do {
     for (Exchange* const* at = exchanges; at != end; ++at) {
-      const BootTime due = std::min((*at)->due_, (*at)->stall_check_);
-      const bool at_once = now != BootTime::min() || due == BootTime::min();
-      if (!at_once && due != kNever) now = BootClock::now();
+      const BootTime due = (*at)->next_due();
+      const bool asks_time = due != BootTime::min() && due != kNever;
+      if (asks_time && now == BootTime::min()) now = BootClock::now();
       (*at)->act_if_due(now);
     }
     now = BootClock::now();
@@ -610,7 +620,7 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
       one.polled_ = one.under_way_ ? one.watched_.size() : 0;
       fds.insert(fds.end(), one.watched_.begin(),
                  one.watched_.begin() + static_cast<long>(one.polled_));
-      until = std::min({until, one.due_, one.stall_check_});
+      until = std::min(until, one.next_due());
     }
     const bool ended = under_way() < before;
     // For the waker alone there is no need to: it says whether it was woken.
@@ -620,14 +630,9 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
                             : 0;
     woken = fds[0].revents != 0 || (waker != nullptr && waker->woken());
     if (ready <= 0) continue;
-    // libcurl may have given up a descriptor since: then it is unknown to it,
-    // and does no harm.
     const pollfd* fd = fds.data() + 1;
     for (Exchange* const* at = exchanges; at != end; ++at) {
-      for (std::size_t left = (*at)->polled_; left > 0; --left, ++fd) {
-        if (fd->revents == 0 || !(*at)->under_way_) continue;
-        (*at)->act(fd->fd, curl_events(fd->revents));
-      }
+      fd = (*at)->act_on(fd);
     }
   } while (!woken && under_way() == before &&
            (now = BootClock::now()) < deadline);

@@ -20,6 +20,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -182,9 +183,12 @@ class Exchange {
   void link_headers();
   bool kept_connection_is_dead() const;
   void set_due(BootTime now);
+  BootTime next_due() const { return std::min(due_, stall_check_); }
   // These may end the exchange.
   void act_if_due(BootTime now);
   void act(int fd, int events);
+  // By what poll(2) has seen of its descriptors; the first of the next one's.
+  const pollfd* act_on(const pollfd* seen);
   void after_action(int multi_code, int running);
   void take_result();
   void finish(Transport how, const char* why);
