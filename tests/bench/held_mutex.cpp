@@ -1,10 +1,9 @@
 // Contestant: many locks of one Table, held: what it costs to renew them.  A
 // cycle is a second, in which the caller's thread sleeps.
 //
-//   held_mutex URL COUNT SECONDS
+//   held_mutex URL COUNT MILLISECONDS
 //
-// Each is renewed once it is so many seconds old.  Keys come from the
-// environment.
+// Each is renewed once it is so old.  Keys come from the environment.
 #include <time.h>
 
 #include <atomic>
@@ -25,7 +24,7 @@ namespace {
 
 class Held : public bench::Contestant {
  public:
-  Held(const char* url, unsigned count, std::chrono::seconds renew_after)
+  Held(const char* url, unsigned count, std::chrono::milliseconds renew_after)
       : table_(bench::table_at(url)) {
     ddbmutex::Options options = bench::options_on(table_);
     options.renew_after = renew_after;
@@ -80,9 +79,9 @@ class Held : public bench::Contestant {
   }
 
   bool is_renewed(std::size_t i) const {
-    constexpr std::int64_t kSecond = 1'000'000'000;  // No renewal adds less.
+    constexpr std::int64_t kLeast = 50'000'000;  // No renewal adds less.
     const std::int64_t now = bench::now_ns(CLOCK_BOOTTIME);
-    return now + mutexes_[i]->remaining().count() > ends_[i] + kSecond;
+    return now + mutexes_[i]->remaining().count() > ends_[i] + kLeast;
   }
 
   // Waits until each has been since this was asked before, or one is lost.
@@ -110,11 +109,11 @@ class Held : public bench::Contestant {
 int main(int argc, char** argv) {
   const int count = argc == 4 ? std::atoi(argv[2]) : 0;
   const int renew_after = argc == 4 ? std::atoi(argv[3]) : 0;
-  if (count < 1 || renew_after < 4) {
-    std::fprintf(stderr, "usage: held_mutex URL COUNT SECONDS\n");
+  if (count < 1 || renew_after < 100) {
+    std::fprintf(stderr, "usage: held_mutex URL COUNT MILLISECONDS\n");
     return 2;
   }
   Held held(argv[1], static_cast<unsigned>(count),
-            std::chrono::seconds(renew_after));
+            std::chrono::milliseconds(renew_after));
   return bench::Runs(held, bench::Timing::whole_run).serve();
 }

@@ -99,10 +99,17 @@ class Code {
     return program;
   }
 
-  async program(name, way, parts, keep) {
+  // All of the library, as packaging/amalgamate joins it.
+  async joined() {
+    await output(this.make, [...asking, "amalgamation"], { MAKEFLAGS: "" });
+    return ["build/amalgamation/ddbmutex.cpp"];
+  }
+
+  // Of `sources` that are all of the library, or of those that make compiles.
+  async program(name, way, parts, keep, sources) {
     const { files, macros } = await this.sourcesWith(parts);
-    const objects = await this.compile(["tests/size/mutex.cpp", ...files],
-      ways[way], macros);
+    const objects = await this.compile(["tests/size/mutex.cpp",
+      ...sources ?? files], ways[way], macros);
     return this.link(name, ways[way], objects, keep);
   }
 
@@ -123,10 +130,10 @@ class Code {
   }
 
   // Bytes beyond those of the program on bare libcurl and OpenSSL.
-  async added(name, way, parts, keep) {
+  async added(name, way, parts, keep, sources) {
     const objects = await this.compile(["tests/size/bare.cpp"], ways[way], []);
     const without = await this.link(`without-${way}`, ways[way], objects);
-    const program = await this.program(name, way, parts, keep);
+    const program = await this.program(name, way, parts, keep, sources);
     return await this.stripped(program) - await this.stripped(without);
   }
 
