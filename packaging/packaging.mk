@@ -14,7 +14,7 @@ $(TWO_FILES)/ddbmutex.cpp: packaging/amalgamate LICENSE \
 	$(SAY) AMALGAMATE $(@D)
 	$(Q)packaging/amalgamate $(@D)
 
-HIDING = -fPIC -fvisibility=hidden
+HIDING = -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
 SHARING = -shared -Wl,-soname,libddbmutex.so.$(ABI) \
   -Wl,--version-script=packaging/exported.map
 SHARED = $(BUILD)/libddbmutex.so
