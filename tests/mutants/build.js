@@ -152,15 +152,21 @@ function linkSources(directory) {
   }
 }
 
-// Writes the changed files below `directory`; says which they are.
-function writeSources(mutant, directory) {
-  linkSources(directory);
+// By the files that are changed.
+function textsOf(mutant) {
   const texts = new Map((mutant.recompiled ?? [])
     .map((file) => [file, fs.readFileSync(file, "utf8")]));
   for (const change of mutant.changes) {
     const text = texts.get(change.file) ?? fs.readFileSync(change.file, "utf8");
     texts.set(change.file, applyChange(text, change));
   }
+  return texts;
+}
+
+// Writes the changed files below `directory`; says which they are.
+function writeSources(mutant, directory) {
+  linkSources(directory);
+  const texts = textsOf(mutant);
   for (const [file, text] of texts) {
     const copy = path.join(directory, file);
     fs.rmSync(copy, { force: true });
@@ -263,4 +269,5 @@ function borrowBuild(name, settings) {
   return directory;
 }
 
-module.exports = { BuildError, settingsFrom, buildMutant, borrowBuild, inTurn };
+module.exports = { BuildError, settingsFrom, textsOf, buildMutant,
+  borrowBuild, inTurn };
