@@ -23,8 +23,9 @@
 #
 # Five variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd,
 # V=1 (shows each command), and WITH, the parts that may be left out: those that
-# ask somebody else for keys, "hosts" (containers and instances), "roles" (and
-# web identities), "sso" and "programs"; "manage" (creating a table, looking at
+# look for keys elsewhere, "hosts" (containers and instances), "roles" (and web
+# identities), "profiles" (the config and credentials files), "sso" and
+# "programs" (both with "profiles"); "manage" (creating a table, looking at
 # locks, freeing them by force), "any_of" (any one of many), "guard" (guarded
 # writes), "attributes" (what is stored with a lock), "layouts" (tables that are
 # shared with other libraries' programs), "endpoints" (FIPS and dual-stack ones,
@@ -32,14 +33,16 @@
 # builds the library alone.
 config ?= release
 cxxstd ?= c++17
-PARTS := hosts roles sso programs \
+PARTS := hosts roles profiles sso programs \
   manage any_of guard attributes layouts endpoints
 WITH ?= $(PARTS)
 ifeq ($(origin CXX),default)
 CXX := g++
 endif
 
-WITHOUT := $(filter-out $(WITH),$(PARTS))
+# A profile alone asks for these two.
+NEEDED := $(if $(filter sso programs,$(WITH)),profiles)
+WITHOUT := $(filter-out $(WITH) $(NEEDED),$(PARTS))
 empty :=
 BUILD := build/$(config)-$(notdir $(CXX))-$(cxxstd)$(subst $(empty) ,,$\
   $(addprefix -no-,$(WITHOUT)))

@@ -14,14 +14,6 @@ namespace sigv4 {
 
 using State = KeyOutcome::State;
 
-namespace {
-
-// How long keys of a file serve before it is read again: somebody may have
-// written new ones.
-constexpr std::chrono::seconds kFileAge{60};
-
-}  // namespace
-
 // Not inline: they are long, and used in many places.
 KeyOutcome::KeyOutcome() = default;
 KeyOutcome::KeyOutcome(const KeyOutcome& other) : KeyOutcome() {
@@ -101,25 +93,6 @@ KeyOutcome environment_keys(const Environment& environment) {
   return judged(
       {environment(names.id), secret, token, environment("AWS_ACCOUNT_ID")},
       "the environment", names);
-}
-
-KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
-  const KeyNames names = {"aws_access_key_id", "aws_secret_access_key",
-                          "aws_session_token"};
-  const std::string place =
-      format("profile %q in %q", {profile.name, file.path});
-  const auto value = [&](const char* name) {
-    const auto* found = file.find("profile", profile.name, name);
-    return found != nullptr ? *found : std::string_view();
-  };
-  KeyOutcome outcome =
-      file.has("profile", profile.name)
-          ? judged({value(names.id), value(names.secret), value(names.token),
-                    value("aws_account_id")},
-                   place, names)
-          : no_keys("no %s", {place});
-  outcome.ask_again = BootClock::now() + kFileAge;
-  return outcome;
 }
 
 }  // namespace sigv4

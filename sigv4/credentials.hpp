@@ -6,8 +6,8 @@
 // else than was meant.  keys.hpp asks, keeps what was found and asks again
 // before it runs out.
 //
-// Here are the sources that ask nobody: keys that are given, in the
-// environment, or in a file.  from_*.hpp have the others.
+// Here are the sources that ask nobody: keys that are given, or in the
+// environment.  from_*.hpp have the others.
 //
 // Texts name variables, fields, files and profiles, never what a key holds.
 #ifndef DDBMUTEX_SIGV4_CREDENTIALS_HPP
@@ -23,7 +23,7 @@
 
 #include "boot_clock.hpp"
 #include "http.hpp"
-#include "profile.hpp"
+#include "settings.hpp"
 #include "sigv4.hpp"
 
 namespace ddbmutex {
@@ -134,11 +134,6 @@ KeyOutcome keys_of_options(const KeyTexts& keys);
 // broken; a token alone is passed over.
 KeyOutcome environment_keys(
     const Environment& environment = process_environment);
-
-// aws_access_key_id, aws_secret_access_key and, if there, aws_session_token
-// and aws_account_id, as they stand in that file's section of the profile; to
-// be looked for again after a minute.
-KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file);
 
 // How a place calls the three.
 struct KeyNames {

@@ -73,26 +73,6 @@ void read_flag(const Environment& environment, const char* variable,
   }
 }
 
-// The profile's word for one service alone.
-void find_in_services(const Profile& profile, const char* service,
-                      EndpointSettings& settings) {
-  const Setting name = profile.find("services");
-  if (!name) return;
-  const std::string called = join({"services ", name.value});
-  if (!profile.config.has("services", name.value)) {
-    append(settings.error, "%s names a section %q that is not there",
-           {name.source, called});
-    return;
-  }
-  const auto* own = profile.config.find("services", name.value, service);
-  if (own == nullptr) return;
-  auto& [value, source] = settings.url;
-  value = sub_property(*own, "endpoint_url");
-  source.clear();
-  append(source, "endpoint_url of %s in section %q of %q",
-         {service, called, profile.config.path});
-}
-
 }  // namespace
 
 bool is_throttling_code(std::string_view code) {
@@ -150,8 +130,7 @@ void read_endpoint_settings(Service service, const Profile& profile,
   if (looked_for && ignored.empty() && error.empty()) {
     settings.url =
         find_variable(environment, {names.variable, "AWS_ENDPOINT_URL"});
-    if (!settings.url) find_in_services(profile, names.section, settings);
-    if (!settings.url) settings.url = profile.find("endpoint_url");
+    if (!settings.url) settings.url = profile.url_of(names.section, error);
   }
   read_flag(environment, "AWS_USE_DUALSTACK_ENDPOINT", profile,
             "use_dualstack_endpoint", settings.dual_stack, error);

@@ -12,6 +12,10 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+using State = KeyOutcome::State;
+
+// --- Left out --------------------------------------------------------------
+
 #ifdef DDBMUTEX_NO_HOSTS
 
 KeyOutcome container_keys(const ContainerSettings&, const Fetch&) {
@@ -26,6 +30,30 @@ KeyOutcome instance_keys(Instance&, const Fetch& fetch) {
 
 KeyOutcome instance_region(Instance&, const Fetch& fetch) {
   return container_keys({}, fetch);
+}
+
+#endif
+#ifdef DDBMUTEX_NO_ROLES
+
+KeyOutcome keys_by_web_identity(Search&, const Profile& profile,
+                                const WebIdentityVariables& variables) {
+  Setting asked = profile.find("web_identity_token_file");
+  if (!variables.token_file.empty()) {
+    asked = {variables.token_file, "AWS_WEB_IDENTITY_TOKEN_FILE"};
+  }
+  return left_out(asked, "roles");
+}
+
+#endif
+#ifdef DDBMUTEX_NO_PROFILES
+
+KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
+  const Profile none(chain.place);
+  Search search{chain, fetch};
+  KeyOutcome outcome = keys_by_web_identity(search, none, chain.web_identity);
+  if (outcome.state != State::none) return outcome;
+  return no_keys("AWS_WEB_IDENTITY_TOKEN_FILE is not set; %s",
+                 {none.whereabouts()});
 }
 
 #endif
@@ -164,7 +192,7 @@ KeyOutcome Chain::first(const Fetch& fetch) {
   for (int source = given; source < kSources; ++source) {
     outcome = keys_of(source, fetch);
     append(warnings, {outcome.warnings});
-    if (outcome.state != KeyOutcome::State::none) break;
+    if (outcome.state != State::none) break;
     fetch.say(outcome.reason);
     append(reasons, {reasons.empty() ? "" : "; ", outcome.reason});
     outcome.reason = reasons;
@@ -175,8 +203,7 @@ KeyOutcome Chain::first(const Fetch& fetch) {
 
 KeyOutcome Chain::fetch(const Fetch& fetch) {
   KeyOutcome outcome = own_ != nullptr ? own_->fetch(fetch) : first(fetch);
-  if (kRegionMayComeLater && find_region_ &&
-      outcome.state == KeyOutcome::State::found) {
+  if (kRegionMayComeLater && find_region_ && outcome.state == State::found) {
     add_region(outcome, fetch);
   }
   return outcome;
@@ -185,7 +212,7 @@ KeyOutcome Chain::fetch(const Fetch& fetch) {
 void Chain::add_region(KeyOutcome& outcome, const Fetch& fetch) {
   if (region_.empty()) {
     KeyOutcome found = instance_region(of_region_, fetch);
-    if (found.state != KeyOutcome::State::found) {
+    if (found.state != State::found) {
       outcome = std::move(found);
       return;
     }
@@ -199,7 +226,7 @@ const KeyOutcome* Chain::at_hand() const {
   const bool look = !missing_ && !named_;
   for (const KeyOutcome* keys :
        {&given_, look ? &chain_.environment : &given_}) {
-    if (keys->state != KeyOutcome::State::none) return keys;
+    if (keys->state != State::none) return keys;
   }
   return nullptr;
 }

@@ -20,7 +20,9 @@
 //
 // Of the ways in which others give keys, each may be left out of a build: hosts
 // (4 and 5), roles and web identities, sign-ons, programs.  A profile that asks
-// for one of these is broken then, and says which it is.
+// for one of these is broken then, and says which it is.  Profiles may be left
+// out with the last two: 3 is a web identity of the environment then, and a
+// profile that is named is one that does not exist.
 //
 // Where services are, the region, the CA file and how the metadata service is
 // asked is read once, when the chain is made; keys, roles, sign-ons and files

@@ -1,3 +1,4 @@
+#ifndef DDBMUTEX_NO_PROFILES
 #include "from_profile.hpp"
 
 #include <utility>
@@ -11,6 +12,10 @@ namespace sigv4 {
 using State = KeyOutcome::State;
 
 namespace {
+
+// How long keys of a file serve before it is read again: somebody may have
+// written new ones.
+constexpr std::chrono::seconds kFileAge{60};
 
 KeyOutcome keys_in_files(Search& search, const Profile& profile) {
   KeyOutcome outcome = keys_in_file(profile, profile.credentials);
@@ -28,22 +33,6 @@ KeyOutcome nothing_in(const Profile& profile, bool variables_ignored) {
       "profile %q (%s)",
       {variables_ignored ? "looked at (the options name a profile)" : "set",
        profile.name, profile.whereabouts()});
-}
-
-// Going on would sign as somebody else than was meant.  `what` asks
-// for it.
-[[maybe_unused]] KeyOutcome left_out(std::string_view what,
-                                     std::string_view part) {
-  return broken_keys("%s: this build of the library is without %s",
-                     {what, part});
-}
-
-// If the profile asks for it by that property.
-[[maybe_unused]] KeyOutcome left_out(const Profile& profile,
-                                     const char* property,
-                                     std::string_view part) {
-  const Setting found = profile.find(property);
-  return found ? left_out(found.source, part) : KeyOutcome();
 }
 
 }  // namespace
@@ -78,9 +67,23 @@ KeyOutcome keys_by_itself(Search& search, const Profile& profile,
   return outcome;
 }
 
-KeyOutcome blocked(Search& search, const char* pattern, Pieces pieces) {
-  search.blocked = true;
-  return broken_keys(pattern, pieces);
+KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
+  const KeyNames names = {"aws_access_key_id", "aws_secret_access_key",
+                          "aws_session_token"};
+  const std::string place =
+      format("profile %q in %q", {profile.name, file.path});
+  const auto value = [&](const char* name) {
+    const auto* found = file.find("profile", profile.name, name);
+    return found != nullptr ? *found : std::string_view();
+  };
+  KeyOutcome outcome =
+      file.has("profile", profile.name)
+          ? judged({value(names.id), value(names.secret), value(names.token),
+                    value("aws_account_id")},
+                   place, names)
+          : no_keys("no %s", {place});
+  outcome.ask_again = BootClock::now() + kFileAge;
+  return outcome;
 }
 
 bool wants_role(const Profile& profile) {
@@ -92,32 +95,23 @@ bool wants_role(const Profile& profile) {
 #ifdef DDBMUTEX_NO_ROLES
 
 KeyOutcome keys_by_role(Search&, Profile& profile) {
-  return left_out(profile.place_of("role_arn"), "roles");
-}
-
-KeyOutcome keys_by_web_identity(Search&, const Profile& profile,
-                                const WebIdentityVariables& variables) {
-  if (!variables.token_file.empty()) {
-    return left_out("AWS_WEB_IDENTITY_TOKEN_FILE", "roles");
-  }
-  return left_out(profile, "web_identity_token_file", "roles");
+  return left_out({"role_arn", profile.place_of("role_arn")}, "roles");
 }
 
 #endif
 #ifdef DDBMUTEX_NO_SSO
 
 KeyOutcome keys_by_sign_on(Search&, const Profile& profile) {
-  KeyOutcome outcome = left_out(profile, "sso_account_id", "sso");
-  if (outcome.state != State::none) return outcome;
-  return left_out(profile, "sso_role_name", "sso");
+  const Setting account = profile.find("sso_account_id");
+  return left_out(account ? account : profile.find("sso_role_name"), "sso");
 }
 
 #endif
 #ifdef DDBMUTEX_NO_PROGRAMS
 
-KeyOutcome process_keys(const std::string&, const std::string& place,
+KeyOutcome process_keys(const std::string& command, const std::string& place,
                         const Fetch&) {
-  return left_out(place, "programs");
+  return left_out({command, place}, "programs");
 }
 
 #endif
@@ -125,3 +119,4 @@ KeyOutcome process_keys(const std::string&, const std::string& place,
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

@@ -31,6 +31,7 @@
 #include "credentials.hpp"
 #include "from_hosts.hpp"
 #include "from_services.hpp"
+#include "profile.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -97,7 +98,18 @@ struct Search {
 };
 
 // How the profiles are set up is wrong, whoever wants keys of them.
-KeyOutcome blocked(Search& search, const char* pattern, Pieces pieces);
+inline KeyOutcome blocked(Search& search, const char* pattern, Pieces pieces) {
+  search.blocked = true;
+  return broken_keys(pattern, pieces);
+}
+
+// Broken if somebody asks for what this build of the library is without: going
+// on would sign as somebody else than was meant.
+inline KeyOutcome left_out(const Setting& asked, const char* part) {
+  return asked ? broken_keys("%s: this build of the library is without %s",
+                             {asked.source, part})
+               : KeyOutcome();
+}
 
 // By keys of another, that is.
 bool wants_role(const Profile& profile);
@@ -122,6 +134,13 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
                                 const WebIdentityVariables& variables);
 // sso_account_id or sso_role_name.
 KeyOutcome keys_by_sign_on(Search& search, const Profile& profile);
+
+#ifndef DDBMUTEX_NO_PROFILES
+// aws_access_key_id, aws_secret_access_key and, if there, aws_session_token
+// and aws_account_id, as they stand in that file's section of the profile; to
+// be looked for again after a minute.
+KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file);
+#endif
 
 // --- What those are made of -------------------------------------------------
 

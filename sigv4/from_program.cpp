@@ -1,4 +1,4 @@
-#ifndef DDBMUTEX_NO_PROGRAMS
+#if !defined(DDBMUTEX_NO_PROGRAMS) && !defined(DDBMUTEX_NO_PROFILES)
 // Keys that a program of the user's gives: a profile's credential_process.
 //
 // The command is taken apart as a POSIX shell would, but no shell runs and

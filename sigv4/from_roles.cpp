@@ -88,11 +88,6 @@ KeyOutcome ask(std::string_view name, const Role& role, const Field& own,
 
 // --- Profiles --------------------------------------------------------------
 
-bool has_keys(const Profile& profile) {
-  return profile.has("aws_access_key_id") ||
-         profile.has("aws_secret_access_key");
-}
-
 // If nobody has said which region: one that has all roles of the partition, as
 // JavaScript's SDK has it for the first of these.
 Setting region_for(const Search& search, const Profile& profile,
@@ -106,6 +101,17 @@ Setting region_for(const Search& search, const Profile& profile,
     if (!region && begins_with(arn, start)) region = {usual, "the role's ARN"};
   }
   return region;
+}
+
+}  // namespace
+
+#ifndef DDBMUTEX_NO_PROFILES
+
+namespace {
+
+bool has_keys(const Profile& profile) {
+  return profile.has("aws_access_key_id") ||
+         profile.has("aws_secret_access_key");
 }
 
 // For who needs keys: if there are none, that is final, but for those that an
@@ -210,6 +216,26 @@ KeyOutcome keys_by_role(Search& search, Profile& profile) {
                      search.fetch);
 }
 
+KeyOutcome assume_role(const Role& role, KeyOutcome source,
+                       const Services& services, const Fetch& fetch) {
+  if (source.state != State::found) {
+    source.reason = format("%s: no keys to assume the role with: %s",
+                           {role.place, source.reason});
+    return source;
+  }
+  KeyOutcome outcome =
+      ask("STS AssumeRole", role, {"ExternalId", role.external_id},
+          &source.keys, services, fetch);
+  outcome.region = std::move(source.region);
+  outcome.warnings = std::move(source.warnings);
+  if (outcome.state == State::found) {
+    append(outcome.source, ", from %s", {source.source});
+  }
+  return outcome;
+}
+
+#endif
+
 KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
                                 const WebIdentityVariables& variables) {
   // The variable, else the profile's property.
@@ -227,8 +253,10 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
   role.arn = first(variables.role_arn, "role_arn");
   if (role.arn.empty()) {
     return blocked(search,
-                   "%s is without a role: neither AWS_ROLE_ARN nor role_arn of "
-                   "profile %q says which",
+                   kReadsProfiles
+                       ? "%s is without a role: neither AWS_ROLE_ARN nor "
+                         "role_arn of profile %q says which"
+                       : "%s is without a role: AWS_ROLE_ARN is not set",
                    {source, profile.name});
   }
   role.session_name = first(variables.session_name, "role_session_name");
@@ -236,24 +264,6 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
   role.region = region_for(search, profile, role.arn);
   return assume_by_web_identity(role, file, search.chain.services,
                                 search.fetch);
-}
-
-KeyOutcome assume_role(const Role& role, KeyOutcome source,
-                       const Services& services, const Fetch& fetch) {
-  if (source.state != State::found) {
-    source.reason = format("%s: no keys to assume the role with: %s",
-                           {role.place, source.reason});
-    return source;
-  }
-  KeyOutcome outcome =
-      ask("STS AssumeRole", role, {"ExternalId", role.external_id},
-          &source.keys, services, fetch);
-  outcome.region = std::move(source.region);
-  outcome.warnings = std::move(source.warnings);
-  if (outcome.state == State::found) {
-    append(outcome.source, ", from %s", {source.source});
-  }
-  return outcome;
 }
 
 KeyOutcome assume_by_web_identity(const Role& role,

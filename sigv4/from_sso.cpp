@@ -1,4 +1,4 @@
-#ifndef DDBMUTEX_NO_SSO
+#if !defined(DDBMUTEX_NO_SSO) && !defined(DDBMUTEX_NO_PROFILES)
 // The keys of a role in IAM Identity Center, for whoever has signed on there.
 //
 // A person signs on with `aws sso login`, which leaves a token in a cache file:

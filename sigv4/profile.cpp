@@ -1,12 +1,8 @@
+#ifndef DDBMUTEX_NO_PROFILES
 #include "profile.hpp"
-
-#include <pwd.h>
-#include <strings.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -198,42 +194,7 @@ void locate(std::string& path, const char* variable, const char* otherwise,
   if (!home.empty()) path.replace(0, 1, home);
 }
 
-// As the system's list of users has it, for those without HOME: services that
-// are started by systemd, say.
-std::string home_by_name() {
-  char buffer[4096];
-  passwd entry = {};
-  passwd* found = nullptr;
-  if (getpwuid_r(getuid(), &entry, buffer, sizeof buffer, &found) != 0 ||
-      found == nullptr || entry.pw_dir == nullptr) {
-    return "";
-  }
-  return entry.pw_dir;
-}
-
 }  // namespace
-
-Setting::Setting() noexcept = default;
-Setting::Setting(std::string_view the_value, std::string_view the_source)
-    : value(the_value), source(the_source) {}
-Setting::Setting(const Setting& other) : Setting(other.value, other.source) {}
-Setting::~Setting() = default;
-
-bool Setting::says(const char* word) const {
-  return strncasecmp(value.c_str(), word, value.size() + 1) == 0;
-}
-
-Setting& Setting::operator=(Setting other) noexcept {
-  value.swap(other.value);
-  source.swap(other.source);
-  return *this;
-}
-
-std::string own_variable(const void*, const char* name) {
-  const char* value = std::getenv(name);
-  if (value != nullptr) return value;
-  return std::string_view(name) == "HOME" ? home_by_name() : "";
-}
 
 std::string parse_profiles(std::string& text, FileKind kind, Entries& entries) {
   std::string_view rest = text;
@@ -303,10 +264,7 @@ const std::string_view* ProfileFile::find(const char* kind,
 ProfilePlace locate_profile(std::string_view name,
                             const Environment& environment) {
   ProfilePlace place;
-  Setting named(name, "the options");
-  if (!named) {
-    named = find_variable(environment, {"AWS_PROFILE", "AWS_DEFAULT_PROFILE"});
-  }
+  Setting named = named_profile(name, environment);
   place.name = kDefault;
   if (named) {
     place.name.swap(named.value);
@@ -347,6 +305,24 @@ Setting Profile::find(const char* property) const {
   return setting;
 }
 
+Setting Profile::url_of(const char* service, std::string& flaw) const {
+  Setting url;
+  const Setting services = find("services");
+  if (services) {
+    const std::string called = join({"services ", services.value});
+    const auto* own = config.find("services", services.value, service);
+    if (own != nullptr) {
+      url.value = sub_property(*own, "endpoint_url");
+      append(url.source, "endpoint_url of %s in section %q of %q",
+             {service, called, config.path});
+    } else if (!config.has("services", services.value)) {
+      append(flaw, "%s names a section %q that is not there",
+             {services.source, called});
+    }
+  }
+  return url ? url : find("endpoint_url");
+}
+
 std::string_view Profile::value_of(const char* property) const {
   return look(property).value;
 }
@@ -370,17 +346,6 @@ std::string Profile::whereabouts() const {
   return told;
 }
 
-Setting find_variable(const Environment& environment,
-                      std::initializer_list<const char*> variables) {
-  Setting setting;
-  for (const char* variable : variables) {
-    environment(variable).swap(setting.value);
-    setting.source = variable;
-    if (setting) break;
-  }
-  return setting;
-}
-
 Setting find_setting(const Environment& environment,
                      std::initializer_list<const char*> variables,
                      const Profile& profile, const char* property) {
@@ -392,3 +357,4 @@ Setting find_setting(const Environment& environment,
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
+#endif

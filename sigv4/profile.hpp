@@ -41,42 +41,51 @@
 #include <string_view>
 
 #include "secret.hpp"
+#include "settings.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// How the environment is seen.  What is set to nothing counts as not set.
-struct Environment {
-  // A variable's value by its name; empty if it is not set.
-  std::string operator()(const char* name) const { return look(context, name); }
+#ifdef DDBMUTEX_NO_PROFILES
 
-  std::string (*look)(const void* context, const char* name);
-  const void* context;
+// Who names a profile, and which.
+using ProfilePlace = Setting;
+inline ProfilePlace locate_profile(std::string_view name,
+                                   const Environment& environment) {
+  return named_profile(name, environment);
+}
+
+// Says nothing, and must not be named.
+struct Profile {
+  explicit Profile(const ProfilePlace& place) : missing(place) {
+    if (!missing) return;
+    append(error,
+           "profile %q, named by %s: this build of the library is without "
+           "profiles",
+           {place.value, place.source});
+  }
+
+  Setting find(const char*) const { return {}; }
+  Setting url_of(const char*, std::string&) const { return {}; }
+  std::string_view value_of(const char*) const { return {}; }
+  const char* whereabouts() const {
+    return "no file is read: this build of the library is without profiles";
+  }
+
+  static constexpr std::string_view name = "default";
+  std::string error;
+  const bool missing;
 };
 
-// HOME, if it is not there, as the system knows it.
-std::string own_variable(const void*, const char* name);
+inline Setting find_setting(const Environment& environment,
+                            std::initializer_list<const char*> variables,
+                            const Profile&, const char*) {
+  return find_variable(environment, variables);
+}
 
-// This process's own.  Not to be read while another thread changes it.
-constexpr Environment process_environment = {own_variable, nullptr};
-
-// A value and, for people, who says so: a variable, or a property, its profile
-// and its file.  Without a value nobody has said.
-struct Setting {
-  // Not inline: they are used in many places.
-  Setting() noexcept;
-  Setting(std::string_view the_value, std::string_view the_source);
-  Setting(const Setting&);
-  Setting& operator=(Setting other) noexcept;
-  ~Setting();
-  explicit operator bool() const { return !value.empty(); }
-  bool says(const char* word) const;  // In any case.
-
-  std::string value;
-  std::string source;
-};
+#else
 
 // What a file says, line by line.  There may be several sections of one kind
 // and name, which are one, and several properties of one name, of which the
@@ -154,6 +163,9 @@ struct Profile {
   // What the profile says, the credentials file before the config file.
   // Nothing if it is not there or empty.
   Setting find(const char* property) const;
+  // Of a service's URL: its own in the profile's `services`, else its
+  // `endpoint_url`.  Sets `flaw` if there are no such services.
+  Setting url_of(const char* service, std::string& flaw) const;
   // For as long as the files stay.
   std::string_view value_of(const char* property) const;
   bool has(const char* property) const { return !value_of(property).empty(); }
@@ -181,14 +193,12 @@ struct Profile {
   Found look(const char* property) const;
 };
 
-// The first of the variables that is set; nothing if none is.
-Setting find_variable(const Environment& environment,
-                      std::initializer_list<const char*> variables);
-
-// The same, else the profile's property.
+// As find_variable(), else the profile's property.
 Setting find_setting(const Environment& environment,
                      std::initializer_list<const char*> variables,
                      const Profile& profile, const char* property);
+
+#endif
 
 inline Profile load_profile(
     std::string_view name,

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_SUITE(packages)
 
 BOOST_AUTO_TEST_CASE(parts_are_those_of_the_makefile) {
   const Set wanted = parts();
-  BOOST_TEST(wanted.size() == 10u);
+  BOOST_TEST(wanted.size() == 11u);
   BOOST_TEST(
       words_of(between(read_file(kCMake), "foreach(part ", ")")) == wanted,
       boost::test_tools::per_element());
@@ -93,6 +93,27 @@ BOOST_AUTO_TEST_CASE(parts_are_those_of_the_makefile) {
     described.insert(feature.name.GetString());
   }
   BOOST_TEST(described == features, boost::test_tools::per_element());
+}
+
+// A profile alone asks for them.
+BOOST_AUTO_TEST_CASE(sso_and_programs_take_profiles_along) {
+  const auto json = manifest();
+  Set dependent;
+  for (const auto& feature : json["features"].GetObject()) {
+    if (!feature.value.HasMember("dependencies")) continue;
+    for (const auto& on : feature.value["dependencies"].GetArray()) {
+      BOOST_TEST(on["name"].GetString() == std::string("ddbmutex"));
+      BOOST_TEST(!on["default-features"].GetBool());
+      BOOST_TEST(on["features"].Size() == 1u);
+      BOOST_TEST(on["features"][0].GetString() == std::string("profiles"));
+      dependent.insert(feature.name.GetString());
+    }
+  }
+  const Set wanted = {"sso", "programs"};
+  BOOST_TEST(dependent == wanted, boost::test_tools::per_element());
+  BOOST_TEST(
+      as_set(all_matches(read_file(kConan), "rm_safe\\(\"(\\w+)\"")) == wanted,
+      boost::test_tools::per_element());
 }
 
 // Its keys are those that vcpkg knows, and what the port calls is at hand.
@@ -124,7 +145,7 @@ BOOST_AUTO_TEST_CASE(options_that_recipes_set_are_there) {
   const std::string cmake = read_file(kCMake);
   Set there = as_set(all_matches(cmake, "^option\\((\\w+) "));
   for (const std::string& part : parts()) there.insert(option_of(part));
-  BOOST_TEST(there.size() == 13u);
+  BOOST_TEST(there.size() == 14u);
   Set named;
   for (const std::string& file : {kPort, kConan}) {
     const std::string text = tests::replaced(
@@ -135,7 +156,7 @@ BOOST_AUTO_TEST_CASE(options_that_recipes_set_are_there) {
       named.insert(name);
     }
   }
-  BOOST_TEST(named.size() == 12u);
+  BOOST_TEST(named.size() == 13u);
 }
 
 BOOST_AUTO_TEST_CASE(versions_are_those_of_the_header) {

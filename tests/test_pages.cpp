@@ -841,9 +841,11 @@ std::string plan(const std::string& with) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(parts_that_may_be_left_out_are_left_out_by_make) {
-  const Words parts = {"hosts",   "roles",    "sso",   "programs",
-                       "manage",  "any_of",   "guard", "attributes",
-                       "layouts", "endpoints"};
+  const Words parts = {"hosts",      "roles",   "profiles", "sso",
+                       "programs",   "manage",  "any_of",   "guard",
+                       "attributes", "layouts", "endpoints"};
+  // A profile alone asks for them.
+  const Set of_profiles = {"sso", "programs"};
   const auto rows = table(kReadme, "| part | compile with | what you lose |");
   BOOST_TEST_REQUIRE(rows.size() == parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -851,13 +853,19 @@ BOOST_AUTO_TEST_CASE(parts_that_may_be_left_out_are_left_out_by_make) {
     const std::string macro = between(rows[i].at(1), "`", "`");
     std::string others = "WITH='";
     for (const std::string& part : parts) {
-      if (part != parts[i]) others += part + " ";
+      const bool goes_too = parts[i] == "profiles" && of_profiles.count(part);
+      if (part != parts[i] && !goes_too) others += part + " ";
     }
     BOOST_TEST(!has(plan(""), macro));
     BOOST_TEST(has(plan(others + "'"), " " + macro + " "), macro);
     // What it stands for is not there: the whole of a source, or what takes its
     // place.
     BOOST_TEST(has(all_text(sources()), macro.substr(2)), macro);
+  }
+  for (const std::string& part : of_profiles) {
+    const std::string with = plan("WITH=" + part);
+    BOOST_TEST(!has(with, "-DDDBMUTEX_NO_PROFILES "), with);
+    BOOST_TEST(has(with, "-DDDBMUTEX_NO_ROLES "), with);
   }
 }
 

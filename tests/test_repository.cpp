@@ -160,9 +160,9 @@ BOOST_AUTO_TEST_CASE(source_of_a_part_is_nothing_without_it) {
       parts.insert(part);
     }
   }
-  const std::set<std::string> wanted = {"ANY_OF",   "ATTRIBUTES", "GUARD",
-                                        "HOSTS",    "LAYOUTS",    "MANAGE",
-                                        "PROGRAMS", "ROLES",      "SSO"};
+  const std::set<std::string> wanted = {
+      "ANY_OF", "ATTRIBUTES", "GUARD",    "HOSTS", "LAYOUTS",
+      "MANAGE", "PROFILES",   "PROGRAMS", "ROLES", "SSO"};
   BOOST_TEST(parts == wanted, boost::test_tools::per_element());
 }
 

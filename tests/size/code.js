@@ -28,13 +28,15 @@ function words(text) {
   return text.split(/\s+/).filter((word) => word !== "");
 }
 
-// A source of parts alone begins with a condition that one of them is there.
+// A source of parts alone begins with a condition that one of them is there, or
+// that all are.
 function isEmpty(text, macros) {
   const condition =
     /^(?:\/\/.*\n)?#if(?:ndef|.*!defined)(?:.*\\\n)*.*/.exec(text)?.[0] ?? "";
   const parts = condition.match(/DDBMUTEX_NO_\w+/g) ?? [];
-  return parts.length > 0 &&
-    parts.every((part) => macros.includes(`-D${part}`));
+  const isOut = (part) => macros.includes(`-D${part}`);
+  return condition.includes("&&") ? parts.some(isOut)
+    : parts.length > 0 && parts.every(isOut);
 }
 
 class Code {

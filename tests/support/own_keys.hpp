@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sigv4/credentials.hpp"
+#include "sigv4/from_profile.hpp"
 #include "sigv4/profile.hpp"
 #include "sigv4/text.hpp"
 #include "tests/support/given.hpp"

@@ -1,0 +1,67 @@
+// What the environment says, and who says what.
+//
+// Thread safety: any thread may call anything here, if the environment may be
+// read meanwhile.
+#ifndef DDBMUTEX_SIGV4_SETTINGS_HPP
+#define DDBMUTEX_SIGV4_SETTINGS_HPP
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+// Without its part "profiles" the library reads neither the config nor the
+// credentials file.  Who names a profile is told.
+#ifdef DDBMUTEX_NO_PROFILES
+constexpr bool kReadsProfiles = false;
+#else
+constexpr bool kReadsProfiles = true;
+#endif
+
+// How the environment is seen.  What is set to nothing counts as not set.
+struct Environment {
+  // A variable's value by its name; empty if it is not set.
+  std::string operator()(const char* name) const { return look(context, name); }
+
+  std::string (*look)(const void* context, const char* name);
+  const void* context;
+};
+
+// HOME, if it is not there, as the system knows it.
+std::string own_variable(const void*, const char* name);
+
+// This process's own.  Not to be read while another thread changes it.
+constexpr Environment process_environment = {own_variable, nullptr};
+
+// A value and, for people, who says so: a variable, or a property, its profile
+// and its file.  Without a value nobody has said.
+struct Setting {
+  // Not inline: they are used in many places.
+  Setting() noexcept;
+  Setting(std::string_view the_value, std::string_view the_source);
+  Setting(const Setting&);
+  Setting& operator=(Setting other) noexcept;
+  ~Setting();
+  explicit operator bool() const { return !value.empty(); }
+  bool says(const char* word) const;  // In any case.
+
+  std::string value;
+  std::string source;
+};
+
+// The first of the variables that is set; nothing if none is.
+Setting find_variable(const Environment& environment,
+                      std::initializer_list<const char*> variables);
+
+// Which profile is named, by the options (unless `name` is empty) or the
+// environment, and who does; nothing if nobody does.
+Setting named_profile(std::string_view name, const Environment& environment);
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_SETTINGS_HPP
