@@ -51,9 +51,10 @@ Setting find(std::string_view option, const char* name,
 // What is to be done about accounts.
 void find_account_mode(const Environment& environment, const Profile& profile,
                        Target& target) {
-  const auto [mode, source] =
+  const Setting found =
       sigv4::find_setting(environment, {"AWS_ACCOUNT_ID_ENDPOINT_MODE"},
                           profile, "account_id_endpoint_mode");
+  const std::string_view mode = found.value, source = found.source;
   target.accounts_disabled = mode == "disabled";
   if (mode == "required") {
     append(target.account_required,
@@ -72,7 +73,8 @@ void check_ca_file(const Setting& file, Target& target) {
   const std::string& path = target.ca_file = file.value;
   if (path.empty()) return;
   // A FIFO is not opened, for it would be waited for.
-  const bool is_directory = euidaccess((path + '/').c_str(), F_OK) == 0;
+  const bool is_directory =
+      euidaccess(sigv4::join({path, "/"}).c_str(), F_OK) == 0;
   if (!is_directory && euidaccess(path.c_str(), R_OK) == 0) return;
   append(target.error, "%s, %q, cannot be read", {file.source, path});
 }

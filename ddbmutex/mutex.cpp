@@ -291,7 +291,7 @@ void Acquisition::keep() {
   {
     const Mutex::Guard guard(mutex_.mutex_);
     std::unique_ptr<const dynamodb::Item> told;
-    if (holder_.place.use.takes_by_update()) {
+    if (kStoresMore && holder_.place.use.takes_by_update()) {
       told = std::make_unique<const dynamodb::Item>(held->lease.row().others);
     }
     held->lease.drop_row();
@@ -444,8 +444,8 @@ Result Mutex::renew(const ChangesPtr& changes) {
     {
       const Guard guard(mutex_);
       if (changes != nullptr && held == held_) {
-        told_ = std::make_unique<const dynamodb::Item>(
-            changes->applied(item(), *changes));
+        told_ =
+            std::make_unique<const dynamodb::Item>(changes->applied_to(item()));
       }
     }
     table_.keeper->go_on(*held);

@@ -144,9 +144,7 @@ class Lease {
   void apply(const ServiceClock& clock);
 
   // Renewals and the release have these with them from now on; null: none.
-  void carry(std::shared_ptr<const Changes> changes) {
-    changes_ = std::move(changes);
-  }
+  void carry(ChangesPtr changes) { changes_ = std::move(changes); }
   bool carries() const { return changes_ != nullptr; }
 
   // Whether another thread of this process may have the lease as it is;
@@ -221,7 +219,7 @@ class Lease {
   std::string uuid_;
   std::chrono::milliseconds ttl_;
   RowUse use_;
-  std::shared_ptr<const Changes> changes_;
+  ChangesPtr changes_;
 
   // Every stamp that the row may bear or come to bear; once the lock is ours,
   // the first is one that the row is known to have borne.

@@ -277,9 +277,9 @@ const char* read_record(const Item& item, const Attribute* uuid, Row& row) {
 }
 
 // Of those that a row without a uuid has no business with.
-bool is_ours(const Attribute& attribute) {
-  return attribute.name != kDataAttribute && attribute.name != "token" &&
-         is_of_record(kDdblock, attribute.name);
+bool is_ours(std::string_view name) {
+  return name != kDataAttribute && name != "token" &&
+         is_of_record(kDdblock, name);
 }
 
 const char* read_item(const Item& item, Row& row) {
@@ -295,7 +295,7 @@ const char* read_item(const Item& item, Row& row) {
   if (uuid != nullptr) return read_record(item, uuid, row);
   row.kind = Row::Kind::bare;
   for (const Attribute& attribute : item) {
-    if (is_ours(attribute)) row.kind = Row::Kind::unknown;
+    if (is_ours(attribute.name)) row.kind = Row::Kind::unknown;
   }
   return "uuid is missing";
 }
@@ -338,9 +338,10 @@ Row read_row(const Item& item, const Layout& layout) {
   if (item.empty()) return row;
   row.kind = Row::Kind::unknown;
   row.problem = layout.read(item, row);
+  if (!kStoresMore) return row;
   for (const Attribute& attribute : item) {
-    if (attribute.name == kDataAttribute ||
-        !is_of_record(layout, attribute.name)) {
+    const std::string_view name = attribute.name;
+    if (name == kDataAttribute || !is_of_record(layout, name)) {
       row.others.push_back(attribute);
     }
   }

@@ -99,8 +99,27 @@ struct Changes {
   // What is stored once that was stored, and changed so.
   dynamodb::Item (*applied)(const dynamodb::Item& to,
                             const Changes& changes) = nullptr;
+  dynamodb::Item applied_to(const dynamodb::Item& item) const {
+    return applied(item, *this);
+  }
 };
+
+// Without its part "attributes" the library stores nothing beside the record,
+// and keeps nothing of what others have stored there.
+#ifdef DDBMUTEX_NO_ATTRIBUTES
+constexpr bool kStoresMore = false;
+
+struct ChangesPtr {  // Always null.
+  constexpr ChangesPtr(std::nullptr_t = nullptr) {}
+  constexpr explicit operator bool() const { return false; }
+  constexpr const Changes* operator->() const { return nullptr; }
+};
+constexpr bool operator!=(ChangesPtr, std::nullptr_t) { return false; }
+#else
+constexpr bool kStoresMore = true;
+
 using ChangesPtr = std::shared_ptr<const Changes>;
+#endif
 
 // What one request is to do.  protocol.hpp decides it, a layout writes it as
 // JSON.

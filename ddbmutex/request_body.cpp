@@ -70,8 +70,10 @@ void RequestBody::item(const RequestPart& record) {
     text_ += "\":";
     place_.layout->value(text_, word, place_, request_);
   }
-  if (!place_.attributes.empty()) text_ += ',';
-  dynamodb::append_members(text_, place_.attributes);
+  if (kStoresMore) {
+    if (!place_.attributes.empty()) text_ += ',';
+    dynamodb::append_members(text_, place_.attributes);
+  }
   text_ += '}';
 }
 
@@ -101,7 +103,7 @@ void RequestBody::own_list() {
 }
 
 void RequestBody::assignments() {
-  for (; set_ < set().size(); ++set_) {
+  for (; kStoresMore && set_ < set().size(); ++set_) {
     const Digits number(set_);
     text_ += ", #set";
     text_ += number;
@@ -157,7 +159,7 @@ void RequestBody::words(char mark, unsigned bits) {
       text_.quote(name);  // Of ours, all are plain.
     }
   }
-  for (std::size_t i = 0; i < set_; ++i) {
+  for (std::size_t i = 0; kStoresMore && i < set_; ++i) {
     next_numbered(",\"#set", i);
     if (names) {
       append_string(text_, set()[i].name);
@@ -165,7 +167,7 @@ void RequestBody::words(char mark, unsigned bits) {
       dynamodb::append_value(text_, set()[i]);
     }
   }
-  for (std::size_t i = 0; names && i < gone_; ++i) {
+  for (std::size_t i = 0; kStoresMore && names && i < gone_; ++i) {
     next_numbered(",\"#gone", i);
     append_string(text_, request_.changes->remove[i]);
   }

@@ -181,7 +181,8 @@ void set_region(EndpointSettings& settings, const Setting& region) {
 }
 
 void check_url(const EndpointSettings& settings, std::string& error) {
-  const auto& [value, source] = settings.url;
+  const std::string_view value = settings.url.value;
+  const std::string_view source = settings.url.source;
   if (value.empty()) return;
   // A region would have been refused for it where they are left out.
   if ((kAllEndpoints || kRegionMayComeLater) && is_special(settings)) {
@@ -191,7 +192,7 @@ void check_url(const EndpointSettings& settings, std::string& error) {
         {why_special(settings), source,
          settings.fips.empty() ? "dual-stack" : "FIPS"});
   }
-  if (is_base_url(value)) return;
+  if (is_base_url(settings.url.value)) return;
   const bool secret = value.find('@') != value.npos;
   append(error,
          secret ? "%s (not shown: there may be a password in it)"
@@ -202,7 +203,7 @@ void check_url(const EndpointSettings& settings, std::string& error) {
 
 ServiceEndpoint endpoint_in_region(Service service,
                                    const EndpointSettings& settings) {
-  const std::string& region = settings.region;
+  const std::string_view region = settings.region;
   ServiceEndpoint found;
   if (settings.url) {
     check_url(settings, found.error);

@@ -496,7 +496,8 @@ void Exchange::finish(Transport how, const char* why) {
   wipe(answer_.body);
   answer_.error = error_[0] != '\0' ? error_.data() : why;
   // OpenSSL's words for what is no TLS at all.
-  if (answer_.error.find("wrong version number") != std::string::npos) {
+  const std::string_view error = answer_.error;
+  if (error.find("wrong version number") != error.npos) {
     answer_.error += " (is it http that is spoken there?)";
   }
 }
