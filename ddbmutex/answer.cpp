@@ -426,9 +426,7 @@ void bad_answer(Answer& answer, const char* why) {
 }
 
 Answer::Answer() = default;
-Answer::Answer(const Answer&) = default;
 Answer::Answer(Answer&&) noexcept = default;
-Answer& Answer::operator=(const Answer& other) { return *this = Answer(other); }
 Answer& Answer::operator=(Answer&&) noexcept = default;
 Answer::~Answer() = default;
 
@@ -447,6 +445,20 @@ bool Answer::outcome_unknown() const {
     default:
       return false;
   }
+}
+
+Answer Answer::told() const {
+  Answer copy;
+  copy.action = action;
+  copy.fault = fault;
+  copy.sent = sent;
+  copy.too_large = too_large;
+  copy.part = part;
+  copy.retry_after = retry_after;
+  copy.message = message;
+  copy.request_id = request_id;
+  copy.option = option;
+  return copy;
 }
 
 Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,

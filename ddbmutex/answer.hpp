@@ -79,9 +79,7 @@ struct TableDescription;  // description.hpp
 struct Answer {
   // Out of line, since many carry answers about and few look into them.
   Answer();
-  Answer(const Answer&);
   Answer(Answer&&) noexcept;
-  Answer& operator=(const Answer&);
   Answer& operator=(Answer&&) noexcept;
   ~Answer();
 
@@ -117,6 +115,9 @@ struct Answer {
 
   // May the write have been applied, or be yet?
   bool outcome_unknown() const;
+  // A copy of what there is to tell of a failure.  (One of all, with items,
+  // would be half a kilobyte of code.)
+  Answer told() const;
 };
 
 void bad_answer(Answer& answer, const char* why);

@@ -317,7 +317,11 @@ void Errand::run(sigv4::Waker* waker, Caller* caller) {
     if (why && (keys || *why == Fault::cancelled)) return end_unsent(*why);
     if (!why &&
         waited_for_turn(*pace_, std::min(deadline, retry_until), waker)) {
-      tell(failing() ? answer : no_turn(), begun);
+      if (failing()) {
+        tell(answer, begun);
+      } else {
+        tell(no_turn(), begun);
+      }
       continue;
     }
     const bool failed = failing();

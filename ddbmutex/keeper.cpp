@@ -363,7 +363,7 @@ void Keeper::closed(const Errand& errand, Verdict lost, bool told,
   Closing* const closing = errand.closing.get();
   if (closing == nullptr || closing->locks.empty()) return;
   Result& result = closing->locks[errand.closing_place].result;
-  if (told && errand.failing()) result.answer = errand.answer;
+  if (told && errand.failing()) result.answer = errand.answer.told();
   if (!for_good) return;
   if (lost != Verdict::again) {
     result.kind = Result::Kind::lost;

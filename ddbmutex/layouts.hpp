@@ -36,6 +36,7 @@ namespace detail {
 inline const lock::Layout* find_layout(const TableOptions& table) {
   return table.layout == Layout::ddblock ? &lock::kDdblock : nullptr;
 }
+inline void set_layout(lock::Place&, const TableOptions&) {}
 inline void suit(TableOptions&) {}
 inline Failure check_layout(const TableOptions& table) {
   constexpr const char* kNo = "not in this build";
@@ -53,6 +54,9 @@ inline void suit(lock::RowUse&, const Options&, const TableOptions&) {}
 #else
 
 const lock::Layout* find_layout(const TableOptions& table);
+inline void set_layout(lock::Place& place, const TableOptions& table) {
+  place.layout = find_layout(table);
+}
 // What the layout has in the place of defaults that are ddblock's.
 void suit(TableOptions& table);
 Failure check_layout(const TableOptions& table);

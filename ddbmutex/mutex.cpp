@@ -183,7 +183,7 @@ bool Acquisition::out_of_patience() {
     trouble.anew = BootClock::now();
     ++mutex_.rounds_;
   }
-  result_.answer = *trouble.last;
+  result_.answer = trouble.last->told();
   return end_as(Kind::failed);
 }
 
@@ -215,7 +215,7 @@ void Acquisition::take() {
   }
   if (result_.kind == Kind::failed) {
     out_of_patience();  // If so, of all.
-    result_.answer = errand.answer;
+    result_.answer = errand.answer.told();
   }
   leave_nothing_behind();
 }
@@ -234,7 +234,7 @@ BootTime Acquisition::hear(const Answer& answer, BootTime begun) {
   if (is_passing(answer.fault)) {
     if (trouble.since == BootTime::max()) mutex_.queue_.wake_line();
     trouble.since = std::min(trouble.since, std::max(begun, trouble.anew));
-    trouble.last = std::make_unique<const Answer>(answer);
+    trouble.last = std::make_unique<const Answer>(answer.told());
   } else if (answer.fault != Fault::cancelled) {
     trouble.since = BootTime::max();
   }
@@ -539,7 +539,7 @@ void Mutex::say_released(ErrandPtr errand, Result& result) {
     result.kind = stored ? Kind::done : Kind::lost;
     return;
   }
-  result.answer = errand->answer;
+  result.answer = errand->answer.told();
   if (verdict != Verdict::again) {
     table_.keeper->lost(*errand->held, verdict);
     result.kind = fault == Fault::wrong_key ? Kind::failed : Kind::lost;

@@ -75,6 +75,13 @@ struct RowUse {
   bool keep_data = false;   // A take leaves `data` where it is.
   bool must_exist = false;  // keep: a take makes no row.
 
+#ifdef DDBMUTEX_NO_LAYOUTS
+  static constexpr bool tells_end = true, calendars = false;
+  static constexpr bool looks_first = false;
+  static constexpr std::chrono::milliseconds margin{};
+
+  bool takes_by_update() const { return keep || keep_data; }
+#else
   // In layouts that are shared with other programs.
   enum class Take : char { usual, puts, updates };
   Take take = Take::usual;
@@ -87,6 +94,7 @@ struct RowUse {
   bool takes_by_update() const {
     return take == Take::usual ? keep || keep_data : take == Take::updates;
   }
+#endif
 };
 
 // The attribute of a record that is the user's.
@@ -186,7 +194,11 @@ struct Place {
   std::string key_name = kKeyAttribute;
   std::string sort_name{};  // Empty: there is no sort key.
   std::string sort_value{};
+#ifdef DDBMUTEX_NO_LAYOUTS
+  static constexpr const Layout* layout = &kDdblock;
+#else
   const Layout* layout = &kDdblock;
+#endif
 };
 
 Row read_row(const dynamodb::Item& item, const Layout& layout = kDdblock);

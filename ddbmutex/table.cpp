@@ -202,7 +202,7 @@ const std::string& Table::Impl::usual_owner() const {
 void Table::Impl::put_place(const std::string& name,
                             const std::string& sort_value,
                             lock::Place& place) const {
-  place.layout = detail::find_layout(options);
+  detail::set_layout(place, options);
   place.table = options.name;
   place.key = options.prefix;
   place.key += name;
