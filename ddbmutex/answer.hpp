@@ -105,9 +105,13 @@ struct Answer {
   // there is none, or the engine does not tell.  Of Scan and Query: where the
   // next page begins; nothing at the end.
   std::optional<Item> item;
+#if !defined(DDBMUTEX_NO_MANAGE) || !defined(DDBMUTEX_NO_ANY_OF)
   std::vector<Item> items;  // Of Scan and Query: a page.
+#endif
+#ifndef DDBMUTEX_NO_MANAGE
   // Of DescribeTable, CreateTable and DeleteTable, if there is no fault.
   std::shared_ptr<const TableDescription> table;
+#endif
   // Of faults alone.  For people: DynamoDB's words, or what went wrong.
   std::string message;
   std::string request_id;   // DynamoDB's, to quote to its support.

@@ -1,3 +1,5 @@
+#if !defined(DDBMUTEX_NO_MANAGE) || !defined(DDBMUTEX_NO_ANY_OF) || \
+    !defined(DDBMUTEX_NO_GUARD)
 #include "ask.hpp"
 
 #include <algorithm>
@@ -17,7 +19,57 @@ bool is_of_pages(Action action) {
   return action == Action::scan || action == Action::query;
 }
 
-// --- One page of items -----------------------------------------------------
+}  // namespace
+
+void give_up(Answer& last, bool woken) {
+  last.fault = woken ? Fault::cancelled : Fault::timed_out;
+  last.message = woken ? "woken before another request was sent"
+                       : "the deadline has passed";
+}
+
+Answer ask(Client& client, RetryBudget& budget, Action action,
+           const std::string& body, const Waiting& waiting, bool* maybe_applied,
+           Reader reader) {
+  sigv4::Waker own_waker;
+  sigv4::Waker& waker = waiting.waker != nullptr ? *waiting.waker : own_waker;
+  Retry retry(budget, Retry::Urgency::waits);
+  bool unknown = false;
+  if (maybe_applied == nullptr) maybe_applied = &unknown;
+  *maybe_applied = false;
+  Answer answer;
+  for (bool again = false;; again = true) {
+    const BootTime now = BootClock::now();
+    const bool woken = waker.woken();
+    if (woken || now >= waiting.deadline) {
+      if (again && !woken) return answer;  // The last passing fault.
+      answer = Answer();
+      answer.action = action;
+      answer.sent_at = answer.received_at = now;
+      give_up(answer, woken);
+      return answer;
+    }
+    answer = client.call(action, body,
+                         std::min(waiting.deadline, now + waiting.request_time),
+                         waker, reader);
+    if (answer.fault == Fault::none ||
+        answer.fault == Fault::condition_failed) {
+      retry.success();
+      return answer;
+    }
+    if (answer.fault == Fault::cancelled) return answer;
+    if (answer.too_large && is_of_pages(action)) return answer;
+    const auto delay = retry.after(answer);
+    if (!delay || waiting.deadline - BootClock::now() <= *delay) return answer;
+    *maybe_applied = *maybe_applied || answer.outcome_unknown();
+    sigv4::drive(nullptr, 0, BootClock::now() + *delay, &waker);
+  }
+}
+
+#if !defined(DDBMUTEX_NO_MANAGE) || !defined(DDBMUTEX_NO_ANY_OF)
+
+// --- Pages of items --------------------------------------------------------
+
+namespace {
 
 // Fewer where a page of so many is too large for the client.
 constexpr int kItemsOfAPage = 200;
@@ -97,50 +149,6 @@ void read_page(Value body, Answer& answer) {
   answer.items = std::move(read);
 }
 
-void give_up(Answer& last, bool woken) {
-  last.fault = woken ? Fault::cancelled : Fault::timed_out;
-  last.message = woken ? "woken before another request was sent"
-                       : "the deadline has passed";
-}
-
-Answer ask(Client& client, RetryBudget& budget, Action action,
-           const std::string& body, const Waiting& waiting, bool* maybe_applied,
-           Reader reader) {
-  sigv4::Waker own_waker;
-  sigv4::Waker& waker = waiting.waker != nullptr ? *waiting.waker : own_waker;
-  Retry retry(budget, Retry::Urgency::waits);
-  bool unknown = false;
-  if (maybe_applied == nullptr) maybe_applied = &unknown;
-  *maybe_applied = false;
-  Answer answer;
-  for (bool again = false;; again = true) {
-    const BootTime now = BootClock::now();
-    const bool woken = waker.woken();
-    if (woken || now >= waiting.deadline) {
-      if (again && !woken) return answer;  // The last passing fault.
-      answer = Answer();
-      answer.action = action;
-      answer.sent_at = answer.received_at = now;
-      give_up(answer, woken);
-      return answer;
-    }
-    answer = client.call(action, body,
-                         std::min(waiting.deadline, now + waiting.request_time),
-                         waker, reader);
-    if (answer.fault == Fault::none ||
-        answer.fault == Fault::condition_failed) {
-      retry.success();
-      return answer;
-    }
-    if (answer.fault == Fault::cancelled) return answer;
-    if (answer.too_large && is_of_pages(action)) return answer;
-    const auto delay = retry.after(answer);
-    if (!delay || waiting.deadline - BootClock::now() <= *delay) return answer;
-    *maybe_applied = *maybe_applied || answer.outcome_unknown();
-    sigv4::drive(nullptr, 0, BootClock::now() + *delay, &waker);
-  }
-}
-
 Answer read_all(Client& client, RetryBudget& budget, const Selection& selection,
                 const Waiting& waiting,
                 const std::function<bool(Item&&)>& each) {
@@ -176,6 +184,9 @@ Answer read_all(Client& client, RetryBudget& budget, const Selection& selection,
   }
 }
 
+#endif
+
 }  // namespace dynamodb
 }  // namespace v0
 }  // namespace ddbmutex
+#endif
