@@ -100,8 +100,9 @@ class Chain final : public KeySource {
   void read_for_parts(const ChainOptions& options, const Profile& read,
                       const Environment& variables);
 
-  // In their order.
-  enum Source { given, environment, profile, container, instance, kSources };
+  // In their order.  Without hosts the last but one speaks for both.
+  enum Source { given, environment, profile, container, instance };
+  static constexpr Source kLast = kRegionMayComeLater ? instance : container;
 
   KeyOutcome keys_of(int source, const Fetch& fetch);
   KeyOutcome first(const Fetch& fetch);
@@ -189,7 +190,7 @@ KeyOutcome Chain::keys_of(int source, const Fetch& fetch) {
 KeyOutcome Chain::first(const Fetch& fetch) {
   KeyOutcome outcome;
   std::string reasons, warnings;
-  for (int source = given; source < kSources; ++source) {
+  for (int source = given; source <= kLast; ++source) {
     outcome = keys_of(source, fetch);
     append(warnings, {outcome.warnings});
     if (outcome.state != State::none) break;

@@ -79,6 +79,10 @@ std::string_view JsonObject::value_of(std::string_view name) const {
   return found == "null" ? std::string_view() : found;
 }
 
+bool JsonObject::has(std::string_view name) const {
+  return !value_of(name).empty();
+}
+
 bool JsonObject::has_text(std::string_view name) const {
   return value_of(name).substr(0, 1) == "\"";
 }

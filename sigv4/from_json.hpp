@@ -41,7 +41,7 @@ using JsonTexts =
 class JsonObject {
  public:
   // There, whatever it is, null apart.
-  bool has(std::string_view name) const { return !value_of(name).empty(); }
+  bool has(std::string_view name) const;
   bool has_text(std::string_view name) const;
   // Empty if there is none.
   Secret text(std::string_view name) const;

@@ -239,8 +239,7 @@ BOOST_FIXTURE_TEST_CASE(environment_alone_gives_keys_where_all_else_is_left_out,
              "environment; AWS_WEB_IDENTITY_TOKEN_FILE is not set; " +
                  std::string(kNoFileIsRead) +
                  "; containers and EC2 instances are not asked: this build of "
-                 "the library is without hosts; containers and EC2 instances "
-                 "are not asked: this build of the library is without hosts\n");
+                 "the library is without hosts\n");
   BOOST_TEST(says("", "AWS_WEB_IDENTITY_TOKEN_FILE=/token") ==
              "AWS_WEB_IDENTITY_TOKEN_FILE: this build of the library is "
              "without roles\n");
