@@ -1,8 +1,6 @@
 #ifndef DDBMUTEX_NO_PROFILES
 #include "from_profile.hpp"
 
-#include <utility>
-
 #include "text.hpp"
 
 namespace ddbmutex {
