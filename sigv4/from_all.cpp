@@ -37,10 +37,8 @@ KeyOutcome instance_region(Instance&, const Fetch& fetch) {
 
 KeyOutcome keys_by_web_identity(Search&, const Profile& profile,
                                 const WebIdentityVariables& variables) {
-  Setting asked = profile.find("web_identity_token_file");
-  if (!variables.token_file.empty()) {
-    asked = {variables.token_file, "AWS_WEB_IDENTITY_TOKEN_FILE"};
-  }
+  Setting asked(variables.token_file, "AWS_WEB_IDENTITY_TOKEN_FILE");
+  if (!asked) asked = profile.find("web_identity_token_file");
   return left_out(asked, "roles");
 }
 
@@ -165,19 +163,21 @@ void Chain::read_for_parts([[maybe_unused]] const ChainOptions& options,
 }
 
 KeyOutcome Chain::keys_of(int source, const Fetch& fetch) {
+  // Whoever mistyped a profile's name is not to sign with other keys; nor is
+  // who names one where none is read.
+  if (!unusable_.empty() && source == (missing_ ? environment : profile)) {
+    return broken_keys("%s", {unusable_});
+  }
   switch (source) {
     case given:
       return given_;
     case environment:
-      // Whoever mistyped a profile's name is not to sign with other keys.
-      if (missing_) return broken_keys("%s", {unusable_});
-      if (!named_) return chain_.environment;
+      if (!kReadsProfiles || !named_) return chain_.environment;
       return no_keys(
           "the environment's keys are not looked at (the options name a "
           "profile)");
     case profile:
-      return unusable_.empty() ? keys_of_profile(chain_, fetch)
-                               : broken_keys("%s", {unusable_});
+      return keys_of_profile(chain_, fetch);
     case container:
       return container_keys(chain_.container, fetch);
     default:
