@@ -27,48 +27,52 @@ constexpr std::chrono::minutes kSkewed{4};
 
 struct CodeMeaning {
   Fault fault;
-  enum { none, may_be_skew, other_keys } more;
-  const char* codes;  // A space between two.
+  enum { none, may_be_skew, other_keys } more = none;
 };
 
 // DynamoDB's error codes (its developer guide, "Error handling"), those of the
-// signature check before it.
-constexpr CodeMeaning kCodes[] = {
-    {Fault::condition_failed, CodeMeaning::none,
-     "ConditionalCheckFailedException"},
+// signature check before it; the last but one in progress: the same
+// transaction, sent before.  A line for each meaning, a space between two.
+constexpr char kCodes[] =
+    "ConditionalCheckFailedException\0"
+    "ResourceNotFoundException TableNotFoundException\0"
+    "ResourceInUseException\0"
+    "UnknownOperationException\0"
+    "AccessDeniedException\0"
+    "AccessDenied\0"
+    "ExpiredTokenException ExpiredToken\0"
+    "UnrecognizedClientException InvalidClientTokenId\0"
+    "InvalidToken MissingAuthenticationToken"
+    " MissingAuthenticationTokenException IncompleteSignature"
+    " IncompleteSignatureException\0"
+    "AuthFailure InvalidSignatureException SignatureDoesNotMatch"
+    " RequestExpired RequestInTheFuture RequestTimeTooSkewed\0"
+    "InternalServerError InternalFailure ServiceUnavailable"
+    " ServiceUnavailableException RequestTimeout RequestTimeoutException\0"
+    "TransactionConflictException TransactionInProgressException"
+    " ReplicatedWriteConflictException";
 
-    {Fault::no_table, CodeMeaning::none,
-     "ResourceNotFoundException TableNotFoundException"},
-    {Fault::table_in_use, CodeMeaning::none, "ResourceInUseException"},
-    {Fault::unknown_action, CodeMeaning::none, "UnknownOperationException"},
-    {Fault::access_denied, CodeMeaning::may_be_skew, "AccessDeniedException"},
-    {Fault::access_denied, CodeMeaning::none, "AccessDenied"},
+// In the order of the codes.
+constexpr CodeMeaning kMeanings[] = {
+    {Fault::condition_failed},
+    {Fault::no_table},
+    {Fault::table_in_use},
+    {Fault::unknown_action},
+    {Fault::access_denied, CodeMeaning::may_be_skew},
+    {Fault::access_denied},
     // Of keys that have run out, were changed or deleted: there may be others.
-    {Fault::expired_keys, CodeMeaning::other_keys,
-     "ExpiredTokenException ExpiredToken"},
-    {Fault::bad_keys, CodeMeaning::other_keys,
-     "UnrecognizedClientException InvalidClientTokenId"},
-    {Fault::bad_keys, CodeMeaning::none,
-     "InvalidToken MissingAuthenticationToken"
-     " MissingAuthenticationTokenException IncompleteSignature"
-     " IncompleteSignatureException"},
-    {Fault::bad_keys, CodeMeaning::may_be_skew,
-     "AuthFailure InvalidSignatureException SignatureDoesNotMatch"
-     " RequestExpired RequestInTheFuture RequestTimeTooSkewed"},
-
-    {Fault::server_failure, CodeMeaning::none,
-     "InternalServerError InternalFailure ServiceUnavailable"
-     " ServiceUnavailableException RequestTimeout RequestTimeoutException"},
-    // In progress: the same transaction, sent before.
-    {Fault::conflict, CodeMeaning::none,
-     "TransactionConflictException TransactionInProgressException"
-     " ReplicatedWriteConflictException"},
+    {Fault::expired_keys, CodeMeaning::other_keys},
+    {Fault::bad_keys, CodeMeaning::other_keys},
+    {Fault::bad_keys},
+    {Fault::bad_keys, CodeMeaning::may_be_skew},
+    {Fault::server_failure},
+    {Fault::conflict},
 };
-constexpr CodeMeaning kThrottled = {Fault::throttled, CodeMeaning::none, ""};
+constexpr CodeMeaning kThrottled = {Fault::throttled};
 
 const CodeMeaning* meaning_of(std::string_view code) {
-  for (const CodeMeaning& meaning : kCodes) {
-    if (sigv4::is_among(meaning.codes, code)) return &meaning;
+  for (std::size_t i = 0; i < std::size(kMeanings); ++i) {
+    if (sigv4::is_among(sigv4::word_at(kCodes, i), code)) return &kMeanings[i];
   }
   return sigv4::is_throttling_code(code) ? &kThrottled : nullptr;
 }

@@ -109,7 +109,7 @@ struct Closing {
   std::size_t open = 0;
 };
 
-class Keeper final : public sigv4::Stoppable {
+class Keeper {
  public:
   // Its threads own it, too.
   static std::shared_ptr<Keeper> create(const dynamodb::ClientOptions& options);
@@ -121,8 +121,8 @@ class Keeper final : public sigv4::Stoppable {
 
   // Both threads end, after what callers left was tried once more.  A thread
   // that is held up, or calls this, is left to end by itself.
-  void tell_to_stop(BootTime by) override;
-  void await_stop() override;
+  void tell_to_stop(BootTime by);
+  void await_stop();
 
   // Renews the lease, and watches over it, until give_back().  False if no
   // thread can be started, or after release_all(); the lease is untouched then.

@@ -31,7 +31,7 @@ namespace lock {
 struct Table {
   explicit Table(const dynamodb::ClientOptions& options);
   // Waits two seconds at the most for what is left.
-  ~Table() { keeper->stop(BootClock::now() + sigv4::kStopWithin); }
+  ~Table() { sigv4::stop(*keeper, BootClock::now() + sigv4::kStopWithin); }
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 

@@ -33,7 +33,7 @@ struct Table::Impl : detail::Calls {
   // Told to the end: what is made of it is destroyed before it.
   struct Lines {
     ~Lines() {
-      if (queue != nullptr) queue->stop(end_by);
+      if (queue != nullptr) sigv4::stop(*queue, end_by);
     }
     const std::shared_ptr<sigv4::LogQueue> queue;
     BootTime end_by{};

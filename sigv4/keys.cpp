@@ -50,7 +50,7 @@ Digits seconds_of(nanoseconds time) { return Digits(time / seconds(1)); }
 
 }  // namespace
 
-struct Keys::Core final : Stoppable {
+struct Keys::Core {
   Core(const KeySourcePtr& the_source, const Log& the_log,
        nanoseconds the_longest)
       : source(the_source), log(the_log), longest_fetch(the_longest) {}
@@ -69,8 +69,8 @@ struct Keys::Core final : Stoppable {
     std::string told;  // What the source has said so far.
   };
 
-  void tell_to_stop(BootTime by) override;
-  void await_stop() override;
+  void tell_to_stop(BootTime by);
+  void await_stop();
 
   // For these the mutex is held.
   bool serves(BootTime time) const;
@@ -319,7 +319,7 @@ Keys::Keys(const KeySourcePtr& source, UtcNow utc_now, const Log& log,
   if (const auto known = core_->source->at_hand()) core_->tell(*known);
 }
 
-Keys::~Keys() { core_->stop(BootClock::now() + kStopWithin); }
+Keys::~Keys() { stop(*core_, BootClock::now() + kStopWithin); }
 
 void Keys::end_by(BootTime time) {
   const std::lock_guard<std::mutex> guard(core_->mutex);

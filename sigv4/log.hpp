@@ -44,7 +44,7 @@ inline void say(const Log& log, LogLevel level, const std::string& text) {
 // in their order.  Lines that come while a thousand wait are left out.
 //
 // Thread safety: any thread may call any member.
-class LogQueue final : public Stoppable {
+class LogQueue {
  public:
   explicit LogQueue(const Log& sink) : sink_(sink) {}
   ~LogQueue() { drop_lines(); }
@@ -56,8 +56,8 @@ class LogQueue final : public Stoppable {
                   const std::string& text);
 
   // What waits is still told, until then; afterwards nothing is.
-  void tell_to_stop(BootTime by) override;
-  void await_stop() override;
+  void tell_to_stop(BootTime by);
+  void await_stop();
 
  private:
   struct Line {

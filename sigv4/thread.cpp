@@ -40,7 +40,7 @@ void* run_thread(void* argument) {
 struct Registered {
   struct Threads {
     std::weak_ptr<void> owner;
-    Stoppable* threads;
+    Stopping stopping;
     std::unique_ptr<Threads> next;
   };
 
@@ -64,11 +64,13 @@ void stop_all() {
   }
   const BootTime by = BootClock::now() + kStopWithin;
   for (const auto* one = all.get(); one != nullptr; one = one->next.get()) {
-    if (const auto owner = one->owner.lock()) one->threads->tell_to_stop(by);
+    if (const auto owner = one->owner.lock()) {
+      one->stopping.tell(owner.get(), by);
+    }
   }
   // Who is gone by now was stopped by its owner.
   for (; all != nullptr; all = std::move(all->next)) {
-    if (const auto owner = all->owner.lock()) all->threads->await_stop();
+    if (const auto owner = all->owner.lock()) all->stopping.await(owner.get());
   }
 }
 
@@ -104,7 +106,7 @@ bool await(std::condition_variable& change, std::unique_lock<std::mutex>& guard,
   return true;
 }
 
-void register_for_exit(const std::shared_ptr<void>& owner, Stoppable& threads) {
+void register_for_exit(const std::shared_ptr<void>& owner, Stopping stopping) {
   Registered& own = registered().get();
   const std::lock_guard<std::mutex> guard(own.mutex);
   std::unique_ptr<Registered::Threads>* place = &own.first;
@@ -114,7 +116,7 @@ void register_for_exit(const std::shared_ptr<void>& owner, Stoppable& threads) {
   }
   if (*place == nullptr) place->reset(new Registered::Threads);
   (*place)->owner = owner;
-  (*place)->threads = &threads;
+  (*place)->stopping = stopping;
 }
 
 }  // namespace sigv4
