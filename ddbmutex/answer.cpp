@@ -180,17 +180,6 @@ std::uint32_t crc32(std::string_view bytes) {
   return ~crc;
 }
 
-// Digits only, as many as 64 bits take; nothing for any other text.
-std::optional<std::uint64_t> parse_digits(std::string_view text) {
-  if (text.empty() || text.size() > 19) return std::nullopt;
-  std::uint64_t number = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9') return std::nullopt;
-    number = number * 10 + static_cast<std::uint64_t>(c - '0');
-  }
-  return number;
-}
-
 bool crc_matches(const Headers& headers, std::string_view body) {
   if (headers.crc32.data() == nullptr) return true;  // Not every engine has it.
   const auto number = parse_digits(headers.crc32);
@@ -273,7 +262,7 @@ void read_item_of(Value body, std::string_view name, Answer& answer) {
 
 // That is how things are to be.
 bool is_on_already(Action action, std::string_view message) {
-  return action == Action::update_time_to_live &&
+  return kManages && action == Action::update_time_to_live &&
          message == "TimeToLive is already enabled";
 }
 
@@ -300,7 +289,7 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
       answer.fault = Fault::wrong_key;
     }
   }
-  if (code == "TransactionCanceledException" &&
+  if (kTransacts && code == "TransactionCanceledException" &&
       answer.action == Action::transact_write_items && reader != nullptr) {
     return reader(body, answer);
   }
@@ -371,7 +360,8 @@ void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
   const bool says_json =
       type.data() == nullptr || type.find("json") != type.npos;
   // As a write is mostly answered.
-  const bool empty = http.body == "{}" && *members_of(answer.action) == ' ';
+  const bool empty =
+      std::string_view(http.body) == "{}" && *members_of(answer.action) == ' ';
   if (http.status == 200 && empty && says_json && is_dynamodbs(headers)) {
     answer.fault = Fault::none;
     return;
@@ -493,7 +483,7 @@ Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
       parse_digits(http.header("x-amz-retry-after").value_or(""));
   // Retry does not wait longer than some seconds; an hour is past all doubt.
   answer.retry_after =
-      milliseconds(std::min<std::uint64_t>(retry_after.value_or(0), 3'600'000));
+      milliseconds(std::min<std::int64_t>(retry_after.value_or(0), 3'600'000));
   return answer;
 }
 

@@ -37,6 +37,19 @@ enum class Action {
 constexpr std::size_t kActions = 11;
 const char* name_of(Action action);  // "GetItem"
 
+// Which of them are sent: those of tables, by the part
+// "manage", and transactions, by "guard".
+#ifdef DDBMUTEX_NO_MANAGE
+constexpr bool kManages = false;
+#else
+constexpr bool kManages = true;
+#endif
+#ifdef DDBMUTEX_NO_GUARD
+constexpr bool kTransacts = false;
+#else
+constexpr bool kTransacts = true;
+#endif
+
 // How a call failed.
 enum class Fault {
   none,

@@ -28,6 +28,7 @@ bool answered(Fault fault) {
 
 // What who makes or deletes a table is told on the way of all being well.
 bool is_news(const Answer& answer) {
+  if (!kManages) return false;
   switch (answer.action) {
     case Action::describe_table:
     case Action::delete_table:
@@ -114,11 +115,12 @@ bool Client::lacks_keys(Pending& pending,
   using State = sigv4::KeyOutcome::State;
   if (keys.state == State::found) return false;
   const bool passing = current.on_their_way || keys.state == State::failed;
-  Answer& answer = pending.no_answer(passing             ? Fault::keys_awaited
-                                     : keys.lacks_region ? Fault::no_target
-                                                         : Fault::no_keys);
+  const bool lacks_region = sigv4::kRegionMayComeLater && keys.lacks_region;
+  Answer& answer = pending.no_answer(passing        ? Fault::keys_awaited
+                                     : lacks_region ? Fault::no_target
+                                                    : Fault::no_keys);
   answer.message = keys.reason;
-  if (sigv4::kRegionMayComeLater && keys.lacks_region) {
+  if (lacks_region) {
     answer.option = "region";
     answer.message = sigv4::join(
         {"no region: ", options_.target.region_sources, "; ", keys.reason});

@@ -114,7 +114,7 @@ void set_account(std::string_view suffix, Target& target) {
 }
 
 void set_endpoint(Target& target) {
-  if (!target.url && target.region == kLocal) {
+  if (!target.url && std::string_view(target.region) == kLocal) {
     target.endpoint = kLocalUrl;
     target.region = target.region_said.value = kLocalSigned;
     target.account_required.clear();

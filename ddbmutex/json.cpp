@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 namespace ddbmutex {
@@ -93,6 +94,7 @@ bool read_typed(Value value, int levels, Attribute& attribute) {
     default:
       break;
   }
+  if (!kReadsMembers) return true;
   const bool fits =
       attribute.type == Type::map ? value.is_object() : value.is_list();
   return fits && read_members(value, levels, member_of(attribute.type),
@@ -314,6 +316,19 @@ Value Document::root() const {
 
 bool is_utf8(std::string_view text) {
   return good_part(text).size() == text.size();
+}
+
+std::optional<std::int64_t> parse_digits(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  std::int64_t number = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    const int digit = c - '0';
+    if (number > (kMax - digit) / 10) return std::nullopt;
+    number = number * 10 + digit;
+  }
+  return number;
 }
 
 }  // namespace dynamodb

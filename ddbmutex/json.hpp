@@ -11,6 +11,7 @@
 #define DDBMUTEX_JSON_HPP
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -47,6 +48,14 @@ struct Attribute {
 };
 
 using Item = std::vector<Attribute>;
+
+// Without its part "attributes" the library has no use for what is in sets,
+// lists and maps, and does not read it.
+#ifdef DDBMUTEX_NO_ATTRIBUTES
+constexpr bool kReadsMembers = false;
+#else
+constexpr bool kReadsMembers = true;
+#endif
 
 // The attribute of that name; null if there is none.
 inline const Attribute* find(const Item& item, std::string_view name) {
@@ -140,6 +149,9 @@ class Document {
 std::optional<Item> read_item(Value value);
 
 bool is_utf8(std::string_view text);
+
+// A whole number that is not negative: digits only, no more than 63 bits take.
+std::optional<std::int64_t> parse_digits(std::string_view text);
 
 }  // namespace dynamodb
 }  // namespace v0

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdlib>
 #include <iterator>
-#include <limits>
 
 #include "../sigv4/text.hpp"
 #include "request_body.hpp"
@@ -22,16 +21,7 @@ using Verb = Request::Verb;
 
 std::optional<std::int64_t> parse_number(const Attribute& attribute) {
   if (attribute.type != Attribute::Type::number) return std::nullopt;
-  if (attribute.value.empty()) return std::nullopt;
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-  std::int64_t number = 0;
-  for (const char c : attribute.value) {
-    if (c < '0' || c > '9') return std::nullopt;
-    const int digit = c - '0';
-    if (number > (kMax - digit) / 10) return std::nullopt;
-    number = number * 10 + digit;
-  }
-  return number;
+  return dynamodb::parse_digits(attribute.value);
 }
 
 namespace {
@@ -239,10 +229,10 @@ void write_release(const Place& place, const Request& request,
                    RequestBody& body) {
   if (place.use.keep) {
     body.update(kSetFree);
-    if (request.verb == Verb::release) body.changes();
+    if (request.verb != Verb::force) body.changes();
   }
   body.condition(kIsOurs);
-  if (request.verb == Verb::force) {
+  if (dynamodb::kManages && request.verb == Verb::force) {
     body += kThatVersion;
   } else {
     write_token(place, request, body);
@@ -253,7 +243,9 @@ void write_expressions(const Place& place, const Request& request,
                        RequestBody& body) {
   if (request.verb == Verb::take) return write_take(place, request, body);
   if (request.verb == Verb::renew) return write_renewal(place, request, body);
-  if (request.verb != Verb::check) return write_release(place, request, body);
+  if (!dynamodb::kTransacts || request.verb != Verb::check) {
+    return write_release(place, request, body);
+  }
   body.condition(kIsOurs);
   body += kIsHeld;
   if (place.use.keep) body += kThatToken;
@@ -378,7 +370,7 @@ void write_request(const Place& place, const Request& request, Text& text) {
   }
   place.layout->write(place, request, body);
   body.words();
-  if (request.verb == Verb::check) return body.end();
+  if (dynamodb::kTransacts && request.verb == Verb::check) return body.end();
   if (updates || request.tell) body.put(R"(,"ReturnValues":"ALL_NEW")");
   body.put(R"(,"ReturnValuesOnConditionCheckFailure":"ALL_OLD")");
   return body.end();

@@ -126,7 +126,7 @@ class OwnSource final : public sigv4::KeySource {
 
 sigv4::KeySourcePtr key_source(const TableOptions& options,
                                const dynamodb::Target& target) {
-  const bool find_region = target.region.empty();
+  const bool find_region = sigv4::kRegionMayComeLater && target.region.empty();
   sigv4::KeySourcePtr own;
   if (options.credentials_source) {
     own = sigv4::share<OwnSource>(options);
@@ -170,8 +170,8 @@ Failure bad_target(const dynamodb::Target& target) {
 
 }  // namespace
 
-Table::Impl::Impl(TableOptions&& the_options)
-    : options(std::move(the_options)),
+Table::Impl::Impl(const TableOptions& the_options)
+    : options(the_options),
       target(dynamodb::find_target({options.region, options.endpoint,
                                     options.profile, options.ca_file})) {
   detail::suit(options);
@@ -243,7 +243,8 @@ Table::Table(TableOptions options) {
   // is initialised here is then cleaned up after it.
   sigv4::init_http();
   sigv4::stop_all_at_exit();
-  impl_ = sigv4::share<Impl>(std::move(options));
+  impl_ = sigv4::share<Impl>(options);
+  wipe_secrets(options.credentials);
   impl_->made(impl_);
 }
 

@@ -27,7 +27,7 @@ constexpr std::size_t kMaxKeyBytes = 2048;  // DynamoDB's, of a partition key.
 }  // namespace detail
 
 struct Table::Impl : detail::Calls {
-  explicit Impl(TableOptions&& the_options);
+  explicit Impl(const TableOptions& the_options);
   ~Impl();
 
   // Told to the end: what is made of it is destroyed before it.

@@ -162,7 +162,7 @@ bool is_host_label(std::string_view text) {
 
 bool is_base_url(const std::string& text) {
   const auto url = parse_url(text);
-  return url && url->path == "/";
+  return url && std::string_view(url->path) == "/";
 }
 
 void set_region(EndpointSettings& settings, const Setting& region) {

@@ -203,10 +203,9 @@ KeyOutcome Chain::first(const Fetch& fetch) {
 }
 
 KeyOutcome Chain::fetch(const Fetch& fetch) {
+  if (!kRegionMayComeLater) return first(fetch);
   KeyOutcome outcome = own_ != nullptr ? own_->fetch(fetch) : first(fetch);
-  if (kRegionMayComeLater && find_region_ && outcome.state == State::found) {
-    add_region(outcome, fetch);
-  }
+  if (find_region_ && outcome.state == State::found) add_region(outcome, fetch);
   return outcome;
 }
 
@@ -223,7 +222,7 @@ void Chain::add_region(KeyOutcome& outcome, const Fetch& fetch) {
 }
 
 const KeyOutcome* Chain::at_hand() const {
-  if (find_region_) return nullptr;
+  if (kRegionMayComeLater && find_region_) return nullptr;
   const bool look = !missing_ && !named_;
   for (const KeyOutcome* keys :
        {&given_, look ? &chain_.environment : &given_}) {
