@@ -78,7 +78,7 @@ class Party : private ddbmutex::lock::Errand::Caller {
     errand->keeps_pending = limits.keeps_pending;
     limits_ = &limits;
     errand->run(&waker, this);
-    answer = errand->answer;
+    answer = std::move(errand->answer);
     const bool over = call == Call::renew && !holds();
     return over ? "expired" : word(errand->verdict);
   }
