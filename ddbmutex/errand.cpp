@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "../sigv4/shared.hpp"
 #include "keeper.hpp"
 
 namespace ddbmutex {
@@ -65,21 +66,20 @@ Answer no_turn() {
 Reply reply_to(Verb verb, const Answer& answer, const Layout& layout) {
   Reply reply;
   reply.received = BootClock::now();
-  if (answer.fault == Fault::none) {
+  const bool done = answer.fault == Fault::none;
+  const bool gone = no_row_possible(answer.fault) && verb != Verb::take;
+  if (done) {
     reply.outcome = Reply::Outcome::done;
-    if (answer.item) {
-      reply.row.emplace(read_row(*answer.item, layout));
-    } else if (verb == Verb::look) {
-      reply.row.emplace();
-    }
-  } else if (answer.fault == Fault::condition_failed) {
+  } else if (gone || answer.fault == Fault::condition_failed) {
     reply.outcome = Reply::Outcome::refused;
-    if (answer.item) reply.row.emplace(read_row(*answer.item, layout));
-  } else if (no_row_possible(answer.fault) && verb != Verb::take) {
-    reply.outcome = Reply::Outcome::refused;
-    reply.row.emplace();
   } else if (answer.outcome_unknown()) {
     reply.outcome = Reply::Outcome::unknown;
+  }
+  const bool told = answered(answer.fault) && answer.item;
+  if (told || gone || (done && verb == Verb::look)) {
+    const auto row = sigv4::share<Row>();
+    if (told) read_row(*answer.item, layout, *row);
+    reply.row = row;
   }
   return reply;
 }

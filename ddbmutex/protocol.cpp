@@ -220,36 +220,29 @@ Verdict Lease::heard(Reply&& reply, const ServiceClock& clock,
   }
   look_first_ = !reply.row;
   if (look_first_) return Verdict::again;
-  return heard_row(*reply.row, reply.received, clock, observation);
-}
-
-void Lease::keep(Row& told) {
-  row_ = std::make_unique<const Row>(std::move(told));
+  return heard_row(reply, clock, observation);
 }
 
 // A take or a renewal was applied.
 Verdict Lease::heard_write(Reply& reply, const ServiceClock& clock) {
   if (tells_) {
     stands_ = true;
-    if (reply.row && reply.row->kind == Row::Kind::unknown) {
-      keep(*reply.row);
-      return Verdict::bad_record;
-    }
+    row_ = std::move(reply.row);
+    if (row_ && row_->kind == Row::Kind::unknown) return Verdict::bad_record;
     // Where the answer does not tell the row, a look does.
-    look_first_ = !reply.row || reply.row->uuid != uuid_;
+    look_first_ = !row_ || row_->uuid != uuid_;
     if (look_first_) return Verdict::again;
-    keep(*reply.row);
   }
   return won(sent_.size() - 1, reply.received, clock);
 }
 
 // A refusal or a look told the row.
-Verdict Lease::heard_row(Row& row, BootTime received, const ServiceClock& clock,
+Verdict Lease::heard_row(Reply& reply, const ServiceClock& clock,
                          Observation& observation) {
-  const std::optional<std::size_t> own = find_own(row);
-  if (!own) return beaten(row, received, clock, observation);
-  if (!ours_) keep(row);
-  const Verdict verdict = won(*own, received, clock);
+  const std::optional<std::size_t> own = find_own(*reply.row);
+  if (!own || !ours_) row_ = std::move(reply.row);
+  if (!own) return beaten(reply.received, clock, observation);
+  const Verdict verdict = won(*own, reply.received, clock);
   // What was sent before this look and has not been applied is too old to be
   // worth a place in the list of the next renewal.
   if (consistent_) listed_from_ = sent_.size();
@@ -295,9 +288,8 @@ Verdict Lease::renewed(BootTime received, const ServiceClock& clock) {
 }
 
 // The row is not ours.
-Verdict Lease::beaten(Row& told, BootTime received, const ServiceClock& clock,
+Verdict Lease::beaten(BootTime received, const ServiceClock& clock,
                       Observation& observation) {
-  keep(told);
   told_ = true;
   const Row& row = *row_;
   const bool absent = row.kind == Row::Kind::absent;

@@ -100,7 +100,7 @@ struct Reply {
     unsent,   // Certainly neither.
   };
   Outcome outcome = Outcome::unsent;
-  std::optional<Row> row;
+  std::shared_ptr<const Row> row;  // Null: not told.
   // When heard() is told of it, on the boot clock.  A renewal counts for
   // nothing, and a refused release is no loss, if the process was stopped on
   // the way here until the claim ended.
@@ -199,14 +199,13 @@ class Lease {
   inline bool must_look(const ServiceClock& clock) const;
 
   inline Verdict heard_write(Reply& reply, const ServiceClock& clock);
-  Verdict heard_row(Row& row, BootTime received, const ServiceClock& clock,
+  Verdict heard_row(Reply& reply, const ServiceClock& clock,
                     Observation& observation);
   inline Verdict heard_release(const Reply& reply);
-  inline void keep(Row& told);
   Verdict won(std::size_t index, BootTime received, const ServiceClock& clock);
   inline Verdict granted(BootTime received, const ServiceClock& clock);
   inline Verdict renewed(BootTime received, const ServiceClock& clock);
-  inline Verdict beaten(Row& row, BootTime received, const ServiceClock& clock,
+  inline Verdict beaten(BootTime received, const ServiceClock& clock,
                         Observation& observation);
   inline Verdict at_once();
 
@@ -248,7 +247,7 @@ class Lease {
   BootTime taken_at_{};                   // What was applied was sent.
   int handed_over_ = 0;
   std::int64_t token_ = 0;
-  std::unique_ptr<const Row> row_;  // Of no use to a lease that is held.
+  std::shared_ptr<const Row> row_;  // Of no use to a lease that is held.
 };
 
 }  // namespace lock

@@ -325,9 +325,8 @@ bool is_of_record(const Layout& layout, std::string_view attribute) {
   return attribute == kDataAttribute;
 }
 
-Row read_row(const Item& item, const Layout& layout) {
-  Row row;
-  if (item.empty()) return row;
+void read_row(const Item& item, const Layout& layout, Row& row) {
+  if (item.empty()) return;
   row.kind = Row::Kind::unknown;
   row.problem = layout.read(item, row);
   if (!kStoresMore) return row;
@@ -337,7 +336,6 @@ Row read_row(const Item& item, const Layout& layout) {
       row.others.push_back(attribute);
     }
   }
-  return row;
 }
 
 dynamodb::Action action_of(Verb verb, const RowUse& use) {

@@ -201,7 +201,14 @@ struct Place {
 #endif
 };
 
-Row read_row(const dynamodb::Item& item, const Layout& layout = kDdblock);
+// REQUIRES: the row is as a new one.
+void read_row(const dynamodb::Item& item, const Layout& layout, Row& row);
+inline Row read_row(const dynamodb::Item& item,
+                    const Layout& layout = kDdblock) {
+  Row row;
+  read_row(item, layout, row);
+  return row;
+}
 // Appends the body of the request: JSON for action_of() it.
 void write_request(const Place& place, const Request& request,
                    sigv4::Text& body);

@@ -422,8 +422,10 @@ History::Answer History::serve(const Message& message) {
   if (outcome == Outcome::done) note_write(message, before);
   if (random_.chance(weather_.error)) return answer;  // 500: it was.
   answer.reply.outcome = outcome;
-  answer.reply.row =
-      outcome == Outcome::refused ? row_of_refusal(before) : row_of(message);
+  if (const auto row = outcome == Outcome::refused ? row_of_refusal(before)
+                                                   : row_of(message)) {
+    answer.reply.row = std::make_shared<const Row>(*row);
+  }
   return answer;
 }
 
@@ -1006,7 +1008,7 @@ void History::check_verdict(const Host& host, Verdict told, Verdict reference,
                          told == Verdict::kept_row || told == Verdict::no_row ||
                          told == Verdict::no_date;
   if (names_row) {
-    expect(answer.reply.row.has_value(), host, "no row was told");
+    expect(answer.reply.row != nullptr, host, "no row was told");
     expect(same(host.lease->row(), *answer.reply.row), host,
            "row() is not the row that was told");
   }
