@@ -74,7 +74,7 @@ class Call {
     lock::Request look;
     look.consistent = true;
     Answer answer = ask(place, look);
-    if (answer.item) row = lock::read_row(*answer.item, *place.layout);
+    if (answer.item) lock::read_row(*answer.item, *place.layout, row);
     return answer;
   }
 
