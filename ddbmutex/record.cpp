@@ -329,7 +329,7 @@ void read_row(const Item& item, const Layout& layout, Row& row) {
   if (item.empty()) return;
   row.kind = Row::Kind::unknown;
   row.problem = layout.read(item, row);
-  if (!kStoresMore) return row;
+  if (!kStoresMore) return;
   for (const Attribute& attribute : item) {
     const std::string_view name = attribute.name;
     if (name == kDataAttribute || !is_of_record(layout, name)) {
