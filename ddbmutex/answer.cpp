@@ -456,7 +456,7 @@ Answer Answer::told() const {
 }
 
 Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
-                   Reader reader) {
+                   Reader reader, TheseParts) {
   Answer answer;
   answer.action = action;
   answer.sent = http.sent;

@@ -86,6 +86,19 @@ inline bool is_passing(Fault fault) {
   return fault >= Fault::keys_awaited && fault <= Fault::skewed_time;
 }
 
+// With other parts types are of other sizes.  What takes this is not linked
+// with a file that was compiled with other macros.
+template <bool... kThere>
+struct Parts {};
+using TheseParts = Parts<kManages,
+#ifndef DDBMUTEX_NO_ANY_OF
+                         true,
+#endif
+#ifndef DDBMUTEX_NO_LAYOUTS
+                         false,
+#endif
+                         kReadsMembers>;
+
 struct TableDescription;  // description.hpp
 
 // What became of a call.
@@ -148,7 +161,8 @@ using Reader = void (*)(Value body, Answer& answer);
 // What an answer's body and headers mean; pure.  `signed_at` is the time that
 // the request was signed for.  The body is read where it stands.
 Answer read_answer(Action action, sigv4::HttpAnswer&& http,
-                   ServiceTime signed_at, Reader reader = nullptr);
+                   ServiceTime signed_at, Reader reader = nullptr,
+                   TheseParts = {});
 
 }  // namespace dynamodb
 }  // namespace v0

@@ -36,7 +36,8 @@ constexpr char kNoThread[] = "no thread can be started";
 
 }  // namespace
 
-std::shared_ptr<Keeper> Keeper::create(const dynamodb::ClientOptions& options) {
+std::shared_ptr<Keeper> Keeper::create(const dynamodb::ClientOptions& options,
+                                       dynamodb::TheseParts) {
   auto made = sigv4::share<Keeper>(options);
   made->self_ = made;
   return made;

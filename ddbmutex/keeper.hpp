@@ -112,7 +112,8 @@ struct Closing {
 class Keeper {
  public:
   // Its threads own it, too.
-  static std::shared_ptr<Keeper> create(const dynamodb::ClientOptions& options);
+  static std::shared_ptr<Keeper> create(const dynamodb::ClientOptions& options,
+                                        dynamodb::TheseParts = {});
   explicit Keeper(const dynamodb::ClientOptions& options);
 
   // Of all holders.

@@ -354,7 +354,8 @@ void Mutex::end() {
   table_.keeper->settle(*holder_);
 }
 
-Result Mutex::lock(const Patience& patience, Cancel* cancel) {
+Result Mutex::lock(const Patience& patience, Cancel* cancel,
+                   dynamodb::TheseParts) {
   Result result;
   if (lock_again(patience.forever(), result)) return result;
   const Waits::One wait(table_.waits);

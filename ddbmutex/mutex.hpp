@@ -72,7 +72,8 @@ class Mutex {
 
   // At no patience it tries once, within request_timeout.  `cancel` may be
   // null.
-  Result lock(const Patience& patience, Cancel* cancel);
+  Result lock(const Patience& patience, Cancel* cancel,
+              dynamodb::TheseParts = {});
   // Within request_timeout; what is undecided by then goes on in the
   // background.  Where another thread waits, the lease may be handed over to it
   // as it is: see Keeper::hand_over().

@@ -356,7 +356,8 @@ dynamodb::Action action_of(Verb verb, const RowUse& use) {
   return Action::get_item;
 }
 
-void write_request(const Place& place, const Request& request, Text& text) {
+void write_request(const Place& place, const Request& request, Text& text,
+                   dynamodb::TheseParts) {
   RequestBody body(place, request, text);
   const bool takes = request.verb == Verb::take;
   const bool updates = takes && place.use.takes_by_update();

@@ -211,7 +211,7 @@ inline Row read_row(const dynamodb::Item& item,
 }
 // Appends the body of the request: JSON for action_of() it.
 void write_request(const Place& place, const Request& request,
-                   sigv4::Text& body);
+                   sigv4::Text& body, dynamodb::TheseParts = {});
 dynamodb::Action action_of(Request::Verb verb, const RowUse& use);
 // Whether a record has an attribute of that name; `data` is one.
 bool is_of_record(const Layout& layout, std::string_view attribute);

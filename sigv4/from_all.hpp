@@ -41,8 +41,10 @@ inline namespace v0 {
 namespace sigv4 {
 
 struct ChainOptions {
-  KeyTexts keys;       // Empty: look elsewhere.
-  KeySourcePtr own{};  // Not null: these with the instance's region, no others.
+  KeyTexts keys;  // Empty: look elsewhere.
+  // Not null: these with the instance's region, no others.  REQUIRES:
+  // kRegionMayComeLater.
+  KeySourcePtr own{};
   std::string_view profile{};  // As for locate_profile().
   // For STS.  Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's.
   Setting region{};

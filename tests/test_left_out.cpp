@@ -293,24 +293,16 @@ int main() {
 }
 )";
 
-// Those that know whether there are layouts are compiled anew; the rest is this
-// build's, but for the two parts.
+// All is compiled anew: types differ with the parts.
 struct WithoutLayouts : Nest {
   WithoutLayouts() {
     const std::string here = "cd " + tests::project().string() + " && ";
-    const std::string library = (root / "library.a").string();
+    const std::string library = path("library.o");
     write("locker.cpp", kLocker);
-    std::string made = run(
-        here + "cp " + variable("DDBMUTEX_BUILD", "build/release-g++-c++17") +
-        "/libddbmutex.a " + library + " && ar d " + library +
-        " any_of.o layouts.o ddbmutex.o table.o attributes.o");
-    for (const char* file :
-         {"ddbmutex.cpp", "ddbmutex/table.cpp", "ddbmutex/attributes.cpp"}) {
-      const std::string object = path("anew.o");
-      made += run(here + compile() + "-DDDBMUTEX_NO_LAYOUTS -c " + file +
-                  " -o " + object + " && ar q " + library + " " + object);
-    }
-    BOOST_TEST_REQUIRE(made == "");
+    BOOST_TEST_REQUIRE(run(here + compile() +
+                           "-DDDBMUTEX_NO_LAYOUTS -DDDBMUTEX_NO_ANY_OF -c "
+                           "build/amalgamation/ddbmutex.cpp -o " +
+                           library) == "");
     link_ = here + compile() + path("locker.cpp") + " " + library +
             " -lcurl -lcrypto -o " + path("locker");
   }
@@ -339,6 +331,16 @@ BOOST_FIXTURE_TEST_CASE(parts_of_the_lock_are_refused_or_not_there,
     BOOST_TEST(line ==
                "bad option `" + std::string(option) + "`: not in this build");
   }
+}
+
+BOOST_FIXTURE_TEST_CASE(files_of_other_parts_are_not_linked, Nest) {
+  write("locker.cpp", kLocker);
+  const std::string said = run(
+      "cd " + tests::project().string() + " && " + compile() +
+      "-DDDBMUTEX_NO_LAYOUTS ddbmutex.cpp " + (root / "locker.cpp").string() +
+      " " + variable("DDBMUTEX_BUILD", "build/release-g++-c++17") +
+      "/libddbmutex.a -lcurl -lcrypto -o " + (root / "locker").string());
+  BOOST_TEST(has(said, "Mutex::lock("), said);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
