@@ -31,8 +31,8 @@ struct CodeMeaning {
 };
 
 // DynamoDB's error codes (its developer guide, "Error handling"), those of the
-// signature check before it; the last but one in progress: the same
-// transaction, sent before.  A line for each meaning, a space between two.
+// signature check before it: by what they mean, a NUL behind all that mean the
+// same, a space between two.
 constexpr char kCodes[] =
     "ConditionalCheckFailedException\0"
     "ResourceNotFoundException TableNotFoundException\0"
@@ -66,7 +66,7 @@ constexpr CodeMeaning kMeanings[] = {
     {Fault::bad_keys},
     {Fault::bad_keys, CodeMeaning::may_be_skew},
     {Fault::server_failure},
-    {Fault::conflict},
+    {Fault::conflict},  // In progress: the same transaction, sent before.
 };
 constexpr CodeMeaning kThrottled = {Fault::throttled};
 

@@ -37,8 +37,8 @@ enum class Action {
 constexpr std::size_t kActions = 11;
 const char* name_of(Action action);  // "GetItem"
 
-// Which of them are sent: those of tables, by the part
-// "manage", and transactions, by "guard".
+// Whether there are the parts "manage", which sends those of tables, and
+// "guard", which sends transactions.
 #ifdef DDBMUTEX_NO_MANAGE
 constexpr bool kManages = false;
 #else
@@ -86,8 +86,8 @@ inline bool is_passing(Fault fault) {
   return fault >= Fault::keys_awaited && fault <= Fault::skewed_time;
 }
 
-// With other parts types are of other sizes.  What takes this is not linked
-// with a file that was compiled with other macros.
+// The sizes of types depend on the parts.  It is in the names of the functions
+// that take it, so that files compiled with different macros do not link.
 template <bool... kThere>
 struct Parts {};
 using TheseParts = Parts<kManages,

@@ -114,9 +114,8 @@ struct Changes {
 
 // Without its part "attributes" the library stores nothing beside the record,
 // and keeps nothing of what others have stored there.
+constexpr bool kStoresMore = dynamodb::kReadsMembers;
 #ifdef DDBMUTEX_NO_ATTRIBUTES
-constexpr bool kStoresMore = false;
-
 struct ChangesPtr {  // Always null.
   constexpr ChangesPtr(std::nullptr_t = nullptr) {}
   constexpr explicit operator bool() const { return false; }
@@ -124,8 +123,6 @@ struct ChangesPtr {  // Always null.
 };
 constexpr bool operator!=(ChangesPtr, std::nullptr_t) { return false; }
 #else
-constexpr bool kStoresMore = true;
-
 using ChangesPtr = std::shared_ptr<const Changes>;
 #endif
 
