@@ -65,8 +65,7 @@ Failure check_times(const Options& options) {
                             milliseconds least, milliseconds most,
                             const char* why) {
     if (bad || (time >= least && time <= most)) return;
-    const std::string text =
-        sigv4::format("%s ms is %s", {sigv4::Digits(time.count()), why});
+    const std::string text = sigv4::format("%s ms is %s", time.count(), why);
     bad = detail::bad_option({field, text.c_str()});
   };
   check("ttl", options.ttl, milliseconds(100), lock::kLongestLease,
@@ -159,9 +158,9 @@ DdbMutex::Impl::Impl(std::string&& the_name, Options&& the_options)
 
 Failure DdbMutex::Impl::of_this(Failure bad_one) const {
   if (!bad_one) return nullptr;
-  return detail::failure(
-      bad_one->code(), sigv4::format("%s (mutex %q)", {bad_one->what(), name}),
-      bad_one->field());
+  return detail::failure(bad_one->code(),
+                         sigv4::format("%s (mutex %q)", bad_one->what(), name),
+                         bad_one->field());
 }
 
 lock::Mutex& DdbMutex::Impl::get() {
@@ -281,9 +280,8 @@ Failure DdbMutex::Impl::require(nanoseconds min_remaining) const {
   if (left == nanoseconds::zero()) return failed(Errc::lease_lost, doing);
   return detail::failure(
       Errc::lease_lost,
-      sigv4::format("%s: only %s ms remain, and %s ms are asked for",
-                    {doing, sigv4::Digits(left / milliseconds(1)),
-                     sigv4::Digits(min_remaining / milliseconds(1))}));
+      sigv4::format("%s: only %s ms remain, and %s ms are asked for", doing,
+                    left / milliseconds(1), min_remaining / milliseconds(1)));
 }
 
 // --- The calls ---------------------------------------------------------------

@@ -256,7 +256,7 @@ void read_item_of(Value body, std::string_view name, Answer& answer) {
     answer.item = read_item(each.value);
     if (answer.item) return;
     return bad_answer(
-        answer, sigv4::join({name, " is not an item of DynamoDB's"}).c_str());
+        answer, sigv4::format("%s is not an item of DynamoDB's", name).c_str());
   }
 }
 
@@ -295,8 +295,8 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
   }
   if (answer.fault != Fault::condition_failed) return;
   if (answer.action == Action::get_item || !is_of_an_item(answer.action)) {
-    return bad_answer(answer, sigv4::join({name_of(answer.action),
-                                           " has no condition to fail"})
+    return bad_answer(answer, sigv4::format("%s has no condition to fail",
+                                            name_of(answer.action))
                                   .c_str());
   }
   read_item_of(body, "Item", answer);
@@ -383,8 +383,7 @@ void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
   } else if (http.status >= 400) {
     return read_error(body, http, signed_at, reader, answer);
   }
-  answer.message =
-      sigv4::join({"HTTP status ", sigv4::Digits(http.status), wrong});
+  answer.message = sigv4::format("HTTP status %s%s", http.status, wrong);
 }
 
 }  // namespace

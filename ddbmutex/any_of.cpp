@@ -211,7 +211,7 @@ struct AnyOf::Impl : detail::Calls {
   // How an error begins.
   std::string cannot_lock() const {
     return sigv4::format("cannot lock any of \"%s...\" in table \"%s\"",
-                         {options.prefix, options.each.table->name()});
+                         options.prefix, options.each.table->name());
   }
   Failure failed(Errc why) const { return detail::failed(why, cannot_lock()); }
   std::unique_ptr<DdbMutex> mutex_of(const std::string& name,

@@ -114,8 +114,8 @@ std::string value_text(const Attribute& attribute) {
     return attribute.value;
   }
   if (number.digits.empty()) return "0";
-  return sigv4::join({number.negative ? "-0." : "0.", number.digits, "e",
-                      sigv4::Digits(number.exponent)});
+  return sigv4::format("%s%se%s", number.negative ? "-0." : "0.", number.digits,
+                       number.exponent);
 }
 
 // --- What DynamoDB would refuse ----------------------------------------------
@@ -134,9 +134,9 @@ const char* not_a_name(const std::string& name, std::set<std::string>& seen,
                                  : detail::not_text(name, kLongestName,
                                                     "longer than 255 bytes");
   if (*why != '\0') {
-    text = sigv4::join({"a name that is ", why});
+    text = sigv4::format("a name that is %s", why);
   } else if (!seen.insert(name).second) {
-    text = sigv4::join({"\"", name, "\" twice"});
+    text = sigv4::format("\"%s\" twice", name);
   }
   return text.c_str();
 }
@@ -195,8 +195,8 @@ struct Checker {
   const char* const field;
   std::set<std::string> seen{};
 
-  Failure bad(const char* why, sigv4::Pieces pieces = {}) const {
-    return detail::bad_option({field, sigv4::format(why, pieces).c_str()});
+  Failure bad(const std::string& why) const {
+    return detail::bad_option({field, why.c_str()});
   }
 
   // `removed`: `data` may go as others do, though it is set otherwise.
@@ -206,10 +206,10 @@ struct Checker {
     if (*why != '\0') return detail::bad_option({field, why});
     if (lock::is_of_record(*detail::find_layout(table), name) &&
         !(removed && name == lock::kDataAttribute)) {
-      return bad("\"%s\" is an attribute of the record", {name});
+      return bad(sigv4::format("\"%s\" is an attribute of the record", name));
     }
     if (name == table.key || name == table.sort_key) {
-      return bad("\"%s\" is the table's key", {name});
+      return bad(sigv4::format("\"%s\" is the table's key", name));
     }
     return nullptr;
   }
@@ -219,7 +219,8 @@ struct Checker {
       if (Failure wrong = add(attribute.name, false)) return wrong;
       std::string text;
       const char* why = not_storable(attribute, kDeepest, text);
-      if (*why != '\0') return bad("\"%s\": %s", {attribute.name, why});
+      if (*why != '\0')
+        return bad(sigv4::format("\"%s\": %s", attribute.name, why));
     }
     return nullptr;
   }

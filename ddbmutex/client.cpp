@@ -95,7 +95,7 @@ Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
     use_account(target, owner.empty() ? own.account_id : owner);
   }
   if (auto parts = sigv4::parse_url(target.endpoint)) {
-    sigv4::append(site->url, {parts->scheme, "://", parts->authority, "/"});
+    sigv4::format_to(site->url, "%s://%s/", parts->scheme, parts->authority);
     site->authority.swap(parts->authority);
   }
   const std::lock_guard guard(mutex_);
@@ -122,8 +122,8 @@ bool Client::lacks_keys(Pending& pending,
   answer.message = keys.reason;
   if (lacks_region) {
     answer.option = "region";
-    answer.message = sigv4::join(
-        {"no region: ", options_.target.region_sources, "; ", keys.reason});
+    answer.message = sigv4::format("no region: %s; %s",
+                                   options_.target.region_sources, keys.reason);
   }
   return true;
 }
@@ -173,7 +173,8 @@ void Client::begin(Pending& pending, Action action, BootTime now,
   sigv4::Exchange& exchange = *pending.exchange_;
   pending.signature_ = sigv4::append_signed(
       exchange.headers(),
-      {site.authority, "DynamoDB_20120810", name_of(action), exchange.body()},
+      {site.authority, "application/x-amz-json-1.0", exchange.body(),
+       "DynamoDB_20120810", name_of(action)},
       site.keys->keys, {pending.amz_date_, sigv4::kAmzDateBytes}, site.scope,
       site.key);
   exchange.start(site.url, now);
@@ -209,8 +210,8 @@ void Client::failed(const Pending& pending, Answer& answer) {
   answer.message = sigv4::shown(answer.message, secrets);
   answer.request_id = sigv4::shown(answer.request_id, secrets);
   if (is_about_keys(answer.fault)) {
-    sigv4::append(answer.message, {answer.message.empty() ? "" : " ",
-                                   "(keys from ", keys.source, ")"});
+    sigv4::format_to(answer.message, "%s(keys from %s)",
+                     answer.message.empty() ? "" : " ", keys.source);
   }
   if (answer.other_keys) {
     answer.other_keys = keys_.refused(pending.site_->keys);
@@ -224,11 +225,9 @@ void Client::tell(const Answer& answer) const {
   if (!options_.log) return;
   const bool passing = is_passing(answer.fault) || answer.other_keys ||
                        answer.fault == Fault::cancelled || is_news(answer);
-  const std::string_view message = answer.message, id = answer.request_id;
-  const std::string text =
-      sigv4::join({name_of(answer.action), " at ", endpoint(), ": ",
-                   name_of(answer.fault), message.empty() ? "" : ": ", message,
-                   id.empty() ? "" : " (request ", id, id.empty() ? "" : ")"});
+  const std::string text = sigv4::format(
+      "%s at %s: %s%[: %s%]%[ (request %s)%]", name_of(answer.action),
+      endpoint(), name_of(answer.fault), answer.message, answer.request_id);
   sigv4::say(options_.log,
              passing ? sigv4::LogLevel::debug : sigv4::LogLevel::warning, text);
 }

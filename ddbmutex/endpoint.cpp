@@ -13,9 +13,9 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-using sigv4::append;
 using sigv4::Environment;
 using sigv4::format;
+using sigv4::format_to;
 using sigv4::Profile;
 using sigv4::Setting;
 
@@ -57,15 +57,16 @@ void find_account_mode(const Environment& environment, const Profile& profile,
   const std::string_view mode = found.value, source = found.source;
   target.accounts_disabled = mode == "disabled";
   if (mode == "required") {
-    append(target.account_required,
-           {source, " requires an account's own endpoint"});
+    format_to(target.account_required, "%s requires an account's own endpoint",
+              source);
     if (!sigv4::kAllEndpoints) {
-      append(target.error, {target.account_required, sigv4::kEndpointsLeftOut});
+      format_to(target.error, "%s%s", target.account_required,
+                sigv4::kEndpointsLeftOut);
     }
   } else if (!mode.empty() && mode != "preferred" &&
              !target.accounts_disabled) {
-    append(target.error, "%s is none of preferred, disabled and required",
-           {source});
+    format_to(target.error, "%s is none of preferred, disabled and required",
+              source);
   }
 }
 
@@ -73,10 +74,9 @@ void check_ca_file(const Setting& file, Target& target) {
   const std::string& path = target.ca_file = file.value;
   if (path.empty()) return;
   // A FIFO is not opened, for it would be waited for.
-  const bool is_directory =
-      euidaccess(sigv4::join({path, "/"}).c_str(), F_OK) == 0;
+  const bool is_directory = euidaccess((path + "/").c_str(), F_OK) == 0;
   if (!is_directory && euidaccess(path.c_str(), R_OK) == 0) return;
-  append(target.error, "%s, %q, cannot be read", {file.source, path});
+  format_to(target.error, "%s, %q, cannot be read", file.source, path);
 }
 
 // AWS's rules want the flag for it, not its URL; a region in capitals is none.
@@ -84,14 +84,13 @@ bool is_dual_stack_url(const std::string& url, const std::string& region) {
   const bool has_port = url.find(':', sizeof("https")) != url.npos;
   const auto parts = sigv4::parse_url(url);
   if (!parts || has_port) return false;
-  const std::string rest =
-      format("dynamodb.%s.%s",
-             {region, sigv4::partition_of(region).dual_stack_suffix});
+  const std::string rest = format(
+      "dynamodb.%s.%s", region, sigv4::partition_of(region).dual_stack_suffix);
   std::string host = parts->authority;
   for (char& c : host) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
   }
-  return host == rest || host == format("search-%s", {rest});
+  return host == rest || host == format("search-%s", rest);
 }
 
 // Sets what the target has to do with accounts.  `suffix`: of the region's
@@ -102,14 +101,13 @@ void set_account(std::string_view suffix, Target& target) {
   const std::string& fips = target.fips;
   const bool have =
       sigv4::partition_of(region).name == "aws" ||
-      kRegionsOfAccounts.find(format(" %s ", {region})) != std::string::npos;
+      kRegionsOfAccounts.find(format(" %s ", region)) != std::string::npos;
   if (fips.empty() && have) {
-    append(target.account_suffix, {".ddb.", suffix});
+    format_to(target.account_suffix, ".ddb.%s", suffix);
   } else if (!target.account_required.empty()) {
-    append(target.error, "%s: there is none %s%s",
-           {target.account_required,
-            fips.empty() ? "in region " : "with FIPS, and ",
-            fips.empty() ? sigv4::in_quotes(region) : fips});
+    format_to(target.error, "%s: there is none %s%s", target.account_required,
+              fips.empty() ? "in region " : "with FIPS, and ",
+              fips.empty() ? sigv4::in_quotes(region) : fips);
   }
 }
 
@@ -121,7 +119,7 @@ void set_endpoint(Target& target) {
     const std::string& flag =
         target.fips.empty() ? target.dual_stack : target.fips;
     if (sigv4::kAllEndpoints && !flag.empty()) {
-      append(target.error, {flag, " but region \"local\" is this host"});
+      format_to(target.error, "%s but region \"local\" is this host", flag);
     }
     return;
   }
@@ -137,10 +135,10 @@ void set_endpoint(Target& target) {
   target.account_required.clear();
   if (sigv4::kAllEndpoints &&
       is_dual_stack_url(target.endpoint, target.region)) {
-    append(target.error,
-           "%s names a dual-stack endpoint of AWS's, which only "
-           "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose",
-           {target.url.source});
+    format_to(target.error,
+              "%s names a dual-stack endpoint of AWS's, which only "
+              "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose",
+              target.url.source);
   }
 }
 
@@ -157,7 +155,7 @@ std::string account_of_table(const std::string& table,
   // "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
   const std::size_t partition = sizeof("arn");
   const std::size_t service = table.find(':', partition);
-  const std::string middle = format(":dynamodb:%s:", {region});
+  const std::string middle = format(":dynamodb:%s:", region);
   if (table.compare(0, partition, "arn:") != 0 || service == table.npos ||
       table.compare(service, middle.size(), middle) != 0) {
     return "";
@@ -181,14 +179,15 @@ void use_account(Target& target, const std::string& account_id) {
   if (!sigv4::kAllEndpoints || target.account_suffix.empty()) return;
   if (sigv4::is_host_label(account_id)) {
     target.endpoint.clear();
-    return append(target.endpoint,
-                  {"https://", account_id, target.account_suffix});
+    return format_to(target.endpoint, "https://%s%s", account_id,
+                     target.account_suffix);
   }
   if (!account_id.empty()) {
     target.error = "the account id that came with the keys is none";
   } else if (!target.account_required.empty()) {
-    append(target.error, {target.account_required,
-                          ", but the keys' source does not tell the account"});
+    format_to(target.error,
+              "%s, but the keys' source does not tell the account",
+              target.account_required);
   }
   if (!target.error.empty()) refuse(target, "");
 }
@@ -222,17 +221,17 @@ Target find_target(const TargetOptions& options,
     return target;
   }
   if (error.empty()) {
-    append(target.region_sources,
-           "neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of "
-           "profile %q (%s)",
-           {profile.name, profile.whereabouts()});
+    format_to(target.region_sources,
+              "neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of "
+              "profile %q (%s)",
+              profile.name, profile.whereabouts());
     if (sigv4::kRegionMayComeLater &&
         !sigv4::instance_is_disabled(environment)) {
       option = "endpoint";
       sigv4::check_url(target, error);
     } else {
       option = "region";
-      append(error, {"no region: ", target.region_sources});
+      format_to(error, "no region: %s", target.region_sources);
     }
   }
   if (!error.empty()) refuse(target, option);

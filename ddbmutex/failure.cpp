@@ -169,8 +169,7 @@ Failure failure(std::error_code code, const std::string& text,
 Failure failed(std::error_code code, const std::string& doing,
                std::string_view more, std::string_view request_id) {
   return failure(code,
-                 sigv4::format("%s: %s%s%s", {doing, code.message(),
-                                              more.empty() ? "" : ": ", more}),
+                 sigv4::format("%s: %s%[: %s%]", doing, code.message(), more),
                  {}, request_id);
 }
 
@@ -180,23 +179,18 @@ Failure failure_of(const Answer& answer, const std::string& doing,
                    const std::string& endpoint) {
   const std::error_code code = code_of(answer.fault);
   const bool no_table = answer.fault == Fault::no_table;
-  const bool known = !answer.request_id.empty();
-  return failure(
-      code,
-      sigv4::format(
-          "%s%s%s: %s%s%s%s%s%s%s",
-          {doing, endpoint.empty() ? "" : " at ", endpoint, code.message(),
-           answer.message.empty() ? "" : ": ", answer.message,
-           no_table ? " (Table::create() makes one)" : "",
-           known ? " (request " : "", answer.request_id, known ? ")" : ""}),
-      answer.option, answer.request_id);
+  return failure(code,
+                 sigv4::format("%s%[ at %s%]: %s%[: %s%]%s%[ (request %s)%]",
+                               doing, endpoint, code.message(), answer.message,
+                               no_table ? " (Table::create() makes one)" : "",
+                               answer.request_id),
+                 answer.option, answer.request_id);
 }
 
 Failure bad_option(const Checked& option) {
-  return failure(
-      Errc::bad_option,
-      sigv4::format("bad option `%s`: %s", {option.field, option.why}),
-      option.field);
+  return failure(Errc::bad_option,
+                 sigv4::format("bad option `%s`: %s", option.field, option.why),
+                 option.field);
 }
 
 Failure check_all(std::initializer_list<Checked> options) {
@@ -214,7 +208,7 @@ const char* not_text(const std::string& text, std::size_t most,
 
 std::string cannot(const char* what, const std::string& name,
                    const std::string& table) {
-  return sigv4::format("cannot %s \"%s\" in table \"%s\"", {what, name, table});
+  return sigv4::format("cannot %s \"%s\" in table \"%s\"", what, name, table);
 }
 
 namespace {

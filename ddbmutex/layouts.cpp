@@ -39,7 +39,7 @@ using lock::ServiceTime;
 using lock::word;
 using sigv4::append;
 using sigv4::Digits;
-using sigv4::join;
+using sigv4::format;
 using sigv4::Text;
 using std::chrono::milliseconds;
 using Type = Attribute::Type;
@@ -108,7 +108,7 @@ constexpr std::size_t kMostNumberDigits = 15;
 
 std::string version_text(std::string_view uuid, ServiceTime number) {
   if (number <= kBeyondAllClocks) return std::string(uuid);
-  return join({uuid, ":", Digits((number - kBeyondAllClocks).count())});
+  return format("%s:%s", uuid, (number - kBeyondAllClocks).count());
 }
 
 bool all_of(std::string_view text, const char* those) {

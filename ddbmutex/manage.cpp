@@ -92,7 +92,7 @@ class Call {
 };
 
 std::string about_table(const char* what, const TableOptions& options) {
-  return sigv4::format("cannot %s table \"%s\"", {what, options.name});
+  return sigv4::format("cannot %s table \"%s\"", what, options.name);
 }
 
 // --- What stands in it -------------------------------------------------------

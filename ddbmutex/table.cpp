@@ -63,8 +63,8 @@ Failure check(const TableOptions& options) {
   const bool sorted = !options.sort_key.empty();
   std::string no_name;
   if (!is_table_name(options.name)) {
-    sigv4::append(no_name, "%q is not a name of 3 to 255 of a-zA-Z0-9_.-",
-                  {options.name});
+    sigv4::format_to(no_name, "%q is not a name of 3 to 255 of a-zA-Z0-9_.-",
+                     options.name);
   }
   return detail::check_all({
       {"table", no_name.c_str()},
@@ -162,7 +162,7 @@ std::shared_ptr<sigv4::LogQueue> lines_for(const Logger& logger) {
 
 // The option that is bad is named once.
 Failure bad_target(const dynamodb::Target& target) {
-  const std::string itself = sigv4::join({"option ", target.option});
+  const std::string itself = sigv4::format("option %s", target.option);
   std::string why = target.error;
   if (sigv4::begins_with(why, itself)) why.replace(0, itself.size(), "it");
   return bad_option({target.option, why.c_str()});
@@ -195,8 +195,7 @@ const std::string& Table::Impl::usual_owner() const {
   if (const std::string* own = usual_owner_.peek()) return *own;
   char host[256] = "";
   if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
-  return usual_owner_.get(
-      sigv4::format("%s:%s", {host, sigv4::Digits(getpid())}));
+  return usual_owner_.get(sigv4::format("%s:%s", host, getpid()));
 }
 
 void Table::Impl::put_place(const std::string& name,

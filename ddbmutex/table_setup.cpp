@@ -102,15 +102,15 @@ struct Pauses {
 Failure unfit(const dynamodb::TableDescription& table,
               const TableOptions& options) {
   const std::string doing =
-      sigv4::format("cannot use table \"%s\"", {options.name});
+      sigv4::format("cannot use table \"%s\"", options.name);
   if (!table.of_strings || table.key != options.key ||
       table.sort_key != options.sort_key) {
     const bool alone = options.sort_key.empty();
     return failed(
         Errc::wrong_table, doing,
-        sigv4::format("its key is not the string `%s%s%s%s",
-                      {options.key, alone ? "` alone" : "` with the string `",
-                       options.sort_key, alone ? "" : "`"}));
+        sigv4::format("its key is not the string `%s%s%s%s", options.key,
+                      alone ? "` alone" : "` with the string `",
+                      options.sort_key, alone ? "" : "`"));
   }
   if (!table.eventual_replicas || options.allow_replicas) return nullptr;
   return failed(Errc::replicated_table, doing,

@@ -131,9 +131,8 @@ void Keeper::complain(News news, const Held& held, const char* what) const {
   constexpr char kCalled[][sizeof "what waits for a loss of"] = {
       "", "what waits for a loss of", "on_lost of", "on_danger of", "alive of"};
   const std::string text =
-      sigv4::format("%s \"%s\" threw%s%s",
-                    {kCalled[static_cast<int>(news)], held.holder->name(),
-                     *what == '\0' ? "" : ": ", what});
+      sigv4::format("%s \"%s\" threw%[: %s%]", kCalled[static_cast<int>(news)],
+                    held.holder->name(), what);
   auto logs = static_cast<bool>(client_.log());
   {
     const std::lock_guard guard(mutex_);
@@ -151,10 +150,9 @@ void Keeper::log(News news, Verdict why, const Held& held) const {
   const bool loss = news == News::loss;
   sigv4::say(client_.log(),
              loss ? sigv4::LogLevel::error : sigv4::LogLevel::warning,
-             sigv4::format("lock \"%s\" is %s%s",
-                           {held.holder->name(),
-                            loss ? "lost: " : "in danger: not renewed yet",
-                            loss ? words_of(why) : ""}));
+             sigv4::format("lock \"%s\" is %s%s", held.holder->name(),
+                           loss ? "lost: " : "in danger: not renewed yet",
+                           loss ? words_of(why) : ""));
 }
 
 void Keeper::answered(Held& held, bool alive) {

@@ -79,8 +79,7 @@ std::string problem_of_writes(std::string_view writes) {
   const Document document{std::string(writes)};
   const Value list = document.root();
   if (!document.is_json()) {
-    return sigv4::format("not JSON at byte %s",
-                         {sigv4::Digits(document.bad_at())});
+    return sigv4::format("not JSON at byte %s", document.bad_at());
   }
   if (!list.is_list()) return "not an array";
   std::size_t count = 0;
@@ -114,9 +113,8 @@ void read_cancellation(Value body, Answer& answer) {
   answer.part = all.part;
   if (all.part < 0) return;
   answer.fault = kReasons[all.weight].fault;
-  answer.message = sigv4::format(
-      "part %s: %s%s%s", {sigv4::Digits(all.part), all.code,
-                          all.message.empty() ? "" : ": ", all.message});
+  answer.message =
+      sigv4::format("part %s: %s%[: %s%]", all.part, all.code, all.message);
 }
 
 }  // namespace dynamodb

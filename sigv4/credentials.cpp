@@ -26,10 +26,13 @@ KeyOutcome& KeyOutcome::operator=(const KeyOutcome&) = default;
 KeyOutcome& KeyOutcome::operator=(KeyOutcome&&) noexcept = default;
 KeyOutcome::~KeyOutcome() = default;
 
-KeyOutcome not_found(State state, const char* pattern, Pieces pieces) {
+KeyOutcome found_none(State state, const char* pattern, unsigned kinds, ...) {
   KeyOutcome outcome;
   outcome.state = state;
-  append(outcome.reason, pattern, pieces);
+  std::va_list pieces;
+  va_start(pieces, kinds);
+  append_pieces(outcome.reason, pattern, kinds, pieces);
+  va_end(pieces);
   return outcome;
 }
 
@@ -53,12 +56,12 @@ KeyOutcome judged(const KeyTexts& keys, std::string_view place,
                   const KeyNames& names) {
   const bool lacks_id = keys.id.empty(), lacks_secret = keys.secret.empty();
   if (lacks_id && lacks_secret) {
-    return no_keys("no %s in %s", {names.id, place});
+    return no_keys("no %s in %s", names.id, place);
   }
   if (lacks_id || lacks_secret) {
     return broken_keys("%s without %s in %s",
-                       {lacks_id ? names.secret : names.id,
-                        lacks_id ? names.id : names.secret, place});
+                       lacks_id ? names.secret : names.id,
+                       lacks_id ? names.id : names.secret, place);
   }
   // All three go into headers or next to them: a line break there would be a
   // header of its own.
@@ -68,7 +71,7 @@ KeyOutcome judged(const KeyTexts& keys, std::string_view place,
                                                        : nullptr;
   if (unfit != nullptr) {
     return broken_keys("%s in %s has a character that is not visible ASCII",
-                       {unfit, place});
+                       unfit, place);
   }
   KeyOutcome outcome;
   outcome.state = State::found;

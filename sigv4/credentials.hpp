@@ -59,16 +59,28 @@ struct KeyOutcome {
 };
 
 // The reason is a pattern with its pieces, see format().
-KeyOutcome not_found(KeyOutcome::State state, const char* pattern,
-                     Pieces pieces);
-inline KeyOutcome no_keys(const char* pattern, Pieces pieces = {}) {
-  return not_found(KeyOutcome::State::none, pattern, pieces);
+KeyOutcome found_none(KeyOutcome::State state, const char* pattern,
+                      unsigned kinds, ...);
+template <class... Piece>
+[[gnu::always_inline]] inline KeyOutcome not_found(KeyOutcome::State state,
+                                                   const char* pattern,
+                                                   const Piece&... pieces) {
+  return found_none(state, pattern, kinds_of<Piece...>(), passed(pieces)...);
 }
-inline KeyOutcome failed_keys(const char* pattern, Pieces pieces = {}) {
-  return not_found(KeyOutcome::State::failed, pattern, pieces);
+template <class... Piece>
+[[gnu::always_inline]] inline KeyOutcome no_keys(const char* pattern,
+                                                 const Piece&... pieces) {
+  return not_found(KeyOutcome::State::none, pattern, pieces...);
 }
-inline KeyOutcome broken_keys(const char* pattern, Pieces pieces = {}) {
-  return not_found(KeyOutcome::State::broken, pattern, pieces);
+template <class... Piece>
+[[gnu::always_inline]] inline KeyOutcome failed_keys(const char* pattern,
+                                                     const Piece&... pieces) {
+  return not_found(KeyOutcome::State::failed, pattern, pieces...);
+}
+template <class... Piece>
+[[gnu::always_inline]] inline KeyOutcome broken_keys(const char* pattern,
+                                                     const Piece&... pieces) {
+  return not_found(KeyOutcome::State::broken, pattern, pieces...);
 }
 
 // What a source is told when it is asked.

@@ -66,10 +66,9 @@ void read_flag(const Environment& environment, const char* variable,
                std::string& error) {
   const Setting flag = find_setting(environment, {variable}, profile, property);
   if (flag.says("true")) {
-    append(why, {flag.source, " is true"});
+    format_to(why, "%s is true", flag.source);
   } else if (flag && !flag.says("false")) {
-    error.clear();
-    append(error, {flag.source, " is neither true nor false"});
+    error = format("%s is neither true nor false", flag.source);
   }
 }
 
@@ -171,12 +170,12 @@ void set_region(EndpointSettings& settings, const Setting& region) {
   if (asks_for_fips(region.value)) {
     if (kAllEndpoints) settings.region = without_fips(region.value);
     settings.fips.clear();
-    append(settings.fips, {region.source, " asks for FIPS"});
+    format_to(settings.fips, "%s asks for FIPS", region.source);
   }
   if (!is_host_label(settings.region)) {
-    append(settings.error, {region.source, " is not the name of a region"});
+    format_to(settings.error, "%s is not the name of a region", region.source);
   } else if (!kAllEndpoints && is_special(settings)) {
-    append(settings.error, {why_special(settings), kEndpointsLeftOut});
+    format_to(settings.error, "%s%s", why_special(settings), kEndpointsLeftOut);
   }
 }
 
@@ -186,19 +185,19 @@ void check_url(const EndpointSettings& settings, std::string& error) {
   if (value.empty()) return;
   // A region would have been refused for it where they are left out.
   if ((kAllEndpoints || kRegionMayComeLater) && is_special(settings)) {
-    return append(
+    return format_to(
         error,
         "%s but %s names an endpoint: whether that is a %s one cannot be known",
-        {why_special(settings), source,
-         settings.fips.empty() ? "dual-stack" : "FIPS"});
+        why_special(settings), source,
+        settings.fips.empty() ? "dual-stack" : "FIPS");
   }
   if (is_base_url(settings.url.value)) return;
   const bool secret = value.find('@') != value.npos;
-  append(error,
-         secret ? "%s (not shown: there may be a password in it)"
-                : "%s is %q, which",
-         {source, value});
-  append(error, {" is not http:// or https://, a host and perhaps a port"});
+  format_to(error,
+            secret ? "%s (not shown: there may be a password in it)"
+                   : "%s is %q, which",
+            source, value);
+  error += " is not http:// or https://, a host and perhaps a port";
 }
 
 ServiceEndpoint endpoint_in_region(Service service,
@@ -221,19 +220,19 @@ ServiceEndpoint endpoint_in_region(Service service,
   }
   const Partition partition = partition_of(region);
   if (!kAllEndpoints && partition.name != kFirstPartition) {
-    append(found.error, "region %s is in partition %s%s",
-           {region, partition.name, kEndpointsLeftOut});
+    format_to(found.error, "region %s is in partition %s%s", region,
+              partition.name, kEndpointsLeftOut);
     return found;
   }
   const bool dual_stack = !settings.dual_stack.empty();
   // There, the usual endpoints are FIPS ones.
   const bool usual = !kAllEndpoints || settings.fips.empty() ||
                      (partition.name == "aws-us-gov" && !dual_stack);
-  append(found.suffix,
-         {region, ".",
-          dual_stack ? partition.dual_stack_suffix : partition.suffix});
-  append(found.url, {"https://", kNames[static_cast<std::size_t>(service)].host,
-                     usual ? "." : "-fips.", found.suffix});
+  format_to(found.suffix, "%s.%s", region,
+            dual_stack ? partition.dual_stack_suffix : partition.suffix);
+  format_to(found.url, "https://%s%s%s",
+            kNames[static_cast<std::size_t>(service)].host,
+            usual ? "." : "-fips.", found.suffix);
   found.region = region;
   return found;
 }

@@ -51,7 +51,7 @@ KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
   KeyOutcome outcome = keys_by_web_identity(search, none, chain.web_identity);
   if (outcome.state != State::none) return outcome;
   return no_keys("AWS_WEB_IDENTITY_TOKEN_FILE is not set; %s",
-                 {none.whereabouts()});
+                 none.whereabouts());
 }
 
 #endif
@@ -166,7 +166,7 @@ KeyOutcome Chain::keys_of(int source, const Fetch& fetch) {
   // Whoever mistyped a profile's name is not to sign with other keys; nor is
   // who names one where none is read.
   if (!unusable_.empty() && source == (missing_ ? environment : profile)) {
-    return broken_keys("%s", {unusable_});
+    return broken_keys("%s", unusable_);
   }
   switch (source) {
     case given:
@@ -192,10 +192,10 @@ KeyOutcome Chain::first(const Fetch& fetch) {
   std::string reasons, warnings;
   for (int source = given; source <= kLast; ++source) {
     outcome = keys_of(source, fetch);
-    append(warnings, {outcome.warnings});
+    warnings += outcome.warnings;
     if (outcome.state != State::none) break;
     fetch.say(outcome.reason);
-    append(reasons, {reasons.empty() ? "" : "; ", outcome.reason});
+    format_to(reasons, "%s%s", reasons.empty() ? "" : "; ", outcome.reason);
     outcome.reason = reasons;
   }
   outcome.warnings.swap(warnings);

@@ -69,8 +69,9 @@ const char* set_url(ContainerSettings& settings, const std::string& text) {
     return " is neither https, nor http of this machine or of an "
            "address that AWS has set apart for agents";
   }
-  append(settings.place, {url->scheme, "://", url->authority, url->path});
-  append(settings.url, {settings.place, query});
+  format_to(settings.place, "%s://%s%s", url->scheme, url->authority,
+            url->path);
+  format_to(settings.url, "%s%s", settings.place, query);
   return "";
 }
 
@@ -94,7 +95,7 @@ std::string read_token(const ContainerSettings& settings, Secret& token,
   if (settings.token_file.empty()) {
     token = settings.token;
     const char* const flaw = flaw_of_token(token);
-    return *flaw == '\0' ? "" : join({kToken, " ", flaw});
+    return *flaw == '\0' ? "" : format("%s %s", kToken, flaw);
   }
   SecretFile file(settings.token_file, kMaxTokenBytes);
   warning = std::move(file.warning);
@@ -103,10 +104,9 @@ std::string read_token(const ContainerSettings& settings, Secret& token,
   if (file.failure.empty()) {
     file.failure = token.empty() ? "is empty" : flaw_of_token(token);
   }
-  return file.failure.empty()
-             ? ""
-             : format("%s: %q %s",
-                      {kTokenFile, settings.token_file, file.failure});
+  return file.failure.empty() ? ""
+                              : format("%s: %q %s", kTokenFile,
+                                       settings.token_file, file.failure);
 }
 
 // Hosts are never asked through a proxy.
@@ -123,7 +123,7 @@ KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
   Secret token;
   std::string warning;
   const std::string flaw = read_token(settings, token, warning);
-  if (!flaw.empty()) return broken_keys("%s", {flaw});
+  if (!flaw.empty()) return broken_keys("%s", flaw);
   KeyOutcome outcome;
   ServiceCall call;
   call.name = "the container's agent";
@@ -146,8 +146,8 @@ KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
   const CallOutcome answer =
       ask_host(call, kAgentsTime, settings.ca_file, fetch);
   if (!answer.done()) return without_keys(answer, settings.variable);
-  outcome.source = format("the container's agent (%s)", {settings.variable});
-  if (!warning.empty()) append(outcome.warnings, {warning, "\n"});
+  outcome.source = format("the container's agent (%s)", settings.variable);
+  if (!warning.empty()) format_to(outcome.warnings, "%s\n", warning);
   return outcome;
 }
 
@@ -176,8 +176,7 @@ int number_of(const Setting& setting, int otherwise, int most,
   if (!setting) return otherwise;
   const int number = whole_number(setting.value, most);
   if (number != 0) return number;
-  error = format("%s is not a whole number from 1 to %s",
-                 {setting.source, Digits(most)});
+  error = format("%s is not a whole number from 1 to %s", setting.source, most);
   return otherwise;
 }
 
@@ -199,7 +198,7 @@ std::string_view first_line(std::string_view text) {
 constexpr const char* kName = "EC2 metadata service";
 
 std::string place(const Instance& instance) {
-  return format("%s at %s: ", {kName, instance.settings.endpoint});
+  return format("%s at %s: ", kName, instance.settings.endpoint);
 }
 
 void ask(Instance& instance, Method method, std::string_view path, Taker accept,
@@ -212,10 +211,10 @@ void ask(Instance& instance, Method method, std::string_view path, Taker accept,
   call.attempts = settings.attempts;
   call.time = 2 * settings.timeout;
   call.request.method = method;
-  append(call.request.url, {settings.endpoint, path});
+  format_to(call.request.url, "%s%s", settings.endpoint, path);
   if (method == Method::put) {
-    append(call.request.headers, "X-aws-ec2-metadata-token-ttl-seconds: %s\n",
-           {Digits(kTokenSeconds)});
+    format_to(call.request.headers,
+              "X-aws-ec2-metadata-token-ttl-seconds: %s\n", kTokenSeconds);
   } else {
     append(call.request.headers,
            {"X-aws-ec2-metadata-token: ", instance.token, "\n"});
@@ -245,7 +244,7 @@ void need_token(Instance& instance, const Fetch& fetch, CallOutcome& outcome) {
   if (outcome.state == State::broken && outcome.status != 0) {
     outcome.problem =
         format("%sit gives no tokens of version 2 (HTTP status %s)",
-               {place(instance), Digits(outcome.status)});
+               place(instance), outcome.status);
     outcome.absent = true;
     outcome.status = 0;
   }
@@ -270,9 +269,9 @@ CallOutcome get(Instance& instance, std::string_view path, Taker accept,
 // Why it is not asked at all; found if it may be.
 KeyOutcome unfit(const InstanceSettings& settings) {
   if (!settings.disabled.empty()) {
-    return no_keys("%s: %s", {kName, settings.disabled});
+    return no_keys("%s: %s", kName, settings.disabled);
   }
-  if (!settings.error.empty()) return broken_keys("%s", {settings.error});
+  if (!settings.error.empty()) return broken_keys("%s", settings.error);
   KeyOutcome outcome;
   outcome.state = State::found;
   return outcome;
@@ -281,7 +280,7 @@ KeyOutcome unfit(const InstanceSettings& settings) {
 // A role that was there may be on its way to another, and who has answered
 // will do so again.
 KeyOutcome without(const Instance& instance, CallOutcome& outcome) {
-  KeyOutcome keys = broken_keys("%s", {outcome.problem});
+  KeyOutcome keys = broken_keys("%s", outcome.problem);
   if (outcome.absent && !instance.answered) {
     keys.state = State::none;
   } else if (outcome.absent || instance.had_keys ||
@@ -307,16 +306,16 @@ ContainerSettings container_settings(const Environment& environment) {
     if (relative) uri.insert(0, kEcsAgent);
     flaw = set_url(settings, uri);
   }
-  if (*flaw != '\0') settings.error = join({settings.variable, flaw});
+  if (*flaw != '\0') settings.error = format("%s%s", settings.variable, flaw);
   return settings;
 }
 
 KeyOutcome container_keys(const ContainerSettings& settings,
                           const Fetch& fetch) {
   if (settings.variable.empty()) {
-    return no_keys("neither %s nor %s is set", {kRelative, kFull});
+    return no_keys("neither %s nor %s is set", kRelative, kFull);
   }
-  if (!settings.error.empty()) return broken_keys("%s", {settings.error});
+  if (!settings.error.empty()) return broken_keys("%s", settings.error);
   return ask_agent(settings, fetch);
 }
 
@@ -365,16 +364,16 @@ KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
   CallOutcome outcome = get(instance, kRolesPath, accept_role, fetch);
   if (outcome.status == 404 || (outcome.done() && role.empty())) {
     return not_found(instance.had_keys ? State::failed : State::none,
-                     "%sthe instance has no role", {place(instance)});
+                     "%sthe instance has no role", place(instance));
   }
   if (!outcome.done()) return without(instance, outcome);
-  const std::string source = format("%s (role %s)", {kName, role});
+  const std::string source = format("%s (role %s)", kName, role);
   auto accept_keys = [&](const HttpAnswer& http, std::int64_t now) {
     const auto document = parse_json(http.body);
     if (document && document->has_text("Code")) {
       const Secret code = document->text("Code");
       if (code != "Success") {
-        return format("no keys of role %s: Code %q", {role, code});
+        return format("no keys of role %s: Code %q", role, code.str());
       }
     }
     keys = keys_in(http.body, {}, KeyForm(), source, now);

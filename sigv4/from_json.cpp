@@ -166,11 +166,11 @@ KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
   const auto& [id, secret, token] = form.names;
   for (const char* name : {id, secret, token}) {
     const char* flaw = flaw_of(document, name, name != token || form.must_end);
-    if (*flaw != '\0') return broken_keys(flaw, {name, place});
+    if (*flaw != '\0') return broken_keys(flaw, name, place);
   }
   const bool ends = document.has(form.end);
   if (form.must_end && !ends) {
-    return broken_keys("no %s in %s", {form.end, place});
+    return broken_keys("no %s in %s", form.end, place);
   }
   KeyOutcome outcome =
       judged({document.text(id), document.text(secret), document.text(token),
@@ -181,16 +181,16 @@ KeyOutcome keys_in_document(const JsonObject& document, const KeyForm& form,
   if (document.has_text("AccountId") &&
       (account.empty() || !all_digits(account))) {
     account.clear();
-    append(outcome.warnings,
-           "AccountId in %s is not an account's number: left out\n", {place});
+    format_to(outcome.warnings,
+              "AccountId in %s is not an account's number: left out\n", place);
   }
   if (!ends) return outcome;
   const bool is_text = document.has_text(form.end);
   const auto expires = is_text ? parse_iso8601(document.text(form.end))
                                : document.number(form.end);
   if (!expires) {
-    return broken_keys("%s is no time of ISO 8601 with a zone in %s",
-                       {form.end, place});
+    return broken_keys("%s is no time of ISO 8601 with a zone in %s", form.end,
+                       place);
   }
   outcome.ends = ends_at(is_text ? *expires : *expires / form.units, now);
   return outcome;
@@ -201,10 +201,10 @@ KeyOutcome keys_in(std::string_view text,
                    const KeyForm& form, std::string_view place,
                    std::int64_t now) {
   auto object = parse_json(text);
-  if (!object) return broken_keys("%s is no JSON object", {place});
+  if (!object) return broken_keys("%s is no JSON object", place);
   for (const std::string_view name : names) {
     object = object->object(name);
-    if (!object) return broken_keys("no %s in %s", {name, place});
+    if (!object) return broken_keys("no %s in %s", name, place);
   }
   return keys_in_document(*object, form, place, now);
 }

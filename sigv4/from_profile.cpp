@@ -29,8 +29,8 @@ KeyOutcome nothing_in(const Profile& profile, bool variables_ignored) {
       "AWS_WEB_IDENTITY_TOKEN_FILE is not %s; neither keys nor role_arn, "
       "web_identity_token_file, sso_account_id or credential_process in "
       "profile %q (%s)",
-      {variables_ignored ? "looked at (the options name a profile)" : "set",
-       profile.name, profile.whereabouts()});
+      variables_ignored ? "looked at (the options name a profile)" : "set",
+      profile.name, profile.whereabouts());
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
   Search search{chain, fetch};
   const bool usable = profile.error.empty();
   KeyOutcome outcome =
-      !usable ? broken_keys("%s", {profile.error})
+      !usable ? broken_keys("%s", profile.error)
       : wants_role(profile)
           ? keys_by_role(search, profile)
           : keys_by_itself(search, profile, chain.web_identity);
@@ -50,9 +50,9 @@ KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
   std::string warnings;
   for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
     if (!usable || file->warning.empty()) continue;
-    append(warnings, {file->warning, "\n"});
+    format_to(warnings, "%s\n", file->warning);
   }
-  append(warnings, {outcome.warnings});
+  warnings += outcome.warnings;
   outcome.warnings.swap(warnings);
   return outcome;
 }
@@ -68,8 +68,7 @@ KeyOutcome keys_by_itself(Search& search, const Profile& profile,
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
   const KeyNames names = {"aws_access_key_id", "aws_secret_access_key",
                           "aws_session_token"};
-  const std::string place =
-      format("profile %q in %q", {profile.name, file.path});
+  const std::string place = format("profile %q in %q", profile.name, file.path);
   const auto value = [&](const char* name) {
     const auto* found = file.find("profile", profile.name, name);
     return found != nullptr ? *found : std::string_view();
@@ -79,7 +78,7 @@ KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
           ? judged({value(names.id), value(names.secret), value(names.token),
                     value("aws_account_id")},
                    place, names)
-          : no_keys("no %s", {place});
+          : no_keys("no %s", place);
   outcome.ask_again = BootClock::now() + kFileAge;
   return outcome;
 }

@@ -98,16 +98,19 @@ struct Search {
 };
 
 // How the profiles are set up is wrong, whoever wants keys of them.
-inline KeyOutcome blocked(Search& search, const char* pattern, Pieces pieces) {
+template <class... Piece>
+[[gnu::always_inline]] inline KeyOutcome blocked(Search& search,
+                                                 const char* pattern,
+                                                 const Piece&... pieces) {
   search.blocked = true;
-  return broken_keys(pattern, pieces);
+  return broken_keys(pattern, pieces...);
 }
 
 // Broken if somebody asks for what this build of the library is without: going
 // on would sign as somebody else than was meant.
 inline KeyOutcome left_out(const Setting& asked, const char* part) {
   return asked ? broken_keys("%s: this build of the library is without %s",
-                             {asked.source, part})
+                             asked.source, part)
                : KeyOutcome();
 }
 

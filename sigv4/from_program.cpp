@@ -232,7 +232,7 @@ std::string Program::wait(BootTime deadline, const Waker& stop) {
       end_ = End::unseen;
       if (now >= deadline) {
         return format("the program did not end in %s ms",
-                      {Digits((now - began) / milliseconds(1))});
+                      (now - began) / milliseconds(1));
       }
       return stop.woken() ? "given up, for nobody waits for it any more" : "";
     }
@@ -243,17 +243,17 @@ std::string Program::wait(BootTime deadline, const Waker& stop) {
   reap();
   if (end_ == End::unseen || wrote_too_much()) return "";
   if (end_ == End::signaled) {
-    return format("the program was ended by signal %s", {Digits(number_)});
+    return format("the program was ended by signal %s", number_);
   }
   if (number_ == 0) return "";
-  return format("the program ended with exit status %s", {Digits(number_)});
+  return format("the program ended with exit status %s", number_);
 }
 
 // --- Its keys --------------------------------------------------------------
 
 KeyOutcome unstartable(const std::string& place, int error) {
   KeyOutcome outcome = broken_keys("%s: the program cannot be started: %s",
-                                   {place, strerror(error)});
+                                   place, strerror(error));
   const bool passing = error == EAGAIN || error == ENOMEM || error == EMFILE ||
                        error == ENFILE || error == ETXTBSY;
   if (passing) outcome.state = State::failed;
@@ -263,20 +263,18 @@ KeyOutcome unstartable(const std::string& place, int error) {
 KeyOutcome read_document(std::string_view text, const std::string& place,
                          std::int64_t now) {
   constexpr KeyForm kForm = {kSessionForm.names, kSessionForm.end, false, 1};
-  if (text.empty())
-    return broken_keys("%s: the program wrote nothing", {place});
+  if (text.empty()) return broken_keys("%s: the program wrote nothing", place);
   const auto document = parse_json(text);
   if (!document) {
-    return broken_keys("%s: what the program wrote is no JSON object", {place});
+    return broken_keys("%s: what the program wrote is no JSON object", place);
   }
   if (document->number("Version") != 1) {
-    return broken_keys("%s: Version in what the program wrote is not 1",
-                       {place});
+    return broken_keys("%s: Version in what the program wrote is not 1", place);
   }
   KeyOutcome outcome = keys_in_document(*document, kForm, place, now);
   if (outcome.state == State::found && outcome.ends <= BootClock::now()) {
     return failed_keys("%s: the program gave keys whose time is over already",
-                       {place});
+                       place);
   }
   return outcome;
 }
@@ -320,17 +318,17 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
   std::string words;
   const char* const flaw = split_command(command, words);
   if (*flaw != '\0') {
-    return broken_keys("%s: the command is no good: %s", {place, flaw});
+    return broken_keys("%s: the command is no good: %s", place, flaw);
   }
   Program program;
   const int error = program.start(words);
   if (error != 0) return unstartable(place, error);
-  fetch.say(format("the program of %s is being asked", {place}));
+  fetch.say(format("the program of %s is being asked", place));
   const std::string failure = program.wait(
       std::min(fetch.deadline, BootClock::now() + kPatience), fetch.stop);
-  if (!failure.empty()) return failed_keys("%s: %s", {place, failure});
+  if (!failure.empty()) return failed_keys("%s: %s", place, failure);
   if (program.wrote_too_much()) {
-    return broken_keys("%s: the program wrote more than 64 KiB", {place});
+    return broken_keys("%s: the program wrote more than 64 KiB", place);
   }
   return read_document(program.output(), place, fetch.now());
 }

@@ -41,7 +41,7 @@ std::string random_session_name() {
   if (getentropy(bits.data(), bits.size()) != 0) std::abort();
   char digits[2 * bits.size()];
   write_hex(bits, digits);
-  return join({"ddbmutex-", {digits, 16}});
+  return format("ddbmutex-%s", std::string_view(digits, 16));
 }
 
 // --- STS -------------------------------------------------------------------
@@ -58,9 +58,10 @@ KeyOutcome ask(std::string_view name, const Role& role, const Field& own,
   call.name = name;
   call.request.method = Method::post;
   call.request.url = "/";
-  call.request.headers =
-      "Content-Type: application/x-www-form-urlencoded\n"
-      "Accept: application/json\n";
+  call.request.headers = "Accept: application/json\n";
+  if (signer == nullptr) {
+    format_to(call.request.headers, "Content-Type: %s\n", kFormType);
+  }
   call.request.body =
       form_of("", {{"Action", action},
                    {"Version", "2011-06-15"},
@@ -131,12 +132,12 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
     return blocked(
         search,
         "%s is none of Environment, EcsContainer and Ec2InstanceMetadata",
-        {source.source});
+        source.source);
   }
   if (outcome.state != State::none) return outcome;
   outcome.state = without;
   outcome.reason = format("%s is %s for its keys, which has none: %s",
-                          {source.source, source.value, outcome.reason});
+                          source.source, source.value, outcome.reason);
   return outcome;
 }
 
@@ -145,25 +146,25 @@ KeyOutcome by_other_profile(Search& search, Profile& other,
                             const Setting& source, bool itself) {
   if (!other.exists()) {
     return blocked(search, "%s names profile %q, which does not exist (%s)",
-                   {source.source, other.name, other.whereabouts()});
+                   source.source, other.name, other.whereabouts());
   }
   std::string circle;
   bool been_there = false;
   for (const std::string& name : search.path) {
-    append(circle, "%q, ", {name});
+    format_to(circle, "%q, ", name);
     been_there = been_there || name == other.name;
   }
   if (been_there && !(itself && has_keys(other))) {
     return blocked(search,
                    "profiles that have their keys from each other: %s%q",
-                   {circle, other.name});
+                   circle, other.name);
   }
   if (!has_keys(other) && wants_role(other)) return keys_by_role(search, other);
   KeyOutcome outcome = keys_by_itself(search, other, {});
   if (outcome.state != State::none) return outcome;
   return blocked(search,
                  "%s names profile %q for its keys, which has none (%s)",
-                 {source.source, other.name, other.whereabouts()});
+                 source.source, other.name, other.whereabouts());
 }
 
 // The files are the same, and only lent another name.
@@ -182,11 +183,10 @@ KeyOutcome source_of_role(Search& search, Profile& profile) {
   const auto kind = profile.find("credential_source");
   if (other && !kind) return by_source_profile(search, profile, other);
   if (kind && !other) return by_credential_source(search, kind);
-  return blocked(search, "%s has %s",
-                 {profile.place_of("role_arn"),
-                  kind ? "both source_profile and credential_source"
-                       : "a role_arn, but neither source_profile nor "
-                         "credential_source nor web_identity_token_file"});
+  return blocked(search, "%s has %s", profile.place_of("role_arn"),
+                 kind ? "both source_profile and credential_source"
+                      : "a role_arn, but neither source_profile nor "
+                        "credential_source nor web_identity_token_file");
 }
 
 }  // namespace
@@ -197,17 +197,17 @@ KeyOutcome keys_by_role(Search& search, Profile& profile) {
     return blocked(search,
                    "mfa_serial in %s: there is nobody to ask for a code, so "
                    "such a role cannot be assumed",
-                   {where});
+                   where);
   }
   Role role;
   role.arn = profile.value_of("role_arn");
   role.session_name = profile.value_of("role_session_name");
   role.external_id = profile.value_of("external_id");
   role.duration = profile.value_of("duration_seconds");
-  append(role.place, "role %q by %s", {role.arn, where});
+  format_to(role.place, "role %q by %s", role.arn, where);
   if (!all_digits(role.duration)) {
     return blocked(search, "%s is no number of seconds",
-                   {profile.find("duration_seconds").source});
+                   profile.find("duration_seconds").source);
   }
   KeyOutcome source = source_of_role(search, profile);
   if (search.blocked) return source;
@@ -220,7 +220,7 @@ KeyOutcome assume_role(const Role& role, KeyOutcome source,
                        const Services& services, const Fetch& fetch) {
   if (source.state != State::found) {
     source.reason = format("%s: no keys to assume the role with: %s",
-                           {role.place, source.reason});
+                           role.place, source.reason);
     return source;
   }
   KeyOutcome outcome =
@@ -229,7 +229,7 @@ KeyOutcome assume_role(const Role& role, KeyOutcome source,
   outcome.region = std::move(source.region);
   outcome.warnings = std::move(source.warnings);
   if (outcome.state == State::found) {
-    append(outcome.source, ", from %s", {source.source});
+    format_to(outcome.source, ", from %s", source.source);
   }
   return outcome;
 }
@@ -257,10 +257,10 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
                        ? "%s is without a role: neither AWS_ROLE_ARN nor "
                          "role_arn of profile %q says which"
                        : "%s is without a role: AWS_ROLE_ARN is not set",
-                   {source, profile.name});
+                   source, profile.name);
   }
   role.session_name = first(variables.session_name, "role_session_name");
-  append(role.place, "role %q by web identity of %s", {role.arn, source});
+  format_to(role.place, "role %q by web identity of %s", role.arn, source);
   role.region = region_for(search, profile, role.arn);
   return assume_by_web_identity(role, file, search.chain.services,
                                 search.fetch);
@@ -284,15 +284,15 @@ KeyOutcome assume_by_web_identity(const Role& role,
                {"WebIdentityToken", token}, nullptr, services, fetch);
   }
   KeyOutcome outcome = broken_keys("%s: the web identity token file %q %s",
-                                   {role.place, token_file, flaw});
+                                   role.place, token_file, flaw);
   if (empty) outcome.state = State::failed;  // Perhaps somebody is writing it.
   return outcome;
 }
 
 KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
                          std::int64_t utc_now) {
-  const std::string response = join({action, "Response"});
-  const std::string result = join({action, "Result"});
+  const std::string response = format("%sResponse", action);
+  const std::string result = format("%sResult", action);
   KeyOutcome outcome = keys_in(body, {response, result, "Credentials"},
                                kSessionForm, "the answer", utc_now);
   if (outcome.state != State::found) return outcome;

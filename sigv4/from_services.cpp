@@ -67,10 +67,10 @@ std::string told(const Refusal& refusal, const std::string& status,
   std::string text = shown(refusal.code, secrets);
   const auto add = [&](std::string_view before, const std::string& more) {
     const std::string clean = shown(more, secrets);
-    append(text, {clean.empty() ? "" : before, clean});
+    if (!clean.empty()) format_to(text, "%s%s", before, clean);
   };
   add(": ", refusal.message);
-  append(text, {" (", status});
+  format_to(text, " (%s", status);
   add(", request ", refusal.request_id);
   return text + ")";
 }
@@ -91,7 +91,7 @@ class Calling {
 
  private:
   std::int64_t utc_now() const { return boot_seconds() + utc_offset_; }
-  Secret signed_headers(std::int64_t signed_for) const;
+  void sign(Text& headers, std::int64_t signed_for) const;
   Fate attempt();
   Fate judge(const HttpAnswer& http, std::int64_t signed_for);
   Fate judge_refusal(const HttpAnswer& http, std::int64_t signed_for);
@@ -110,8 +110,8 @@ class Calling {
 };
 
 CallOutcome Calling::run() {
-  fetch_.say(format("%s%s at %s is being asked",
-                    {call_.article, call_.name, call_.url}));
+  fetch_.say(format("%s%s at %s is being asked", call_.article, call_.name,
+                    call_.url));
   Fate fate;
   do {
     fate = attempt();
@@ -123,31 +123,23 @@ CallOutcome Calling::run() {
   if (fate != Fate::passing && fate != Fate::throttled) {
     last_.state = State::broken;
   }
-  const bool once = attempts_ < 2;
-  const Digits often(attempts_);
-  last_.problem =
-      format("%s at %s%s%s%s: %s", {call_.name, call_.url, once ? "" : ", ",
-                                    once ? "" : std::string_view(often),
-                                    once ? "" : " attempts", last_.problem});
+  const std::string often = attempts_ < 2 ? "" : decimal(attempts_);
+  last_.problem = format("%s at %s%[, %s attempts%]: %s", call_.name, call_.url,
+                         often, last_.problem);
   return std::move(last_);
 }
 
-// The headers that sign the request, if it is to be signed.
-Secret Calling::signed_headers(std::int64_t signed_for) const {
-  if (call_.signer == nullptr) return {};
-  const Credentials& keys = *call_.signer;
+// Adds the headers that sign the form, if it is to be signed.
+void Calling::sign(Text& headers, std::int64_t signed_for) const {
+  if (call_.signer == nullptr) return;
   const auto url = parse_url(call_.request.url);
-  const auto host = url ? std::string_view(url->authority) : "";
-  const std::string hash = sha256_hex(call_.request.body);
-  constexpr std::string_view kType = "application/x-www-form-urlencoded";
-  const Signed signature =
-      sign({"POST", "/", "", {{"Content-Type", kType}, {"Host", host}}, hash},
-           keys, {call_.region, "sts"}, signed_for);
-  const std::string_view token = keys.session_token;
-  return join({"Host: ", host, "\nX-Amz-Date: ", signature.amz_date,
-               "\nAuthorization: ", signature.authorization, "\n",
-               token.empty() ? "" : "X-Amz-Security-Token: ", token,
-               token.empty() ? "" : "\n"});
+  const std::string date = amz_date(signed_for);
+  const std::string scope = scope_text(date, {call_.region, "sts"});
+  append_signed(headers,
+                {url ? std::string_view(url->authority) : "", kFormType,
+                 call_.request.body},
+                *call_.signer, date, scope,
+                SigningKey(call_.signer->secret_access_key, scope));
 }
 
 // On a connection of its own.
@@ -158,8 +150,8 @@ Fate Calling::attempt() {
   const std::int64_t signed_for = utc_now();
   Exchange one(options_);
   Exchange* const all = &one;
+  sign(one.headers(), signed_for);
   one.headers() += call_.request.headers;
-  one.headers() += signed_headers(signed_for);
   one.body() += call_.request.body;
   one.start(call_.request.url, started, call_.request.method);
   while (one.under_way() && !fetch_.stop.woken() &&
@@ -184,7 +176,7 @@ Fate Calling::judge(const HttpAnswer& http, std::int64_t signed_for) {
 }
 
 Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
-  const std::string status = format("HTTP status %s", {Digits(http.status)});
+  const std::string status = format("HTTP status %s", http.status);
   last_.problem = status;
   if (http.status < 300) return Fate::passing;
   if (http.status < 400) {
@@ -220,8 +212,8 @@ Fate Calling::judge_transport(const HttpAnswer& http, BootTime started) {
   last_.absent = true;
   if (http.transport == Transport::timed_out) {
     last_.absent = now < fetch_.deadline;
-    last_.problem = format("no answer in %s ms",
-                           {Digits((now - started) / milliseconds(1))});
+    last_.problem =
+        format("no answer in %s ms", (now - started) / milliseconds(1));
   }
   return http.transport == Transport::bad_certificate ? Fate::final
                                                       : Fate::passing;
@@ -280,7 +272,7 @@ CallOutcome Services::ask(Service service, const Setting& where,
 }
 
 KeyOutcome without_keys(const CallOutcome& outcome, std::string_view place) {
-  KeyOutcome keys = failed_keys("%s: %s", {place, outcome.problem});
+  KeyOutcome keys = failed_keys("%s: %s", place, outcome.problem);
   keys.state = outcome.state;
   return keys;
 }

@@ -67,6 +67,8 @@ class Taker {
   void* own_ = nullptr;
 };
 
+constexpr std::string_view kFormType = "application/x-www-form-urlencoded";
+
 // What is sent.
 struct ServiceRequest {
   ServiceRequest();

@@ -49,7 +49,7 @@ std::string_view sign_on_value(const Profile& profile, std::string_view session,
 }
 
 std::string section_of(std::string_view session) {
-  return join({"sso-session ", session});
+  return format("sso-session %s", session);
 }
 
 // What is wrong with the section that the profile names as its session; empty
@@ -59,7 +59,7 @@ std::string flaw_of_session(const Profile& profile, std::string_view name) {
   const ProfileFile& config = profile.config;
   if (!config.has(kSession, name)) {
     return format("%s names a section %q that is not there",
-                  {profile.find("sso_session").source, section_of(name)});
+                  profile.find("sso_session").source, section_of(name));
   }
   for (const Entry& entry : config.entries()) {
     if (entry.kind != kSession || entry.section != name) continue;
@@ -172,7 +172,7 @@ KeyOutcome Portal::keys() {
 
 bool Portal::find_settings() {
   const std::string flaw = flaw_of_session(profile_, session_);
-  if (!flaw.empty()) return none(blocked(search_, "%s", {flaw}));
+  if (!flaw.empty()) return none(blocked(search_, "%s", flaw));
   std::string_view region;
   const struct {
     const char* name;
@@ -184,16 +184,17 @@ bool Portal::find_settings() {
   std::string missing;
   for (const auto& [name, value] : settings) {
     value = sign_on_value(profile_, session_, name);
-    if (value.empty()) append(missing, {missing.empty() ? "" : ", ", name});
+    if (value.empty())
+      format_to(missing, "%s%s", missing.empty() ? "" : ", ", name);
   }
   if (!missing.empty()) {
-    return none(blocked(search_, "single sign-on of %s is without %s",
-                        {place_, missing}));
+    return none(blocked(search_, "single sign-on of %s is without %s", place_,
+                        missing));
   }
   region_ = profile_.find("sso_region");
   if (!region_) {
     region_ = {region, format("sso_region of section %q in %q",
-                              {section_of(session_), profile_.config.path})};
+                              section_of(session_), profile_.config.path)};
   }
   return true;
 }
@@ -202,11 +203,10 @@ bool Portal::find_cache() {
   const std::string& cache = search_.chain.sso_cache;
   if (cache.empty()) {
     return none(broken_keys(
-        "%s: the cache of sign-ons cannot be found (HOME is not set)",
-        {place_}));
+        "%s: the cache of sign-ons cannot be found (HOME is not set)", place_));
   }
   const std::string_view key = session_.empty() ? start_url_ : session_;
-  std::string path = format("%s/%s.json", {cache, sha1_hex(key)});
+  std::string path = format("%s/%s.json", cache, sha1_hex(key));
   if (sign_on_.path != path) {
     sign_on_.path.swap(path);
     sign_on_.next_refresh = {};
@@ -229,10 +229,10 @@ bool Portal::load(Token& token) {
   SecretFile file(sign_on_.path, kMaxJsonBytes);
   if (file.missing) return signed_off("nobody has signed on yet");
   if (!file.failure.empty()) {
-    return none(broken_keys("%s: sign-on cache %q %s",
-                            {place_, sign_on_.path, file.failure}));
+    return none(broken_keys("%s: sign-on cache %q %s", place_, sign_on_.path,
+                            file.failure));
   }
-  if (!file.warning.empty()) append(warnings_, "%s\n", {file.warning});
+  if (!file.warning.empty()) format_to(warnings_, "%s\n", file.warning);
   const char* const wrong = read_token(std::move(file.text), token);
   if (*wrong != '\0') return signed_off("the file ", wrong);
   if (sign_on_.unwritten.ends > token.ends) token = sign_on_.unwritten;
@@ -246,15 +246,15 @@ bool Portal::refresh() {
     return !over ||
            none(failed_keys("%s: the token in sign-on cache %q has ended, and "
                             "to refresh it was tried less than a minute ago",
-                            {place_, sign_on_.path}));
+                            place_, sign_on_.path));
   }
   sign_on_.next_refresh = BootClock::now() + kRefreshPause;
   const CallOutcome call = create_token();
   if (call.done() || take_other(call)) return true;
   if (!over) {
-    append(warnings_,
-           "the token in sign-on cache %q could not be refreshed: %s\n",
-           {sign_on_.path, call.problem});
+    format_to(warnings_,
+              "the token in sign-on cache %q could not be refreshed: %s\n",
+              sign_on_.path, call.problem);
     return true;
   }
   if (call.state == State::failed) {
@@ -318,9 +318,10 @@ void Portal::keep() {
   const std::string wrong = write_secret_file(sign_on_.path, text);
   sign_on_.unwritten = wrong.empty() ? Token() : token_;
   if (wrong.empty()) return;
-  append(warnings_,
-         "the refreshed token could not be written to sign-on cache %q: %s\n",
-         {sign_on_.path, wrong});
+  format_to(
+      warnings_,
+      "the refreshed token could not be written to sign-on cache %q: %s\n",
+      sign_on_.path, wrong);
 }
 
 // --- The keys --------------------------------------------------------------
@@ -344,7 +345,7 @@ void Portal::ask_for_keys() {
   if (called.done()) {
     outcome_.keys.account_id = std::string(account_id_);
     outcome_.source = format("role %q of account %q by single sign-on of %s",
-                             {role_name_, account_id_, place_});
+                             role_name_, account_id_, place_);
   } else if (called.status == 401) {
     signed_off(called.problem);
   } else {
@@ -356,8 +357,8 @@ bool Portal::signed_off(std::string_view why, std::string_view more) {
   const bool session = !session_.empty();
   return none(broken_keys(
       "%s: %s%s (sign-on cache %q); sign on with: aws sso login --%s %q",
-      {place_, why, more, sign_on_.path, session ? "sso-session" : "profile",
-       session ? session_ : profile_.name}));
+      place_, why, more, sign_on_.path, session ? "sso-session" : "profile",
+      session ? session_ : profile_.name));
 }
 
 }  // namespace

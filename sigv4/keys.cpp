@@ -46,7 +46,7 @@ constexpr BootTime::rep count_of(BootTime time) {
 }
 constexpr BootTime::rep kNotAtAll = count_of(BootTime::min());
 
-Digits seconds_of(nanoseconds time) { return Digits(time / seconds(1)); }
+std::int64_t seconds_of(nanoseconds time) { return time / seconds(1); }
 
 }  // namespace
 
@@ -79,7 +79,6 @@ struct Keys::Core {
   void begin(const std::shared_ptr<Core>& self, std::int64_t utc_now);
   void leave_if_hung(BootTime time);
   void leave();
-  void fail(const char* pattern, Pieces pieces);
   void install(KeyOutcome&& outcome);
   void install_keys(KeyOutcome&& outcome, BootTime time);
 
@@ -141,10 +140,8 @@ Keys::OutcomePtr Keys::Core::why_none() const {
           ? failed_keys("keys are being fetched")
           : failed_keys(
                 "the keys of %s have run out, and new keys are being fetched",
-                {keys->source});
-  if (fetch != nullptr && !fetch->told.empty()) {
-    append(none.reason, ": %s", {fetch->told});
-  }
+                keys->source);
+  if (fetch != nullptr) format_to(none.reason, "%[: %s%]", fetch->told);
   return share<KeyOutcome>(std::move(none));
 }
 
@@ -157,7 +154,7 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self,
     return install(KeyOutcome(*known));
   }
   if (hung >= kMostHung) {
-    return fail("the source of keys does not come back", {});
+    return install(failed_keys("the source of keys does not come back"));
   }
   if (to_join) pthread_join(*std::exchange(to_join, std::nullopt), nullptr);
   const auto own = share<Run>(self, utc_now);
@@ -168,15 +165,15 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self,
       })) {
     fetch = own;
   } else {
-    fail("no thread can be started to fetch keys", {});
+    install(failed_keys("no thread can be started to fetch keys"));
   }
 }
 
 void Keys::Core::leave_if_hung(BootTime time) {
   if (fetch == nullptr || time - begun <= longest_fetch * 5 / 4) return;
   leave();
-  fail("the source of keys has not come back in %s s",
-       {seconds_of(time - begun)});
+  install(failed_keys("the source of keys has not come back in %s s",
+                      seconds_of(time - begun)));
 }
 
 // REQUIRES: one is under way.
@@ -186,10 +183,6 @@ void Keys::Core::leave() {
   fetch->done.wake();
   fetch = nullptr;
   ++hung;
-}
-
-void Keys::Core::fail(const char* pattern, Pieces pieces) {
-  install(failed_keys(pattern, pieces));
 }
 
 void Keys::Core::install(KeyOutcome&& outcome) {
@@ -225,7 +218,9 @@ void Keys::Core::install_keys(KeyOutcome&& outcome, BootTime time) {
   serve_for_sure = over ? kNotAtAll : count_of(serve_until);
   quiet = keys.get();
   quiet_until = over ? kNotAtAll : count_of(std::min(serve_until, due));
-  if (over) fail("%s gave keys that have run out", {keys->source});
+  if (over) {
+    install(failed_keys("%s gave keys that have run out", keys->source));
+  };
 }
 
 KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
@@ -235,7 +230,7 @@ KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
     return source->fetch(fetch_now);
 #ifdef __cpp_exceptions
   } catch (const std::exception& e) {
-    return failed_keys("a source of keys threw: %s", {e.what()});
+    return failed_keys("a source of keys threw: %s", e.what());
   } catch (...) {
     return failed_keys("a source of keys threw");
   }
@@ -247,7 +242,7 @@ void Keys::Core::run(Run& own) {
   const auto tell_so_far = [](void* it, const std::string& what) {
     Run& run = *static_cast<Run*>(it);
     const std::lock_guard<std::mutex> guard(run.core->mutex);
-    append(run.told, {run.told.empty() ? "" : "; ", what});
+    format_to(run.told, "%s%s", run.told.empty() ? "" : "; ", what);
   };
   KeyOutcome outcome = ask({BootClock::now() + longest_fetch, own.stop,
                             own.utc_now, tell_so_far, &own});
@@ -272,21 +267,21 @@ void Keys::Core::tell(const KeyOutcome& outcome) {
   for (std::string_view rest = outcome.warnings; !rest.empty();) {
     text = cut(rest, '\n');
     if (is_among(told_warnings, text, '\n')) continue;
-    append(told_warnings, {text, "\n"});
+    format_to(told_warnings, "%s\n", text);
     say(log, LogLevel::warning, text);
   }
   text.clear();
   if (outcome.state != State::found) {
     told_id.clear();
-    append(text, {"no keys: ", outcome.reason});
+    format_to(text, "no keys: %s", outcome.reason);
     return say(log, LogLevel::warning, text);
   }
   if (told_id == outcome.keys.access_key_id) return;
   told_id = outcome.keys.access_key_id;
-  append(text, {"keys found: ", outcome.source});
+  format_to(text, "keys found: %s", outcome.source);
   if (outcome.ends != BootTime::max()) {
-    append(text, ", good for %s s",
-           {seconds_of(outcome.ends - BootClock::now())});
+    format_to(text, ", good for %s s",
+              seconds_of(outcome.ends - BootClock::now()));
   }
   say(log, LogLevel::info, text);
 }

@@ -43,8 +43,8 @@ std::unique_ptr<LogQueue::Line> LogQueue::take() {
   std::unique_ptr<Line> line;
   if (left_out_ != 0) {
     line.reset(new Line{LogLevel::warning, "", nullptr});
-    append(line->text, {Digits(std::exchange(left_out_, 0)),
-                        " lines are left out: who reads them is too slow"});
+    format_to(line->text, "%s lines are left out: who reads them is too slow",
+              std::exchange(left_out_, 0));
     return line;
   }
   line.swap(first_);

@@ -205,7 +205,7 @@ std::string parse_profiles(std::string& text, FileKind kind, Entries& entries) {
     const char* wrong = parser.add(cut(rest, '\n'));
     if (wrong == nullptr) continue;
     entries.clear();
-    return format("line %s: %s", {Digits(number), wrong});
+    return format("line %s: %s", number, wrong);
   }
   return "";
 }
@@ -229,13 +229,13 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
       // `absence` is empty yet, and no file is called so.
       file_(is_below_home(path) ? absence : path, kMaxProfileFileBytes) {
   if (file_.too_long) {
-    append(error, "%q: longer than 1 MiB", {path});
+    format_to(error, "%q: longer than 1 MiB", path);
     return;
   }
   absence = file_.failure;
   if (is_below_home(path)) absence = "cannot be found (HOME is not set)";
   const std::string wrong = parse_profiles(file_.text, kind, entries_);
-  if (!wrong.empty()) append(error, "%q, %s", {path, wrong});
+  if (!wrong.empty()) format_to(error, "%q, %s", path, wrong);
   bool warn = kind == FileKind::credentials;
   for (const Entry& entry : entries_) {
     if (entry.kind != kProfile || entry.value.empty()) continue;
@@ -282,8 +282,8 @@ Profile::Profile(const ProfilePlace& place)
       error(credentials.error.empty() ? config.error : credentials.error) {
   missing = error.empty() && !place.chooser.empty() && !exists();
   if (!missing) return;
-  append(error, "profile %q, named by %s, does not exist: %s",
-         {name, place.chooser, whereabouts()});
+  format_to(error, "profile %q, named by %s, does not exist: %s", name,
+            place.chooser, whereabouts());
 }
 
 Profile::Found Profile::look(const char* property) const {
@@ -299,8 +299,8 @@ Setting Profile::find(const char* property) const {
   Setting setting;
   if (value.empty()) return setting;
   setting.value = value;
-  append(setting.source, "%s of profile %q in %q",
-         {property, name, file->path});
+  format_to(setting.source, "%s of profile %q in %q", property, name,
+            file->path);
   return setting;
 }
 
@@ -308,15 +308,15 @@ Setting Profile::url_of(const char* service, std::string& flaw) const {
   Setting url;
   const Setting services = find("services");
   if (services) {
-    const std::string called = join({"services ", services.value});
+    const std::string called = format("services %s", services.value);
     const auto* own = config.find("services", services.value, service);
     if (own != nullptr) {
       url.value = sub_property(*own, "endpoint_url");
-      append(url.source, "endpoint_url of %s in section %q of %q",
-             {service, called, config.path});
+      format_to(url.source, "endpoint_url of %s in section %q of %q", service,
+                called, config.path);
     } else if (!config.has("services", services.value)) {
-      append(flaw, "%s names a section %q that is not there",
-             {services.source, called});
+      format_to(flaw, "%s names a section %q that is not there",
+                services.source, called);
     }
   }
   return url ? url : find("endpoint_url");
@@ -328,19 +328,18 @@ std::string_view Profile::value_of(const char* property) const {
 
 std::string Profile::place_of(const char* property) const {
   const ProfileFile* file = look(property).file;
-  if (file == nullptr) return format("profile %q", {name});
-  return format("profile %q in %q", {name, file->path});
+  if (file == nullptr) return format("profile %q", name);
+  return format("profile %q in %q", name, file->path);
 }
 
 std::string Profile::whereabouts() const {
   std::string told;
   for (const ProfileFile* file : {&credentials, &config}) {
     const bool known = file->has(kProfiles, name);
-    append(told, "%s%q %s",
-           {told.empty() ? "" : ", ", file->path,
-            !file->absence.empty() ? std::string_view(file->absence)
-            : known                ? "has it"
-                                   : "has no such profile"});
+    format_to(told, "%s%q %s", told.empty() ? "" : ", ", file->path,
+              !file->absence.empty() ? std::string_view(file->absence)
+              : known                ? "has it"
+                                     : "has no such profile");
   }
   return told;
 }

@@ -61,10 +61,10 @@ inline ProfilePlace locate_profile(std::string_view name,
 struct Profile {
   explicit Profile(const ProfilePlace& place) : missing(place) {
     if (!missing) return;
-    append(error,
-           "profile %q, named by %s: this build of the library is without "
-           "profiles",
-           {place.value, place.source});
+    format_to(error,
+              "profile %q, named by %s: this build of the library is without "
+              "profiles",
+              place.value, place.source);
   }
 
   Setting find(const char*) const { return {}; }

@@ -47,7 +47,7 @@ std::string without_secrets(std::string_view text, const Secrets& secrets) {
     }
     const bool hidden =
         !is_blank(text[begin]) && has_secret(text, begin, end, secrets);
-    append(result, {hidden ? kMask : text.substr(begin, end - begin)});
+    result += hidden ? kMask : text.substr(begin, end - begin);
     begin = end;
   }
   return result;
@@ -101,7 +101,7 @@ std::string shown(std::string_view text, const Secrets& secrets) {
   for (char& c : result) {
     if (c < ' ' || c > '~') c = '?';
   }
-  if (cut) append(result, {"..."});
+  if (cut) result += "...";
   return result;
 }
 

@@ -26,18 +26,13 @@ std::string system_words(int error) {
   return std::generic_category().message(error);
 }
 
-char last_octal_digit(mode_t mode) {
-  return static_cast<char>('0' + (mode & 07U));
-}
-
 void warn(const std::string& path, mode_t mode, std::string& warning) {
   if ((mode & kOthers) == 0) return;
-  const char digits[] = {last_octal_digit(mode >> 6),
-                         last_octal_digit(mode >> 3), last_octal_digit(mode)};
-  append(warning,
-         "%q may be read or written by others than its owner (mode 0%s, should "
-         "be 0600)",
-         {path, {digits, sizeof digits}});
+  format_to(warning,
+            "%q may be read or written by others than its owner (mode 0%s%s%s, "
+            "should "
+            "be 0600)",
+            path, mode >> 6 & 7, mode >> 3 & 7, mode & 7);
 }
 
 // Appends up to one byte more than the file may have, straight from the file: a
@@ -90,13 +85,13 @@ SecretFile::SecretFile(const std::string& path, std::size_t most_bytes) {
   missing = error == ENOENT;
   too_long = text.size() > most_bytes;
   if (missing) {
-    append(failure, {"does not exist"});
+    failure = "does not exist";
   } else if (error != 0) {
-    append(failure, "cannot be read (%s)", {system_words(error)});
+    format_to(failure, "cannot be read (%s)", system_words(error));
   } else if (!regular) {
-    append(failure, {"is not a regular file"});
+    failure = "is not a regular file";
   } else if (too_long) {
-    append(failure, "is longer than %s bytes", {Digits(most_bytes)});
+    format_to(failure, "is longer than %s bytes", most_bytes);
   } else {
     warn(path, status.st_mode, warning);
   }

@@ -314,41 +314,44 @@ std::string signature(const SigningKey& key, std::string_view string_to_sign) {
   return std::string(Hex(key.mac({string_to_sign})));
 }
 
-Hex append_signed(Text& headers, const JsonCall& call, const Credentials& keys,
+Hex append_signed(Text& headers, const Post& post, const Credentials& keys,
                   std::string_view amz_date, std::string_view scope,
                   const SigningKey& key) {
-  constexpr std::string_view kType =
-      "content-type:application/x-amz-json-1.0\n";
   const std::string_view token = keys.session_token;
-  const std::string_view names =
-      token.empty() ? "content-type;host;x-amz-date;x-amz-target"
-                    : "content-type;host;x-amz-date;"
-                      "x-amz-security-token;x-amz-target";
+  const std::string_view token_name =
+      token.empty() ? "" : ";x-amz-security-token";
+  const std::string_view action_name =
+      post.action.empty() ? "" : ";x-amz-target";
   const std::size_t begin = headers.size();
   headers.reserve(begin + kUsualBytes + token.size() + scope.size() +
-                  keys.access_key_id.size() + call.action.size());
-  headers += kType;
-  headers += "x-amz-date:";
+                  keys.access_key_id.size() + post.action.size());
+  headers += "content-type:";
+  headers += post.type;
+  const std::size_t host = headers.size();
+  headers += "\nx-amz-date:";
   headers += amz_date;
   if (!token.empty()) headers += "\nx-amz-security-token:";
   headers += token;
-  headers += "\nx-amz-target:";
-  headers += call.api;
-  headers += '.';
-  headers += call.action;
+  if (!post.action.empty()) {
+    headers += "\nx-amz-target:";
+    headers += post.api;
+    headers += '.';
+    headers += post.action;
+  }
   headers += '\n';
-  const std::string_view behind_host =
-      std::string_view(headers).substr(begin + kType.size());
-  const Hex canonical =
-      sha256_of({"POST\n/\n\n", kType, "host:", call.host, "\n", behind_host,
-                 "\n", names, "\n", sha256_of({call.body})});
+  const std::string_view all = headers;
+  const Hex canonical = sha256_of(
+      {"POST\n/\n\n", all.substr(begin, host - begin), "\nhost:", post.host,
+       all.substr(host), "\ncontent-type;host;x-amz-date", token_name,
+       action_name, "\n", sha256_of({post.body})});
   const Hex signature = sign_canonical(key, amz_date, scope, canonical);
   headers += "authorization:AWS4-HMAC-SHA256 Credential=";
   headers += keys.access_key_id;
   headers += '/';
   headers += scope;
-  headers += ", SignedHeaders=";
-  headers += names;
+  headers += ", SignedHeaders=content-type;host;x-amz-date";
+  headers += token_name;
+  headers += action_name;
   headers += ", Signature=";
   headers += signature;
   headers += '\n';

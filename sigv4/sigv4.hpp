@@ -133,12 +133,14 @@ class SigningKey {
 // Step 4.
 std::string signature(const SigningKey& key, std::string_view string_to_sign);
 
-// A call of AWS's JSON protocols: a POST to "/", whose action a header names.
-struct JsonCall {
-  std::string_view host;    // As it is sent: "dynamodb.eu-west-1.amazonaws.com"
-  std::string_view api;     // "DynamoDB_20120810"
-  std::string_view action;  // "GetItem"
+// A POST to "/", as all are that we sign: of one of AWS's JSON protocols, whose
+// action a header names, or a form that names it itself.
+struct Post {
+  std::string_view host;  // As it is sent: "dynamodb.eu-west-1.amazonaws.com"
+  std::string_view type;  // "application/x-amz-json-1.0"
   std::string_view body;
+  std::string_view api{};     // "DynamoDB_20120810"
+  std::string_view action{};  // "GetItem"; empty: no header names it.
 };
 
 // Appends all its headers but Host, each with a '\n' behind: as they are always
@@ -146,7 +148,7 @@ struct JsonCall {
 // memory once it has made room, so that no text that grows, and none that a
 // failure throws away, leaves a token behind.  `scope`: as scope_text() makes
 // it for the day of `amz_date`.
-Hex append_signed(Text& headers, const JsonCall& call, const Credentials& keys,
+Hex append_signed(Text& headers, const Post& post, const Credentials& keys,
                   std::string_view amz_date, std::string_view scope,
                   const SigningKey& key);
 

@@ -41,22 +41,55 @@ std::string in_quotes(std::string_view text) {
   return result + (text.size() > kMost ? "...\"" : "\"");
 }
 
-std::string format(const char* pattern, Pieces pieces) {
+std::string formatted(const char* pattern, unsigned kinds, ...) {
   std::string text;
-  append(text, pattern, pieces);
+  std::va_list pieces;
+  va_start(pieces, kinds);
+  append_pieces(text, pattern, kinds, pieces);
+  va_end(pieces);
   return text;
 }
 
-void append(std::string& text, const char* pattern, Pieces pieces) {
-  auto piece = pieces.begin();
-  std::string_view rest = pattern;
-  for (std::size_t mark; (mark = rest.find('%')) != rest.npos;) {
-    append(text, {rest.substr(0, mark)});
-    append(text, {rest[mark + 1] == 'q' ? in_quotes(*piece) : *piece});
-    ++piece;
-    rest.remove_prefix(mark + 2);
+void append_formatted(std::string& text, const char* pattern, unsigned kinds,
+                      ...) {
+  std::va_list pieces;
+  va_start(pieces, kinds);
+  append_pieces(text, pattern, kinds, pieces);
+  va_end(pieces);
+}
+
+void append_pieces(std::string& text, const char* pattern, unsigned kinds,
+                   std::va_list pieces) {
+  std::size_t group = 0;  // What may be left out begins there.
+  bool whole = true;      // No piece of it is empty.
+  std::string_view rest = pattern, piece;
+  for (text += cut(rest, '%'); !rest.empty(); text += cut(rest, '%')) {
+    const char mark = rest[0];
+    rest.remove_prefix(1);
+    if (mark == '[') {
+      group = text.size();
+      whole = true;
+      continue;
+    }
+    if (mark == ']') {
+      if (!whole) text.resize(group);
+      continue;
+    }
+    const unsigned kind = kinds & 3;
+    kinds >>= 2;
+    std::string number;
+    if (kind == 0) {
+      piece = va_arg(pieces, const char*);
+    } else if (kind == 1) {
+      piece = *va_arg(pieces, const std::string*);
+    } else if (kind == 2) {
+      piece = *va_arg(pieces, const std::string_view*);
+    } else {
+      piece = number = decimal(va_arg(pieces, std::int64_t));
+    }
+    whole = whole && !piece.empty();
+    text += mark == 'q' ? in_quotes(piece) : piece;
   }
-  append(text, {rest});
 }
 
 std::string decimal(std::int64_t number) { return std::string(Digits(number)); }

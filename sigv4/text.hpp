@@ -5,6 +5,7 @@
 #define DDBMUTEX_SIGV4_TEXT_HPP
 
 #include <array>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -25,12 +26,6 @@ std::string join(Pieces pieces);
 // For people: in double quotes, cut to 200 bytes, '?' for what is not visible
 // ASCII or a blank.
 std::string in_quotes(std::string_view text);
-
-// The pattern with the pieces in the place of its marks, one after the other:
-// "%s" is one as it is, "%q" one in_quotes().  For what people read: what of it
-// is always the same costs little code so, but it grows by pieces, which a
-// secret must not.
-std::string format(const char* pattern, Pieces pieces);
 
 // "-12"
 std::string decimal(std::int64_t number);
@@ -124,7 +119,65 @@ class Text {
 
 // Puts the pieces behind `text`.  None of them may be a view into it.
 void append(std::string& text, Pieces pieces);
-void append(std::string& text, const char* pattern, Pieces pieces);
+
+// --- For people --------------------------------------------------------------
+
+// What format() is made of.  The pieces' types are told by `kinds`, two bits
+// each, the first lowest.  So a piece costs a pointer where it is named; a list
+// of views has 20 bytes of code for each.
+std::string formatted(const char* pattern, unsigned kinds, ...);
+void append_formatted(std::string& text, const char* pattern, unsigned kinds,
+                      ...);
+void append_pieces(std::string& text, const char* pattern, unsigned kinds,
+                   std::va_list pieces);
+
+template <class Piece>
+constexpr unsigned kind_of() {
+  constexpr unsigned kKind = std::is_convertible_v<Piece, const char*> ? 0
+                             : std::is_same_v<Piece, std::string>      ? 1
+                             : std::is_same_v<Piece, std::string_view> ? 2
+                             : std::is_integral_v<Piece>               ? 3
+                                                                       : 4;
+  static_assert(kKind < 4,
+                "no piece of a text for people, as a Secret is none");
+  return kKind;
+}
+template <class... Piece>
+constexpr unsigned kinds_of() {
+  static_assert(sizeof...(Piece) <= 16);
+  unsigned kinds = 0, shift = 0;
+  ((kinds |= kind_of<Piece>() << shift, shift += 2), ...);
+  return kinds;
+}
+inline const char* passed(const char* piece) { return piece; }
+inline const std::string* passed(const std::string& piece) { return &piece; }
+inline const std::string_view* passed(const std::string_view& piece) {
+  return &piece;
+}
+inline std::int64_t passed(std::int64_t piece) { return piece; }
+
+// The pattern with the pieces in the place of its marks, one after the other:
+// "%s" is one as it is, "%q" one in_quotes().  What stands between "%[" and
+// "%]" is left out if a piece in it is empty.  A piece is a C string, a
+// std::string, a view or a whole number.
+//
+//   format("cannot open %q%[: %s%]", path, why)
+//
+// It grows by pieces, which a secret must not.
+template <class... Piece>
+[[gnu::always_inline]] inline std::string format(const char* pattern,
+                                                 const Piece&... pieces) {
+  return formatted(pattern, kinds_of<Piece...>(), passed(pieces)...);
+}
+// The same behind `text`, into which no piece is a view.
+template <class... Piece>
+[[gnu::always_inline]] inline void format_to(std::string& text,
+                                             const char* pattern,
+                                             const Piece&... pieces) {
+  append_formatted(text, pattern, kinds_of<Piece...>(), passed(pieces)...);
+}
+
+// --- Looked at ---------------------------------------------------------------
 
 bool begins_with(std::string_view text, std::string_view with);
 

@@ -469,13 +469,33 @@ BOOST_AUTO_TEST_CASE(quoted_text_is_short_and_visible) {
 }
 
 BOOST_AUTO_TEST_CASE(marks_of_a_pattern_are_replaced_in_their_order) {
-  BOOST_TEST(format("%s at %q!", {"a", "b\n"}) == "a at \"b?\"!");
-  BOOST_TEST(format("%s%s%q%q", {"%s", "", "%q", ""}) == "%s\"%q\"\"\"");
-  BOOST_TEST(format("", {}) == "");
-  BOOST_TEST(format("no marks", {}) == "no marks");
+  BOOST_TEST(format("%s at %q!", "a", "b\n") == "a at \"b?\"!");
+  BOOST_TEST(format("%s%s%q%q", "%s", "", "%q", "") == "%s\"%q\"\"\"");
+  BOOST_TEST(format("") == "");
+  BOOST_TEST(format("no marks") == "no marks");
   std::string text = "a";
-  append(text, ": %s", {"b"});
+  format_to(text, ": %s", "b");
   BOOST_TEST(text == "a: b");
+}
+
+BOOST_AUTO_TEST_CASE(pieces_of_a_pattern_may_be_of_any_of_their_types) {
+  const std::string text = "text";
+  const std::string_view view = std::string_view(text).substr(1, 2);
+  const char* const characters = "characters";
+  BOOST_TEST(format("%s %s %s %s %s %s %s %s", text, view, characters, -1,
+                    std::size_t{2}, std::string("made"), view.substr(1),
+                    std::numeric_limits<std::int64_t>::min()) ==
+             "text ex characters -1 2 made x -9223372036854775808");
+}
+
+BOOST_AUTO_TEST_CASE(a_group_with_an_empty_piece_is_left_out) {
+  const char* const pattern = "a%[ (%s)%]%[, %q and %s%].";
+  BOOST_TEST(format(pattern, "1", "2", "3") == "a (1), \"2\" and 3.");
+  BOOST_TEST(format(pattern, "", "2", "3") == "a, \"2\" and 3.");
+  BOOST_TEST(format(pattern, "1", "", "3") == "a (1).");
+  BOOST_TEST(format(pattern, "1", "2", "") == "a (1).");
+  BOOST_TEST(format(pattern, "", "", "") == "a.");
+  BOOST_TEST(format("%s%[-%s%]", "", 0) == "-0");
 }
 
 BOOST_AUTO_TEST_CASE(numbers_have_all_their_digits) {

@@ -30,9 +30,9 @@ inline ddbmutex::sigv4::Credentials signing_credentials() {
   return {"AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", ""};
 }
 
-constexpr ddbmutex::sigv4::JsonCall kSigningCall = {
-    "dynamodb.eu-west-1.amazonaws.com", "DynamoDB_20120810", "PutItem",
-    kSigningBody};
+constexpr ddbmutex::sigv4::Post kSigningCall = {
+    "dynamodb.eu-west-1.amazonaws.com", "application/x-amz-json-1.0",
+    kSigningBody, "DynamoDB_20120810", "PutItem"};
 
 // The same, for step 1 by itself.
 inline ddbmutex::sigv4::Request signing_request(std::string_view payload_hash) {
