@@ -15,6 +15,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
+using std::string_view_literals::operator""sv;
+
 using sigv4::HttpAnswer;
 using sigv4::Transport;
 using std::chrono::milliseconds;
@@ -130,11 +132,11 @@ bool names_a_wrong_key(std::string_view message) {
 // The headers that tell; a view of nothing, at null, where there is none.
 struct Headers {
   explicit Headers(const HttpAnswer& http) {
-    http.find_headers({{"x-amzn-RequestId", &request_id},
-                       {"x-amz-crc32", &crc32},
-                       {"Content-Type", &type},
-                       {"Date", &date},
-                       {"Age", &age}});
+    http.find_headers({{"x-amzn-RequestId"sv, &request_id},
+                       {"x-amz-crc32"sv, &crc32},
+                       {"Content-Type"sv, &type},
+                       {"Date"sv, &date},
+                       {"Age"sv, &age}});
   }
 
   std::string_view request_id, crc32, type, date, age;
@@ -263,7 +265,7 @@ void read_item_of(Value body, std::string_view name, Answer& answer) {
 // That is how things are to be.
 bool is_on_already(Action action, std::string_view message) {
   return kManages && action == Action::update_time_to_live &&
-         message == "TimeToLive is already enabled";
+         message == "TimeToLive is already enabled"sv;
 }
 
 void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
@@ -283,13 +285,13 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
     return;
   }
   answer.other_keys = meaning && meaning->more == CodeMeaning::other_keys;
-  if (code == "ValidationException") {
+  if (code == "ValidationException"sv) {
     if (is_on_already(answer.action, message)) answer.fault = Fault::none;
     if (has_keys(answer.action) && names_a_wrong_key(message)) {
       answer.fault = Fault::wrong_key;
     }
   }
-  if (kTransacts && code == "TransactionCanceledException" &&
+  if (kTransacts && code == "TransactionCanceledException"sv &&
       answer.action == Action::transact_write_items && reader != nullptr) {
     return reader(body, answer);
   }
@@ -360,8 +362,8 @@ void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
   const bool says_json =
       type.data() == nullptr || type.find("json") != type.npos;
   // As a write is mostly answered.
-  const bool empty =
-      std::string_view(http.body) == "{}" && *members_of(answer.action) == ' ';
+  const bool empty = std::string_view(http.body) == "{}"sv &&
+                     *members_of(answer.action) == ' ';
   if (http.status == 200 && empty && says_json && is_dynamodbs(headers)) {
     answer.fault = Fault::none;
     return;

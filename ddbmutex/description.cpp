@@ -11,6 +11,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
+using std::string_view_literals::operator""sv;
+
 namespace {
 
 // "AttributeDefinitions" tells the types.
@@ -19,7 +21,7 @@ bool is_string(Value table, std::string_view name) {
   if (!definitions.is_list()) return false;
   for (Elements each(definitions); each.next();) {
     if (each.value.text("AttributeName") == name) {
-      return each.value.text("AttributeType") == "S";
+      return each.value.text("AttributeType") == "S"sv;
     }
   }
   return false;
@@ -29,8 +31,8 @@ bool is_string(Value table, std::string_view name) {
 bool read_key(Value element, Value value, TableDescription& table) {
   const std::string_view name = element.text("AttributeName");
   const std::string_view role = element.text("KeyType");
-  if (name.empty() || (role != "HASH" && role != "RANGE")) return false;
-  std::string& part = role == "HASH" ? table.key : table.sort_key;
+  if (name.empty() || (role != "HASH"sv && role != "RANGE"sv)) return false;
+  std::string& part = role == "HASH"sv ? table.key : table.sort_key;
   if (!part.empty()) return false;
   part = name;
   table.of_strings = table.of_strings && is_string(value, name);
@@ -41,10 +43,10 @@ bool read_key(Value element, Value value, TableDescription& table) {
 // a mode that is not told is the eventual one.  False if it makes no sense.
 bool read_replicas(Value value, TableDescription& table) {
   const Value replicas = value["Replicas"];
-  const bool legacy = value.text("GlobalTableVersion") == "2017.11.29";
+  const bool legacy = value.text("GlobalTableVersion") == "2017.11.29"sv;
   table.eventual_replicas =
-      legacy ||
-      (replicas.size() > 0 && value.text("MultiRegionConsistency") != "STRONG");
+      legacy || (replicas.size() > 0 &&
+                 value.text("MultiRegionConsistency") != "STRONG"sv);
   return legacy || !replicas || replicas.is_list();
 }
 

@@ -13,6 +13,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
+using std::string_view_literals::operator""sv;
+
 using sigv4::Environment;
 using sigv4::format;
 using sigv4::format_to;
@@ -55,15 +57,15 @@ void find_account_mode(const Environment& environment, const Profile& profile,
       sigv4::find_setting(environment, {"AWS_ACCOUNT_ID_ENDPOINT_MODE"},
                           profile, "account_id_endpoint_mode");
   const std::string_view mode = found.value, source = found.source;
-  target.accounts_disabled = mode == "disabled";
-  if (mode == "required") {
+  target.accounts_disabled = mode == "disabled"sv;
+  if (mode == "required"sv) {
     format_to(target.account_required, "%s requires an account's own endpoint",
               source);
     if (!sigv4::kAllEndpoints) {
       format_to(target.error, "%s%s", target.account_required,
                 sigv4::kEndpointsLeftOut);
     }
-  } else if (!mode.empty() && mode != "preferred" &&
+  } else if (!mode.empty() && mode != "preferred"sv &&
              !target.accounts_disabled) {
     format_to(target.error, "%s is none of preferred, disabled and required",
               source);
@@ -100,7 +102,7 @@ void set_account(std::string_view suffix, Target& target) {
   const std::string& region = target.region;
   const std::string& fips = target.fips;
   const bool have =
-      sigv4::partition_of(region).name == "aws" ||
+      sigv4::partition_of(region).name == "aws"sv ||
       kRegionsOfAccounts.find(format(" %s ", region)) != std::string::npos;
   if (fips.empty() && have) {
     format_to(target.account_suffix, ".ddb.%s", suffix);

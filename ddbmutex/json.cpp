@@ -247,6 +247,17 @@ void append_members(Text& json, const Item& item) {
   }
 }
 
+const Attribute* find(const Item& item, std::string_view name) {
+  for (const Attribute& attribute : item) {
+    if (attribute.name == name) return &attribute;
+  }
+  return nullptr;
+}
+
+const Attribute* find(const Item& item, const char* name) {
+  return find(item, std::string_view(name));
+}
+
 std::optional<Item> read_item(Value value) {
   Item item;
   if (!value.is_object()) return std::nullopt;

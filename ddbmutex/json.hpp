@@ -58,12 +58,8 @@ constexpr bool kReadsMembers = true;
 #endif
 
 // The attribute of that name; null if there is none.
-inline const Attribute* find(const Item& item, std::string_view name) {
-  for (const Attribute& attribute : item) {
-    if (attribute.name == name) return &attribute;
-  }
-  return nullptr;
-}
+const Attribute* find(const Item& item, std::string_view name);
+const Attribute* find(const Item& item, const char* name);
 
 // --- Writing: each puts something behind `json` -----------------------------
 

@@ -14,6 +14,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
+using std::string_view_literals::operator""sv;
+
 using dynamodb::Attribute;
 using dynamodb::Item;
 using sigv4::Text;
@@ -270,7 +272,7 @@ const char* read_record(const Item& item, const Attribute* uuid, Row& row) {
 
 // Of those that a row without a uuid has no business with.
 bool is_ours(std::string_view name) {
-  return name != kDataAttribute && name != "token" &&
+  return name != kDataAttribute && name != "token"sv &&
          is_of_record(kDdblock, name);
 }
 

@@ -101,7 +101,7 @@ class RequestBody {
   void assignments();  // ", #set0 = :set0, #set1 = :set1"
   void changes();
   void words();  // Behind the condition.
-  void put(std::string_view text) { text_ += text; }
+  void put(const char* text) { text_ += text; }
   void end() { text_ += '}'; }
 
  private:

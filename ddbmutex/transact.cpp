@@ -12,6 +12,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
+using std::string_view_literals::operator""sv;
+
 namespace {
 
 // Of the parts of a transaction, without ours.
@@ -51,7 +53,7 @@ struct Cancellation {
 
 void Cancellation::hear(std::string_view reason, std::string_view words) {
   const int here = looked_at++;
-  if (reason.empty() || reason == "None") return;
+  if (reason.empty() || reason == "None"sv) return;
   std::size_t its = 0;
   while (kReasons[its].code[0] != '\0' && kReasons[its].code != reason) ++its;
   if (its >= weight) return;

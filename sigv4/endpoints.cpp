@@ -10,6 +10,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+using std::string_view_literals::operator""sv;
+
 namespace {
 
 // Of each partition its name and the beginning of its regions (then come a
@@ -84,7 +86,7 @@ bool instance_is_disabled(const Environment& environment) {
 
 bool asks_for_fips(std::string_view region) {
   return begins_with(region, "fips-") ||
-         (region.size() > 5 && region.substr(region.size() - 5) == "-fips");
+         (region.size() > 5 && region.substr(region.size() - 5) == "-fips"sv);
 }
 
 namespace {
@@ -143,8 +145,8 @@ Partition partition_of(std::string_view region) {
     const std::string_view name = cut(rest, ' '), prefix = cut(rest, ' ');
     const bool of_it = begins_with(region, prefix) &&
                        is_word_and_number(region.substr(prefix.size()));
-    const bool all_of_it = name != "aws-eusc" && begins_with(region, name) &&
-                           region.substr(name.size()) == "-global";
+    const bool all_of_it = name != "aws-eusc"sv && begins_with(region, name) &&
+                           region.substr(name.size()) == "-global"sv;
     Partition partition{name, kSuffix, {}};
     if (kAllEndpoints) {
       partition.suffix = cut(suffixes, ' ');
@@ -161,7 +163,7 @@ bool is_host_label(std::string_view text) {
 
 bool is_base_url(const std::string& text) {
   const auto url = parse_url(text);
-  return url && std::string_view(url->path) == "/";
+  return url && std::string_view(url->path) == "/"sv;
 }
 
 void set_region(EndpointSettings& settings, const Setting& region) {
@@ -227,7 +229,7 @@ ServiceEndpoint endpoint_in_region(Service service,
   const bool dual_stack = !settings.dual_stack.empty();
   // There, the usual endpoints are FIPS ones.
   const bool usual = !kAllEndpoints || settings.fips.empty() ||
-                     (partition.name == "aws-us-gov" && !dual_stack);
+                     (partition.name == "aws-us-gov"sv && !dual_stack);
   format_to(found.suffix, "%s.%s", region,
             dual_stack ? partition.dual_stack_suffix : partition.suffix);
   format_to(found.url, "https://%s%s%s",

@@ -22,6 +22,8 @@
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
+
+using std::string_view_literals::operator""sv;
 namespace {
 
 using std::chrono::milliseconds;
@@ -518,7 +520,7 @@ std::size_t Exchange::on_header(char* data, std::size_t, std::size_t size,
   if (own.head_ended_) return size;
   if (!own.in_head_) {
     const std::size_t blank = std::min(line.find(' '), size);
-    own.interim_ = line.substr(blank, 2) == " 1";
+    own.interim_ = line.substr(blank, 2) == " 1"sv;
     own.in_head_ = true;
     own.answer_.headers.clear();
     own.answer_.headers.reserve(kUsualHeaderBytes);
@@ -736,7 +738,7 @@ std::optional<Url> parse_url(const std::string& text) {
   }
   const std::string url = normal_url(text);
   const auto [scheme, authority, path] = parts_of(url);
-  if (scheme != "http" && scheme != "https") return found;
+  if (scheme != "http"sv && scheme != "https"sv) return found;
   found.emplace();
   found->scheme = scheme;
   found->authority = authority;

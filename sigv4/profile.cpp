@@ -9,6 +9,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+using std::string_view_literals::operator""sv;
+
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
@@ -179,7 +181,7 @@ const char* Parser::add_property(std::string_view text) {
 }
 
 bool is_below_home(std::string_view path) {
-  return path == "~" || begins_with(path, "~/");
+  return path == "~"sv || begins_with(path, "~/");
 }
 
 // Sets `path`, which is empty, to the variable or `otherwise`; with HOME for a
@@ -239,8 +241,8 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
   bool warn = kind == FileKind::credentials;
   for (const Entry& entry : entries_) {
     if (entry.kind != kProfile || entry.value.empty()) continue;
-    warn = warn || entry.property == "aws_secret_access_key" ||
-           entry.property == "aws_session_token";
+    warn = warn || entry.property == "aws_secret_access_key"sv ||
+           entry.property == "aws_session_token"sv;
   }
   if (warn) warning = file_.warning;
 }

@@ -159,6 +159,10 @@ bool begins_with(std::string_view text, std::string_view with) {
   return text.substr(0, with.size()) == with;
 }
 
+bool begins_with(std::string_view text, const char* with) {
+  return begins_with(text, std::string_view(with));
+}
+
 bool consists_of(std::string_view text, bool (*fits)(char)) {
   for (const char c : text) {
     if (!fits(c)) return false;

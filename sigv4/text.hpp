@@ -79,6 +79,11 @@ class Text {
   void operator+=(std::string_view piece) {
     copy(piece, room_for(piece.size()));
   }
+  // A literal, whose size the compiler knows.
+  template <std::size_t kSize>
+  void operator+=(const char (&literal)[kSize]) {
+    *this += std::string_view(literal, kSize - 1);
+  }
   void operator+=(char c) { *room_for(1) = c; }
   // Between quotes.
   void quote(std::string_view piece) {
@@ -180,6 +185,7 @@ template <class... Piece>
 // --- Looked at ---------------------------------------------------------------
 
 bool begins_with(std::string_view text, std::string_view with);
+bool begins_with(std::string_view text, const char* with);
 
 // Whether all of its characters are such.  std::all_of() is unrolled, and that
 // for each function it is given.

@@ -5,6 +5,8 @@
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
+
+using std::string_view_literals::operator""sv;
 namespace {
 
 constexpr std::int64_t kDay = 86400;
@@ -103,7 +105,7 @@ std::optional<std::int64_t> seconds_of(const Date& date, std::string_view time,
 
 // Seconds by which a zone is ahead of UTC.
 std::optional<int> parse_zone(std::string_view zone) {
-  if (zone == "Z" || zone == "z" || zone == "UTC") return 0;
+  if (zone == "Z"sv || zone == "z"sv || zone == "UTC"sv) return 0;
   if (zone.empty() || (zone[0] != '+' && zone[0] != '-')) return std::nullopt;
   const std::string_view digits = zone.substr(1);
   if (!has_form(digits, "00:00") && !has_form(digits, "0000") &&
@@ -147,9 +149,9 @@ void write_amz_date(std::int64_t unix_seconds, char* to) {
 
 std::optional<std::int64_t> parse_http_date(std::string_view text) {
   // Digits and names are looked at when they are read.
-  if (text.size() != 29 || text.substr(3, 2) != ", " || text[7] != ' ' ||
+  if (text.size() != 29 || text.substr(3, 2) != ", "sv || text[7] != ' ' ||
       text[11] != ' ' || text[16] != ' ' || text[19] != ':' ||
-      text[22] != ':' || text.substr(25) != " GMT") {
+      text[22] != ':' || text.substr(25) != " GMT"sv) {
     return std::nullopt;
   }
   const Date date = {year_at(text, 12), name_at(text, 8, kMonths) + 1,
