@@ -9,7 +9,7 @@
 
 #include "../sigv4/endpoints.hpp"
 #include "../sigv4/text.hpp"
-#include "json.hpp"
+#include "item.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

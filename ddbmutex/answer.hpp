@@ -15,7 +15,7 @@
 
 #include "../sigv4/http.hpp"
 #include "clock.hpp"
-#include "json.hpp"
+#include "item.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "../sigv4/text.hpp"
-#include "json.hpp"
+#include "item.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

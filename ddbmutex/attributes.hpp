@@ -14,7 +14,7 @@
 
 #include "../ddbmutex.hpp"
 #include "failure.hpp"
-#include "json.hpp"
+#include "item.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "answer.hpp"
-#include "json.hpp"
+#include "item.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

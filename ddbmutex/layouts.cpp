@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "../sigv4/text.hpp"
-#include "json.hpp"
+#include "item.hpp"
 #include "protocol.hpp"
 #include "request_body.hpp"
 

@@ -28,7 +28,7 @@
 
 #include "answer.hpp"
 #include "clock.hpp"
-#include "json.hpp"
+#include "item.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -1,6 +1,6 @@
 #include "request_body.hpp"
 
-#include "json.hpp"
+#include "item.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "../sigv4/text.hpp"
-#include "json.hpp"
+#include "item.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

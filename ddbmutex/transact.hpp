@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "answer.hpp"
-#include "json.hpp"
+#include "item.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -136,7 +136,7 @@ KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
           token, has_token ? "\n" : ""});
   call.secrets = {token};
   auto accept = [&](const HttpAnswer& http, std::int64_t now) {
-    outcome = keys_in(http.body, {}, KeyForm(), "the answer", now);
+    outcome = keys_in(parse_json(http.body), {}, KeyForm(), "the answer", now);
     const bool over =
         outcome.state == State::found && outcome.ends <= BootClock::now();
     return over ? "the time of the keys it gave is over already"
@@ -369,14 +369,12 @@ KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
   if (!outcome.done()) return without(instance, outcome);
   const std::string source = format("%s (role %s)", kName, role);
   auto accept_keys = [&](const HttpAnswer& http, std::int64_t now) {
-    const auto document = parse_json(http.body);
-    if (document && document->has_text("Code")) {
-      const Secret code = document->text("Code");
-      if (code != "Success") {
-        return format("no keys of role %s: Code %q", role, code.str());
-      }
+    const Document document = parse_json(http.body);
+    const auto code = document.root()["Code"].text().value_or("Success");
+    if (code != "Success") {
+      return format("no keys of role %s: Code %q", role, code);
     }
-    keys = keys_in(http.body, {}, KeyForm(), source, now);
+    keys = keys_in(document, {}, KeyForm(), source, now);
     return keys.reason;
   };
   outcome = get(instance, kRolesPath + role, accept_keys, fetch);

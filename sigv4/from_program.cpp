@@ -264,14 +264,14 @@ KeyOutcome read_document(std::string_view text, const std::string& place,
                          std::int64_t now) {
   constexpr KeyForm kForm = {kSessionForm.names, kSessionForm.end, false, 1};
   if (text.empty()) return broken_keys("%s: the program wrote nothing", place);
-  const auto document = parse_json(text);
-  if (!document) {
+  const Document document = parse_json(text);
+  if (!document.root().is_object()) {
     return broken_keys("%s: what the program wrote is no JSON object", place);
   }
-  if (document->number("Version") != 1) {
+  if (document.root()["Version"].number() != 1) {
     return broken_keys("%s: Version in what the program wrote is not 1", place);
   }
-  KeyOutcome outcome = keys_in_document(*document, kForm, place, now);
+  KeyOutcome outcome = keys_in(document, {}, kForm, place, now);
   if (outcome.state == State::found && outcome.ends <= BootClock::now()) {
     return failed_keys("%s: the program gave keys whose time is over already",
                        place);

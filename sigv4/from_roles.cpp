@@ -291,16 +291,16 @@ KeyOutcome assume_by_web_identity(const Role& role,
 
 KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
                          std::int64_t utc_now) {
-  const std::string response = format("%sResponse", action);
-  const std::string result = format("%sResult", action);
-  KeyOutcome outcome = keys_in(body, {response, result, "Credentials"},
-                               kSessionForm, "the answer", utc_now);
+  const std::string response = join({action, "Response"});
+  const std::string result = join({action, "Result"});
+  const Document document = parse_json(body);
+  KeyOutcome outcome =
+      keys_in(document, {response.c_str(), result.c_str(), "Credentials"},
+              kSessionForm, "the answer", utc_now);
   if (outcome.state != State::found) return outcome;
-  const auto user = parse_json(body)->object(response)->object(result)->object(
-      "AssumedRoleUser");
-  if (user && user->has_text("Arn")) {
-    outcome.keys.account_id = account_of(user->text("Arn"));
-  }
+  const Value answer = document.root()[response.c_str()][result.c_str()];
+  const auto arn = answer["AssumedRoleUser"]["Arn"].text();
+  if (arn) outcome.keys.account_id = account_of(*arn);
   return outcome;
 }
 

@@ -286,20 +286,21 @@ Refusal read_refusal(const HttpAnswer& http) {
   Refusal refusal;
   refusal.code = bare_code(http.header("x-amzn-ErrorType").value_or(""));
   refusal.request_id = http.header("x-amzn-RequestId").value_or("");
-  const auto answer = parse_json(http.body);
-  if (!answer) return refusal;
+  const Document document = parse_json(http.body);
+  const Value answer = document.root();
   // STS has an object for it, of which the request's number is none.
-  const auto error = answer->object("Error").value_or(*answer);
-  const auto fill = [](std::string& text, const JsonObject& object,
+  const Value inner = answer["Error"];
+  const Value error = inner.is_object() ? inner : answer;
+  const auto fill = [](std::string& text, Value object,
                        std::initializer_list<const char*> names) {
     for (const char* name : names) {
-      if (text.empty()) text = object.text(name).str();
+      if (text.empty()) text = object.text(name);
     }
   };
   fill(refusal.code, error, {"__type", "code", "Code", "error"});
   refusal.code = bare_code(refusal.code);
   fill(refusal.message, error, {"message", "Message", "error_description"});
-  fill(refusal.request_id, *answer, {"RequestId"});
+  fill(refusal.request_id, answer, {"RequestId"});
   return refusal;
 }
 

@@ -79,8 +79,9 @@ std::string flaw_of_session(const Profile& profile, std::string_view name) {
 // Why there is no token; empty if there is one.
 const char* read_token(Secret file, Token& token) {
   token.file = std::move(file);
-  const auto document = parse_json(token.file);
-  if (!document) return "is no JSON object";
+  const Document document = parse_json(token.file);
+  const Value root = document.root();
+  if (!root.is_object()) return "is no JSON object";
   const struct {
     const char* name;
     Secret& text;
@@ -89,10 +90,10 @@ const char* read_token(Secret file, Token& token) {
                {"clientId", token.client_id},
                {"clientSecret", token.client_secret}};
   for (const auto& [name, text] : texts) {
-    text = document->text(name);
+    text = root.text(name);
   }
   const auto time = [&](const char* name) {
-    return parse_iso8601(document->text(name));
+    return parse_iso8601(root.text(name));
   };
   if (token.text.empty()) return "has no accessToken";
   if (!is_visible(token.text)) {
@@ -280,10 +281,11 @@ CallOutcome Portal::create_token() {
   call.request.method = Method::post;
   call.request.url = "/token";
   call.request.headers = "Content-Type: application/json\n";
-  call.request.body = json_object({{"grantType", "refresh_token"},
-                                   {"clientId", token_.client_id},
-                                   {"clientSecret", token_.client_secret},
-                                   {"refreshToken", token_.refresh_token}});
+  call.request.body =
+      with_texts("{}", {{"grantType", "refresh_token"},
+                        {"clientId", token_.client_id},
+                        {"clientSecret", token_.client_secret},
+                        {"refreshToken", token_.refresh_token}});
   call.secrets = {token_.refresh_token, token_.client_secret, token_.text};
   auto accept = [this](const HttpAnswer& http, std::int64_t now) {
     return take_refreshed(http, now);
@@ -294,27 +296,27 @@ CallOutcome Portal::create_token() {
 
 std::string Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
   constexpr std::int64_t kFar = 100LL * 366 * 86400;
-  const auto answer = parse_json(http.body);
-  if (!answer) return "an answer that is no JSON object";
-  Secret text = answer->text("accessToken");
+  const Document document = parse_json(http.body);
+  const Value answer = document.root();
+  if (!answer.is_object()) return "an answer that is no JSON object";
+  const std::string_view text = answer.text("accessToken");
   if (text.empty() || !is_visible(text)) return "an answer without a token";
-  const auto lasts = answer->number("expiresIn").value_or(0);
+  const auto lasts = answer["expiresIn"].number().value_or(0);
   if (lasts <= 0) return "an answer that does not tell when the token ends";
-  token_.text = std::move(text);
+  token_.text = text;
   token_.ends = now + std::min(lasts, kFar);
-  if (answer->has_text("refreshToken")) {
-    token_.refresh_token = answer->text("refreshToken");
-  }
+  const auto refresh_token = answer["refreshToken"].text();
+  if (refresh_token) token_.refresh_token = *refresh_token;
   keep();
   return "";
 }
 
 void Portal::keep() {
   const std::string ends = iso_time(token_.ends);
-  const Secret text = with_texts(*parse_json(token_.file),
-                                 {{"accessToken", token_.text},
-                                  {"expiresAt", ends},
-                                  {"refreshToken", token_.refresh_token}});
+  const Secret text =
+      with_texts(token_.file, {{"accessToken", token_.text},
+                               {"expiresAt", ends},
+                               {"refreshToken", token_.refresh_token}});
   const std::string wrong = write_secret_file(sign_on_.path, text);
   sign_on_.unwritten = wrong.empty() ? Token() : token_;
   if (wrong.empty()) return;
@@ -335,8 +337,8 @@ void Portal::ask_for_keys() {
   append(call.request.headers, {"x-amz-sso_bearer_token: ", token_.text, "\n"});
   call.secrets = {token_.text};
   auto accept = [this](const HttpAnswer& http, std::int64_t now) {
-    outcome_ =
-        keys_in(http.body, {"roleCredentials"}, kSsoForm, "the answer", now);
+    outcome_ = keys_in(parse_json(http.body), {"roleCredentials"}, kSsoForm,
+                       "the answer", now);
     return outcome_.reason;
   };
   call.accept = accept;

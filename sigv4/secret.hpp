@@ -37,6 +37,7 @@ class Secret {
   ~Secret();
 
   const std::string& str() const noexcept { return text_; }
+  char* data() noexcept { return text_.data(); }
   operator std::string_view() const noexcept { return text_; }
   bool empty() const noexcept { return text_.empty(); }
   std::size_t size() const noexcept { return text_.size(); }

@@ -16,7 +16,7 @@
 
 #include "ddbmutex/ask.hpp"
 #include "ddbmutex/client.hpp"
-#include "ddbmutex/json.hpp"
+#include "ddbmutex/item.hpp"
 #include "ddbmutex/record.hpp"
 #include "ddbmutex/retry.hpp"
 #include "tests/support/check_fault.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/json.hpp"
+#include "ddbmutex/item.hpp"
 
 namespace {
 
@@ -20,7 +20,7 @@ using dynamodb::Item;
 using Type = Attribute::Type;
 
 std::optional<Item> read(const std::string& json) {
-  const dynamodb::Document document(json);
+  const dynamodb::Document document{std::string(json)};
   BOOST_TEST_REQUIRE(document.is_json(), json.substr(0, 80));
   return dynamodb::read_item(document.root());
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/json.hpp"
+#include "ddbmutex/item.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
 

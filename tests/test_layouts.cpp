@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ddbmutex/any_of.hpp"
-#include "ddbmutex/json.hpp"
+#include "ddbmutex/item.hpp"
 #include "ddbmutex/layouts.hpp"
 #include "ddbmutex/protocol.hpp"
 #include "ddbmutex/record.hpp"

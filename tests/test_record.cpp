@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/json.hpp"
+#include "ddbmutex/item.hpp"
 #include "ddbmutex/record.hpp"
 #include "tests/support/body_of.hpp"
 #include "tests/support/words.hpp"

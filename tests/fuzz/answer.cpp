@@ -10,7 +10,7 @@
 #include <string>
 
 #include "ddbmutex/description.hpp"
-#include "ddbmutex/json.hpp"
+#include "ddbmutex/item.hpp"
 #include "ddbmutex/record.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/reader_of.hpp"
@@ -227,7 +227,7 @@ void check_item(const dynamodb::Item& item) {
   check_item(item, 34);
   if (!knows_all_of(item)) return;
   const std::string json = written(item);
-  const dynamodb::Document document(json);
+  const dynamodb::Document document{std::string(json)};
   claim(document.is_json(), "what is written is JSON");
   const auto back = dynamodb::read_item(document.root());
   claim(back && written(*back) == json, "what is written can be read back");

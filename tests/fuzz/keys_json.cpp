@@ -12,14 +12,16 @@
 #include "sigv4/from_profile.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/fuzz/fuzz.hpp"
+#include "tests/support/json_string.hpp"
 
 namespace tests {
 namespace fuzz {
 namespace {
 
 using namespace ddbmutex;
-using sigv4::JsonObject;
+using sigv4::Document;
 using sigv4::KeyOutcome;
+using sigv4::Value;
 
 constexpr const char* kNames[] = {"AccessKeyId",
                                   "SecretAccessKey",
@@ -33,28 +35,33 @@ constexpr const char* kNames[] = {"AccessKeyId",
 
 std::string as_text(Bytes text) { return std::string(text); }
 
+bool is_object(Bytes text) {
+  return sigv4::parse_json(text).root().is_object();
+}
+
 // --- A document ------------------------------------------------------------
 
-void check_member(const JsonObject& object, Bytes name) {
-  const bool is_text = object.has_text(name);
-  const int kinds = (is_text ? 1 : 0) + (object.number(name) ? 1 : 0) +
-                    (object.object(name) ? 1 : 0);
+void check_member(Value object, const char* name) {
+  const Value member = object[name];
+  const bool is_text = member.text().has_value();
+  const int kinds = (is_text ? 1 : 0) + (member.number() ? 1 : 0) +
+                    (member.is_object() ? 1 : 0);
   claim(kinds <= 1, "a member is of one kind");
-  claim(kinds == 0 || object.has(name), "what can be read is there");
-  const sigv4::Secret text = object.text(name);
+  claim(kinds == 0 || member, "what can be read is there");
+  const Bytes text = object.text(name);
   claim(is_text || text.empty(), "what is no text has none");
   if (!is_text) return;
-  const std::string again = "{\"a\":" + sigv4::json_string(text) + "}";
+  const std::string again = "{\"a\":" + json_string(text) + "}";
   if (again.size() > sigv4::kMaxJsonBytes) return;
-  const auto reread = sigv4::parse_json(again);
-  claim(reread && reread->text("a") == text,
+  const Document reread = sigv4::parse_json(again);
+  claim(reread.root()["a"].text() == text,
         "a text that is written again reads as it was");
 }
 
-void check_keys(const JsonObject& object, const sigv4::KeyForm& form) {
+void check_keys(const Document& document, const sigv4::KeyForm& form) {
   using State = KeyOutcome::State;
   const KeyOutcome outcome =
-      sigv4::keys_in_document(object, form, "the place", 1700000000);
+      sigv4::keys_in(document, {}, form, "the place", 1700000000);
   claim(outcome.state == State::found || outcome.state == State::broken,
         "a document has keys or is broken");
   claim(is_visible(outcome.reason) && outcome.reason.size() < 100,
@@ -64,9 +71,10 @@ void check_keys(const JsonObject& object, const sigv4::KeyForm& form) {
       !keys.access_key_id.empty() && !keys.secret_access_key.empty();
   claim(whole == (outcome.state == State::found), "found keys are whole");
   if (!whole) return;
-  claim(keys.access_key_id == object.text("AccessKeyId").str() &&
-            keys.secret_access_key == object.text("SecretAccessKey") &&
-            keys.session_token == object.text(form.names.token),
+  const Value object = document.root();
+  claim(keys.access_key_id == object.text("AccessKeyId") &&
+            Bytes(keys.secret_access_key) == object.text("SecretAccessKey") &&
+            Bytes(keys.session_token) == object.text(form.names.token),
         "keys are what the document says");
   for (const Bytes key :
        {Bytes(keys.access_key_id), Bytes(keys.secret_access_key),
@@ -76,23 +84,23 @@ void check_keys(const JsonObject& object, const sigv4::KeyForm& form) {
   }
   claim(!form.must_end ||
             (outcome.ends != BootTime::max() && !keys.session_token.empty()) ||
-            object.has("Expiration"),
+            object["Expiration"],
         "keys that must end do");
 }
 
 // With a text in the place of one member, or of none.
-void check_rewritten(const JsonObject& object) {
+void check_rewritten(Bytes text, Value object) {
   for (const char* name : kNames) {
-    const auto written = sigv4::with_texts(object, {{name, "new"}});
+    const auto written = sigv4::with_texts(text, {{name, "new"}});
     if (written.size() > sigv4::kMaxJsonBytes) continue;
-    const auto again = sigv4::parse_json(written);
-    claim(again.has_value(), "what is written is a document");
+    const Document document = sigv4::parse_json(written);
+    const Value again = document.root();
+    claim(again.is_object(), "what is written is a document");
     for (const char* other : kNames) {
       const bool same =
-          other == name ? again->text(other) == sigv4::Secret("new")
-                        : again->has_text(other) == object.has_text(other) &&
-                              again->text(other) == object.text(other) &&
-                              again->number(other) == object.number(other);
+          other == name ? again.text(other) == "new"
+                        : again[other].text() == object[other].text() &&
+                              again[other].number() == object[other].number();
       claim(same, "what is written has one member changed");
     }
   }
@@ -131,28 +139,30 @@ void check_verdict(Bytes text, bool taken) {
 }
 
 void check_document(Bytes text) {
-  const auto object = sigv4::parse_json(text);
-  check_verdict(text, object.has_value());
+  const Document document = sigv4::parse_json(text);
+  const Value object = document.root();
+  const bool taken = object.is_object();
+  check_verdict(text, taken);
   const bool room = text.size() < sigv4::kMaxJsonBytes;
   if (room) {
-    claim(sigv4::parse_json(as_text(text) + " ").has_value() == !!object &&
-              sigv4::parse_json("\n" + as_text(text)).has_value() == !!object,
+    claim(is_object(as_text(text) + " ") == taken &&
+              is_object("\n" + as_text(text)) == taken,
           "blanks around a document change nothing");
   }
-  if (!object) return;
+  if (!taken) return;
   claim(text.size() <= sigv4::kMaxJsonBytes, "a document is not too long");
   for (const char* behind : {"x", "{}", "}", ","}) {
-    claim(!sigv4::parse_json(as_text(text) + behind), "nothing is behind it");
+    claim(!is_object(as_text(text) + behind), "nothing is behind it");
   }
-  claim(!sigv4::parse_json(text.substr(0, text.rfind('}'))),
+  claim(!is_object(text.substr(0, text.rfind('}'))),
         "a document is read to its end");
-  for (const char* name : kNames) check_member(*object, name);
-  check_keys(*object, {});
-  check_keys(*object, {{"AccessKeyId", "SecretAccessKey", "SessionToken"},
-                       "Expiration",
-                       false,
-                       1});
-  check_rewritten(*object);
+  for (const char* name : kNames) check_member(object, name);
+  check_keys(document, {});
+  check_keys(document, {{"AccessKeyId", "SecretAccessKey", "SessionToken"},
+                        "Expiration",
+                        false,
+                        1});
+  check_rewritten(text, object);
 }
 
 // --- A time ----------------------------------------------------------------

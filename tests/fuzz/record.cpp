@@ -14,7 +14,7 @@
 #include <string>
 
 #include "ddbmutex/answer.hpp"
-#include "ddbmutex/json.hpp"
+#include "ddbmutex/item.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/body_of.hpp"
 

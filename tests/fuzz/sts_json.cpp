@@ -7,6 +7,7 @@
 #include "sigv4/from_json.hpp"
 #include "sigv4/from_profile.hpp"
 #include "tests/fuzz/fuzz.hpp"
+#include "tests/support/json_string.hpp"
 
 namespace tests {
 namespace fuzz {
@@ -19,13 +20,13 @@ constexpr std::size_t kLongestShown = 303;
 constexpr const char* kActions[] = {"AssumeRole", "AssumeRoleWithWebIdentity"};
 
 std::string member(const std::string& name, const std::string& value) {
-  return sigv4::json_string(name) + ":" + value;
+  return json_string(name) + ":" + value;
 }
 
 // The answer with these keys.
 std::string written(const std::string& action, const sigv4::Credentials& keys) {
   const auto text = [](const char* name, Bytes value) {
-    return member(name, sigv4::json_string(value)) + ",";
+    return member(name, json_string(value)) + ",";
   };
   const std::string result =
       member("Credentials",
@@ -36,8 +37,8 @@ std::string written(const std::string& action, const sigv4::Credentials& keys) {
       "," +
       member("AssumedRoleUser",
              "{" +
-                 member("Arn", sigv4::json_string(
-                                   "arn:aws:sts::" + keys.account_id + ":x}")) +
+                 member("Arn", json_string("arn:aws:sts::" + keys.account_id +
+                                           ":x}")) +
                  "}");
   return "{" +
          member(action + "Response",

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "ddbmutex/json.hpp"
+#include "ddbmutex/item.hpp"
 #include "ddbmutex/record.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/body_of.hpp"

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "ddbmutex/json.hpp"
+#include "ddbmutex/item.hpp"
 #include "ddbmutex/record.hpp"
 
 namespace torture {

@@ -1,0 +1,89 @@
+// Items of DynamoDB's, written and read as its JSON has them.
+//
+//   sigv4::Text body;
+//   append_form(body, R"({"TableName":$,"Limit":%,"Key":{)", {table, "7"});
+//   append_members(body, key);
+//   body += "}}";
+//   send(body.take());
+//
+// Thread safety: any thread may call anything here.
+#ifndef DDBMUTEX_ITEM_HPP
+#define DDBMUTEX_ITEM_HPP
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../sigv4/json.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace dynamodb {
+
+using sigv4::append_form;
+using sigv4::append_string;
+using sigv4::Document;
+using sigv4::Elements;
+using sigv4::is_utf8;
+using sigv4::Value;
+
+// --- An item: names and typed values ----------------------------------------
+
+struct Attribute {
+  enum class Type {
+    string,      // "S"
+    number,      // "N": `value` holds the decimal text.
+    binary,      // "B": `value` holds the base64 text.
+    boolean,     // "BOOL": `value` is "true" or "false".
+    null,        // "NULL"
+    string_set,  // "SS", and so on: `members` without names.
+    number_set,
+    binary_set,
+    list,   // "L": the same.
+    map,    // "M"
+    other,  // None of those.
+  };
+  std::string name;
+  Type type = Type::other;
+  std::string value{};
+  std::vector<Attribute> members{};
+};
+
+using Item = std::vector<Attribute>;
+
+// Without its part "attributes" the library has no use for what is in sets,
+// lists and maps, and does not read it.
+#ifdef DDBMUTEX_NO_ATTRIBUTES
+constexpr bool kReadsMembers = false;
+#else
+constexpr bool kReadsMembers = true;
+#endif
+
+// The attribute of that name; null if there is none.
+const Attribute* find(const Item& item, std::string_view name);
+const Attribute* find(const Item& item, const char* name);
+
+// --- Writing: each puts something behind `json` -----------------------------
+
+// {"S":"text"}, of any type; without the name.  Of type `other` it is {}, which
+// DynamoDB refuses: what it was is not known.
+void append_value(sigv4::Text& json, const Attribute& attribute);
+// "name":{"S":"text"},...: what stands between an object's braces.
+void append_members(sigv4::Text& json, const Item& item);
+
+// --- Reading ---------------------------------------------------------------
+
+// {"name":{"S":"text"},...}; nothing if it is not of that form, or nested
+// deeper than DynamoDB has it (32 levels).
+std::optional<Item> read_item(Value value);
+
+// A whole number that is not negative: digits only, no more than 63 bits take.
+std::optional<std::int64_t> parse_digits(std::string_view text);
+
+}  // namespace dynamodb
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_ITEM_HPP

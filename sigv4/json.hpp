@@ -1,0 +1,152 @@
+// JSON (RFC 8259), read and written.
+//
+//   const Document document(std::move(body));
+//   for (Elements each(document.root()["Items"]); each.next();) {
+//     use(each.value.text("Name"));
+//   }
+//
+//   Text json;
+//   append_form(json, R"({"TableName":$,"Limit":%})", {table, "7"});
+//   send(json.take());
+//
+// Reading is strict: one value and nothing behind it but blanks; no byte order
+// mark, no NUL (in a string "\u0000" is one), no half of a surrogate pair.
+// Depth costs no stack.  Of equal names the last counts, as with Python and
+// JavaScript.
+//
+// Thread safety: any thread may call anything here.
+#ifndef DDBMUTEX_SIGV4_JSON_HPP
+#define DDBMUTEX_SIGV4_JSON_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "secret.hpp"
+#include "text.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+// --- Reading ---------------------------------------------------------------
+
+// A value, or the name of a member.  What kind of value it is shows in its
+// first character: one of {["tfn, a digit or a '-'.
+struct JsonNode {
+  char first() const { return *begin; }
+  // REQUIRES: a string.
+  std::string_view string() const { return {begin + 1, count}; }
+  const JsonNode* after() const { return this + (first() == '"' ? 1 : count); }
+
+  const char* begin;
+  std::uint32_t size;  // As it is written, with its quotes or brackets.
+  // Of a string: the bytes that it stands for, which are behind its quote.
+  // Else of nodes: it, and all within it.
+  std::uint32_t count;
+};
+
+// A value of a Document; it is none where there is nothing, or a null.
+class Value {
+ public:
+  Value() = default;
+  explicit operator bool() const { return node_ != nullptr; }
+
+  bool is_list() const { return first() == '['; }
+  bool is_object() const { return first() == '{'; }
+  // Nothing if it is no string.
+  std::optional<std::string_view> text() const;
+  // Nothing if it is neither true nor false.
+  std::optional<bool> truth() const;
+  // What stands before the point, also of one that is written as 1.5e3; nothing
+  // if it is no number, or takes more than 63 bits.
+  std::optional<std::int64_t> number() const;
+  // Of a list or an object, counted; else 0.
+  std::size_t size() const;
+  // Of an object: the member of that name.
+  Value operator[](const char* name) const;
+  // A member that is a string; empty if there is none.
+  std::string_view text(const char* name) const;
+
+ private:
+  friend class Document;
+  friend class Elements;
+  explicit Value(const JsonNode* node)
+      : node_(node->first() == 'n' ? nullptr : node) {}
+  char first() const { return node_ != nullptr ? node_->first() : '\0'; }
+
+  const JsonNode* node_ = nullptr;
+};
+
+// What is in a list, or in an object, one after the other.
+class Elements {
+ public:
+  explicit Elements(Value of);
+  bool next();  // False behind the last.
+
+  std::string_view name;  // Of an object's member.
+  Value value;
+
+ private:
+  const bool named_;
+  const JsonNode* at_ = nullptr;
+  const JsonNode* end_ = nullptr;
+};
+
+// Members that are strings, by their names.
+using JsonTexts =
+    std::initializer_list<std::pair<std::string_view, std::string_view>>;
+
+// Strings are decoded where they stand, and all of it is wiped with it: it may
+// hold keys.
+class Document {
+ public:
+  // What strings may be of, beyond ASCII.
+  enum class Strings { utf8, any_bytes };
+
+  explicit Document(std::string&& text, Strings strings = Strings::utf8);
+  Document(const Document&) = delete;
+  Document& operator=(const Document&) = delete;
+  ~Document();
+
+  // None if the text is not JSON, or a null.
+  Value root() const;
+  bool is_json() const { return !nodes_.empty(); }
+  std::size_t bad_at() const { return bad_at_; }  // In bytes, if it is not.
+
+ private:
+  friend std::string with_texts(std::string_view, JsonTexts);
+
+  Secret text_;
+  // The root, and behind each list its elements, behind each object its
+  // members: name, value, name, value.
+  std::vector<JsonNode> nodes_;
+  std::size_t bad_at_ = 0;
+};
+
+bool is_utf8(std::string_view text);
+
+// --- Writing ---------------------------------------------------------------
+
+// Puts "text", between quotes, behind `json`.  REQUIRES: UTF-8.
+void append_string(Text& json, std::string_view text);
+// The form, with the next of the values in the place of each '$', as a string
+// between quotes, and of each '%', as it is.
+void append_form(Text& json, std::string_view form,
+                 std::initializer_list<std::string_view> values);
+
+// The object with these in the place of what it has of their names, or in
+// addition; what else it has stays as it is written.  The caller wipes it.
+// REQUIRES: an object.
+std::string with_texts(std::string_view object, JsonTexts texts);
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_JSON_HPP
