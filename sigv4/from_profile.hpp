@@ -47,23 +47,13 @@ struct WebIdentityVariables {
   bool ignored = false;  // The profile was named by the options.
 };
 
-// What a sign-on's cache file holds (from_sso.cpp).
-struct SignOnToken {
-  Secret text;
-  std::int64_t ends = 0;
-  Secret refresh_token;
-  Secret client_id;
-  Secret client_secret;
-  std::int64_t registration_ends = 0;
-  Secret file;  // All that it says.
-};
-
-// What is remembered of such a file, the last one that was looked at.
+// What is remembered of a sign-on's cache file (from_sso.cpp), the last one
+// that was looked at.
 struct SignOn {
   std::string path;
   BootTime next_refresh{};
-  // A token that could not be written there, where it belongs; none: empty.
-  SignOnToken unwritten{};
+  // What could not be written there, where it belongs; empty: nothing.
+  Secret unwritten{};
 };
 
 // What is looked at, and what it remembers.

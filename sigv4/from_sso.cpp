@@ -11,7 +11,10 @@
 // A token that has ended and cannot be had anew, or that the portal refuses, is
 // final, and the reason says which command signs on.
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "from_json.hpp"
@@ -24,7 +27,6 @@ inline namespace v0 {
 namespace sigv4 {
 
 using State = KeyOutcome::State;
-using Token = SignOnToken;
 
 namespace {
 
@@ -76,39 +78,46 @@ std::string flaw_of_session(const Profile& profile, std::string_view name) {
 
 // --- The token -------------------------------------------------------------
 
-// Why there is no token; empty if there is one.
-const char* read_token(Secret file, Token& token) {
-  token.file = std::move(file);
-  const Document document = parse_json(token.file);
-  const Value root = document.root();
-  if (!root.is_object()) return "is no JSON object";
-  const struct {
-    const char* name;
-    Secret& text;
-  } texts[] = {{"accessToken", token.text},
-               {"refreshToken", token.refresh_token},
-               {"clientId", token.client_id},
-               {"clientSecret", token.client_secret}};
-  for (const auto& [name, text] : texts) {
-    text = root.text(name);
+// What a cache file holds.
+class Token {
+ public:
+  explicit Token(std::string_view file)
+      : file_(file),
+        document_(std::string(file), Document::Strings::any_bytes) {}
+
+  std::string_view file() const { return file_; }
+  std::string_view text() const { return member("accessToken"); }
+  std::string_view member(const char* name) const {
+    return document_.root().text(name);
   }
-  const auto time = [&](const char* name) {
-    return parse_iso8601(root.text(name));
-  };
-  if (token.text.empty()) return "has no accessToken";
-  if (!is_visible(token.text)) {
+  std::int64_t ends() const { return time("expiresAt").value_or(0); }
+  // Why there is no token; empty if there is one.
+  const char* flaw() const;
+  bool can_be_refreshed(std::int64_t now) const;
+
+ private:
+  std::optional<std::int64_t> time(const char* name) const {
+    return parse_iso8601(member(name));
+  }
+
+  const Secret file_;
+  const Document document_;
+};
+
+const char* Token::flaw() const {
+  if (!document_.root().is_object()) return "is no JSON object";
+  if (text().empty()) return "has no accessToken";
+  if (!is_visible(text())) {
     return "has an accessToken with a character that is not visible ASCII";
   }
-  const auto ends = time("expiresAt");
-  if (!ends) return "has no expiresAt that is a time";
-  token.ends = *ends;
-  token.registration_ends = time("registrationExpiresAt").value_or(0);
-  return "";
+  return time("expiresAt") ? "" : "has no expiresAt that is a time";
 }
 
-bool can_be_refreshed(const Token& token, std::int64_t now) {
-  return !token.refresh_token.empty() && !token.client_id.empty() &&
-         !token.client_secret.empty() && token.registration_ends > now;
+bool Token::can_be_refreshed(std::int64_t now) const {
+  for (const char* name : {"refreshToken", "clientId", "clientSecret"}) {
+    if (member(name).empty()) return false;
+  }
+  return time("registrationExpiresAt").value_or(0) > now;
 }
 
 // 20150830T123600Z -> 2015-08-30T12:36:00Z
@@ -136,13 +145,13 @@ class Portal {
   bool find_settings();
   bool find_cache();
   bool find_token();
-  bool load(Token& token);
+  bool load(std::unique_ptr<Token>& token);
   bool refresh();
   bool take_other(const CallOutcome& call);
   CallOutcome create_token();
   // Says what is wrong with the answer; empty if all is well.
   std::string take_refreshed(const HttpAnswer& http, std::int64_t now);
-  void keep();
+  void keep(std::string_view file);
   void ask_for_keys();
 
   bool none(KeyOutcome outcome) {
@@ -160,7 +169,7 @@ class Portal {
   Setting region_;  // The session's.
   SignOn& sign_on_ = search_.chain.sign_on;
   const Fetch& fetch_ = search_.fetch;
-  Token token_;
+  std::unique_ptr<Token> token_;
   KeyOutcome outcome_;
   std::string warnings_;
 };
@@ -211,7 +220,7 @@ bool Portal::find_cache() {
   if (sign_on_.path != path) {
     sign_on_.path.swap(path);
     sign_on_.next_refresh = {};
-    sign_on_.unwritten = Token();
+    sign_on_.unwritten = Secret();
   }
   return true;
 }
@@ -219,14 +228,12 @@ bool Portal::find_cache() {
 bool Portal::find_token() {
   if (!load(token_)) return false;
   const std::int64_t now = fetch_.utc_now;
-  if (token_.ends - now > kRefreshAhead) return true;
-  if (!session_.empty() && can_be_refreshed(token_, now)) {
-    return refresh();
-  }
-  return token_.ends > now || signed_off("the token has ended");
+  if (token_->ends() - now > kRefreshAhead) return true;
+  if (!session_.empty() && token_->can_be_refreshed(now)) return refresh();
+  return token_->ends() > now || signed_off("the token has ended");
 }
 
-bool Portal::load(Token& token) {
+bool Portal::load(std::unique_ptr<Token>& token) {
   SecretFile file(sign_on_.path, kMaxJsonBytes);
   if (file.missing) return signed_off("nobody has signed on yet");
   if (!file.failure.empty()) {
@@ -234,15 +241,17 @@ bool Portal::load(Token& token) {
                             file.failure));
   }
   if (!file.warning.empty()) format_to(warnings_, "%s\n", file.warning);
-  const char* const wrong = read_token(std::move(file.text), token);
+  token = std::make_unique<Token>(file.text);
+  const char* const wrong = token->flaw();
   if (*wrong != '\0') return signed_off("the file ", wrong);
-  if (sign_on_.unwritten.ends > token.ends) token = sign_on_.unwritten;
+  auto unwritten = std::make_unique<Token>(sign_on_.unwritten);
+  if (unwritten->ends() > token->ends()) token.swap(unwritten);
   return true;
 }
 
 // REQUIRES: the token may be refreshed.
 bool Portal::refresh() {
-  const bool over = token_.ends <= fetch_.utc_now;
+  const bool over = token_->ends() <= fetch_.utc_now;
   if (BootClock::now() < sign_on_.next_refresh) {
     return !over ||
            none(failed_keys("%s: the token in sign-on cache %q has ended, and "
@@ -268,10 +277,12 @@ bool Portal::refresh() {
 // If the exchange was refused because another process came first, for each
 // refresh token is good for once: what that one has written.
 bool Portal::take_other(const CallOutcome& call) {
-  Token other;
+  std::unique_ptr<Token> other;
   if (call.state != State::broken || !load(other)) return false;
-  if (other.ends <= fetch_.utc_now || other.text == token_.text) return false;
-  token_ = std::move(other);
+  if (other->ends() <= fetch_.utc_now || other->text() == token_->text()) {
+    return false;
+  }
+  token_.swap(other);
   return true;
 }
 
@@ -281,12 +292,14 @@ CallOutcome Portal::create_token() {
   call.request.method = Method::post;
   call.request.url = "/token";
   call.request.headers = "Content-Type: application/json\n";
+  const std::string_view refresh_token = token_->member("refreshToken");
+  const std::string_view client_secret = token_->member("clientSecret");
   call.request.body =
       with_texts("{}", {{"grantType", "refresh_token"},
-                        {"clientId", token_.client_id},
-                        {"clientSecret", token_.client_secret},
-                        {"refreshToken", token_.refresh_token}});
-  call.secrets = {token_.refresh_token, token_.client_secret, token_.text};
+                        {"clientId", token_->member("clientId")},
+                        {"clientSecret", client_secret},
+                        {"refreshToken", refresh_token}});
+  call.secrets = {refresh_token, client_secret, token_->text()};
   auto accept = [this](const HttpAnswer& http, std::int64_t now) {
     return take_refreshed(http, now);
   };
@@ -303,22 +316,20 @@ std::string Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
   if (text.empty() || !is_visible(text)) return "an answer without a token";
   const auto lasts = answer["expiresIn"].number().value_or(0);
   if (lasts <= 0) return "an answer that does not tell when the token ends";
-  token_.text = text;
-  token_.ends = now + std::min(lasts, kFar);
-  const auto refresh_token = answer["refreshToken"].text();
-  if (refresh_token) token_.refresh_token = *refresh_token;
-  keep();
+  const auto next = answer["refreshToken"].text();
+  keep(Secret(with_texts(
+      token_->file(),
+      {{"accessToken", text},
+       {"expiresAt", iso_time(now + std::min(lasts, kFar))},
+       {"refreshToken", next.value_or(token_->member("refreshToken"))}})));
   return "";
 }
 
-void Portal::keep() {
-  const std::string ends = iso_time(token_.ends);
-  const Secret text =
-      with_texts(token_.file, {{"accessToken", token_.text},
-                               {"expiresAt", ends},
-                               {"refreshToken", token_.refresh_token}});
-  const std::string wrong = write_secret_file(sign_on_.path, text);
-  sign_on_.unwritten = wrong.empty() ? Token() : token_;
+// A file with a token that came for the one that there is.
+void Portal::keep(std::string_view file) {
+  token_ = std::make_unique<Token>(file);
+  const std::string wrong = write_secret_file(sign_on_.path, file);
+  sign_on_.unwritten = wrong.empty() ? "" : file;
   if (wrong.empty()) return;
   format_to(
       warnings_,
@@ -334,8 +345,9 @@ void Portal::ask_for_keys() {
   call.request.url =
       form_of("/federation/credentials?",
               {{"account_id", account_id_}, {"role_name", role_name_}});
-  append(call.request.headers, {"x-amz-sso_bearer_token: ", token_.text, "\n"});
-  call.secrets = {token_.text};
+  append(call.request.headers,
+         {"x-amz-sso_bearer_token: ", token_->text(), "\n"});
+  call.secrets = {token_->text()};
   auto accept = [this](const HttpAnswer& http, std::int64_t now) {
     outcome_ = keys_in(parse_json(http.body), {"roleCredentials"}, kSsoForm,
                        "the answer", now);
