@@ -255,8 +255,8 @@ bool has_keys(Action action) {
 void read_item_of(Value body, std::string_view name, Answer& answer) {
   for (Elements each(body); each.next();) {
     if (each.name != name) continue;
-    answer.item = read_item(each.value);
-    if (answer.item) return;
+    if (read_item(each.value, answer.item.emplace())) return;
+    answer.item.reset();
     return bad_answer(
         answer, sigv4::format("%s is not an item of DynamoDB's", name).c_str());
   }

@@ -130,18 +130,16 @@ bool are_same_key(const Item& one, const Item& other) {
 void read_page(Value body, Answer& answer) {
   const Value items = body["Items"];
   if (!items.is_list()) return bad_answer(answer, "Items is no list");
-  std::vector<Item> read;
-  read.reserve(items.size());
-  for (Elements each(items); each.next();) {
-    auto item = read_item(each.value);
-    if (!item) {
+  std::vector<Item> read(items.size());
+  auto item = read.begin();
+  for (Elements each(items); each.next(); ++item) {
+    if (!read_item(each.value, *item)) {
       return bad_answer(answer, "Items has what is not an item of DynamoDB's");
     }
-    read.push_back(std::move(*item));
   }
   if (const Value next = body["LastEvaluatedKey"]) {
-    answer.item = read_item(next);
-    if (!answer.item || answer.item->empty()) {
+    Item& key = answer.item.emplace();
+    if (!read_item(next, key) || key.empty()) {
       answer.item.reset();  // Not all there is, and no way to the rest.
       return bad_answer(answer, "LastEvaluatedKey is no key");
     }

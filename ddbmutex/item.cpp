@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
-#include <utility>
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -23,22 +22,14 @@ constexpr char kTags[][5] = {"S",  "N",  "B",  "BOOL", "NULL",
                              "SS", "NS", "BS", "L",    "M"};
 static_assert(std::size(kTags) == static_cast<std::size_t>(Type::other));
 
-bool is_text(Type type) {
-  return type == Type::string || type == Type::number || type == Type::binary;
-}
+// The enumeration begins with these, and has their sets in the same order.
+bool is_text(Type type) { return type <= Type::binary; }
 
 // What all members of a set are; `other` if it is no set.
 Type member_of(Type set) {
-  switch (set) {
-    case Type::string_set:
-      return Type::string;
-    case Type::number_set:
-      return Type::number;
-    case Type::binary_set:
-      return Type::binary;
-    default:
-      return Type::other;
-  }
+  if (set < Type::string_set || set > Type::binary_set) return Type::other;
+  return static_cast<Type>(static_cast<int>(set) -
+                           static_cast<int>(Type::string_set));
 }
 
 // `other` if it is none of those known.
@@ -70,33 +61,23 @@ bool read_members(Value value, int levels, Type type, Item& members) {
 }
 
 bool read_typed(Value value, int levels, Attribute& attribute) {
-  switch (attribute.type) {
-    case Type::string:
-    case Type::number:
-    case Type::binary:
-      if (!value.text()) return false;
-      attribute.value = *value.text();
-      return true;
-    case Type::boolean:
-      if (!value.truth()) return false;
-      attribute.value = *value.truth() ? "true" : "false";
-      return true;
-    case Type::null:
-      return value.truth() == true;
-    case Type::list:
-    case Type::map:
-      if (--levels < 0) return false;
-      break;
-    case Type::other:
-      return true;
-    default:
-      break;
+  const Type type = attribute.type;
+  if (type == Type::other) return true;
+  if (is_text(type)) {
+    const auto text = value.text();
+    attribute.value = text.value_or("");
+    return text.has_value();
   }
+  if (type == Type::null) return value.is_true();
+  if (type == Type::boolean) {
+    attribute.value = value.is_true() ? "true" : "false";
+    return value.is_true() || value.is_false();
+  }
+  if (type >= Type::list && --levels < 0) return false;
   if (!kReadsMembers) return true;
-  const bool fits =
-      attribute.type == Type::map ? value.is_object() : value.is_list();
-  return fits && read_members(value, levels, member_of(attribute.type),
-                              attribute.members);
+  const bool fits = type == Type::map ? value.is_object() : value.is_list();
+  return fits &&
+         read_members(value, levels, member_of(type), attribute.members);
 }
 
 bool read_value(Value value, int levels, Attribute& attribute) {
@@ -157,11 +138,8 @@ const Attribute* find(const Item& item, const char* name) {
   return find(item, std::string_view(name));
 }
 
-std::optional<Item> read_item(Value value) {
-  Item item;
-  if (!value.is_object()) return std::nullopt;
-  if (!read_members(value, kDeepest, Type::other, item)) return std::nullopt;
-  return item;
+bool read_item(Value value, Item& item) {
+  return value.is_object() && read_members(value, kDeepest, Type::other, item);
 }
 
 std::optional<std::int64_t> parse_digits(std::string_view text) {

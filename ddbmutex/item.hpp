@@ -75,9 +75,9 @@ void append_members(sigv4::Text& json, const Item& item);
 
 // --- Reading ---------------------------------------------------------------
 
-// {"name":{"S":"text"},...}; nothing if it is not of that form, or nested
-// deeper than DynamoDB has it (32 levels).
-std::optional<Item> read_item(Value value);
+// {"name":{"S":"text"},...}; false if it is not of that form, or nested deeper
+// than DynamoDB has it (32 levels).  REQUIRES: the item is empty.
+bool read_item(Value value, Item& item);
 
 // A whole number that is not negative: digits only, no more than 63 bits take.
 std::optional<std::int64_t> parse_digits(std::string_view text);

@@ -253,11 +253,6 @@ std::optional<std::string_view> Value::text() const {
   return node_->string();
 }
 
-std::optional<bool> Value::truth() const {
-  if (first() != 't' && first() != 'f') return std::nullopt;
-  return first() == 't';
-}
-
 std::optional<std::int64_t> Value::number() const {
   constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
   constexpr int kFar = 1000;  // No such number is one of ours.

@@ -59,10 +59,10 @@ class Value {
 
   bool is_list() const { return first() == '['; }
   bool is_object() const { return first() == '{'; }
+  bool is_true() const { return first() == 't'; }
+  bool is_false() const { return first() == 'f'; }
   // Nothing if it is no string.
   std::optional<std::string_view> text() const;
-  // Nothing if it is neither true nor false.
-  std::optional<bool> truth() const;
   // What stands before the point, also of one that is written as 1.5e3; nothing
   // if it is no number, or takes more than 63 bits.
   std::optional<std::int64_t> number() const;

@@ -22,7 +22,9 @@ using Type = Attribute::Type;
 std::optional<Item> read(const std::string& json) {
   const dynamodb::Document document{std::string(json)};
   BOOST_TEST_REQUIRE(document.is_json(), json.substr(0, 80));
-  return dynamodb::read_item(document.root());
+  Item item;
+  if (!dynamodb::read_item(document.root(), item)) return std::nullopt;
+  return item;
 }
 
 // Of {"x":<json>}.

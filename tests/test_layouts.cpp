@@ -54,9 +54,9 @@ TableOptions with_layout(Layout layout) {
 
 dynamodb::Item item_in(const std::string& json) {
   const dynamodb::Document document("{" + json + "}");
-  const auto item = dynamodb::read_item(document.root());
-  BOOST_TEST_REQUIRE(item.has_value(), json);
-  return *item;
+  dynamodb::Item item;
+  BOOST_TEST_REQUIRE(dynamodb::read_item(document.root(), item), json);
+  return item;
 }
 
 Row read(Layout layout, const std::string& json) {
