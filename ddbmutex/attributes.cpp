@@ -120,6 +120,34 @@ std::string value_text(const Attribute& attribute) {
 
 // --- What DynamoDB would refuse ----------------------------------------------
 
+// Why it cannot be stored, its members aside; empty if it can.  `levels` is how
+// many more there may be of lists and maps.
+const char* not_storable(const Attribute& attribute, int levels) {
+  const std::string& value = attribute.value;
+  const bool none = attribute.members.empty();
+  switch (attribute.type) {
+    case Type::string:
+      if (!lock::is_utf8(value)) return "not UTF-8";
+      break;
+    case Type::number:
+      if (const char* why = not_a_number(value); *why != '\0') return why;
+      break;
+    case Type::binary:
+      break;
+    case Type::boolean:
+      if (value != "true" && value != "false") return "neither true nor false";
+      break;
+    default:
+      if (!value.empty()) return "a value where there can be none";
+      break;
+  }
+  if (attribute.type <= Type::null) {
+    return none ? "" : "members where there can be none";
+  }
+  if (attribute.type < Type::list) return none ? "an empty set" : "";
+  return levels > 0 ? "" : "lists and maps in more than 32 levels";
+}
+
 // What the members of a set are; those of nothing else.
 Type member_of(Type set) {
   return set == Type::string_set   ? Type::string
@@ -127,83 +155,31 @@ Type member_of(Type set) {
                                    : Type::binary;
 }
 
-// Each name may come once.  Why it is none is in `text` then.
-const char* not_a_name(const std::string& name, std::set<std::string>& seen,
-                       std::string& text) {
-  const char* why = name.empty() ? "empty"
-                                 : detail::not_text(name, kLongestName,
-                                                    "longer than 255 bytes");
-  if (*why != '\0') {
-    text = sigv4::format("a name that is %s", why);
-  } else if (!seen.insert(name).second) {
-    text = sigv4::format("\"%s\" twice", name);
-  }
-  return text.c_str();
-}
-
-// Why the value is none of its type, members aside.
-const char* not_a_value(Type type, const std::string& value) {
-  switch (type) {
-    case Type::string:
-      return lock::is_utf8(value) ? "" : "not UTF-8";
-    case Type::number:
-      return not_a_number(value);
-    case Type::binary:
-      return "";
-    case Type::boolean:
-      return value == "true" || value == "false" ? ""
-                                                 : "neither true nor false";
-    default:
-      return value.empty() ? "" : "a value where there can be none";
-  }
-}
-
-// `levels` is how many more there may be of lists and maps.  The reason may be
-// in `text`, which is empty before.
-const char* not_storable(const Attribute& attribute, int levels,
-                         std::string& text) {
-  const Type type = attribute.type;
-  const char* bad_value = not_a_value(type, attribute.value);
-  if (*bad_value != '\0') return bad_value;
-  if (type <= Type::null) {
-    return attribute.members.empty() ? "" : "members where there can be none";
-  }
-  const bool set = type < Type::list;
-  if (set && attribute.members.empty()) return "an empty set";
-  if (!set && levels == 0) return "lists and maps in more than 32 levels";
-  std::set<std::string> seen;
-  for (const Attribute& member : attribute.members) {
-    if (set && member.type != member_of(type)) {
-      return "a member that is not of the set's type";
-    }
-    const char* why = "";
-    if (type == Type::map) {
-      why = not_a_name(member.name, seen, text);
-    } else if (!member.name.empty()) {
-      why = "a member with a name";
-    }
-    if (*why == '\0') why = not_storable(member, levels - 1, text);
-    if (*why != '\0') return why;
-    if (set && !seen.insert(value_text(member)).second) return "a member twice";
-  }
-  return "";
-}
-
 // What is to be set or removed of an item.
 struct Checker {
   const TableOptions& table;
   const char* const field;
-  std::set<std::string> seen{};
+  using Names = std::set<std::string>;
+  Names seen{};
+  std::string whose{};  // "\"name\": " of the attribute whose value is checked.
 
   Failure bad(const std::string& why) const {
-    return detail::bad_option({field, why.c_str()});
+    return detail::bad_option({field, (whose + why).c_str()});
+  }
+
+  // Each name may come once.
+  Failure add_name(const std::string& name, Names& names) const {
+    const char* why = name.empty() ? "empty"
+                                   : detail::not_text(name, kLongestName,
+                                                      "longer than 255 bytes");
+    if (*why != '\0') return bad(sigv4::format("a name that is %s", why));
+    return names.insert(name).second ? nullptr
+                                     : bad(sigv4::format("\"%s\" twice", name));
   }
 
   // `removed`: `data` may go as others do, though it is set otherwise.
   Failure add(const std::string& name, bool removed) {
-    std::string text;
-    const char* why = not_a_name(name, seen, text);
-    if (*why != '\0') return detail::bad_option({field, why});
+    if (Failure wrong = add_name(name, seen)) return wrong;
     if (lock::is_of_record(*detail::find_layout(table), name) &&
         !(removed && name == lock::kDataAttribute)) {
       return bad(sigv4::format("\"%s\" is an attribute of the record", name));
@@ -214,13 +190,35 @@ struct Checker {
     return nullptr;
   }
 
+  Failure check(const Attribute& attribute, int levels) const {
+    const char* why = not_storable(attribute, levels);
+    if (*why != '\0') return bad(why);
+    const bool set = attribute.type > Type::null && attribute.type < Type::list;
+    Names names_or_values;
+    for (const Attribute& member : attribute.members) {
+      if (set && member.type != member_of(attribute.type)) {
+        return bad("a member that is not of the set's type");
+      }
+      if (attribute.type == Type::map) {
+        Failure wrong = add_name(member.name, names_or_values);
+        if (wrong) return wrong;
+      } else if (!member.name.empty()) {
+        return bad("a member with a name");
+      }
+      if (Failure wrong = check(member, levels - 1)) return wrong;
+      if (set && !names_or_values.insert(value_text(member)).second) {
+        return bad("a member twice");
+      }
+    }
+    return nullptr;
+  }
+
   Failure add_all(const Attributes& attributes) {
     for (const Attribute& attribute : attributes) {
       if (Failure wrong = add(attribute.name, false)) return wrong;
-      std::string text;
-      const char* why = not_storable(attribute, kDeepest, text);
-      if (*why != '\0')
-        return bad(sigv4::format("\"%s\": %s", attribute.name, why));
+      whose = sigv4::format("\"%s\": ", attribute.name);
+      if (Failure wrong = check(attribute, kDeepest)) return wrong;
+      whose.clear();
     }
     return nullptr;
   }
@@ -257,20 +255,6 @@ void add_from_wire(const Wire& wire, Attributes& all) {
   all.push_back(std::move(attribute));
 }
 
-// What is stored once that was stored, and changed so.
-dynamodb::Item applied(const dynamodb::Item& to, const lock::Changes& changes) {
-  dynamodb::Item item;
-  for (const Wire& old : to) {
-    bool stays = dynamodb::find(changes.set, old.name) == nullptr;
-    for (const std::string& name : changes.remove) {
-      stays = stays && name != old.name;
-    }
-    if (stays) item.push_back(old);
-  }
-  for (const Wire& attribute : changes.set) item.push_back(attribute);
-  return item;
-}
-
 // Null if there are none.
 lock::ChangesPtr to_changes(const Changes& changes) {
   if (!changes.data && changes.attributes.empty() && changes.remove.empty()) {
@@ -279,7 +263,6 @@ lock::ChangesPtr to_changes(const Changes& changes) {
   const auto all = sigv4::share<lock::Changes>();
   all->set = detail::to_item(changes.data, changes.attributes);
   all->remove = changes.remove;
-  all->applied = applied;
   return all;
 }
 

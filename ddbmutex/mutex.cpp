@@ -330,6 +330,20 @@ void Acquisition::leave_nothing_behind() {
   errand.run(nullptr);
 }
 
+// What is stored once that was stored, and changed so.
+dynamodb::Item applied(const dynamodb::Item& to, const ChangesPtr& changes) {
+  dynamodb::Item item;
+  for (const dynamodb::Attribute& old : to) {
+    bool stays = dynamodb::find(changes->set, old.name) == nullptr;
+    for (const std::string& name : changes->remove) {
+      stays = stays && name != old.name;
+    }
+    if (stays) item.push_back(old);
+  }
+  for (const dynamodb::Attribute& one : changes->set) item.push_back(one);
+  return item;
+}
+
 }  // namespace
 
 // --- Mutex -------------------------------------------------------------------
@@ -446,7 +460,7 @@ Result Mutex::renew(const ChangesPtr& changes) {
       const Guard guard(mutex_);
       if (changes != nullptr && held == held_) {
         told_ =
-            std::make_unique<const dynamodb::Item>(changes->applied_to(item()));
+            std::make_unique<const dynamodb::Item>(applied(item(), changes));
       }
     }
     table_.keeper->go_on(*held);

@@ -104,12 +104,6 @@ constexpr const char* kDataAttribute = "data";
 struct Changes {
   dynamodb::Item set;
   std::vector<std::string> remove;
-  // What is stored once that was stored, and changed so.
-  dynamodb::Item (*applied)(const dynamodb::Item& to,
-                            const Changes& changes) = nullptr;
-  dynamodb::Item applied_to(const dynamodb::Item& item) const {
-    return applied(item, *this);
-  }
 };
 
 // Without its part "attributes" the library stores nothing beside the record,
