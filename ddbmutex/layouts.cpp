@@ -26,17 +26,23 @@ using dynamodb::Attribute;
 using dynamodb::Item;
 using lock::append_number;
 using lock::append_text;
+using lock::either;
 using lock::is_id;
+using lock::kAndData;
 using lock::kBeyondAllClocks;
 using lock::kDataAttribute;
+using lock::kIsAbsent;
 using lock::kLongestLease;
+using lock::kNothing;
+using lock::kNotOurs;
+using lock::kOwnEnd;
+using lock::name_of;
 using lock::part;
 using lock::Place;
 using lock::Request;
 using lock::Row;
 using lock::RowUse;
 using lock::ServiceTime;
-using lock::word;
 using sigv4::append;
 using sigv4::Digits;
 using sigv4::format;
@@ -45,55 +51,21 @@ using std::chrono::milliseconds;
 using Type = Attribute::Type;
 using Verb = Request::Verb;
 
-// --- The table of layouts ----------------------------------------------------
-
 // How a lease is told: not at all; as a number of ms; or as text, as Go writes
 // a duration or as so many ms.
 enum class Form : char { none, number, go, ms };
 
-// A layout.  The name of an attribute that it has not is empty.
-struct Kind {
-  bool versions() const { return version[0] != '\0'; }
+// What a layout is besides.
+struct Kind : lock::Layout {
+  // Rows do not say where a lease ends, but have a version that is new with
+  // each take and renewal.
+  bool versions() const { return version == 'r'; }
 
-  // Where a lease ends:
-  char uuid[11];     // S: who holds it.
-  char expires[11];  // N, ns: when the lease ends; 0 if it was released.
-  // Where a version is seen:
-  char version[20];   // S: new with each take and renewal.
-  char released[11];  // S "1", where the lock is free.
-  char owner[10];     // S, for people.
-  char lease[14];     // How long a waiter must have seen the row unchanged.
-  Form form;          // Of that.
-  bool keeps;         // The row, at a release, unless told otherwise.
-  bool must_exist;    // Nobody makes rows.
+  Form form;        // In which a row says how long its lease is.
+  bool keeps;       // The row, at a release, unless told otherwise.
+  bool must_exist;  // Nobody makes rows.
   RowUse::Take take;
 };
-
-// delta-rs marks what nobody is to take so.
-constexpr char kBarred[] = "isNonAcquirable";
-
-// A `lease` of ours is no part of lockclient's layout, but whoever else takes
-// the lock there replaces the whole row.  In layout lease it would stay when
-// another takes the lock, and tell of his lease what was true of ours; so none
-// is written there, and none believed.  The same goes for `ttl` and `token`
-// everywhere: dynamolock copies what it does not know.
-// In the order of Layout, behind ddblock.
-constexpr Kind kKinds[] = {
-    {"identifier", "expiry", "", "", "owner", "lease", Form::number, false,
-     false, RowUse::Take::usual},
-    {"ProcessID", "LeaseUntil", "", "", "", "", Form::none, true, true,
-     RowUse::Take::updates},
-    {"", "", "recordVersionNumber", "isReleased", "ownerName", "leaseDuration",
-     Form::go, true, false, RowUse::Take::updates},
-    {"", "", "recordVersionNumber", "isReleased", "ownerName", "leaseDuration",
-     Form::ms, false, false, RowUse::Take::puts},
-};
-
-// Null for ddblock, and for what is no layout.
-const Kind* kind_of(Layout layout) {
-  const auto place = static_cast<std::size_t>(layout) - 1;
-  return place < std::size(kKinds) ? &kKinds[place] : nullptr;
-}
 
 // A lease that is told in text is longer than what its holder counts, see
 // told_lease().
@@ -229,16 +201,16 @@ const char* read_lease_text(const Attribute* attribute, Row& row) {
 
 // --- Reading -----------------------------------------------------------------
 
-const char* read_end(const Kind& kind, const Item& item, Row& row) {
-  const bool lockclient = kind.form != Form::none;
-  const Attribute* uuid = dynamodb::find(item, kind.uuid);
+const char* read_end(const char* names, const Item& item, Row& row) {
+  const bool lockclient = !name_of('l', names).empty();
+  const Attribute* uuid = dynamodb::find(item, name_of('u', names));
   // Work that nobody has done yet has no process.
-  const bool nobody = uuid == nullptr && kind.must_exist;
+  const bool nobody = uuid == nullptr && !lockclient;
   if (!nobody && !is_id(uuid)) {
     return lockclient ? "identifier is no string of 1 to 1,024 bytes"
                       : "ProcessID is no string of 1 to 1,024 bytes";
   }
-  const Attribute* expires = dynamodb::find(item, kind.expires);
+  const Attribute* expires = dynamodb::find(item, name_of('e', names));
   const auto ns =
       expires != nullptr ? lock::parse_number(*expires) : std::nullopt;
   if (!ns) {
@@ -254,27 +226,21 @@ const char* read_end(const Kind& kind, const Item& item, Row& row) {
   return "";
 }
 
-const char* read_lockclient(const Item& item, Row& row) {
-  return read_end(kKinds[0], item, row);
-}
-
-const char* read_lease(const Item& item, Row& row) {
-  return read_end(kKinds[1], item, row);
-}
-
-const char* read_version(const Item& item, Row& row) {
-  const Kind& kind = kKinds[2];  // As the last has them.
-  const Attribute* version = dynamodb::find(item, kind.version);
-  const Attribute* owner = dynamodb::find(item, kind.owner);
-  const Attribute* released = dynamodb::find(item, kind.released);
-  const Attribute* data = dynamodb::find(item, kDataAttribute);
+const char* read_version(const char* names, const Item& item, Row& row) {
+  const auto find = [&](char word) {
+    return dynamodb::find(item, name_of(word, names));
+  };
+  const Attribute* version = find('r');
+  const Attribute* owner = find('o');
+  const Attribute* released = find('f');
+  const Attribute* data = find('d');
   if (!is_id(version)) {
     return "recordVersionNumber is no string of 1 to 1,024 bytes";
   }
   if (owner == nullptr || owner->type != Type::string) {
     return "ownerName is no string";
   }
-  const char* bad = read_lease_text(dynamodb::find(item, kind.lease), row);
+  const char* bad = read_lease_text(find('l'), row);
   if (*bad != '\0') return bad;
   const bool odd = released != nullptr &&
                    (released->type != Type::string || released->value != "1");
@@ -282,7 +248,7 @@ const char* read_version(const Item& item, Row& row) {
   if (data != nullptr && data->type != Type::binary) {
     return "data is not of bytes";
   }
-  if (dynamodb::find(item, kBarred) != nullptr) {
+  if (find('g') != nullptr) {
     return "isNonAcquirable: nobody is to take it";
   }
   const std::int64_t number = number_of(version->value);
@@ -296,37 +262,10 @@ const char* read_version(const Item& item, Row& row) {
 
 // --- Writing -----------------------------------------------------------------
 
-extern const lock::Layout kLayouts[std::size(kKinds)];
-
-const Kind& kind_at(const Place& place) {
-  return kKinds[place.layout - kLayouts];
-}
-
 using Body = lock::RequestBody;
 
-// The words of expressions, see request_body.hpp.
-
-// None is asked for that the layout has not.
-std::string_view name_of(std::size_t of, const Place& place) {
-  const Kind& kind = kind_at(place);
-  switch (of) {
-    case word('u'):
-      return kind.uuid;
-    case word('e'):
-      return kind.expires;
-    case word('o'):
-      return kind.owner;
-    case word('l'):
-      return kind.lease;
-    case word('r'):
-      return kind.version;
-    case word('f'):
-      return kind.released;
-    case word('g'):
-      return kBarred;
-    default:
-      return lock::kDdblock.name(of, place);
-  }
+const Kind& kind_at(const Place& place) {
+  return static_cast<const Kind&>(*place.layout);
 }
 
 void append_lease(Text& to, const Place& place, const Request& request) {
@@ -339,56 +278,37 @@ void append_lease(Text& to, const Place& place, const Request& request) {
                                                        : sigv4::decimal(told));
 }
 
-void append_value(Text& text, std::size_t of, const Place& place,
-                  const Request& request) {
-  switch (of) {
-    case word('r'):
-      return append_text(text, version_text(request.uuid, request.stamp));
-    case word('p'):
+void append_value(Text& text, char word, const Place& place,
+                  const Request& request, ServiceTime stamp) {
+  switch (word) {
+    case 'r':
+      return append_text(text, version_text(request.uuid, stamp));
+    case 'p':
       return append_text(text, request.uuid + ":");
-    case word('h'):
+    case 'h':
       return append_text(
           text, version_text(request.seen->uuid, request.seen->expires));
-    case word('c'):
+    case 'c':
       return append_text(text, "B");
-    case word('j'):
+    case 'j':
       return append_text(text, "1");
-    case word('l'):
+    case 'l':
       return append_lease(text, place, request);
     default:
-      return lock::kDdblock.value(text, of, place, request);
+      return lock::kDdblock.value(text, word, place, request, stamp);
   }
 }
-
-void append_version(Text& text, ServiceTime stamp, const Place& place,
-                    const Request& request) {
-  if (!kind_at(place).versions()) {
-    append_number(text, stamp.count());
-  } else {
-    append_text(text, version_text(request.uuid, stamp));
-  }
-}
-
-constexpr auto kNothing = part("");
-constexpr auto kIsAbsent = part("attribute_not_exists(#n) OR ");
 
 // Where a lease ends.
 constexpr auto kEnd = part(":u :e :o :l");
 constexpr auto kSetEnd = part("SET #u = :u, #e = :e");
-constexpr auto kSetExpires = part("SET #e = :e");
-constexpr auto kSetOver = part("SET #e = :z");
 constexpr auto kIsOver = part("(#e >= :z AND #e < :b AND ");
 constexpr auto kIsId = part("attribute_type(#u, :y) AND size(#u) <= :w");
 constexpr auto kIsIdOrNone = part(
     "(attribute_not_exists(#u) OR attribute_type(#u, :y) AND size(#u) <= :w)");
 constexpr auto kLeaseIsGood =
     part(" AND (attribute_not_exists(#l) OR #l BETWEEN :m AND :x)");
-constexpr auto kNotOurs = part(" AND #u <> :u");
 constexpr auto kIsSeenEnd = part(" OR (#u = :s AND #e = :v)");
-constexpr auto kIsOurEnd = part("#u = :u");
-constexpr auto kAndEndIn = part(" AND #e IN (");
-constexpr auto kAndThatEnd = part(" AND #e = :e");
-constexpr auto kAndNotOver = part(" AND #e > :z");
 
 // Where a version is seen.
 constexpr auto kVersion = part(":r :o :l");
@@ -403,21 +323,17 @@ constexpr auto kIsReleased = part(
 constexpr auto kIsSeenVersion = part(" OR #r = :h");
 constexpr auto kIsThatVersion = part("#r = :r");
 constexpr auto kIsOurVersion = part("begins_with(#r, :p)");
-constexpr auto kVersionIn = part("#r IN (");
+constexpr auto kOwnVersion = part("#r IN (");
 constexpr auto kAndNotReleased = part(" AND attribute_not_exists(#f)");
 
 constexpr auto kAndLeaseAndOwner = part(", #l = :l, #o = :o");
 constexpr auto kRemoveReleased = part(" REMOVE #f");
 constexpr auto kRemoveData = part(" REMOVE #d");
-constexpr auto kAndData = part(", #d");
 
 // Its version is one of ours that was told.
 void write_is_own(const Kind& kind, Body& body) {
   const bool versions = kind.versions();
-  if (!versions) body += kIsOurEnd;
-  body += either(versions, kVersionIn, kAndEndIn);
-  body.own_list();
-  body.put(")");
+  body.own_list(either(versions, kOwnVersion, kOwnEnd));
   if (versions) body += kAndNotReleased;
 }
 
@@ -432,7 +348,7 @@ void write_is_free(const Kind& kind, const RowUse& use, Body& body) {
   }
   body += kIsOver;
   body += either(kind.must_exist, kIsIdOrNone, kIsId);
-  if (kind.lease[0] != '\0') body += kLeaseIsGood;
+  if (kind.form != Form::none) body += kLeaseIsGood;
   if (use.keep) body += kNotOurs;
   body.put(")");
 }
@@ -442,7 +358,7 @@ void write_take_update(const Place& place, const Kind& kind, Body& body) {
   const bool replaced =
       dynamodb::find(place.attributes, kDataAttribute) != nullptr;
   body.update(either(versions, kSetVersion, kSetEnd));
-  if (kind.lease[0] != '\0') body += kAndLeaseAndOwner;
+  if (kind.form != Form::none) body += kAndLeaseAndOwner;
   body.assignments();
   if (versions) body += kRemoveReleased;
   if (place.use.keep_data || replaced) return;
@@ -466,62 +382,79 @@ void write_take(const Place& place, const Kind& kind, const Request& request,
   }
 }
 
-void write_renewal(const Kind& kind, Body& body) {
-  body.update(either(kind.versions(), kSetVersion, kSetExpires));
-  body.changes();
-  body.condition(kNothing);
-  write_is_own(kind, body);
-}
-
 // Any attempt of ours will do.
-void write_release(const Place& place, const Kind& kind, const Request& request,
-                   Body& body) {
-  const bool versions = kind.versions();
+void write_release(const Place& place, const Request& request, Body& body) {
   const bool force = request.verb == Verb::force;
   if (place.use.keep) {
-    body.update(either(versions, kSetReleased, kSetOver));
+    body.update(kSetReleased);
     if (!force) body.changes();
   }
-  if (!versions) {
-    body.condition(kIsOurEnd);
-    if (force) body += kAndThatEnd;
-  } else {
-    body.condition(either(force, kIsThatVersion, kIsOurVersion));
-    if (force) body += kAndNotReleased;
-  }
+  body.condition(either(force, kIsThatVersion, kIsOurVersion));
+  if (force) body += kAndNotReleased;
 }
 
+// Who holds a lease that tells its end writes as in ddblock.
 void write(const Place& place, const Request& request, Body& body) {
   const Kind& kind = kind_at(place);
-  const bool versions = kind.versions();
+  if (request.verb == Verb::take) return write_take(place, kind, request, body);
+  if (!kind.versions()) return lock::kDdblock.write(place, request, body);
   switch (request.verb) {
-    case Verb::take:
-      return write_take(place, kind, request, body);
     case Verb::renew:
-      return write_renewal(kind, body);
+      body.update(kSetVersion);
+      body.changes();
+      body.condition(kNothing);
+      return write_is_own(kind, body);
     case Verb::check:
-      body.condition(either(versions, kIsOurVersion, kIsOurEnd));
-      body += either(versions, kAndNotReleased, kAndNotOver);
+      body.condition(kIsOurVersion);
+      body += kAndNotReleased;
       return;
     default:
-      return write_release(place, kind, request, body);
+      return write_release(place, request, body);
   }
 }
 
-constexpr lock::Layout layout_of(decltype(lock::Layout::read) read,
-                                 const char* attributes) {
-  return {read, write, name_of, append_value, append_version, attributes};
-}
+// --- The table of layouts ----------------------------------------------------
 
+// delta-rs marks what nobody is to take by isNonAcquirable.
 constexpr char kOfVersions[] =
-    "ownerName leaseDuration recordVersionNumber isReleased isNonAcquirable";
+    "o:ownerName l:leaseDuration r:recordVersionNumber f:isReleased "
+    "g:isNonAcquirable";
 
-const lock::Layout kLayouts[] = {
-    layout_of(read_lockclient, "identifier expiry lease owner"),
-    layout_of(read_lease, "ProcessID LeaseUntil"),
-    layout_of(read_version, kOfVersions),
-    layout_of(read_version, kOfVersions),
+// A `lease` of ours is no part of lockclient's layout, but whoever else takes
+// the lock there replaces the whole row.  In layout lease it would stay when
+// another takes the lock, and tell of his lease what was true of ours; so none
+// is written there, and none believed.  The same goes for `ttl` and `token`
+// everywhere: dynamolock copies what it does not know.
+// In the order of Layout, behind ddblock.
+constexpr Kind kKinds[] = {
+    {{read_end, write, append_value, 'e',
+      "u:identifier e:expiry l:lease o:owner"},
+     Form::number,
+     false,
+     false,
+     RowUse::Take::usual},
+    {{read_end, write, append_value, 'e', "u:ProcessID e:LeaseUntil"},
+     Form::none,
+     true,
+     true,
+     RowUse::Take::updates},
+    {{read_version, write, append_value, 'r', kOfVersions},
+     Form::go,
+     true,
+     false,
+     RowUse::Take::updates},
+    {{read_version, write, append_value, 'r', kOfVersions},
+     Form::ms,
+     false,
+     false,
+     RowUse::Take::puts},
 };
+
+// Null for ddblock, and for what is no layout.
+const Kind* kind_of(Layout layout) {
+  const auto place = static_cast<std::size_t>(layout) - 1;
+  return place < std::size(kKinds) ? &kKinds[place] : nullptr;
+}
 
 }  // namespace
 }  // namespace shared
@@ -532,9 +465,7 @@ using std::chrono::milliseconds;
 
 const lock::Layout* find_layout(const TableOptions& table) {
   if (table.layout == Layout::ddblock) return &lock::kDdblock;
-  const auto place = static_cast<std::size_t>(table.layout) - 1;
-  return place < std::size(shared::kLayouts) ? &shared::kLayouts[place]
-                                             : nullptr;
+  return shared::kind_of(table.layout);
 }
 
 constexpr char kUsualPrefix[] = "ddblock-";  // In TableOptions.

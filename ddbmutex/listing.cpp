@@ -87,9 +87,9 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
   selection.key_name = options.key;
   selection.prefix = options.prefix;
   add_once(selection.attributes, options.key);
-  std::string_view names = find_layout(options)->attributes;
+  std::string_view names = find_layout(options)->names;
   while (!names.empty()) {
-    add_once(selection.attributes, sigv4::cut(names, ' '));
+    add_once(selection.attributes, sigv4::cut(names, ' ').substr(2));
   }
   if (!options.sort_key.empty()) {
     add_once(selection.attributes, options.sort_key);

@@ -44,77 +44,56 @@ std::int64_t clean_up_at(ServiceTime expires) {
 
 // The words of expressions, see request_body.hpp.
 
-std::string_view name_of(std::size_t of, const Place& place) {
-  switch (of) {
-    case word('u'):
-      return "uuid";
-    case word('o'):
-      return "owner";
-    case word('e'):
-      return "expires";
-    case word('l'):
-      return "lease";
-    case word('t'):
-      return kTtlAttribute;
-    case word('k'):
-      return "token";
-    case word('d'):
-      return kDataAttribute;
-    default:
-      return place.key_name;
-  }
-}
-
-void append_version(Text& text, ServiceTime stamp, const Place&,
-                    const Request&) {
-  append_number(text, stamp.count());
-}
-
-void append_value(Text& text, std::size_t of, const Place& place,
-                  const Request& request) {
+void append_value(Text& text, char word, const Place& place,
+                  const Request& request, ServiceTime stamp) {
   constexpr std::chrono::milliseconds kLongest = kLongestLease;
-  switch (of) {
-    case word('u'):
+  std::int64_t number = 0;  // z
+  switch (word) {
+    case 'u':
       return append_text(text, request.uuid);
-    case word('o'):
+    case 'o':
       return append_text(text, place.owner);
-    case word('s'):
+    case 's':
       return append_text(text, request.seen->uuid);
-    case word('e'):
-      return append_number(text, request.stamp.count());
-    case word('l'):
-      return append_number(text, request.lease.count());
-    case word('t'):
-      return append_number(text, clean_up_at(request.stamp));
-    case word('k'):
-      return append_number(text, request.token);
-    case word('b'):
-      return append_number(text, request.earliest.count());
-    case word('v'):
-      return append_number(text, request.seen->expires.count());
-    case word('y'):
-      text += R"({"S":"S"})";
-      return;
-    case word('i'):
-      text += R"({"N":"1"})";
-      return;
-    case word('x'):
-      static_assert(kLongest.count() == 31'622'400'000);
-      text += R"({"N":"31622400000"})";
-      return;
-    case word('m'):
-      static_assert(kShortestLease.count() == 1);
-      text += R"({"N":"1"})";
-      return;
-    case word('w'):
-      static_assert(kLongestId == 1024);
-      text += R"({"N":"1024"})";
-      return;
-    case word('q'):
-      return append_number(text, kLastToken - 2);  // One is added.
+    case 'y':
+      return append_text(text, "S");
+    case 'e':
+      number = stamp.count();
+      break;
+    case 'l':
+      number = request.lease.count();
+      break;
+    case 't':
+      number = clean_up_at(stamp);
+      break;
+    case 'k':
+      number = request.token;
+      break;
+    case 'b':
+      number = request.earliest.count();
+      break;
+    case 'v':
+      number = request.seen->expires.count();
+      break;
+    case 'i':
+      number = 1;
+      break;
+    case 'x':
+      number = kLongest.count();
+      break;
+    case 'm':
+      number = kShortestLease.count();
+      break;
+    case 'w':
+      number = kLongestId;
+      break;
+    case 'q':
+      number = kLastToken - 2;  // One is added.
+      break;
     default:
-      text += R"({"N":"0"})";  // z
+      break;
   }
+  append_number(text, number);
 }
 
 // That whoever kept the row has counted in whole numbers cannot be asked.
@@ -135,15 +114,10 @@ constexpr auto kLeaseIsGood =
     part(" AND (attribute_not_exists(#l) OR #l BETWEEN :m AND :x))");
 
 constexpr auto kNoToken = part("attribute_not_exists(#k)");
-constexpr auto kNothing = part("");
 constexpr auto kAndNoToken = part(" AND attribute_not_exists(#k)");
-constexpr auto kIsFree = part("attribute_not_exists(#n) OR ");
 constexpr auto kExists = part("(attribute_exists(#n) AND ");
-constexpr auto kNotReleased = part(" AND #u <> :u");
 constexpr auto kIsSeen = part(" OR (#u = :s AND #e = :v");
-constexpr auto kIsOwn = part(" OR (#u = :u AND #e IN (");
 constexpr auto kIsOurs = part("#u = :u");
-constexpr auto kOneOf = part(" AND #e IN (");
 constexpr auto kThatVersion = part(" AND #e = :e");
 constexpr auto kIsHeld = part(" AND #e > :z");
 constexpr auto kThatToken = part(" AND #k = :k");
@@ -154,7 +128,6 @@ constexpr auto kSetExpires = part("SET #e = :e");
 constexpr auto kSetFree = part("SET #e = :z");
 constexpr auto kAndTtl = part(", #t = :t");
 constexpr auto kCount = part(" ADD #k :i REMOVE #t");
-constexpr auto kAndData = part(", #d");
 
 // What read_row() would not understand is not over either, so kIsOver asks for
 // what it can of types and bounds.  A kept row that this very call has released
@@ -168,9 +141,9 @@ void write_take_condition(const RowUse& use, const Request& request,
     body.put(use.must_exist ? ")) OR " : ") OR ");
     body += kIsOver;
     body += kCanCount;
-    body += kNotReleased;
+    body += kNotOurs;
   } else {
-    body.condition(kIsFree);
+    body.condition(kIsAbsent);
     body += kIsOver;
     body += kNoToken;
   }
@@ -181,17 +154,23 @@ void write_take_condition(const RowUse& use, const Request& request,
     body.put(")");
   }
   if (!request.own.empty()) {
-    body += kIsOwn;
-    body.own_list();
-    body.put("))");
+    body.put(" OR (");
+    body.own_list(kOwnEnd);
+    body.put(")");
   }
+}
+
+// Of the layouts that tell when a lease ends ours alone has tokens, and times
+// for DynamoDB's clean-up.
+bool counts(const Place& place) {
+  return place.use.keep && place.layout == &kDdblock;
 }
 
 // A take that comes late can bring a uuid back after others had the lock, but
 // not its token: what the user changes is written by the holder alone.
 void write_token(const Place& place, const Request& request,
                  RequestBody& body) {
-  if (place.use.keep && request.changes) body += kThatToken;
+  if (counts(place) && request.changes) body += kThatToken;
 }
 
 void write_take_update(const Place& place, RequestBody& body) {
@@ -217,12 +196,11 @@ void write_take(const Place& place, const Request& request, RequestBody& body) {
 void write_renewal(const Place& place, const Request& request,
                    RequestBody& body) {
   body.update(kSetExpires);
-  if (!place.use.keep) body += kAndTtl;
+  const bool is_ours = place.layout == &kDdblock;
+  if (is_ours && !place.use.keep) body += kAndTtl;
   body.changes();
-  body.condition(kIsOurs);
-  body += kOneOf;
-  body.own_list();
-  body.put(")");
+  body.condition(kNothing);
+  body.own_list(kOwnEnd);
   write_token(place, request, body);
 }
 
@@ -250,7 +228,7 @@ void write_expressions(const Place& place, const Request& request,
   }
   body.condition(kIsOurs);
   body += kIsHeld;
-  if (place.use.keep) body += kThatToken;
+  if (counts(place)) body += kThatToken;
 }
 
 // --- Reading ---------------------------------------------------------------
@@ -276,7 +254,7 @@ bool is_ours(std::string_view name) {
          is_of_record(kDdblock, name);
 }
 
-const char* read_item(const Item& item, Row& row) {
+const char* read_item(const char*, const Item& item, Row& row) {
   if (const Attribute* token = dynamodb::find(item, "token")) {
     row.kept = true;
     const auto number = parse_number(*token);
@@ -319,10 +297,18 @@ const char* read_lease_and_owner(const Item& item, Row& row) {
   return "";
 }
 
+std::string_view name_of(char word, const char* names) {
+  for (std::string_view rest = names; !rest.empty();) {
+    const std::string_view one = sigv4::cut(rest, ' ');
+    if (one[0] == word) return one.substr(2);
+  }
+  return word == 'd' ? kDataAttribute : "";
+}
+
 bool is_of_record(const Layout& layout, std::string_view attribute) {
-  std::string_view names = layout.attributes;
+  std::string_view names = layout.names;
   while (!names.empty()) {
-    if (sigv4::cut(names, ' ') == attribute) return true;
+    if (sigv4::cut(names, ' ').substr(2) == attribute) return true;
   }
   return attribute == kDataAttribute;
 }
@@ -330,7 +316,7 @@ bool is_of_record(const Layout& layout, std::string_view attribute) {
 void read_row(const Item& item, const Layout& layout, Row& row) {
   if (item.empty()) return;
   row.kind = Row::Kind::unknown;
-  row.problem = layout.read(item, row);
+  row.problem = layout.read(layout.names, item, row);
   if (!kStoresMore) return;
   for (const Attribute& attribute : item) {
     const std::string_view name = attribute.name;
@@ -377,9 +363,8 @@ void write_request(const Place& place, const Request& request, Text& text,
   return body.end();
 }
 
-const Layout kDdblock = {read_item,      write_expressions,
-                         name_of,        append_value,
-                         append_version, "uuid expires lease owner token ttl"};
+const Layout kDdblock = {read_item, write_expressions, append_value, 'e',
+                         "u:uuid e:expires l:lease o:owner k:token t:ttl"};
 
 std::string fresh_uuid() {
   std::array<unsigned char, 16> bits;

@@ -160,19 +160,21 @@ class RequestBody;
 // and Request say.
 struct Layout {
   // Of an item that is there.  Says what is not understood, else sets the kind.
-  const char* (*read)(const dynamodb::Item& item, Row& row);
+  const char* (*read)(const char* names, const dynamodb::Item& item, Row& row);
   // What update and condition are, or the item; of all but a look.
   void (*write)(const Place& place, const Request& request, RequestBody& body);
-  // What the words of its expressions stand for, see request_body.hpp.
-  std::string_view (*name)(std::size_t word, const Place& place);
-  // Both put {"S":"..."} or the like behind the text.
-  void (*value)(sigv4::Text& text, std::size_t word, const Place& place,
-                const Request& request);
-  void (*version)(sigv4::Text& text, ServiceTime stamp, const Place& place,
-                  const Request& request);
-  // Of a row, beside the key and what is the user's, with blanks between.
-  const char* attributes;
+  // Puts {"S":"..."} or the like behind the text: what the word stands for that
+  // ":" is before, in the attempt that bears the stamp.
+  void (*value)(sigv4::Text& text, char word, const Place& place,
+                const Request& request, ServiceTime stamp);
+  char version;  // The word for what each write changes.
+  // Of a row, all but the key and what is the user's: each behind its word,
+  // with blanks between.
+  const char* names;
 };
+// What the word stands for that "#" is before in expressions, see
+// request_body.hpp; empty if there is none.
+std::string_view name_of(char word, const char* names);
 extern const Layout kDdblock;
 
 // Where a lock lives and what else its item says.  All UTF-8.

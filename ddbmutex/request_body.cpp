@@ -64,11 +64,11 @@ void RequestBody::item(const RequestPart& record) {
   text_ += R"(,"Item":{)";
   key_members();
   for (unsigned bits = record.values; bits != 0;) {
-    const std::size_t word = next_of(bits);
-    text_ += ",\"";
-    text_ += place_.layout->name(word, place_);
-    text_ += "\":";
-    place_.layout->value(text_, word, place_, request_);
+    const char word = kLetters[next_of(bits)];
+    text_ += ',';
+    text_.quote(name_of(word, place_.layout->names));
+    text_ += ':';
+    value(word, request_.stamp);
   }
   if (kStoresMore) {
     if (!place_.attributes.empty()) text_ += ',';
@@ -95,11 +95,13 @@ void RequestBody::operator+=(const RequestPart& part) {
   values_ |= part.values;
 }
 
-void RequestBody::own_list() {
+void RequestBody::own_list(const RequestPart& in) {
+  *this += in;
   for (; own_ < request_.own.size(); ++own_) {
     text_ += own_ == 0 ? ":" : ", :";
     text_ += Digits(own_);
   }
+  text_ += ')';
 }
 
 void RequestBody::assignments() {
@@ -131,7 +133,6 @@ void RequestBody::words() {
 
 // {"#u":"uuid"} or {":u":{"S":"..."}}.  There is no condition without words.
 void RequestBody::words(char mark, unsigned bits) {
-  const Layout& layout = *place_.layout;
   const bool names = mark == '#';
   const std::size_t begin = text_.size();
   const auto next = [&](std::string_view member) {
@@ -145,18 +146,15 @@ void RequestBody::words(char mark, unsigned bits) {
     text_ += "\":";
   };
   while (bits != 0) {
-    const std::size_t word = next_of(bits);
-    const char member[] = {',', '"', mark, kLetters[word], '"', ':'};
+    const char word = kLetters[next_of(bits)];
+    const char member[] = {',', '"', mark, word, '"', ':'};
     text_ += {member, sizeof member};
     if (!names) {
-      layout.value(text_, word, place_, request_);
-      continue;
-    }
-    const std::string_view name = layout.name(word, place_);
-    if (name.data() == place_.key_name.data()) {
-      append_string(text_, name);
+      value(word, request_.stamp);
+    } else if (word == 'n') {
+      append_string(text_, place_.key_name);
     } else {
-      text_.quote(name);  // Of ours, all are plain.
+      text_.quote(name_of(word, place_.layout->names));
     }
   }
   for (std::size_t i = 0; kStoresMore && i < set_; ++i) {
@@ -173,7 +171,7 @@ void RequestBody::words(char mark, unsigned bits) {
   }
   for (std::size_t i = 0; !names && i < own_; ++i) {
     next_numbered(",\":", i);
-    layout.version(text_, request_.own[i], place_, request_);
+    value(place_.layout->version, request_.own[i]);
   }
   text_[begin] = '{';  // Before the first, in the place of its comma.
   text_ += '}';

@@ -41,8 +41,7 @@ namespace lock {
 // the version seen (h)ere; binary (c).
 constexpr char kLetters[] = "uosyzieltkbxmwvqdnrfgcphj";
 
-// The place of that word, by which it is told; does not compile if there is
-// none.
+// The place of that word; does not compile if there is none.
 constexpr std::size_t word(char letter) {
   std::size_t place = 0;
   while (kLetters[place] != letter) ++place;
@@ -84,6 +83,13 @@ inline const RequestPart& either(bool first, const RequestPart& one,
   return first ? one : other;
 }
 
+// What several layouts have in their expressions.
+constexpr auto kNothing = part("");
+constexpr auto kIsAbsent = part("attribute_not_exists(#n) OR ");
+constexpr auto kNotOurs = part(" AND #u <> :u");
+constexpr auto kOwnEnd = part("#u = :u AND #e IN (");
+constexpr auto kAndData = part(", #d");
+
 // The body of a request, as it grows.  What the words stand for is put behind
 // the expressions: of those that occur alone, since DynamoDB refuses others.
 class RequestBody {
@@ -97,7 +103,8 @@ class RequestBody {
   void update(const RequestPart& part);
   void condition(const RequestPart& part);
   void operator+=(const RequestPart& part);
-  void own_list();     // ":0, :1"
+  // "#e IN (:0, :1)", of which `in` is what goes before.
+  void own_list(const RequestPart& in);
   void assignments();  // ", #set0 = :set0, #set1 = :set1"
   void changes();
   void words();  // Behind the condition.
@@ -106,6 +113,9 @@ class RequestBody {
 
  private:
   void key_members();
+  void value(char word, ServiceTime stamp) {
+    place_.layout->value(text_, word, place_, request_, stamp);
+  }
   // What the request sets beside the record: a take, what every take does.
   const dynamodb::Item& set() const {
     return request_.verb == Request::Verb::take ? place_.attributes
