@@ -135,13 +135,10 @@ void RequestBody::words() {
 void RequestBody::words(char mark, unsigned bits) {
   const bool names = mark == '#';
   const std::size_t begin = text_.size();
-  const auto next = [&](std::string_view member) {
-    const std::size_t at = text_.size();
-    text_ += member;
-    text_[at + 2] = mark;
-  };
-  const auto next_numbered = [&](std::string_view member, std::size_t number) {
-    next(member);
+  const auto next_numbered = [&](const char* word, std::size_t number) {
+    text_ += ",\"";
+    text_ += mark;
+    text_ += word;
     text_ += Digits(number);
     text_ += "\":";
   };
@@ -158,7 +155,7 @@ void RequestBody::words(char mark, unsigned bits) {
     }
   }
   for (std::size_t i = 0; kStoresMore && i < set_; ++i) {
-    next_numbered(",\"#set", i);
+    next_numbered("set", i);
     if (names) {
       append_string(text_, set()[i].name);
     } else {
@@ -166,11 +163,11 @@ void RequestBody::words(char mark, unsigned bits) {
     }
   }
   for (std::size_t i = 0; kStoresMore && names && i < gone_; ++i) {
-    next_numbered(",\"#gone", i);
+    next_numbered("gone", i);
     append_string(text_, request_.changes->remove[i]);
   }
   for (std::size_t i = 0; !names && i < own_; ++i) {
-    next_numbered(",\":", i);
+    next_numbered("", i);
     value(place_.layout->version, request_.own[i]);
   }
   text_[begin] = '{';  // Before the first, in the place of its comma.
