@@ -24,7 +24,6 @@ namespace {
 
 using dynamodb::Attribute;
 using dynamodb::Item;
-using lock::append_number;
 using lock::append_text;
 using lock::either;
 using lock::is_id;
@@ -124,9 +123,9 @@ std::string go_duration(std::int64_t ms) {
 }
 
 // Takes decimal digits off the front, with one point at the most, and says what
-// they are; nothing if there are none.  (Not strtod(), which asks the locale
-// what a point is.)
-std::optional<double> take_decimal(std::string_view& text) {
+// they are; -1 if there are none.  (Not strtod(), which asks the locale what a
+// point is.)
+double take_decimal(std::string_view& text) {
   double number = 0, unit = 1;
   bool digits = false, fraction = false;
   std::size_t end = 0;
@@ -143,7 +142,7 @@ std::optional<double> take_decimal(std::string_view& text) {
     }
   }
   text.remove_prefix(end);
-  return digits ? std::optional<double>(number) : std::nullopt;
+  return digits ? number : -1;
 }
 
 // Takes a number and a unit off the front, and adds what they are in ns.
@@ -154,25 +153,25 @@ bool take_part(std::string_view& text, double& ns) {
     double ns;
   } kUnits[] = {{"ns", 1},   {"us", 1e3}, {"\u00b5s", 1e3}, {"\u03bcs", 1e3},
                 {"ms", 1e6}, {"s", 1e9},  {"m", 60e9},      {"h", 3600e9}};
-  const auto number = take_decimal(text);
+  const double number = take_decimal(text);
   const std::string_view unit =
       text.substr(0, text.find_first_of("0123456789."));
   for (const auto& [name, in_ns] : kUnits) {
-    if (!number || name != unit) continue;
+    if (number < 0 || name != unit) continue;
     text.remove_prefix(unit.size());
-    ns += *number * in_ns;
+    ns += number * in_ns;
     return true;
   }
   return false;
 }
 
-// In ms, rounded up; nothing if it is no duration of Go's, or below 0.
-std::optional<double> read_go_duration(std::string_view text) {
+// In ms, rounded up; -1 if it is no duration of Go's, or below 0.
+double read_go_duration(std::string_view text) {
   if (!text.empty() && text[0] == '+') text.remove_prefix(1);
-  if (text.empty()) return std::nullopt;
+  if (text.empty()) return -1;
   double ns = 0;
   while (!text.empty()) {
-    if (!take_part(text, ns)) return std::nullopt;
+    if (!take_part(text, ns)) return -1;
   }
   return std::ceil(ns / 1e6);
 }
@@ -185,16 +184,16 @@ const char* read_lease_text(const Attribute* attribute, Row& row) {
   const std::string_view text = attribute->value;
   const bool digits = !text.empty() && all_of(text, "0123456789");
   std::string_view rest = text;
-  const auto ms = digits ? take_decimal(rest) : read_go_duration(text);
+  const double ms = digits ? take_decimal(rest) : read_go_duration(text);
   const milliseconds longest = kLongestTold;
-  if (!ms || *ms < 1 || *ms > static_cast<double>(longest.count())) {
+  if (ms < 1 || ms > static_cast<double>(longest.count())) {
     return "leaseDuration is neither \"20s\" nor \"20000\"";
   }
   // Old clients of delta-rs wrote seconds there.
-  if (digits && *ms < 1000) {
+  if (digits && ms < 1000) {
     return "leaseDuration is too short for milliseconds";
   }
-  row.lease = milliseconds(static_cast<std::int64_t>(*ms));
+  row.lease = milliseconds(static_cast<std::int64_t>(ms));
   row.form = static_cast<char>(digits ? Form::ms : Form::go);
   return "";
 }
@@ -268,34 +267,42 @@ const Kind& kind_at(const Place& place) {
   return static_cast<const Kind&>(*place.layout);
 }
 
-void append_lease(Text& to, const Place& place, const Request& request) {
-  const Form own = kind_at(place).form;
-  if (own == Form::number) return append_number(to, request.lease.count());
+std::string lease_text(const Place& place, const Request& request) {
   const std::int64_t told = told_lease(request.lease);
   const auto found = static_cast<Form>(request.form);
   const bool as_found = place.use.looks_first && found != Form::none;
-  append_text(to, (as_found ? found : own) == Form::go ? go_duration(told)
-                                                       : sigv4::decimal(told));
+  const Form form = as_found ? found : kind_at(place).form;
+  return form == Form::go ? go_duration(told) : sigv4::decimal(told);
+}
+
+// Empty if the word stands for the same as in ddblock.
+std::string text_of(char word, const Place& place, const Request& request,
+                    ServiceTime stamp) {
+  switch (word) {
+    case 'r':
+      return version_text(request.uuid, stamp);
+    case 'p':
+      return request.uuid + ":";
+    case 'h':
+      return version_text(request.seen->uuid, request.seen->expires);
+    case 'c':
+      return "B";
+    case 'j':
+      return "1";
+    case 'l':
+      return kind_at(place).versions() ? lease_text(place, request) : "";
+    default:
+      return "";
+  }
 }
 
 void append_value(Text& text, char word, const Place& place,
                   const Request& request, ServiceTime stamp) {
-  switch (word) {
-    case 'r':
-      return append_text(text, version_text(request.uuid, stamp));
-    case 'p':
-      return append_text(text, request.uuid + ":");
-    case 'h':
-      return append_text(
-          text, version_text(request.seen->uuid, request.seen->expires));
-    case 'c':
-      return append_text(text, "B");
-    case 'j':
-      return append_text(text, "1");
-    case 'l':
-      return append_lease(text, place, request);
-    default:
-      return lock::kDdblock.value(text, word, place, request, stamp);
+  const std::string own = text_of(word, place, request, stamp);
+  if (own.empty()) {
+    lock::kDdblock.value(text, word, place, request, stamp);
+  } else {
+    append_text(text, own);
   }
 }
 
