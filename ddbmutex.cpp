@@ -177,7 +177,7 @@ lock::Mutex& DdbMutex::Impl::get() {
   use.keep_data = options.keep_data.value_or(keep);
   use.must_exist = options.only_if_exists;
   detail::suit(use, options, whole.options);
-  holder->place.attributes = detail::item_of(options);
+  holder->place.attributes = detail::to_item(options.data, options.attributes);
   holder->request_timeout = request_timeout_of(options);
   holder->ttl = options.ttl;
   holder->safe_time = safe_time_of(options);

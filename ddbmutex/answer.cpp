@@ -442,18 +442,11 @@ bool Answer::outcome_unknown() const {
   }
 }
 
-Answer Answer::told() const {
-  Answer copy;
-  copy.action = action;
-  copy.fault = fault;
-  copy.sent = sent;
-  copy.too_large = too_large;
-  copy.part = part;
-  copy.retry_after = retry_after;
-  copy.message = message;
-  copy.request_id = request_id;
-  copy.option = option;
-  return copy;
+void Answer::tell(Answer& to) const {
+  to.fault = fault;
+  to.message = message;
+  to.request_id = request_id;
+  to.option = option;
 }
 
 Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,

@@ -145,9 +145,9 @@ struct Answer {
 
   // May the write have been applied, or be yet?
   bool outcome_unknown() const;
-  // A copy of what there is to tell of a failure.  (One of all, with items,
-  // would be half a kilobyte of code.)
-  Answer told() const;
+  // Copies what there is to tell of a failure.  (All of it, with items, would
+  // be half a kilobyte of code.)
+  void tell(Answer& to) const;
 };
 
 void bad_answer(Answer& answer, const char* why);

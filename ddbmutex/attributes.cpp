@@ -196,16 +196,16 @@ struct Checker {
     const bool set = attribute.type > Type::null && attribute.type < Type::list;
     Names names_or_values;
     for (const Attribute& member : attribute.members) {
+      const bool map = attribute.type == Type::map;
       if (set && member.type != member_of(attribute.type)) {
-        return bad("a member that is not of the set's type");
+        why = "a member that is not of the set's type";
+      } else if (!map && !member.name.empty()) {
+        why = "a member with a name";
       }
-      if (attribute.type == Type::map) {
-        Failure wrong = add_name(member.name, names_or_values);
-        if (wrong) return wrong;
-      } else if (!member.name.empty()) {
-        return bad("a member with a name");
-      }
-      if (Failure wrong = check(member, levels - 1)) return wrong;
+      if (*why != '\0') return bad(why);
+      Failure wrong = map ? add_name(member.name, names_or_values) : nullptr;
+      if (!wrong) wrong = check(member, levels - 1);
+      if (wrong) return wrong;
       if (set && !names_or_values.insert(value_text(member)).second) {
         return bad("a member twice");
       }
@@ -260,10 +260,8 @@ lock::ChangesPtr to_changes(const Changes& changes) {
   if (!changes.data && changes.attributes.empty() && changes.remove.empty()) {
     return nullptr;
   }
-  const auto all = sigv4::share<lock::Changes>();
-  all->set = detail::to_item(changes.data, changes.attributes);
-  all->remove = changes.remove;
-  return all;
+  return sigv4::share<lock::Changes>(
+      detail::to_item(changes.data, changes.attributes), changes.remove);
 }
 
 }  // namespace
@@ -313,10 +311,6 @@ Failure check(const Changes& changes, const TableOptions& table) {
   return nullptr;
 }
 
-dynamodb::Item item_of(const Options& options) {
-  return to_item(options.data, options.attributes);
-}
-
 dynamodb::Item to_item(const std::optional<std::string>& data,
                        const Attributes& attributes) {
   dynamodb::Item item;
@@ -358,16 +352,14 @@ void tell_stored(const dynamodb::Item& others, const TableOptions& table,
 
 std::optional<std::string> DdbMutex::data() const {
   const lock::Mutex* own = impl_->state.peek();
-  const auto stored = own == nullptr ? nullptr : own->stored();
-  if (stored == nullptr) return std::nullopt;
-  return detail::data_of(*stored);
+  if (own == nullptr) return std::nullopt;
+  return detail::data_of(own->stored());
 }
 
 Attributes DdbMutex::attributes() const {
   const lock::Mutex* own = impl_->state.peek();
-  const auto stored = own == nullptr ? nullptr : own->stored();
-  if (stored == nullptr) return {};
-  return detail::attributes_of(*stored, impl_->table->impl_->options);
+  if (own == nullptr) return {};
+  return detail::attributes_of(own->stored(), impl_->table->impl_->options);
 }
 
 void DdbMutex::renew(const Changes& changes, std::error_code& ec) {

@@ -1,7 +1,7 @@
 // What users store with a lock, as DynamoDB's items have it, and back.
 //
 //   if (Failure bad = check_stored(options, table)) ...
-//   place.attributes = item_of(options);
+//   place.attributes = to_item(options.data, options.attributes);
 //   ...
 //   tell_stored(row.others, table, info);
 //
@@ -28,7 +28,10 @@ inline Failure check_stored(const Options& options, const TableOptions&) {
       {{"data", options.data ? kLeftOut : ""},
        {"attributes", options.attributes.empty() ? "" : kLeftOut}});
 }
-inline dynamodb::Item item_of(const Options&) { return {}; }
+inline dynamodb::Item to_item(const std::optional<std::string>&,
+                              const Attributes&) {
+  return {};
+}
 inline void tell_stored(const dynamodb::Item&, const TableOptions&, LockInfo&) {
 }
 
@@ -42,7 +45,6 @@ Failure check_stored(const Options& options, const TableOptions& table);
 Failure check(const Changes& changes, const TableOptions& table);
 
 // REQUIRES: they are checked.
-dynamodb::Item item_of(const Options& options);
 dynamodb::Item to_item(const std::optional<std::string>& data,
                        const Attributes& attributes);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "../sigv4/shared.hpp"
+#include "../sigv4/text.hpp"
 #include "keeper.hpp"
 
 namespace ddbmutex {
@@ -46,20 +47,16 @@ bool no_row_possible(Fault fault) {
   return fault == Fault::no_table || fault == Fault::wrong_key;
 }
 
-Answer no_answer(Fault why, const char* message) {
-  Answer answer;
+// There is no answer.
+void fail(Answer& answer, Fault why, const char* message) {
+  answer = Answer();
   answer.fault = why;
   answer.message = message;
-  return answer;
 }
 
 constexpr char kTimeIsUp[] = "the deadline has passed";
-
-Answer no_turn() {
-  return no_answer(Fault::throttled,
-                   "DynamoDB asks for fewer requests, and the turn of this one "
-                   "has not come");
-}
+constexpr char kNoTurn[] =
+    "DynamoDB asks for fewer requests, and the turn of this one has not come";
 
 }  // namespace
 
@@ -163,15 +160,15 @@ std::optional<nanoseconds> Pace::delay(const Answer& answer, nanoseconds left) {
 
 namespace {
 
-// Why no other request is to be sent; nothing if one is.
-std::optional<Fault> over(const Pace& pace, BootTime now, BootTime deadline,
-                          BootTime retry_until, sigv4::Waker* waker) {
+// Why no other request is to be sent; `none` if one is.
+Fault over(const Pace& pace, BootTime now, BootTime deadline,
+           BootTime retry_until, sigv4::Waker* waker) {
   if (waker != nullptr && waker->woken()) return Fault::cancelled;
   if (pace.awaits_turn() && now >= std::min(deadline, retry_until)) {
     return Fault::throttled;
   }
   if (now >= deadline) return Fault::timed_out;
-  return std::nullopt;
+  return Fault::none;
 }
 
 // False if it is the turn of a request now.  True after a wait, at the end of
@@ -226,9 +223,8 @@ bool Errand::stamp(BootTime now) {
     verdict = Verdict::expired;
     return false;
   }
-  const Observation nothing;
-  const Request request = held->lease.next(
-      call, now, pending->clock(), observation ? *observation : nothing);
+  const Request request =
+      held->lease.next(call, now, pending->clock(), *observation);
   verb = request.verb;
   write_request(holder.place, request, pending->body());
   stamped_at_ = now;
@@ -255,12 +251,10 @@ void Errand::conclude(sigv4::Transport why) {
 }
 
 void Errand::hear() {
-  Observation nothing;
   const bool writes = verb != Verb::look;
   unknown = unknown || (writes && answer.outcome_unknown());
   verdict = held->lease.heard(reply_to(verb, answer, *holder.place.layout),
-                              holder.client.clock(),
-                              observation ? *observation : nothing);
+                              holder.client.clock(), *observation);
   pace_->heard(answer);
   end_at_ = end();
 }
@@ -283,7 +277,7 @@ void Errand::release_instead(BootTime give_up_at) {
   take_unknown = unknown;
   call = Call::release;
   begin_anew();
-  observation = nullptr;
+  observation = &none_;
   keeps_pending = false;
   deadline = give_up_at;
   end_at_ = deadline;
@@ -312,16 +306,15 @@ void Errand::run(sigv4::Waker* waker, Caller* caller) {
           std::min(deadline, begun + holder.request_timeout), waker);
       now = BootClock::now();
     }
-    const auto why = over(*pace_, now, deadline, retry_until, waker);
+    const Fault why = over(*pace_, now, deadline, retry_until, waker);
     // Without keys nothing is sent either, and it is told that they lack.
-    if (why && (keys || *why == Fault::cancelled)) return end_unsent(*why);
-    if (!why &&
+    const bool sends = why == Fault::none;
+    if (!sends && (keys || why == Fault::cancelled)) return end_unsent(why);
+    if (sends &&
         waited_for_turn(*pace_, std::min(deadline, retry_until), waker)) {
-      if (failing()) {
-        tell(answer, begun);
-      } else {
-        tell(no_turn(), begun);
-      }
+      Answer unsent;
+      fail(unsent, Fault::throttled, kNoTurn);
+      tell(failing() ? answer : unsent, begun);
       continue;
     }
     const bool failed = failing();
@@ -348,8 +341,7 @@ void Errand::end_request() {
   given_up = !ended && (!late || now >= end_at_);
   const bool writes = verb != Verb::look;
   if (given_up && keeps_pending && writes && pending->exchange().sent()) {
-    answer =
-        no_answer(late ? Fault::timed_out : Fault::cancelled, "no answer yet");
+    fail(answer, late ? Fault::timed_out : Fault::cancelled, "no answer yet");
   } else {
     conclude(late ? sigv4::Transport::timed_out : sigv4::Transport::cancelled);
   }
@@ -361,9 +353,9 @@ void Errand::end_unsent(Fault why) {
   given_up = !failing();
   verdict = Verdict::again;
   if (why == Fault::cancelled) {
-    answer = no_answer(why, "woken before another request was sent");
+    fail(answer, why, "woken before another request was sent");
   } else if (given_up) {
-    answer = why == Fault::throttled ? no_turn() : no_answer(why, kTimeIsUp);
+    fail(answer, why, why == Fault::throttled ? kNoTurn : kTimeIsUp);
   }
 }
 
@@ -374,11 +366,11 @@ void Errand::note_failure() {
   const bool says_little =
       answer.fault == Fault::timed_out || answer.fault == Fault::keys_awaited;
   if (!says_little) {
-    told_ = name_of(answer.fault);
-    if (!answer.message.empty()) told_.append(": ").append(answer.message);
+    told_ = sigv4::join({name_of(answer.fault),
+                         answer.message.empty() ? "" : ": ", answer.message});
   } else if (!told_.empty()) {
-    if (!answer.message.empty()) answer.message += "; ";
-    answer.message.append("before that: ").append(told_);
+    sigv4::append(answer.message,
+                  {answer.message.empty() ? "" : "; ", "before that: ", told_});
   }
 }
 
@@ -391,10 +383,10 @@ void Errand::end_undecided(BootTime retry_until, sigv4::Waker* waker) {
   const BootTime end = given_up ? end_at_ : std::min(end_at_, retry_until);
   if (call == Call::take) sigv4::drive(nullptr, 0, end, waker);
   if (answer.fault == Fault::none) {
-    answer = no_answer(Fault::timed_out, kTimeIsUp);
+    fail(answer, Fault::timed_out, kTimeIsUp);
   } else if (answer.fault == Fault::skewed_time) {
-    answer = no_answer(Fault::timed_out,
-                       "no time was left to sign for the right time");
+    fail(answer, Fault::timed_out,
+         "no time was left to sign for the right time");
   }
 }
 

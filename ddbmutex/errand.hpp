@@ -271,7 +271,7 @@ class Errand {
   Call call;
   const Handle held;
   Holder& holder;
-  Observation* observation = nullptr;  // Null: none.
+  Observation* observation = &none_;
   BootTime deadline = BootTime::max();
   BootTime due{};
   // A write that was sent and is under way when the run is given up stays so.
@@ -309,6 +309,7 @@ class Errand {
   void end_unsent(dynamodb::Fault why);
   inline void end_undecided(BootTime retry_until, sigv4::Waker* waker);
 
+  Observation none_;   // Of nothing that anybody looks at.
   bool used_ = false;  // Else it is as it was made.
   std::optional<Pace> pace_;
   std::string told_;  // What a server or the system told of the last failures.

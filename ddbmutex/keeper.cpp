@@ -305,15 +305,14 @@ bool Keeper::is_told(const Holder& holder) const {
 void Keeper::check_clock() {
   const Guard guard(mutex_);
   const dynamodb::ServiceClock clock = client_.clock();
-  // First what needs no memory.
+  // An alarm that is set moves a lease: to the front, for no claim has become
+  // longer, and so none past this place that was not looked at.
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     Held& held = ends_.at(i);
     held.lease.apply(clock);
     publish(held, held.lease.claim_end());
+    set_alarm(held);
   }
-  std::vector<Held*> all(ends_.size());  // An alarm that is set moves them.
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = &ends_.at(i);
-  for (Held* const held : all) set_alarm(*held);
 }
 
 // --- Under the mutex ---------------------------------------------------------
@@ -364,7 +363,7 @@ void Keeper::closed(const Errand& errand, Verdict lost, bool told,
   Closing* const closing = errand.closing.get();
   if (closing == nullptr || closing->locks.empty()) return;
   Result& result = closing->locks[errand.closing_place].result;
-  if (told && errand.failing()) result.answer = errand.answer.told();
+  if (told && errand.failing()) errand.answer.tell(result.answer);
   if (!for_good) return;
   if (lost != Verdict::again) {
     result.kind = Result::Kind::lost;

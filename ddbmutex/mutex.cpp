@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "../sigv4/shared.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
@@ -39,7 +41,6 @@ class Acquisition : private Errand::Caller {
 
  private:
   BootTime end() const {
-    if (past_lease_) return *past_lease_;
     if (once_ || patience_.left == nullptr) return end_;
     return later(BootClock::now(), patience_.now());
   }
@@ -81,14 +82,13 @@ class Acquisition : private Errand::Caller {
   const Patience& patience_;
   Result& result_;
   const bool once_;
-  const BootTime end_;  // Unless that is on another clock.
+  bool past_lease_;  // Of a record that is yet to be seen.
+  BootTime end_;     // Unless that is on another clock.
   sigv4::Waker& waker_;
   Queue::Waiter waiter_;
   int round_ = 0;  // Of the mutex's trouble, as it was when the call began.
 
   ErrandPtr errand_;
-  // With Patience::past_lease, once a record was seen.
-  std::optional<BootTime> past_lease_;
   nanoseconds poll_;
   bool queued_ = false;  // Or has the turn, but has not kept it.
   bool busy_ = false;    // The lock was another's when last told.
@@ -117,6 +117,7 @@ Acquisition::Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
       patience_(patience),
       result_(result),
       once_(!patience.past_lease && patience.now() <= nanoseconds::zero()),
+      past_lease_(patience.past_lease),
       end_(later(BootClock::now(), longest_wait(holder_, patience, once_))),
       waker_(waker),
       waiter_(waker, cancel),
@@ -183,7 +184,7 @@ bool Acquisition::out_of_patience() {
     trouble.anew = BootClock::now();
     ++mutex_.rounds_;
   }
-  result_.answer = trouble.last->told();
+  trouble.last.tell(result_.answer);
   return end_as(Kind::failed);
 }
 
@@ -201,7 +202,7 @@ void Acquisition::take() {
     // A refusal that was to be followed by a look is one too.
     busy_ = busy_ || errand.verdict == Verdict::busy ||
             errand.answer.fault == Fault::condition_failed;
-    if (patience_.past_lease && !past_lease_) see_first();
+    if (past_lease_) see_first();
     judge();
     const bool failing = patience_.left != nullptr &&
                          result_.kind == Kind::failed &&
@@ -215,7 +216,7 @@ void Acquisition::take() {
   }
   if (result_.kind == Kind::failed) {
     out_of_patience();  // If so, of all.
-    result_.answer = errand.answer.told();
+    errand.answer.tell(result_.answer);
   }
   leave_nothing_behind();
 }
@@ -223,9 +224,10 @@ void Acquisition::take() {
 // The lease of the record that stands there first is waited out.
 void Acquisition::see_first() {
   if (!mutex_.observation_.seen()) return;
+  past_lease_ = false;
   const BootTime stale_at = mutex_.observation_.stale_at();
-  const BootTime end = later(stale_at, patience_.within);
-  past_lease_ = stale_at == BootTime::max() ? end_ : std::max(end_, end);
+  if (stale_at == BootTime::max()) return;
+  end_ = std::max(end_, later(stale_at, patience_.within));
 }
 
 BootTime Acquisition::hear(const Answer& answer, BootTime begun) {
@@ -234,7 +236,7 @@ BootTime Acquisition::hear(const Answer& answer, BootTime begun) {
   if (is_passing(answer.fault)) {
     if (trouble.since == BootTime::max()) mutex_.queue_.wake_line();
     trouble.since = std::min(trouble.since, std::max(begun, trouble.anew));
-    trouble.last = std::make_unique<const Answer>(answer.told());
+    answer.tell(trouble.last);
   } else if (answer.fault != Fault::cancelled) {
     trouble.since = BootTime::max();
   }
@@ -254,29 +256,30 @@ bool Acquisition::paused_in_vain(bool failing) {
   return ended() || (time_is_up() && (failing || end_as(Kind::busy)));
 }
 
+Kind kind_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::busy:
+      return Kind::busy;
+    case Verdict::bad_record:
+      return Kind::bad_record;
+    case Verdict::kept_row:
+      return Kind::kept_row;
+    case Verdict::no_row:
+      return Kind::no_row;
+    case Verdict::no_date:
+      return Kind::no_date;
+    default:
+      return Kind::failed;
+  }
+}
+
 // What a run that did not win says of the lock.
 void Acquisition::judge() {
-  switch (errand_->verdict) {
-    case Verdict::busy:
-      result_.kind = Kind::busy;
-      return;
-    case Verdict::bad_record:
-      result_.kind = Kind::bad_record;
-      result_.answer.message = errand_->held->lease.row().problem;
-      return;
-    case Verdict::kept_row:
-      result_.kind = Kind::kept_row;
-      return;
-    case Verdict::no_row:
-      result_.kind = Kind::no_row;
-      return;
-    case Verdict::no_date:
-      result_.kind = Kind::no_date;
-      return;
-    default:
-      break;
+  result_.kind = kind_of(errand_->verdict);
+  if (result_.kind == Kind::bad_record) {
+    result_.answer.message = errand_->held->lease.row().problem;
   }
-  if (ended()) return;
+  if (result_.kind != Kind::failed || ended()) return;
   // Only the time was up: what was heard before holds.  For who waits for ever
   // it is his patience.
   const bool impatient =
@@ -290,16 +293,13 @@ void Acquisition::keep() {
   bool kept;
   {
     const Mutex::Guard guard(mutex_.mutex_);
-    std::unique_ptr<const dynamodb::Item> told;
-    if (kStoresMore && holder_.place.use.takes_by_update()) {
-      told = std::make_unique<const dynamodb::Item>(held->lease.row().others);
-    }
-    held->lease.drop_row();
+    std::shared_ptr<const Row> told = held->lease.take_row();
     const std::int64_t token = held->lease.token();
     kept = mutex_.table_.keeper->keep(*held);
     if (kept) {
       mutex_.held_ = held;
-      mutex_.told_ = std::move(told);
+      const bool stored = kStoresMore && holder_.place.use.takes_by_update();
+      if (stored) mutex_.told_ = std::move(told);
       mutex_.locked_again_ = 0;
       mutex_.token_.store(token, std::memory_order_release);
       queued_ = !mutex_.queue_.keep(waiter_);
@@ -400,8 +400,7 @@ bool Mutex::lock_again(bool forever, Result& result) {
 }
 
 bool Mutex::out_of_patience() const {
-  return trouble_.since != BootTime::max() &&
-         BootClock::now() >= later(trouble_.since, holder_->patience);
+  return BootClock::now() >= later(trouble_.since, holder_->patience);
 }
 
 // Errors of before, while nobody waited, are none without a break.
@@ -425,15 +424,14 @@ Handle Mutex::tied() const {
   return held_;
 }
 
-std::unique_ptr<dynamodb::Item> Mutex::stored() const {
+dynamodb::Item Mutex::stored() const {
   const Guard guard(mutex_);
-  if (held_ == nullptr) return nullptr;
-  return std::make_unique<dynamodb::Item>(item());
+  return held_ != nullptr ? item() : dynamodb::Item();
 }
 
 // The row as a PutItem makes it is not told.
 const dynamodb::Item& Mutex::item() const {
-  return told_ != nullptr ? *told_ : holder_->place.attributes;
+  return told_ != nullptr ? told_->others : holder_->place.attributes;
 }
 
 std::shared_ptr<void> Mutex::signal_loss(std::shared_ptr<void> (*make)(),
@@ -459,8 +457,9 @@ Result Mutex::renew(const ChangesPtr& changes) {
     {
       const Guard guard(mutex_);
       if (changes != nullptr && held == held_) {
-        told_ =
-            std::make_unique<const dynamodb::Item>(applied(item(), changes));
+        const auto row = sigv4::share<Row>();
+        row->others = applied(item(), changes);
+        told_ = row;
       }
     }
     table_.keeper->go_on(*held);
@@ -554,7 +553,7 @@ void Mutex::say_released(ErrandPtr errand, Result& result) {
     result.kind = stored ? Kind::done : Kind::lost;
     return;
   }
-  result.answer = errand->answer.told();
+  errand->answer.tell(result.answer);
   if (verdict != Verdict::again) {
     table_.keeper->lost(*errand->held, verdict);
     result.kind = fault == Fault::wrong_key ? Kind::failed : Kind::lost;

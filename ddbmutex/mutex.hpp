@@ -89,8 +89,8 @@ class Mutex {
   Handle held() const;
   // The same, for what may outlive this hold: it is not handed over any more.
   Handle tied() const;
-  // What is stored in the row beside the record; null if nothing is held.
-  std::unique_ptr<dynamodb::Item> stored() const;
+  // What is stored in the row beside the record; empty if nothing is held.
+  dynamodb::Item stored() const;
   // The token of what is held; 0 if there is none.
   std::int64_t token() const noexcept {
     return token_.load(std::memory_order_acquire);
@@ -125,7 +125,7 @@ class Mutex {
   struct Trouble {
     BootTime since = BootTime::max();  // That: there is none.
     BootTime anew{};  // It was told to have ended: what began before is not it.
-    std::unique_ptr<const dynamodb::Answer> last;
+    dynamodb::Answer last;
   };
   // For these the mutex is held.
   bool out_of_patience() const;
@@ -139,8 +139,8 @@ class Mutex {
   // All below: GUARDED_BY(mutex_)
   Queue queue_;
   Handle held_;
-  // What is stored, if a take was told it or it was changed.
-  std::unique_ptr<const dynamodb::Item> told_;
+  // With what is stored, if a take was told it or it was changed.
+  std::shared_ptr<const Row> told_;
   Trouble trouble_;
   int rounds_ = 0;        // How often trouble was told.
   int locked_again_ = 0;  // How often, by the thread that has it.

@@ -171,9 +171,9 @@ class Lease {
   bool stands() const { return stands_; }
   // The row, where the verdict is busy, bad_record, kept_row or no_row; where a
   // take has come to `ours`, the row as it was taken, if it was told.
-  // REQUIRES: one of these, and not dropped since.
+  // REQUIRES: one of these, and not taken since.
   const Row& row() const { return *row_; }
-  void drop_row() { row_.reset(); }
+  std::shared_ptr<const Row> take_row() { return std::move(row_); }
 
  private:
   // One stamp that was sent, and when.

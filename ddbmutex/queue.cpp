@@ -1,6 +1,5 @@
 #include "queue.hpp"
 
-#include <atomic>
 #include <utility>
 
 namespace ddbmutex {
@@ -39,11 +38,6 @@ void Waits::close() {
   for (One* one = first_; one != nullptr; one = one->next_) one->waker_->wake();
 }
 
-bool Waits::closed() const {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  return closed_;
-}
-
 // -- Cancel ------------------------------------------------------------------
 
 // Wakes only under the mutex, so that no wake comes after the call has ended.
@@ -51,11 +45,6 @@ void Cancel::cancel() {
   const std::lock_guard<std::mutex> guard(mutex_);
   cancelled_ = true;
   if (waker_ != nullptr) waker_->wake();
-}
-
-bool Cancel::cancelled() const {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  return cancelled_;
 }
 
 void Cancel::attach(sigv4::Waker* waker) {

@@ -4,6 +4,7 @@
 #ifndef DDBMUTEX_QUEUE_HPP
 #define DDBMUTEX_QUEUE_HPP
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,14 +41,14 @@ class Waits {
 
   // Wakes all of them; remembered.
   void close();
-  bool closed() const;
+  bool closed() const { return closed_; }
 
  private:
   static constexpr std::size_t kMaxIdle = 8;
 
-  mutable std::mutex mutex_;
-  bool closed_ = false;   // GUARDED_BY(mutex_)
-  One* first_ = nullptr;  // GUARDED_BY(mutex_)
+  std::mutex mutex_;
+  std::atomic<bool> closed_{false};  // Set with the mutex held.
+  One* first_ = nullptr;             // GUARDED_BY(mutex_)
   // Both: GUARDED_BY(mutex_)
   std::unique_ptr<sigv4::Waker> idle_[kMaxIdle];
   std::size_t idle_count_ = 0;
@@ -57,13 +58,13 @@ class Waits {
 class Cancel {
  public:
   void cancel();
-  bool cancelled() const;
+  bool cancelled() const { return cancelled_; }
   void attach(sigv4::Waker* waker);  // Null: none any more.
 
  private:
-  mutable std::mutex mutex_;
-  bool cancelled_ = false;         // GUARDED_BY(mutex_)
-  sigv4::Waker* waker_ = nullptr;  // Likewise.
+  std::mutex mutex_;
+  std::atomic<bool> cancelled_{false};  // Set with the mutex held.
+  sigv4::Waker* waker_ = nullptr;       // GUARDED_BY(mutex_)
 };
 
 // A thread, by a number that is never used again.
