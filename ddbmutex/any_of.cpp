@@ -2,11 +2,12 @@
 #include "any_of.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <iterator>
 #include <mutex>
-#include <random>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -40,7 +41,9 @@ constexpr std::size_t kMostCandidates = 1024;
 constexpr std::size_t kMostRemembered = 65536;
 constexpr std::size_t kMostWatched = 64;
 constexpr std::size_t kLeastSpread = 16;
-constexpr unsigned kOneIn = 8;  // Is put before all others.
+// One in 8 is put before all others, as if it had stood there for so long.
+constexpr nanoseconds kOneIn{7};
+constexpr std::chrono::hours kAge{1000000};
 constexpr int kRefusedInARow = 5;
 // So long a list of what was free is worth a try.
 constexpr std::chrono::seconds kServesFor{1};
@@ -54,23 +57,7 @@ milliseconds time_of_a_request(const Options& options) {
       std::min(milliseconds(2000), options.ttl / 4));
 }
 
-bool is_passing(const std::error_code& code) {
-  return code.category() == category() &&
-         code.value() >= static_cast<int>(Errc::unreachable) &&
-         code.value() <= static_cast<int>(Errc::bad_answer);
-}
-
-// The item is not as the pass saw it: gone, or no lock record any more.
-bool is_of_the_item(const std::error_code& code) {
-  return code == make_error_code(Errc::no_row) ||
-         code == make_error_code(Errc::bad_record);
-}
-
-}  // namespace
-
 // --- What a pass finds -------------------------------------------------------
-
-namespace any_of {
 
 // A row, and since when it has stood there as it does.  Only its place in line
 // rests on this, so that hashes will do.
@@ -80,17 +67,17 @@ struct Seen {
   BootTime since;
 };
 
-std::size_t hash_of(const std::string& one, const std::string& other) {
-  const std::hash<std::string> hash;
-  return hash(one) * 31 + hash(other);
+int compare_items(const void* one, const void* other) {
+  const std::size_t a = static_cast<const Seen*>(one)->item;
+  const std::size_t b = static_cast<const Seen*>(other)->item;
+  return (a > b) - (a < b);
 }
 
 // An item that may be free.  The best to try are the least.
 struct Candidate {
-  bool after_others = true;
   BootTime since{};
   std::uint64_t token = 0;
-  std::uint64_t chance = 0;
+  nanoseconds chance{};
   std::string name{};
   std::string sort_value{};
   std::size_t item = 0;
@@ -101,103 +88,60 @@ struct Candidate {
 
 bool operator<(const Candidate& one, const Candidate& other) {
   const auto place = [](const Candidate& it) {
-    return std::tie(it.after_others, it.since, it.token, it.chance);
+    return std::tie(it.since, it.token, it.chance);
   };
   return place(one) < place(other);
 }
 
-// Told all rows, one after the other.  `before` is sorted.
-class Pass {
- public:
-  Pass(const AnyOfOptions& options, milliseconds margin,
-       const std::vector<Seen>& before, std::minstd_rand::result_type seed)
-      : options_(options), margin_(margin), before_(before), random_(seed) {}
-
-  // `clock`: as of the answer that told the row.
-  void see(const LockInfo& info, const dynamodb::ServiceClock& clock);
-  void end();  // Sorts `seen`.
-
-  std::multiset<Candidate> candidates;
-  std::vector<Seen> seen;
-  std::size_t accepted = 0;
-
- private:
-  BootTime since(const Seen& now) const;
-  bool may_be_free(const LockInfo& info, const dynamodb::ServiceClock& clock,
-                   Candidate& candidate) const;
-
-  const AnyOfOptions& options_;
-  const milliseconds margin_;  // For calendars.
-  const std::vector<Seen>& before_;
-  const BootTime begun_ = BootClock::now();
-  std::minstd_rand random_;
+// One that others have not renewed, as far as it was seen, and the mutex that
+// saw it when it was refused; null: none.
+struct Watched {
+  std::unique_ptr<DdbMutex> mutex;
+  std::size_t item = 0;
+  BootTime due{};
 };
 
-void Pass::see(const LockInfo& info, const dynamodb::ServiceClock& clock) {
-  if (!info.problem.empty() || (options_.accept && !options_.accept(info))) {
-    return;
+// What was found, and what is left of it.
+struct Pass {
+  // Of that item, else one that is free; null if there is neither.
+  Watched* place_of(std::size_t item);
+  bool has_to_watch(std::size_t item) const;
+
+  std::uint64_t number = 0;  // From 1 on; 0 until it is complete.
+  const BootTime begun = BootClock::now();
+  BootTime complete_at{};
+  std::size_t accepted = 0;
+  std::vector<Seen> seen;  // Sorted once it is complete.
+  std::multiset<Candidate> candidates;
+  int refused_in_a_row = 0;
+  Watched watched[kMostWatched];
+};
+
+Watched* Pass::place_of(std::size_t item) {
+  Watched* free = nullptr;
+  for (Watched& one : watched) {
+    if (one.mutex == nullptr) {
+      free = &one;
+    } else if (one.item == item) {
+      return &one;
+    }
   }
-  ++accepted;
-  Candidate candidate;
-  candidate.item = hash_of(info.name, info.sort_value);
-  const std::size_t version =
-      hash_of(info.uuid, sigv4::decimal(info.expires.count()));
-  candidate.since = since({candidate.item, version, begun_});
-  if (seen.size() < kMostRemembered) {
-    seen.push_back({candidate.item, version, candidate.since});
-  }
-  if (!may_be_free(info, clock, candidate)) return;
-  candidate.after_others = random_() % kOneIn != 0;
-  candidate.token = info.token;
-  candidate.chance = random_();
-  candidate.name = info.name;
-  candidate.sort_value = info.sort_value;
-  candidates.insert(std::move(candidate));
-  if (candidates.size() > kMostCandidates) {
-    candidates.erase(std::prev(candidates.end()));
-  }
+  return free;
 }
 
-// std::sort() is some 2 KB of code.
-void Pass::end() {
-  if (seen.empty()) return;
-  std::qsort(seen.data(), seen.size(), sizeof(Seen),
-             [](const void* one, const void* other) {
-               const std::size_t a = static_cast<const Seen*>(one)->item;
-               const std::size_t b = static_cast<const Seen*>(other)->item;
-               return (a > b) - (a < b);
-             });
-}
-
-BootTime Pass::since(const Seen& now) const {
-  const auto known = std::lower_bound(
-      before_.begin(), before_.end(), now,
-      [](const Seen& one, const Seen& other) { return one.item < other.item; });
-  const bool same = known != before_.end() && known->item == now.item &&
-                    known->version == now.version;
-  return same ? known->since : now.since;
-}
-
-bool Pass::may_be_free(const LockInfo& info,
-                       const dynamodb::ServiceClock& clock,
-                       Candidate& candidate) const {
-  if (!info.exists || info.released) return true;
-  if (clock.known() && info.expires < lock::kBeyondAllClocks) {
-    const nanoseconds skew =
-        std::max<nanoseconds>(lock::kFrontEndSkew, margin_);
-    return clock.middle(BootClock::now()) - info.expires >= skew + kOverBy;
+bool Pass::has_to_watch(std::size_t item) const {
+  for (const Candidate& one : candidates) {
+    if (one.item == item && one.unchanged_for > nanoseconds::zero()) {
+      return true;
+    }
   }
-  const bool told = info.lease > milliseconds::zero();
-  candidate.unchanged_for =
-      lock::waited_for(told ? info.lease : options_.each.ttl);
-  return BootClock::now() - candidate.since >= candidate.unchanged_for;
+  return false;
 }
 
-}  // namespace any_of
+// What a call is to do next.
+enum class Next { try_it, read, wait, give_up };
 
-using any_of::Candidate;
-using any_of::Pass;
-using any_of::Seen;
+}  // namespace
 
 // --- What the calls of a process share ---------------------------------------
 
@@ -213,7 +157,6 @@ struct AnyOf::Impl : detail::Calls {
     return sigv4::format("cannot lock any of \"%s...\" in table \"%s\"",
                          options.prefix, options.each.table->name());
   }
-  Failure failed(Errc why) const { return detail::failed(why, cannot_lock()); }
   std::unique_ptr<DdbMutex> mutex_of(const std::string& name,
                                      const std::string& sort_value) const;
 
@@ -221,66 +164,34 @@ struct AnyOf::Impl : detail::Calls {
   sigv4::PerProcess<State> state;
 };
 
-// What a call is to do next.
-enum class Next { try_it, read, wait, give_up };
-
 struct AnyOf::Impl::State {
   State(lock::Table& the_table, nanoseconds the_pause)
       : table(the_table), first_pause(the_pause), pause(the_pause) {}
 
-  void enter(Call& call);
-  void leave(Call& call, bool got);
-  // `until`: to wait at the most.  The mutex: of a row that is watched.
-  Next next(const Call& call, Candidate& candidate,
-            std::unique_ptr<DdbMutex>& mutex, BootTime& until);
-  // A pass is over; null: in vain.
-  void passed(Pass* pass, const Call& by, nanoseconds longest_pause);
-  void refused(const Candidate& candidate, std::unique_ptr<DdbMutex>& mutex);
   void cancel(const std::atomic<bool>* stopped);
-
-  // One that others have not renewed, as far as it was seen, and the mutex that
-  // saw it when it was refused; null: none.
-  struct Watched {
-    std::unique_ptr<DdbMutex> mutex;
-    std::size_t item = 0;
-    BootTime due{};
-  };
 
   lock::Table& table;
   const nanoseconds first_pause;
-  std::vector<Seen> seen;  // Of the call that reads.
   std::mutex mutex;
   // All below: GUARDED_BY(mutex)
-  bool is_due(const Candidate& candidate, std::unique_ptr<DdbMutex>& found);
-  // Of that item, else one that is free; null if there is neither.
-  Watched* place_of(std::size_t item);
   Call* calls = nullptr;  // The first.
   bool reading = false;
-  std::uint64_t begun = 0;     // Passes.
-  std::uint64_t complete = 0;  // The last that was.
-  BootTime complete_at{};
+  std::uint64_t begun = 0;  // Passes.
+  // The last that was complete.  Replaced by the call that reads alone, which
+  // looks at what was seen then without the mutex.
+  std::unique_ptr<Pass> pass = std::make_unique<Pass>();
   BootTime next_at{};  // A pass may begin that is not the first of its call.
   nanoseconds pause;
-  std::multiset<Candidate> candidates;
-  int refused_in_a_row = 0;
-  std::array<Watched, kMostWatched> watched;
-  std::optional<std::size_t> accepted;
 };
 
 // One call under way, of one thread.
 class AnyOf::Impl::Call {
  public:
   Call(Impl& impl, const detail::Deadline& deadline,
-       const std::atomic<bool>* stopped)
-      : impl_(impl),
-        state_(impl.get()),
-        patience_{deadline.within, deadline.left, deadline.at},
-        once_(patience_.now() <= nanoseconds::zero()),
-        end_(lock::later(
-            BootClock::now(),
-            once_ ? time_of_a_request(impl.options.each) : patience_.now())),
-        stopped_(stopped),
-        wait_(state_.table.waits) {}
+       const std::atomic<bool>* stopped);
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
 
   Failure run(std::unique_ptr<DdbMutex>& got);
 
@@ -293,12 +204,26 @@ class AnyOf::Impl::Call {
                : lock::later(BootClock::now(), patience_.now());
   }
   bool time_is_up() const { return !once_ && BootClock::now() >= end(); }
-  Failure ended() const;
-  Failure go_on(std::unique_ptr<DdbMutex>& got, bool& over);
-  Failure read();
-  Failure attempt(const Candidate& candidate, std::unique_ptr<DdbMutex>& mutex);
-  Failure failed(const std::error_code& ec, const DdbMutex& mutex);
-  bool is_wanted(const Candidate& candidate, const DdbMutex& mutex) const;
+  Failure failed(Errc why) const {
+    return detail::failed(why, impl_.cannot_lock());
+  }
+  inline Failure ended() const;
+  // `until`: to wait at the most.  The mutex: of a row that is watched.
+  inline Next next(Candidate& candidate, std::unique_ptr<DdbMutex>& mutex,
+                   BootTime& until);
+  inline bool is_due(const Candidate& candidate,
+                     std::unique_ptr<DdbMutex>& found);
+  inline Failure read();
+  inline void see(const LockInfo& info);
+  inline bool may_be_free(const LockInfo& info, Candidate& candidate) const;
+  void passed();
+  inline Failure attempt(const Candidate& candidate,
+                         std::unique_ptr<DdbMutex>& mutex);
+  inline Failure failed(const std::error_code& ec, const DdbMutex& mutex);
+  inline bool is_wanted(const Candidate& candidate,
+                        const DdbMutex& mutex) const;
+  inline void refused(const Candidate& candidate,
+                      std::unique_ptr<DdbMutex>& mutex);
 
   Impl& impl_;
   State& state_;
@@ -308,122 +233,15 @@ class AnyOf::Impl::Call {
   const std::atomic<bool>* const stopped_;
   const lock::Waits::One wait_;
   std::uint64_t after_ = 0;  // A pass with a higher number is the call's own.
-  bool heard_ = false;       // Anything that was no passing error.
-  std::optional<BootTime> failing_since_;
+  std::unique_ptr<Pass> pass_;  // That it reads, if it does.
+  bool heard_ = false;          // Anything that was no passing error.
+  BootTime failing_since_ = BootTime::max();
   Failure last_failure_;
   // GUARDED_BY(State::mutex)
   bool cancelled_ = false;
   DdbMutex* trying_ = nullptr;
   Call* next_ = nullptr;
 };
-
-void AnyOf::Impl::State::enter(Call& call) {
-  const std::lock_guard<std::mutex> guard(mutex);
-  if (calls == nullptr) pause = first_pause;
-  call.next_ = std::exchange(calls, &call);
-  call.after_ = begun;
-  call.cancelled_ = call.stopped_ != nullptr && *call.stopped_;
-}
-
-void AnyOf::Impl::State::leave(Call& call, bool got) {
-  const std::lock_guard<std::mutex> guard(mutex);
-  Call** at = &calls;
-  while (*at != &call) at = &(*at)->next_;
-  *at = call.next_;
-  if (got) pause = first_pause;
-}
-
-Next AnyOf::Impl::State::next(const Call& call, Candidate& candidate,
-                              std::unique_ptr<DdbMutex>& found,
-                              BootTime& until) {
-  const std::lock_guard<std::mutex> guard(mutex);
-  const BootTime now = BootClock::now();
-  if (now - complete_at > kServesFor || refused_in_a_row >= kRefusedInARow) {
-    candidates.clear();
-  }
-  const bool own = complete > call.after_;
-  if (call.time_is_up()) return Next::give_up;
-  while (!candidates.empty()) {
-    const std::size_t most = std::max(kLeastSpread, candidates.size() / 4);
-    const auto last = std::min(most, candidates.size()) - 1;
-    const nanoseconds drawn = table.budget.jitter(nanoseconds(last));
-    const auto which = std::next(candidates.begin(),
-                                 static_cast<std::ptrdiff_t>(drawn.count()));
-    candidate = *which;
-    candidates.erase(which);
-    if (is_due(candidate, found)) return Next::try_it;
-  }
-  if (own && call.once_) return Next::give_up;
-  until = reading ? BootTime::max() : next_at;
-  if (reading || (own && now < next_at)) return Next::wait;
-  reading = true;
-  ++begun;
-  return Next::read;
-}
-
-bool AnyOf::Impl::State::is_due(const Candidate& candidate,
-                                std::unique_ptr<DdbMutex>& found) {
-  if (candidate.unchanged_for == nanoseconds::zero()) return true;
-  Watched* const place = place_of(candidate.item);
-  if (place == nullptr) return false;
-  if (place->mutex != nullptr && BootClock::now() < place->due) return false;
-  found = std::move(place->mutex);
-  return true;
-}
-
-AnyOf::Impl::State::Watched* AnyOf::Impl::State::place_of(std::size_t item) {
-  Watched* free = nullptr;
-  for (Watched& one : watched) {
-    if (one.mutex == nullptr) {
-      free = &one;
-    } else if (one.item == item) {
-      return &one;
-    }
-  }
-  return free;
-}
-
-void AnyOf::Impl::State::passed(Pass* pass, const Call& by,
-                                nanoseconds longest_pause) {
-  // Destroyed without the mutex.
-  std::array<std::unique_ptr<DdbMutex>, kMostWatched> gone;
-  const std::lock_guard<std::mutex> guard(mutex);
-  reading = false;
-  const BootTime now = BootClock::now();
-  next_at = now + table.budget.jitter(pause);
-  pause = pause < longest_pause / 2 ? 2 * pause : longest_pause;
-  if (pass != nullptr) {
-    complete = begun;
-    complete_at = now;
-    accepted = pass->accepted;
-    candidates.swap(pass->candidates);
-    seen.swap(pass->seen);
-    refused_in_a_row = 0;
-    for (std::size_t i = 0; i < kMostWatched; ++i) {
-      bool stays = false;
-      for (const Candidate& candidate : candidates) {
-        if (candidate.unchanged_for == nanoseconds::zero()) continue;
-        stays = stays || candidate.item == watched[i].item;
-      }
-      if (!stays) gone[i].swap(watched[i].mutex);
-    }
-  }
-  for (Call* call = calls; call != nullptr; call = call->next_) {
-    if (call != &by) call->wait_.waker()->wake();
-  }
-}
-
-void AnyOf::Impl::State::refused(const Candidate& candidate,
-                                 std::unique_ptr<DdbMutex>& found) {
-  const std::lock_guard<std::mutex> guard(mutex);
-  ++refused_in_a_row;
-  if (candidate.unchanged_for == nanoseconds::zero()) return;
-  Watched* const place = place_of(candidate.item);
-  if (place == nullptr) return;
-  place->mutex.swap(found);
-  place->item = candidate.item;
-  place->due = BootClock::now() + candidate.unchanged_for;
-}
 
 // Null: all calls.
 void AnyOf::Impl::State::cancel(const std::atomic<bool>* stopped) {
@@ -438,102 +256,154 @@ void AnyOf::Impl::State::cancel(const std::atomic<bool>* stopped) {
 
 // --- One call ----------------------------------------------------------------
 
+AnyOf::Impl::Call::Call(Impl& impl, const detail::Deadline& deadline,
+                        const std::atomic<bool>* stopped)
+    : impl_(impl),
+      state_(impl.get()),
+      patience_{deadline.within, deadline.left, deadline.at},
+      once_(patience_.now() <= nanoseconds::zero()),
+      end_(lock::later(
+          BootClock::now(),
+          once_ ? time_of_a_request(impl.options.each) : patience_.now())),
+      stopped_(stopped),
+      wait_(state_.table.waits) {
+  if (wait_.waker() == nullptr) return;  // Closed: it can be woken by nobody.
+  const std::lock_guard<std::mutex> guard(state_.mutex);
+  if (state_.calls == nullptr) state_.pause = state_.first_pause;
+  next_ = std::exchange(state_.calls, this);
+  after_ = state_.begun;
+  cancelled_ = stopped_ != nullptr && *stopped_;
+}
+
+AnyOf::Impl::Call::~Call() {
+  if (pass_ != nullptr) passed();  // `accept` has thrown.
+  const std::lock_guard<std::mutex> guard(state_.mutex);
+  Call** at = &state_.calls;
+  while (*at != nullptr && *at != this) at = &(*at)->next_;
+  if (*at != nullptr) *at = next_;
+}
+
 Failure AnyOf::Impl::Call::run(std::unique_ptr<DdbMutex>& got) {
-  if (wait_.waker() == nullptr) {
-    return impl_.failed(Errc::closed);
-  }
-  // Leaves whatever `accept` throws.
-  struct Presence {
-    Presence(Call& the_call, const std::unique_ptr<DdbMutex>& the_lock)
-        : call(the_call), lock(the_lock) {
-      call.state_.enter(call);
+  for (;;) {
+    Failure failure = ended();
+    if (failure) return failure;
+    Candidate candidate;
+    BootTime until{};
+    switch (next(candidate, got, until)) {
+      case Next::try_it:
+        failure = attempt(candidate, got);
+        break;
+      case Next::read:
+        failure = read();
+        passed();
+        break;
+      case Next::wait:
+        sigv4::drive(nullptr, 0, std::min(until, end()), wait_.waker());
+        if (BootClock::now() < end()) break;
+        // Another thread's pass takes longer than a request may.
+        if (once_) return failed(Errc::timed_out);
+        return std::move(last_failure_);
+      case Next::give_up:
+        return std::move(last_failure_);
     }
-    ~Presence() { call.state_.leave(call, lock != nullptr); }
-    Call& call;
-    const std::unique_ptr<DdbMutex>& lock;
-  } const presence(*this, got);
-  for (bool over = false;;) {
-    if (Failure why = ended()) return why;
-    Failure failure = go_on(got, over);
-    if (over || failure || got) return failure;
+    if (failure || got != nullptr) return failure;
     wait_.waker()->clear();  // Before the look at what it may have been for.
   }
 }
 
 Failure AnyOf::Impl::Call::ended() const {
-  if (state_.table.waits.closed()) {
-    return impl_.failed(Errc::closed);
-  }
+  if (state_.table.waits.closed()) return failed(Errc::closed);
   const std::lock_guard<std::mutex> guard(state_.mutex);
-  if (!cancelled_) return nullptr;
-  return impl_.failed(Errc::cancelled);
+  return cancelled_ ? failed(Errc::cancelled) : nullptr;
 }
 
-Failure AnyOf::Impl::Call::go_on(std::unique_ptr<DdbMutex>& got, bool& over) {
-  Candidate candidate;
-  std::unique_ptr<DdbMutex> mutex;
-  BootTime until{};
-  switch (state_.next(*this, candidate, mutex, until)) {
-    case Next::try_it: {
-      Failure failure = attempt(candidate, mutex);
-      if (mutex != nullptr && !failure) got = std::move(mutex);
-      return failure;
-    }
-    case Next::read:
-      return read();
-    case Next::wait:
-      sigv4::drive(nullptr, 0, std::min(until, end()), wait_.waker());
-      over = BootClock::now() >= end();
-      // Another thread's pass takes longer than a request may.
-      if (over && once_) {
-        return impl_.failed(Errc::timed_out);
-      }
-      return over ? std::move(last_failure_) : nullptr;
-    case Next::give_up:
-      break;
+Next AnyOf::Impl::Call::next(Candidate& candidate,
+                             std::unique_ptr<DdbMutex>& found,
+                             BootTime& until) {
+  const std::lock_guard<std::mutex> guard(state_.mutex);
+  const BootTime now = BootClock::now();
+  Pass& pass = *state_.pass;
+  std::multiset<Candidate>& candidates = pass.candidates;
+  if (now - pass.complete_at > kServesFor ||
+      pass.refused_in_a_row >= kRefusedInARow) {
+    candidates.clear();
   }
-  over = true;
-  return std::move(last_failure_);
+  const bool own = pass.number > after_;
+  if (time_is_up()) return Next::give_up;
+  while (!candidates.empty()) {
+    const std::size_t most = std::max(kLeastSpread, candidates.size() / 4);
+    const auto last = std::min(most, candidates.size()) - 1;
+    const nanoseconds drawn = state_.table.budget.jitter(nanoseconds(last));
+    const auto which = std::next(candidates.begin(),
+                                 static_cast<std::ptrdiff_t>(drawn.count()));
+    candidate = *which;
+    candidates.erase(which);
+    if (is_due(candidate, found)) return Next::try_it;
+  }
+  if (own && once_) return Next::give_up;
+  until = state_.reading ? BootTime::max() : state_.next_at;
+  if (state_.reading || (own && now < state_.next_at)) return Next::wait;
+  pass_ = std::make_unique<Pass>();
+  state_.reading = true;
+  ++state_.begun;
+  return Next::read;
+}
+
+bool AnyOf::Impl::Call::is_due(const Candidate& candidate,
+                               std::unique_ptr<DdbMutex>& found) {
+  if (candidate.unchanged_for == nanoseconds::zero()) return true;
+  Watched* const place = state_.pass->place_of(candidate.item);
+  if (place == nullptr) return false;
+  if (place->mutex != nullptr && BootClock::now() < place->due) return false;
+  found.swap(place->mutex);
+  return true;
+}
+
+// What it has read is complete where it has a number.
+void AnyOf::Impl::Call::passed() {
+  // This, or what it replaces, is destroyed without the mutex.
+  std::unique_ptr<Pass> pass = std::move(pass_);
+  const nanoseconds longest = nanoseconds_of(impl_.options.longest_pause);
+  const std::lock_guard<std::mutex> guard(state_.mutex);
+  const BootTime now = BootClock::now();
+  nanoseconds& pause = state_.pause;
+  state_.reading = false;
+  state_.next_at = now + state_.table.budget.jitter(pause);
+  pause = pause < longest / 2 ? 2 * pause : longest;
+  if (pass->number != 0) {
+    pass->complete_at = now;
+    state_.pass.swap(pass);
+    for (Watched& one : pass->watched) {
+      if (one.mutex == nullptr || !state_.pass->has_to_watch(one.item))
+        continue;
+      *state_.pass->place_of(one.item) = std::move(one);
+    }
+  }
+  for (Call* call = state_.calls; call != nullptr; call = call->next_) {
+    if (call != this) call->wait_.waker()->wake();
+  }
 }
 
 Failure AnyOf::Impl::Call::read() {
-  const Options& each = impl_.options.each;
   const TableOptions& of_table = impl_.table().options;
   dynamodb::Selection selection =
       detail::selection_of(of_table, impl_.options.read);
   selection.prefix += impl_.options.prefix;
-  const milliseconds request_time = time_of_a_request(each);
+  const milliseconds request_time = time_of_a_request(impl_.options.each);
   const BootTime now = BootClock::now();
-  const BootTime until = once_                 ? now + request_time
-                         : patience_.forever() ? lock::later(now, each.patience)
-                                               : end();
-  Pass pass(impl_.options,
-            impl_.table().options.calendar_margin.value_or(milliseconds(0)),
-            state_.seen,
-            static_cast<std::minstd_rand::result_type>(
-                state_.table.budget.jitter(std::chrono::seconds(2)).count()));
-  struct Reading {  // Ends whatever `accept` throws.
-    Reading(Call& the_call) : call(the_call) {}
-    ~Reading() {
-      call.state_.passed(whole, call,
-                         nanoseconds_of(call.impl_.options.longest_pause));
-    }
-    Call& call;
-    Pass* whole = nullptr;
-  } reading(*this);
-  const Answer answer = detail::tell_all(
-      state_.table, of_table, selection, {until, wait_.waker(), request_time},
-      [&](const LockInfo& info) {
-        if (info.name.compare(0, impl_.options.prefix.size(),
-                              impl_.options.prefix) == 0 &&
-            !impl_.table().check_name(info.name, info.sort_value)) {
-          pass.see(info, state_.table.client.clock());
-        }
-        return !wait_.waker()->woken();
-      });
-  if (answer.fault == Fault::cancelled || wait_.waker()->woken()) {
-    return nullptr;
-  }
+  const BootTime until =
+      once_ ? now + request_time
+      : patience_.forever()
+          ? lock::later(now, nanoseconds_of(impl_.options.each.patience))
+          : end();
+  const sigv4::Waker* const waker = wait_.waker();
+  const Answer answer = detail::tell_all(state_.table, of_table, selection,
+                                         {until, wait_.waker(), request_time},
+                                         [this, waker](const LockInfo& info) {
+                                           see(info);
+                                           return !waker->woken();
+                                         });
+  if (answer.fault == Fault::cancelled || waker->woken()) return nullptr;
   // Only the time was up: what was heard before holds.
   const bool cut_short = !once_ && until < lock::later(now, request_time);
   if (answer.fault == Fault::timed_out && heard_ && cut_short) return nullptr;
@@ -542,9 +412,65 @@ Failure AnyOf::Impl::Call::read() {
                               impl_.table().endpoint());
   }
   heard_ = true;
-  pass.end();
-  reading.whole = &pass;
+  std::vector<Seen>& seen = pass_->seen;
+  // std::sort() is some 2 KB of code.
+  if (!seen.empty()) {
+    std::qsort(seen.data(), seen.size(), sizeof(Seen), compare_items);
+  }
+  pass_->number = state_.begun;
   return nullptr;
+}
+
+void AnyOf::Impl::Call::see(const LockInfo& info) {
+  const AnyOfOptions& options = impl_.options;
+  if (!info.problem.empty() || !sigv4::begins_with(info.name, options.prefix) ||
+      impl_.table().check_name(info.name, info.sort_value) ||
+      (options.accept && !options.accept(info))) {
+    return;
+  }
+  ++pass_->accepted;
+  const std::hash<std::string> hash;
+  Seen row{hash(info.name) * 31 + hash(info.sort_value),
+           hash(info.uuid) + static_cast<std::size_t>(info.expires.count()),
+           pass_->begun};
+  const std::vector<Seen>& before = state_.pass->seen;
+  const auto known = std::lower_bound(
+      before.begin(), before.end(), row,
+      [](const Seen& a, const Seen& b) { return compare_items(&a, &b) < 0; });
+  if (known != before.end() && known->item == row.item &&
+      known->version == row.version) {
+    row.since = known->since;
+  }
+  if (pass_->seen.size() < kMostRemembered) pass_->seen.push_back(row);
+  Candidate candidate;
+  candidate.item = row.item;
+  candidate.since = row.since;
+  if (!may_be_free(info, candidate)) return;
+  dynamodb::RetryBudget& chance = state_.table.budget;
+  if (chance.jitter(kOneIn) == nanoseconds::zero()) candidate.since -= kAge;
+  candidate.token = info.token;
+  candidate.chance = chance.jitter(nanoseconds::max());
+  candidate.name = info.name;
+  candidate.sort_value = info.sort_value;
+  std::multiset<Candidate>& best = pass_->candidates;
+  best.insert(std::move(candidate));
+  if (best.size() > kMostCandidates) best.erase(std::prev(best.end()));
+}
+
+bool AnyOf::Impl::Call::may_be_free(const LockInfo& info,
+                                    Candidate& candidate) const {
+  if (!info.exists || info.released) return true;
+  const dynamodb::ServiceClock clock = state_.table.client.clock();
+  if (clock.known() && info.expires < lock::kBeyondAllClocks) {
+    const nanoseconds margin =
+        impl_.table().options.calendar_margin.value_or(milliseconds(0));
+    const nanoseconds skew = std::max<nanoseconds>(lock::kFrontEndSkew, margin);
+    return clock.middle(BootClock::now()) - info.expires >= skew + kOverBy;
+  }
+  const bool told = info.lease > milliseconds::zero();
+  candidate.unchanged_for =
+      lock::waited_for(told ? info.lease : impl_.options.each.ttl);
+  return BootClock::now() - candidate.since >= candidate.unchanged_for;
 }
 
 // The mutex is null unless it is held, wanted and ours.
@@ -566,16 +492,17 @@ Failure AnyOf::Impl::Call::attempt(const Candidate& candidate,
     failure = failed(ec, *mutex);
   } else {
     heard_ = true;
-    failing_since_.reset();
+    failing_since_ = BootTime::max();
     last_failure_.reset();
   }
   if (locked && is_wanted(candidate, *mutex)) {
     const std::lock_guard<std::mutex> guard(state_.mutex);
-    state_.refused_in_a_row = 0;
+    state_.pass->refused_in_a_row = 0;
+    state_.pause = state_.first_pause;
     return nullptr;
   }
   if (locked) mutex->unlock();
-  if (!failure) state_.refused(candidate, mutex);
+  if (!failure) refused(candidate, mutex);
   mutex.reset();
   return failure;
 }
@@ -583,15 +510,17 @@ Failure AnyOf::Impl::Call::attempt(const Candidate& candidate,
 // Null if the call goes on.
 Failure AnyOf::Impl::Call::failed(const std::error_code& ec,
                                   const DdbMutex& mutex) {
-  if (is_of_the_item(ec) || ec == make_error_code(Errc::cancelled)) {
-    return nullptr;
-  }
+  const Errc code = ec.category() == category() ? Errc(ec.value()) : Errc{};
+  // The item is not as the pass saw it: gone, or no lock record any more.
+  if (code == Errc::no_row || code == Errc::bad_record) return nullptr;
+  if (code == Errc::cancelled) return nullptr;
   Failure failure = detail::failure(ec, mutex.last_error());
-  if (!is_passing(ec) || once_) return failure;
+  const bool passing = code >= Errc::unreachable && code <= Errc::bad_answer;
+  if (!passing || once_) return failure;
   const BootTime now = BootClock::now();
-  if (!failing_since_) failing_since_ = now;
+  failing_since_ = std::min(failing_since_, now);
   const nanoseconds patience = nanoseconds_of(impl_.options.each.patience);
-  if (patience_.forever() && now >= lock::later(*failing_since_, patience)) {
+  if (patience_.forever() && now >= lock::later(failing_since_, patience)) {
     return failure;
   }
   last_failure_ = std::move(failure);
@@ -602,23 +531,30 @@ Failure AnyOf::Impl::Call::failed(const std::error_code& ec,
 bool AnyOf::Impl::Call::is_wanted(const Candidate& candidate,
                                   const DdbMutex& mutex) const {
   if (!impl_.options.accept) return true;
-  const LockInfo info{
-      candidate.name,
-      candidate.sort_value,
-      true,   // exists
-      false,  // released
-      {},
-      mutex.owner(),
-      impl_.options.each.ttl,
-      {},
-      {},
-      mutex.fencing_token(),
+  LockInfo info;
+  info.name = candidate.name;
+  info.sort_value = candidate.sort_value;
+  info.exists = true;
+  info.owner = mutex.owner();
+  info.lease = impl_.options.each.ttl;
+  info.token = mutex.fencing_token();
 #ifndef DDBMUTEX_NO_ATTRIBUTES
-      mutex.data(),
-      mutex.attributes(),
+  info.data = mutex.data();
+  info.attributes = mutex.attributes();
 #endif
-  };
   return impl_.options.accept(info);
+}
+
+void AnyOf::Impl::Call::refused(const Candidate& candidate,
+                                std::unique_ptr<DdbMutex>& mutex) {
+  const std::lock_guard<std::mutex> guard(state_.mutex);
+  ++state_.pass->refused_in_a_row;
+  if (candidate.unchanged_for == nanoseconds::zero()) return;
+  Watched* const place = state_.pass->place_of(candidate.item);
+  if (place == nullptr) return;
+  place->mutex.swap(mutex);
+  place->item = candidate.item;
+  place->due = BootClock::now() + candidate.unchanged_for;
 }
 
 // --- The calls ---------------------------------------------------------------
@@ -646,8 +582,14 @@ Failure check(const AnyOfOptions& options) {
 
 }  // namespace
 
+// A move of Options, which nobody else makes, is 600 bytes of code.
 AnyOf::Impl::Impl(AnyOfOptions&& the_options)
-    : options(std::move(the_options)) {
+    : options{the_options.each,
+              std::move(the_options.prefix),
+              std::move(the_options.read),
+              std::move(the_options.accept),
+              the_options.first_pause,
+              the_options.longest_pause} {
   if (!options.each.table) options.each.table = Table::standard();
   options.each.keep_row = true;
   options.each.only_if_exists = true;
@@ -672,7 +614,7 @@ std::unique_ptr<DdbMutex> AnyOf::Impl::mutex_of(
     const std::string& name, const std::string& sort_value) const {
   Options each = options.each;
   each.sort_value = sort_value;
-  return std::make_unique<DdbMutex>(name, std::move(each));
+  return std::make_unique<DdbMutex>(name, each);
 }
 
 AnyOf::Impl::State& AnyOf::Impl::get() {
@@ -723,7 +665,8 @@ std::optional<std::size_t> AnyOf::accepted() const noexcept {
   Impl::State* own = impl_->state.peek();
   if (own == nullptr) return std::nullopt;
   const std::lock_guard<std::mutex> guard(own->mutex);
-  return own->accepted;
+  const Pass& last = *own->pass;
+  return last.number == 0 ? std::nullopt : std::optional(last.accepted);
 }
 
 std::string AnyOf::last_error() const { return impl_->last_error(); }
