@@ -396,13 +396,15 @@ Failure AnyOf::Impl::Call::read() {
       : patience_.forever()
           ? lock::later(now, nanoseconds_of(impl_.options.each.patience))
           : end();
-  const sigv4::Waker* const waker = wait_.waker();
-  const Answer answer = detail::tell_all(state_.table, of_table, selection,
-                                         {until, wait_.waker(), request_time},
-                                         [this, waker](const LockInfo& info) {
-                                           see(info);
-                                           return !waker->woken();
-                                         });
+  sigv4::Waker* const waker = wait_.waker();
+  dynamodb::Items items(state_.table.client, state_.table.budget, selection,
+                        {until, waker, request_time});
+  do {
+    LockInfo info;
+    if (!detail::tell_next(items, of_table, state_.table.client, info)) break;
+    see(info);
+  } while (!waker->woken());
+  const Answer& answer = items.answer();
   if (answer.fault == Fault::cancelled || waker->woken()) return nullptr;
   // Only the time was up: what was heard before holds.
   const bool cut_short = !once_ && until < lock::later(now, request_time);

@@ -79,32 +79,28 @@ constexpr int kItemsOfAPage = 200;
 std::string write_page(const Selection& selection, int limit,
                        const Item& start) {
   sigv4::Text body;
-  append_form(body, R"({"TableName":$,"ConsistentRead":true,"Limit":%)",
+  append_form(body,
+              R"({"TableName":$,"ConsistentRead":true,"Limit":%,)"
+              R"("ProjectionExpression":"#0)",
               {selection.table, sigv4::Digits(limit)});
   const std::vector<std::string_view>& names = selection.attributes;
-  std::size_t count = 0, key = 0;
-  for (; count < names.size(); ++count) {
-    append_form(body, count == 0 ? R"(,"ProjectionExpression":"#%)" : ", #%",
-                {sigv4::Digits(count)});
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    append_form(body, ", #%", {sigv4::Digits(i)});
   }
-  if (count > 0) body += '"';
+  body += '"';
   if (selection.whole || !selection.prefix.empty()) {
-    while (key < count && names[key] != selection.key_name) ++key;
-    append_form(body,
-                selection.whole
-                    ? R"(,"KeyConditionExpression":"#% = :key")"
-                    : R"x(,"FilterExpression":"begins_with(#%, :key)")x",
-                {sigv4::Digits(key)});
-    append_form(body, R"(,"ExpressionAttributeValues":{":key":{"S":$}})",
-                {selection.prefix});
-    count = std::max(count, key + 1);
+    append_form(
+        body, R"(,"%","ExpressionAttributeValues":{":key":{"S":$}})",
+        {selection.whole ? R"(KeyConditionExpression":"#0 = :key)"
+                         : R"x(FilterExpression":"begins_with(#0, :key))x",
+         selection.prefix});
   }
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
     append_form(
         body, i == 0 ? R"(,"ExpressionAttributeNames":{"#%":$)" : R"(,"#%":$)",
-        {sigv4::Digits(i), i < names.size() ? names[i] : selection.key_name});
+        {sigv4::Digits(i), names[i]});
   }
-  if (count > 0) body += '}';
+  body += '}';
   if (!start.empty()) {
     body += R"(,"ExclusiveStartKey":{)";
     append_members(body, start);
@@ -147,39 +143,43 @@ void read_page(Value body, Answer& answer) {
   answer.items = std::move(read);
 }
 
-Answer read_all(Client& client, RetryBudget& budget, const Selection& selection,
-                const Waiting& waiting,
-                const std::function<bool(Item&&)>& each) {
-  const Action action = selection.whole ? Action::query : Action::scan;
-  const std::chrono::nanoseconds patience = waiting.deadline - BootClock::now();
-  Waiting for_a_page = waiting;
-  int limit = kItemsOfAPage;
-  Item start;
-  for (;;) {
-    Answer page =
-        ask(client, budget, action, write_page(selection, limit, start),
-            for_a_page, nullptr, read_page);
-    if (page.too_large && limit > 1) {
-      limit /= 2;
-      continue;
-    }
-    if (page.fault != Fault::none) return page;
-    std::vector<Item> items;
-    items.swap(page.items);
-    Item next;
-    if (page.item) next.swap(*page.item);
-    page.item.reset();
-    if (!next.empty() && are_same_key(start, next)) {
-      bad_answer(page, "the page ends where it was to begin");
-      return page;
-    }
-    for (Item& item : items) {
-      if (!each(std::move(item))) return page;
-    }
-    if (next.empty()) return page;
-    start.swap(next);
-    for_a_page.deadline = BootClock::now() + patience;
+Items::Items(Client& client, RetryBudget& budget, const Selection& selection,
+             const Waiting& waiting)
+    : client_(client),
+      budget_(budget),
+      selection_(selection),
+      waiting_(waiting),
+      patience_(waiting.deadline - BootClock::now()),
+      limit_(kItemsOfAPage) {}
+
+const Item* Items::next() {
+  while (at_ == page_.items.size()) {
+    if (over_) return nullptr;
+    turn();
   }
+  return &page_.items[at_++];
+}
+
+// The page.
+void Items::turn() {
+  at_ = 0;
+  page_.items.clear();
+  over_ = true;  // Unless all goes well, and there are more.
+  const BootTime now = BootClock::now();
+  waiting_.deadline = now + std::min(patience_, BootTime::max() - now);
+  do {
+    page_ = ask(
+        client_, budget_, selection_.whole ? Action::query : Action::scan,
+        write_page(selection_, limit_, start_), waiting_, nullptr, read_page);
+    limit_ = page_.too_large ? limit_ / 2 : limit_;
+  } while (page_.too_large && limit_ > 0);
+  if (page_.fault != Fault::none || !page_.item) return;
+  if (are_same_key(start_, *page_.item)) {
+    page_.items.clear();
+    return bad_answer(page_, "the page ends where it was to begin");
+  }
+  start_.swap(*page_.item);
+  over_ = false;
 }
 
 #endif

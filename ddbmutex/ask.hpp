@@ -4,15 +4,15 @@
 //   const Answer answer = ask(client, budget, Action::get_item, body,
 //                             {BootClock::now() + std::chrono::seconds(5)});
 //
-//   read_all(client, budget, {"locks", "name", "job-"}, waiting,
-//            [&](Item&& item) { return show(item); });
+//   Items items(client, budget, selection, waiting);
+//   while (const Item* item = items.next()) show(*item);
 //
-// Thread safety: any thread may call anything here.
+// Thread safety: any thread may call anything here; Items are of one thread.
 #ifndef DDBMUTEX_ASK_HPP
 #define DDBMUTEX_ASK_HPP
 
 #include <chrono>
-#include <functional>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,22 +53,42 @@ void give_up(Answer& last, bool woken);
 // Items of a table that are to be read.
 struct Selection {
   std::string_view table;
-  std::string_view key_name;  // The partition key's.
+  // Names, each once, the partition key's first; the others are not read.
+  std::vector<std::string_view> attributes;
   // All items whose key begins with this, by Scan; or whose key is this, by
   // Query.
   std::string prefix{};
   bool whole = false;
-  // Names, each once; the others are not read.  None: all are.
-  std::vector<std::string_view> attributes{};
 };
 
-// Calls `each` for all of them, consistently read, until it returns false; one
-// page is in memory at a time.  The last answer, or the one that failed; its
-// `items` are gone.  Each page has the time until the deadline anew: neither a
-// large table nor a slow `each` is a fault.
-Answer read_all(Client& client, RetryBudget& budget, const Selection& selection,
-                const Waiting& waiting,
-                const std::function<bool(Item&&)>& each);
+// All of them, consistently read, one after the other; a page is in memory at a
+// time.  Each has the time until the deadline anew: neither a large table nor a
+// slow reader is a fault.
+class Items {
+ public:
+  // All but `waiting` must outlive it.
+  Items(Client& client, RetryBudget& budget, const Selection& selection,
+        const Waiting& waiting);
+
+  // Good until the one after it is asked for.  Null: there is none, or the last
+  // answer has a fault.
+  const Item* next();
+  const Answer& answer() const { return page_; }  // The last.
+
+ private:
+  void turn();
+
+  Client& client_;
+  RetryBudget& budget_;
+  const Selection& selection_;
+  Waiting waiting_;  // For one page.
+  const std::chrono::nanoseconds patience_;
+  int limit_;  // Of items in a page.
+  Item start_{};
+  bool over_ = false;  // That is the last page.
+  Answer page_;
+  std::size_t at_ = 0;
+};
 
 }  // namespace dynamodb
 }  // namespace v0

@@ -30,16 +30,14 @@ namespace {
 // The condition that the lock is ours, whatever our own clock says: DynamoDB
 // decides.  `mutex` may be null: then nobody has locked it in this process.
 Failure check_of(const lock::Mutex* mutex, const std::string& doing,
-                 std::string& check) {
+                 sigv4::Text& check) {
   const lock::Handle held = mutex != nullptr ? mutex->tied() : lock::Handle();
   if (held == nullptr) return failed(Errc::not_held, doing);
   lock::Request request;
   request.verb = lock::Request::Verb::check;
   request.uuid = held->lease.uuid();
   request.token = held->lease.token();
-  sigv4::Text text;
-  lock::write_request(mutex->holder().place, request, text);
-  check = text.take();
+  lock::write_request(mutex->holder().place, request, check);
   return nullptr;
 }
 
@@ -81,7 +79,7 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
     if (!problem.empty()) return detail::bad_option({"items", problem.c_str()});
     const std::string doing = impl.cannot("write under");
     const lock::Mutex* mutex = impl.state.peek();
-    std::string check;
+    sigv4::Text check;
     if (Failure none = check_of(mutex, doing, check)) return none;
     Table::Impl& table = *impl.table->impl_;
     const lock::Waits::One wait(table.get().waits);
@@ -96,12 +94,12 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
 }
 
 std::string DdbMutex::condition_check(std::error_code& ec) const {
-  std::string check;
+  sigv4::Text check;
   run(impl_, ec, [&](Impl& impl) {
     return check_of(impl.state.peek(), impl.cannot("make a condition of"),
                     check);
   });
-  return check;
+  return check.take();
 }
 
 }  // namespace v0

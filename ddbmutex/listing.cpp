@@ -9,7 +9,10 @@
 #include "../sigv4/boot_clock.hpp"
 #include "../sigv4/text.hpp"
 #include "attributes.hpp"
+#include "clock.hpp"
 #include "layouts.hpp"
+#include "protocol.hpp"
+#include "record.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -35,26 +38,11 @@ std::optional<milliseconds> age_of(const Row& row, milliseconds margin,
 }
 
 // The string that an item has by that name; empty if it has none.
-std::string text_of(const dynamodb::Item& item, const std::string& name) {
+std::string_view text_of(const dynamodb::Item& item, std::string_view name) {
   const dynamodb::Attribute* attribute = dynamodb::find(item, name);
   const bool text = attribute != nullptr &&
                     attribute->type == dynamodb::Attribute::Type::string;
-  return text ? attribute->value : std::string();
-}
-
-LockInfo info_of(const dynamodb::Item& item, const TableOptions& options,
-                 const dynamodb::ServiceClock& clock) {
-  LockInfo info;
-  info.name = text_of(item, options.key).substr(options.prefix.size());
-  info.sort_value = text_of(item, options.sort_key);
-  const Row row = lock::read_row(item, *detail::find_layout(options));
-  if (row.kind == Row::Kind::unknown) {
-    info.problem = row.problem;
-  } else {
-    detail::tell_row(row, options, clock, info);
-    detail::tell_stored(row.others, options, info);
-  }
-  return info;
+  return text ? std::string_view(attribute->value) : std::string_view();
 }
 
 void add_once(std::vector<std::string_view>& names, std::string_view name) {
@@ -66,8 +54,14 @@ void add_once(std::vector<std::string_view>& names, std::string_view name) {
 
 }  // namespace
 
-void detail::tell_row(const Row& row, const TableOptions& options,
-                      const dynamodb::ServiceClock& clock, LockInfo& info) {
+void detail::tell_item(const dynamodb::Item& item, const TableOptions& options,
+                       const dynamodb::Client& client, LockInfo& info) {
+  const Row row = lock::read_row(item, *find_layout(options));
+  if (row.kind == Row::Kind::unknown) {
+    info.problem = row.problem;
+    return;
+  }
+  tell_stored(row.others, options, info);
   if (row.kind != Row::Kind::record) return;
   info.exists = true;
   info.released = row.expires == nanoseconds::zero();
@@ -75,8 +69,8 @@ void detail::tell_row(const Row& row, const TableOptions& options,
   info.owner = row.owner;
   info.lease = row.lease.value_or(milliseconds::zero());
   info.expires = row.expires;
-  info.age =
-      age_of(row, options.calendar_margin.value_or(milliseconds(0)), clock);
+  info.age = age_of(row, options.calendar_margin.value_or(milliseconds(0)),
+                    client.clock());
   info.token = static_cast<std::uint64_t>(row.token);
 }
 
@@ -84,7 +78,6 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
                                          const std::vector<std::string>& more) {
   dynamodb::Selection selection;
   selection.table = options.name;
-  selection.key_name = options.key;
   selection.prefix = options.prefix;
   add_once(selection.attributes, options.key);
   std::string_view names = find_layout(options)->names;
@@ -98,17 +91,18 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
   return selection;
 }
 
-dynamodb::Answer detail::tell_all(
-    lock::Table& table, const TableOptions& options,
-    const dynamodb::Selection& selection, const dynamodb::Waiting& waiting,
-    const std::function<bool(const LockInfo&)>& each) {
-  return dynamodb::read_all(
-      table.client, table.budget, selection, waiting,
-      [&](dynamodb::Item&& item) {
-        const std::string key = text_of(item, options.key);
-        return key.compare(0, options.prefix.size(), options.prefix) != 0 ||
-               each(info_of(item, options, table.client.clock()));
-      });
+bool detail::tell_next(dynamodb::Items& items, const TableOptions& options,
+                       const dynamodb::Client& client, LockInfo& info) {
+  while (const dynamodb::Item* item = items.next()) {
+    std::string_view name = text_of(*item, options.key);
+    if (!sigv4::begins_with(name, options.prefix)) continue;
+    name.remove_prefix(options.prefix.size());
+    info.name = name;
+    info.sort_value = text_of(*item, options.sort_key);
+    tell_item(*item, options, client, info);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace v0

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,13 +27,10 @@
 namespace ddbmutex {
 inline namespace v0 {
 
-using detail::cannot;
-using detail::failed;
 using detail::Failure;
 using dynamodb::Action;
 using dynamodb::Answer;
 using dynamodb::Fault;
-using lock::Row;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
@@ -43,22 +41,33 @@ constexpr milliseconds kCreationPatience{60000};
 // A call under way, which ends when the table is closed.
 class Call {
  public:
-  Call(lock::Table& table, milliseconds patience, std::string doing)
+  // `what`: "list".  `name`: which lock; null: the table itself.  All must
+  // outlive it.
+  Call(lock::Table& table, const TableOptions& options, const char* what,
+       milliseconds patience, const std::string* name = nullptr)
       : table_(table),
+        options_(options),
+        what_(what),
         patience_(detail::nanoseconds_of(patience)),
-        doing_(std::move(doing)),
+        name_(name),
         wait_(table.waits) {}
 
-  bool may_begin() const { return wait_.waker() != nullptr; }
-  Failure closed() const { return failed(Errc::closed, doing_); }
-  Failure bad_record(const std::string& problem) const {
-    return failed(Errc::bad_record, doing_, problem);
+  Failure failed(Errc why, std::string_view more = {}) const {
+    return detail::failed(why, doing(), more);
   }
-  // A call that was woken, was woken by close().
+  // A call that was woken, was woken by close(); what was closed before has
+  // asked nobody.
   Failure failure_of(const Answer& answer) const {
     if (answer.fault == Fault::none) return nullptr;
-    if (answer.fault == Fault::cancelled) return closed();
-    return detail::failure_of(answer, doing_, client().endpoint());
+    if (answer.fault == Fault::cancelled || wait_.waker() == nullptr) {
+      return failed(Errc::closed);
+    }
+    return detail::failure_of(answer, doing(), client().endpoint());
+  }
+  // The same, and of a table why it is unfit.
+  Failure failure_of_table(const Answer& answer) const {
+    if (Failure failure = failure_of(answer)) return failure;
+    return detail::unfit(*answer.table, options_);
   }
 
   Answer ask(const lock::Place& place, const lock::Request& request,
@@ -69,63 +78,51 @@ class Call {
                          lock::action_of(request.verb, place.use), body.take(),
                          waiting(), maybe_applied);
   }
-  // The row as it stands.
-  Answer look(const lock::Place& place, Row& row) const {
+  // The item as it stands, if there is one.
+  Answer look(const lock::Place& place, LockInfo& info) const {
     lock::Request look;
     look.consistent = true;
     Answer answer = ask(place, look);
-    if (answer.item) lock::read_row(*answer.item, *place.layout, row);
+    if (answer.item) {
+      detail::tell_item(*answer.item, options_, client(), info);
+    }
     return answer;
+  }
+  Failure list(const dynamodb::Selection& selection,
+               const std::function<bool(const LockInfo&)>& each) const {
+    dynamodb::Items items(client(), budget(), selection, waiting());
+    for (;;) {
+      LockInfo info;
+      if (!detail::tell_next(items, options_, client(), info)) break;
+      if (!each(info)) return nullptr;
+    }
+    return failure_of(items.answer());
   }
 
   dynamodb::Client& client() const { return table_.client; }
   dynamodb::RetryBudget& budget() const { return table_.budget; }
+  // There is no time for a table that was closed before.
   dynamodb::Waiting waiting() const {
-    return {lock::later(BootClock::now(), patience_), wait_.waker()};
+    sigv4::Waker* const waker = wait_.waker();
+    return {waker != nullptr ? lock::later(BootClock::now(), patience_)
+                             : BootTime(),
+            waker};
   }
 
  private:
+  std::string doing() const {
+    return name_ != nullptr
+               ? detail::cannot(what_, *name_, options_.name)
+               : sigv4::format("cannot %s table \"%s\"", what_, options_.name);
+  }
+
   lock::Table& table_;
+  const TableOptions& options_;
+  const char* const what_;
   const nanoseconds patience_;
-  const std::string doing_;
+  const std::string* const name_;
   const lock::Waits::One wait_;
 };
-
-std::string about_table(const char* what, const TableOptions& options) {
-  return sigv4::format("cannot %s table \"%s\"", what, options.name);
-}
-
-// --- What stands in it -------------------------------------------------------
-
-Failure list_selected(lock::Table& table, const TableOptions& options,
-                      const dynamodb::Selection& selection,
-                      const std::function<bool(const LockInfo&)>& each) {
-  const Call call(table, options.patience, about_table("list", options));
-  if (!call.may_begin()) return call.closed();
-  return call.failure_of(
-      detail::tell_all(table, options, selection, call.waiting(), each));
-}
-
-// Whether the row is as our forced write leaves it.  Some engines do not tell
-// the row when they refuse.
-Failure look_for_ours(const Call& call, const lock::Place& place,
-                      const std::string& uuid, bool& ours) {
-  Row row;
-  const Answer answer = call.look(place, row);
-  if (answer.fault != Fault::none) return call.failure_of(answer);
-  ours = place.use.keep ? row.kind == Row::Kind::record && row.uuid == uuid &&
-                              row.expires == nanoseconds::zero()
-                        : row.kind == Row::Kind::absent;
-  return nullptr;
-}
-
-}  // namespace
-
-// --- The calls ---------------------------------------------------------------
-
-void Table::create(std::error_code& ec) { create({}, ec); }
-
-namespace {
 
 // Of tags and units DynamoDB checks what else there is.
 Failure check_creation(const Creation& how) {
@@ -139,19 +136,29 @@ Failure check_creation(const Creation& how) {
                             {"throughput", no_unit ? "less than a unit" : ""}});
 }
 
+// Whether the row is as our forced write leaves it.  Some engines do not tell
+// the row when they refuse.
+Failure look_for_ours(const Call& call, const lock::Place& place,
+                      const std::string& uuid, bool& ours) {
+  LockInfo info;
+  const Answer answer = call.look(place, info);
+  if (Failure failure = call.failure_of(answer)) return failure;
+  ours = place.use.keep ? info.released && info.uuid == uuid : !answer.item;
+  return nullptr;
+}
+
 }  // namespace
+
+// --- The calls ---------------------------------------------------------------
+
+void Table::create(std::error_code& ec) { create({}, ec); }
 
 void Table::create(const Creation& how, std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) -> Failure {
-    const TableOptions& options = impl.options;
     if (Failure bad = check_creation(how)) return bad;
-    const Call call(impl.get(), kCreationPatience,
-                    about_table("create", options));
-    if (!call.may_begin()) return call.closed();
-    const Answer answer = detail::create_table(call.client(), call.budget(),
-                                               options, how, call.waiting());
-    if (answer.fault != Fault::none) return call.failure_of(answer);
-    return detail::unfit(*answer.table, options);
+    const Call call(impl.get(), impl.options, "create", kCreationPatience);
+    return call.failure_of_table(detail::create_table(
+        call.client(), call.budget(), impl.options, how, call.waiting()));
   });
 }
 
@@ -159,15 +166,12 @@ bool Table::exists(std::error_code& ec) {
   bool there = false;
   detail::run(impl_, ec, [&](Impl& impl) -> Failure {
     const TableOptions& options = impl.options;
-    const Call call(impl.get(), options.patience,
-                    about_table("look at", options));
-    if (!call.may_begin()) return call.closed();
+    const Call call(impl.get(), options, "look at", options.patience);
     const Answer answer = detail::describe_table(call.client(), call.budget(),
                                                  options, call.waiting());
+    there = answer.fault == Fault::none;
     if (answer.fault == Fault::no_table) return nullptr;
-    if (answer.fault != Fault::none) return call.failure_of(answer);
-    there = true;
-    return detail::unfit(*answer.table, options);
+    return call.failure_of_table(answer);
   });
   return there;
 }
@@ -182,21 +186,16 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
   detail::run(impl_, ec, [&](Impl& impl) -> Failure {
     if (Failure bad = impl.check_name(name, sort_value)) return bad;
     const TableOptions& options = impl.options;
-    const Call call(impl.get(), options.patience,
-                    cannot("inspect", name, options.name));
-    if (!call.may_begin()) return call.closed();
+    const Call call(impl.get(), options, "inspect", options.patience, &name);
     lock::Place place;
     impl.put_place(name, sort_value, place);
-    Row row;
-    const Answer answer = call.look(place, row);
-    if (answer.fault != Fault::none) return call.failure_of(answer);
+    if (Failure failure = call.failure_of(call.look(place, info))) {
+      return failure;
+    }
     info.name = name;
     info.sort_value = place.sort_value;
-    if (!answer.item) return nullptr;
-    if (row.kind == Row::Kind::unknown) return call.bad_record(row.problem);
-    detail::tell_row(row, options, call.client().clock(), info);
-    detail::tell_stored(row.others, options, info);
-    return nullptr;
+    if (info.problem.empty()) return nullptr;
+    return call.failed(Errc::bad_record, std::exchange(info.problem, {}));
   });
   return info;
 }
@@ -204,8 +203,9 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
 void Table::list(const std::function<bool(const LockInfo&)>& each,
                  std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
-    return list_selected(impl.get(), impl.options,
-                         detail::selection_of(impl.options), each);
+    const TableOptions& options = impl.options;
+    const Call call(impl.get(), options, "list", options.patience);
+    return call.list(detail::selection_of(options), each);
   });
 }
 
@@ -216,10 +216,11 @@ void Table::list(const std::string& name,
     // Any sort value is as good as another here.
     const TableOptions& options = impl.options;
     if (Failure bad = impl.check_name(name, options.sort_key)) return bad;
+    const Call call(impl.get(), options, "list", options.patience);
     dynamodb::Selection selection = detail::selection_of(options);
     selection.prefix += name;
     selection.whole = true;
-    return list_selected(impl.get(), options, selection, each);
+    return call.list(selection, each);
   });
 }
 
@@ -230,12 +231,11 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
       return detail::bad_option({"info", "nothing was held"});
     }
     if (Failure bad = impl.check_name(info.name, info.sort_value)) return bad;
-    const Call call(impl.get(), impl.options.patience,
-                    cannot("free", info.name, impl.options.name));
-    if (!call.may_begin()) return call.closed();
+    const TableOptions& options = impl.options;
+    const Call call(impl.get(), options, "free", options.patience, &info.name);
     lock::Place place;
     impl.put_place(info.name, info.sort_value, place);
-    place.use.keep = info.token > 0 || detail::keeps_rows({}, impl.options);
+    place.use.keep = info.token > 0 || detail::keeps_rows({}, options);
     bool maybe_applied = false;
     lock::Request force;
     force.verb = lock::Request::Verb::force;

@@ -92,7 +92,9 @@ struct Pauses {
     const bool woken = waiting.waker != nullptr && waiting.waker->woken();
     if (!woken && BootClock::now() < waiting.deadline) return true;
     dynamodb::give_up(last, woken);
-    if (last.table) last.message += "; the table is " + last.table->status;
+    if (last.table) {
+      sigv4::append(last.message, {"; the table is ", last.table->status});
+    }
     return false;
   }
 };
@@ -149,7 +151,7 @@ Answer create_table(Client& client, RetryBudget& budget,
       options.layout != Layout::ddblock || unfit(*answer.table, options)) {
     return answer;
   }
-  const auto table = answer.table;
+  const auto table = std::move(answer.table);
   sigv4::Text text = about(options);
   append_form(
       text, R"(,"TimeToLiveSpecification":{"AttributeName":$,"Enabled":true}})",

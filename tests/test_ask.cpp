@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -79,12 +80,16 @@ struct Host {
     return dynamodb::ask(client, budget, action, body, waiting(), maybe_applied,
                          tests::reader_of(action));
   }
-  // What is read is added to `items`.
-  Answer read(const Selection& selection) {
-    return read_all(client, budget, selection, waiting(), [this](Item&& item) {
-      items.push_back(std::move(item));
-      return true;
-    });
+  // What is read is added to `items`, as long as the answer is true.
+  Answer read(
+      const Selection& selection,
+      const std::function<bool()>& goes_on = [] { return true; }) {
+    dynamodb::Items all(client, budget, selection, waiting());
+    while (const Item* item = all.next()) {
+      items.push_back(*item);
+      if (!goes_on()) break;
+    }
+    return all.answer().told();
   }
   std::uint64_t sent(Action action) const {
     return client.counts().sent[static_cast<std::size_t>(action)];
@@ -149,7 +154,7 @@ std::size_t limit_of(const std::string& body) {
   return std::stoul(body.substr(at + before.size()));
 }
 
-const Selection kAll = {"locks", "name"};
+const Selection kAll = {"locks", {"name"}};
 
 }  // namespace
 
@@ -317,41 +322,38 @@ BOOST_AUTO_TEST_SUITE(pages_of_a_scripted_service)
 
 BOOST_AUTO_TEST_CASE(requests_are_exactly_what_dynamodb_asks_for) {
   const std::string begin =
-      R"({"TableName":"locks","ConsistentRead":true,"Limit":200)";
-  const std::string names =
-      R"(,"ExpressionAttributeNames":{"#0":"owner","#1":"name"})";
+      R"({"TableName":"locks","ConsistentRead":true,"Limit":200,)"
+      R"("ProjectionExpression":"#0)";
   const std::string values =
       R"(,"ExpressionAttributeValues":{":key":{"S":"jo\"b"}})";
+  const std::string names = R"(,"ExpressionAttributeNames":{"#0":"name"})";
   Selection prefix = kAll;
   prefix.prefix = "jo\"b";
-  prefix.attributes = {"owner", "name"};
-  Selection key_only_asked = kAll;
-  key_only_asked.prefix = "jo\"b";
-  key_only_asked.attributes = {"owner"};
-  Selection one = kAll;
-  one.prefix = "jo\"b";
+  Selection more = prefix;
+  more.attributes = {"name", "owner", "ttl"};
+  Selection one = prefix;
   one.whole = true;
   Selection empty = kAll;
   empty.whole = true;
-  Selection some = kAll;
-  some.attributes = {"ttl"};
+  Selection other = kAll;
+  other.attributes = {"LockID", "ttl"};
   const std::pair<Selection, std::string> cases[] = {
-      {kAll, begin + "}"},
-      {some, begin + R"(,"ProjectionExpression":"#0",)"
-                     R"("ExpressionAttributeNames":{"#0":"ttl"}})"},
-      {prefix, begin +
-                   R"(,"ProjectionExpression":"#0, #1",)"
-                   R"x("FilterExpression":"begins_with(#1, :key)")x" +
+      {kAll, begin + "\"" + names + "}"},
+      {other, begin + R"(, #1","ExpressionAttributeNames":)"
+                      R"({"#0":"LockID","#1":"ttl"}})"},
+      {prefix, begin + R"x(","FilterExpression":"begins_with(#0, :key)")x" +
                    values + names + "}"},
-      {key_only_asked, begin +
-                           R"(,"ProjectionExpression":"#0",)"
-                           R"x("FilterExpression":"begins_with(#1, :key)")x" +
-                           values + names + "}"},
-      {one, begin + R"(,"KeyConditionExpression":"#0 = :key")" + values +
-                R"(,"ExpressionAttributeNames":{"#0":"name"}})"},
-      {empty, begin + R"(,"KeyConditionExpression":"#0 = :key",)"
-                      R"("ExpressionAttributeValues":{":key":{"S":""}},)"
-                      R"("ExpressionAttributeNames":{"#0":"name"}})"}};
+      {more, begin +
+                 R"x(, #1, #2","FilterExpression":"begins_with(#0, :key)")x" +
+                 values +
+                 R"(,"ExpressionAttributeNames":)"
+                 R"({"#0":"name","#1":"owner","#2":"ttl"}})"},
+      {one, begin + R"(","KeyConditionExpression":"#0 = :key")" + values +
+                names + "}"},
+      {empty, begin +
+                  R"(","KeyConditionExpression":"#0 = :key",)"
+                  R"("ExpressionAttributeValues":{":key":{"S":""}})" +
+                  names + "}"}};
   for (const auto& [selection, body] : cases) {
     ScriptedServer server;
     play(server, {page_of({})});
@@ -373,14 +375,13 @@ BOOST_AUTO_TEST_CASE(each_page_begins_where_the_last_has_ended) {
   play(server, {page_of({"a", "b"}, next), page_of({}, key_of("c")),
                 page_of({"d"}, key_of("d")), page_of({})});
   Host host(server);
-  const Answer answer = host.read(kAll);
-  CHECK_FAULT(answer, Fault::none);
-  BOOST_TEST(answer.items.empty());
+  CHECK_FAULT(host.read(kAll), Fault::none);
   BOOST_TEST(names_of(host.items) == "a b d");
   const auto requests = server.requests();
   BOOST_REQUIRE(requests.size() == 4u);
   const std::string begin =
-      R"({"TableName":"locks","ConsistentRead":true,"Limit":200)";
+      R"({"TableName":"locks","ConsistentRead":true,"Limit":200,)"
+      R"("ProjectionExpression":"#0","ExpressionAttributeNames":{"#0":"name"})";
   const std::string start = begin + R"(,"ExclusiveStartKey":)";
   BOOST_TEST(requests[0].body == begin + "}");
   BOOST_TEST(requests[1].body == start + next + "}");
@@ -392,15 +393,23 @@ BOOST_AUTO_TEST_CASE(who_has_enough_is_given_no_more) {
   ScriptedServer server;
   play(server, {page_of({"a", "b", "c"}, key_of("c"))});
   Host host(server);
-  std::vector<std::string> seen;
-  const Answer answer = read_all(host.client, host.budget, kAll, host.waiting(),
-                                 [&](Item&& item) {
-                                   seen.push_back(text_of(item, "name"));
-                                   return seen.size() < 2;
-                                 });
+  const Answer answer =
+      host.read(kAll, [&host] { return host.items.size() < 2; });
   CHECK_FAULT(answer, Fault::none);
-  BOOST_TEST(answer.items.empty());
-  BOOST_TEST(seen.size() == 2u);
+  BOOST_TEST(names_of(host.items) == "a b");
+  BOOST_TEST(server.request_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(after_the_last_item_there_is_none_however_often_asked) {
+  ScriptedServer server;
+  play(server, {page_of({"a"})});
+  Host host(server);
+  dynamodb::Items all(host.client, host.budget, kAll, host.waiting());
+  BOOST_REQUIRE(all.next() != nullptr);
+  for (int i = 0; i < 2; ++i) {
+    BOOST_TEST((all.next() == nullptr));
+    CHECK_FAULT(all.answer(), Fault::none);
+  }
   BOOST_TEST(server.request_count() == 1);
 }
 
@@ -437,7 +446,6 @@ BOOST_AUTO_TEST_CASE(page_that_ends_where_it_began_is_a_bad_answer) {
     const Answer answer = host.read(kAll);
     CHECK_FAULT(answer, Fault::bad_answer);
     BOOST_TEST(answer.message != "");
-    BOOST_TEST(answer.items.empty());
     BOOST_TEST(names_of(host.items) == "a");
     BOOST_TEST(server.request_count() == 2);
   }
@@ -498,14 +506,12 @@ BOOST_AUTO_TEST_CASE(waker_woken_between_pages_ends_the_reading) {
   ScriptedServer server;
   play(server, {page_of({"a", "b"}, key_of("b")), page_of({"c"})});
   Host host(server);
-  int seen = 0;
-  const Answer answer =
-      read_all(host.client, host.budget, kAll, host.waiting(), [&](Item&&) {
-        if (++seen == 2) host.waker.wake();
-        return true;
-      });
+  const Answer answer = host.read(kAll, [&host] {
+    if (host.items.size() == 2) host.waker.wake();
+    return true;
+  });
   CHECK_FAULT(answer, Fault::cancelled);
-  BOOST_TEST(seen == 2);
+  BOOST_TEST(host.items.size() == 2u);
   BOOST_TEST(server.request_count() == 1);
 }
 
@@ -544,7 +550,7 @@ struct FreshTable {
   std::string named() const {
     return R"({"TableName":")" + options.name + "\"";
   }
-  Selection all() const { return {options.name, "name"}; }
+  Selection all() const { return {options.name, {"name"}}; }
 
   // As many as are given, 25 at a time.
   void put(const std::vector<std::string>& items) {
@@ -597,7 +603,7 @@ BOOST_DATA_TEST_CASE(
   Host host(table.engine);
   Selection selection = table.all();
   selection.prefix = "job-";
-  selection.attributes = {"owner", "name"};
+  selection.attributes = {"name", "owner"};
   CHECK_FAULT(host.read(selection), Fault::none);
   BOOST_TEST(host.items.size() == 430u);
   BOOST_TEST(texts_of(host.items, "name").size() == 430u);
@@ -609,7 +615,9 @@ BOOST_DATA_TEST_CASE(
   BOOST_TEST(host.sent(Action::scan) >= 3u);  // By 200.
 
   Host whole(table.engine);
-  CHECK_FAULT(whole.read(table.all()), Fault::none);
+  selection = table.all();
+  selection.attributes = {"name", "secret"};
+  CHECK_FAULT(whole.read(selection), Fault::none);
   BOOST_TEST(whole.items.size() == 434u);
   BOOST_TEST(texts_of(whole.items, "secret").count("no") == 1u);
 }
@@ -630,7 +638,7 @@ BOOST_DATA_TEST_CASE(items_of_one_key_are_read_without_the_others, kEngines,
   Selection selection = table.all();
   selection.prefix = "a";
   selection.whole = true;
-  selection.attributes = {"sort", "name"};
+  selection.attributes = {"name", "sort"};
   CHECK_FAULT(host.read(selection), Fault::none);
   BOOST_TEST(host.items.size() == 230u);
   BOOST_TEST(texts_of(host.items, "sort").size() == 230u);
@@ -642,7 +650,7 @@ BOOST_DATA_TEST_CASE(items_of_one_key_are_read_without_the_others, kEngines,
   CHECK_FAULT(none.read(selection), Fault::none);
   BOOST_TEST(none.items.empty());
 
-  selection.key_name = "uuid";
+  selection.attributes = {"uuid"};
   CHECK_FAULT(none.read(selection), Fault::wrong_key);
 }
 
@@ -657,7 +665,9 @@ BOOST_DATA_TEST_CASE(items_too_large_together_are_read_all_the_same, kEngines,
   }
   table.put(items);
   Host host(table.engine, 8192);
-  CHECK_FAULT(host.read(table.all()), Fault::none);
+  Selection selection = table.all();
+  selection.attributes = {"name", "data"};
+  CHECK_FAULT(host.read(selection), Fault::none);
   BOOST_TEST(host.items.size() == 20u);
   BOOST_TEST(texts_of(host.items, "name").size() == 20u);
   BOOST_TEST(host.client.counts().failed >= 4u);  // 200, 100, 50, 25, ...
@@ -665,7 +675,7 @@ BOOST_DATA_TEST_CASE(items_too_large_together_are_read_all_the_same, kEngines,
 
 BOOST_DATA_TEST_CASE(table_that_is_not_there_has_no_pages, kEngines, kind) {
   Host host(Engine::running(kind));
-  CHECK_FAULT(host.read({"ddbmutex-test-" + lock::fresh_uuid(), "name"}),
+  CHECK_FAULT(host.read({"ddbmutex-test-" + lock::fresh_uuid(), {"name"}}),
               Fault::no_table);
 }
 
