@@ -397,11 +397,12 @@ Failure AnyOf::Impl::Call::read() {
           ? lock::later(now, nanoseconds_of(impl_.options.each.patience))
           : end();
   sigv4::Waker* const waker = wait_.waker();
-  dynamodb::Items items(state_.table.client, state_.table.budget, selection,
-                        {until, waker, request_time});
+  dynamodb::Items items(
+      {state_.table.client, state_.table.budget, until, waker, request_time},
+      selection);
   do {
     LockInfo info;
-    if (!detail::tell_next(items, of_table, state_.table.client, info)) break;
+    if (!detail::tell_next(items, of_table, info)) break;
     see(info);
   } while (!waker->woken());
   const Answer& answer = items.answer();

@@ -13,53 +13,43 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-namespace {
-
-bool is_of_pages(Action action) {
-  return action == Action::scan || action == Action::query;
-}
-
-}  // namespace
-
 void give_up(Answer& last, bool woken) {
   last.fault = woken ? Fault::cancelled : Fault::timed_out;
   last.message = woken ? "woken before another request was sent"
                        : "the deadline has passed";
 }
 
-Answer ask(Client& client, RetryBudget& budget, Action action,
-           const std::string& body, const Waiting& waiting, bool* maybe_applied,
-           Reader reader) {
+Answer ask(const Caller& caller, Action action, std::string_view body,
+           bool* maybe_applied, Reader reader) {
   sigv4::Waker own_waker;
-  sigv4::Waker& waker = waiting.waker != nullptr ? *waiting.waker : own_waker;
-  Retry retry(budget, Retry::Urgency::waits);
+  sigv4::Waker& waker = caller.waker != nullptr ? *caller.waker : own_waker;
+  Retry retry(caller.budget, Retry::Urgency::waits);
   bool unknown = false;
   if (maybe_applied == nullptr) maybe_applied = &unknown;
   *maybe_applied = false;
   Answer answer;
+  answer.action = action;
   for (bool again = false;; again = true) {
     const BootTime now = BootClock::now();
     const bool woken = waker.woken();
-    if (woken || now >= waiting.deadline) {
-      if (again && !woken) return answer;  // The last passing fault.
-      answer = Answer();
-      answer.action = action;
-      answer.sent_at = answer.received_at = now;
-      give_up(answer, woken);
+    if (woken || now >= caller.deadline) {
+      // Else it tells the last passing fault.
+      if (!again || woken) give_up(answer, woken);
       return answer;
     }
-    answer = client.call(action, body,
-                         std::min(waiting.deadline, now + waiting.request_time),
-                         waker, reader);
+    answer = caller.client.call(
+        action, body, std::min(caller.deadline, now + caller.request_time),
+        waker, reader);
     if (answer.fault == Fault::none ||
         answer.fault == Fault::condition_failed) {
       retry.success();
       return answer;
     }
     if (answer.fault == Fault::cancelled) return answer;
-    if (answer.too_large && is_of_pages(action)) return answer;
+    const bool of_pages = action == Action::scan || action == Action::query;
+    if (answer.too_large && of_pages) return answer;
     const auto delay = retry.after(answer);
-    if (!delay || waiting.deadline - BootClock::now() <= *delay) return answer;
+    if (!delay || caller.deadline - BootClock::now() <= *delay) return answer;
     *maybe_applied = *maybe_applied || answer.outcome_unknown();
     sigv4::drive(nullptr, 0, BootClock::now() + *delay, &waker);
   }
@@ -71,12 +61,9 @@ Answer ask(Client& client, RetryBudget& budget, Action action,
 
 namespace {
 
-// Fewer where a page of so many is too large for the client.
-constexpr int kItemsOfAPage = 200;
-
 // Names have stand-ins, "#0" and so on: they may be DynamoDB's reserved words.
 // `start`: empty at the first page.
-std::string write_page(const Selection& selection, int limit,
+sigv4::Text write_page(const Selection& selection, int limit,
                        const Item& start) {
   sigv4::Text body;
   append_form(body,
@@ -107,7 +94,7 @@ std::string write_page(const Selection& selection, int limit,
     body += '}';
   }
   body += '}';
-  return body.take();
+  return body;
 }
 
 // Keys have no members.
@@ -143,15 +130,6 @@ void read_page(Value body, Answer& answer) {
   answer.items = std::move(read);
 }
 
-Items::Items(Client& client, RetryBudget& budget, const Selection& selection,
-             const Waiting& waiting)
-    : client_(client),
-      budget_(budget),
-      selection_(selection),
-      waiting_(waiting),
-      patience_(waiting.deadline - BootClock::now()),
-      limit_(kItemsOfAPage) {}
-
 const Item* Items::next() {
   while (at_ == page_.items.size()) {
     if (over_) return nullptr;
@@ -166,11 +144,10 @@ void Items::turn() {
   page_.items.clear();
   over_ = true;  // Unless all goes well, and there are more.
   const BootTime now = BootClock::now();
-  waiting_.deadline = now + std::min(patience_, BootTime::max() - now);
+  caller_.deadline = now + std::min(patience_, BootTime::max() - now);
   do {
-    page_ = ask(
-        client_, budget_, selection_.whole ? Action::query : Action::scan,
-        write_page(selection_, limit_, start_), waiting_, nullptr, read_page);
+    page_ = ask(caller_, selection_.whole ? Action::query : Action::scan,
+                write_page(selection_, limit_, start_), nullptr, read_page);
     limit_ = page_.too_large ? limit_ / 2 : limit_;
   } while (page_.too_large && limit_ > 0);
   if (page_.fault != Fault::none || !page_.item) return;

@@ -1,10 +1,11 @@
 // Calls that need not be made anew for every attempt: sent again after passing
 // faults, which the protocol's own conditional writes must not be.
 //
-//   const Answer answer = ask(client, budget, Action::get_item, body,
-//                             {BootClock::now() + std::chrono::seconds(5)});
+//   const Caller caller{client, budget,
+//                       BootClock::now() + std::chrono::seconds(5)};
+//   const Answer answer = ask(caller, Action::get_item, body);
 //
-//   Items items(client, budget, selection, waiting);
+//   Items items(caller, selection);
 //   while (const Item* item = items.next()) show(*item);
 //
 // Thread safety: any thread may call anything here; Items are of one thread.
@@ -27,8 +28,11 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-// How long to bear with passing faults, and who may end the wait.
-struct Waiting {
+// Through what to ask, how long to bear with passing faults, and who may end
+// the wait.
+struct Caller {
+  Client& client;
+  RetryBudget& budget;
   BootTime deadline;
   sigv4::Waker* waker = nullptr;  // May be null.  Not cleared.
   // For one request.
@@ -40,8 +44,7 @@ struct Waiting {
 // page that is too large is not asked for again: it would be no shorter.
 // `maybe_applied` (may be null): whether an attempt before the last may have
 // been applied.
-Answer ask(Client& client, RetryBudget& budget, Action action,
-           const std::string& body, const Waiting& waiting,
+Answer ask(const Caller& caller, Action action, std::string_view body,
            bool* maybe_applied = nullptr, Reader reader = nullptr);
 
 // The Reader of Scan and Query.
@@ -66,24 +69,28 @@ struct Selection {
 // slow reader is a fault.
 class Items {
  public:
-  // All but `waiting` must outlive it.
-  Items(Client& client, RetryBudget& budget, const Selection& selection,
-        const Waiting& waiting);
+  // The selection must outlive it.
+  Items(const Caller& caller, const Selection& selection)
+      : client(caller.client),
+        caller_(caller),
+        patience_(caller.deadline - BootClock::now()),
+        selection_(selection) {}
 
   // Good until the one after it is asked for.  Null: there is none, or the last
   // answer has a fault.
   const Item* next();
   const Answer& answer() const { return page_; }  // The last.
 
+  Client& client;
+
  private:
   void turn();
 
-  Client& client_;
-  RetryBudget& budget_;
-  const Selection& selection_;
-  Waiting waiting_;  // For one page.
+  // Of items in a page.  Fewer where that is too large for the client.
+  int limit_ = 200;
+  Caller caller_;  // For one page.
   const std::chrono::nanoseconds patience_;
-  int limit_;  // Of items in a page.
+  const Selection& selection_;
   Item start_{};
   bool over_ = false;  // That is the last page.
   Answer page_;

@@ -61,14 +61,15 @@ constexpr std::chrono::minutes kTokenLasts{9};
 
 // The same body each time, and so the same token, by which DynamoDB carries it
 // out once.
-Answer send(lock::Table& table, sigv4::Waker* waker, const std::string& body,
+Answer send(lock::Table& table, sigv4::Waker* waker, std::string_view body,
             nanoseconds patience, nanoseconds request_time) {
   const nanoseconds longest = std::max<nanoseconds>(request_time, kTokenLasts);
   const BootTime deadline = lock::later(
       BootClock::now(), std::clamp(patience, request_time, longest));
   return dynamodb::ask(
-      table.client, table.budget, dynamodb::Action::transact_write_items, body,
-      {deadline, waker, request_time}, nullptr, dynamodb::read_cancellation);
+      {table.client, table.budget, deadline, waker, request_time},
+      dynamodb::Action::transact_write_items, body, nullptr,
+      dynamodb::read_cancellation);
 }
 
 }  // namespace

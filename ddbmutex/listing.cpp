@@ -92,14 +92,14 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
 }
 
 bool detail::tell_next(dynamodb::Items& items, const TableOptions& options,
-                       const dynamodb::Client& client, LockInfo& info) {
+                       LockInfo& info) {
   while (const dynamodb::Item* item = items.next()) {
     std::string_view name = text_of(*item, options.key);
     if (!sigv4::begins_with(name, options.prefix)) continue;
     name.remove_prefix(options.prefix.size());
     info.name = name;
     info.sort_value = text_of(*item, options.sort_key);
-    tell_item(*item, options, client, info);
+    tell_item(*item, options, items.client, info);
     return true;
   }
   return false;

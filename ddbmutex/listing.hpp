@@ -1,9 +1,10 @@
 // What stands in a table, as it is told to users.
 //
-//   dynamodb::Items items(client, budget, selection_of(options), waiting);
+//   const dynamodb::Selection selection = selection_of(options);
+//   dynamodb::Items items(caller, selection);
 //   for (;;) {
 //     LockInfo info;
-//     if (!tell_next(items, options, client, info)) break;
+//     if (!tell_next(items, options, info)) break;
 //     show(info);
 //   }
 //
@@ -35,7 +36,7 @@ dynamodb::Selection selection_of(const TableOptions& options,
 // The next whose key begins with the table's prefix; false if there is none.
 // REQUIRES: `info` is as a new one.
 bool tell_next(dynamodb::Items& items, const TableOptions& options,
-               const dynamodb::Client& client, LockInfo& info);
+               LockInfo& info);
 
 }  // namespace detail
 }  // namespace v0

@@ -32,7 +32,6 @@ using dynamodb::Action;
 using dynamodb::Answer;
 using dynamodb::Fault;
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 
 namespace {
 
@@ -44,11 +43,10 @@ class Call {
   // `what`: "list".  `name`: which lock; null: the table itself.  All must
   // outlive it.
   Call(lock::Table& table, const TableOptions& options, const char* what,
-       milliseconds patience, const std::string* name = nullptr)
+       const std::string* name = nullptr)
       : table_(table),
         options_(options),
         what_(what),
-        patience_(detail::nanoseconds_of(patience)),
         name_(name),
         wait_(table.waits) {}
 
@@ -62,7 +60,7 @@ class Call {
     if (answer.fault == Fault::cancelled || wait_.waker() == nullptr) {
       return failed(Errc::closed);
     }
-    return detail::failure_of(answer, doing(), client().endpoint());
+    return detail::failure_of(answer, doing(), table_.client.endpoint());
   }
   // The same, and of a table why it is unfit.
   Failure failure_of_table(const Answer& answer) const {
@@ -74,9 +72,8 @@ class Call {
              bool* maybe_applied = nullptr) const {
     sigv4::Text body;
     lock::write_request(place, request, body);
-    return dynamodb::ask(client(), budget(),
-                         lock::action_of(request.verb, place.use), body.take(),
-                         waiting(), maybe_applied);
+    return dynamodb::ask(caller(), lock::action_of(request.verb, place.use),
+                         body, maybe_applied);
   }
   // The item as it stands, if there is one.
   Answer look(const lock::Place& place, LockInfo& info) const {
@@ -84,27 +81,17 @@ class Call {
     look.consistent = true;
     Answer answer = ask(place, look);
     if (answer.item) {
-      detail::tell_item(*answer.item, options_, client(), info);
+      detail::tell_item(*answer.item, options_, table_.client, info);
     }
     return answer;
   }
-  Failure list(const dynamodb::Selection& selection,
-               const std::function<bool(const LockInfo&)>& each) const {
-    dynamodb::Items items(client(), budget(), selection, waiting());
-    for (;;) {
-      LockInfo info;
-      if (!detail::tell_next(items, options_, client(), info)) break;
-      if (!each(info)) return nullptr;
-    }
-    return failure_of(items.answer());
-  }
-
-  dynamodb::Client& client() const { return table_.client; }
-  dynamodb::RetryBudget& budget() const { return table_.budget; }
+  dynamodb::Caller caller() const { return caller(options_.patience); }
   // There is no time for a table that was closed before.
-  dynamodb::Waiting waiting() const {
+  dynamodb::Caller caller(milliseconds patience) const {
     sigv4::Waker* const waker = wait_.waker();
-    return {waker != nullptr ? lock::later(BootClock::now(), patience_)
+    return {table_.client, table_.budget,
+            waker != nullptr ? lock::later(BootClock::now(),
+                                           detail::nanoseconds_of(patience))
                              : BootTime(),
             waker};
   }
@@ -119,10 +106,28 @@ class Call {
   lock::Table& table_;
   const TableOptions& options_;
   const char* const what_;
-  const nanoseconds patience_;
   const std::string* const name_;
   const lock::Waits::One wait_;
 };
+
+// `name`: whose locks, of all sort values; null: all.
+Failure list_locks(lock::Table& table, const TableOptions& options,
+                   const std::string* name,
+                   const std::function<bool(const LockInfo&)>& each) {
+  const Call call(table, options, "list");
+  dynamodb::Selection selection = detail::selection_of(options);
+  if (name != nullptr) {
+    selection.prefix += *name;
+    selection.whole = true;
+  }
+  dynamodb::Items items(call.caller(), selection);
+  for (;;) {
+    LockInfo info;
+    if (!detail::tell_next(items, options, info)) break;
+    if (!each(info)) return nullptr;
+  }
+  return call.failure_of(items.answer());
+}
 
 // Of tags and units DynamoDB checks what else there is.
 Failure check_creation(const Creation& how) {
@@ -156,9 +161,9 @@ void Table::create(std::error_code& ec) { create({}, ec); }
 void Table::create(const Creation& how, std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) -> Failure {
     if (Failure bad = check_creation(how)) return bad;
-    const Call call(impl.get(), impl.options, "create", kCreationPatience);
+    const Call call(impl.get(), impl.options, "create");
     return call.failure_of_table(detail::create_table(
-        call.client(), call.budget(), impl.options, how, call.waiting()));
+        call.caller(kCreationPatience), impl.options, how));
   });
 }
 
@@ -166,9 +171,8 @@ bool Table::exists(std::error_code& ec) {
   bool there = false;
   detail::run(impl_, ec, [&](Impl& impl) -> Failure {
     const TableOptions& options = impl.options;
-    const Call call(impl.get(), options, "look at", options.patience);
-    const Answer answer = detail::describe_table(call.client(), call.budget(),
-                                                 options, call.waiting());
+    const Call call(impl.get(), options, "look at");
+    const Answer answer = detail::describe_table(call.caller(), options);
     there = answer.fault == Fault::none;
     if (answer.fault == Fault::no_table) return nullptr;
     return call.failure_of_table(answer);
@@ -186,7 +190,7 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
   detail::run(impl_, ec, [&](Impl& impl) -> Failure {
     if (Failure bad = impl.check_name(name, sort_value)) return bad;
     const TableOptions& options = impl.options;
-    const Call call(impl.get(), options, "inspect", options.patience, &name);
+    const Call call(impl.get(), options, "inspect", &name);
     lock::Place place;
     impl.put_place(name, sort_value, place);
     if (Failure failure = call.failure_of(call.look(place, info))) {
@@ -195,7 +199,9 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
     info.name = name;
     info.sort_value = place.sort_value;
     if (info.problem.empty()) return nullptr;
-    return call.failed(Errc::bad_record, std::exchange(info.problem, {}));
+    Failure failure = call.failed(Errc::bad_record, info.problem);
+    info.problem.clear();
+    return failure;
   });
   return info;
 }
@@ -203,9 +209,7 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
 void Table::list(const std::function<bool(const LockInfo&)>& each,
                  std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
-    const TableOptions& options = impl.options;
-    const Call call(impl.get(), options, "list", options.patience);
-    return call.list(detail::selection_of(options), each);
+    return list_locks(impl.get(), impl.options, nullptr, each);
   });
 }
 
@@ -214,13 +218,9 @@ void Table::list(const std::string& name,
                  std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
     // Any sort value is as good as another here.
-    const TableOptions& options = impl.options;
-    if (Failure bad = impl.check_name(name, options.sort_key)) return bad;
-    const Call call(impl.get(), options, "list", options.patience);
-    dynamodb::Selection selection = detail::selection_of(options);
-    selection.prefix += name;
-    selection.whole = true;
-    return call.list(selection, each);
+    Failure bad = impl.check_name(name, impl.options.sort_key);
+    return bad ? std::move(bad)
+               : list_locks(impl.get(), impl.options, &name, each);
   });
 }
 
@@ -232,7 +232,7 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
     }
     if (Failure bad = impl.check_name(info.name, info.sort_value)) return bad;
     const TableOptions& options = impl.options;
-    const Call call(impl.get(), options, "free", options.patience, &info.name);
+    const Call call(impl.get(), options, "free", &info.name);
     lock::Place place;
     impl.put_place(info.name, info.sort_value, place);
     place.use.keep = info.token > 0 || detail::keeps_rows({}, options);

@@ -17,10 +17,8 @@ namespace detail {
 using dynamodb::Action;
 using dynamodb::Answer;
 using dynamodb::append_form;
-using dynamodb::Client;
+using dynamodb::Caller;
 using dynamodb::Fault;
-using dynamodb::RetryBudget;
-using dynamodb::Waiting;
 using std::chrono::nanoseconds;
 
 namespace {
@@ -38,7 +36,7 @@ sigv4::Text about(const TableOptions& options) {
   return body;
 }
 
-std::string creation_of(const TableOptions& options, const Creation& how) {
+sigv4::Text creation_of(const TableOptions& options, const Creation& how) {
   sigv4::Text body = about(options);
   if (how.throughput) {
     append_form(body,
@@ -72,25 +70,24 @@ std::string creation_of(const TableOptions& options, const Creation& how) {
     before = ",";
   }
   body += how.tags.empty() ? "}" : "]}";
-  return body.take();
+  return body;
 }
 
 // --- One request after the other ---------------------------------------------
 
 // Waits for a table that is changing.
 struct Pauses {
-  RetryBudget& budget;
-  const Waiting& waiting;
+  const Caller& caller;
   nanoseconds longest = kFirstPause;
 
   // Before the next look; the longer it takes, the longer.  If deadline or
   // waker comes first, false, and `last` says that.
   bool pause(Answer& last) {
-    const BootTime until = BootClock::now() + budget.jitter(longest);
+    const BootTime until = BootClock::now() + caller.budget.jitter(longest);
     longest = std::min<nanoseconds>(2 * longest, kLongestPause);
-    sigv4::drive(nullptr, 0, std::min(waiting.deadline, until), waiting.waker);
-    const bool woken = waiting.waker != nullptr && waiting.waker->woken();
-    if (!woken && BootClock::now() < waiting.deadline) return true;
+    sigv4::drive(nullptr, 0, std::min(caller.deadline, until), caller.waker);
+    const bool woken = caller.waker != nullptr && caller.waker->woken();
+    if (!woken && BootClock::now() < caller.deadline) return true;
     dynamodb::give_up(last, woken);
     if (last.table) {
       sigv4::append(last.message, {"; the table is ", last.table->status});
@@ -119,27 +116,25 @@ Failure unfit(const dynamodb::TableDescription& table,
                 "what is locked in one region is not in the others");
 }
 
-Answer describe_table(Client& client, RetryBudget& budget,
-                      const TableOptions& options, const Waiting& waiting) {
+Answer describe_table(const Caller& caller, const TableOptions& options) {
   sigv4::Text body = about(options);
   body += '}';
-  return dynamodb::ask(client, budget, Action::describe_table, body.take(),
-                       waiting, nullptr, dynamodb::read_table);
+  return dynamodb::ask(caller, Action::describe_table, body, nullptr,
+                       dynamodb::read_table);
 }
 
-Answer create_table(Client& client, RetryBudget& budget,
-                    const TableOptions& options, const Creation& how,
-                    const Waiting& waiting) {
-  Pauses changing{budget, waiting};
+Answer create_table(const Caller& caller, const TableOptions& options,
+                    const Creation& how) {
+  Pauses changing{caller};
   Answer answer;
   // DescribeTable may lag behind CreateTable, and a table that is being deleted
   // is there until it is not: so what is not there is created, however often.
   do {
-    answer = describe_table(client, budget, options, waiting);
+    answer = describe_table(caller, options);
     if (answer.fault == Fault::no_table) {
-      answer = dynamodb::ask(client, budget, Action::create_table,
-                             creation_of(options, how), waiting, nullptr,
-                             dynamodb::read_table);
+      answer =
+          dynamodb::ask(caller, Action::create_table, creation_of(options, how),
+                        nullptr, dynamodb::read_table);
     }
     const bool there = answer.fault == Fault::none;
     if (there && answer.table->status == "ACTIVE") break;
@@ -152,14 +147,12 @@ Answer create_table(Client& client, RetryBudget& budget,
     return answer;
   }
   const auto table = std::move(answer.table);
-  sigv4::Text text = about(options);
+  sigv4::Text body = about(options);
   append_form(
-      text, R"(,"TimeToLiveSpecification":{"AttributeName":$,"Enabled":true}})",
+      body, R"(,"TimeToLiveSpecification":{"AttributeName":$,"Enabled":true}})",
       {lock::kTtlAttribute});
-  const std::string body = text.take();
   do {
-    answer = dynamodb::ask(client, budget, Action::update_time_to_live, body,
-                           waiting);
+    answer = dynamodb::ask(caller, Action::update_time_to_live, body);
   } while (answer.fault == Fault::table_in_use && changing.pause(answer));
   if (answer.fault == Fault::unknown_action) {
     answer.fault = Fault::none;

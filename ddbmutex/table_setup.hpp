@@ -11,10 +11,8 @@
 #include "../ddbmutex.hpp"
 #include "answer.hpp"
 #include "ask.hpp"
-#include "client.hpp"
 #include "description.hpp"
 #include "failure.hpp"
-#include "retry.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -25,10 +23,8 @@ Failure unfit(const dynamodb::TableDescription& table,
               const TableOptions& options);
 
 // One answer: the table, or no_table.
-dynamodb::Answer describe_table(dynamodb::Client& client,
-                                dynamodb::RetryBudget& budget,
-                                const TableOptions& options,
-                                const dynamodb::Waiting& waiting);
+dynamodb::Answer describe_table(const dynamodb::Caller& caller,
+                                const TableOptions& options);
 
 // Makes a table as the options say unless there is one of that name, waits
 // until it is ACTIVE and then switches on its TTL, where that is wanted and the
@@ -38,10 +34,8 @@ dynamodb::Answer describe_table(dynamodb::Client& client,
 //
 // A fault with action update_time_to_live comes after all the rest: the table
 // can be used, but DynamoDB will not delete what is over.
-dynamodb::Answer create_table(dynamodb::Client& client,
-                              dynamodb::RetryBudget& budget,
-                              const TableOptions& options, const Creation& how,
-                              const dynamodb::Waiting& waiting);
+dynamodb::Answer create_table(const dynamodb::Caller& caller,
+                              const TableOptions& options, const Creation& how);
 
 }  // namespace detail
 }  // namespace v0

@@ -37,11 +37,11 @@ using namespace std::chrono_literals;
 using dynamodb::Action;
 using dynamodb::Answer;
 using dynamodb::Attribute;
+using dynamodb::Caller;
 using dynamodb::Client;
 using dynamodb::Fault;
 using dynamodb::Item;
 using dynamodb::Selection;
-using dynamodb::Waiting;
 using tests::Ending;
 using tests::Engine;
 using tests::EngineKind;
@@ -74,17 +74,17 @@ struct Host {
     time = std::chrono::seconds(20);
   }
 
-  Waiting waiting() { return {BootClock::now() + time, &waker}; }
+  Caller caller() { return {client, budget, BootClock::now() + time, &waker}; }
   Answer ask(Action action, const std::string& body,
              bool* maybe_applied = nullptr) {
-    return dynamodb::ask(client, budget, action, body, waiting(), maybe_applied,
+    return dynamodb::ask(caller(), action, body, maybe_applied,
                          tests::reader_of(action));
   }
   // What is read is added to `items`, as long as the answer is true.
   Answer read(
       const Selection& selection,
       const std::function<bool()>& goes_on = [] { return true; }) {
-    dynamodb::Items all(client, budget, selection, waiting());
+    dynamodb::Items all(caller(), selection);
     while (const Item* item = all.next()) {
       items.push_back(*item);
       if (!goes_on()) break;
@@ -263,8 +263,8 @@ BOOST_AUTO_TEST_CASE(call_without_a_waker_is_asked_to_its_deadline) {
   ScriptedServer server([](const SeenRequest&) { return Reply::error(500); });
   Host host(server);
   const BootTime deadline = BootClock::now() + 3s;
-  const Answer answer = dynamodb::ask(host.client, host.budget,
-                                      Action::get_item, "{}", {deadline});
+  const Answer answer = dynamodb::ask({host.client, host.budget, deadline},
+                                      Action::get_item, "{}");
   BOOST_TEST((answer.fault == Fault::server_failure ||
               answer.fault == Fault::timed_out));
   BOOST_TEST(server.request_count() >= 1);
@@ -294,12 +294,11 @@ BOOST_AUTO_TEST_CASE(request_that_hangs_is_given_up_for_another) {
   hanging.hangs = true;
   play(server, {hanging});
   Host host(server);
-  Waiting waiting = host.waiting();
-  waiting.request_time = 2s;  // The second is answered in it.
+  Caller caller = host.caller();
+  caller.request_time = 2s;  // The second is answered in it.
   bool maybe_applied = false;
   const Answer answer =
-      dynamodb::ask(host.client, host.budget, Action::put_item, "{}", waiting,
-                    &maybe_applied);
+      dynamodb::ask(caller, Action::put_item, "{}", &maybe_applied);
   CHECK_FAULT(answer, Fault::none);
   BOOST_TEST(maybe_applied);
   BOOST_TEST(server.request_count() >= 2);
@@ -404,7 +403,7 @@ BOOST_AUTO_TEST_CASE(after_the_last_item_there_is_none_however_often_asked) {
   ScriptedServer server;
   play(server, {page_of({"a"})});
   Host host(server);
-  dynamodb::Items all(host.client, host.budget, kAll, host.waiting());
+  dynamodb::Items all(host.caller(), kAll);
   BOOST_REQUIRE(all.next() != nullptr);
   for (int i = 0; i < 2; ++i) {
     BOOST_TEST((all.next() == nullptr));

@@ -957,7 +957,7 @@ std::string waits_for_a_table_in_creation() {
   ddbmutex::dynamodb::RetryBudget budget;
   const auto deadline = BootClock::now() + 6s;
   const auto answer = ddbmutex::detail::create_table(
-      client, budget, ddbmutex::TableOptions(), {}, {deadline});
+      {client, budget, deadline}, ddbmutex::TableOptions(), {});
   BOOST_TEST((BootClock::now() >= deadline));
   BOOST_TEST((answer.fault == ddbmutex::dynamodb::Fault::timed_out));
   BOOST_TEST(count_of(server, "DescribeTable") <= 60);

@@ -27,10 +27,10 @@ using namespace ddbmutex;
 using namespace std::chrono_literals;
 using dynamodb::Action;
 using dynamodb::Answer;
+using dynamodb::Caller;
 using dynamodb::Client;
 using dynamodb::Fault;
 using dynamodb::TableDescription;
-using dynamodb::Waiting;
 using tests::Engine;
 using tests::EngineKind;
 using tests::kPlenty;
@@ -79,18 +79,16 @@ struct Host {
   BootTime in(std::chrono::nanoseconds delay) const {
     return BootClock::now() + delay;
   }
-  Waiting until(BootTime deadline) { return {deadline, &waker}; }
+  Caller until(BootTime deadline) { return {client, budget, deadline, &waker}; }
   Answer describe(const std::string& table) {
     return describe(table, in(time));
   }
   Answer describe(const std::string& table, BootTime deadline) {
-    return detail::describe_table(client, budget, wanted(table).options,
-                                  until(deadline));
+    return detail::describe_table(until(deadline), wanted(table).options);
   }
   Answer create(const Wanted& table) { return create(table, in(time)); }
   Answer create(const Wanted& table, BootTime deadline) {
-    return detail::create_table(client, budget, table.options, table.how,
-                                until(deadline));
+    return detail::create_table(until(deadline), table.options, table.how);
   }
   Answer call(Action action, const std::string& body) {
     return client.call(action, body, in(time), waker);

@@ -123,8 +123,8 @@ int run_theirs(const Part& part, claims::LogWriter& log) {
        {}});
   dynamodb::RetryBudget budget;
   const auto ask = [&](dynamodb::Action action, const std::string& body) {
-    return dynamodb::ask(client, budget, action, body,
-                         {BootClock::now() + 10s, nullptr});
+    return dynamodb::ask({client, budget, BootClock::now() + 10s}, action,
+                         body);
   };
   const std::string key =
       part.layout == Layout::ddblock ? "ddblock-job" : "job";
