@@ -596,21 +596,15 @@ AnyOf::Impl::Impl(AnyOfOptions&& the_options)
   if (!options.each.table) options.each.table = Table::standard();
   options.each.keep_row = true;
   options.each.only_if_exists = true;
-  if (table().bad) {
-    bad = std::make_unique<Error>(*table().bad);
-    return;
-  }
-  bad = check(options);
-  if (bad) return;
-  // What is wrong with the options of each lock is told by any: by this here,
-  // or, without exceptions, by its first call.
+  // What is wrong with the table or the options of each lock is told by any: by
+  // this here, or, without exceptions, by its first call.
   const bool sorted = !table().options.sort_key.empty();
   const std::unique_ptr<DdbMutex> any = mutex_of("any", sorted ? "any" : "");
   std::error_code ec;
   any->renew(ec);
-  if (ec != make_error_code(Errc::not_held)) {
-    bad = detail::failure(ec, any->last_error());
-  }
+  bad = ec == make_error_code(Errc::not_held)
+            ? check(options)
+            : detail::failure(ec, any->last_error());
 }
 
 std::unique_ptr<DdbMutex> AnyOf::Impl::mutex_of(

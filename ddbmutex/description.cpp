@@ -31,9 +31,10 @@ bool is_string(Value table, std::string_view name) {
 bool read_key(Value element, Value value, TableDescription& table) {
   const std::string_view name = element.text("AttributeName");
   const std::string_view role = element.text("KeyType");
-  if (name.empty() || (role != "HASH"sv && role != "RANGE"sv)) return false;
-  std::string& part = role == "HASH"sv ? table.key : table.sort_key;
-  if (!part.empty()) return false;
+  const bool first = role == "HASH";
+  if (!first && role != "RANGE") return false;
+  std::string& part = first ? table.key : table.sort_key;
+  if (name.empty() || !part.empty()) return false;
   part = name;
   table.of_strings = table.of_strings && is_string(value, name);
   return true;

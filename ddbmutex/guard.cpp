@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "ask.hpp"
@@ -41,36 +42,27 @@ Failure check_of(const lock::Mutex* mutex, const std::string& doing,
   return nullptr;
 }
 
-// What an answer of a table's means for a write that was to be guarded.
-Failure meaning_of(const Answer& answer, const std::string& doing,
+// Null: nothing went wrong.
+Failure failure_of(const Answer& answer, const std::string& doing,
                    const std::string& endpoint) {
-  if (answer.fault == Fault::none) return nullptr;
-  if (answer.fault == Fault::cancelled) return failed(Errc::closed, doing);
-  if (answer.fault != Fault::condition_failed) {
-    return detail::failure_of(answer, doing, endpoint);
+  const bool ours = answer.part == 0;
+  switch (answer.fault) {
+    case Fault::none:
+      return nullptr;
+    case Fault::cancelled:
+      return failed(Errc::closed, doing);
+    case Fault::condition_failed:
+      return failed(ours ? Errc::lease_lost : Errc::condition_failed, doing,
+                    ours ? std::string_view() : answer.message,
+                    answer.request_id);
+    default:
+      return detail::failure_of(answer, doing, endpoint);
   }
-  return answer.part == 0  // Ours.
-             ? failed(Errc::lease_lost, doing, {}, answer.request_id)
-             : failed(Errc::condition_failed, doing, answer.message,
-                      answer.request_id);
 }
 
 // DynamoDB forgets a ClientRequestToken after ten minutes (its API reference,
 // TransactWriteItems).
 constexpr std::chrono::minutes kTokenLasts{9};
-
-// The same body each time, and so the same token, by which DynamoDB carries it
-// out once.
-Answer send(lock::Table& table, sigv4::Waker* waker, std::string_view body,
-            nanoseconds patience, nanoseconds request_time) {
-  const nanoseconds longest = std::max<nanoseconds>(request_time, kTokenLasts);
-  const BootTime deadline = lock::later(
-      BootClock::now(), std::clamp(patience, request_time, longest));
-  return dynamodb::ask(
-      {table.client, table.budget, deadline, waker, request_time},
-      dynamodb::Action::transact_write_items, body, nullptr,
-      dynamodb::read_cancellation);
-}
 
 }  // namespace
 
@@ -82,15 +74,22 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
     const lock::Mutex* mutex = impl.state.peek();
     sigv4::Text check;
     if (Failure none = check_of(mutex, doing, check)) return none;
-    Table::Impl& table = *impl.table->impl_;
-    const lock::Waits::One wait(table.get().waits);
+    lock::Table& table = impl.table->impl_->get();
+    const lock::Waits::One wait(table.waits);
     if (wait.waker() == nullptr) return failed(Errc::closed, doing);
-    const Answer answer =
-        send(table.get(), wait.waker(),
-             dynamodb::write_transaction(check, items, lock::fresh_uuid()),
-             detail::nanoseconds_of(impl.options.patience),
-             mutex->holder().request_timeout);
-    return meaning_of(answer, doing, table.endpoint());
+    const nanoseconds request_time = mutex->holder().request_timeout;
+    const nanoseconds patience =
+        std::max(request_time,
+                 std::min<nanoseconds>(mutex->holder().patience, kTokenLasts));
+    // The same body each time, and so the same token, by which DynamoDB carries
+    // it out once.
+    const Answer answer = dynamodb::ask(
+        {table.client, table.budget, lock::later(BootClock::now(), patience),
+         wait.waker(), request_time},
+        dynamodb::Action::transact_write_items,
+        dynamodb::write_transaction(check, items, lock::fresh_uuid()), nullptr,
+        dynamodb::read_cancellation);
+    return failure_of(answer, doing, impl.table->impl_->endpoint());
   });
 }
 

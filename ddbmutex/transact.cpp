@@ -92,11 +92,14 @@ std::string problem_of_writes(std::string_view writes) {
   return count > kMostWrites ? "more than 99 elements" : "";
 }
 
-std::string write_transaction(std::string_view check, std::string_view writes,
+sigv4::Text write_transaction(std::string_view check, std::string_view writes,
                               std::string_view token) {
-  return sigv4::join({R"({"TransactItems":[{"ConditionCheck":)", check, "},",
-                      inside(writes), R"(],"ClientRequestToken":")", token,
-                      "\"}"});
+  sigv4::Text body;
+  append_form(
+      body,
+      R"({"TransactItems":[{"ConditionCheck":%},%],"ClientRequestToken":$})",
+      {check, inside(writes), token});
+  return body;
 }
 
 void read_cancellation(Value body, Answer& answer) {

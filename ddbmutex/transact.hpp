@@ -3,7 +3,7 @@
 //
 //   const std::string problem = problem_of_writes(writes);
 //   if (!problem.empty()) return bad(problem);
-//   const std::string body = write_transaction(check, writes, token);
+//   const sigv4::Text body = write_transaction(check, writes, token);
 //
 // Pure functions; any thread may call them.
 #ifndef DDBMUTEX_TRANSACT_HPP
@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "../sigv4/text.hpp"
 #include "answer.hpp"
 #include "item.hpp"
 
@@ -28,7 +29,7 @@ std::string problem_of_writes(std::string_view writes);
 // the elements of `writes`.  Sent again with the same `token`, of 1 to 36
 // characters of hexadecimal digits and '-', it is carried out once.
 // REQUIRES: problem_of_writes() finds none.
-std::string write_transaction(std::string_view check, std::string_view writes,
+sigv4::Text write_transaction(std::string_view check, std::string_view writes,
                               std::string_view token);
 
 // The Reader of TransactWriteItems.
