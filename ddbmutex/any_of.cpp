@@ -425,10 +425,10 @@ Failure AnyOf::Impl::Call::read() {
 }
 
 void AnyOf::Impl::Call::see(const LockInfo& info) {
-  const AnyOfOptions& options = impl_.options;
-  if (!info.problem.empty() || !sigv4::begins_with(info.name, options.prefix) ||
+  const AnyOfOptions& asked = impl_.options;
+  if (!info.problem.empty() || !sigv4::begins_with(info.name, asked.prefix) ||
       impl_.table().check_name(info.name, info.sort_value) ||
-      (options.accept && !options.accept(info))) {
+      (asked.accept && !asked.accept(info))) {
     return;
   }
   ++pass_->accepted;
