@@ -157,8 +157,8 @@ struct AnyOf::Impl : detail::Calls {
     return sigv4::format("cannot lock any of \"%s...\" in table \"%s\"",
                          options.prefix, options.each.table->name());
   }
-  std::unique_ptr<DdbMutex> mutex_of(const std::string& name,
-                                     const std::string& sort_value) const;
+  // Of the lock on one item.
+  Options each(const std::string& sort_value) const;
 
   AnyOfOptions options;  // Changed by the constructor alone.
   sigv4::PerProcess<State> state;
@@ -480,7 +480,8 @@ bool AnyOf::Impl::Call::may_be_free(const LockInfo& info,
 Failure AnyOf::Impl::Call::attempt(const Candidate& candidate,
                                    std::unique_ptr<DdbMutex>& mutex) {
   if (mutex == nullptr) {
-    mutex = impl_.mutex_of(candidate.name, candidate.sort_value);
+    // std::make_unique() would move the options, see Impl's constructor.
+    mutex.reset(new DdbMutex(candidate.name, impl_.each(candidate.sort_value)));
   }
   const auto trying = [this](DdbMutex* which) {
     const std::lock_guard<std::mutex> guard(state_.mutex);
@@ -599,23 +600,21 @@ AnyOf::Impl::Impl(AnyOfOptions&& the_options)
   // What is wrong with the table or the options of each lock is told by any: by
   // this here, or, without exceptions, by its first call.
   const bool sorted = !table().options.sort_key.empty();
-  const std::unique_ptr<DdbMutex> any = mutex_of("any", sorted ? "any" : "");
+  DdbMutex any("any", each(sorted ? "any" : ""));
   std::error_code ec;
-  any->renew(ec);
+  any.renew(ec);
   bad = ec == make_error_code(Errc::not_held)
             ? check(options)
-            : detail::failure(ec, any->last_error());
+            : detail::failure(ec, any.last_error());
 }
 
-std::unique_ptr<DdbMutex> AnyOf::Impl::mutex_of(
-    const std::string& name, const std::string& sort_value) const {
+Options AnyOf::Impl::each(const std::string& sort_value) const {
   Options each = options.each;
   each.sort_value = sort_value;
-  return std::make_unique<DdbMutex>(name, each);
+  return each;
 }
 
 AnyOf::Impl::State& AnyOf::Impl::get() {
-  if (State* own = state.peek()) return *own;
   return state.get(table().get(), nanoseconds_of(options.first_pause));
 }
 

@@ -21,8 +21,6 @@ void give_up(Answer& last, bool woken) {
 
 Answer ask(const Caller& caller, Action action, std::string_view body,
            bool* maybe_applied, Reader reader) {
-  sigv4::Waker own_waker;
-  sigv4::Waker& waker = caller.waker != nullptr ? *caller.waker : own_waker;
   Retry retry(caller.budget, Retry::Urgency::waits);
   bool unknown = false;
   if (maybe_applied == nullptr) maybe_applied = &unknown;
@@ -31,7 +29,7 @@ Answer ask(const Caller& caller, Action action, std::string_view body,
   answer.action = action;
   for (bool again = false;; again = true) {
     const BootTime now = BootClock::now();
-    const bool woken = waker.woken();
+    const bool woken = caller.waker != nullptr && caller.waker->woken();
     if (woken || now >= caller.deadline) {
       // Else it tells the last passing fault.
       if (!again || woken) give_up(answer, woken);
@@ -39,7 +37,7 @@ Answer ask(const Caller& caller, Action action, std::string_view body,
     }
     answer = caller.client.call(
         action, body, std::min(caller.deadline, now + caller.request_time),
-        waker, reader);
+        *caller.waker, reader);
     if (answer.fault == Fault::none ||
         answer.fault == Fault::condition_failed) {
       retry.success();
@@ -51,7 +49,7 @@ Answer ask(const Caller& caller, Action action, std::string_view body,
     const auto delay = retry.after(answer);
     if (!delay || caller.deadline - BootClock::now() <= *delay) return answer;
     *maybe_applied = *maybe_applied || answer.outcome_unknown();
-    sigv4::drive(nullptr, 0, BootClock::now() + *delay, &waker);
+    sigv4::drive(nullptr, 0, BootClock::now() + *delay, caller.waker);
   }
 }
 

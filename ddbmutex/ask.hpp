@@ -34,7 +34,7 @@ struct Caller {
   Client& client;
   RetryBudget& budget;
   BootTime deadline;
-  sigv4::Waker* waker = nullptr;  // May be null.  Not cleared.
+  sigv4::Waker* waker;  // Not cleared.  Null only if the deadline is past.
   // For one request.
   std::chrono::nanoseconds request_time = std::chrono::seconds(10);
 };

@@ -86,7 +86,7 @@ struct Pauses {
     const BootTime until = BootClock::now() + caller.budget.jitter(longest);
     longest = std::min<nanoseconds>(2 * longest, kLongestPause);
     sigv4::drive(nullptr, 0, std::min(caller.deadline, until), caller.waker);
-    const bool woken = caller.waker != nullptr && caller.waker->woken();
+    const bool woken = caller.waker->woken();
     if (!woken && BootClock::now() < caller.deadline) return true;
     dynamodb::give_up(last, woken);
     if (last.table) {

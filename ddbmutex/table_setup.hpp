@@ -1,8 +1,8 @@
 // A table as a whole: whether locks can live there, and its making.
 //
 // Each call blocks.  Passing faults are tried again, and slow changes waited
-// for, until the deadline or until the waker (may be null) is woken; the answer
-// then tells the last passing fault, else timed_out or cancelled.
+// for, until the deadline or until the waker is woken; the answer then tells
+// the last passing fault, else timed_out or cancelled.
 //
 // Thread safety: any thread may call anything here.
 #ifndef DDBMUTEX_TABLE_SETUP_HPP

@@ -259,12 +259,13 @@ BOOST_AUTO_TEST_CASE(call_without_time_or_patience_sends_nothing) {
   BOOST_TEST(server.connection_count() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(call_without_a_waker_is_asked_to_its_deadline) {
+BOOST_AUTO_TEST_CASE(call_that_nobody_wakes_is_asked_to_its_deadline) {
   ScriptedServer server([](const SeenRequest&) { return Reply::error(500); });
   Host host(server);
   const BootTime deadline = BootClock::now() + 3s;
-  const Answer answer = dynamodb::ask({host.client, host.budget, deadline},
-                                      Action::get_item, "{}");
+  const Answer answer =
+      dynamodb::ask({host.client, host.budget, deadline, &host.waker},
+                    Action::get_item, "{}");
   BOOST_TEST((answer.fault == Fault::server_failure ||
               answer.fault == Fault::timed_out));
   BOOST_TEST(server.request_count() >= 1);

@@ -955,9 +955,10 @@ std::string waits_for_a_table_in_creation() {
        tests::given_keys({"AKIDEXAMPLE", "secret", ""}),
        {}});
   ddbmutex::dynamodb::RetryBudget budget;
+  ddbmutex::sigv4::Waker waker;
   const auto deadline = BootClock::now() + 6s;
   const auto answer = ddbmutex::detail::create_table(
-      {client, budget, deadline}, ddbmutex::TableOptions(), {});
+      {client, budget, deadline, &waker}, ddbmutex::TableOptions(), {});
   BOOST_TEST((BootClock::now() >= deadline));
   BOOST_TEST((answer.fault == ddbmutex::dynamodb::Fault::timed_out));
   BOOST_TEST(count_of(server, "DescribeTable") <= 60);

@@ -122,9 +122,10 @@ int run_theirs(const Part& part, claims::LogWriter& log) {
        tests::given_keys({"AKIDEXAMPLE", "secret", "", ""}),
        {}});
   dynamodb::RetryBudget budget;
+  sigv4::Waker waker;
   const auto ask = [&](dynamodb::Action action, const std::string& body) {
-    return dynamodb::ask({client, budget, BootClock::now() + 10s}, action,
-                         body);
+    return dynamodb::ask({client, budget, BootClock::now() + 10s, &waker},
+                         action, body);
   };
   const std::string key =
       part.layout == Layout::ddblock ? "ddblock-job" : "job";
