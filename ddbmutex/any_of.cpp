@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <forward_list>
 #include <functional>
 #include <iterator>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -103,6 +103,7 @@ struct Watched {
 
 // What was found, and what is left of it.
 struct Pass {
+  void add(Candidate&& candidate);
   // Of that item, else one that is free; null if there is neither.
   Watched* place_of(std::size_t item);
   bool has_to_watch(std::size_t item) const;
@@ -112,10 +113,25 @@ struct Pass {
   BootTime complete_at{};
   std::size_t accepted = 0;
   std::vector<Seen> seen;  // Sorted once it is complete.
-  std::multiset<Candidate> candidates;
+  // In order, in no tree: they are few, and most rows are behind the last.
+  std::forward_list<Candidate> candidates;
+  std::size_t count = 0;
+  const Candidate* last = nullptr;  // Null until there were too many.
   int refused_in_a_row = 0;
   Watched watched[kMostWatched];
 };
+
+void Pass::add(Candidate&& candidate) {
+  if (last != nullptr && !(candidate < *last)) return;
+  auto at = candidates.before_begin();
+  while (std::next(at) != candidates.end() && *std::next(at) < candidate) ++at;
+  candidates.insert_after(at, std::move(candidate));
+  if (++count <= kMostCandidates) return;
+  while (std::next(at, 2) != candidates.end()) ++at;
+  candidates.erase_after(at);
+  last = &*at;
+  --count;
+}
 
 Watched* Pass::place_of(std::size_t item) {
   Watched* free = nullptr;
@@ -323,21 +339,22 @@ Next AnyOf::Impl::Call::next(Candidate& candidate,
   const std::lock_guard<std::mutex> guard(state_.mutex);
   const BootTime now = BootClock::now();
   Pass& pass = *state_.pass;
-  std::multiset<Candidate>& candidates = pass.candidates;
   if (now - pass.complete_at > kServesFor ||
       pass.refused_in_a_row >= kRefusedInARow) {
-    candidates.clear();
+    pass.candidates.clear();
+    pass.count = 0;
   }
   const bool own = pass.number > after_;
   if (time_is_up()) return Next::give_up;
-  while (!candidates.empty()) {
-    const std::size_t most = std::max(kLeastSpread, candidates.size() / 4);
-    const auto last = std::min(most, candidates.size()) - 1;
+  while (pass.count > 0) {
+    const std::size_t most = std::max(kLeastSpread, pass.count / 4);
+    const auto last = std::min(most, pass.count) - 1;
     const nanoseconds drawn = state_.table.budget.jitter(nanoseconds(last));
-    const auto which = std::next(candidates.begin(),
-                                 static_cast<std::ptrdiff_t>(drawn.count()));
-    candidate = *which;
-    candidates.erase(which);
+    const auto before = std::next(pass.candidates.before_begin(),
+                                  static_cast<std::ptrdiff_t>(drawn.count()));
+    candidate = *std::next(before);
+    pass.candidates.erase_after(before);
+    --pass.count;
     if (is_due(candidate, found)) return Next::try_it;
   }
   if (own && once_) return Next::give_up;
@@ -455,9 +472,7 @@ void AnyOf::Impl::Call::see(const LockInfo& info) {
   candidate.chance = chance.jitter(nanoseconds::max());
   candidate.name = info.name;
   candidate.sort_value = info.sort_value;
-  std::multiset<Candidate>& best = pass_->candidates;
-  best.insert(std::move(candidate));
-  if (best.size() > kMostCandidates) best.erase(std::prev(best.end()));
+  pass_->add(std::move(candidate));
 }
 
 bool AnyOf::Impl::Call::may_be_free(const LockInfo& info,
