@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <string_view>
 
 #include "../sigv4/boot_clock.hpp"
@@ -22,20 +21,6 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 namespace {
-
-// How long ago the holder wrote that.
-std::optional<milliseconds> age_of(const Row& row, milliseconds margin,
-                                   const dynamodb::ServiceClock& clock) {
-  if (!row.lease || row.expires == nanoseconds::zero()) return std::nullopt;
-  if (row.expires >= lock::kBeyondAllClocks || !clock.known()) {
-    return std::nullopt;
-  }
-  const nanoseconds written =
-      row.expires - nanoseconds(*row.lease) - nanoseconds(margin);
-  const nanoseconds age = clock.middle(BootClock::now()) - written;
-  return std::max(std::chrono::duration_cast<milliseconds>(age),
-                  milliseconds::zero());
-}
 
 // The string that an item has by that name; empty if it has none.
 std::string_view text_of(const dynamodb::Item& item, std::string_view name) {
@@ -69,9 +54,18 @@ void detail::tell_item(const dynamodb::Item& item, const TableOptions& options,
   info.owner = row.owner;
   info.lease = row.lease.value_or(milliseconds::zero());
   info.expires = row.expires;
-  info.age = age_of(row, options.calendar_margin.value_or(milliseconds(0)),
-                    client.clock());
   info.token = static_cast<std::uint64_t>(row.token);
+  const dynamodb::ServiceClock clock = client.clock();
+  if (!row.lease || info.released || !clock.known() ||
+      row.expires >= lock::kBeyondAllClocks) {
+    return;  // Nothing says when the holder wrote that.
+  }
+  const nanoseconds written =
+      row.expires - *row.lease -
+      options.calendar_margin.value_or(milliseconds::zero());
+  info.age = std::max(std::chrono::duration_cast<milliseconds>(
+                          clock.middle(BootClock::now()) - written),
+                      milliseconds::zero());
 }
 
 dynamodb::Selection detail::selection_of(const TableOptions& options,
