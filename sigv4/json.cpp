@@ -61,17 +61,16 @@ char* put_utf8(char* out, unsigned code) {
   return out;
 }
 
-using Nodes = std::vector<JsonNode>;
-
 // Takes one thing after the other from the front of a text, in which it decodes
 // strings; false if what is there is another.
 class Reader {
  public:
-  Reader(char* text, std::size_t size) : at_(text), end_(text + size) {}
+  Reader(char* text, std::size_t size, JsonNode* nodes, std::uint32_t room)
+      : at_(text), end_(text + size), nodes_(nodes), room_(room) {}
 
   const char* at() const { return at_; }
   // A value, with the blanks around it.
-  bool value(Nodes& nodes);
+  bool value();
 
  private:
   void pass_blanks() {
@@ -88,6 +87,12 @@ class Reader {
   bool is_one_of(std::string_view set) const {
     return at_ != end_ && set.find(*at_) != set.npos;
   }
+  // False if there are more than a JSON of that size has.
+  bool add(const JsonNode& node) {
+    if (count_ == room_) return false;
+    nodes_[count_++] = node;
+    return true;
+  }
   bool four_digits(unsigned& code);
   bool escape(char*& out);
   // Behind its first quote.  What it stands for goes there: it is no longer.
@@ -95,11 +100,14 @@ class Reader {
   bool digits();
   bool number();
   // A string, number or word.
-  bool scalar(Nodes& nodes);
-  bool close(Nodes& nodes);
+  bool scalar();
+  bool close();
 
   char* at_;
   const char* const end_;
+  JsonNode* const nodes_;
+  const std::uint32_t room_;
+  std::uint32_t count_ = 0;
   // The innermost list or object that is open.  Its `count` is the one around
   // it meanwhile.
   std::uint32_t open_ = kNone;
@@ -169,7 +177,7 @@ bool Reader::number() {
   return digits();
 }
 
-bool Reader::scalar(Nodes& nodes) {
+bool Reader::scalar() {
   const char* const begin = at_;
   std::uint32_t count = 1;
   const std::string_view rest(at_, static_cast<std::size_t>(end_ - at_));
@@ -177,39 +185,38 @@ bool Reader::scalar(Nodes& nodes) {
     if (begins_with(rest, word)) at_ += word.size();
   }
   const bool good = at_ != begin || (take('"') ? string(count) : number());
-  nodes.push_back({begin, static_cast<std::uint32_t>(at_ - begin), count});
-  return good;
+  return good && add({begin, static_cast<std::uint32_t>(at_ - begin), count});
 }
 
 // The innermost, if it ends here, and the blanks behind it.
-bool Reader::close(Nodes& nodes) {
-  JsonNode& node = nodes[open_];
+bool Reader::close() {
+  JsonNode& node = nodes_[open_];
   if (!take(node.first() == '{' ? '}' : ']')) return false;
   const std::uint32_t around = node.count;
   node.size = static_cast<std::uint32_t>(at_ - node.begin);
-  node.count = static_cast<std::uint32_t>(nodes.size() - open_);
+  node.count = count_ - open_;
   open_ = around;
   pass_blanks();
   return true;
 }
 
-bool Reader::value(Nodes& nodes) {
+bool Reader::value() {
   for (pass_blanks();;) {
     const char* const begin = at_;
     const bool opens = take('{') || take('[');
     if (opens) {
-      nodes.push_back({begin, 0, open_});
-      open_ = static_cast<std::uint32_t>(nodes.size() - 1);
-    } else if (!scalar(nodes)) {
+      if (!add({begin, 0, open_})) return false;
+      open_ = count_ - 1;
+    } else if (!scalar()) {
       return false;
     }
     bool first = opens;  // Nothing is in it yet.
-    for (pass_blanks(); open_ != kNone && close(nodes);) first = false;
+    for (pass_blanks(); open_ != kNone && close();) first = false;
     if (open_ == kNone) return true;
     if (!first && !take(',')) return false;
     pass_blanks();
-    if (nodes[open_].first() == '[') continue;
-    if (!scalar(nodes) || nodes.back().first() != '"') return false;
+    if (nodes_[open_].first() == '[') continue;
+    if (!scalar() || nodes_[count_ - 1].first() != '"') return false;
     pass_blanks();
     if (!take(':')) return false;
     pass_blanks();
@@ -316,18 +323,20 @@ Document::Document(std::string&& text, Strings strings)
   const std::string_view all = text_;
   const std::size_t good =
       strings == Strings::utf8 ? good_part(all).size() : all.size();
-  // Of items, that is room enough: there is no less than that about a value.
-  nodes_.reserve(good / 4);
-  Reader reader(text_.data(), good);
-  const bool whole = good < kNone && reader.value(nodes_);
+  if (good >= kNone) return;
+  // No JSON has more: each is a byte at least, with another before the next.
+  const auto room = static_cast<std::uint32_t>(good / 2 + 1);
+  nodes_.reset(new JsonNode[room]);
+  Reader reader(text_.data(), good, nodes_.get(), room);
+  const bool whole = reader.value();
   bad_at_ = static_cast<std::size_t>(reader.at() - all.data());
-  if (!whole || bad_at_ < all.size()) nodes_.clear();
+  if (!whole || bad_at_ < all.size()) nodes_.reset();
 }
 
 Document::~Document() = default;
 
 Value Document::root() const {
-  return is_json() ? Value(nodes_.data()) : Value();
+  return is_json() ? Value(nodes_.get()) : Value();
 }
 
 bool is_utf8(std::string_view text) {
@@ -384,8 +393,8 @@ std::string with_texts(std::string_view object, JsonTexts texts) {
     return object.substr(static_cast<std::size_t>(at), node.size);
   };
   json += '{';
-  const JsonNode* const end = document.nodes_.data()->after();
-  for (const JsonNode* one = document.nodes_.data() + 1; one != end;
+  const JsonNode* const end = document.nodes_[0].after();
+  for (const JsonNode* one = document.nodes_.get() + 1; one != end;
        one = one[1].after()) {
     bool stays = true;
     for (const auto& text : texts) stays = stays && text.first != one->string();

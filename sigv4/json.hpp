@@ -21,11 +21,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "secret.hpp"
 #include "text.hpp"
@@ -116,7 +116,7 @@ class Document {
 
   // None if the text is not JSON, or a null.
   Value root() const;
-  bool is_json() const { return !nodes_.empty(); }
+  bool is_json() const { return nodes_ != nullptr; }
   std::size_t bad_at() const { return bad_at_; }  // In bytes, if it is not.
 
  private:
@@ -124,8 +124,8 @@ class Document {
 
   Secret text_;
   // The root, and behind each list its elements, behind each object its
-  // members: name, value, name, value.
-  std::vector<JsonNode> nodes_;
+  // members: name, value, name, value.  Null if it is not JSON.
+  std::unique_ptr<JsonNode[]> nodes_;
   std::size_t bad_at_ = 0;
 };
 
