@@ -89,7 +89,9 @@ struct Host {
       items.push_back(*item);
       if (!goes_on()) break;
     }
-    return all.answer().told();
+    Answer told;
+    all.answer().tell(told);
+    return told;
   }
   std::uint64_t sent(Action action) const {
     return client.counts().sent[static_cast<std::size_t>(action)];
