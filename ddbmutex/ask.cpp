@@ -68,7 +68,7 @@ sigv4::Text write_page(const Selection& selection, int limit,
               R"({"TableName":$,"ConsistentRead":true,"Limit":%,)"
               R"("ProjectionExpression":"#0)",
               {selection.table, sigv4::Digits(limit)});
-  const std::vector<std::string_view>& names = selection.attributes;
+  const std::vector<std::string>& names = selection.attributes;
   for (std::size_t i = 1; i < names.size(); ++i) {
     append_form(body, ", #%", {sigv4::Digits(i)});
   }
@@ -125,7 +125,7 @@ void read_page(Value body, Answer& answer) {
       return bad_answer(answer, "LastEvaluatedKey is no key");
     }
   }
-  answer.items = std::move(read);
+  answer.items.swap(read);
 }
 
 const Item* Items::next() {

@@ -57,7 +57,7 @@ void give_up(Answer& last, bool woken);
 struct Selection {
   std::string_view table;
   // Names, each once, the partition key's first; the others are not read.
-  std::vector<std::string_view> attributes;
+  std::vector<std::string> attributes;
   // All items whose key begins with this, by Scan; or whose key is this, by
   // Query.
   std::string prefix{};

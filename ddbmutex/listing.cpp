@@ -30,8 +30,8 @@ std::string_view text_of(const dynamodb::Item& item, std::string_view name) {
   return text ? std::string_view(attribute->value) : std::string_view();
 }
 
-void add_once(std::vector<std::string_view>& names, std::string_view name) {
-  for (const std::string_view known : names) {
+void add_once(std::vector<std::string>& names, const std::string& name) {
+  for (const std::string& known : names) {
     if (known == name) return;
   }
   names.push_back(name);
@@ -76,7 +76,8 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
   add_once(selection.attributes, options.key);
   std::string_view names = find_layout(options)->names;
   while (!names.empty()) {
-    add_once(selection.attributes, sigv4::cut(names, ' ').substr(2));
+    add_once(selection.attributes,
+             std::string(sigv4::cut(names, ' ').substr(2)));
   }
   if (!options.sort_key.empty()) {
     add_once(selection.attributes, options.sort_key);
