@@ -28,18 +28,18 @@ std::string_view inside(std::string_view array) {
 // --- Why it was not carried out ---------------------------------------------
 
 // What a part of a transaction was refused for; the weightiest first, since a
-// condition that did not hold will not by trying again.
-constexpr struct {
-  char code[32];
-  Fault fault;
-} kReasons[] = {
-    {"ConditionalCheckFailed", Fault::condition_failed},
-    {"TransactionConflict", Fault::conflict},
-    {"ThrottlingError", Fault::throttled},
-    {"ProvisionedThroughputExceeded", Fault::throttled},
-    {"RequestLimitExceeded", Fault::throttled},
-    {"", Fault::bad_request},  // Any other.
-};
+// condition that did not hold will not by trying again.  And what each means;
+// the last: any other.
+constexpr char kReasons[] =
+    "ConditionalCheckFailed\0"
+    "TransactionConflict\0"
+    "ThrottlingError\0"
+    "ProvisionedThroughputExceeded\0"
+    "RequestLimitExceeded\0";
+constexpr Fault kFaultsOfReasons[] = {
+    Fault::condition_failed, Fault::conflict,  Fault::throttled,
+    Fault::throttled,        Fault::throttled, Fault::bad_request};
+constexpr std::size_t kOtherReason = std::size(kFaultsOfReasons) - 1;
 
 // Why a transaction was cancelled, as far as its parts have been looked at.
 struct Cancellation {
@@ -47,7 +47,7 @@ struct Cancellation {
 
   int looked_at = 0;
   int part = -1;  // The one to tell of, and why it was refused:
-  std::size_t weight = std::size(kReasons);
+  std::size_t weight = std::size(kFaultsOfReasons);
   std::string_view code, message;
 };
 
@@ -55,7 +55,7 @@ void Cancellation::hear(std::string_view reason, std::string_view words) {
   const int here = looked_at++;
   if (reason.empty() || reason == "None"sv) return;
   std::size_t its = 0;
-  while (kReasons[its].code[0] != '\0' && kReasons[its].code != reason) ++its;
+  while (its < kOtherReason && sigv4::word_at(kReasons, its) != reason) ++its;
   if (its >= weight) return;
   weight = its;
   part = here;
@@ -117,7 +117,7 @@ void read_cancellation(Value body, Answer& answer) {
   if (!list) read_worded(answer.message, all);  // Not every engine lists them.
   answer.part = all.part;
   if (all.part < 0) return;
-  answer.fault = kReasons[all.weight].fault;
+  answer.fault = kFaultsOfReasons[all.weight];
   answer.message =
       sigv4::format("part %s: %s%[: %s%]", all.part, all.code, all.message);
 }
