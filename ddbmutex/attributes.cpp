@@ -193,7 +193,7 @@ struct Checker {
   Failure check(const Attribute& attribute, int levels) const {
     const char* why = not_storable(attribute, levels);
     if (*why != '\0') return bad(why);
-    const bool set = attribute.type > Type::null && attribute.type < Type::list;
+    const bool set = attribute.type < Type::list;
     Names names_or_values;
     for (const Attribute& member : attribute.members) {
       const bool map = attribute.type == Type::map;
@@ -226,33 +226,31 @@ struct Checker {
 
 // --- There and back ----------------------------------------------------------
 
-Wire to_wire(const Attribute& attribute) {
-  Wire wire;
+// Adds it.
+void add_wire(const Attribute& attribute, dynamodb::Item& item) {
+  Wire& wire = item.emplace_back();
   wire.name = attribute.name;
   wire.type = static_cast<Wire::Type>(attribute.type);
   wire.value = attribute.type == Type::binary
                    ? sigv4::base64_encode(attribute.value)
                    : attribute.value;
-  wire.members.reserve(attribute.members.size());
   for (const Attribute& member : attribute.members) {
-    wire.members.push_back(to_wire(member));
+    add_wire(member, wire.members);
   }
-  return wire;
 }
 
 // Adds it, if it can be told.
 void add_from_wire(const Wire& wire, Attributes& all) {
-  if (wire.type == Wire::Type::other) return;
-  Attribute attribute{wire.name, static_cast<Type>(wire.type), wire.value, {}};
-  if (attribute.type == Type::binary) {
-    auto bytes = sigv4::base64_decode(wire.value);
-    if (!bytes) return;
-    attribute.value = std::move(*bytes);
-  }
+  std::optional<std::string> value = wire.value;
+  if (wire.type == Wire::Type::binary) value = sigv4::base64_decode(*value);
+  if (wire.type == Wire::Type::other || !value) return;
+  Attribute& attribute = all.emplace_back();
+  attribute.name = wire.name;
+  attribute.type = static_cast<Type>(wire.type);
+  attribute.value.swap(*value);
   for (const Wire& member : wire.members) {
     add_from_wire(member, attribute.members);
   }
-  all.push_back(std::move(attribute));
 }
 
 // Null if there are none.
@@ -314,12 +312,8 @@ Failure check(const Changes& changes, const TableOptions& table) {
 dynamodb::Item to_item(const std::optional<std::string>& data,
                        const Attributes& attributes) {
   dynamodb::Item item;
-  if (data) {
-    item.push_back(to_wire({lock::kDataAttribute, Type::binary, *data, {}}));
-  }
-  for (const Attribute& attribute : attributes) {
-    item.push_back(to_wire(attribute));
-  }
+  if (data) add_wire({lock::kDataAttribute, Type::binary, *data, {}}, item);
+  for (const Attribute& attribute : attributes) add_wire(attribute, item);
   return item;
 }
 
