@@ -366,8 +366,7 @@ void Errand::note_failure() {
   const bool says_little =
       answer.fault == Fault::timed_out || answer.fault == Fault::keys_awaited;
   if (!says_little) {
-    told_ = sigv4::join({name_of(answer.fault),
-                         answer.message.empty() ? "" : ": ", answer.message});
+    told_ = sigv4::format("%s%[: %s%]", name_of(answer.fault), answer.message);
   } else if (!told_.empty()) {
     sigv4::append(answer.message,
                   {answer.message.empty() ? "" : "; ", "before that: ", told_});

@@ -57,9 +57,7 @@ bool Keeper::start() {
   const std::shared_ptr<void> self = self_.lock();
   if (!teller_.started) {
     teller_.started = sigv4::start_thread(teller_.thread, self, [](void* it) {
-      auto* const keeper = static_cast<Keeper*>(it);
-      keeper->tell_loop();
-      keeper->ended(keeper->teller_);
+      static_cast<Keeper*>(it)->tell_loop();
     });
     if (!teller_.started) return false;
     sigv4::register_for_exit(self, *this);
@@ -67,15 +65,11 @@ bool Keeper::start() {
   sender_.started = sigv4::start_thread(sender_.thread, self, [](void* it) {
     auto* const keeper = static_cast<Keeper*>(it);
     keeper->send_loop();
-    keeper->ended(keeper->sender_);
+    const Guard guard(keeper->mutex_);  // What that had left is dropped.
+    keeper->sender_.ended = true;
+    keeper->changed_.notify_all();
   });
   return sender_.started;
-}
-
-void Keeper::ended(Worker& worker) {
-  const Guard guard(mutex_);
-  worker.ended = true;
-  changed_.notify_all();
 }
 
 void Keeper::tell_to_stop(BootTime by) {
@@ -305,14 +299,14 @@ bool Keeper::is_told(const Holder& holder) const {
 void Keeper::check_clock() {
   const Guard guard(mutex_);
   const dynamodb::ServiceClock clock = client_.clock();
-  // An alarm that is set moves a lease: to the front, for no claim has become
-  // longer, and so none past this place that was not looked at.
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     Held& held = ends_.at(i);
     held.lease.apply(clock);
     publish(held, held.lease.claim_end());
-    set_alarm(held);
   }
+  // An alarm that is set moves a lease: to the front, for no claim has become
+  // longer, and so past none that has yet to have its own.
+  for (std::size_t i = 0; i < ends_.size(); ++i) set_alarm(ends_.at(i));
 }
 
 // --- Under the mutex ---------------------------------------------------------

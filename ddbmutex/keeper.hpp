@@ -217,8 +217,6 @@ class Keeper {
   void end(const Held& held, Result& result) const;
   inline bool is_told(const Holder& holder) const;
 
-  void ended(Worker& worker);
-
   // The sending thread's.
   void send_loop();
   void await_any(const std::vector<ErrandPtr>& under_way, BootTime until);

@@ -54,6 +54,8 @@ void Keeper::tell_loop() {
     guard.lock();
     teller_sleeps_until_ = BootTime::min();
   }
+  teller_.ended = true;
+  changed_.notify_all();
 }
 
 // Losses go before dangers, and those before questions; each by its time.

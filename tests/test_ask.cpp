@@ -91,6 +91,7 @@ struct Host {
     }
     Answer told;
     all.answer().tell(told);
+    told.too_large = all.answer().too_large;
     return told;
   }
   std::uint64_t sent(Action action) const {
