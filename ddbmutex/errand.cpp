@@ -368,8 +368,8 @@ void Errand::note_failure() {
   if (!says_little) {
     told_ = sigv4::format("%s%[: %s%]", name_of(answer.fault), answer.message);
   } else if (!told_.empty()) {
-    sigv4::append(answer.message,
-                  {answer.message.empty() ? "" : "; ", "before that: ", told_});
+    sigv4::format_to(answer.message, "%sbefore that: %s",
+                     answer.message.empty() ? "" : "; ", told_);
   }
 }
 

@@ -135,12 +135,14 @@ void Place::delete_table() {
   options.credentials = ddbmutex::sigv4::chain_keys({});
   dynamodb::Client client(options);
   dynamodb::RetryBudget budget;
+  ddbmutex::sigv4::Waker waker;
   const auto end = ddbmutex::BootClock::now() + kDeleteTime;
   dynamodb::Answer answer;
   do {  // One that is still being made is not deleted yet.
     if (answer.fault != dynamodb::Fault::none) poll(nullptr, 0, 500);
-    answer = dynamodb::ask(client, budget, dynamodb::Action::delete_table,
-                           "{\"TableName\":\"" + table_ + "\"}", {end});
+    answer = dynamodb::ask({client, budget, end, &waker},
+                           dynamodb::Action::delete_table,
+                           "{\"TableName\":\"" + table_ + "\"}");
   } while (answer.fault == dynamodb::Fault::table_in_use);
   if (answer.fault == dynamodb::Fault::none) return;
   if (answer.fault == dynamodb::Fault::no_table) return;
