@@ -87,9 +87,13 @@ class Reader {
   bool is_one_of(std::string_view set) const {
     return at_ != end_ && set.find(*at_) != set.npos;
   }
-  // False if there are more than a JSON of that size has.
+  // False if there are more than a JSON of that size has: some of what is open
+  // will not end.
   bool add(const JsonNode& node) {
-    if (count_ == room_) return false;
+    if (count_ == room_) {
+      at_ += end_ - at_;
+      return false;
+    }
     nodes_[count_++] = node;
     return true;
   }

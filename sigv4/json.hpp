@@ -11,8 +11,7 @@
 //
 // Reading is strict: one value and nothing behind it but blanks; no byte order
 // mark, no NUL (in a string "\u0000" is one), no half of a surrogate pair.
-// Depth costs no stack.  Of equal names the last counts, as with Python and
-// JavaScript.
+// Depth costs no stack.
 //
 // Thread safety: any thread may call anything here.
 #ifndef DDBMUTEX_SIGV4_JSON_HPP
@@ -68,7 +67,8 @@ class Value {
   std::optional<std::int64_t> number() const;
   // Of a list or an object, counted; else 0.
   std::size_t size() const;
-  // Of an object: the member of that name.
+  // Of an object: the last member of that name, as Python and JavaScript have
+  // it.
   Value operator[](const char* name) const;
   // A member that is a string; empty if there is none.
   std::string_view text(const char* name) const;

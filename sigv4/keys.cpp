@@ -220,7 +220,7 @@ void Keys::Core::install_keys(KeyOutcome&& outcome, BootTime time) {
   quiet_until = over ? kNotAtAll : count_of(std::min(serve_until, due));
   if (over) {
     install(failed_keys("%s gave keys that have run out", keys->source));
-  };
+  }
 }
 
 KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {

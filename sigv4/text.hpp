@@ -159,7 +159,10 @@ inline const std::string* passed(const std::string& piece) { return &piece; }
 inline const std::string_view* passed(const std::string_view& piece) {
   return &piece;
 }
-inline std::int64_t passed(std::int64_t piece) { return piece; }
+template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
+std::int64_t passed(Integer piece) {
+  return static_cast<std::int64_t>(piece);
+}
 
 // The pattern with the pieces in the place of its marks, one after the other:
 // "%s" is one as it is, "%q" one in_quotes().  What stands between "%[" and
