@@ -462,6 +462,7 @@ BOOST_AUTO_TEST_CASE(writes_that_are_no_array_of_objects_are_refused_unsent) {
            {"[", "not JSON"},
            {R"([{"Put":{}})", "not JSON"},
            {R"([{"Put":{}}] x)", "not JSON at byte 13"},
+           {"[[[[[[[[", "not JSON at byte 8"},
            {R"([{"Put":{}}],[{}])", "not JSON"},
            {R"([{"Put":{}},])", "not JSON"},
            {R"([{Put:{}}])", "not JSON"},
