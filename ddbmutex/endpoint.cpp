@@ -95,22 +95,20 @@ bool is_dual_stack_url(const std::string& url, const std::string& region) {
   return host == rest || host == format("search-%s", rest);
 }
 
-// Sets what the target has to do with accounts.  `suffix`: of the region's
-// endpoint.
-void set_account(std::string_view suffix, Target& target) {
-  if (target.accounts_disabled) return;
+// Sets what the target has to do with accounts.
+void set_account(Target& target) {
   const std::string& region = target.region;
   const std::string& fips = target.fips;
   const bool have =
       sigv4::partition_of(region).name == "aws"sv ||
       kRegionsOfAccounts.find(format(" %s ", region)) != std::string::npos;
-  if (fips.empty() && have) {
-    format_to(target.account_suffix, ".ddb.%s", suffix);
-  } else if (!target.account_required.empty()) {
-    format_to(target.error, "%s: there is none %s%s", target.account_required,
-              fips.empty() ? "in region " : "with FIPS, and ",
-              fips.empty() ? sigv4::in_quotes(region) : fips);
-  }
+  if (have && fips.empty() && !target.accounts_disabled) return;
+  target.suffix.clear();
+  if (target.account_required.empty()) return;
+  format_to(target.error,
+            fips.empty() ? "%s: there is none in region %q"
+                         : "%s: there is none with FIPS, and %s",
+            target.account_required, fips.empty() ? region : fips);
 }
 
 void set_endpoint(Target& target) {
@@ -125,12 +123,10 @@ void set_endpoint(Target& target) {
     }
     return;
   }
-  auto found = sigv4::endpoint_in_region(sigv4::Service::dynamodb, target);
-  target.error.swap(found.error);
-  target.endpoint.swap(found.url);
+  sigv4::find_in_region(sigv4::Service::dynamodb, target);
   if (!target.error.empty()) return;
   if (!target.url) {
-    if (sigv4::kAllEndpoints) set_account(found.suffix, target);
+    if (sigv4::kAllEndpoints) set_account(target);
     return;
   }
   target.endpoint = target.url.value;
@@ -178,11 +174,11 @@ void complete(Target& target, const Setting& region) {
 }
 
 void use_account(Target& target, const std::string& account_id) {
-  if (!sigv4::kAllEndpoints || target.account_suffix.empty()) return;
+  if (!sigv4::kAllEndpoints || target.suffix.empty()) return;
   if (sigv4::is_host_label(account_id)) {
     target.endpoint.clear();
-    return format_to(target.endpoint, "https://%s%s", account_id,
-                     target.account_suffix);
+    return format_to(target.endpoint, "https://%s.ddb.%s", account_id,
+                     target.suffix);
   }
   if (!account_id.empty()) {
     target.error = "the account id that came with the keys is none";
@@ -230,7 +226,7 @@ Target find_target(const TargetOptions& options,
     if (sigv4::kRegionMayComeLater &&
         !sigv4::instance_is_disabled(environment)) {
       option = "endpoint";
-      sigv4::check_url(target, error);
+      sigv4::check_url(target);
     } else {
       option = "region";
       format_to(error, "no region: %s", target.region_sources);

@@ -39,23 +39,20 @@ struct TargetOptions {
   std::string_view ca_file{};
 };
 
-// Its region is the one to sign for.  Where `error` says why there is none,
-// there is no endpoint either.
-struct Target : sigv4::EndpointSettings {
+// Its endpoint is fit for ClientOptions, and empty without a region.  Where
+// `error` says why there is none, there is no endpoint either.  It has a suffix
+// where accounts have URLs of their own.
+struct Target : sigv4::ServiceEndpoint {
   // Out of line, and nowhere moved: it is large.
   Target();
   Target(const Target&);
   Target& operator=(const Target&);
   ~Target();
 
-  std::string endpoint;     // Fit for ClientOptions; empty without a region.
   const char* option = "";  // Which option would mend an error: "region".
   // As it was said, "fips-eu-west-1", for other services.
   sigv4::Setting region_said;
 
-  // Of an account's own URL, behind the account's id:
-  // ".ddb.eu-west-1.amazonaws.com"; empty where accounts have none.
-  std::string account_suffix;
   // Only an account's own URL will do: who says so, and what.
   std::string account_required;
   bool accounts_disabled = false;

@@ -107,36 +107,33 @@ std::string without_fips(const std::string& region) {
   return std::string(region).erase(begin, length);
 }
 
-bool is_special(const EndpointSettings& settings) {
-  return !settings.fips.empty() || !settings.dual_stack.empty();
-}
-
-const std::string& why_special(const EndpointSettings& settings) {
-  return settings.fips.empty() ? settings.dual_stack : settings.fips;
+// Who wants one of the special ones; empty: nobody.
+const std::string& why_special(const ServiceEndpoint& endpoint) {
+  return endpoint.fips.empty() ? endpoint.dual_stack : endpoint.fips;
 }
 
 }  // namespace
 
 void read_endpoint_settings(Service service, const Profile& profile,
                             const Environment& environment,
-                            EndpointSettings& settings) {
+                            ServiceEndpoint& endpoint) {
   const auto& names = kNames[static_cast<std::size_t>(service)];
-  std::string& error = settings.error;
+  std::string& error = endpoint.error;
   std::string ignored;
-  const bool looked_for = !settings.url;
+  const bool looked_for = !endpoint.url;
   if (looked_for) {
     read_flag(environment, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", profile,
               "ignore_configured_endpoint_urls", ignored, error);
   }
   if (looked_for && ignored.empty() && error.empty()) {
-    settings.url =
+    endpoint.url =
         find_variable(environment, {names.variable, "AWS_ENDPOINT_URL"});
-    if (!settings.url) settings.url = profile.url_of(names.section, error);
+    if (!endpoint.url) endpoint.url = profile.url_of(names.section, error);
   }
   read_flag(environment, "AWS_USE_DUALSTACK_ENDPOINT", profile,
-            "use_dualstack_endpoint", settings.dual_stack, error);
+            "use_dualstack_endpoint", endpoint.dual_stack, error);
   read_flag(environment, "AWS_USE_FIPS_ENDPOINT", profile, "use_fips_endpoint",
-            settings.fips, error);
+            endpoint.fips, error);
 }
 
 Partition partition_of(std::string_view region) {
@@ -166,86 +163,79 @@ bool is_base_url(const std::string& text) {
   return url && std::string_view(url->path) == "/"sv;
 }
 
-void set_region(EndpointSettings& settings, const Setting& region) {
-  if (!settings.error.empty()) return;
-  settings.region = region.value;
+void set_region(ServiceEndpoint& endpoint, const Setting& region) {
+  if (!endpoint.error.empty()) return;
+  endpoint.region = region.value;
   if (asks_for_fips(region.value)) {
-    if (kAllEndpoints) settings.region = without_fips(region.value);
-    settings.fips.clear();
-    format_to(settings.fips, "%s asks for FIPS", region.source);
+    if (kAllEndpoints) endpoint.region = without_fips(region.value);
+    endpoint.fips.clear();
+    format_to(endpoint.fips, "%s asks for FIPS", region.source);
   }
-  if (!is_host_label(settings.region)) {
-    format_to(settings.error, "%s is not the name of a region", region.source);
-  } else if (!kAllEndpoints && is_special(settings)) {
-    format_to(settings.error, "%s%s", why_special(settings), kEndpointsLeftOut);
+  const std::string& why = why_special(endpoint);
+  if (!is_host_label(endpoint.region)) {
+    format_to(endpoint.error, "%s is not the name of a region", region.source);
+  } else if (!kAllEndpoints && !why.empty()) {
+    format_to(endpoint.error, "%s%s", why, kEndpointsLeftOut);
   }
 }
 
-void check_url(const EndpointSettings& settings, std::string& error) {
-  const std::string_view value = settings.url.value;
-  const std::string_view source = settings.url.source;
+void check_url(ServiceEndpoint& endpoint) {
+  const std::string_view value = endpoint.url.value;
+  const std::string_view source = endpoint.url.source;
   if (value.empty()) return;
   // A region would have been refused for it where they are left out.
-  if ((kAllEndpoints || kRegionMayComeLater) && is_special(settings)) {
+  const std::string& why = why_special(endpoint);
+  if ((kAllEndpoints || kRegionMayComeLater) && !why.empty()) {
     return format_to(
-        error,
+        endpoint.error,
         "%s but %s names an endpoint: whether that is a %s one cannot be known",
-        why_special(settings), source,
-        settings.fips.empty() ? "dual-stack" : "FIPS");
+        why, source, endpoint.fips.empty() ? "dual-stack" : "FIPS");
   }
-  if (is_base_url(settings.url.value)) return;
+  if (is_base_url(endpoint.url.value)) return;
   const bool secret = value.find('@') != value.npos;
-  format_to(error,
+  format_to(endpoint.error,
             secret ? "%s (not shown: there may be a password in it)"
                    : "%s is %q, which",
             source, value);
-  error += " is not http:// or https://, a host and perhaps a port";
+  endpoint.error += " is not http:// or https://, a host and perhaps a port";
 }
 
-ServiceEndpoint endpoint_in_region(Service service,
-                                   const EndpointSettings& settings) {
-  const std::string_view region = settings.region;
-  ServiceEndpoint found;
-  if (settings.url) {
-    check_url(settings, found.error);
-    if (!found.error.empty()) return found;
-    found.url = settings.url.value;
-    if (found.url.back() == '/') found.url.resize(found.url.size() - 1);
-    found.region = region;
-    return found;
+void find_in_region(Service service, ServiceEndpoint& endpoint) {
+  std::string& region = endpoint.region;
+  if (endpoint.url) {
+    check_url(endpoint);
+    if (!endpoint.error.empty()) return;
+    endpoint.endpoint = endpoint.url.value;
+    if (endpoint.endpoint.back() == '/') endpoint.endpoint.pop_back();
+    return;
   }
   if (service == Service::sts && region == kFirstGlobal &&
-      !is_special(settings)) {
-    found.url = "https://sts.amazonaws.com";
-    found.region = kFirstRegion;
-    return found;
+      why_special(endpoint).empty()) {
+    endpoint.endpoint = "https://sts.amazonaws.com";
+    region = kFirstRegion;
+    return;
   }
   const Partition partition = partition_of(region);
   if (!kAllEndpoints && partition.name != kFirstPartition) {
-    format_to(found.error, "region %s is in partition %s%s", region,
-              partition.name, kEndpointsLeftOut);
-    return found;
+    return format_to(endpoint.error, "region %s is in partition %s%s", region,
+                     partition.name, kEndpointsLeftOut);
   }
-  const bool dual_stack = !settings.dual_stack.empty();
+  const bool dual_stack = !endpoint.dual_stack.empty();
   // There, the usual endpoints are FIPS ones.
-  const bool usual = !kAllEndpoints || settings.fips.empty() ||
+  const bool usual = !kAllEndpoints || endpoint.fips.empty() ||
                      (partition.name == "aws-us-gov"sv && !dual_stack);
-  format_to(found.suffix, "%s.%s", region,
+  format_to(endpoint.suffix, "%s.%s", region,
             dual_stack ? partition.dual_stack_suffix : partition.suffix);
-  format_to(found.url, "https://%s%s%s",
+  format_to(endpoint.endpoint, "https://%s%s%s",
             kNames[static_cast<std::size_t>(service)].host,
-            usual ? "." : "-fips.", found.suffix);
-  found.region = region;
-  return found;
+            usual ? "." : "-fips.", endpoint.suffix);
 }
 
-ServiceEndpoint service_endpoint(Service service, EndpointSettings settings,
-                                 const Setting& region) {
-  set_region(settings, region);
-  if (settings.error.empty()) return endpoint_in_region(service, settings);
-  ServiceEndpoint none;
-  none.error = settings.error;
-  return none;
+void find_endpoint(Service service, const Setting& region,
+                   ServiceEndpoint& endpoint) {
+  set_region(endpoint, region);
+  if (endpoint.error.empty()) find_in_region(service, endpoint);
+  if (!endpoint.error.empty()) endpoint.region.clear();
 }
 
 }  // namespace sigv4

@@ -1,12 +1,11 @@
 // AWS's services and where they are: its partitions, what it calls the services
 // in a region, and what the environment and the profile say instead.
 //
-//   EndpointSettings settings;
-//   read_endpoint_settings(Service::sts, profile, environment, settings);
-//   const ServiceEndpoint sts =
-//       service_endpoint(Service::sts, settings, {"eu-west-1", "AWS_REGION"});
+//   ServiceEndpoint sts;
+//   read_endpoint_settings(Service::sts, profile, environment, sts);
+//   find_endpoint(Service::sts, {"eu-west-1", "AWS_REGION"}, sts);
 //   if (!sts.error.empty()) return refuse(sts.error);
-//   get(sts.url + "/?Action=...");  // Signed for sts.region.
+//   get(sts.endpoint + "/?Action=...");  // Signed for sts.region.
 //
 // A service's URL is, the first first: AWS_ENDPOINT_URL_<SERVICE>,
 // AWS_ENDPOINT_URL, the profile's `services` (of which `<service>` with
@@ -57,38 +56,34 @@ bool instance_is_disabled(const Environment& environment);
 
 enum class Service { sts, sso, sso_oidc, dynamodb };
 
-// What is said about a service's endpoint, whatever the region.
-struct EndpointSettings {
+// What is said about a service's endpoint, and where that is once the region is
+// known.
+struct ServiceEndpoint {
   // Why an endpoint is wanted that is validated for FIPS, and one of both
   // protocols, for people: "AWS_USE_FIPS_ENDPOINT is true".  Empty: it is not.
   std::string fips;
   std::string dual_stack;
-  Setting url;         // That is configured; not yet checked.
-  std::string region;  // Once it is known: set_region().
-  std::string error;   // Why there can be no endpoint.
+  Setting url;           // That is configured; not yet checked.
+  std::string region;    // To sign for, once it is known: set_region().
+  std::string endpoint;  // No path, no '/' at the end.
+  std::string suffix;    // Of AWS's own: the region, and what is behind it.
+  std::string error;     // Why there can be no endpoint.
 };
 
 // A URL that is there already goes before what is configured.
 void read_endpoint_settings(Service service, const Profile& profile,
                             const Environment& environment,
-                            EndpointSettings& settings);
+                            ServiceEndpoint& endpoint);
 
-struct ServiceEndpoint {
-  std::string url{};     // No path, no '/' at the end.
-  std::string region{};  // To sign for.
-  std::string error{};   // Why there is neither; empty if there is both.
-  std::string suffix{};  // Of AWS's own: the region, and what is behind it.
-};
-
-// Pure.
-ServiceEndpoint service_endpoint(Service service, EndpointSettings settings,
-                                 const Setting& region);
+// There is no region either where there is an error.  Pure.
+void find_endpoint(Service service, const Setting& region,
+                   ServiceEndpoint& endpoint);
 
 // Of an error, whichever service gives it: what AWS's SDKs take for a call for
 // fewer requests.
 bool is_throttling_code(std::string_view code);
 
-// The rest is what service_endpoint() is made of.
+// The rest is what find_endpoint() is made of.
 
 struct Partition {
   std::string_view name;    // "aws-cn"
@@ -111,15 +106,14 @@ bool is_base_url(const std::string& text);
 bool asks_for_fips(std::string_view region);
 
 // The region as it is to be used.
-void set_region(EndpointSettings& settings, const Setting& region);
+void set_region(ServiceEndpoint& endpoint, const Setting& region);
 
 // Says why the URL that is configured cannot be used, unless it can, or there
 // is none.
-void check_url(const EndpointSettings& settings, std::string& error);
+void check_url(ServiceEndpoint& endpoint);
 
 // REQUIRES: set_region(), and no error.
-ServiceEndpoint endpoint_in_region(Service service,
-                                   const EndpointSettings& settings);
+void find_in_region(Service service, ServiceEndpoint& endpoint);
 
 }  // namespace sigv4
 }  // namespace v0

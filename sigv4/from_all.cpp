@@ -75,7 +75,7 @@ void read_services(Services& services, const ChainOptions& options,
   }
   // Of services in another region too, such as the sign-on's.
   const bool fips = asks_for_fips(services.region.value);
-  for (EndpointSettings& endpoint : services.endpoints) {
+  for (ServiceEndpoint& endpoint : services.endpoints) {
     if (fips) endpoint.fips = services.region.source + " asks for FIPS";
   }
   if (services.http.ca_file.empty()) {

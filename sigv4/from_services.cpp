@@ -261,12 +261,12 @@ CallOutcome Services::ask(Service service, const Setting& where,
   outcome.state = State::broken;
   outcome.problem = "no region is known";
   if (!where) return outcome;
-  ServiceEndpoint endpoint = service_endpoint(
-      service, endpoints[static_cast<std::size_t>(service)], where);
+  ServiceEndpoint endpoint = endpoints[static_cast<std::size_t>(service)];
+  find_endpoint(service, where, endpoint);
   outcome.problem = std::move(endpoint.error);
   if (!outcome.problem.empty()) return outcome;
-  call.request.url.insert(0, endpoint.url);
-  call.url = endpoint.url;
+  call.request.url.insert(0, endpoint.endpoint);
+  call.url = endpoint.endpoint;
   call.region = endpoint.region;
   return call_service(http, call, fetch);
 }

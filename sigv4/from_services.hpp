@@ -129,7 +129,7 @@ struct Services {
   CallOutcome ask(Service service, const Setting& where, ServiceCall& call,
                   const Fetch& fetch) const;
 
-  std::array<EndpointSettings, 3> endpoints;  // By Service: not DynamoDB's.
+  std::array<ServiceEndpoint, 3> endpoints;  // By Service: not DynamoDB's.
   Setting region;
   HttpOptions http;
 };

@@ -12,9 +12,10 @@
 namespace {
 
 using namespace ddbmutex::dynamodb;
+using ddbmutex::sigv4::find_endpoint;
 using ddbmutex::sigv4::in_quotes;
 using ddbmutex::sigv4::Service;
-using ddbmutex::sigv4::service_endpoint;
+using ddbmutex::sigv4::ServiceEndpoint;
 using tests::has;
 using tests::Home;
 
@@ -295,8 +296,9 @@ BOOST_AUTO_TEST_CASE(region_that_asks_for_fips_gets_it_for_all_services) {
              "us-east-1 https://dynamodb-fips.us-east-1.amazonaws.com");
   const Target target = find_target({}, home.environment());
   BOOST_TEST(target.region_said.source == "AWS_REGION");
-  BOOST_TEST(service_endpoint(Service::sts, {}, target.region_said).url ==
-             "https://sts-fips.us-east-1.amazonaws.com");
+  ServiceEndpoint sts;
+  find_endpoint(Service::sts, target.region_said, sts);
+  BOOST_TEST(sts.endpoint == "https://sts-fips.us-east-1.amazonaws.com");
   BOOST_TEST(has(found(home, {"", "https://h", {}}),
                  "AWS_REGION asks for FIPS but option endpoint names"));
 }
@@ -356,7 +358,7 @@ BOOST_AUTO_TEST_CASE(account_has_a_url_of_its_own_once_it_is_known) {
   const Home home;
   const Target target = find_target({"eu-west-1", "", {}}, home.environment());
   BOOST_TEST(target.endpoint == kUsual);
-  BOOST_TEST(target.account_suffix == ".ddb.eu-west-1.amazonaws.com");
+  BOOST_TEST(target.suffix == "eu-west-1.amazonaws.com");
   BOOST_TEST(target.account_required == "");
   BOOST_TEST(of_account(target, "") == kUsual);
   BOOST_TEST(of_account(target, "123456789012") ==

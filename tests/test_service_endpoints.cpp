@@ -117,30 +117,38 @@ void set_variables(const Case& one, Home& home) {
   set("AWS_ENDPOINT_URL", one.configured);
 }
 
-ServiceEndpoint at(Target target, const Case& one) {
+struct Found {
+  std::string url;
+  std::string region;
+  std::string error;
+};
+
+Found at(Target target, const Case& one) {
   if (!target.error.empty()) return {"", "", target.error};
   use_account(target, one.account == "-" ? "" : one.account);
   return {target.endpoint, target.region, target.error};
 }
 
-ServiceEndpoint dynamodb_of(const Case& one, const Home& home) {
+Found dynamodb_of(const Case& one, const Home& home) {
   TargetOptions options;
   options.region = one.region;
   return at(find_target(options, home.environment()), one);
 }
 
 // The same, but for a region that is told at last.
-ServiceEndpoint late_dynamodb_of(const Case& one, const Home& home) {
+Found late_dynamodb_of(const Case& one, const Home& home) {
   Target target = find_target(TargetOptions(), home.environment());
   if (target.error.empty()) complete(target, {one.region, "option region"});
   return at(target, one);
 }
 
-EndpointSettings settings_of(Service service, const Home& home) {
-  EndpointSettings settings;
+Found service_endpoint(Service service, const Home& home,
+                       const Setting& region) {
+  ServiceEndpoint endpoint;
   read_endpoint_settings(service, load_profile({}, home.environment()),
-                         home.environment(), settings);
-  return settings;
+                         home.environment(), endpoint);
+  find_endpoint(service, region, endpoint);
+  return {endpoint.endpoint, endpoint.region, endpoint.error};
 }
 
 const std::array<std::pair<Service, std::string>, 4> kNamed = {
@@ -157,14 +165,13 @@ Service service_of(const std::string& name) {
   return Service::dynamodb;
 }
 
-ServiceEndpoint answer_to(const Case& one, const Home& home) {
+Found answer_to(const Case& one, const Home& home) {
   if (one.service == "dynamodb") return dynamodb_of(one, home);
   const Service service = service_of(one.service);
-  return service_endpoint(service, settings_of(service, home),
-                          {one.region, "region"});
+  return service_endpoint(service, home, {one.region, "region"});
 }
 
-bool is_right(const ServiceEndpoint& answer, const Case& one) {
+bool is_right(const Found& answer, const Case& one) {
   const std::string refused = "refused:";
   if (one.url.rfind(refused, 0) != 0) {
     return answer.error.empty() && answer.url == one.url &&
@@ -174,7 +181,7 @@ bool is_right(const ServiceEndpoint& answer, const Case& one) {
          has(answer.error, kRefusals.at(one.url.substr(refused.size())));
 }
 
-std::string described(const Case& one, const ServiceEndpoint& answer) {
+std::string described(const Case& one, const Found& answer) {
   return one.service + " in " + one.region + ", " + one.flags + " " + one.mode +
          " " + one.account + " " + one.configured + ": " + one.url + " " +
          one.signed_for + ", but not " + answer.url + " " + answer.region +
@@ -182,15 +189,14 @@ std::string described(const Case& one, const ServiceEndpoint& answer) {
 }
 
 std::string url_of(Service service, const Home& home) {
-  const auto found = service_endpoint(service, settings_of(service, home),
-                                      {"eu-west-1", "region"});
+  const auto found = service_endpoint(service, home, {"eu-west-1", "region"});
   return found.error.empty() ? found.url : found.error;
 }
 
-EndpointSettings in_region(const std::string& named) {
-  EndpointSettings settings;
-  set_region(settings, {named, "AWS_REGION"});
-  return settings;
+ServiceEndpoint in_region(const std::string& named) {
+  ServiceEndpoint endpoint;
+  set_region(endpoint, {named, "AWS_REGION"});
+  return endpoint;
 }
 
 std::string upper(std::string text) {
@@ -208,7 +214,7 @@ BOOST_AUTO_TEST_CASE(urls_and_refusals_are_those_of_awss_resolver) {
   Home home;
   for (const Case& one : cases) {
     set_variables(one, home);
-    const ServiceEndpoint answer = answer_to(one, home);
+    const Found answer = answer_to(one, home);
     BOOST_TEST(is_right(answer, one), described(one, answer));
   }
 }
@@ -218,7 +224,7 @@ BOOST_AUTO_TEST_CASE(region_that_comes_late_leads_to_the_same_url) {
   for (const Case& one : read_cases()) {
     if (one.service != "dynamodb") continue;
     set_variables(one, home);
-    const ServiceEndpoint answer = late_dynamodb_of(one, home);
+    const Found answer = late_dynamodb_of(one, home);
     BOOST_TEST(is_right(answer, one), described(one, answer));
   }
 }
@@ -248,7 +254,7 @@ BOOST_AUTO_TEST_CASE(region_that_asks_for_fips_is_the_one_behind_the_word) {
       {"fips-local", "local"},
   };
   for (const auto& [named, region] : cases) {
-    const EndpointSettings place = in_region(named);
+    const ServiceEndpoint place = in_region(named);
     BOOST_TEST(place.region == region);
     BOOST_TEST(place.error == "");
     BOOST_TEST(place.fips == "AWS_REGION asks for FIPS");
@@ -258,7 +264,7 @@ BOOST_AUTO_TEST_CASE(region_that_asks_for_fips_is_the_one_behind_the_word) {
 BOOST_AUTO_TEST_CASE(region_that_only_looks_like_fips_is_itself) {
   for (const char* named : {"us-east-1", "aws-global", "fips", "us-fips-east-1",
                             "FIPS-us-east-1", "us-east-1-FIPS", "fipsy"}) {
-    const EndpointSettings place = in_region(named);
+    const ServiceEndpoint place = in_region(named);
     BOOST_TEST(place.region == named);
     BOOST_TEST(place.fips == "");
   }
@@ -318,8 +324,8 @@ BOOST_AUTO_TEST_CASE(region_that_is_none_is_refused_for_every_service) {
   const Home home;
   for (const auto& [service, name] : kNamed) {
     for (const char* region : {"", "evil.example/", "a b", "-a", "x@y"}) {
-      const auto found = service_endpoint(service, settings_of(service, home),
-                                          {region, "sso_region of x"});
+      const auto found =
+          service_endpoint(service, home, {region, "sso_region of x"});
       BOOST_TEST(found.url == "");
       BOOST_TEST(found.error == "sso_region of x is not the name of a region");
     }

@@ -104,7 +104,7 @@ void check_late_region(const Wanted& wanted, const dynamodb::Target& target) {
     claim(late.error == target.error, "a late region fails as an early one");
   }
   claim(late.endpoint == target.endpoint && late.region == target.region &&
-            late.account_suffix == target.account_suffix &&
+            late.suffix == target.suffix &&
             late.account_required == target.account_required,
         "a late region leads where an early one leads");
 }
@@ -117,9 +117,10 @@ void check_account(const Wanted& wanted, const dynamodb::Target& target) {
   claim(is_visible(own.error), "an error is a text for people");
   if (!own.error.empty() || own.endpoint == target.endpoint) return;
   claim(is_label(wanted.account), "an account id is a label of the DNS");
-  claim(sigv4::is_base_url(own.endpoint) &&
-            own.endpoint == "https://" + wanted.account + target.account_suffix,
-        "an account's URL is the account's, and safe");
+  claim(
+      sigv4::is_base_url(own.endpoint) &&
+          own.endpoint == "https://" + wanted.account + ".ddb." + target.suffix,
+      "an account's URL is the account's, and safe");
 }
 
 void check_found(const Wanted& wanted, const dynamodb::Target& target) {
