@@ -45,16 +45,20 @@ struct KeyOutcome {
     broken,  // Here, but wrong: `reason` says what.
   };
   State state = State::none;
-  Credentials keys;    // If found.
-  std::string source;  // Where they were found, for people: "the environment".
-  std::string reason;  // Unless found.
+  // Of a server that was asked: the last answer's, 0 if there was none; and
+  // that nobody has answered, though there was the time for it.
+  int status = 0;
+  bool absent = false;
+  // Broken or failed for want of a region alone.
+  bool lacks_region = false;
   // When they run out, and when they should be asked for again although they
   // have not.
   BootTime ends = BootTime::max();
   BootTime ask_again = BootTime::max();
+  Credentials keys;    // If found.
+  std::string source;  // Where they were found, for people: "the environment".
+  std::string reason;  // Unless found.
   std::string region;  // Of where the keys are from, if that was asked for.
-  // Broken or failed for want of a region alone.
-  bool lacks_region = false;
   std::string warnings;  // For people, each with a line end.
 };
 

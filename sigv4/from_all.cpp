@@ -68,7 +68,7 @@ void read_services(Services& services, const ChainOptions& options,
                            services.endpoints[i]);
   }
   services.region = options.region;
-  services.http.ca_file = options.ca_file;
+  services.ca_file = options.ca_file;
   if (!services.region) {
     services.region = find_setting(
         environment, {"AWS_REGION", "AWS_DEFAULT_REGION"}, profile, "region");
@@ -78,8 +78,8 @@ void read_services(Services& services, const ChainOptions& options,
   for (ServiceEndpoint& endpoint : services.endpoints) {
     if (fips) endpoint.fips = services.region.source + " asks for FIPS";
   }
-  if (services.http.ca_file.empty()) {
-    services.http.ca_file =
+  if (services.ca_file.empty()) {
+    services.ca_file =
         find_setting(environment, {"AWS_CA_BUNDLE"}, profile, "ca_bundle")
             .value;
   }
@@ -156,7 +156,7 @@ void Chain::read_for_parts([[maybe_unused]] const ChainOptions& options,
 #endif
 #ifndef DDBMUTEX_NO_HOSTS
   chain_.container = container_settings(variables);
-  chain_.container.ca_file = chain_.services.http.ca_file;
+  chain_.container.ca_file = chain_.services.ca_file;
   chain_.instance.settings = instance_settings(variables, read);
   of_region_.settings = chain_.instance.settings;
 #endif

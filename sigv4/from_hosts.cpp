@@ -21,6 +21,7 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+using std::string_view_literals::operator""sv;
 using std::chrono::seconds;
 using State = KeyOutcome::State;
 
@@ -71,7 +72,7 @@ const char* set_url(ContainerSettings& settings, const std::string& text) {
   }
   format_to(settings.place, "%s://%s%s", url->scheme, url->authority,
             url->path);
-  format_to(settings.url, "%s%s", settings.place, query);
+  settings.query = query;
   return "";
 }
 
@@ -109,14 +110,18 @@ std::string read_token(const ContainerSettings& settings, Secret& token,
                                        settings.token_file, file.failure);
 }
 
-// Hosts are never asked through a proxy.
-CallOutcome ask_host(ServiceCall& call, seconds to_connect,
-                     std::string_view ca_file, const Fetch& fetch) {
-  HttpOptions options;
-  options.use_proxies = false;
-  options.connect_timeout = to_connect;
-  options.ca_file = ca_file;
-  return call_service(options, call, fetch);
+KeyOutcome ask_host(ServiceCall& call, seconds to_connect, const Fetch& fetch) {
+  call.http.use_proxies = false;
+  call.http.connect_timeout = to_connect;
+  return call_service(call, fetch);
+}
+
+void take_agents_keys(void*, const HttpAnswer& http, std::int64_t now,
+                      KeyOutcome& outcome) {
+  outcome = keys_in(parse_json(http.body), {}, KeyForm(), "the answer", now);
+  if (outcome.state == State::found && outcome.ends <= BootClock::now()) {
+    outcome = broken_keys("the time of the keys it gave is over already");
+  }
 }
 
 KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
@@ -124,28 +129,21 @@ KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
   std::string warning;
   const std::string flaw = read_token(settings, token, warning);
   if (!flaw.empty()) return broken_keys("%s", flaw);
-  KeyOutcome outcome;
   ServiceCall call;
   call.name = "the container's agent";
-  call.url = settings.place;
+  call.place = settings.variable;
+  call.host = settings.place;
+  call.path = settings.query;
   call.time = kAgentsTime;
-  call.request.url = settings.url;
+  call.http.ca_file = settings.ca_file;
   const bool has_token = !token.empty();
-  append(call.request.headers,
-         {"Accept: application/json\n", has_token ? "Authorization: " : "",
-          token, has_token ? "\n" : ""});
+  append(call.headers, {"Accept: application/json\n"sv,
+                        has_token ? "Authorization: "sv : ""sv, token,
+                        has_token ? "\n"sv : ""sv});
   call.secrets = {token};
-  auto accept = [&](const HttpAnswer& http, std::int64_t now) {
-    outcome = keys_in(parse_json(http.body), {}, KeyForm(), "the answer", now);
-    const bool over =
-        outcome.state == State::found && outcome.ends <= BootClock::now();
-    return over ? "the time of the keys it gave is over already"
-                : outcome.reason;
-  };
-  call.accept = accept;
-  const CallOutcome answer =
-      ask_host(call, kAgentsTime, settings.ca_file, fetch);
-  if (!answer.done()) return without_keys(answer, settings.variable);
+  call.take = take_agents_keys;
+  KeyOutcome outcome = ask_host(call, kAgentsTime, fetch);
+  if (outcome.state != State::found) return outcome;
   outcome.source = format("the container's agent (%s)", settings.variable);
   if (!warning.empty()) format_to(outcome.warnings, "%s\n", warning);
   return outcome;
@@ -154,10 +152,10 @@ KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
 // --- The metadata service: settings ----------------------------------------
 
 constexpr const char* kIpv6Endpoint = "http://[fd00:ec2::254]";
-constexpr const char* kTokenPath = "/latest/api/token";
-constexpr const char* kRolesPath =
+constexpr std::string_view kTokenPath = "/latest/api/token";
+constexpr std::string_view kRolesPath =
     "/latest/meta-data/iam/security-credentials/";
-constexpr const char* kRegionPath = "/latest/meta-data/placement/region";
+constexpr std::string_view kRegionPath = "/latest/meta-data/placement/region";
 constexpr int kTokenSeconds = 21600;  // The most there is.
 
 // A number from 1 to `most`; 0 if it is none.
@@ -195,74 +193,102 @@ std::string_view first_line(std::string_view text) {
   return text;
 }
 
-constexpr const char* kName = "EC2 metadata service";
+constexpr std::string_view kName = "EC2 metadata service";
 
 std::string place(const Instance& instance) {
   return format("%s at %s: ", kName, instance.settings.endpoint);
 }
 
-void ask(Instance& instance, Method method, std::string_view path, Taker accept,
-         const Fetch& fetch, CallOutcome& outcome) {
+using Take = decltype(ServiceCall::take);
+
+KeyOutcome ask(Instance& instance, Method method, std::string_view path,
+               Take take, void* whose, const Fetch& fetch) {
   const InstanceSettings& settings = instance.settings;
   ServiceCall call;
   call.article = "the ";
   call.name = kName;
-  call.url = settings.endpoint;
+  call.host = settings.endpoint;
+  call.path = path;
   call.attempts = settings.attempts;
   call.time = 2 * settings.timeout;
-  call.request.method = method;
-  format_to(call.request.url, "%s%s", settings.endpoint, path);
+  call.method = method;
   if (method == Method::put) {
-    format_to(call.request.headers,
-              "X-aws-ec2-metadata-token-ttl-seconds: %s\n", kTokenSeconds);
+    format_to(call.headers, "X-aws-ec2-metadata-token-ttl-seconds: %s\n",
+              kTokenSeconds);
   } else {
-    append(call.request.headers,
-           {"X-aws-ec2-metadata-token: ", instance.token, "\n"});
+    append(call.headers,
+           {"X-aws-ec2-metadata-token: "sv, instance.token, "\n"sv});
   }
   call.secrets = {instance.token};
-  call.accept = accept;
-  outcome = ask_host(call, settings.timeout, "", fetch);
-  instance.answered = instance.answered || outcome.done();
+  call.take = take;
+  call.whose = whose;
+  KeyOutcome outcome = ask_host(call, settings.timeout, fetch);
+  instance.answered = instance.answered || outcome.state == State::found;
+  return outcome;
 }
 
-// Afterwards the instance's token is what is to be sent.
-void need_token(Instance& instance, const Fetch& fetch, CallOutcome& outcome) {
+void take_token(void* whose, const HttpAnswer& http, std::int64_t,
+                KeyOutcome& outcome) {
+  if (http.body.empty() || !is_visible(http.body)) {
+    outcome.reason = "it gave no token";
+    return;
+  }
+  Instance& instance = *static_cast<Instance*>(whose);
+  const auto told = http.header("x-aws-ec2-metadata-token-ttl-seconds");
+  const int known = whole_number(told.value_or(""), kTokenSeconds);
+  const seconds time(known != 0 ? known : kTokenSeconds);
+  instance.token = http.body;
+  instance.token_ends += time - time / 10;
+}
+
+// Afterwards, if found, the instance's token is what is to be sent.
+KeyOutcome need_token(Instance& instance, const Fetch& fetch) {
+  KeyOutcome outcome;
   outcome.state = State::found;
   const BootTime began = BootClock::now();
-  if (began < instance.token_ends) return;
-  auto accept = [&](const HttpAnswer& http, std::int64_t) {
-    if (http.body.empty() || !is_visible(http.body)) return "it gave no token";
-    const auto told = http.header("x-aws-ec2-metadata-token-ttl-seconds");
-    const int known = whole_number(told.value_or(""), kTokenSeconds);
-    const int time = known != 0 ? known : kTokenSeconds;
-    instance.token = http.body;
-    instance.token_ends = began + seconds(time) - seconds(time) / 10;
-    return "";
-  };
+  if (began < instance.token_ends) return outcome;
   instance.token = Secret();
-  ask(instance, Method::put, kTokenPath, accept, fetch, outcome);
+  instance.token_ends = began;
+  outcome =
+      ask(instance, Method::put, kTokenPath, take_token, &instance, fetch);
   if (outcome.state == State::broken && outcome.status != 0) {
-    outcome.problem =
+    outcome.reason =
         format("%sit gives no tokens of version 2 (HTTP status %s)",
                place(instance), outcome.status);
     outcome.absent = true;
     outcome.status = 0;
   }
+  return outcome;
 }
 
-CallOutcome get(Instance& instance, std::string_view path, Taker accept,
-                const Fetch& fetch) {
-  CallOutcome outcome;
+// With a new token if the one that is kept is refused.
+KeyOutcome ask_with_token(Instance& instance, std::string_view path, Take take,
+                          void* whose, const Fetch& fetch) {
+  KeyOutcome outcome;
   for (int i = 0; i < 2; ++i) {
-    need_token(instance, fetch, outcome);
-    if (!outcome.done()) return outcome;
-    ask(instance, Method::get, path, accept, fetch, outcome);
+    outcome = need_token(instance, fetch);
+    if (outcome.state != State::found) return outcome;
+    outcome = ask(instance, Method::get, path, take, whose, fetch);
     if (outcome.status != 401) return outcome;
     instance.token_ends = BootTime::min();
   }
   outcome.state = State::failed;
-  outcome.problem =
+  outcome.reason =
       place(instance) + "it refuses its own token (HTTP status 401)";
+  return outcome;
+}
+
+// A role that was there may be on its way to another, and who has answered
+// will do so again.
+KeyOutcome get(Instance& instance, std::string_view path, Take take,
+               void* whose, const Fetch& fetch) {
+  KeyOutcome outcome = ask_with_token(instance, path, take, whose, fetch);
+  if (outcome.state == State::found) return outcome;
+  if (outcome.absent && !instance.answered) {
+    outcome.state = State::none;
+  } else if (outcome.absent || instance.had_keys) {
+    outcome.state = State::failed;
+  }
   return outcome;
 }
 
@@ -275,19 +301,6 @@ KeyOutcome unfit(const InstanceSettings& settings) {
   KeyOutcome outcome;
   outcome.state = State::found;
   return outcome;
-}
-
-// A role that was there may be on its way to another, and who has answered
-// will do so again.
-KeyOutcome without(const Instance& instance, CallOutcome& outcome) {
-  KeyOutcome keys = broken_keys("%s", outcome.problem);
-  if (outcome.absent && !instance.answered) {
-    keys.state = State::none;
-  } else if (outcome.absent || instance.had_keys ||
-             outcome.state == State::failed) {
-    keys.state = State::failed;
-  }
-  return keys;
 }
 
 }  // namespace
@@ -354,53 +367,60 @@ InstanceSettings instance_settings(const Environment& environment,
 }
 
 KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
-  KeyOutcome keys = unfit(instance.settings);
-  if (keys.state != State::found) return keys;
+  KeyOutcome outcome = unfit(instance.settings);
+  if (outcome.state != State::found) return outcome;
   std::string role;
-  auto accept_role = [&](const HttpAnswer& http, std::int64_t) {
-    role = first_line(http.body);
-    return is_role(role) ? "" : "what it gave is no role's name";
+  const Take take_role = [](void* whose, const HttpAnswer& http, std::int64_t,
+                            KeyOutcome& taken) {
+    const std::string_view name = first_line(http.body);
+    *static_cast<std::string*>(whose) = name;
+    if (!is_role(name)) taken.reason = "what it gave is no role's name";
   };
-  CallOutcome outcome = get(instance, kRolesPath, accept_role, fetch);
-  if (outcome.status == 404 || (outcome.done() && role.empty())) {
+  outcome = get(instance, kRolesPath, take_role, &role, fetch);
+  if (outcome.status == 404 ||
+      (outcome.state == State::found && role.empty())) {
     return not_found(instance.had_keys ? State::failed : State::none,
                      "%sthe instance has no role", place(instance));
   }
-  if (!outcome.done()) return without(instance, outcome);
-  const std::string source = format("%s (role %s)", kName, role);
-  auto accept_keys = [&](const HttpAnswer& http, std::int64_t now) {
+  if (outcome.state != State::found) return outcome;
+  const Take take_keys = [](void* whose, const HttpAnswer& http,
+                            std::int64_t now, KeyOutcome& taken) {
+    const auto& own = *static_cast<const std::string*>(whose);
     const Document document = parse_json(http.body);
     const auto code = document.root()["Code"].text().value_or("Success");
-    if (code != "Success") {
-      return format("no keys of role %s: Code %q", role, code);
-    }
-    keys = keys_in(document, {}, KeyForm(), source, now);
-    return keys.reason;
+    taken = code == "Success"
+                ? keys_in(document, {}, KeyForm(),
+                          format("%s (role %s)", kName, own), now)
+                : broken_keys("no keys of role %s: Code %q", own, code);
   };
-  outcome = get(instance, kRolesPath + role, accept_keys, fetch);
+  outcome = get(instance, join({kRolesPath, role}), take_keys, &role, fetch);
   // The instance has another role by now.
   if (outcome.status == 404) outcome.state = State::failed;
-  if (!outcome.done()) return without(instance, outcome);
+  if (outcome.state != State::found) return outcome;
   instance.had_keys = true;
-  if (keys.ends <= BootClock::now()) {
-    keys.warnings +=
+  if (outcome.ends <= BootClock::now()) {
+    outcome.warnings +=
         "the time of the keys that the EC2 metadata service gives is over; "
         "they are used all the same\n";
   }
-  return keys;
+  return outcome;
 }
 
 KeyOutcome instance_region(Instance& instance, const Fetch& fetch) {
+  const Take take = [](void*, const HttpAnswer& http, std::int64_t,
+                       KeyOutcome& taken) {
+    const std::string_view region = first_line(http.body);
+    if (is_host_label(region)) {
+      taken.region = region;
+    } else {
+      taken.reason = "what it gave is no region";
+    }
+  };
   KeyOutcome found = unfit(instance.settings);
   if (found.state == State::found) {
-    auto accept = [&](const HttpAnswer& http, std::int64_t) {
-      found.region = first_line(http.body);
-      return is_host_label(found.region) ? "" : "what it gave is no region";
-    };
-    CallOutcome outcome = get(instance, kRegionPath, accept, fetch);
-    if (outcome.done()) return found;
-    found = without(instance, outcome);
+    found = get(instance, kRegionPath, take, nullptr, fetch);
   }
+  if (found.state == State::found) return found;
   // Without a region there is nothing else to look for.
   if (found.state == State::none) found.state = State::broken;
   found.lacks_region = true;

@@ -51,8 +51,8 @@ struct Instance {
 
 struct ContainerSettings {
   std::string_view variable;  // Of the URI; empty: neither is set.
-  std::string url;            // As it is asked, with its query.
-  std::string place;          // The same for people, without.
+  std::string place;          // The URL without its query, for people too.
+  std::string query;          // And that, with its '?'.
   std::string token_file;     // Empty: none.
   Secret token;               // Unless there is a file; may be empty.
   std::string error;          // Why it cannot be used; empty if it can.

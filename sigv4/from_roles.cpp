@@ -51,18 +51,18 @@ std::string random_session_name() {
 KeyOutcome ask(std::string_view name, const Role& role, const Field& own,
                const Credentials* signer, const Services& services,
                const Fetch& fetch) {
-  const std::string_view action = name.substr(sizeof "STS");
+  std::string_view action = name.substr(sizeof "STS");
   const std::string random = random_session_name();
-  KeyOutcome outcome;
   ServiceCall call;
   call.name = name;
-  call.request.method = Method::post;
-  call.request.url = "/";
-  call.request.headers = "Accept: application/json\n";
+  call.place = role.place;
+  call.method = Method::post;
+  call.path = "/";
+  call.headers = "Accept: application/json\n";
   if (signer == nullptr) {
-    format_to(call.request.headers, "Content-Type: %s\n", kFormType);
+    format_to(call.headers, "Content-Type: %s\n", kFormType);
   }
-  call.request.body =
+  call.body =
       form_of("", {{"Action", action},
                    {"Version", "2011-06-15"},
                    {"RoleArn", role.arn},
@@ -75,15 +75,14 @@ KeyOutcome ask(std::string_view name, const Role& role, const Field& own,
   if (signer != nullptr) {
     call.secrets = {signer->secret_access_key, signer->session_token};
   }
-  auto accept = [&](const HttpAnswer& http, std::int64_t utc_now) {
-    outcome = read_sts_keys(action, http.body, utc_now);
-    return outcome.reason;
+  call.take = [](void* asked, const HttpAnswer& http, std::int64_t utc_now,
+                 KeyOutcome& outcome) {
+    outcome = read_sts_keys(*static_cast<std::string_view*>(asked), http.body,
+                            utc_now);
   };
-  call.accept = accept;
-  const CallOutcome called =
-      services.ask(Service::sts, role.region, call, fetch);
-  if (!called.done()) return without_keys(called, role.place);
-  outcome.source = role.place;
+  call.whose = &action;
+  KeyOutcome outcome = services.ask(Service::sts, role.region, call, fetch);
+  if (outcome.state == State::found) outcome.source = role.place;
   return outcome;
 }
 

@@ -77,21 +77,17 @@ std::string told(const Refusal& refusal, const std::string& status,
 
 class Calling {
  public:
-  Calling(const HttpOptions& options, const ServiceCall& call,
-          const Fetch& fetch)
-      : options_(options),
-        call_(call),
+  Calling(const ServiceCall& call, const Fetch& fetch, KeyOutcome& outcome)
+      : call_(call),
         fetch_(fetch),
-        utc_offset_(fetch.now() - boot_seconds()) {
-    options_.max_answer_bytes =
-        std::min(options_.max_answer_bytes, kMaxAnswerBytes);
-  }
+        outcome_(outcome),
+        utc_offset_(fetch.now() - boot_seconds()) {}
 
-  CallOutcome run();
+  void run();
 
  private:
   std::int64_t utc_now() const { return boot_seconds() + utc_offset_; }
-  void sign(Text& headers, std::int64_t signed_for) const;
+  void sign(Text& headers, const std::string& url, std::int64_t now) const;
   Fate attempt();
   Fate judge(const HttpAnswer& http, std::int64_t signed_for);
   Fate judge_refusal(const HttpAnswer& http, std::int64_t signed_for);
@@ -99,47 +95,45 @@ class Calling {
   bool pause(Fate fate);
   bool correct();
 
-  HttpOptions options_;
   const ServiceCall& call_;
   const Fetch& fetch_;
+  KeyOutcome& outcome_;
   std::int64_t utc_offset_;          // UTC less the boot clock, in seconds.
   std::int64_t refusal_offset_ = 0;  // By the last refusal's Date.
   bool corrected_ = false;
   int attempts_ = 0;
-  CallOutcome last_;
 };
 
-CallOutcome Calling::run() {
+void Calling::run() {
   fetch_.say(format("%s%s at %s is being asked", call_.article, call_.name,
-                    call_.url));
+                    call_.host));
   Fate fate;
   do {
     fate = attempt();
   } while (fate == Fate::skewed ? correct() : pause(fate));
   if (fate == Fate::done) {
-    last_.state = State::found;
-    return std::move(last_);
+    outcome_.state = State::found;
+    return;
   }
-  if (fate != Fate::passing && fate != Fate::throttled) {
-    last_.state = State::broken;
-  }
+  const bool may_pass = fate == Fate::passing || fate == Fate::throttled;
+  outcome_.state = may_pass ? State::failed : State::broken;
   const std::string often = attempts_ < 2 ? "" : decimal(attempts_);
-  last_.problem = format("%s at %s%[, %s attempts%]: %s", call_.name, call_.url,
-                         often, last_.problem);
-  return std::move(last_);
+  outcome_.reason = format("%[%s: %]%s at %s%[, %s attempts%]: %s", call_.place,
+                           call_.name, call_.host, often, outcome_.reason);
 }
 
 // Adds the headers that sign the form, if it is to be signed.
-void Calling::sign(Text& headers, std::int64_t signed_for) const {
+void Calling::sign(Text& headers, const std::string& url,
+                   std::int64_t now) const {
   if (call_.signer == nullptr) return;
-  const auto url = parse_url(call_.request.url);
-  const std::string date = amz_date(signed_for);
+  const auto parts = parse_url(url);
+  const std::string date = amz_date(now);
   const std::string scope = scope_text(date, {call_.region, "sts"});
-  append_signed(headers,
-                {url ? std::string_view(url->authority) : "", kFormType,
-                 call_.request.body},
-                *call_.signer, date, scope,
-                SigningKey(call_.signer->secret_access_key, scope));
+  append_signed(
+      headers,
+      {parts ? std::string_view(parts->authority) : "", kFormType, call_.body},
+      *call_.signer, date, scope,
+      SigningKey(call_.signer->secret_access_key, scope));
 }
 
 // On a connection of its own.
@@ -148,43 +142,45 @@ Fate Calling::attempt() {
   const BootTime started = BootClock::now();
   const BootTime deadline = std::min(fetch_.deadline, started + call_.time);
   const std::int64_t signed_for = utc_now();
-  Exchange one(options_);
+  const std::string url = join({call_.host, call_.path});
+  Exchange one(call_.http);
   Exchange* const all = &one;
-  sign(one.headers(), signed_for);
-  one.headers() += call_.request.headers;
-  one.body() += call_.request.body;
-  one.start(call_.request.url, started, call_.request.method);
+  sign(one.headers(), url, signed_for);
+  one.headers() += call_.headers;
+  one.body() += call_.body;
+  one.start(url, started, call_.method);
   while (one.under_way() && !fetch_.stop.woken() &&
          BootClock::now() < deadline) {
     drive(&all, 1, deadline, &fetch_.stop);
   }
   one.end(fetch_.stop.woken() ? Transport::cancelled : Transport::timed_out);
   HttpAnswer& http = one.answer();
-  last_.status = http.status;
-  last_.absent = false;
+  outcome_.absent = false;
   const Fate fate = http.transport == Transport::complete
                         ? judge(http, signed_for)
                         : judge_transport(http, started);
+  outcome_.status = http.status;
   wipe(http.body);
   return fate;
 }
 
 Fate Calling::judge(const HttpAnswer& http, std::int64_t signed_for) {
   if (http.status != 200) return judge_refusal(http, signed_for);
-  last_.problem = call_.accept(http, date_of(http).value_or(utc_now()));
-  return last_.problem.empty() ? Fate::done : Fate::passing;
+  outcome_.reason.clear();
+  call_.take(call_.whose, http, date_of(http).value_or(utc_now()), outcome_);
+  return outcome_.reason.empty() ? Fate::done : Fate::passing;
 }
 
 Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
   const std::string status = format("HTTP status %s", http.status);
-  last_.problem = status;
+  outcome_.reason = status;
   if (http.status < 300) return Fate::passing;
   if (http.status < 400) {
-    last_.problem += ", a redirect, which is not followed";
+    outcome_.reason += ", a redirect, which is not followed";
     return Fate::final;
   }
   const Refusal refusal = read_refusal(http);
-  last_.problem = told(refusal, status, call_.secrets);
+  outcome_.reason = told(refusal, status, call_.secrets);
   const auto date = date_of(http);
   if (date && is_among(kMaybeSkewed, refusal.code) &&
       std::abs(*date - signed_for) >= kSkewedSeconds) {
@@ -202,17 +198,17 @@ Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
 }
 
 Fate Calling::judge_transport(const HttpAnswer& http, BootTime started) {
-  last_.problem = http.error;
+  outcome_.reason = http.error;
   if (http.transport == Transport::cancelled) {
-    last_.problem = "given up, for nobody waits for it any more";
+    outcome_.reason = "given up, for nobody waits for it any more";
     return Fate::passing;
   }
   if (http.transport == Transport::too_large) return Fate::passing;
   const BootTime now = BootClock::now();
-  last_.absent = true;
+  outcome_.absent = true;
   if (http.transport == Transport::timed_out) {
-    last_.absent = now < fetch_.deadline;
-    last_.problem =
+    outcome_.absent = now < fetch_.deadline;
+    outcome_.reason =
         format("no answer in %s ms", (now - started) / milliseconds(1));
   }
   return http.transport == Transport::bad_certificate ? Fate::final
@@ -249,37 +245,34 @@ std::string bare_code(std::string_view code) {
 
 }  // namespace
 
-ServiceRequest::ServiceRequest() = default;
-ServiceRequest::~ServiceRequest() {
+ServiceCall::ServiceCall() { http.max_answer_bytes = kMaxAnswerBytes; }
+
+ServiceCall::~ServiceCall() {
   wipe(headers);
   wipe(body);
 }
 
-CallOutcome Services::ask(Service service, const Setting& where,
-                          ServiceCall& call, const Fetch& fetch) const {
-  CallOutcome outcome;
-  outcome.state = State::broken;
-  outcome.problem = "no region is known";
-  if (!where) return outcome;
+KeyOutcome Services::ask(Service service, const Setting& where,
+                         ServiceCall& call, const Fetch& fetch) const {
   ServiceEndpoint endpoint = endpoints[static_cast<std::size_t>(service)];
-  find_endpoint(service, where, endpoint);
-  outcome.problem = std::move(endpoint.error);
-  if (!outcome.problem.empty()) return outcome;
-  call.request.url.insert(0, endpoint.endpoint);
-  call.url = endpoint.endpoint;
+  if (where) {
+    find_endpoint(service, where, endpoint);
+  } else {
+    endpoint.error = "no region is known";
+  }
+  if (!endpoint.error.empty()) {
+    return broken_keys("%[%s: %]%s", call.place, endpoint.error);
+  }
+  call.host = endpoint.endpoint;
   call.region = endpoint.region;
-  return call_service(http, call, fetch);
+  call.http.ca_file = ca_file;
+  return call_service(call, fetch);
 }
 
-KeyOutcome without_keys(const CallOutcome& outcome, std::string_view place) {
-  KeyOutcome keys = failed_keys("%s: %s", place, outcome.problem);
-  keys.state = outcome.state;
-  return keys;
-}
-
-CallOutcome call_service(const HttpOptions& options, const ServiceCall& call,
-                         const Fetch& fetch) {
-  return Calling(options, call, fetch).run();
+KeyOutcome call_service(const ServiceCall& call, const Fetch& fetch) {
+  KeyOutcome outcome;
+  Calling(call, fetch, outcome).run();
+  return outcome;
 }
 
 Refusal read_refusal(const HttpAnswer& http) {

@@ -4,14 +4,12 @@
 //
 //   ServiceCall call;
 //   call.name = "SSO GetRoleCredentials";
-//   call.request.url = "/federation/credentials";
-//   auto accept = [&](const HttpAnswer& http, std::int64_t utc_now) {
-//     return read(http.body) ? "" : "no answer of the portal's";
+//   call.path = "/federation/credentials";
+//   call.take = [](void*, const HttpAnswer& http, std::int64_t utc_now,
+//                  KeyOutcome& outcome) {
+//     outcome = read(http.body, utc_now);
 //   };
-//   call.accept = accept;
-//   const CallOutcome outcome =
-//       services.ask(Service::sso, region, call, fetch);
-//   if (!outcome.done()) return without_keys(outcome, place);
+//   return services.ask(Service::sso, region, call, fetch);
 //
 // What may pass: no connection, a connection that broke, no answer in time, a
 // status of 5xx or 429, throttling, an answer that makes no sense.  Such a
@@ -44,78 +42,45 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// What takes what it wants of an answer of status 200.  `utc_now`: the answer's
-// own Date if it has one.  Says what is wrong with it, for people; empty if all
-// is well.  A function that is called where it is: it must outlive the call.
-class Taker {
- public:
-  Taker() = default;
-  template <class Function>
-  Taker(Function& function)
-      : take_([](void* own, const HttpAnswer& http,
-                 std::int64_t utc_now) -> std::string {
-          return (*static_cast<Function*>(own))(http, utc_now);
-        }),
-        own_(&function) {}
-
-  std::string operator()(const HttpAnswer& http, std::int64_t utc_now) const {
-    return take_(own_, http, utc_now);
-  }
-
- private:
-  std::string (*take_)(void* own, const HttpAnswer&, std::int64_t) = nullptr;
-  void* own_ = nullptr;
-};
-
 constexpr std::string_view kFormType = "application/x-www-form-urlencoded";
 
-// What is sent.
-struct ServiceRequest {
-  ServiceRequest();
-  ServiceRequest(const ServiceRequest&) = delete;
-  ServiceRequest& operator=(const ServiceRequest&) = delete;
-  ~ServiceRequest();  // Wipes it.
+// A call as it is to be made.
+struct ServiceCall {
+  ServiceCall();
+  ServiceCall(const ServiceCall&) = delete;
+  ServiceCall& operator=(const ServiceCall&) = delete;
+  ~ServiceCall();  // Wipes what was sent.
 
+  // For people: "STS AssumeRole", "the " if the name wants it, and what the
+  // keys are wanted for (`profile "x" in "..."`), if failures are to name it.
+  std::string_view name;
+  const char* article = "";
+  std::string_view place;
+  // What is sent, to the URL that these are together.
+  std::string_view host;  // "https://h": what people see of it.
+  std::string path;
   Method method = Method::get;
-  std::string url;
   std::string headers;  // Whole lines: "Name: value\n".
   std::string body;     // None with get.
-};
-
-struct ServiceCall {
-  // For people: "STS AssumeRole", the host's URL, and "the " if the name wants
-  // it.
-  std::string_view name;
-  std::string_view url;
-  const char* article = "";
-  ServiceRequest request;
   // With which the request, a form for the path "/", is signed for STS, anew
   // for each attempt; null: it is not.
   const Credentials* signer = nullptr;
   std::string_view region;  // That it is signed for.
-  Taker accept;
+  // Takes what it wants of an answer of status 200 into the outcome; `reason`
+  // says what is wrong with it, for people.  `utc_now`: the answer's own Date
+  // if it has one.
+  void (*take)(void* whose, const HttpAnswer& http, std::int64_t utc_now,
+               KeyOutcome& outcome) = nullptr;
+  void* whose = nullptr;
   // What was sent and must not be seen in a text; it outlives the call.
   Secrets secrets;
   int attempts = 3;
   std::chrono::milliseconds time{5000};  // For each attempt.
+  HttpOptions http;
 };
 
-struct CallOutcome {
-  bool done() const { return state == KeyOutcome::State::found; }
-
-  KeyOutcome::State state = KeyOutcome::State::failed;  // Never `none`.
-  int status = 0;  // Of the last answer; 0 if there was none.
-  // Nobody has answered, though there was the time for it.
-  bool absent = false;
-  std::string problem;  // Unless done, for people: what went wrong, and where.
-};
-
-// The KeyOutcome of a call that came to nothing.  `place`: what the keys were
-// wanted for (`profile "x" in "..."`); it goes before what the call says.
-KeyOutcome without_keys(const CallOutcome& outcome, std::string_view place);
-
-CallOutcome call_service(const HttpOptions& options, const ServiceCall& call,
-                         const Fetch& fetch);
+// Found, whatever was taken; failed or broken, with what went wrong, and where.
+KeyOutcome call_service(const ServiceCall& call, const Fetch& fetch);
 
 // What those that ask AWS's own services share; nothing in a build of which
 // nobody asks a server.
@@ -124,14 +89,13 @@ CallOutcome call_service(const HttpOptions& options, const ServiceCall& call,
 struct Services {};
 #else
 struct Services {
-  // Asks a service where it is in that region.  Of the call, a URL's path is
-  // there so far.
-  CallOutcome ask(Service service, const Setting& where, ServiceCall& call,
-                  const Fetch& fetch) const;
+  // Asks a service where it is in that region: the call is without a host.
+  KeyOutcome ask(Service service, const Setting& where, ServiceCall& call,
+                 const Fetch& fetch) const;
 
   std::array<ServiceEndpoint, 3> endpoints;  // By Service: not DynamoDB's.
   Setting region;
-  HttpOptions http;
+  std::string ca_file;
 };
 #endif
 

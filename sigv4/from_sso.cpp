@@ -50,32 +50,6 @@ std::string_view sign_on_value(const Profile& profile, std::string_view session,
   return own.empty() && found != nullptr ? *found : own;
 }
 
-std::string section_of(std::string_view session) {
-  return format("sso-session %s", session);
-}
-
-// What is wrong with the section that the profile names as its session; empty
-// if nothing is.
-std::string flaw_of_session(const Profile& profile, std::string_view name) {
-  if (name.empty()) return "";
-  const ProfileFile& config = profile.config;
-  if (!config.has(kSession, name)) {
-    return format("%s names a section %q that is not there",
-                  profile.find("sso_session").source, section_of(name));
-  }
-  for (const Entry& entry : config.entries()) {
-    if (entry.kind != kSession || entry.section != name) continue;
-    const std::string property(entry.property);
-    const std::string_view own = profile.value_of(property.c_str());
-    if (own.empty() || own == *config.find(kSession, name, property.c_str())) {
-      continue;
-    }
-    return profile.find(property.c_str()).source +
-           " is another than in its sso_session";
-  }
-  return "";
-}
-
 // --- The token -------------------------------------------------------------
 
 // What a cache file holds.
@@ -136,34 +110,46 @@ class Portal {
       : search_(search),
         profile_(profile),
         session_(profile.value_of("sso_session")),
+        section_(format("sso-session %s", session_)),
         place_(profile.place_of(sign)) {}
 
   KeyOutcome keys();
 
  private:
   // Each sets what it is called for; if it cannot, why is found in outcome_.
+  bool is_sound();
   bool find_settings();
   bool find_cache();
   bool find_token();
   bool load(std::unique_ptr<Token>& token);
   bool refresh();
-  bool take_other(const CallOutcome& call);
-  CallOutcome create_token();
+  bool take_other();
+  KeyOutcome create_token();
   // Says what is wrong with the answer; empty if all is well.
-  std::string take_refreshed(const HttpAnswer& http, std::int64_t now);
+  const char* take_refreshed(const HttpAnswer& http, std::int64_t now);
   void keep(std::string_view file);
   void ask_for_keys();
 
-  bool none(KeyOutcome outcome) {
-    outcome_ = std::move(outcome);
+  // Why there are no keys.
+  template <class... Piece>
+  bool none(State state, const char* pattern, const Piece&... pieces) {
+    outcome_.state = state;
+    outcome_.reason.clear();
+    format_to(outcome_.reason, pattern, pieces...);
     return false;
   }
+  template <class... Piece>
+  bool blocked(const char* pattern, const Piece&... pieces) {
+    search_.blocked = true;
+    return none(State::broken, pattern, pieces...);
+  }
   // That somebody has to sign on.
-  bool signed_off(std::string_view why, std::string_view more = "");
+  bool signed_off(const char* why, std::string_view more = {});
 
   Search& search_;
   const Profile& profile_;
   const std::string_view session_;  // Empty: the older way, without sessions.
+  const std::string section_;       // The session's.
   const std::string place_;         // For people: `profile "x" in "..."`.
   std::string_view start_url_, account_id_, role_name_;
   Setting region_;  // The session's.
@@ -175,14 +161,37 @@ class Portal {
 };
 
 KeyOutcome Portal::keys() {
-  if (find_settings() && find_cache() && find_token()) ask_for_keys();
+  if (is_sound() && find_settings()) {
+    if (find_cache() && find_token()) ask_for_keys();
+    if (outcome_.state != State::found) {
+      outcome_.reason = format("%s: %s", place_, outcome_.reason);
+    }
+  }
   outcome_.warnings = std::move(warnings_);
   return std::move(outcome_);
 }
 
+// The section that the profile names as its session.
+bool Portal::is_sound() {
+  if (session_.empty()) return true;
+  const ProfileFile& config = profile_.config;
+  if (!config.has(kSession, session_)) {
+    return blocked("%s names a section %q that is not there",
+                   profile_.find("sso_session").source, section_);
+  }
+  for (const Entry& entry : config.entries()) {
+    if (entry.kind != kSession || entry.section != session_) continue;
+    const std::string property(entry.property);
+    const Setting own = profile_.find(property.c_str());
+    if (own &&
+        own.value != *config.find(kSession, session_, property.c_str())) {
+      return blocked("%s is another than in its sso_session", own.source);
+    }
+  }
+  return true;
+}
+
 bool Portal::find_settings() {
-  const std::string flaw = flaw_of_session(profile_, session_);
-  if (!flaw.empty()) return none(blocked(search_, "%s", flaw));
   std::string_view region;
   const struct {
     const char* name;
@@ -198,13 +207,12 @@ bool Portal::find_settings() {
       format_to(missing, "%s%s", missing.empty() ? "" : ", ", name);
   }
   if (!missing.empty()) {
-    return none(blocked(search_, "single sign-on of %s is without %s", place_,
-                        missing));
+    return blocked("single sign-on of %s is without %s", place_, missing);
   }
   region_ = profile_.find("sso_region");
   if (!region_) {
-    region_ = {region, format("sso_region of section %q in %q",
-                              section_of(session_), profile_.config.path)};
+    region_ = {region, format("sso_region of section %q in %q", section_,
+                              profile_.config.path)};
   }
   return true;
 }
@@ -212,8 +220,8 @@ bool Portal::find_settings() {
 bool Portal::find_cache() {
   const std::string& cache = search_.chain.sso_cache;
   if (cache.empty()) {
-    return none(broken_keys(
-        "%s: the cache of sign-ons cannot be found (HOME is not set)", place_));
+    return none(State::broken,
+                "the cache of sign-ons cannot be found (HOME is not set)");
   }
   const std::string_view key = session_.empty() ? start_url_ : session_;
   std::string path = format("%s/%s.json", cache, sha1_hex(key));
@@ -237,8 +245,8 @@ bool Portal::load(std::unique_ptr<Token>& token) {
   SecretFile file(sign_on_.path, kMaxJsonBytes);
   if (file.missing) return signed_off("nobody has signed on yet");
   if (!file.failure.empty()) {
-    return none(broken_keys("%s: sign-on cache %q %s", place_, sign_on_.path,
-                            file.failure));
+    return none(State::broken, "sign-on cache %q %s", sign_on_.path,
+                file.failure);
   }
   if (!file.warning.empty()) format_to(warnings_, "%s\n", file.warning);
   token = std::make_unique<Token>(file.text);
@@ -254,31 +262,31 @@ bool Portal::refresh() {
   const bool over = token_->ends() <= fetch_.utc_now;
   if (BootClock::now() < sign_on_.next_refresh) {
     return !over ||
-           none(failed_keys("%s: the token in sign-on cache %q has ended, and "
-                            "to refresh it was tried less than a minute ago",
-                            place_, sign_on_.path));
+           none(State::failed,
+                "the token in sign-on cache %q has ended, and to refresh it "
+                "was tried less than a minute ago",
+                sign_on_.path);
   }
   sign_on_.next_refresh = BootClock::now() + kRefreshPause;
-  const CallOutcome call = create_token();
-  if (call.done() || take_other(call)) return true;
+  const KeyOutcome call = create_token();
+  if (call.state == State::found) return true;
+  if (call.state == State::broken && take_other()) return true;
   if (!over) {
     format_to(warnings_,
               "the token in sign-on cache %q could not be refreshed: %s\n",
-              sign_on_.path, call.problem);
+              sign_on_.path, call.reason);
     return true;
   }
-  if (call.state == State::failed) {
-    return none(without_keys(call, place_));
-  }
+  if (call.state == State::failed) return none(call.state, "%s", call.reason);
   return signed_off("the token has ended and could not be refreshed: ",
-                    call.problem);
+                    call.reason);
 }
 
 // If the exchange was refused because another process came first, for each
 // refresh token is good for once: what that one has written.
-bool Portal::take_other(const CallOutcome& call) {
+bool Portal::take_other() {
   std::unique_ptr<Token> other;
-  if (call.state != State::broken || !load(other)) return false;
+  if (!load(other)) return false;
   if (other->ends() <= fetch_.utc_now || other->text() == token_->text()) {
     return false;
   }
@@ -286,28 +294,28 @@ bool Portal::take_other(const CallOutcome& call) {
   return true;
 }
 
-CallOutcome Portal::create_token() {
+KeyOutcome Portal::create_token() {
   ServiceCall call;
   call.name = "SSO OIDC CreateToken";
-  call.request.method = Method::post;
-  call.request.url = "/token";
-  call.request.headers = "Content-Type: application/json\n";
+  call.method = Method::post;
+  call.path = "/token";
+  call.headers = "Content-Type: application/json\n";
   const std::string_view refresh_token = token_->member("refreshToken");
   const std::string_view client_secret = token_->member("clientSecret");
-  call.request.body =
-      with_texts("{}", {{"grantType", "refresh_token"},
-                        {"clientId", token_->member("clientId")},
-                        {"clientSecret", client_secret},
-                        {"refreshToken", refresh_token}});
+  call.body = with_texts("{}", {{"grantType", "refresh_token"},
+                                {"clientId", token_->member("clientId")},
+                                {"clientSecret", client_secret},
+                                {"refreshToken", refresh_token}});
   call.secrets = {refresh_token, client_secret, token_->text()};
-  auto accept = [this](const HttpAnswer& http, std::int64_t now) {
-    return take_refreshed(http, now);
+  call.take = [](void* whose, const HttpAnswer& http, std::int64_t now,
+                 KeyOutcome& outcome) {
+    outcome.reason = static_cast<Portal*>(whose)->take_refreshed(http, now);
   };
-  call.accept = accept;
+  call.whose = this;
   return search_.chain.services.ask(Service::sso_oidc, region_, call, fetch_);
 }
 
-std::string Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
+const char* Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
   constexpr std::int64_t kFar = 100LL * 366 * 86400;
   const Document document = parse_json(http.body);
   const Value answer = document.root();
@@ -342,37 +350,31 @@ void Portal::keep(std::string_view file) {
 void Portal::ask_for_keys() {
   ServiceCall call;
   call.name = "SSO GetRoleCredentials";
-  call.request.url =
-      form_of("/federation/credentials?",
-              {{"account_id", account_id_}, {"role_name", role_name_}});
-  append(call.request.headers,
-         {"x-amz-sso_bearer_token: ", token_->text(), "\n"});
+  call.path = form_of("/federation/credentials?",
+                      {{"account_id", account_id_}, {"role_name", role_name_}});
+  append(call.headers, {"x-amz-sso_bearer_token: ", token_->text(), "\n"});
   call.secrets = {token_->text()};
-  auto accept = [this](const HttpAnswer& http, std::int64_t now) {
-    outcome_ = keys_in(parse_json(http.body), {"roleCredentials"}, kSsoForm,
-                       "the answer", now);
-    return outcome_.reason;
+  call.take = [](void*, const HttpAnswer& http, std::int64_t now,
+                 KeyOutcome& outcome) {
+    outcome = keys_in(parse_json(http.body), {"roleCredentials"}, kSsoForm,
+                      "the answer", now);
   };
-  call.accept = accept;
-  const CallOutcome called =
-      search_.chain.services.ask(Service::sso, region_, call, fetch_);
-  if (called.done()) {
-    outcome_.keys.account_id = std::string(account_id_);
-    outcome_.source = format("role %q of account %q by single sign-on of %s",
-                             role_name_, account_id_, place_);
-  } else if (called.status == 401) {
-    signed_off(called.problem);
-  } else {
-    none(without_keys(called, place_));
-  }
+  outcome_ = search_.chain.services.ask(Service::sso, region_, call, fetch_);
+  if (outcome_.status == 401) signed_off(outcome_.reason.c_str());
+  if (outcome_.state != State::found) return;
+  outcome_.keys.account_id = account_id_;
+  outcome_.source = format("role %q of account %q by single sign-on of %s",
+                           role_name_, account_id_, place_);
 }
 
-bool Portal::signed_off(std::string_view why, std::string_view more) {
+bool Portal::signed_off(const char* why, std::string_view more) {
   const bool session = !session_.empty();
-  return none(broken_keys(
-      "%s: %s%s (sign-on cache %q); sign on with: aws sso login --%s %q",
-      place_, why, more, sign_on_.path, session ? "sso-session" : "profile",
-      session ? session_ : profile_.name));
+  outcome_.state = State::broken;
+  outcome_.reason =
+      format("%s%s (sign-on cache %q); sign on with: aws sso login --%s %q",
+             why, more, sign_on_.path, session ? "sso-session" : "profile",
+             session ? session_ : profile_.name);
+  return false;
 }
 
 }  // namespace

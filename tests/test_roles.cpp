@@ -63,7 +63,7 @@ class Desk {
     role.arn = kRole;
     role.place = kPlace;
     role.region = {"eu-west-1", "AWS_REGION"};
-    services.http.ca_file = aws.ca_file();
+    services.ca_file = aws.ca_file();
     at(aws.url("sts"));
     keep_secret(as_keys(kUser));
     secrets.push_back(kToken);
@@ -524,7 +524,7 @@ BOOST_AUTO_TEST_CASE(server_that_is_not_trusted_gets_nothing) {
     BOOST_TEST(what.substr(0, 8) == "broken: ", what);
   }
   at(aws.url("sts"));
-  services.http.ca_file = "";
+  services.ca_file = "";
   BOOST_TEST(said(assume()).substr(0, 8) == "broken: ");
   BOOST_TEST(aws.log().requests().empty());
 }

@@ -34,12 +34,16 @@ constexpr std::int64_t kNow = 1700000000;  // By the caller's clock.
 struct Counter {
   Counter() {
     call.name = "TEST Call";
-    call.url = url;
-    call.request.url = url;
-    call.accept = accept;
+    call.host = url;
+    call.take = [](void* whose, const HttpAnswer& http, std::int64_t utc_now,
+                   KeyOutcome& outcome) {
+      outcome.reason = static_cast<Counter*>(whose)->accept(http, utc_now);
+    };
+    call.whose = this;
   }
 
-  CallOutcome ask() { return call_service(http, call, {deadline, stop, kNow}); }
+  KeyOutcome ask() { return call_service(call, {deadline, stop, kNow}); }
+  bool is_done() { return ask().state == CallState::found; }
   Reply refusal(int status, const std::string& code) const {
     return Reply::error(status, R"({"code": ")" + code +
                                     R"(", "message": "its message", )" +
@@ -61,7 +65,6 @@ struct Counter {
   ScriptedServer server{
       [](const tests::SeenRequest&) { return Reply::ok("good"); }};
   const std::string url = server.url();
-  HttpOptions http;
   ServiceCall call;
   std::function<std::string(const HttpAnswer&, std::int64_t)> accept =
       [this](const HttpAnswer& answer, std::int64_t utc_now) {
@@ -94,9 +97,9 @@ BOOST_FIXTURE_TEST_SUITE(test_services, Counter)
 BOOST_AUTO_TEST_CASE(good_answer_ends_the_call) {
   call.signer = &keys;
   call.region = "eu-west-1";
-  const CallOutcome outcome = ask();
-  BOOST_TEST(outcome.done());
-  BOOST_TEST(outcome.problem == "");
+  const KeyOutcome outcome = ask();
+  BOOST_TEST((outcome.state == CallState::found));
+  BOOST_TEST(outcome.reason == "");
   BOOST_TEST_REQUIRE(signed_for().size() == 1u);
   BOOST_TEST(is_about(signed_for()[0], kNow));
   BOOST_TEST(outcome.status == 200);
@@ -105,19 +108,19 @@ BOOST_AUTO_TEST_CASE(good_answer_ends_the_call) {
 
 BOOST_AUTO_TEST_CASE(refusal_for_good_is_told_and_not_repeated) {
   server.script(refusal(400, "Nope"));
-  const CallOutcome outcome = ask();
+  const KeyOutcome outcome = ask();
   BOOST_TEST((outcome.state == CallState::broken));
   BOOST_TEST(outcome.status == 400);
-  BOOST_TEST(outcome.problem.rfind("TEST Call at " + server.url() +
-                                       ": Nope: its message (HTTP status 400, "
-                                       "request ",
-                                   0) == 0u);
+  BOOST_TEST(outcome.reason.rfind("TEST Call at " + server.url() +
+                                      ": Nope: its message (HTTP status 400, "
+                                      "request ",
+                                  0) == 0u);
   BOOST_TEST(server.request_count() == 1);
 }
 
 BOOST_AUTO_TEST_CASE(refusal_without_a_code_is_told_by_its_status) {
   server.script(refusal(403, ""));
-  BOOST_TEST(ask().problem ==
+  BOOST_TEST(ask().reason ==
              "TEST Call at " + server.url() + ": HTTP status 403");
 }
 
@@ -126,11 +129,11 @@ BOOST_AUTO_TEST_CASE(call_is_made_as_often_as_it_may_be) {
     call.attempts = attempts;
     const int before = server.request_count();
     for (int i = 0; i < attempts; ++i) server.script(refusal(500, "Oops"));
-    const CallOutcome outcome = ask();
+    const KeyOutcome outcome = ask();
     BOOST_TEST((outcome.state == CallState::failed));
     BOOST_TEST(server.request_count() - before == attempts);
     const std::string count = std::to_string(attempts) + " attempts: Oops";
-    BOOST_TEST(has(outcome.problem, count) == (attempts > 1));
+    BOOST_TEST(has(outcome.reason, count) == (attempts > 1));
   }
 }
 
@@ -145,7 +148,7 @@ BOOST_AUTO_TEST_CASE(codes_say_what_may_pass) {
   BOOST_TEST((ask().state == CallState::broken));
   BOOST_TEST(server.request_count() == 9);
   server.script(refusal(400, "InvalidIdentityToken"));
-  BOOST_TEST(ask().done());
+  BOOST_TEST(is_done());
 }
 
 BOOST_AUTO_TEST_CASE(refusal_is_read_however_a_service_writes_it) {
@@ -187,14 +190,14 @@ BOOST_AUTO_TEST_CASE(status_that_is_no_success_is_none) {
 
 BOOST_AUTO_TEST_CASE(redirect_is_told_as_such) {
   server.script(refusal(302, "Nope"));
-  BOOST_TEST(has(ask().problem, "302, a redirect, which is not followed"));
+  BOOST_TEST(has(ask().reason, "302, a redirect, which is not followed"));
 }
 
 BOOST_AUTO_TEST_CASE(answer_that_is_not_accepted_may_pass) {
   for (int i = 0; i < 3; ++i) server.script(Reply::ok("bad"));
-  const CallOutcome outcome = ask();
+  const KeyOutcome outcome = ask();
   BOOST_TEST((outcome.state == CallState::failed));
-  BOOST_TEST(has(outcome.problem, ", 3 attempts: no good answer"));
+  BOOST_TEST(has(outcome.reason, ", 3 attempts: no good answer"));
 }
 
 BOOST_AUTO_TEST_CASE(answer_may_be_of_64_kib_and_no_longer) {
@@ -203,12 +206,12 @@ BOOST_AUTO_TEST_CASE(answer_may_be_of_64_kib_and_no_longer) {
     return answer.body.size() == 64 * 1024 ? "" : "of another size";
   };
   server.script(Reply::ok(std::string(64 * 1024, 'x')));
-  BOOST_TEST(ask().done());
+  BOOST_TEST(is_done());
   server.script(Reply::ok(std::string(64 * 1024 + 1, 'x')));
-  BOOST_TEST(has(ask().problem, "too large"));
-  http.max_answer_bytes = 10;
+  BOOST_TEST(has(ask().reason, "too large"));
+  call.http.max_answer_bytes = 10;
   server.script(Reply::ok(std::string(64 * 1024, 'x')));
-  BOOST_TEST(has(ask().problem, "too large"));
+  BOOST_TEST(has(ask().reason, "too large"));
 }
 
 // -- Ends --------------------------------------------------------------------
@@ -217,7 +220,7 @@ BOOST_AUTO_TEST_CASE(attempt_without_an_answer_leaves_time_for_another) {
   Reply never;
   never.hangs = true;
   server.script(never);
-  BOOST_TEST(ask().done());
+  BOOST_TEST(is_done());
   BOOST_TEST(server.request_count() == 2);
   server.release();
 }
@@ -227,9 +230,9 @@ BOOST_AUTO_TEST_CASE(stop_ends_a_pause) {
     stop.wake();
     return "no good answer";
   };
-  const CallOutcome outcome = ask();
+  const KeyOutcome outcome = ask();
   BOOST_TEST((outcome.state == CallState::failed));
-  BOOST_TEST(has(outcome.problem, "no good answer"));
+  BOOST_TEST(has(outcome.reason, "no good answer"));
   BOOST_TEST(server.request_count() == 1);
 }
 
@@ -240,11 +243,11 @@ BOOST_AUTO_TEST_CASE(no_pause_is_begun_that_would_pass_the_deadline) {
                                   (deadline - BootClock::now()));
     return "no good answer";
   };
-  const CallOutcome outcome = ask();
+  const KeyOutcome outcome = ask();
   BOOST_TEST((outcome.state == CallState::failed));
   // Unless a second was too little for one request, under load.
   BOOST_TEST(server.request_count() <= 1);
-  if (outcome.status != 0) BOOST_TEST(has(outcome.problem, "no good answer"));
+  if (outcome.status != 0) BOOST_TEST(has(outcome.reason, "no good answer"));
 }
 
 BOOST_AUTO_TEST_CASE(nobody_there_is_told_from_nobody_asked_to_the_end) {
@@ -265,7 +268,7 @@ BOOST_AUTO_TEST_CASE(nobody_there_is_told_from_nobody_asked_to_the_end) {
 
 BOOST_AUTO_TEST_CASE(answer_is_dated_by_its_own_date) {
   server.script(dated(Reply::ok("good"), kNow + 5000));
-  BOOST_TEST(ask().done());
+  BOOST_TEST(is_done());
   BOOST_TEST(accepted_at == kNow + 5000);
 }
 
@@ -278,7 +281,7 @@ BOOST_AUTO_TEST_CASE(answer_without_a_date_of_its_own_is_dated_by_the_caller) {
   nonsense.headers.emplace_back("Date", "yesterday");
   for (const Reply& reply : {cached, undated, nonsense}) {
     server.script(reply);
-    BOOST_TEST(ask().done());
+    BOOST_TEST(is_done());
     BOOST_TEST(is_about(accepted_at, kNow));
   }
 }
@@ -291,7 +294,7 @@ BOOST_AUTO_TEST_CASE(refusal_for_the_time_is_followed_by_a_call_of_its_date) {
         "RequestInTheFuture", "InvalidSignatureException", "AuthFailure"}) {
     const std::size_t before = signed_for().size();
     server.script(dated(refusal(403, code), kNow + 10000));
-    BOOST_TEST(ask().done());
+    BOOST_TEST(is_done());
     BOOST_TEST_REQUIRE(signed_for().size() == before + 2);
     BOOST_TEST(is_about(signed_for()[before], kNow));
     BOOST_TEST(is_about(signed_for()[before + 1], kNow + 10000));
@@ -372,7 +375,7 @@ BOOST_AUTO_TEST_CASE(secret_at_the_end_of_a_long_text_is_not_shown) {
 BOOST_AUTO_TEST_CASE(code_that_repeats_a_secret_is_not_shown) {
   call.secrets = {"a-secret-of-some-length"};
   server.script(refusal(400, "a-secret-of-some-length"));
-  BOOST_TEST(!has(ask().problem, "secret-of"));
+  BOOST_TEST(!has(ask().reason, "secret-of"));
 }
 
 BOOST_AUTO_TEST_CASE(form_encodes_all_but_letters_digits_and_four) {
@@ -382,15 +385,10 @@ BOOST_AUTO_TEST_CASE(form_encodes_all_but_letters_digits_and_four) {
              "Az09-._~=a%20b%2Bc%26d%3De%25f%2Fg%0A%C3%A9");
 }
 
-BOOST_AUTO_TEST_CASE(keys_that_a_call_did_not_give_are_failed_or_broken) {
-  CallOutcome outcome;
-  outcome.problem = "why";
-  const KeyOutcome failed = without_keys(outcome, "here");
-  BOOST_TEST((failed.state == KeyOutcome::State::failed));
-  BOOST_TEST(failed.reason == "here: why");
-  outcome.state = CallState::broken;
-  const KeyOutcome broken = without_keys(outcome, "here");
-  BOOST_TEST((broken.state == KeyOutcome::State::broken));
+BOOST_AUTO_TEST_CASE(failure_says_first_what_the_keys_were_wanted_for) {
+  call.place = "here";
+  server.script(refusal(400, "Nope"));
+  BOOST_TEST(ask().reason.rfind("here: TEST Call at ", 0) == 0u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
