@@ -145,7 +145,7 @@ KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
   KeyOutcome outcome = ask_host(call, kAgentsTime, fetch);
   if (outcome.state != State::found) return outcome;
   outcome.source = format("the container's agent (%s)", settings.variable);
-  if (!warning.empty()) format_to(outcome.warnings, "%s\n", warning);
+  format_to(outcome.warnings, "%[%s\n%]", warning);
   return outcome;
 }
 
@@ -153,7 +153,7 @@ KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
 
 constexpr const char* kIpv6Endpoint = "http://[fd00:ec2::254]";
 constexpr std::string_view kTokenPath = "/latest/api/token";
-constexpr std::string_view kRolesPath =
+constexpr const char* kRolesPath =
     "/latest/meta-data/iam/security-credentials/";
 constexpr std::string_view kRegionPath = "/latest/meta-data/placement/region";
 constexpr int kTokenSeconds = 21600;  // The most there is.
@@ -186,14 +186,10 @@ bool is_role(std::string_view text) {
 }
 
 std::string_view first_line(std::string_view text) {
-  text = text.substr(0, text.find('\n'));
-  while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) {
-    text.remove_suffix(1);
-  }
-  return text;
+  return trimmed(text.substr(0, text.find('\n')));
 }
 
-constexpr std::string_view kName = "EC2 metadata service";
+constexpr const char* kName = "EC2 metadata service";
 
 std::string place(const Instance& instance) {
   return format("%s at %s: ", kName, instance.settings.endpoint);
@@ -294,8 +290,8 @@ KeyOutcome get(Instance& instance, std::string_view path, Take take,
 
 // Why it is not asked at all; found if it may be.
 KeyOutcome unfit(const InstanceSettings& settings) {
-  if (!settings.disabled.empty()) {
-    return no_keys("%s: %s", kName, settings.disabled);
+  if (settings.disabled) {
+    return no_keys("%s: AWS_EC2_METADATA_DISABLED is true", kName);
   }
   if (!settings.error.empty()) return broken_keys("%s", settings.error);
   KeyOutcome outcome;
@@ -338,9 +334,7 @@ InstanceSettings instance_settings(const Environment& environment,
     return find_setting(environment, {variable}, profile, property);
   };
   InstanceSettings settings;
-  if (instance_is_disabled(environment)) {
-    settings.disabled = "AWS_EC2_METADATA_DISABLED is true";
-  }
+  settings.disabled = instance_is_disabled(environment);
   settings.timeout = seconds(number_of(
       setting("AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout"), 1,
       600, settings.error));
@@ -393,7 +387,7 @@ KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
                           format("%s (role %s)", kName, own), now)
                 : broken_keys("no keys of role %s: Code %q", own, code);
   };
-  outcome = get(instance, join({kRolesPath, role}), take_keys, &role, fetch);
+  outcome = get(instance, kRolesPath + role, take_keys, &role, fetch);
   // The instance has another role by now.
   if (outcome.status == 404) outcome.state = State::failed;
   if (outcome.state != State::found) return outcome;

@@ -62,7 +62,7 @@ ContainerSettings container_settings(const Environment& environment);
 
 struct InstanceSettings {
   std::string endpoint = "http://169.254.169.254";  // No '/' at the end.
-  std::string disabled;  // Why it is not to be asked; empty: it may be.
+  bool disabled = false;                            // It is not to be asked.
   std::chrono::seconds timeout{1};  // To connect, and again to answer.
   int attempts = 2;
   std::string error;  // Which setting is bad; empty: none.
@@ -80,7 +80,7 @@ InstanceSettings instance_settings(const Environment& environment,
 
 // Who is asked, and what of that is remembered.
 struct Instance {
-  bool may_be_asked() const { return settings.disabled.empty(); }
+  bool may_be_asked() const { return !settings.disabled; }
 
   InstanceSettings settings;
   bool answered = false;  // Ever.

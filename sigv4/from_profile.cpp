@@ -47,13 +47,11 @@ KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
   if (outcome.state == State::none) {
     outcome = nothing_in(profile, chain.web_identity.ignored);
   }
-  std::string warnings;
-  for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
-    if (!usable || file->warning.empty()) continue;
-    format_to(warnings, "%s\n", file->warning);
+  if (usable) {
+    outcome.warnings =
+        format("%[%s\n%]%[%s\n%]%s", profile.credentials.warning(),
+               profile.config.warning(), outcome.warnings);
   }
-  warnings += outcome.warnings;
-  outcome.warnings.swap(warnings);
   return outcome;
 }
 

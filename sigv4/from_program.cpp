@@ -131,9 +131,7 @@ class Program {
   bool has_ended();
   void reap();
   void read_all();
-  void signal_all(int signal) const;
   void kill_all();
-  bool ends_within(milliseconds time);
 
   pid_t pid_ = -1;
   int pipe_ = -1;
@@ -193,29 +191,20 @@ void Program::read_all() {
   }
 }
 
-// To the program itself too, should it have left its group.
-void Program::signal_all(int signal) const {
-  kill(-pid_, signal);
-  kill(pid_, signal);
-}
-
-bool Program::ends_within(milliseconds time) {
-  const BootTime until = BootClock::now() + time;
-  while (!has_ended()) {
-    if (BootClock::now() >= until) return false;
-    poll(nullptr, 0, 2);
-  }
-  return true;
-}
-
 // What its descendants do about SIGTERM is not waited for.
 void Program::kill_all() {
-  if (has_ended() && end_ == End::unseen) return;
-  signal_all(SIGTERM);
-  const bool ended = ends_within(kGrace);
-  if (end_ == End::unseen) return;  // Its number may be another's by now.
-  signal_all(SIGKILL);
-  if (ended || ends_within(kKilledPatience)) reap();
+  bool ended = has_ended();
+  for (const auto& [signal, patience] :
+       {std::pair(SIGTERM, kGrace), std::pair(SIGKILL, kKilledPatience)}) {
+    if (end_ == End::unseen) return;  // Its number may be another's by now.
+    kill(-pid_, signal);
+    kill(pid_, signal);  // Should it have left its group.
+    const BootTime until = BootClock::now() + patience;
+    while (!(ended = has_ended()) && BootClock::now() < until) {
+      poll(nullptr, 0, 2);
+    }
+  }
+  if (ended) reap();
 }
 
 // Ends when the program does, whoever else still has its stdout.

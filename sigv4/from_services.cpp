@@ -60,21 +60,6 @@ std::int64_t boot_seconds() {
   return BootClock::now().time_since_epoch() / std::chrono::seconds(1);
 }
 
-// "AccessDenied: You may not (HTTP status 403, request 1-2-3)"
-std::string told(const Refusal& refusal, const std::string& status,
-                 const Secrets& secrets) {
-  if (refusal.code.empty()) return status;
-  std::string text = shown(refusal.code, secrets);
-  const auto add = [&](std::string_view before, const std::string& more) {
-    const std::string clean = shown(more, secrets);
-    if (!clean.empty()) format_to(text, "%s%s", before, clean);
-  };
-  add(": ", refusal.message);
-  format_to(text, " (%s", status);
-  add(", request ", refusal.request_id);
-  return text + ")";
-}
-
 class Calling {
  public:
   Calling(const ServiceCall& call, const Fetch& fetch, KeyOutcome& outcome)
@@ -180,21 +165,27 @@ Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
     return Fate::final;
   }
   const Refusal refusal = read_refusal(http);
-  outcome_.reason = told(refusal, status, call_.secrets);
+  const std::string& code = refusal.code;
+  if (!code.empty()) {
+    // "AccessDenied: You may not (HTTP status 403, request 1-2-3)"
+    outcome_.reason =
+        format("%s%[: %s%] (%s%[, request %s%])", shown(code, call_.secrets),
+               shown(refusal.message, call_.secrets), status,
+               shown(refusal.request_id, call_.secrets));
+  }
   const auto date = date_of(http);
-  if (date && is_among(kMaybeSkewed, refusal.code) &&
+  if (date && is_among(kMaybeSkewed, code) &&
       std::abs(*date - signed_for) >= kSkewedSeconds) {
     refusal_offset_ = *date - boot_seconds();
     return Fate::skewed;
   }
-  if (is_throttling_code(refusal.code) || http.status == 429) {
+  if (is_throttling_code(code) || http.status == 429) {
     return Fate::throttled;
   }
-  if (http.status >= 500 || http.status == 408 ||
-      is_among(kPassing, refusal.code)) {
+  if (http.status >= 500 || http.status == 408 || is_among(kPassing, code)) {
     return Fate::passing;
   }
-  return refusal.code == kDoubtful ? Fate::doubtful : Fate::final;
+  return code == kDoubtful ? Fate::doubtful : Fate::final;
 }
 
 Fate Calling::judge_transport(const HttpAnswer& http, BootTime started) {

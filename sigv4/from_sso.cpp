@@ -123,11 +123,9 @@ class Portal {
   bool find_token();
   bool load(std::unique_ptr<Token>& token);
   bool refresh();
-  bool take_other();
   KeyOutcome create_token();
   // Says what is wrong with the answer; empty if all is well.
   const char* take_refreshed(const HttpAnswer& http, std::int64_t now);
-  void keep(std::string_view file);
   void ask_for_keys();
 
   // Why there are no keys.
@@ -203,8 +201,7 @@ bool Portal::find_settings() {
   std::string missing;
   for (const auto& [name, value] : settings) {
     value = sign_on_value(profile_, session_, name);
-    if (value.empty())
-      format_to(missing, "%s%s", missing.empty() ? "" : ", ", name);
+    if (value.empty()) missing = format("%[%s, %]%s", missing, name);
   }
   if (!missing.empty()) {
     return blocked("single sign-on of %s is without %s", place_, missing);
@@ -248,7 +245,7 @@ bool Portal::load(std::unique_ptr<Token>& token) {
     return none(State::broken, "sign-on cache %q %s", sign_on_.path,
                 file.failure);
   }
-  if (!file.warning.empty()) format_to(warnings_, "%s\n", file.warning);
+  format_to(warnings_, "%[%s\n%]", file.warning);
   token = std::make_unique<Token>(file.text);
   const char* const wrong = token->flaw();
   if (*wrong != '\0') return signed_off("the file ", wrong);
@@ -270,7 +267,14 @@ bool Portal::refresh() {
   sign_on_.next_refresh = BootClock::now() + kRefreshPause;
   const KeyOutcome call = create_token();
   if (call.state == State::found) return true;
-  if (call.state == State::broken && take_other()) return true;
+  // Perhaps another process came first, for each refresh token is good for
+  // once: what that one has written.
+  std::unique_ptr<Token> other;
+  if (call.state == State::broken && load(other) &&
+      other->ends() > fetch_.utc_now && other->text() != token_->text()) {
+    token_.swap(other);
+    return true;
+  }
   if (!over) {
     format_to(warnings_,
               "the token in sign-on cache %q could not be refreshed: %s\n",
@@ -280,18 +284,6 @@ bool Portal::refresh() {
   if (call.state == State::failed) return none(call.state, "%s", call.reason);
   return signed_off("the token has ended and could not be refreshed: ",
                     call.reason);
-}
-
-// If the exchange was refused because another process came first, for each
-// refresh token is good for once: what that one has written.
-bool Portal::take_other() {
-  std::unique_ptr<Token> other;
-  if (!load(other)) return false;
-  if (other->ends() <= fetch_.utc_now || other->text() == token_->text()) {
-    return false;
-  }
-  token_.swap(other);
-  return true;
 }
 
 KeyOutcome Portal::create_token() {
@@ -325,24 +317,23 @@ const char* Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
   const auto lasts = answer["expiresIn"].number().value_or(0);
   if (lasts <= 0) return "an answer that does not tell when the token ends";
   const auto next = answer["refreshToken"].text();
-  keep(Secret(with_texts(
+  sign_on_.unwritten = with_texts(
       token_->file(),
       {{"accessToken", text},
        {"expiresAt", iso_time(now + std::min(lasts, kFar))},
-       {"refreshToken", next.value_or(token_->member("refreshToken"))}})));
+       {"refreshToken", next.value_or(token_->member("refreshToken"))}});
+  const std::string wrong =
+      write_secret_file(sign_on_.path, sign_on_.unwritten);
+  token_ = std::make_unique<Token>(sign_on_.unwritten);
+  if (wrong.empty()) {
+    sign_on_.unwritten = Secret();
+  } else {
+    format_to(
+        warnings_,
+        "the refreshed token could not be written to sign-on cache %q: %s\n",
+        sign_on_.path, wrong);
+  }
   return "";
-}
-
-// A file with a token that came for the one that there is.
-void Portal::keep(std::string_view file) {
-  token_ = std::make_unique<Token>(file);
-  const std::string wrong = write_secret_file(sign_on_.path, file);
-  sign_on_.unwritten = wrong.empty() ? "" : file;
-  if (wrong.empty()) return;
-  format_to(
-      warnings_,
-      "the refreshed token could not be written to sign-on cache %q: %s\n",
-      sign_on_.path, wrong);
 }
 
 // --- The keys --------------------------------------------------------------

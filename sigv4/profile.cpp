@@ -228,14 +228,13 @@ std::string_view sub_property(std::string_view value, std::string_view name) {
 
 ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
     : path(the_path),
-      // `absence` is empty yet, and no file is called so.
-      file_(is_below_home(path) ? absence : path, kMaxProfileFileBytes) {
+      // `error` is empty yet, and no file is called so.
+      file_(is_below_home(path) ? error : path, kMaxProfileFileBytes) {
   if (file_.too_long) {
     format_to(error, "%q: longer than 1 MiB", path);
     return;
   }
-  absence = file_.failure;
-  if (is_below_home(path)) absence = "cannot be found (HOME is not set)";
+  if (is_below_home(path)) file_.failure = "cannot be found (HOME is not set)";
   const std::string wrong = parse_profiles(file_.text, kind, entries_);
   if (!wrong.empty()) format_to(error, "%q, %s", path, wrong);
   bool warn = kind == FileKind::credentials;
@@ -244,7 +243,7 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
     warn = warn || entry.property == "aws_secret_access_key"sv ||
            entry.property == "aws_session_token"sv;
   }
-  if (warn) warning = file_.warning;
+  if (!warn) file_.warning.clear();
 }
 
 ProfileFile::~ProfileFile() = default;
@@ -265,12 +264,8 @@ const std::string_view* ProfileFile::find(const char* kind,
 ProfilePlace locate_profile(std::string_view name,
                             const Environment& environment) {
   ProfilePlace place;
-  Setting named = named_profile(name, environment);
-  place.name = kDefault;
-  if (named) {
-    place.name.swap(named.value);
-    place.chooser.swap(named.source);
-  }
+  place.named = named_profile(name, environment);
+  if (!place.named) place.named = {kDefault, {}};
   locate(place.credentials_file, "AWS_SHARED_CREDENTIALS_FILE",
          "~/.aws/credentials", environment);
   locate(place.config_file, "AWS_CONFIG_FILE", "~/.aws/config", environment);
@@ -278,14 +273,15 @@ ProfilePlace locate_profile(std::string_view name,
 }
 
 Profile::Profile(const ProfilePlace& place)
-    : name(place.name),
+    : name(place.named.value),
       credentials(place.credentials_file, FileKind::credentials),
       config(place.config_file, FileKind::config),
       error(credentials.error.empty() ? config.error : credentials.error) {
-  missing = error.empty() && !place.chooser.empty() && !exists();
+  const std::string& chooser = place.named.source;
+  missing = error.empty() && !chooser.empty() && !exists();
   if (!missing) return;
-  format_to(error, "profile %q, named by %s, does not exist: %s", name,
-            place.chooser, whereabouts());
+  format_to(error, "profile %q, named by %s, does not exist: %s", name, chooser,
+            whereabouts());
 }
 
 Profile::Found Profile::look(const char* property) const {
@@ -339,9 +335,9 @@ std::string Profile::whereabouts() const {
   for (const ProfileFile* file : {&credentials, &config}) {
     const bool known = file->has(kProfiles, name);
     format_to(told, "%s%q %s", told.empty() ? "" : ", ", file->path,
-              !file->absence.empty() ? std::string_view(file->absence)
-              : known                ? "has it"
-                                     : "has no such profile");
+              !file->absence().empty() ? file->absence().c_str()
+              : known                  ? "has it"
+                                       : "has no such profile");
   }
   return told;
 }

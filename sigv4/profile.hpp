@@ -129,13 +129,14 @@ class ProfileFile {
                                const char* property) const;
   const Entries& entries() const { return entries_; }
 
-  const std::string path;
   // Why it counts as empty: "does not exist"; empty if it was read.
-  std::string absence;
-  std::string error;  // Why it is unusable; empty if it is not.
+  const std::string& absence() const { return file_.failure; }
   // Set if it holds keys, or is where they belong, and others than its owner
   // may read it or write to it: a sentence for people.
-  std::string warning;
+  const std::string& warning() const { return file_.warning; }
+
+  const std::string path;
+  std::string error;  // Why it is unusable; empty if it is not.
 
  private:
   SecretFile file_;
@@ -144,11 +145,10 @@ class ProfileFile {
 
 // Which profile of which files.
 struct ProfilePlace {
-  std::string name;              // AWS_PROFILE, AWS_DEFAULT_PROFILE, "default"
+  Setting named;  // AWS_PROFILE, AWS_DEFAULT_PROFILE; "default" by nobody.
   std::string config_file;       // AWS_CONFIG_FILE, "~/.aws/config"
   std::string credentials_file;  // AWS_SHARED_CREDENTIALS_FILE,
                                  // "~/.aws/credentials"
-  std::string chooser;  // Who named it: "AWS_PROFILE"; empty if nobody did.
 };
 
 // `name`: of the options; empty: as the environment says.

@@ -665,8 +665,8 @@ BOOST_AUTO_TEST_CASE(file_that_cannot_be_read_counts_as_empty) {
     home.variables["AWS_SHARED_CREDENTIALS_FILE"] = path;
     const Profile profile = load(home);
     BOOST_TEST(profile.error == "");
-    BOOST_TEST(profile.config.absence == reason);
-    BOOST_TEST(profile.credentials.absence == reason);
+    BOOST_TEST(profile.config.absence() == reason);
+    BOOST_TEST(profile.credentials.absence() == reason);
   }
 }
 
@@ -678,7 +678,7 @@ BOOST_AUTO_TEST_CASE(credentials_file_of_loose_mode_is_warned_about) {
         std::pair(0620u, "0620"), std::pair(0602u, "0602"),
         std::pair(0777u, "0777"), std::pair(044u, "0044")}) {
     BOOST_TEST_REQUIRE(chmod(path.c_str(), mode) == 0);
-    const std::string warning = load(home).credentials.warning;
+    const std::string warning = load(home).credentials.warning();
     if (geteuid() != 0 && mode == 044u) continue;  // It cannot be read.
     BOOST_TEST(warning ==
                in_quotes(path) +
@@ -687,7 +687,7 @@ BOOST_AUTO_TEST_CASE(credentials_file_of_loose_mode_is_warned_about) {
   }
   for (const unsigned mode : {0600u, 0400u, 0700u, 0711u}) {
     BOOST_TEST_REQUIRE(chmod(path.c_str(), mode) == 0);
-    BOOST_TEST(load(home).credentials.warning == "");
+    BOOST_TEST(load(home).credentials.warning() == "");
   }
 }
 
@@ -696,7 +696,7 @@ BOOST_AUTO_TEST_CASE(config_file_of_loose_mode_is_warned_about_if_it_has_keys) {
   const auto warned = [&](const std::string& text) {
     const std::string path = home.write(".aws/config", text);
     BOOST_TEST_REQUIRE(chmod(path.c_str(), 0644) == 0);
-    return load(home).config.warning != "";
+    return load(home).config.warning() != "";
   };
   BOOST_TEST(!warned("[default]\nregion = r\naws_access_key_id = a\n"));
   BOOST_TEST(!warned("[default]\naws_secret_access_key =\n"));
@@ -704,7 +704,7 @@ BOOST_AUTO_TEST_CASE(config_file_of_loose_mode_is_warned_about_if_it_has_keys) {
   BOOST_TEST(warned("[profile a]\naws_session_token = s\n"));
   home.write(".aws/config", "[default]\naws_secret_access_key = s\n");
   BOOST_TEST_REQUIRE(chmod((home.root / ".aws/config").c_str(), 0600) == 0);
-  BOOST_TEST(load(home).config.warning == "");
+  BOOST_TEST(load(home).config.warning() == "");
 }
 
 BOOST_AUTO_TEST_CASE(what_the_files_held_does_not_stay_in_memory) {
@@ -741,7 +741,8 @@ BOOST_AUTO_TEST_CASE(file_of_no_permission_counts_as_empty) {
     return;
   }
   BOOST_TEST(value(home, "x") == "-");
-  BOOST_TEST(load(home).config.absence == "cannot be read (Permission denied)");
+  BOOST_TEST(load(home).config.absence() ==
+             "cannot be read (Permission denied)");
 }
 
 BOOST_AUTO_TEST_CASE(fifo_without_a_writer_does_not_hang,
@@ -751,7 +752,7 @@ BOOST_AUTO_TEST_CASE(fifo_without_a_writer_does_not_hang,
   BOOST_TEST_REQUIRE(mkfifo(path.c_str(), 0600) == 0);
   const Profile profile = load(home);
   BOOST_TEST(profile.error == "");
-  BOOST_TEST(profile.config.absence == "is not a regular file");
+  BOOST_TEST(profile.config.absence() == "is not a regular file");
 }
 
 BOOST_AUTO_TEST_CASE(no_descriptor_is_left_open) {

@@ -55,8 +55,8 @@ inline KeySourcePtr profile_keys(
                         profile.whereabouts());
     }
     for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
-      if (file->warning.empty()) continue;
-      outcome.warnings += file->warning + "\n";
+      if (file->warning().empty()) continue;
+      outcome.warnings += file->warning() + "\n";
     }
     return outcome;
   });
