@@ -129,18 +129,12 @@ bool names_a_wrong_key(std::string_view message) {
 
 // --- What an answer is worth -----------------------------------------------
 
-// The headers that tell; a view of nothing, at null, where there is none.
-struct Headers {
-  explicit Headers(const HttpAnswer& http) {
-    http.find_headers({{"x-amzn-RequestId"sv, &request_id},
-                       {"x-amz-crc32"sv, &crc32},
-                       {"Content-Type"sv, &type},
-                       {"Date"sv, &date},
-                       {"Age"sv, &age}});
-  }
-
-  std::string_view request_id, crc32, type, date, age;
-};
+// The headers that tell.
+enum Told { kRequestId, kCrc32, kType, kDate, kAge, kRetryAfter };
+constexpr char kTold[][18] = {
+    "x-amzn-RequestId", "x-amz-crc32", "Content-Type", "Date", "Age",
+    "x-amz-retry-after"};
+using Headers = std::array<std::string_view, 6>;
 
 // Where an error's code stands: "com.amazonaws.dynamodb.v20120810#Code",
 // "Code:http://...", "Code".
@@ -154,7 +148,7 @@ std::string_view bare_code(std::string_view code) {
 std::string_view code_of(Value body, const HttpAnswer& http) {
   std::string_view code = body.text("__type");
   if (code.empty()) code = body.text("code");
-  if (code.empty()) code = http.header("x-amzn-errortype").value_or("");
+  if (code.empty()) code = http.header("x-amzn-errortype");
   return bare_code(code);
 }
 
@@ -183,22 +177,24 @@ std::uint32_t crc32(std::string_view bytes) {
 }
 
 bool crc_matches(const Headers& headers, std::string_view body) {
-  if (headers.crc32.data() == nullptr) return true;  // Not every engine has it.
-  const auto number = parse_digits(headers.crc32);
+  const std::string_view crc = headers[kCrc32];
+  if (crc.data() == nullptr) return true;  // Not every engine has it.
+  const auto number = parse_digits(crc);
   return number && *number == crc32(body);
 }
 
 // DynamoDB says both, engines of other makers at least one.  A portal that
 // answers `{}` to whatever it is asked says neither.
 bool is_dynamodbs(const Headers& headers) {
-  return headers.request_id.data() != nullptr ||
-         headers.type.find("x-amz-json") != headers.type.npos;
+  return headers[kRequestId].data() != nullptr ||
+         headers[kType].find("x-amz-json") != std::string_view::npos;
 }
 
 std::optional<ServiceTime> date_of(const Headers& headers) {
-  if (headers.request_id.data() == nullptr) return std::nullopt;
-  if (headers.age.data() != nullptr) return std::nullopt;  // A cache's answer.
-  return believable_date(headers.date);
+  if (headers[kRequestId].data() == nullptr) return std::nullopt;
+  if (headers[kAge].data() != nullptr)
+    return std::nullopt;  // A cache's answer.
+  return believable_date(headers[kDate]);
 }
 
 Fault fault_of(Transport transport) {
@@ -358,7 +354,7 @@ void read_success(Value body, Reader reader, Answer& answer) {
 
 void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
                Reader reader, Answer& answer) {
-  const std::string_view type = headers.type;
+  const std::string_view type = headers[kType];
   const bool says_json =
       type.data() == nullptr || type.find("json") != type.npos;
   // As a write is mostly answered.
@@ -421,7 +417,7 @@ void bad_answer(Answer& answer, const char* why) {
 }
 
 Answer::Answer() = default;
-Answer::Answer(Answer&&) noexcept = default;
+Answer::Answer(Answer&& other) noexcept : Answer() { *this = std::move(other); }
 Answer& Answer::operator=(Answer&&) noexcept = default;
 Answer::~Answer() = default;
 
@@ -461,7 +457,7 @@ Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
   answer.message = std::move(http.error);
   if (http.transport != Transport::complete) return answer;
 
-  const Headers headers(http);
+  const Headers headers = http.headers_of(kTold);
   answer.date = date_of(headers);
   if (!crc_matches(headers, http.body)) {
     bad_answer(answer, "x-amz-crc32 does not match the body");
@@ -472,9 +468,8 @@ Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
     answer.message.clear();
     return answer;
   }
-  answer.request_id = headers.request_id;
-  const auto retry_after =
-      parse_digits(http.header("x-amz-retry-after").value_or(""));
+  answer.request_id = headers[kRequestId];
+  const auto retry_after = parse_digits(headers[kRetryAfter]);
   // Retry does not wait longer than some seconds; an hour is past all doubt.
   answer.retry_after =
       milliseconds(std::min<std::int64_t>(retry_after.value_or(0), 3'600'000));

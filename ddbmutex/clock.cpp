@@ -43,10 +43,6 @@ nanoseconds ServiceClock::Interval::high_now(BootTime now) const {
   return high + drift(high_at, now);
 }
 
-ServiceClock::Interval ServiceClock::Interval::widened() const {
-  return {low - kAgreement, high + kAgreement, low_at, high_at};
-}
-
 bool ServiceClock::Interval::meets(const Interval& other, BootTime now) const {
   return low_now(now) <= other.high_now(now) &&
          other.low_now(now) <= high_now(now);
@@ -75,16 +71,18 @@ void ServiceClock::hear(BootTime sent, BootTime received,
       *date - received.time_since_epoch(),
       *date + std::chrono::seconds(1) - sent.time_since_epoch(), received,
       sent};
+  const Interval known = {heard.low - kAgreement, heard.high + kAgreement,
+                          heard.low_at, heard.high_at};
   if (!current_) {
-    current_ = heard.widened();
+    current_ = known;
   } else if (newer_) {
-    hear_in_doubt(heard, sent, received);
+    hear_in_doubt(heard, known, sent, received);
   } else if (!heard.meets(*current_, received)) {
-    newer_ = heard.widened();
+    newer_ = known;
     newer_received_ = received;
     ++contradictions_;
   } else if (sent >= newer_received_) {
-    current_ = current_->within(heard.widened(), received);
+    current_ = current_->within(known, received);
   }
 }
 
@@ -92,19 +90,18 @@ void ServiceClock::hear(BootTime sent, BootTime received,
 // if it was asked for after the newer had been heard: one from before the
 // machine was stopped may arrive after one from later, or two may.  What was
 // asked before a contradiction narrows no bound either, then or later.
-void ServiceClock::hear_in_doubt(const Interval& heard, BootTime sent,
-                                 BootTime received) {
+void ServiceClock::hear_in_doubt(const Interval& heard, const Interval& known,
+                                 BootTime sent, BootTime received) {
   const bool fits_older = heard.meets(*current_, received);
   const bool fits_newer = heard.meets(*newer_, received);
   if (!fits_older && !fits_newer) {  // A third story.
     current_ = current_->around(*newer_, received);
-    newer_ = heard.widened();
+    newer_ = known;
     newer_received_ = received;
     ++contradictions_;
     return;
   }
   if (sent < newer_received_) return;
-  const Interval known = heard.widened();
   if (fits_older) current_ = current_->within(known, received);
   if (fits_newer) newer_ = newer_->within(known, received);
   if (fits_older && fits_newer) {

@@ -77,7 +77,6 @@ class ServiceClock {
 
     std::chrono::nanoseconds low_now(BootTime now) const;
     std::chrono::nanoseconds high_now(BootTime now) const;
-    Interval widened() const;  // By kAgreement, as it is remembered.
     bool meets(const Interval& other, BootTime now) const;
     Interval within(const Interval& other, BootTime now) const {  // Both hold.
       return with(other, now, 1);
@@ -89,7 +88,9 @@ class ServiceClock {
     BootTime when_latest_is(ServiceTime at) const;
   };
 
-  void hear_in_doubt(const Interval& heard, BootTime sent, BootTime received);
+  // `known`: as it is remembered, kAgreement wider.
+  void hear_in_doubt(const Interval& heard, const Interval& known,
+                     BootTime sent, BootTime received);
 
   bool answered_ = false;
   int contradictions_ = 0;

@@ -230,8 +230,8 @@ void take_token(void* whose, const HttpAnswer& http, std::int64_t,
     return;
   }
   Instance& instance = *static_cast<Instance*>(whose);
-  const auto told = http.header("x-aws-ec2-metadata-token-ttl-seconds");
-  const int known = whole_number(told.value_or(""), kTokenSeconds);
+  const int known = whole_number(
+      http.header("x-aws-ec2-metadata-token-ttl-seconds"), kTokenSeconds);
   const seconds time(known != 0 ? known : kTokenSeconds);
   instance.token = http.body;
   instance.token_ends += time - time / 10;

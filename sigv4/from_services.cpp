@@ -51,9 +51,8 @@ enum class Fate { done, passing, throttled, skewed, doubtful, final };
 
 // The time of an answer; nothing if it has none, or comes from some cache.
 std::optional<std::int64_t> date_of(const HttpAnswer& http) {
-  if (http.header("Age")) return std::nullopt;
-  const auto date = http.header("Date");
-  return date ? parse_http_date(*date) : std::nullopt;
+  if (http.header("Age").data() != nullptr) return std::nullopt;
+  return parse_http_date(http.header("Date"));
 }
 
 std::int64_t boot_seconds() {
@@ -268,8 +267,8 @@ KeyOutcome call_service(const ServiceCall& call, const Fetch& fetch) {
 
 Refusal read_refusal(const HttpAnswer& http) {
   Refusal refusal;
-  refusal.code = bare_code(http.header("x-amzn-ErrorType").value_or(""));
-  refusal.request_id = http.header("x-amzn-RequestId").value_or("");
+  refusal.code = bare_code(http.header("x-amzn-ErrorType"));
+  refusal.request_id = http.header("x-amzn-RequestId");
   const Document document = parse_json(http.body);
   const Value answer = document.root();
   // STS has an object for it, of which the request's number is none.

@@ -65,6 +65,8 @@ constexpr Option kOptions[] = {
 #endif
 };
 
+// Of a request's headers, with those that libcurl is kept from.
+constexpr std::size_t kMostHeaderLines = 23;
 // libcurl says "Expect" before a body of a megabyte.
 constexpr std::size_t kMaxUnexpected = 1 << 19;
 
@@ -162,25 +164,26 @@ int curl_events(int seen) {
 
 // -- Answer and waker --------------------------------------------------------
 
-std::optional<std::string_view> HttpAnswer::header(
-    std::string_view name) const {
+std::string_view HttpAnswer::header(std::string_view name) const {
   std::string_view value;
-  find_headers({{name, &value}});
-  if (value.data() == nullptr) return std::nullopt;
+  find_headers(name.data(), name.size() + 1, &value, 1);
   return value;
 }
 
-void HttpAnswer::find_headers(std::initializer_list<Wanted> wanted) const {
+void HttpAnswer::find_headers(const char* names, std::size_t width,
+                              std::string_view* values,
+                              std::size_t count) const {
   const std::string_view all = headers;
   for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end + 1) {
     end = std::min(all.find('\n', begin), all.size());
     const std::string_view line = all.substr(begin, end - begin);
-    for (const auto& [name, value] : wanted) {
-      const std::size_t colon = name.size();
-      const bool known = line.size() > colon && line[colon] == ':' &&
-                         value->data() == nullptr &&
-                         strncasecmp(line.data(), name.data(), colon) == 0;
-      if (known) *value = trimmed(line.substr(colon + 1));
+    const std::size_t colon = line.find(':');
+    if (colon >= width) continue;
+    for (std::size_t i = 0; i < count; ++i) {
+      const char* const name = names + i * width;
+      const bool known = name[colon] == '\0' && values[i].data() == nullptr &&
+                         strncasecmp(line.data(), name, colon) == 0;
+      if (known) values[i] = trimmed(line.substr(colon + 1));
     }
   }
 }
@@ -223,7 +226,8 @@ Exchange::Exchange(const HttpOptions& options)
       easy_(curl_easy_init()),
       parsed_url_(curl_url()),
       max_body_(options.max_answer_bytes),
-      connect_timeout_(std::max(options.connect_timeout, milliseconds(1))) {
+      connect_timeout_(std::max(options.connect_timeout, milliseconds(1))),
+      lines_(new curl_slist[kMostHeaderLines]) {
   if (!is_made()) return;  // start() will say so.
   set_options(options);
   set_callbacks();
@@ -300,7 +304,7 @@ void Exchange::start(const std::string& url, BootTime now, Method method) {
     link_headers();
     if (url != url_) set_url(url);
     // libcurl copies nothing of what is set here.
-    curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, nodes_.data());
+    curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, lines_.get());
     curl_easy_setopt(easy_, CURLOPT_POSTFIELDSIZE_LARGE,
                      static_cast<curl_off_t>(body_.size()));
     curl_easy_setopt(easy_, CURLOPT_POSTFIELDS, body_.data());
@@ -350,10 +354,13 @@ void Exchange::set_url(const std::string& url) {
 
 // The list that libcurl wants, over our own strings.
 void Exchange::link_headers() {
-  const auto add = [this](const char* line) {
-    nodes_.push_back({const_cast<char*>(line), nullptr});
+  curl_slist* last = nullptr;
+  const auto add = [&](const char* line) {
+    curl_slist* const next = last != nullptr ? last + 1 : lines_.get();
+    if (last != nullptr) last->next = next;
+    last = next;
+    *last = {const_cast<char*>(line), nullptr};
   };
-  nodes_.clear();
   // Without a value they keep libcurl from adding its own, and are not sent
   // (nor do they hide the caller's).  One that the headers begin with needs
   // none.
@@ -363,14 +370,12 @@ void Exchange::link_headers() {
   if (headers_.size() > 0 && headers_[headers_.size() - 1] != '\n') {
     headers_ += '\n';
   }
-  for (std::size_t begin = 0; begin < headers_.size();) {
-    const std::size_t end = std::string_view(headers_).find('\n', begin);
-    headers_[end] = '\0';
+  const curl_slist* const end = lines_.get() + kMostHeaderLines;
+  for (std::size_t begin = 0; begin < headers_.size() && last + 1 != end;) {
+    const std::size_t line_end = std::string_view(headers_).find('\n', begin);
+    headers_[line_end] = '\0';
     add(&headers_[begin]);
-    begin = end + 1;
-  }
-  for (std::size_t i = 1; i < nodes_.size(); ++i) {
-    nodes_[i - 1].next = &nodes_[i];
+    begin = line_end + 1;
   }
 }
 
@@ -576,7 +581,8 @@ int Exchange::on_socket(void*, int fd, int what, void* self, void*) {
   if (what == CURL_POLL_REMOVE) return 0;
   const int events = ((what & CURL_POLL_IN) != 0 ? POLLIN : 0) |
                      ((what & CURL_POLL_OUT) != 0 ? POLLOUT : 0);
-  watched.push_back({fd, static_cast<short>(events), 0});
+  const pollfd one = {fd, static_cast<short>(events), 0};
+  watched.push_back(one);
   return 0;
 }
 
@@ -615,14 +621,16 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
     }
     now = BootClock::now();
     BootTime until = poll_until(deadline, waker, now);
-    fds.assign(1, polled(waker));
+    fds.clear();
+    fds.push_back(polled(waker));
     for (Exchange* const* at = exchanges; at != end; ++at) {
       Exchange& one = **at;
       one.set_due(now);
       // If it has ended, its connection is nobody's matter now.
       one.polled_ = one.under_way_ ? one.watched_.size() : 0;
-      fds.insert(fds.end(), one.watched_.begin(),
-                 one.watched_.begin() + static_cast<long>(one.polled_));
+      for (std::size_t i = 0; i < one.polled_; ++i) {
+        fds.push_back(one.watched_[i]);
+      }
       until = std::min(until, one.next_due());
     }
     const bool ended = under_way() < before;

@@ -26,7 +26,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -90,18 +89,24 @@ struct HttpAnswer {
   BootTime sent_at{};
   BootTime received_at{};
 
-  // The value of the first header of that name, any case, trimmed; nothing if
-  // there is none.
-  std::optional<std::string_view> header(std::string_view name) const;
-  // The same of several in one look; a view of nothing, at null, if there is
-  // none.
-  struct Wanted {
-    std::string_view name;
-    std::string_view* value;  // REQUIRES: at null.
-  };
-  void find_headers(std::initializer_list<Wanted> wanted) const;
+  // The value of the first header of that name, any case, trimmed; a view of
+  // nothing, at null, if there is none.  REQUIRES: a NUL behind the name.
+  std::string_view header(std::string_view name) const;
+  // The same of several in one look.
+  template <std::size_t kCount, std::size_t kWidth>
+  std::array<std::string_view, kCount> headers_of(
+      const char (&names)[kCount][kWidth]) const {
+    std::array<std::string_view, kCount> values;
+    find_headers(names[0], kWidth, values.data(), kCount);
+    return values;
+  }
   // As it is made, but its texts keep their room.
   void reset();
+
+ private:
+  // Each name begins `width` bytes behind the one before it.
+  void find_headers(const char* names, std::size_t width,
+                    std::string_view* values, std::size_t count) const;
 };
 
 // Wakes a thread out of drive().  Any thread may call wake(), also before the
@@ -144,6 +149,7 @@ class Exchange {
   // behind, all there are but Host, Content-Length and what libcurl must add
   // (none of Accept, Expect, User-Agent); and the body, none with get.  Their
   // memory serves for the next exchange too.  REQUIRES: nothing under way.
+  // REQUIRES: at most 20 headers.
   Text& headers() noexcept { return headers_; }
   Text& body() noexcept { return body_; }
 
@@ -219,8 +225,8 @@ class Exchange {
   // libcurl reads the request from here until the exchange has ended.
   std::string url_;
   Text body_;
-  Text headers_;  // Each line with a NUL behind.
-  std::vector<curl_slist> nodes_;
+  Text headers_;                               // Each line with a NUL behind.
+  const std::unique_ptr<curl_slist[]> lines_;  // The list that libcurl wants.
 
   HttpAnswer answer_;
   bool under_way_ = false;

@@ -55,7 +55,7 @@ int port_of(const std::string& url) {
 }
 
 std::string header(const HttpAnswer& answer, const char* name) {
-  return std::string(answer.header(name).value_or(""));
+  return std::string(answer.header(name));
 }
 
 std::string crc32_of(const std::string& body) {

@@ -108,9 +108,9 @@ Bytes trimmed(Bytes json) {
 void check_success(const Case& c, const Answer& answer) {
   claim(c.http.transport == Transport::complete && c.http.status == 200,
         "success is a whole answer of status 200");
-  const auto type = c.http.header("content-type");
-  claim(c.http.header("x-amzn-RequestId") ||
-            (type && type->find("x-amz-json") != type->npos),
+  const Bytes type = c.http.header("content-type");
+  claim(c.http.header("x-amzn-RequestId").data() != nullptr ||
+            type.find("x-amz-json") != type.npos,
         "success says that it is DynamoDB's");
   const Bytes body = trimmed(c.http.body);
   claim(!body.empty() && body.front() == '{' && body.back() == '}' &&
@@ -244,7 +244,7 @@ void check_texts(const Case& c, const Answer& answer) {
   claim(answer.retry_after.count() >= 0 &&
             answer.retry_after <= std::chrono::hours(1),
         "nobody waits longer than an hour");
-  claim(answer.request_id == c.http.header("x-amzn-requestid").value_or("") ||
+  claim(answer.request_id == c.http.header("x-amzn-requestid") ||
             c.http.transport != Transport::complete ||
             answer.fault == Fault::none,
         "the request id is the header's");
@@ -311,7 +311,7 @@ void check_same_headers(const Case& c, const std::string& expected) {
 }
 
 void check_checksum(const Case& c, const std::string& expected) {
-  if (c.http.header("x-amz-crc32")) return;
+  if (c.http.header("x-amz-crc32").data() != nullptr) return;
   Case other = c;
   other.http.body += " \n";
   claim(shown(other.read()) == expected, "blanks behind the body are nothing");

@@ -313,8 +313,7 @@ Reply Engine::forward(const SeenRequest& request) {
     return Reply::error(400, R"({"__type":"NoEngine","message":"no engine"})");
   }
   Reply reply = Reply::error(answer.status, answer.body);
-  reply.headers.emplace_back("Date",
-                             std::string(answer.header("Date").value_or("")));
+  reply.headers.emplace_back("Date", std::string(answer.header("Date")));
   return reply;
 }
 
