@@ -106,8 +106,7 @@ class OwnSource final : public sigv4::KeySource {
     std::optional<Credentials> keys = source_();
     if (!keys) return sigv4::no_keys("credentials_source has none");
     sigv4::KeyOutcome outcome =
-        sigv4::judged(texts_of(*keys), "credentials_source",
-                      {"access_key_id", "secret_access_key", "session_token"});
+        sigv4::keys_of_options(texts_of(*keys), "credentials_source");
     wipe_secrets(*keys);
     outcome.ask_again = BootClock::now() + kKeysAge;
     if (!keys->expires) return outcome;
@@ -137,28 +136,24 @@ sigv4::KeySourcePtr key_source(const TableOptions& options,
                             find_region});
 }
 
-using Logger = std::function<void(LogLevel, const std::string&)>;
-
-void tell_user(const std::shared_ptr<void>& logger, sigv4::LogLevel level,
-               const std::string& text) {
-  const Logger& tell = *static_cast<const Logger*>(logger.get());
+// Lines for the user's logger, by a thread of their own.
+struct UserLog : sigv4::LogQueue {
+  explicit UserLog(const TableOptions& options)
+      : LogQueue(tell), logger(options.logger) {}
+  static void tell(LogQueue& self, sigv4::LogLevel level,
+                   const std::string& text) {
 #ifdef __cpp_exceptions
-  try {
-    tell(static_cast<LogLevel>(level), text);
-  } catch (...) {
-  }
-#else
-  tell(static_cast<LogLevel>(level), text);
+    try {
 #endif
-}
+      static_cast<UserLog&>(self).logger(static_cast<LogLevel>(level), text);
+#ifdef __cpp_exceptions
+    } catch (...) {
+    }
+#endif
+  }
 
-// Lines for the user's logger, by a thread of their own; null if nobody wants
-// to know.
-std::shared_ptr<sigv4::LogQueue> lines_for(const Logger& logger) {
-  if (!logger) return nullptr;
-  return sigv4::share<sigv4::LogQueue>(
-      sigv4::Log{sigv4::share<Logger>(logger), tell_user});
-}
+  const std::function<void(LogLevel, const std::string&)> logger;
+};
 
 // The option that is bad is named once.
 Failure bad_target(const dynamodb::Target& target) {
@@ -229,9 +224,10 @@ Failure Table::Impl::check_name(const std::string& name,
 
 Table::Impl::State& Table::Impl::get() {
   if (State* own = state.peek()) return *own;
-  auto lines = lines_for(options.logger);
-  const sigv4::Log log{lines, sigv4::LogQueue::add};
-  const dynamodb::ClientOptions client{target, key_source(options, target), log,
+  std::shared_ptr<sigv4::LogQueue> lines;
+  if (options.logger) lines = sigv4::share<UserLog>(options);
+  const dynamodb::ClientOptions client{target, key_source(options, target),
+                                       sigv4::LogQueue::log(lines),
                                        options.name};
   return state.get(client, std::move(lines));
 }

@@ -83,8 +83,8 @@ KeyOutcome judged(const KeyTexts& keys, std::string_view place,
   return outcome;
 }
 
-KeyOutcome keys_of_options(const KeyTexts& keys) {
-  return judged(keys, "the options",
+KeyOutcome keys_of_options(const KeyTexts& keys, std::string_view place) {
+  return judged(keys, place,
                 {"access_key_id", "secret_access_key", "session_token"});
 }
 

@@ -143,7 +143,8 @@ struct KeyTexts {
 // whichever half (botocore: only an ID without a secret, the rest is passed
 // over), and so is a key with a blank or control character, or one that is
 // not ASCII.
-KeyOutcome keys_of_options(const KeyTexts& keys);
+KeyOutcome keys_of_options(const KeyTexts& keys,
+                           std::string_view place = "the options");
 
 // AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if set, AWS_SESSION_TOKEN and
 // AWS_ACCOUNT_ID, as they are now.  Empty counts as unset.  Half a pair is

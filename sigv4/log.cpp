@@ -68,7 +68,7 @@ void LogQueue::run() {
     const std::unique_ptr<Line> line = take();
     if (line == nullptr) break;
     guard.unlock();
-    say(sink_, line->level, line->text);
+    tell_(*this, line->level, line->text);
     guard.lock();
   }
   ended_ = true;

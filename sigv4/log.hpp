@@ -40,20 +40,23 @@ inline void say(const Log& log, LogLevel level, const std::string& text) {
   if (log) log.tell(log.who, level, text);
 }
 
-// Hands lines on to a log that may wait: by a thread of its own, one at a time,
-// in their order.  Lines that come while a thousand wait are left out.
+// Hands lines on to who may wait: by a thread of its own, one at a time, in
+// their order.  Lines that come while a thousand wait are left out.
 //
 // Thread safety: any thread may call any member.
 class LogQueue {
  public:
-  explicit LogQueue(const Log& sink) : sink_(sink) {}
+  using Tell = void (*)(LogQueue& self, LogLevel level,
+                        const std::string& text);
+  explicit LogQueue(Tell tell) : tell_(tell) {}
   ~LogQueue() { drop_lines(); }
   LogQueue(const LogQueue&) = delete;
   LogQueue& operator=(const LogQueue&) = delete;
 
-  // To a queue, as a Log calls it.
-  static void add(const std::shared_ptr<void>& queue, LogLevel level,
-                  const std::string& text);
+  // What adds to the queue; to nobody if that is null.
+  static Log log(const std::shared_ptr<LogQueue>& queue) {
+    return {queue, add};
+  }
 
   // What waits is still told, until then; afterwards nothing is.
   void tell_to_stop(BootTime by);
@@ -66,11 +69,13 @@ class LogQueue {
     std::unique_ptr<Line> next;
   };
 
+  static void add(const std::shared_ptr<void>& queue, LogLevel level,
+                  const std::string& text);
   void run();
   void drop_lines();
   std::unique_ptr<Line> take();  // REQUIRES: the mutex.  Null: none is told.
 
-  const Log sink_;
+  const Tell tell_;
   std::mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   std::condition_variable changed_;

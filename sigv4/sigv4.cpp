@@ -228,6 +228,8 @@ void append_encoded(std::string& out, std::string_view text, char also) {
   }
 }
 
+Hex::Hex(const Digest& digest) { write_hex(digest, text_); }
+
 Hex sha256_of(Pieces pieces) { return Hex(sha256(pieces)); }
 
 std::string sha256_hex(std::string_view bytes) {

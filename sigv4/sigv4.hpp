@@ -80,12 +80,12 @@ class Hex {
  public:
   using Digest = std::array<unsigned char, 32>;
 
-  Hex() = default;
-  explicit Hex(const Digest& digest) { write_hex(digest, text_); }
+  Hex() = default;  // To be assigned to.
+  explicit Hex(const Digest& digest);
   operator std::string_view() const { return {text_, sizeof text_}; }
 
  private:
-  char text_[64] = {};
+  char text_[64];
 };
 
 // SHA-256 of the pieces, one behind the other: they may hold secrets, of which

@@ -63,7 +63,9 @@ void append_pieces(std::string& text, const char* pattern, unsigned kinds,
   std::size_t group = 0;  // What may be left out begins there.
   bool whole = true;      // No piece of it is empty.
   std::string_view rest = pattern, piece;
-  for (text += cut(rest, '%'); !rest.empty(); text += cut(rest, '%')) {
+  for (;;) {
+    text += cut(rest, '%');
+    if (rest.empty()) return;
     const char mark = rest[0];
     rest.remove_prefix(1);
     if (mark == '[') {

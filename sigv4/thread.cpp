@@ -18,9 +18,9 @@ namespace {
 sigset_t signals_of_others() {
   sigset_t set;
   sigfillset(&set);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
-    sigdelset(&set, fault);
-  }
+  static constexpr int kFaults[] = {SIGSEGV, SIGBUS,  SIGFPE,
+                                    SIGILL,  SIGTRAP, SIGABRT};
+  for (const int fault : kFaults) sigdelset(&set, fault);
   return set;
 }
 
