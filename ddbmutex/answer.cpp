@@ -192,8 +192,8 @@ bool is_dynamodbs(const Headers& headers) {
 
 std::optional<ServiceTime> date_of(const Headers& headers) {
   if (headers[kRequestId].data() == nullptr) return std::nullopt;
-  if (headers[kAge].data() != nullptr)
-    return std::nullopt;  // A cache's answer.
+  // What has an Age is a cache's answer.
+  if (headers[kAge].data() != nullptr) return std::nullopt;
   return believable_date(headers[kDate]);
 }
 
