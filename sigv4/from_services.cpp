@@ -129,8 +129,8 @@ Fate Calling::attempt() {
   const std::string url = join({call_.host, call_.path});
   Exchange one(call_.http);
   Exchange* const all = &one;
-  sign(one.headers(), url, signed_for);
   one.headers() += call_.headers;
+  sign(one.headers(), url, signed_for);  // Makes room for a token of its own.
   one.body() += call_.body;
   one.start(url, started, call_.method);
   while (one.under_way() && !fetch_.stop.woken() &&

@@ -154,6 +154,7 @@ class Portal {
   SignOn& sign_on_ = search_.chain.sign_on;
   const Fetch& fetch_ = search_.fetch;
   std::unique_ptr<Token> token_;
+  std::unique_ptr<Token> spent_;  // The call that had it exchanged has views.
   KeyOutcome outcome_;
   std::string warnings_;
 };
@@ -324,6 +325,7 @@ const char* Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
        {"refreshToken", next.value_or(token_->member("refreshToken"))}});
   const std::string wrong =
       write_secret_file(sign_on_.path, sign_on_.unwritten);
+  spent_ = std::move(token_);
   token_ = std::make_unique<Token>(sign_on_.unwritten);
   if (wrong.empty()) {
     sign_on_.unwritten = Secret();
