@@ -15,6 +15,7 @@ namespace dynamodb {
 
 using std::string_view_literals::operator""sv;
 
+using sigv4::cut;
 using sigv4::Environment;
 using sigv4::format;
 using sigv4::format_to;
@@ -151,17 +152,12 @@ std::string account_of_table(const std::string& table,
                              const std::string& region) {
   if (!sigv4::kAllEndpoints) return "";  // There are no URLs of accounts.
   // "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
-  const std::size_t partition = sizeof("arn");
-  const std::size_t service = table.find(':', partition);
-  const std::string middle = format(":dynamodb:%s:", region);
-  if (table.compare(0, partition, "arn:") != 0 || service == table.npos ||
-      table.compare(service, middle.size(), middle) != 0) {
-    return "";
-  }
-  const std::size_t account = service + middle.size();
-  const std::size_t end = table.find(':', account);
-  if (end == table.npos || end + 1 == table.size()) return "";
-  return table.substr(account, end - account);
+  std::string_view rest = table;
+  if (cut(rest, ':') != "arn"sv) return "";
+  cut(rest, ':');  // The partition.
+  if (cut(rest, ':') != "dynamodb"sv || cut(rest, ':') != region) return "";
+  const std::string_view account = cut(rest, ':');
+  return std::string(rest.empty() ? "" : account);
 }
 
 void complete(Target& target, const Setting& region) {

@@ -157,8 +157,9 @@ void Chain::read_for_parts([[maybe_unused]] const ChainOptions& options,
 #ifndef DDBMUTEX_NO_HOSTS
   chain_.container = container_settings(variables);
   chain_.container.ca_file = chain_.services.ca_file;
-  chain_.instance.settings = instance_settings(variables, read);
-  of_region_.settings = chain_.instance.settings;
+  for (Instance* one : {&chain_.instance, &of_region_}) {
+    read_instance_settings(variables, read, *one);
+  }
 #endif
 }
 

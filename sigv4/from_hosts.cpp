@@ -124,31 +124,6 @@ void take_agents_keys(void*, const HttpAnswer& http, std::int64_t now,
   }
 }
 
-KeyOutcome ask_agent(const ContainerSettings& settings, const Fetch& fetch) {
-  Secret token;
-  std::string warning;
-  const std::string flaw = read_token(settings, token, warning);
-  if (!flaw.empty()) return broken_keys("%s", flaw);
-  ServiceCall call;
-  call.name = "the container's agent";
-  call.place = settings.variable;
-  call.host = settings.place;
-  call.path = settings.query;
-  call.time = kAgentsTime;
-  call.http.ca_file = settings.ca_file;
-  const bool has_token = !token.empty();
-  append(call.headers, {"Accept: application/json\n"sv,
-                        has_token ? "Authorization: "sv : ""sv, token,
-                        has_token ? "\n"sv : ""sv});
-  call.secrets = {token};
-  call.take = take_agents_keys;
-  KeyOutcome outcome = ask_host(call, kAgentsTime, fetch);
-  if (outcome.state != State::found) return outcome;
-  outcome.source = format("the container's agent (%s)", settings.variable);
-  format_to(outcome.warnings, "%[%s\n%]", warning);
-  return outcome;
-}
-
 // --- The metadata service: settings ----------------------------------------
 
 constexpr const char* kIpv6Endpoint = "http://[fd00:ec2::254]";
@@ -168,22 +143,7 @@ int whole_number(std::string_view text, int most) {
   return number <= most ? number : 0;
 }
 
-// `otherwise` if nobody has said.
-int number_of(const Setting& setting, int otherwise, int most,
-              std::string& error) {
-  if (!setting) return otherwise;
-  const int number = whole_number(setting.value, most);
-  if (number != 0) return number;
-  error = format("%s is not a whole number from 1 to %s", setting.source, most);
-  return otherwise;
-}
-
 // --- The metadata service: what it is asked --------------------------------
-
-// As IAM names them: nothing that a URL's path would have to encode.
-bool is_role(std::string_view text) {
-  return text.size() <= 64 && is_alphanumeric(text, "_+=,.@-");
-}
 
 std::string_view first_line(std::string_view text) {
   return trimmed(text.substr(0, text.find('\n')));
@@ -192,21 +152,20 @@ std::string_view first_line(std::string_view text) {
 constexpr const char* kName = "EC2 metadata service";
 
 std::string place(const Instance& instance) {
-  return format("%s at %s: ", kName, instance.settings.endpoint);
+  return format("%s at %s: ", kName, instance.endpoint);
 }
 
 using Take = decltype(ServiceCall::take);
 
 KeyOutcome ask(Instance& instance, Method method, std::string_view path,
                Take take, void* whose, const Fetch& fetch) {
-  const InstanceSettings& settings = instance.settings;
   ServiceCall call;
   call.article = "the ";
   call.name = kName;
-  call.host = settings.endpoint;
+  call.host = instance.endpoint;
   call.path = path;
-  call.attempts = settings.attempts;
-  call.time = 2 * settings.timeout;
+  call.attempts = instance.attempts;
+  call.time = 2 * instance.timeout;
   call.method = method;
   if (method == Method::put) {
     format_to(call.headers, "X-aws-ec2-metadata-token-ttl-seconds: %s\n",
@@ -218,7 +177,7 @@ KeyOutcome ask(Instance& instance, Method method, std::string_view path,
   call.secrets = {instance.token};
   call.take = take;
   call.whose = whose;
-  KeyOutcome outcome = ask_host(call, settings.timeout, fetch);
+  KeyOutcome outcome = ask_host(call, instance.timeout, fetch);
   instance.answered = instance.answered || outcome.state == State::found;
   return outcome;
 }
@@ -257,30 +216,25 @@ KeyOutcome need_token(Instance& instance, const Fetch& fetch) {
   return outcome;
 }
 
-// With a new token if the one that is kept is refused.
-KeyOutcome ask_with_token(Instance& instance, std::string_view path, Take take,
-                          void* whose, const Fetch& fetch) {
-  KeyOutcome outcome;
-  for (int i = 0; i < 2; ++i) {
-    outcome = need_token(instance, fetch);
-    if (outcome.state != State::found) return outcome;
-    outcome = ask(instance, Method::get, path, take, whose, fetch);
-    if (outcome.status != 401) return outcome;
-    instance.token_ends = BootTime::min();
-  }
-  outcome.state = State::failed;
-  outcome.reason =
-      place(instance) + "it refuses its own token (HTTP status 401)";
-  return outcome;
-}
-
-// A role that was there may be on its way to another, and who has answered
-// will do so again.
+// With a new token if the one that is kept is refused.  A role that was there
+// may be on its way to another, and who has answered will do so again.
 KeyOutcome get(Instance& instance, std::string_view path, Take take,
                void* whose, const Fetch& fetch) {
-  KeyOutcome outcome = ask_with_token(instance, path, take, whose, fetch);
+  KeyOutcome outcome;
+  int refusals = 0;
+  do {
+    outcome = need_token(instance, fetch);
+    if (outcome.state != State::found) break;
+    outcome = ask(instance, Method::get, path, take, whose, fetch);
+    if (outcome.status != 401) break;
+    instance.token_ends = BootTime::min();
+  } while (++refusals < 2);
   if (outcome.state == State::found) return outcome;
-  if (outcome.absent && !instance.answered) {
+  if (refusals == 2) {
+    outcome.state = State::failed;
+    outcome.reason =
+        place(instance) + "it refuses its own token (HTTP status 401)";
+  } else if (outcome.absent && !instance.answered) {
     outcome.state = State::none;
   } else if (outcome.absent || instance.had_keys) {
     outcome.state = State::failed;
@@ -289,11 +243,11 @@ KeyOutcome get(Instance& instance, std::string_view path, Take take,
 }
 
 // Why it is not asked at all; found if it may be.
-KeyOutcome unfit(const InstanceSettings& settings) {
-  if (settings.disabled) {
+KeyOutcome unfit(const Instance& instance) {
+  if (instance.disabled) {
     return no_keys("%s: AWS_EC2_METADATA_DISABLED is true", kName);
   }
-  if (!settings.error.empty()) return broken_keys("%s", settings.error);
+  if (!instance.error.empty()) return broken_keys("%s", instance.error);
   KeyOutcome outcome;
   outcome.state = State::found;
   return outcome;
@@ -325,50 +279,82 @@ KeyOutcome container_keys(const ContainerSettings& settings,
     return no_keys("neither %s nor %s is set", kRelative, kFull);
   }
   if (!settings.error.empty()) return broken_keys("%s", settings.error);
-  return ask_agent(settings, fetch);
+  Secret token;
+  std::string warning;
+  const std::string flaw = read_token(settings, token, warning);
+  if (!flaw.empty()) return broken_keys("%s", flaw);
+  ServiceCall call;
+  call.name = "the container's agent";
+  call.place = settings.variable;
+  call.host = settings.place;
+  call.path = settings.query;
+  call.time = kAgentsTime;
+  call.http.ca_file = settings.ca_file;
+  const bool has_token = !token.empty();
+  append(call.headers, {"Accept: application/json\n"sv,
+                        has_token ? "Authorization: "sv : ""sv, token,
+                        has_token ? "\n"sv : ""sv});
+  call.secrets = {token};
+  call.take = take_agents_keys;
+  KeyOutcome outcome = ask_host(call, kAgentsTime, fetch);
+  if (outcome.state != State::found) return outcome;
+  outcome.source = format("the container's agent (%s)", settings.variable);
+  format_to(outcome.warnings, "%[%s\n%]", warning);
+  return outcome;
 }
 
-InstanceSettings instance_settings(const Environment& environment,
-                                   const Profile& profile) {
+void read_instance_settings(const Environment& environment,
+                            const Profile& profile, Instance& instance) {
   const auto setting = [&](const char* variable, const char* property) {
     return find_setting(environment, {variable}, profile, property);
   };
-  InstanceSettings settings;
-  settings.disabled = instance_is_disabled(environment);
-  settings.timeout = seconds(number_of(
-      setting("AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout"), 1,
-      600, settings.error));
-  settings.attempts = number_of(setting("AWS_METADATA_SERVICE_NUM_ATTEMPTS",
-                                        "metadata_service_num_attempts"),
-                                2, 100, settings.error);
+  std::string& error = instance.error;
+  // If nobody has said, it is 0.
+  const auto number = [&](const Setting& said, int most) {
+    const int found = whole_number(said.value, most);
+    if (said && found == 0) {
+      error =
+          format("%s is not a whole number from 1 to %s", said.source, most);
+    }
+    return found;
+  };
+  instance.disabled = instance_is_disabled(environment);
+  const int timeout = number(
+      setting("AWS_METADATA_SERVICE_TIMEOUT", "metadata_service_timeout"), 600);
+  if (timeout != 0) instance.timeout = seconds(timeout);
+  const int attempts = number(setting("AWS_METADATA_SERVICE_NUM_ATTEMPTS",
+                                      "metadata_service_num_attempts"),
+                              100);
+  if (attempts != 0) instance.attempts = attempts;
   const Setting mode = setting("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
                                "ec2_metadata_service_endpoint_mode");
   if (mode.says("ipv6")) {
-    settings.endpoint = kIpv6Endpoint;
+    instance.endpoint = kIpv6Endpoint;
   } else if (mode && !mode.says("ipv4")) {
-    settings.error = mode.source + " is neither IPv4 nor IPv6";
+    error = mode.source + " is neither IPv4 nor IPv6";
   }
   const Setting endpoint = setting("AWS_EC2_METADATA_SERVICE_ENDPOINT",
                                    "ec2_metadata_service_endpoint");
-  if (!endpoint) return settings;
-  settings.endpoint = endpoint.value;
-  if (!parse_url(settings.endpoint)) {
-    settings.error = endpoint.source + " is no http or https URL";
-    return settings;
+  if (!endpoint) return;
+  instance.endpoint = endpoint.value;
+  if (!parse_url(instance.endpoint)) {
+    error = endpoint.source + " is no http or https URL";
+    return;
   }
-  while (settings.endpoint.back() == '/') settings.endpoint.pop_back();
-  return settings;
+  while (instance.endpoint.back() == '/') instance.endpoint.pop_back();
 }
 
 KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
-  KeyOutcome outcome = unfit(instance.settings);
+  KeyOutcome outcome = unfit(instance);
   if (outcome.state != State::found) return outcome;
   std::string role;
   const Take take_role = [](void* whose, const HttpAnswer& http, std::int64_t,
                             KeyOutcome& taken) {
     const std::string_view name = first_line(http.body);
     *static_cast<std::string*>(whose) = name;
-    if (!is_role(name)) taken.reason = "what it gave is no role's name";
+    // As IAM names them: nothing that a URL's path would have to encode.
+    const bool fit = name.size() <= 64 && is_alphanumeric(name, "_+=,.@-");
+    if (!fit) taken.reason = "what it gave is no role's name";
   };
   outcome = get(instance, kRolesPath, take_role, &role, fetch);
   if (outcome.status == 404 ||
@@ -410,7 +396,7 @@ KeyOutcome instance_region(Instance& instance, const Fetch& fetch) {
       taken.reason = "what it gave is no region";
     }
   };
-  KeyOutcome found = unfit(instance.settings);
+  KeyOutcome found = unfit(instance);
   if (found.state == State::found) {
     found = get(instance, kRegionPath, take, nullptr, fetch);
   }

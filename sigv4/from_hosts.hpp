@@ -44,7 +44,7 @@ namespace sigv4 {
 // Nothing is known of hosts that are not asked.
 struct ContainerSettings {};
 struct Instance {
-  bool may_be_asked() const { return false; }
+  static constexpr bool disabled = true;
 };
 
 #else
@@ -60,12 +60,18 @@ struct ContainerSettings {
 };
 ContainerSettings container_settings(const Environment& environment);
 
-struct InstanceSettings {
+// Who is asked, and what of that is remembered.
+struct Instance {
   std::string endpoint = "http://169.254.169.254";  // No '/' at the end.
   bool disabled = false;                            // It is not to be asked.
   std::chrono::seconds timeout{1};  // To connect, and again to answer.
   int attempts = 2;
   std::string error;  // Which setting is bad; empty: none.
+
+  bool answered = false;  // Ever.
+  bool had_keys = false;
+  Secret token;
+  BootTime token_ends = BootTime::min();
 };
 
 // The variable first, then the profile, whichever of its files:
@@ -75,19 +81,8 @@ struct InstanceSettings {
 //   AWS_METADATA_SERVICE_TIMEOUT             metadata_service_timeout
 //   AWS_METADATA_SERVICE_NUM_ATTEMPTS        metadata_service_num_attempts
 // An endpoint goes before a mode.
-InstanceSettings instance_settings(const Environment& environment,
-                                   const Profile& profile);
-
-// Who is asked, and what of that is remembered.
-struct Instance {
-  bool may_be_asked() const { return !settings.disabled; }
-
-  InstanceSettings settings;
-  bool answered = false;  // Ever.
-  bool had_keys = false;
-  Secret token;
-  BootTime token_ends = BootTime::min();
-};
+void read_instance_settings(const Environment& environment,
+                            const Profile& profile, Instance& instance);
 
 #endif
 

@@ -15,43 +15,26 @@ namespace {
 // written new ones.
 constexpr std::chrono::seconds kFileAge{60};
 
-KeyOutcome keys_in_files(Search& search, const Profile& profile) {
-  KeyOutcome outcome = keys_in_file(profile, profile.credentials);
-  if (outcome.state != State::none) return outcome;
-  if (const auto process = profile.find("credential_process")) {
-    return process_keys(process.value, process.source, search.fetch);
-  }
-  return keys_in_file(profile, profile.config);
-}
-
-KeyOutcome nothing_in(const Profile& profile, bool variables_ignored) {
-  return no_keys(
-      "AWS_WEB_IDENTITY_TOKEN_FILE is not %s; neither keys nor role_arn, "
-      "web_identity_token_file, sso_account_id or credential_process in "
-      "profile %q (%s)",
-      variables_ignored ? "looked at (the options name a profile)" : "set",
-      profile.name, profile.whereabouts());
-}
-
 }  // namespace
 
 KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
   Profile profile(chain.place);
+  if (!profile.error.empty()) return broken_keys("%s", profile.error);
   Search search{chain, fetch};
-  const bool usable = profile.error.empty();
   KeyOutcome outcome =
-      !usable ? broken_keys("%s", profile.error)
-      : wants_role(profile)
-          ? keys_by_role(search, profile)
-          : keys_by_itself(search, profile, chain.web_identity);
+      wants_role(profile) ? keys_by_role(search, profile)
+                          : keys_by_itself(search, profile, chain.web_identity);
   if (outcome.state == State::none) {
-    outcome = nothing_in(profile, chain.web_identity.ignored);
+    outcome = no_keys(
+        "AWS_WEB_IDENTITY_TOKEN_FILE is not %s; neither keys nor role_arn, "
+        "web_identity_token_file, sso_account_id or credential_process in "
+        "profile %q (%s)",
+        chain.web_identity.ignored ? "looked at (the options name a profile)"
+                                   : "set",
+        profile.name, profile.whereabouts());
   }
-  if (usable) {
-    outcome.warnings =
-        format("%[%s\n%]%[%s\n%]%s", profile.credentials.warning(),
-               profile.config.warning(), outcome.warnings);
-  }
+  outcome.warnings = format("%[%s\n%]%[%s\n%]%s", profile.credentials.warning(),
+                            profile.config.warning(), outcome.warnings);
   return outcome;
 }
 
@@ -59,8 +42,14 @@ KeyOutcome keys_by_itself(Search& search, const Profile& profile,
                           const WebIdentityVariables& variables) {
   KeyOutcome outcome = keys_by_web_identity(search, profile, variables);
   if (outcome.state == State::none) outcome = keys_by_sign_on(search, profile);
-  if (outcome.state == State::none) outcome = keys_in_files(search, profile);
-  return outcome;
+  if (outcome.state == State::none) {
+    outcome = keys_in_file(profile, profile.credentials);
+  }
+  if (outcome.state != State::none) return outcome;
+  if (const auto process = profile.find("credential_process")) {
+    return process_keys(process.value, process.source, search.fetch);
+  }
+  return keys_in_file(profile, profile.config);
 }
 
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {

@@ -240,15 +240,6 @@ std::string Program::wait(BootTime deadline, const Waker& stop) {
 
 // --- Its keys --------------------------------------------------------------
 
-KeyOutcome unstartable(const std::string& place, int error) {
-  KeyOutcome outcome = broken_keys("%s: the program cannot be started: %s",
-                                   place, strerror(error));
-  const bool passing = error == EAGAIN || error == ENOMEM || error == EMFILE ||
-                       error == ENFILE || error == ETXTBSY;
-  if (passing) outcome.state = State::failed;
-  return outcome;
-}
-
 KeyOutcome read_document(std::string_view text, const std::string& place,
                          std::int64_t now) {
   constexpr KeyForm kForm = {kSessionForm.names, kSessionForm.end, false, 1};
@@ -311,7 +302,13 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
   }
   Program program;
   const int error = program.start(words);
-  if (error != 0) return unstartable(place, error);
+  if (error != 0) {
+    const bool passing = error == EAGAIN || error == ENOMEM ||
+                         error == EMFILE || error == ENFILE || error == ETXTBSY;
+    return not_found(passing ? State::failed : State::broken,
+                     "%s: the program cannot be started: %s", place,
+                     static_cast<const char*>(strerror(error)));
+  }
   fetch.say(format("the program of %s is being asked", place));
   const std::string failure = program.wait(
       std::min(fetch.deadline, BootClock::now() + kPatience), fetch.stop);

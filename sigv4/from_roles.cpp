@@ -126,7 +126,7 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
     outcome = container_keys(chain.container, search.fetch);
   } else if (source.value == "Ec2InstanceMetadata") {
     outcome = instance_keys(chain.instance, search.fetch);
-    if (chain.instance.may_be_asked()) without = State::failed;
+    if (!chain.instance.disabled) without = State::failed;
   } else {
     return blocked(
         search,
@@ -166,21 +166,18 @@ KeyOutcome by_other_profile(Search& search, Profile& other,
                  source.source, other.name, other.whereabouts());
 }
 
-// The files are the same, and only lent another name.
-KeyOutcome by_source_profile(Search& search, Profile& profile,
-                             const Setting& source) {
-  const std::string name = std::exchange(profile.name, source.value);
-  search.path.push_back(name);
-  KeyOutcome outcome =
-      by_other_profile(search, profile, source, name == source.value);
-  profile.name = name;
-  return outcome;
-}
-
 KeyOutcome source_of_role(Search& search, Profile& profile) {
   const auto other = profile.find("source_profile");
   const auto kind = profile.find("credential_source");
-  if (other && !kind) return by_source_profile(search, profile, other);
+  if (other && !kind) {
+    // The files are the same, and only lent another name.
+    const std::string name = std::exchange(profile.name, other.value);
+    search.path.push_back(name);
+    KeyOutcome outcome =
+        by_other_profile(search, profile, other, name == other.value);
+    profile.name = name;
+    return outcome;
+  }
   if (kind && !other) return by_credential_source(search, kind);
   return blocked(search, "%s has %s", profile.place_of("role_arn"),
                  kind ? "both source_profile and credential_source"
@@ -304,12 +301,8 @@ KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
 }
 
 std::string account_of(std::string_view arn) {
-  for (int field = 0; field < 4; ++field) {
-    const std::size_t colon = arn.find(':');
-    if (colon == arn.npos) return "";
-    arn.remove_prefix(colon + 1);
-  }
-  const std::string_view account = arn.substr(0, arn.find(':'));
+  for (int field = 0; field < 4; ++field) cut(arn, ':');
+  const std::string_view account = cut(arn, ':');
   return account.size() == 12 && all_digits(account) ? std::string(account)
                                                      : "";
 }

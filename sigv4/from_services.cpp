@@ -77,7 +77,6 @@ class Calling {
   Fate judge_refusal(const HttpAnswer& http, std::int64_t signed_for);
   Fate judge_transport(const HttpAnswer& http, BootTime started);
   bool pause(Fate fate);
-  bool correct();
 
   const ServiceCall& call_;
   const Fetch& fetch_;
@@ -94,7 +93,7 @@ void Calling::run() {
   Fate fate;
   do {
     fate = attempt();
-  } while (fate == Fate::skewed ? correct() : pause(fate));
+  } while (pause(fate));
   if (fate == Fate::done) {
     outcome_.state = State::found;
     return;
@@ -205,17 +204,16 @@ Fate Calling::judge_transport(const HttpAnswer& http, BootTime started) {
                                                       : Fate::passing;
 }
 
-// Whether the same should be asked once more, for the service's time.
-bool Calling::correct() {
-  if (std::exchange(corrected_, true)) return false;
-  utc_offset_ = refusal_offset_;
-  --attempts_;
-  return true;
-}
-
 // Whether there is to be another attempt; if so, it is time for that then.
 bool Calling::pause(Fate fate) {
-  if (fate == Fate::done || fate == Fate::final) return false;
+  if (fate == Fate::skewed && !std::exchange(corrected_, true)) {
+    utc_offset_ = refusal_offset_;  // The same once more, for its time.
+    --attempts_;
+    return true;
+  }
+  if (fate == Fate::done || fate == Fate::final || fate == Fate::skewed) {
+    return false;
+  }
   if (attempts_ >= call_.attempts) return false;
   const milliseconds longest =
       fate == Fate::throttled ? kFirstThrottledPause : kFirstPause;

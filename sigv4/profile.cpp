@@ -21,16 +21,6 @@ constexpr std::string_view kProfile = kProfiles, kDefault = "default";
 
 bool is_one_of(char c, std::string_view set) { return set.find(c) != set.npos; }
 
-std::string_view trim_left(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  return text;
-}
-
-std::string_view trim_right(std::string_view text) {
-  // npos + 1 is 0.
-  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
-}
-
 // Without regard to the locale.
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -98,10 +88,9 @@ class Parser {
 };
 
 const char* Parser::add(std::string_view line) {
-  line = trim_right(line);
-  const std::string_view text = trim_left(line);
+  const std::string_view text = trimmed(line);
   if (text.empty() || is_one_of(text.front(), kCommentMarks)) return nullptr;
-  const std::size_t indent = line.size() - text.size();
+  const auto indent = static_cast<std::size_t>(text.data() - line.data());
   if (has_property_ && indent > indent_) return add_continuation(text);
   if (text.front() == '[') return add_section(text);
   if (!seen_section_) return "a line before the first section";
@@ -121,7 +110,7 @@ const char* Parser::add_section(std::string_view text) {
   const auto blank = text.find_first_of(kBlanks);
   if (blank != text.npos) {
     kind_ = text.substr(0, blank);
-    text = trim_left(text.substr(blank));
+    text = trimmed(text.substr(blank));
   }
   section_ = is_name(text) ? text : std::string_view();
   if (section_.empty() && !kind_.empty()) section_ = unquoted(text);
@@ -169,7 +158,7 @@ const char* Parser::add_continuation(std::string_view text) {
 const char* Parser::add_property(std::string_view text) {
   std::string_view value = without_comment(text);
   if (value.find('=') == value.npos) return "a property without '='";
-  const std::string_view property = trim_right(cut(value, '='));
+  const std::string_view property = trimmed(cut(value, '='));
   if (property.empty()) return "a property without a name";
   skipped_ = !is_name(property);
   if (skipped_) return nullptr;
@@ -217,7 +206,7 @@ std::string_view sub_property(std::string_view value, std::string_view name) {
   if (!begins_with(value, "\n")) return found;
   while (!value.empty()) {
     std::string_view line = cut(value, '\n');
-    const std::string_view own = trim_right(cut(line, '='));
+    const std::string_view own = trimmed(cut(line, '='));
     const bool same =
         std::equal(own.begin(), own.end(), name.begin(), name.end(),
                    [](char a, char b) { return lower(a) == b; });
@@ -326,8 +315,8 @@ std::string_view Profile::value_of(const char* property) const {
 
 std::string Profile::place_of(const char* property) const {
   const ProfileFile* file = look(property).file;
-  if (file == nullptr) return format("profile %q", name);
-  return format("profile %q in %q", name, file->path);
+  return format("profile %q%[ in %q%]", name,
+                file != nullptr ? file->path.c_str() : "");
 }
 
 std::string Profile::whereabouts() const {

@@ -26,15 +26,6 @@ std::string system_words(int error) {
   return std::generic_category().message(error);
 }
 
-void warn(const std::string& path, mode_t mode, std::string& warning) {
-  if ((mode & kOthers) == 0) return;
-  format_to(warning,
-            "%q may be read or written by others than its owner (mode 0%s%s%s, "
-            "should "
-            "be 0600)",
-            path, mode >> 6 & 7, mode >> 3 & 7, mode & 7);
-}
-
 // Appends up to one byte more than the file may have, straight from the file: a
 // copy would leave traces on the stack.  Returns errno.
 int read_into(std::string& text, int fd, std::size_t most) {
@@ -92,8 +83,12 @@ SecretFile::SecretFile(const std::string& path, std::size_t most_bytes) {
     failure = "is not a regular file";
   } else if (too_long) {
     format_to(failure, "is longer than %s bytes", most_bytes);
-  } else {
-    warn(path, status.st_mode, warning);
+  } else if ((status.st_mode & kOthers) != 0) {
+    const mode_t mode = status.st_mode;
+    format_to(warning,
+              "%q may be read or written by others than its owner (mode "
+              "0%s%s%s, should be 0600)",
+              path, mode >> 6 & 7, mode >> 3 & 7, mode & 7);
   }
   if (!failure.empty()) wipe(text);
 }

@@ -37,14 +37,14 @@ constexpr const char* kMode = "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE";
 constexpr const char* kTimeout = "AWS_METADATA_SERVICE_TIMEOUT";
 constexpr const char* kAttempts = "AWS_METADATA_SERVICE_NUM_ATTEMPTS";
 
-InstanceSettings settings_in(const Home& home) {
+Instance settings_in(const Home& home) {
   const Environment environment = home.environment();
-  return instance_settings(environment, load_profile({}, environment));
+  Instance instance;
+  read_instance_settings(environment, load_profile({}, environment), instance);
+  return instance;
 }
 
-KeySourcePtr service_at(InstanceSettings settings) {
-  Instance service;
-  service.settings = std::move(settings);
+KeySourcePtr service_at(Instance service) {
   return tests::source_of([service](const Fetch& fetch) mutable {
     return instance_keys(service, fetch);
   });
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_SUITE(instance_metadata)
 
 BOOST_AUTO_TEST_CASE(settings_are_those_of_ec2_unless_somebody_says_otherwise) {
   const Home home;
-  const InstanceSettings settings = settings_in(home);
+  const Instance settings = settings_in(home);
   BOOST_TEST(settings.endpoint == "http://169.254.169.254");
   BOOST_TEST(!settings.disabled);
   BOOST_TEST(settings.timeout.count() == 1);
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(endpoint_goes_before_mode_and_variable_before_profile) {
     Home home;
     home.variables.insert(c.variables.begin(), c.variables.end());
     home.write(".aws/config", std::string("[default]\n") + c.profile);
-    const InstanceSettings settings = settings_in(home);
+    const Instance settings = settings_in(home);
     BOOST_TEST(settings.endpoint == c.endpoint);
     BOOST_TEST(settings.error == "");
   }
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(settings_are_found_in_either_file_of_the_profile) {
              "[default]\nmetadata_service_num_attempts = 4\n"
              "metadata_service_timeout = 5\n[profile other]\n"
              "metadata_service_num_attempts = 6\n");
-  const InstanceSettings settings = settings_in(home);
+  const Instance settings = settings_in(home);
   BOOST_TEST(settings.timeout.count() == 3);
   BOOST_TEST(settings.attempts == 4);
 }
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(bad_setting_is_broken_and_names_its_place) {
     Home home;
     Asking asking;
     home.variables[c.variable] = c.value;
-    const InstanceSettings settings = settings_in(home);
+    const Instance settings = settings_in(home);
     const std::string text = said(asking.of(*service_at(settings)));
     BOOST_TEST(text.rfind(std::string("broken: ") + c.variable + " " + c.error,
                           0) == 0u,
