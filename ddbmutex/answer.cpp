@@ -381,7 +381,8 @@ void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
   } else if (http.status >= 400) {
     return read_error(body, http, signed_at, reader, answer);
   }
-  answer.message = sigv4::format("HTTP status %s%s", http.status, wrong);
+  answer.message.clear();
+  sigv4::format_to(answer.message, "HTTP status %s%s", http.status, wrong);
 }
 
 }  // namespace
@@ -454,7 +455,7 @@ Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
   answer.received_at = http.received_at;
   answer.fault = fault_of(http.transport);
   answer.too_large = http.transport == Transport::too_large;
-  answer.message = std::move(http.error);
+  answer.message.swap(http.error);
   if (http.transport != Transport::complete) return answer;
 
   const Headers headers = http.headers_of(kTold);

@@ -181,24 +181,21 @@ void Client::begin(Pending& pending, Action action, BootTime now,
 }
 
 Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
-  return pending->answer_ != nullptr ? unsent(*pending) : heard(*pending, why);
-}
-
-Answer Client::unsent(Pending& pending) const {
-  Answer answer = std::move(*pending.answer_);
-  answer.sent_at = answer.received_at = BootClock::now();
-  tell(answer);
-  return answer;
-}
-
-Answer Client::heard(Pending& pending, Transport why) {
-  sigv4::Exchange& exchange = *pending.exchange_;
+  const bool begun = pending->answer_ == nullptr;
+  sigv4::Exchange& exchange = *pending->exchange_;
   exchange.end(why);
-  Answer answer = read_answer(pending.action_, std::move(exchange.answer()),
-                              pending.signed_at_, pending.reader_);
+  Answer answer =
+      begun ? read_answer(pending->action_, std::move(exchange.answer()),
+                          pending->signed_at_, pending->reader_)
+            : std::move(*pending->answer_);
+  if (!begun) {
+    answer.sent_at = answer.received_at = BootClock::now();
+    tell(answer);
+    return answer;
+  }
   // Its texts may be gone by now; its counts are not.
   hear(answer, exchange.answer());
-  if (!answered(answer.fault)) failed(pending, answer);
+  if (!answered(answer.fault)) failed(*pending, answer);
   return answer;
 }
 
@@ -207,8 +204,9 @@ void Client::failed(const Pending& pending, Answer& answer) {
   const sigv4::KeyOutcome& keys = *pending.site_->keys;
   const sigv4::Secrets secrets = {keys.keys.secret_access_key,
                                   keys.keys.session_token, pending.signature_};
-  answer.message = sigv4::shown(answer.message, secrets);
-  answer.request_id = sigv4::shown(answer.request_id, secrets);
+  for (std::string* text : {&answer.message, &answer.request_id}) {
+    sigv4::shown(*text, secrets).swap(*text);
+  }
   if (is_about_keys(answer.fault)) {
     sigv4::format_to(answer.message, "%s(keys from %s)",
                      answer.message.empty() ? "" : " ", keys.source);

@@ -119,8 +119,6 @@ class Client {
   SitePtr make_site(const sigv4::Keys::OutcomePtr& keys,
                     std::string_view amz_date);
   static ServiceTime time_by(const ServiceClock& clock, BootTime now);
-  Answer unsent(Pending& pending) const;
-  Answer heard(Pending& pending, sigv4::Transport why);
   void hear(const Answer& answer, const sigv4::HttpAnswer& http);
   void failed(const Pending& pending, Answer& answer);
   void tell(const Answer& answer) const;

@@ -136,21 +136,22 @@ constexpr int kTimedEach = 8;  // Of the answers in it.
 
 }  // namespace
 
-nanoseconds Throttle::wait(Turn& turn, BootTime now) {
-  if (!limits() && !turn.waits_) return nanoseconds::zero();
-  const std::lock_guard<std::mutex> guard(mutex_);
-  if (!std::exchange(turn.waits_, true)) {
-    Turn** end = &line_;
+nanoseconds Throttle::Turn::wait(BootTime now) {
+  Throttle& all = throttle_;
+  if (!all.limits() && !waits_) return nanoseconds::zero();
+  const std::lock_guard<std::mutex> guard(all.mutex_);
+  if (!std::exchange(waits_, true)) {
+    Turn** end = &all.line_;
     while (*end != nullptr) end = &(*end)->next_;
-    *end = &turn;
+    *end = this;
   }
-  if (limited_.load(std::memory_order_relaxed) && !forgets(now)) {
-    fill(now);
-    const nanoseconds left = until(turn);
+  if (all.limited_.load(std::memory_order_relaxed) && !all.forgets(now)) {
+    all.fill(now);
+    const nanoseconds left = all.until(*this);
     if (left > nanoseconds::zero()) return left;
-    tokens_ -= 1;
+    all.tokens_ -= 1;
   }
-  remove(turn);
+  all.remove(*this);
   return nanoseconds::zero();
 }
 
@@ -172,11 +173,6 @@ nanoseconds Throttle::until(const Turn& turn) const {
   const Seconds left((needed - tokens_) / rate_);
   return std::clamp<nanoseconds>(std::chrono::ceil<nanoseconds>(left),
                                  kShortestWait, kLookAgain);
-}
-
-void Throttle::leave(Turn& turn) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  remove(turn);
 }
 
 // What nobody waits for is not saved up, but for those that are asleep.

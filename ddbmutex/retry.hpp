@@ -56,8 +56,6 @@ class Throttle {
   std::optional<double> rate() const;
 
  private:
-  std::chrono::nanoseconds wait(Turn& turn, BootTime now);
-  void leave(Turn& turn);
   void remove(Turn& turn);
   void fill(BootTime now);
   std::chrono::nanoseconds until(const Turn& turn) const;
@@ -92,16 +90,16 @@ class Throttle::Turn {
  public:
   explicit Turn(Throttle& throttle) : throttle_(throttle) {}
   ~Turn() {
-    if (waits_) throttle_.leave(*this);
+    if (!waits_) return;
+    const std::lock_guard<std::mutex> guard(throttle_.mutex_);
+    throttle_.remove(*this);
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
   // Zero: a request may be sent now; the next one has to wait anew.  Else to be
   // asked again after so long, at the latest.
-  std::chrono::nanoseconds wait(BootTime now) {
-    return throttle_.wait(*this, now);
-  }
+  std::chrono::nanoseconds wait(BootTime now);
   // Since it was last told to wait.
   bool waits() const { return waits_; }
 

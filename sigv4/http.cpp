@@ -349,7 +349,7 @@ void Exchange::set_url(const std::string& url) {
   const bool good =
       curl_url_set(parsed, CURLUPART_URL, url.c_str(), 0) == CURLUE_OK;
   curl_easy_setopt(easy_, CURLOPT_CURLU, good ? parsed : nullptr);
-  url_ = good ? url : "";
+  url_ = good ? url.c_str() : "";
 }
 
 // The list that libcurl wants, over our own strings.

@@ -51,9 +51,12 @@ std::int64_t seconds_of(nanoseconds time) { return time / seconds(1); }
 }  // namespace
 
 struct Keys::Core {
-  Core(const KeySourcePtr& the_source, const Log& the_log,
+  Core(const KeySourcePtr& the_source, UtcNow now, const Log& the_log,
        nanoseconds the_longest)
-      : source(the_source), log(the_log), longest_fetch(the_longest) {}
+      : source(the_source),
+        utc_now(now),
+        log(the_log),
+        longest_fetch(the_longest) {}
 
   // One run of the source, and who waits for it.
   struct Run {
@@ -76,7 +79,7 @@ struct Keys::Core {
   bool serves(BootTime time) const;
   OutcomePtr why_none() const;
   bool may_ask(BootTime time) const;
-  void begin(const std::shared_ptr<Core>& self, std::int64_t utc_now);
+  void begin(const std::shared_ptr<Core>& self);
   void leave_if_hung(BootTime time);
   void leave();
   void install(KeyOutcome&& outcome);
@@ -87,6 +90,7 @@ struct Keys::Core {
   void tell(const KeyOutcome& outcome);
 
   const KeySourcePtr source;
+  const UtcNow utc_now;  // For as long as there are the Keys.
   const Log log;
   const nanoseconds longest_fetch;
   // Of the fetching thread, one at a time.
@@ -145,10 +149,9 @@ Keys::OutcomePtr Keys::Core::why_none() const {
   return share<KeyOutcome>(std::move(none));
 }
 
-// REQUIRES: none is under way.
-void Keys::Core::begin(const std::shared_ptr<Core>& self,
-                       std::int64_t utc_now) {
-  if (stopping) return;
+// Unless one is under way.
+void Keys::Core::begin(const std::shared_ptr<Core>& self) {
+  if (fetch != nullptr || stopping) return;
   begun = BootClock::now();
   if (const KeyOutcome* known = source->at_hand()) {
     return install(KeyOutcome(*known));
@@ -157,7 +160,7 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self,
     return install(failed_keys("the source of keys does not come back"));
   }
   if (to_join) pthread_join(*std::exchange(to_join, std::nullopt), nullptr);
-  const auto own = share<Run>(self, utc_now);
+  const auto own = share<Run>(self, utc_now.ask(utc_now.whom));
   if (!std::exchange(registered, true)) register_for_exit(self, *this);
   if (start_thread(own->thread, own, [](void* it) {
         Run& run = *static_cast<Run*>(it);
@@ -310,7 +313,7 @@ void Keys::Core::await_stop() {
 
 Keys::Keys(const KeySourcePtr& source, UtcNow utc_now, const Log& log,
            nanoseconds longest_fetch)
-    : core_(share<Core>(source, log, longest_fetch)), utc_now_(utc_now) {
+    : core_(share<Core>(source, utc_now, log, longest_fetch)) {
   if (const auto known = core_->source->at_hand()) core_->tell(*known);
 }
 
@@ -321,16 +324,11 @@ void Keys::end_by(BootTime time) {
   core_->stop_by = std::min(core_->stop_by, time);
 }
 
-void Keys::begin() {
-  if (core_->fetch != nullptr) return;
-  core_->begin(core_, utc_now_.ask(utc_now_.whom));
-}
-
 Keys::Current Keys::now(BootTime time) {
   Core& core = *core_;
   const std::lock_guard<std::mutex> guard(core.mutex);
   core.leave_if_hung(time);
-  if (time >= core.due) begin();
+  if (time >= core.due) core.begin(core_);
   if (core.serves(time)) return {core.keys, false};
   return {core.why_none(), core.fetch != nullptr};
 }
@@ -352,7 +350,7 @@ bool Keys::await(BootTime deadline, const Waker* waker) {
     const std::lock_guard<std::mutex> guard(core.mutex);
     if (core.serves(time)) return true;
     core.leave_if_hung(time);
-    if (core.may_ask(time)) begin();
+    if (core.may_ask(time)) core.begin(core_);
     fetch = core.fetch;
   }
   if (fetch != nullptr) wait_for(&fetch->done, waker, deadline);
@@ -368,7 +366,7 @@ bool Keys::refused(const OutcomePtr& keys) {
   core.keys_refused = true;
   core.serve_for_sure = core.quiet_until = kNotAtAll;
   const bool hope = BootClock::now() - core.begun >= kJustNow;
-  if (hope) begin();
+  if (hope) core.begin(core_);
   core.due = std::min(core.due, core.begun + kJustNow);
   return hope || core.fetch != nullptr;
 }

@@ -81,10 +81,7 @@ class Keys {
  private:
   struct Core;  // Outlives the Keys while a thread is in it.
 
-  void begin();  // A fetch, unless one is under way.  REQUIRES: Core::mutex.
-
   const std::shared_ptr<Core> core_;
-  const UtcNow utc_now_;
 };
 
 }  // namespace sigv4
