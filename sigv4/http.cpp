@@ -149,6 +149,8 @@ BootTime poll_until(BootTime deadline, const Waker* waker, BootTime now) {
   return blind ? std::min(deadline, now + kWakerPoll) : deadline;
 }
 
+bool is_woken(const Waker* waker) { return waker != nullptr && waker->woken(); }
+
 // poll(2) passes over what is -1.
 pollfd polled(const Waker* waker) {
   return {waker != nullptr ? waker->fd() : -1, POLLIN, 0};
@@ -610,6 +612,7 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
   if (before == 0) return;
   const SigpipeGuard guard;
   std::vector<pollfd>& fds = exchanges[0]->polled_fds_;
+  const pollfd of_waker = polled(waker);
   bool woken = false;
   BootTime now = BootTime::min();  // For what is to be done at once.
   do {
@@ -622,7 +625,7 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
     now = BootClock::now();
     BootTime until = poll_until(deadline, waker, now);
     fds.clear();
-    fds.push_back(polled(waker));
+    fds.push_back(of_waker);
     for (Exchange* const* at = exchanges; at != end; ++at) {
       Exchange& one = **at;
       one.set_due(now);
@@ -639,7 +642,7 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
     const int ready = looks ? poll(fds.data(), fds.size(),
                                    ended ? 0 : poll_timeout(until, now))
                             : 0;
-    woken = fds[0].revents != 0 || (waker != nullptr && waker->woken());
+    woken = fds[0].revents != 0 || is_woken(waker);
     if (ready <= 0) continue;
     const pollfd* fd = fds.data() + 1;
     for (Exchange* const* at = exchanges; at != end; ++at) {
@@ -650,12 +653,9 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
 }
 
 void wait_for(const Waker* one, const Waker* other, BootTime deadline) {
-  const auto woken = [](const Waker* waker) {
-    return waker != nullptr && waker->woken();
-  };
   pollfd fds[] = {polled(one), polled(other)};
-  for (BootTime now;
-       !woken(one) && !woken(other) && (now = BootClock::now()) < deadline;) {
+  for (BootTime now; !is_woken(one) && !is_woken(other) &&
+                     (now = BootClock::now()) < deadline;) {
     const BootTime until =
         poll_until(poll_until(deadline, one, now), other, now);
     poll(fds, 2, poll_timeout(until, now));
