@@ -297,7 +297,31 @@ const char* read_lease_and_owner(const Item& item, Row& row) {
   return "";
 }
 
+// Of the layout that most use: a look at it is no search.
+constexpr char kNames[] = "u:uuid e:expires l:lease o:owner k:token t:ttl";
+
+// Where each word's name stands in them, by its letter.
+struct NamePlace {
+  unsigned char begin = 0, size = 0;
+};
+constexpr auto kNamePlaces = [] {
+  std::array<NamePlace, 'z' - 'a' + 1> all{};
+  for (unsigned char at = 0; at < sizeof kNames;) {
+    unsigned char end = at;
+    while (kNames[end] != ' ' && kNames[end] != '\0') ++end;
+    NamePlace& place = all[static_cast<std::size_t>(kNames[at] - 'a')];
+    place.begin = static_cast<unsigned char>(at + 2);
+    place.size = static_cast<unsigned char>(end - place.begin);
+    at = static_cast<unsigned char>(end + 1);
+  }
+  return all;
+}();
+
 std::string_view name_of(char word, const char* names) {
+  const NamePlace& place = kNamePlaces[static_cast<std::size_t>(word - 'a')];
+  if (names == kNames && place.size > 0) {
+    return {kNames + place.begin, place.size};
+  }
   for (std::string_view rest = names; !rest.empty();) {
     const std::string_view one = sigv4::cut(rest, ' ');
     if (one[0] == word) return one.substr(2);
@@ -364,7 +388,7 @@ void write_request(const Place& place, const Request& request, Text& text,
 }
 
 const Layout kDdblock = {read_item, write_expressions, append_value, 'e',
-                         "u:uuid e:expires l:lease o:owner k:token t:ttl"};
+                         kNames};
 
 std::string fresh_uuid() {
   std::array<unsigned char, 16> bits;

@@ -175,15 +175,17 @@ std::string_view HttpAnswer::header(std::string_view name) const {
 void HttpAnswer::find_headers(const char* names, std::size_t width,
                               std::string_view* values,
                               std::size_t count) const {
+  std::size_t sizes[kMostLookedFor];  // At once: lines are more.
+  for (std::size_t i = 0; i < count; ++i) sizes[i] = strlen(names + i * width);
   const std::string_view all = headers;
   for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end + 1) {
     end = std::min(all.find('\n', begin), all.size());
     const std::string_view line = all.substr(begin, end - begin);
-    const std::size_t colon = line.find(':');
-    if (colon >= width) continue;
     for (std::size_t i = 0; i < count; ++i) {
       const char* const name = names + i * width;
-      const bool known = name[colon] == '\0' && values[i].data() == nullptr &&
+      const std::size_t colon = sizes[i];
+      const bool known = line.size() > colon && line[colon] == ':' &&
+                         values[i].data() == nullptr &&
                          strncasecmp(line.data(), name, colon) == 0;
       if (known) values[i] = trimmed(line.substr(colon + 1));
     }

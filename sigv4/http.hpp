@@ -96,6 +96,7 @@ struct HttpAnswer {
   template <std::size_t kCount, std::size_t kWidth>
   std::array<std::string_view, kCount> headers_of(
       const char (&names)[kCount][kWidth]) const {
+    static_assert(kCount <= kMostLookedFor);
     std::array<std::string_view, kCount> values;
     find_headers(names[0], kWidth, values.data(), kCount);
     return values;
@@ -104,6 +105,7 @@ struct HttpAnswer {
   void reset();
 
  private:
+  static constexpr std::size_t kMostLookedFor = 8;
   // Each name begins `width` bytes behind the one before it.
   void find_headers(const char* names, std::size_t width,
                     std::string_view* values, std::size_t count) const;

@@ -15,9 +15,7 @@ constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
 // After so many days, 400 years, the calendar repeats.
 constexpr int kEraDays = 146097;
-// 1970 is so many seconds after 400 years before 1 March 0000, from where days
-// are counted here.
-constexpr std::int64_t kUnixEpoch = (719468 + kEraDays) * kDay;
+constexpr std::int64_t kEpoch = 719468;  // 1 March 0000 to 1 January 1970.
 
 struct Date {
   int year, month, day;  // Month and day from 1.
@@ -27,13 +25,14 @@ struct Date {
 // its year and the months before it have lengths that a line describes.
 // (libc's gmtime() and timegm() take a lock that a forked child may find taken
 // for ever.)
-int days_of(const Date& date) {
+std::int64_t days_from(const Date& date) {
   const int year = date.year - (date.month <= 2 ? 1 : 0) + 400;
   const int month = (date.month + 9) % 12;  // From March.
   return year * 365 + year / 4 - year / 100 + year / 400 +
-         (153 * month + 2) / 5 + date.day - 1;
+         (153 * month + 2) / 5 + date.day - 1 - kEpoch - kEraDays;
 }
 
+// `days` from 400 years before 1 March 0000.
 Date date_of(unsigned days) {
   const unsigned of_era = days % kEraDays;
   const unsigned years =
@@ -67,6 +66,12 @@ int year_at(std::string_view text, std::size_t from) {
   return century > 99 || year > 99 ? -1 : 100 * century + year;
 }
 
+int days_of(int month, int year) {
+  const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+  if (month == 2) return leap ? 29 : 28;
+  return 30 + ((month + month / 8) & 1);  // July and August have 31.
+}
+
 // Which of the three-letter names, run together in `names`, stands there; -1
 // for none.
 int name_at(std::string_view text, std::size_t from, std::string_view names) {
@@ -87,15 +92,13 @@ std::optional<std::int64_t> seconds_of(const Date& date, std::string_view time,
   const int hour = two_at(time, 0);
   const int minute = two_at(time, 3);
   const int second = two_at(time, 6);
-  const int days = days_of(date);
-  // The same one, unless there is none such.
-  const Date same = date_of(static_cast<unsigned>(days));
-  if (date.year < 0 || same.month != date.month || same.day != date.day ||
-      hour > 23 || minute > 59 || second > 60) {
+  if (date.year < 0 || date.month < 1 || date.month > 12 || date.day < 1 ||
+      date.day > days_of(date.month, date.year) || hour > 23 || minute > 59 ||
+      second > 60) {
     return std::nullopt;
   }
   const std::int64_t result =
-      days * kDay - kUnixEpoch + hour * 3600 + minute * 60 + second - ahead;
+      days_from(date) * kDay + hour * 3600 + minute * 60 + second - ahead;
   if (second == 60 && result % kDay != 0) return std::nullopt;
   return result;
 }
@@ -125,7 +128,8 @@ std::string amz_date(std::int64_t unix_seconds) {
 }
 
 void write_amz_date(std::int64_t unix_seconds, char* to) {
-  const auto since = static_cast<std::uint64_t>(unix_seconds + kUnixEpoch);
+  const auto since =
+      static_cast<std::uint64_t>(unix_seconds + (kEpoch + kEraDays) * kDay);
   const Date date = date_of(static_cast<unsigned>(since / kDay));
   const auto second = static_cast<unsigned>(since % kDay);
   std::copy_n("yyyymmddThhmmssZ", kAmzDateBytes, to);
