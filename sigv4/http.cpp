@@ -168,15 +168,15 @@ int curl_events(int seen) {
 
 std::string_view HttpAnswer::header(std::string_view name) const {
   std::string_view value;
-  find_headers(name.data(), name.size() + 1, &value, 1);
+  const std::size_t size = name.size();
+  find_headers(name.data(), 0, &size, &value, 1);
   return value;
 }
 
 void HttpAnswer::find_headers(const char* names, std::size_t width,
+                              const std::size_t* sizes,
                               std::string_view* values,
                               std::size_t count) const {
-  std::size_t sizes[kMostLookedFor];  // At once: lines are more.
-  for (std::size_t i = 0; i < count; ++i) sizes[i] = strlen(names + i * width);
   const std::string_view all = headers;
   for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end + 1) {
     end = std::min(all.find('\n', begin), all.size());

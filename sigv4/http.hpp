@@ -90,25 +90,28 @@ struct HttpAnswer {
   BootTime received_at{};
 
   // The value of the first header of that name, any case, trimmed; a view of
-  // nothing, at null, if there is none.  REQUIRES: a NUL behind the name.
+  // nothing, at null, if there is none.
   std::string_view header(std::string_view name) const;
   // The same of several in one look.
   template <std::size_t kCount, std::size_t kWidth>
   std::array<std::string_view, kCount> headers_of(
       const char (&names)[kCount][kWidth]) const {
-    static_assert(kCount <= kMostLookedFor);
     std::array<std::string_view, kCount> values;
-    find_headers(names[0], kWidth, values.data(), kCount);
+    std::size_t sizes[kCount];
+    for (std::size_t i = 0; i < kCount; ++i) {
+      sizes[i] = std::string_view(names[i]).size();
+    }
+    find_headers(names[0], kWidth, sizes, values.data(), kCount);
     return values;
   }
   // As it is made, but its texts keep their room.
   void reset();
 
  private:
-  static constexpr std::size_t kMostLookedFor = 8;
   // Each name begins `width` bytes behind the one before it.
   void find_headers(const char* names, std::size_t width,
-                    std::string_view* values, std::size_t count) const;
+                    const std::size_t* sizes, std::string_view* values,
+                    std::size_t count) const;
 };
 
 // Wakes a thread out of drive().  Any thread may call wake(), also before the
