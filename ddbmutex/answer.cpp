@@ -418,7 +418,7 @@ void bad_answer(Answer& answer, const char* why) {
 }
 
 Answer::Answer() = default;
-Answer::Answer(Answer&& other) noexcept : Answer() { *this = std::move(other); }
+Answer::Answer(Answer&&) noexcept = default;
 Answer& Answer::operator=(Answer&&) noexcept = default;
 Answer::~Answer() = default;
 
