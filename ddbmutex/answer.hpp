@@ -82,6 +82,10 @@ enum class Fault {
   cancelled,  // The caller gave up.
 };
 const char* name_of(Fault fault);
+// By DynamoDB, as a call may be when all is well.
+inline bool answered(Fault fault) {
+  return fault == Fault::none || fault == Fault::condition_failed;
+}
 inline bool is_passing(Fault fault) {
   return fault >= Fault::keys_awaited && fault <= Fault::skewed_time;
 }

@@ -38,8 +38,7 @@ Answer ask(const Caller& caller, Action action, std::string_view body,
     answer = caller.client.call(
         action, body, std::min(caller.deadline, now + caller.request_time),
         *caller.waker, reader);
-    if (answer.fault == Fault::none ||
-        answer.fault == Fault::condition_failed) {
+    if (answered(answer.fault)) {
       retry.success();
       return answer;
     }

@@ -22,10 +22,6 @@ bool is_about_keys(Fault fault) {
          fault == Fault::access_denied;
 }
 
-bool answered(Fault fault) {
-  return fault == Fault::none || fault == Fault::condition_failed;
-}
-
 // What who makes or deletes a table is told on the way of all being well.
 bool is_news(const Answer& answer) {
   if (!kManages) return false;

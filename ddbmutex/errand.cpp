@@ -36,10 +36,6 @@ constexpr int kFew = 8;
 constexpr std::chrono::milliseconds kShortestLast{50};
 constexpr std::chrono::milliseconds kLongestLast{500};
 
-bool answered(Fault fault) {
-  return fault == Fault::none || fault == Fault::condition_failed;
-}
-
 // The row went with its table; or there is none by that name in a table whose
 // key is another (PutItem wrote one for each taker if it is one of our other
 // attributes: nobody has been kept out).

@@ -42,8 +42,6 @@ using lock::Request;
 using lock::Row;
 using lock::RowUse;
 using lock::ServiceTime;
-using sigv4::append;
-using sigv4::Digits;
 using sigv4::format;
 using sigv4::Text;
 using std::chrono::milliseconds;
@@ -93,13 +91,8 @@ std::int64_t number_of(std::string_view version) {
     return 0;
   }
   const std::string_view digits = version.substr(kUuidSize + 1);
-  if (digits.size() > kMostNumberDigits || digits[0] == '0' ||
-      !all_of(digits, "0123456789")) {
-    return 0;
-  }
-  std::int64_t number = 0;
-  for (const char digit : digits) number = 10 * number + (digit - '0');
-  return number;
+  if (digits.size() > kMostNumberDigits || digits[0] == '0') return 0;
+  return dynamodb::parse_digits(digits).value_or(0);
 }
 
 // --- Leases in text ----------------------------------------------------------
@@ -115,8 +108,7 @@ std::int64_t told_lease(milliseconds ttl) {
 std::string go_duration(std::int64_t ms) {
   std::string text = sigv4::decimal(ms / 1000);
   if (const std::int64_t rest = ms % 1000; rest != 0) {
-    const Digits digits(1000 + rest);
-    append(text, {".", std::string_view(digits).substr(1)});
+    text += '.' + sigv4::decimal(1000 + rest).substr(1);
     text.erase(text.find_last_not_of('0') + 1);
   }
   return text + "s";

@@ -46,7 +46,6 @@ std::int64_t clean_up_at(ServiceTime expires) {
 
 void append_value(Text& text, char word, const Place& place,
                   const Request& request, ServiceTime stamp) {
-  constexpr std::chrono::milliseconds kLongest = kLongestLease;
   std::int64_t number = 0;  // z
   switch (word) {
     case 'u':
@@ -79,7 +78,7 @@ void append_value(Text& text, char word, const Place& place,
       number = 1;
       break;
     case 'x':
-      number = kLongest.count();
+      number = std::chrono::milliseconds(kLongestLease).count();
       break;
     case 'm':
       number = kShortestLease.count();
@@ -89,8 +88,6 @@ void append_value(Text& text, char word, const Place& place,
       break;
     case 'q':
       number = kLastToken - 2;  // One is added.
-      break;
-    default:
       break;
   }
   append_number(text, number);

@@ -402,9 +402,12 @@ void Exchange::connect_within(std::chrono::nanoseconds time) {
   set_time_to_connect(std::max(whole, milliseconds(1)));
 }
 
-void Exchange::set_due(BootTime now) {
+// If it has ended, its connection is nobody's matter now.
+void Exchange::prepare_poll(BootTime now, std::vector<pollfd>& fds) {
   if (due_in_ > milliseconds::zero()) due_ = now + due_in_;
   due_in_ = milliseconds::zero();
+  polled_ = under_way_ ? watched_.size() : 0;
+  for (std::size_t i = 0; i < polled_; ++i) fds.push_back(watched_[i]);
 }
 
 void Exchange::act_if_due(BootTime now) {
@@ -629,14 +632,8 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
     fds.clear();
     fds.push_back(of_waker);
     for (Exchange* const* at = exchanges; at != end; ++at) {
-      Exchange& one = **at;
-      one.set_due(now);
-      // If it has ended, its connection is nobody's matter now.
-      one.polled_ = one.under_way_ ? one.watched_.size() : 0;
-      for (std::size_t i = 0; i < one.polled_; ++i) {
-        fds.push_back(one.watched_[i]);
-      }
-      until = std::min(until, one.next_due());
+      (*at)->prepare_poll(now, fds);
+      until = std::min(until, (*at)->next_due());
     }
     const bool ended = under_way() < before;
     // For the waker alone there is no need to: it says whether it was woken.

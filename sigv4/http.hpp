@@ -153,8 +153,8 @@ class Exchange {
   // What is to be sent, written before start(): whole headers, each with a '\n'
   // behind, all there are but Host, Content-Length and what libcurl must add
   // (none of Accept, Expect, User-Agent); and the body, none with get.  Their
-  // memory serves for the next exchange too.  REQUIRES: nothing under way.
-  // REQUIRES: at most 20 headers.
+  // memory serves for the next exchange too.  REQUIRES: nothing under way, and
+  // at most 20 headers.
   Text& headers() noexcept { return headers_; }
   Text& body() noexcept { return body_; }
 
@@ -193,7 +193,8 @@ class Exchange {
   void set_fresh(bool fresh);
   void link_headers();
   bool kept_connection_is_dead() const;
-  void set_due(BootTime now);
+  // Behind the descriptors of others.
+  void prepare_poll(BootTime now, std::vector<pollfd>& fds);
   BootTime next_due() const { return std::min(due_, stall_check_); }
   // These may end the exchange.
   void act_if_due(BootTime now);
