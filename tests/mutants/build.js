@@ -4,6 +4,7 @@
 //
 //   const directory = await buildMutant(mutant, settings);
 //   // directory + "/tests/tests" has the suites of its catchers
+//   const broken = await thoseThatDoNotCompile(mutants, settings);
 //
 // A changed header is compiled into every file of the library that includes
 // it, but not into the tests.
@@ -12,7 +13,7 @@
 const { execFile } = require("child_process");
 const fs = require("fs");
 const path = require("path");
-const { applyChange } = require("./list.js");
+const { ListError, applyChange } = require("./list.js");
 
 class BuildError extends Error {}
 
@@ -175,6 +176,57 @@ function writeSources(mutant, directory) {
   return texts;
 }
 
+// All that can be changed at the same time, as one mutant; the rest.
+function together(mutants) {
+  const all = { changes: [], mutants: [] };
+  const rest = [];
+  for (const mutant of mutants) {
+    try {
+      const changes = [...all.changes, ...mutant.changes];
+      textsOf({ changes });
+      all.changes = changes;
+      all.mutants.push(mutant);
+    } catch (error) {
+      if (!(error instanceof ListError)) throw error;
+      rest.push(mutant);
+    }
+  }
+  return [all, rest];
+}
+
+// Of a header, one part that it is compiled into.
+async function compiles(mutant, directory, settings) {
+  const parts = new Set([...writeSources(mutant, directory).keys()]
+    .map((file) => partsWith(file, settings.build)[0]));
+  let good = true;
+  await inTurn([...parts], 2, async (part) => {
+    try {
+      if (good) await command(settings.compiler, [...settings.compile,
+        "-fsyntax-only", path.join(directory, `${part}.cpp`)]);
+    } catch {
+      good = false;
+    }
+  });
+  return good;
+}
+
+// As many as can be are compiled at once; those among which one does not are
+// halved until it is found.  REQUIRES: none is stale.
+async function thoseThatDoNotCompile(mutants, settings) {
+  if (mutants.length === 0) return [];
+  const [all, rest] = together(mutants);
+  const directory = path.join(settings.out, "together");
+  const broken = [];
+  if (!await compiles(all, directory, settings)) {
+    const some = all.mutants;
+    const half = Math.ceil(some.length / 2);
+    broken.push(...some.length === 1 ? some : [
+      ...await thoseThatDoNotCompile(some.slice(0, half), settings),
+      ...await thoseThatDoNotCompile(some.slice(half), settings)]);
+  }
+  return [...broken, ...await thoseThatDoNotCompile(rest, settings)];
+}
+
 // The changed parts' objects, by part.
 async function compile(texts, directory, settings) {
   const objects = new Map();
@@ -270,4 +322,4 @@ function borrowBuild(name, settings) {
 }
 
 module.exports = { BuildError, settingsFrom, textsOf, buildMutant,
-  borrowBuild, inTurn };
+  thoseThatDoNotCompile, borrowBuild, inTurn };
