@@ -17,10 +17,13 @@ namespace {
 // All but those that a fault raises in the thread itself.
 sigset_t signals_of_others() {
   sigset_t set;
-  sigfillset(&set);
-  static constexpr int kFaults[] = {SIGSEGV, SIGBUS,  SIGFPE,
-                                    SIGILL,  SIGTRAP, SIGABRT};
-  for (const int fault : kFaults) sigdelset(&set, fault);
+  sigemptyset(&set);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const bool fault = signal == SIGSEGV || signal == SIGBUS ||
+                       signal == SIGFPE || signal == SIGILL ||
+                       signal == SIGTRAP || signal == SIGABRT;
+    if (!fault) sigaddset(&set, signal);  // It refuses what libc keeps.
+  }
   return set;
 }
 
