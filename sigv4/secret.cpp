@@ -98,9 +98,7 @@ std::string shown(std::string_view text, const Secrets& secrets) {
       text.substr(0, std::min(end, most + kMaxWordBytes)), secrets);
   cut = cut || result.size() > kMaxShownBytes;
   result.resize(std::min(result.size(), kMaxShownBytes));
-  for (char& c : result) {
-    if (c < ' ' || c > '~') c = '?';
-  }
+  show(result);
   if (cut) result += "...";
   return result;
 }

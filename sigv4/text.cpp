@@ -31,14 +31,19 @@ std::string join(Pieces pieces) {
   return text;
 }
 
+void show(std::string& text) {
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+}
+
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t kMost = 200;
   std::string result = "\"";
-  for (const char c : text.substr(0, kMost)) {
-    const bool visible = c >= ' ' && c <= '~';
-    result += visible ? c : '?';
-  }
-  return result + (text.size() > kMost ? "...\"" : "\"");
+  result += text.substr(0, kMost);
+  result += text.size() > kMost ? "...\"" : "\"";
+  show(result);
+  return result;
 }
 
 std::string formatted(const char* pattern, unsigned kinds, ...) {
@@ -79,7 +84,7 @@ void append_pieces(std::string& text, const char* pattern, unsigned kinds,
     }
     const unsigned kind = kinds & 3;
     kinds >>= 2;
-    std::string number;
+    std::string own;
     if (kind == 0) {
       piece = va_arg(pieces, const char*);
     } else if (kind == 1) {
@@ -87,10 +92,11 @@ void append_pieces(std::string& text, const char* pattern, unsigned kinds,
     } else if (kind == 2) {
       piece = *va_arg(pieces, const std::string_view*);
     } else {
-      piece = number = decimal(va_arg(pieces, std::int64_t));
+      piece = own = decimal(va_arg(pieces, std::int64_t));
     }
     whole = whole && !piece.empty();
-    text += mark == 'q' ? in_quotes(piece) : piece;
+    if (mark == 'q') piece = own = in_quotes(piece);
+    text += piece;
   }
 }
 

@@ -27,6 +27,9 @@ std::string join(Pieces pieces);
 // ASCII or a blank.
 std::string in_quotes(std::string_view text);
 
+// What is not visible ASCII or a blank becomes a '?'.
+void show(std::string& text);
+
 // "-12"
 std::string decimal(std::int64_t number);
 
