@@ -84,7 +84,8 @@ void append_pieces(std::string& text, const char* pattern, unsigned kinds,
     }
     const unsigned kind = kinds & 3;
     kinds >>= 2;
-    std::string own;
+    std::string quoted;
+    const Digits number(kind == 3 ? va_arg(pieces, std::int64_t) : 0);
     if (kind == 0) {
       piece = va_arg(pieces, const char*);
     } else if (kind == 1) {
@@ -92,10 +93,10 @@ void append_pieces(std::string& text, const char* pattern, unsigned kinds,
     } else if (kind == 2) {
       piece = *va_arg(pieces, const std::string_view*);
     } else {
-      piece = own = decimal(va_arg(pieces, std::int64_t));
+      piece = number;
     }
     whole = whole && !piece.empty();
-    if (mark == 'q') piece = own = in_quotes(piece);
+    if (mark == 'q') piece = quoted = in_quotes(piece);
     text += piece;
   }
 }
