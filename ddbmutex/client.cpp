@@ -90,10 +90,8 @@ Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
     const std::string owner = account_of_table(options_.table, target.region);
     use_account(target, owner.empty() ? own.account_id : owner);
   }
-  if (auto parts = sigv4::parse_url(target.endpoint)) {
-    sigv4::format_to(site->url, "%s://%s/", parts->scheme, parts->authority);
-    site->authority.swap(parts->authority);
-  }
+  sigv4::normal_url(target.endpoint).swap(site->url);
+  site->authority = sigv4::parts_of(site->url).authority;
   const std::lock_guard guard(mutex_);
   return site_ = std::move(site);
 }

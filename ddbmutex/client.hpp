@@ -107,10 +107,10 @@ class Client {
   // What follows from the keys and the day.
   struct Site {
     sigv4::Keys::OutcomePtr keys;
-    Target target;      // Its error: why nothing can be sent.
-    std::string url{};  // As requests have it.
-    std::string authority{};
-    std::string scope{};  // Of signatures, the day first,
+    Target target;                 // Its error: why nothing can be sent.
+    std::string url{};             // As requests have it.
+    std::string_view authority{};  // In that.
+    std::string scope{};           // Of signatures, the day first,
     sigv4::SigningKey key{};
   };
   using SitePtr = std::shared_ptr<const Site>;

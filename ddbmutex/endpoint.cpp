@@ -85,11 +85,10 @@ void check_ca_file(const Setting& file, Target& target) {
 // AWS's rules want the flag for it, not its URL; a region in capitals is none.
 bool is_dual_stack_url(const std::string& url, const std::string& region) {
   const bool has_port = url.find(':', sizeof("https")) != url.npos;
-  const auto parts = sigv4::parse_url(url);
-  if (!parts || has_port) return false;
+  if (has_port) return false;
   const std::string rest = format(
       "dynamodb.%s.%s", region, sigv4::partition_of(region).dual_stack_suffix);
-  std::string host = parts->authority;
+  std::string host(sigv4::parts_of(sigv4::normal_url(url)).authority);
   for (char& c : host) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
   }

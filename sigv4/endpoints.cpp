@@ -159,8 +159,7 @@ bool is_host_label(std::string_view text) {
 }
 
 bool is_base_url(const std::string& text) {
-  const auto url = parse_url(text);
-  return url && std::string_view(url->path) == "/"sv;
+  return parts_of(normal_url(text)).path == "/"sv;
 }
 
 void set_region(ServiceEndpoint& endpoint, const Setting& region) {

@@ -37,7 +37,7 @@ constexpr const char* kEcsAgent = "http://169.254.170.2";
 constexpr std::size_t kMaxTokenBytes = 32 * 1024;
 constexpr seconds kAgentsTime{2};  // For an attempt.
 
-// This machine, or where ECS and EKS have their agents.  parse_url() has put
+// This machine, or where ECS and EKS have their agents.  normal_url() has put
 // numbers of other forms ("127.1") into this one, and that is what is asked.
 bool is_of_an_agent(std::string host) {
   const bool brackets = host[0] == '[';  // "[::1]:80", "localhost:80"
@@ -61,18 +61,17 @@ bool is_of_an_agent(std::string host) {
 // Says what is wrong with it, behind its name; empty if nothing is.
 const char* set_url(ContainerSettings& settings, const std::string& text) {
   const std::size_t mark = std::min(text.find('?'), text.size());
-  const auto url = parse_url(text.substr(0, mark));
-  const std::string_view query = std::string_view(text).substr(mark);
-  if (!url || !is_visible(text) || query.find('#') != query.npos) {
+  settings.place = normal_url(text.substr(0, mark));
+  settings.query = text.substr(mark);
+  if (settings.place.empty() || !is_visible(text) ||
+      settings.query.find('#') != text.npos) {
     return " is no http or https URL";
   }
-  if (url->scheme == "http" && !is_of_an_agent(url->authority)) {
+  const UrlParts url = parts_of(settings.place);
+  if (url.scheme == "http" && !is_of_an_agent(std::string(url.authority))) {
     return " is neither https, nor http of this machine or of an "
            "address that AWS has set apart for agents";
   }
-  format_to(settings.place, "%s://%s%s", url->scheme, url->authority,
-            url->path);
-  settings.query = query;
   return "";
 }
 
@@ -337,7 +336,7 @@ void read_instance_settings(const Environment& environment,
                                    "ec2_metadata_service_endpoint");
   if (!endpoint) return;
   instance.endpoint = endpoint.value;
-  if (!parse_url(instance.endpoint)) {
+  if (normal_url(instance.endpoint).empty()) {
     error = endpoint.source + " is no http or https URL";
     return;
   }

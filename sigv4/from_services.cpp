@@ -109,14 +109,12 @@ void Calling::run() {
 void Calling::sign(Text& headers, const std::string& url,
                    std::int64_t now) const {
   if (call_.signer == nullptr) return;
-  const auto parts = parse_url(url);
+  const std::string normal = normal_url(url);
   const std::string date = amz_date(now);
   const std::string scope = scope_text(date, {call_.region, "sts"});
-  append_signed(
-      headers,
-      {parts ? std::string_view(parts->authority) : "", kFormType, call_.body},
-      *call_.signer, date, scope,
-      SigningKey(call_.signer->secret_access_key, scope));
+  append_signed(headers, {parts_of(normal).authority, kFormType, call_.body},
+                *call_.signer, date, scope,
+                SigningKey(call_.signer->secret_access_key, scope));
 }
 
 // On a connection of its own.

@@ -695,15 +695,9 @@ void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
 
 // -- URL ---------------------------------------------------------------------
 
-namespace {
-
-struct Parts {
-  std::string_view scheme, authority, path;
-};
-
 // Without an authority it is no URL.
-Parts parts_of(std::string_view url) {
-  Parts parts;
+UrlParts parts_of(std::string_view url) {
+  UrlParts parts;
   parts.scheme = cut(url, ':');
   if (!begins_with(url, "//")) return parts;
   url.remove_prefix(2);
@@ -713,44 +707,31 @@ Parts parts_of(std::string_view url) {
   return parts;
 }
 
-// As libcurl writes it, without a port that is the scheme's own; empty if it is
-// no URL.
+// libcurl also takes one slash or three, and does not tell an empty query or
+// fragment from none.  It decodes a host, which may then read as another (an
+// address, say), and spells one that is not ASCII in its own way.
 std::string normal_url(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return c > ' ' && c <= '~' && c != '%' && c != '@';
+  };
+  const std::string_view given = parts_of(text).authority;
+  std::string normal;
+  if (given.empty() || !consists_of(given, is_plain) ||
+      std::string_view(text).find_first_of("?#") != text.npos) {
+    return normal;
+  }
   CURLU* const url = curl_url();
   char* whole = nullptr;
   if (curl_url_set(url, CURLUPART_URL, text.c_str(), 0) == CURLUE_OK) {
     curl_url_get(url, CURLUPART_URL, &whole, CURLU_NO_DEFAULT_PORT);
   }
-  std::string result(whole != nullptr ? whole : "");
+  if (whole != nullptr &&
+      (begins_with(whole, "http://") || begins_with(whole, "https://"))) {
+    normal = whole;
+  }
   curl_free(whole);
   curl_url_cleanup(url);
-  return result;
-}
-
-// Of an authority that is what it says: libcurl decodes a host, which may then
-// read as another (an address, say), and spells one that is not ASCII in its
-// own way.
-bool is_plain(char c) { return c > ' ' && c <= '~' && c != '%' && c != '@'; }
-
-}  // namespace
-
-// libcurl also takes one slash or three, and does not tell an empty query or
-// fragment from none.
-std::optional<Url> parse_url(const std::string& text) {
-  std::optional<Url> found;
-  const std::string_view given = parts_of(text).authority;
-  if (given.empty() || !consists_of(given, is_plain) ||
-      std::string_view(text).find_first_of("?#") != text.npos) {
-    return found;
-  }
-  const std::string url = normal_url(text);
-  const auto [scheme, authority, path] = parts_of(url);
-  if (scheme != "http"sv && scheme != "https"sv) return found;
-  found.emplace();
-  found->scheme = scheme;
-  found->authority = authority;
-  found->path = path;
-  return found;
+  return normal;
 }
 
 // libcurl sends with MSG_NOSIGNAL on plain sockets, and since 7.88 also what

@@ -295,16 +295,19 @@ class HttpPool {
   std::size_t idle_count_ = 0;
 };
 
-// The parts of an absolute http or https URL.
-struct Url {
-  std::string scheme;     // "https"
-  std::string authority;  // Host, and ":port" unless the scheme's own.
-  std::string path;       // From the first '/', "/" if empty.
-};
+// An absolute http or https URL as libcurl writes it: the scheme in lower case,
+// no port that is the scheme's own, a path.  Empty if `text` is not such a URL,
+// or has a user, password, query, fragment or IPv6 zone, or a host that is not
+// ASCII or has a percent sign.
+std::string normal_url(const std::string& text);
 
-// Nothing if `text` is not such a URL, or has a user, password, query, fragment
-// or IPv6 zone, or a host that is not ASCII or has a percent sign.
-std::optional<Url> parse_url(const std::string& text);
+// Views of a URL; all of them are empty if that is.
+struct UrlParts {
+  std::string_view scheme;     // "https"
+  std::string_view authority;  // Host, and ":port" if there is one.
+  std::string_view path;       // From the first '/'.
+};
+UrlParts parts_of(std::string_view url);
 
 // Initialises libcurl once a process (curl_global_init).  Called by the first
 // Exchange; a caller who needs libcurl's exit handlers to run after its own

@@ -231,8 +231,9 @@ std::optional<ddbmutex::Credentials> Engine::credentials() const {
 sigv4::HttpAnswer Engine::call(std::string_view action,
                                const std::string& body) {
   const auto keys = credentials();
-  const auto url = sigv4::parse_url(url_);
-  if (!keys || !url) fail("no keys, or no URL");
+  const std::string url = sigv4::normal_url(url_);
+  if (!keys || url.empty()) fail("no keys, or no URL");
+  const std::string host(sigv4::parts_of(url).authority);
   const std::string target = "DynamoDB_20120810." + std::string(action);
   const std::string type = "application/x-amz-json-1.0";
   const std::string hash = sigv4::sha256_hex(body);
@@ -240,16 +241,14 @@ sigv4::HttpAnswer Engine::call(std::string_view action,
       std::chrono::duration_cast<std::chrono::seconds>(
           std::chrono::system_clock::now().time_since_epoch())
           .count();
-  const sigv4::Signed signature =
-      sigv4::sign({"POST",
-                   "/",
-                   "",
-                   {{"Content-Type", type},
-                    {"Host", url->authority},
-                    {"X-Amz-Target", target}},
-                   hash},
-                  signing_keys(*keys), {region_, "dynamodb"}, now);
-  std::string headers = "Host: " + url->authority + "\nContent-Type: " + type +
+  const sigv4::Signed signature = sigv4::sign(
+      {"POST",
+       "/",
+       "",
+       {{"Content-Type", type}, {"Host", host}, {"X-Amz-Target", target}},
+       hash},
+      signing_keys(*keys), {region_, "dynamodb"}, now);
+  std::string headers = "Host: " + host + "\nContent-Type: " + type +
                         "\nX-Amz-Target: " + target +
                         "\nX-Amz-Date: " + signature.amz_date +
                         "\nAuthorization: " + signature.authorization + "\n";
@@ -258,7 +257,7 @@ sigv4::HttpAnswer Engine::call(std::string_view action,
   }
   // A connection for each call: none that the engine may close meanwhile.
   sigv4::Exchange exchange{sigv4::HttpOptions{}};
-  start(exchange, url->scheme + "://" + url->authority + "/", headers, body);
+  start(exchange, url, headers, body);
   sigv4::Exchange* const driven = &exchange;
   if (exchange.under_way()) {
     sigv4::drive(&driven, 1, BootClock::now() + kPlenty, nullptr);
