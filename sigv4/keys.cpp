@@ -139,14 +139,10 @@ bool Keys::Core::may_ask(BootTime time) const {
 // REQUIRES: none serve.
 Keys::OutcomePtr Keys::Core::why_none() const {
   if (failure != nullptr) return failure;
-  KeyOutcome none =
-      keys == nullptr
-          ? failed_keys("keys are being fetched")
-          : failed_keys(
-                "the keys of %s have run out, and new keys are being fetched",
-                keys->source);
-  if (fetch != nullptr) format_to(none.reason, "%[: %s%]", fetch->told);
-  return share<KeyOutcome>(std::move(none));
+  return share<KeyOutcome>(failed_keys(
+      "%[the keys of %s have run out, and new %]keys are being fetched%[: %s%]",
+      keys != nullptr ? keys->source.c_str() : "",
+      fetch != nullptr ? fetch->told.c_str() : ""));
 }
 
 // Unless one is under way.
