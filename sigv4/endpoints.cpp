@@ -204,8 +204,9 @@ void find_in_region(Service service, ServiceEndpoint& endpoint) {
   if (endpoint.url) {
     check_url(endpoint);
     if (!endpoint.error.empty()) return;
-    endpoint.endpoint = endpoint.url.value;
-    if (endpoint.endpoint.back() == '/') endpoint.endpoint.pop_back();
+    std::string_view url = endpoint.url.value;
+    if (url.back() == '/') url.remove_suffix(1);
+    endpoint.endpoint = url;
     return;
   }
   if (service == Service::sts && region == kFirstGlobal &&
