@@ -40,7 +40,7 @@ constexpr milliseconds kWakerPoll(5);
 
 struct Option {
   CURLoption option;
-  long value;
+  int value;
 };
 
 // All else is left as libcurl has it: no redirect's credentials, no content
@@ -252,7 +252,7 @@ void Exchange::set_options(const HttpOptions& options) {
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, 1L);
   curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, error_.data());
   for (const auto& [option, value] : kOptions) {
-    curl_easy_setopt(easy_, option, value);
+    curl_easy_setopt(easy_, option, long{value});
   }
 #if LIBCURL_VERSION_NUM >= 0x075500
   curl_easy_setopt(easy_, CURLOPT_PROTOCOLS_STR, "http,https");
