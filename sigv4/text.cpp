@@ -86,12 +86,13 @@ void append_pieces(std::string& text, const char* pattern, unsigned kinds,
     kinds >>= 2;
     std::string quoted;
     const Digits number(kind == 3 ? va_arg(pieces, std::int64_t) : 0);
+    const void* const one = kind < 3 ? va_arg(pieces, const void*) : nullptr;
     if (kind == 0) {
-      piece = va_arg(pieces, const char*);
+      piece = static_cast<const char*>(one);
     } else if (kind == 1) {
-      piece = *va_arg(pieces, const std::string*);
+      piece = *static_cast<const std::string*>(one);
     } else if (kind == 2) {
-      piece = *va_arg(pieces, const std::string_view*);
+      piece = *static_cast<const std::string_view*>(one);
     } else {
       piece = number;
     }

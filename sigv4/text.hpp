@@ -157,11 +157,9 @@ constexpr unsigned kinds_of() {
   ((kinds |= kind_of<Piece>() << shift, shift += 2), ...);
   return kinds;
 }
-inline const char* passed(const char* piece) { return piece; }
-inline const std::string* passed(const std::string& piece) { return &piece; }
-inline const std::string_view* passed(const std::string_view& piece) {
-  return &piece;
-}
+inline const void* passed(const char* piece) { return piece; }
+inline const void* passed(const std::string& piece) { return &piece; }
+inline const void* passed(const std::string_view& piece) { return &piece; }
 template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
 std::int64_t passed(Integer piece) {
   return static_cast<std::int64_t>(piece);
