@@ -128,7 +128,9 @@ void read_endpoint_settings(Service service, const Profile& profile,
   if (looked_for && ignored.empty() && error.empty()) {
     endpoint.url =
         find_variable(environment, {names.variable, "AWS_ENDPOINT_URL"});
-    if (!endpoint.url) endpoint.url = profile.url_of(names.section, error);
+    if (kReadsProfiles && !endpoint.url) {
+      endpoint.url = profile.url_of(names.section, error);
+    }
   }
   read_flag(environment, "AWS_USE_DUALSTACK_ENDPOINT", profile,
             "use_dualstack_endpoint", endpoint.dual_stack, error);
