@@ -38,7 +38,9 @@ KeyOutcome instance_region(Instance&, const Fetch& fetch) {
 KeyOutcome keys_by_web_identity(Search&, const Profile& profile,
                                 const WebIdentityVariables& variables) {
   Setting asked(variables.token_file, "AWS_WEB_IDENTITY_TOKEN_FILE");
-  if (!asked) asked = profile.find("web_identity_token_file");
+  if (kReadsProfiles && !asked) {
+    asked = profile.find("web_identity_token_file");
+  }
   return left_out(asked, "roles");
 }
 
