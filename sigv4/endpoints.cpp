@@ -55,10 +55,8 @@ constexpr std::string_view kSuffix = "amazonaws.com";  // Of that.
 
 // "north-1"
 bool is_word_and_number(std::string_view text) {
-  const auto hyphen = text.find('-');
-  if (hyphen == text.npos || hyphen == 0) return false;
-  const std::string_view number = text.substr(hyphen + 1);
-  return !number.empty() && all_digits(number);
+  const std::string_view word = cut(text, '-');
+  return !word.empty() && !text.empty() && all_digits(text);
 }
 
 // Sets `why`, "AWS_USE_FIPS_ENDPOINT is true", if it is.  If it is no flag,
