@@ -85,7 +85,7 @@ void Keeper::await_stop() {
   if (std::exchange(awaited_, true)) return;
   const auto is_running = [](const Worker& worker) {
     return worker.started && !worker.ended &&
-           pthread_equal(pthread_self(), worker.thread) == 0;
+           !sigv4::is_this_thread(worker.thread);
   };
   const BootTime latest = stop_by_ + sigv4::kStopGrace;
   while ((is_running(sender_) || is_running(teller_)) &&
@@ -278,7 +278,7 @@ bool Keeper::finish(ErrandPtr& errand) {
 // would have told it.
 void Keeper::settle(Holder& holder) {
   Guard guard(mutex_);
-  const bool tells = pthread_equal(pthread_self(), teller_.thread) != 0;
+  const bool tells = sigv4::is_this_thread(teller_.thread);
   // Settled before, nothing is told any more, though losses wait.
   while (teller_.started && !tells && !teller_.ended && !holder.settled &&
          is_told(holder)) {

@@ -295,7 +295,7 @@ void Keys::Core::tell_to_stop(BootTime by) {
 void Keys::Core::await_stop() {
   std::unique_lock<std::mutex> guard(mutex);
   const std::shared_ptr<Run> own = fetch;
-  if (own != nullptr && pthread_equal(own->thread, pthread_self()) == 0) {
+  if (own != nullptr && !is_this_thread(own->thread)) {
     const BootTime latest = std::max(stop_by, BootClock::now()) + kStopGrace;
     guard.unlock();
     wait_for(&own->done, nullptr, latest);

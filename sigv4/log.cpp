@@ -85,7 +85,7 @@ void LogQueue::tell_to_stop(BootTime by) {
 void LogQueue::await_stop() {
   std::unique_lock<std::mutex> guard(mutex_);
   if (!started_ || std::exchange(awaited_, true)) return;
-  const bool own = pthread_equal(pthread_self(), thread_) != 0;
+  const bool own = is_this_thread(thread_);
   while (!own && !ended_ && await(changed_, guard, stop_by_ + kStopGrace)) {
   }
   if (!ended_) {

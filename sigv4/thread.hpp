@@ -23,6 +23,11 @@ namespace sigv4 {
 bool start_thread(pthread_t& thread, const std::shared_ptr<void>& what,
                   void (*run)(void* what));
 
+// Linux has numbers or pointers for threads: pthread_equal() would be a call.
+inline bool is_this_thread(pthread_t thread) {
+  return thread == pthread_self();
+}
+
 // Waits to be notified, or for a while.  False: the time was over before.
 bool await(std::condition_variable& change, std::unique_lock<std::mutex>& guard,
            BootTime deadline);
