@@ -49,13 +49,13 @@ bool read_typed(Value value, int levels, Attribute& attribute);
 
 // All of a set, a list, a map or an item.
 bool read_members(Value value, int levels, Type type, Item& members) {
-  members.reserve(value.size());
-  for (Elements each(value); each.next();) {
-    Attribute& member = members.emplace_back();
-    member.name = each.name;
-    member.type = type;
+  members = Item(value.size());
+  auto member = members.begin();
+  for (Elements each(value); each.next(); ++member) {
+    member->name = each.name;
+    member->type = type;
     const auto read = type == Type::other ? read_value : read_typed;
-    if (!read(each.value, levels, member)) return false;
+    if (!read(each.value, levels, *member)) return false;
   }
   return true;
 }
