@@ -181,8 +181,9 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
   Answer answer =
       begun ? read_answer(pending->action_, std::move(exchange.answer()),
                           pending->signed_at_, pending->reader_)
-            : std::move(*pending->answer_);
+            : Answer();
   if (!begun) {
+    answer = std::move(*pending->answer_);
     answer.sent_at = answer.received_at = BootClock::now();
     tell(answer);
     return answer;
