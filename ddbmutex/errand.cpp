@@ -4,7 +4,6 @@
 #include <cassert>
 #include <utility>
 
-#include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 #include "keeper.hpp"
 
@@ -70,9 +69,9 @@ Reply reply_to(Verb verb, const Answer& answer, const Layout& layout) {
   }
   const bool told = answered(answer.fault) && answer.item;
   if (told || gone || (done && verb == Verb::look)) {
-    const auto row = sigv4::share<Row>();
+    auto row = std::make_unique<Row>();
     if (told) read_row(*answer.item, layout, *row);
-    reply.row = row;
+    reply.row = std::move(row);
   }
   return reply;
 }

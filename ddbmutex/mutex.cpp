@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "../sigv4/shared.hpp"
-
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
@@ -293,7 +291,7 @@ void Acquisition::keep() {
   bool kept;
   {
     const Mutex::Guard guard(mutex_.mutex_);
-    std::shared_ptr<const Row> told = held->lease.take_row();
+    std::unique_ptr<const Row> told = held->lease.take_row();
     const std::int64_t token = held->lease.token();
     kept = mutex_.table_.keeper->keep(*held);
     if (kept) {
@@ -457,9 +455,9 @@ Result Mutex::renew(const ChangesPtr& changes) {
     {
       const Guard guard(mutex_);
       if (changes != nullptr && held == held_) {
-        const auto row = sigv4::share<Row>();
+        auto row = std::make_unique<Row>();
         row->others = applied(item(), changes);
-        told_ = row;
+        told_ = std::move(row);
       }
     }
     table_.keeper->go_on(*held);

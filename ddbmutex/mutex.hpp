@@ -140,7 +140,7 @@ class Mutex {
   Queue queue_;
   Handle held_;
   // With what is stored, if a take was told it or it was changed.
-  std::shared_ptr<const Row> told_;
+  std::unique_ptr<const Row> told_;
   Trouble trouble_;
   int rounds_ = 0;        // How often trouble was told.
   int locked_again_ = 0;  // How often, by the thread that has it.

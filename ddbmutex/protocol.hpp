@@ -100,7 +100,7 @@ struct Reply {
     unsent,   // Certainly neither.
   };
   Outcome outcome = Outcome::unsent;
-  std::shared_ptr<const Row> row;  // Null: not told.
+  std::unique_ptr<const Row> row;  // Null: not told.
   // When heard() is told of it, on the boot clock.  A renewal counts for
   // nothing, and a refused release is no loss, if the process was stopped on
   // the way here until the claim ended.
@@ -173,7 +173,7 @@ class Lease {
   // take has come to `ours`, the row as it was taken, if it was told.
   // REQUIRES: one of these, and not taken since.
   const Row& row() const { return *row_; }
-  std::shared_ptr<const Row> take_row() { return std::move(row_); }
+  std::unique_ptr<const Row> take_row() { return std::move(row_); }
 
  private:
   // One stamp that was sent, and when.
@@ -247,7 +247,7 @@ class Lease {
   BootTime taken_at_{};                   // What was applied was sent.
   int handed_over_ = 0;
   std::int64_t token_ = 0;
-  std::shared_ptr<const Row> row_;  // Of no use to a lease that is held.
+  std::unique_ptr<const Row> row_;  // Of no use to a lease that is held.
 };
 
 }  // namespace lock

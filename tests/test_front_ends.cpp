@@ -105,7 +105,7 @@ class Service {
     reply.outcome = table_.apply(request, {});
     reply.received = boot(host);
     if (reply.outcome == Reply::Outcome::refused) {
-      reply.row = std::make_shared<const ddbmutex::lock::Row>(
+      reply.row = std::make_unique<const ddbmutex::lock::Row>(
           before ? SimulatedTable::read(before) : ddbmutex::lock::Row{});
     }
     return host.lease->heard(std::move(reply), host.clock, host.observation);

@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(record_is_waited_for_by_the_lease_that_it_names) {
   theirs.lease = 60s;
   ddbmutex::lock::Reply refused;
   refused.outcome = ddbmutex::lock::Reply::Outcome::refused;
-  refused.row = std::make_shared<const Row>(theirs);
+  refused.row = std::make_unique<const Row>(theirs);
   refused.received = start;
   BOOST_TEST(
       (lease.heard(std::move(refused), clock, observation) == Verdict::busy));

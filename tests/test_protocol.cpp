@@ -97,7 +97,7 @@ struct Contender {
   std::string hear(Reply::Outcome outcome, const Row* row = nullptr) {
     Reply reply;
     reply.outcome = outcome;
-    if (row != nullptr) reply.row = std::make_shared<const Row>(*row);
+    if (row != nullptr) reply.row = std::make_unique<const Row>(*row);
     reply.received = now;
     return word(lease.heard(std::move(reply), clock, observation));
   }

@@ -205,11 +205,10 @@ Request Protocol::next(Call call, BootTime now, const ServiceClock& clock,
   exchange.at = now;
   exchange.contradictions = clock.contradictions();
   if (clock.known()) exchange.earliest = clock.earliest(now);
-  history_.push_back(exchange);
-  if (call == Call::renew && exchange.request.verb == Verb::renew) {
-    apply(clock);
-  }
-  return exchange.request;
+  const Request request = exchange.request;
+  history_.push_back(std::move(exchange));
+  if (call == Call::renew && request.verb == Verb::renew) apply(clock);
+  return request;
 }
 
 Request Protocol::wanted(Call call, BootTime now, const ServiceClock& clock,
@@ -366,12 +365,12 @@ bool Protocol::stands() const {
   return false;
 }
 
-Verdict Protocol::heard(const Reply& reply, const ServiceClock& clock,
+Verdict Protocol::heard(Reply&& reply, const ServiceClock& clock,
                         Sightings& sightings) {
   Exchange& exchange = history_.back();
   // Until it is judged, what was to be sent counts as if it had been.
   if (exchange.call != Call::release) apply(clock);
-  exchange.reply = reply;
+  exchange.reply = std::move(reply);
   switch (exchange.call) {
     case Call::take:
       find_own(exchange);

@@ -63,8 +63,7 @@ class Protocol {
 
   Request next(Call call, BootTime now, const ServiceClock& clock,
                const Sightings& sightings);
-  Verdict heard(const Reply& reply, const ServiceClock& clock,
-                Sightings& sightings);
+  Verdict heard(Reply&& reply, const ServiceClock& clock, Sightings& sightings);
   void apply(const ServiceClock& clock);
   void carry(std::shared_ptr<const Changes> changes) {
     changes_ = std::move(changes);

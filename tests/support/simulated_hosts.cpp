@@ -63,6 +63,13 @@ std::ostream& operator<<(std::ostream& out, const Row& row) {
   return row.lease ? out << nanoseconds(*row.lease) : out << "none";
 }
 
+Reply copy_of(const Reply& reply) {
+  return {
+      reply.outcome,
+      reply.row != nullptr ? std::make_unique<const Row>(*reply.row) : nullptr,
+      reply.received};
+}
+
 bool same(const Request& a, const Request& b) {
   const bool same_seen = a.seen.has_value() == b.seen.has_value() &&
                          (!a.seen || (a.seen->uuid == b.seen->uuid &&
@@ -391,7 +398,7 @@ void History::transmit(Host& host, const Request& request) {
 
 void History::arrive(const Event& event) {
   const Message& message = messages_[event.index];
-  const Answer answer = serve(message);
+  Answer answer = serve(message);
   const bool renewal = message.request.verb == Verb::renew;
   const bool look = message.request.verb == Verb::look;
   const double lost =
@@ -399,7 +406,7 @@ void History::arrive(const Event& event) {
           ? 0.9
           : (weather_.burst && look ? 0.05 : weather_.answer_lost);
   if (!event.answers || random_.chance(lost)) return;
-  answers_.push_back(answer);
+  answers_.push_back(std::move(answer));
   schedule(now_ + delay(), Event::Kind::answer, event.host,
            answers_.size() - 1);
 }
@@ -424,7 +431,7 @@ History::Answer History::serve(const Message& message) {
   answer.reply.outcome = outcome;
   if (const auto row = outcome == Outcome::refused ? row_of_refusal(before)
                                                    : row_of(message)) {
-    answer.reply.row = std::make_shared<const Row>(*row);
+    answer.reply.row = std::make_unique<const Row>(*row);
   }
   return answer;
 }
@@ -769,7 +776,7 @@ void History::receive(const Event& event) {
   // A claim that ended while the process stood still is over: whoever drives a
   // Lease looks at the clock just before it tells it of a renewal.
   if (host.call == Call::renew) answer.reply.received = boot(host);
-  conclude(host, Answer(answer));
+  conclude(host, Answer(std::move(answer)));
 }
 
 void History::conclude(Host& host, const Answer& answer) {
@@ -780,9 +787,9 @@ void History::conclude(Host& host, const Answer& answer) {
   }
   const BootTime claim_was = host.lease->claim_end();
   const Verdict verdict =
-      host.lease->heard(Reply(reply), host.clock, host.observation);
+      host.lease->heard(copy_of(reply), host.clock, host.observation);
   const Verdict again =
-      host.told_again->heard(reply, host.clock, host.sightings);
+      host.told_again->heard(copy_of(reply), host.clock, host.sightings);
   trace_answer(host, answer, verdict);
   check_verdict(host, verdict, again, answer);
   if (reply.outcome == Outcome::unsent && !host.stamps.empty() &&
