@@ -26,10 +26,11 @@ void Agenda::set(Held& held, BootTime when) {
 }
 
 void Agenda::make_room(std::size_t leases) {
-  if (heap_.size() >= leases) return;
-  std::vector<Held*> more(2 * leases);
-  std::copy(heap_.begin(), heap_.end(), more.begin());
+  if (room_ >= leases) return;
+  std::unique_ptr<Held*[]> more(new Held*[2 * leases]);
+  std::copy(heap_.get(), heap_.get() + size_, more.get());
   heap_.swap(more);
+  room_ = 2 * leases;
 }
 
 BootTime Agenda::when(std::size_t place) const {

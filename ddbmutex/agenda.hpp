@@ -7,7 +7,7 @@
 #define DDBMUTEX_AGENDA_HPP
 
 #include <cstddef>
-#include <vector>
+#include <memory>
 
 #include "../sigv4/boot_clock.hpp"
 
@@ -49,9 +49,9 @@ class Agenda {
   void settle(std::size_t place, Held& held);
 
   Entry Held::*const entry_;
-  // None is sooner than the one at (place - 1) / 2.  As long as there is room.
-  std::vector<Held*> heap_;
-  std::size_t size_ = 0;
+  // None is sooner than the one at (place - 1) / 2.
+  std::unique_ptr<Held*[]> heap_;
+  std::size_t size_ = 0, room_ = 0;
 };
 
 }  // namespace lock
