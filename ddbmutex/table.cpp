@@ -158,9 +158,11 @@ struct UserLog : sigv4::LogQueue {
 // The option that is bad is named once.
 Failure bad_target(const dynamodb::Target& target) {
   const std::string itself = sigv4::format("option %s", target.option);
-  std::string why = target.error;
-  if (sigv4::begins_with(why, itself)) why.replace(0, itself.size(), "it");
-  return bad_option({target.option, why.c_str()});
+  const char* why = target.error.c_str();
+  const bool named = sigv4::begins_with(target.error, itself);
+  const std::string text = sigv4::format("%s%s", named ? "it" : "",
+                                         why + (named ? itself.size() : 0));
+  return bad_option({target.option, text.c_str()});
 }
 
 }  // namespace
@@ -249,7 +251,8 @@ Table::~Table() {
 }
 
 std::shared_ptr<Table> Table::standard() {
-  static const std::shared_ptr<Table> table = sigv4::share<Table>();
+  static const std::shared_ptr<Table> table =
+      sigv4::share<Table, const TableOptions&>(TableOptions());
   return table;
 }
 
