@@ -124,39 +124,19 @@ using dynamodb::Fault;
 
 namespace {
 
-constexpr struct {
-  Fault fault;
-  Errc code;
-} kCodes[] = {
-    {Fault::no_keys, Errc::no_keys},
-    {Fault::keys_awaited, Errc::no_keys},
-    {Fault::no_target, Errc::bad_option},
-    {Fault::bad_keys, Errc::bad_keys},
-    {Fault::skewed_time, Errc::bad_keys},
-    {Fault::expired_keys, Errc::expired_keys},
-    {Fault::access_denied, Errc::access_denied},
-    {Fault::no_table, Errc::no_table},
-    {Fault::wrong_key, Errc::wrong_table},
-    {Fault::unknown_action, Errc::not_supported},
-    {Fault::bad_certificate, Errc::bad_certificate},
-    {Fault::unreachable, Errc::unreachable},
-    {Fault::disconnected, Errc::disconnected},
-    {Fault::throttled, Errc::throttled},
-    {Fault::server_failure, Errc::unavailable},
-    {Fault::conflict, Errc::unavailable},
-    {Fault::bad_answer, Errc::bad_answer},
-    {Fault::cancelled, Errc::cancelled},
-    {Fault::bad_request, Errc::bad_request},
-    {Fault::table_in_use, Errc::bad_request},
-};
-
-// Nothing else leaves a call but that its time is up.
-Errc code_of(Fault fault) {
-  for (const auto& [of, code] : kCodes) {
-    if (of == fault) return code;
-  }
-  return Errc::timed_out;
-}
+// In the order of Fault.  Nothing that has no code of its own leaves a call but
+// that its time is up.
+constexpr Errc kCodes[] = {
+    Errc::timed_out,       Errc::timed_out,   Errc::no_keys,
+    Errc::bad_option,      Errc::bad_keys,    Errc::expired_keys,
+    Errc::access_denied,   Errc::no_table,    Errc::bad_request,
+    Errc::wrong_table,     Errc::bad_request, Errc::not_supported,
+    Errc::bad_certificate, Errc::no_keys,     Errc::unreachable,
+    Errc::disconnected,    Errc::timed_out,   Errc::throttled,
+    Errc::unavailable,     Errc::unavailable, Errc::bad_answer,
+    Errc::bad_keys,        Errc::cancelled};
+static_assert(std::size(kCodes) ==
+              static_cast<std::size_t>(Fault::cancelled) + 1);
 
 }  // namespace
 
@@ -177,7 +157,7 @@ Failure failed(std::error_code code, const std::string& doing,
 // told.
 Failure failure_of(const Answer& answer, const std::string& doing,
                    const std::string& endpoint) {
-  const std::error_code code = code_of(answer.fault);
+  const std::error_code code = kCodes[static_cast<std::size_t>(answer.fault)];
   const bool no_table = answer.fault == Fault::no_table;
   return failure(code,
                  sigv4::format("%s%[ at %s%]: %s%[: %s%]%s%[ (request %s)%]",
