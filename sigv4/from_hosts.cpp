@@ -145,7 +145,8 @@ int whole_number(std::string_view text, int most) {
 // --- The metadata service: what it is asked --------------------------------
 
 std::string_view first_line(std::string_view text) {
-  return trimmed(text.substr(0, text.find('\n')));
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return line.substr(0, line.find_last_not_of(" \r") + 1);
 }
 
 constexpr const char* kName = "EC2 metadata service";

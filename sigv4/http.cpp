@@ -226,12 +226,12 @@ void Waker::clear() noexcept {
 // -- Exchange ----------------------------------------------------------------
 
 Exchange::Exchange(const HttpOptions& options)
-    : multi_((init_http(), curl_multi_init())),
+    : lines_(new curl_slist[kMostHeaderLines]),
+      multi_((init_http(), curl_multi_init())),
       easy_(curl_easy_init()),
       parsed_url_(curl_url()),
       max_body_(options.max_answer_bytes),
-      connect_timeout_(std::max(options.connect_timeout, milliseconds(1))),
-      lines_(new curl_slist[kMostHeaderLines]) {
+      connect_timeout_(std::max(options.connect_timeout, milliseconds(1))) {
   if (!is_made()) return;  // start() will say so.
   set_options(options);
   set_callbacks();

@@ -215,6 +215,9 @@ class Exchange {
   static int on_socket(void*, int fd, int what, void* self, void*);
   static int on_timer(void*, long wait_ms, void* self);
 
+  // The list that libcurl wants.  First, for its making may throw, and the
+  // handles are freed by the destructor alone.
+  const std::unique_ptr<curl_slist[]> lines_;
   void* const multi_;       // CURLM,
   void* const easy_;        // CURL and
   void* const parsed_url_;  // CURLU: libcurl stays out of this header.
@@ -231,8 +234,7 @@ class Exchange {
   // libcurl reads the request from here until the exchange has ended.
   std::string url_;
   Text body_;
-  Text headers_;                               // Each line with a NUL behind.
-  const std::unique_ptr<curl_slist[]> lines_;  // The list that libcurl wants.
+  Text headers_;  // Each line with a NUL behind.
 
   HttpAnswer answer_;
   bool under_way_ = false;

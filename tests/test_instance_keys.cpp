@@ -412,7 +412,7 @@ BOOST_AUTO_TEST_CASE(list_of_roles_is_read_to_its_first_line) {
   BOOST_TEST(has(instance.answer(), "the instance has no role"));
   instance.aws.clear();
   for (const char* body :
-       {"a/../b", "a b", "<html>", "a?b", "a#b", "\xC3\xA9"}) {
+       {"a/../b", "a b", " a", "\t", "<html>", "a?b", "a#b", "\xC3\xA9"}) {
     fault.body = body;
     instance.aws.fault(fault);
     BOOST_TEST(has(instance.answer(), "what it gave is no role's name"), body);
@@ -580,7 +580,8 @@ BOOST_AUTO_TEST_CASE(region_of_the_instance_is_found) {
 BOOST_AUTO_TEST_CASE(region_that_is_none_is_not_taken) {
   Host instance;
   tests::AwsFault fault = {"imds", "GetRegion", "say", 2};
-  for (const char* body : {"", "eu west", "eu.west", "-eu", "<html>"}) {
+  for (const char* body :
+       {"", "eu west", " eu-west-1", "eu.west", "-eu", "<html>"}) {
     fault.body = body;
     instance.aws.fault(fault);
     const RegionOutcome outcome = instance.region();

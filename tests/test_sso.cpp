@@ -511,6 +511,16 @@ BOOST_AUTO_TEST_CASE(exchanged_token_serves_the_next_time_from_the_file) {
   BOOST_TEST(calls("sso") == 2);
 }
 
+// However much sooner that one ends.
+BOOST_AUTO_TEST_CASE(new_sign_on_counts_and_not_the_token_written_before) {
+  SignedOn site(aws());
+  site.sign_on(renewable(-10));
+  const KeySourcePtr source = site.source();
+  BOOST_TEST(state_of(asked(source)) == "found");
+  site.sign_on(cached(3600, "wrong-token"));
+  BOOST_TEST(state_of(asked(source)) == "broken");
+}
+
 BOOST_AUTO_TEST_CASE(refresh_token_stays_if_no_other_is_given) {
   SignedOn site(aws());
   aws().control("POST", "/oidc", R"({"rotate": false})");
