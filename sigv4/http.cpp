@@ -184,10 +184,12 @@ void HttpAnswer::find_headers(const char* names, std::size_t width,
     for (std::size_t i = 0; i < count; ++i) {
       const char* const name = names + i * width;
       const std::size_t colon = sizes[i];
-      const bool known = line.size() > colon && line[colon] == ':' &&
-                         values[i].data() == nullptr &&
-                         strncasecmp(line.data(), name, colon) == 0;
-      if (known) values[i] = trimmed(line.substr(colon + 1));
+      if (line.size() <= colon || line[colon] != ':') continue;
+      if (strncasecmp(line.data(), name, colon) != 0) continue;
+      if (values[i].data() == nullptr) {
+        values[i] = trimmed(line.substr(colon + 1));
+      }
+      break;
     }
   }
 }
