@@ -182,7 +182,7 @@ bool Acquisition::out_of_patience() {
     trouble.anew = BootClock::now();
     ++mutex_.rounds_;
   }
-  trouble.last.tell(result_.answer);
+  trouble.last->tell(result_.answer);
   return end_as(Kind::failed);
 }
 
@@ -232,9 +232,10 @@ BootTime Acquisition::hear(const Answer& answer, BootTime begun) {
   const Mutex::Guard guard(mutex_.mutex_);
   Mutex::Trouble& trouble = mutex_.trouble_;
   if (is_passing(answer.fault)) {
+    if (!trouble.last) trouble.last = std::make_unique<Answer>();
     if (trouble.since == BootTime::max()) mutex_.queue_.wake_line();
     trouble.since = std::min(trouble.since, std::max(begun, trouble.anew));
-    answer.tell(trouble.last);
+    answer.tell(*trouble.last);
   } else if (answer.fault != Fault::cancelled) {
     trouble.since = BootTime::max();
   }

@@ -125,7 +125,8 @@ class Mutex {
   struct Trouble {
     BootTime since = BootTime::max();  // That: there is none.
     BootTime anew{};  // It was told to have ended: what began before is not it.
-    dynamodb::Answer last;
+    // Null before the first: a lock's memory counts, and most have none.
+    std::unique_ptr<dynamodb::Answer> last;
   };
   // For these the mutex is held.
   bool out_of_patience() const;

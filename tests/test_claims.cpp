@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(no_claims_overlap_and_many_locks_are_held_together) {
     BOOST_TEST_MESSAGE("not checked: false calendars, not in this build");
   }
   runs.push_back(start({"many", "100", "20", "21"}));
-  runs.push_back(start({"many", "300", "30", "45", "away"}));
+  runs.push_back(start({"many", "1000", "30", "45", "away"}));
   for (const auto& run : runs) must_end_well(*run);
 }
 
