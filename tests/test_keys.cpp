@@ -277,6 +277,9 @@ BOOST_AUTO_TEST_CASE(
   it.source->close();
   BOOST_TEST(eventually([&] { return BootClock::now() > end; }));
   BOOST_TEST(it.now() == "on their way");
+  BOOST_TEST(it.keys.now().outcome->reason ==
+             "the keys of the test have run out, and new keys are being "
+             "fetched");
   it.source->close(false);
   BOOST_TEST(it.awaited() == "new");
 }

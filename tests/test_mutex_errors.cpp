@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "ddbmutex/failure.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -698,6 +699,43 @@ BOOST_DATA_TEST_CASE(row_with_a_fencing_token_is_kept, kEngines, kind) {
   BOOST_REQUIRE(error.has_value());
   BOOST_TEST(has(error->what(), "fencing token"), error->what());
   BOOST_TEST(raw_row(engine, name) == before);
+}
+
+BOOST_AUTO_TEST_CASE(every_fault_has_its_code) {
+  using ddbmutex::dynamodb::Fault;
+  constexpr struct {
+    Fault fault;
+    Errc code;
+  } kFaults[] = {
+      {Fault::no_keys, Errc::no_keys},
+      {Fault::no_target, Errc::bad_option},
+      {Fault::bad_keys, Errc::bad_keys},
+      {Fault::expired_keys, Errc::expired_keys},
+      {Fault::access_denied, Errc::access_denied},
+      {Fault::no_table, Errc::no_table},
+      {Fault::table_in_use, Errc::bad_request},
+      {Fault::wrong_key, Errc::wrong_table},
+      {Fault::bad_request, Errc::bad_request},
+      {Fault::unknown_action, Errc::not_supported},
+      {Fault::bad_certificate, Errc::bad_certificate},
+      {Fault::keys_awaited, Errc::no_keys},
+      {Fault::unreachable, Errc::unreachable},
+      {Fault::disconnected, Errc::disconnected},
+      {Fault::timed_out, Errc::timed_out},
+      {Fault::throttled, Errc::throttled},
+      {Fault::server_failure, Errc::unavailable},
+      {Fault::conflict, Errc::unavailable},
+      {Fault::bad_answer, Errc::bad_answer},
+      {Fault::skewed_time, Errc::bad_keys},
+      {Fault::cancelled, Errc::cancelled},
+  };
+  for (const auto& [fault, code] : kFaults) {
+    ddbmutex::dynamodb::Answer answer;
+    answer.fault = fault;
+    const auto failure =
+        ddbmutex::detail::failure_of(answer, "cannot lock", "");
+    BOOST_TEST((failure->code() == code), name_of(fault));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(answer_of_400_kb_of_brackets_is_a_bad_answer) {
