@@ -9,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <optional>
 #include <set>
@@ -626,18 +627,29 @@ BOOST_AUTO_TEST_CASE(renewal_that_is_not_answered_leaves_time_for_another) {
 }
 
 // ... or it would find no row, and tell of a loss.
+// As long as the release is under way: with its answer the lease is gone.
 BOOST_AUTO_TEST_CASE(renewal_that_was_planned_is_not_sent_after_the_release) {
   Gate gate;
   const auto table = table_at(gate);
   Told told;
   Options options = on_table(table, kLong);
   options.renew_after = 100ms;
+  options.request_timeout = kPlenty;
   options.on_lost = [&](Loss loss) { told.add(name_of(loss)); };
   std::optional<DdbMutex> mutex(std::in_place, fresh_name(), options);
-  mutex->lock();
-  BOOST_TEST(eventually([&] { return renewals_of(gate, mutex->name()) >= 1; }));
-  mutex->unlock();
+  gate.once("DeleteItem", Gate::answered_late());
+  auto holding = std::async(std::launch::async, [&] {
+    mutex->lock();
+    const bool renewed =
+        eventually([&] { return renewals_of(gate, mutex->name()) >= 1; });
+    mutex->unlock();
+    return renewed;
+  });
+  BOOST_TEST(
+      eventually([&] { return count_of(gate.server(), "DeleteItem") == 1; }));
   let_pass(gate, table, false);
+  gate.server().release();
+  BOOST_TEST(holding.get());
   mutex.reset();  // Waits for what is to be told.
   BOOST_TEST(told.text() == "");
 }
