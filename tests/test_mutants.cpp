@@ -626,8 +626,8 @@ BOOST_AUTO_TEST_CASE(renewal_that_is_not_answered_leaves_time_for_another) {
   BOOST_TEST(told.text() == "");
 }
 
-// ... or it would find no row, and tell of a loss.
-// As long as the release is under way: with its answer the lease is gone.
+// ... or it would find no row, and tell of a loss.  The release is under way
+// meanwhile, for once it is answered there is no lease left to renew.
 BOOST_AUTO_TEST_CASE(renewal_that_was_planned_is_not_sent_after_the_release) {
   Gate gate;
   const auto table = table_at(gate);
