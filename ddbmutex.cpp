@@ -13,6 +13,7 @@
 #include "ddbmutex/record.hpp"
 #include "ddbmutex/table.hpp"
 #include "sigv4/boot_clock.hpp"
+#include "sigv4/memory.hpp"
 #include "sigv4/profile.hpp"
 #include "sigv4/shared.hpp"
 #include "sigv4/text.hpp"
@@ -95,9 +96,14 @@ Failure check(const Options& options, const TableOptions& table) {
           {"only_if_exists",
            options.only_if_exists && !keeps ? "without keep_row" : ""},
           {"fencing", options.fencing && !keeps ? "without keep_row" : ""},
-          {"handover_limit", options.handover_limit < 0 ? "below 0" : ""},
-          {"owner", detail::not_text(options.owner, detail::kMaxKeyBytes,
-                                     "longer than 2,048 bytes")},
+          {"handover_limit",
+           options.handover_limit < 0
+               ? sigv4::format("%s is below 0", options.handover_limit).c_str()
+               : ""},
+          {"owner",
+           detail::not_text(options.owner, detail::kMaxKeyBytes,
+                            "longer than 2,048 bytes"),
+           options.owner},
       })) {
     return bad;
   }
@@ -230,6 +236,12 @@ Failure DdbMutex::Impl::failure_of(const lock::Result& result,
       code = std::make_error_code(std::errc::resource_deadlock_would_occur);
       more = "this thread has locked it";
       break;
+    case Kind::deadlock_of_callback:
+      code = std::make_error_code(std::errc::resource_deadlock_would_occur);
+      more =
+          "another thread has locked it, and no other callback could be called "
+          "until that unlocks";
+      break;
     case Kind::no_thread:
       code = std::make_error_code(std::errc::resource_unavailable_try_again);
       more = "no thread can be started to renew the lease";
@@ -278,10 +290,10 @@ Failure DdbMutex::Impl::require(nanoseconds min_remaining) const {
   if (own == nullptr || own->held() == nullptr)
     return failed(Errc::not_held, doing);
   if (left == nanoseconds::zero()) return failed(Errc::lease_lost, doing);
-  return detail::failure(
-      Errc::lease_lost,
-      sigv4::format("%s: only %s ms remain, and %s ms are asked for", doing,
-                    left / milliseconds(1), min_remaining / milliseconds(1)));
+  const std::string text =
+      sigv4::format("%s ms remain, and %s ms are asked for",
+                    left / milliseconds(1), min_remaining / milliseconds(1));
+  return failed(Errc::ends_too_soon, doing, text);
 }
 
 // --- The calls ---------------------------------------------------------------
@@ -310,17 +322,22 @@ bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
     impl->end(impl->bad.get(), ec);
     return false;
   }
-  const lock::Result result =
-      impl->get().lock({deadline.within, deadline.left, deadline.at},
-                       wait != nullptr ? &wait->impl_->cancel : nullptr);
-  impl->end(impl->failure_of(result, "lock").get(), ec);
-  return result.kind == lock::Result::Kind::done;
+  lock::Result result;
+  result.kind = Kind::failed;
+  Failure failure;
+  const bool had_memory = sigv4::has_memory_for([&] {
+    result = impl->get().lock({deadline.within, deadline.left, deadline.at},
+                              wait != nullptr ? &wait->impl_->cancel : nullptr);
+    failure = impl->failure_of(result, "lock");
+  });
+  had_memory ? impl->end(failure.get(), ec) : impl->end_without_memory(ec);
+  return result.kind == Kind::done;
 }
 
 bool DdbMutex::try_lock_past_lease(milliseconds additional,
                                    std::error_code& ec) {
   bool locked = false;
-  run(impl_, ec, [&](Impl& impl) {
+  detail::run(impl_, ec, [&](Impl& impl) {
     const lock::Result result = impl.get().lock(
         {nanoseconds_of(additional), nullptr, nullptr, true}, nullptr);
     locked = result.kind == lock::Result::Kind::done;
@@ -336,27 +353,34 @@ bool DdbMutex::try_lock(std::error_code& ec) {
 }
 
 void DdbMutex::renew(std::error_code& ec) {
-  run(impl_, ec, [](Impl& impl) { return impl.renew(nullptr); });
+  detail::run(impl_, ec, [](Impl& impl) { return impl.renew(nullptr); });
 }
 
 void DdbMutex::ensure(nanoseconds min_remaining, std::error_code& ec) {
-  run(impl_, ec, [&](Impl& impl) { return impl.ensure(min_remaining); });
+  detail::run(impl_, ec,
+              [&](Impl& impl) { return impl.ensure(min_remaining); });
 }
 
 void DdbMutex::unlock() noexcept {
   const NoCancellation guard;
   const std::shared_ptr<Impl> impl = impl_;
-  if (impl->bad) return;
-  const Failure failure = impl->release();
-  if (failure && failure->code() != Errc::not_held) impl->remember(*failure);
+  lock::Mutex* own = impl->state.peek();
+  if (impl->bad || own == nullptr) return;
+  const lock::Result result = own->release();
+  if (result.kind == Kind::not_held) return;
+  sigv4::has_memory_for([&] {  // What went wrong is for people.
+    const Failure failure = impl->failure_of(result, "release");
+    if (failure) impl->remember(*failure);
+  });
 }
 
 void DdbMutex::release() {
-  run(impl_, detail::throws(), [](Impl& impl) { return impl.release(); });
+  detail::run(impl_, detail::throws(),
+              [](Impl& impl) { return impl.release(); });
 }
 
 void DdbMutex::release(std::error_code& ec) noexcept {
-  run(impl_, ec, [](Impl& impl) { return impl.release(); });
+  detail::run(impl_, ec, [](Impl& impl) { return impl.release(); });
 }
 
 void DdbMutex::cancel() noexcept {
@@ -371,13 +395,14 @@ bool DdbMutex::owns_lock() const noexcept {
 nanoseconds DdbMutex::remaining() const noexcept { return impl_->remaining(); }
 
 void DdbMutex::require(nanoseconds min_remaining) const {
-  run(impl_, detail::throws(),
-      [&](Impl& impl) { return impl.require(min_remaining); });
+  detail::run(impl_, detail::throws(),
+              [&](Impl& impl) { return impl.require(min_remaining); });
 }
 
 void DdbMutex::require(nanoseconds min_remaining,
                        std::error_code& ec) const noexcept {
-  run(impl_, ec, [&](Impl& impl) { return impl.require(min_remaining); });
+  detail::run(impl_, ec,
+              [&](Impl& impl) { return impl.require(min_remaining); });
 }
 
 bool DdbMutex::in_danger() const noexcept {

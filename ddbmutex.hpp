@@ -6,7 +6,7 @@
 //     static ddbmutex::DdbMutex mutex("nightly-report");
 //     std::lock_guard guard(mutex);  // One host at a time.
 //     for (const auto& page : pages()) {
-//       mutex.require(std::chrono::seconds(5));  // Throws if the lock is lost.
+//       mutex.require(std::chrono::seconds(5));  // Throws unless 5 s remain.
 //       print(page);
 //     }
 //   }
@@ -16,9 +16,15 @@
 // its time; unlock() deletes the item.  A waiter takes a lock whose lease it
 // has seen unchanged for as long as the lease says and 1 %, or at once where
 // DynamoDB's own clock says that the lease is over by more than what is not
-// known of that clock: up to some 5 s.  To learn its time, the first lock of a
-// Table looks at the item first: one request more.  No host's time of day
-// matters; the rates of the hosts' clocks may be off by 1 %.
+// known of that clock: up to some 5 s.  To learn its time, and that the table
+// has the right key, the first lock of a Table looks at the item first: one
+// request more.  So does the first lock after one or two minutes in which the
+// Table has sent nothing.  A holder counts its lease short by a margin (see
+// Options::ttl).  No host's time of day matters; the rates of the hosts' clocks
+// may be off by 1 %.
+//
+// Above, 5 s are the most that it takes to print a page: require() throws if
+// the lock was lost, and if its lease could end while the page is printed.
 //
 // Not promised.  A process that is paused (swapped out, suspended) between
 // asking owns_lock() and acting may act after its lease has ended, while
@@ -38,7 +44,10 @@
 // Errors.  What can fail throws Error; given a std::error_code& `ec`, it sets
 // that instead.  Where the library was compiled without exceptions, calls
 // without an `ec` call fail_handler.  That somebody else holds the lock is no
-// error.
+// error.  Where memory runs out, a call throws std::bad_alloc, or sets `ec` to
+// std::errc::not_enough_memory: no lock is left behind that nobody can unlock,
+// none that is held is lost, and unlock() needs no memory.  (Compiled without
+// exceptions, a failed allocation ends the process.)
 #ifndef DDBMUTEX_HPP
 #define DDBMUTEX_HPP
 
@@ -114,13 +123,15 @@ class DdbMutex {
 
   // Waits until the lock is ours.  Passing errors are tried again until they
   // have lasted `patience` without a break.  A thread that has locked this
-  // mutex already gets std::errc::resource_deadlock_would_occur.
+  // mutex already gets std::errc::resource_deadlock_would_occur.  A callback
+  // gets the same error if another thread of this process holds the mutex: that
+  // thread may be waiting for a later callback.
   void lock(std::error_code& ec = detail::throws());
 
   // True if the lock is ours.  False if it is held, or not yet known to be
   // free: that of a killed holder is free once it was seen unchanged for its
   // lease (calls remember what they saw).  Takes request_timeout at the most,
-  // twice that for the first lock of a Table, which looks before it takes.
+  // twice that for a lock that looks before it takes (see above).
   [[nodiscard]] bool try_lock(std::error_code& ec = detail::throws());
 
   // As lock(), but false once the time is up, and passing errors are borne with
@@ -167,7 +178,9 @@ class DdbMutex {
   // lease_lost; or, after passing errors that lasted `patience` or until the
   // lease was over, the last of them.
   void renew(std::error_code& ec = detail::throws());
-  // The same, if less than this remains.  lease_lost if less remains after it.
+  // The same, if less than this remains.  ends_too_soon if less remains
+  // afterwards.  That always happens if min_remaining exceeds the ttl less its
+  // margin.
   void ensure(std::chrono::nanoseconds min_remaining,
               std::error_code& ec = detail::throws());
 
@@ -192,7 +205,7 @@ class DdbMutex {
   // How long that will be so without a renewal; 0 if it is not.
   std::chrono::nanoseconds remaining() const noexcept;
   // Throws Error unless it is ours and at least so much remains: not_held if it
-  // is not locked, else lease_lost.
+  // is not locked, lease_lost if it was lost, ends_too_soon if less remains.
   void require(std::chrono::nanoseconds min_remaining) const;
   void require(std::chrono::nanoseconds min_remaining,
                std::error_code& ec) const noexcept;
@@ -236,14 +249,18 @@ class DdbMutex {
 
   // Sends a TransactWriteItems that DynamoDB carries out only if the lock is
   // ours at that moment: who has lost it, and whose clock does not show it yet,
-  // is refused with Errc::lease_lost.  `items`: JSON of an array of 1 to 99
-  // elements of TransactItems, `[{"Put": {...}}, {"Update": ...}]`, of tables
-  // of one account and region.  condition_failed if a condition of theirs does
-  // not hold; Error's text has its place and DynamoDB's words.  Passing errors
-  // are tried again for `patience`, 9 minutes at the most; the write is made
-  // once at most, by its ClientRequestToken, which DynamoDB knows for 10. Where
-  // the rows are not kept, a request of ours that DynamoDB gets only after
-  // others had the lock could open the door again.
+  // is refused with Errc::lease_lost.  Then the lease is renewed at once, so
+  // that owns_lock() is false and on_lost is called if that finds it lost, or
+  // gets no answer within request_timeout.  `items`: JSON of an array of 1 to
+  // 99 elements of TransactItems, `[{"Put": {...}}, {"Update": ...}]`, of
+  // tables of one account and region.  condition_failed if a condition of
+  // theirs does not hold; Error's text has its place, from 1 on, and DynamoDB's
+  // words. no_table and access_denied may be of any of these tables, or of the
+  // lock's; an item whose key does not fit its table is bad_request.  Passing
+  // errors are tried again for `patience`, 9 minutes at the most; the write is
+  // made once at most, by its ClientRequestToken, which DynamoDB knows for 10.
+  // Where the rows are not kept, a request of ours that DynamoDB gets only
+  // after others had the lock could open the door again.
   void guarded_write(const std::string& items,
                      std::error_code& ec = detail::throws());
   // The condition that it is, for those who send the transaction themselves:
@@ -295,7 +312,15 @@ struct Options {
   std::string owner{};             // For people; empty: "host:pid".
 
   // The lease: how long a dead holder keeps others out, and how long a holder
-  // that is cut off goes on.  100 ms to 366 days.
+  // that is cut off goes on, less its margin, which is 1.25 s; of less than
+  // 10 s an eighth, and of more than 125 s 1 %.  100 ms to 366 days.
+  //
+  // The margin is for a clock that is off by 1 %, or for a machine that stands
+  // still, its boot clock too, for so short a time that no answer shows it.  A
+  // pause of up to 1.25 s lets nobody else in where this is 10 s or more;
+  // below, it can let two hold the lock for up to 1.25 s - ttl / 8: for 0.625 s
+  // where this is 5 s, for 1 s where it is 2 s.  If clocks are also off
+  // by 1 %, add 1 % of the ttl; the total is never more than 1.25 s.
   std::chrono::milliseconds ttl{60000};
   // The value of the table's sort key, if it has one; empty: that of
   // TableOptions.
@@ -372,8 +397,11 @@ struct Options {
   // the first.
   std::chrono::milliseconds first_poll{30};
   std::chrono::milliseconds longest_poll{225};
-  // How long before its end a lease is in danger.  At least 0, less than
-  // ttl / 2; nothing: ttl / 4.
+  // How long before its end, as remaining() tells it, a lease is in danger.  At
+  // least 0, less than ttl / 2; nothing: ttl / 4.  Where it is more than ttl /
+  // 2 less the margin of `ttl` (of less than 10 s: more than 3/8 of ttl), that
+  // is before the lease is half over, and so it is in danger before each
+  // renewal, unless renew_after is less.
   std::optional<std::chrono::milliseconds> safe_time{};
   // How long lock() bears with passing errors without a break, counted from the
   // first that any thread of this mutex has met.  Once they have lasted so
@@ -387,7 +415,8 @@ struct Options {
   // false by then.  Once unlocked, a lock counts as lost only if that is found
   // out before the end of its lease.  Called on the Table's timer thread, one
   // callback at a time, with no mutex held: it may call anything, unlock() and
-  // the mutex's destructor too, but delays other callbacks meanwhile.  That
+  // the mutex's destructor too, but delays other callbacks meanwhile.  A lock()
+  // that would wait for another thread of this process is refused there.  That
   // thread has all signals blocked, and so has a program that is started from
   // there.  An exception out of it is logged, or written to stderr if nobody
   // logs.
@@ -577,10 +606,10 @@ class Table {
 
   // False if there is no such table.  wrong_table if its key is not as the
   // options have it; replicated_table unless that is allowed.  Worth a call
-  // before the first lock wherever the table may not be as create() makes it:
-  // with a key that is another attribute of the record, such as `uuid`, every
-  // taker writes an item of its own, and only a look, a renewal or a release
-  // finds out.
+  // when a program starts: it finds out before the first lock does.  A table
+  // whose key was found wrong is remembered, and every call that needs its
+  // items fails with wrong_table, unsent, until this or create() finds the key
+  // right.
   bool exists(std::error_code& ec = detail::throws());
 
   // What stands in the table for the mutex of that name; a consistent read.
@@ -600,12 +629,16 @@ class Table {
             const std::function<bool(const LockInfo&)>& each,
             std::error_code& ec = detail::throws());
 
-  // Frees the lock, if exactly the record that was inspected stands there yet:
-  // deletes the row, or marks a kept one.  False if another does.  The holder,
-  // if it lives, loses the lock and hears of it with its next renewal: until
-  // then two may believe to hold it.  One that unlocks in an outage that lasts
-  // for longer than its lease does not hear of it.  bad_option if nothing was
-  // held.
+  // Frees the lock, if exactly the record that was inspected stands there yet.
+  // False if another does.  Deletes the row only in layout ddblock, and only
+  // one without a token; any other it marks as free, as its holder's release
+  // would, and leaves all else in it.  The holder, if it lives, loses the lock
+  // and hears of it with its next renewal: until then two may believe to hold
+  // it.  One that unlocks in an outage that lasts for longer than its lease
+  // does not hear of it.  Nor does a program of another library at once: with
+  // its next heartbeat one of lockclient or lease takes the free lock again,
+  // and one of dynamolock or awslabs hears of it only once another has the
+  // lock. bad_option if nothing was held.
   bool force_unlock(const LockInfo& info,
                     std::error_code& ec = detail::throws());
 
@@ -629,6 +662,7 @@ enum class Errc {
   access_denied,     // permission_denied: the keys may not do this.
   no_table,          // no_such_file_or_directory
   wrong_table,       // invalid_argument: its key is not the string `name`.
+                     // Remembered until exists() or create() finds it right.
   replicated_table,  // invalid_argument: eventually consistent replicas.
   bad_request,       // invalid_argument: DynamoDB refuses what was sent.
   not_supported,     // function_not_supported: the engine has no such action.
@@ -646,9 +680,11 @@ enum class Errc {
   unavailable,   // resource_unavailable_try_again: DynamoDB failed (5xx).
   bad_answer,    // protocol_error: not an answer that DynamoDB gives.
 
-  lease_lost,  // operation_not_permitted: the lock was lost before.
-  cancelled,   // operation_canceled: by cancel() or a stop request.
-  closed,      // operation_canceled: the Table was closed.
+  lease_lost,     // operation_not_permitted: the lock was lost before.
+  ends_too_soon,  // operation_not_permitted: it is held, but for less time than
+                  // require() or ensure() asks for.
+  cancelled,      // operation_canceled: by cancel() or a stop request.
+  closed,         // operation_canceled: the Table was closed.
 };
 
 const std::error_category& category() noexcept;
@@ -717,15 +753,19 @@ struct LockInfo {
   // kept when the lock was released.
   bool exists = false;
   bool released = false;  // The last.
-  std::string uuid;       // Fresh for every acquisition from the table.
+  // Who locks it must set Options::keep_row, else Errc::kept_row or bad_record:
+  // the item bears a token, or nothing but others' attributes.
+  bool keep_row = false;
+  std::string uuid;  // Fresh for every acquisition from the table.
   std::string owner;
   // 0 if a client wrote the record that does not say.
   std::chrono::milliseconds lease{0};
   // When the lease ends by DynamoDB's clock, since 1970, calendar_margin and
   // all; beyond the year 2096 where the row does not say; 0 if it was released.
   std::chrono::nanoseconds expires{0};
-  // How long ago the holder last took or renewed the lock, by DynamoDB's clock;
-  // nothing if it was released, or the record or the answer does not say.
+  // How long ago the lock was last renewed, or taken, by DynamoDB's clock; not
+  // for how long it is held, which no record says.  Nothing if it was released,
+  // or the record or the answer does not say.
   std::optional<std::chrono::milliseconds> age{};
   std::uint64_t token = 0;  // 0 unless the row is a kept one.
   std::optional<std::string> data{};
@@ -795,16 +835,15 @@ std::chrono::nanoseconds nanoseconds_of(
 
 template <class Clock, class Duration>
 std::chrono::nanoseconds left_until(const void* at) {
-  using Seconds = std::chrono::duration<double>;
   const auto& deadline =
       *static_cast<const std::chrono::time_point<Clock, Duration>*>(at);
-  const auto now = Clock::now();
-  const Seconds roughly =
-      Seconds(deadline.time_since_epoch()) - Seconds(now.time_since_epoch());
-  // Where the exact difference could overflow, seconds are good enough.
-  if (!(roughly.count() > -4e9)) return std::chrono::nanoseconds::zero();
-  if (roughly.count() > 4e9) return std::chrono::nanoseconds::max();
-  return nanoseconds_of(deadline - now);
+  // Not `deadline - now`, which may overflow, and wraps around if the clock
+  // counts in an unsigned type.
+  using Nanoseconds = std::chrono::duration<long double, std::nano>;
+  const auto left = Nanoseconds(deadline.time_since_epoch()) -
+                    Nanoseconds(Clock::now().time_since_epoch());
+  constexpr auto kForEver = std::chrono::nanoseconds::max();
+  return left > std::chrono::hours(1'000'000) ? kForEver : nanoseconds_of(left);
 }
 
 // One wait that another thread may end: what std::stop_token stands on.

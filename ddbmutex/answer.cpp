@@ -122,7 +122,7 @@ bool matches(std::string_view text, std::string_view pattern) {
 bool names_a_wrong_key(std::string_view message) {
   std::string_view patterns = kWrongKeyTexts;
   while (!patterns.empty()) {
-    if (matches(message, sigv4::cut(patterns, '\n'))) return true;
+    if (dynamodb::matches(message, sigv4::cut(patterns, '\n'))) return true;
   }
   return false;
 }
@@ -180,7 +180,7 @@ bool crc_matches(const Headers& headers, std::string_view body) {
   const std::string_view crc = headers[kCrc32];
   if (crc.data() == nullptr) return true;  // Not every engine has it.
   const auto number = parse_digits(crc);
-  return number && *number == crc32(body);
+  return number && *number == dynamodb::crc32(body);
 }
 
 // DynamoDB says both, engines of other makers at least one.  A portal that
@@ -235,11 +235,6 @@ bool is_skewed(const CodeMeaning& meaning, const Answer& answer,
   if (!answer.date) return false;
   const ServiceTime date = *answer.date;
   return date - signed_at >= kSkewed || signed_at - date >= kSkewed;
-}
-
-bool is_of_an_item(Action action) {
-  return action == Action::get_item || action == Action::put_item ||
-         action == Action::update_item || action == Action::delete_item;
 }
 
 // Whether its request names the keys of items.
@@ -396,6 +391,11 @@ const char* name_of(Action action) {
   return sigv4::word_at(kNames, static_cast<std::size_t>(action));
 }
 
+bool is_of_an_item(Action action) {
+  return action == Action::get_item || action == Action::put_item ||
+         action == Action::update_item || action == Action::delete_item;
+}
+
 const char* name_of(Fault fault) {
   // In the order of the enumeration.
   static constexpr char kNames[] =
@@ -405,7 +405,8 @@ const char* name_of(Fault fault) {
       "table_in_use\0wrong_key\0bad_request\0unknown_action\0"
       "bad_certificate\0"
 
-      "keys_awaited\0unreachable\0disconnected\0timed_out\0throttled\0"
+      "keys_awaited\0no_memory\0unreachable\0disconnected\0timed_"
+      "out\0throttled\0"
       "server_failure\0conflict\0bad_answer\0skewed_time\0"
 
       "cancelled";
@@ -426,6 +427,7 @@ bool Answer::outcome_unknown() const {
   // DynamoDB tells parts of what it did not do.
   if (!sent || part >= 0) return false;
   switch (fault) {
+    case Fault::no_memory:
     case Fault::disconnected:
     case Fault::timed_out:
     case Fault::throttled:

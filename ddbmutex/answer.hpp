@@ -36,6 +36,8 @@ enum class Action {
 };
 constexpr std::size_t kActions = 11;
 const char* name_of(Action action);  // "GetItem"
+// Whether it reads or writes one item, by its key.
+bool is_of_an_item(Action action);
 
 // Whether there are the parts "manage", which sends those of tables, and
 // "guard", which sends transactions.
@@ -70,6 +72,7 @@ enum class Fault {
 
   // Passing: worth another attempt.
   keys_awaited,    // There are no credentials yet, but may be soon.
+  no_memory,       // For the request, or to read its answer.
   unreachable,     // No connection came about.
   disconnected,    // The connection broke before the answer was whole.
   timed_out,       // No answer by the deadline.

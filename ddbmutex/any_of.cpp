@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <forward_list>
 #include <functional>
 #include <iterator>
 #include <mutex>
@@ -14,6 +12,7 @@
 
 #include "../sigv4/boot_clock.hpp"
 #include "../sigv4/http.hpp"
+#include "../sigv4/memory.hpp"
 #include "../sigv4/process.hpp"
 #include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
@@ -44,6 +43,7 @@ constexpr std::size_t kLeastSpread = 16;
 // One in 8 is put before all others, as if it had stood there for so long.
 constexpr nanoseconds kOneIn{7};
 constexpr std::chrono::hours kAge{1000000};
+// So many refusals in a row say that others have had most of a list.
 constexpr int kRefusedInARow = 5;
 // So long a list of what was free is worth a try.
 constexpr std::chrono::seconds kServesFor{1};
@@ -51,6 +51,8 @@ constexpr std::chrono::seconds kServesFor{1};
 // DdbMutex allows for clocks that differ.  What it does not know of DynamoDB's
 // clock is less, mostly; if not, a try was in vain.
 constexpr milliseconds kOverBy{1000};
+// How often a caller's own clock is looked at in a wait: it may be set.
+constexpr std::chrono::seconds kLookAtClock{1};
 
 milliseconds time_of_a_request(const Options& options) {
   return options.request_timeout.value_or(
@@ -67,10 +69,8 @@ struct Seen {
   BootTime since;
 };
 
-int compare_items(const void* one, const void* other) {
-  const std::size_t a = static_cast<const Seen*>(one)->item;
-  const std::size_t b = static_cast<const Seen*>(other)->item;
-  return (a > b) - (a < b);
+bool by_item(const Seen& one, const Seen& other) {
+  return one.item < other.item;
 }
 
 // An item that may be free.  The best to try are the least.
@@ -94,55 +94,53 @@ bool operator<(const Candidate& one, const Candidate& other) {
 }
 
 // One that others have not renewed, as far as it was seen, and the mutex that
-// saw it when it was refused; null: none.
+// saw it when it was refused.
 struct Watched {
   std::unique_ptr<DdbMutex> mutex;
-  std::size_t item = 0;
-  BootTime due{};
+  std::size_t item;
+  BootTime due;
 };
 
-// What was found, and what is left of it.
+// What was found, and what is left of it.  While it is read it belongs to the
+// call that reads it; after that it is shared, and GUARDED_BY(State::mutex).
 struct Pass {
-  void add(Candidate&& candidate);
-  // Of that item, else one that is free; null if there is neither.
-  Watched* place_of(std::size_t item);
-  bool has_to_watch(std::size_t item) const;
+  // How much of the table was read.
+  enum class Extent { nothing, part, all };
 
-  std::uint64_t number = 0;  // From 1 on; 0 until it is complete.
+  void add(Candidate&& candidate);
+  // Puts in order what was added.
+  void finish();
+  bool has_to_watch(std::size_t item) const;
+  // Once all candidates were tried, none was free.
+  bool tells_all() const { return extent == Extent::all && !left_out; }
+
+  std::uint64_t number = 0;  // From 1 on, in the order in which they begin.
   const BootTime begun = BootClock::now();
-  BootTime complete_at{};
+  BootTime ended{};
+  Extent extent = Extent::nothing;
   std::size_t accepted = 0;
-  std::vector<Seen> seen;  // Sorted once it is complete.
-  // In order, in no tree: they are few, and most rows are behind the last.
-  std::forward_list<Candidate> candidates;
-  std::size_t count = 0;
-  const Candidate* last = nullptr;  // Null until there were too many.
+  std::vector<Seen> seen;
+  // The best are first.  A heap, the worst on top, until it is finished.
+  std::vector<Candidate> candidates;
+  // One that was free is no candidate any more, though no try has told that it
+  // is held.
+  bool left_out = false;
+  int being_tried = 0;  // Candidates, each by a call.
   int refused_in_a_row = 0;
-  Watched watched[kMostWatched];
 };
 
 void Pass::add(Candidate&& candidate) {
-  if (last != nullptr && !(candidate < *last)) return;
-  auto at = candidates.before_begin();
-  while (std::next(at) != candidates.end() && *std::next(at) < candidate) ++at;
-  candidates.insert_after(at, std::move(candidate));
-  if (++count <= kMostCandidates) return;
-  while (std::next(at, 2) != candidates.end()) ++at;
-  candidates.erase_after(at);
-  last = &*at;
-  --count;
+  candidates.push_back(std::move(candidate));
+  std::push_heap(candidates.begin(), candidates.end());
+  if (candidates.size() <= kMostCandidates) return;
+  std::pop_heap(candidates.begin(), candidates.end());
+  candidates.pop_back();
+  left_out = true;
 }
 
-Watched* Pass::place_of(std::size_t item) {
-  Watched* free = nullptr;
-  for (Watched& one : watched) {
-    if (one.mutex == nullptr) {
-      free = &one;
-    } else if (one.item == item) {
-      return &one;
-    }
-  }
-  return free;
+void Pass::finish() {
+  std::sort_heap(candidates.begin(), candidates.end());
+  std::sort(seen.begin(), seen.end(), by_item);
 }
 
 bool Pass::has_to_watch(std::size_t item) const {
@@ -155,7 +153,11 @@ bool Pass::has_to_watch(std::size_t item) const {
 }
 
 // What a call is to do next.
-enum class Next { try_it, read, wait, give_up };
+enum class Next { try_it, read, wait, all_are_held, give_up };
+
+// How a try has ended.  Refused: the item is held by others, gone, or not
+// wanted any more.
+enum class Tried { got, refused, unknown };
 
 }  // namespace
 
@@ -168,6 +170,7 @@ struct AnyOf::Impl : detail::Calls {
   class Call;
   State& get();
   Table::Impl& table() const { return *options.each.table->impl_; }
+  milliseconds request_time() const { return time_of_a_request(options.each); }
   // How an error begins.
   std::string cannot_lock() const {
     return sigv4::format("cannot lock any of \"%s...\" in table \"%s\"",
@@ -181,26 +184,46 @@ struct AnyOf::Impl : detail::Calls {
 };
 
 struct AnyOf::Impl::State {
-  State(lock::Table& the_table, nanoseconds the_pause)
-      : table(the_table), first_pause(the_pause), pause(the_pause) {}
+  State(lock::Table& the_table, nanoseconds the_pause, nanoseconds request_time)
+      : table(the_table),
+        first_pause(the_pause),
+        reading_takes(request_time / 4),
+        pause(the_pause) {}
 
   void cancel(const std::atomic<bool>* stopped);
+  // For these the mutex is held.
+  void wake_those_who_wait();
+  std::vector<Watched>::iterator find_watched(std::size_t item) {
+    return std::find_if(watched.begin(), watched.end(),
+                        [&](const Watched& one) { return one.item == item; });
+  }
 
   lock::Table& table;
   const nanoseconds first_pause;
   std::mutex mutex;
   // All below: GUARDED_BY(mutex)
-  Call* calls = nullptr;  // The first.
-  bool reading = false;
-  std::uint64_t begun = 0;  // Passes.
-  // The last that was complete.  Replaced by the call that reads alone, which
-  // looks at what was seen then without the mutex.
-  std::unique_ptr<Pass> pass = std::make_unique<Pass>();
+  Call* calls = nullptr;    // The first.
+  int reading = 0;          // Passes under way,
+  std::uint64_t begun = 0;  // and all that ever were.
+  // The last that ended and has found anything, or that there is nothing.
+  std::shared_ptr<Pass> pass = std::make_shared<Pass>();
+  // What passes have seen, sorted.
+  std::shared_ptr<const std::vector<Seen>> seen =
+      std::make_shared<const std::vector<Seen>>();
+  std::optional<std::size_t> accepted;  // In the last that read all.
+  nanoseconds reading_takes;  // As the last pass has shown; at first a guess.
+  std::vector<Watched> watched;
   BootTime next_at{};  // A pass may begin that is not the first of its call.
   nanoseconds pause;
 };
 
 // One call under way, of one thread.
+//
+// Its end.  lock() has none.  try_lock_for() and try_lock_until() end at a
+// time, but once a pass of their own has found something they try one item of
+// it, so that a table which takes long to read is of use.  try_lock() has the
+// time of a request for all its reading and for waiting for other threads'
+// passes; `end_` moves on by what its tries take.
 class AnyOf::Impl::Call {
  public:
   Call(Impl& impl, const detail::Deadline& deadline,
@@ -219,41 +242,70 @@ class AnyOf::Impl::Call {
                ? end_
                : lock::later(BootClock::now(), patience_.now());
   }
-  bool time_is_up() const { return !once_ && BootClock::now() >= end(); }
-  Failure failed(Errc why) const {
+  // So late a pass can begin that is to be read by `end`.
+  BootTime last_begin(BootTime end) const {
+    return patience_.forever() ? BootTime::max()
+                               : end - 2 * state_.reading_takes;
+  }
+  Failure failed(std::error_code why) const {
     return detail::failed(why, impl_.cannot_lock());
   }
   inline Failure ended() const;
   // `until`: to wait at the most.  The mutex: of a row that is watched.
   inline Next next(Candidate& candidate, std::unique_ptr<DdbMutex>& mutex,
                    BootTime& until);
+  // For these State::mutex is held.
+  inline Next next_of_own(Candidate& candidate,
+                          std::unique_ptr<DdbMutex>& mutex, BootTime& until);
+  Next begin_to_read();
+  Next wait();
+  bool take(const std::shared_ptr<Pass>& pass, Candidate& candidate,
+            std::unique_ptr<DdbMutex>& found);
   inline bool is_due(const Candidate& candidate,
                      std::unique_ptr<DdbMutex>& found);
+
+  inline void sleep(BootTime until);
   inline Failure read();
   inline void see(const LockInfo& info);
   inline bool may_be_free(const LockInfo& info, Candidate& candidate) const;
+  std::shared_ptr<const std::vector<Seen>> seen_after(Pass& pass) const;
   void passed();
   inline Failure attempt(const Candidate& candidate,
                          std::unique_ptr<DdbMutex>& mutex);
-  inline Failure failed(const std::error_code& ec, const DdbMutex& mutex);
+  void tried(Tried how);
+  inline Failure failed(std::error_code ec, Errc code, const DdbMutex& mutex);
   inline bool is_wanted(const Candidate& candidate,
                         const DdbMutex& mutex) const;
-  inline void refused(const Candidate& candidate,
-                      std::unique_ptr<DdbMutex>& mutex);
+  inline void watch(const Candidate& candidate,
+                    std::unique_ptr<DdbMutex> mutex);
+  Failure given_up();
 
   Impl& impl_;
   State& state_;
   const lock::Patience patience_;
-  const bool once_;
-  const BootTime end_;  // once_: of waiting for another thread's pass.
+  const bool once_;  // try_lock()
+  const std::uint64_t thread_ = lock::this_thread();
+  BootTime end_;
   const std::atomic<bool>* const stopped_;
   const lock::Waits::One wait_;
+  // Called by `accept`, which another call of this thread is asking.
+  bool nested_ = false;
   std::uint64_t after_ = 0;  // A pass with a higher number is the call's own.
-  std::unique_ptr<Pass> pass_;  // That it reads, if it does.
-  bool heard_ = false;          // Anything that was no passing error.
+  bool had_own_ = false;     // One of those has ended.
+  // once_: the one that is tried to its end, unless a newer one tells more.
+  std::shared_ptr<Pass> own_;
+  int most_refused_ = kRefusedInARow;  // Of it, before a newer one is read.
+  bool awaits_tries_ = false;          // Of it, by other threads.
+  std::shared_ptr<Pass> pass_;         // That it reads, if it does,
+  std::shared_ptr<const std::vector<Seen>> before_;  // seen until it began.
+  bool just_read_ = false;
+  std::shared_ptr<Pass> trying_from_;
+  bool heard_ = false;  // Anything that was no passing error.
   BootTime failing_since_ = BootTime::max();
-  Failure last_failure_;
+  Failure last_failure_;  // Of a try.
+  Failure unread_;        // Why the table could not be read to its end.
   // GUARDED_BY(State::mutex)
+  bool waits_ = false;
   bool cancelled_ = false;
   DdbMutex* trying_ = nullptr;
   Call* next_ = nullptr;
@@ -270,6 +322,13 @@ void AnyOf::Impl::State::cancel(const std::atomic<bool>* stopped) {
   }
 }
 
+// A call that reads would take it for a cancel().
+void AnyOf::Impl::State::wake_those_who_wait() {
+  for (Call* call = calls; call != nullptr; call = call->next_) {
+    if (call->waits_) call->wait_.waker()->wake();
+  }
+}
+
 // --- One call ----------------------------------------------------------------
 
 AnyOf::Impl::Call::Call(Impl& impl, const detail::Deadline& deadline,
@@ -278,13 +337,15 @@ AnyOf::Impl::Call::Call(Impl& impl, const detail::Deadline& deadline,
       state_(impl.get()),
       patience_{deadline.within, deadline.left, deadline.at},
       once_(patience_.now() <= nanoseconds::zero()),
-      end_(lock::later(
-          BootClock::now(),
-          once_ ? time_of_a_request(impl.options.each) : patience_.now())),
+      end_(lock::later(BootClock::now(),
+                       once_ ? impl.request_time() : patience_.now())),
       stopped_(stopped),
       wait_(state_.table.waits) {
   if (wait_.waker() == nullptr) return;  // Closed: it can be woken by nobody.
   const std::lock_guard<std::mutex> guard(state_.mutex);
+  for (const Call* call = state_.calls; call != nullptr; call = call->next_) {
+    nested_ = nested_ || call->thread_ == thread_;
+  }
   if (state_.calls == nullptr) state_.pause = state_.first_pause;
   next_ = std::exchange(state_.calls, this);
   after_ = state_.begun;
@@ -292,7 +353,9 @@ AnyOf::Impl::Call::Call(Impl& impl, const detail::Deadline& deadline,
 }
 
 AnyOf::Impl::Call::~Call() {
-  if (pass_ != nullptr) passed();  // `accept` has thrown.
+  // `accept` has thrown.
+  if (pass_ != nullptr) passed();
+  if (trying_from_ != nullptr) tried(Tried::unknown);
   const std::lock_guard<std::mutex> guard(state_.mutex);
   Call** at = &state_.calls;
   while (*at != nullptr && *at != this) at = &(*at)->next_;
@@ -300,27 +363,32 @@ AnyOf::Impl::Call::~Call() {
 }
 
 Failure AnyOf::Impl::Call::run(std::unique_ptr<DdbMutex>& got) {
+  if (nested_) {
+    return failed(
+        std::make_error_code(std::errc::resource_deadlock_would_occur));
+  }
   for (;;) {
     Failure failure = ended();
     if (failure) return failure;
     Candidate candidate;
     BootTime until{};
+    const BootTime begun = BootClock::now();
     switch (next(candidate, got, until)) {
       case Next::try_it:
         failure = attempt(candidate, got);
+        if (once_) end_ += BootClock::now() - begun;
         break;
       case Next::read:
         failure = read();
         passed();
         break;
       case Next::wait:
-        sigv4::drive(nullptr, 0, std::min(until, end()), wait_.waker());
-        if (BootClock::now() < end()) break;
-        // Another thread's pass takes longer than a request may.
-        if (once_) return failed(Errc::timed_out);
-        return std::move(last_failure_);
+        sleep(until);
+        break;
+      case Next::all_are_held:
+        return nullptr;
       case Next::give_up:
-        return std::move(last_failure_);
+        return given_up();
     }
     if (failure || got != nullptr) return failure;
     wait_.waker()->clear();  // Before the look at what it may have been for.
@@ -333,72 +401,182 @@ Failure AnyOf::Impl::Call::ended() const {
   return cancelled_ ? failed(Errc::cancelled) : nullptr;
 }
 
+// The time is up.
+Failure AnyOf::Impl::Call::given_up() {
+  if (unread_ != nullptr) return std::move(unread_);
+  if (once_) return failed(Errc::timed_out);
+  return std::move(last_failure_);
+}
+
 Next AnyOf::Impl::Call::next(Candidate& candidate,
                              std::unique_ptr<DdbMutex>& found,
                              BootTime& until) {
-  const std::lock_guard<std::mutex> guard(state_.mutex);
+  const BootTime at = end();  // Before, for it may read the clock itself.
   const BootTime now = BootClock::now();
-  Pass& pass = *state_.pass;
-  if (now - pass.complete_at > kServesFor ||
-      pass.refused_in_a_row >= kRefusedInARow) {
-    pass.candidates.clear();
-    pass.count = 0;
+  const bool just_read = std::exchange(just_read_, false);
+  const std::lock_guard<std::mutex> guard(state_.mutex);
+  const Pass& last = *state_.pass;
+  if (last.number > after_) {
+    had_own_ = true;
+    if (once_ && own_ == nullptr) own_ = state_.pass;
   }
-  const bool own = pass.number > after_;
-  if (time_is_up()) return Next::give_up;
-  while (pass.count > 0) {
-    const std::size_t most = std::max(kLeastSpread, pass.count / 4);
-    const auto last = std::min(most, pass.count) - 1;
-    const nanoseconds drawn = state_.table.budget.jitter(nanoseconds(last));
-    const auto before = std::next(pass.candidates.before_begin(),
-                                  static_cast<std::ptrdiff_t>(drawn.count()));
-    candidate = *std::next(before);
-    pass.candidates.erase_after(before);
-    --pass.count;
-    if (is_due(candidate, found)) return Next::try_it;
+  if (own_ != nullptr) return next_of_own(candidate, found, until);
+  if (!once_ && now >= at && !just_read) return Next::give_up;
+  const bool serves =
+      now - last.ended <= kServesFor && last.refused_in_a_row < kRefusedInARow;
+  if (serves && take(state_.pass, candidate, found)) return Next::try_it;
+  if (now >= at) return Next::give_up;
+  if (had_own_) {
+    until = state_.reading > 0 ? BootTime::max() : state_.next_at;
+  } else if (state_.reading > 0) {
+    // What others read may do; if not, there is time for its own.
+    until = last_begin(at);
   }
-  if (own && once_) return Next::give_up;
-  until = state_.reading ? BootTime::max() : state_.next_at;
-  if (state_.reading || (own && now < state_.next_at)) return Next::wait;
-  pass_ = std::make_unique<Pass>();
-  state_.reading = true;
-  ++state_.begun;
+  return now < until ? wait() : begin_to_read();
+}
+
+// try_lock(), which may say that all are held once all that its own pass found
+// free were tried.  Others may have had most of it by then: so as not to try
+// all in vain, it reads again after 5 refusals in a row, after 10 of the next
+// pass, and so on, as long as there is time for that.
+Next AnyOf::Impl::Call::next_of_own(Candidate& candidate,
+                                    std::unique_ptr<DdbMutex>& found,
+                                    BootTime& until) {
+  const BootTime now = BootClock::now();
+  Pass& own = *own_;
+  const bool can_read = unread_ == nullptr && now < last_begin(end_);
+  const bool useless = own.refused_in_a_row >= most_refused_ &&
+                       !own.candidates.empty() && state_.reading == 0;
+  if (useless && can_read) {
+    most_refused_ *= 2;
+    return begin_to_read();
+  }
+  if (take(own_, candidate, found)) return Next::try_it;
+  if (own.being_tried > 0) {
+    // By other threads; each of their tries ends within the time of a request.
+    if (!std::exchange(awaits_tries_, true)) {
+      end_ = std::max(end_, now + impl_.request_time());
+    }
+    until = end_;
+    return now < end_ ? wait() : Next::give_up;
+  }
+  if (own.tells_all()) return Next::all_are_held;
+  return can_read ? begin_to_read() : Next::give_up;
+}
+
+Next AnyOf::Impl::Call::wait() {
+  waits_ = true;
+  return Next::wait;
+}
+
+Next AnyOf::Impl::Call::begin_to_read() {
+  pass_ = std::make_shared<Pass>();
+  pass_->number = ++state_.begun;
+  before_ = state_.seen;
+  ++state_.reading;
   return Next::read;
+}
+
+// One of the best, at random; false if there is none.
+bool AnyOf::Impl::Call::take(const std::shared_ptr<Pass>& pass,
+                             Candidate& candidate,
+                             std::unique_ptr<DdbMutex>& found) {
+  std::vector<Candidate>& left = pass->candidates;
+  while (!left.empty()) {
+    const std::size_t most = std::max(kLeastSpread, left.size() / 4);
+    const auto last = std::min(most, left.size()) - 1;
+    const nanoseconds drawn = state_.table.budget.jitter(nanoseconds(last));
+    const auto at = left.begin() + drawn.count();
+    candidate = std::move(*at);
+    left.erase(at);
+    if (!is_due(candidate, found)) continue;
+    ++pass->being_tried;
+    trying_from_ = pass;
+    return true;
+  }
+  return false;
 }
 
 bool AnyOf::Impl::Call::is_due(const Candidate& candidate,
                                std::unique_ptr<DdbMutex>& found) {
   if (candidate.unchanged_for == nanoseconds::zero()) return true;
-  Watched* const place = state_.pass->place_of(candidate.item);
-  if (place == nullptr) return false;
-  if (place->mutex != nullptr && BootClock::now() < place->due) return false;
-  found.swap(place->mutex);
+  std::vector<Watched>& watched = state_.watched;
+  const auto known = state_.find_watched(candidate.item);
+  if (known == watched.end()) return watched.size() < kMostWatched;
+  if (BootClock::now() < known->due) return false;
+  found = std::move(known->mutex);
+  watched.erase(known);
   return true;
 }
 
-// What it has read is complete where it has a number.
+void AnyOf::Impl::Call::sleep(BootTime until) {
+  if (patience_.left != nullptr) {
+    until = std::min(until, BootClock::now() + kLookAtClock);
+  }
+  sigv4::drive(nullptr, 0, std::min(until, end()), wait_.waker());
+  const std::lock_guard<std::mutex> guard(state_.mutex);
+  waits_ = false;
+}
+
+// Ends what this call reads.
+std::shared_ptr<const std::vector<Seen>> AnyOf::Impl::Call::seen_after(
+    Pass& pass) const {
+  pass.finish();
+  auto all = std::make_shared<std::vector<Seen>>(std::move(pass.seen));
+  if (pass.extent == Pass::Extent::all) return all;
+  // Of other rows it holds what was seen before.
+  std::vector<Seen> own;
+  own.swap(*all);
+  std::set_union(own.begin(), own.end(), before_->begin(), before_->end(),
+                 std::back_inserter(*all), by_item);
+  all->resize(std::min(all->size(), kMostRemembered));
+  return all;
+}
+
 void AnyOf::Impl::Call::passed() {
-  // This, or what it replaces, is destroyed without the mutex.
-  std::unique_ptr<Pass> pass = std::move(pass_);
+  std::shared_ptr<Pass> pass = std::move(pass_);
+  using Extent = Pass::Extent;
+  std::shared_ptr<const std::vector<Seen>> seen;
+  // Others wait for the end of this pass: without memory it has read nothing.
+  std::vector<Watched> unneeded;  // Destroyed without the mutex.
+  const bool remembered = sigv4::has_memory_for([&] {
+    unneeded.reserve(kMostWatched);
+    if (pass->extent != Extent::nothing) seen = seen_after(*pass);
+  });
+  if (!remembered) pass->extent = Extent::nothing;
+  const bool read_all = pass->extent == Extent::all;
+  before_.reset();
   const nanoseconds longest = nanoseconds_of(impl_.options.longest_pause);
   const std::lock_guard<std::mutex> guard(state_.mutex);
   const BootTime now = BootClock::now();
   nanoseconds& pause = state_.pause;
-  state_.reading = false;
+  --state_.reading;
   state_.next_at = now + state_.table.budget.jitter(pause);
   pause = pause < longest / 2 ? 2 * pause : longest;
-  if (pass->number != 0) {
-    pass->complete_at = now;
-    state_.pass.swap(pass);
-    for (Watched& one : pass->watched) {
-      if (one.mutex == nullptr || !state_.pass->has_to_watch(one.item))
-        continue;
-      *state_.pass->place_of(one.item) = std::move(one);
+  if (pass->extent != Extent::nothing) {
+    had_own_ = true;
+    just_read_ = true;
+    pass->ended = now;
+    const nanoseconds took = now - pass->begun;
+    state_.reading_takes =
+        read_all ? took : std::max(took, state_.reading_takes);
+    state_.seen = std::move(seen);
+    if (read_all) {
+      state_.accepted = pass->accepted;
+      const auto first_unneeded = std::partition(
+          state_.watched.begin(), state_.watched.end(),
+          [&](const Watched& one) { return pass->has_to_watch(one.item); });
+      std::move(first_unneeded, state_.watched.end(),
+                std::back_inserter(unneeded));
+      state_.watched.erase(first_unneeded, state_.watched.end());
     }
+    if (once_ && (own_ == nullptr || !own_->tells_all() || pass->tells_all())) {
+      own_ = pass;
+      awaits_tries_ = false;
+    }
+    if (read_all || !pass->candidates.empty()) state_.pass.swap(pass);
   }
-  for (Call* call = state_.calls; call != nullptr; call = call->next_) {
-    if (call != this) call->wait_.waker()->wake();
-  }
+  state_.wake_those_who_wait();
 }
 
 Failure AnyOf::Impl::Call::read() {
@@ -406,38 +584,46 @@ Failure AnyOf::Impl::Call::read() {
   dynamodb::Selection selection =
       detail::selection_of(of_table, impl_.options.read);
   selection.prefix += impl_.options.prefix;
-  const milliseconds request_time = time_of_a_request(impl_.options.each);
-  const BootTime now = BootClock::now();
-  const BootTime until =
-      once_ ? now + request_time
-      : patience_.forever()
-          ? lock::later(now, nanoseconds_of(impl_.options.each.patience))
-          : end();
   sigv4::Waker* const waker = wait_.waker();
-  dynamodb::Items items(
-      {state_.table.client, state_.table.budget, until, waker, request_time},
-      selection);
-  do {
+  const bool forever = patience_.forever();
+  dynamodb::Caller caller{state_.table.client, state_.table.budget,
+                          BootTime::max(), waker, impl_.request_time()};
+  if (!forever) caller.moving_deadline = [this] { return end(); };
+  dynamodb::Items items(caller, selection,
+                        forever ? nanoseconds_of(impl_.options.each.patience)
+                                : nanoseconds::max());
+  bool time_is_up = false;  // `accept` may be slow.
+  while (!time_is_up) {
     LockInfo info;
     if (!detail::tell_next(items, of_table, info)) break;
     see(info);
-  } while (!waker->woken());
+    if (waker->woken()) break;
+    time_is_up = BootClock::now() >= end();
+  }
   const Answer& answer = items.answer();
   if (answer.fault == Fault::cancelled || waker->woken()) return nullptr;
-  // Only the time was up: what was heard before holds.
-  const bool cut_short = !once_ && until < lock::later(now, request_time);
-  if (answer.fault == Fault::timed_out && heard_ && cut_short) return nullptr;
-  if (answer.fault != Fault::none) {
-    return detail::failure_of(answer, impl_.cannot_lock(),
-                              impl_.table().endpoint());
+  if (answer.fault == Fault::none && !time_is_up) {
+    pass_->extent = Pass::Extent::all;
+    heard_ = true;
+    unread_.reset();
+    return nullptr;
   }
-  heard_ = true;
-  std::vector<Seen>& seen = pass_->seen;
-  // std::sort() is some 2 KB of code.
-  if (!seen.empty()) {
-    std::qsort(seen.data(), seen.size(), sizeof(Seen), compare_items);
+  // Else the time is up, or there is too little left for another request.
+  const bool only_time =
+      answer.fault == Fault::none ||
+      (answer.fault == Fault::timed_out && items.cut_short());
+  Failure why = answer.fault == Fault::none
+                    ? detail::failed(Errc::timed_out, impl_.cannot_lock(),
+                                     "the table is not read to its end")
+                    : detail::failure_of(answer, impl_.cannot_lock(),
+                                         impl_.table().endpoint());
+  if (answer.fault != Fault::none && (forever || !is_passing(answer.fault))) {
+    return why;
   }
-  pass_->number = state_.begun;
+  pass_->extent = Pass::Extent::part;
+  // Where only the time was up, what was heard before holds.
+  const bool said_before = heard_ || unread_ != nullptr;
+  if (once_ || !only_time || !said_before) unread_ = std::move(why);
   return nullptr;
 }
 
@@ -453,11 +639,9 @@ void AnyOf::Impl::Call::see(const LockInfo& info) {
   Seen row{hash(info.name) * 31 + hash(info.sort_value),
            hash(info.uuid) + static_cast<std::size_t>(info.expires.count()),
            pass_->begun};
-  const std::vector<Seen>& before = state_.pass->seen;
-  const auto known = std::lower_bound(
-      before.begin(), before.end(), row,
-      [](const Seen& a, const Seen& b) { return compare_items(&a, &b) < 0; });
-  if (known != before.end() && known->item == row.item &&
+  const auto known =
+      std::lower_bound(before_->begin(), before_->end(), row, by_item);
+  if (known != before_->end() && known->item == row.item &&
       known->version == row.version) {
     row.since = known->since;
   }
@@ -506,33 +690,49 @@ Failure AnyOf::Impl::Call::attempt(const Candidate& candidate,
   std::error_code ec;
   const bool locked = mutex->try_lock(ec);
   trying(nullptr);
+  if (locked && is_wanted(candidate, *mutex)) {
+    tried(Tried::got);
+    return nullptr;
+  }
   Failure failure;
   if (ec) {
-    failure = failed(ec, *mutex);
+    const Errc code = ec.category() == category() ? Errc(ec.value()) : Errc{};
+    // The item is not as the pass saw it: gone, or no lock record any more.
+    const bool gone = code == Errc::no_row || code == Errc::bad_record;
+    if (!gone && code != Errc::cancelled) failure = failed(ec, code, *mutex);
+    tried(gone ? Tried::refused : Tried::unknown);
   } else {
     heard_ = true;
     failing_since_ = BootTime::max();
     last_failure_.reset();
+    tried(Tried::refused);
   }
-  if (locked && is_wanted(candidate, *mutex)) {
-    const std::lock_guard<std::mutex> guard(state_.mutex);
-    state_.pass->refused_in_a_row = 0;
-    state_.pause = state_.first_pause;
-    return nullptr;
+  if (locked) {
+    mutex->unlock();
+  } else if (!ec && candidate.unchanged_for > nanoseconds::zero()) {
+    watch(candidate, std::move(mutex));
   }
-  if (locked) mutex->unlock();
-  if (!failure) refused(candidate, mutex);
   mutex.reset();
   return failure;
 }
 
+void AnyOf::Impl::Call::tried(Tried how) {
+  const std::shared_ptr<Pass> pass = std::move(trying_from_);
+  const std::lock_guard<std::mutex> guard(state_.mutex);
+  if (how == Tried::got) {
+    pass->refused_in_a_row = 0;
+    state_.pause = state_.first_pause;
+  } else if (how == Tried::refused) {
+    ++pass->refused_in_a_row;
+  } else {
+    pass->left_out = true;
+  }
+  if (--pass->being_tried == 0) state_.wake_those_who_wait();
+}
+
 // Null if the call goes on.
-Failure AnyOf::Impl::Call::failed(const std::error_code& ec,
+Failure AnyOf::Impl::Call::failed(std::error_code ec, Errc code,
                                   const DdbMutex& mutex) {
-  const Errc code = ec.category() == category() ? Errc(ec.value()) : Errc{};
-  // The item is not as the pass saw it: gone, or no lock record any more.
-  if (code == Errc::no_row || code == Errc::bad_record) return nullptr;
-  if (code == Errc::cancelled) return nullptr;
   Failure failure = detail::failure(ec, mutex.last_error());
   const bool passing = code >= Errc::unreachable && code <= Errc::bad_answer;
   if (!passing || once_) return failure;
@@ -564,16 +764,15 @@ bool AnyOf::Impl::Call::is_wanted(const Candidate& candidate,
   return impl_.options.accept(info);
 }
 
-void AnyOf::Impl::Call::refused(const Candidate& candidate,
-                                std::unique_ptr<DdbMutex>& mutex) {
+void AnyOf::Impl::Call::watch(const Candidate& candidate,
+                              std::unique_ptr<DdbMutex> mutex) {
   const std::lock_guard<std::mutex> guard(state_.mutex);
-  ++state_.pass->refused_in_a_row;
-  if (candidate.unchanged_for == nanoseconds::zero()) return;
-  Watched* const place = state_.pass->place_of(candidate.item);
-  if (place == nullptr) return;
-  place->mutex.swap(mutex);
-  place->item = candidate.item;
-  place->due = BootClock::now() + candidate.unchanged_for;
+  // Another thread may have tried it at the same time.
+  const bool known =
+      state_.find_watched(candidate.item) != state_.watched.end();
+  if (known || state_.watched.size() >= kMostWatched) return;
+  state_.watched.push_back({std::move(mutex), candidate.item,
+                            BootClock::now() + candidate.unchanged_for});
 }
 
 // --- The calls ---------------------------------------------------------------
@@ -630,7 +829,8 @@ Options AnyOf::Impl::each(const std::string& sort_value) const {
 }
 
 AnyOf::Impl::State& AnyOf::Impl::get() {
-  return state.get(table().get(), nanoseconds_of(options.first_pause));
+  return state.get(table().get(), nanoseconds_of(options.first_pause),
+                   nanoseconds(request_time()));
 }
 
 AnyOf::AnyOf(AnyOfOptions options) {
@@ -676,8 +876,7 @@ std::optional<std::size_t> AnyOf::accepted() const noexcept {
   Impl::State* own = impl_->state.peek();
   if (own == nullptr) return std::nullopt;
   const std::lock_guard<std::mutex> guard(own->mutex);
-  const Pass& last = *own->pass;
-  return last.number == 0 ? std::nullopt : std::optional(last.accepted);
+  return own->accepted;
 }
 
 std::string AnyOf::last_error() const { return impl_->last_error(); }

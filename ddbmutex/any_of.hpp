@@ -21,7 +21,8 @@
 // decides who gets it.  So what that promises holds here, and no more is
 // promised: of two who try one item, one gets it.  What is got is held, and
 // renewed, as any DdbMutex.  A pass serves all calls of an AnyOf for a second,
-// or until all that it found were tried, or five in a row were refused.
+// or until all that it found were tried, or five in a row were refused.  A
+// try_lock() that has made a pass of its own tries all that this has found.
 //
 // Order.  Those that have stood longest as they stand now come first, as far as
 // this AnyOf has seen it; of those, the ones with the lowest fencing_token().
@@ -41,9 +42,15 @@
 // it is taken after it was seen unchanged for twice its lease, by an AnyOf that
 // goes on looking: up to 64 of those at a time.
 //
+// Large tables.  A call whose time is up before its pass has read the whole
+// table tries what the pass has found by then.  So it may get an item of a
+// table that is never read to its end, but not one of the last pages.
+//
 // Thread safety, errors: as DdbMutex.  `accept` is called by the threads that
-// call, at times by several at once; it must not lock any of the same AnyOf,
-// which would wait for the pass that asks it.
+// call, at times by several at once.  A call that `accept` makes to lock any of
+// the same AnyOf fails at once with std::errc::resource_deadlock_would_occur:
+// it would wait for the call that asks `accept`.  It must not wait for another
+// thread's call either.  It may call all else, and lock any of another AnyOf.
 #ifndef DDBMUTEX_ANY_OF_HPP
 #define DDBMUTEX_ANY_OF_HPP
 
@@ -75,7 +82,7 @@ struct AnyOfOptions {
   // Which items are wanted; nothing: all.  Asked in a pass, of items that are
   // held too, and again of an item that was got, with all its attributes as
   // they are then: if it is not wanted any more, it is given back, and another
-  // is tried.
+  // is tried.  Its own time counts as that of the pass.
   std::function<bool(const LockInfo& item)> accept{};
   // Between passes while waiting: up to the first, doubling up to the longest,
   // each at random from 0 on.  More than 0, the longest no less than the first.
@@ -100,15 +107,21 @@ class AnyOf {
   [[nodiscard]] std::unique_ptr<DdbMutex> lock(
       std::error_code& ec = detail::throws());
 
-  // Null if all are held, or there is none, by a pass that began after the
-  // call.  Takes request_timeout at the most, and as long for each try;
-  // timed_out if a table is too large to be read by then.
+  // Null if all are held, or there is none: a pass that began after the call
+  // has read the whole table, and all that it found free were refused, or other
+  // threads have got them.  Takes request_timeout at the most, and as long for
+  // each try (and to give an item back that is not wanted any more).  timed_out
+  // if a table is too large to be read by then, and what was found is refused.
+  // Another thread's pass is waited for only while there is time for one of its
+  // own.
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock(
       std::error_code& ec = detail::throws());
 
   // As lock(), but null once the time is up, and passing errors are borne with
-  // until then and told.  A try under way then is awaited, up to
-  // request_timeout.  A timeout of 0 or less makes it try_lock().
+  // until then and told; timed_out if nothing was read to its end and no try
+  // answered by then.  A try under way then is awaited, up to request_timeout.
+  // Where a pass has taken all the time, one item that it has found is tried
+  // yet.  A timeout of 0 or less makes it try_lock().
   template <class Rep, class Period>
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout,
@@ -140,8 +153,8 @@ class AnyOf {
   // Ends the waits under way with Errc::cancelled.  Not remembered.
   void cancel() noexcept;
 
-  // How many items were accepted in the last pass, free or held; nothing before
-  // the first.  0: there is nothing left to do.
+  // How many items were accepted in the last pass that read the whole table,
+  // free or held; nothing before the first.  0: there is nothing left to do.
   std::optional<std::size_t> accepted() const noexcept;
 
   // The last error of a call with a std::error_code&, in words.

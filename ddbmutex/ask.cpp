@@ -13,6 +13,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
+using std::chrono::nanoseconds;
+
 void give_up(Answer& last, bool woken) {
   last.fault = woken ? Fault::cancelled : Fault::timed_out;
   last.message = woken ? "woken before another request was sent"
@@ -28,16 +30,17 @@ Answer ask(const Caller& caller, Action action, std::string_view body,
   Answer answer;
   answer.action = action;
   for (bool again = false;; again = true) {
+    const BootTime deadline = caller.deadline_now();
     const BootTime now = BootClock::now();
     const bool woken = caller.waker != nullptr && caller.waker->woken();
-    if (woken || now >= caller.deadline) {
+    if (woken || now >= deadline) {
       // Else it tells the last passing fault.
       if (!again || woken) give_up(answer, woken);
       return answer;
     }
-    answer = caller.client.call(
-        action, body, std::min(caller.deadline, now + caller.request_time),
-        *caller.waker, reader);
+    answer = caller.client.call(action, body,
+                                std::min(deadline, now + caller.request_time),
+                                *caller.waker, reader);
     if (answered(answer.fault)) {
       retry.success();
       return answer;
@@ -46,7 +49,9 @@ Answer ask(const Caller& caller, Action action, std::string_view body,
     const bool of_pages = action == Action::scan || action == Action::query;
     if (answer.too_large && of_pages) return answer;
     const auto delay = retry.after(answer);
-    if (!delay || caller.deadline - BootClock::now() <= *delay) return answer;
+    if (!delay || caller.deadline_now() - BootClock::now() <= *delay) {
+      return answer;
+    }
     *maybe_applied = *maybe_applied || answer.outcome_unknown();
     sigv4::drive(nullptr, 0, BootClock::now() + *delay, caller.waker);
   }
@@ -98,7 +103,7 @@ sigv4::Text write_page(const Selection& selection, int limit,
 bool are_same_key(const Item& one, const Item& other) {
   bool same = one.size() == other.size();
   for (const Attribute& part : one) {
-    const Attribute* twin = find(other, part.name);
+    const Attribute* twin = dynamodb::find(other, part.name);
     same = same && twin != nullptr && twin->type == part.type &&
            twin->value == part.value;
   }
@@ -141,10 +146,13 @@ void Items::turn() {
   page_.items.clear();
   over_ = true;  // Unless all goes well, and there are more.
   const BootTime now = BootClock::now();
-  caller_.deadline = now + std::min(patience_, BootTime::max() - now);
+  const nanoseconds time = std::min(page_time_, BootTime::max() - now);
+  caller_.deadline = std::min(deadline_, now + time);
+  cut_short_ = caller_.deadline_now() - now < caller_.request_time;
   do {
-    page_ = ask(caller_, selection_.whole ? Action::query : Action::scan,
-                write_page(selection_, limit_, start_), nullptr, read_page);
+    page_ = dynamodb::ask(
+        caller_, selection_.whole ? Action::query : Action::scan,
+        write_page(selection_, limit_, start_), nullptr, read_page);
     limit_ = page_.too_large ? limit_ / 2 : limit_;
   } while (page_.too_large && limit_ > 0);
   if (page_.fault != Fault::none || !page_.item) return;

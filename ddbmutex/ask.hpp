@@ -12,8 +12,10 @@
 #ifndef DDBMUTEX_ASK_HPP
 #define DDBMUTEX_ASK_HPP
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +39,13 @@ struct Caller {
   sigv4::Waker* waker;  // Not cleared.  Null only if the deadline is past.
   // For one request.
   std::chrono::nanoseconds request_time = std::chrono::seconds(10);
+  // A deadline that may move, as that of a calendar does when it is set.  Asked
+  // before each request and each wait.  Null: there is none but the above.
+  std::function<BootTime()> moving_deadline{};
+
+  BootTime deadline_now() const {
+    return moving_deadline ? std::min(deadline, moving_deadline()) : deadline;
+  }
 };
 
 // Until an answer is no passing fault, or there is no time for another: the
@@ -65,21 +74,25 @@ struct Selection {
 };
 
 // All of them, consistently read, one after the other; a page is in memory at a
-// time.  Each has the time until the deadline anew: neither a large table nor a
-// slow reader is a fault.
+// time.  The caller's deadline is that of all pages together.
 class Items {
  public:
-  // The selection must outlive it.
-  Items(const Caller& caller, const Selection& selection)
+  // `page_time`: for each page, however often it has to be asked for.  The
+  // selection must outlive this.
+  Items(const Caller& caller, const Selection& selection,
+        std::chrono::nanoseconds page_time = std::chrono::nanoseconds::max())
       : client(caller.client),
         caller_(caller),
-        patience_(caller.deadline - BootClock::now()),
+        deadline_(caller.deadline),
+        page_time_(page_time),
         selection_(selection) {}
 
   // Good until the one after it is asked for.  Null: there is none, or the last
   // answer has a fault.
   const Item* next();
   const Answer& answer() const { return page_; }  // The last.
+  // When the last page was asked for, less than the time of a request was left.
+  bool cut_short() const { return cut_short_; }
 
   Client& client;
 
@@ -89,10 +102,12 @@ class Items {
   // Of items in a page.  Fewer where that is too large for the client.
   int limit_ = 200;
   Caller caller_;  // For one page.
-  const std::chrono::nanoseconds patience_;
+  const BootTime deadline_;
+  const std::chrono::nanoseconds page_time_;
   const Selection& selection_;
   Item start_{};
   bool over_ = false;  // That is the last page.
+  bool cut_short_ = false;
   Answer page_;
   std::size_t at_ = 0;
 };

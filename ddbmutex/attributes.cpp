@@ -172,9 +172,11 @@ struct Checker {
     const char* why = name.empty() ? "empty"
                                    : detail::not_text(name, kLongestName,
                                                       "longer than 255 bytes");
-    if (*why != '\0') return bad(sigv4::format("a name that is %s", why));
+    if (*why != '\0') {
+      return bad(sigv4::format("a name that is %s%[: %q%]", why, name));
+    }
     return names.insert(name).second ? nullptr
-                                     : bad(sigv4::format("\"%s\" twice", name));
+                                     : bad(sigv4::format("%q twice", name));
   }
 
   // `removed`: `data` may go as others do, though it is set otherwise.
@@ -216,7 +218,7 @@ struct Checker {
   Failure add_all(const Attributes& attributes) {
     for (const Attribute& attribute : attributes) {
       if (Failure wrong = add(attribute.name, false)) return wrong;
-      whose = sigv4::format("\"%s\": ", attribute.name);
+      whose = sigv4::format("%q: ", attribute.name);
       if (Failure wrong = check(attribute, kDeepest)) return wrong;
       whose.clear();
     }

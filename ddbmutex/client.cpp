@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "../sigv4/memory.hpp"
 #include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 
@@ -178,20 +179,71 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
   const bool begun = pending->answer_ == nullptr;
   sigv4::Exchange& exchange = *pending->exchange_;
   exchange.end(why);
-  Answer answer =
-      begun ? read_answer(pending->action_, std::move(exchange.answer()),
-                          pending->signed_at_, pending->reader_)
-            : Answer();
+  Answer answer;
   if (!begun) {
     answer = std::move(*pending->answer_);
     answer.sent_at = answer.received_at = BootClock::now();
-    tell(answer);
+    sigv4::has_memory_for([&] { tell(answer); });
     return answer;
   }
+  const bool read = sigv4::has_memory_for([&] {
+    answer = read_answer(pending->action_, std::move(exchange.answer()),
+                         pending->signed_at_, pending->reader_);
+  });
+  if (!read) answer = unread(*pending);
   // Its texts may be gone by now; its counts are not.
   hear(answer, exchange.answer());
-  if (!answered(answer.fault)) failed(*pending, answer);
+  // Best effort: without memory there are fewer words for people.
+  sigv4::has_memory_for([&] {
+    if (!answered(answer.fault)) failed(*pending, answer);
+  });
+  sigv4::has_memory_for([&] { learn_key(answer); });
   return answer;
+}
+
+// There was no memory to read what has come: as if it had been lost.
+Answer Client::unread(const Pending& pending) {
+  const HttpAnswer& http = pending.exchange_->answer();
+  Answer answer;
+  answer.action = pending.action_;
+  answer.fault = Fault::no_memory;
+  answer.sent = http.sent;
+  answer.sent_at = http.sent_at;
+  answer.received_at = http.received_at;
+  return answer;
+}
+
+void Client::set_key(Key key, std::string&& why) {
+  const std::lock_guard guard(mutex_);
+  key_ = key;
+  key_since_ = BootClock::now();
+  key_problem_.swap(why);
+}
+
+void Client::answer_if_key_is_wrong(Pending& pending) {
+  if (key_ != Key::wrong) return;
+  const std::lock_guard guard(mutex_);
+  pending.no_answer(Fault::wrong_key).message = key_problem_;
+}
+
+// Only calls for one item are about this client's table for certain.  A table
+// that is missing, or refuses a renewal or a release, may have been made anew
+// with another key.  The next look finds out.
+void Client::learn_key(const Answer& answer) {
+  if (!is_of_an_item(answer.action)) return;
+  {
+    const std::lock_guard guard(mutex_);
+    if (answer.sent_at < key_since_) return;  // It is of a time before.
+  }
+  const bool refused = answer.fault == Fault::wrong_key && answer.sent;
+  if (refused && answer.action == Action::get_item) {
+    set_key(Key::wrong, std::string(answer.message));
+  } else if (refused || answer.fault == Fault::no_table) {
+    set_key(Key::unknown);
+  } else if (answer.action == Action::get_item && answer.fault == Fault::none &&
+             key_ == Key::unknown) {
+    set_key(Key::right);
+  }
 }
 
 // What a service says may repeat what it was sent.
@@ -262,6 +314,9 @@ Answer Client::call(Action action, std::string_view body, BootTime deadline,
   const BootTime now = BootClock::now();
   auto pending = prepare(now);
   pending->body() += body;
+  const bool of_this_table = is_of_an_item(action) || action == Action::scan ||
+                             action == Action::query;
+  if (of_this_table) answer_if_key_is_wrong(*pending);
   begin(*pending, action, now, reader);
   sigv4::Exchange* exchange = &pending->exchange();
   if (pending->under_way()) sigv4::drive(&exchange, 1, deadline, &waker);

@@ -8,6 +8,7 @@
 #define DDBMUTEX_CLIENT_HPP
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -71,18 +72,31 @@ class Client {
              Reader reader = nullptr);
   // Waits for keys, if there are none but may be soon.  False if there are
   // none.
-  bool await_keys(BootTime deadline, const sigv4::Waker* waker) {
+  bool await_keys(BootTime deadline, sigv4::Waker* waker) {
     return keys_.await(deadline, waker);
   }
   // Whether there certainly are some.  Waits for nobody.
   bool has_keys(BootTime now) const { return keys_.serve_for_sure(now); }
-  // What it came to.  What is still under way ends as `why`.
+  // What it came to.  What is still under way ends as `why`.  Needs no memory:
+  // an answer that there is none to read comes to no_memory.
   Answer finish(std::unique_ptr<Pending> pending, sigv4::Transport why);
 
   // Waits for keys, begins, waits until `deadline` or a wake (the waker is not
   // cleared), finishes.
   Answer call(Action action, std::string_view body, BootTime deadline,
               sigv4::Waker& waker, Reader reader = nullptr);
+
+  // What is known of the table's key.  A PutItem names no key: in a table whose
+  // key is another attribute of the record, each would make an item of its own.
+  // So a take is sent only once a look has been answered, which names the key.
+  enum class Key { unknown, right, wrong };
+  bool key_is_right() const { return key_ == Key::right; }
+  // From whoever has looked at the table itself.  unknown: the next lock looks.
+  // While it is wrong, takes and call() for its items come to wrong_key unsent,
+  // with `why` as their message.
+  void set_key(Key key, std::string&& why = {});
+  // If so, sets the answer, so that begin() sends nothing.
+  void answer_if_key_is_wrong(Pending& pending);
 
   // DynamoDB's clock as of now; what the host's calendar says.
   ServiceClock clock() const;
@@ -120,6 +134,8 @@ class Client {
                     std::string_view amz_date);
   static ServiceTime time_by(const ServiceClock& clock, BootTime now);
   void hear(const Answer& answer, const sigv4::HttpAnswer& http);
+  void learn_key(const Answer& answer);
+  static Answer unread(const Pending& pending);
   void failed(const Pending& pending, Answer& answer);
   void tell(const Answer& answer) const;
 
@@ -127,8 +143,11 @@ class Client {
   sigv4::HttpPool pool_;
   void (*contradicted_)(void* of) = nullptr;
   void* contradicted_of_ = nullptr;
+  std::atomic<Key> key_{Key::unknown};  // Set with the mutex held.
   mutable std::mutex mutex_;
   // GUARDED_BY(mutex_)
+  BootTime key_since_ = BootTime::min();  // When key_ was set.
+  std::string key_problem_;               // Why it is wrong.
   ServiceClock clock_;
   BootTime tell_contradictions_from_ = BootTime::min();
   SitePtr site_;  // Of the last keys.

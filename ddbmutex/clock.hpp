@@ -62,6 +62,10 @@ class ServiceClock {
 
   ServiceTime earliest(BootTime now) const;
   ServiceTime latest(BootTime now) const;
+  // How far apart these two are.  REQUIRES: known().
+  std::chrono::nanoseconds uncertainty(BootTime now) const {
+    return latest(now) - earliest(now);
+  }
   // The best guess, for signing.  In doubt: the newer answer's.
   ServiceTime middle(BootTime now) const;
 

@@ -36,7 +36,7 @@ bool read_key(Value element, Value value, TableDescription& table) {
   std::string& part = first ? table.key : table.sort_key;
   if (name.empty() || !part.empty()) return false;
   part = name;
-  table.of_strings = table.of_strings && is_string(value, name);
+  table.of_strings = table.of_strings && dynamodb::is_string(value, name);
   return true;
 }
 

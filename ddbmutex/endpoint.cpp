@@ -41,10 +41,10 @@ void refuse(Target& target, const char* option) {
 }
 
 // The option, else what is found.
-Setting find(std::string_view option, const char* name,
-             const Environment& environment,
-             std::initializer_list<const char*> variables,
-             const Profile& profile, const char* property) {
+Setting find_option(std::string_view option, const char* name,
+                    const Environment& environment,
+                    std::initializer_list<const char*> variables,
+                    const Profile& profile, const char* property) {
   if (!option.empty()) return {option, name};
   return sigv4::find_setting(environment, variables, profile, property);
 }
@@ -60,16 +60,17 @@ void find_account_mode(const Environment& environment, const Profile& profile,
   const std::string_view mode = found.value, source = found.source;
   target.accounts_disabled = mode == "disabled"sv;
   if (mode == "required"sv) {
-    format_to(target.account_required, "%s requires an account's own endpoint",
-              source);
+    sigv4::format_to(target.account_required,
+                     "%s requires an account's own endpoint", source);
     if (!sigv4::kAllEndpoints) {
-      format_to(target.error, "%s%s", target.account_required,
-                sigv4::kEndpointsLeftOut);
+      sigv4::format_to(target.error, "%s%s", target.account_required,
+                       sigv4::kEndpointsLeftOut);
     }
   } else if (!mode.empty() && mode != "preferred"sv &&
              !target.accounts_disabled) {
-    format_to(target.error, "%s is none of preferred, disabled and required",
-              source);
+    sigv4::format_to(target.error,
+                     "%s is none of preferred, disabled and required: %q",
+                     source, mode);
   }
 }
 
@@ -79,36 +80,36 @@ void check_ca_file(const Setting& file, Target& target) {
   // A FIFO is not opened, for it would be waited for.
   const bool is_directory = euidaccess((path + "/").c_str(), F_OK) == 0;
   if (!is_directory && euidaccess(path.c_str(), R_OK) == 0) return;
-  format_to(target.error, "%s, %q, cannot be read", file.source, path);
+  sigv4::format_to(target.error, "%s, %q, cannot be read", file.source, path);
 }
 
 // AWS's rules want the flag for it, not its URL; a region in capitals is none.
 bool is_dual_stack_url(const std::string& url, const std::string& region) {
   const bool has_port = url.find(':', sizeof("https")) != url.npos;
   if (has_port) return false;
-  const std::string rest = format(
+  const std::string rest = sigv4::format(
       "dynamodb.%s.%s", region, sigv4::partition_of(region).dual_stack_suffix);
   std::string host(sigv4::parts_of(sigv4::normal_url(url)).authority);
   for (char& c : host) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
   }
-  return host == rest || host == format("search-%s", rest);
+  return host == rest || host == sigv4::format("search-%s", rest);
 }
 
 // Sets what the target has to do with accounts.
 void set_account(Target& target) {
   const std::string& region = target.region;
   const std::string& fips = target.fips;
-  const bool have =
-      sigv4::partition_of(region).name == "aws"sv ||
-      kRegionsOfAccounts.find(format(" %s ", region)) != std::string::npos;
+  const bool have = sigv4::partition_of(region).name == "aws"sv ||
+                    kRegionsOfAccounts.find(sigv4::format(" %s ", region)) !=
+                        std::string::npos;
   if (have && fips.empty() && !target.accounts_disabled) return;
   target.suffix.clear();
   if (target.account_required.empty()) return;
-  format_to(target.error,
-            fips.empty() ? "%s: there is none in region %q"
-                         : "%s: there is none with FIPS, and %s",
-            target.account_required, fips.empty() ? region : fips);
+  sigv4::format_to(target.error,
+                   fips.empty() ? "%s: there is none in region %q"
+                                : "%s: there is none with FIPS, and %s",
+                   target.account_required, fips.empty() ? region : fips);
 }
 
 void set_endpoint(Target& target) {
@@ -119,7 +120,8 @@ void set_endpoint(Target& target) {
     const std::string& flag =
         target.fips.empty() ? target.dual_stack : target.fips;
     if (sigv4::kAllEndpoints && !flag.empty()) {
-      format_to(target.error, "%s but region \"local\" is this host", flag);
+      sigv4::format_to(target.error, "%s but region \"local\" is this host",
+                       flag);
     }
     return;
   }
@@ -133,10 +135,11 @@ void set_endpoint(Target& target) {
   target.account_required.clear();
   if (sigv4::kAllEndpoints &&
       is_dual_stack_url(target.endpoint, target.region)) {
-    format_to(target.error,
-              "%s names a dual-stack endpoint of AWS's, which only "
-              "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose",
-              target.url.source);
+    sigv4::format_to(
+        target.error,
+        "%s names a dual-stack endpoint of AWS's, which only "
+        "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose",
+        target.url.source);
   }
 }
 
@@ -152,10 +155,11 @@ std::string account_of_table(const std::string& table,
   if (!sigv4::kAllEndpoints) return "";  // There are no URLs of accounts.
   // "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
   std::string_view rest = table;
-  if (cut(rest, ':') != "arn"sv) return "";
-  cut(rest, ':');  // The partition.
-  if (cut(rest, ':') != "dynamodb"sv || cut(rest, ':') != region) return "";
-  const std::string_view account = cut(rest, ':');
+  if (sigv4::cut(rest, ':') != "arn"sv) return "";
+  sigv4::cut(rest, ':');  // The partition.
+  if (sigv4::cut(rest, ':') != "dynamodb"sv || sigv4::cut(rest, ':') != region)
+    return "";
+  const std::string_view account = sigv4::cut(rest, ':');
   return std::string(rest.empty() ? "" : account);
 }
 
@@ -172,15 +176,15 @@ void use_account(Target& target, const std::string& account_id) {
   if (!sigv4::kAllEndpoints || target.suffix.empty()) return;
   if (sigv4::is_host_label(account_id)) {
     target.endpoint.clear();
-    return format_to(target.endpoint, "https://%s.ddb.%s", account_id,
-                     target.suffix);
+    return sigv4::format_to(target.endpoint, "https://%s.ddb.%s", account_id,
+                            target.suffix);
   }
   if (!account_id.empty()) {
     target.error = "the account id that came with the keys is none";
   } else if (!target.account_required.empty()) {
-    format_to(target.error,
-              "%s, but the keys' source does not tell the account",
-              target.account_required);
+    sigv4::format_to(target.error,
+                     "%s, but the keys' source does not tell the account",
+                     target.account_required);
   }
   if (!target.error.empty()) refuse(target, "");
 }
@@ -202,29 +206,30 @@ Target find_target(const TargetOptions& options,
   if (error.empty()) find_account_mode(environment, profile, target);
   if (error.empty()) {
     option = "ca_file";
-    check_ca_file(find(options.ca_file, "option ca_file", environment,
-                       {"AWS_CA_BUNDLE"}, profile, "ca_bundle"),
+    check_ca_file(find_option(options.ca_file, "option ca_file", environment,
+                              {"AWS_CA_BUNDLE"}, profile, "ca_bundle"),
                   target);
   }
   const Setting region =
-      find(options.region, "option region", environment,
-           {"AWS_REGION", "AWS_DEFAULT_REGION"}, profile, "region");
+      find_option(options.region, "option region", environment,
+                  {"AWS_REGION", "AWS_DEFAULT_REGION"}, profile, "region");
   if (error.empty() && region) {
     complete(target, region);
     return target;
   }
   if (error.empty()) {
-    format_to(target.region_sources,
-              "neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of "
-              "profile %q (%s)",
-              profile.name, profile.whereabouts());
+    sigv4::format_to(
+        target.region_sources,
+        "neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of "
+        "profile %q (%s)",
+        profile.name, profile.whereabouts());
     if (sigv4::kRegionMayComeLater &&
         !sigv4::instance_is_disabled(environment)) {
       option = "endpoint";
       sigv4::check_url(target);
     } else {
       option = "region";
-      format_to(error, "no region: %s", target.region_sources);
+      sigv4::format_to(error, "no region: %s", target.region_sources);
     }
   }
   if (!error.empty()) refuse(target, option);

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "../sigv4/memory.hpp"
 #include "../sigv4/text.hpp"
 #include "keeper.hpp"
 
@@ -46,7 +47,7 @@ bool no_row_possible(Fault fault) {
 void fail(Answer& answer, Fault why, const char* message) {
   answer = Answer();
   answer.fault = why;
-  answer.message = message;
+  sigv4::has_memory_for([&] { answer.message = message; });
 }
 
 constexpr char kTimeIsUp[] = "the deadline has passed";
@@ -69,9 +70,12 @@ Reply reply_to(Verb verb, const Answer& answer, const Layout& layout) {
   }
   const bool told = answered(answer.fault) && answer.item;
   if (told || gone || (done && verb == Verb::look)) {
-    auto row = std::make_unique<Row>();
-    if (told) read_row(*answer.item, layout, *row);
-    reply.row = std::move(row);
+    // Without memory the row is not told: a look follows.
+    sigv4::has_memory_for([&] {
+      auto row = std::make_unique<Row>();
+      if (told) read_row(*answer.item, layout, *row);
+      reply.row = std::move(row);
+    });
   }
   return reply;
 }
@@ -218,26 +222,48 @@ bool Errand::stamp(BootTime now) {
     verdict = Verdict::expired;
     return false;
   }
+  if (call == Call::take && !holder.client.key_is_right()) {
+    held->lease.look_first();
+  }
   const Request request =
       held->lease.next(call, now, pending->clock(), *observation);
   verb = request.verb;
-  write_request(holder.place, request, pending->body());
   stamped_at_ = now;
+  const bool written = sigv4::has_memory_for(
+      [&] { write_request(holder.place, request, pending->body()); });
+  if (!written) {
+    unstamp();
+    sigv4::no_memory();
+  }
   end_at_ = end();
   until = std::min(now + holder.request_timeout, end_at_);
   return true;
 }
 
-bool Errand::begin(Keeper* keeper, BootTime now) {
+void Errand::unstamp() {
+  Reply unsent;
+  unsent.received = stamped_at_;
+  held->lease.heard(std::move(unsent), holder.client.clock(), *observation);
+}
+
+Errand::Begun Errand::begin(Keeper* keeper, BootTime now) {
   used_ = true;
-  pending = holder.client.prepare(now);
-  if (!(keeper != nullptr ? keeper->stamp(*this) : stamp(now))) {
-    pending.reset();
-    return false;
+  bool stamped = false;
+  const bool had_memory = sigv4::has_memory_for([&] {
+    pending = holder.client.prepare(now);
+    stamped = keeper != nullptr ? keeper->stamp(*this) : stamp(now);
+    if (!stamped) return;
+    if (call == Call::take) holder.client.answer_if_key_is_wrong(*pending);
+    holder.client.begin(*pending, action_of(verb, holder.place.use),
+                        stamped_at_);
+    pending->exchange().connect_within(holder.request_timeout);
+  });
+  if (had_memory && stamped) return Begun::yes;
+  pending.reset();
+  if (!had_memory && stamped) {
+    keeper != nullptr ? keeper->unstamp(*this) : unstamp();
   }
-  holder.client.begin(*pending, action_of(verb, holder.place.use), stamped_at_);
-  pending->exchange().connect_within(holder.request_timeout);
-  return true;
+  return had_memory ? Begun::too_late_or_unwanted : Begun::no_memory;
 }
 
 void Errand::conclude(sigv4::Transport why) {
@@ -286,6 +312,7 @@ void Errand::run(sigv4::Waker* waker, Caller* caller) {
     answer = {};
     told_.clear();
   }
+  end_at_ = deadline;
   BootTime retry_until = BootTime::max();
   const auto tell = [&](const Answer& what, BootTime begun) {
     if (caller == nullptr) return;
@@ -297,8 +324,10 @@ void Errand::run(sigv4::Waker* waker, Caller* caller) {
     bool keys = holder.client.has_keys(begun);
     BootTime now = begun;
     if (!keys) {
-      keys = holder.client.await_keys(
-          std::min(deadline, begun + holder.request_timeout), waker);
+      sigv4::has_memory_for([&] {
+        keys = holder.client.await_keys(
+            std::min(deadline, begun + holder.request_timeout), waker);
+      });
       now = BootClock::now();
     }
     const Fault why = over(*pace_, now, deadline, retry_until, waker);
@@ -313,11 +342,19 @@ void Errand::run(sigv4::Waker* waker, Caller* caller) {
       continue;
     }
     const bool failed = failing();
-    if (!begin(by_hand, now)) return;
-    sigv4::Exchange* exchange = &pending->exchange();
-    if (pending->under_way()) sigv4::drive(&exchange, 1, until, waker);
-    end_request();
-    note_failure();
+    switch (begin(by_hand, now)) {
+      case Begun::yes:
+        await_answer(waker);
+        break;
+      case Begun::too_late_or_unwanted:
+        return;
+      case Begun::no_memory:
+        verdict = Verdict::again;
+        given_up = false;
+        fail(answer, Fault::no_memory, "");
+        break;
+    }
+    sigv4::has_memory_for([this] { note_failure(); });
     if (given_up) {
       given_up = !failed;
       return;
@@ -327,6 +364,17 @@ void Errand::run(sigv4::Waker* waker, Caller* caller) {
     if (!goes_on(retry_until)) return end_undecided(retry_until, waker);
     sigv4::drive(nullptr, 0, due, waker);
   }
+}
+
+// One that there is no memory to wait for has an unknown outcome.
+void Errand::await_answer(sigv4::Waker* waker) {
+  sigv4::Exchange* exchange = &pending->exchange();
+  const bool waited = sigv4::has_memory_for([&] {
+    if (pending->under_way()) sigv4::drive(&exchange, 1, until, waker);
+  });
+  if (waited) return end_request();
+  given_up = false;
+  conclude(sigv4::Transport::broken);
 }
 
 void Errand::end_request() {

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,8 +67,10 @@ Reply reply_to(Request::Verb verb, const dynamodb::Answer& answer,
 struct Result {
   enum class Kind {
     done,
-    busy,        // lock: another has it, here or elsewhere.
-    deadlock,    // lock: this thread has it.
+    busy,      // lock: another has it, here or elsewhere.
+    deadlock,  // lock: this thread has it.
+    // lock: another thread has it, and this is the thread of the callbacks.
+    deadlock_of_callback,
     cancelled,   // lock
     closed,      // lock: the table is.
     no_thread,   // lock: none could be started to renew the lease.
@@ -153,6 +156,8 @@ struct Signal {
 
 class Errand;
 using ErrandPtr = std::unique_ptr<Errand>;
+// Errands go from one list to another without an allocation.
+using Errands = std::list<ErrandPtr>;
 
 // One lease, and what the Keeper knows of it: one acquisition, or several in a
 // row if it is handed over.
@@ -184,7 +189,9 @@ struct Held {
   Agenda::Entry renewal, danger, end;
   Agenda* renewal_on = nullptr;  // The one that has the renewal, while planned.
   ErrandPtr errand;              // The renewal, if it is to go on.
+  Errands release;               // What is to release it, while it is kept.
   Signal signal;
+  Handle next_lost;  // The next loss to report.
 };
 
 // When to send the next request of an errand.
@@ -250,17 +257,20 @@ class Errand {
   void run(sigv4::Waker* waker, Caller* caller = nullptr);
 
   // Stamps, by the keeper if there is one, for then others look at the lease,
-  // and begins to send, `now`.  False if it is too late, or not wanted.
-  bool begin(Keeper* keeper, BootTime now);
-  // REQUIRES: begun.  What is still under way ends as `why`.
+  // and begins to send, `now`.
+  enum class Begun { yes, too_late_or_unwanted, no_memory };
+  Begun begin(Keeper* keeper, BootTime now);
+  // REQUIRES: begun.  What is still under way ends as `why`.  Needs no memory.
   void conclude(sigv4::Transport why);
   // From now on a release, which first hears the answer that is under way.
   void release_instead(BootTime give_up_at);
 
-  // With the mutex of the lease held.  False: the lease is over.  REQUIRES:
-  // something is pending.
+  // With the mutex of the lease held.  False: the lease is over.  If memory
+  // runs out, nothing was stamped.  REQUIRES: something is pending.
   bool stamp(BootTime now);
   void hear();
+  // The same for what was stamped, and then not sent.
+  void unstamp();
   // After an answer that decided nothing: sets `due`.  False if no other
   // request is to be sent: the fault is final, which `due` tells by
   // BootTime::max(), or it would be too late.
@@ -304,6 +314,7 @@ class Errand {
  private:
   BootTime end() const;
   void begin_anew();
+  void await_answer(sigv4::Waker* waker);
   void end_request();
   inline void note_failure();
   void end_unsent(dynamodb::Fault why);

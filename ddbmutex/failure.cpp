@@ -2,8 +2,9 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <iterator>
+#include <new>
 
+#include "../sigv4/memory.hpp"
 #include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 #include "record.hpp"
@@ -13,76 +14,64 @@ inline namespace v0 {
 
 namespace {
 
-// Both in the order of Errc, which counts from 1.
-constexpr std::errc kLikes[] = {std::errc::invalid_argument,
-                                std::errc::operation_not_permitted,
-                                std::errc::permission_denied,
-                                std::errc::permission_denied,
-                                std::errc::permission_denied,
-                                std::errc::permission_denied,
-                                std::errc::no_such_file_or_directory,
-                                std::errc::invalid_argument,
-                                std::errc::invalid_argument,
-                                std::errc::invalid_argument,
-                                std::errc::function_not_supported,
-                                std::errc::permission_denied,
-                                std::errc::bad_message,
-                                std::errc::bad_message,
-                                std::errc::no_such_file_or_directory,
-                                std::errc::operation_not_permitted,
-                                std::errc::host_unreachable,
-                                std::errc::connection_reset,
-                                std::errc::timed_out,
-                                std::errc::resource_unavailable_try_again,
-                                std::errc::resource_unavailable_try_again,
-                                std::errc::protocol_error,
-                                std::errc::operation_not_permitted,
-                                std::errc::operation_canceled,
-                                std::errc::operation_canceled};
-constexpr char kWords[] =
-    "bad option\0"
-    "not held\0"
-    "no AWS keys\0"
-    "keys not accepted\0"
-    "keys have run out\0"
-    "access denied\0"
-    "no such table\0"
-    "not a table for locks\0"
-    "the table has eventually consistent replicas\0"
-    "refused as malformed\0"
-    "not supported by this engine\0"
-    "the server's certificate is not trusted\0"
-    "the item is no lock record\0"
-    "the item is of a lock that keeps its row\0"
-    "there is no such item\0"
-    "a condition of the write did not hold\0"
-    "unreachable\0"
-    "disconnected\0"
-    "no answer in time\0"
-    "throttled\0"
-    "the service failed\0"
-    "not an answer of DynamoDB\0"
-    "the lock was lost\0"
-    "cancelled\0"
-    "the table was closed\0";
-
-static_assert(std::size(kLikes) == static_cast<std::size_t>(Errc::closed));
-
-bool is_ours(int code) {
-  return code > 0 && code <= static_cast<int>(std::size(kLikes));
-}
+constexpr struct {
+  Errc code;
+  std::errc like;
+  const char* words;
+} kErrors[] = {
+    {Errc::bad_option, std::errc::invalid_argument, "bad option"},
+    {Errc::not_held, std::errc::operation_not_permitted, "not held"},
+    {Errc::no_keys, std::errc::permission_denied, "no AWS keys"},
+    {Errc::bad_keys, std::errc::permission_denied, "keys not accepted"},
+    {Errc::expired_keys, std::errc::permission_denied, "keys have run out"},
+    {Errc::access_denied, std::errc::permission_denied, "access denied"},
+    {Errc::no_table, std::errc::no_such_file_or_directory, "no such table"},
+    {Errc::wrong_table, std::errc::invalid_argument, "not a table for locks"},
+    {Errc::replicated_table, std::errc::invalid_argument,
+     "the table has eventually consistent replicas"},
+    {Errc::bad_request, std::errc::invalid_argument, "refused as malformed"},
+    {Errc::not_supported, std::errc::function_not_supported,
+     "not supported by this engine"},
+    {Errc::bad_certificate, std::errc::permission_denied,
+     "the server's certificate is not trusted"},
+    {Errc::bad_record, std::errc::bad_message, "the item is no lock record"},
+    {Errc::kept_row, std::errc::bad_message,
+     "the item is of a lock that keeps its row"},
+    {Errc::no_row, std::errc::no_such_file_or_directory,
+     "there is no such item"},
+    {Errc::condition_failed, std::errc::operation_not_permitted,
+     "a condition of the write did not hold"},
+    {Errc::unreachable, std::errc::host_unreachable, "unreachable"},
+    {Errc::disconnected, std::errc::connection_reset, "disconnected"},
+    {Errc::timed_out, std::errc::timed_out, "no answer in time"},
+    {Errc::throttled, std::errc::resource_unavailable_try_again, "throttled"},
+    {Errc::unavailable, std::errc::resource_unavailable_try_again,
+     "the service failed"},
+    {Errc::bad_answer, std::errc::protocol_error, "not an answer of DynamoDB"},
+    {Errc::lease_lost, std::errc::operation_not_permitted, "the lock was lost"},
+    {Errc::ends_too_soon, std::errc::operation_not_permitted,
+     "the lease ends too soon"},
+    {Errc::cancelled, std::errc::operation_canceled, "cancelled"},
+    {Errc::closed, std::errc::operation_canceled, "the table was closed"},
+};
 
 class Category : public std::error_category {
  public:
   const char* name() const noexcept override { return "ddbmutex"; }
   std::string message(int code) const override {
-    if (!is_ours(code)) return "unknown error";
-    return sigv4::word_at(kWords, static_cast<std::size_t>(code - 1));
+    for (const auto& error : kErrors) {
+      if (error.code == Errc(code)) return error.words;
+    }
+    return "unknown error";
   }
   std::error_condition default_error_condition(
       int code) const noexcept override {
-    if (!is_ours(code)) return {code, *this};
-    return std::make_error_condition(kLikes[code - 1]);
+    for (const auto& error : kErrors) {
+      if (error.code == Errc(code)) {
+        return std::make_error_condition(error.like);
+      }
+    }
+    return {code, *this};
   }
 };
 
@@ -94,8 +83,10 @@ void print_and_abort(const std::error_code&, const char* what) {
 }  // namespace
 
 const std::error_category& category() noexcept {
-  // Never destroyed: errors may be compared until the very end.
-  static const auto* const only = new Category;
+  // Never destroyed: errors may be compared until the very end.  In memory of
+  // its own: it may be needed to say that there is no other.
+  alignas(Category) static unsigned char memory[sizeof(Category)];
+  static const auto* const only = new (memory) Category;
   return *only;
 }
 
@@ -124,19 +115,54 @@ using dynamodb::Fault;
 
 namespace {
 
-// In the order of Fault.  Nothing that has no code of its own leaves a call but
-// that its time is up.
-constexpr Errc kCodes[] = {
-    Errc::timed_out,       Errc::timed_out,   Errc::no_keys,
-    Errc::bad_option,      Errc::bad_keys,    Errc::expired_keys,
-    Errc::access_denied,   Errc::no_table,    Errc::bad_request,
-    Errc::wrong_table,     Errc::bad_request, Errc::not_supported,
-    Errc::bad_certificate, Errc::no_keys,     Errc::unreachable,
-    Errc::disconnected,    Errc::timed_out,   Errc::throttled,
-    Errc::unavailable,     Errc::unavailable, Errc::bad_answer,
-    Errc::bad_keys,        Errc::cancelled};
-static_assert(std::size(kCodes) ==
-              static_cast<std::size_t>(Fault::cancelled) + 1);
+// Faults without a code of their own are only ever reported as timed_out.
+std::error_code code_of(Fault fault) {
+  switch (fault) {
+    case Fault::no_keys:
+    case Fault::keys_awaited:
+      return Errc::no_keys;
+    case Fault::no_target:
+      return Errc::bad_option;
+    case Fault::bad_keys:
+    case Fault::skewed_time:
+      return Errc::bad_keys;
+    case Fault::expired_keys:
+      return Errc::expired_keys;
+    case Fault::access_denied:
+      return Errc::access_denied;
+    case Fault::no_table:
+      return Errc::no_table;
+    case Fault::table_in_use:
+    case Fault::bad_request:
+      return Errc::bad_request;
+    case Fault::wrong_key:
+      return Errc::wrong_table;
+    case Fault::unknown_action:
+      return Errc::not_supported;
+    case Fault::bad_certificate:
+      return Errc::bad_certificate;
+    case Fault::no_memory:
+      return std::make_error_code(std::errc::not_enough_memory);
+    case Fault::unreachable:
+      return Errc::unreachable;
+    case Fault::disconnected:
+      return Errc::disconnected;
+    case Fault::throttled:
+      return Errc::throttled;
+    case Fault::server_failure:
+    case Fault::conflict:
+      return Errc::unavailable;
+    case Fault::bad_answer:
+      return Errc::bad_answer;
+    case Fault::cancelled:
+      return Errc::cancelled;
+    case Fault::none:
+    case Fault::condition_failed:
+    case Fault::timed_out:
+      break;
+  }
+  return Errc::timed_out;
+}
 
 }  // namespace
 
@@ -156,20 +182,23 @@ Failure failed(std::error_code code, const std::string& doing,
 // The same words may come of the wrong place: who answered, or did not, is
 // told.
 Failure failure_of(const Answer& answer, const std::string& doing,
-                   const std::string& endpoint) {
-  const std::error_code code = kCodes[static_cast<std::size_t>(answer.fault)];
-  const bool no_table = answer.fault == Fault::no_table;
+                   const std::string& endpoint, const char* remark) {
+  const std::error_code code = code_of(answer.fault);
+  if (remark == nullptr) {
+    const bool no_table = answer.fault == Fault::no_table;
+    remark = no_table ? " (Table::create() makes one)" : "";
+  }
   return failure(code,
                  sigv4::format("%s%[ at %s%]: %s%[: %s%]%s%[ (request %s)%]",
                                doing, endpoint, code.message(), answer.message,
-                               no_table ? " (Table::create() makes one)" : "",
-                               answer.request_id),
+                               remark, answer.request_id),
                  answer.option, answer.request_id);
 }
 
 Failure bad_option(const Checked& option) {
   return failure(Errc::bad_option,
-                 sigv4::format("bad option `%s`: %s", option.field, option.why),
+                 sigv4::format("bad option `%s`: %s%[: %q%]", option.field,
+                               option.why, option.value),
                  option.field);
 }
 
@@ -215,7 +244,8 @@ void Calls::end(const Error* error, std::error_code& ec) {
     return;
   }
   ec = error != nullptr ? error->code() : std::error_code();
-  if (error != nullptr && !bad) remember(*error);
+  if (error == nullptr || bad) return;
+  sigv4::has_memory_for([&] { remember(*error); });
 }
 
 void run(Calls& calls, std::error_code& ec,
@@ -224,8 +254,15 @@ void run(Calls& calls, std::error_code& ec,
   const NoCancellation guard;
   const std::shared_ptr<void> own = calls.hold();
   if (calls.bad) return calls.end(calls.bad.get(), ec);
-  const Failure told = call(calls, context);
-  calls.end(told.get(), ec);
+  Failure told;
+  const bool had_memory =
+      sigv4::has_memory_for([&] { told = call(calls, context); });
+  had_memory ? calls.end(told.get(), ec) : Calls::end_without_memory(ec);
+}
+
+void Calls::end_without_memory(std::error_code& ec) {
+  if (&ec == &throws()) sigv4::no_memory();
+  ec = std::make_error_code(std::errc::not_enough_memory);
 }
 
 void Calls::remember(const Error& error) {

@@ -27,18 +27,22 @@ using Failure = std::unique_ptr<const Error>;
 // `doing`: "cannot lock".  `more`: than the code says; may be empty.
 Failure failed(std::error_code code, const std::string& doing,
                std::string_view more = {}, std::string_view request_id = {});
-// `endpoint`: who answered, or did not; empty if it is not known.
+// `endpoint`: who answered, or did not; empty if it is not known.  `remark`:
+// what stands behind DynamoDB's words, with a blank before it; null: what there
+// is to say where nothing but the lock's own table is asked.
 Failure failure_of(const dynamodb::Answer& answer, const std::string& doing,
-                   const std::string& endpoint);
+                   const std::string& endpoint, const char* remark = nullptr);
 
 // With the whole text.
 Failure failure(std::error_code code, const std::string& text,
                 std::string_view field = {}, std::string_view request_id = {});
 
-// An option, and why it is bad; "" if it is not.
+// An option, and why it is bad; "" if it is not.  `value`: what it is, if that
+// is text that may be shown, which no secret may.
 struct Checked {
   const char* field;
   const char* why;
+  std::string_view value{};
 };
 Failure bad_option(const Checked& option);
 // The first that is bad.
@@ -71,6 +75,9 @@ class Calls {
   // Throws, calls fail_handler or sets `ec`, as the caller wants it; clears
   // that if there is no error.
   void end(const Error* error, std::error_code& ec);
+  // The same where there was no memory for the call, or to say how it ended:
+  // std::bad_alloc or std::errc::not_enough_memory.
+  static void end_without_memory(std::error_code& ec);
   void remember(const Error& error);
   std::string last_error() const;
   // Ends the constructor of an object that is owned by `self`.  Without
@@ -99,7 +106,7 @@ void run(Calls& calls, std::error_code& ec,
 template <class Impl, class Call>
 void run(const std::shared_ptr<Impl>& impl, std::error_code& ec,
          const Call& call) {
-  run(
+  detail::run(
       *impl, ec,
       [](Calls& calls, const void* context) -> Failure {
         return (*static_cast<const Call*>(context))(static_cast<Impl&>(calls));

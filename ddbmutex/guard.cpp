@@ -31,8 +31,8 @@ namespace {
 // The condition that the lock is ours, whatever our own clock says: DynamoDB
 // decides.  `mutex` may be null: then nobody has locked it in this process.
 Failure check_of(const lock::Mutex* mutex, const std::string& doing,
-                 sigv4::Text& check) {
-  const lock::Handle held = mutex != nullptr ? mutex->tied() : lock::Handle();
+                 lock::Handle& held, sigv4::Text& check) {
+  if (mutex != nullptr) held = mutex->tied();
   if (held == nullptr) return failed(Errc::not_held, doing);
   lock::Request request;
   request.verb = lock::Request::Verb::check;
@@ -40,6 +40,20 @@ Failure check_of(const lock::Mutex* mutex, const std::string& doing,
   request.token = held->lease.token();
   lock::write_request(mutex->holder().place, request, check);
   return nullptr;
+}
+
+// A transaction has tables and items of the user's beside the lock's.  Which of
+// them DynamoDB means, only its words can tell, or the number of the part.
+const char* remark_on(const Answer& answer) {
+  switch (answer.fault) {
+    case Fault::no_table:
+    case Fault::access_denied:
+      return " (it may be any table of the write, or the lock's)";
+    case Fault::bad_request:
+      return answer.part < 0 ? " (of the write, not of the lock)" : "";
+    default:
+      return "";
+  }
 }
 
 // Null: nothing went wrong.
@@ -56,7 +70,7 @@ Failure failure_of(const Answer& answer, const std::string& doing,
                     ours ? std::string_view() : answer.message,
                     answer.request_id);
     default:
-      return detail::failure_of(answer, doing, endpoint);
+      return detail::failure_of(answer, doing, endpoint, remark_on(answer));
   }
 }
 
@@ -67,13 +81,14 @@ constexpr std::chrono::minutes kTokenLasts{9};
 }  // namespace
 
 void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
-  run(impl_, ec, [&](Impl& impl) {
+  detail::run(impl_, ec, [&](Impl& impl) {
     const std::string problem = dynamodb::problem_of_writes(items);
     if (!problem.empty()) return detail::bad_option({"items", problem.c_str()});
     const std::string doing = impl.cannot("write under");
     const lock::Mutex* mutex = impl.state.peek();
+    lock::Handle held;
     sigv4::Text check;
-    if (Failure none = check_of(mutex, doing, check)) return none;
+    if (Failure none = check_of(mutex, doing, held, check)) return none;
     lock::Table& table = impl.table->impl_->get();
     const lock::Waits::One wait(table.waits);
     if (wait.waker() == nullptr) return failed(Errc::closed, doing);
@@ -89,14 +104,19 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
         dynamodb::Action::transact_write_items,
         dynamodb::write_transaction(check, items, lock::fresh_uuid()), nullptr,
         dynamodb::read_cancellation);
+    if (answer.fault == Fault::condition_failed && answer.part == 0) {
+      table.keeper->confirm_loss(
+          *held, lock::later(BootClock::now(), request_time), *wait.waker());
+    }
     return failure_of(answer, doing, impl.table->impl_->endpoint());
   });
 }
 
 std::string DdbMutex::condition_check(std::error_code& ec) const {
   sigv4::Text check;
-  run(impl_, ec, [&](Impl& impl) {
-    return check_of(impl.state.peek(), impl.cannot("make a condition of"),
+  detail::run(impl_, ec, [&](Impl& impl) {
+    lock::Handle held;
+    return check_of(impl.state.peek(), impl.cannot("make a condition of"), held,
                     check);
   });
   return check.take();

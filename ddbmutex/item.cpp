@@ -83,7 +83,7 @@ bool read_typed(Value value, int levels, Attribute& attribute) {
 bool read_value(Value value, int levels, Attribute& attribute) {
   Elements only(value);
   if (!value.is_object() || !only.next()) return false;
-  attribute.type = type_of(only.name);
+  attribute.type = dynamodb::type_of(only.name);
   return read_typed(only.value, levels, attribute) && !only.next();
 }
 
@@ -135,7 +135,7 @@ const Attribute* find(const Item& item, std::string_view name) {
 }
 
 const Attribute* find(const Item& item, const char* name) {
-  return find(item, std::string_view(name));
+  return dynamodb::find(item, std::string_view(name));
 }
 
 bool read_item(Value value, Item& item) {

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "../sigv4/memory.hpp"
 #include "../sigv4/shared.hpp"
 
 namespace ddbmutex {
@@ -29,7 +30,7 @@ double per_second(nanoseconds every) {
 void fail(Result& result, const char* why) {
   result.kind = Result::Kind::failed;
   result.answer.fault = Fault::timed_out;
-  result.answer.message = why;
+  sigv4::has_memory_for([&] { result.answer.message = why; });
 }
 
 constexpr char kNoThread[] = "no thread can be started";
@@ -48,27 +49,33 @@ Keeper::Keeper(const dynamodb::ClientOptions& options) : client_(options) {
       [](void* it) { static_cast<Keeper*>(it)->check_clock(); }, this);
 }
 
+// One by one: a thousand destructors within each other want a large stack.
+Keeper::~Keeper() {
+  while (first_loss_ != nullptr) take_loss();
+}
+
 // --- Starting and stopping ---------------------------------------------------
 
 bool Keeper::start() {
   if (stopping_) return false;
   if (sender_.started && teller_.started) return true;
-  if (!teller_clock_.open()) return false;
   const std::shared_ptr<void> self = self_.lock();
+  if (!registered_) sigv4::register_for_exit(self, *this);
+  registered_ = true;
   if (!teller_.started) {
-    teller_.started = sigv4::start_thread(teller_.thread, self, [](void* it) {
-      static_cast<Keeper*>(it)->tell_loop();
-    });
+    teller_.started = sigv4::start_thread(
+        teller_.thread, "ddbmutex-notify", self,
+        [](void* it) { static_cast<Keeper*>(it)->tell_loop(); });
     if (!teller_.started) return false;
-    sigv4::register_for_exit(self, *this);
   }
-  sender_.started = sigv4::start_thread(sender_.thread, self, [](void* it) {
-    auto* const keeper = static_cast<Keeper*>(it);
-    keeper->send_loop();
-    const Guard guard(keeper->mutex_);  // What that had left is dropped.
-    keeper->sender_.ended = true;
-    keeper->changed_.notify_all();
-  });
+  sender_.started = sigv4::start_thread(
+      sender_.thread, "ddbmutex-sender", self, [](void* it) {
+        auto* const keeper = static_cast<Keeper*>(it);
+        keeper->send_loop();
+        const Guard guard(keeper->mutex_);  // What that had left is dropped.
+        keeper->sender_.ended = true;
+        keeper->changed_.notify_all();
+      });
   return sender_.started;
 }
 
@@ -117,6 +124,7 @@ bool Keeper::keep(Held& held) {
                          &questions_, &dangers_, &ends_}) {
     agenda->make_room(ends_.size() + 1);
   }
+  held.release.push_back(std::make_unique<Errand>(Call::release, held));
   held.since = BootClock::now();
   if (renews) {
     renewals_per_s_ += per_second(holder.renew_after);
@@ -157,10 +165,13 @@ void Keeper::renew(Held& held, const ChangesPtr& changes, BootTime deadline,
   held.lease.carry(changes);
   errand.made = BootClock::now();
   guard.unlock();
-  errand.run(&waker);
+  const bool had_memory = sigv4::has_memory_for([&] { errand.run(&waker); });
   guard.lock();
   if (held.over()) {
     end(held, result);
+  } else if (!had_memory) {
+    result.kind = Result::Kind::failed;
+    result.answer.fault = Fault::no_memory;
   } else if (errand.verdict == Verdict::ours) {
     return;
   } else if (BootClock::now() >= held.lease.claim_end()) {
@@ -186,6 +197,14 @@ void Keeper::go_on(Held& held) {
                               BootClock::now()));
 }
 
+void Keeper::confirm_loss(Held& held, BootTime deadline, sigv4::Waker& waker) {
+  Result result;
+  renew(held, nullptr, deadline, waker, result);
+  if (result.kind == Result::Kind::done) return go_on(held);
+  const Guard guard(mutex_);
+  if (!held.over()) lose(held, Verdict::taken);
+}
+
 std::shared_ptr<void> Keeper::signal_loss(Held& held,
                                           std::shared_ptr<void> (*make)(),
                                           void (*signal)(void*)) {
@@ -208,10 +227,10 @@ bool Keeper::hand_over(Held& held, Signal& signal) {
   return true;
 }
 
-ErrandPtr Keeper::give_back(Held& held, Verdict& lost) {
+Errands Keeper::give_back(Held& held, Verdict& lost) {
   Signal signal;  // Dropped only without the mutex.
   const Guard guard(mutex_);
-  ErrandPtr errand = take_back(held);
+  Errands errand = take_back(held);
   lost = held.lost;
   signal.swap(held.signal);
   return errand;
@@ -223,11 +242,11 @@ std::vector<Unreleased> Keeper::release_all(BootTime deadline) {
   shut_ = true;
   std::vector<Unreleased>& all = closing->locks;
   all = std::vector<Unreleased>(ends_.size());
+  const bool threads = !all.empty() && start();
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].held = Handle(&ends_.at(i));
     all[i].signal.swap(all[i].held->signal);
   }
-  const bool threads = !all.empty() && start();
   for (std::size_t i = 0; i < all.size(); ++i) {
     close(*all[i].held, closing, i, threads);
   }
@@ -251,26 +270,30 @@ void Keeper::lost(Held& held, Verdict why) {
   tell(held, why);
 }
 
-bool Keeper::finish(ErrandPtr& errand) {
-  ErrandPtr gone;  // Dropped only without the mutex.
+bool Keeper::finish(Errands& one) {
+  Errands gone;  // Dropped only without the mutex.
   Guard guard(mutex_);
-  if (!start()) return false;
+  bool started = false;
+  if (!sigv4::has_memory_for([&] { started = start(); }) || !started) {
+    return false;
+  }
+  Errand& errand = *one.front();
   gone = make_room();
   const BootTime now = BootClock::now();
-  errand->release_instead(now + errand->holder.ttl);
-  if (errand->pending != nullptr) {
+  errand.release_instead(now + errand.holder.ttl);
+  if (errand.pending != nullptr) {
     if (answers_awaited_ == kMostAwaited) {
       guard.unlock();
-      conclude(std::move(errand));
+      conclude(std::move(one));
       return true;
     }
     ++answers_awaited_;
-    errand->counted = true;
+    errand.counted = true;
   }
-  errand->due = now;
-  const bool sent = errand->pending != nullptr;
-  if (!sent && errand->answer.fault == Fault::throttled) errand->goes_on();
-  put(errand->due, std::move(errand));
+  errand.due = now;
+  const bool sent = errand.pending != nullptr;
+  if (!sent && errand.answer.fault == Fault::throttled) errand.goes_on();
+  put(errand.due, one);
   return true;
 }
 
@@ -288,9 +311,15 @@ void Keeper::settle(Holder& holder) {
   holder.listener.reset();
 }
 
+bool Keeper::calls_back_here() const {
+  const Guard guard(mutex_);
+  return teller_.started && sigv4::is_this_thread(teller_.thread);
+}
+
 bool Keeper::is_told(const Holder& holder) const {
   if (running_ == &holder) return true;
-  for (const Handle& held : losses_) {
+  for (const Held* held = first_loss_; held != nullptr;
+       held = held->next_lost) {
     if (held->holder.get() == &holder) return true;
   }
   return false;
@@ -311,8 +340,9 @@ void Keeper::check_clock() {
 
 // --- Under the mutex ---------------------------------------------------------
 
-ErrandPtr Keeper::take_back(Held& held) {
-  if (held.given_back) return nullptr;
+Errands Keeper::take_back(Held& held) {
+  Errands errand;
+  if (held.given_back) return errand;
   const BootTime now = BootClock::now();
   const bool was_lost = held.lost != Verdict::again;
   if (!was_lost && now >= held.lease.claim_end()) {
@@ -326,7 +356,8 @@ ErrandPtr Keeper::take_back(Held& held) {
   if (held.renewing) held.lease.apply(client_.clock());
   held.lease.carry(nullptr);
   changed_.notify_all();
-  return std::make_unique<Errand>(Call::release, held);
+  errand.swap(held.release);
+  return errand;
 }
 
 // Without threads nothing can be said; at exit its mutex's destructor may say
@@ -336,18 +367,19 @@ void Keeper::close(Held& held, const std::shared_ptr<Closing>& closing,
   Result& result = closing->locks[place].result;
   fail(result, threads ? "not said in time" : kNoThread);
   if (stopping_) return;
-  ErrandPtr errand = take_back(held);
+  Errands one = take_back(held);
   const bool lost = held.lost != Verdict::again;
   if (lost) end(held, result);
   if (!threads) return;
+  Errand& errand = *one.front();
   const BootTime now = BootClock::now();
-  errand->deadline = now + held.holder->ttl;
+  errand.deadline = now + held.holder->ttl;
   if (!lost) {
-    errand->closing = closing;
-    errand->closing_place = place;
+    errand.closing = closing;
+    errand.closing_place = place;
     ++closing->open;
   }
-  put(now, std::move(errand));
+  put(now, one);
 }
 
 // What is known of a lock that release_all() waits for.  `told`: by the last
@@ -357,7 +389,9 @@ void Keeper::closed(const Errand& errand, Verdict lost, bool told,
   Closing* const closing = errand.closing.get();
   if (closing == nullptr || closing->locks.empty()) return;
   Result& result = closing->locks[errand.closing_place].result;
-  if (told && errand.failing()) errand.answer.tell(result.answer);
+  if (told && errand.failing()) {
+    sigv4::has_memory_for([&] { errand.answer.tell(result.answer); });
+  }
   if (!for_good) return;
   if (lost != Verdict::again) {
     result.kind = Result::Kind::lost;
@@ -372,26 +406,24 @@ void Keeper::closed(const Errand& errand, Verdict lost, bool told,
 // For one more release that a caller leaves.  If there are too many, the one
 // that goes is of a lock that will be free soonest by itself, and sooner of one
 // that may never have been had, or was released before.
-ErrandPtr Keeper::make_room() {
+Errands Keeper::make_room() {
   const auto worth = [](const Errand& errand) {
     return std::make_tuple(!errand.once_more, !errand.of_take, errand.deadline);
   };
   std::size_t kept = 0;
-  std::vector<ErrandPtr>::iterator least;
+  Errands::iterator least;
   for (auto one = releases_.begin(); one != releases_.end(); ++one) {
     if ((*one)->closing || (*one)->pending) continue;
     if (kept++ == 0 || worth(**one) < worth(**least)) least = one;
   }
-  if (kept < kMostKept) return nullptr;
-  ErrandPtr gone = std::move(*least);
-  least->swap(releases_.back());
-  releases_.pop_back();
+  Errands gone;
+  if (kept >= kMostKept) gone.splice(gone.begin(), releases_, least);
   return gone;
 }
 
-void Keeper::put(BootTime when, ErrandPtr&& errand) {
-  errand->due = when;
-  releases_.push_back(std::move(errand));
+void Keeper::put(BootTime when, Errands& errand) {
+  errand.front()->due = when;
+  releases_.splice(releases_.end(), errand);
   wake_sender_at(when);
 }
 
@@ -404,7 +436,7 @@ void Keeper::wake_sender_at(BootTime when) {
 void Keeper::wake_teller_at(BootTime when) {
   if (when >= teller_sleeps_until_) return;
   teller_sleeps_until_ = when;
-  teller_clock_.set(when);
+  teller_waker_.wake();
 }
 
 // There is one plan for a lease.
@@ -470,14 +502,21 @@ void Keeper::lose(Held& held, Verdict why) {
   tell(held, why);
 }
 
+// A loss is reported once, for the reason that was found first.
 void Keeper::tell(Held& held, Verdict why) {
+  if (held.lost != Verdict::again) return;
   held.lost = why;
   const Holder& holder = *held.holder;
   const bool hears =
       holder.hears_losses || client_.log() || held.signal.object != nullptr;
   const bool wanted = !holder.settled && hears;
   if (!wanted || stopping_ || !teller_.started) return;
-  last_loss_ = losses_.emplace_after(last_loss_, &held);
+  if (last_loss_ != nullptr) {
+    last_loss_->next_lost = Handle(&held);
+  } else {
+    first_loss_ = Handle(&held);
+  }
+  last_loss_ = &held;
   wake_teller_at(BootTime::min());
 }
 

@@ -24,15 +24,11 @@
 #define DDBMUTEX_KEEPER_HPP
 
 #include <pthread.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <forward_list>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -49,52 +45,6 @@
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
-
-// Sleeps until a time on the boot clock that another thread may change.  (A
-// poll(2) stands still while the machine is suspended, its leases do not.)
-class AlarmClock {
- public:
-  AlarmClock() = default;
-  ~AlarmClock() {
-    if (fd_ >= 0) close(fd_);
-  }
-  AlarmClock(const AlarmClock&) = delete;
-  AlarmClock& operator=(const AlarmClock&) = delete;
-
-  // To be called before all else; again, if it failed.
-  bool open() {
-    if (fd_ < 0) fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-    return fd_ >= 0;
-  }
-
-  // Not as an absolute time: libfaketime would take that for one on the
-  // calendar.  A suspend between the two system calls would make it late.
-  void set(BootTime when) {
-    BootTime now;
-    do {
-      now = BootClock::now();
-      start(when > now ? when - now
-                       : std::chrono::nanoseconds(1));  // 0 would be never.
-    } while (BootClock::now() - now > std::chrono::milliseconds(10));
-  }
-
-  void wait() {
-    std::uint64_t expired;
-    while (read(fd_, &expired, sizeof expired) == -1 && errno == EINTR) {
-    }
-  }
-
- private:
-  void start(std::chrono::nanoseconds left) {
-    itimerspec spec{};
-    spec.it_value.tv_sec = static_cast<time_t>(left / std::chrono::seconds(1));
-    spec.it_value.tv_nsec =
-        static_cast<long>((left % std::chrono::seconds(1)).count());
-    timerfd_settime(fd_, 0, &spec, nullptr);
-  }
-
-  int fd_ = -1;
-};
 
 // A lock that could not be released: lost before, or not said in time.
 struct Unreleased {
@@ -115,6 +65,7 @@ class Keeper {
   static std::shared_ptr<Keeper> create(const dynamodb::ClientOptions& options,
                                         dynamodb::TheseParts = {});
   explicit Keeper(const dynamodb::ClientOptions& options);
+  ~Keeper();
 
   // Of all holders.
   dynamodb::Client& client() { return client_; }
@@ -138,6 +89,11 @@ class Keeper {
              sigv4::Waker& waker, Result& result);
   void go_on(Held& held);
 
+  // DynamoDB has refused what holds while the lock is ours.  Renews now, so
+  // that the loss is known now; a lease whose renewal is not answered by the
+  // deadline counts as taken.
+  void confirm_loss(Held& held, BootTime deadline, sigv4::Waker& waker);
+
   // Tells once of a loss, beside and before the listener, or of release_all(),
   // by `signal` with what `make` has made, which is kept until the lease is
   // given back.  What an earlier call has set comes back.  Null if the lock is
@@ -151,13 +107,15 @@ class Keeper {
   bool hand_over(Held& held, Signal& signal);
 
   // Ends renewals and alarms; a renewal under way counts as one of unknown
-  // outcome.  What is to release it; null if that was so before.  A loss
-  // (`lost`; `again`: none) that has not been told yet still will be.
-  ErrandPtr give_back(Held& held, Verdict& lost);
+  // outcome.  What is to release it; none if that was so before.  A loss
+  // (`lost`; `again`: none) that has not been told yet still will be.  Needs no
+  // memory.
+  Errands give_back(Held& held, Verdict& lost);
 
   // Keeps no more leases and gives back all that are held, many at once.  Waits
   // until that is said, until the deadline at the most; what is not said by
-  // then goes on.  What was released is among them, as done.
+  // then goes on.  What was released is among them, as done.  If memory runs
+  // out, nothing has been given back yet.
   std::vector<Unreleased> release_all(BootTime deadline);
 
   // The release has shown that the lock was lost before.  Told once.
@@ -165,13 +123,15 @@ class Keeper {
 
   // Goes on with an errand that was given up: awaits what is pending, and
   // unless a take certainly came to nothing, releases the lease; for as long as
-  // that could last.  False if no thread can be started; the errand is
-  // untouched then.
-  bool finish(ErrandPtr& errand);
+  // that could last.  False if no thread can be started, or memory runs out;
+  // the errand, which is the only one, is untouched then.
+  bool finish(Errands& errand);
 
   // For Errand: a request is to be sent, and is stamped, unless it is too late
-  // or not wanted; the answer to a renewal by hand has come.
+  // or not wanted; it was stamped and not sent; the answer to a renewal by hand
+  // has come.
   bool stamp(Errand& errand);
+  void unstamp(Errand& errand);
   void hear(Errand& errand);
 
   // What is known of DynamoDB's clock was contradicted: claims may end sooner.
@@ -183,6 +143,9 @@ class Keeper {
     double held_s = 0;
   };
   Usage usage() const;
+
+  // Whether this is the thread that calls back for all holders.
+  bool calls_back_here() const;
 
   // Waits until all has been told to the holder that is to be, tells it nothing
   // more and drops its listener.  On the thread that tells: does not wait.
@@ -200,8 +163,8 @@ class Keeper {
   void plan(Held& held, Agenda& agenda, BootTime when);
   void plan_renewal(Held& held, BootTime when);
   void unplan(Held& held);
-  void put(BootTime when, ErrandPtr&& errand);
-  ErrandPtr make_room();
+  void put(BootTime when, Errands& errand);
+  Errands make_room();
   void wake_sender_at(BootTime when);
   void wake_teller_at(BootTime when);
   void set_alarm(Held& held);
@@ -209,7 +172,7 @@ class Keeper {
   void no_longer_held(Held& held, BootTime now);
   void lose(Held& held, Verdict why);
   void tell(Held& held, Verdict why);
-  ErrandPtr take_back(Held& held);
+  Errands take_back(Held& held);
   void close(Held& held, const std::shared_ptr<Closing>& closing,
              std::size_t place, bool threads);
   void closed(const Errand& errand, Verdict lost, bool told, bool for_good);
@@ -219,21 +182,26 @@ class Keeper {
 
   // The sending thread's.
   void send_loop();
-  void await_any(const std::vector<ErrandPtr>& under_way, BootTime until);
-  bool collect(std::vector<ErrandPtr>& under_way, BootTime& next);
-  void collect_renewals(BootTime now, std::size_t renewing,
-                        std::vector<ErrandPtr>& ready, BootTime& next);
-  Held* next_to_renew(BootTime now, bool full, BootTime& next);
+  bool send_round(Errands& under_way);
+  bool begin_all(Errands& under_way);
+  void begin_later(Errands& one);
+  void await_any(const Errands& under_way, BootTime until);
+  bool collect(Errands& under_way, BootTime& next);
+  void collect_renewals(BootTime now, std::size_t renewing, Errands& ready,
+                        BootTime& next);
+  Agenda* next_to_renew(BootTime now, bool full, BootTime& next);
+  void take_turn(BootTime now);
   std::chrono::nanoseconds between_renewals() const;
-  bool collect_releases(BootTime now, std::size_t room,
-                        std::vector<ErrandPtr>& ready, BootTime& next);
-  void conclude(ErrandPtr errand);
+  bool collect_releases(BootTime now, std::size_t room, Errands& ready,
+                        BootTime& next);
+  void conclude(Errands one);
   void renewed(ErrandPtr& errand);
-  void released(ErrandPtr& errand);
+  void released(Errands& one);
 
   // The telling thread's.
   void tell_loop();
   News next_news(Handle& held);
+  Handle take_loss();
   void call_back(Guard& guard, Held& held, News news);
   bool call(News news, Verdict why, const Held& held, const Listener* listener,
             const Signal& signal);
@@ -245,15 +213,16 @@ class Keeper {
   dynamodb::Client client_;
   dynamodb::RetryBudget budget_;
   sigv4::Waker sender_waker_;
-  AlarmClock teller_clock_;
+  sigv4::Waker teller_waker_;
 
   mutable std::mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   // running_, losses_, Worker::ended, Held::renewing, Closing::open
   std::condition_variable changed_;
   bool stopping_ = false;
-  bool shut_ = false;     // No lease is kept any more.
-  bool awaited_ = false;  // The end of the threads.
+  bool registered_ = false;  // For exit().
+  bool shut_ = false;        // No lease is kept any more.
+  bool awaited_ = false;     // The end of the threads.
   BootTime stop_by_{};
   Worker sender_;
   Worker teller_;
@@ -267,12 +236,13 @@ class Keeper {
   // When to tell of danger, and of a loss: there are all that are held.
   Agenda dangers_{&Held::danger};
   Agenda ends_{&Held::end};
-  double renewals_per_s_ = 0;         // Of all that are held, on average.
-  BootTime renewal_turn_{};           // When the next may begin that can wait.
-  std::vector<ErrandPtr> releases_;   // That wait.
-  std::size_t answers_awaited_ = 0;   // Exchanges that callers have left.
-  std::forward_list<Handle> losses_;  // To be told, or not any more.
-  std::forward_list<Handle>::iterator last_loss_ = losses_.before_begin();
+  double renewals_per_s_ = 0;        // Of all that are held, on average.
+  BootTime renewal_turn_{};          // When the next may begin that can wait.
+  Errands releases_;                 // That wait.
+  std::size_t answers_awaited_ = 0;  // Exchanges that callers have left.
+  // Losses that are to be told, or not any more: each lease has the next.
+  Handle first_loss_;
+  Held* last_loss_ = nullptr;
   const BootTime made_ = BootClock::now();
   double held_before_s_ = 0;  // By those that are not held any more.
   double held_since_s_ = 0;   // Of those that are, since `made_`, added up.

@@ -77,7 +77,7 @@ constexpr std::size_t kMostNumberDigits = 15;
 
 std::string version_text(std::string_view uuid, ServiceTime number) {
   if (number <= kBeyondAllClocks) return std::string(uuid);
-  return format("%s:%s", uuid, (number - kBeyondAllClocks).count());
+  return sigv4::format("%s:%s", uuid, (number - kBeyondAllClocks).count());
 }
 
 bool all_of(std::string_view text, const char* those) {
@@ -87,7 +87,7 @@ bool all_of(std::string_view text, const char* those) {
 // What a version of ours has for a number; 0 if it is none of ours.
 std::int64_t number_of(std::string_view version) {
   if (version.size() < kUuidSize + 2 || version[kUuidSize] != ':' ||
-      !all_of(version.substr(0, kUuidSize), "0123456789abcdef")) {
+      !shared::all_of(version.substr(0, kUuidSize), "0123456789abcdef")) {
     return 0;
   }
   const std::string_view digits = version.substr(kUuidSize + 1);
@@ -97,8 +97,8 @@ std::int64_t number_of(std::string_view version) {
 
 // --- Leases in text ----------------------------------------------------------
 
-// They wait for the lease that they read and no 1 % longer, which is ours to
-// allow for.
+// They wait for the lease that they read and no 1 % longer, as ours do, which
+// is ours to allow for.
 std::int64_t told_lease(milliseconds ttl) {
   constexpr int kOf = dynamodb::kRateMargin - 1;
   return (ttl.count() * dynamodb::kRateMargin + kOf - 1) / kOf;
@@ -174,7 +174,7 @@ const char* read_lease_text(const Attribute* attribute, Row& row) {
   if (attribute == nullptr) return "leaseDuration is missing";
   if (attribute->type != Type::string) return "leaseDuration is no string";
   const std::string_view text = attribute->value;
-  const bool digits = !text.empty() && all_of(text, "0123456789");
+  const bool digits = !text.empty() && shared::all_of(text, "0123456789");
   std::string_view rest = text;
   const double ms = digits ? take_decimal(rest) : read_go_duration(text);
   const milliseconds longest = kLongestTold;
@@ -484,7 +484,10 @@ Failure check_layout(const TableOptions& table) {
   const milliseconds margin = table.calendar_margin.value_or(milliseconds(0));
   const bool odd = margin < milliseconds(0) || margin > std::chrono::hours(24);
   return check_all(
-      {{"calendar_margin", odd ? "not from 0 to a day" : ""},
+      {{"calendar_margin",
+        odd ? sigv4::format("%s ms is not from 0 to a day", margin.count())
+                  .c_str()
+            : ""},
        {"calendar_margin", versions && table.calendar_margin
                                ? "no calendar counts in this layout"
                                : ""},
@@ -509,7 +512,10 @@ Failure check_shared(const Options& options, const TableOptions& table) {
        {"keep_row", kind->must_exist && !keeps_rows(options.keep_row, table)
                         ? "rows are always kept in this layout"
                         : ""},
-       {"ttl", brief ? "below 1 s, in this layout" : ""}});
+       {"ttl", brief ? sigv4::format("%s ms is below 1 s, in this layout",
+                                     options.ttl.count())
+                           .c_str()
+                     : ""}});
 }
 
 void suit(lock::RowUse& use, const Options& options,

@@ -46,6 +46,7 @@ void detail::tell_item(const dynamodb::Item& item, const TableOptions& options,
     info.problem = row.problem;
     return;
   }
+  info.keep_row = row.kept || row.kind == Row::Kind::bare;
   tell_stored(row.others, options, info);
   if (row.kind != Row::Kind::record) return;
   info.exists = true;

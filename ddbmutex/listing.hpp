@@ -1,7 +1,7 @@
 // What stands in a table, as it is told to users.
 //
 //   const dynamodb::Selection selection = selection_of(options);
-//   dynamodb::Items items(caller, selection);
+//   dynamodb::Items items(caller, selection, page_time);
 //   for (;;) {
 //     LockInfo info;
 //     if (!tell_next(items, options, info)) break;

@@ -62,9 +62,15 @@ class Call {
     }
     return detail::failure_of(answer, doing(), table_.client.endpoint());
   }
-  // The same, and of a table why it is unfit.
+  // The same, and of a table why it is unfit.  What its key is like is
+  // remembered.
   Failure failure_of_table(const Answer& answer) const {
+    using Key = dynamodb::Client::Key;
+    if (answer.fault == Fault::no_table) table_.client.set_key(Key::unknown);
     if (Failure failure = failure_of(answer)) return failure;
+    std::string wrong = detail::wrong_key(*answer.table, options_);
+    table_.client.set_key(wrong.empty() ? Key::unknown : Key::wrong,
+                          std::move(wrong));
     return detail::unfit(*answer.table, options_);
   }
 
@@ -120,7 +126,10 @@ Failure list_locks(lock::Table& table, const TableOptions& options,
     selection.prefix += *name;
     selection.whole = true;
   }
-  dynamodb::Items items(call.caller(), selection);
+  // Neither a large table nor a slow `each` is a fault: no page takes the time
+  // of the next.
+  dynamodb::Items items(call.caller(milliseconds::max()), selection,
+                        detail::nanoseconds_of(options.patience));
   for (;;) {
     LockInfo info;
     if (!detail::tell_next(items, options, info)) break;
@@ -131,13 +140,15 @@ Failure list_locks(lock::Table& table, const TableOptions& options,
 
 // Of tags and units DynamoDB checks what else there is.
 Failure check_creation(const Creation& how) {
-  bool utf8 = true;
+  const std::string* odd = nullptr;  // The first tag that is not UTF-8.
   for (const auto& [key, value] : how.tags) {
-    utf8 = utf8 && lock::is_utf8(key) && lock::is_utf8(value);
+    const bool utf8 = lock::is_utf8(key) && lock::is_utf8(value);
+    if (odd == nullptr && !utf8) odd = &key;
   }
   const bool no_unit = how.throughput && (how.throughput->read_units == 0 ||
                                           how.throughput->write_units == 0);
-  return detail::check_all({{"tags", utf8 ? "" : "not UTF-8"},
+  return detail::check_all({{"tags", odd == nullptr ? "" : "not UTF-8",
+                             odd == nullptr ? std::string_view() : *odd},
                             {"throughput", no_unit ? "less than a unit" : ""}});
 }
 
@@ -174,8 +185,8 @@ bool Table::exists(std::error_code& ec) {
     const Call call(impl.get(), options, "look at");
     const Answer answer = detail::describe_table(call.caller(), options);
     there = answer.fault == Fault::none;
-    if (answer.fault == Fault::no_table) return nullptr;
-    return call.failure_of_table(answer);
+    Failure failure = call.failure_of_table(answer);
+    return answer.fault == Fault::no_table ? nullptr : std::move(failure);
   });
   return there;
 }
@@ -235,7 +246,10 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
     const Call call(impl.get(), options, "free", &info.name);
     lock::Place place;
     impl.put_place(info.name, info.sort_value, place);
-    place.use.keep = info.token > 0 || detail::keeps_rows({}, options);
+    // Where others share the table no row says whether it is to stay: it may be
+    // work, and a free one serves them all.
+    place.use.keep =
+        info.keep_row || info.token > 0 || options.layout != Layout::ddblock;
     bool maybe_applied = false;
     lock::Request force;
     force.verb = lock::Request::Verb::force;

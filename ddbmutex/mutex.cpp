@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "../sigv4/memory.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
@@ -26,8 +28,10 @@ class Acquisition : private Errand::Caller {
   // REQUIRES: the waker is none of another wait.
   Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
               sigv4::Waker& waker, Result& result);
+  // The caller's clock, or an allocation, may throw.  What was taken by then,
+  // or handed over, nobody would unlock.
   ~Acquisition() {
-    // Has it by now, though an exception ends the call: nobody would unlock it.
+    if (!errand_.empty()) leave_nothing_behind();
     if (queued_ && leave_queue()) mutex_.release();
   }
   Acquisition(const Acquisition&) = delete;
@@ -86,7 +90,7 @@ class Acquisition : private Errand::Caller {
   Queue::Waiter waiter_;
   int round_ = 0;  // Of the mutex's trouble, as it was when the call began.
 
-  ErrandPtr errand_;
+  Errands errand_;  // One, until what became of it is settled.
   nanoseconds poll_;
   bool queued_ = false;  // Or has the turn, but has not kept it.
   bool busy_ = false;    // The lock was another's when last told.
@@ -96,9 +100,11 @@ class Acquisition : private Errand::Caller {
 nanoseconds longest_wait(const Holder& holder, const Patience& patience,
                          bool once) {
   const nanoseconds request = holder.request_timeout;
-  if (once) {  // The first lock of a table has a look to make before.
-    const dynamodb::ServiceClock clock = holder.client.clock();
-    return clock.known() || clock.silent() ? request : 2 * request;
+  if (once) {
+    const bool looks_first =
+        !holder.client.key_is_right() ||
+        !knows_the_time(holder.client.clock(), BootClock::now());
+    return looks_first ? 2 * request : request;
   }
   return patience.past_lease ? std::max(request, patience.within)
                              : patience.within;
@@ -124,9 +130,16 @@ Acquisition::Acquisition(Mutex& mutex, const Patience& patience, Cancel* cancel,
 bool Acquisition::stand_in_line() {
   {
     const Mutex::Guard guard(mutex_.mutex_);
-    const Queue::Entry entry = mutex_.queue_.enter(waiter_, !once_);
+    // Who is to unlock may wait for a callback that comes after this one.
+    const bool holds_up_callbacks =
+        patience_.forever() && mutex_.table_.keeper->calls_back_here();
+    const bool waits = !once_ && !holds_up_callbacks;
+    const Queue::Entry entry = mutex_.queue_.enter(waiter_, waits);
     if (entry == Queue::Entry::refused) {
-      return !end_as(once_ ? Kind::busy : Kind::cancelled);
+      result_.kind = once_                ? Kind::busy
+                     : holds_up_callbacks ? Kind::deadlock_of_callback
+                                          : Kind::cancelled;
+      return false;
     }
     queued_ = true;
     busy_ = entry == Queue::Entry::line;
@@ -188,10 +201,10 @@ bool Acquisition::out_of_patience() {
 
 void Acquisition::take() {
   const Handle held(new Held(mutex_.holder_));
-  errand_ = std::make_unique<Errand>(Call::take, *held);
-  errand_->observation = &mutex_.observation_;
-  errand_->keeps_pending = true;
-  Errand& errand = *errand_;
+  errand_.push_back(std::make_unique<Errand>(Call::take, *held));
+  Errand& errand = *errand_.front();
+  errand.observation = &mutex_.observation_;
+  errand.keeps_pending = true;
   for (;;) {
     errand.deadline = end();
     errand.run(&waker_, this);
@@ -232,10 +245,14 @@ BootTime Acquisition::hear(const Answer& answer, BootTime begun) {
   const Mutex::Guard guard(mutex_.mutex_);
   Mutex::Trouble& trouble = mutex_.trouble_;
   if (is_passing(answer.fault)) {
-    if (!trouble.last) trouble.last = std::make_unique<Answer>();
+    // What there is no memory to remember is no trouble that could be told.
+    const bool remembered = sigv4::has_memory_for([&] {
+      if (!trouble.last) trouble.last = std::make_unique<Answer>();
+      answer.tell(*trouble.last);
+    });
+    if (!remembered) return BootTime::max();
     if (trouble.since == BootTime::max()) mutex_.queue_.wake_line();
     trouble.since = std::min(trouble.since, std::max(begun, trouble.anew));
-    answer.tell(*trouble.last);
   } else if (answer.fault != Fault::cancelled) {
     trouble.since = BootTime::max();
   }
@@ -274,21 +291,22 @@ Kind kind_of(Verdict verdict) {
 
 // What a run that did not win says of the lock.
 void Acquisition::judge() {
-  result_.kind = kind_of(errand_->verdict);
+  const Errand& errand = *errand_.front();
+  result_.kind = kind_of(errand.verdict);
   if (result_.kind == Kind::bad_record) {
-    result_.answer.message = errand_->held->lease.row().problem;
+    result_.answer.message = errand.held->lease.row().problem;
   }
   if (result_.kind != Kind::failed || ended()) return;
   // Only the time was up: what was heard before holds.  For who waits for ever
   // it is his patience.
   const bool impatient =
-      patience_.forever() && errand_->answer.fault == Fault::throttled;
+      patience_.forever() && errand.answer.fault == Fault::throttled;
   result_.kind =
-      errand_->given_up && busy_ && !impatient ? Kind::busy : Kind::failed;
+      errand.given_up && busy_ && !impatient ? Kind::busy : Kind::failed;
 }
 
 void Acquisition::keep() {
-  const Handle& held = errand_->held;
+  const Handle held = errand_.front()->held;
   bool kept;
   {
     const Mutex::Guard guard(mutex_.mutex_);
@@ -296,6 +314,7 @@ void Acquisition::keep() {
     const std::int64_t token = held->lease.token();
     kept = mutex_.table_.keeper->keep(*held);
     if (kept) {
+      errand_.clear();
       mutex_.held_ = held;
       const bool stored = kStoresMore && holder_.place.use.takes_by_update();
       if (stored) mutex_.told_ = std::move(told);
@@ -311,7 +330,6 @@ void Acquisition::keep() {
     result_.kind = Kind::cancelled;
     return;
   }
-  errand_->unknown = true;
   leave_nothing_behind();
   result_.kind = mutex_.table_.waits.closed() ? Kind::closed : Kind::no_thread;
 }
@@ -319,14 +337,17 @@ void Acquisition::keep() {
 // What may have been taken, or may be yet, is given back in the background; if
 // there can be no thread for that, here.
 void Acquisition::leave_nothing_behind() {
-  Errand& errand = *errand_;
-  if (errand.pending == nullptr && !errand.unknown) return;
-  if (mutex_.table_.keeper->finish(errand_)) return;
-  if (errand.pending != nullptr) {
-    errand.conclude(sigv4::Transport::timed_out);
+  Errand& errand = *errand_.front();
+  errand.unknown = errand.unknown || errand.held->lease.stands();
+  const bool left = errand.pending != nullptr || errand.unknown;
+  if (left && !mutex_.table_.keeper->finish(errand_)) {
+    if (errand.pending != nullptr) {
+      errand.conclude(sigv4::Transport::timed_out);
+    }
+    errand.release_instead(BootClock::now() + holder_.request_timeout);
+    sigv4::has_memory_for([&] { errand.run(nullptr); });
   }
-  errand.release_instead(BootClock::now() + holder_.request_timeout);
-  errand.run(nullptr);
+  errand_.clear();
 }
 
 // What is stored once that was stored, and changed so.
@@ -453,15 +474,15 @@ Result Mutex::renew(const ChangesPtr& changes) {
   table_.keeper->renew(*held, changes, later(BootClock::now(), patience),
                        *wait.waker(), result);
   if (result.kind == Kind::done) {
-    {
+    const bool remembered = sigv4::has_memory_for([&] {
       const Guard guard(mutex_);
-      if (changes != nullptr && held == held_) {
-        auto row = std::make_unique<Row>();
-        row->others = applied(item(), changes);
-        told_ = std::move(row);
-      }
-    }
+      if (!changes || held != held_) return;
+      auto row = std::make_unique<Row>();
+      row->others = applied(item(), changes);
+      told_ = std::move(row);
+    });
     table_.keeper->go_on(*held);
+    if (!remembered) sigv4::no_memory();
   }
   const bool undone =
       result.kind == Kind::failed || result.kind == Kind::not_held;
@@ -496,7 +517,8 @@ Result Mutex::release(const ChangesPtr& changes) {
   return result;
 }
 
-// False, and nothing is done, if an inner level is to leave changes.
+// False, and nothing is done, if an inner level is to leave changes.  Needs no
+// memory: the request is repeated, and at last left to the keeper's thread.
 bool Mutex::release_outer(const ChangesPtr& changes, Result& result) {
   Signal signal;  // Dropped only without the mutex.
   Handle held;
@@ -523,12 +545,12 @@ bool Mutex::release_outer(const ChangesPtr& changes, Result& result) {
   result.kind = Kind::not_held;
   if (held == nullptr) return true;
   Verdict lost;
-  ErrandPtr errand = table_.keeper->give_back(*held, lost);
+  Errands errand = table_.keeper->give_back(*held, lost);
   // Otherwise the row is known not to be ours.
   const bool worth_saying = lost == Verdict::again || lost == Verdict::expired;
-  if (errand != nullptr && worth_saying) {
+  if (!errand.empty() && worth_saying) {
     held->lease.carry(changes);
-    say_released(std::move(errand), result);
+    say_released(errand, result);
   }
   if (lost != Verdict::again) {
     result.kind = Kind::lost;
@@ -539,29 +561,32 @@ bool Mutex::release_outer(const ChangesPtr& changes, Result& result) {
   return true;
 }
 
-void Mutex::say_released(ErrandPtr errand, Result& result) {
-  errand->deadline = BootClock::now() + holder_->request_timeout;
-  errand->keeps_pending = true;
-  errand->run(nullptr);
-  const Verdict verdict = errand->verdict;
-  const Fault fault = errand->answer.fault;
+void Mutex::say_released(Errands& one, Result& result) {
+  Errand& errand = *one.front();
+  errand.deadline = BootClock::now() + holder_->request_timeout;
+  errand.keeps_pending = true;
+  if (!sigv4::has_memory_for([&] { errand.run(nullptr); })) {
+    errand.answer.fault = Fault::no_memory;
+  }
+  const Verdict verdict = errand.verdict;
+  const Fault fault = errand.answer.fault;
   if (verdict == Verdict::released) {
     // Refused once its lease was over: what it was to leave is not stored.
-    const bool stored = fault == Fault::none || errand->unknown ||
-                        !errand->held->lease.carries();
+    const bool stored =
+        fault == Fault::none || errand.unknown || !errand.held->lease.carries();
     result.kind = stored ? Kind::done : Kind::lost;
     return;
   }
-  errand->answer.tell(result.answer);
+  sigv4::has_memory_for([&] { errand.answer.tell(result.answer); });
   if (verdict != Verdict::again) {
-    table_.keeper->lost(*errand->held, verdict);
+    table_.keeper->lost(*errand.held, verdict);
     result.kind = fault == Fault::wrong_key ? Kind::failed : Kind::lost;
     result.loss = verdict;
   } else {
     result.kind = Kind::failed;
     const bool worth_more =
-        errand->unknown || errand->given_up || is_passing(fault);
-    if (worth_more) table_.keeper->finish(errand);
+        errand.unknown || errand.given_up || is_passing(fault);
+    if (worth_more) table_.keeper->finish(one);
   }
 }
 

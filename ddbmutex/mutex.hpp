@@ -74,9 +74,9 @@ class Mutex {
   // null.
   Result lock(const Patience& patience, Cancel* cancel,
               dynamodb::TheseParts = {});
-  // Within request_timeout; what is undecided by then goes on in the
-  // background.  Where another thread waits, the lease may be handed over to it
-  // as it is: see Keeper::hand_over().
+  // Within request_timeout, and without memory; what is undecided by then goes
+  // on in the background.  Where another thread waits, the lease may be handed
+  // over to it as it is: see Keeper::hand_over().
   Result release();
   // With those changes, which the renewal of a lock that stays locked has with
   // it, too; null: none.
@@ -113,7 +113,7 @@ class Mutex {
  private:
   inline bool lock_again(bool forever, Result& result);
   bool release_outer(const ChangesPtr& changes, Result& result);
-  void say_released(ErrandPtr errand, Result& result);
+  void say_released(Errands& one, Result& result);
   inline bool hand_over(Signal& signal);  // The mutex is held.
   const dynamodb::Item& item() const;
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "../sigv4/memory.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
@@ -23,6 +25,13 @@ constexpr std::int64_t kNumbers = 1000;
 // refused it seems free: once for what the refusal told, once for a race.
 constexpr int kTriesAtOnce = 2;
 
+// A stamp is late by as much as DynamoDB's time is uncertain.
+constexpr std::chrono::seconds kMostUncertain{3};
+// If answers are so slow that a look leaves more uncertain than that, it is
+// good enough for this long anyway.
+constexpr std::chrono::seconds kLookServesFor{30};
+
+// The error of a clock that is off by the allowed 1 %, over a lease.
 nanoseconds margin(nanoseconds lease) {
   return (lease + nanoseconds(dynamodb::kRateMargin - 1)) /
          dynamodb::kRateMargin;
@@ -52,7 +61,15 @@ void look(Request& request, bool consistent) {
 
 }  // namespace
 
-nanoseconds held_for(nanoseconds lease) { return lease - margin(lease); }
+bool knows_the_time(const ServiceClock& clock, BootTime now) {
+  return clock.known() ? clock.uncertainty(now) <= kMostUncertain
+                       : clock.silent();
+}
+
+nanoseconds held_for(nanoseconds lease) {
+  const nanoseconds pause = std::min(kUnnoticedPause, lease / kPausePart);
+  return lease - std::max(margin(lease), pause);
+}
 nanoseconds waited_for(nanoseconds lease) { return lease + margin(lease); }
 
 void Observation::see(const Row& row, BootTime received) {
@@ -61,11 +78,12 @@ void Observation::see(const Row& row, BootTime received) {
                     seen_.expires == row.expires && seen_.lease == row.lease &&
                     seen_.form == row.form;
   if (same) return;
-  seen_.known = true;
-  seen_.uuid = row.uuid;
+  forget();
+  if (!sigv4::has_memory_for([&] { seen_.uuid = row.uuid; })) return;
   seen_.expires = row.expires;
   seen_.lease = row.lease;
   seen_.form = row.form;
+  seen_.known = true;
   since_ = received;
 }
 
@@ -81,12 +99,14 @@ Lease::Lease(std::string uuid, std::chrono::milliseconds ttl, RowUse use)
 
 Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
                     const Observation& observation) {
+  Request request;
+  // Before a stamp is remembered as sent: there may be no memory for it.
+  request.uuid = uuid_;
   if (call != call_) look_first_ = false;
   call_ = call;
-  Request request;
   ask(request, now, clock, observation);
   verb_ = request.verb;
-  if (verb_ != Verb::look) request.uuid = uuid_;
+  if (verb_ == Verb::look) request.uuid.clear();
   consistent_ = request.consistent;
   tells_ = request.tell || (verb_ == Verb::take && use_.takes_by_update());
   return request;
@@ -97,19 +117,24 @@ void Lease::ask(Request& request, BootTime now, const ServiceClock& clock,
   if (look_first_) return look(request, true);
   if (call_ == Call::release) return release(request);
   if (call_ == Call::renew || unsettled_) return renew(request, now, clock);
-  if (must_look(clock)) return look(request, true);
+  if (!may_take(clock, now)) return look(request, true);
   if (refused_ && !free_to_take(use_, observation, clock, now)) {
     return look(request, false);
   }
   take(request, now, clock, observation);
 }
 
-// Before a take: no answer has come that could have a Date, or none has that
-// must have one; or what stands there says how it is to be written.
-bool Lease::must_look(const ServiceClock& clock) const {
-  const bool unheard = !clock.known() && !clock.silent();
-  return unheard || (use_.calendars && !clock.known()) ||
-         (use_.looks_first && !told_);
+// A take waits for a look if it has to be written as the stored row is, needs a
+// Date and has none, or does not know the time well enough.
+bool Lease::may_take(const ServiceClock& clock, BootTime now) const {
+  const bool lacks_row = use_.looks_first && !told_;
+  const bool lacks_date = use_.calendars && !clock.known();
+  return !lacks_row && !lacks_date && may_stamp(clock, now);
+}
+
+bool Lease::may_stamp(const ServiceClock& clock, BootTime now) const {
+  return knows_the_time(clock, now) ||
+         (clock.known() && now <= looked_at_ + kLookServesFor);
 }
 
 // The stamps of the first that was sent, and of those from there on.
@@ -140,7 +165,11 @@ void Lease::take(Request& request, BootTime now, const ServiceClock& clock,
 }
 
 void Lease::renew(Request& request, BootTime now, const ServiceClock& clock) {
-  if (1 + sent_.size() - listed_from_ > kOwnListed) return look(request, true);
+  const bool too_many = 1 + sent_.size() - listed_from_ > kOwnListed;
+  if (too_many || !may_stamp(clock, now)) {
+    look(request, true);
+    return apply(clock);
+  }
   request.verb = Verb::renew;
   list(listed_from_, request.own);
   request.stamp = stamp(now, clock);
@@ -218,6 +247,7 @@ Verdict Lease::heard(Reply&& reply, const ServiceClock& clock,
       if (call_ == Call::take && !stamped) return Verdict::again;
       break;
   }
+  if (!stamped) looked_at_ = reply.received;
   look_first_ = !reply.row;
   if (look_first_) return Verdict::again;
   return heard_row(reply, clock, observation);

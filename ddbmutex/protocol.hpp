@@ -15,13 +15,15 @@
 //   } while (verdict == Verdict::again);
 //
 // How two claims never overlap.  A holder counts its lease from before the
-// request that won it was sent, and 1 % short; a waiter counts from after it
-// received the record, and 1 % long, and takes exactly the version it saw.  The
-// clocks of two hosts are never compared, only their rates, which may be off by
-// 1 % each.  The quick way past a long dead lease compares DynamoDB's clock
-// with `expires`, which was stamped by the same clock: waiters use the earliest
-// and holders the latest that it may show.  The calendar of no host stamps
-// anything: who has not heard from DynamoDB yet looks before he takes.
+// request that won it was sent, and shorter by a margin; a waiter counts from
+// after it received the record, and 1 % long, and takes exactly the version it
+// saw.  The clocks of two hosts are never compared, only their rates, which may
+// be off by 1 % each.  The holder's margin covers that, or a machine that stood
+// still unnoticed (see held_for()).  The quick way past a long dead lease
+// compares DynamoDB's clock with `expires`, which was stamped by the same
+// clock: waiters use the earliest and holders the latest that it may show.  The
+// calendar of no host stamps anything: who has not heard from DynamoDB yet
+// looks before he takes.
 //
 // A kept row counts its acquisitions.  A take that is applied late, after the
 // lock was released, costs a number.  One that could yet be applied while the
@@ -51,8 +53,22 @@ namespace lock {
 
 using dynamodb::ServiceClock;
 
-// A lease as its holder counts it, and as a waiter does.
+// A machine that stands still for no longer than this, its boot clock too, may
+// not learn of it: a Date has whole seconds, and front ends agree to
+// kAgreement.
+constexpr std::chrono::nanoseconds kUnnoticedPause =
+    std::chrono::seconds(1) + dynamodb::kAgreement;
+
+// Of a short lease a holder gives up this part and no more for such a pause.
+constexpr int kPausePart = 8;
+
+// A lease as its holder counts it: shorter by 1 %, for clocks that run wrong,
+// or by kUnnoticedPause, whichever is more; for the pause by an eighth at the
+// most. Such a pause opens no window from 10 s on, and below that one of
+// kUnnoticedPause - lease / kPausePart, as long as the clocks of both hosts
+// run true to half a percent.
 std::chrono::nanoseconds held_for(std::chrono::nanoseconds lease);
+// ... and as a waiter does: longer by 1 %.
 std::chrono::nanoseconds waited_for(std::chrono::nanoseconds lease);
 
 // DynamoDB's front ends may differ by this much: a waiter takes a lease for
@@ -63,6 +79,12 @@ constexpr std::chrono::seconds kFrontEndSkew{2};
 // stamps count up from here: a time that no clock reaches, so that nobody takes
 // a lease by service time.
 constexpr ServiceTime kBeyondAllClocks{4'000'000'000'000'000'000};
+
+// Whether DynamoDB's time is known well enough to stamp a lease with it.  A
+// stamp that is late keeps others out after the holder has died, so this is no
+// longer so after one or two minutes without an answer: then a look comes
+// first, as it does before the first stamp of all.
+bool knows_the_time(const ServiceClock& clock, BootTime now);
 
 // The record that a waiter saw, and since when.  Kept from one call to the
 // next, so that whoever polls with try_lock() comes to see a lease end.
@@ -130,13 +152,19 @@ class Lease {
   Lease(std::string uuid, std::chrono::milliseconds ttl, RowUse use = {});
 
   // The request to send next for `call`; remembers it as under way, counted
-  // from `now`, so call it just before sending.  Until `clock` has heard an
-  // answer, a take is a look.
+  // from `now`, so call it just before sending.  A take or a renewal becomes a
+  // look unless knows_the_time(), or this lease has looked in the last 30 s. If
+  // memory runs out, nothing is under way.
   // REQUIRES: nothing under way; renew: ours and not yet over.
   Request next(Call call, BootTime now, const ServiceClock& clock,
                const Observation& observation);
 
+  // Makes the next request of a take a look, until one is answered.
+  void look_first() { look_first_ = true; }
+
   // What the request under way came to.  `clock` has heard the answer already.
+  // If there is no memory to remember the row that a waiter saw, it counts as
+  // not seen.
   Verdict heard(Reply&& reply, const ServiceClock& clock,
                 Observation& observation);
 
@@ -196,7 +224,8 @@ class Lease {
   void change(Request& request) const;
   ServiceTime stamp(BootTime now, const ServiceClock& clock);
   inline ServiceTime unused(ServiceTime at_least) const;
-  inline bool must_look(const ServiceClock& clock) const;
+  inline bool may_take(const ServiceClock& clock, BootTime now) const;
+  bool may_stamp(const ServiceClock& clock, BootTime now) const;
 
   inline Verdict heard_write(Reply& reply, const ServiceClock& clock);
   Verdict heard_row(Reply& reply, const ServiceClock& clock,
@@ -233,7 +262,7 @@ class Lease {
   bool unsettled_ = false;     // Ours on the wire, but to be renewed first.
   bool refused_ = false;       // take: the row was another's when last told.
   int tries_at_once_ = 0;      // take: in a row, without a wait between.
-  bool look_first_ = false;    // The last refusal did not tell the row.
+  bool look_first_ = false;    // As asked, or the last refusal told no row.
   bool told_ = false;          // take: what stands there.
   bool release_lost_ = false;  // A release may have been applied already.
 
@@ -241,6 +270,7 @@ class Lease {
   Request::Verb verb_ = Request::Verb::look;
   bool consistent_ = false;  // It is a look, and must not be told of the past.
   bool tells_ = false;       // Its answer tells the row.
+  BootTime looked_at_ = BootTime::min();  // The last look was answered.
 
   Sent granted_{};  // The attempt that the claim counts from.
   BootTime claim_end_ = BootTime::min();  // Also of what is being released.

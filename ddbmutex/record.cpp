@@ -211,6 +211,8 @@ void write_release(const Place& place, const Request& request,
   body.condition(kIsOurs);
   if (dynamodb::kManages && request.verb == Verb::force) {
     body += kThatVersion;
+    // None with a token is deleted, whatever the operator was told of it.
+    if (!place.use.keep) body += kAndNoToken;
   } else {
     write_token(place, request, body);
   }

@@ -75,12 +75,18 @@ std::optional<nanoseconds> Retry::decide(const Answer& answer) {
     if (std::exchange(corrected_, true)) return std::nullopt;
     return nanoseconds::zero();
   }
-  // No request was sent for want of keys: that costs nothing.
-  if (answer.fault == Fault::keys_awaited) {
+  // What is wrong here, and not with the service, costs nothing.
+  if (answer.fault == Fault::keys_awaited || answer.fault == Fault::no_memory) {
     return doubled(kFirstDelay, kLongestKeysDelay);
   }
-  held_back_ = !budget_.draw(answer.fault) && urgency_ == Urgency::waits;
-  if (held_back_) return kLongestDelay;
+  // That others want the same item is no trouble of the service.
+  const bool costs = answer.fault != Fault::conflict;
+  const bool short_of_tokens = costs && !budget_.draw(answer.fault);
+  held_back_ = short_of_tokens && urgency_ == Urgency::waits;
+  // At random, or all that are held back would come together.
+  if (held_back_) {
+    return kLongestDelay / 2 + budget_.jitter(kLongestDelay / 2);
+  }
   const nanoseconds first =
       answer.fault == Fault::throttled ? kFirstThrottledDelay : kFirstDelay;
   const nanoseconds delay = doubled(first, kLongestDelay);

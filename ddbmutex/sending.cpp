@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "../sigv4/memory.hpp"
 #include "keeper.hpp"
 
 namespace ddbmutex {
@@ -45,51 +46,85 @@ bool unanswered(const Errand& errand) {
   return errand.answer.fault == dynamodb::Fault::timed_out;
 }
 
-void drop_empty(std::vector<ErrandPtr>& errands) {
-  std::size_t kept = 0;
-  for (ErrandPtr& one : errands) {
-    if (one != nullptr) errands[kept++].swap(one);
-  }
-  while (errands.size() > kept) errands.pop_back();
-}
+// Where memory runs out, all is tried again after this.
+constexpr std::chrono::milliseconds kMemoryPause{50};
 
 }  // namespace
 
+// A round that memory runs out in is begun anew: what it has collected by then
+// is still there.
 void Keeper::send_loop() {
-  std::vector<ErrandPtr> under_way;
-  BootTime next;
-  while (collect(under_way, next)) {
-    bool too_late = false;  // Some, and they have left room for others.
-    for (ErrandPtr& errand : under_way) {
-      if (errand->pending != nullptr) continue;
-      if (errand->begin(this, BootClock::now())) continue;
-      errand.reset();
-      too_late = true;
-    }
-    drop_empty(under_way);
-    if (too_late) continue;
-    await_any(under_way, next);
-    const BootTime now = BootClock::now();
-    for (ErrandPtr& errand : under_way) {
-      const bool ended = !errand->pending->under_way() || now >= errand->until;
-      if (ended) conclude(std::move(errand));
-    }
-    drop_empty(under_way);
+  Errands under_way;
+  for (bool goes_on = true; goes_on;) {
+    const bool had_memory =
+        sigv4::has_memory_for([&] { goes_on = send_round(under_way); });
+    if (had_memory) continue;
+    sigv4::drive(nullptr, 0, BootClock::now() + kMemoryPause, &sender_waker_);
+    sender_waker_.clear();
   }
-  std::vector<ErrandPtr> dropped;  // Only without the mutex.
+  Errands dropped;  // Only without the mutex.
   const Guard guard(mutex_);
   dropped.swap(releases_);
 }
 
+bool Keeper::send_round(Errands& under_way) {
+  BootTime next;
+  if (!collect(under_way, next)) return false;
+  if (!begin_all(under_way)) return true;
+  await_any(under_way, next);
+  const BootTime now = BootClock::now();
+  for (auto at = under_way.begin(); at != under_way.end();) {
+    const auto here = at++;
+    const Errand& errand = **here;
+    const bool ended = !errand.pending->under_way() || now >= errand.until;
+    if (!ended) continue;
+    Errands one;
+    one.splice(one.begin(), under_way, here);
+    conclude(std::move(one));
+  }
+  return true;
+}
+
+// False if some were not begun, and have left room for others.  Throws
+// std::bad_alloc if that was for want of memory.
+bool Keeper::begin_all(Errands& under_way) {
+  bool all = true, had_memory = true;
+  for (auto at = under_way.begin(); at != under_way.end();) {
+    const auto here = at++;
+    Errand& errand = **here;
+    if (errand.pending != nullptr) continue;
+    const auto begun = errand.begin(this, BootClock::now());
+    if (begun == Errand::Begun::yes) continue;
+    all = false;
+    Errands one;
+    one.splice(one.begin(), under_way, here);
+    if (begun != Errand::Begun::no_memory) continue;
+    begin_later(one);
+    had_memory = false;
+  }
+  if (!had_memory) sigv4::no_memory();
+  return all;
+}
+
+void Keeper::begin_later(Errands& one) {
+  const BootTime when = BootClock::now() + kMemoryPause;
+  const Guard guard(mutex_);
+  if (one.front()->call == Call::release) return put(when, one);
+  Held& held = *one.front()->held;
+  if (held.over() || held.renewing) return;
+  plan(held, renewals_, std::min(when, held.lease.claim_end()));
+  held.errand = std::move(one.front());
+}
+
 // Until an answer has come, or it is time for something else.
-void Keeper::await_any(const std::vector<ErrandPtr>& under_way,
-                       BootTime until) {
-  std::vector<sigv4::Exchange*> exchanges(under_way.size());
-  for (std::size_t i = 0; i < exchanges.size(); ++i) {
-    until = std::min(until, under_way[i]->until);
-    exchanges[i] = &under_way[i]->pending->exchange();
+void Keeper::await_any(const Errands& under_way, BootTime until) {
+  std::vector<sigv4::Exchange*> exchanges;
+  exchanges.reserve(under_way.size());
+  for (const ErrandPtr& errand : under_way) {
+    until = std::min(until, errand->until);
+    exchanges.push_back(&errand->pending->exchange());
     // Ended before it began.
-    if (!under_way[i]->pending->under_way()) return;
+    if (!errand->pending->under_way()) return;
   }
   sigv4::drive(exchanges.data(), exchanges.size(), until, &sender_waker_);
   sender_waker_.clear();
@@ -99,7 +134,7 @@ void Keeper::await_any(const std::vector<ErrandPtr>& under_way,
 // first, and tells when to look again.  False once the thread is to end: after
 // all that callers left was tried once more, at once, or at the time by which
 // it must be.
-bool Keeper::collect(std::vector<ErrandPtr>& under_way, BootTime& next) {
+bool Keeper::collect(Errands& under_way, BootTime& next) {
   std::size_t renewing = 0, releasing = 0;
   bool idle = true;
   for (const ErrandPtr& errand : under_way) {
@@ -127,7 +162,7 @@ bool Keeper::collect(std::vector<ErrandPtr>& under_way, BootTime& next) {
 
 // By the ends of their claims.
 void Keeper::collect_renewals(BootTime now, std::size_t renewing,
-                              std::vector<ErrandPtr>& ready, BootTime& next) {
+                              Errands& ready, BootTime& next) {
   const bool awake = renewals_.next() <= now;
   while (awake && renewals_.next() != BootTime::max()) {
     Held& held = renewals_.first();
@@ -144,38 +179,43 @@ void Keeper::collect_renewals(BootTime now, std::size_t renewing,
   next = std::min(next, renewals_.next());
   for (; renewing < kMostRenewals; ++renewing) {
     const bool full = renewing >= kRenewalsAtOnce;
-    Held* const held = next_to_renew(now, full, next);
-    if (held == nullptr) return;
-    ready.push_back(held->errand != nullptr
-                        ? std::move(held->errand)
-                        : std::make_unique<Errand>(Call::renew, *held));
+    Agenda* const agenda = next_to_renew(now, full, next);
+    if (agenda == nullptr) return;
+    Held& held = agenda->first();
+    // It stays on the agenda until there is memory for this.
+    Errands one(1);
+    ErrandPtr& errand = one.front();
+    errand = held.errand != nullptr
+                 ? std::move(held.errand)
+                 : std::make_unique<Errand>(Call::renew, held);
+    agenda->set(held, BootTime::max());
+    take_turn(now);
+    ready.splice(ready.end(), one);
   }
 }
 
 // Whoever had no answer goes behind: requests that hang would keep all others
 // waiting.  Those that have piled up do not come all at once when the service
-// is back, unless their leases are nearly over.  Null: none is to begin before
-// `next`.
-Held* Keeper::next_to_renew(BootTime now, bool full, BootTime& next) {
+// is back, unless their leases are nearly over.  The agenda whose first lease
+// is to be renewed; null: none is before `next`.
+Agenda* Keeper::next_to_renew(BootTime now, bool full, BootTime& next) {
   for (Agenda* agenda : {&renewals_due_, &renewals_behind_}) {
     if (agenda->next() == BootTime::max()) continue;
-    Held& held = agenda->first();
+    const Held& held = agenda->first();
     const nanoseconds ttl = held.holder->ttl;
     BootTime turn = held.lease.claim_end() - ttl / kUrgentPart;
     if (!full) turn = std::min(turn, renewal_turn_);
-    if (turn > now) {
-      next = std::min(next, turn);
-      continue;
-    }
-    agenda->set(held, BootTime::max());
-    const nanoseconds between = between_renewals();
-    if (renewal_turn_ <= now) {
-      renewal_turn_ =
-          std::max(renewal_turn_, now - kTurnsSaved * between) + between;
-    }
-    return &held;
+    if (turn <= now) return agenda;
+    next = std::min(next, turn);
   }
   return nullptr;
+}
+
+void Keeper::take_turn(BootTime now) {
+  if (renewal_turn_ > now) return;
+  const nanoseconds between = between_renewals();
+  renewal_turn_ =
+      std::max(renewal_turn_, now - kTurnsSaved * between) + between;
 }
 
 // However many they are, some more than are needed if none fails: what has
@@ -189,8 +229,8 @@ nanoseconds Keeper::between_renewals() const {
 // As they come, those that may be of nothing last.  Room is needed by what has
 // no request under way already and is not too late.  True if some are due for
 // which there was none.
-bool Keeper::collect_releases(BootTime now, std::size_t room,
-                              std::vector<ErrandPtr>& ready, BootTime& next) {
+bool Keeper::collect_releases(BootTime now, std::size_t room, Errands& ready,
+                              BootTime& next) {
   const auto is_due = [&](const Errand& one) {
     return stopping_ || one.due <= now || one.deadline <= now;
   };
@@ -198,24 +238,24 @@ bool Keeper::collect_releases(BootTime now, std::size_t room,
     return std::make_pair(unanswered(one) + 2 * one.of_take + 4 * one.once_more,
                           one.due);
   };
-  for (ErrandPtr& one : releases_) {
-    const bool late = one->deadline <= now;
-    const bool free = late || (one->pending != nullptr && is_due(*one));
-    if (free) ready.push_back(std::move(one));
+  for (auto at = releases_.begin(); at != releases_.end();) {
+    const auto here = at++;
+    const Errand& one = **here;
+    const bool late = one.deadline <= now;
+    const bool free = late || (one.pending != nullptr && is_due(one));
+    if (free) ready.splice(ready.end(), releases_, here);
   }
-  drop_empty(releases_);
   bool more = false;
   for (;;) {
-    ErrandPtr* first = nullptr;
-    for (ErrandPtr& one : releases_) {
-      const bool before = first == nullptr || rank(*one) < rank(**first);
-      if (is_due(*one) && before) first = &one;
+    auto first = releases_.end();
+    for (auto at = releases_.begin(); at != releases_.end(); ++at) {
+      const bool before =
+          first == releases_.end() || rank(**at) < rank(**first);
+      if (is_due(**at) && before) first = at;
     }
-    more = first != nullptr;
+    more = first != releases_.end();
     if (!more || room-- == 0) break;
-    ready.push_back(std::move(*first));
-    first->swap(releases_.back());
-    releases_.pop_back();
+    ready.splice(ready.end(), releases_, first);
   }
   for (const ErrandPtr& one : releases_) {
     next = std::min(
@@ -252,6 +292,18 @@ bool Keeper::stamp(Errand& errand) {
   return true;
 }
 
+void Keeper::unstamp(Errand& errand) {
+  const Guard guard(mutex_);
+  if (errand.call == Call::release) return errand.unstamp();
+  Held& held = *errand.held;
+  if (errand.by_hand == nullptr) held.renewing = false;
+  changed_.notify_all();
+  if (held.over()) return;
+  errand.unstamp();
+  publish(held, held.lease.claim_end());
+  set_alarm(held);
+}
+
 void Keeper::hear(Errand& errand) {
   const Guard guard(mutex_);
   if (errand.held->over()) {
@@ -278,7 +330,9 @@ void Keeper::hear_renewal(Errand& errand) {
   set_alarm(held);
 }
 
-void Keeper::conclude(ErrandPtr errand) {
+// Needs no memory.
+void Keeper::conclude(Errands one) {
+  ErrandPtr& errand = one.front();
   errand->answer =
       client_.finish(std::move(errand->pending), sigv4::Transport::timed_out);
   const Guard guard(mutex_);
@@ -286,7 +340,7 @@ void Keeper::conclude(ErrandPtr errand) {
   if (errand->call == Call::renew) {
     renewed(errand);
   } else {
-    released(errand);
+    released(one);
   }
 }
 
@@ -315,20 +369,21 @@ void Keeper::renewed(ErrandPtr& errand) {
 }
 
 // REQUIRES: the mutex is held.
-void Keeper::released(ErrandPtr& errand) {
+void Keeper::released(Errands& one) {
+  Errand* const errand = one.front().get();
   errand->hear();
   const BootTime now = BootClock::now();
   const Verdict verdict = errand->verdict;
   if (std::exchange(errand->awaits_take, false)) {
     errand->take_unknown |= errand->answer.outcome_unknown();
     const bool maybe = verdict == Verdict::ours || verdict == Verdict::again;
-    if (maybe || errand->take_unknown) put(now, std::move(errand));
+    if (maybe || errand->take_unknown) put(now, one);
     return;
   }
   if (verdict == Verdict::again) {
     const bool goes_on = errand->goes_on() && !errand->last_try;
     closed(*errand, Verdict::again, true, !goes_on);
-    if (goes_on) put(errand->due, std::move(errand));
+    if (goes_on) put(errand->due, one);
     return;
   }
   const bool lost = verdict != Verdict::released;
@@ -341,7 +396,7 @@ void Keeper::released(ErrandPtr& errand) {
   if (!may_come_yet || errand->answer.fault == dynamodb::Fault::none) return;
   const BootTime when = errand->deadline - errand->holder.request_timeout;
   if (std::exchange(errand->once_more, true) || when <= now) return;
-  put(when, std::move(errand));
+  put(when, one);
 }
 
 }  // namespace lock

@@ -12,6 +12,7 @@
 #include "../sigv4/credentials.hpp"
 #include "../sigv4/from_all.hpp"
 #include "../sigv4/http.hpp"
+#include "../sigv4/memory.hpp"
 #include "../sigv4/secret.hpp"
 #include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
@@ -68,16 +69,21 @@ Failure check(const TableOptions& options) {
   }
   return detail::check_all({
       {"table", no_name.c_str()},
-      {"prefix", detail::not_text(options.prefix, detail::kMaxKeyBytes - 1,
-                                  "leaves no room for a name")},
-      {"key", not_a_key(*layout, options.key)},
-      {"sort_value", sorted ? not_a_sort_value(options.sort_value)
-                     : options.sort_value.empty() ? ""
-                                                  : "without a sort_key"},
-      {"sort_key", !sorted ? ""
-                   : options.sort_key == options.key
-                       ? "the key already"
-                       : not_a_key(*layout, options.sort_key)},
+      {"prefix",
+       detail::not_text(options.prefix, detail::kMaxKeyBytes - 1,
+                        "leaves no room for a name"),
+       options.prefix},
+      {"key", not_a_key(*layout, options.key), options.key},
+      {"sort_value",
+       sorted                       ? not_a_sort_value(options.sort_value)
+       : options.sort_value.empty() ? ""
+                                    : "without a sort_key",
+       options.sort_value},
+      {"sort_key",
+       !sorted                           ? ""
+       : options.sort_key == options.key ? "the key already"
+                                         : not_a_key(*layout, options.sort_key),
+       options.sort_key},
       {"credentials",
        no_keys != keys.secret_access_key.empty() ? "half a pair of keys"
        : no_keys && !keys.session_token.empty()  ? "a token without keys"
@@ -167,8 +173,8 @@ Failure bad_target(const dynamodb::Target& target) {
 
 }  // namespace
 
-Table::Impl::Impl(const TableOptions& the_options)
-    : options(the_options),
+Table::Impl::Impl(TableOptions&& the_options)
+    : options(std::move(the_options)),
       target(dynamodb::find_target({options.region, options.endpoint,
                                     options.profile, options.ca_file})) {
   detail::suit(options);
@@ -212,15 +218,18 @@ Failure Table::Impl::check_name(const std::string& name,
   const std::string& value =
       sort_value.empty() ? options.sort_value : sort_value;
   return detail::check_all({
-      {"name", name.empty()
-                   ? "empty"
-                   : detail::not_text(
-                         name, detail::kMaxKeyBytes - options.prefix.size(),
-                         "longer than 2,048 bytes with the prefix")},
-      {"sort_value", options.sort_key.empty()
-                         ? sort_value.empty() ? "" : "the table has no sort_key"
-                     : value.empty() ? "empty"
-                                     : not_a_sort_value(value)},
+      {"name",
+       name.empty() ? "empty"
+                    : detail::not_text(
+                          name, detail::kMaxKeyBytes - options.prefix.size(),
+                          "longer than 2,048 bytes with the prefix"),
+       name},
+      {"sort_value",
+       options.sort_key.empty()
+           ? sort_value.empty() ? "" : "the table has no sort_key"
+       : value.empty() ? "empty"
+                       : not_a_sort_value(value),
+       value},
   });
 }
 
@@ -235,12 +244,13 @@ Table::Impl::State& Table::Impl::get() {
 }
 
 Table::Table(TableOptions options) {
+  sigv4::wipe_registers();  // The keys have just been copied, for all we know.
   const NoCancellation guard;
   // Before anything static of a user's is made, for all that has a table: what
   // is initialised here is then cleaned up after it.
   sigv4::init_http();
   sigv4::stop_all_at_exit();
-  impl_ = sigv4::share<Impl>(options);
+  impl_ = sigv4::share<Impl>(std::move(options));
   wipe_secrets(options.credentials);
   impl_->made(impl_);
 }
@@ -282,25 +292,48 @@ Stats Table::stats() const {
   return stats;
 }
 
+namespace {
+
+// Does it again until there is memory for it, or the time is up: false.
+template <class Step>
+bool insist(BootTime deadline, const Step& step) {
+  constexpr milliseconds kPause{10};
+  while (!sigv4::has_memory_for(step)) {
+    if (BootClock::now() + kPause >= deadline) return false;
+    sigv4::drive(nullptr, 0, BootClock::now() + kPause, nullptr);
+  }
+  return true;
+}
+
+}  // namespace
+
+Unreleased Table::Impl::unreleased(const lock::Unreleased& lock) const {
+  const std::string name(lock.held->holder->name());
+  const std::string doing = detail::cannot("release", name, options.name);
+  const Failure failure =
+      lock.result.kind == lock::Result::Kind::lost
+          ? detail::failed(Errc::lease_lost, doing)
+          : detail::failure_of(lock.result.answer, doing, endpoint());
+  return {name, failure->code(), failure->what()};
+}
+
 std::vector<Unreleased> Table::close(milliseconds within) noexcept {
   const NoCancellation guard;
-  if (impl_->bad) return {};
-  Impl::State& own = impl_->get();
-  own.waits.close();
-  const nanoseconds patience = detail::nanoseconds_of(within);
-  const auto left =
-      own.keeper->release_all(lock::later(BootClock::now(), patience));
   std::vector<Unreleased> told;
-  for (const auto& [held, signal, result] : left) {
-    if (result.kind == lock::Result::Kind::done) continue;
-    const std::string_view name = held->holder->name();
-    const std::string doing =
-        detail::cannot("release", std::string(name), impl_->options.name);
-    const Failure failure =
-        result.kind == lock::Result::Kind::lost
-            ? detail::failed(Errc::lease_lost, doing)
-            : detail::failure_of(result.answer, doing, impl_->endpoint());
-    told.push_back({std::string(name), failure->code(), failure->what()});
+  if (impl_->bad) return told;
+  const BootTime deadline =
+      lock::later(BootClock::now(), detail::nanoseconds_of(within));
+  std::vector<lock::Unreleased> left;
+  insist(deadline, [&] {
+    Impl::State& own = impl_->get();
+    own.waits.close();
+    left = own.keeper->release_all(deadline);
+  });
+  // Who is not told for want of memory sees that owns_lock() is false.
+  sigv4::has_memory_for([&] { told.reserve(left.size()); });
+  for (const lock::Unreleased& one : left) {
+    if (one.result.kind == lock::Result::Kind::done) continue;
+    sigv4::has_memory_for([&] { told.push_back(impl_->unreleased(one)); });
   }
   return told;
 }

@@ -27,7 +27,7 @@ constexpr std::size_t kMaxKeyBytes = 2048;  // DynamoDB's, of a partition key.
 }  // namespace detail
 
 struct Table::Impl : detail::Calls {
-  explicit Impl(const TableOptions& the_options);
+  explicit Impl(TableOptions&& the_options);
   ~Impl();
 
   // Told to the end: what is made of it is destroyed before it.
@@ -49,6 +49,8 @@ struct Table::Impl : detail::Calls {
   };
 
   State& get();
+  // As close() tells of it.
+  Unreleased unreleased(const lock::Unreleased& lock) const;
   // Where requests go, as far as it is known.
   std::string endpoint() const;
   // Where the lock of that name is, or is to be.  `sort_value` is ignored

@@ -98,19 +98,24 @@ struct Pauses {
 
 }  // namespace
 
+std::string wrong_key(const dynamodb::TableDescription& table,
+                      const TableOptions& options) {
+  if (table.of_strings && table.key == options.key &&
+      table.sort_key == options.sort_key) {
+    return {};
+  }
+  const bool alone = options.sort_key.empty();
+  return sigv4::format("its key is not the string `%s%s%s%s", options.key,
+                       alone ? "` alone" : "` with the string `",
+                       options.sort_key, alone ? "" : "`");
+}
+
 Failure unfit(const dynamodb::TableDescription& table,
               const TableOptions& options) {
   const std::string doing =
       sigv4::format("cannot use table \"%s\"", options.name);
-  if (!table.of_strings || table.key != options.key ||
-      table.sort_key != options.sort_key) {
-    const bool alone = options.sort_key.empty();
-    return failed(
-        Errc::wrong_table, doing,
-        sigv4::format("its key is not the string `%s%s%s%s", options.key,
-                      alone ? "` alone" : "` with the string `",
-                      options.sort_key, alone ? "" : "`"));
-  }
+  const std::string wrong = wrong_key(table, options);
+  if (!wrong.empty()) return failed(Errc::wrong_table, doing, wrong);
   if (!table.eventual_replicas || options.allow_replicas) return nullptr;
   return failed(Errc::replicated_table, doing,
                 "what is locked in one region is not in the others");

@@ -8,6 +8,8 @@
 #ifndef DDBMUTEX_TABLE_SETUP_HPP
 #define DDBMUTEX_TABLE_SETUP_HPP
 
+#include <string>
+
 #include "../ddbmutex.hpp"
 #include "answer.hpp"
 #include "ask.hpp"
@@ -18,6 +20,9 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace detail {
 
+// Why that is not the key that the options name; empty if it is.
+std::string wrong_key(const dynamodb::TableDescription& table,
+                      const TableOptions& options);
 // Why locks cannot live there: other keys than the options name, or replicas.
 Failure unfit(const dynamodb::TableDescription& table,
               const TableOptions& options);

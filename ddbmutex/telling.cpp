@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "../sigv4/memory.hpp"
 #include "../sigv4/text.hpp"
 #include "keeper.hpp"
 
@@ -48,9 +49,9 @@ void Keeper::tell_loop() {
     const BootTime next =
         std::min({ends_.next(), dangers_.next(), questions_.next()});
     teller_sleeps_until_ = next;
-    teller_clock_.set(next);
     guard.unlock();
-    teller_clock_.wait();
+    sigv4::drive(nullptr, 0, next, &teller_waker_);
+    teller_waker_.clear();
     guard.lock();
     teller_sleeps_until_ = BootTime::min();
   }
@@ -62,10 +63,8 @@ void Keeper::tell_loop() {
 News Keeper::next_news(Handle& held) {
   const BootTime now = BootClock::now();
   while (ends_.next() <= now) lose(ends_.first(), Verdict::expired);
-  if (!losses_.empty()) {
-    held.swap(losses_.front());
-    losses_.pop_front();
-    if (losses_.empty()) last_loss_ = losses_.before_begin();
+  if (first_loss_ != nullptr) {
+    held = take_loss();
     return News::loss;
   }
   const bool danger = dangers_.next() <= now;
@@ -80,6 +79,16 @@ News Keeper::next_news(Handle& held) {
   return danger ? News::danger : News::question;
 }
 
+// REQUIRES: there is one.
+Handle Keeper::take_loss() {
+  Handle loss, next;
+  loss.swap(first_loss_);
+  next.swap(loss->next_lost);
+  first_loss_.swap(next);
+  if (first_loss_ == nullptr) last_loss_ = nullptr;
+  return loss;
+}
+
 // Without the mutex meanwhile.
 void Keeper::call_back(Guard& guard, Held& held, News news) {
   Holder& holder = *held.holder;
@@ -91,7 +100,8 @@ void Keeper::call_back(Guard& guard, Held& held, News news) {
   running_ = &holder;
   guard.unlock();
   bool alive = false;
-  if (!settled) log(news, why, held);  // Before the table may be destroyed.
+  // Before the table may be destroyed.
+  if (!settled) sigv4::has_memory_for([&] { log(news, why, held); });
   if (!settled && signal.object != nullptr) {
     call(News::signal, why, held, nullptr, signal);
     // Its mutex may have been destroyed by that.
@@ -119,9 +129,9 @@ bool Keeper::call(News news, Verdict why, [[maybe_unused]] const Held& held,
     if (listener != nullptr) return listener->tell(*listener, news, why);
 #ifdef __cpp_exceptions
   } catch (const std::exception& e) {
-    complain(news, held, e.what());
+    sigv4::has_memory_for([&] { complain(news, held, e.what()); });
   } catch (...) {
-    complain(news, held, "");
+    sigv4::has_memory_for([&] { complain(news, held, ""); });
   }
 #endif
   return false;

@@ -98,7 +98,7 @@ sigv4::Text write_transaction(std::string_view check, std::string_view writes,
   append_form(
       body,
       R"({"TransactItems":[{"ConditionCheck":%},%],"ClientRequestToken":$})",
-      {check, inside(writes), token});
+      {check, dynamodb::inside(writes), token});
   return body;
 }
 

@@ -25,7 +25,7 @@ void report() {
   static ddbmutex::DdbMutex mutex("nightly-report");
   std::lock_guard guard(mutex);  // One host at a time.
   for (const auto& page : pages()) {
-    mutex.require(std::chrono::seconds(5));  // Throws if the lock is lost.
+    mutex.require(std::chrono::seconds(5));  // Throws unless 5 s remain.
     print(page);
   }
 }

@@ -42,7 +42,7 @@ std::optional<std::string> base64_decode(std::string_view text) {
   const auto padding = std::count(text.end() - 2, text.end(), '=');
   if (size < padding) return std::nullopt;
   bytes.resize(static_cast<std::size_t>(size - padding));
-  if (base64_encode(bytes) != text) return std::nullopt;
+  if (sigv4::base64_encode(bytes) != text) return std::nullopt;
   return bytes;
 }
 

@@ -65,10 +65,10 @@ KeyOutcome judged(const KeyTexts& keys, std::string_view place,
   }
   // All three go into headers or next to them: a line break there would be a
   // header of its own.
-  const char* const unfit = !is_visible(keys.id)       ? names.id
-                            : !is_visible(keys.secret) ? names.secret
-                            : !is_visible(keys.token)  ? names.token
-                                                       : nullptr;
+  const char* const unfit = !sigv4::is_visible(keys.id)       ? names.id
+                            : !sigv4::is_visible(keys.secret) ? names.secret
+                            : !sigv4::is_visible(keys.token)  ? names.token
+                                                              : nullptr;
   if (unfit != nullptr) {
     return broken_keys("%s in %s has a character that is not visible ASCII",
                        unfit, place);

@@ -55,8 +55,8 @@ constexpr std::string_view kSuffix = "amazonaws.com";  // Of that.
 
 // "north-1"
 bool is_word_and_number(std::string_view text) {
-  const std::string_view word = cut(text, '-');
-  return !word.empty() && !text.empty() && all_digits(text);
+  const std::string_view word = sigv4::cut(text, '-');
+  return !word.empty() && !text.empty() && sigv4::all_digits(text);
 }
 
 // Sets `why`, "AWS_USE_FIPS_ENDPOINT is true", if it is.  If it is no flag,
@@ -66,16 +66,17 @@ void read_flag(const Environment& environment, const char* variable,
                std::string& error) {
   const Setting flag = find_setting(environment, {variable}, profile, property);
   if (flag.says("true")) {
-    format_to(why, "%s is true", flag.source);
+    sigv4::format_to(why, "%s is true", flag.source);
   } else if (flag && !flag.says("false")) {
-    error = format("%s is neither true nor false", flag.source);
+    error = sigv4::format("%s is neither true nor false: %q", flag.source,
+                          flag.value);
   }
 }
 
 }  // namespace
 
 bool is_throttling_code(std::string_view code) {
-  return is_among(kThrottling, code);
+  return sigv4::is_among(kThrottling, code);
 }
 
 bool instance_is_disabled(const Environment& environment) {
@@ -83,7 +84,7 @@ bool instance_is_disabled(const Environment& environment) {
 }
 
 bool asks_for_fips(std::string_view region) {
-  return begins_with(region, "fips-") ||
+  return sigv4::begins_with(region, "fips-") ||
          (region.size() > 5 && region.substr(region.size() - 5) == "-fips"sv);
 }
 
@@ -139,15 +140,17 @@ void read_endpoint_settings(Service service, const Profile& profile,
 Partition partition_of(std::string_view region) {
   std::string_view suffixes = kSuffixes;
   for (std::string_view rest = kPartitions;;) {
-    const std::string_view name = cut(rest, ' '), prefix = cut(rest, ' ');
-    const bool of_it = begins_with(region, prefix) &&
+    const std::string_view name = sigv4::cut(rest, ' '),
+                           prefix = sigv4::cut(rest, ' ');
+    const bool of_it = sigv4::begins_with(region, prefix) &&
                        is_word_and_number(region.substr(prefix.size()));
-    const bool all_of_it = name != "aws-eusc"sv && begins_with(region, name) &&
+    const bool all_of_it = name != "aws-eusc"sv &&
+                           sigv4::begins_with(region, name) &&
                            region.substr(name.size()) == "-global"sv;
     Partition partition{name, kSuffix, {}};
     if (kAllEndpoints) {
-      partition.suffix = cut(suffixes, ' ');
-      partition.dual_stack_suffix = cut(suffixes, ' ');
+      partition.suffix = sigv4::cut(suffixes, ' ');
+      partition.dual_stack_suffix = sigv4::cut(suffixes, ' ');
     }
     if (of_it || all_of_it || rest.empty()) return partition;
   }
@@ -155,7 +158,7 @@ Partition partition_of(std::string_view region) {
 
 bool is_host_label(std::string_view text) {
   return !text.empty() && text.size() <= 63 && text.front() != '-' &&
-         text.back() != '-' && is_alphanumeric(text, "-");
+         text.back() != '-' && sigv4::is_alphanumeric(text, "-");
 }
 
 bool is_base_url(const std::string& text) {
@@ -168,13 +171,14 @@ void set_region(ServiceEndpoint& endpoint, const Setting& region) {
   if (asks_for_fips(region.value)) {
     if (kAllEndpoints) endpoint.region = without_fips(region.value);
     endpoint.fips.clear();
-    format_to(endpoint.fips, "%s asks for FIPS", region.source);
+    sigv4::format_to(endpoint.fips, "%s asks for FIPS", region.source);
   }
   const std::string& why = why_special(endpoint);
   if (!is_host_label(endpoint.region)) {
-    format_to(endpoint.error, "%s is not the name of a region", region.source);
+    sigv4::format_to(endpoint.error, "%s is not the name of a region%[: %q%]",
+                     region.source, region.value);
   } else if (!kAllEndpoints && !why.empty()) {
-    format_to(endpoint.error, "%s%s", why, kEndpointsLeftOut);
+    sigv4::format_to(endpoint.error, "%s%s", why, kEndpointsLeftOut);
   }
 }
 
@@ -185,17 +189,17 @@ void check_url(ServiceEndpoint& endpoint) {
   // A region would have been refused for it where they are left out.
   const std::string& why = why_special(endpoint);
   if ((kAllEndpoints || kRegionMayComeLater) && !why.empty()) {
-    return format_to(
+    return sigv4::format_to(
         endpoint.error,
         "%s but %s names an endpoint: whether that is a %s one cannot be known",
         why, source, endpoint.fips.empty() ? "dual-stack" : "FIPS");
   }
   if (is_base_url(endpoint.url.value)) return;
   const bool secret = value.find('@') != value.npos;
-  format_to(endpoint.error,
-            secret ? "%s (not shown: there may be a password in it)"
-                   : "%s is %q, which",
-            source, value);
+  sigv4::format_to(endpoint.error,
+                   secret ? "%s (not shown: there may be a password in it)"
+                          : "%s is %q, which",
+                   source, value);
   endpoint.error += " is not http:// or https://, a host and perhaps a port";
 }
 
@@ -217,18 +221,18 @@ void find_in_region(Service service, ServiceEndpoint& endpoint) {
   }
   const Partition partition = partition_of(region);
   if (!kAllEndpoints && partition.name != kFirstPartition) {
-    return format_to(endpoint.error, "region %s is in partition %s%s", region,
-                     partition.name, kEndpointsLeftOut);
+    return sigv4::format_to(endpoint.error, "region %s is in partition %s%s",
+                            region, partition.name, kEndpointsLeftOut);
   }
   const bool dual_stack = !endpoint.dual_stack.empty();
   // There, the usual endpoints are FIPS ones.
   const bool usual = !kAllEndpoints || endpoint.fips.empty() ||
                      (partition.name == "aws-us-gov"sv && !dual_stack);
-  format_to(endpoint.suffix, "%s.%s", region,
-            dual_stack ? partition.dual_stack_suffix : partition.suffix);
-  format_to(endpoint.endpoint, "https://%s%s%s",
-            kNames[static_cast<std::size_t>(service)].host,
-            usual ? "." : "-fips.", endpoint.suffix);
+  sigv4::format_to(endpoint.suffix, "%s.%s", region,
+                   dual_stack ? partition.dual_stack_suffix : partition.suffix);
+  sigv4::format_to(endpoint.endpoint, "https://%s%s%s",
+                   kNames[static_cast<std::size_t>(service)].host,
+                   usual ? "." : "-fips.", endpoint.suffix);
 }
 
 void find_endpoint(Service service, const Setting& region,

@@ -198,7 +198,8 @@ KeyOutcome Chain::first(const Fetch& fetch) {
     warnings += outcome.warnings;
     if (outcome.state != State::none) break;
     fetch.say(outcome.reason);
-    format_to(reasons, "%s%s", reasons.empty() ? "" : "; ", outcome.reason);
+    sigv4::format_to(reasons, "%s%s", reasons.empty() ? "" : "; ",
+                     outcome.reason);
     outcome.reason = reasons;
   }
   outcome.warnings.swap(warnings);

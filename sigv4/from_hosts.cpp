@@ -58,12 +58,19 @@ bool is_of_an_agent(std::string host) {
   return false;
 }
 
+// What may be told of a URL that is wrong: where it has a password, or may have
+// one, nothing; where it has a query, what is before it.
+std::string_view shown_of_url(const std::string& url) {
+  if (url.find('@') != url.npos) return {};
+  return std::string_view(url).substr(0, url.find('?'));
+}
+
 // Says what is wrong with it, behind its name; empty if nothing is.
 const char* set_url(ContainerSettings& settings, const std::string& text) {
   const std::size_t mark = std::min(text.find('?'), text.size());
   settings.place = normal_url(text.substr(0, mark));
   settings.query = text.substr(mark);
-  if (settings.place.empty() || !is_visible(text) ||
+  if (settings.place.empty() || !sigv4::is_visible(text) ||
       settings.query.find('#') != text.npos) {
     return " is no http or https URL";
   }
@@ -86,7 +93,7 @@ const char* flaw_of_token(std::string_view token) {
   const auto is_fit = [](char c) {
     return (c >= ' ' && c <= '~') || c == '\t';
   };
-  return consists_of(token, is_fit) ? "" : "is not fit for a header";
+  return sigv4::consists_of(token, is_fit) ? "" : "is not fit for a header";
 }
 
 // Why there is none; empty if there is, be it an empty one.
@@ -95,7 +102,7 @@ std::string read_token(const ContainerSettings& settings, Secret& token,
   if (settings.token_file.empty()) {
     token = settings.token;
     const char* const flaw = flaw_of_token(token);
-    return *flaw == '\0' ? "" : format("%s %s", kToken, flaw);
+    return *flaw == '\0' ? "" : sigv4::format("%s %s", kToken, flaw);
   }
   SecretFile file(settings.token_file, kMaxTokenBytes);
   warning = std::move(file.warning);
@@ -104,9 +111,10 @@ std::string read_token(const ContainerSettings& settings, Secret& token,
   if (file.failure.empty()) {
     file.failure = token.empty() ? "is empty" : flaw_of_token(token);
   }
-  return file.failure.empty() ? ""
-                              : format("%s: %q %s", kTokenFile,
-                                       settings.token_file, file.failure);
+  return file.failure.empty()
+             ? ""
+             : sigv4::format("%s: %q %s", kTokenFile, settings.token_file,
+                             file.failure);
 }
 
 KeyOutcome ask_host(ServiceCall& call, seconds to_connect, const Fetch& fetch) {
@@ -152,7 +160,7 @@ std::string_view first_line(std::string_view text) {
 constexpr const char* kName = "EC2 metadata service";
 
 std::string place(const Instance& instance) {
-  return format("%s at %s: ", kName, instance.endpoint);
+  return sigv4::format("%s at %s: ", kName, instance.endpoint);
 }
 
 using Take = decltype(ServiceCall::take);
@@ -168,11 +176,11 @@ KeyOutcome ask(Instance& instance, Method method, std::string_view path,
   call.time = 2 * instance.timeout;
   call.method = method;
   if (method == Method::put) {
-    format_to(call.headers, "X-aws-ec2-metadata-token-ttl-seconds: %s\n",
-              kTokenSeconds);
+    sigv4::format_to(call.headers, "X-aws-ec2-metadata-token-ttl-seconds: %s\n",
+                     kTokenSeconds);
   } else {
-    append(call.headers,
-           {"X-aws-ec2-metadata-token: "sv, instance.token, "\n"sv});
+    append_secret(call.headers,
+                  {"X-aws-ec2-metadata-token: "sv, instance.token, "\n"sv});
   }
   call.secrets = {instance.token};
   call.take = take;
@@ -184,7 +192,7 @@ KeyOutcome ask(Instance& instance, Method method, std::string_view path,
 
 void take_token(void* whose, const HttpAnswer& http, std::int64_t,
                 KeyOutcome& outcome) {
-  if (http.body.empty() || !is_visible(http.body)) {
+  if (http.body.empty() || !sigv4::is_visible(http.body)) {
     outcome.reason = "it gave no token";
     return;
   }
@@ -204,12 +212,12 @@ KeyOutcome need_token(Instance& instance, const Fetch& fetch) {
   if (began < instance.token_ends) return outcome;
   instance.token = Secret();
   instance.token_ends = began;
-  outcome =
-      ask(instance, Method::put, kTokenPath, take_token, &instance, fetch);
+  outcome = sigv4::ask(instance, Method::put, kTokenPath, take_token, &instance,
+                       fetch);
   if (outcome.state == State::broken && outcome.status != 0) {
     outcome.reason =
-        format("%sit gives no tokens of version 2 (HTTP status %s)",
-               place(instance), outcome.status);
+        sigv4::format("%sit gives no tokens of version 2 (HTTP status %s)",
+                      place(instance), outcome.status);
     outcome.absent = true;
     outcome.status = 0;
   }
@@ -225,7 +233,7 @@ KeyOutcome get(Instance& instance, std::string_view path, Take take,
   do {
     outcome = need_token(instance, fetch);
     if (outcome.state != State::found) break;
-    outcome = ask(instance, Method::get, path, take, whose, fetch);
+    outcome = sigv4::ask(instance, Method::get, path, take, whose, fetch);
     if (outcome.status != 401) break;
     instance.token_ends = BootTime::min();
   } while (++refusals < 2);
@@ -264,12 +272,16 @@ ContainerSettings container_settings(const Environment& environment) {
   settings.variable = relative ? kRelative : kFull;
   settings.token_file = environment(kTokenFile);
   settings.token = environment(kToken);
+  const std::string said = uri;
   const char* flaw = " does not begin with '/'";
   if (!relative || uri[0] == '/') {
     if (relative) uri.insert(0, kEcsAgent);
     flaw = set_url(settings, uri);
   }
-  if (*flaw != '\0') settings.error = format("%s%s", settings.variable, flaw);
+  if (*flaw != '\0') {
+    settings.error = sigv4::format("%s%s%[: %q%]", settings.variable, flaw,
+                                   shown_of_url(said));
+  }
   return settings;
 }
 
@@ -291,15 +303,16 @@ KeyOutcome container_keys(const ContainerSettings& settings,
   call.time = kAgentsTime;
   call.http.ca_file = settings.ca_file;
   const bool has_token = !token.empty();
-  append(call.headers, {"Accept: application/json\n"sv,
-                        has_token ? "Authorization: "sv : ""sv, token,
-                        has_token ? "\n"sv : ""sv});
+  append_secret(call.headers, {"Accept: application/json\n"sv,
+                               has_token ? "Authorization: "sv : ""sv, token,
+                               has_token ? "\n"sv : ""sv});
   call.secrets = {token};
   call.take = take_agents_keys;
   KeyOutcome outcome = ask_host(call, kAgentsTime, fetch);
   if (outcome.state != State::found) return outcome;
-  outcome.source = format("the container's agent (%s)", settings.variable);
-  format_to(outcome.warnings, "%[%s\n%]", warning);
+  outcome.source =
+      sigv4::format("the container's agent (%s)", settings.variable);
+  sigv4::format_to(outcome.warnings, "%[%s\n%]", warning);
   return outcome;
 }
 
@@ -313,8 +326,8 @@ void read_instance_settings(const Environment& environment,
   const auto number = [&](const Setting& said, int most) {
     const int found = whole_number(said.value, most);
     if (said && found == 0) {
-      error =
-          format("%s is not a whole number from 1 to %s", said.source, most);
+      error = sigv4::format("%s is not a whole number from 1 to %s: %q",
+                            said.source, most, said.value);
     }
     return found;
   };
@@ -331,14 +344,16 @@ void read_instance_settings(const Environment& environment,
   if (mode.says("ipv6")) {
     instance.endpoint = kIpv6Endpoint;
   } else if (mode && !mode.says("ipv4")) {
-    error = mode.source + " is neither IPv4 nor IPv6";
+    error = sigv4::format("%s is neither IPv4 nor IPv6: %q", mode.source,
+                          mode.value);
   }
   const Setting endpoint = setting("AWS_EC2_METADATA_SERVICE_ENDPOINT",
                                    "ec2_metadata_service_endpoint");
   if (!endpoint) return;
   instance.endpoint = endpoint.value;
   if (normal_url(instance.endpoint).empty()) {
-    error = endpoint.source + " is no http or https URL";
+    error = sigv4::format("%s is no http or https URL%[: %q%]", endpoint.source,
+                          shown_of_url(endpoint.value));
     return;
   }
   while (instance.endpoint.back() == '/') instance.endpoint.pop_back();
@@ -350,17 +365,18 @@ KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
   std::string role;
   const Take take_role = [](void* whose, const HttpAnswer& http, std::int64_t,
                             KeyOutcome& taken) {
-    const std::string_view name = first_line(http.body);
+    const std::string_view name = sigv4::first_line(http.body);
     *static_cast<std::string*>(whose) = name;
     // As IAM names them: nothing that a URL's path would have to encode.
-    const bool fit = name.size() <= 64 && is_alphanumeric(name, "_+=,.@-");
+    const bool fit =
+        name.size() <= 64 && sigv4::is_alphanumeric(name, "_+=,.@-");
     if (!fit) taken.reason = "what it gave is no role's name";
   };
-  outcome = get(instance, kRolesPath, take_role, &role, fetch);
+  outcome = sigv4::get(instance, kRolesPath, take_role, &role, fetch);
   if (outcome.status == 404 ||
       (outcome.state == State::found && role.empty())) {
-    return not_found(instance.had_keys ? State::failed : State::none,
-                     "%sthe instance has no role", place(instance));
+    return sigv4::not_found(instance.had_keys ? State::failed : State::none,
+                            "%sthe instance has no role", place(instance));
   }
   if (outcome.state != State::found) return outcome;
   const Take take_keys = [](void* whose, const HttpAnswer& http,
@@ -370,10 +386,10 @@ KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
     const auto code = document.root()["Code"].text().value_or("Success");
     taken = code == "Success"
                 ? keys_in(document, {}, KeyForm(),
-                          format("%s (role %s)", kName, own), now)
+                          sigv4::format("%s (role %s)", kName, own), now)
                 : broken_keys("no keys of role %s: Code %q", own, code);
   };
-  outcome = get(instance, kRolesPath + role, take_keys, &role, fetch);
+  outcome = sigv4::get(instance, kRolesPath + role, take_keys, &role, fetch);
   // The instance has another role by now.
   if (outcome.status == 404) outcome.state = State::failed;
   if (outcome.state != State::found) return outcome;
@@ -389,7 +405,7 @@ KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
 KeyOutcome instance_region(Instance& instance, const Fetch& fetch) {
   const Take take = [](void*, const HttpAnswer& http, std::int64_t,
                        KeyOutcome& taken) {
-    const std::string_view region = first_line(http.body);
+    const std::string_view region = sigv4::first_line(http.body);
     if (is_host_label(region)) {
       taken.region = region;
     } else {
@@ -398,7 +414,7 @@ KeyOutcome instance_region(Instance& instance, const Fetch& fetch) {
   };
   KeyOutcome found = unfit(instance);
   if (found.state == State::found) {
-    found = get(instance, kRegionPath, take, nullptr, fetch);
+    found = sigv4::get(instance, kRegionPath, take, nullptr, fetch);
   }
   if (found.state == State::found) return found;
   // Without a region there is nothing else to look for.

@@ -67,10 +67,11 @@ KeyOutcome keys_in(const Document& document,
                                object.text(token), account.value_or("")},
                               place, form.names);
   if (outcome.state != State::found) return outcome;
-  if (account && (account->empty() || !all_digits(*account))) {
+  if (account && (account->empty() || !sigv4::all_digits(*account))) {
     outcome.keys.account_id.clear();
-    format_to(outcome.warnings,
-              "AccountId in %s is not an account's number: left out\n", place);
+    sigv4::format_to(outcome.warnings,
+                     "AccountId in %s is not an account's number: left out\n",
+                     place);
   }
   const char* flaw = read_end(end, form.units, now, outcome.ends);
   if (*flaw != '\0') return broken_keys(flaw, form.end, place);

@@ -33,8 +33,9 @@ KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
                                    : "set",
         profile.name, profile.whereabouts());
   }
-  outcome.warnings = format("%[%s\n%]%[%s\n%]%s", profile.credentials.warning(),
-                            profile.config.warning(), outcome.warnings);
+  outcome.warnings =
+      sigv4::format("%[%s\n%]%[%s\n%]%s", profile.credentials.warning(),
+                    profile.config.warning(), outcome.warnings);
   return outcome;
 }
 
@@ -55,7 +56,8 @@ KeyOutcome keys_by_itself(Search& search, const Profile& profile,
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
   const KeyNames names = {"aws_access_key_id", "aws_secret_access_key",
                           "aws_session_token"};
-  const std::string place = format("profile %q in %q", profile.name, file.path);
+  const std::string place =
+      sigv4::format("profile %q in %q", profile.name, file.path);
   const auto value = [&](const char* name) {
     const auto* found = file.find("profile", profile.name, name);
     return found != nullptr ? *found : std::string_view();

@@ -106,7 +106,7 @@ class Program {
   ~Program() {
     if (end_ == End::under_way) kill_all();
     if (pipe_ >= 0) close(pipe_);
-    wipe(output_);
+    sigv4::wipe(output_);
   }
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -146,7 +146,7 @@ int Program::start(std::string& words) {
   if (pipe2(ends, O_CLOEXEC) != 0) return errno;
   pipe_ = ends[0];
   fcntl(pipe_, F_SETFL, O_NONBLOCK);
-  const int error = spawn(words, ends[1], &pid_);
+  const int error = sigv4::spawn(words, ends[1], &pid_);
   close(ends[1]);
   if (error == 0) end_ = End::under_way;
   return error;
@@ -220,8 +220,8 @@ std::string Program::wait(BootTime deadline, const Waker& stop) {
       kill_all();
       end_ = End::unseen;
       if (now >= deadline) {
-        return format("the program did not end in %s ms",
-                      (now - began) / milliseconds(1));
+        return sigv4::format("the program did not end in %s ms",
+                             (now - began) / milliseconds(1));
       }
       return stop.woken() ? "given up, for nobody waits for it any more" : "";
     }
@@ -232,10 +232,10 @@ std::string Program::wait(BootTime deadline, const Waker& stop) {
   reap();
   if (end_ == End::unseen || wrote_too_much()) return "";
   if (end_ == End::signaled) {
-    return format("the program was ended by signal %s", number_);
+    return sigv4::format("the program was ended by signal %s", number_);
   }
   if (number_ == 0) return "";
-  return format("the program ended with exit status %s", number_);
+  return sigv4::format("the program ended with exit status %s", number_);
 }
 
 // --- Its keys --------------------------------------------------------------
@@ -305,11 +305,11 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
   if (error != 0) {
     const bool passing = error == EAGAIN || error == ENOMEM ||
                          error == EMFILE || error == ENFILE || error == ETXTBSY;
-    return not_found(passing ? State::failed : State::broken,
-                     "%s: the program cannot be started: %s", place,
-                     static_cast<const char*>(strerror(error)));
+    return sigv4::not_found(passing ? State::failed : State::broken,
+                            "%s: the program cannot be started: %s", place,
+                            static_cast<const char*>(strerror(error)));
   }
-  fetch.say(format("the program of %s is being asked", place));
+  fetch.say(sigv4::format("the program of %s is being asked", place));
   const std::string failure = program.wait(
       std::min(fetch.deadline, BootClock::now() + kPatience), fetch.stop);
   if (!failure.empty()) return failed_keys("%s: %s", place, failure);

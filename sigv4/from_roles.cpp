@@ -40,8 +40,8 @@ std::string random_session_name() {
   std::array<unsigned char, 16> bits;
   if (getentropy(bits.data(), bits.size()) != 0) std::abort();
   char digits[2 * bits.size()];
-  write_hex(bits, digits);
-  return format("ddbmutex-%s", std::string_view(digits, 16));
+  sigv4::write_hex(bits, digits);
+  return sigv4::format("ddbmutex-%s", std::string_view(digits, 16));
 }
 
 // --- STS -------------------------------------------------------------------
@@ -60,7 +60,7 @@ KeyOutcome ask(std::string_view name, const Role& role, const Field& own,
   call.path = "/";
   call.headers = "Accept: application/json\n";
   if (signer == nullptr) {
-    format_to(call.headers, "Content-Type: %s\n", kFormType);
+    sigv4::format_to(call.headers, "Content-Type: %s\n", kFormType);
   }
   call.body =
       form_of("", {{"Action", action},
@@ -98,7 +98,8 @@ Setting region_for(const Search& search, const Profile& profile,
        {std::pair("arn:aws:", "us-east-1"),
         std::pair("arn:aws-cn:", "cn-north-1"),
         std::pair("arn:aws-us-gov:", "us-gov-west-1")}) {
-    if (!region && begins_with(arn, start)) region = {usual, "the role's ARN"};
+    if (!region && sigv4::begins_with(arn, start))
+      region = {usual, "the role's ARN"};
   }
   return region;
 }
@@ -130,13 +131,13 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
   } else {
     return blocked(
         search,
-        "%s is none of Environment, EcsContainer and Ec2InstanceMetadata",
-        source.source);
+        "%s is none of Environment, EcsContainer and Ec2InstanceMetadata: %q",
+        source.source, source.value);
   }
   if (outcome.state != State::none) return outcome;
   outcome.state = without;
-  outcome.reason = format("%s is %s for its keys, which has none: %s",
-                          source.source, source.value, outcome.reason);
+  outcome.reason = sigv4::format("%s is %s for its keys, which has none: %s",
+                                 source.source, source.value, outcome.reason);
   return outcome;
 }
 
@@ -150,7 +151,7 @@ KeyOutcome by_other_profile(Search& search, Profile& other,
   std::string circle;
   bool been_there = false;
   for (const std::string& name : search.path) {
-    format_to(circle, "%q, ", name);
+    sigv4::format_to(circle, "%q, ", name);
     been_there = been_there || name == other.name;
   }
   if (been_there && !(itself && has_keys(other))) {
@@ -200,10 +201,10 @@ KeyOutcome keys_by_role(Search& search, Profile& profile) {
   role.session_name = profile.value_of("role_session_name");
   role.external_id = profile.value_of("external_id");
   role.duration = profile.value_of("duration_seconds");
-  format_to(role.place, "role %q by %s", role.arn, where);
-  if (!all_digits(role.duration)) {
-    return blocked(search, "%s is no number of seconds",
-                   profile.find("duration_seconds").source);
+  sigv4::format_to(role.place, "role %q by %s", role.arn, where);
+  if (!sigv4::all_digits(role.duration)) {
+    return blocked(search, "%s is no number of seconds: %q",
+                   profile.find("duration_seconds").source, role.duration);
   }
   KeyOutcome source = source_of_role(search, profile);
   if (search.blocked) return source;
@@ -215,17 +216,17 @@ KeyOutcome keys_by_role(Search& search, Profile& profile) {
 KeyOutcome assume_role(const Role& role, KeyOutcome source,
                        const Services& services, const Fetch& fetch) {
   if (source.state != State::found) {
-    source.reason = format("%s: no keys to assume the role with: %s",
-                           role.place, source.reason);
+    source.reason = sigv4::format("%s: no keys to assume the role with: %s",
+                                  role.place, source.reason);
     return source;
   }
   KeyOutcome outcome =
-      ask("STS AssumeRole", role, {"ExternalId", role.external_id},
-          &source.keys, services, fetch);
+      sigv4::ask("STS AssumeRole", role, {"ExternalId", role.external_id},
+                 &source.keys, services, fetch);
   outcome.region = std::move(source.region);
   outcome.warnings = std::move(source.warnings);
   if (outcome.state == State::found) {
-    format_to(outcome.source, ", from %s", source.source);
+    sigv4::format_to(outcome.source, ", from %s", source.source);
   }
   return outcome;
 }
@@ -256,7 +257,8 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
                    source, profile.name);
   }
   role.session_name = first(variables.session_name, "role_session_name");
-  format_to(role.place, "role %q by web identity of %s", role.arn, source);
+  sigv4::format_to(role.place, "role %q by web identity of %s", role.arn,
+                   source);
   role.region = region_for(search, profile, role.arn);
   return assume_by_web_identity(role, file, search.chain.services,
                                 search.fetch);
@@ -268,16 +270,17 @@ KeyOutcome assume_by_web_identity(const Role& role,
                                   const Fetch& fetch) {
   const SecretFile file(token_file, kMaxTokenFile);
   std::string flaw = file.failure;
-  const std::string_view token = trimmed(file.text);
+  const std::string_view token = sigv4::trimmed(file.text);
   const bool empty = flaw.empty() && token.empty();
   if (empty) {
     flaw = "is empty";
-  } else if (flaw.empty() && (token.size() < kMinToken || !is_visible(token))) {
+  } else if (flaw.empty() &&
+             (token.size() < kMinToken || !sigv4::is_visible(token))) {
     flaw = "holds no token";
   }
   if (flaw.empty()) {
-    return ask("STS AssumeRoleWithWebIdentity", role,
-               {"WebIdentityToken", token}, nullptr, services, fetch);
+    return sigv4::ask("STS AssumeRoleWithWebIdentity", role,
+                      {"WebIdentityToken", token}, nullptr, services, fetch);
   }
   KeyOutcome outcome = broken_keys("%s: the web identity token file %q %s",
                                    role.place, token_file, flaw);
@@ -287,8 +290,8 @@ KeyOutcome assume_by_web_identity(const Role& role,
 
 KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
                          std::int64_t utc_now) {
-  const std::string response = join({action, "Response"});
-  const std::string result = join({action, "Result"});
+  const std::string response = sigv4::join({action, "Response"});
+  const std::string result = sigv4::join({action, "Result"});
   const Document document = parse_json(body);
   KeyOutcome outcome =
       keys_in(document, {response.c_str(), result.c_str(), "Credentials"},
@@ -301,10 +304,11 @@ KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
 }
 
 std::string account_of(std::string_view arn) {
-  for (int field = 0; field < 4; ++field) cut(arn, ':');
-  const std::string_view account = cut(arn, ':');
-  return account.size() == 12 && all_digits(account) ? std::string(account)
-                                                     : "";
+  for (int field = 0; field < 4; ++field) sigv4::cut(arn, ':');
+  const std::string_view account = sigv4::cut(arn, ':');
+  return account.size() == 12 && sigv4::all_digits(account)
+             ? std::string(account)
+             : "";
 }
 
 }  // namespace sigv4

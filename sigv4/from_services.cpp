@@ -88,8 +88,8 @@ class Calling {
 };
 
 void Calling::run() {
-  fetch_.say(format("%s%s at %s is being asked", call_.article, call_.name,
-                    call_.host));
+  fetch_.say(sigv4::format("%s%s at %s is being asked", call_.article,
+                           call_.name, call_.host));
   Fate fate;
   do {
     fate = attempt();
@@ -101,8 +101,9 @@ void Calling::run() {
   const bool may_pass = fate == Fate::passing || fate == Fate::throttled;
   outcome_.state = may_pass ? State::failed : State::broken;
   const std::string often = attempts_ < 2 ? "" : decimal(attempts_);
-  outcome_.reason = format("%[%s: %]%s at %s%[, %s attempts%]: %s", call_.place,
-                           call_.name, call_.host, often, outcome_.reason);
+  outcome_.reason =
+      sigv4::format("%[%s: %]%s at %s%[, %s attempts%]: %s", call_.place,
+                    call_.name, call_.host, often, outcome_.reason);
 }
 
 // Adds the headers that sign the form, if it is to be signed.
@@ -123,16 +124,17 @@ Fate Calling::attempt() {
   const BootTime started = BootClock::now();
   const BootTime deadline = std::min(fetch_.deadline, started + call_.time);
   const std::int64_t signed_for = utc_now();
-  const std::string url = join({call_.host, call_.path});
+  const std::string url = sigv4::join({call_.host, call_.path});
   Exchange one(call_.http);
   Exchange* const all = &one;
   one.headers() += call_.headers;
   sign(one.headers(), url, signed_for);  // Makes room for a token of its own.
   one.body() += call_.body;
+  wipe_registers();  // The headers or the body may have a token in them.
   one.start(url, started, call_.method);
   while (one.under_way() && !fetch_.stop.woken() &&
          BootClock::now() < deadline) {
-    drive(&all, 1, deadline, &fetch_.stop);
+    sigv4::drive(&all, 1, deadline, &fetch_.stop);
   }
   one.end(fetch_.stop.woken() ? Transport::cancelled : Transport::timed_out);
   HttpAnswer& http = one.answer();
@@ -141,7 +143,7 @@ Fate Calling::attempt() {
                         ? judge(http, signed_for)
                         : judge_transport(http, started);
   outcome_.status = http.status;
-  wipe(http.body);
+  sigv4::wipe(http.body);
   return fate;
 }
 
@@ -153,7 +155,7 @@ Fate Calling::judge(const HttpAnswer& http, std::int64_t signed_for) {
 }
 
 Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
-  const std::string status = format("HTTP status %s", http.status);
+  const std::string status = sigv4::format("HTTP status %s", http.status);
   outcome_.reason = status;
   if (http.status < 300) return Fate::passing;
   if (http.status < 400) {
@@ -164,13 +166,13 @@ Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
   const std::string& code = refusal.code;
   if (!code.empty()) {
     // "AccessDenied: You may not (HTTP status 403, request 1-2-3)"
-    outcome_.reason =
-        format("%s%[: %s%] (%s%[, request %s%])", shown(code, call_.secrets),
-               shown(refusal.message, call_.secrets), status,
-               shown(refusal.request_id, call_.secrets));
+    outcome_.reason = sigv4::format(
+        "%s%[: %s%] (%s%[, request %s%])", sigv4::shown(code, call_.secrets),
+        sigv4::shown(refusal.message, call_.secrets), status,
+        sigv4::shown(refusal.request_id, call_.secrets));
   }
   const auto date = date_of(http);
-  if (date && is_among(kMaybeSkewed, code) &&
+  if (date && sigv4::is_among(kMaybeSkewed, code) &&
       std::abs(*date - signed_for) >= kSkewedSeconds) {
     refusal_offset_ = *date - boot_seconds();
     return Fate::skewed;
@@ -178,7 +180,8 @@ Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
   if (is_throttling_code(code) || http.status == 429) {
     return Fate::throttled;
   }
-  if (http.status >= 500 || http.status == 408 || is_among(kPassing, code)) {
+  if (http.status >= 500 || http.status == 408 ||
+      sigv4::is_among(kPassing, code)) {
     return Fate::passing;
   }
   return code == kDoubtful ? Fate::doubtful : Fate::final;
@@ -196,7 +199,7 @@ Fate Calling::judge_transport(const HttpAnswer& http, BootTime started) {
   if (http.transport == Transport::timed_out) {
     outcome_.absent = now < fetch_.deadline;
     outcome_.reason =
-        format("no answer in %s ms", (now - started) / milliseconds(1));
+        sigv4::format("no answer in %s ms", (now - started) / milliseconds(1));
   }
   return http.transport == Transport::bad_certificate ? Fate::final
                                                       : Fate::passing;
@@ -219,14 +222,14 @@ bool Calling::pause(Fate fate) {
       BootClock::now() +
       random_part(longest * (1 << std::min(attempts_ - 1, kDoublings)), 0);
   if (until >= fetch_.deadline) return false;
-  wait_for(&fetch_.stop, nullptr, until);
+  sigv4::wait_for(&fetch_.stop, nullptr, until);
   return !fetch_.stop.woken();
 }
 
 // A code may come as "namespace#Code:http://...".
-std::string bare_code(std::string_view code) {
-  code = code.substr(0, code.find(':'));
-  return std::string(code.substr(code.rfind('#') + 1));  // npos + 1 is 0.
+void make_bare(std::string& code) {
+  code.resize(std::min(code.find(':'), code.size()));
+  code.erase(0, code.rfind('#') + 1);  // npos + 1 is 0.
 }
 
 }  // namespace
@@ -234,8 +237,8 @@ std::string bare_code(std::string_view code) {
 ServiceCall::ServiceCall() { http.max_answer_bytes = kMaxAnswerBytes; }
 
 ServiceCall::~ServiceCall() {
-  wipe(headers);
-  wipe(body);
+  sigv4::wipe(headers);
+  sigv4::wipe(body);
 }
 
 KeyOutcome Services::ask(Service service, const Setting& where,
@@ -261,9 +264,14 @@ KeyOutcome call_service(const ServiceCall& call, const Fetch& fetch) {
   return outcome;
 }
 
+Refusal::~Refusal() {
+  for (std::string* text : {&code, &message, &request_id}) sigv4::wipe(*text);
+}
+
 Refusal read_refusal(const HttpAnswer& http) {
   Refusal refusal;
-  refusal.code = bare_code(http.header("x-amzn-ErrorType"));
+  refusal.code = http.header("x-amzn-ErrorType");
+  make_bare(refusal.code);
   refusal.request_id = http.header("x-amzn-RequestId");
   const Document document = parse_json(http.body);
   const Value answer = document.root();
@@ -277,7 +285,7 @@ Refusal read_refusal(const HttpAnswer& http) {
     }
   };
   fill(refusal.code, error, {"__type", "code", "Code", "error"});
-  refusal.code = bare_code(refusal.code);
+  make_bare(refusal.code);
   fill(refusal.message, error, {"message", "Message", "error_description"});
   fill(refusal.request_id, answer, {"RequestId"});
   return refusal;

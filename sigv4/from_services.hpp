@@ -99,8 +99,11 @@ struct Services {
 };
 #endif
 
-// What a service said instead of an answer.  All of it is untrusted text.
+// What a service said instead of an answer.  All of it is untrusted text, and
+// wiped: it may repeat a token that the service was sent.
 struct Refusal {
+  ~Refusal();
+
   std::string code;  // "AccessDenied"; empty if none could be read.
   std::string message;
   std::string request_id;

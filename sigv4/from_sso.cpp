@@ -81,7 +81,7 @@ class Token {
 const char* Token::flaw() const {
   if (!document_.root().is_object()) return "is no JSON object";
   if (text().empty()) return "has no accessToken";
-  if (!is_visible(text())) {
+  if (!sigv4::is_visible(text())) {
     return "has an accessToken with a character that is not visible ASCII";
   }
   return time("expiresAt") ? "" : "has no expiresAt that is a time";
@@ -110,7 +110,7 @@ class Portal {
       : search_(search),
         profile_(profile),
         session_(profile.value_of("sso_session")),
-        section_(format("sso-session %s", session_)),
+        section_(sigv4::format("sso-session %s", session_)),
         place_(profile.place_of(sign)) {}
 
   KeyOutcome keys();
@@ -133,7 +133,7 @@ class Portal {
   bool none(State state, const char* pattern, const Piece&... pieces) {
     outcome_.state = state;
     outcome_.reason.clear();
-    format_to(outcome_.reason, pattern, pieces...);
+    sigv4::format_to(outcome_.reason, pattern, pieces...);
     return false;
   }
   template <class... Piece>
@@ -163,7 +163,7 @@ KeyOutcome Portal::keys() {
   if (is_sound() && find_settings()) {
     if (find_cache() && find_token()) ask_for_keys();
     if (outcome_.state != State::found) {
-      outcome_.reason = format("%s: %s", place_, outcome_.reason);
+      outcome_.reason = sigv4::format("%s: %s", place_, outcome_.reason);
     }
   }
   outcome_.warnings = std::move(warnings_);
@@ -184,7 +184,8 @@ bool Portal::is_sound() {
     const Setting own = profile_.find(property.c_str());
     if (own &&
         own.value != *config.find(kSession, session_, property.c_str())) {
-      return blocked("%s is another than in its sso_session", own.source);
+      return blocked("%s is another than in its sso_session: %q", own.source,
+                     own.value);
     }
   }
   return true;
@@ -202,15 +203,15 @@ bool Portal::find_settings() {
   std::string missing;
   for (const auto& [name, value] : settings) {
     value = sign_on_value(profile_, session_, name);
-    if (value.empty()) missing = format("%[%s, %]%s", missing, name);
+    if (value.empty()) missing = sigv4::format("%[%s, %]%s", missing, name);
   }
   if (!missing.empty()) {
     return blocked("single sign-on of %s is without %s", place_, missing);
   }
   region_ = profile_.find("sso_region");
   if (!region_) {
-    region_ = {region, format("sso_region of section %q in %q", section_,
-                              profile_.config.path)};
+    region_ = {region, sigv4::format("sso_region of section %q in %q", section_,
+                                     profile_.config.path)};
   }
   return true;
 }
@@ -222,7 +223,7 @@ bool Portal::find_cache() {
                 "the cache of sign-ons cannot be found (HOME is not set)");
   }
   const std::string_view key = session_.empty() ? start_url_ : session_;
-  std::string path = format("%s/%s.json", cache, sha1_hex(key));
+  std::string path = sigv4::format("%s/%s.json", cache, sha1_hex(key));
   if (sign_on_.path != path) {
     sign_on_.path.swap(path);
     sign_on_.next_refresh = {};
@@ -246,7 +247,7 @@ bool Portal::load(std::unique_ptr<Token>& token) {
     return none(State::broken, "sign-on cache %q %s", sign_on_.path,
                 file.failure);
   }
-  format_to(warnings_, "%[%s\n%]", file.warning);
+  sigv4::format_to(warnings_, "%[%s\n%]", file.warning);
   token = std::make_unique<Token>(file.text);
   const char* const wrong = token->flaw();
   if (*wrong != '\0') return signed_off("the file ", wrong);
@@ -277,9 +278,9 @@ bool Portal::refresh() {
     return true;
   }
   if (!over) {
-    format_to(warnings_,
-              "the token in sign-on cache %q could not be refreshed: %s\n",
-              sign_on_.path, call.reason);
+    sigv4::format_to(
+        warnings_, "the token in sign-on cache %q could not be refreshed: %s\n",
+        sign_on_.path, call.reason);
     return true;
   }
   if (call.state == State::failed) return none(call.state, "%s", call.reason);
@@ -314,7 +315,8 @@ const char* Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
   const Value answer = document.root();
   if (!answer.is_object()) return "an answer that is no JSON object";
   const std::string_view text = answer.text("accessToken");
-  if (text.empty() || !is_visible(text)) return "an answer without a token";
+  if (text.empty() || !sigv4::is_visible(text))
+    return "an answer without a token";
   const auto lasts = answer["expiresIn"].number().value_or(0);
   if (lasts <= 0) return "an answer that does not tell when the token ends";
   const auto next = answer["refreshToken"].text();
@@ -330,7 +332,7 @@ const char* Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
   if (wrong.empty()) {
     sign_on_.unwritten = Secret();
   } else {
-    format_to(
+    sigv4::format_to(
         warnings_,
         "the refreshed token could not be written to sign-on cache %q: %s\n",
         sign_on_.path, wrong);
@@ -345,7 +347,8 @@ void Portal::ask_for_keys() {
   call.name = "SSO GetRoleCredentials";
   call.path = form_of("/federation/credentials?",
                       {{"account_id", account_id_}, {"role_name", role_name_}});
-  append(call.headers, {"x-amz-sso_bearer_token: ", token_->text(), "\n"});
+  append_secret(call.headers,
+                {"x-amz-sso_bearer_token: ", token_->text(), "\n"});
   call.secrets = {token_->text()};
   call.take = [](void*, const HttpAnswer& http, std::int64_t now,
                  KeyOutcome& outcome) {
@@ -356,17 +359,18 @@ void Portal::ask_for_keys() {
   if (outcome_.status == 401) signed_off(outcome_.reason.c_str());
   if (outcome_.state != State::found) return;
   outcome_.keys.account_id = account_id_;
-  outcome_.source = format("role %q of account %q by single sign-on of %s",
-                           role_name_, account_id_, place_);
+  outcome_.source =
+      sigv4::format("role %q of account %q by single sign-on of %s", role_name_,
+                    account_id_, place_);
 }
 
 bool Portal::signed_off(const char* why, std::string_view more) {
   const bool session = !session_.empty();
   outcome_.state = State::broken;
-  outcome_.reason =
-      format("%s%s (sign-on cache %q); sign on with: aws sso login --%s %q",
-             why, more, sign_on_.path, session ? "sso-session" : "profile",
-             session ? session_ : profile_.name);
+  outcome_.reason = sigv4::format(
+      "%s%s (sign-on cache %q); sign on with: aws sso login --%s %q", why, more,
+      sign_on_.path, session ? "sso-session" : "profile",
+      session ? session_ : profile_.name);
   return false;
 }
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "memory.hpp"
 #include "secret.hpp"
 #include "text.hpp"
 
@@ -30,7 +31,12 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kMaxHeaderBytes = 64 * 1024;
 constexpr std::size_t kUsualHeaderBytes = 400;  // Of DynamoDB's answers.
-constexpr BootTime kNever = BootTime::max();    // No timer.
+// Of libcurl's for one exchange, two addresses and a resolver included.
+constexpr std::size_t kUsualDescriptors = 8;
+// The waker's and the timer's, before those of libcurl.
+constexpr std::size_t kOwnDescriptors = 2;
+constexpr BootTime kNever = BootTime::max();  // No timer.
+constexpr char kNoMemory[] = "out of memory";
 // A kept connection idle for longer than this is looked at before it is used.
 constexpr milliseconds kIdleToLookAt(20);
 // How soon libcurl is called again that waits for no descriptor.
@@ -156,6 +162,13 @@ pollfd polled(const Waker* waker) {
   return {waker != nullptr ? waker->fd() : -1, POLLIN, 0};
 }
 
+// Becomes readable at the deadline.
+pollfd timer_until(BootTime deadline, Waker* waker) {
+  if (waker == nullptr) return {-1, POLLIN, 0};
+  waker->timer().set(deadline);
+  return {waker->timer().fd(), POLLIN, 0};
+}
+
 int curl_events(int seen) {
   return ((seen & (POLLIN | POLLHUP)) != 0 ? CURL_CSELECT_IN : 0) |
          ((seen & POLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
@@ -187,7 +200,7 @@ void HttpAnswer::find_headers(const char* names, std::size_t width,
       if (line.size() <= colon || line[colon] != ':') continue;
       if (strncasecmp(line.data(), name, colon) != 0) continue;
       if (values[i].data() == nullptr) {
-        values[i] = trimmed(line.substr(colon + 1));
+        values[i] = sigv4::trimmed(line.substr(colon + 1));
       }
       break;
     }
@@ -227,15 +240,28 @@ void Waker::clear() noexcept {
 
 // -- Exchange ----------------------------------------------------------------
 
+namespace {
+
+// So that libcurl's callback and drive() mostly need no memory.
+std::vector<pollfd> room_for(std::size_t descriptors) {
+  std::vector<pollfd> room;
+  room.reserve(descriptors);
+  return room;
+}
+
+}  // namespace
+
 Exchange::Exchange(const HttpOptions& options)
     : lines_(new curl_slist[kMostHeaderLines]),
+      watched_(room_for(kUsualDescriptors)),
+      polled_fds_(room_for(kOwnDescriptors + kUsualDescriptors)),
       multi_((init_http(), curl_multi_init())),
       easy_(curl_easy_init()),
       parsed_url_(curl_url()),
       max_body_(options.max_answer_bytes),
       connect_timeout_(std::max(options.connect_timeout, milliseconds(1))) {
-  if (!is_made()) return;  // start() will say so.
-  set_options(options);
+  if (multi_ == nullptr || easy_ == nullptr) return;  // start() will say so.
+  has_options_ = set_options(options);
   set_callbacks();
 }
 
@@ -249,7 +275,12 @@ Exchange::~Exchange() {
   body_.wipe();
 }
 
-void Exchange::set_options(const HttpOptions& options) {
+// False if libcurl had no memory for one of those that it copies.
+bool Exchange::set_options(const HttpOptions& options) {
+  bool good = true;
+  const auto set_text = [&](CURLoption option, const char* text) {
+    good = good && curl_easy_setopt(easy_, option, text) == CURLE_OK;
+  };
   static_assert(std::tuple_size_v<decltype(error_)> >= CURL_ERROR_SIZE);
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, 1L);
   curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, error_.data());
@@ -263,14 +294,15 @@ void Exchange::set_options(const HttpOptions& options) {
                    static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
   if (!options.use_proxies) {
-    curl_easy_setopt(easy_, CURLOPT_PROXY, "");
-    curl_easy_setopt(easy_, CURLOPT_NOPROXY, "*");
+    set_text(CURLOPT_PROXY, "");
+    set_text(CURLOPT_NOPROXY, "*");
   }
   if (!options.ca_file.empty()) {
-    curl_easy_setopt(easy_, CURLOPT_CAINFO, options.ca_file.c_str());
+    set_text(CURLOPT_CAINFO, options.ca_file.c_str());
     // Instead of the system's, not beside them.
-    curl_easy_setopt(easy_, CURLOPT_CAPATH, static_cast<char*>(nullptr));
+    set_text(CURLOPT_CAPATH, nullptr);
   }
+  return good;
 }
 
 void Exchange::set_callbacks() {
@@ -303,7 +335,7 @@ void Exchange::set_callbacks() {
 void Exchange::start(const std::string& url, BootTime now, Method method) {
   answer_.reset();
   answer_.sent_at = answer_.received_at = now;
-  connects_ = in_head_ = head_ended_ = too_large_ = false;
+  connects_ = in_head_ = head_ended_ = too_large_ = no_memory_ = false;
   head_bytes_ = 0;
   error_[0] = '\0';
   if (is_made()) {
@@ -321,7 +353,18 @@ void Exchange::start(const std::string& url, BootTime now, Method method) {
   }
   if (under_way_) return;
   answer_.transport = Transport::unreachable;
-  answer_.error = "libcurl cannot begin a request (out of memory?)";
+  tell("libcurl cannot begin a request (out of memory?)");
+}
+
+// Best effort: without memory there are no words for people.
+void Exchange::tell(const char* error) {
+  has_memory_for([&] {
+    answer_.error = error;
+    // OpenSSL's words for what is no TLS at all.
+    if (answer_.error.find("wrong version number") != std::string::npos) {
+      answer_.error += " (is it http that is spoken there?)";
+    }
+  });
 }
 
 // Options that mostly stay are set when they change: libcurl takes its time.
@@ -352,10 +395,11 @@ void Exchange::set_url(const std::string& url) {
   CURLU* const parsed = static_cast<CURLU*>(parsed_url_);
   // libcurl 7.88 would keep the text of the one before beside it.
   curl_easy_setopt(easy_, CURLOPT_URL, nullptr);
+  url_.clear();  // Until all has gone well.
   const bool good =
       curl_url_set(parsed, CURLUPART_URL, url.c_str(), 0) == CURLUE_OK;
   curl_easy_setopt(easy_, CURLOPT_CURLU, good ? parsed : nullptr);
-  url_ = good ? url.c_str() : "";
+  if (good) url_ = url;
 }
 
 // The list that libcurl wants, over our own strings.
@@ -371,7 +415,7 @@ void Exchange::link_headers() {
   // (nor do they hide the caller's).  One that the headers begin with needs
   // none.
   add("Accept:");
-  if (!begins_with(headers_, "content-type:")) add("Content-Type:");
+  if (!sigv4::begins_with(headers_, "content-type:")) add("Content-Type:");
   if (body_.size() > kMaxUnexpected) add("Expect:");
   if (headers_.size() > 0 && headers_[headers_.size() - 1] != '\n') {
     headers_ += '\n';
@@ -449,7 +493,7 @@ void Exchange::after_action(int multi_code, int running) {
   const auto code = static_cast<CURLMcode>(multi_code);
   if (code != CURLM_OK) {
     finish(sent() ? Transport::broken : Transport::unreachable,
-           curl_multi_strerror(code));
+           no_memory_ ? kNoMemory : curl_multi_strerror(code));
   } else if (running == 0) {
     take_result();
   }
@@ -465,6 +509,9 @@ void Exchange::take_result() {
   if (too_large_) {
     error_[0] = '\0';
     finish(Transport::too_large, "the answer is too large");
+  } else if (no_memory_) {
+    error_[0] = '\0';
+    finish(sent() ? Transport::broken : Transport::unreachable, kNoMemory);
   } else if (code != CURLE_OK) {
     if (quotes_a_proxy(code, error_.data())) error_[0] = '\0';
     finish(meaning(code, sent()), curl_easy_strerror(code));
@@ -509,13 +556,13 @@ void Exchange::finish(Transport how, const char* why) {
     answer_.headers.clear();
   }
   if (how == Transport::complete) return;
-  wipe(answer_.body);
-  answer_.error = error_[0] != '\0' ? error_.data() : why;
-  // OpenSSL's words for what is no TLS at all.
-  const std::string_view error = answer_.error;
-  if (error.find("wrong version number") != error.npos) {
-    answer_.error += " (is it http that is spoken there?)";
+  // libcurl keeps the trusted certificates, also those that it had no memory
+  // to read: whoever could not connect begins with a new handle.
+  if (how == Transport::unreachable || how == Transport::bad_certificate) {
+    spent_ = true;
   }
+  sigv4::wipe(answer_.body);
+  tell(error_[0] != '\0' ? error_.data() : why);
 }
 
 // -- What libcurl calls ------------------------------------------------------
@@ -537,14 +584,15 @@ std::size_t Exchange::on_header(char* data, std::size_t, std::size_t size,
     own.interim_ = line.substr(blank, 2) == " 1"sv;
     own.in_head_ = true;
     own.answer_.headers.clear();
-    own.answer_.headers.reserve(kUsualHeaderBytes);
+    own.no_memory_ = !has_memory_for(
+        [&] { own.answer_.headers.reserve(kUsualHeaderBytes); });
   } else if (line[0] == '\r' || line[0] == '\n') {
     own.in_head_ = false;
     own.head_ended_ = !own.interim_;
   } else {
-    own.answer_.headers.append(line);
+    own.no_memory_ = !has_memory_for([&] { own.answer_.headers.append(line); });
   }
-  return size;
+  return own.no_memory_ ? 0 : size;
 }
 
 // Bodies may hold keys: none is left behind where they do not fit any more, nor
@@ -555,11 +603,12 @@ std::size_t Exchange::on_body(char* data, std::size_t, std::size_t size,
   std::string& body = own.answer_.body;
   own.too_large_ = size > own.max_body_ - body.size();
   if (!own.too_large_) {
-    reserve_secret(body, body.size() + size);
-    body.append(data, size);
+    own.no_memory_ = !has_memory_for([&] {
+      append_secret(body, {{data, size}});
+    });
   }
   explicit_bzero(data, size);
-  return own.too_large_ ? 0 : size;
+  return own.too_large_ || own.no_memory_ ? 0 : size;
 }
 
 // libcurl is about to send the request: once an exchange, see the header.  On
@@ -591,8 +640,10 @@ int Exchange::on_socket(void*, int fd, int what, void* self, void*) {
   const int events = ((what & CURL_POLL_IN) != 0 ? POLLIN : 0) |
                      ((what & CURL_POLL_OUT) != 0 ? POLLOUT : 0);
   const pollfd one = {fd, static_cast<short>(events), 0};
-  watched.push_back(one);
-  return 0;
+  if (has_memory_for([&] { watched.push_back(one); })) return 0;
+  static_cast<Exchange*>(self)->no_memory_ = true;
+  static_cast<Exchange*>(self)->spent_ = true;  // -1 is for good.
+  return -1;
 }
 
 // Mostly at once, for which no clock is needed; else drive() says when.
@@ -609,7 +660,7 @@ int Exchange::on_timer(void*, long wait_ms, void* self) {
 // looks at all descriptors: so that none is starved by others that end.
 void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            Waker* waker) {
-  if (count == 0) return wait_for(waker, nullptr, deadline);
+  if (count == 0) return sigv4::wait_for(waker, nullptr, deadline);
   Exchange* const* const end = exchanges + count;
   const auto under_way = [&] {
     return std::count_if(exchanges, end,
@@ -620,6 +671,7 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
   const SigpipeGuard guard;
   std::vector<pollfd>& fds = exchanges[0]->polled_fds_;
   const pollfd of_waker = polled(waker);
+  const pollfd of_timer = timer_until(deadline, waker);
   bool woken = false;
   BootTime now = BootTime::min();  // For what is to be done at once.
   do {
@@ -633,19 +685,20 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
     BootTime until = poll_until(deadline, waker, now);
     fds.clear();
     fds.push_back(of_waker);
+    fds.push_back(of_timer);
     for (Exchange* const* at = exchanges; at != end; ++at) {
       (*at)->prepare_poll(now, fds);
       until = std::min(until, (*at)->next_due());
     }
     const bool ended = under_way() < before;
-    // For the waker alone there is no need to: it says whether it was woken.
-    const bool looks = !ended || fds.size() > 1;
+    // With the waker and the timer alone there is nothing to read.
+    const bool looks = !ended || fds.size() > kOwnDescriptors;
     const int ready = looks ? poll(fds.data(), fds.size(),
                                    ended ? 0 : poll_timeout(until, now))
                             : 0;
     woken = fds[0].revents != 0 || is_woken(waker);
     if (ready <= 0) continue;
-    const pollfd* fd = fds.data() + 1;
+    const pollfd* fd = fds.data() + kOwnDescriptors;
     for (Exchange* const* at = exchanges; at != end; ++at) {
       fd = (*at)->act_on(fd);
     }
@@ -653,13 +706,14 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            (now = BootClock::now()) < deadline);
 }
 
-void wait_for(const Waker* one, const Waker* other, BootTime deadline) {
-  pollfd fds[] = {polled(one), polled(other)};
-  for (BootTime now; !is_woken(one) && !is_woken(other) &&
+void wait_for(Waker* own, const Waker* other, BootTime deadline) {
+  if (is_woken(own) || is_woken(other)) return;
+  pollfd fds[] = {polled(own), polled(other), timer_until(deadline, own)};
+  for (BootTime now; !is_woken(own) && !is_woken(other) &&
                      (now = BootClock::now()) < deadline;) {
     const BootTime until =
-        poll_until(poll_until(deadline, one, now), other, now);
-    poll(fds, 2, poll_timeout(until, now));
+        poll_until(poll_until(deadline, own, now), other, now);
+    poll(fds, 3, poll_timeout(until, now));
   }
 }
 
@@ -684,8 +738,9 @@ void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
   // Of one that was not begun.
   exchange->headers().wipe();
   exchange->body().wipe();
-  // One that came to nothing for want of memory would fail for ever.
-  if (options_.max_idle == 0 || !exchange->is_made()) return;
+  // One that came to nothing for want of memory might fail for ever.
+  const bool is_good = exchange->is_made() && !exchange->spent_;
+  if (options_.max_idle == 0 || !is_good) return;
   exchange.reset(warmest_.exchange(exchange.release()));
   if (exchange == nullptr) return;
   const std::lock_guard<std::mutex> guard(mutex_);
@@ -700,8 +755,8 @@ void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
 // Without an authority it is no URL.
 UrlParts parts_of(std::string_view url) {
   UrlParts parts;
-  parts.scheme = cut(url, ':');
-  if (!begins_with(url, "//")) return parts;
+  parts.scheme = sigv4::cut(url, ':');
+  if (!sigv4::begins_with(url, "//")) return parts;
   url.remove_prefix(2);
   const std::size_t path = std::min(url.find('/'), url.size());
   parts.authority = url.substr(0, path);
@@ -718,21 +773,27 @@ std::string normal_url(const std::string& text) {
   };
   const std::string_view given = parts_of(text).authority;
   std::string normal;
-  if (given.empty() || !consists_of(given, is_plain) ||
+  if (given.empty() || !sigv4::consists_of(given, is_plain) ||
       std::string_view(text).find_first_of("?#") != text.npos) {
     return normal;
   }
-  CURLU* const url = curl_url();
-  char* whole = nullptr;
-  if (curl_url_set(url, CURLUPART_URL, text.c_str(), 0) == CURLUE_OK) {
-    curl_url_get(url, CURLUPART_URL, &whole, CURLU_NO_DEFAULT_PORT);
+  const std::unique_ptr<CURLU, void (*)(CURLU*)> url(curl_url(),
+                                                     &curl_url_cleanup);
+  const auto check = [](CURLUcode code) {
+    if (code == CURLUE_OUT_OF_MEMORY) no_memory();
+    return code == CURLUE_OK;
+  };
+  if (url == nullptr) no_memory();
+  char* found = nullptr;
+  if (check(curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0))) {
+    check(
+        curl_url_get(url.get(), CURLUPART_URL, &found, CURLU_NO_DEFAULT_PORT));
   }
-  if (whole != nullptr &&
-      (begins_with(whole, "http://") || begins_with(whole, "https://"))) {
-    normal = whole;
+  const std::unique_ptr<char, void (*)(void*)> whole(found, &curl_free);
+  if (found != nullptr && (sigv4::begins_with(found, "http://") ||
+                           sigv4::begins_with(found, "https://"))) {
+    normal = found;
   }
-  curl_free(whole);
-  curl_url_cleanup(url);
   return normal;
 }
 
@@ -744,7 +805,7 @@ bool init_http() {
     curl_global_init(CURL_GLOBAL_DEFAULT);
     const curl_version_info_data& own = *curl_version_info(CURLVERSION_NOW);
     return own.version_num < 0x075800 || own.ssl_version == nullptr ||
-           !begins_with(own.ssl_version, "OpenSSL/");
+           !sigv4::begins_with(own.ssl_version, "OpenSSL/");
   }();
   return may_raise_sigpipe;
 }

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "boot_clock.hpp"
+#include "boot_timer.hpp"
 #include "text.hpp"
 
 struct curl_slist;
@@ -133,8 +134,13 @@ class Waker {
   bool woken() const noexcept { return woken_.load(); }
   int fd() const noexcept { return fd_; }  // Readable while woken; -1: none.
 
+  // Ends the poll(2) of whoever waits with this at a time on the boot clock.
+  // Set by drive() and wait_for() alone.
+  BootTimer& timer() noexcept { return timer_; }
+
  private:
   const int fd_;
+  BootTimer timer_;
   std::atomic<bool> woken_{false};
 };
 
@@ -183,9 +189,10 @@ class Exchange {
   friend class HttpPool;
 
   bool is_made() const {
-    return multi_ != nullptr && easy_ != nullptr && parsed_url_ != nullptr;
+    return multi_ != nullptr && easy_ != nullptr && parsed_url_ != nullptr &&
+           has_options_;
   }
-  void set_options(const HttpOptions& options);
+  bool set_options(const HttpOptions& options);
   void set_callbacks();
   void set_url(const std::string& url);
   void set_method(Method method);
@@ -204,6 +211,7 @@ class Exchange {
   void after_action(int multi_code, int running);
   void take_result();
   void finish(Transport how, const char* why);
+  void tell(const char* error);
 
   // What libcurl calls, with the exchange as `self`.
   static std::size_t on_header(char* data, std::size_t, std::size_t size,
@@ -215,14 +223,18 @@ class Exchange {
   static int on_socket(void*, int fd, int what, void* self, void*);
   static int on_timer(void*, long wait_ms, void* self);
 
-  // The list that libcurl wants.  First, for its making may throw, and the
-  // handles are freed by the destructor alone.
+  // These come first, for their making may throw, and the handles are freed by
+  // the destructor alone.  The list that libcurl wants;
   const std::unique_ptr<curl_slist[]> lines_;
-  void* const multi_;       // CURLM,
-  void* const easy_;        // CURL and
-  void* const parsed_url_;  // CURLU: libcurl stays out of this header.
+  std::vector<pollfd> watched_;     // what libcurl waits for;
+  std::vector<pollfd> polled_fds_;  // drive()'s of all, if it is its first.
+  void* const multi_;               // CURLM,
+  void* const easy_;                // CURL and
+  void* const parsed_url_;          // CURLU: libcurl stays out of this header.
   const std::size_t max_body_;
   const std::chrono::milliseconds connect_timeout_;
+  bool has_options_ = false;
+  bool spent_ = false;   // Should serve no other request.
   int connection_ = -1;  // The kept one.
   BootTime last_used_{};
 
@@ -243,13 +255,11 @@ class Exchange {
   bool interim_ = false;     // That status line's code was 1xx.
   bool head_ended_ = false;  // The final answer's.
   bool too_large_ = false;
-  std::size_t head_bytes_ = 0;     // Of all answers to this request.
+  bool no_memory_ = false;      // For what libcurl had received or waits for.
+  std::size_t head_bytes_ = 0;  // Of all answers to this request.
   std::array<char, 256> error_{};  // libcurl's words.
 
-  // What libcurl waits for.
-  std::vector<pollfd> watched_;
-  std::size_t polled_ = 0;          // So many of them in drive()'s poll(2).
-  std::vector<pollfd> polled_fds_;  // drive()'s of all, if it is its first.
+  std::size_t polled_ = 0;  // So many of watched_ are in drive()'s poll(2).
   BootTime due_ = BootTime::max();
   std::chrono::milliseconds due_in_{};      // It is, once drive() looks; or 0.
   BootTime stall_check_ = BootTime::max();  // If it named no descriptor.
@@ -264,14 +274,16 @@ class Exchange {
 // deadline and waker.  A deadline that has passed still lets it do what can be
 // done without waiting.
 //
-// poll(2) stands still while the machine is suspended, so a deadline that
-// passes then is seen as much later as had been left of it.
+// A deadline that passes while the machine is suspended is seen when it wakes
+// up; without a waker, or if there was no descriptor for its timer, as much
+// later as had been left of it.
 void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            Waker* waker);
 
 // Waits until either (both may be null) is woken, or until `deadline`.  Clears
-// neither.
-void wait_for(const Waker* one, const Waker* other, BootTime deadline);
+// neither.  Others may wait for `other` too; `own`, whose timer is used, serves
+// this thread alone.
+void wait_for(Waker* own, const Waker* other, BootTime deadline);
 
 // Exchanges with their kept-alive connections, for use by any thread.
 class HttpPool {

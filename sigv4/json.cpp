@@ -186,7 +186,7 @@ bool Reader::scalar() {
   std::uint32_t count = 1;
   const std::string_view rest(at_, static_cast<std::size_t>(end_ - at_));
   for (const std::string_view word : {"true", "false", "null"}) {
-    if (begins_with(rest, word)) at_ += word.size();
+    if (sigv4::begins_with(rest, word)) at_ += word.size();
   }
   const bool good = at_ != begin || (take('"') ? string(count) : number());
   return good && add({begin, static_cast<std::uint32_t>(at_ - begin), count});

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "memory.hpp"
 #include "shared.hpp"
 #include "text.hpp"
 #include "thread.hpp"
@@ -158,7 +159,7 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self) {
   if (to_join) pthread_join(*std::exchange(to_join, std::nullopt), nullptr);
   const auto own = share<Run>(self, utc_now.ask(utc_now.whom));
   if (!std::exchange(registered, true)) register_for_exit(self, *this);
-  if (start_thread(own->thread, own, [](void* it) {
+  if (start_thread(own->thread, "ddbmutex-keys", own, [](void* it) {
         Run& run = *static_cast<Run*>(it);
         run.core->run(run);
       })) {
@@ -241,17 +242,25 @@ void Keys::Core::run(Run& own) {
   const auto tell_so_far = [](void* it, const std::string& what) {
     Run& run = *static_cast<Run*>(it);
     const std::lock_guard<std::mutex> guard(run.core->mutex);
-    format_to(run.told, "%s%s", run.told.empty() ? "" : "; ", what);
+    sigv4::format_to(run.told, "%s%s", run.told.empty() ? "" : "; ", what);
   };
-  KeyOutcome outcome = ask({BootClock::now() + longest_fetch, own.stop,
-                            own.utc_now, tell_so_far, &own});
-  if (!own.stop.woken()) tell(outcome);
+  KeyOutcome outcome;
+  const bool asked = has_memory_for([&] {
+    outcome = ask({BootClock::now() + longest_fetch, own.stop, own.utc_now,
+                   tell_so_far, &own});
+  });
+  wipe_stack();  // The thread is about to end, and its stack may stay.
+  // Asked again soon, as after other transient errors.
+  if (!asked) outcome.state = State::failed;
+  if (!own.stop.woken()) has_memory_for([&] { tell(outcome); });
   {
     const std::lock_guard<std::mutex> guard(mutex);
     if (fetch.get() == &own) {
       fetch = nullptr;
       to_join = own.thread;
-      install(std::move(outcome));
+      if (!has_memory_for([&] { install(std::move(outcome)); })) {
+        due = BootClock::now() + kShortestPause;
+      }
     } else {
       --hung;
     }
@@ -264,25 +273,25 @@ void Keys::Core::run(Run& own) {
 void Keys::Core::tell(const KeyOutcome& outcome) {
   std::string text;
   for (std::string_view rest = outcome.warnings; !rest.empty();) {
-    text = cut(rest, '\n');
-    if (is_among(told_warnings, text, '\n')) continue;
-    format_to(told_warnings, "%s\n", text);
-    say(log, LogLevel::warning, text);
+    text = sigv4::cut(rest, '\n');
+    if (sigv4::is_among(told_warnings, text, '\n')) continue;
+    sigv4::format_to(told_warnings, "%s\n", text);
+    sigv4::say(log, LogLevel::warning, text);
   }
   text.clear();
   if (outcome.state != State::found) {
     told_id.clear();
-    format_to(text, "no keys: %s", outcome.reason);
-    return say(log, LogLevel::warning, text);
+    sigv4::format_to(text, "no keys: %s", outcome.reason);
+    return sigv4::say(log, LogLevel::warning, text);
   }
   if (told_id == outcome.keys.access_key_id) return;
   told_id = outcome.keys.access_key_id;
-  format_to(text, "keys found: %s", outcome.source);
+  sigv4::format_to(text, "keys found: %s", outcome.source);
   if (outcome.ends != BootTime::max()) {
-    format_to(text, ", good for %s s",
-              seconds_of(outcome.ends - BootClock::now()));
+    sigv4::format_to(text, ", good for %s s",
+                     seconds_of(outcome.ends - BootClock::now()));
   }
-  say(log, LogLevel::info, text);
+  sigv4::say(log, LogLevel::info, text);
 }
 
 void Keys::Core::tell_to_stop(BootTime by) {
@@ -298,7 +307,7 @@ void Keys::Core::await_stop() {
   if (own != nullptr && !is_this_thread(own->thread)) {
     const BootTime latest = std::max(stop_by, BootClock::now()) + kStopGrace;
     guard.unlock();
-    wait_for(&own->done, nullptr, latest);
+    sigv4::wait_for(nullptr, &own->done, latest);
     guard.lock();
   }
   if (fetch != nullptr) leave();
@@ -313,7 +322,7 @@ Keys::Keys(const KeySourcePtr& source, UtcNow utc_now, const Log& log,
   if (const auto known = core_->source->at_hand()) core_->tell(*known);
 }
 
-Keys::~Keys() { stop(*core_, BootClock::now() + kStopWithin); }
+Keys::~Keys() { sigv4::stop(*core_, BootClock::now() + kStopWithin); }
 
 void Keys::end_by(BootTime time) {
   const std::lock_guard<std::mutex> guard(core_->mutex);
@@ -337,7 +346,7 @@ bool Keys::still_are(const KeyOutcome& keys, BootTime now) const {
   return count_of(now) < core_->quiet_until && core_->quiet == &keys;
 }
 
-bool Keys::await(BootTime deadline, const Waker* waker) {
+bool Keys::await(BootTime deadline, Waker* waker) {
   Core& core = *core_;
   if (serve_for_sure(BootClock::now())) return true;
   std::shared_ptr<Core::Run> fetch;
@@ -349,7 +358,7 @@ bool Keys::await(BootTime deadline, const Waker* waker) {
     if (core.may_ask(time)) core.begin(core_);
     fetch = core.fetch;
   }
-  if (fetch != nullptr) wait_for(&fetch->done, waker, deadline);
+  if (fetch != nullptr) sigv4::wait_for(waker, &fetch->done, deadline);
   const std::lock_guard<std::mutex> guard(core.mutex);
   return core.serves(BootClock::now());
 }

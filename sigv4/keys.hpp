@@ -68,7 +68,7 @@ class Keys {
   // Waits while there are no keys but a fetch is under way; begins one if the
   // last has failed, or there was none.  Until `deadline`, or until `waker`
   // (may be null) is woken.  False if there are none.
-  bool await(BootTime deadline, const Waker* waker);
+  bool await(BootTime deadline, Waker* waker);
 
   // The service says that these have run out, or are not known.  They do not
   // serve again, and others are fetched.  False if there is no hope of others:

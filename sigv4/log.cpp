@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "memory.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {
@@ -24,12 +25,13 @@ void LogQueue::add(const std::shared_ptr<void>& queue, LogLevel level,
     return;
   }
   if (!own.started_) {
+    if (!own.registered_) register_for_exit(queue, own);
+    own.registered_ = true;
     // Without a thread there is nobody to tell it: perhaps with the next line.
-    own.started_ = start_thread(own.thread_, queue, [](void* it) {
-      static_cast<LogQueue*>(it)->run();
-    });
+    own.started_ =
+        start_thread(own.thread_, "ddbmutex-log", queue,
+                     [](void* it) { static_cast<LogQueue*>(it)->run(); });
     if (!own.started_) return;
-    register_for_exit(queue, own);
   }
   own.end_->reset(new Line{level, text, nullptr});
   own.end_ = &(*own.end_)->next;
@@ -43,8 +45,9 @@ std::unique_ptr<LogQueue::Line> LogQueue::take() {
   std::unique_ptr<Line> line;
   if (left_out_ != 0) {
     line.reset(new Line{LogLevel::warning, "", nullptr});
-    format_to(line->text, "%s lines are left out: who reads them is too slow",
-              std::exchange(left_out_, 0));
+    sigv4::format_to(line->text,
+                     "%s lines are left out: who reads them is too slow",
+                     std::exchange(left_out_, 0));
     return line;
   }
   line.swap(first_);
@@ -65,7 +68,11 @@ void LogQueue::run() {
   std::unique_lock<std::mutex> guard(mutex_);
   for (;;) {
     while (!stopping_ && first_ == nullptr) changed_.wait(guard);
-    const std::unique_ptr<Line> line = take();
+    std::unique_ptr<Line> line;
+    if (!has_memory_for([&] { line = take(); })) {
+      left_out_ = 0;  // Not told, then.
+      continue;
+    }
     if (line == nullptr) break;
     guard.unlock();
     tell_(*this, line->level, line->text);
@@ -86,7 +93,8 @@ void LogQueue::await_stop() {
   std::unique_lock<std::mutex> guard(mutex_);
   if (!started_ || std::exchange(awaited_, true)) return;
   const bool own = is_this_thread(thread_);
-  while (!own && !ended_ && await(changed_, guard, stop_by_ + kStopGrace)) {
+  while (!own && !ended_ &&
+         sigv4::await(changed_, guard, stop_by_ + kStopGrace)) {
   }
   if (!ended_) {
     // One line at the most is being told; none is to follow.

@@ -84,6 +84,7 @@ class LogQueue {
   std::size_t waiting_ = 0;
   std::int64_t left_out_ = 0;
   bool started_ = false;
+  bool registered_ = false;  // For exit().
   bool ended_ = false;
   bool stopping_ = false;
   bool awaited_ = false;

@@ -27,7 +27,7 @@ char lower(char c) {
 }
 
 bool is_name(std::string_view text) {
-  return !text.empty() && is_alphanumeric(text, "_-/.%@:+\\");
+  return !text.empty() && sigv4::is_alphanumeric(text, "_-/.%@:+\\");
 }
 
 bool is_no_control(char c) {
@@ -38,7 +38,8 @@ bool is_no_control(char c) {
 // Up to a blank with a comment mark behind it.
 std::string_view without_comment(std::string_view line) {
   for (std::size_t i = 1; i < line.size(); ++i) {
-    if (is_one_of(line[i], kCommentMarks) && is_one_of(line[i - 1], kBlanks)) {
+    if (sigv4::is_one_of(line[i], kCommentMarks) &&
+        sigv4::is_one_of(line[i - 1], kBlanks)) {
       return line.substr(0, i);
     }
   }
@@ -47,11 +48,11 @@ std::string_view without_comment(std::string_view line) {
 
 // The name in a pair of quotes, empty if it is none.
 std::string_view unquoted(std::string_view text) {
-  if (text.size() < 2 || !is_one_of(text.front(), "\"'")) return {};
+  if (text.size() < 2 || !sigv4::is_one_of(text.front(), "\"'")) return {};
   const std::string_view name = text.substr(1, text.size() - 2);
   const bool good = text.back() == text.front() &&
                     name.find(text.front()) == name.npos &&
-                    consists_of(name, is_no_control);
+                    sigv4::consists_of(name, is_no_control);
   return good ? name : std::string_view();
 }
 
@@ -88,8 +89,9 @@ class Parser {
 };
 
 const char* Parser::add(std::string_view line) {
-  const std::string_view text = trimmed(line);
-  if (text.empty() || is_one_of(text.front(), kCommentMarks)) return nullptr;
+  const std::string_view text = sigv4::trimmed(line);
+  if (text.empty() || sigv4::is_one_of(text.front(), kCommentMarks))
+    return nullptr;
   const auto indent = static_cast<std::size_t>(text.data() - line.data());
   if (has_property_ && indent > indent_) return add_continuation(text);
   if (text.front() == '[') return add_section(text);
@@ -105,15 +107,15 @@ const char* Parser::add_section(std::string_view text) {
   if (end == text.npos) return "a section without its ']'";
   seen_section_ = true;
   has_property_ = false;
-  text = trimmed(text.substr(1, end - 1));
+  text = sigv4::trimmed(text.substr(1, end - 1));
   kind_ = {};
   const auto blank = text.find_first_of(kBlanks);
   if (blank != text.npos) {
     kind_ = text.substr(0, blank);
-    text = trimmed(text.substr(blank));
+    text = sigv4::trimmed(text.substr(blank));
   }
   section_ = is_name(text) ? text : std::string_view();
-  if (section_.empty() && !kind_.empty()) section_ = unquoted(text);
+  if (section_.empty() && !kind_.empty()) section_ = sigv4::unquoted(text);
   if (section_.empty() || !is_wanted()) {
     section_ = {};
   } else {
@@ -126,7 +128,7 @@ bool Parser::is_wanted() {
   const bool bare = kind_.empty();
   if (bare) kind_ = kProfile;
   if (file_ == FileKind::credentials) return bare;
-  if (kind_ != kProfile) return is_among("services sso-session", kind_);
+  if (kind_ != kProfile) return sigv4::is_among("services sso-session", kind_);
   if (section_ != kDefault) return !bare;
   if (bare) return !default_is_prefixed_;
   if (default_is_prefixed_) return true;
@@ -158,19 +160,19 @@ const char* Parser::add_continuation(std::string_view text) {
 const char* Parser::add_property(std::string_view text) {
   std::string_view value = without_comment(text);
   if (value.find('=') == value.npos) return "a property without '='";
-  const std::string_view property = trimmed(cut(value, '='));
+  const std::string_view property = sigv4::trimmed(sigv4::cut(value, '='));
   if (property.empty()) return "a property without a name";
   skipped_ = !is_name(property);
   if (skipped_) return nullptr;
   for (const char& c : property) const_cast<char&>(c) = lower(c);
-  value = trimmed(value);
+  value = sigv4::trimmed(value);
   has_sub_properties_ = value.empty();
   add_entry(property, value);
   return nullptr;
 }
 
 bool is_below_home(std::string_view path) {
-  return path == "~"sv || begins_with(path, "~/");
+  return path == "~"sv || sigv4::begins_with(path, "~/");
 }
 
 // Sets `path`, which is empty, to the variable or `otherwise`; with HOME for a
@@ -188,29 +190,29 @@ void locate(std::string& path, const char* variable, const char* otherwise,
 
 std::string parse_profiles(std::string& text, FileKind kind, Entries& entries) {
   std::string_view rest = text;
-  if (begins_with(rest, kByteOrderMark)) {
+  if (sigv4::begins_with(rest, kByteOrderMark)) {
     rest.remove_prefix(kByteOrderMark.size());
   }
   Parser parser(kind, entries);
   for (std::int64_t number = 1; !rest.empty(); ++number) {
-    const char* wrong = parser.add(cut(rest, '\n'));
+    const char* wrong = parser.add(sigv4::cut(rest, '\n'));
     if (wrong == nullptr) continue;
     entries.clear();
-    return format("line %s: %s", number, wrong);
+    return sigv4::format("line %s: %s", number, wrong);
   }
   return "";
 }
 
 std::string_view sub_property(std::string_view value, std::string_view name) {
   std::string_view found;
-  if (!begins_with(value, "\n")) return found;
+  if (!sigv4::begins_with(value, "\n")) return found;
   while (!value.empty()) {
-    std::string_view line = cut(value, '\n');
-    const std::string_view own = trimmed(cut(line, '='));
+    std::string_view line = sigv4::cut(value, '\n');
+    const std::string_view own = sigv4::trimmed(sigv4::cut(line, '='));
     const bool same =
         std::equal(own.begin(), own.end(), name.begin(), name.end(),
                    [](char a, char b) { return lower(a) == b; });
-    if (same) found = trimmed(line);
+    if (same) found = sigv4::trimmed(line);
   }
   return found;
 }
@@ -220,12 +222,12 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
       // `error` is empty yet, and no file is called so.
       file_(is_below_home(path) ? error : path, kMaxProfileFileBytes) {
   if (file_.too_long) {
-    format_to(error, "%q: longer than 1 MiB", path);
+    sigv4::format_to(error, "%q: longer than 1 MiB", path);
     return;
   }
   if (is_below_home(path)) file_.failure = "cannot be found (HOME is not set)";
   const std::string wrong = parse_profiles(file_.text, kind, entries_);
-  if (!wrong.empty()) format_to(error, "%q, %s", path, wrong);
+  if (!wrong.empty()) sigv4::format_to(error, "%q, %s", path, wrong);
   bool warn = kind == FileKind::credentials;
   for (const Entry& entry : entries_) {
     if (entry.kind != kProfile || entry.value.empty()) continue;
@@ -255,9 +257,10 @@ ProfilePlace locate_profile(std::string_view name,
   ProfilePlace place;
   place.named = named_profile(name, environment);
   if (!place.named) place.named = {kDefault, {}};
-  locate(place.credentials_file, "AWS_SHARED_CREDENTIALS_FILE",
-         "~/.aws/credentials", environment);
-  locate(place.config_file, "AWS_CONFIG_FILE", "~/.aws/config", environment);
+  sigv4::locate(place.credentials_file, "AWS_SHARED_CREDENTIALS_FILE",
+                "~/.aws/credentials", environment);
+  sigv4::locate(place.config_file, "AWS_CONFIG_FILE", "~/.aws/config",
+                environment);
   return place;
 }
 
@@ -269,8 +272,8 @@ Profile::Profile(const ProfilePlace& place)
   const std::string& chooser = place.named.source;
   missing = error.empty() && !chooser.empty() && !exists();
   if (!missing) return;
-  format_to(error, "profile %q, named by %s, does not exist: %s", name, chooser,
-            whereabouts());
+  sigv4::format_to(error, "profile %q, named by %s, does not exist: %s", name,
+                   chooser, whereabouts());
 }
 
 Profile::Found Profile::look(const char* property) const {
@@ -286,8 +289,8 @@ Setting Profile::find(const char* property) const {
   Setting setting;
   if (value.empty()) return setting;
   setting.value = value;
-  format_to(setting.source, "%s of profile %q in %q", property, name,
-            file->path);
+  sigv4::format_to(setting.source, "%s of profile %q in %q", property, name,
+                   file->path);
   return setting;
 }
 
@@ -295,15 +298,15 @@ Setting Profile::url_of(const char* service, std::string& flaw) const {
   Setting url;
   const Setting services = find("services");
   if (services) {
-    const std::string called = format("services %s", services.value);
+    const std::string called = sigv4::format("services %s", services.value);
     const auto* own = config.find("services", services.value, service);
     if (own != nullptr) {
       url.value = sub_property(*own, "endpoint_url");
-      format_to(url.source, "endpoint_url of %s in section %q of %q", service,
-                called, config.path);
+      sigv4::format_to(url.source, "endpoint_url of %s in section %q of %q",
+                       service, called, config.path);
     } else if (!config.has("services", services.value)) {
-      format_to(flaw, "%s names a section %q that is not there",
-                services.source, called);
+      sigv4::format_to(flaw, "%s names a section %q that is not there",
+                       services.source, called);
     }
   }
   return url ? url : find("endpoint_url");
@@ -315,18 +318,18 @@ std::string_view Profile::value_of(const char* property) const {
 
 std::string Profile::place_of(const char* property) const {
   const ProfileFile* file = look(property).file;
-  return format("profile %q%[ in %q%]", name,
-                file != nullptr ? file->path.c_str() : "");
+  return sigv4::format("profile %q%[ in %q%]", name,
+                       file != nullptr ? file->path.c_str() : "");
 }
 
 std::string Profile::whereabouts() const {
   std::string told;
   for (const ProfileFile* file : {&credentials, &config}) {
     const bool known = file->has(kProfiles, name);
-    format_to(told, "%s%q %s", told.empty() ? "" : ", ", file->path,
-              !file->absence().empty() ? file->absence().c_str()
-              : known                  ? "has it"
-                                       : "has no such profile");
+    sigv4::format_to(told, "%s%q %s", told.empty() ? "" : ", ", file->path,
+                     !file->absence().empty() ? file->absence().c_str()
+                     : known                  ? "has it"
+                                              : "has no such profile");
   }
   return told;
 }

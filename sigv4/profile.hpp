@@ -61,10 +61,11 @@ inline ProfilePlace locate_profile(std::string_view name,
 struct Profile {
   explicit Profile(const ProfilePlace& place) : missing(place) {
     if (!missing) return;
-    format_to(error,
-              "profile %q, named by %s: this build of the library is without "
-              "profiles",
-              place.value, place.source);
+    sigv4::format_to(
+        error,
+        "profile %q, named by %s: this build of the library is without "
+        "profiles",
+        place.value, place.source);
   }
 
   Setting find(const char*) const { return {}; }

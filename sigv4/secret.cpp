@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "text.hpp"
-
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
@@ -53,9 +51,69 @@ std::string without_secrets(std::string_view text, const Secrets& secrets) {
   return result;
 }
 
+#ifdef __x86_64__
+
+// Which registers the operating system saves, and so which there are: XCR0.
+unsigned saved_registers() {
+  constexpr unsigned kHasXgetbv = 1u << 27;
+  unsigned eax = 1, ebx, ecx = 0, edx;
+  asm volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+  if ((ecx & kHasXgetbv) == 0) return 0;
+  asm volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+  return eax;
+}
+
+#endif
+
 }  // namespace
 
+// On other processors neither memcpy(3) nor the dynamic linker has to do with
+// vector registers.  Not inline: only the first statement says which it
+// changes, for a compiler that makes no use of AVX-512 does not take the
+// others' names.
+[[gnu::noinline]] void wipe_registers() noexcept {
+#if defined(__x86_64__)
+  constexpr unsigned kAvx = 0x06, kAvx512 = 0xe6;
+  static const unsigned saved = saved_registers();
+  asm volatile(
+      ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+      "pxor %%xmm\\n, %%xmm\\n\n"
+      ".endr" ::
+          : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+            "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
+#ifdef __AVX512F__
+            ,
+            "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22",
+            "xmm23", "xmm24", "xmm25", "xmm26", "xmm27", "xmm28", "xmm29",
+            "xmm30", "xmm31"
+#endif
+  );
+  if ((saved & kAvx) == kAvx) asm volatile("vzeroall");
+  if ((saved & kAvx512) == kAvx512) {
+    asm volatile(
+        ".irp n, 16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
+        "vpxorq %%zmm\\n, %%zmm\\n, %%zmm\\n\n"
+        ".endr" ::);
+  }
+#elif defined(__aarch64__)  // Of 8 to 15 a function leaves halves as they are.
+  asm volatile(
+      ".irp n, 0,1,2,3,4,5,6,7,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31"
+      "\nmovi v\\n\\().2d, #0\n"
+      ".endr" ::
+          : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v16", "v17", "v18",
+            "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27",
+            "v28", "v29", "v30", "v31");
+#endif
+}
+
+[[gnu::noinline]] void wipe_stack() noexcept {
+  char below[16 * 1024];
+  wipe_registers();
+  explicit_bzero(below, sizeof below);
+}
+
 void wipe(std::string& text) noexcept {
+  wipe_registers();
   text.resize(text.capacity());  // Within its memory: cannot fail.
   explicit_bzero(text.data(), text.size());
   text.clear();
@@ -67,11 +125,23 @@ void reserve_secret(std::string& text, std::size_t bytes) {
   larger.reserve(std::max(bytes, 2 * text.capacity()));
   larger.append(text);
   text.swap(larger);
-  wipe(larger);
+  sigv4::wipe(larger);
 }
 
+void append_secret(std::string& text, Pieces pieces) {
+  std::size_t size = text.size();
+  for (const std::string_view piece : pieces) size += piece.size();
+  reserve_secret(text, size);
+  for (const std::string_view piece : pieces) text += piece;
+  wipe_registers();
+}
+
+Secret::Secret(std::string_view text) : text_(text) { wipe_registers(); }
+
 // A short string is copied when moved from: nothing stays there either.
-Secret::Secret(std::string&& text) : text_(std::move(text)) { wipe(text); }
+Secret::Secret(std::string&& text) : text_(std::move(text)) {
+  sigv4::wipe(text);
+}
 
 Secret::Secret(Secret&& other) noexcept : Secret(std::move(other.text_)) {}
 
@@ -82,11 +152,17 @@ Secret& Secret::operator=(const Secret& other) {
 
 Secret& Secret::operator=(Secret&& other) noexcept {
   text_.swap(other.text_);
-  wipe(other.text_);
+  sigv4::wipe(other.text_);
   return *this;
 }
 
-Secret::~Secret() { wipe(text_); }
+Secret::~Secret() { sigv4::wipe(text_); }
+
+bool operator==(const Secret& a, const Secret& b) noexcept {
+  const bool same = a.text_ == b.text_;
+  wipe_registers();
+  return same;
+}
 
 std::string shown(std::string_view text, const Secrets& secrets) {
   text = text.substr(0, text.find_first_of("\r\n"));
@@ -98,7 +174,7 @@ std::string shown(std::string_view text, const Secrets& secrets) {
       text.substr(0, std::min(end, most + kMaxWordBytes)), secrets);
   cut = cut || result.size() > kMaxShownBytes;
   result.resize(std::min(result.size(), kMaxShownBytes));
-  show(result);
+  sigv4::show(result);
   if (cut) result += "...";
   return result;
 }

@@ -10,9 +10,22 @@
 #include <string_view>
 #include <utility>
 
+#include "text.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
+
+// Overwrites the processor's vector registers, which still hold what memcpy(3)
+// or memcmp(3) had in them last.  The dynamic linker saves all of them on the
+// stack when a function is called for the first time, and so does the kernel
+// when a signal is handled.  So whoever has copied a secret calls this before
+// anything else.
+void wipe_registers() noexcept;
+
+// As wipe_registers(), and overwrites the stack below the caller's frame, as
+// far as glibc keeps it when a thread ends: 16 KiB.
+void wipe_stack() noexcept;
 
 // Overwrites all that the string's memory holds, and empties it.
 void wipe(std::string& text) noexcept;
@@ -21,16 +34,20 @@ void wipe(std::string& text) noexcept;
 // it is wiped.
 void reserve_secret(std::string& text, std::size_t bytes);
 
+// Puts the pieces behind `text` and leaves no other copy of them.  None of them
+// may be a view into it.
+void append_secret(std::string& text, Pieces pieces);
+
 // A string whose memory is wiped when it goes, or takes another value.  What is
 // copied out of it is the copier's to wipe().
 class Secret {
  public:
   Secret() = default;
-  Secret(const char* text) : text_(text) {}
-  Secret(std::string_view text) : text_(text) {}
-  Secret(const std::string& text) : text_(text) {}
+  Secret(const char* text) : Secret(std::string_view(text)) {}
+  Secret(std::string_view text);
+  Secret(const std::string& text) : Secret(std::string_view(text)) {}
   Secret(std::string&& text);
-  Secret(const Secret&) = default;
+  Secret(const Secret& other) : Secret(other.text_) {}
   Secret(Secret&& other) noexcept;
   Secret& operator=(const Secret& other);
   Secret& operator=(Secret&& other) noexcept;
@@ -42,9 +59,7 @@ class Secret {
   bool empty() const noexcept { return text_.empty(); }
   std::size_t size() const noexcept { return text_.size(); }
 
-  friend bool operator==(const Secret& a, const Secret& b) noexcept {
-    return a.text_ == b.text_;
-  }
+  friend bool operator==(const Secret& a, const Secret& b) noexcept;
   friend bool operator!=(const Secret& a, const Secret& b) noexcept {
     return !(a == b);
   }
@@ -70,7 +85,7 @@ std::string shown(std::string_view text, const Secrets& secrets);
 struct SecretFile {
   // A file that is no regular one is not read: a FIFO would hang.
   SecretFile(const std::string& path, std::size_t most_bytes);
-  ~SecretFile() { wipe(text); }
+  ~SecretFile() { sigv4::wipe(text); }
   SecretFile(const SecretFile&) = delete;
   SecretFile& operator=(const SecretFile&) = delete;
 

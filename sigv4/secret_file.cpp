@@ -78,26 +78,26 @@ SecretFile::SecretFile(const std::string& path, std::size_t most_bytes) {
   if (missing) {
     failure = "does not exist";
   } else if (error != 0) {
-    format_to(failure, "cannot be read (%s)", system_words(error));
+    sigv4::format_to(failure, "cannot be read (%s)", system_words(error));
   } else if (!regular) {
     failure = "is not a regular file";
   } else if (too_long) {
-    format_to(failure, "is longer than %s bytes", most_bytes);
+    sigv4::format_to(failure, "is longer than %s bytes", most_bytes);
   } else if ((status.st_mode & kOthers) != 0) {
     const mode_t mode = status.st_mode;
-    format_to(warning,
-              "%q may be read or written by others than its owner (mode "
-              "0%s%s%s, should be 0600)",
-              path, mode >> 6 & 7, mode >> 3 & 7, mode & 7);
+    sigv4::format_to(warning,
+                     "%q may be read or written by others than its owner (mode "
+                     "0%s%s%s, should be 0600)",
+                     path, mode >> 6 & 7, mode >> 3 & 7, mode & 7);
   }
-  if (!failure.empty()) wipe(text);
+  if (!failure.empty()) sigv4::wipe(text);
 }
 
 std::string write_secret_file(const std::string& path, std::string_view text) {
   std::string draft = path + ".XXXXXX";
   const int fd = ::mkostemp(draft.data(), O_CLOEXEC);  // Mode 0600.
   if (fd < 0) return system_words(errno);
-  int error = write_all(fd, text);
+  int error = sigv4::write_all(fd, text);
   ::close(fd);
   if (error == 0 && ::rename(draft.c_str(), path.c_str()) != 0) error = errno;
   if (error == 0) return "";

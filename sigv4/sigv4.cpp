@@ -54,7 +54,7 @@ SHA256_CTX new_context() {
 
 Digest sha256(Pieces pieces) {
   SHA256_CTX context = new_context();
-  for (const std::string_view piece : pieces) update(context, piece);
+  for (const std::string_view piece : pieces) sigv4::update(context, piece);
   const Digest digest = digest_of(context);
   explicit_bzero(&context, sizeof context);  // It may have been a secret.
   return digest;
@@ -66,11 +66,11 @@ std::string normalized(std::string_view path) {
   const bool slash = !path.empty() && path.back() == '/';
   std::string out;
   while (!path.empty()) {
-    const std::string_view segment = cut(path, '/');
+    const std::string_view segment = sigv4::cut(path, '/');
     if (segment == "..") {
       out.resize(std::min(out.rfind('/'), out.size()));
     } else if (!segment.empty() && segment != ".") {
-      append(out, {"/", segment});
+      sigv4::append(out, {"/", segment});
     }
   }
   if (out.empty() || slash) out += '/';
@@ -82,7 +82,7 @@ void append_path(std::string& out, std::string_view path, bool normalize) {
   if (path == "/") {
     out += '/';
   } else {
-    append_encoded(out, normalize ? normalized(path) : path, '/');
+    append_encoded(out, normalize ? sigv4::normalized(path) : path, '/');
   }
 }
 
@@ -111,18 +111,18 @@ std::string reencoded(std::string_view text) {
 void append_query(std::string& out, std::string_view query) {
   std::vector<std::string> parameters;  // "name\nvalue": '\n' sorts first.
   while (!query.empty()) {
-    std::string_view value = cut(query, '&');
+    std::string_view value = sigv4::cut(query, '&');
     if (value.empty()) continue;  // "a=1&&b=2", or a '&' at either end.
-    const std::string name = reencoded(cut(value, '='));
-    std::string parameter = join({name, "\n", reencoded(value)});
+    const std::string name = reencoded(sigv4::cut(value, '='));
+    std::string parameter = sigv4::join({name, "\n", reencoded(value)});
     parameters.insert(
         std::upper_bound(parameters.begin(), parameters.end(), parameter),
         std::move(parameter));
   }
   const char* between = "";
   for (std::string_view value : parameters) {
-    const std::string_view name = cut(value, '\n');
-    append(out, {std::exchange(between, "&"), name, "=", value});
+    const std::string_view name = sigv4::cut(value, '\n');
+    sigv4::append(out, {std::exchange(between, "&"), name, "=", value});
   }
 }
 
@@ -176,7 +176,7 @@ void append_canonical(std::string& out, Request& request) {
   const auto is_new = [&](std::size_t i) {
     return i == 0 || before(headers[i - 1], headers[i]);
   };
-  append(out, {request.method, "\n"});
+  sigv4::append(out, {request.method, "\n"});
   append_path(out, request.path, request.normalize_path);
   out += '\n';
   append_query(out, request.query);
@@ -194,7 +194,7 @@ void append_canonical(std::string& out, Request& request) {
     if (i > 0) out += ';';
     append_lower(out, headers[i].name);
   }
-  append(out, {"\n", request.payload_hash});
+  sigv4::append(out, {"\n", request.payload_hash});
 }
 
 // Steps 2 and 3: has `use` make something of the pieces.
@@ -228,9 +228,9 @@ void append_encoded(std::string& out, std::string_view text, char also) {
   }
 }
 
-Hex::Hex(const Digest& digest) { write_hex(digest, text_); }
+Hex::Hex(const Digest& digest) { sigv4::write_hex(digest, text_); }
 
-Hex sha256_of(Pieces pieces) { return Hex(sha256(pieces)); }
+Hex sha256_of(Pieces pieces) { return Hex(sigv4::sha256(pieces)); }
 
 std::string sha256_hex(std::string_view bytes) {
   return std::string(sha256_of({bytes}));
@@ -251,25 +251,26 @@ std::string canonical_request(Request request) {
 }
 
 std::string scope_text(std::string_view amz_date, const Scope& scope) {
-  return join({amz_date.substr(0, 8), "/", scope.region, "/", scope.service,
-               "/aws4_request"});
+  return sigv4::join({amz_date.substr(0, 8), "/", scope.region, "/",
+                      scope.service, "/aws4_request"});
 }
 
 std::string string_to_sign(std::string_view amz_date, std::string_view scope,
                            std::string_view canonical_request) {
   return to_sign(amz_date, scope, sha256_of({canonical_request}),
-                 [](Pieces pieces) { return join(pieces); });
+                 [](Pieces pieces) { return sigv4::join(pieces); });
 }
 
 SigningKey::SigningKey() { set_key(""); }
 
 SigningKey::SigningKey(std::string_view secret, std::string_view scope) {
-  std::string seed = join({"AWS4", secret});
+  std::string seed;
+  append_secret(seed, {"AWS4", secret});
   set_key(seed);
-  wipe(seed);
+  sigv4::wipe(seed);
   for (bool more = true; more;) {
     more = scope.find('/') != scope.npos;
-    Digest next = mac({cut(scope, '/')});
+    Digest next = mac({sigv4::cut(scope, '/')});
     set_key(text_of(next));
     explicit_bzero(next.data(), next.size());
   }
@@ -282,7 +283,7 @@ void SigningKey::set_key(std::string_view key) {
   static_assert(sizeof states_[0] >= sizeof(SHA256_CTX));
   Digest hashed;
   if (key.size() > SHA256_CBLOCK) {
-    hashed = sha256({key});
+    hashed = sigv4::sha256({key});
     key = text_of(hashed);
   }
   constexpr char kPads[] = {0x36, 0x5c};
@@ -291,8 +292,9 @@ void SigningKey::set_key(std::string_view key) {
     std::fill_n(std::copy(key.begin(), key.end(), block),
                 sizeof block - key.size(), '\0');
     for (char& byte : block) byte = static_cast<char>(byte ^ kPads[i]);
+    wipe_registers();
     SHA256_CTX context = new_context();
-    update(context, {block, sizeof block});
+    sigv4::update(context, {block, sizeof block});
     memcpy(states_[i], &context, sizeof context);
     explicit_bzero(&context, sizeof context);
     explicit_bzero(block, sizeof block);
@@ -303,10 +305,10 @@ void SigningKey::set_key(std::string_view key) {
 Digest SigningKey::mac(Pieces message) const {
   SHA256_CTX context;
   memcpy(&context, states_[0], sizeof context);
-  for (const std::string_view piece : message) update(context, piece);
+  for (const std::string_view piece : message) sigv4::update(context, piece);
   const Digest inner = digest_of(context);
   memcpy(&context, states_[1], sizeof context);
-  update(context, text_of(inner));
+  sigv4::update(context, text_of(inner));
   const Digest outer = digest_of(context);
   explicit_bzero(&context, sizeof context);
   return outer;
@@ -373,11 +375,11 @@ Signed sign(Request request, const Credentials& credentials, const Scope& where,
   reserve_secret(text, kUsualBytes + token.size());
   append_canonical(text, request);
   const SigningKey key(credentials.secret_access_key, scope);
-  result.authorization =
-      join({kAlgorithm, " Credential=", credentials.access_key_id, "/", scope,
-            ", SignedHeaders=", names_in(text), ", Signature=",
-            sign_canonical(key, result.amz_date, scope, sha256_of({text}))});
-  wipe(text);
+  result.authorization = sigv4::join(
+      {kAlgorithm, " Credential=", credentials.access_key_id, "/", scope,
+       ", SignedHeaders=", names_in(text), ", Signature=",
+       sign_canonical(key, result.amz_date, scope, sha256_of({text}))});
+  sigv4::wipe(text);
   return result;
 }
 

@@ -26,8 +26,8 @@ void copy(Pieces pieces, char* to) {
 }  // namespace
 
 std::string join(Pieces pieces) {
-  std::string text(size_of(pieces), '\0');
-  copy(pieces, text.data());
+  std::string text(sigv4::size_of(pieces), '\0');
+  sigv4::copy(pieces, text.data());
   return text;
 }
 
@@ -42,7 +42,7 @@ std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   result += text.substr(0, kMost);
   result += text.size() > kMost ? "...\"" : "\"";
-  show(result);
+  sigv4::show(result);
   return result;
 }
 
@@ -69,7 +69,7 @@ void append_pieces(std::string& text, const char* pattern, unsigned kinds,
   bool whole = true;      // No piece of it is empty.
   std::string_view rest = pattern, piece;
   for (;;) {
-    text += cut(rest, '%');
+    text += sigv4::cut(rest, '%');
     if (rest.empty()) return;
     const char mark = rest[0];
     rest.remove_prefix(1);
@@ -97,7 +97,7 @@ void append_pieces(std::string& text, const char* pattern, unsigned kinds,
       piece = number;
     }
     whole = whole && !piece.empty();
-    if (mark == 'q') piece = quoted = in_quotes(piece);
+    if (mark == 'q') piece = quoted = sigv4::in_quotes(piece);
     text += piece;
   }
 }
@@ -144,7 +144,7 @@ void write_hex(const unsigned char* bytes, std::size_t count, char* to) {
 
 void append(std::string& text, Pieces pieces) {
   const std::size_t before = text.size();
-  const std::size_t size = before + size_of(pieces);
+  const std::size_t size = before + sigv4::size_of(pieces);
   // Never less than twice the room, or a text that grows by pieces is copied
   // with every one.
   if (size > text.capacity()) {
@@ -153,7 +153,7 @@ void append(std::string& text, Pieces pieces) {
                      : 2 * text.capacity());
   }
   text.resize(size);  // At once: a check of the room for each costs more.
-  copy(pieces, text.data() + before);
+  sigv4::copy(pieces, text.data() + before);
 }
 
 void Text::grow(std::size_t more) { text_.resize(2 * text_.size() + more); }
@@ -170,7 +170,7 @@ bool begins_with(std::string_view text, std::string_view with) {
 }
 
 bool begins_with(std::string_view text, const char* with) {
-  return begins_with(text, std::string_view(with));
+  return sigv4::begins_with(text, std::string_view(with));
 }
 
 bool consists_of(std::string_view text, bool (*fits)(char)) {
@@ -181,7 +181,7 @@ bool consists_of(std::string_view text, bool (*fits)(char)) {
 }
 
 bool is_visible(std::string_view text) {
-  return consists_of(text, [](char c) { return c > ' ' && c <= '~'; });
+  return sigv4::consists_of(text, [](char c) { return c > ' ' && c <= '~'; });
 }
 
 bool is_alphanumeric(std::string_view text, std::string_view also) {
@@ -210,7 +210,7 @@ std::string_view cut(std::string_view& text, char mark) {
 
 bool is_among(std::string_view words, std::string_view word, char mark) {
   while (!words.empty()) {
-    if (cut(words, mark) == word) return true;
+    if (sigv4::cut(words, mark) == word) return true;
   }
   return false;
 }

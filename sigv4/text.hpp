@@ -202,7 +202,7 @@ bool is_visible(std::string_view text);
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 inline bool all_digits(std::string_view text) {
-  return consists_of(text, is_digit);
+  return sigv4::consists_of(text, is_digit);
 }
 
 // Letters and digits of ASCII, and what else may be.

@@ -28,6 +28,7 @@ sigset_t signals_of_others() {
 }
 
 struct Work {
+  const char* const name;
   const std::shared_ptr<void> what;
   void (*const run)(void* what);
 };
@@ -35,6 +36,7 @@ struct Work {
 void* run_thread(void* argument) {
   const std::unique_ptr<Work> work(static_cast<Work*>(argument));
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  pthread_setname_np(pthread_self(), work->name);
   work->run(work->what.get());
   return nullptr;
 }
@@ -77,15 +79,15 @@ void stop_all() {
   }
 }
 
-// At once; longer ones are waited in parts, for not every clock's time goes so
-// far.
-constexpr std::chrono::nanoseconds kLongestWait = std::chrono::hours(1);
+// At once.  Longer waits are made of such parts: a condition variable's clock
+// stands still while the machine is suspended.
+constexpr std::chrono::nanoseconds kLongestWait = std::chrono::seconds(1);
 
 }  // namespace
 
-bool start_thread(pthread_t& thread, const std::shared_ptr<void>& what,
-                  void (*run)(void* what)) {
-  std::unique_ptr<Work> work(new Work{what, run});
+bool start_thread(pthread_t& thread, const char* name,
+                  const std::shared_ptr<void>& what, void (*run)(void* what)) {
+  std::unique_ptr<Work> work(new Work{name, what, run});
   const sigset_t blocked = signals_of_others();
   sigset_t old;
   pthread_sigmask(SIG_SETMASK, &blocked, &old);

@@ -18,10 +18,11 @@ inline namespace v0 {
 namespace sigv4 {
 
 // Starts a thread that takes none of the program's signals and is no point of
-// cancellation.  It owns `what`, too, while it runs.  False if there can be no
+// cancellation.  It owns `what`, too, while it runs.  `name`, a literal of at
+// most 15 bytes, is what top(1) and debuggers show.  False if there can be no
 // more threads.
-bool start_thread(pthread_t& thread, const std::shared_ptr<void>& what,
-                  void (*run)(void* what));
+bool start_thread(pthread_t& thread, const char* name,
+                  const std::shared_ptr<void>& what, void (*run)(void* what));
 
 // Linux has numbers or pointers for threads: pthread_equal() would be a call.
 inline bool is_this_thread(pthread_t thread) {

@@ -1,6 +1,7 @@
 // A lock on any one of many items, against the engines: which it is, whose it
 // is, how it is waited for.
 #include <algorithm>
+#include <atomic>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -89,6 +90,20 @@ struct Items {
   std::vector<std::string> names;
 };
 
+// REQUIRES: `count` is a multiple of 25.
+void write_many(Engine& engine, const std::string& table,
+                const std::string& prefix, int count) {
+  for (int i = 0; i < count; i += 25) {
+    std::string body = R"({"RequestItems":{")" + table + "\":[";
+    for (int j = i; j < i + 25; ++j) {
+      body += std::string(j == i ? "" : ",") +
+              R"({"PutRequest":{"Item":{"name":{"S":"ddblock-)" + prefix +
+              std::to_string(j) + R"("}}}})";
+    }
+    engine.must_call("BatchWriteItem", body + "]}}");
+  }
+}
+
 std::string colour_of(const ddbmutex::Attributes& attributes) {
   for (const Attribute& one : attributes) {
     if (one.name == "colour") return one.value;
@@ -110,6 +125,66 @@ AnyOfOptions of_colour(AnyOfOptions options, const std::string& colour) {
   };
   return options;
 }
+
+// In a table of their own, of which an answer has two at the most, and comes
+// after a while.
+struct SlowItems {
+  SlowItems(int count, const std::string& attributes,
+            std::chrono::milliseconds each_page)
+      : table(gate.engine().create_table()) {
+    for (int i = 0; i < count; ++i) {
+      gate.engine().must_call(
+          "PutItem", R"({"TableName":")" + table +
+                         R"(","Item":{"name":{"S":"ddblock-)" +
+                         std::to_string(i) + "\"}," + attributes + "}}");
+    }
+    gate.always("Scan", [each_page](Engine& engine, const SeenRequest& asked) {
+      Reply reply = page(engine, asked);
+      reply.delay = each_page;
+      return reply;
+    });
+  }
+  ~SlowItems() {
+    gate.open();
+    gate.engine().delete_table(table);
+  }
+  SlowItems(const SlowItems&) = delete;
+  SlowItems& operator=(const SlowItems&) = delete;
+
+  static Reply page(Engine& engine, SeenRequest asked) {
+    const std::string limit = R"("Limit":200)";
+    asked.body.replace(asked.body.find(limit), limit.size(), R"("Limit":2)");
+    return engine.forward(asked);
+  }
+
+  AnyOfOptions options(std::chrono::milliseconds request_timeout) const {
+    ddbmutex::TableOptions where = tests::table_options(gate);
+    where.name = table;
+    AnyOfOptions options;
+    options.each = tests::on_table(std::make_shared<ddbmutex::Table>(where));
+    options.each.request_timeout = request_timeout;
+    return options;
+  }
+
+  Gate gate;
+  const std::string table;
+};
+
+const std::string kFree = R"("colour":{"S":"red"})";
+
+// A calendar that a test sets.
+struct Calendar {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<Calendar>;
+  static constexpr bool is_steady = false;
+  static time_point now() {
+    return time_point(std::chrono::steady_clock::now().time_since_epoch() +
+                      ahead.load());
+  }
+  static inline std::atomic<duration> ahead{0ns};
+};
 
 int passes(const Gate& gate) { return count_of(gate.server(), "Scan"); }
 int tries(const Gate& gate) { return count_of(gate.server(), "UpdateItem"); }
@@ -485,12 +560,15 @@ BOOST_AUTO_TEST_CASE(
   };
   for (std::size_t i = 0; i < 16; ++i) write(i, "1000");
   Gate gate(items.engine.kind());
-  bool counts = false;
+  int to_count = 0;  // Tries of a call, the first of which are the best.
   int at_those = 0, at_all = 0;
   gate.always("UpdateItem", [&](Engine&, const SeenRequest& request) {
-    at_all += counts;
-    for (std::size_t i = 0; counts && i < 16; ++i) {
-      at_those += tests::has(request.body, items.names[i] + "\"");
+    if (to_count > 0) {
+      --to_count;
+      ++at_all;
+      for (std::size_t i = 0; i < 16; ++i) {
+        at_those += tests::has(request.body, items.names[i] + "\"");
+      }
     }
     return tests::refusal(tests::live_record());
   });
@@ -500,7 +578,7 @@ BOOST_AUTO_TEST_CASE(
     BOOST_TEST_REQUIRE(++round <= 200);
     for (std::size_t i = 16; i < 80; ++i) write(i, "1");
     BOOST_TEST((any.try_lock() == nullptr));
-    counts = true;  // It has made a pass by now.
+    to_count = 5;  // It has made a pass by now.
   }
   BOOST_TEST(at_those * 100 >= at_all * 38,
              at_those << " of " << at_all << " tries");
@@ -538,15 +616,7 @@ BOOST_AUTO_TEST_CASE(many_items_are_read_and_some_are_kept) {
   Items none(0);
   ddbmutex::TableOptions own = tests::table_options(none.engine);
   own.name = none.engine.create_table();
-  for (int i = 0; i < 84; ++i) {
-    std::string body = R"({"RequestItems":{")" + own.name + "\":[";
-    for (int j = 0; j < 25; ++j) {
-      body += std::string(j == 0 ? "" : ",") +
-              R"({"PutRequest":{"Item":{"name":{"S":"ddblock-)" + none.prefix +
-              std::to_string(25 * i + j) + R"("}}}})";
-    }
-    none.engine.must_call("BatchWriteItem", body + "]}}");
-  }
+  write_many(none.engine, own.name, none.prefix, 2100);
   AnyOf any(none.options(std::make_shared<ddbmutex::Table>(own)));
   const Mutex item = any.try_lock();
   BOOST_TEST((item != nullptr));
@@ -747,6 +817,433 @@ BOOST_AUTO_TEST_CASE(what_accept_throws_leaves_nothing_behind) {
   BOOST_CHECK_THROW((void)any.lock(), std::runtime_error);
   BOOST_TEST(items.stands(items.names[0], "expires") == "0");
   BOOST_TEST(any.lock()->fencing_token() == 2u);
+}
+
+// --- Until all are refused ---------------------------------------------------
+
+// Each holds one until all have one, so that nobody is refused by all.
+BOOST_AUTO_TEST_CASE(nobody_gets_nothing_while_there_is_one_for_each) {
+  Items items(40);
+  std::vector<std::unique_ptr<AnyOf>> hosts;
+  for (int i = 0; i < 32; ++i) {
+    hosts.push_back(std::make_unique<AnyOf>(items.options()));
+  }
+  for (int round = 0; round < 5; ++round) {
+    std::vector<Mutex> got(hosts.size());
+    std::vector<std::unique_ptr<Aside>> threads;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      threads.push_back(
+          std::make_unique<Aside>([&, i] { got[i] = hosts[i]->try_lock(); }));
+    }
+    for (const auto& thread : threads) BOOST_TEST(thread->thrown() == "none");
+    BOOST_TEST(std::count(got.begin(), got.end(), nullptr) == 0);
+  }
+}
+
+// The refusals of one are none of the others'.
+BOOST_AUTO_TEST_CASE(threads_of_one_get_an_item_each_though_many_are_refused) {
+  Items items(24);
+  Gate gate(items.engine.kind());
+  for (int i = 0; i < 12; ++i) {
+    gate.once("UpdateItem", [](Engine&, const SeenRequest&) {
+      return tests::refusal(tests::live_record());
+    });
+  }
+  AnyOf any(items.options(table_at(gate)));
+  std::vector<Mutex> got(8);
+  std::vector<std::unique_ptr<Aside>> threads;
+  for (Mutex& mutex : got) {
+    threads.push_back(std::make_unique<Aside>([&] { mutex = any.try_lock(); }));
+  }
+  for (const auto& thread : threads) BOOST_TEST(thread->thrown() == "none");
+  BOOST_TEST(std::count(got.begin(), got.end(), nullptr) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(all_that_were_free_are_tried_before_none_is) {
+  Items items(30);
+  Gate gate(items.engine.kind());
+  std::set<std::string> tried;
+  gate.always("UpdateItem", [&](Engine&, const SeenRequest& request) {
+    for (const std::string& name : items.names) {
+      if (tests::has(request.body, name + "\"")) tried.insert(name);
+    }
+    return tests::refusal(tests::live_record());
+  });
+  AnyOf any(items.options(table_at(gate)));
+  BOOST_TEST((any.try_lock() == nullptr));
+  BOOST_TEST(tried.size() == items.names.size());
+}
+
+// Although what was read is older than what serves another call.
+BOOST_AUTO_TEST_CASE(next_is_tried_though_each_try_takes_long) {
+  Items items(4);
+  Gate gate(items.engine.kind());
+  for (int i = 0; i < 2; ++i) {
+    gate.once("UpdateItem", [](Engine&, const SeenRequest&) {
+      Reply refusal = tests::refusal(tests::live_record());
+      refusal.delay = 1200ms;
+      return refusal;
+    });
+  }
+  AnyOf any(items.options(table_at(gate)));
+  BOOST_TEST((any.try_lock() != nullptr));
+}
+
+// Nor does that leave less for reading anew what another call has read before.
+BOOST_AUTO_TEST_CASE(tries_take_none_of_the_time_for_reading) {
+  const std::string wrong = tests::undisturbed(200ms, [] {
+    Items items(6);
+    Gate gate(items.engine.kind());
+    AnyOfOptions options = items.options(table_at(gate));
+    options.each.request_timeout = 2s;
+    AnyOf any(options);
+    const Mutex first = any.try_lock();
+    for (const auto delay : {700ms, 1500ms}) {
+      gate.once("UpdateItem", [delay](Engine&, const SeenRequest&) {
+        Reply refusal = tests::refusal(tests::live_record());
+        refusal.delay = delay;
+        return refusal;
+      });
+    }
+    Mutex got;
+    const std::string told = thrown_by([&] { got = any.try_lock(); });
+    return told != "none" ? told : got == nullptr ? "none was got" : "";
+  });
+  BOOST_TEST(wrong == "");
+}
+
+// Of two that share a pass one tries the only item, and fails: the other must
+// not take it for held.
+BOOST_AUTO_TEST_CASE(item_that_another_thread_fails_to_get_is_not_held) {
+  Items items(1);
+  Gate gate(items.engine.kind());
+  gate.once("Scan", [](Engine&, const SeenRequest&) {
+    Reply none = Reply::ok(R"({"Items":[]})");
+    none.hangs = true;
+    return none;
+  });
+  gate.once("UpdateItem", [](Engine&, const SeenRequest&) {
+    Reply late = tests::failure(400, "AccessDeniedException");
+    late.hangs = true;
+    return late;
+  });
+  AnyOf any(items.options(table_at(gate)));
+  Mutex none;
+  Aside first([&] { none = any.try_lock(); });
+  BOOST_TEST(tests::eventually([&] { return passes(gate) == 1; }));
+  // Theirs is the next pass.
+  Mutex got[2];
+  Aside one([&] { got[0] = any.try_lock(); });
+  Aside other([&] { got[1] = any.try_lock(); });
+  BOOST_TEST((one.rests() && other.rests()));
+  gate.server().release();
+  BOOST_TEST(first.thrown() == "none");
+  BOOST_TEST((none == nullptr));
+  BOOST_TEST(tests::eventually([&] { return tries(gate) == 1; }));
+  // Nothing is told while the try is under way; a stall hides no fault.
+  tests::pause(200ms);
+  BOOST_TEST((!one.done() && !other.done()));
+  gate.server().release();
+  const std::string told = one.thrown() + ", " + other.thrown();
+  BOOST_TEST((told == "none, access denied" || told == "access denied, none"),
+             told);
+  BOOST_TEST(((got[0] != nullptr) != (got[1] != nullptr)));
+}
+
+// More than are kept of a pass.
+BOOST_AUTO_TEST_CASE(more_than_can_be_tried_is_not_taken_for_all) {
+  Items items(0);
+  Gate gate(items.engine.kind());
+  gate.always("UpdateItem", [](Engine&, const SeenRequest&) {
+    return tests::refusal(tests::live_record());
+  });
+  ddbmutex::TableOptions own = tests::table_options(gate);
+  own.name = items.engine.create_table();
+  write_many(items.engine, own.name, items.prefix, 1050);
+  AnyOfOptions options = items.options(std::make_shared<ddbmutex::Table>(own));
+  options.each.request_timeout = 1s;
+  BOOST_TEST(thrown_by([&] { (void)AnyOf(options).try_lock(); }) ==
+             words(Errc::timed_out));
+  items.engine.delete_table(own.name);
+}
+
+// --- How long it takes -------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(large_table_is_read_no_longer_than_there_is_time) {
+  SlowItems items(16, tests::live_record(), 600ms);
+  AnyOf any(items.options(1s));
+  const auto ends = [&](const auto& call) {
+    std::string told;
+    BOOST_TEST(tests::returns_within(1s, [&] { told = thrown_by(call); }));
+    BOOST_TEST(told == words(Errc::timed_out));
+    BOOST_TEST(!any.accepted().has_value());  // Nobody knows.
+  };
+  ends([&] { (void)any.try_lock(); });
+  ends([&] { (void)any.try_lock_for(1s); });
+  ends(
+      [&] { (void)any.try_lock_until(std::chrono::steady_clock::now() + 1s); });
+}
+
+// Where none has the prefix, all pages are empty.
+BOOST_AUTO_TEST_CASE(large_table_without_an_item_is_read_no_longer_than_that) {
+  SlowItems items(16, kFree, 600ms);
+  AnyOfOptions options = items.options(1s);
+  options.prefix = "none";
+  AnyOf any(options);
+  for (const bool once : {true, false}) {
+    std::string told;
+    BOOST_TEST(tests::returns_within(1s, [&] {
+      told = thrown_by(
+          [&] { (void)(once ? any.try_lock() : any.try_lock_for(1s)); });
+    }));
+    BOOST_TEST(told == words(Errc::timed_out));
+  }
+}
+
+// One try each.
+BOOST_AUTO_TEST_CASE(what_was_found_until_the_time_was_up_is_tried) {
+  SlowItems items(16, kFree, 600ms);
+  AnyOf any(items.options(1s));
+  const auto gets = [&](const auto& call) {
+    Mutex got;
+    BOOST_TEST(tests::returns_within(2s, [&] { got = call(); }));
+    BOOST_TEST((got != nullptr));
+    tests::pause(1100ms);  // What was found serves no more.
+  };
+  gets([&] { return any.try_lock(); });
+  gets([&] { return any.try_lock_for(1s); });
+  gets([&] {
+    return any.try_lock_until(std::chrono::steady_clock::now() + 1s);
+  });
+  BOOST_TEST(!any.accepted().has_value());
+}
+
+// A page that fails takes no more time than one that is slow.
+BOOST_AUTO_TEST_CASE(errors_between_pages_are_borne_with_and_told_in_time) {
+  for (const bool free : {true, false}) {
+    SlowItems items(16, free ? kFree : tests::live_record(), 100ms);
+    items.gate.once("Scan", SlowItems::page);
+    items.gate.once("Scan", Gate::fails());
+    items.gate.once("Scan", SlowItems::page);
+    items.gate.always("Scan", Gate::fails());
+    AnyOf any(items.options(1s));
+    std::string told;
+    Mutex got;
+    BOOST_TEST(tests::returns_within(
+        2s, [&] { told = thrown_by([&] { got = any.try_lock_for(1s); }); }));
+    BOOST_TEST((got != nullptr) == free);
+    // It may be up amid the last request.
+    BOOST_TEST((told == (free ? "none" : words(Errc::unavailable)) ||
+                told == words(Errc::timed_out)),
+               told);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(slow_accept_takes_no_more_time_than_there_is) {
+  Items items(16, tests::any_engine_kind(), tests::live_record());
+  AnyOfOptions options = items.options();
+  options.each.request_timeout = 1s;
+  options.accept = [](const LockInfo&) {
+    tests::pause(300ms);
+    return true;
+  };
+  AnyOf any(options);
+  for (const bool once : {true, false}) {
+    std::string told;
+    BOOST_TEST(tests::returns_within(1s, [&] {
+      told = thrown_by(
+          [&] { (void)(once ? any.try_lock() : any.try_lock_for(1s)); });
+    }));
+    BOOST_TEST(told == words(Errc::timed_out));
+  }
+}
+
+// Who has no time of his own to keep reads it to its end, each page within
+// `patience`.
+BOOST_AUTO_TEST_CASE(large_table_is_read_to_its_end_by_who_waits_for_ever) {
+  const std::string wrong = tests::undisturbed(500ms, [] {
+    SlowItems items(16, tests::live_record(), 300ms);
+    AnyOfOptions options = items.options(1500ms);
+    options.each.patience = 1500ms;
+    AnyOf any(options);
+    Aside waiter([&] { (void)any.lock(); });
+    tests::eventually([&] { return any.accepted() || waiter.done(); });
+    any.cancel();
+    const std::string told = waiter.thrown();
+    if (told != words(Errc::cancelled)) return told;
+    return std::string(any.accepted() == 16u ? "" : "not all were read");
+  });
+  BOOST_TEST(wrong == "");
+}
+
+BOOST_AUTO_TEST_CASE(clock_that_is_set_amid_a_pass_counts) {
+  for (const bool fails : {false, true}) {
+    SlowItems items(16, tests::live_record(), 0ms);
+    for (int i = 0; i < 2; ++i) items.gate.once("Scan", SlowItems::page);
+    items.gate.always("Scan", [&](Engine& engine, const SeenRequest& asked) {
+      Calendar::ahead = 2h;
+      return fails ? tests::server_failure() : SlowItems::page(engine, asked);
+    });
+    AnyOf any(items.options(20s));
+    Calendar::ahead = 0ns;
+    Aside waiter([&] { (void)any.try_lock_until(Calendar::now() + 1h); });
+    BOOST_TEST(waiter.ends());
+    any.cancel();
+    BOOST_TEST(waiter.thrown() ==
+               words(fails ? Errc::unavailable : Errc::timed_out));
+    BOOST_TEST(passes(items.gate) == 3);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(clock_that_is_set_back_amid_a_pass_gives_more_time) {
+  SlowItems items(16, tests::live_record(), 300ms);
+  items.gate.once("Scan", [](Engine& engine, const SeenRequest& asked) {
+    Calendar::ahead = -1h;
+    return SlowItems::page(engine, asked);
+  });
+  AnyOf any(items.options(20s));
+  Calendar::ahead = 0ns;
+  Aside waiter([&] { (void)any.try_lock_until(Calendar::now() + 1s); });
+  BOOST_TEST(
+      tests::eventually([&] { return any.accepted() || waiter.done(); }));
+  BOOST_TEST(!waiter.done());
+  any.cancel();
+  BOOST_TEST(waiter.thrown() == words(Errc::cancelled));
+}
+
+// It waits for what another thread reads, but not for all the time it has.
+BOOST_AUTO_TEST_CASE(pass_of_another_thread_that_hangs_is_not_waited_for) {
+  const auto round = [](bool once) {
+    Items items(2);
+    Gate gate(items.engine.kind());
+    gate.once("Scan",
+              [](Engine&, const SeenRequest&) { return tests::hanging(); });
+    AnyOfOptions options = items.options(table_at(gate));
+    options.each.request_timeout = 3s;
+    AnyOf any(options);
+    Aside reader([&] { (void)any.lock(); });
+    tests::eventually([&] { return passes(gate) == 1; });
+    std::string wrong;
+    try {
+      if ((once ? any.try_lock() : any.try_lock_for(3s)) == nullptr) {
+        wrong = "none was got";
+      }
+    } catch (const ddbmutex::Error& error) {
+      wrong = error.what();
+    }
+    if (reader.done()) wrong += " (and does not hang)";
+    any.cancel();
+    reader.ends();
+    gate.server().release();
+    return wrong;
+  };
+  for (const bool once : {true, false}) {
+    BOOST_TEST(tests::undisturbed(500ms, [&] { return round(once); }) == "");
+  }
+}
+
+// --- Called by `accept` ------------------------------------------------------
+
+namespace {
+
+// What calls of each kind tell that `accept` makes.
+std::string told_to_nested(AnyOf& any) {
+  std::string told;
+  const auto call = [&](const auto& what) {
+    std::error_code ec;
+    const bool none = what(ec) == nullptr;
+    told += !none ? " got"
+            : ec == std::errc::resource_deadlock_would_occur
+                ? " deadlock"
+                : " " + ec.message();
+  };
+  call([&](std::error_code& ec) { return any.lock(ec); });
+  call([&](std::error_code& ec) { return any.try_lock(ec); });
+  call([&](std::error_code& ec) { return any.try_lock_for(1h, ec); });
+  call([&](std::error_code& ec) {
+    return any.try_lock_until(std::chrono::steady_clock::now() + 1h, ec);
+  });
+  return told;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(accept_that_would_wait_for_itself_is_told) {
+  Items items(2);
+  AnyOf* any = nullptr;
+  AnyOfOptions options = items.options();
+  std::vector<std::string> told;
+  options.accept = [&](const LockInfo&) {
+    told.push_back(told_to_nested(*any));
+    return true;
+  };
+  AnyOf own(options);
+  any = &own;
+  Mutex got;
+  Aside waiter([&] { got = own.lock(); });
+  if (!waiter.ends()) {
+    while (!waiter.done()) own.cancel();
+  }
+  BOOST_TEST(waiter.thrown() == "none");
+  BOOST_TEST((got != nullptr));
+  // Two in the pass, and the one that was got.
+  BOOST_TEST(told.size() == 3u);
+  for (const std::string& each : told) {
+    BOOST_TEST(each == " deadlock deadlock deadlock deadlock");
+  }
+  BOOST_TEST(own.last_error().find("cannot lock any of") == 0u);
+}
+
+// As any exception of `accept`.
+BOOST_AUTO_TEST_CASE(deadlock_that_accept_does_not_catch_ends_the_call) {
+  Items items(1);
+  AnyOf* any = nullptr;
+  AnyOfOptions options = items.options();
+  int asked = 0;
+  options.accept = [&](const LockInfo&) {
+    // In the pass, and of what was got by the next.
+    if (++asked == 1 || asked == 3) (void)any->try_lock();
+    return true;
+  };
+  AnyOf own(options);
+  any = &own;
+  for (int i = 0; i < 2; ++i) {
+    const auto error = tests::error_of([&] { (void)own.lock(); });
+    BOOST_TEST_REQUIRE(error.has_value());
+    BOOST_TEST((error->code() == std::errc::resource_deadlock_would_occur));
+  }
+  BOOST_TEST(items.stands(items.names[0], "expires") == "0");
+  BOOST_TEST((own.lock() != nullptr));
+}
+
+// What waits for nobody of its own.
+BOOST_AUTO_TEST_CASE(accept_may_lock_any_of_another_and_others_any_of_this) {
+  Items items(1);
+  Items others(1);
+  AnyOf another(others.options());
+  AnyOfOptions options = items.options();
+  tests::Event asked, answer;
+  std::atomic<bool> nested{false};
+  options.accept = [&](const LockInfo&) {
+    if (!asked.is_set()) {
+      nested = another.try_lock() != nullptr;
+      asked.set();
+      answer.wait();
+    }
+    return true;
+  };
+  AnyOf any(options);
+  Mutex got[2];
+  Aside one([&] { got[0] = any.lock(); });
+  BOOST_TEST(asked.wait());
+  Aside other([&] { got[1] = any.try_lock_for(1h); });
+  BOOST_TEST(other.rests());
+  answer.set();
+  BOOST_TEST(tests::eventually([&] { return one.done() || other.done(); }));
+  any.cancel();
+  BOOST_TEST(nested.load());
+  const std::string told = one.thrown() + ", " + other.thrown();
+  BOOST_TEST((told == "none, cancelled" || told == "cancelled, none"), told);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -531,6 +531,64 @@ BOOST_AUTO_TEST_CASE(deadline_ends_a_page_that_does_not_come) {
   BOOST_TEST(server.request_count() == 3);
 }
 
+// Each of which comes soon.
+BOOST_AUTO_TEST_CASE(deadline_is_that_of_all_pages_together) {
+  int page = 0;
+  ScriptedServer server([&](const SeenRequest&) {
+    const std::string number = std::to_string(++page);
+    Reply reply =
+        page < 100 ? page_of({number}, key_of(number)) : page_of({number});
+    reply.delay = 100ms;
+    return reply;
+  });
+  Host host(server);
+  host.time = 1s;
+  CHECK_FAULT(host.read(kAll), Fault::timed_out);
+  BOOST_TEST(host.items.size() < 100u);
+}
+
+BOOST_AUTO_TEST_CASE(time_of_a_page_begins_anew_with_each) {
+  const std::string wrong = tests::undisturbed(500ms, [] {
+    ScriptedServer server;
+    Reply late = page_of({"d"});
+    late.delay = 3s;
+    play(server, {page_of({"a"}, key_of("a")), page_of({"b"}, key_of("b")),
+                  page_of({"c"}, key_of("c")), late});
+    Host host(server);
+    dynamodb::Items all(host.caller(), kAll, 1s);
+    std::string read;
+    while (const Item* item = all.next()) {
+      read += text_of(*item, "name");
+      tests::pause(600ms);  // For which no page is to blame.
+    }
+    if (read != "abc") return read + " were read";
+    const Fault fault = all.answer().fault;
+    return std::string(fault == Fault::timed_out ? "" : name_of(fault));
+  });
+  BOOST_TEST(wrong == "");
+}
+
+BOOST_AUTO_TEST_CASE(deadline_that_moves_ends_pages_and_retries) {
+  for (const bool fails : {false, true}) {
+    int page = 0;
+    ScriptedServer server([&](const SeenRequest&) {
+      const std::string number = std::to_string(++page);
+      if (page == 9) return refused("ResourceNotFoundException");
+      return fails ? Reply::error(500) : page_of({number}, key_of(number));
+    });
+    Host host(server);
+    Caller caller = host.caller();
+    caller.deadline = BootTime::max();
+    caller.moving_deadline = [&server] {
+      return server.request_count() < 3 ? BootTime::max() : BootTime();
+    };
+    dynamodb::Items all(caller, kAll);
+    while (all.next() != nullptr) continue;
+    CHECK_FAULT(all.answer(), fails ? Fault::server_failure : Fault::timed_out);
+    BOOST_TEST(server.request_count() == 3);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 // --- On engines -------------------------------------------------------------

@@ -85,8 +85,8 @@ Options lasting(const std::shared_ptr<Table>& table) {
 // Of one that is in danger, unless it is renewed, 2 s after it was taken, and
 // over as long after that: long enough for either to be told in its time on a
 // machine that stalls.
-constexpr milliseconds kEndingLease = 4s;
-constexpr milliseconds kEndingSafeTime = 1900ms;
+constexpr milliseconds kEndingLease = 5s;
+constexpr milliseconds kEndingSafeTime = 2300ms;
 void let_end(Options& options) {
   options.ttl = kEndingLease;
   options.safe_time = kEndingSafeTime;
@@ -599,6 +599,37 @@ BOOST_AUTO_TEST_CASE(callback_may_unlock_and_lock_again) {
   BOOST_TEST(x.told.text() == "deleted " + kLost + " none");
   BOOST_TEST(x.mutex->owns_lock());
   BOOST_TEST(thrown_by([&] { x.mutex->release(); }) == "none");
+}
+
+// Who has the lock may unlock once a callback has told it something: one that
+// waits for that holds up all that come after it.
+BOOST_AUTO_TEST_CASE(callback_that_would_wait_for_callbacks_is_told) {
+  const std::string deadlock =
+      std::make_error_code(std::errc::resource_deadlock_would_occur).message();
+  Telling x;
+  DdbMutex others(fresh_name(), lasting(x.table));
+  others.lock();
+  x.options.on_lost = [&](Loss loss) {
+    x.told.add(name_of(loss));
+    x.told.add(thrown_by([&] { x.mutex->lock(); }));
+    x.told.add(thrown_by([&] { others.lock(); }));
+    // A wait that ends by itself is the caller's own business.
+    x.told.add(x.mutex->try_lock_for(10ms) ? "locked" : "in time");
+    x.told.add(thrown_by([&] { x.mutex->release(); }));
+    x.told.add(thrown_by([&] { x.mutex->lock(); }));
+  };
+  x.lock();
+  delete_row(x.engine(), x.name);
+  BOOST_TEST(x.told.wait_for(6));
+  BOOST_TEST(x.told.text() == "deleted " + deadlock + " " + deadlock +
+                                  " in time " + kLost + " none");
+  others.unlock();
+  // The thread that calls back goes on.
+  BOOST_TEST(eventually([&] {
+    others.lock();
+    others.unlock();
+    return x.mutex->owns_lock();
+  }));
 }
 
 BOOST_AUTO_TEST_CASE(callback_in_danger_may_unlock_in_time) {

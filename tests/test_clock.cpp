@@ -332,6 +332,31 @@ class World {
   int stamps_checked_ = 0;
 };
 
+// Whether an answer shows that the boot clock stood still for so long, the
+// answers before having come from a front end that is ahead by so much:
+// whenever that answer comes, or at some of these times.
+struct Shown {
+  bool always = true, ever = false;
+};
+Shown shown_by_an_answer(int answers, nanoseconds ahead, nanoseconds stop) {
+  Shown shown;
+  for (milliseconds when(0); when < seconds(1); when += milliseconds(10)) {
+    ServiceClock clock;
+    BootTime now = kBoot - ahead;  // The worst: its Date has just changed.
+    const auto answer = [&](nanoseconds later) {
+      const nanoseconds service = kDate + (now - kBoot) + later;
+      clock.hear(now, now, std::chrono::floor<seconds>(service));
+    };
+    for (int i = 0; i < answers; ++i, now += milliseconds(37)) answer(ahead);
+    now += when;
+    answer(stop);
+    const bool shows = clock.contradictions() > 0;
+    shown.always = shown.always && shows;
+    shown.ever = shown.ever || shows;
+  }
+  return shown;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(clock_of_the_service_in_a_world_of_bad_clocks)
@@ -397,6 +422,20 @@ BOOST_AUTO_TEST_CASE(a_stopped_boot_clock_shows_by_the_first_later_date) {
   }
   BOOST_TEST(shown > 1000);
   BOOST_TEST(doubts > 1000);
+}
+
+// What the margin of a lease is for, and the longest while little is known;
+// less and more by what the clock may have drifted meanwhile.
+BOOST_AUTO_TEST_CASE(
+    stop_of_1250_ms_may_not_show_and_at_first_one_of_twice_that) {
+  constexpr milliseconds kMost(1250), kNearly(50);
+  constexpr nanoseconds kAgree(0);
+  constexpr int kMany = 60;
+  BOOST_TEST(!shown_by_an_answer(kMany, kAgree, kMost - kNearly).always);
+  BOOST_TEST(shown_by_an_answer(kMany, kAgree, kMost - kNearly).ever);
+  BOOST_TEST(shown_by_an_answer(kMany, kAgree, kMost + kNearly).always);
+  BOOST_TEST(!shown_by_an_answer(1, kAgreement, 2 * kMost - kNearly).always);
+  BOOST_TEST(shown_by_an_answer(1, kAgreement, 2 * kMost + kNearly).always);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

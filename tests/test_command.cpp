@@ -311,15 +311,15 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
       {"run --ttl= job ls", "--ttl: `` is no time"},
       {"run --try --wait 5 job ls", "--try and --wait exclude each other"},
       {"run --grace 1s --ttl 2999ms job ls",
-       "--grace: is more than a third of --ttl"},
+       "--grace: is more than a third of --ttl: 1.0s of 2.9s"},
       {"list --json=maybe", "--json: is `yes` or `no`, not `maybe`"},
       {"list --layout other", "--layout: is one of ddblock lockclient"},
       {"list --layout=", "--layout: is one of"},
       {"list --table=", "--table: is empty"},
-      {"watch -i 99ms", "-i: is less than 100ms"},
-      {"list --timeout 0", "--timeout: is less than 100ms"},
+      {"watch -i 99ms", "-i: is less than 100ms: `99ms`"},
+      {"list --timeout 0", "--timeout: is less than 100ms: `0`"},
       {"run --timeout 5 job ls", "--timeout: not an option of `run`"},
-      {"watch --interval 2d", "--interval: is more than a day"},
+      {"watch --interval 2d", "--interval: is more than a day: `2d`"},
   };
   for (const auto& [line, told] : cases) {
     const std::string text = read(line);
@@ -517,6 +517,59 @@ BOOST_AUTO_TEST_CASE(state_is_told_by_the_age) {
   BOOST_TEST(state(info) == "unreadable");
 }
 
+// What is free to one is not to another: `run` says what it lacks, and so do
+// those that look.
+BOOST_AUTO_TEST_CASE(what_it_takes_to_lock_is_told) {
+  using ddbmutex::Layout;
+  LockInfo absent, kept = held("x", 60s, 10s), bare, odd;
+  kept.keep_row = bare.keep_row = odd.keep_row = true;
+  odd.problem = "no uuid";
+  const auto rows = [](const LockInfo& info, Layout layout) {
+    return command::rows_of({info}, std::string::npos, layout).at(1);
+  };
+  for (const Layout layout : {Layout::ddblock, Layout::lease}) {
+    const bool lease = layout == Layout::lease;
+    const std::string none = lease ? "an item" : "";
+    BOOST_TEST(command::need_of(absent, layout) == none);
+    BOOST_TEST(command::need_of(kept, layout) == "--keep-row");
+    BOOST_TEST(command::need_of(bare, layout) == "--keep-row");
+    BOOST_TEST(command::need_of(odd, layout) == "");
+    BOOST_TEST(command::need_of(held("x", 60s, 1s), layout) == "");
+    BOOST_TEST(command::sentence_of(absent, layout) ==
+               (lease ? "free, needs an item" : "free"));
+    BOOST_TEST(has(command::lines_of(absent, layout),
+                   "\nneeds  an item of that name") == lease);
+    BOOST_TEST(has(command::json_of(absent, "", layout),
+                   R"("needs":"an item")") == lease);
+  }
+  BOOST_TEST(command::sentence_of(kept) ==
+             "held by host:1, 50.0s left, needs --keep-row");
+  BOOST_TEST(has(command::lines_of(kept), "\nneeds  --keep-row, for `run`"));
+  BOOST_TEST(has(rows(kept, Layout::ddblock), "  held, needs --keep-row  "));
+  kept.age = 61s;
+  BOOST_TEST(command::sentence_of(kept) ==
+             "expired, was held by host:1, needs --keep-row");
+  kept.released = true;
+  BOOST_TEST(command::sentence_of(kept) == "free, needs --keep-row");
+  BOOST_TEST(has(rows(bare, Layout::ddblock), "  free, needs --keep-row  "));
+  const auto json = parsed(command::json_of(bare));
+  BOOST_TEST(text_in(json, "state") == "free");
+  BOOST_TEST(text_in(json, "needs") == "--keep-row");
+}
+
+// No record says since when a lock is held.
+BOOST_AUTO_TEST_CASE(time_of_the_last_renewal_is_called_what_it_is) {
+  const std::string lines = command::lines_of(held("x", 60s, 1500ms));
+  BOOST_TEST(has(lines, "\nlease  1m00s, renewed 1.5s ago\n"), lines);
+  BOOST_TEST(!has(lines, "age"), lines);
+  LockInfo undated = held("x", 60s, 0ms);
+  undated.age.reset();
+  BOOST_TEST(has(command::lines_of(undated), "\nlease  1m00s\n"));
+  BOOST_TEST(has(command::rows_of({}).at(0), "RENEWED"));
+  BOOST_TEST(has(command::help(Command::list), "RENEWED"));
+  BOOST_TEST(has(section("DESCRIPTION"), "RENEWED"));
+}
+
 BOOST_AUTO_TEST_CASE(times_are_told_in_words) {
   using command::in_words;
   BOOST_TEST(in_words(0ms) == "0ms");
@@ -549,9 +602,9 @@ BOOST_AUTO_TEST_CASE(rows_stand_in_columns_and_fit) {
   const std::vector<LockInfo> infos = {held("a-long-name", 60s, 1500ms), free};
   const Words rows = command::rows_of(infos);
   BOOST_TEST_REQUIRE(rows.size() == 3u);
-  BOOST_TEST(rows[0] == "NAME         STATE  AGE   LEFT   HOLDER");
-  BOOST_TEST(rows[1] == "a-long-name  held   1.5s  58.5s  host:1");
-  BOOST_TEST(rows[2] == "caf\xc3\xa9 [s]     free   -     -      -");
+  BOOST_TEST(rows[0] == "NAME         STATE  RENEWED   LEFT   HOLDER");
+  BOOST_TEST(rows[1] == "a-long-name  held   1.5s ago  58.5s  host:1");
+  BOOST_TEST(rows[2] == "caf\xc3\xa9 [s]     free   -         -      -");
   BOOST_TEST(command::rows_of(infos, 4)[2] == "caf\xc3\xa9");
 }
 
@@ -830,6 +883,22 @@ BOOST_AUTO_TEST_CASE(errors_bear_no_controls) {
   }
 }
 
+// As a terminal can be given it.
+BOOST_AUTO_TEST_CASE(region_that_is_none_is_told_with_its_value) {
+  const std::string region =
+      " --region " + command::shell_quoted("eu west\x1b[2J\n");
+  for (const std::string& line :
+       {"show" + region + " job", "list" + region, "watch" + region,
+        "run -n" + region + " job true"}) {
+    const Ran ran = ran_line(line, clean_environment());
+    BOOST_TEST(ran.status == 64, ran.said);
+    BOOST_TEST(is_one_line(ran.said), ran.said);
+    BOOST_TEST(has(ran.said, "not the name of a region: \"eu west?[2J?\""),
+               ran.said);
+    BOOST_TEST(!has(ran.said, "\x1b"));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(who_looks_is_told_soon_that_nobody_answers) {
   ScriptedServer server([](const SeenRequest&) {
     Reply reply;
@@ -877,7 +946,7 @@ BOOST_DATA_TEST_CASE(lock_is_shown_and_listed, data::make(engine_kinds()),
   });
   ran = ran_line("show job", stage.place);
   BOOST_TEST(has(ran.said, "\nstate  held\n"), ran.said);
-  BOOST_TEST(has(ran.said, "\nlease  1m00s\n"), ran.said);
+  BOOST_TEST(has(ran.said, "\nlease  1m00s, renewed "), ran.said);
   BOOST_TEST(has(ran.said, "\ntoken  1\n"), ran.said);
   BOOST_TEST(has(ran.said, "\ndata   state\n"), ran.said);
   BOOST_TEST(!has(ran.said, "\x1b"));
@@ -890,8 +959,10 @@ BOOST_DATA_TEST_CASE(lock_is_shown_and_listed, data::make(engine_kinds()),
 
   const Words lines = all_matches(ran_line("list", stage.place).said, "^(.+)$");
   BOOST_TEST_REQUIRE(lines.size() == 2u);
-  BOOST_TEST(lines[0].rfind("NAME  STATE  AGE", 0) == 0u);
-  BOOST_TEST(lines[1].rfind("job   held ", 0) == 0u);
+  BOOST_TEST(
+      !all_matches(lines[0], "^NAME +STATE +RENEWED +LEFT +(HOLDER)").empty(),
+      lines[0]);
+  BOOST_TEST(lines[1].rfind("job   held, needs --keep-row  ", 0) == 0u);
   const auto all = parsed(ran_line("list --json", stage.place).said);
   BOOST_TEST_REQUIRE(all.Size() == 1u);
   BOOST_TEST(text_in(all[0], "holder") == "a \"b\"\n\x1b[2J");
@@ -899,6 +970,131 @@ BOOST_DATA_TEST_CASE(lock_is_shown_and_listed, data::make(engine_kinds()),
   mutex->unlock();
   ran = ran_line("show job", stage.place);
   BOOST_TEST(has(ran.said, "\nstate  free\ntoken  1\n"), ran.said);
+}
+
+// Each of these rows, and each way of locking it: `run` does what `show` and
+// `list` lead one to expect.
+BOOST_DATA_TEST_CASE(what_is_shown_agrees_with_what_run_does,
+                     data::make(engine_kinds()), kind) {
+  struct Case {
+    std::string name, attributes;  // "none": there is no item.
+    std::string state, needs;
+    std::string layout = "ddblock";
+  };
+  const auto row = [](std::chrono::nanoseconds expires,
+                      const std::string& more = "") {
+    return "," + record("theirs", expires) + more;
+  };
+  const std::string token = R"(,"token":{"N":"3"})";
+  const std::string colour = R"(,"colour":{"S":"red"})";
+  const std::string versioned =
+      R"(,"ownerName":{"S":"o"},"recordVersionNumber":{"S":"x"})";
+  const std::string go = versioned + R"(,"leaseDuration":{"S":"60s"})";
+  const std::string java = versioned + R"(,"leaseDuration":{"S":"60000"})";
+  const std::string released = R"(,"isReleased":{"S":"1"})";
+  const std::string later = R"({"N":"4000000000000000000"})";
+  const std::vector<Case> cases = {
+      {"absent", "none", "free", ""},
+      {"key-alone", "", "free", "--keep-row"},
+      {"work", colour, "free", "--keep-row"},
+      {"work-and-token", colour + token, "free", "--keep-row"},
+      {"token-alone", token, "free", "--keep-row"},
+      {"token-0", R"(,"token":{"N":"0"})", "free", "--keep-row"},
+      {"released", row(0ns), "free", ""},
+      {"kept", row(0ns, token), "free", "--keep-row"},
+      {"kept-work", row(0ns, token + colour), "free", "--keep-row"},
+      {"dead", row(1ns), "expired", ""},
+      {"dead-and-kept", row(1ns, token), "expired", "--keep-row"},
+      {"held", row(calendar() + 1h), "held", ""},
+      {"held-and-kept", row(calendar() + 1h, token), "held", "--keep-row"},
+      {"unreadable", R"(,"uuid":{"N":"5"})", "unreadable", ""},
+      {"no-token-left", row(0ns, R"(,"token":{"N":"9000000000000000000"})"),
+       "unreadable", ""},
+
+      {"absent", "none", "free", "", "lockclient"},
+      {"work", colour, "unreadable", "", "lockclient"},
+      {"free", R"(,"identifier":{"S":"x"},"expiry":{"N":"0"})", "free", "",
+       "lockclient"},
+      {"held", R"(,"identifier":{"S":"x"},"expiry":)" + later, "held", "",
+       "lockclient"},
+
+      {"absent", "none", "free", "an item", "lease"},
+      {"work", colour, "unreadable", "", "lease"},
+      {"free", R"(,"LeaseUntil":{"N":"0"})" + colour, "free", "", "lease"},
+      {"held", R"(,"ProcessID":{"S":"x"},"LeaseUntil":)" + later, "held", "",
+       "lease"},
+
+      {"absent", "none", "free", "", "dynamolock"},
+      {"work", colour, "unreadable", "", "dynamolock"},
+      {"free", go + released + colour, "free", "", "dynamolock"},
+      {"held", go, "held", "", "dynamolock"},
+      {"barred", go + released + R"(,"isNonAcquirable":{"S":"1"})",
+       "unreadable", "", "dynamolock"},
+
+      {"absent", "none", "free", "", "awslabs"},
+      {"free", java + released, "free", "", "awslabs"},
+      {"held", java, "held", "", "awslabs"},
+  };
+  const Stage stage(kind);
+  const auto about = [&stage](const char* what, const std::string& name) {
+    return R"({"TableName":")" + stage.engine.table() + R"(",")" + what +
+           R"(":{"name":{"S":")" + stage.prefix + name + R"("})";
+  };
+  for (const Case& one : cases) {
+    const std::string name = one.layout + "-" + one.name;
+    BOOST_TEST_CONTEXT(name) {
+      const std::string where =
+          "--layout " + one.layout + " --key name " + name;
+      const auto write = [&] {
+        stage.engine.must_call("DeleteItem", about("Key", name) + "}}");
+        if (one.attributes == "none") return;
+        stage.engine.must_call("PutItem",
+                               about("Item", name) + one.attributes + "}}");
+      };
+      write();
+      const bool readable = one.state != "unreadable";
+      const Ran shown = ran_line("show --json " + where, stage.place);
+      BOOST_TEST(shown.status == (readable ? 0 : 78), shown.said);
+      const auto told = [&one](const rapidjson::Value& json) {
+        BOOST_TEST(text_in(json, "state") == one.state);
+        BOOST_TEST(json.HasMember("needs") == !one.needs.empty());
+        if (json.HasMember("needs")) {
+          BOOST_TEST(text_in(json, "needs") == one.needs);
+        }
+      };
+      if (readable) {
+        told(parsed(shown.said));
+        const Ran said = ran_line("show " + where, stage.place);
+        BOOST_TEST(has(said.said, "\nstate  " + one.state + "\n"), said.said);
+        BOOST_TEST(has(said.said, "\nneeds  " + one.needs) ==
+                   !one.needs.empty());
+      }
+      if (one.attributes != "none") {
+        const auto all = parsed(
+            ran_line("list --json --layout " + one.layout + " --key name",
+                     stage.place)
+                .said);
+        int found = 0;
+        for (const auto& json : all.GetArray()) {
+          if (text_in(json, "name") != name) continue;
+          ++found;
+          told(json);
+        }
+        BOOST_TEST(found == 1);
+      }
+      for (const std::string option : {"", "--keep-row", "--keep-row=no"}) {
+        if (one.layout == "lease" && option == "--keep-row=no") continue;
+        write();
+        const bool fits = one.needs.empty() || one.needs == option;
+        const int expected = !readable || !fits    ? 78
+                             : one.state == "held" ? 75
+                                                   : 0;
+        const Ran ran =
+            ran_line("run -n " + option + " " + where + " true", stage.place);
+        BOOST_TEST(ran.status == expected, option << ": " << ran.said);
+      }
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(list_is_by_name) {
@@ -943,6 +1139,35 @@ BOOST_DATA_TEST_CASE(lock_is_freed_by_force, data::make(engine_kinds()), kind) {
   const auto json = parsed(ran.said);
   BOOST_TEST(json["freed"].GetBool());
   BOOST_TEST(text_in(json, "holder") == "somebody");
+}
+
+// The row may be work, which only its other attributes tell.
+BOOST_DATA_TEST_CASE(lock_freed_by_force_leaves_the_row_where_others_share_it,
+                     data::make(engine_kinds()), kind) {
+  const std::map<std::string, std::string> rows = {
+      {"lockclient",
+       R"("identifier":{"S":"x"},"expiry":{"N":"4000000000000000000"})"},
+      {"lease",
+       R"("ProcessID":{"S":"x"},"LeaseUntil":{"N":"4000000000000000000"})"},
+      {"dynamolock", R"("ownerName":{"S":"o"},"leaseDuration":{"S":"60s"},)"
+                     R"("recordVersionNumber":{"S":"x"})"},
+      {"awslabs", R"("ownerName":{"S":"o"},"leaseDuration":{"S":"60000"},)"
+                  R"("recordVersionNumber":{"S":"x"})"},
+  };
+  const Stage stage(kind);
+  for (const auto& [layout, row] : rows) {
+    write_row(stage.engine, layout, row + R"(,"colour":{"S":"red"})");
+    const std::string options =
+        " --layout " + layout + " --key name --prefix= ddblock-" + layout;
+    const Ran ran = ran_line("unlock --yes" + options, stage.place);
+    BOOST_TEST(ran.status == 0, ran.said);
+    BOOST_TEST(has(ran.said, "\nFreed.\n"), ran.said);
+    BOOST_TEST(has(raw_row(stage.engine, layout), "colour 0 red\n"), layout);
+    BOOST_TEST(
+        has(ran_line("show" + options, stage.place).said, "\nstate  free\n"));
+    BOOST_TEST(ran_line("run -n" + options + " true", stage.place).status == 0);
+    delete_row(stage.engine, layout);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(unlock_asks_in_a_terminal) {
@@ -1093,7 +1318,7 @@ BOOST_AUTO_TEST_CASE(watch_in_a_terminal_redraws_and_leaves_it_as_it_was) {
     BOOST_TEST_REQUIRE(terminal.says("somebody\x1b[K"), terminal.text());
     BOOST_TEST(terminal.text().rfind(enter + "\x1b[H", 0) == 0u,
                terminal.text());
-    BOOST_TEST(has(terminal.text(), "NAME  STATE  AGE"), terminal.text());
+    BOOST_TEST(has(terminal.text(), "NAME  STATE  RENEWED"), terminal.text());
     BOOST_TEST(terminal.says("\x1b[H"));  // Again.
     if (signal == SIGINT) {
       terminal.type(Pty::kCtrlC);

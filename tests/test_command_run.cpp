@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "ddbmutex/protocol.hpp"
 #include "examples/ddbmutex/deadline.hpp"
 #include "examples/ddbmutex/watcher.hpp"
 #include "tests/support/engine.hpp"
@@ -461,8 +462,12 @@ BOOST_AUTO_TEST_CASE(deadline_is_before_the_end_of_the_lease) {
       BOOST_TEST((deadline.kill_at > ttl * 4 / 5));
       BOOST_TEST((deadline.term_at <= deadline.kill_at));
       BOOST_TEST((deadline.term_at <= ttl - grace));
-      // The lease is renewed at half of it.
-      BOOST_TEST((deadline.term_at > ttl * 3 / 5));
+      // There is an eighth of the lease between its renewal, at half of it or
+      // before, and a TERM, however short it is counted.
+      const nanoseconds left = ddbmutex::lock::held_for(ttl);
+      const auto renewed = command::renewed_after(ttl, grace);
+      BOOST_TEST((renewed > ttl * 2 / 5 && renewed <= ttl / 2));
+      BOOST_TEST((deadline_of(left, ttl, grace).term_at >= renewed + ttl / 8));
     }
   }
 }

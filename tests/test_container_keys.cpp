@@ -166,6 +166,7 @@ BOOST_AUTO_TEST_CASE(full_uri_of_any_other_host_is_broken_and_not_asked) {
       {"http://169.254.170.1/", "is neither https"},
       {"http://169.254.170.22/", "is neither https"},
       {"http://169.254.169.254/", "is neither https"},
+      {"http://192.0.2.1/keys?t=the-very-secret", "is neither https"},
       {"http://[::]/", "is neither https"},
       {"http://[::2]/", "is neither https"},
       {"http://[::ffff:127.0.0.1]/", "is neither https"},
@@ -201,6 +202,11 @@ BOOST_AUTO_TEST_CASE(full_uri_of_any_other_host_is_broken_and_not_asked) {
     const std::string text = said(asking.of(*agent_of(home.environment())));
     BOOST_TEST(text == "broken: " + settings.error);
     BOOST_TEST(!has(text, "the-very-secret"));
+    // What is before a query, if there can be no password.
+    const std::string url = c.text;
+    const std::string shown =
+        ddbmutex::sigv4::in_quotes(url.substr(0, url.find('?')));
+    BOOST_TEST(has(text, ": " + shown) == (url.find('@') == url.npos), text);
   }
 }
 

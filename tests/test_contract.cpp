@@ -429,6 +429,7 @@ BOOST_AUTO_TEST_CASE(each_code_has_its_words_and_equals_its_errc) {
       {Errc::unavailable, std::errc::resource_unavailable_try_again},
       {Errc::bad_answer, std::errc::protocol_error},
       {Errc::lease_lost, std::errc::operation_not_permitted},
+      {Errc::ends_too_soon, std::errc::operation_not_permitted},
       {Errc::cancelled, std::errc::operation_canceled},
       {Errc::closed, std::errc::operation_canceled},
   };

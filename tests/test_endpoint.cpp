@@ -114,17 +114,19 @@ BOOST_AUTO_TEST_CASE(region_of_one_word_of_letters_digits_and_hyphens_is_good) {
 }
 
 BOOST_AUTO_TEST_CASE(bad_region_is_an_error_that_names_its_source) {
-  const std::string wrong = " is not the name of a region";
+  const std::string wrong = " is not the name of a region: ";
   Home home;
   home.write(".aws/config", "[default]\nregion = evil.example/\n");
   BOOST_TEST(found(home) ==
              "region of profile \"default\" in " +
-                 in_quotes((home.root / ".aws/config").string()) + wrong);
+                 in_quotes((home.root / ".aws/config").string()) + wrong +
+                 "\"evil.example/\"");
   home.variables["AWS_DEFAULT_REGION"] = "a b";
-  BOOST_TEST(found(home) == "AWS_DEFAULT_REGION" + wrong);
-  home.variables["AWS_REGION"] = "x@evil";
-  BOOST_TEST(found(home) == "AWS_REGION" + wrong);
-  BOOST_TEST(found(home, {"eu-west-1.", "", {}}) == "option region" + wrong);
+  BOOST_TEST(found(home) == "AWS_DEFAULT_REGION" + wrong + "\"a b\"");
+  home.variables["AWS_REGION"] = "x@evil\x1b";
+  BOOST_TEST(found(home) == "AWS_REGION" + wrong + "\"x@evil?\"");
+  BOOST_TEST(found(home, {"eu-west-1.", "", {}}) ==
+             "option region" + wrong + "\"eu-west-1.\"");
 }
 
 BOOST_AUTO_TEST_CASE(no_region_is_an_error_that_names_the_sources) {
@@ -211,12 +213,15 @@ BOOST_AUTO_TEST_CASE(flag_of_another_value_is_an_error) {
   Home home;
   for (const char* value : {"1", "yes", "tru", "trueX", " true"}) {
     home.variables["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] = value;
-    BOOST_TEST(url(home) ==
-               "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is neither true nor false");
+    BOOST_TEST(
+        url(home) ==
+        "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is neither true nor false: " +
+            in_quotes(value));
   }
   home.variables.clear();
   home.variables["AWS_USE_FIPS_ENDPOINT"] = "1";
-  BOOST_TEST(url(home) == "AWS_USE_FIPS_ENDPOINT is neither true nor false");
+  BOOST_TEST(url(home) ==
+             "AWS_USE_FIPS_ENDPOINT is neither true nor false: \"1\"");
 }
 
 BOOST_AUTO_TEST_CASE(bad_endpoint_is_an_error_that_names_its_source) {
@@ -327,7 +332,8 @@ BOOST_AUTO_TEST_CASE(region_that_may_come_later_is_no_error_and_is_asked_for) {
                  "of profile \"default\" ("));
   Target bad = later;
   complete(bad, {"a b", "EC2's metadata service"});
-  BOOST_TEST(bad.error == "EC2's metadata service is not the name of a region");
+  BOOST_TEST(bad.error ==
+             "EC2's metadata service is not the name of a region: \"a b\"");
   BOOST_TEST(bad.option == "region");
   Target good = later;
   complete(good, {"eu-west-1", "EC2's metadata service"});
@@ -397,7 +403,8 @@ BOOST_AUTO_TEST_CASE(account_mode_is_that_of_the_variable_then_the_profile) {
     home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = bad;
     BOOST_TEST(target().error ==
                "AWS_ACCOUNT_ID_ENDPOINT_MODE is none of "
-               "preferred, disabled and required");
+               "preferred, disabled and required: " +
+                   in_quotes(bad));
   }
 }
 

@@ -1,6 +1,8 @@
 // The protocol on real DynamoDB engines, each case on each of them: what the
 // conditions of our requests do to real rows, and what is left of them when
 // answers are lost on the way.
+#include <strings.h>
+
 #include <algorithm>
 #include <atomic>
 #include <boost/test/data/test_case.hpp>
@@ -609,7 +611,13 @@ namespace {
 // The engine's answer, which does not tell the time.
 Reply undated(Engine& engine, const SeenRequest& request) {
   Reply reply = engine.forward(request);
-  reply.headers.insert(reply.headers.begin(), {"Date", ""});
+  const auto is_date = [](const auto& header) {
+    return strcasecmp(header.first.c_str(), "Date") == 0;
+  };
+  reply.headers.erase(
+      std::remove_if(reply.headers.begin(), reply.headers.end(), is_date),
+      reply.headers.end());
+  reply.headers.emplace_back("Date", "");
   return reply;
 }
 
@@ -644,8 +652,9 @@ BOOST_DATA_TEST_CASE(take_is_in_at_once_after_a_hundred_lost_answers, kEngines,
       // where the lease that it had is over, another take.
       const int looks = kind == EngineKind::dynoxide ? 0 : 1;
       const int takes = later == 0s || applied == 99 ? 1 : 2;
-      BOOST_TEST(party.count() - before <=
-                 static_cast<std::uint64_t>(takes + looks));
+      BOOST_TEST(
+          party.count() - before <= static_cast<std::uint64_t>(takes + looks),
+          applied << " " << later / 1s << " s, " << party.counts());
       BOOST_TEST(row_of(kind, at).uuid == party.lease->uuid());
     }
   }

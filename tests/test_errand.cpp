@@ -425,8 +425,8 @@ BOOST_AUTO_TEST_CASE(empty_budget_holds_back_a_take) {
   }
   server.script(failure(500, "InternalServerError"));
   const Stopwatch watch;
-  BOOST_TEST(party.run(Call::take, 4s) == "again");
-  BOOST_TEST(watch.ms() >= 4000);  // It has that time, and so it is no sooner.
+  BOOST_TEST(party.run(Call::take, 2s) == "again");
+  BOOST_TEST(watch.ms() >= 2000);  // It has that time, and so it is no sooner.
   BOOST_TEST(actions(server) == "PutItem");
 }
 
@@ -479,19 +479,20 @@ BOOST_AUTO_TEST_CASE(refused_signature_of_another_time_is_signed_anew_once) {
   };
   ScriptedServer server;
   server.script(skewed());
-  server.script(with_header(Reply::ok("{}"), "Date", http_date(2h)));
+  for (int i = 0; i < 2; ++i) {
+    server.script(with_header(Reply::ok("{}"), "Date", http_date(2h)));
+  }
   Party corrected(new_at(server));
   BOOST_TEST(corrected.take() == "ours");
   const auto requests = server.requests();
-  BOOST_REQUIRE(requests.size() == 2u);
+  BOOST_TEST_REQUIRE(actions(server) == "GetItem GetItem PutItem");
   const auto day_and_hour = [&requests](std::size_t i) {
     return requests[i].header("X-Amz-Date").value_or("").substr(0, 11);
   };
   BOOST_TEST(day_and_hour(0) != day_and_hour(1));
-  // The refusal's Date will do for the stamp.
-  const auto second = json(requests[1].body);
-  BOOST_TEST(!second["ExpressionAttributeValues"].HasMember(":0"));
-  BOOST_TEST(number(second["Item"]["expires"]) >
+  const auto take = json(requests[2].body);
+  BOOST_TEST(!take["ExpressionAttributeValues"].HasMember(":0"));
+  BOOST_TEST(number(take["Item"]["expires"]) >
              nanoseconds(Party(at(server)).client.calendar() + 2h).count());
 }
 
@@ -638,7 +639,7 @@ BOOST_AUTO_TEST_CASE(wrong_time_is_corrected_past_the_time_for_retries) {
   tests::Limits limits{BootClock::now() + kPlenty};
   limits.tries_once = true;
   BOOST_TEST(party.run(Call::take, limits) == "ours");
-  BOOST_TEST(server.request_count() == 2);
+  BOOST_TEST(actions(server) == "GetItem GetItem PutItem");
 }
 
 BOOST_AUTO_TEST_CASE(wrong_time_told_at_the_deadline_says_nothing_of_the_keys) {
@@ -828,7 +829,7 @@ BOOST_AUTO_TEST_CASE(date_of_a_captive_portal_is_not_believed) {
   Party party(new_at(server));
   BOOST_TEST(party.take() == "ours");
   BOOST_TEST(actions(server) == "GetItem GetItem PutItem");
-  BOOST_TEST(!party.client.clock().in_doubt());
+  BOOST_TEST(party.client.clock().contradictions() == 0);
   BOOST_TEST(party.client.clock().latest(BootClock::now()).count() <
              nanoseconds(dynamodb::Client::calendar() + 1h).count());
 }

@@ -104,7 +104,8 @@ class Service {
     const auto before = table_.content();
     reply.outcome = table_.apply(request, {});
     reply.received = boot(host);
-    if (reply.outcome == Reply::Outcome::refused) {
+    const bool looks = request.verb == ddbmutex::lock::Request::Verb::look;
+    if (looks || reply.outcome == Reply::Outcome::refused) {
       reply.row = std::make_unique<const ddbmutex::lock::Row>(
           before ? SimulatedTable::read(before) : ddbmutex::lock::Row{});
     }

@@ -188,6 +188,7 @@ BOOST_DATA_TEST_CASE(write_is_refused_once_another_has_the_lock, kAble* kKept,
   BOOST_TEST(has(error->what(), x.mutex->name()), error->what());
   BOOST_TEST(error->request_id() != "");
   BOOST_TEST(x.written() == -1);
+  BOOST_TEST(!x.mutex->owns_lock());  // Now it has.
 }
 
 BOOST_DATA_TEST_CASE(write_is_refused_once_the_row_is_gone, kAble* kKept, kind,
@@ -196,6 +197,7 @@ BOOST_DATA_TEST_CASE(write_is_refused_once_the_row_is_gone, kAble* kKept, kind,
   delete_row(x.engine(), x.mutex->name());
   BOOST_TEST(x.write() == words(Errc::lease_lost));
   BOOST_TEST(x.written() == -1);
+  BOOST_TEST(!x.mutex->owns_lock());
 }
 
 BOOST_DATA_TEST_CASE(write_is_refused_once_the_lock_was_freed_by_force,
@@ -204,6 +206,43 @@ BOOST_DATA_TEST_CASE(write_is_refused_once_the_lock_was_freed_by_force,
   BOOST_TEST(x.table->force_unlock(x.table->inspect(x.mutex->name())));
   BOOST_TEST(x.write() == words(Errc::lease_lost));
   BOOST_TEST(x.written() == -1);
+  BOOST_TEST(!x.mutex->owns_lock());
+}
+
+// DynamoDB has said that the lock is not ours: that a renewal tells nothing of
+// it changes nothing.
+BOOST_DATA_TEST_CASE(refused_write_ends_the_hold_though_no_renewal_is_answered,
+                     kAble* kKept, kind, keep) {
+  Told told;
+  Held x(kind, [&](Options& options) {
+    options.keep_row = keep;
+    options.request_timeout = 1s;
+    options.on_lost = [&](ddbmutex::Loss why) { told.add(name_of(why)); };
+  });
+  x.gate.always("UpdateItem", Gate::fails_late());
+  x.gate.once("TransactWriteItems", [](Engine&, const SeenRequest&) {
+    return failure(400, "TransactionCanceledException",
+                   R"(,"CancellationReasons":[)"
+                   R"({"Code":"ConditionalCheckFailed"},{"Code":"None"}])");
+  });
+  BOOST_TEST(x.write() == words(Errc::lease_lost));
+  BOOST_TEST(!x.mutex->owns_lock());
+  BOOST_TEST(told.wait_for(1));
+  BOOST_TEST(told.text() == "taken");
+  x.gate.server().release();
+}
+
+// A write that is refused for another reason is no loss.
+BOOST_DATA_TEST_CASE(write_refused_for_its_own_condition_leaves_the_lock_held,
+                     kAble, kind) {
+  Held x(kind, false, 1h);
+  const auto renewals = count_of(x.gate.server(), "UpdateItem");
+  BOOST_TEST(thrown_by([&] {
+               x.mutex->guarded_write(
+                   "[" + x.count_up(x.item, "attribute_exists(n)") + "]");
+             }) == words(Errc::condition_failed));
+  BOOST_TEST(x.mutex->owns_lock());
+  BOOST_TEST(count_of(x.gate.server(), "UpdateItem") == renewals);
 }
 
 BOOST_DATA_TEST_CASE(write_is_refused_for_another_token_alone, kAble, kind) {
@@ -300,6 +339,90 @@ BOOST_DATA_TEST_CASE(write_that_makes_no_sense_is_refused_by_the_table, kAble,
                items);
   }
   BOOST_TEST(x.mutex->owns_lock());
+}
+
+// What is told of a write beside the lock's table, which is as it should be.
+BOOST_DATA_TEST_CASE(missing_table_of_a_write_is_not_said_to_be_the_locks,
+                     kAble* kKept, kind, keep) {
+  Held x(kind, keep);
+  const std::string put = R"({"Put":{"TableName":"no-such-table","Item":)"
+                          R"({"name":{"S":"a"}}}})";
+  for (const std::string& items :
+       {"[" + put + "]", "[" + x.count_up(x.item) + "," + put + "]",
+        std::string(R"([{"Delete":{"TableName":"no-such-table","Key":{"name":)"
+                    R"({"S":"a"}}}}])")}) {
+    const auto error = error_of([&] { x.mutex->guarded_write(items); });
+    BOOST_TEST_REQUIRE(error.has_value(), items);
+    BOOST_TEST((error->code() == Errc::no_table), error->what());
+    BOOST_TEST(!has(error->what(), "Table::create()"), error->what());
+    BOOST_TEST(has(error->what(), "any table of the write, or the lock's"),
+               error->what());
+    BOOST_TEST(error->field() == "");
+  }
+  BOOST_TEST(x.written() == -1);
+  BOOST_TEST(x.mutex->owns_lock());
+  BOOST_TEST(x.write() == "none");
+}
+
+BOOST_DATA_TEST_CASE(wrong_key_of_a_write_is_not_said_to_be_the_locks_tables,
+                     kAble, kind) {
+  Held x(kind);
+  const std::string table = R"("TableName":")" + x.engine().table() + R"(",)";
+  const std::string put = R"([{"Put":{)" + table + R"("Item":{)";
+  const std::string del = R"([{"Delete":{)" + table + R"("Key":{)";
+  const std::string update =
+      R"([{"Update":{)" + table + R"("UpdateExpression":"REMOVE a","Key":{)";
+  for (const std::string& items :
+       {put + R"("other":{"S":"a"}}}}])", put + R"("name":{"N":"1"}}}}])",
+        del + R"("other":{"S":"a"}}}}])", del + R"("name":{"N":"1"}}}}])",
+        update + R"("name":{"S":"a"},"sort":{"S":"b"}}}}])"}) {
+    const auto error = error_of([&] { x.mutex->guarded_write(items); });
+    BOOST_TEST_REQUIRE(error.has_value(), items);
+    BOOST_TEST((error->code() == Errc::bad_request), error->what());
+    BOOST_TEST(has(error->what(), "part 1: ValidationError: "), error->what());
+  }
+  BOOST_TEST(x.mutex->owns_lock());
+}
+
+// As DynamoDB refuses what it looks at before the parts: without their numbers.
+BOOST_AUTO_TEST_CASE(
+    refusal_of_a_write_that_names_no_part_blames_not_the_lock) {
+  Held x(any_engine_kind());
+  const auto told = [&x](const char* code, const char* message) {
+    x.gate.once(kTransact, [=](Engine&, const SeenRequest&) {
+      return Reply::error(400, std::string(R"({"__type":"x#)") + code +
+                                   R"(","message":")" + message + "\"}");
+    });
+    const auto error = error_of([&] { x.mutex->guarded_write(x.one_write()); });
+    return error ? error->code().message() + ", " + error->what() : "none";
+  };
+  const std::string either =
+      " (it may be any table of the write, or the lock's)";
+  std::string text =
+      told("ResourceNotFoundException", "Requested resource not found");
+  BOOST_TEST(text.rfind(words(Errc::no_table), 0) == 0u, text);
+  BOOST_TEST(has(text, "Requested resource not found" + either), text);
+  BOOST_TEST(!has(text, "create()"), text);
+  text = told("AccessDeniedException",
+              "not authorized to perform: dynamodb:PutItem on resource: t");
+  BOOST_TEST(text.rfind(words(Errc::access_denied), 0) == 0u, text);
+  BOOST_TEST(has(text, "on resource: t (keys from the options)" + either),
+             text);
+  for (const char* why :
+       {"The provided key element does not match the schema",
+        "One or more parameter values were invalid: Missing the key id in the "
+        "item",
+        "Key column id not found"}) {
+    text = told("ValidationException", why);
+    BOOST_TEST(text.rfind(words(Errc::bad_request), 0) == 0u, text);
+    BOOST_TEST(has(text, why + std::string(" (of the write, not of the lock)")),
+               text);
+  }
+  // Where the lock's table alone is asked there is one to make.
+  x.gate.once("GetItem", refused("ResourceNotFoundException"));
+  const auto error = error_of([&] { x.table->inspect("any"); });
+  BOOST_TEST_REQUIRE(error.has_value());
+  BOOST_TEST(has(error->what(), "(Table::create() makes one)"), error->what());
 }
 
 BOOST_AUTO_TEST_CASE(failures_of_a_write_are_told_by_their_names) {

@@ -69,7 +69,7 @@ struct HeldWaiter {
 
   const std::set<pid_t> before = threads_by_id();
   Aside call;
-  HeldThread held{polling_thread(before)};
+  HeldThread held{polling_thread(before, tests::name_of_own_threads())};
 };
 
 // Holds up updates until the server's release(), and answers them so then.

@@ -235,6 +235,13 @@ BOOST_AUTO_TEST_CASE(bad_setting_is_broken_and_names_its_place) {
     BOOST_TEST(region.region == "");
     BOOST_TEST(!region.passing);
     BOOST_TEST("broken: " + region.reason == text);
+    // With its value, unless there may be a secret in it.
+    const std::string value = c.value;
+    const bool secret = value.find('@') != value.npos;
+    BOOST_TEST(
+        has(text, ": \"" + value.substr(0, value.find('?')) + "\"") == !secret,
+        text);
+    BOOST_TEST(!has(text, "the-secret"), text);
   }
 }
 
@@ -284,7 +291,7 @@ BOOST_AUTO_TEST_CASE(token_is_got_anew_once_its_time_is_over) {
   home.variables[kEndpoint] = server.url();
   const KeySourcePtr source = service_at(settings_in(home));
   asking.of(*source);
-  const Waker nobody;
+  Waker nobody;
   wait_for(&nobody, nullptr, BootClock::now() + 1100ms);
   asking.of(*source);
   BOOST_TEST(puts == 2);

@@ -326,9 +326,12 @@ struct Site {
   void make_work(const Lock& lock) const {
     write(R"("LeaseUntil":{"N":"0"},"work":{"S":"w"})", lock);
   }
-  dynamodb::Item item() const {
+  void remove(const Lock& lock = {}) const {
+    engine.must_call("DeleteItem", about("Key", lock) + "}}");
+  }
+  dynamodb::Item item(const Lock& lock = {}) const {
     return ask(dynamodb::Action::get_item,
-               about("Key") + R"(},"ConsistentRead":true})")
+               about("Key", lock) + R"(},"ConsistentRead":true})")
         .item.value_or(dynamodb::Item{});
   }
   std::string text(const char* name) const {
@@ -477,7 +480,7 @@ BOOST_AUTO_TEST_CASE(stored_ends_have_the_margin_and_claims_have_not) {
     DdbMutex mutex("job", tests::on_table(std::make_shared<Table>(table), 20s));
     const nanoseconds before = tests::calendar();
     mutex.lock();
-    BOOST_TEST((mutex.remaining() <= 19800ms));
+    BOOST_TEST((mutex.remaining() <= 18750ms));
     BOOST_TEST((mutex.remaining() > 15s));
     const LockInfo info = Table(table).inspect("job");
     const nanoseconds end = info.expires - before;
@@ -693,6 +696,193 @@ BOOST_AUTO_TEST_CASE(lock_is_freed_by_force_as_it_was_inspected) {
 
 namespace {
 
+// A lock that is held, as their client writes it, on a row that is work.
+std::string held_row(Layout layout) {
+  const std::string end =
+      R"({"N":")" + std::to_string((tests::calendar() + 1h).count()) + "\"}";
+  const std::string work =
+      R"(,"colour":{"S":"red"},"steps":{"L":[{"N":"1"},{"M":{}}]})";
+  switch (layout) {
+    case Layout::lockclient:
+      return R"("identifier":{"S":"them"},"expiry":)" + end + work;
+    case Layout::lease:
+      return R"("ProcessID":{"S":"them"},"LeaseUntil":)" + end + work;
+    default:
+      return versioned(s(layout == Layout::awslabs ? "60000" : "60s")) +
+             R"(,"data":{"B":"ZDM="})" + work;
+  }
+}
+
+// All that stands there but the key, by name, as JSON.
+std::map<std::string, std::string> attributes_of(const Site& site,
+                                                 const Lock& lock) {
+  std::map<std::string, std::string> all;
+  for (const auto& attribute : site.item(lock)) {
+    sigv4::Text json;
+    dynamodb::append_value(json, attribute);
+    all[attribute.name] = json.take();
+  }
+  all.erase(tests::key_of(site.layout));
+  return all;
+}
+
+// "expiry", and what it is once the lock is free.
+std::pair<const char*, const char*> mark_of_free(Layout layout) {
+  switch (layout) {
+    case Layout::lockclient:
+      return {"expiry", "0"};
+    case Layout::lease:
+      return {"LeaseUntil", "0"};
+    default:
+      return {"isReleased", "1"};
+  }
+}
+
+}  // namespace
+
+// Whoever holds it, and whether or not he would have kept the row: it may be
+// work, and nothing in it says so.
+BOOST_DATA_TEST_CASE(forced_release_marks_the_row_free_and_deletes_nothing,
+                     kEngines, kind) {
+  for (const Layout layout : kShared) {
+    BOOST_TEST_CONTEXT(tests::name_of(layout)) {
+      const Site site(layout, kind);
+      site.write(held_row(layout));
+      auto expected = attributes_of(site, {});
+      const auto [mark, free] = mark_of_free(layout);
+      BOOST_TEST(site.text(mark) != free);
+      Table table(site.table_options());
+      BOOST_TEST(table.force_unlock(table.inspect("job")));
+      BOOST_TEST(site.text(mark) == free);
+      auto left = attributes_of(site, {});
+      expected.erase(mark);
+      left.erase(mark);
+      BOOST_TEST((left == expected));
+      BOOST_TEST(table.inspect("job").released);
+      // To them, and to us.
+      BOOST_TEST(site.rival().acquire());
+      site.write(held_row(layout));
+      BOOST_TEST(table.force_unlock(table.inspect("job")));
+      BOOST_TEST(DdbMutex("job", site.options()).try_lock());
+    }
+  }
+}
+
+BOOST_DATA_TEST_CASE(forced_release_leaves_what_a_holder_that_keeps_it_leaves,
+                     kEngines, kind) {
+  for (const Layout layout : kShared) {
+    BOOST_TEST_CONTEXT(tests::name_of(layout)) {
+      const Site site(layout, kind);
+      if (layout == Layout::lease) site.make_work({"other"});
+      Options options = site.options();
+      options.keep_row = true;
+      options.data = "state";
+      options.attributes = {{"size", Attribute::Type::number, "5", {}}};
+      DdbMutex released("job", options);
+      DdbMutex forced("other", options);
+      released.lock();
+      forced.lock();
+      Table table(site.table_options());
+      released.release();
+      BOOST_TEST(table.force_unlock(table.inspect("other")));
+      auto expected = attributes_of(site, {});
+      auto left = attributes_of(site, {"other"});
+      // What proves who had it is of each lock alone.
+      for (const char* proof :
+           {"identifier", "ProcessID", "recordVersionNumber"}) {
+        expected.erase(proof);
+        left.erase(proof);
+      }
+      BOOST_TEST(expected.count("size") == 1u);
+      BOOST_TEST((left == expected));
+      // The loser is told, and changes nothing any more.
+      BOOST_TEST(thrown_by([&] { forced.renew(); }) == words(Errc::lease_lost));
+      const auto before = attributes_of(site, {"other"});
+      forced.unlock();
+      BOOST_TEST((attributes_of(site, {"other"}) == before));
+    }
+  }
+}
+
+BOOST_DATA_TEST_CASE(forced_release_frees_exactly_the_version_that_was_seen,
+                     kEngines, kind) {
+  for (const Layout layout : kShared) {
+    BOOST_TEST_CONTEXT(tests::name_of(layout)) {
+      const Site site(layout, kind);
+      Table table(site.table_options());
+      Rival theirs = site.rival();
+      BOOST_TEST_REQUIRE(theirs.acquire());
+      const LockInfo seen = table.inspect("job");
+      BOOST_TEST(theirs.heartbeat());
+      const auto held = attributes_of(site, {});
+      BOOST_TEST(!table.force_unlock(seen));
+      BOOST_TEST((attributes_of(site, {}) == held));
+      // Nor is a row made where there is none any more.
+      site.remove();
+      BOOST_TEST(!table.force_unlock(seen));
+      BOOST_TEST(attributes_of(site, {}).empty());
+    }
+  }
+}
+
+// What the header says of programs of other libraries.
+BOOST_AUTO_TEST_CASE(client_of_another_library_hears_late_of_a_forced_release) {
+  for (const Layout layout : kShared) {
+    BOOST_TEST_CONTEXT(tests::name_of(layout)) {
+      const Site site(layout, tests::any_engine_kind());
+      Table table(site.table_options());
+      Rival theirs = site.rival();
+      BOOST_TEST_REQUIRE(theirs.acquire());
+      BOOST_TEST(table.force_unlock(table.inspect("job")));
+      DdbMutex ours("job", site.options());
+      BOOST_TEST(theirs.heartbeat());
+      const bool retaken =
+          layout == Layout::lockclient || layout == Layout::lease;
+      BOOST_TEST(table.inspect("job").released == !retaken);
+      if (retaken) {
+        BOOST_TEST(!ours.try_lock());
+        BOOST_TEST(table.force_unlock(table.inspect("job")));
+      }
+      BOOST_TEST(ours.try_lock());
+      BOOST_TEST(!theirs.heartbeat());
+      BOOST_TEST(ours.owns_lock());
+      ours.renew();
+    }
+  }
+}
+
+// Whose answer is lost: applied, or not, and the holder has renewed since.
+BOOST_DATA_TEST_CASE(forced_release_of_unknown_outcome_is_looked_for, kEngines,
+                     kind) {
+  for (const Layout layout : kShared) {
+    BOOST_TEST_CONTEXT(tests::name_of(layout)) {
+      const Site site(layout, kind);
+      Gate gate(kind);
+      Table table(site.table_options(gate.server().url()));
+      site.write(held_row(layout));
+      gate.once("UpdateItem", Gate::answer_lost());
+      BOOST_TEST(table.force_unlock(table.inspect("job")));
+      BOOST_TEST(table.inspect("job").released);
+      BOOST_TEST(site.text("colour") == "red");
+      BOOST_TEST(tests::count_of(gate.server(), "DeleteItem") == 0);
+
+      site.remove();
+      if (layout == Layout::lease) site.make_work({});
+      Rival theirs = site.rival();
+      BOOST_TEST_REQUIRE(theirs.acquire());
+      const LockInfo seen = table.inspect("job");
+      gate.once("UpdateItem", [&theirs](Engine&, const tests::SeenRequest&) {
+        theirs.heartbeat();
+        return tests::Reply::gone(tests::Ending::reset);
+      });
+      BOOST_TEST(!table.force_unlock(seen));
+      BOOST_TEST(!table.inspect("job").released);
+    }
+  }
+}
+
+namespace {
+
 std::unique_ptr<DdbMutex> part_of(const Site& site, const char* part) {
   Options options = site.options();
   options.sort_value = part;
@@ -823,6 +1013,36 @@ BOOST_DATA_TEST_CASE(rows_that_are_free_are_got_and_are_locks_to_them, kEngines,
         BOOST_TEST(theirs.acquire());
       }
       BOOST_TEST((any.try_lock() == nullptr));
+    }
+  }
+}
+
+// The rows are the work: freed by force, each is there for the next to do.
+BOOST_DATA_TEST_CASE(row_that_is_freed_by_force_is_there_to_be_got_again,
+                     kEngines, kind) {
+  for (const Layout layout : kShared) {
+    BOOST_TEST_CONTEXT(tests::name_of(layout)) {
+      const Site site(layout, kind);
+      const Lock row = {"row-a"};
+      site.write(free_row(layout) + R"(,"colour":{"S":"red"})", row);
+      AnyOfOptions options = any_of(site);
+      options.each.keep_data = true;  // Of awslabs.
+      AnyOf any(options), others(options);
+      auto stuck = any.try_lock();
+      BOOST_TEST_REQUIRE((stuck != nullptr));
+      BOOST_TEST((others.try_lock() == nullptr));
+      Table table(site.table_options());
+      BOOST_TEST(table.force_unlock(table.inspect("row-a")));
+      const auto next = others.try_lock();
+      BOOST_TEST_REQUIRE((next != nullptr));
+      BOOST_TEST(next->name() == "row-a");
+      const dynamodb::Item item = site.item(row);
+      const auto* colour = dynamodb::find(item, "colour");
+      BOOST_TEST_REQUIRE(colour != nullptr);
+      BOOST_TEST(colour->value == "red");
+      stuck->unlock();
+      BOOST_TEST(next->owns_lock());
+      next->renew();
     }
   }
 }

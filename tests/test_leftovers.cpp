@@ -478,7 +478,7 @@ std::string lost_of_leases_nearly_over() {
   Due due(x);
   const Stopwatch watch;
   for (int i = 0; i < 100; ++i) due.lock("due" + std::to_string(i), 4s, 2s);
-  pause(3600ms - std::chrono::ceil<std::chrono::milliseconds>(watch.time()));
+  pause(3150ms - std::chrono::ceil<std::chrono::milliseconds>(watch.time()));
   due.sender.reset();
   pause(1s);
   const auto lost =

@@ -231,12 +231,14 @@ BOOST_DATA_TEST_CASE(inspection_of_what_is_no_lock_tells_that, kEngines, kind) {
   const std::string name = fresh_name();
   const LockInfo nothing = table->inspect(name);
   BOOST_TEST(!nothing.exists);
+  BOOST_TEST(!nothing.keep_row);
   BOOST_TEST(nothing.name == name);
   BOOST_TEST(nothing.attributes.empty());
 
   write_row(engine, name, R"("colour":{"S":"red"},"data":{"B":"eA=="})");
   const LockInfo bare = table->inspect(name);
   BOOST_TEST(!bare.exists);
+  BOOST_TEST(bare.keep_row);
   BOOST_TEST((bare.data == "x"));
   BOOST_TEST_REQUIRE(bare.attributes.size() == 1u);
   BOOST_TEST(bare.attributes[0].name == "colour");
@@ -340,10 +342,13 @@ BOOST_DATA_TEST_CASE(list_tells_all_whose_key_has_the_prefix, kEngines, kind) {
   BOOST_TEST((all.at("held").lease == 60s));
   BOOST_TEST(all.at("held").age.has_value());
   BOOST_TEST(all.at("held").token == 0u);
+  BOOST_TEST(!all.at("held").keep_row);
   BOOST_TEST(all.at("kept").token == 1u);
+  BOOST_TEST(all.at("kept").keep_row);
   BOOST_TEST(!all.at("kept").released);
   BOOST_TEST(all.at("released").released);
   BOOST_TEST(!all.at("bare").exists);
+  BOOST_TEST(all.at("bare").keep_row);
   BOOST_TEST(all.at("bare").problem == "");
   BOOST_TEST(all.at("bare").attributes.empty());
   BOOST_TEST(!all.at("odd").exists);
@@ -503,6 +508,36 @@ BOOST_DATA_TEST_CASE(list_goes_on_after_passing_faults, kEngines, kind) {
   BOOST_TEST(table.stats().retries == 3u);
 }
 
+// `patience` is for each request.
+BOOST_AUTO_TEST_CASE(list_goes_on_however_long_it_takes_in_all) {
+  const std::string wrong = tests::undisturbed(500ms, [] {
+    int page = 0;
+    ScriptedServer server([&](const SeenRequest&) {
+      const std::string key =
+          R"({"name":{"S":"ddblock-)" + std::to_string(++page) + "\"}}";
+      const std::string next =
+          page < 4 ? R"(,"LastEvaluatedKey":)" + key : std::string();
+      Reply reply = Reply::ok(R"({"Items":[)" + key + "]" + next + "}");
+      reply.delay = 400ms;
+      return reply;
+    });
+    ddbmutex::TableOptions options = tests::table_options(server);
+    options.patience = 1s;
+    Table table(options);
+    std::error_code ec;
+    int told = 0;
+    table.list(
+        [&](const LockInfo&) {
+          ++told;
+          tests::pause(300ms);
+          return true;
+        },
+        ec);
+    return ec ? ec.message() : told == 4 ? "" : std::to_string(told);
+  });
+  BOOST_TEST(wrong == "");
+}
+
 BOOST_AUTO_TEST_CASE(list_tells_why_it_ends_early) {
   Gate gate;
   Table table(table_options(gate));
@@ -590,6 +625,32 @@ BOOST_DATA_TEST_CASE(kept_row_freed_by_force_keeps_what_it_had, kEngines,
   BOOST_TEST(left.token == 1u);
   BOOST_TEST((left.data == "bytes"));
   BOOST_TEST(left.owner == holder.owner());
+}
+
+// A row may be work that is its own lock: whatever its token is, and whatever
+// the operator has been told of it, it is not deleted.
+BOOST_DATA_TEST_CASE(force_deletes_no_row_that_bears_a_token, kEngines, kind) {
+  Engine& engine = Engine::running(kind);
+  Table table(table_options(engine));
+  const std::string name = fresh_name();
+  const std::string work = record("holder", calendar() + 1h) +
+                           R"(,"colour":{"S":"red"},"token":{"N":")";
+  for (const char* token : {"0", "1", "77"}) {
+    write_row(engine, name, work + token + "\"}");
+    LockInfo untold = table.inspect(name);
+    BOOST_TEST(untold.keep_row);
+    untold.keep_row = false;
+    untold.token = 0;
+    BOOST_TEST(!table.force_unlock(untold));
+    BOOST_TEST(!table.inspect(name).released);
+    // As a list tells it, too.
+    BOOST_TEST(table.force_unlock(listed(table).at(name)));
+    const LockInfo left = table.inspect(name);
+    BOOST_TEST(left.released);
+    BOOST_TEST(std::to_string(left.token) == token);
+    BOOST_TEST_REQUIRE(left.attributes.size() == 1u);
+    BOOST_TEST(left.attributes[0].value == "red");
+  }
 }
 
 BOOST_DATA_TEST_CASE(force_frees_exactly_the_record_that_was_inspected,

@@ -167,7 +167,8 @@ BOOST_AUTO_TEST_CASE(service_that_fails_or_is_away_is_told_in_these_words) {
       {"a request that fails, and then one without an answer",
        [] {
          int requests = 0;
-         Scene it([&requests](const SeenRequest&) {
+         Scene it([&requests](const SeenRequest& request) {
+           if (action_of(request) == "GetItem") return Reply::ok("{}");
            return ++requests == 1 ? server_failure() : hanging();
          });
          return it.tells([&] { (void)it.mutex->try_lock_for(2s); });
@@ -418,7 +419,8 @@ BOOST_AUTO_TEST_CASE(lock_that_is_lost_or_not_held_is_told_in_these_words) {
        "thread has locked it"},
       {"require() of more than there is",
        locked(theirs, [](DdbMutex& x) { x.require(2min); }),
-       "cannot rely on \"x\" in table \"locks\": only * ms remain, and 120000 "
+       "cannot rely on \"x\" in table \"locks\": the lease ends too soon: * ms "
+       "remain, and 120000 "
        "ms are asked for"},
       {"renew() of what another has",
        locked(theirs, [](DdbMutex& x) { x.renew(); }),
@@ -564,12 +566,98 @@ BOOST_AUTO_TEST_CASE(bad_options_are_told_in_these_words) {
        "bad option `endpoint`: AWS_ENDPOINT_URL_DYNAMODB is \"h:8000\", which "
        "is not http:// or https://, a host and perhaps a port"},
       {"a region", table_with([](TableOptions& o) { o.region = "eu west 1"; }),
-       "bad option `region`: it is not the name of a region"},
+       "bad option `region`: it is not the name of a region: \"eu west 1\""},
+      {"a region with controls of a terminal in it",
+       table_with([](TableOptions& o) { o.region = "a\x1b[2J\n\xc2\x9b"; }),
+       "bad option `region`: it is not the name of a region: \"a?[2J???\""},
+      {"a region of the environment",
+       [] {
+         const ProcessVariable at("AWS_REGION", "eu_west_1");
+         return options_refused(
+             [](TableOptions& o, Options&) { o.region.clear(); });
+       },
+       "bad option `region`: AWS_REGION is not the name of a region: "
+       "\"eu_west_1\""},
+      {"a flag of the environment",
+       [] {
+         const ProcessVariable on("AWS_USE_FIPS_ENDPOINT", "ja");
+         return options_refused([](TableOptions&, Options&) {});
+       },
+       "bad option `endpoint`: AWS_USE_FIPS_ENDPOINT is neither true nor "
+       "false: \"ja\""},
+      {"a mode of the environment",
+       [] {
+         const ProcessVariable on("AWS_ACCOUNT_ID_ENDPOINT_MODE", "maybe");
+         return options_refused([](TableOptions&, Options&) {});
+       },
+       "bad option `endpoint`: AWS_ACCOUNT_ID_ENDPOINT_MODE is none of "
+       "preferred, disabled and required: \"maybe\""},
+      {"a prefix", table_with([](TableOptions& o) { o.prefix = "p\xff"; }),
+       "bad option `prefix`: not UTF-8: \"p?\""},
+      {"a key that is the record's",
+       table_with([](TableOptions& o) { o.key = "uuid"; }),
+       "bad option `key`: an attribute of the record: \"uuid\""},
+      {"a sort key that is the key",
+       table_with([](TableOptions& o) { o.sort_key = "name"; }),
+       "bad option `sort_key`: the key already: \"name\""},
+      {"a sort value without a sort key",
+       table_with([](TableOptions& o) { o.sort_value = "x"; }),
+       "bad option `sort_value`: without a sort_key: \"x\""},
+      {"a mutex's sort value without a sort key",
+       mutex_with([](Options& o) { o.sort_value = "x"; }),
+       "bad option `sort_value`: the table has no sort_key: \"x\" (mutex "
+       "\"x\")"},
+      {"a margin",
+       table_with([](TableOptions& o) { o.calendar_margin = -5ms; }),
+       "bad option `calendar_margin`: -5 ms is not from 0 to a day"},
+      {"a lease that looks like seconds", with([](TableOptions& o, Options& m) {
+         o.layout = ddbmutex::Layout::awslabs;
+         m.ttl = 900ms;
+       }),
+       "bad option `ttl`: 900 ms is below 1 s, in this layout (mutex \"x\")"},
+      {"a limit", mutex_with([](Options& o) { o.handover_limit = -3; }),
+       "bad option `handover_limit`: -3 is below 0 (mutex \"x\")"},
+      {"an owner", mutex_with([](Options& o) { o.owner = "me\xff\x1b"; }),
+       "bad option `owner`: not UTF-8: \"me??\" (mutex \"x\")"},
+      {"an attribute that is there twice", mutex_with([](Options& o) {
+         const ddbmutex::Attribute text = {
+             "a\x1b", ddbmutex::Attribute::Type::string, "secret", {}};
+         o.attributes = {text, text};
+       }),
+       "bad option `attributes`: \"a?\" twice (mutex \"x\")"},
+      {"an attribute that is no number", mutex_with([](Options& o) {
+         o.attributes = {
+             {"a\n", ddbmutex::Attribute::Type::number, "secret", {}}};
+       }),
+       "bad option `attributes`: \"a?\": * (mutex \"x\")"},
       {"half a pair of keys", table_with([](TableOptions& o) {
          o.credentials = {"id", "", "", "", {}};
        }),
        "bad option `credentials`: half a pair of keys"},
+      {"the other half", table_with([](TableOptions& o) {
+         o.credentials = {"", "a-secret", "", "", {}};
+       }),
+       "bad option `credentials`: half a pair of keys"},
   });
+}
+
+// Of calls, too.
+BOOST_AUTO_TEST_CASE(bad_arguments_are_told_with_their_values) {
+  const ScriptedServer server;
+  Table table(table_options(server));
+  ddbmutex::Creation how;
+  how.tags = {{"good", "x"}, {"team\x1b", "\xff"}};
+  BOOST_TEST(told_by(server, [&] { table.create(how); }) ==
+             "bad option `tags`: not UTF-8: \"team?\"");
+  BOOST_TEST(told_by(server, [&] { table.inspect("a\xff"); }) ==
+             "bad option `name`: not UTF-8: \"a?\"");
+  BOOST_TEST(told_by(server, [&] { table.inspect("a", "b"); }) ==
+             "bad option `sort_value`: the table has no sort_key: \"b\"");
+  const std::string longest(3000, 'n');
+  const std::string told = told_by(server, [&] { table.inspect(longest); });
+  BOOST_TEST(has(told, "longer than 2,048 bytes with the prefix: \"nnn"), told);
+  BOOST_TEST(told.size() < 400u);
+  BOOST_TEST(server.connection_count() == 0);
 }
 
 // By its field alone one can tell whose name it is.

@@ -22,6 +22,7 @@
 #include "tests/support/engine.hpp"
 #include "tests/support/failure_kit.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/held_thread.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -105,8 +106,12 @@ BOOST_DATA_TEST_CASE(lock_and_unlock_are_one_put_and_one_delete, kEngines,
 BOOST_AUTO_TEST_CASE(unlocked_mutex_costs_no_request_thread_or_connection) {
   ScriptedServer server;
   const auto table = table_at(server);
+  const std::set<pid_t> others = threads_by_id();
   DdbMutex held("held", on_table(table, 10min));
   held.lock();  // So the table is in use.
+  // Each opens a descriptor once it rests.
+  polling_thread(others, "ddbmutex-sender");
+  polling_thread(others, "ddbmutex-notify");
   const auto requests = server.request_count();
   const auto threads = threads_now();
   const auto descriptors = descriptors_now();
@@ -175,7 +180,7 @@ BOOST_DATA_TEST_CASE(held_lock_is_a_row_and_a_free_one_is_none, kEngines,
 
   mutex.lock();
   BOOST_TEST(mutex.owns_lock());
-  BOOST_TEST((mutex.remaining() <= 59400ms));
+  BOOST_TEST((mutex.remaining() <= 58750ms));
   BOOST_TEST((mutex.remaining() > 0s));
   const LockInfo held = table->inspect(name);
   BOOST_TEST(held.exists);
@@ -406,6 +411,107 @@ BOOST_DATA_TEST_CASE(timed_wait_ends_in_its_time_and_not_before, kEngines,
   for (auto& wait : waits) BOOST_TEST(wait.get() == "in time");
 }
 
+namespace {
+
+// Counts in a type that has no negative numbers.
+struct UnsignedClock {
+  using duration = std::chrono::duration<std::uint64_t, std::nano>;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<UnsignedClock>;
+  static constexpr bool is_steady = false;
+  static time_point now() {
+    return time_point(duration(static_cast<rep>(calendar().count())));
+  }
+};
+
+}  // namespace
+
+// The difference of two such times wraps around.
+BOOST_AUTO_TEST_CASE(deadline_of_an_unsigned_clock_may_be_past) {
+  using Unsigned = std::chrono::duration<std::uint64_t, std::milli>;
+  using Small = std::chrono::duration<std::uint32_t>;
+  Rivals hosts;
+  hosts.ours.lock();
+  const std::vector<std::function<bool()>> waits = {
+      [&] { return hosts.theirs.try_lock_until(UnsignedClock::now() - 5s); },
+      [&] { return hosts.theirs.try_lock_until(UnsignedClock::now()); },
+      [&] { return hosts.theirs.try_lock_until(UnsignedClock::time_point()); },
+      [&] {
+        return hosts.theirs.try_lock_until(
+            std::chrono::time_point_cast<Unsigned>(system_clock::now() - 5s));
+      },
+      [&] {
+        return hosts.theirs.try_lock_until(
+            std::chrono::time_point_cast<Small>(system_clock::now() - 5s));
+      },
+      // One to come is waited for, and no longer.
+      [&] { return hosts.theirs.try_lock_until(UnsignedClock::now() + 50ms); },
+  };
+  for (const auto& wait : waits) {
+    std::atomic<bool> got{true};
+    Aside aside([&] { got = wait(); });
+    BOOST_TEST_REQUIRE(aside.ends());
+    BOOST_TEST(aside.thrown() == "none");
+    BOOST_TEST(!got.load());
+  }
+}
+
+namespace {
+
+// Throws at one of its readings.
+struct ThrowingClock {
+  using duration = milliseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<ThrowingClock>;
+  [[maybe_unused]] static constexpr bool is_steady = false;
+  static time_point now() {
+    if (--readings_left == 0) throw std::runtime_error("no clock");
+    return time_point(milliseconds(calendar() / 1ms));
+  }
+  static std::atomic<int> readings_left;
+};
+std::atomic<int> ThrowingClock::readings_left{0};
+
+// With an exception at that reading of the caller's clock.  False: it was not
+// read so often.
+bool throws_at(int reading, DdbMutex& mutex) {
+  ThrowingClock::readings_left = 0;
+  const auto until = ThrowingClock::now() + 200ms;
+  ThrowingClock::readings_left = reading;
+  try {
+    if (mutex.try_lock_until(until)) mutex.unlock();
+  } catch (const ddbmutex::Error&) {  // It got no answer in time.
+  } catch (const std::runtime_error&) {
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// The take that is under way may be applied: then nobody has the lock.
+BOOST_AUTO_TEST_CASE(clock_that_throws_amid_a_take_leaves_nothing_behind) {
+  for (const bool answered : {true, false}) {
+    Gate gate;
+    const auto table = table_at(gate);
+    bool throws = true;
+    for (int reading = 1; throws; ++reading) {
+      const std::string name = fresh_name();
+      DdbMutex mutex(name, unhurried(table));
+      if (!answered) gate.once("PutItem", Gate::answered_late());
+      throws = throws_at(reading, mutex);
+      BOOST_TEST((throws || reading > 2));
+      BOOST_TEST(!mutex.owns_lock());
+      gate.server().release();
+      BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }),
+                 "reading " << reading);
+      gate.open();
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(longest_times_wait_until_the_lock_is_free) {
   using std::chrono::hours;
   using std::chrono::steady_clock;
@@ -622,7 +728,7 @@ std::string remaining_about_a_renewal() {
   server.release();
   if (renewal.thrown() != "none") return "the renewal failed";
   if (end() < first + 100ms) return "it did not grow with the answer";
-  if (mutex.remaining() > 59400ms) return "it is longer than the lease";
+  if (mutex.remaining() > 58750ms) return "it is longer than the lease";
   return actions(server) == "PutItem UpdateItem" ? "" : actions(server);
 }
 
@@ -713,7 +819,7 @@ BOOST_AUTO_TEST_CASE(renewals_of_many_locks_are_spread) {
 BOOST_AUTO_TEST_CASE(require_is_content_with_what_remains_and_no_more) {
   ScriptedServer server;
   DdbMutex mutex("x", unhurried(table_at(server)));
-  const std::string lost = words(Errc::lease_lost);
+  const std::string soon = words(Errc::ends_too_soon);
   const std::string none = words(Errc::not_held);
   BOOST_TEST(thrown_by([&] { mutex.require(0s); }) == none);
   mutex.lock();
@@ -721,11 +827,16 @@ BOOST_AUTO_TEST_CASE(require_is_content_with_what_remains_and_no_more) {
   BOOST_TEST(thrown_by([&] { mutex.require(-1h); }) == "none");
   BOOST_TEST(thrown_by([&] { mutex.require(nanoseconds::min()); }) == "none");
   BOOST_TEST(thrown_by([&] { mutex.require(1s); }) == "none");
-  BOOST_TEST(thrown_by([&] { mutex.require(59401ms); }) == lost);
-  BOOST_TEST(thrown_by([&] { mutex.require(nanoseconds::max()); }) == lost);
+  BOOST_TEST(thrown_by([&] { mutex.require(59401ms); }) == soon);
+  BOOST_TEST(thrown_by([&] { mutex.require(nanoseconds::max()); }) == soon);
+  const auto error = error_of([&] { mutex.require(60s); });
+  BOOST_TEST_REQUIRE(error.has_value());
+  BOOST_TEST(has(error->what(), " ms remain, and 60000 ms are asked for"),
+             error->what());
   std::error_code ec;
   mutex.require(59401ms, ec);
-  BOOST_TEST((ec == Errc::lease_lost));
+  BOOST_TEST((ec == Errc::ends_too_soon));
+  BOOST_TEST(mutex.owns_lock());
   mutex.require(1s, ec);
   BOOST_TEST(!ec);
   mutex.unlock();

@@ -16,6 +16,7 @@
 #include "ddbmutex/failure.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
+#include "tests/support/keyed_table.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -33,39 +34,6 @@ using std::chrono::nanoseconds;
 namespace {
 
 const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
-
-// Makes a table of another key: `key` is JSON for DynamoDB.
-std::string table_keyed(Engine& engine, const std::string& attributes,
-                        const std::string& key) {
-  const std::string name = "ddbmutex-test-" + fresh_name();
-  engine.must_call("CreateTable", R"({"TableName":")" + name +
-                                      R"(","BillingMode":"PAY_PER_REQUEST",)"
-                                      R"("AttributeDefinitions":[)" +
-                                      attributes + R"(],"KeySchema":[)" + key +
-                                      "]}");
-  BOOST_REQUIRE(eventually([&] {
-    return has(
-        engine.must_call("DescribeTable", R"({"TableName":")" + name + R"("})"),
-        "\"ACTIVE\"");
-  }));
-  return name;
-}
-
-std::string attribute(const std::string& name, const std::string& type) {
-  return R"({"AttributeName":")" + name + R"(","AttributeType":")" + type +
-         R"("})";
-}
-
-std::string key_part(const std::string& name, const std::string& role) {
-  return R"({"AttributeName":")" + name + R"(","KeyType":")" + role + R"("})";
-}
-
-std::shared_ptr<Table> table_named(const Engine& engine,
-                                   const std::string& name) {
-  TableOptions options = table_options(engine);
-  options.name = name;
-  return std::make_shared<Table>(options);
-}
 
 // What each way to ask for the lock throws.
 std::map<std::string, std::string> thrown_by_all(DdbMutex& mutex) {
@@ -122,10 +90,10 @@ BOOST_AUTO_TEST_SUITE(mutex_errors)
 
 BOOST_DATA_TEST_CASE(missing_table_is_an_error_that_names_it, kEngines, kind) {
   Engine& engine = Engine::running(kind);
-  const auto table = table_named(engine, "no-such-table");
+  const auto table = table_at_name(engine, "no-such-table");
   DdbMutex mutex("x", unhurried(table));
   check_all_throw(mutex, Errc::no_table);
-  Options strict = unhurried(table_named(engine, "no-such-table"));
+  Options strict = unhurried(table_at_name(engine, "no-such-table"));
   strict.keep_row = strict.only_if_exists = true;
   DdbMutex existing("x", strict);
   check_all_throw(existing, Errc::no_table);
@@ -142,34 +110,28 @@ BOOST_DATA_TEST_CASE(missing_table_is_an_error_that_names_it, kEngines, kind) {
 BOOST_DATA_TEST_CASE(table_of_another_key_is_wrong_and_left_alone, kEngines,
                      kind) {
   Engine& engine = Engine::running(kind);
-  const std::string hash_id =
-      table_keyed(engine, attribute("id", "S"), key_part("id", "HASH"));
-  const std::string number =
-      table_keyed(engine, attribute("name", "N"), key_part("name", "HASH"));
-  const std::string sorted =
-      table_keyed(engine, attribute("name", "S") + "," + attribute("at", "N"),
-                  key_part("name", "HASH") + "," + key_part("at", "RANGE"));
-  for (const std::string& name : {hash_id, number, sorted}) {
-    const auto table = table_named(engine, name);
+  for (const std::vector<KeyPart>& key : std::vector<std::vector<KeyPart>>{
+           {{"id", "S"}}, {{"name", "N"}}, {{"name", "S"}, {"at", "N"}}}) {
+    const KeyedTable keyed(engine, key);
+    const auto table = keyed.new_table();
     for (const auto& call : std::vector<std::function<void()>>{
              [&] { table->exists(); }, [&] { table->create(); }}) {
       const auto error = error_of(call);
       BOOST_REQUIRE(error.has_value());
       BOOST_TEST((error->code() == Errc::wrong_table), error->what());
-      BOOST_TEST(has(error->what(), name), error->what());
+      BOOST_TEST(has(error->what(), keyed.name()), error->what());
     }
     DdbMutex mutex("x", unhurried(table));
     check_all_throw(mutex, Errc::wrong_table);
     BOOST_TEST(thrown_by([&] { table->inspect("x"); }) ==
                words(Errc::wrong_table));
-    engine.must_call("DeleteTable", R"({"TableName":")" + name + R"("})");
   }
 }
 
 BOOST_DATA_TEST_CASE(created_table_locks_and_is_created_once, kEngines, kind) {
   Engine& engine = Engine::running(kind);
   const std::string name = "ddbmutex-test-" + fresh_name();
-  const auto table = table_named(engine, name);
+  const auto table = table_at_name(engine, name);
   BOOST_TEST(!table->exists());
   table->create();
   BOOST_TEST(table->exists());
@@ -191,7 +153,7 @@ BOOST_AUTO_TEST_CASE(created_table_is_cleaned_up_by_its_ttl) {
   if (kinds.front() != EngineKind::dynoxide) return;  // The one that has it.
   Engine& engine = Engine::running(EngineKind::dynoxide);
   const std::string name = "ddbmutex-test-" + fresh_name();
-  table_named(engine, name)->create();
+  table_at_name(engine, name)->create();
   const std::string told = engine.must_call(
       "DescribeTimeToLive", R"({"TableName":")" + name + R"("})");
   BOOST_TEST(has(told, R"("ttl")"), told);
@@ -703,9 +665,9 @@ BOOST_DATA_TEST_CASE(row_with_a_fencing_token_is_kept, kEngines, kind) {
 
 BOOST_AUTO_TEST_CASE(every_fault_has_its_code) {
   using ddbmutex::dynamodb::Fault;
-  constexpr struct {
+  const struct {
     Fault fault;
-    Errc code;
+    std::error_code code;
   } kFaults[] = {
       {Fault::no_keys, Errc::no_keys},
       {Fault::no_target, Errc::bad_option},
@@ -719,6 +681,7 @@ BOOST_AUTO_TEST_CASE(every_fault_has_its_code) {
       {Fault::unknown_action, Errc::not_supported},
       {Fault::bad_certificate, Errc::bad_certificate},
       {Fault::keys_awaited, Errc::no_keys},
+      {Fault::no_memory, make_error_code(std::errc::not_enough_memory)},
       {Fault::unreachable, Errc::unreachable},
       {Fault::disconnected, Errc::disconnected},
       {Fault::timed_out, Errc::timed_out},

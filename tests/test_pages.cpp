@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -35,6 +36,7 @@ namespace fs = std::filesystem;
 using namespace ddbmutex;
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 using tests::all_matches;
 using tests::as_set;
 using tests::between;
@@ -715,14 +717,39 @@ BOOST_AUTO_TEST_CASE(losses_are_those_of_the_header) {
 
 BOOST_AUTO_TEST_CASE(margins_are_those_of_the_protocol) {
   BOOST_TEST((lock::waited_for(100s) == 101s));
-  BOOST_TEST((lock::held_for(100s) == 99s));
-  for (const std::string& name : {kReadme, kLock}) {
-    BOOST_TEST(says(name, "before it sent the request, and 1 % short"));
-    BOOST_TEST(says(name, "after it received the record, and 1 % long"));
-  }
+  BOOST_TEST((lock::held_for(200s) == 198s));
+  BOOST_TEST((lock::kUnnoticedPause == 1250ms && lock::kPausePart == 8));
+  BOOST_TEST(says(kReadme, "after it received the record, and 1 % long"));
+  BOOST_TEST(says(kLock, "after it received the record, and 1 % long"));
+  BOOST_TEST(says(kReadme, "1.25 s short (if it is below 10 s, an eighth)"));
+  BOOST_TEST(says(kLock,
+                  "1.25 s, or 1 % of the `ttl` if that is more; of a `ttl` "
+                  "below 10 s an eighth"));
+  BOOST_TEST(has(in_one_line(tests::replaced(
+                     header_between("struct Options {", "ttl{"), "//", "")),
+                 "which is 1.25 s; of less than 10 s an eighth, and of more "
+                 "than 125 s 1 %"));
   BOOST_TEST(says(kLock, "less " + words(lock::kFrontEndSkew)));
   BOOST_TEST((dynamodb::kAgreement == 250ms));
   BOOST_TEST(says(kLock, "differ by more than a quarter of a second"));
+}
+
+BOOST_AUTO_TEST_CASE(what_an_unnoticed_stop_leaves_open_is_what_the_page_says) {
+  const auto rows = table(
+      kLock, "| `ttl` | the holder's margin | left open by a stop of 1.25 s |");
+  const auto told = [](nanoseconds time) {
+    std::ostringstream text;
+    text << std::chrono::duration<double>(time).count() << " s";
+    return text.str();
+  };
+  for (const Words& row : rows) {
+    const auto ttl = std::chrono::seconds(std::stoi(row.at(0)));
+    const nanoseconds margin = ttl - lock::held_for(ttl);
+    const nanoseconds open = lock::kUnnoticedPause - margin;
+    BOOST_TEST(row.at(0) == told(ttl));
+    BOOST_TEST(row.at(1) == told(margin));
+    BOOST_TEST(row.at(2) == (open > 0ns ? told(open) : "nothing"));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(variables_are_read_and_all_that_are_read_are_told) {

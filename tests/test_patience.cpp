@@ -324,8 +324,11 @@ BOOST_AUTO_TEST_CASE(last_delay_is_not_cut_once_the_budget_is_spent) {
   while (budget.draw(ddbmutex::dynamodb::Fault::server_failure)) {
   }
   ddbmutex::lock::Pace pace(budget, ddbmutex::lock::Call::take);
-  const auto delay = pace.delay(failed_in(1ms), 3s).value_or(0ms) / 1ms;
-  BOOST_TEST(delay == 5000);
+  for (int i = 0; i < 100; ++i) {
+    const auto delay = pace.delay(failed_in(1ms), 3s).value_or(0ms) / 1ms;
+    BOOST_TEST(delay >= 2500);
+    BOOST_TEST(delay <= 5000);
+  }
 }
 
 // --- What is told then -------------------------------------------------------

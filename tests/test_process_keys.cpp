@@ -617,18 +617,27 @@ BOOST_AUTO_TEST_CASE(fetch_leaves_no_file_open) {
 BOOST_AUTO_TEST_CASE(what_a_program_wrote_is_wiped_from_memory) {
   const Scripts scripts;
   Asking asking;
-  const tests::Needle needle(5001);
-  needle.write((scripts.root / "keys").string(),
-               std::string(20000, ' ') +  // In memory of its own.
-                   R"({"Version":1,"AccessKeyId":"id","SecretAccessKey":")",
-               R"("})");
-  {
-    const KeyOutcome outcome = asking.of(
-        *scripts.source("cat '" + (scripts.root / "keys").string() + "'\n"));
+  const std::string path = (scripts.root / "keys").string();
+  const auto asked_for = [&](tests::Needle& needle, const std::string& before,
+                             sigv4::Secret sigv4::Credentials::*member) {
+    needle.write(path, before, R"("})");
+    const KeyOutcome outcome =
+        asking.of(*scripts.source("cat '" + path + "'\n"));
     BOOST_TEST(said(outcome) == std::string("found: ") + kPlace);
-    BOOST_TEST(needle.is_in(outcome.keys.secret_access_key.str()));
+    BOOST_TEST(needle.is_in((outcome.keys.*member).str()));
+  };
+  const std::string id = R"({"Version":1,"AccessKeyId":"id",)";
+  // In an allocation among others, and in memory of its own.
+  for (const unsigned blanks : {0u, 1000u, 20000u}) {
+    const std::string begin = std::string(blanks, ' ') + id;
+    tests::Needle secret(5001 + blanks), token(5002 + blanks);
+    asked_for(secret, begin + R"("SecretAccessKey":")",
+              &sigv4::Credentials::secret_access_key);
+    BOOST_TEST(!secret.is_in_memory(), blanks);
+    asked_for(token, begin + R"("SecretAccessKey":"s","SessionToken":")",
+              &sigv4::Credentials::session_token);
+    BOOST_TEST(!token.is_in_memory(), blanks);
   }
-  BOOST_TEST(!needle.is_in_memory());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -424,9 +424,9 @@ BOOST_AUTO_TEST_CASE(engine_that_comes_back_within_the_lease_is_not_missed) {
   DurableEngine engine;
   const auto table = table_at(engine.where());
   Agent holder(engine.where());
-  // In danger a little after a renewal was to have come, with half its lease
-  // left for the engine to start in.
-  holder.make("a", "x", of_lease(20s) + " safe_time=9900");
+  // In danger a little after a renewal was to have come, with almost half its
+  // lease left for the engine to start in.
+  holder.make("a", "x", of_lease(20s) + " safe_time=8650");
   BOOST_TEST_REQUIRE(holder.ask("lock a") == "true");
   engine.kill();
   holder.ask("await a danger");

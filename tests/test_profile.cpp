@@ -709,7 +709,7 @@ BOOST_AUTO_TEST_CASE(config_file_of_loose_mode_is_warned_about_if_it_has_keys) {
 
 BOOST_AUTO_TEST_CASE(what_the_files_held_does_not_stay_in_memory) {
   Home home;
-  const tests::Needle needle(1);
+  tests::Needle needle(1);
   const std::string lines = "[default]\naws_secret_access_key = ";
   {
     needle.write((home.root / ".aws/credentials").string(), lines);
@@ -808,7 +808,7 @@ BOOST_AUTO_TEST_CASE(file_is_read_whole_or_not_at_all) {
 
 BOOST_AUTO_TEST_CASE(what_is_too_long_does_not_stay_in_memory) {
   Home home;
-  const tests::Needle needle(3);
+  tests::Needle needle(3);
   const std::string path = (home.root / "file").string();
   needle.write(path, std::string(100, '.'), std::string(100, '.'));
   BOOST_TEST(SecretFile(path, 200).too_long);

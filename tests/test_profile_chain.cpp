@@ -295,7 +295,8 @@ BOOST_AUTO_TEST_CASE(credential_source_without_keys_is_said) {
   for (const char* other : {"environment", "Elsewhere"}) {
     BOOST_TEST(outcome(other) == "broken: " + is +
                                      "is none of Environment, EcsContainer and "
-                                     "Ec2InstanceMetadata");
+                                     "Ec2InstanceMetadata: \"" +
+                                     other + "\"");
   }
 }
 
@@ -494,7 +495,8 @@ BOOST_AUTO_TEST_CASE(duration_that_is_no_number_is_broken) {
                                   pair_of("base"));
     BOOST_TEST(said(asked(nest.chain())) ==
                "broken: duration_seconds of profile \"default\" in " +
-                   nest.quoted(".aws/config") + " is no number of seconds");
+                   nest.quoted(".aws/config") + " is no number of seconds: \"" +
+                   bad + "\"");
   }
 }
 

@@ -22,9 +22,10 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 
 // What went wrong in that history; nothing if all is well.
 std::string difference_in(std::uint64_t seed, std::uint64_t number,
-                          simulation::Tally& tally, std::ostream* trace) {
+                          simulation::Theme theme, simulation::Tally& tally,
+                          std::ostream* trace) {
   try {
-    simulation::run_history(seed, number, tally, trace);
+    simulation::run_history(seed, number, theme, tally, trace);
     return {};
   } catch (const simulation::Difference& difference) {
     std::ostringstream text;
@@ -60,28 +61,50 @@ void check_reach(const simulation::Tally& tally) {
   BOOST_TEST(tally.longest_acquisition > 1000);
 }
 
+// So many of them, or the one that is asked for; false if that.
+bool run_histories(std::uint64_t histories, simulation::Theme theme,
+                   simulation::Tally& tally) {
+  const std::uint64_t seed = from_environment("DDBMUTEX_SEED", 1);
+  if (std::getenv("DDBMUTEX_HISTORY") != nullptr) {
+    const std::uint64_t number = from_environment("DDBMUTEX_HISTORY", 0);
+    const std::string what =
+        difference_in(seed, number, theme, tally, &std::cerr);
+    BOOST_TEST(what.empty(), what);
+    return false;
+  }
+  // Half of them are always the same, so that what they reach is, too.
+  for (std::uint64_t number = 0; number < histories; ++number) {
+    const std::uint64_t drawn = number < histories / 2 ? 1 : seed;
+    const std::string what =
+        difference_in(drawn, number, theme, tally, nullptr);
+    if (!what.empty()) BOOST_FAIL(what);
+  }
+  return true;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(protocol_histories)
 
 BOOST_AUTO_TEST_CASE(random_histories_agree_with_reference_and_keep_promises) {
-  const std::uint64_t seed = from_environment("DDBMUTEX_SEED", 1);
   const std::uint64_t histories =
       from_environment("DDBMUTEX_HISTORIES", 20'000);
   simulation::Tally tally;
-  if (std::getenv("DDBMUTEX_HISTORY") != nullptr) {
-    const std::uint64_t number = from_environment("DDBMUTEX_HISTORY", 0);
-    const std::string what = difference_in(seed, number, tally, &std::cerr);
-    BOOST_TEST(what.empty(), what);
-    return;
-  }
-  // Half of them are always the same, so that what they reach is, too.
-  for (std::uint64_t number = 0; number < histories; ++number) {
-    const std::uint64_t drawn = number < histories / 2 ? 1 : seed;
-    const std::string what = difference_in(drawn, number, tally, nullptr);
-    if (!what.empty()) BOOST_FAIL(what);
-  }
+  if (!run_histories(histories, simulation::Theme::anything, tally)) return;
   if (histories >= 10'000) check_reach(tally);
+}
+
+// Nor, of shorter leases, one that is longer than is said.
+BOOST_AUTO_TEST_CASE(pauses_that_nobody_notices_open_no_window_from_10_s_on) {
+  const std::uint64_t histories =
+      from_environment("DDBMUTEX_HISTORIES", 20'000) / 4;
+  simulation::Tally tally;
+  if (!run_histories(histories, simulation::Theme::pauses, tally)) return;
+  if (histories < 2'500) return;
+  BOOST_TEST(tally.paused_claims > 0u);
+  BOOST_TEST(tally.paused_short_claims > 0u);
+  // Below 10 s there is one.
+  BOOST_TEST(tally.longest_overlap.count() > 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

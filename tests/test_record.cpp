@@ -807,8 +807,11 @@ BOOST_AUTO_TEST_CASE(force_frees_exactly_the_version_that_was_seen) {
   BOOST_TEST(valued(kept, ":z") == "N:0");
   const auto deleted = parse(write_force(place(), seen));
   BOOST_TEST(!deleted.HasMember("UpdateExpression"));
+  BOOST_TEST(text(kept["ConditionExpression"]) == "#u = :u AND #e = :e");
+  // A row with a token is never deleted.
+  BOOST_TEST(text(deleted["ConditionExpression"]) ==
+             "#u = :u AND #e = :e AND attribute_not_exists(#k)");
   for (const auto* body : {&kept, &deleted}) {
-    BOOST_TEST(text((*body)["ConditionExpression"]) == "#u = :u AND #e = :e");
     BOOST_TEST(valued(*body, ":u") == "S:theirs");
     BOOST_TEST(valued(*body, ":e") == "N:77");
     BOOST_TEST(text((*body)["ReturnValuesOnConditionCheckFailure"]) ==

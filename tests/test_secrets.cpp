@@ -8,22 +8,40 @@
 // tokens: they are sent, and copies stay in libcurl's and OpenSSL's buffers.
 // For the same reason the services that give keys out are asked without TLS
 // here; what of an answer remains in OpenSSL's buffers is not ours to wipe.
+//
+// The processor's registers are memory too, sooner or later.  The dynamic
+// linker saves them on the stack when it looks up a function that is called for
+// the first time: the program is linked so that it does.
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cctype>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sigv4/json.hpp"
+#include "sigv4/keys.hpp"
+#include "sigv4/secret.hpp"
 #include "sigv4/sigv4.hpp"
+#include "tests/support/given.hpp"
+#include "tests/support/home.hpp"
+#include "tests/support/memory.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/stage.hpp"
+#include "tests/support/waiting.hpp"
 
+namespace sigv4 = ddbmutex::sigv4;
 using namespace std::chrono_literals;
 using tests::AwsKeys;
 using tests::Stage;
@@ -171,6 +189,114 @@ bool is_secret_key(const std::string& secret) { return secret.size() == 40; }
 
 }  // namespace
 
+// --- What copies a secret ----------------------------------------------------
+
+namespace {
+
+// Has `use` make something of a text with the needle in it, and looks at the
+// registers while that still exists.  memcpy(3) copies texts of other sizes in
+// other ways.
+template <class Use>
+void check_that_registers_are_wiped(const Use& use) {
+  const tests::Home home;
+  const std::string path = (home.root / "secret").string();
+  tests::Needle needle(6001);
+  for (const unsigned around : {0u, 20u, 50u, 100u, 300u, 1000u, 50000u}) {
+    needle.write(path, std::string(around, '.'), std::string(around, '.'));
+    const sigv4::SecretFile file(path, 1 << 20);
+    BOOST_TEST_REQUIRE(needle.is_in(file.text));
+    [[maybe_unused]] const auto made = use(file.text);
+    const bool left = needle.is_in_registers();
+    BOOST_TEST(!left, around);
+  }
+}
+
+// As a program's own source may, for whom nobody wipes its stack.
+void leave_on_the_stack(const std::string& path) {
+  char deep[8192];
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  BOOST_TEST_REQUIRE(read(fd, deep, 64) == 64);
+  close(fd);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(secret_copies)
+
+BOOST_AUTO_TEST_CASE(registers_are_looked_at) {
+  const tests::Home home;
+  const std::string path = (home.root / "secret").string();
+  tests::Needle needle(6002);
+  needle.write(path, "", "");
+  const sigv4::SecretFile file(path, 100);
+  alignas(64) char text[64];
+  memcpy(text, file.text.data(), sizeof text);
+#ifdef __x86_64__
+  asm volatile(
+      "movdqa %0, %%xmm6\n"
+      "movdqa 16+%0, %%xmm7" ::"m"(text)
+      : "xmm6", "xmm7");
+  BOOST_TEST(needle.is_in_registers());
+#endif
+  explicit_bzero(text, sizeof text);
+}
+
+BOOST_AUTO_TEST_CASE(copied_secret_stays_in_no_register) {
+  check_that_registers_are_wiped(
+      [](const std::string& text) { return sigv4::Secret(text); });
+}
+
+BOOST_AUTO_TEST_CASE(appended_secret_stays_in_no_register) {
+  check_that_registers_are_wiped([](const std::string& text) {
+    std::string all;
+    sigv4::append_secret(all, {"before", text});
+    return all;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(compared_secret_stays_in_no_register) {
+  check_that_registers_are_wiped([](const std::string& text) {
+    auto both = std::make_unique<std::array<sigv4::Secret, 2>>(
+        std::array<sigv4::Secret, 2>{text, text});
+    BOOST_TEST_REQUIRE(((*both)[0] == (*both)[1]));
+    return both;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(wiped_secret_stays_in_no_register) {
+  check_that_registers_are_wiped([](const std::string& text) {
+    std::string copy = text;
+    sigv4::wipe(copy);
+    return true;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(secret_in_json_stays_in_no_register) {
+  check_that_registers_are_wiped([](const std::string& text) {
+    return sigv4::with_texts("{}", {{"token", text}});
+  });
+}
+
+BOOST_AUTO_TEST_CASE(stack_of_the_fetching_thread_is_wiped) {
+  const tests::Home home;
+  const std::string path = (home.root / "secret").string();
+  tests::Needle needle(6003);
+  needle.write(path, "", "");
+  {
+    sigv4::Keys keys(tests::source_of([&path](const sigv4::Fetch&) {
+                       leave_on_the_stack(path);
+                       return sigv4::no_keys("it has none");
+                     }),
+                     {[](const void*) { return std::int64_t{1700000000}; }});
+    keys.await(ddbmutex::BootClock::now() + tests::kPlenty, nullptr);
+  }
+  BOOST_TEST(!needle.is_in_memory());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+// --- What a lock leaves ------------------------------------------------------
+
 BOOST_AUTO_TEST_SUITE(secrets)
 
 BOOST_DATA_TEST_CASE(nothing_is_left_in_memory_of_keys_of, kSources, source) {
@@ -183,9 +309,6 @@ BOOST_DATA_TEST_CASE(nothing_is_left_in_memory_of_keys_of, kSources, source) {
                    [](unsigned char c) { return std::toupper(c); });
     it.set(variable, it.aws.plain_url(service));
   }
-  // Else the dynamic linker, which looks a function up at its first call, saves
-  // the vector registers on the stack, with what memcpy(3) has left in them.
-  it.set("LD_BIND_NOW", "1");
   Leavings left(it, source.set_up(it));
   const std::vector<std::string> given_out = it.aws.secrets();
   BOOST_TEST(std::count_if(given_out.begin(), given_out.end(), is_secret_key) >=

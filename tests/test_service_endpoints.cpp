@@ -274,7 +274,8 @@ BOOST_AUTO_TEST_CASE(region_that_is_none_behind_fips_is_refused) {
   for (const char* named : {"fips-", "-fips", "fips--fips", "fips-dkr-",
                             "us-east-1.fips", "fips-us.east", "a_b-fips"}) {
     BOOST_TEST(in_region(named).error ==
-               "AWS_REGION is not the name of a region");
+               "AWS_REGION is not the name of a region: \"" +
+                   std::string(named) + "\"");
   }
 }
 
@@ -327,7 +328,10 @@ BOOST_AUTO_TEST_CASE(region_that_is_none_is_refused_for_every_service) {
       const auto found =
           service_endpoint(service, home, {region, "sso_region of x"});
       BOOST_TEST(found.url == "");
-      BOOST_TEST(found.error == "sso_region of x is not the name of a region");
+      const std::string quoted =
+          *region == '\0' ? "" : ": \"" + std::string(region) + "\"";
+      BOOST_TEST(found.error ==
+                 "sso_region of x is not the name of a region" + quoted);
     }
   }
 }
@@ -340,7 +344,7 @@ BOOST_AUTO_TEST_CASE(flag_that_is_none_is_refused_for_every_service) {
     home.variables[flag] = "1";
     for (const auto& [service, name] : kNamed) {
       BOOST_TEST(url_of(service, home) ==
-                 flag + std::string(" is neither true nor false"));
+                 flag + std::string(" is neither true nor false: \"1\""));
     }
   }
 }

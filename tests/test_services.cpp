@@ -15,6 +15,7 @@
 #include "sigv4/from_services.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/memory.hpp"
 #include "tests/support/scripted_server.hpp"
 
 namespace {
@@ -172,6 +173,28 @@ BOOST_AUTO_TEST_CASE(refusal_is_read_however_a_service_writes_it) {
        {"", "{}", R"({"Error":{}})", R"({"code":1})", "<html>C</html>",
         "<ErrorResponse><Error><Code>C</Code></Error></ErrorResponse>"}) {
     BOOST_TEST(read(body, "") == "||", body);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(refusal_that_repeats_a_token_does_not_stay_in_memory) {
+  const tests::Home home;
+  const std::string path = (home.root / "body").string();
+  for (const char* before : {R"({"code":")", R"({"message":")",
+                             R"({"RequestId":")", R"({"code":"n#)"}) {
+    tests::Needle needle(7001);
+    // So long that nothing else takes the place of it.
+    needle.write(path, before, std::string(5000, '.') + R"("})");
+    {
+      SecretFile file(path, 10000);
+      HttpAnswer answer;
+      answer.body.swap(file.text);
+      const Refusal refusal = read_refusal(answer);
+      BOOST_TEST((needle.is_in(refusal.code) || needle.is_in(refusal.message) ||
+                  needle.is_in(refusal.request_id)),
+                 before);
+      answer.body.swap(file.text);
+    }
+    BOOST_TEST(!needle.is_in_memory(), before);
   }
 }
 

@@ -303,7 +303,7 @@ BOOST_AUTO_TEST_CASE(profile_that_contradicts_its_session_is_broken) {
   site.write(".aws/config", "[profile dev]\nsso_region = us-east-1" + end);
   BOOST_TEST(told(asked(site.source())) ==
              "broken: sso_region of " + site.place() +
-                 " is another than in its sso_session");
+                 " is another than in its sso_session: \"us-east-1\"");
 }
 
 // Also where the sign-on is in another region.
@@ -326,7 +326,8 @@ BOOST_AUTO_TEST_CASE(region_that_is_none_is_broken) {
   BOOST_TEST(told(asked(site.source())) ==
              "broken: " + site.place() +
                  ": sso_region of section \"sso-session corp\" in " +
-                 site.quoted(".aws/config") + " is not the name of a region");
+                 site.quoted(".aws/config") +
+                 " is not the name of a region: \"eu/west\"");
 }
 
 // --- Refusals --------------------------------------------------------------
@@ -655,7 +656,7 @@ BOOST_AUTO_TEST_CASE(what_is_secret_does_not_stay_in_memory) {
   const std::vector<std::pair<std::string, std::int64_t>> secrets = {
       {"accessToken", 3600}, {"refreshToken", -10}, {"clientSecret", -10}};
   for (const auto& [name, seconds] : secrets) {
-    const tests::Needle needle(static_cast<unsigned>(name.size()));
+    tests::Needle needle(static_cast<unsigned>(name.size()));
     Cached token = renewable(seconds);
     token.members.erase(name);
     std::string rest = token.json();

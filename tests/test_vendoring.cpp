@@ -264,6 +264,31 @@ BOOST_AUTO_TEST_CASE(core_makes_a_program_that_locks) {
   run_report(home.root / "report");
 }
 
+// A later standard may give any of these names to a function of its own, as
+// C++20 gave it "format".  Where an argument is of one of its types, a call
+// finds that function too, unless it says whose it means.
+BOOST_AUTO_TEST_CASE(later_standard_may_have_functions_of_the_same_names) {
+  constexpr char kNames[] =
+      "all_digits append ask await base64_encode begins_with consists_of "
+      "crc32 cut decimal drive first_line format format_to in_quotes inside "
+      "is_alphanumeric is_among is_one_of is_string is_utf8 is_visible join "
+      "locate matches normalized not_found run say sha256 show shown size_of "
+      "spawn stop trimmed type_of unquoted update wait_for wipe write_all "
+      "write_hex";
+  std::string header =
+      "#include <chrono>\n#include <memory>\n#include <string>\n"
+      "namespace std {\n";
+  for (const std::string& name : all_matches(kNames, "(\\w+)")) {
+    header += "template <class... T> void " + name + "(T&&...) = delete;\n";
+  }
+  const Home home;
+  const Ran ran = shell(compiler() + " -std=c++17 -pthread -fsyntax-only " +
+                        "-include '" + home.write("later.hpp", header + "}\n") +
+                        "' " + kTwoFiles + "ddbmutex.cpp");
+  BOOST_TEST(ran.status == 0);
+  BOOST_TEST(ran.said == "");
+}
+
 BOOST_AUTO_TEST_CASE(each_part_can_be_left_out_of_the_one_file) {
   if (!is_all_wanted()) return;
   const Ran ran = shell(

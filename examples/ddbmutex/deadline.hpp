@@ -39,6 +39,13 @@ inline Deadline deadline_of(Time end, Time ttl, Time grace) {
   return {std::min(end - grace, kill_at), kill_at};
 }
 
+// How old a lease gets before it is renewed: half of it, but sooner by what a
+// long grace leaves too little time for the renewal.  Its holder counts it
+// short by an eighth at the most, and as much is left for the renewal.
+inline Time renewed_after(Time ttl, Time grace) {
+  return std::min(ttl / 2, ttl - ttl / 8 - grace - ttl / 8);
+}
+
 }  // namespace command
 
 #endif  // DDBMUTEX_EXAMPLES_DDBMUTEX_DEADLINE_HPP

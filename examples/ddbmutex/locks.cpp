@@ -37,7 +37,8 @@ bool confirmed() {
 int show(const Settings& settings) {
   Table table(table_of(settings));
   const LockInfo info = table.inspect(settings.name);
-  print(settings.json ? json_of(info) + "\n" : lines_of(info));
+  print(settings.json ? json_of(info, "", settings.layout) + "\n"
+                      : lines_of(info, settings.layout));
   return kDone;
 }
 
@@ -58,12 +59,15 @@ int list(const Settings& settings) {
   Table table(table_of(settings));
   const std::vector<LockInfo> infos = all_locks(table);
   if (!settings.json) {
-    for (const std::string& line : rows_of(infos)) print(line + "\n");
+    for (const std::string& line :
+         rows_of(infos, std::string::npos, settings.layout)) {
+      print(line + "\n");
+    }
     return kDone;
   }
   const char* before = "[";
   for (const LockInfo& info : infos) {
-    print(before + json_of(info));
+    print(before + json_of(info, "", settings.layout));
     before = ",\n ";
   }
   print(infos.empty() ? "[]\n" : "]\n");
@@ -91,15 +95,17 @@ int unlock(const Settings& settings) {
   const LockInfo info = table.inspect(settings.name);
   const bool is_held = info.exists && !info.released;
   const bool asks = is_held && !settings.yes;
-  if (!settings.json) print(lines_of(info));
-  if (asks && settings.json) std::fputs(lines_of(info).c_str(), stderr);
+  const std::string lines = lines_of(info, settings.layout);
+  if (!settings.json) print(lines);
+  if (asks && settings.json) std::fputs(lines.c_str(), stderr);
   if (asks && !confirmed()) {
     complain("left as it is");
     return kRefused;
   }
   const bool is_freed = is_held && force(table, info);
   if (settings.json) {
-    print(json_of(info, is_freed ? "\"freed\":true" : "\"freed\":false") +
+    print(json_of(info, is_freed ? "\"freed\":true" : "\"freed\":false",
+                  settings.layout) +
           "\n");
   } else {
     print(is_freed ? "Freed.\n" : is_held ? "" : "Nobody holds it.\n");

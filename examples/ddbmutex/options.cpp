@@ -4,7 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "examples/ddbmutex/deadline.hpp"
 #include "examples/ddbmutex/report.hpp"
+#include "examples/ddbmutex/told.hpp"
 
 namespace command {
 namespace {
@@ -48,11 +50,12 @@ std::string parse_text(std::string_view text) {
 
 milliseconds parse_interval(std::string_view text) {
   const milliseconds interval = parse_time(text);
-  if (interval < std::chrono::milliseconds(100)) {
-    throw UsageError("is less than 100ms");
-  }
-  if (interval > std::chrono::hours(24)) throw UsageError("is more than a day");
-  return interval;
+  const char* wrong = interval < std::chrono::milliseconds(100)
+                          ? "is less than 100ms"
+                      : interval > std::chrono::hours(24) ? "is more than a day"
+                                                          : nullptr;
+  if (wrong == nullptr) return interval;
+  throw UsageError(std::string(wrong) + ": `" + std::string(text) + "`");
 }
 
 }  // namespace
@@ -88,7 +91,9 @@ const std::vector<Subcommand>& subcommands() {
        "DDBMUTEX_NAME and, if its row is kept, the fencing token in\n"
        "DDBMUTEX_TOKEN."},
       {Command::show, "show", "NAME", "show who holds the lock NAME", ""},
-      {Command::list, "list", "", "list the locks of the table", ""},
+      {Command::list, "list", "", "list the locks of the table",
+       "RENEWED is when the lease was last renewed, or taken: not since when\n"
+       "the lock is held.  STATE names the option that `run` needs, if any."},
       {Command::watch, "watch", "[NAME]",
        "show the locks, or the one, as they change",
        "In a terminal a table; else a line for each change, with its time."},
@@ -425,7 +430,8 @@ void Parser::check() const {
   if (settings_.grace && *settings_.grace > settings_.ttl / 3) {
     throw UsageError(
         std::string(was_given("grace") ? "--grace" : "DDBMUTEX_GRACE") +
-        ": is more than a third of --ttl");
+        ": is more than a third of --ttl: " + in_words(*settings_.grace) +
+        " of " + in_words(settings_.ttl));
   }
 }
 
@@ -490,6 +496,9 @@ ddbmutex::Options options_of(const Settings& settings) {
   options.ttl = settings.ttl;
   options.keep_row = settings.keep_row;
   options.owner = settings.owner;
+  const Time ttl = settings.ttl;
+  options.renew_after = std::chrono::duration_cast<std::chrono::milliseconds>(
+      renewed_after(ttl, settings.grace.value_or(settings.ttl / 4)));
   return options;
 }
 

@@ -34,7 +34,8 @@ constexpr Advice kAdvice[] = {
     {Errc::replicated_table, kUnfit, "name another table by --table"},
     {Errc::bad_request, kUnfit, "check --table, --key and --endpoint"},
     {Errc::not_supported, kUnfit, "check --endpoint and --layout"},
-    {Errc::bad_record, kUnfit, "check --layout, or use another name"},
+    {Errc::bad_record, kUnfit,
+     "check --layout and --keep-row, or use another name"},
     {Errc::kept_row, kUnfit, "give --keep-row, or use another name"},
     {Errc::no_row, kUnfit, "in this layout the item must be there before"},
     {Errc::unreachable, kUnavailable, "check the network and --endpoint"},
@@ -46,6 +47,7 @@ constexpr Advice kAdvice[] = {
     {Errc::bad_answer, kUnavailable,
      "check --endpoint: is it DynamoDB that answers there?"},
     {Errc::lease_lost, kLost, ""},
+    {Errc::ends_too_soon, kLost, ""},
 };
 
 const Advice* advice_on(const std::error_code& code) {

@@ -12,6 +12,7 @@ namespace command {
 namespace {
 
 using ddbmutex::Attribute;
+using ddbmutex::Layout;
 using ddbmutex::LockInfo;
 using std::chrono::milliseconds;
 
@@ -74,8 +75,9 @@ std::string number(const char* format, long long a, long long b) {
   return text;
 }
 
-std::string words_or_dash(std::optional<milliseconds> time) {
-  return time ? in_words(*time) : "-";
+std::string words_or_dash(std::optional<milliseconds> time,
+                          const char* behind = "") {
+  return time ? in_words(*time) + behind : "-";
 }
 
 std::string holder_of(const LockInfo& info) {
@@ -95,6 +97,12 @@ State state_of(const LockInfo& info) {
 const char* name_of(State state) {
   constexpr const char* kNames[] = {"free", "held", "expired", "unreadable"};
   return kNames[static_cast<int>(state)];
+}
+
+std::string need_of(const LockInfo& info, Layout layout) {
+  if (!info.problem.empty()) return "";  // Nothing would do.
+  if (info.keep_row) return "--keep-row";
+  return layout == Layout::lease && !info.exists ? "an item" : "";
 }
 
 std::optional<milliseconds> remaining_of(const LockInfo& info) {
@@ -136,21 +144,32 @@ std::string label_of(const LockInfo& info) {
   return label;
 }
 
-std::string sentence_of(const LockInfo& info) {
+namespace {
+
+// ", needs --keep-row"
+std::string needs(const LockInfo& info, Layout layout) {
+  const std::string need = need_of(info, layout);
+  return need.empty() ? "" : ", needs " + need;
+}
+
+}  // namespace
+
+std::string sentence_of(const LockInfo& info, Layout layout) {
+  const std::string more = needs(info, layout);
   const State state = state_of(info);
-  if (state == State::free) return "free";
+  if (state == State::free) return "free" + more;
   if (state == State::unreadable) {
     return "unreadable: " + printable(info.problem);
   }
   if (state == State::expired) {
-    return "expired, was held by " + holder_of(info);
+    return "expired, was held by " + holder_of(info) + more;
   }
   const auto left = remaining_of(info);
   return "held by " + holder_of(info) +
-         (left ? ", " + in_words(*left) + " left" : "");
+         (left ? ", " + in_words(*left) + " left" : "") + more;
 }
 
-std::string lines_of(const LockInfo& info) {
+std::string lines_of(const LockInfo& info, Layout layout) {
   std::string lines;
   const auto add = [&lines](const char* what, const std::string& value) {
     if (!value.empty()) lines += what + value + "\n";
@@ -160,27 +179,35 @@ std::string lines_of(const LockInfo& info) {
   add("state  ", name_of(state));
   if (info.exists && !info.released) {
     add("holder ", holder_of(info));
-    add("lease  ", in_words(info.lease));
-    add("age    ", words_or_dash(info.age));
+    add("lease  ",
+        in_words(info.lease) +
+            (info.age ? ", renewed " + in_words(*info.age) + " ago" : ""));
     add("left   ", words_or_dash(remaining_of(info)));
     add("uuid   ", printable(info.uuid));
   }
   if (info.token != 0) add("token  ", std::to_string(info.token));
   if (info.data) add("data   ", printable(*info.data));
+  const std::string need = need_of(info, layout);
+  if (need == "--keep-row") {
+    add("needs  ",
+        "--keep-row, for `run`: whoever locks this item has to keep it");
+  } else if (!need.empty()) {
+    add("needs  ", need + " of that name: in this layout `run` makes none");
+  }
   return lines;
 }
 
 std::vector<std::string> rows_of(const std::vector<LockInfo>& infos,
-                                 std::size_t width) {
+                                 std::size_t width, Layout layout) {
   constexpr std::size_t kColumns = 5;
   using Row = std::array<std::string, kColumns>;
-  std::vector<Row> rows = {{"NAME", "STATE", "AGE", "LEFT", "HOLDER"}};
+  std::vector<Row> rows = {{"NAME", "STATE", "RENEWED", "LEFT", "HOLDER"}};
   for (const LockInfo& info : infos) {
     const State state = state_of(info);
     const bool has_holder = state == State::held || state == State::expired;
     rows.push_back(
-        {label_of(info), name_of(state),
-         words_or_dash(has_holder ? info.age : std::nullopt),
+        {label_of(info), name_of(state) + needs(info, layout),
+         words_or_dash(has_holder ? info.age : std::nullopt, " ago"),
          words_or_dash(has_holder ? remaining_of(info) : std::nullopt),
          has_holder ? holder_of(info) : "-"});
   }
@@ -291,7 +318,8 @@ std::string text_of(const rapidjson::StringBuffer& json) {
 
 }  // namespace
 
-std::string json_of(const LockInfo& info, const std::string& more) {
+std::string json_of(const LockInfo& info, const std::string& more,
+                    Layout layout) {
   rapidjson::StringBuffer buffer;
   Writer writer(buffer);
   writer.StartObject();
@@ -303,6 +331,10 @@ std::string json_of(const LockInfo& info, const std::string& more) {
   }
   writer.Key("state");
   write(writer, std::string_view(name_of(state_of(info))));
+  if (const std::string need = need_of(info, layout); !need.empty()) {
+    writer.Key("needs");
+    write(writer, std::string_view(need));
+  }
   if (info.exists && !info.released) write_record(writer, info);
   if (info.token != 0) {
     writer.Key("token");

@@ -20,6 +20,9 @@ enum class State {
 };
 State state_of(const ddbmutex::LockInfo& info);
 const char* name_of(State state);
+// What it takes to lock it, as `run` would tell: "--keep-row", which is an
+// option of `run`, or "an item", which is to be made before; empty: nothing.
+std::string need_of(const ddbmutex::LockInfo& info, ddbmutex::Layout layout);
 // Nothing where the record does not say.
 std::optional<std::chrono::milliseconds> remaining_of(
     const ddbmutex::LockInfo& info);
@@ -36,18 +39,21 @@ std::string cut(const std::string& text, std::size_t width);
 // Name and, if there is one, sort value.
 std::string label_of(const ddbmutex::LockInfo& info);
 // "held by host:123, 12.3s left"
-std::string sentence_of(const ddbmutex::LockInfo& info);
+std::string sentence_of(const ddbmutex::LockInfo& info,
+                        ddbmutex::Layout layout = {});
 // All that is known, in lines.
-std::string lines_of(const ddbmutex::LockInfo& info);
+std::string lines_of(const ddbmutex::LockInfo& info,
+                     ddbmutex::Layout layout = {});
 // A line each below a heading, none longer than that.
 std::vector<std::string> rows_of(const std::vector<ddbmutex::LockInfo>& infos,
-                                 std::size_t width = std::string::npos);
+                                 std::size_t width = std::string::npos,
+                                 ddbmutex::Layout layout = {});
 
 // --- For programs ------------------------------------------------------------
 
 // An object in one line.  `more`: further members, as JSON.
 std::string json_of(const ddbmutex::LockInfo& info,
-                    const std::string& more = {});
+                    const std::string& more = {}, ddbmutex::Layout layout = {});
 std::string json_of(const std::string& text);  // "\"text\""
 
 }  // namespace command

@@ -93,15 +93,17 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  void draw(const std::string& heading, const Locks& locks) const;
+  void draw(const std::string& heading, const Locks& locks,
+            ddbmutex::Layout layout) const;
 };
 
-void Screen::draw(const std::string& heading, const Locks& locks) const {
+void Screen::draw(const std::string& heading, const Locks& locks,
+                  ddbmutex::Layout layout) const {
   winsize size = {};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
   const std::size_t height = known && size.ws_row > 0 ? size.ws_row : 24;
   const std::size_t width = known && size.ws_col > 0 ? size.ws_col : 80;
-  std::vector<std::string> lines = rows_of(locks, width);
+  std::vector<std::string> lines = rows_of(locks, width, layout);
   lines.insert(lines.begin(), cut(heading, width));
   if (lines.size() > height) {
     const std::size_t hidden = lines.size() - (height - 1);
@@ -126,7 +128,8 @@ bool can_redraw() {
 // Prints what differs from what was seen before.
 class Changes {
  public:
-  explicit Changes(bool json) : json_(json) {}
+  explicit Changes(const Settings& settings)
+      : json_(settings.json), layout_(settings.layout) {}
 
   void tell(const Locks& locks);
 
@@ -134,6 +137,7 @@ class Changes {
   // What makes one hold another than that before.
   struct Seen {
     State state;
+    std::string need;
     std::string uuid;
   };
   using Key = std::pair<std::string, std::string>;
@@ -141,6 +145,7 @@ class Changes {
   std::string line_of(const LockInfo& info) const;
 
   const bool json_;
+  const ddbmutex::Layout layout_;
   std::map<Key, Seen> before_;
 };
 
@@ -149,9 +154,10 @@ void Changes::tell(const Locks& locks) {
   std::map<Key, Seen> now;
   for (const LockInfo& info : locks) {
     const Key key = {info.name, info.sort_value};
-    const Seen seen = {state_of(info), info.uuid};
+    const Seen seen = {state_of(info), need_of(info, layout_), info.uuid};
     const auto before = before_.find(key);
     if (before == before_.end() || before->second.state != seen.state ||
+        before->second.need != seen.need ||
         (seen.state != State::free && before->second.uuid != seen.uuid)) {
       text += line_of(info);
     }
@@ -168,8 +174,11 @@ void Changes::tell(const Locks& locks) {
 }
 
 std::string Changes::line_of(const LockInfo& info) const {
-  if (json_) return json_of(info, "\"time\":\"" + utc_now() + "\"") + "\n";
-  return utc_now() + " " + label_of(info) + " " + sentence_of(info) + "\n";
+  const std::string now = utc_now();
+  if (json_) {
+    return json_of(info, "\"time\":\"" + now + "\"", layout_) + "\n";
+  }
+  return now + " " + label_of(info) + " " + sentence_of(info, layout_) + "\n";
 }
 
 // --- Looking -----------------------------------------------------------------
@@ -199,7 +208,7 @@ void watch(const Settings& settings) {
   Locks locks = look(table, settings);
   std::optional<Screen> screen;
   if (!settings.json && can_redraw()) screen.emplace();
-  Changes changes(settings.json);
+  Changes changes(settings);
   std::string why;
   for (;;) {
     if (screen) {
@@ -207,7 +216,7 @@ void watch(const Settings& settings) {
           why.empty() ? "every " + in_words(settings.interval) : why;
       screen->draw(utc_now() + "  table " + printable(settings.table) + ", " +
                        printable(state),
-                   locks);
+                   locks, settings.layout);
     } else if (why.empty()) {
       changes.tell(locks);
     } else {

@@ -8,7 +8,7 @@
 // does not answer.
 //
 // The status is 0 if none was lost, they took no more than two threads beside
-// the caller's and 2 KiB of heap each, and their renewals were spread over
+// the caller's and 4 KiB of heap each, and their renewals were spread over
 // time.
 #include <malloc.h>
 
@@ -48,7 +48,7 @@ using std::chrono::seconds;
 
 constexpr long kThreads = 2;
 // What the table has for all its renewals is little beside that of so many.
-constexpr std::size_t kHeapOfOne = 2048, kHeapOfAll = 128 * 1024, kMany = 5000;
+constexpr std::size_t kHeapOfOne = 4096, kHeapOfAll = 128 * 1024, kMany = 5000;
 constexpr milliseconds kLook(100);  // How often renewals are counted.
 
 long threads() {

@@ -17,6 +17,9 @@
  *  - Ours knows T as any interval from WE ticks before to WL after. It writes
  *    "latest, a lease and the margin", claims a lease from the sending, and
  *    takes what ended a margin before `earliest`.
+ *  - Our machine stands still for PAUSE ticks in all, and nobody notices: what
+ *    it knows of T is late by as much. For that a holder of ours gives up
+ *    UNHELD of its lease, as in lock.pml.
  *
  * What is asserted: no_two_claims.
  *
@@ -56,8 +59,19 @@
 #else
 #define JUDGED M
 #endif
+#ifndef PAUSE
+#define PAUSE 0
+#endif
+#if defined(M_ONEPERCENT)
+#define UNHELD 0 /* broken: nothing is given up for a pause */
+#elif L / 8 < PAUSE
+#define UNHELD (L / 8)
+#else
+#define UNHELD PAUSE
+#endif
+#define HELD (L - UNHELD)
 /* Of times that may be before the beginning. */
-#define T0 (L + M + WE + 1)
+#define T0 (L + M + WE + PAUSE + 1)
 
 /* Of `id`: nobody's, theirs; ours are above, one for each acquisition. */
 #define NOBODY 0
@@ -79,6 +93,8 @@ Sent sent[3]; /* 0, 1: ours, and given up; 2: theirs */
 byte ours_until, theirs_until; /* claims; half-open */
 byte our_id = THEIRS;
 byte our_requests, their_requests;
+byte stood_still; /* our clock */
+#define OURS_NOW (T - stood_still)
 
 #define idle(i) (sent[i].verb == none)
 
@@ -87,7 +103,7 @@ inline put(i, what, whose, until, over) {
   sent[i].id = whose;
   sent[i].end = until;
   sent[i].before = over;
-  sent[i].at = T;
+  sent[i].at = (i == 2 -> T : OURS_NOW); /* by the sender's clock */
   sent[i].told = false;
   sent[i].applied = false
 }
@@ -95,6 +111,12 @@ inline put(i, what, whose, until, over) {
 inline clear(i) {
   put(i, none, 0, 0, 0);
   sent[i].at = 0
+}
+
+inline tick() {
+  T++;
+  if :: ours_until <= OURS_NOW -> ours_until = 0 :: else fi;
+  if :: theirs_until <= T -> theirs_until = 0 :: else fi
 }
 
 /* As the item is by then. Theirs takes and renews by one request. */
@@ -141,10 +163,8 @@ active proctype world() {
   byte early, late;
 end:
   do
-  :: atomic { T < T0 + TMAX ->
-       T++;
-       if :: ours_until <= T -> ours_until = 0 :: else fi;
-       if :: theirs_until <= T -> theirs_until = 0 :: else fi }
+  :: atomic { T < T0 + TMAX -> tick() }
+  :: atomic { T < T0 + TMAX && stood_still < PAUSE -> stood_still++; tick() }
 
   /* --- The network --- */
   :: atomic { !idle(0) && !sent[0].told -> apply(0) }
@@ -159,18 +179,19 @@ end:
        if
        :: ours_until == 0 ->
           our_id++;
-          put(0, take, our_id, T + late + L + STORED, T - early - JUDGED)
+          put(0, take, our_id, OURS_NOW + late + L + STORED,
+              OURS_NOW - early - JUDGED)
        :: ours_until > 0 && sent[1].verb != renew ->
-          put(0, renew, our_id, T + late + L + STORED, 0)
+          put(0, renew, our_id, OURS_NOW + late + L + STORED, 0)
        :: ours_until > 0 -> ours_until = 0; put(0, release, our_id, 0, 0)
        fi;
        early = 0;
        late = 0 }
   :: atomic { !idle(0) && sent[0].told ->
        if /* A claim that is over stays over; an answer too late grants none. */
-       :: sent[0].applied && sent[0].at + L > T &&
+       :: sent[0].applied && sent[0].at + HELD > OURS_NOW &&
             (sent[0].verb == take || (sent[0].verb == renew && ours_until > 0))
-            -> ours_until = sent[0].at + L
+            -> ours_until = sent[0].at + HELD
        :: sent[0].verb == renew && !sent[0].applied -> ours_until = 0
        :: else
        fi;

@@ -68,7 +68,8 @@
  *
  * What is bounded. T up to TMAX, A attempts a call (B for contenders other
  * than 0), CALLS0 and CALLS calls, DUPS second deliveries, one abandoned
- * request a contender, one change by hand, FREEZE stopped ticks.
+ * request a contender, one change by hand, FREEZE stopped ticks, PAUSE of each
+ * contender.
  *
  * What is forgotten, to have fewer states, is what can have no effect any
  * more: an observation that cannot ripen before TMAX, the send time of an
@@ -97,7 +98,13 @@
  * FRONTS=D: a second front end is D ticks ahead; GIVEN=G: what is known of the
  * service's clock is taken for G ticks wider on either side, which is how much
  * longer a stop may not show: a longer one must; MARGIN=M: so much of what is
- * taken off for front ends is not yet). M_...: mutants.
+ * taken off for front ends is not yet), PAUSE=P (the boot clock of each stops
+ * for P ticks in all, and nobody ever notices: its claims count, and what it
+ * knows of the service's clock is late by as much; P ticks are the longest
+ * pause that no answer shows, so that a lease of 10 s has 8 P; a holder gives
+ * up UNHELD for it, the waiters' 1 % is left out; with RATE clocks run wrong or
+ * stop, BOTH: or both at once; OPEN=O: two may claim for O ticks in all, which
+ * is what a shorter lease leaves open). M_...: mutants.
  */
 /* bounds */
 #ifndef N
@@ -141,14 +148,33 @@
 #else
 #define TTL(i) L
 #endif
+#if defined(PAUSE)
+#if defined(M_ONEPERCENT)
+#define UNHELD 0
+#elif L / 8 < PAUSE
+#define UNHELD (L / 8)
+#else
+#define UNHELD PAUSE
+#endif
+#else
+#define UNHELD 0
+#endif
+#if defined(FREEZE) || defined(PAUSE)
+byte off[N]; /* for so long the boot clock has stood still */
+#define RUN(i, t) (t - off[i])
+#else
+#define RUN(i, t) t
+#endif
 #if defined(RATE)
-#define NOW(i) (T * rate[i])
-#define NOW_MAX(i) (TMAX * rate[i])
+#define NOW(i) (RUN(i, T) * rate[i])
+#define NOW_MAX(i) (RUN(i, TMAX) * rate[i])
 byte rate[N];
 #if defined(M_HOLDMARGIN)
 #define HOLD_LEN(i) (L * RATE)
 #elif defined(M_HOLDLESS)
 #define HOLD_LEN(i) (L * (RATE - 1) + 1)
+#elif UNHELD * RATE > L
+#define HOLD_LEN(i) ((L - UNHELD) * RATE)
 #else
 #define HOLD_LEN(i) (L * (RATE - 1))
 #endif
@@ -160,14 +186,9 @@ byte rate[N];
 #define WAIT_LEN(i, u) (L * (RATE + 1))
 #endif
 #else
-#if defined(FREEZE)
-#define NOW(i) (T - off[i])
-#define NOW_MAX(i) (TMAX - off[i])
-#else
-#define NOW(i) T
-#define NOW_MAX(i) TMAX
-#endif
-#define HOLD_LEN(i) TTL(i)
+#define NOW(i) RUN(i, T)
+#define NOW_MAX(i) RUN(i, TMAX)
+#define HOLD_LEN(i) (TTL(i) - UNHELD)
 #if defined(M_WAIT)
 #define WAIT_LEN(i, u) (TTL(OWNER(u)) - 1)
 #elif defined(M_OWNLEASE)
@@ -262,8 +283,8 @@ byte base[N];
 #define STAMP(i) (T + w + TTL(i))
 #define EARLIEST(i) (T + 1)
 #else
-#define STAMP(i) (T + w + TTL(i))
-#define EARLIEST(i) FLOOR(T, e)
+#define STAMP(i) (RUN(i, T) + w + TTL(i))
+#define EARLIEST(i) FLOOR(RUN(i, T), e)
 #endif
 
 #if defined(FREEZE)
@@ -349,7 +370,7 @@ byte clk[N]; /* 0 nothing heard, 1 an answer without Date, 2 known */
 #endif
 #ifdef FREEZE
 /* offsets of the service's clock from ours, plus BIAS; date: D + 2, 0 none */
-byte off[N], lo[N], hi[N], lo2[N], hi2[N], date[N];
+byte lo[N], hi[N], lo2[N], hi2[N], date[N];
 byte es[N * A]; /* the earliest of an attempt's send, plus BIAS */
 byte belied[N]; /* the attempts since whose send answers contradicted */
 bool frozen[N], after[N], doubt[N];
@@ -394,6 +415,10 @@ byte w, e, c, j, d;
 #ifdef UNHEARD
 bool dated;
 #endif
+#ifndef OPEN
+#define OPEN 0
+#endif
+byte overlapped; /* for so many ticks two have claimed */
 bool keep, hit, again, over, stale;
 bool no_two_claims = true, no_revived_hold = true, no_false_loss = true;
 bool no_repeated_token = true, no_false_refusal = true, no_late_write = true;
@@ -665,7 +690,8 @@ inline check_claims() {
   :: else -> break
   od;
   j = 0;
-  no_two_claims = (d <= 1); d = 0;
+  no_two_claims = (d <= 1 || overlapped < OPEN);
+  d = 0;
   assert(no_two_claims)
 #else
   skip
@@ -1269,12 +1295,40 @@ inline by_hand() {
 }
 #endif
 
+/* what two claim now they will have claimed for a tick */
+inline count_overlap() {
+#if OPEN > 0
+  j = 0; d = 0;
+  do
+  :: j < N -> if :: COUNTS(j) -> d++ :: else fi; j++
+  :: else -> break
+  od;
+  j = 0;
+  overlapped = overlapped + (d > 1); d = 0
+#else
+  skip
+#endif
+}
+
+/* RATE: of clocks that run true, unless BOTH */
+#if !defined(RATE) || defined(BOTH)
+#define MAY_PAUSE(i) (off[i] < PAUSE)
+#elif N == 2
+#define MAY_PAUSE(i) (off[i] < PAUSE && rate[0] == RATE && rate[1] == RATE)
+#endif
+#if N > 2
+#define ANY_MAY_PAUSE (MAY_PAUSE(0) || MAY_PAUSE(1) || MAY_PAUSE(2))
+#else
+#define ANY_MAY_PAUSE (MAY_PAUSE(0) || MAY_PAUSE(1))
+#endif
+
 #ifdef FREEZE
 #define MAY_GO && false
 #else
 #define MAY_GO
 #endif
 inline tick() {
+    count_overlap();
     T++; s = 0;
     do
     :: s < N ->
@@ -1302,7 +1356,10 @@ inline tick() {
       s++
     :: else -> break
     od;
-    s = 0
+    s = 0;
+#if OPEN > 0
+    check_claims()
+#endif
 }
 
 #ifdef M_RESEND
@@ -1328,6 +1385,20 @@ end:
     d_step {
       off[s]++; frozen[s] = true; after[s] = false; freezes--;
       tick() } }
+#endif
+#ifdef PAUSE
+  :: atomic { /* a machine stands still for a tick */
+    T < TMAX && ANY_MAY_PAUSE ->
+    if
+    :: MAY_PAUSE(0) -> s = 0
+    :: MAY_PAUSE(1) -> s = 1
+#if N > 2
+    :: MAY_PAUSE(2) -> s = 2
+#endif
+    fi;
+    d_step {
+      printf("T=%d: contender %d stands still\n", T, s);
+      off[s]++; tick() } }
 #endif
 #ifdef OPERATOR
   :: d_step { /* by hand: the row deleted */

@@ -1,5 +1,6 @@
 // Picture 1: what a lease is.
 #include <cmath>
+#include <sstream>
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/protocol.hpp"
@@ -19,7 +20,9 @@ constexpr milliseconds kWay = 300ms;
 constexpr seconds kDeath = 8s;
 
 std::string in_seconds(nanoseconds time) {
-  return number(std::chrono::duration<double>(time).count()) + " s";
+  std::ostringstream text;
+  text << std::chrono::duration<double>(time).count() << " s";
+  return text.str();
 }
 
 // "0.99 ttl"

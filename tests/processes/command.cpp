@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "ddbmutex/protocol.hpp"
 #include "ddbmutex/record.hpp"
 #include "examples/ddbmutex/deadline.hpp"
 #include "examples/ddbmutex/report.hpp"
@@ -231,9 +232,10 @@ class Round {
     return now();
   }
 
-  // The lease counts from before its request was sent, and 1 % short.
+  // The lease counts from before its request was sent, and short by a margin.
   std::string times(nanoseconds struck) const {
-    const nanoseconds over = door_.last_write(name_) + ttl_ * 99 / 100;
+    const nanoseconds over =
+        door_.last_write(name_) + ddbmutex::lock::held_for(ttl_);
     const nanoseconds recorded = expires() - (calendar() - now());
     std::string wrong;
     for (int i = 0; i < Stamps::kSlots; ++i) {

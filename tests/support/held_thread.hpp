@@ -44,15 +44,28 @@ constexpr long kPoll = SYS_poll;
 constexpr long kPoll = SYS_ppoll;
 #endif
 
-// The one, of those that there were not before, that waits in poll(2): the
-// thread of a table that sends.  Waits until there is one.
-inline pid_t polling_thread(const std::set<pid_t>& before) {
+inline std::string thread_name(const std::string& thread) {
+  std::ifstream file("/proc/self/task/" + thread + "/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+// A thread that a test has started.
+inline std::string name_of_own_threads() {
+  return thread_name(std::to_string(getpid()));
+}
+
+// The thread of that name, of those that there were not before; usually the one
+// that sends a table's renewals.  Waits until it rests in poll(2).
+inline pid_t polling_thread(const std::set<pid_t>& before,
+                            const std::string& name = "ddbmutex-sender") {
   pid_t polling = 0;
   BOOST_TEST_REQUIRE(eventually([&] {
     for (const pid_t thread : threads_by_id()) {
-      if (before.count(thread) != 0) continue;
-      std::ifstream file("/proc/self/task/" + std::to_string(thread) +
-                         "/syscall");
+      const std::string id = std::to_string(thread);
+      if (before.count(thread) != 0 || thread_name(id) != name) continue;
+      std::ifstream file("/proc/self/task/" + id + "/syscall");
       long number = -1;
       file >> number;
       if (number == kPoll || number == SYS_ppoll) polling = thread;

@@ -1,4 +1,5 @@
-// What this process has in memory: whether a secret is still somewhere in it.
+// What this process has in memory, and this thread in its registers: whether a
+// secret is still somewhere in it.
 //
 //   const Needle needle("....");            // Never in memory as it is.
 //   needle.write("/tmp/x/credentials", "[default]\naws_secret_access_key = ");
@@ -8,6 +9,9 @@
 #define DDBMUTEX_TESTS_SUPPORT_MEMORY_HPP
 
 #include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +25,36 @@
 #include <vector>
 
 namespace tests {
+
+// Has the kernel write all registers of this thread to memory, as it does for
+// every signal handler: on a stack that nothing else uses.
+class RegisterDump {
+ public:
+  RegisterDump() : stack_(getauxval(AT_MINSIGSTKSZ) + (1 << 16)) {
+    struct sigaction action = {};
+    action.sa_handler = [](int) {};
+    action.sa_flags = SA_ONSTACK;
+    BOOST_TEST_REQUIRE(sigaction(kSignal, &action, nullptr) == 0);
+  }
+
+  // Calls nothing on its way that would use a vector register itself.
+  void take() {
+    stack_t own = {}, before = {};
+    own.ss_sp = stack_.data();
+    own.ss_size = stack_.size();
+    const bool changed = sigaltstack(&own, &before) == 0;
+    raise(kSignal);
+    sigaltstack(&before, nullptr);
+    BOOST_TEST_REQUIRE(changed);
+  }
+  std::string_view bytes() const { return {stack_.data(), stack_.size()}; }
+  void wipe() { explicit_bzero(stack_.data(), stack_.size()); }
+
+ private:
+  static constexpr int kSignal = SIGUSR1;
+
+  std::vector<char> stack_;
+};
 
 // A secret of 64 letters.  This process knows it by the bitwise complement of
 // its bytes alone, until it reads it from where another has written it.
@@ -63,8 +97,17 @@ class Needle {
     return false;
   }
 
-  // In all that this process may write to.
-  bool is_in_memory() const {
+  // Of this thread, as they are when it is called.
+  bool is_in_registers() {
+    registers_.take();
+    const bool found = is_in(registers_.bytes());
+    registers_.wipe();
+    return found;
+  }
+
+  // In all that this process may write to, or in this thread's registers.
+  bool is_in_memory() {
+    registers_.take();
     const int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
     BOOST_TEST_REQUIRE(memory >= 0);
     std::string piece(kPiece, '\0');
@@ -73,6 +116,7 @@ class Needle {
       found = found || is_between(memory, begin, end, piece);
     }
     piece.assign(kPiece, '\0');  // The next search is not to find that.
+    registers_.wipe();
     close(memory);
     return found;
   }
@@ -111,6 +155,7 @@ class Needle {
   }
 
   std::string hidden_;
+  RegisterDump registers_;
 };
 
 }  // namespace tests

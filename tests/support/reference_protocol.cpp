@@ -7,6 +7,7 @@ namespace reference {
 using ddbmutex::lock::kBeyondAllClocks;
 using ddbmutex::lock::kFrontEndSkew;
 using std::chrono::nanoseconds;
+using namespace std::chrono_literals;
 using Outcome = Reply::Outcome;
 using Verb = Request::Verb;
 
@@ -17,6 +18,12 @@ constexpr std::size_t kRememberedByTake = 1000;
 constexpr int kTriesAtOnce = 2;
 
 nanoseconds percent_of(nanoseconds lease) { return lease / 100; }
+
+// For a clock that is slow by 1 %, or a stop of 1.25 s.
+nanoseconds given_up_of(nanoseconds lease) {
+  if (lease <= 10s) return lease / 8;
+  return lease < 125s ? 1250ms : percent_of(lease);
+}
 
 bool same_record(const Row& a, const Row& b) {
   return a.kind == Row::Kind::record && b.kind == Row::Kind::record &&
@@ -207,7 +214,9 @@ Request Protocol::next(Call call, BootTime now, const ServiceClock& clock,
   if (clock.known()) exchange.earliest = clock.earliest(now);
   const Request request = exchange.request;
   history_.push_back(std::move(exchange));
-  if (call == Call::renew && request.verb == Verb::renew) apply(clock);
+  if (call == Call::renew && history_.back().request.verb != Verb::release) {
+    apply(clock);
+  }
   return request;
 }
 
@@ -225,8 +234,8 @@ Request Protocol::wanted(Call call, BootTime now, const ServiceClock& clock,
 
 Request Protocol::wanted_take(BootTime now, const ServiceClock& clock,
                               const Sightings& sightings) const {
-  // Before anything was heard of DynamoDB's time.
-  if (!clock.known() && (!clock.silent() || use_.calendars)) return look(true);
+  if (use_.calendars && !clock.known()) return look(true);
+  if (!may_stamp(now, clock)) return look(true);
   const auto told = last_told(Call::take);
   if (!told) return put(now, clock, sightings);
   const Exchange& last = history_[*told];
@@ -237,6 +246,23 @@ Request Protocol::wanted_take(BootTime now, const ServiceClock& clock,
     return look(false);
   }
   return put(now, clock, sightings);
+}
+
+// DynamoDB's time is known well enough, or a look has just been answered.
+bool Protocol::may_stamp(BootTime now, const ServiceClock& clock) const {
+  if (!clock.known()) return clock.silent();
+  if (clock.latest(now) - clock.earliest(now) <= 3s) return true;
+  for (const Exchange& exchange : history_) {
+    const bool looked = exchange.request.verb == Verb::look &&
+                        exchange.call != Call::release && exchange.reply;
+    if (!looked || now > exchange.reply->received + 30s) continue;
+    const Outcome outcome = exchange.reply->outcome;
+    if (outcome == Outcome::done) return true;
+    if (outcome == Outcome::refused && exchange.call == Call::renew) {
+      return true;
+    }
+  }
+  return false;
 }
 
 Request Protocol::put(BootTime now, const ServiceClock& clock,
@@ -260,7 +286,9 @@ Request Protocol::renewal(BootTime now, const ServiceClock& clock) const {
   request.verb = Verb::renew;
   request.uuid = uuid_;
   request.own = own_for_renewal();
-  if (request.own.size() > kListedAtMost) return look(true);
+  if (request.own.size() > kListedAtMost || !may_stamp(now, clock)) {
+    return look(true);
+  }
   request.stamp = stamp(now, clock);
   request.tell = use_.keep && !granted();
   if (granted()) request.changes = changes_;
@@ -488,7 +516,7 @@ Verdict Protocol::judge_release(const Exchange& exchange) const {
 BootTime Protocol::claim_from(std::size_t own,
                               const ServiceClock& clock) const {
   const Exchange& sent = history_[own];
-  const nanoseconds holds = ttl_ - percent_of(ttl_);
+  const nanoseconds holds = ttl_ - given_up_of(ttl_);
   std::vector<BootTime> ends = {
       sent.at + holds,
       clock.when_latest_is(lowest_stamp() - nanoseconds(use_.margin))};

@@ -120,6 +120,7 @@ class Protocol {
   Request put(BootTime now, const ServiceClock& clock,
               const Sightings& sightings) const;
   Request renewal(BootTime now, const ServiceClock& clock) const;
+  bool may_stamp(BootTime now, const ServiceClock& clock) const;
   Request wanted_release() const;
   ServiceTime stamp(BootTime now, const ServiceClock& clock) const;
 

@@ -86,6 +86,9 @@ bool same(const Row& a, const Row& b) {
          a.problem == b.problem;
 }
 
+// No answer shows that a machine stood still for so long.
+constexpr nanoseconds kUnnoticed = 1250ms;
+
 // What a clock whose rate is off by so much shows of that time.
 nanoseconds elapsed_by_boot_clock(nanoseconds elapsed, std::int64_t ppm) {
   const std::int64_t millions = elapsed.count() / 1'000'000;
@@ -156,12 +159,16 @@ Weather::Weather(Random& random)
 
 // The hosts and what may befall them.
 
-History::History(std::uint64_t seed, Tally& tally, std::ostream* trace)
+History::History(std::uint64_t seed, Theme theme, Tally& tally,
+                 std::ostream* trace)
     : random_(seed),
       threads_(~seed),
+      pauses_(seed + 1),
+      theme_(theme),
       weather_(random_),
       tally_(tally),
       trace_(trace) {
+  if (theme_ == Theme::pauses) set_up_pauses();
   share();
   epoch_ = 1'700'000'000s + nanoseconds(random_.below(1'000'000'000));
   exchanges_at_most_ = static_cast<std::size_t>(random_.between(10, 80));
@@ -173,6 +180,18 @@ History::History(std::uint64_t seed, Tally& tally, std::ostream* trace)
   set_up_hosts();
   set_up_row();
   set_up_faults();
+}
+
+// What the protocol promises of pauses is promised where nothing else goes
+// wrong that it is not made for.
+void History::set_up_pauses() {
+  weather_.by_hand = weather_.freezes = weather_.glitches = false;
+  weather_.storm = weather_.burst = false;
+  constexpr std::int64_t kLeasesMs[] = {1'000,  2'000,  5'000,  8'000,
+                                        10'000, 10'000, 20'000, 120'000};
+  weather_.ttl =
+      std::chrono::milliseconds(kLeasesMs[pauses_.below(8)] + pauses_.below(3));
+  weather_.delay = std::min<nanoseconds>(20ms, weather_.ttl / 20);
 }
 
 // Some locks are shared with others.  Drawn apart, so that the rest is as it
@@ -223,6 +242,8 @@ void History::set_up_hosts() {
     host.base_boot = nanoseconds(random_.below(1'000'000'000'000'000));
     host.ppm = 10'000 * (random_.chance(0.5) ? 1 : -1);  // As far as allowed.
     if (random_.chance(0.5)) host.ppm = random_.between(-10'000, 10'000);
+    // Nothing is promised of a pause and clocks at their worst at once.
+    if (theme_ == Theme::pauses) host.ppm /= 2;
     schedule(nanoseconds(random_.below(weather_.ttl.count())),
              Event::Kind::wake, index_of(host));
   }
@@ -324,6 +345,8 @@ void History::handle(const Event& event) {
       return reap();
     case Event::Kind::freeze:
       return freeze(host);
+    case Event::Kind::pause:
+      return pause(host);
   }
 }
 
@@ -391,6 +414,7 @@ void History::transmit(Host& host, const Request& request) {
   if (random_.chance(weather_.stall)) left += delay();
   for (std::int64_t i = 0; i < copies; ++i) {
     if (write && random_.chance(weather_.lost)) continue;
+    if (host.cut_off && host.call == Call::renew) continue;
     schedule(left + delay(), Event::Kind::arrive, self, messages_.size() - 1,
              i == answering);
   }
@@ -596,7 +620,8 @@ void History::be_foreign(bool release) {
   }
 }
 
-// By what it has seen, and a clock that is fast by 1 %; or by its calendar.
+// By what it has seen, and a clock that is fast by 1 %, where pauses are the
+// theme by half of that; or by its calendar.
 bool History::foreign_may_take(const SimulatedTable::Content& now) {
   if (!now || now->expires == ServiceTime::zero()) return true;
   if (weather_.layout == Weather::Layout::calendars) {
@@ -609,8 +634,9 @@ bool History::foreign_may_take(const SimulatedTable::Content& now) {
     foreign_since_ = now_;
   }
   if (!now->lease) return false;
+  const int rate = theme_ == Theme::pauses ? 200 : 100;
   const nanoseconds over =
-      foreign_since_ + nanoseconds(*now->lease) * 100 / 101;
+      foreign_since_ + nanoseconds(*now->lease) * rate / (rate + 1);
   if (now_ > over) return true;
   schedule(over + 1ns, Event::Kind::foreigner, 0);
   return false;
@@ -631,9 +657,7 @@ void History::reap() {
 void History::freeze(Host& host) {
   if (now_ < host.stopped_until) return;
   const nanoseconds length(random_.below(3 * weather_.ttl.count()));
-  host.base_boot = boot(host).time_since_epoch();
-  host.base = now_ + length;
-  host.stopped_until = host.base;
+  stop(host, length);
   host.ever_frozen = true;
   // News may have shown the one before.
   if (!host.unnoticed ||
@@ -646,6 +670,35 @@ void History::freeze(Host& host) {
   host.dated_since = false;
   host.contradictions_then = host.clock.contradictions();
   if (trace_) trace(host) << "frozen for " << length << "\n";
+}
+
+void History::stop(Host& host, nanoseconds length) {
+  host.base_boot = boot(host).time_since_epoch();
+  host.base = now_ + length;
+  host.stopped_until = host.base;
+}
+
+// Some time in the claim that has just begun, and often so that the claim is
+// not renewed any more.
+void History::plan_pause(Host& host) {
+  if (theme_ != Theme::pauses || pauses_.chance(0.3)) return;
+  schedule(now_ + nanoseconds(pauses_.below(nanoseconds(host.ttl).count())),
+           Event::Kind::pause, index_of(host));
+  if (pauses_.chance(0.5)) host.cut_off = true;
+}
+
+// All pauses of a host together are too short to be noticed.
+void History::pause(Host& host) {
+  const nanoseconds most = kUnnoticed - host.paused;
+  if (now_ < host.stopped_until || most <= 0ns) return;
+  const nanoseconds length =
+      pauses_.chance(0.7) ? most : nanoseconds(pauses_.below(most.count()));
+  stop(host, length);
+  host.paused += length;
+  if (host.claiming) {
+    ++(host.ttl < 10s ? tally_.paused_short_claims : tally_.paused_claims);
+  }
+  if (trace_) trace(host) << "pauses for " << length << "\n";
 }
 
 void History::hear_news(Host& host) {
@@ -716,7 +769,7 @@ void History::begin(Host& host) {
       std::make_unique<reference::Protocol>(uuid, host.ttl, host.use);
   host.stamps.clear();
   host.attempts = 0;
-  host.granted = host.claiming = host.releasing = false;
+  host.granted = host.claiming = host.releasing = host.cut_off = false;
   host.fouled = host.robbed = host.gave_up = false;
   host.released_until = BootTime::min();
   host.over_since = BootTime::max();
@@ -839,6 +892,21 @@ bool History::exempt(const Host& host) const {
          (!host.dated_since || host.lease->claim_end() < after);
 }
 
+// For so long a claim may go on while another has the lock already: what a
+// holder whose machine stood still has not given up of a short lease.
+nanoseconds History::left_open(const Host& host) const {
+  const nanoseconds covered =
+      std::min<nanoseconds>(kUnnoticed, nanoseconds(host.ttl) / 8);
+  return std::max<nanoseconds>(host.paused - covered, 0ns);
+}
+
+// Its claim is in the last part of its time, where that is so.
+bool History::may_be_taken(const Host& host) const {
+  const nanoseconds open = left_open(host);
+  return open > 0ns &&
+         when_boot_is(host, host.lease->claim_end()) - now_ <= open;
+}
+
 void History::go_on(Host& host, Verdict verdict, bool failed) {
   switch (host.call) {
     case Call::take:
@@ -866,6 +934,7 @@ void History::go_on_taking(Host& host, Verdict verdict, bool failed) {
     // Of threads that hand it on, each has it for less.
     if (threads_.chance(0.3)) host.hold_ends = now_ + hold_of_thread(host);
     host.claiming = true;
+    plan_pause(host);
     return plan_hold(host);
   }
   if (!patient) return leave(host);
@@ -923,9 +992,9 @@ void History::hand_over(Host& host) {
   ++tally_.handed_over;
   expect(++host.handed_over <= kLimit, host, "handed over too often");
   // By a clock that is slow by 1 %, or stood still.
-  expect(
-      host.ever_frozen || (now_ - host.taken) * 99 / 100 < host.ttl / 2 + 1ns,
-      host, "handed over too late");
+  expect(host.ever_frozen ||
+             (now_ - host.taken - host.paused) * 99 / 100 < host.ttl / 2 + 1ns,
+         host, "handed over too late");
   expect(host.lease->claim_end() - left_from > host.ttl / 2, host,
          "handed over with too little left");
   note_grant(host);
@@ -1060,6 +1129,7 @@ void History::note_grant(Host& host) {
   // What was over before its process was told, or may have been while its
   // machine stood still, has its place among the claims elsewhere.
   if (boot(host) >= host.lease->claim_end() || exempt(host)) return;
+  if (may_be_taken(host)) return;
   const bool sure = weather_.safe();
   const std::int64_t token = host.lease->token();
   const bool counts = host.use.keep && !weather_.shared();
@@ -1099,9 +1169,20 @@ void History::check_guards() {
   for (const Host& host : hosts_) {
     if (!weather_.safe() || !host.claiming) continue;
     if (boot(host) >= host.lease->claim_end()) continue;
+    if (may_be_taken(host)) continue;
     expect(holds({host.lease->uuid(), host.lease->token(),
                   host.use.keep && !weather_.shared(), true}),
            host, "a guarded write of the holder's would be refused");
+  }
+}
+
+// Another claims the lock while a claim that may be taken goes on.
+void History::note_overlap(const Host& host) {
+  for (const Host& other : hosts_) {
+    if (&other == &host || !other.lease || !other.claiming) continue;
+    if (boot(other) >= other.lease->claim_end()) continue;
+    const nanoseconds left = when_boot_is(host, host.lease->claim_end()) - now_;
+    tally_.longest_overlap = std::max(tally_.longest_overlap, left);
   }
 }
 
@@ -1114,6 +1195,10 @@ void History::check_claims() {
     if (over) host.over_since = std::min(host.over_since, boot(host));
     if (!host.claiming || over) continue;
     if (exempt(host)) continue;
+    if (may_be_taken(host)) {
+      note_overlap(host);
+      continue;
+    }
     // Calendars and front ends that differ are not both allowed for.
     const bool right = weather_.layout == Weather::Layout::versions ||
                        (!weather_.skewed && !weather_.agreeing);
@@ -1130,13 +1215,14 @@ void History::check_claims() {
 // The input of both: DynamoDB's clock as this host knows it.
 void History::check_clock(const Host& host) {
   if (weather_.glitches || host.ever_frozen || !host.clock.known()) return;
-  const nanoseconds skew = weather_.skewed ? 1s : 0s;
+  const nanoseconds skew = host.paused + (weather_.skewed ? 1s : 0s);
   expect(host.clock.earliest(boot(host)) <= service() + skew, host,
          "earliest() is too late");
   expect(host.clock.latest(boot(host)) >= service() - skew, host,
          "latest() is too early");
-  expect(weather_.skewed || host.clock.contradictions() == 0, host,
-         "front ends that agree contradict each other");
+  expect(
+      weather_.skewed || host.paused > 0ns || host.clock.contradictions() == 0,
+      host, "front ends that agree contradict each other");
 }
 
 // Lost to somebody only if somebody touched the row.  Where stamps go back
@@ -1147,7 +1233,11 @@ void History::check_loss(const Host& host, Verdict verdict) {
   if (weather_.glitches && !host.use.keep) return;
   expect(!host.granted || host.fouled, host,
          "told lost though nobody else changed the row");
-  expect(!host.releasing || host.robbed || !weather_.safe(), host,
+  // Of a lease that is open at its end, another may have had the row before the
+  // holder heard that it was his.
+  expect(!host.releasing || host.robbed || !weather_.safe() ||
+             left_open(host) > 0ns,
+         host,
          "told lost though nobody changed the row before the end of the claim");
 }
 
@@ -1181,12 +1271,10 @@ void History::count(const Host& host, Verdict verdict, const Answer& answer) {
       boot(host) >= host.released_until) {
     ++tally_.lapsed_releases;
   }
-  // Had the boot clock alone ended the claim, renew_at() would lie further
-  // ahead of its end.
+  // Had the boot clock alone ended the claim, it would be longer.
   if (verdict == Verdict::ours &&
-      host.lease->claim_end() -
-              host.lease->renew_at(nanoseconds(host.ttl) / 2) <
-          nanoseconds(host.ttl) * 48 / 100) {
+      host.lease->claim_end() - host.lease->granted_at() <
+          ddbmutex::lock::held_for(host.ttl) - nanoseconds(host.ttl) / 100) {
     ++tally_.claims_cut_short;
   }
 }
@@ -1206,10 +1294,10 @@ std::ostream& History::trace(const Host& host) {
   return *trace_ << "[" << now_ << "] " << host.name << " ";
 }
 
-void run_history(std::uint64_t seed, std::uint64_t number, Tally& tally,
-                 std::ostream* trace) {
+void run_history(std::uint64_t seed, std::uint64_t number, Theme theme,
+                 Tally& tally, std::ostream* trace) {
   Random mixed(seed + number * 0x9e3779b97f4a7c15u);
-  History history(mixed.next() ^ mixed.next(), tally, trace);
+  History history(mixed.next() ^ mixed.next(), theme, tally, trace);
   history.run();
 }
 

@@ -64,6 +64,15 @@ struct Tally {
   std::size_t foreign_takes = 0;  // and to others.
   std::size_t lapsed_releases = 0;      // Refused when the lease was over.
   std::size_t longest_acquisition = 0;  // In stamped attempts.
+  std::size_t paused_claims = 0;        // Of leases from 10 s on, and shorter.
+  std::size_t paused_short_claims = 0;
+  nanoseconds longest_overlap{};  // Of claims.
+};
+
+// What the histories are about.
+enum class Theme {
+  anything,
+  pauses,  // Machines stand still for so short a time that no answer shows it.
 };
 
 class Random {
@@ -114,7 +123,7 @@ struct Weather {
 class History {
  public:
   // `trace` may be null.
-  History(std::uint64_t seed, Tally& tally, std::ostream* trace);
+  History(std::uint64_t seed, Theme theme, Tally& tally, std::ostream* trace);
   // Throws Difference.
   void run();
 
@@ -135,6 +144,8 @@ class History {
     bool dated_since = false;  // And one was heard at once.
     int contradictions_then = 0;
     nanoseconds stood_still{};  // In all, since the last that was noticed.
+    nanoseconds paused{};       // In all, where that is the theme,
+    bool cut_off = false;       // while no renewal of its claim comes through.
     std::optional<nanoseconds> told;  // When it last heard a Date at once, not
                                       // since it stands still unnoticed.
 
@@ -205,6 +216,7 @@ class History {
       foreigner,  // A client that writes no lease takes the lock.
       reaper,
       freeze,
+      pause,
     };
     nanoseconds at;
     std::uint64_t order;
@@ -216,6 +228,7 @@ class History {
     bool operator<(const Event& other) const;  // Later first.
   };
 
+  void set_up_pauses();
   void set_up_hosts();
   void set_up_row();
   void set_up_faults();
@@ -249,6 +262,9 @@ class History {
   bool foreign_may_take(const SimulatedTable::Content& now);
   void reap();
   void freeze(Host& host);
+  void stop(Host& host, nanoseconds length);
+  void plan_pause(Host& host);
+  void pause(Host& host);
   void hear_news(Host& host);
 
   // A host's process.
@@ -279,8 +295,11 @@ class History {
   void check_state(Host& host, const char* after);
   void notice(Host& host, BootTime sent, const Answer& answer);
   bool exempt(const Host& host) const;
+  nanoseconds left_open(const Host& host) const;
+  bool may_be_taken(const Host& host) const;
   void note_grant(Host& host);
   void check_guards();
+  void note_overlap(const Host& host);
   void check_claims();
   void check_clock(const Host& host);
   void check_loss(const Host& host, Verdict verdict);
@@ -294,7 +313,9 @@ class History {
   void trace_answer(const Host& host, const Answer& answer, Verdict verdict);
 
   Random random_;
-  Random threads_;  // What they do, drawn apart.
+  Random threads_;  // What they do, drawn apart,
+  Random pauses_;   // and so are these.
+  const Theme theme_;
   Weather weather_;
   Tally& tally_;
   std::ostream* trace_;
@@ -317,8 +338,8 @@ class History {
 };
 
 // Draws the history numbered so from the seed and runs it.
-void run_history(std::uint64_t seed, std::uint64_t number, Tally& tally,
-                 std::ostream* trace);
+void run_history(std::uint64_t seed, std::uint64_t number, Theme theme,
+                 Tally& tally, std::ostream* trace);
 
 }  // namespace simulation
 

@@ -1,0 +1,65 @@
+// A time on the boot clock as a descriptor that poll(2) can wait for.  The
+// timeout of poll(2) itself stands still while the machine is suspended; a
+// lease does not.
+//
+// Thread safety: one thread at a time.
+#ifndef DDBMUTEX_SIGV4_BOOT_TIMER_HPP
+#define DDBMUTEX_SIGV4_BOOT_TIMER_HPP
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "boot_clock.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+class BootTimer {
+ public:
+  BootTimer() = default;
+  ~BootTimer() {
+    if (fd_ >= 0) close(fd_);
+  }
+  BootTimer(const BootTimer&) = delete;
+  BootTimer& operator=(const BootTimer&) = delete;
+
+  // -1: set() was not called yet, or there was no descriptor to be had.
+  int fd() const noexcept { return fd_; }
+
+  // Readable from `when` on, until it is set again; never at BootTime::max().
+  void set(BootTime when) noexcept {
+    if (fd_ < 0) fd_ = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    if (fd_ < 0) return;
+    // Relative, because libfaketime takes an absolute time for one on the
+    // calendar.  A suspend between the two system calls would make it late.
+    BootTime now;
+    do {
+      now = BootClock::now();
+      start(when, now);
+    } while (BootClock::now() - now > std::chrono::milliseconds(10));
+  }
+
+ private:
+  void start(BootTime when, BootTime now) noexcept {
+    using std::chrono::nanoseconds;
+    using std::chrono::seconds;
+    itimerspec spec{};  // All zero: never.
+    if (when != BootTime::max()) {
+      const nanoseconds left = when > now ? when - now : nanoseconds(1);
+      spec.it_value.tv_sec = static_cast<time_t>(left / seconds(1));
+      spec.it_value.tv_nsec = static_cast<long>((left % seconds(1)).count());
+    }
+    timerfd_settime(fd_, 0, &spec, nullptr);
+  }
+
+  int fd_ = -1;
+};
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_BOOT_TIMER_HPP
