@@ -19,6 +19,7 @@ class BuildError extends Error {}
 
 // Programs that tests start, by the suite that starts them.
 const startedBy = {
+  allocations: ["processes/allocations"],
   aws_sources: ["processes/agent"],
   claims_run: ["claims/run", "claims/many", "claims/worker"],
   exits: ["processes/exits"],
