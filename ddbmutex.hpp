@@ -606,10 +606,10 @@ class Table {
 
   // False if there is no such table.  wrong_table if its key is not as the
   // options have it; replicated_table unless that is allowed.  Worth a call
-  // when a program starts: it finds out before the first lock does.  A table
-  // whose key was found wrong is remembered, and every call that needs its
-  // items fails with wrong_table, unsent, until this or create() finds the key
-  // right.
+  // when a program starts: it finds out before the first lock does.  A wrong
+  // key is remembered: until this or create() finds the key right, locks,
+  // inspect(), list() and force_unlock() fail with wrong_table and send
+  // nothing. Renewals and releases of locks that are held are still sent.
   bool exists(std::error_code& ec = detail::throws());
 
   // What stands in the table for the mutex of that name; a consistent read.
