@@ -1,8 +1,10 @@
 # make            the library (libddbmutex.a), build/ddbmutex and the examples
 # make demo       sets this machine up, builds, shows what the lock is for
+# make engine     sets up, runs a DynamoDB engine for your programs until Ctrl-C
 # make test       sets up, builds, runs every test; ONLY=suite/case SEED=...
 # make soak       sets up, builds, runs every long bar in full (1 h)
-# make torture    processes under every fault at once: MINUTES=10, SEED=...
+# make torture    sets up, processes under all faults: MINUTES=10, SEED=...
+# make aws        tests against AWS itself, with your keys: TABLE=... REGION=...
 # make mutants    takes one protection away at a time: does a test notice?
 # make fuzz       feeds what reads foreign bytes (clang++): MINUTES=1 each
 # make bench      sets up, builds, measures; writes build/bench.tsv
@@ -16,6 +18,7 @@
 # make deb        the Debian packages, in build/deb
 # make ways       sets up, runs every way of packaging/README.md, each recipe
 # make cross      sets up, builds for other machines and with other compilers
+# make systems    as root, README's commands and builds on other releases
 # make small      sets up, runs the steps of packaging/small.md
 # make abi        sets up, says what breaks programs of the last version
 # make format     lays out all C++ as .clang-format says
@@ -31,6 +34,7 @@
 # shared with other libraries' programs), "endpoints" (FIPS and dual-stack ones,
 # those of accounts and of other partitions).  "make WITH=" leaves out all, and
 # builds the library alone.
+.DEFAULT_GOAL := all
 config ?= release
 cxxstd ?= c++17
 PARTS := hosts roles profiles sso programs \
@@ -98,12 +102,13 @@ TEST_SOURCES := $(sort $(wildcard tests/test_*.cpp))
 TORTURE_PROGRAMS := $(wildcard \
   $(addprefix tests/torture/,torture.cpp worker.cpp lost_answers.cpp))
 PICTURE_PROGRAM := tests/pictures/draw.cpp
+LIVE_PROGRAM := tests/live/live.cpp
 TEST_PROGRAMS := $(patsubst %.cpp,$(BUILD)/%,\
   $(wildcard tests/claims/*.cpp tests/processes/*.cpp) $(TORTURE_PROGRAMS) \
-  $(PICTURE_PROGRAM))
+  $(PICTURE_PROGRAM) $(LIVE_PROGRAM))
 SUPPORT_SOURCES := $(wildcard tests/support/*.cpp) \
-  $(filter-out $(TORTURE_PROGRAMS) $(PICTURE_PROGRAM),\
-  $(wildcard tests/torture/*.cpp tests/pictures/*.cpp))
+  $(filter-out $(TORTURE_PROGRAMS) $(PICTURE_PROGRAM) $(LIVE_PROGRAM),\
+  $(wildcard tests/torture/*.cpp tests/pictures/*.cpp tests/live/*.cpp))
 # Files with tests are compiled five at a time, in little more than half of the
 # time: each in a namespace of its own, after what all five include.  Each by
 # itself can be made, too, as $(BUILD)/tests/test_this.o.
@@ -143,7 +148,8 @@ DEMO_PARTS := $(call objects,$(addprefix examples/demo/,\
 COMMAND := $(BUILD)/examples/ddbmutex/ddbmutex
 COMMAND_OBJECTS := $(call objects,$(wildcard examples/ddbmutex/*.cpp))
 COMMAND_PARTS := $(call objects,$(addprefix examples/ddbmutex/,\
-  completion.cpp help.cpp options.cpp report.cpp told.cpp watcher.cpp))
+  completion.cpp group.cpp help.cpp names.cpp options.cpp report.cpp \
+  told.cpp watcher.cpp))
 
 BUILDING := --no-print-directory -j$(shell nproc)
 
@@ -161,11 +167,12 @@ comma := ,
 export no_proxy := \
   127.0.0.1,localhost$(addprefix $(comma),$(or $(no_proxy),$(NO_PROXY)))
 
+metadata_disabled := $(AWS_EC2_METADATA_DISABLED)
 export AWS_EC2_METADATA_DISABLED := true
 
-.PHONY: all setup demo test soak torture mutants fuzz bench size model format
-.PHONY: pictures clean programs fuzzers noexcept setup-fuzz setup-bench parts
-.PHONY: sources
+.PHONY: all setup demo engine test soak torture aws mutants fuzz bench size
+.PHONY: model format pictures clean programs fuzzers noexcept setup-fuzz
+.PHONY: setup-bench parts sources systems
 .PHONY: build/ddbmutex
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -181,15 +188,20 @@ noexcept: amalgamation
 # Installs what is missing (root or sudo on Debian and Ubuntu), else says what
 # to install.  A second make then builds with what it installed.
 setup:
-	@tests/setup
+	@tests/setup test
 setup-fuzz:
-	@CXX=clang++ tests/setup
+	@CXX=clang++ tests/setup test
 setup-bench:
-	@BENCH=1 tests/setup
+	@tests/setup bench
 
-demo: setup
+demo:
+	@tests/setup demo
 	@$(MAKE) $(BUILDING) $(DEMO)
 	@BUILD=$(BUILD) examples/demo/run
+
+engine:
+	@tests/setup engine
+	@tests/engines/serve
 
 test: setup
 	@$(MAKE) $(BUILDING) $(if $(filter noexcept,$(config)),,noexcept) programs
@@ -205,6 +217,18 @@ torture: setup
 	@$(MAKE) $(BUILDING) programs
 	@DDBMUTEX_BUILD=$(BUILD) $(BUILD)/tests/torture/torture \
 	  $$(($(or $(MINUTES),10) * 60)) $(SEED)
+
+# Your keys may come from an EC2 instance, so this is as you have set it.  With
+# ONLY, only those cases are run: no torture (0 seconds).
+aws: export AWS_EC2_METADATA_DISABLED := $(metadata_disabled)
+aws:
+	@[ -n "$$TABLE" ] && [ -n "$$REGION" ] || { \
+	  echo 'usage: make aws TABLE=name REGION=region' \
+	    '(uses your AWS keys; its tables are deleted again)' >&2; exit 2; }
+	@tests/setup test
+	@$(MAKE) $(BUILDING) programs
+	@DDBMUTEX_BUILD=$(BUILD) $(BUILD)/tests/live/live "$$TABLE" "$$REGION" \
+	  $(if $(ONLY),0 $(ONLY))
 
 mutants: setup
 	@$(MAKE) $(BUILDING) programs
@@ -230,6 +254,10 @@ parts:
 	@$(info $(PARTS))
 sources:
 	@$(info $(LIB_SOURCES) $(filter -D%,$(CPPFLAGS)))
+
+systems:
+	@tests/setup systems
+	@tests/systems/run
 
 model: setup
 	@MODEL_BUILD=build/model tests/model/run full

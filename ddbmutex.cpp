@@ -72,33 +72,34 @@ Failure check_times(const Options& options) {
   check("ttl", options.ttl, milliseconds(100), lock::kLongestLease,
         "not between 100 ms and 366 days");
   check("request_timeout", request_timeout_of(options), kLeast, below_half,
-        "not above 0 and below ttl / 2");
-  check("first_poll", options.first_poll, kLeast, kMost, "not above 0");
+        "not more than 0 and less than ttl / 2");
+  check("first_poll", options.first_poll, kLeast, kMost, "not more than 0");
   check("longest_poll", options.longest_poll, options.first_poll, kMost,
-        "below first_poll");
+        "less than first_poll");
   check("safe_time", safe_time_of(options), kNone, below_half,
-        "not from 0 to below ttl / 2");
-  check("patience", options.patience, kNone, kMost, "below 0");
+        "not at least 0 and less than ttl / 2");
+  check("patience", options.patience, kNone, kMost, "less than 0");
   check("renew_after", options.renew_after.value_or(kLeast), kLeast, half,
-        "not above 0 and up to ttl / 2");
+        "not more than 0 and at most ttl / 2");
   check("max_hold", options.max_hold.value_or(kMost), kLeast, kMost,
-        "not above 0");
+        "not more than 0");
   return bad;
 }
 
 Failure check(const Options& options, const TableOptions& table) {
   const bool keeps = detail::keeps_rows(options.keep_row, table);
-  const char* by_hand = options.auto_renew ? "" : "without auto_renew";
+  const char* by_hand = options.auto_renew ? "" : "needs auto_renew";
   if (Failure bad = detail::check_all({
           {"renew_after", options.renew_after ? by_hand : ""},
           {"max_hold", options.max_hold ? by_hand : ""},
           {"alive", options.alive ? by_hand : ""},
           {"only_if_exists",
-           options.only_if_exists && !keeps ? "without keep_row" : ""},
-          {"fencing", options.fencing && !keeps ? "without keep_row" : ""},
+           options.only_if_exists && !keeps ? "needs keep_row" : ""},
+          {"fencing", options.fencing && !keeps ? "needs keep_row" : ""},
           {"handover_limit",
            options.handover_limit < 0
-               ? sigv4::format("%s is below 0", options.handover_limit).c_str()
+               ? sigv4::format("%s is less than 0", options.handover_limit)
+                     .c_str()
                : ""},
           {"owner",
            detail::not_text(options.owner, detail::kMaxKeyBytes,
@@ -227,24 +228,24 @@ Failure DdbMutex::Impl::failure_of(const lock::Result& result,
       return detail::failure_of(result.answer, cannot(what),
                                 table->impl_->endpoint());
     case Kind::kept_row:
-      more = "it bears a fencing token";
+      more = "it has a fencing token; set keep_row";
       break;
     case Kind::no_date:
-      more = "answers have no Date";
+      more = "DynamoDB's answers have no Date";
       break;
     case Kind::deadlock:
       code = std::make_error_code(std::errc::resource_deadlock_would_occur);
-      more = "this thread has locked it";
+      more = "this thread has locked it already";
       break;
     case Kind::deadlock_of_callback:
       code = std::make_error_code(std::errc::resource_deadlock_would_occur);
       more =
-          "another thread has locked it, and no other callback could be called "
-          "until that unlocks";
+          "another thread has locked it, and a callback that waited would hold "
+          "up all others";
       break;
     case Kind::no_thread:
       code = std::make_error_code(std::errc::resource_unavailable_try_again);
-      more = "no thread can be started to renew the lease";
+      more = "cannot start a thread to renew the lease";
       break;
     case Kind::bad_record:
       more = result.answer.message;
@@ -291,7 +292,7 @@ Failure DdbMutex::Impl::require(nanoseconds min_remaining) const {
     return failed(Errc::not_held, doing);
   if (left == nanoseconds::zero()) return failed(Errc::lease_lost, doing);
   const std::string text =
-      sigv4::format("%s ms remain, and %s ms are asked for",
+      sigv4::format("%s ms remain, but %s ms are asked for",
                     left / milliseconds(1), min_remaining / milliseconds(1));
   return failed(Errc::ends_too_soon, doing, text);
 }

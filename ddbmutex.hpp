@@ -11,43 +11,53 @@
 //     }
 //   }
 //
-// How.  lock() writes an item with a fresh uuid and a lease, on condition that
-// nobody else's stands there; a thread of the Table renews the lease at half
-// its time; unlock() deletes the item.  A waiter takes a lock whose lease it
-// has seen unchanged for as long as the lease says and 1 %, or at once where
-// DynamoDB's own clock says that the lease is over by more than what is not
-// known of that clock: up to some 5 s.  To learn its time, and that the table
-// has the right key, the first lock of a Table looks at the item first: one
-// request more.  So does the first lock after one or two minutes in which the
-// Table has sent nothing.  A holder counts its lease short by a margin (see
-// Options::ttl).  No host's time of day matters; the rates of the hosts' clocks
-// may be off by 1 %.
+// require() throws if the lock was lost, or if its lease may end within 5 s.
+// So if no page takes longer than 5 s, none is printed without the lock, unless
+// the process is paused (see below).
 //
-// Above, 5 s are the most that it takes to print a page: require() throws if
-// the lock was lost, and if its lease could end while the page is printed.
+// How it works.  lock() writes an item with a fresh uuid and a lease, on the
+// condition that nobody else's item is there.  A thread of the Table renews the
+// lease when half of it has passed.  unlock() deletes the item.  A waiter takes
+// the lock of another holder only if it has seen the item unchanged for the
+// whole lease and 1 % more, or if DynamoDB's own clock shows that the lease has
+// been over for 2 s.  (It allows for what it does not know exactly of that
+// clock, so this adds up to some 5 s, or more if answers are slow.)  A holder
+// counts its lease from before it sent the request, and stops a margin early
+// (see Options::ttl).  No host's time of day matters.  The clocks of the
+// hosts only have to run at the right rate, to 1 %.
 //
-// Not promised.  A process that is paused (swapped out, suspended) between
-// asking owns_lock() and acting may act after its lease has ended, while
-// another holds the lock.  No lease can prevent that; what is written to
-// DynamoDB by guarded_write(), or to a store that refuses a lower
-// fencing_token() than it has seen, is safe from it.  Rows that somebody
-// changes by hand, and tables with eventually consistent replicas in other
-// regions, are not protected.
+// The first lock of a Table reads the item before it writes, to learn
+// DynamoDB's time and to check the table's key.  So does the first lock after
+// one or two minutes in which the Table sent nothing.  That is one more
+// request.
 //
-// Thread safety.  Any thread may call any member at any time, but construction
-// and destruction (a wait in another thread is ended by the destructor, as by
-// cancel()).  Threads that share one DdbMutex exclude each other too, first
-// come, first served.  The lock belongs to the object: a thread may unlock what
-// another locked.  Calls are no points of thread cancellation.  In a forked
-// child the parent's locks are not held, and their destructors do nothing.
+// Not promised.  A process can be paused (swapped out, suspended) after it
+// asked owns_lock() and before it acts.  It may then act after its lease has
+// ended, while another host holds the lock.  No lease can prevent that.  Two
+// kinds of writes are safe from it: those of guarded_write(), and writes to a
+// store that refuses a lower fencing_token() than it has seen.  Items that
+// somebody edits by hand are not protected, and neither are tables with
+// eventually consistent replicas in other regions.
 //
-// Errors.  What can fail throws Error; given a std::error_code& `ec`, it sets
-// that instead.  Where the library was compiled without exceptions, calls
-// without an `ec` call fail_handler.  That somebody else holds the lock is no
-// error.  Where memory runs out, a call throws std::bad_alloc, or sets `ec` to
-// std::errc::not_enough_memory: no lock is left behind that nobody can unlock,
-// none that is held is lost, and unlock() needs no memory.  (Compiled without
-// exceptions, a failed allocation ends the process.)
+// Thread safety.  Any thread may call any member at any time, except during
+// construction and destruction.  (The destructor ends a wait in another thread,
+// as cancel() does.)  Threads that share one DdbMutex exclude each other too,
+// first come, first served.  The lock belongs to the object: one thread may
+// unlock what another has locked.  No call is a thread cancellation point.  A
+// forked child does not hold its parent's locks, and destroying them there does
+// nothing.
+//
+// Errors.  A call that fails throws Error; if it is given a std::error_code&
+// `ec`, it sets that instead.  If the library was compiled without exceptions,
+// calls without an `ec` call fail_handler.  It is not an error that somebody
+// else holds the lock.  If memory runs out, a call throws std::bad_alloc, or
+// sets `ec` to std::errc::not_enough_memory.  No lock is then left behind that
+// nobody can unlock, and none that is held is lost.  unlock() needs no memory.
+// (If the library was compiled without exceptions, a failed allocation ends the
+// process.)
+//
+// Transient errors (a network that is down, throttling) are retried before a
+// call reports them; see Options::patience.
 #ifndef DDBMUTEX_HPP
 #define DDBMUTEX_HPP
 
@@ -69,7 +79,7 @@
 #include <stop_token>
 #endif
 
-// Semantic: before 1.0.0 a minor version may break what programs rely on.
+// Semantic versioning: before 1.0.0, a minor version may break programs.
 #define DDBMUTEX_VERSION_MAJOR 0
 #define DDBMUTEX_VERSION_MINOR 1
 #define DDBMUTEX_VERSION_PATCH 0
@@ -99,7 +109,7 @@ std::chrono::nanoseconds nanoseconds_of(
 template <class Clock, class Duration>
 std::chrono::nanoseconds left_until(const void* at);
 // Stands for an `ec` that is not given: what fails throws.  Never changed.  A
-// function, for a program and a shared library may have a variable each.
+// function, because a program and a shared library may have a variable each.
 std::error_code& throws() noexcept;
 }  // namespace detail
 
@@ -108,38 +118,41 @@ std::error_code& throws() noexcept;
 // Meets the standard's BasicLockable, Lockable and TimedLockable.
 class DdbMutex {
  public:
-  // Sends nothing and starts nothing.  `name` is UTF-8, 1 to 2,048 bytes with
-  // the table's prefix.  Throws Error (bad_option) that names what is wrong;
-  // without exceptions the first operation fails with it.
+  // Sends nothing and starts no thread.  `name` is UTF-8, 1 to 2,048 bytes
+  // including the table's prefix.  Throws Error (bad_option) that names the
+  // wrong option.  Without exceptions, the first operation fails with it.
   explicit DdbMutex(std::string name);
   explicit DdbMutex(std::string name, Options options);
-  // Unlocks if held.  Waits for this mutex's callbacks, unless a callback calls
-  // it: none is called afterwards.  Where a process ends without it (exit()
-  // destroys static objects and those of its thread alone), the row stands
-  // until the lease is over.
+  // Unlocks if held.  Waits for callbacks of this mutex that run or are due,
+  // unless a callback of the same Table calls it; none is called afterwards. If
+  // a process ends without calling the destructor, the item stays until its
+  // lease is over.  (exit() destroys only static objects and the thread_local
+  // ones of its own thread.)
   ~DdbMutex();
   DdbMutex(const DdbMutex&) = delete;
   DdbMutex& operator=(const DdbMutex&) = delete;
 
-  // Waits until the lock is ours.  Passing errors are tried again until they
-  // have lasted `patience` without a break.  A thread that has locked this
-  // mutex already gets std::errc::resource_deadlock_would_occur.  A callback
-  // gets the same error if another thread of this process holds the mutex: that
+  // Waits until the lock is ours.  Transient errors are retried until they have
+  // lasted for `patience` without a break.  A thread that has already locked
+  // this mutex gets std::errc::resource_deadlock_would_occur.  So does a
+  // callback if another thread of this process holds the mutex, because that
   // thread may be waiting for a later callback.
   void lock(std::error_code& ec = detail::throws());
 
-  // True if the lock is ours.  False if it is held, or not yet known to be
-  // free: that of a killed holder is free once it was seen unchanged for its
-  // lease (calls remember what they saw).  Takes request_timeout at the most,
-  // twice that for a lock that looks before it takes (see above).
+  // True if the lock is ours.  False if another holds it, or if it is not yet
+  // known that a dead holder's lease is over (see above; what one call saw, the
+  // next one remembers).  Transient errors are retried while there is time.
+  // Takes request_timeout at most, or twice that if it reads the item first
+  // (see above).
   [[nodiscard]] bool try_lock(std::error_code& ec = detail::throws());
 
-  // As lock(), but false once the time is up, and passing errors are borne with
-  // until then: the last attempt is made two round trips before, 50 to 500 ms
-  // (where so many have failed that retries are held back, sooner), and what it
-  // failed of is told once the time is up.  If nobody has answered by then,
-  // that is Errc::timed_out: give it the time of two or three requests.  A
-  // timeout of 0 or less makes it try_lock().
+  // Like lock(), but returns false on timeout.  Transient errors are retried
+  // until then.  After such an error, the last attempt is made two round trips
+  // before the timeout, but at least 50 ms and at most 500 ms before it (or
+  // earlier, if so many requests failed that retries are held back).  If it
+  // fails, its error is reported at the timeout.  If nobody has answered by
+  // then, the error is Errc::timed_out, so allow the time of two or three
+  // requests.  A timeout of 0 or less is a try_lock().
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout,
@@ -166,105 +179,120 @@ class DdbMutex {
   }
 #endif
 
-  // As try_lock_for(), for as long as it takes to see whether the holder lives:
-  // false `additional` after the lease of the record that stood there first
-  // would be over.  Then somebody has renewed or taken the lock meanwhile.  For
-  // another thread's lock of this very mutex it waits only as try_lock_for().
+  // Like try_lock_for(), but waits just long enough to find out whether the
+  // holder is alive.  It gives up `additional` after the lease of the record
+  // that it finds first would be over for a waiter (the lease and 1 %).  False
+  // then means that somebody has renewed or taken the lock meanwhile.  If the
+  // record has no lease, or if another thread holds the lock by this very
+  // mutex, it gives up after `additional`, but not before request_timeout.
   [[nodiscard]] bool try_lock_past_lease(
       std::chrono::milliseconds additional,
       std::error_code& ec = detail::throws());
 
-  // Renews the lease now, whether or not that is done by itself too.  not_held;
-  // lease_lost; or, after passing errors that lasted `patience` or until the
-  // lease was over, the last of them.
+  // Renews the lease now, whether or not auto_renew is set.  Errors: not_held;
+  // lease_lost; or a transient error that lasted for `patience` or until the
+  // lease was over.
   void renew(std::error_code& ec = detail::throws());
-  // The same, if less than this remains.  ends_too_soon if less remains
-  // afterwards.  That always happens if min_remaining exceeds the ttl less its
-  // margin.
+  // The same, but only if less than min_remaining remains.  Errors: also
+  // ends_too_soon, if less remains even after the renewal.  That is always so
+  // if min_remaining exceeds the ttl less its margin.
   void ensure(std::chrono::nanoseconds min_remaining,
               std::error_code& ec = detail::throws());
 
   // Gives the lock back, or hands it over to a thread that waits for this mutex
-  // (see Options::handover_limit); any thread may.  Returns within
-  // request_timeout, even if nobody answers: what could not be said by then
-  // goes on in the background until the lease is over.  Does nothing if there
-  // is nothing to unlock.
+  // (see Options::handover_limit).  Any thread may call it.  Returns within
+  // request_timeout even if nobody answers; a release that is not finished by
+  // then goes on in the background until the lease is over.  Does nothing if
+  // the mutex is not locked.
   void unlock() noexcept;
-  // The same, and tells: not_held; lease_lost; or why DynamoDB could not be
-  // told in time.
+  // The same, but reports errors: not_held; lease_lost; or why the release
+  // could not be made in time.
   void release();
   void release(std::error_code& ec) noexcept;
 
-  // Ends the waits under way with Errc::cancelled.  Not remembered.
+  // Ends the waits of this mutex that are under way with Errc::cancelled.
+  // Later waits are not affected.
   void cancel() noexcept;
 
-  // True while the lease is certainly ours.  Looks at a clock, sends nothing
-  // and waits for nobody.  (std::unique_lock::owns_lock() does not see that a
-  // lease is lost: ask the mutex.)
+  // True while the lease is certainly ours.  Reads a clock, sends nothing and
+  // never blocks.  (std::unique_lock::owns_lock() does not notice a lost lease:
+  // ask the mutex.)
   bool owns_lock() const noexcept;
-  // How long that will be so without a renewal; 0 if it is not.
+  // How long owns_lock() stays true without a renewal; 0 if it is false.
   std::chrono::nanoseconds remaining() const noexcept;
-  // Throws Error unless it is ours and at least so much remains: not_held if it
-  // is not locked, lease_lost if it was lost, ends_too_soon if less remains.
+  // Throws Error unless the lock is ours for at least this long: not_held if it
+  // is not locked, lease_lost if it was lost, ends_too_soon if less remains.  A
+  // min_remaining of more than ttl / 2 may fail before each renewal.
   void require(std::chrono::nanoseconds min_remaining) const;
   void require(std::chrono::nanoseconds min_remaining,
                std::error_code& ec) const noexcept;
 
-  // No more than safe_time remains, or the lock is not held.
+  // True if safe_time or less remains, or if the lock is not held.
   bool in_danger() const noexcept;
 
 #ifdef __cpp_lib_jthread
-  // Asked to stop when the lock that is held now is lost, or released by
-  // Table::close(); at once if none is held.  Never once it was unlocked.  Stop
+  // A token that is asked to stop when the lock that is held now is lost, or
+  // when Table::close() releases it.  If no lock is held, or it is lost
+  // already, it is asked at once.  It is never asked after an unlock.  Stop
   // callbacks run as on_lost does, or on the thread that closes the table.
   std::stop_token lost() const;
 #endif
 
   // With keep_row: the number of this acquisition, higher than that of every
-  // one before it.  0 while there is none.  Kept after a loss, until the mutex
-  // is unlocked, for a store that is to refuse whoever comes with it too late.
+  // earlier one for as long as the row exists.  It stays after a loss, until
+  // the mutex is unlocked, so that a store can refuse writes that come too
+  // late.  0 while the mutex is not locked, without keep_row, and in shared
+  // layouts.
   std::uint64_t fencing_token() const noexcept;
 
   const std::string& name() const noexcept;
   const std::string& owner() const noexcept;
-  // The last error of a call with a std::error_code&, or of unlock(), in words.
+  // The text of the last error of unlock(), or of a call with an `ec`.
   std::string last_error() const;
 
   // --- What is stored with the lock (part `attributes`) ---
 
-  // What was there when it was taken, and what was changed since.  Empty unless
-  // it is held, or was and is not unlocked.
+  // What was stored when the lock was taken, with the changes made since.
+  // Empty unless the mutex is locked.  Kept after a loss until it is unlocked.
   std::optional<std::string> data() const;
   Attributes attributes() const;
-  // Renews, and changes what is stored; that may have been done or not where a
-  // passing error is told.
+  // Renews the lease and changes what is stored.  If a transient error is
+  // reported, the change may or may not have been made.
   void renew(const Changes& changes, std::error_code& ec = detail::throws());
-  // Releases, and changes what stays in a kept row, in the same request.
-  // bad_option, and the lock stays held, if the row is not kept.  Of a
-  // recursive lock that stays locked this is renew(), and the level is kept if
-  // that fails.
+  // Releases the lock and changes what stays in a kept row, in one request.  If
+  // the row is not kept, that is bad_option, and the lock stays held.  If the
+  // lock is recursive and stays locked, this is renew(); if that fails, the
+  // level stays as it was.
   void release(const Changes& changes, std::error_code& ec = detail::throws());
 
   // --- Guarded writes (part `guard`) ---
 
-  // Sends a TransactWriteItems that DynamoDB carries out only if the lock is
-  // ours at that moment: who has lost it, and whose clock does not show it yet,
-  // is refused with Errc::lease_lost.  Then the lease is renewed at once, so
-  // that owns_lock() is false and on_lost is called if that finds it lost, or
-  // gets no answer within request_timeout.  `items`: JSON of an array of 1 to
-  // 99 elements of TransactItems, `[{"Put": {...}}, {"Update": ...}]`, of
-  // tables of one account and region.  condition_failed if a condition of
-  // theirs does not hold; Error's text has its place, from 1 on, and DynamoDB's
-  // words. no_table and access_denied may be of any of these tables, or of the
-  // lock's; an item whose key does not fit its table is bad_request.  Passing
-  // errors are tried again for `patience`, 9 minutes at the most; the write is
-  // made once at most, by its ClientRequestToken, which DynamoDB knows for 10.
-  // Where the rows are not kept, a request of ours that DynamoDB gets only
-  // after others had the lock could open the door again.
+  // Sends your writes in one TransactWriteItems that DynamoDB carries out only
+  // if the lock is ours at that moment.  If it is not, although our clock does
+  // not show that yet, the writes are refused with Errc::lease_lost.  In that
+  // case the lease is renewed at once: if that finds the lock lost, or is not
+  // answered within request_timeout, owns_lock() turns false and on_lost is
+  // called.
+  //
+  // `items` is a JSON array of 1 to 99 elements of TransactItems, such as
+  // `[{"Put": {...}}, {"Update": {...}}]`, for tables of one account and
+  // region.  condition_failed: a condition of yours does not hold; the text of
+  // the Error has its position, from 1 on, and DynamoDB's words.  no_table and
+  // access_denied: of any of these tables, or of the lock's.  bad_request: also
+  // if an item's key does not fit its table.
+  //
+  // Transient errors are retried for `patience`, but for at most 9 minutes.
+  // The writes are made at most once: all attempts have one ClientRequestToken,
+  // which DynamoDB remembers for 10 minutes.
+  //
+  // Use keep_row with guarded writes.  Without it, a request of ours that
+  // reaches DynamoDB only after others have had the lock could let an old
+  // guarded write pass.
   void guarded_write(const std::string& items,
                      std::error_code& ec = detail::throws());
-  // The condition that it is, for those who send the transaction themselves:
-  // the JSON of a ConditionCheck, to be one of TransactItems.  not_held.
+  // The condition that guarded_write() adds, for programs that send the
+  // transaction themselves: the JSON of a ConditionCheck, to be one of
+  // TransactItems.  Errors: not_held.
   std::string condition_check(std::error_code& ec = detail::throws()) const;
 
  private:
@@ -278,7 +306,7 @@ class DdbMutex {
                                     void (*tell)(void*)) const;
 
   struct Impl;
-  std::shared_ptr<Impl> impl_;  // Changed by none but the destructor.
+  std::shared_ptr<Impl> impl_;  // Changed only by the destructor.
 };
 
 // An attribute of an item, of any of DynamoDB's types.
@@ -307,133 +335,188 @@ inline bool operator!=(const Attribute& a, const Attribute& b) {
   return !(a == b);
 }
 
+// The options of a mutex, in groups; the first group is what most programs set.
+// The mutex's constructor reports a value that is out of its bounds
+// (bad_option).
 struct Options {
-  std::shared_ptr<Table> table{};  // Null: Table::standard().
-  std::string owner{};             // For people; empty: "host:pid".
+  // --- The lock ---
 
-  // The lease: how long a dead holder keeps others out, and how long a holder
-  // that is cut off goes on, less its margin, which is 1.25 s; of less than
-  // 10 s an eighth, and of more than 125 s 1 %.  100 ms to 366 days.
+  // The table that the lock lives in, and with it the connections and threads.
+  // Give one Table to all your mutexes.  Default: Table::standard().
+  std::shared_ptr<Table> table{};
+
+  // How long the lease lasts after it was taken or renewed: 100 ms to 366 days.
+  // Default: 60 s.  A shorter lease frees the lock of a dead holder sooner; a
+  // longer one lets a holder survive a longer outage.  It also decides how many
+  // renewals are sent: two per ttl.
   //
-  // The margin is for a clock that is off by 1 %, or for a machine that stands
-  // still, its boot clock too, for so short a time that no answer shows it.  A
-  // pause of up to 1.25 s lets nobody else in where this is 10 s or more;
-  // below, it can let two hold the lock for up to 1.25 s - ttl / 8: for 0.625 s
-  // where this is 5 s, for 1 s where it is 2 s.  If clocks are also off
-  // by 1 %, add 1 % of the ttl; the total is never more than 1.25 s.
+  // A holder stops a margin before the end of its lease.  The margin is 1.25 s;
+  // if the ttl is below 10 s, an eighth of it; if it is above 125 s, 1 % of it.
+  // So of 60 s, 58.75 s can be used after each renewal.  The margin covers
+  // clocks that run wrong by up to 1 %.  Or it covers a machine that stands
+  // still, boot clock included, for so short a time that no answer shows it: if
+  // the ttl is 10 s or more, a pause of up to 1.25 s lets nobody else in.  With
+  // a shorter ttl, such a pause can let two hosts hold the lock for up to
+  // 1.25 s - ttl / 8: for 0.625 s if the ttl is 5 s, for 1 s if it is 2 s.  If
+  // clocks are also off by 1 %, add 1 % of the ttl; the total is never more
+  // than 1.25 s.
   std::chrono::milliseconds ttl{60000};
-  // The value of the table's sort key, if it has one; empty: that of
-  // TableOptions.
-  std::string sort_value{};
 
-  // Keep the row when the lock is released, marked as free, and number its
-  // acquisitions: fencing_token() grows with each, whoever takes the lock, for
-  // as long as the row is there.  Attributes that others have written stay.
-  // All who lock the name must agree: a row with a token is refused by those
-  // that do not keep it (Errc::kept_row).  Nothing: as the layout has it (see
-  // Layout); layouts that other programs share have no numbers, and there they
-  // need not agree.
-  std::optional<bool> keep_row{};
-  // With keep_row: take the lock only if there is an item by its name, which
-  // need hold nothing but others' attributes (none by a name of the record's);
-  // else Errc::no_row.
-  bool only_if_exists = false;
-
-  // Bytes that are stored with the lock, for the next holder and inspect().
-  std::optional<std::string> data{};
-  // Attributes that are: any names but the table's key and those of the record
-  // (uuid, expires, lease, owner, ttl, token, data; or what the layout has).
-  // With keep_row or keep_data 100 at the most.
-  Attributes attributes{};
-  // Whether what the holder before has left stays where the above do not
-  // replace it.  Nothing: as keep_row; in layout awslabs false, in dynamolock
-  // true.  Where rows are not kept, only a holder that died leaves anything. On
-  // kept rows attributes always stay, but in awslabs: false removes its `data`
-  // alone.
-  std::optional<bool> keep_data{};
-
-  // Renew the lease by a thread of the Table.  If not, renew() is the
-  // program's to call, and no thread is started, unless a callback is set or
-  // lost() is asked, or a request that was given up or a release must be
-  // finished.
-  bool auto_renew = true;
-  // This and the two below are for renewal by itself alone.  How old the lease
-  // gets before it is renewed: more than 0, at most ttl / 2; nothing: ttl / 2.
-  std::optional<std::chrono::milliseconds> renew_after{};
-  // How long after the lock was taken renewals by themselves end, so that it is
-  // lost a lease later at the most.  More than 0; nothing: never.
-  std::optional<std::chrono::milliseconds> max_hold{};
-  // Asked before each renewal by itself, but not before its retries, and it is
-  // sent only if the answer is true.  If not, it is asked again until the lease
-  // is over.  Called as on_lost is: what it waits for delays all callbacks, and
-  // its own renewal.
-  std::function<bool()> alive{};
-
-  // Let the thread that has the lock lock it again, to unlock it as often: as
-  // std::recursive_mutex.  Errc::lease_lost if the lock was lost meanwhile.
-  bool recursive = false;
-
-  // Where another thread waits for this very mutex, unlock() hands the lock
-  // over to the one that has waited longest, with its lease, and sends nothing.
-  // So that other hosts get in, that happens at most so often in a row, only
-  // within ttl / 2 of when the lease was taken, and only while more than half
-  // of it is left.  At least 0: never.  A mutex that keeps rows or data, one
-  // with max_hold and one without auto_renew take a new lease each time, and so
-  // does any mutex after a guarded_write(), a condition_check() or a renew()
-  // with changes.
+  // Called once for each lock that is lost: with `expired` when remaining()
+  // reaches 0, and so before another may hold the lock, unless another callback
+  // is still running then; with `taken` or `deleted` as soon as that is known.
+  // owns_lock() is already false.  The mutex stays locked until unlock() is
+  // called, as a guard does; that never frees another holder's lock.  A loss
+  // during or after unlock() is reported only if it is found out before the end
+  // of the lease.
   //
-  // The uuid stays the same; all else of an acquisition is new.  A loss is told
-  // to the thread that has the lock by then, even if its lock() has not
-  // returned yet: it then returns as if the lock had been lost right after.  A
-  // thread whose wait ends by time or is cancelled at the moment when it is
-  // handed the lock has the lock.
-  int handover_limit = 16;
+  // Callbacks run on the Table's timer thread, one at a time, with no mutex
+  // held and all signals blocked; programs started there inherit the blocked
+  // signals.  A callback may call anything, unlock() and the mutex's destructor
+  // too, but while it runs no other is called.  A lock() that would wait for
+  // another thread of this process is refused there.  An exception is logged,
+  // or written to stderr if there is no logger.
+  std::function<void(Loss)> on_lost{};
 
-  // For one request, and so for unlock().  More than 0, less than ttl / 2;
-  // nothing: 2 s or ttl / 4, whichever is less.
-  std::optional<std::chrono::milliseconds> request_timeout{};
-  // Between looks while waiting: up to the first, doubling up to the longest,
-  // each at random from half of that on.  More than 0, the longest no less than
-  // the first.
-  std::chrono::milliseconds first_poll{30};
-  std::chrono::milliseconds longest_poll{225};
-  // How long before its end, as remaining() tells it, a lease is in danger.  At
-  // least 0, less than ttl / 2; nothing: ttl / 4.  Where it is more than ttl /
-  // 2 less the margin of `ttl` (of less than 10 s: more than 3/8 of ttl), that
-  // is before the lease is half over, and so it is in danger before each
-  // renewal, unless renew_after is less.
-  std::optional<std::chrono::milliseconds> safe_time{};
-  // How long lock() bears with passing errors without a break, counted from the
-  // first that any thread of this mutex has met.  Once they have lasted so
-  // long, that is told to all threads that wait in lock() by then; who comes
-  // later begins anew.  At least 0: no second try.
+  // Who holds the lock, in UTF-8, for people who look at the table; it decides
+  // nothing.  Default: "host:pid".
+  std::string owner{};
+
+  // --- Waiting ---
+
+  // How long lock() goes on in spite of transient errors.  It counts from the
+  // first error since a request of any thread of this mutex last succeeded.
+  // When the time is up, the error is reported to all threads that wait in
+  // lock().  Later calls start afresh.  At least 0, which means no retry.
+  // Default: 30 s.  renew() and guarded_write() count from their own call, and
+  // take request_timeout if that is more.  Calls with a timeout have that
+  // instead.
   std::chrono::milliseconds patience{30000};
 
-  // Called once for each acquisition that is lost: `expired` at the lease's end
-  // and so before another may hold the lock, unless another callback is still
-  // running; `taken` and `deleted` as soon as it is known.  owns_lock() is
-  // false by then.  Once unlocked, a lock counts as lost only if that is found
-  // out before the end of its lease.  Called on the Table's timer thread, one
-  // callback at a time, with no mutex held: it may call anything, unlock() and
-  // the mutex's destructor too, but delays other callbacks meanwhile.  A lock()
-  // that would wait for another thread of this process is refused there.  That
-  // thread has all signals blocked, and so has a program that is started from
-  // there.  An exception out of it is logged, or written to stderr if nobody
-  // logs.
-  std::function<void(Loss)> on_lost{};
-  // Called in the same way, once for each time that the lease comes within
-  // safe_time of its end without having been renewed.
-  std::function<void()> on_danger{};
-  // To rely on fencing_token(): bad_option where it would be 0, which is where
-  // rows are not kept, and in shared layouts, whose other clients would copy
-  // the number without counting, or drop it.
+  // The pauses between a waiter's reads of the item.  Each pause is random,
+  // from half of a limit up to the limit.  The limit is first_poll at first and
+  // doubles up to longest_poll.  More than 0, and longest_poll at least
+  // first_poll.  Defaults: 30 ms and 225 ms, which is 6 reads a second for each
+  // waiter.  Raise longest_poll if locks are long held and reads cost too much:
+  // a lock that is given back is noticed that much later.
+  std::chrono::milliseconds first_poll{30};
+  std::chrono::milliseconds longest_poll{225};
+
+  // The timeout of one request, and so the longest time that unlock() takes.
+  // More than 0, less than ttl / 2.  Default: 2 s or ttl / 4, whichever is
+  // less.  Raise it for a slow network; lower it if unlock() must return
+  // sooner.
+  std::optional<std::chrono::milliseconds> request_timeout{};
+
+  // --- Fencing tokens, and what is stored with the lock ---
+
+  // Leaves the item when the lock is released, and marks it as free.  Then
+  // fencing_token() grows with every acquisition, whoever makes it, for as long
+  // as the row exists; and what you or others store in the item stays.  All
+  // programs that lock a name must agree: one that does not keep the row is
+  // refused with Errc::kept_row. Default: false; in shared layouts as the other
+  // library does (see Layout). There the programs need not agree, and there are
+  // no tokens.
+  std::optional<bool> keep_row{};
+
+  // Says that the program relies on fencing_token(): bad_option if the token
+  // would be 0, which is so without keep_row and in shared layouts (their
+  // clients copy the number without counting, or drop it).  It cannot notice
+  // programs of ddblock in the same table, which delete kept rows, so that the
+  // tokens start again.  Default: false.
   bool fencing = false;
+
+  // Bytes to store with the lock, for the next holder and for inspect().
+  // Default: nothing.
+  std::optional<std::string> data{};
+
+  // Attributes to store with the lock.  Their names may not be the table's key
+  // or those of the record (uuid, expires, lease, owner, ttl, token, data; or
+  // what the layout has).  With keep_row or keep_data, 100 at most.
+  Attributes attributes{};
+
+  // Whether the data and attributes of the last holder stay, as far as yours do
+  // not replace them.  If rows are not kept, only a dead holder leaves any.
+  // Default: as keep_row; true in layout dynamolock, false in awslabs.  On kept
+  // rows, `false` removes only the data, but in layout awslabs the attributes,
+  // too.
+  std::optional<bool> keep_data{};
+
+  // With keep_row: takes the lock only if its item exists; else Errc::no_row.
+  // The item need not be a lock yet: it may have only attributes of yours, none
+  // of them with a name of the record's (else Errc::bad_record).  For rows of
+  // work that are their own locks.  Default: false.
+  bool only_if_exists = false;
+
+  // --- Renewal ---
+
+  // Whether a thread of the Table renews the lease.  If false, call renew()
+  // yourself; then no thread is started unless a callback is set, lost() was
+  // called, or a request or release must be finished in the background.
+  // Default: true.
+  bool auto_renew = true;
+
+  // renew_after, max_hold and alive concern automatic renewals only.
+
+  // The age at which the lease is renewed: more than 0, at most ttl / 2.
+  // Default: ttl / 2, and the first time earlier, at random from ttl / 4 on.
+  // Renew more often to survive longer outages, at the price of more requests.
+  std::optional<std::chrono::milliseconds> renew_after{};
+
+  // How long after the lock was taken it is renewed automatically.  After that
+  // it is lost at the end of its lease, unless renew() is called.  So a program
+  // that hangs does not keep it for ever.  More than 0.  Default: no limit.
+  std::optional<std::chrono::milliseconds> max_hold{};
+
+  // Asked before each renewal, but not before its retries; the renewal is sent
+  // only if it returns true.  If it does not, it is asked again until the lease
+  // is over.  Use it to give up the lock if the program hangs.  It is called as
+  // on_lost is: while it waits, all callbacks and its own renewal wait too.
+  // Default: always true.
+  std::function<bool()> alive{};
+
+  // When in_danger() and on_danger warn of a loss: if remaining() is this or
+  // less.  At least 0, less than ttl / 2.  Default: ttl / 4.  From ttl / 2
+  // less the margin on (for a ttl below 10 s: 3/8 of the ttl), the lease is in
+  // danger before each renewal, unless renew_after is shorter.
+  std::optional<std::chrono::milliseconds> safe_time{};
+
+  // Called, as on_lost is, once for each time that the lease comes into danger
+  // without having been renewed.
+  std::function<void()> on_danger{};
+
+  // --- Threads that share the mutex ---
+
+  // Lets the thread that has the lock lock it again, to unlock it as often,
+  // like std::recursive_mutex.  Locking again fails with Errc::lease_lost if
+  // the lock was lost meanwhile.  Default: false.
+  bool recursive = false;
+
+  // How often in a row unlock() may hand the lock, with its lease, to the
+  // thread that has waited longest for this mutex, without a request.  At least
+  // 0, which means never.  Default: 16.  So that other hosts get in, that is
+  // only done within ttl / 2 of when the lease was taken, and while more than
+  // half of it is left.  A mutex with keep_row, kept data, max_hold or without
+  // auto_renew takes a new lease each time.  So does any mutex after
+  // guarded_write(), condition_check() or a renew() with changes.
+  //
+  // The uuid stays the same; everything else about the acquisition is new.  If
+  // the lock is lost, the thread that has it then is told, even if its lock()
+  // has not returned yet: it returns as if the lock had been lost just after.
+  // A thread that is handed the lock just when its wait times out or is
+  // cancelled has the lock.
+  int handover_limit = 16;
+
+  // --- A table with a sort key ---
+
+  // The value of the table's sort key.  Default: that of TableOptions.
+  std::string sort_value{};
 };
 
 // Why a lock was lost.
 enum class Loss {
   expired,  // The lease ended before a renewal was confirmed.
-  taken,    // Another has it.
+  taken,    // Another holder has it.
   deleted,  // The item, or the table, is gone.
 };
 const char* name_of(Loss loss) noexcept;  // "expired"
@@ -443,153 +526,178 @@ const char* name_of(Loss loss) noexcept;  // "expired"
 struct Credentials {
   std::string access_key_id{};
   std::string secret_access_key{};
-  std::string session_token{};  // Empty for keys that do not run out.
+  std::string session_token{};  // Empty for keys that do not expire.
   std::string account_id{};     // Empty if it is not known.
-  // When they run out; nothing: they do not.
+  // When the keys expire; nothing: never.
   std::optional<std::chrono::system_clock::time_point> expires{};
 };
 
-// How locks are written (part `layouts`, but for the first).  The others are
-// those of other libraries, whose programs can hold the locks of one table in
-// turn with ours: nobody has what another has.  What each cannot keep its
-// promise in is on the page examples/README.md.
+// How items are written.  All layouts but the first are those of other
+// libraries (part `layouts`), called the shared layouts: their programs and
+// yours can then lock the same names in the same table.  What is not safe in
+// each of them is said in examples/README.md, under "Side by side".
 //
-// lockclient, lease and ddblock judge a lease by the calendar of whoever wants
-// it: see TableOptions::calendar_margin.  Where others share the table, answers
-// must have a Date (Errc::not_supported): how long a lease is could not be
-// told by them otherwise.
+// Clients of lockclient, lease and ddblock judge a lease by their own host's
+// calendar: see TableOptions::calendar_margin.  If there is such a margin,
+// DynamoDB's answers must have a Date (else Errc::not_supported), because the
+// end of a lease could not be stored otherwise.
 //
-// dynamolock and awslabs judge by what they have seen: a lock may be taken once
-// its row has been seen unchanged for its lease, and not sooner.  So a program
-// that asks once and never again gets no dead holder's lock; and LockInfo's
-// `expires` is no time there.
+// Clients of dynamolock and awslabs take a lock once they have seen its row
+// unchanged for its lease.  A program that asks once and never again does not
+// get the lock of a dead holder there, and LockInfo::expires has no meaning.
 enum class Layout {
-  ddblock,     // Ours: `uuid`, `expires`; rows deleted.
-  lockclient,  // `identifier`, `expiry`; rows deleted.
-               // (samstradling/dynamodb-lock-client-golang)
-  lease,       // `ProcessID`, `LeaseUntil`; rows are there before, with a
-          // LeaseUntil, which may be 0, and always kept; else Errc::no_row.
-          // (intercom/lease)
-  dynamolock,  // `ownerName`, `leaseDuration` ("20s"), `recordVersionNumber`,
-               // `isReleased`; rows kept.  (cirello-io/dynamolock)
-  awslabs,     // The same with "20000"; rows deleted.
-               // (awslabs/amazon-dynamodb-lock-client)
+  ddblock,     // Ours, and paulmach/ddblock's: `uuid`, `expires`.  Rows are
+               // deleted.
+  lockclient,  // samstradling/dynamodb-lock-client-golang: `identifier`,
+               // `expiry`.  Rows are deleted.
+  lease,       // intercom/lease: `ProcessID`, `LeaseUntil`.  Rows must exist,
+               // with a LeaseUntil, which may be 0 (else Errc::no_row or
+               // bad_record), and are always kept.
+  dynamolock,  // cirello-io/dynamolock: `ownerName`, `leaseDuration` ("20s"),
+               // `recordVersionNumber`, `isReleased`.  Rows are kept.
+  awslabs,     // awslabs/amazon-dynamodb-lock-client: the same with "20000".
+               // Rows are deleted.
 };
 
 enum class LogLevel {
-  debug,    // A request that failed and is tried again.
+  debug,    // A request that failed and is retried.
   info,     // Keys that were found.
   warning,  // What may become an error.
   error,    // A lock that is lost, a callback that threw.
 };
 const char* name_of(LogLevel level) noexcept;  // "debug"
 
+// The options of a table, in groups; the first group is what most programs set.
 struct TableOptions {
+  // --- Where the table is ---
+
+  // The table's name.
   std::string name = "locks";
-  // Of each mutex's name, in the key.  In other layouts there is none unless
-  // another than this is set.
-  std::string prefix = "ddblock-";
-  // The attribute that is the table's partition key, a string; those of other
-  // libraries have "key", unless they were told otherwise.
+
+  // The AWS region.  Default: AWS_REGION, AWS_DEFAULT_REGION, the profile's
+  // region; else that of the EC2 instance, which is asked on first use.
+  std::string region{};
+
+  // Another DynamoDB than the region's, such as "https://host:port".  Default:
+  // AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, the profile's endpoint; else
+  // that of the region.
+  std::string endpoint{};
+
+  // How long exists(), inspect(), list() and force_unlock() retry a request
+  // that meets transient errors.  At least 0.  Default: 30 s.  (For locks, see
+  // Options::patience.)
+  std::chrono::milliseconds patience{30000};
+
+  // --- Keys, trust, logging ---
+
+  // The profile of the AWS CLI's configuration.  Default: AWS_PROFILE, else
+  // "default".
+  std::string profile{};
+
+  // Your AWS keys.  Default: found where AWS's tools find them.
+  Credentials credentials{};
+
+  // A function that gets keys; it goes before all other sources.  It is called
+  // by a thread of its own, one call at a time: when keys are first needed;
+  // before they expire, or after a minute if they do not say when; and when
+  // DynamoDB says that they have expired.  Old keys are used meanwhile.
+  // Returning nothing means that there are no keys.  An exception means that
+  // there are none now, which is retried as a transient error.  A call that has
+  // not returned two seconds after the Table is gone runs on, with everything
+  // it refers to.
+  std::function<std::optional<Credentials>()> credentials_source{};
+
+  // A readable PEM file with the CAs to trust.  Default: AWS_CA_BUNDLE, the
+  // profile's `ca_bundle`, else the system's.
+  std::string ca_file{};
+
+  // Called for each line that is worth logging, by a thread of its own, one
+  // line at a time.  A line never has a signature in it, nor a secret or token
+  // of 16 characters or more; where a server repeats one, it is replaced by
+  // "(hidden)".  It may call anything.  If it is slow, lines are left out; an
+  // exception is ignored.  It is not called once the Table is gone.  Default:
+  // nothing is logged.
+  std::function<void(LogLevel level, const std::string& text)> logger{};
+
+  // --- The table's key ---
+
+  // The attribute that is the partition key, a string.  Tables of other
+  // libraries usually have "key".
   std::string key = "name";
-  // The one that is its sort key, a string too; empty: it has none.  Its value
-  // for each lock that is given none by Options::sort_value.
+
+  // Comes before each mutex's name in the key, so that the table can also hold
+  // other items.  The default is what the Go program ddblock writes.  In other
+  // layouts there is no prefix unless you set another than this.
+  std::string prefix = "ddblock-";
+
+  // The attribute that is the sort key, a string too, and its value for mutexes
+  // that do not set Options::sort_value.  Default: the table has none.
   std::string sort_key{};
   std::string sort_value{};
 
-  // Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's; else, on first use,
-  // that of the EC2 instance.
-  std::string region{};
-  // "https://host:port".  Empty: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL,
-  // the profile's, else the region's own.
-  std::string endpoint{};
-  // Empty: AWS_PROFILE, else "default".
-  std::string profile{};
-  // Empty: looked for where AWS's tools do.
-  Credentials credentials{};
-  // Goes before all other keys.  Asked by a thread of its own, one at a time:
-  // when keys are first needed; again before they run out, or a minute after if
-  // they do not say when; and when DynamoDB says that they have.  Old keys
-  // serve meanwhile.  A call that has not come back two seconds after the Table
-  // is gone runs on, with all that it refers to.  Nothing means that there are
-  // none; an exception, that there are none now: it is asked again, as after
-  // other passing errors.
-  std::function<std::optional<Credentials>()> credentials_source{};
-  // PEM file of the CAs to trust, readable; empty: AWS_CA_BUNDLE, the profile's
-  // `ca_bundle`, else the system's.
-  std::string ca_file{};
-  // Told what is worth a line in a log, by a thread of its own, one line at a
-  // time.  No line has a signature in it, nor a secret or token of 16
-  // characters or more: a server's word that repeats one is "(hidden)".  It may
-  // call anything.  Where it is slow, lines are left out; an exception out of
-  // it is dropped.  None is told once the Table is gone.
-  std::function<void(LogLevel level, const std::string& text)> logger{};
-
-  // How long exists(), inspect(), list() and force_unlock() try to get an
-  // answer to a request before a passing error is told.
-  std::chrono::milliseconds patience{30000};
-
-  // Let exists() take a table with eventually consistent replicas, of which the
-  // caller knows that all locks are taken in one region.
+  // Lets exists() and create() accept a table with eventually consistent
+  // replicas.  Only safe if all programs lock in one region.
   bool allow_replicas = false;
 
-  // --- Tables that are shared (part `layouts`) ---
+  // --- Tables that are shared with other libraries (part `layouts`) ---
 
-  // How its locks are written.  All that share a table must agree.
+  // How items are written.  All programs that share a table must agree.
   Layout layout = Layout::ddblock;
-  // How far the calendars of other programs' hosts may be off DynamoDB's clock,
-  // in layouts ddblock, lockclient and lease; 0 to a day; nothing: 2 s, in
-  // ddblock 0, for a table of ours alone.  Our leases are written as so much
-  // longer, so that a calendar that is ahead takes none early; theirs count as
-  // over when DynamoDB's clock is past them by so much, and by 2 s at the
-  // least, so that a holder whose calendar is behind is not robbed.  A dead
-  // holder's lock is free so much later.  Whose calendar is off by more takes
-  // locks that are held, or has his taken; and among each other theirs have no
-  // margin.
+
+  // In layouts ddblock, lockclient and lease: how far the calendars of other
+  // programs' hosts may be off DynamoDB's clock; 0 to a day.  Default: 2 s; in
+  // ddblock 0, for a table that only we use.  Our leases are stored with an end
+  // that is later by this, so that a calendar that is ahead does not take them
+  // early.  Theirs count as over when DynamoDB's clock is past their end by
+  // this, and by at least 2 s, so that a holder whose calendar is behind keeps
+  // its lock.  The lock of a dead holder is free that much later.  A host whose
+  // calendar is off by more may take locks that are held, or lose its own.
+  // Between two programs of the other library there is no margin.
   std::optional<std::chrono::milliseconds> calendar_margin{};
-  // In layouts dynamolock and awslabs: write `leaseDuration` in the form that
-  // the row has, where there is one, as "20s" or as "20000", and not as the
-  // layout says.  Both are read anyway, but by us alone: rows of both kinds for
-  // one name lock the other kind's clients out, with an error.  Each lock
-  // begins with a look then: one request more.
+
+  // In layouts dynamolock and awslabs: writes `leaseDuration` in the form that
+  // the row already has ("20s" or "20000"), instead of the layout's.  We read
+  // both forms, but their clients only their own, and fail on the other.  Each
+  // lock() then reads the item first: one request more.
   bool lease_as_found = false;
 };
 
-// The table that locks live in: endpoint, keys, connections, two threads that
-// are started by the first lock that needs them, and at times one that fetches
-// keys.  Shared by its mutexes.  Any thread may call any member.
+// The table that locks live in, with the endpoint, keys and connections for it.
+// Its mutexes share it.  Any thread may call any member.
 //
-// Its threads have up to 128 renewals under way at once, those first whose
-// leases end first; and of what calls have left unfinished, 32 releases, and 16
-// requests that were given up and may yet be answered.  Up to 1,000 releases
-// wait for their turn; beyond that the lock that would be free soonest by
-// itself is left to its lease.
+// It has two threads, which the first lock that needs them starts, at times one
+// more that fetches keys, and one that calls the logger if there is one.  At
+// most 128 renewals are in flight; leases that end first go first.  At most 32
+// releases that calls left unfinished are in flight, and for at most 16
+// abandoned requests it still waits for the answer.  At most 1,000 releases
+// wait for their turn.  Beyond that, the lock whose lease ends first is left to
+// its lease.
 class Table {
  public:
   // Sends nothing.  Throws Error (bad_option) that names what is wrong or
-  // cannot be found; without exceptions the first operation fails with it.  A
-  // region that only EC2's metadata service can tell is asked for on first use.
+  // cannot be found.  Without exceptions, the first operation fails with it.
   explicit Table(TableOptions options = {});
-  // The last of a Table and its mutexes to go tries once more what calls have
-  // left unfinished, and waits for that for two seconds at the most.
+  // When the Table and all its mutexes are destroyed, releases that calls left
+  // unfinished are tried once more.  The last destructor waits for that, for
+  // two seconds at most.
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
-  // The one of a mutex that is given none: made on first use, with the defaults
-  // above.
+  // The Table of all mutexes that are given none: made on first use, with the
+  // defaults above.
   static std::shared_ptr<Table> standard();
 
-  // Ends all calls that wait, of the table and of its mutexes, and those to
-  // come, with Errc::closed (in this process), and releases all that its
-  // mutexes hold, many at once.  Returns those that could not be released
-  // within that time, and goes on with them in the background until their
-  // leases are over.  Then the mutexes hold nothing, though a thread that
-  // locked one unlocks it as always.
+  // Calls of the table and of its mutexes that wait, and all later ones, end
+  // with Errc::closed (in this process).  Releases all locks that its
+  // mutexes hold, many at once, and returns those that could not be released
+  // within that time.  Their releases go on in the background until their
+  // leases are over.  Afterwards no mutex holds a lock; a thread that had
+  // locked one still unlocks it as usual.
   std::vector<Unreleased> close(
       std::chrono::milliseconds within = std::chrono::seconds(10)) noexcept;
 
-  // The last error of a call with a std::error_code&, in words.
+  // The text of the last error of a call with an `ec`.
   std::string last_error() const;
 
   const std::string& name() const noexcept;
@@ -599,46 +707,51 @@ class Table {
   // --- Administration (part `manage`) ---
 
   // Creates the table with the key that the options name, and waits until it is
-  // there: a minute at the most.  One that exists is looked at as by exists(),
-  // and left as it is but for the clean-up.
+  // usable: a minute at most.  A table that exists is checked as by exists(),
+  // and left as it is, except that Creation::clean_up may be turned on.
   void create(std::error_code& ec = detail::throws());
   void create(const Creation& how, std::error_code& ec = detail::throws());
 
-  // False if there is no such table.  wrong_table if its key is not as the
-  // options have it; replicated_table unless that is allowed.  Worth a call
-  // when a program starts: it finds out before the first lock does.  A wrong
-  // key is remembered: until this or create() finds the key right, locks,
-  // inspect(), list() and force_unlock() fail with wrong_table and send
-  // nothing. Renewals and releases of locks that are held are still sent.
+  // False if there is no such table.  Errors: wrong_table, if its key is not as
+  // the options say; replicated_table, unless allow_replicas is set.  Call it
+  // when a program starts, to find a wrong table before the first lock does.
+  //
+  // A wrong key is remembered.  Until exists() or create() finds the key right,
+  // locks, inspect(), list() and force_unlock() fail with wrong_table and send
+  // nothing.  Renewals and releases of locks that are held are still sent.
   bool exists(std::error_code& ec = detail::throws());
 
-  // What stands in the table for the mutex of that name; a consistent read.
+  // What is stored for the mutex of that name; a consistent read.
   LockInfo inspect(const std::string& name,
                    std::error_code& ec = detail::throws());
   LockInfo inspect(const std::string& name, const std::string& sort_value,
                    std::error_code& ec = detail::throws());
 
-  // Calls `each` for every item whose key begins with the prefix, in no order,
-  // until it returns false.  A page of items is in memory at a time; data and
-  // attributes are not read.  Reads the whole table: a read unit for each 4,096
-  // bytes.  What is taken or released meanwhile may be told or not.
+  // Calls `each` for every item whose key begins with the prefix, in no
+  // particular order, until it returns false.  Reads the whole table, one read
+  // unit for each 4,096 bytes, and keeps one page of items in memory.  Does not
+  // read data and attributes.  A lock that is taken or released meanwhile may
+  // or may not be included.
   void list(const std::function<bool(const LockInfo&)>& each,
             std::error_code& ec = detail::throws());
-  // The same for all sort values of one name, which reads no others.
+  // The same for all sort values of one name; reads no others.
   void list(const std::string& name,
             const std::function<bool(const LockInfo&)>& each,
             std::error_code& ec = detail::throws());
 
-  // Frees the lock, if exactly the record that was inspected stands there yet.
-  // False if another does.  Deletes the row only in layout ddblock, and only
-  // one without a token; any other it marks as free, as its holder's release
-  // would, and leaves all else in it.  The holder, if it lives, loses the lock
-  // and hears of it with its next renewal: until then two may believe to hold
-  // it.  One that unlocks in an outage that lasts for longer than its lease
-  // does not hear of it.  Nor does a program of another library at once: with
-  // its next heartbeat one of lockclient or lease takes the free lock again,
-  // and one of dynamolock or awslabs hears of it only once another has the
-  // lock. bad_option if nothing was held.
+  // Frees the lock by force if its record is still exactly the one that was
+  // inspected; false if it is not.  bad_option if nothing was held.
+  //
+  // The holder, if it is alive, loses the lock and learns of it with its next
+  // renewal.  Until then, two may believe that they hold the lock.  A holder
+  // does not learn of it at all if it unlocks in an outage that lasts longer
+  // than its lease.  Programs of other libraries do not learn of it at once.
+  // One of lockclient or lease takes the free lock again with its next
+  // heartbeat.  One of dynamolock or awslabs goes on as if it held the lock,
+  // and learns of it only once another has taken it.
+  //
+  // The row is deleted only in layout ddblock, and only if it has no token.
+  // Any other row is marked as free, as by a release, and the rest of it stays.
   bool force_unlock(const LockInfo& info,
                     std::error_code& ec = detail::throws());
 
@@ -646,33 +759,35 @@ class Table {
   friend class AnyOf;  // ddbmutex/any_of.hpp
   friend class DdbMutex;
   struct Impl;
-  std::shared_ptr<Impl> impl_;  // Changed by none but the destructor.
+  std::shared_ptr<Impl> impl_;  // Changed only by the destructor.
 };
 
 // --- Errors ------------------------------------------------------------------
 
-// What went wrong.  Each compares equal to the std::errc beside it.
+// What went wrong.  Each code compares equal to the std::errc beside it.
 enum class Errc {
-  // Mistakes; the same call will fail again.
+  // Permanent errors: the same call will fail again.
   bad_option = 1,    // invalid_argument: Error::field() names it.
-  not_held,          // operation_not_permitted: nothing is locked.
-  no_keys,           // permission_denied: there are no AWS keys.
+  not_held,          // operation_not_permitted: the mutex is not locked.
+  no_keys,           // permission_denied: no AWS keys were found.
   bad_keys,          // permission_denied: unknown keys, or a bad signature.
   expired_keys,      // permission_denied
   access_denied,     // permission_denied: the keys may not do this.
   no_table,          // no_such_file_or_directory
-  wrong_table,       // invalid_argument: its key is not the string `name`.
+  wrong_table,       // invalid_argument: its key is not as the options say.
                      // Remembered until exists() or create() finds it right.
   replicated_table,  // invalid_argument: eventually consistent replicas.
-  bad_request,       // invalid_argument: DynamoDB refuses what was sent.
+  bad_request,       // invalid_argument: DynamoDB refuses the request.
   not_supported,     // function_not_supported: the engine has no such action.
-  bad_certificate,   // permission_denied: the server is not who it should be.
-  bad_record,        // bad_message: the item is no lock record; left alone.
-  kept_row,          // bad_message: the item bears a fencing token.
+  bad_certificate,   // permission_denied: the server's certificate is refused.
+  bad_record,        // bad_message: the item is not a lock; it is left alone.
+  kept_row,          // bad_message: the item has a fencing token, so set
+                     // Options::keep_row.
   no_row,            // no_such_file_or_directory: Options::only_if_exists.
-  condition_failed,  // operation_not_permitted: one of a guarded write's own.
+  condition_failed,  // operation_not_permitted: one of your own conditions in
+                     // guarded_write().
 
-  // Passing; tried again before they are told.
+  // Transient errors: they were retried before they are reported.
   unreachable,   // host_unreachable
   disconnected,  // connection_reset
   timed_out,     // timed_out
@@ -680,9 +795,9 @@ enum class Errc {
   unavailable,   // resource_unavailable_try_again: DynamoDB failed (5xx).
   bad_answer,    // protocol_error: not an answer that DynamoDB gives.
 
-  lease_lost,     // operation_not_permitted: the lock was lost before.
-  ends_too_soon,  // operation_not_permitted: it is held, but for less time than
-                  // require() or ensure() asks for.
+  lease_lost,     // operation_not_permitted: the lock was lost.
+  ends_too_soon,  // operation_not_permitted: the lock is held, but for less
+                  // time than require() or ensure() asks for.
   cancelled,      // operation_canceled: by cancel() or a stop request.
   closed,         // operation_canceled: the Table was closed.
 };
@@ -692,7 +807,7 @@ inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), category()};
 }
 
-// what() says which call failed for which name and table, and why.
+// what() says which call failed, for which name and table, and why.
 class Error : public std::system_error {
  public:
   Error(std::error_code code, const std::string& what,
@@ -702,10 +817,10 @@ class Error : public std::system_error {
   Error& operator=(const Error&) noexcept = default;
 
   const char* what() const noexcept override { return texts_->what.c_str(); }
-  // The option that is wrong ("ttl", "region"); "name" is a mutex's, "table" a
-  // table's.  Empty if none is.
+  // The wrong option ("ttl", "region"); "name" is a mutex's name and "table" a
+  // table's.  Empty for other errors.
   const std::string& field() const noexcept { return texts_->field; }
-  // DynamoDB's, to quote to its support; empty if it gave none.
+  // DynamoDB's, for AWS's support; empty if it gave none.
   const std::string& request_id() const noexcept { return texts_->request_id; }
 
  private:
@@ -715,21 +830,20 @@ class Error : public std::system_error {
   std::shared_ptr<const Texts> texts_;  // Shared, so that a copy cannot throw.
 };
 
-// Called for what would throw, where the library was compiled without
-// exceptions.  Prints and aborts unless replaced; if it returns, the process is
-// aborted.  Set it before the first lock is used.
+// Called instead of throwing, if the library was compiled without exceptions.
+// The default prints the error and aborts; if a replacement returns, the
+// process is aborted.  Set it before the first lock is used.
 using FailHandler = void (*)(const std::error_code& code, const char* what);
 extern FailHandler fail_handler;
 
 // --- What few programs need --------------------------------------------------
 
-// What is to be changed of what is stored with a lock.  All else stays as it
-// is.
+// Changes to what is stored with a lock.  Everything else stays as it is.
 struct Changes {
   std::optional<std::string> data{};  // Bytes.
-  Attributes attributes{};            // As in Options,
-  std::vector<std::string> remove{};  // and names of attributes, `data` too:
-                                      // 100 in all.
+  Attributes attributes{};            // As in Options.
+  std::vector<std::string> remove{};  // Names of attributes, or "data".  With
+                                      // `attributes` 100 at most.
 };
 
 // How Table::create() makes the table.
@@ -738,61 +852,61 @@ struct Creation {
     std::uint64_t read_units = 1;
     std::uint64_t write_units = 1;
   };
-  std::optional<Throughput> throughput{};  // Nothing: paid by request.
+  std::optional<Throughput> throughput{};  // Default: pay per request.
   std::vector<std::pair<std::string, std::string>> tags{};
-  // Have DynamoDB delete rows whose lease is over by a day, where the engine
-  // can do that.
+  // Lets DynamoDB delete rows that are not kept, a day or more after their
+  // lease ended, if the engine can.  Only in layout ddblock.
   bool clean_up = true;
 };
 
-// What stands in the table for a mutex's name.
+// What the table has for a mutex's name.
 struct LockInfo {
   std::string name;
-  std::string sort_value;  // Where the table has a sort key.
+  std::string sort_value;  // If the table has a sort key.
   // There is a record: the lock is held, or its holder died, or the row was
   // kept when the lock was released.
   bool exists = false;
-  bool released = false;  // The last.
-  // Who locks it must set Options::keep_row, else Errc::kept_row or bad_record:
-  // the item bears a token, or nothing but others' attributes.
+  bool released = false;  // The row was kept when the lock was released.
+  // True if whoever locks it must set Options::keep_row (else Errc::kept_row or
+  // bad_record): the item has a token, or only attributes of others.
   bool keep_row = false;
-  std::string uuid;  // Fresh for every acquisition from the table.
+  std::string uuid;  // New for every acquisition from the table.
   std::string owner;
-  // 0 if a client wrote the record that does not say.
+  // 0 if another client wrote a record that does not say.
   std::chrono::milliseconds lease{0};
-  // When the lease ends by DynamoDB's clock, since 1970, calendar_margin and
-  // all; beyond the year 2096 where the row does not say; 0 if it was released.
+  // When the lease ends by DynamoDB's clock, since 1970, with calendar_margin.
+  // After the year 2096 if the row does not say; 0 if it was released.
   std::chrono::nanoseconds expires{0};
-  // How long ago the lock was last renewed, or taken, by DynamoDB's clock; not
-  // for how long it is held, which no record says.  Nothing if it was released,
-  // or the record or the answer does not say.
+  // How long ago the lock was last taken or renewed, by DynamoDB's clock.  (No
+  // record says how long it has been held.)  Nothing if it was released, or if
+  // the record or the answer does not say.
   std::optional<std::chrono::milliseconds> age{};
   std::uint64_t token = 0;  // 0 unless the row is a kept one.
   std::optional<std::string> data{};
   Attributes attributes{};
-  // list() alone: why the item is no lock record.  All above but the name is
-  // empty then.
+  // Only from list(): why the item is not a lock.  Then everything above but
+  // the name and the sort value is empty.
   std::string problem{};
 };
 
-// Since the Table was made, in this process.
+// Counted since the Table was made, in this process.
 struct Stats {
-  // Requests that were sent, by action.
+  // Requests sent, by action.
   std::uint64_t get_item = 0;
   std::uint64_t put_item = 0;
   std::uint64_t update_item = 0;
   std::uint64_t delete_item = 0;
-  std::uint64_t other = 0;  // The table itself, lists, guarded writes.
-  // Of them: those that DynamoDB asked to send later; those that failed in
-  // another way (that somebody else holds the lock is no failure); those that
-  // were sent because one before had failed.
+  std::uint64_t other = 0;  // Of the table itself, of lists, guarded writes.
+  // Of these requests: those that DynamoDB throttled; those that failed
+  // otherwise (that somebody else holds the lock is no failure); those that
+  // were sent because an earlier one had failed.
   std::uint64_t throttled = 0;
   std::uint64_t failed = 0;
   std::uint64_t retries = 0;
-  // Heads and bodies, without what TLS and TCP add.
+  // HTTP heads and bodies, without what TLS and TCP add.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  // Locks that are held, and the hours for which locks were, added up.
+  // Locks that are held now, and the sum of the hours that locks were held.
   std::uint64_t held = 0;
   double held_hours = 0;
 
@@ -812,16 +926,16 @@ struct Unreleased {
 
 namespace detail {
 
-// How long a call may wait: `within`, where max() is for ever, or as long as
-// `left` says, which is asked again after each wait, so that a clock that is
-// set counts.
+// How long a call may wait: `within`, of which max() is for ever; or as long as
+// `left` says, which is asked again after each wait, so that it follows a clock
+// that is set.
 struct Deadline {
   std::chrono::nanoseconds within = std::chrono::nanoseconds::max();
   std::chrono::nanoseconds (*left)(const void* at) = nullptr;
   const void* at = nullptr;
 };
 
-// Saturates short of for ever; what is no number is 0.
+// At most just short of for ever; 0 for NaN.
 template <class Rep, class Period>
 std::chrono::nanoseconds nanoseconds_of(
     const std::chrono::duration<Rep, Period>& duration) {
@@ -846,14 +960,14 @@ std::chrono::nanoseconds left_until(const void* at) {
   return left > std::chrono::hours(1'000'000) ? kForEver : nanoseconds_of(left);
 }
 
-// One wait that another thread may end: what std::stop_token stands on.
+// One wait that another thread may end, as std::stop_token needs it.
 class Wait {
  public:
   Wait();
   ~Wait();
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
-  void cancel() noexcept;  // Remembered, also from before the wait.
+  void cancel() noexcept;  // Also counts if it comes before the wait.
 
  private:
   friend class v0::DdbMutex;

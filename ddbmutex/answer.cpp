@@ -248,8 +248,8 @@ void read_item_of(Value body, std::string_view name, Answer& answer) {
     if (each.name != name) continue;
     if (read_item(each.value, answer.item.emplace())) return;
     answer.item.reset();
-    return bad_answer(
-        answer, sigv4::format("%s is not an item of DynamoDB's", name).c_str());
+    return bad_answer(answer,
+                      sigv4::format("%s is not a DynamoDB item", name).c_str());
   }
 }
 
@@ -288,9 +288,10 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
   }
   if (answer.fault != Fault::condition_failed) return;
   if (answer.action == Action::get_item || !is_of_an_item(answer.action)) {
-    return bad_answer(answer, sigv4::format("%s has no condition to fail",
-                                            name_of(answer.action))
-                                  .c_str());
+    return bad_answer(answer,
+                      sigv4::format("%s has no condition that could fail",
+                                    name_of(answer.action))
+                          .c_str());
   }
   read_item_of(body, "Item", answer);
 }
@@ -336,7 +337,8 @@ void read_success(Value body, Reader reader, Answer& answer) {
   std::string_view others = members_of(answer.action);
   const std::string_view needed = sigv4::cut(others, ' ');
   if (!is_success(needed, others, body)) {
-    return bad_answer(answer, "HTTP status 200, but no answer of DynamoDB's");
+    return bad_answer(answer,
+                      "HTTP status 200, but not an answer from DynamoDB");
   }
   if (answer.action == Action::get_item) {
     read_item_of(body, "Item", answer);
@@ -368,7 +370,7 @@ void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
       (by_status == Fault::server_failure || by_status == Fault::throttled)) {
     answer.fault = by_status;  // From whatever stands before it.
   } else if (!body.is_object() || !says_json) {
-    wrong = ", and the body is no JSON object";
+    wrong = ", and the body is not a JSON object";
   } else if (http.status == 200 && !is_dynamodbs(headers)) {
     wrong = ", but neither DynamoDB's content type nor a request id";
   } else if (http.status == 200) {

@@ -59,7 +59,13 @@ milliseconds time_of_a_request(const Options& options) {
       std::min(milliseconds(2000), options.ttl / 4));
 }
 
+}  // namespace
+
 // --- What a pass finds -------------------------------------------------------
+
+// Members of AnyOf::Impl are made of these types.  In a namespace without a
+// name, g++ would warn of that where several files are compiled as one.
+namespace any_of_items {
 
 // A row, and since when it has stood there as it does.  Only its place in line
 // rests on this, so that hashes will do.
@@ -69,7 +75,7 @@ struct Seen {
   BootTime since;
 };
 
-bool by_item(const Seen& one, const Seen& other) {
+inline bool by_item(const Seen& one, const Seen& other) {
   return one.item < other.item;
 }
 
@@ -86,7 +92,7 @@ struct Candidate {
   nanoseconds unchanged_for{};
 };
 
-bool operator<(const Candidate& one, const Candidate& other) {
+inline bool operator<(const Candidate& one, const Candidate& other) {
   const auto place = [](const Candidate& it) {
     return std::tie(it.since, it.token, it.chance);
   };
@@ -129,7 +135,7 @@ struct Pass {
   int refused_in_a_row = 0;
 };
 
-void Pass::add(Candidate&& candidate) {
+inline void Pass::add(Candidate&& candidate) {
   candidates.push_back(std::move(candidate));
   std::push_heap(candidates.begin(), candidates.end());
   if (candidates.size() <= kMostCandidates) return;
@@ -138,12 +144,12 @@ void Pass::add(Candidate&& candidate) {
   left_out = true;
 }
 
-void Pass::finish() {
+inline void Pass::finish() {
   std::sort_heap(candidates.begin(), candidates.end());
   std::sort(seen.begin(), seen.end(), by_item);
 }
 
-bool Pass::has_to_watch(std::size_t item) const {
+inline bool Pass::has_to_watch(std::size_t item) const {
   for (const Candidate& one : candidates) {
     if (one.item == item && one.unchanged_for > nanoseconds::zero()) {
       return true;
@@ -159,7 +165,8 @@ enum class Next { try_it, read, wait, all_are_held, give_up };
 // wanted any more.
 enum class Tried { got, refused, unknown };
 
-}  // namespace
+}  // namespace any_of_items
+using namespace any_of_items;
 
 // --- What the calls of a process share ---------------------------------------
 
@@ -614,7 +621,7 @@ Failure AnyOf::Impl::Call::read() {
       (answer.fault == Fault::timed_out && items.cut_short());
   Failure why = answer.fault == Fault::none
                     ? detail::failed(Errc::timed_out, impl_.cannot_lock(),
-                                     "the table is not read to its end")
+                                     "the table has not been read to its end")
                     : detail::failure_of(answer, impl_.cannot_lock(),
                                          impl_.table().endpoint());
   if (answer.fault != Fault::none && (forever || !is_passing(answer.fault))) {
@@ -792,9 +799,9 @@ Failure check(const AnyOfOptions& options) {
       {"prefix", detail::not_text(options.prefix, detail::kMaxKeyBytes,
                                   "longer than 2,048 bytes")},
       {"read", bad_name},
-      {"first_pause", first <= milliseconds::zero() ? "not above 0" : ""},
+      {"first_pause", first <= milliseconds::zero() ? "not more than 0" : ""},
       {"longest_pause",
-       options.longest_pause < first ? "below first_pause" : ""},
+       options.longest_pause < first ? "less than first_pause" : ""},
   });
 }
 

@@ -14,43 +14,47 @@
 //     job->release(done);  // Changes that set "state".
 //   }
 //
-// How.  The rows are there before: each may be locked by the name that its key
-// has after the table's prefix, and holds whatever attributes it likes.  A pass
-// reads all of them, once, and picks those that are free or whose lease is
-// over; then one after the other is tried by a DdbMutex of its own, which alone
-// decides who gets it.  So what that promises holds here, and no more is
-// promised: of two who try one item, one gets it.  What is got is held, and
-// renewed, as any DdbMutex.  A pass serves all calls of an AnyOf for a second,
-// or until all that it found were tried, or five in a row were refused.  A
-// try_lock() that has made a pass of its own tries all that this has found.
+// How it works.  The rows exist already.  Each may be locked by the name that
+// its key has after the table's prefix, and may hold any attributes.  A pass
+// reads all rows once and picks those that are free or whose lease is over.
+// These are tried one after the other, each with a DdbMutex of its own, which
+// alone decides who gets the item.  So the promises are those of DdbMutex: of
+// two that try one item, one gets it, and the lock is held and renewed as any
+// other.  One pass serves all calls of an AnyOf for a second, or until all rows
+// that it found were tried, or five in a row were refused.  A try_lock() that
+// has made a pass of its own tries all rows that the pass found.
 //
-// Order.  Those that have stood longest as they stand now come first, as far as
-// this AnyOf has seen it; of those, the ones with the lowest fencing_token().
-// Takers begin at another place each: at random among the first quarter of what
-// is left, 16 at the least.  And chance puts one in 8 before all others, so
-// that none waits for ever behind others that are handed out again and again.
+// Order.  Rows that have been unchanged for longest come first, as far as this
+// AnyOf has seen; among those, rows with the lowest fencing_token().  Each try
+// picks one at random among the first quarter of the free rows that are left,
+// but among at least 16 of them.  And chance puts one free row in 8 before all
+// others, so that none waits for ever behind rows that come back again and
+// again.
 //
-// Costs.  A pass is a read unit for each 4,096 bytes of the whole table and its
-// prefix, whatever is read of them, and a request for each 200 items.  An item
-// that is got is one write, to release it another; one that somebody else was
-// faster to get costs a write too.  Kept in memory are at most the 1,024 best
-// items of a pass, and 24 bytes for each of up to 65,536 rows: of more, the
-// others count as new in every pass.
+// Costs.  A pass is one request for each 200 items, and one read unit for each
+// 4,096 bytes of the whole table, whatever `prefix` and `read` are.  To get an
+// item is one write, and to release it another.  If somebody else was faster,
+// the refused write costs as much.  In memory are at most the 1,024 best items
+// of a pass, and 24 bytes for each of up to 65,536 rows.  If there are more
+// rows, the others count as new in every pass.
 //
-// The dead.  An item whose lease ended is taken once it is over by 3 s by
-// DynamoDB's clock.  Where answers have no `Date`, or a record names no lease,
-// it is taken after it was seen unchanged for twice its lease, by an AnyOf that
-// goes on looking: up to 64 of those at a time.
+// Dead holders.  An item is taken once DynamoDB's clock shows that its lease
+// ended at least 3 s ago (or calendar_margin and 1 s, if that is more).  If
+// answers have no `Date`, or the row does not tell when the lease ends (layouts
+// dynamolock and awslabs), it is taken after it was seen unchanged for twice
+// its lease, or twice each.ttl if it has none, by an AnyOf that goes on
+// looking, at most 64 of those at a time.
 //
-// Large tables.  A call whose time is up before its pass has read the whole
-// table tries what the pass has found by then.  So it may get an item of a
-// table that is never read to its end, but not one of the last pages.
+// Large tables.  If the time of a call is up before its pass has read the whole
+// table, it tries what the pass has found.  So it may get an item of a table
+// that is never read to its end, but not one from the last pages.
 //
-// Thread safety, errors: as DdbMutex.  `accept` is called by the threads that
-// call, at times by several at once.  A call that `accept` makes to lock any of
-// the same AnyOf fails at once with std::errc::resource_deadlock_would_occur:
-// it would wait for the call that asks `accept`.  It must not wait for another
-// thread's call either.  It may call all else, and lock any of another AnyOf.
+// Thread safety and errors: as for DdbMutex.  `accept` is called on the threads
+// that call, sometimes on several at once.  If `accept` itself tries to lock an
+// item of the same AnyOf, that call fails at once with
+// std::errc::resource_deadlock_would_occur, because it would wait for the call
+// that it is part of.  For the same reason it must not wait for another
+// thread's call.  It may call anything else, and lock items of another AnyOf.
 #ifndef DDBMUTEX_ANY_OF_HPP
 #define DDBMUTEX_ANY_OF_HPP
 
@@ -70,58 +74,63 @@ namespace ddbmutex {
 inline namespace v0 {
 
 struct AnyOfOptions {
-  // Of each lock that is got: its table, ttl, on_lost and all else.  Its row is
-  // always kept and never made (keep_row, only_if_exists), and sort_value is
-  // the item's own.
+  // The options of each lock: its table, ttl, on_lost and so on.  Rows are
+  // always kept and never made (as with keep_row and only_if_exists), and
+  // sort_value is the item's own.
   Options each{};
-  // Only items whose names begin with this.
+
+  // Only items whose names begin with this.  Default: all.
   std::string prefix{};
-  // Attributes that `accept` is to see in a pass; `data` may be one.  (The
-  // part `attributes` has to be there.)
+
+  // Attributes that `accept` needs to see in a pass; `data` may be one.  Needs
+  // the part `attributes`.
   std::vector<std::string> read{};
-  // Which items are wanted; nothing: all.  Asked in a pass, of items that are
-  // held too, and again of an item that was got, with all its attributes as
-  // they are then: if it is not wanted any more, it is given back, and another
-  // is tried.  Its own time counts as that of the pass.
+
+  // Which items are wanted.  Asked in a pass, also of items that are held; and
+  // again of an item that was just locked, with all its attributes as they are
+  // then.  If it is not wanted any more, it is given back, and another is
+  // tried.  The time that this takes counts as time of the pass.  Default: all.
   std::function<bool(const LockInfo& item)> accept{};
-  // Between passes while waiting: up to the first, doubling up to the longest,
-  // each at random from 0 on.  More than 0, the longest no less than the first.
+
+  // The pause between passes while waiting: at random from 0 up to first_pause,
+  // then up to twice as much each time, up to longest_pause.  More than 0, and
+  // longest_pause at least first_pause.
   std::chrono::milliseconds first_pause{100};
   std::chrono::milliseconds longest_pause{5000};
 };
 
 class AnyOf {
  public:
-  // Sends nothing.  Throws Error (bad_option) that names what is wrong; without
-  // exceptions the first operation fails with it.
+  // Sends nothing.  Throws Error (bad_option) that names the wrong option.
+  // Without exceptions, the first operation fails with it.
   explicit AnyOf(AnyOfOptions options);
-  // What was got stays held, and needs this no more.
+  // Locks that it gave out stay held, and do not need it any more.
   ~AnyOf();
   AnyOf(const AnyOf&) = delete;
   AnyOf& operator=(const AnyOf&) = delete;
 
-  // Waits until an item is ours.  Its destructor gives it back; to leave it to
-  // its lease, end its renewals (auto_renew, max_hold, alive) and keep it until
-  // then.  Passing errors are tried again until they have lasted `patience`.
-  // Null only if an error is told.
+  // Waits until an item is ours.  The mutex's destructor gives it back.  (To
+  // leave it to its lease instead, end its renewals by auto_renew, max_hold or
+  // alive, and keep the mutex until then.)  Transient errors are retried until
+  // they have lasted for `patience`.  Null only if an error is reported.
   [[nodiscard]] std::unique_ptr<DdbMutex> lock(
       std::error_code& ec = detail::throws());
 
-  // Null if all are held, or there is none: a pass that began after the call
-  // has read the whole table, and all that it found free were refused, or other
-  // threads have got them.  Takes request_timeout at the most, and as long for
-  // each try (and to give an item back that is not wanted any more).  timed_out
-  // if a table is too large to be read by then, and what was found is refused.
-  // Another thread's pass is waited for only while there is time for one of its
-  // own.
+  // Null if there is no free item: a pass that began after the call has read
+  // the whole table, and each free item that it found was refused, or other
+  // threads got it.  Takes request_timeout at most for the pass, and as long
+  // for each try, and to give back an item that is not wanted any more.
+  // timed_out if the table is too large to be read in that time, and what was
+  // found is refused.  It waits for another thread's pass only as long as there
+  // is time for one of its own.
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock(
       std::error_code& ec = detail::throws());
 
-  // As lock(), but null once the time is up, and passing errors are borne with
-  // until then and told; timed_out if nothing was read to its end and no try
-  // answered by then.  A try under way then is awaited, up to request_timeout.
-  // Where a pass has taken all the time, one item that it has found is tried
-  // yet.  A timeout of 0 or less makes it try_lock().
+  // Like lock(), but null on timeout.  Transient errors are retried until then
+  // and reported; timed_out if no pass was completed and no try was answered by
+  // then.  A try that is in flight then is awaited, for up to request_timeout.
+  // If a pass took all the time, one item that it found is still tried.  A
+  // timeout of 0 or less is a try_lock().
   template <class Rep, class Period>
   [[nodiscard]] std::unique_ptr<DdbMutex> try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout,
@@ -150,14 +159,16 @@ class AnyOf {
   }
 #endif
 
-  // Ends the waits under way with Errc::cancelled.  Not remembered.
+  // Ends the waits that are under way with Errc::cancelled.  Later waits are
+  // not affected.
   void cancel() noexcept;
 
   // How many items were accepted in the last pass that read the whole table,
-  // free or held; nothing before the first.  0: there is nothing left to do.
+  // free or held.  0 means that there is nothing left to do.  Nothing before
+  // the first such pass.
   std::optional<std::size_t> accepted() const noexcept;
 
-  // The last error of a call with a std::error_code&, in words.
+  // The text of the last error of a call with an `ec`.
   std::string last_error() const;
 
  private:
@@ -178,7 +189,7 @@ class AnyOf {
   }
 #endif
 
-  std::shared_ptr<Impl> impl_;  // Changed by none but the destructor.
+  std::shared_ptr<Impl> impl_;  // Changed only by the destructor.
 };
 
 }  // namespace v0

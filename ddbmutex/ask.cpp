@@ -17,7 +17,7 @@ using std::chrono::nanoseconds;
 
 void give_up(Answer& last, bool woken) {
   last.fault = woken ? Fault::cancelled : Fault::timed_out;
-  last.message = woken ? "woken before another request was sent"
+  last.message = woken ? "cancelled before another request was sent"
                        : "the deadline has passed";
 }
 
@@ -114,19 +114,20 @@ bool are_same_key(const Item& one, const Item& other) {
 
 void read_page(Value body, Answer& answer) {
   const Value items = body["Items"];
-  if (!items.is_list()) return bad_answer(answer, "Items is no list");
+  if (!items.is_list()) return bad_answer(answer, "Items is not a list");
   std::vector<Item> read(items.size());
   auto item = read.begin();
   for (Elements each(items); each.next(); ++item) {
     if (!read_item(each.value, *item)) {
-      return bad_answer(answer, "Items has what is not an item of DynamoDB's");
+      return bad_answer(answer,
+                        "Items contains something that is not a DynamoDB item");
     }
   }
   if (const Value next = body["LastEvaluatedKey"]) {
     Item& key = answer.item.emplace();
     if (!read_item(next, key) || key.empty()) {
       answer.item.reset();  // Not all there is, and no way to the rest.
-      return bad_answer(answer, "LastEvaluatedKey is no key");
+      return bad_answer(answer, "LastEvaluatedKey is not a key");
     }
   }
   answer.items.swap(read);
@@ -158,7 +159,7 @@ void Items::turn() {
   if (page_.fault != Fault::none || !page_.item) return;
   if (are_same_key(start_, *page_.item)) {
     page_.items.clear();
-    return bad_answer(page_, "the page ends where it was to begin");
+    return bad_answer(page_, "the page ends where it began");
   }
   start_.swap(*page_.item);
   over_ = false;

@@ -70,7 +70,7 @@ char take_one_of(const char* those, std::string_view& text) {
   return taken;
 }
 
-// False if it is no decimal number, or if its exponent has more than four
+// False if it is not a decimal number, or if its exponent has more than four
 // digits: no number of DynamoDB's has.
 bool read_decimal(std::string_view text, Decimal& number) {
   number.negative = take_one_of("+-", text) == '-';
@@ -98,9 +98,9 @@ bool read_decimal(std::string_view text, Decimal& number) {
 // Why it is no number of DynamoDB's; empty if it is one.
 const char* not_a_number(std::string_view text) {
   Decimal number;
-  if (!read_decimal(text, number)) return "no decimal number";
+  if (!read_decimal(text, number)) return "not a decimal number";
   if (number.digits.empty()) return "";
-  if (number.digits.size() > kMostDigits) return "of more than 38 digits";
+  if (number.digits.size() > kMostDigits) return "more than 38 digits";
   const long exponent = number.exponent - 1;  // As of d.ddd.
   if (exponent > kHighestExponent) return "too large a number";
   return exponent < kLowestExponent ? "too small a number" : "";
@@ -138,14 +138,14 @@ const char* not_storable(const Attribute& attribute, int levels) {
       if (value != "true" && value != "false") return "neither true nor false";
       break;
     default:
-      if (!value.empty()) return "a value where there can be none";
+      if (!value.empty()) return "a value, which its type does not have";
       break;
   }
   if (attribute.type <= Type::null) {
-    return none ? "" : "members where there can be none";
+    return none ? "" : "members, which its type does not have";
   }
   if (attribute.type < Type::list) return none ? "an empty set" : "";
-  return levels > 0 ? "" : "lists and maps in more than 32 levels";
+  return levels > 0 ? "" : "lists and maps nested more than 32 deep";
 }
 
 // What the members of a set are; those of nothing else.
@@ -175,8 +175,9 @@ struct Checker {
     if (*why != '\0') {
       return bad(sigv4::format("a name that is %s%[: %q%]", why, name));
     }
-    return names.insert(name).second ? nullptr
-                                     : bad(sigv4::format("%q twice", name));
+    return names.insert(name).second
+               ? nullptr
+               : bad(sigv4::format("%q is given twice", name));
   }
 
   // `removed`: `data` may go as others do, though it is set otherwise.
@@ -209,7 +210,7 @@ struct Checker {
       if (!wrong) wrong = check(member, levels - 1);
       if (wrong) return wrong;
       if (set && !names_or_values.insert(value_text(member)).second) {
-        return bad("a member twice");
+        return bad("a member is given twice");
       }
     }
     return nullptr;
@@ -374,7 +375,7 @@ void DdbMutex::release(const Changes& changes, std::error_code& ec) {
     if (others != nullptr &&
         !detail::keeps_rows(impl.options.keep_row, table)) {
       bad = detail::bad_option(
-          {"changes", "nothing stays of a row that is not kept"});
+          {"changes", "the row is not kept, so nothing stays in it"});
     }
     bad = impl.of_this(std::move(bad));
     return bad ? std::move(bad) : impl.release(others);

@@ -304,8 +304,8 @@ void Client::hear(const Answer& answer, const HttpAnswer& http) {
   if (contradicted_ != nullptr) contradicted_(contradicted_of_);
   if (!tell) return;
   sigv4::say(options_.log, sigv4::LogLevel::warning,
-             "DynamoDB's clock is not where it should be by this machine's: "
-             "one of them was stopped or set (told once a minute)");
+             "DynamoDB's clock and this machine's do not agree any more: one "
+             "of them was stopped or set (logged once a minute)");
 }
 
 Answer Client::call(Action action, std::string_view body, BootTime deadline,

@@ -51,7 +51,7 @@ bool read_replicas(Value value, TableDescription& table) {
   return legacy || !replicas || replicas.is_list();
 }
 
-// False if it is no description of a table.
+// False if it is not the description of a table.
 bool read_description(Value value, TableDescription& table) {
   table.status = value.text("TableStatus");
   table.id = value.text("TableId");
@@ -71,7 +71,7 @@ void read_table(Value body, Answer& answer) {
   const Value described = body["Table"];
   if (!read_description(described ? described : body["TableDescription"],
                         *table)) {
-    return bad_answer(answer, "no description of a table");
+    return bad_answer(answer, "not the description of a table");
   }
   answer.table = table;
 }

@@ -69,8 +69,8 @@ void find_account_mode(const Environment& environment, const Profile& profile,
   } else if (!mode.empty() && mode != "preferred"sv &&
              !target.accounts_disabled) {
     sigv4::format_to(target.error,
-                     "%s is none of preferred, disabled and required: %q",
-                     source, mode);
+                     "%s is not preferred, disabled or required: %q", source,
+                     mode);
   }
 }
 
@@ -120,7 +120,7 @@ void set_endpoint(Target& target) {
     const std::string& flag =
         target.fips.empty() ? target.dual_stack : target.fips;
     if (sigv4::kAllEndpoints && !flag.empty()) {
-      sigv4::format_to(target.error, "%s but region \"local\" is this host",
+      sigv4::format_to(target.error, "%s, but region \"local\" is this host",
                        flag);
     }
     return;
@@ -137,7 +137,7 @@ void set_endpoint(Target& target) {
       is_dual_stack_url(target.endpoint, target.region)) {
     sigv4::format_to(
         target.error,
-        "%s names a dual-stack endpoint of AWS's, which only "
+        "%s names a dual-stack endpoint of AWS, which only "
         "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose",
         target.url.source);
   }
@@ -180,10 +180,10 @@ void use_account(Target& target, const std::string& account_id) {
                             target.suffix);
   }
   if (!account_id.empty()) {
-    target.error = "the account id that came with the keys is none";
+    target.error = "the account id that came with the keys is not valid";
   } else if (!target.account_required.empty()) {
     sigv4::format_to(target.error,
-                     "%s, but the keys' source does not tell the account",
+                     "%s, but the source of the keys does not name the account",
                      target.account_required);
   }
   if (!target.error.empty()) refuse(target, "");

@@ -52,7 +52,7 @@ void fail(Answer& answer, Fault why, const char* message) {
 
 constexpr char kTimeIsUp[] = "the deadline has passed";
 constexpr char kNoTurn[] =
-    "DynamoDB asks for fewer requests, and the turn of this one has not come";
+    "DynamoDB is throttling, and this request was held back for too long";
 
 }  // namespace
 
@@ -396,7 +396,7 @@ void Errand::end_unsent(Fault why) {
   given_up = !failing();
   verdict = Verdict::again;
   if (why == Fault::cancelled) {
-    fail(answer, why, "woken before another request was sent");
+    fail(answer, why, "cancelled before another request was sent");
   } else if (given_up) {
     fail(answer, why, why == Fault::throttled ? kNoTurn : kTimeIsUp);
   }
@@ -428,7 +428,7 @@ void Errand::end_undecided(BootTime retry_until, sigv4::Waker* waker) {
     fail(answer, Fault::timed_out, kTimeIsUp);
   } else if (answer.fault == Fault::skewed_time) {
     fail(answer, Fault::timed_out,
-         "no time was left to sign for the right time");
+         "the clock was wrong, and no time was left to sign again");
   }
 }
 

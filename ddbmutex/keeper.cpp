@@ -33,7 +33,7 @@ void fail(Result& result, const char* why) {
   sigv4::has_memory_for([&] { result.answer.message = why; });
 }
 
-constexpr char kNoThread[] = "no thread can be started";
+constexpr char kNoThread[] = "cannot start a thread";
 
 }  // namespace
 
@@ -365,7 +365,7 @@ Errands Keeper::take_back(Held& held) {
 void Keeper::close(Held& held, const std::shared_ptr<Closing>& closing,
                    std::size_t place, bool threads) {
   Result& result = closing->locks[place].result;
-  fail(result, threads ? "not said in time" : kNoThread);
+  fail(result, threads ? "not released in time" : kNoThread);
   if (stopping_) return;
   Errands one = take_back(held);
   const bool lost = held.lost != Verdict::again;

@@ -172,7 +172,7 @@ double read_go_duration(std::string_view text) {
 // over: whoever takes it for 0 takes the lock of a holder that lives.
 const char* read_lease_text(const Attribute* attribute, Row& row) {
   if (attribute == nullptr) return "leaseDuration is missing";
-  if (attribute->type != Type::string) return "leaseDuration is no string";
+  if (attribute->type != Type::string) return "leaseDuration is not a string";
   const std::string_view text = attribute->value;
   const bool digits = !text.empty() && shared::all_of(text, "0123456789");
   std::string_view rest = text;
@@ -198,16 +198,16 @@ const char* read_end(const char* names, const Item& item, Row& row) {
   // Work that nobody has done yet has no process.
   const bool nobody = uuid == nullptr && !lockclient;
   if (!nobody && !is_id(uuid)) {
-    return lockclient ? "identifier is no string of 1 to 1,024 bytes"
-                      : "ProcessID is no string of 1 to 1,024 bytes";
+    return lockclient ? "identifier is not a string of 1 to 1,024 bytes"
+                      : "ProcessID is not a string of 1 to 1,024 bytes";
   }
   const Attribute* expires = dynamodb::find(item, name_of('e', names));
   const auto ns =
       expires != nullptr ? lock::parse_number(*expires) : std::nullopt;
   if (!ns) {
     return lockclient
-               ? "expiry is missing, or no whole number of nanoseconds"
-               : "LeaseUntil is missing, or no whole number of nanoseconds";
+               ? "expiry is missing, or not a whole number of nanoseconds"
+               : "LeaseUntil is missing, or not a whole number of nanoseconds";
   }
   const char* bad = lockclient ? lock::read_lease_and_owner(item, row) : "";
   if (*bad != '\0') return bad;
@@ -226,10 +226,10 @@ const char* read_version(const char* names, const Item& item, Row& row) {
   const Attribute* released = find('f');
   const Attribute* data = find('d');
   if (!is_id(version)) {
-    return "recordVersionNumber is no string of 1 to 1,024 bytes";
+    return "recordVersionNumber is not a string of 1 to 1,024 bytes";
   }
   if (owner == nullptr || owner->type != Type::string) {
-    return "ownerName is no string";
+    return "ownerName is not a string";
   }
   const char* bad = read_lease_text(find('l'), row);
   if (*bad != '\0') return bad;
@@ -237,10 +237,10 @@ const char* read_version(const char* names, const Item& item, Row& row) {
                    (released->type != Type::string || released->value != "1");
   if (odd) return "isReleased is not \"1\"";
   if (data != nullptr && data->type != Type::binary) {
-    return "data is not of bytes";
+    return "data is not binary";
   }
   if (find('g') != nullptr) {
-    return "isNonAcquirable: nobody is to take it";
+    return "isNonAcquirable is set: nobody may take it";
   }
   const std::int64_t number = number_of(version->value);
   row.uuid.assign(version->value, 0, number > 0 ? kUuidSize : row.uuid.npos);
@@ -489,10 +489,10 @@ Failure check_layout(const TableOptions& table) {
                   .c_str()
             : ""},
        {"calendar_margin", versions && table.calendar_margin
-                               ? "no calendar counts in this layout"
+                               ? "no wall clock matters in this layout"
                                : ""},
        {"lease_as_found", !versions && table.lease_as_found
-                              ? "a lease has one form in this layout"
+                              ? "a lease has only one form in this layout"
                               : ""}});
 }
 
@@ -508,12 +508,13 @@ Failure check_shared(const Options& options, const TableOptions& table) {
   const bool brief = kind->versions() && options.ttl < milliseconds(1000);
   return check_all(
       {{"fencing",
-        options.fencing ? "no numbers in a layout that is shared" : ""},
+        options.fencing ? "a layout that is shared has no fencing tokens" : ""},
        {"keep_row", kind->must_exist && !keeps_rows(options.keep_row, table)
                         ? "rows are always kept in this layout"
                         : ""},
-       {"ttl", brief ? sigv4::format("%s ms is below 1 s, in this layout",
-                                     options.ttl.count())
+       {"ttl", brief ? sigv4::format(
+                           "%s ms is less than 1 s, the least in this layout",
+                           options.ttl.count())
                            .c_str()
                      : ""}});
 }

@@ -147,9 +147,10 @@ Failure check_creation(const Creation& how) {
   }
   const bool no_unit = how.throughput && (how.throughput->read_units == 0 ||
                                           how.throughput->write_units == 0);
-  return detail::check_all({{"tags", odd == nullptr ? "" : "not UTF-8",
-                             odd == nullptr ? std::string_view() : *odd},
-                            {"throughput", no_unit ? "less than a unit" : ""}});
+  return detail::check_all(
+      {{"tags", odd == nullptr ? "" : "not UTF-8",
+        odd == nullptr ? std::string_view() : *odd},
+       {"throughput", no_unit ? "less than one unit" : ""}});
 }
 
 // Whether the row is as our forced write leaves it.  Some engines do not tell
@@ -239,7 +240,7 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
   bool freed = false;
   detail::run(impl_, ec, [&](Impl& impl) -> Failure {
     if (!info.exists || info.released || info.uuid.empty()) {
-      return detail::bad_option({"info", "nothing was held"});
+      return detail::bad_option({"info", "the lock was not held"});
     }
     if (Failure bad = impl.check_name(info.name, info.sort_value)) return bad;
     const TableOptions& options = impl.options;

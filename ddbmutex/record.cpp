@@ -238,7 +238,7 @@ const char* read_record(const Item& item, const Attribute* uuid, Row& row) {
   const Attribute* expires = dynamodb::find(item, "expires");
   if (expires == nullptr) return "expires is missing";
   const auto expires_ns = parse_number(*expires);
-  if (!expires_ns) return "expires is no whole number of nanoseconds";
+  if (!expires_ns) return "expires is not a whole number of nanoseconds";
   const char* bad = read_lease_and_owner(item, row);
   if (*bad != '\0') return bad;
   row.uuid = uuid->value;
@@ -259,7 +259,7 @@ const char* read_item(const char*, const Item& item, Row& row) {
     const auto number = parse_number(*token);
     row.token = number.value_or(0);
     if (!number || *number >= kLastToken) {
-      return "token is no whole number, or none is left";
+      return "token is not a whole number, or is too large";
     }
   }
   const Attribute* uuid = dynamodb::find(item, "uuid");
@@ -285,7 +285,7 @@ const char* read_lease_and_owner(const Item& item, Row& row) {
     const std::chrono::milliseconds longest = kLongestLease;
     if (!lease_ms || *lease_ms < kShortestLease.count() ||
         *lease_ms > longest.count()) {
-      return "lease is no number of milliseconds up to a year";
+      return "lease is not a number of milliseconds up to a year";
     }
     row.lease = std::chrono::milliseconds(*lease_ms);
   }

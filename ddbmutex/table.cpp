@@ -44,9 +44,11 @@ bool is_table_name(std::string_view name) {
 
 // Why that cannot be the name of a key attribute; empty if it can.
 const char* not_a_key(const lock::Layout& layout, const std::string& name) {
-  if (name.empty() || name.size() > 255) return "not of 1 to 255 bytes";
+  if (name.empty() || name.size() > 255) return "not 1 to 255 bytes long";
   if (!lock::is_utf8(name)) return "not UTF-8";
-  return lock::is_of_record(layout, name) ? "an attribute of the record" : "";
+  return lock::is_of_record(layout, name)
+             ? "the lock has an attribute of this name"
+             : "";
 }
 
 const char* not_a_sort_value(const std::string& value) {
@@ -64,30 +66,31 @@ Failure check(const TableOptions& options) {
   const bool sorted = !options.sort_key.empty();
   std::string no_name;
   if (!is_table_name(options.name)) {
-    sigv4::format_to(no_name, "%q is not a name of 3 to 255 of a-zA-Z0-9_.-",
+    sigv4::format_to(no_name, "%q is not 3 to 255 characters of a-zA-Z0-9_.-",
                      options.name);
   }
   return detail::check_all({
       {"table", no_name.c_str()},
       {"prefix",
        detail::not_text(options.prefix, detail::kMaxKeyBytes - 1,
-                        "leaves no room for a name"),
+                        "too long: it leaves no room for a name"),
        options.prefix},
       {"key", not_a_key(*layout, options.key), options.key},
       {"sort_value",
        sorted                       ? not_a_sort_value(options.sort_value)
        : options.sort_value.empty() ? ""
-                                    : "without a sort_key",
+                                    : "set, but sort_key is not",
        options.sort_value},
       {"sort_key",
        !sorted                           ? ""
-       : options.sort_key == options.key ? "the key already"
+       : options.sort_key == options.key ? "the same as key"
                                          : not_a_key(*layout, options.sort_key),
        options.sort_key},
-      {"credentials",
-       no_keys != keys.secret_access_key.empty() ? "half a pair of keys"
-       : no_keys && !keys.session_token.empty()  ? "a token without keys"
-                                                 : ""},
+      {"credentials", no_keys != keys.secret_access_key.empty()
+                          ? "access_key_id or secret_access_key is missing"
+                      : no_keys && !keys.session_token.empty()
+                          ? "session_token without keys"
+                          : ""},
   });
 }
 
@@ -110,7 +113,7 @@ class OwnSource final : public sigv4::KeySource {
   sigv4::KeyOutcome fetch(const sigv4::Fetch& fetch) override {
     fetch.say("credentials_source is being asked");
     std::optional<Credentials> keys = source_();
-    if (!keys) return sigv4::no_keys("credentials_source has none");
+    if (!keys) return sigv4::no_keys("credentials_source has no keys");
     sigv4::KeyOutcome outcome =
         sigv4::keys_of_options(texts_of(*keys), "credentials_source");
     wipe_secrets(*keys);

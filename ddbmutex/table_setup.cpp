@@ -118,7 +118,7 @@ Failure unfit(const dynamodb::TableDescription& table,
   if (!wrong.empty()) return failed(Errc::wrong_table, doing, wrong);
   if (!table.eventual_replicas || options.allow_replicas) return nullptr;
   return failed(Errc::replicated_table, doing,
-                "what is locked in one region is not in the others");
+                "a lock that is held in one region is free in another");
 }
 
 Answer describe_table(const Caller& caller, const TableOptions& options) {

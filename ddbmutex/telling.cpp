@@ -140,8 +140,9 @@ bool Keeper::call(News news, Verdict why, [[maybe_unused]] const Held& held,
 // What goes wrong in a callback has nobody else to be told to; the logger may
 // have gone with a table that it has destroyed.
 void Keeper::complain(News news, const Held& held, const char* what) const {
-  constexpr char kCalled[][sizeof "what waits for a loss of"] = {
-      "", "what waits for a loss of", "on_lost of", "on_danger of", "alive of"};
+  constexpr char kCalled[][sizeof "a stop callback for the loss of"] = {
+      "", "a stop callback for the loss of", "on_lost of", "on_danger of",
+      "alive of"};
   const std::string text =
       sigv4::format("%s \"%s\" threw%[: %s%]", kCalled[static_cast<int>(news)],
                     held.holder->name(), what);

@@ -112,7 +112,7 @@ void read_cancellation(Value body, Answer& answer) {
     all.hear(each.value.text("Code"), each.value.text("Message"));
   }
   if (!good) {
-    return bad_answer(answer, "CancellationReasons is no list of reasons");
+    return bad_answer(answer, "CancellationReasons is not a list of reasons");
   }
   if (!list) read_worded(answer.message, all);  // Not every engine lists them.
   answer.part = all.part;

@@ -1,12 +1,13 @@
-// A cron job that all hosts have in their crontab and one of them does:
+// A cron job that is in the crontab of all hosts and runs on one of them:
 //
 //   cron_job NAME SECONDS COMMAND
 //
 //   0 3 * * *  cron_job nightly-backup 300 'backup --all'
 //
-// Runs COMMAND by the shell, unless another host does so now.  The lock is held
-// for SECONDS at least: a host whose clock is behind by less finds it held,
-// even if the job took a moment only.  It is an item of the table `locks`.
+// Runs COMMAND in the shell, unless another host is running it now.  The lock
+// is held for at least SECONDS, even if COMMAND takes only a moment.  So a host
+// whose clock is late by less than that finds the lock held.  The lock is an
+// item of the table `locks`.
 //
 // Exit status: COMMAND's; 0 if another host has the lock; 125 if the lock could
 // not be asked for, or was lost while COMMAND ran.
@@ -31,7 +32,7 @@ int run(const char* name, std::chrono::seconds at_least, const char* command) {
   }
   const int status = std::system(command);
   std::this_thread::sleep_until(begin + at_least);
-  mutex.release();  // As unlock(), but throws if the lock had been lost.
+  mutex.release();  // Like unlock(), but throws if the lock was lost.
   return WIFEXITED(status) ? WEXITSTATUS(status) : 125;
 }
 

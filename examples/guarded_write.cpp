@@ -1,12 +1,12 @@
-// Writes that come too late: without a guard they go through, with it DynamoDB
+// Writes that come too late: without a guard they succeed, with one DynamoDB
 // refuses them.
 //
 //   guarded_write TABLE
 //
 // A process sees that it has the lock, and is stopped before it writes.  Its
 // lease ends, and another process takes the lock and writes.  The first one
-// wakes up, does not know of that, and writes.  AWS_ENDPOINT_URL_DYNAMODB,
-// AWS_REGION and keys have to be in the environment.
+// wakes up, knows nothing of that, and writes.  Set AWS_ENDPOINT_URL_DYNAMODB,
+// AWS_REGION and keys in the environment.
 #include <curl/curl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ std::string variable(const char* name) {
 
 size_t drop(char*, size_t size, size_t count, void*) { return size * count; }
 
-// A PutItem, as any program may send it: libcurl signs it.
+// A PutItem that is not guarded, sent and signed by libcurl.
 long put(const std::string& item) {
   const std::string url = variable("AWS_ENDPOINT_URL_DYNAMODB");
   const std::string scope = "aws:amz:" + variable("AWS_REGION") + ":dynamodb";
@@ -90,9 +90,9 @@ void be_first(const std::string& table, int told) {
 
 void be_second(const std::string& table, int told) {
   char byte;
-  if (read(told, &byte, 1) != 1) return;  // The first has no lock.
+  if (read(told, &byte, 1) != 1) return;  // The first process has no lock.
   ddbmutex::DdbMutex mutex("report", options(table));
-  mutex.lock();  // Waits until the lease of the first is over.
+  mutex.lock();  // Waits until the lease of the first process is over.
   put(item(table, "unguarded", "second"));
   mutex.guarded_write(R"([{"Put":)" + item(table, "guarded", "second") + "}]");
   std::puts("second: has the lock, and has written");

@@ -2,10 +2,11 @@
 //
 //   leader TABLE NAME TTL_MS
 //
-// Prints "waiting", then "leading" once it is its turn, and "lost: WHY" when it
-// may lead no longer; then it waits again.  A leader that dies or is cut off is
-// followed by another within about TTL_MS.  SIGINT and SIGTERM end it; a leader
-// hands over then, so that the next need not wait for the lease to end.
+// Prints "waiting", then "leading" once it holds the lock, and "lost: WHY" when
+// it may not lead any longer; then it waits again.  If a leader dies or is cut
+// off, another one follows within about TTL_MS.  SIGINT and SIGTERM end the
+// program.  A leader then releases the lock, so that the next one need not wait
+// for the lease to end.
 #include <signal.h>
 
 #include <chrono>
@@ -34,7 +35,7 @@ class Candidate {
             std::chrono::milliseconds ttl)
       : table_(open(table)), mutex_(name, options(ttl)) {}
 
-  // Leads whenever it can, until stop().  Nothing if that was the reason.
+  // Leads whenever it can, until stop() or an error, which it returns.
   std::error_code run() {
     for (;;) {
       say("waiting");
@@ -44,15 +45,16 @@ class Candidate {
       if (error) return error;
       say("leading");
       const bool told_to_end = lead();
-      // After a loss too: it ends this term, and touches nobody else's lock.
+      // Also after a loss: this ends the term, and never releases the lock of
+      // somebody else.
       mutex_.unlock();
       if (told_to_end) return {};
     }
   }
 
-  // Any thread may call it, at any time: close() is remembered, so a run() that
-  // is just about to wait ends as well.  It would also release what is held, so
-  // a leader is let come to its end first.
+  // Any thread may call it, at any time.  close() is remembered, so a run()
+  // that is just about to wait ends, too.  close() would also release a lock
+  // that is held, so let the leader finish first.
   void stop() {
     std::unique_lock<std::mutex> guard(state_);
     stopping_ = true;
@@ -74,8 +76,8 @@ class Candidate {
     ddbmutex::Options options;
     options.table = table_;
     options.ttl = ttl;
-    // Told when the lease ends, before another can lead.  owns_lock() is false
-    // by now, so that it is enough to wake lead().
+    // Called when the lease ends, before another can lead.  owns_lock() is
+    // false by now, so it is enough to wake lead().
     options.on_lost = [this](ddbmutex::Loss why) {
       say(std::string("lost: ") + name_of(why));
       const std::lock_guard<std::mutex> guard(state_);
@@ -84,12 +86,12 @@ class Candidate {
     return options;
   }
 
-  // Until stop(), which it tells by true, or until the lock is lost.
+  // Leads until stop(), then returns true; or until the lock is lost.
   bool lead() {
     std::unique_lock<std::mutex> guard(state_);
     leading_ = true;
     while (!stopping_ && mutex_.owns_lock()) {
-      // The leader's work goes here, in steps that are short against the lease.
+      // The leader's work goes here, in steps much shorter than the lease.
       changed_.wait_for(guard, std::chrono::milliseconds(100));
     }
     leading_ = false;
@@ -102,7 +104,8 @@ class Candidate {
   std::condition_variable changed_;
   bool stopping_ = false;  // GUARDED_BY(state_)
   bool leading_ = false;   // Likewise.
-  // The last, so the first to be destroyed: its callback uses the others.
+  // The last member, so that it is destroyed first: its callback uses the
+  // others.
   ddbmutex::DdbMutex mutex_;
 };
 
@@ -111,7 +114,7 @@ int run(const char* table, const char* name, std::chrono::milliseconds ttl) {
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
-  // Before any thread starts, so that all have them blocked.
+  // Before any thread starts, so that these signals are blocked in all.
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
   Candidate candidate(table, name, ttl);

@@ -2,8 +2,8 @@
 //
 //   ten_lines
 //
-// The lock is an item of the table `locks`; region and keys are found as AWS's
-// own tools find them.  Start it twice: the second waits for the first.
+// The lock is an item of the table `locks`.  Region and keys are found where
+// AWS's own tools find them.  Start it twice: the second waits for the first.
 #include <chrono>
 #include <cstdio>
 #include <exception>

@@ -1,12 +1,13 @@
-// Many locks on one Table: money goes from account to account, by several
-// threads of several processes at once, and none is lost on the way.
+// Many locks on one Table: several threads of several processes transfer money
+// between accounts at once, and none is lost.
 //
 //   transfers TABLE DIRECTORY COUNT
 //
-// DIRECTORY holds the accounts 0 to 9, a file each with a balance.  A transfer
-// locks just the two accounts that it changes; all others can go on meanwhile.
-// Its two mutexes are made for it and gone afterwards: they cost no connection,
-// no thread and no request, for these belong to the Table that all share.
+// DIRECTORY contains the accounts 0 to 9, each a file with a balance.  A
+// transfer locks only the two accounts that it changes; transfers between
+// others go on meanwhile.  Its two mutexes exist only as long as it runs.  A
+// mutex that is not locked costs only memory: the connections and threads
+// belong to the Table that all mutexes share.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -88,7 +89,7 @@ void run(const char* table, const char* directory, int count) {
     threads.push_back(std::async(std::launch::async, transfer_at_random,
                                  std::cref(bank), count));
   }
-  for (auto& thread : threads) thread.get();  // Throws what it has thrown.
+  for (auto& thread : threads) thread.get();  // Rethrows what the thread threw.
   print(bank.table->stats());
 }
 

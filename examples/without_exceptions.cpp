@@ -1,11 +1,11 @@
 // The lock in a program without exceptions and RTTI: this file is compiled with
-// -fno-exceptions -fno-rtti, and every call that can fail is given an
+// -fno-exceptions -fno-rtti, and every call that can fail is given a
 // std::error_code.
 //
 //   without_exceptions TABLE NAME TTL_MS
 //
-// Creates the table if need be, waits for the lock for a second, works, and
-// gives it back.  Exit status: 0; 1 if somebody else holds the lock; 2 if
+// Creates the table if there is none, waits up to a second for the lock, works,
+// and releases it.  Exit status: 0; 1 if somebody else holds the lock; 2 if
 // something went wrong.
 #include <chrono>
 #include <cstdio>
@@ -34,7 +34,7 @@ int held(ddbmutex::Table& table, const std::string& name) {
 
 int work(ddbmutex::DdbMutex& mutex, milliseconds ttl) {
   std::error_code error;
-  mutex.require(ttl / 2, error);  // In a longer work: before each step.
+  mutex.require(ttl / 2, error);  // In longer work: before each step.
   if (error) return failure(mutex.last_error());
   std::printf("working as %s\n", mutex.owner().c_str());
   std::fflush(stdout);
@@ -46,17 +46,17 @@ int lock_and_work(const std::shared_ptr<ddbmutex::Table>& table,
   ddbmutex::Options options;
   options.table = table;
   options.ttl = ttl;
-  // Where the library was compiled so too, the first call below tells of a
-  // wrong option.
+  // If the library was compiled without exceptions, too, the first call below
+  // reports a wrong option.
   ddbmutex::DdbMutex mutex(name, options);
 
   std::error_code error;
   if (!mutex.try_lock_for(std::chrono::seconds(1), error)) {
-    // No error: the time is up, and the lock is held.
+    // No error means that the time is up and somebody else holds the lock.
     return error ? failure(mutex.last_error()) : held(*table, name);
   }
   const int status = work(mutex, ttl);
-  mutex.release(error);  // Or unlock(), if nobody wants to know.
+  mutex.release(error);  // Or unlock(), if the error does not matter.
   if (error) return failure(mutex.last_error());
   return status;
 }

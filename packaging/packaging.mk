@@ -100,18 +100,18 @@ describe: setup-ways
 	  $(TODAY) | xz -9 >$(LAST)
 
 setup-ways:
-	@WAYS=1 tests/setup
+	@tests/setup ways
 ways: setup-ways
 	@$(MAKE) $(BUILDING) amalgamation programs
 	@BUILD=$(BUILD) CXX='$(CXX)' CXXFLAGS='$(CXXFLAGS)' packaging/ways $(ONLY)
 
 setup-cross:
-	@CROSS=1 SMALL=1 tests/setup
+	@tests/setup cross
 cross: setup-cross
 	@tests/cross/run $(ONLY)
 
 setup-small:
-	@SMALL=1 tests/setup
+	@tests/setup small
 small: setup-small
 	@packaging/small $(ONLY)
 

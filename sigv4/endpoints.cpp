@@ -189,18 +189,19 @@ void check_url(ServiceEndpoint& endpoint) {
   // A region would have been refused for it where they are left out.
   const std::string& why = why_special(endpoint);
   if ((kAllEndpoints || kRegionMayComeLater) && !why.empty()) {
-    return sigv4::format_to(
-        endpoint.error,
-        "%s but %s names an endpoint: whether that is a %s one cannot be known",
-        why, source, endpoint.fips.empty() ? "dual-stack" : "FIPS");
+    return sigv4::format_to(endpoint.error,
+                            "%s, but %s names an endpoint, and it cannot be "
+                            "known whether that is a %s one",
+                            why, source,
+                            endpoint.fips.empty() ? "dual-stack" : "FIPS");
   }
   if (is_base_url(endpoint.url.value)) return;
   const bool secret = value.find('@') != value.npos;
-  sigv4::format_to(endpoint.error,
-                   secret ? "%s (not shown: there may be a password in it)"
-                          : "%s is %q, which",
-                   source, value);
-  endpoint.error += " is not http:// or https://, a host and perhaps a port";
+  sigv4::format_to(
+      endpoint.error,
+      secret ? "%s (not shown: it may contain a password)" : "%s is %q, which",
+      source, value);
+  endpoint.error += " is not http:// or https://, a host and optionally a port";
 }
 
 void find_in_region(Service service, ServiceEndpoint& endpoint) {

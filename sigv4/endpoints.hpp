@@ -19,7 +19,7 @@
 //
 // STS is always that of the region (AWS_STS_REGIONAL_ENDPOINTS=legacy is not
 // looked at).  An empty value counts as none.  A bad one is an error that names
-// its source, and shows the URL unless there may be a password in it.
+// its source, and shows the URL unless it may contain a password.
 #ifndef DDBMUTEX_SIGV4_ENDPOINTS_HPP
 #define DDBMUTEX_SIGV4_ENDPOINTS_HPP
 

@@ -177,7 +177,7 @@ KeyOutcome Chain::keys_of(int source, const Fetch& fetch) {
     case environment:
       if (!kReadsProfiles || !named_) return chain_.environment;
       return no_keys(
-          "the environment's keys are not looked at (the options name a "
+          "the keys in the environment are not used (the options name a "
           "profile)");
     case profile:
       return keys_of_profile(chain_, fetch);

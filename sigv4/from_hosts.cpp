@@ -72,12 +72,12 @@ const char* set_url(ContainerSettings& settings, const std::string& text) {
   settings.query = text.substr(mark);
   if (settings.place.empty() || !sigv4::is_visible(text) ||
       settings.query.find('#') != text.npos) {
-    return " is no http or https URL";
+    return " is not an http or https URL";
   }
   const UrlParts url = parts_of(settings.place);
   if (url.scheme == "http" && !is_of_an_agent(std::string(url.authority))) {
-    return " is neither https, nor http of this machine or of an "
-           "address that AWS has set apart for agents";
+    return " is not https, and its host is neither this machine nor an address "
+           "that AWS reserves for agents";
   }
   return "";
 }
@@ -88,12 +88,14 @@ const char* set_url(ContainerSettings& settings, const std::string& text) {
 const char* flaw_of_token(std::string_view token) {
   // libcurl would end the header at a line break, and begin another.
   if (token.find_first_of("\r\n") != token.npos) {
-    return "has a line break in it";
+    return "contains a line break";
   }
   const auto is_fit = [](char c) {
     return (c >= ' ' && c <= '~') || c == '\t';
   };
-  return sigv4::consists_of(token, is_fit) ? "" : "is not fit for a header";
+  return sigv4::consists_of(token, is_fit)
+             ? ""
+             : "has a character that cannot be in a header";
 }
 
 // Why there is none; empty if there is, be it an empty one.
@@ -127,7 +129,7 @@ void take_agents_keys(void*, const HttpAnswer& http, std::int64_t now,
                       KeyOutcome& outcome) {
   outcome = keys_in(parse_json(http.body), {}, KeyForm(), "the answer", now);
   if (outcome.state == State::found && outcome.ends <= BootClock::now()) {
-    outcome = broken_keys("the time of the keys it gave is over already");
+    outcome = broken_keys("the keys that it gave have already expired");
   }
 }
 
@@ -216,7 +218,7 @@ KeyOutcome need_token(Instance& instance, const Fetch& fetch) {
                        fetch);
   if (outcome.state == State::broken && outcome.status != 0) {
     outcome.reason =
-        sigv4::format("%sit gives no tokens of version 2 (HTTP status %s)",
+        sigv4::format("%sit does not give tokens of version 2 (HTTP status %s)",
                       place(instance), outcome.status);
     outcome.absent = true;
     outcome.status = 0;
@@ -352,8 +354,8 @@ void read_instance_settings(const Environment& environment,
   if (!endpoint) return;
   instance.endpoint = endpoint.value;
   if (normal_url(instance.endpoint).empty()) {
-    error = sigv4::format("%s is no http or https URL%[: %q%]", endpoint.source,
-                          shown_of_url(endpoint.value));
+    error = sigv4::format("%s is not an http or https URL%[: %q%]",
+                          endpoint.source, shown_of_url(endpoint.value));
     return;
   }
   while (instance.endpoint.back() == '/') instance.endpoint.pop_back();
@@ -370,7 +372,7 @@ KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
     // As IAM names them: nothing that a URL's path would have to encode.
     const bool fit =
         name.size() <= 64 && sigv4::is_alphanumeric(name, "_+=,.@-");
-    if (!fit) taken.reason = "what it gave is no role's name";
+    if (!fit) taken.reason = "its answer is not the name of a role";
   };
   outcome = sigv4::get(instance, kRolesPath, take_role, &role, fetch);
   if (outcome.status == 404 ||
@@ -396,8 +398,8 @@ KeyOutcome instance_keys(Instance& instance, const Fetch& fetch) {
   instance.had_keys = true;
   if (outcome.ends <= BootClock::now()) {
     outcome.warnings +=
-        "the time of the keys that the EC2 metadata service gives is over; "
-        "they are used all the same\n";
+        "the keys from the EC2 metadata service have expired; they are used "
+        "anyway\n";
   }
   return outcome;
 }
@@ -409,7 +411,7 @@ KeyOutcome instance_region(Instance& instance, const Fetch& fetch) {
     if (is_host_label(region)) {
       taken.region = region;
     } else {
-      taken.reason = "what it gave is no region";
+      taken.reason = "its answer is not a region";
     }
   };
   KeyOutcome found = unfit(instance);

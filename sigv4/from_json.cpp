@@ -31,7 +31,7 @@ const char* read_end(Value end, std::int64_t units, std::int64_t now,
   if (!end) return "";
   const auto text = end.text();
   const auto expires = text ? parse_iso8601(*text) : end.number();
-  if (!expires) return "%s is no time of ISO 8601 with a zone in %s";
+  if (!expires) return "%s is not an ISO 8601 time with a zone in %s";
   ends = ends_at(text ? *expires : *expires / units, now);
   return "";
 }
@@ -48,7 +48,7 @@ KeyOutcome keys_in(const Document& document,
                    const KeyForm& form, std::string_view place,
                    std::int64_t now) {
   Value object = document.root();
-  if (!object.is_object()) return broken_keys("%s is no JSON object", place);
+  if (!object.is_object()) return broken_keys("%s is not a JSON object", place);
   for (const char* name : names) {
     object = object[name];
     if (!object.is_object()) return broken_keys("no %s in %s", name, place);
@@ -70,8 +70,7 @@ KeyOutcome keys_in(const Document& document,
   if (account && (account->empty() || !sigv4::all_digits(*account))) {
     outcome.keys.account_id.clear();
     sigv4::format_to(outcome.warnings,
-                     "AccountId in %s is not an account's number: left out\n",
-                     place);
+                     "AccountId in %s is not an account id: ignored\n", place);
   }
   const char* flaw = read_end(end, form.units, now, outcome.ends);
   if (*flaw != '\0') return broken_keys(flaw, form.end, place);

@@ -29,7 +29,7 @@ KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
         "AWS_WEB_IDENTITY_TOKEN_FILE is not %s; neither keys nor role_arn, "
         "web_identity_token_file, sso_account_id or credential_process in "
         "profile %q (%s)",
-        chain.web_identity.ignored ? "looked at (the options name a profile)"
+        chain.web_identity.ignored ? "used (the options name a profile)"
                                    : "set",
         profile.name, profile.whereabouts());
   }

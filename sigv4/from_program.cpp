@@ -223,7 +223,8 @@ std::string Program::wait(BootTime deadline, const Waker& stop) {
         return sigv4::format("the program did not end in %s ms",
                              (now - began) / milliseconds(1));
       }
-      return stop.woken() ? "given up, for nobody waits for it any more" : "";
+      return stop.woken() ? "given up, because nobody waits for it any more"
+                          : "";
     }
     pollfd fds[] = {{pipe_, POLLIN, 0}, {stop.fd(), POLLIN, 0}};
     poll(fds, 2, static_cast<int>(look.count()));
@@ -246,14 +247,14 @@ KeyOutcome read_document(std::string_view text, const std::string& place,
   if (text.empty()) return broken_keys("%s: the program wrote nothing", place);
   const Document document = parse_json(text);
   if (!document.root().is_object()) {
-    return broken_keys("%s: what the program wrote is no JSON object", place);
+    return broken_keys("%s: the program's output is not a JSON object", place);
   }
   if (document.root()["Version"].number() != 1) {
-    return broken_keys("%s: Version in what the program wrote is not 1", place);
+    return broken_keys("%s: Version in the program's output is not 1", place);
   }
   KeyOutcome outcome = keys_in(document, {}, kForm, place, now);
   if (outcome.state == State::found && outcome.ends <= BootClock::now()) {
-    return failed_keys("%s: the program gave keys whose time is over already",
+    return failed_keys("%s: the program gave keys that have already expired",
                        place);
   }
   return outcome;
@@ -262,7 +263,7 @@ KeyOutcome read_document(std::string_view text, const std::string& place,
 }  // namespace
 
 const char* split_command(std::string_view command, std::string& words) {
-  if (command.find('\0') != command.npos) return "it has a NUL";
+  if (command.find('\0') != command.npos) return "it contains a NUL";
   bool in_word = false;  // Also behind quotes with nothing between.
   char quote = '\0';     // That is open.
   for (std::size_t i = 0; i < command.size(); ++i) {
@@ -278,7 +279,7 @@ const char* split_command(std::string_view command, std::string& words) {
     }
     in_word = true;
     if (escapes) {
-      if (++i == command.size()) return "nothing is behind its last backslash";
+      if (++i == command.size()) return "nothing follows its last backslash";
       words += behind;
     } else if (quote == '\0' && (c == '\'' || c == '"')) {
       quote = c;
@@ -298,7 +299,7 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
   std::string words;
   const char* const flaw = split_command(command, words);
   if (*flaw != '\0') {
-    return broken_keys("%s: the command is no good: %s", place, flaw);
+    return broken_keys("%s: the command is malformed: %s", place, flaw);
   }
   Program program;
   const int error = program.start(words);

@@ -57,7 +57,7 @@ KeyOutcome ask(std::string_view name, const Role& role, const Field& own,
   call.name = name;
   call.place = role.place;
   call.method = Method::post;
-  call.path = "/";
+  call.path = '/';  // g++ 12 would warn of "/" (-Wrestrict), wrongly.
   call.headers = "Accept: application/json\n";
   if (signer == nullptr) {
     sigv4::format_to(call.headers, "Content-Type: %s\n", kFormType);
@@ -131,12 +131,12 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
   } else {
     return blocked(
         search,
-        "%s is none of Environment, EcsContainer and Ec2InstanceMetadata: %q",
+        "%s is not Environment, EcsContainer or Ec2InstanceMetadata: %q",
         source.source, source.value);
   }
   if (outcome.state != State::none) return outcome;
   outcome.state = without;
-  outcome.reason = sigv4::format("%s is %s for its keys, which has none: %s",
+  outcome.reason = sigv4::format("%s is %s, which has no keys: %s",
                                  source.source, source.value, outcome.reason);
   return outcome;
 }
@@ -155,15 +155,13 @@ KeyOutcome by_other_profile(Search& search, Profile& other,
     been_there = been_there || name == other.name;
   }
   if (been_there && !(itself && has_keys(other))) {
-    return blocked(search,
-                   "profiles that have their keys from each other: %s%q",
+    return blocked(search, "profiles that get their keys from each other: %s%q",
                    circle, other.name);
   }
   if (!has_keys(other) && wants_role(other)) return keys_by_role(search, other);
   KeyOutcome outcome = keys_by_itself(search, other, {});
   if (outcome.state != State::none) return outcome;
-  return blocked(search,
-                 "%s names profile %q for its keys, which has none (%s)",
+  return blocked(search, "%s names profile %q, which has no keys (%s)",
                  source.source, other.name, other.whereabouts());
 }
 
@@ -203,7 +201,7 @@ KeyOutcome keys_by_role(Search& search, Profile& profile) {
   role.duration = profile.value_of("duration_seconds");
   sigv4::format_to(role.place, "role %q by %s", role.arn, where);
   if (!sigv4::all_digits(role.duration)) {
-    return blocked(search, "%s is no number of seconds: %q",
+    return blocked(search, "%s is not a number of seconds: %q",
                    profile.find("duration_seconds").source, role.duration);
   }
   KeyOutcome source = source_of_role(search, profile);
@@ -250,10 +248,9 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
   role.arn = first(variables.role_arn, "role_arn");
   if (role.arn.empty()) {
     return blocked(search,
-                   kReadsProfiles
-                       ? "%s is without a role: neither AWS_ROLE_ARN nor "
-                         "role_arn of profile %q says which"
-                       : "%s is without a role: AWS_ROLE_ARN is not set",
+                   kReadsProfiles ? "%s has no role: neither AWS_ROLE_ARN nor "
+                                    "role_arn of profile %q is set"
+                                  : "%s has no role: AWS_ROLE_ARN is not set",
                    source, profile.name);
   }
   role.session_name = first(variables.session_name, "role_session_name");
@@ -276,7 +273,7 @@ KeyOutcome assume_by_web_identity(const Role& role,
     flaw = "is empty";
   } else if (flaw.empty() &&
              (token.size() < kMinToken || !sigv4::is_visible(token))) {
-    flaw = "holds no token";
+    flaw = "contains no token";
   }
   if (flaw.empty()) {
     return sigv4::ask("STS AssumeRoleWithWebIdentity", role,

@@ -190,7 +190,7 @@ Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
 Fate Calling::judge_transport(const HttpAnswer& http, BootTime started) {
   outcome_.reason = http.error;
   if (http.transport == Transport::cancelled) {
-    outcome_.reason = "given up, for nobody waits for it any more";
+    outcome_.reason = "given up, because nobody waits for it any more";
     return Fate::passing;
   }
   if (http.transport == Transport::too_large) return Fate::passing;

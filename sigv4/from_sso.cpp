@@ -79,12 +79,12 @@ class Token {
 };
 
 const char* Token::flaw() const {
-  if (!document_.root().is_object()) return "is no JSON object";
+  if (!document_.root().is_object()) return "is not a JSON object";
   if (text().empty()) return "has no accessToken";
   if (!sigv4::is_visible(text())) {
     return "has an accessToken with a character that is not visible ASCII";
   }
-  return time("expiresAt") ? "" : "has no expiresAt that is a time";
+  return time("expiresAt") ? "" : "has no valid expiresAt";
 }
 
 bool Token::can_be_refreshed(std::int64_t now) const {
@@ -175,7 +175,7 @@ bool Portal::is_sound() {
   if (session_.empty()) return true;
   const ProfileFile& config = profile_.config;
   if (!config.has(kSession, session_)) {
-    return blocked("%s names a section %q that is not there",
+    return blocked("%s names a section %q that does not exist",
                    profile_.find("sso_session").source, section_);
   }
   for (const Entry& entry : config.entries()) {
@@ -184,7 +184,7 @@ bool Portal::is_sound() {
     const Setting own = profile_.find(property.c_str());
     if (own &&
         own.value != *config.find(kSession, session_, property.c_str())) {
-      return blocked("%s is another than in its sso_session: %q", own.source,
+      return blocked("%s differs from that of its sso_session: %q", own.source,
                      own.value);
     }
   }
@@ -206,7 +206,7 @@ bool Portal::find_settings() {
     if (value.empty()) missing = sigv4::format("%[%s, %]%s", missing, name);
   }
   if (!missing.empty()) {
-    return blocked("single sign-on of %s is without %s", place_, missing);
+    return blocked("single sign-on of %s has no %s", place_, missing);
   }
   region_ = profile_.find("sso_region");
   if (!region_) {
@@ -237,7 +237,7 @@ bool Portal::find_token() {
   const std::int64_t now = fetch_.utc_now;
   if (token_->ends() - now > kRefreshAhead) return true;
   if (!session_.empty() && token_->can_be_refreshed(now)) return refresh();
-  return token_->ends() > now || signed_off("the token has ended");
+  return token_->ends() > now || signed_off("the token has expired");
 }
 
 bool Portal::load(std::unique_ptr<Token>& token) {
@@ -260,11 +260,10 @@ bool Portal::load(std::unique_ptr<Token>& token) {
 bool Portal::refresh() {
   const bool over = token_->ends() <= fetch_.utc_now;
   if (BootClock::now() < sign_on_.next_refresh) {
-    return !over ||
-           none(State::failed,
-                "the token in sign-on cache %q has ended, and to refresh it "
-                "was tried less than a minute ago",
-                sign_on_.path);
+    return !over || none(State::failed,
+                         "the token in sign-on cache %q has expired, and a "
+                         "refresh failed less than a minute ago",
+                         sign_on_.path);
   }
   sign_on_.next_refresh = BootClock::now() + kRefreshPause;
   const KeyOutcome call = create_token();
@@ -284,7 +283,7 @@ bool Portal::refresh() {
     return true;
   }
   if (call.state == State::failed) return none(call.state, "%s", call.reason);
-  return signed_off("the token has ended and could not be refreshed: ",
+  return signed_off("the token has expired and could not be refreshed: ",
                     call.reason);
 }
 
@@ -313,12 +312,12 @@ const char* Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
   constexpr std::int64_t kFar = 100LL * 366 * 86400;
   const Document document = parse_json(http.body);
   const Value answer = document.root();
-  if (!answer.is_object()) return "an answer that is no JSON object";
+  if (!answer.is_object()) return "an answer that is not a JSON object";
   const std::string_view text = answer.text("accessToken");
   if (text.empty() || !sigv4::is_visible(text))
     return "an answer without a token";
   const auto lasts = answer["expiresIn"].number().value_or(0);
-  if (lasts <= 0) return "an answer that does not tell when the token ends";
+  if (lasts <= 0) return "an answer that does not say when the token expires";
   const auto next = answer["refreshToken"].text();
   sign_on_.unwritten = with_texts(
       token_->file(),

@@ -353,7 +353,7 @@ void Exchange::start(const std::string& url, BootTime now, Method method) {
   }
   if (under_way_) return;
   answer_.transport = Transport::unreachable;
-  tell("libcurl cannot begin a request (out of memory?)");
+  tell("libcurl cannot start a request (out of memory?)");
 }
 
 // Best effort: without memory there are no words for people.
@@ -362,7 +362,7 @@ void Exchange::tell(const char* error) {
     answer_.error = error;
     // OpenSSL's words for what is no TLS at all.
     if (answer_.error.find("wrong version number") != std::string::npos) {
-      answer_.error += " (is it http that is spoken there?)";
+      answer_.error += " (does the server speak http?)";
     }
   });
 }

@@ -140,10 +140,11 @@ bool Keys::Core::may_ask(BootTime time) const {
 // REQUIRES: none serve.
 Keys::OutcomePtr Keys::Core::why_none() const {
   if (failure != nullptr) return failure;
-  return share<KeyOutcome>(failed_keys(
-      "%[the keys of %s have run out, and new %]keys are being fetched%[: %s%]",
-      keys != nullptr ? keys->source.c_str() : "",
-      fetch != nullptr ? fetch->told.c_str() : ""));
+  return share<KeyOutcome>(
+      failed_keys("%[the keys from %s have expired, and new %]keys are being "
+                  "fetched%[: %s%]",
+                  keys != nullptr ? keys->source.c_str() : "",
+                  fetch != nullptr ? fetch->told.c_str() : ""));
 }
 
 // Unless one is under way.
@@ -154,7 +155,7 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self) {
     return install(KeyOutcome(*known));
   }
   if (hung >= kMostHung) {
-    return install(failed_keys("the source of keys does not come back"));
+    return install(failed_keys("the source of keys does not return"));
   }
   if (to_join) pthread_join(*std::exchange(to_join, std::nullopt), nullptr);
   const auto own = share<Run>(self, utc_now.ask(utc_now.whom));
@@ -165,14 +166,14 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self) {
       })) {
     fetch = own;
   } else {
-    install(failed_keys("no thread can be started to fetch keys"));
+    install(failed_keys("cannot start a thread to fetch keys"));
   }
 }
 
 void Keys::Core::leave_if_hung(BootTime time) {
   if (fetch == nullptr || time - begun <= longest_fetch * 5 / 4) return;
   leave();
-  install(failed_keys("the source of keys has not come back in %s s",
+  install(failed_keys("the source of keys has not returned in %s s",
                       seconds_of(time - begun)));
 }
 
@@ -219,7 +220,7 @@ void Keys::Core::install_keys(KeyOutcome&& outcome, BootTime time) {
   quiet = keys.get();
   quiet_until = over ? kNotAtAll : count_of(std::min(serve_until, due));
   if (over) {
-    install(failed_keys("%s gave keys that have run out", keys->source));
+    install(failed_keys("%s gave keys that have expired", keys->source));
   }
 }
 
@@ -288,7 +289,7 @@ void Keys::Core::tell(const KeyOutcome& outcome) {
   told_id = outcome.keys.access_key_id;
   sigv4::format_to(text, "keys found: %s", outcome.source);
   if (outcome.ends != BootTime::max()) {
-    sigv4::format_to(text, ", good for %s s",
+    sigv4::format_to(text, ", valid for %s s",
                      seconds_of(outcome.ends - BootClock::now()));
   }
   sigv4::say(log, LogLevel::info, text);

@@ -46,7 +46,7 @@ std::unique_ptr<LogQueue::Line> LogQueue::take() {
   if (left_out_ != 0) {
     line.reset(new Line{LogLevel::warning, "", nullptr});
     sigv4::format_to(line->text,
-                     "%s lines are left out: who reads them is too slow",
+                     "%s log lines were left out: the logger is too slow",
                      std::exchange(left_out_, 0));
     return line;
   }

@@ -305,7 +305,7 @@ Setting Profile::url_of(const char* service, std::string& flaw) const {
       sigv4::format_to(url.source, "endpoint_url of %s in section %q of %q",
                        service, called, config.path);
     } else if (!config.has("services", services.value)) {
-      sigv4::format_to(flaw, "%s names a section %q that is not there",
+      sigv4::format_to(flaw, "%s names a section %q that does not exist",
                        services.source, called);
     }
   }

@@ -134,13 +134,15 @@ BOOST_AUTO_TEST_CASE(name_that_dynamodb_does_not_take_is_refused) {
   BOOST_TEST(wrong({text(std::string(255, 'n'), "x")}) == "");
   BOOST_TEST(has(wrong({text(std::string(256, 'n'), "x")}), "255 bytes"));
   BOOST_TEST(has(wrong({text("a\xff", "x")}), "not UTF-8"));
-  BOOST_TEST(has(wrong({text("a", "x"), text("a", "y")}), "\"a\" twice"));
+  BOOST_TEST(
+      has(wrong({text("a", "x"), text("a", "y")}), "\"a\" is given twice"));
   const auto in_map = [](Attributes members) {
     return wrong({with("m", Type::map, std::move(members))});
   };
   BOOST_TEST(has(in_map({text("", "x")}), "empty"));
   BOOST_TEST(has(in_map({text("a\xff", "x")}), "not UTF-8"));
-  BOOST_TEST(has(in_map({text("a", "x"), number("a", "1")}), "\"a\" twice"));
+  BOOST_TEST(
+      has(in_map({text("a", "x"), number("a", "1")}), "\"a\" is given twice"));
 }
 
 BOOST_AUTO_TEST_CASE(number_that_dynamodb_does_not_take_is_refused) {
@@ -189,7 +191,7 @@ BOOST_AUTO_TEST_CASE(value_that_is_none_of_its_type_is_refused) {
     BOOST_TEST(has(wrong({{"a", Type::boolean, value, {}}}), "true"), value);
   }
   for (const Type type : {Type::null, Type::list, Type::map}) {
-    BOOST_TEST(has(wrong({{"a", type, "x", {}}}), "value where"));
+    BOOST_TEST(has(wrong({{"a", type, "x", {}}}), "a value, which"));
   }
   BOOST_TEST(
       has(wrong({{"a", Type::string_set, "x", {text("", "y")}}}), "value"));
@@ -197,7 +199,7 @@ BOOST_AUTO_TEST_CASE(value_that_is_none_of_its_type_is_refused) {
        {text("a", "x"), number("a", "1"), Attribute{"a", Type::null, "", {}}}) {
     Attribute wrong_one = plain;
     wrong_one.members = {text("", "b")};
-    BOOST_TEST(has(wrong({wrong_one}), "members where"));
+    BOOST_TEST(has(wrong({wrong_one}), "members, which"));
   }
 }
 
@@ -214,19 +216,19 @@ BOOST_AUTO_TEST_CASE(set_that_is_empty_mixed_or_doubled_is_refused) {
   BOOST_TEST(has(set_of(Type::string_set, {text("", "a"), number("", "1")}),
                  "not of the set's type"));
   BOOST_TEST(has(set_of(Type::string_set, {text("", "a"), text("", "a")}),
-                 "member twice"));
+                 "member is given twice"));
   // The same number.
   BOOST_TEST(
       has(set_of(Type::number_set, {number("", "10"), number("", "1e1")}),
-          "member twice"));
+          "member is given twice"));
   BOOST_TEST(has(set_of(Type::number_set, {number("", "x")}), "number"));
   BOOST_TEST(has(set_of(Type::string_set, {text("a", "a")}), "with a name"));
 }
 
 BOOST_AUTO_TEST_CASE(list_and_map_are_looked_into_to_the_bottom) {
-  BOOST_TEST(has(wrong({nested(33)}), "32 levels"));
-  BOOST_TEST(has(wrong({nested(33, Type::map)}), "32 levels"));
-  BOOST_TEST(has(wrong({nested(5000)}), "32 levels"));
+  BOOST_TEST(has(wrong({nested(33)}), "more than 32 deep"));
+  BOOST_TEST(has(wrong({nested(33, Type::map)}), "more than 32 deep"));
+  BOOST_TEST(has(wrong({nested(5000)}), "more than 32 deep"));
   BOOST_TEST(has(wrong({with("l", Type::list, {text("a", "x")})}), "name"));
   const Attribute bad = with("", Type::list, {number("", "x")});
   BOOST_TEST(has(wrong({with("l", Type::list, {bad})}), "number"));
@@ -239,9 +241,9 @@ BOOST_AUTO_TEST_CASE(changes_name_each_attribute_once) {
   changes.remove = {"another"};
   BOOST_TEST(wrong(changes) == "");
   changes.remove = {"another", "another"};
-  BOOST_TEST(has(wrong(changes), "\"another\" twice"));
+  BOOST_TEST(has(wrong(changes), "\"another\" is given twice"));
   changes.remove = {"text"};
-  BOOST_TEST(has(wrong(changes), "\"text\" twice"));
+  BOOST_TEST(has(wrong(changes), "\"text\" is given twice"));
   changes.remove = {"data"};
   BOOST_TEST(has(wrong(changes), "both set and removed"));
   changes.data.reset();

@@ -146,9 +146,9 @@ BOOST_AUTO_TEST_CASE(profile_named_by_option_goes_before_the_environment) {
   all.variables["AWS_EC2_METADATA_DISABLED"] = "true";
   const std::string answer = all.source();
   BOOST_TEST(has(answer,
-                 "; the environment's keys are not looked at (the options "
-                 "name a profile); AWS_WEB_IDENTITY_TOKEN_FILE is not looked "
-                 "at (the options name a profile); neither keys nor "),
+                 "; the keys in the environment are not used (the options "
+                 "name a profile); AWS_WEB_IDENTITY_TOKEN_FILE is not used "
+                 "(the options name a profile); neither keys nor "),
              answer);
 }
 

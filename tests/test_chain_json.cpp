@@ -305,10 +305,10 @@ BOOST_AUTO_TEST_CASE(document_that_lacks_what_keys_need_is_broken) {
        "ASCII"},
       {R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":"t",)"
        R"("Expiration":"2001-09-09T02:46:40"})",
-       "Expiration is no time of ISO 8601 with a zone in the place"},
+       "Expiration is not an ISO 8601 time with a zone in the place"},
       {R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":"t",)"
        R"("Expiration":true})",
-       "Expiration is no time of ISO 8601 with a zone in the place"},
+       "Expiration is not an ISO 8601 time with a zone in the place"},
   };
   for (const auto& c : cases) {
     BOOST_TEST(said(keys_in(c.json)) == std::string("broken: ") + c.reason);

@@ -474,7 +474,7 @@ BOOST_AUTO_TEST_CASE(contradictions_are_logged_once_a_minute) {
   auto options = options_for(server.url());
   options.log = tests::log_of(
       [&lines](ddbmutex::sigv4::LogLevel, const std::string& text) {
-        if (text.find("is not where it should be") != std::string::npos) {
+        if (text.find("do not agree any more") != std::string::npos) {
           lines.push_back(text);
         }
       });

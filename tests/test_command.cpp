@@ -10,6 +10,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "ddbmutex.hpp"
 #include "examples/ddbmutex/completion.hpp"
 #include "examples/ddbmutex/help.hpp"
+#include "examples/ddbmutex/names.hpp"
 #include "examples/ddbmutex/options.hpp"
 #include "examples/ddbmutex/report.hpp"
 #include "examples/ddbmutex/told.hpp"
@@ -91,6 +93,8 @@ std::string told_of(const Settings& settings) {
   add("ttl", ms(settings.ttl), ms(usual.ttl));
   add("wait", ms(settings.wait));
   add("grace", ms(settings.grace));
+  add("min_hold", ms(settings.min_hold), "0");
+  add("conflict", std::to_string(settings.conflict_exit), "75");
   if (settings.keep_row) add("keep_row", *settings.keep_row ? "yes" : "no");
   add("owner", settings.owner);
   add("shell", flag(settings.shell));
@@ -266,6 +270,11 @@ BOOST_AUTO_TEST_CASE(words_are_read_as_they_stand) {
       {"run --grace 1s --ttl 3s job ls",
        "run name=job arguments=ls ttl=3000 grace=1000"},
       {"run --keep-row=no job ls", "run name=job arguments=ls keep_row=no"},
+      {"run -nE0 job ls", "run name=job arguments=ls wait=0 conflict=0"},
+      {"run --conflict-exit-code 255 job ls",
+       "run name=job arguments=ls conflict=255"},
+      {"run --wait 0.5 --min-hold 1.5h job ls",
+       "run name=job arguments=ls wait=500 min_hold=5400000"},
       {"show job", "show name=job"},
       {"show -j job -t other", "show name=job table=other json=yes"},
       {"show -- -j", "show name=-j"},
@@ -292,13 +301,13 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
       {"", "no subcommand is given"},
       {"lock", "no subcommand `lock`"},
       {"help lock", "no subcommand `lock`"},
-      {"--table x list", "--table: options stand behind the subcommand"},
+      {"--table x list", "--table: options follow the subcommand"},
       {"run", "NAME is missing; say `ddbmutex run NAME"},
       {"run job", "COMMAND is missing"},
       {"run job --", "COMMAND is missing"},
       {"show", "NAME is missing; say `ddbmutex show NAME`"},
-      {"show a b", "`b` is too much"},
-      {"list a", "`a` is too much; say `ddbmutex list`"},
+      {"show a b", "`b` is unexpected"},
+      {"list a", "`a` is unexpected; say `ddbmutex list`"},
       {"unlock", "NAME is missing"},
       {"completion", "no shell is named"},
       {"run --tabel x job ls", "--tabel: there is no such option; `ddbmutex"},
@@ -307,14 +316,23 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
       {"show -w5 job", "-w: not an option of `show`"},
       {"run --ttl", "--ttl: its TIME is missing"},
       {"run -w", "-w: its TIME is missing"},
-      {"run --ttl soon job ls", "--ttl: `soon` is no time such as 90, 30s"},
-      {"run --ttl= job ls", "--ttl: `` is no time"},
+      {"run --ttl soon job ls", "--ttl: `soon` is not a time such as 90, 0.5"},
+      {"run --ttl= job ls", "--ttl: `` is not a time"},
+      {"run -w 1.2.3 job ls", "-w: `1.2.3` is not a time"},
+      {"run -w 0.1234567890 job ls", "-w: `0.1234567890` has too many digits"},
+      {"run --min-hold 367d job ls", "--min-hold: is more than 366 days"},
+      {"run -E 256 job ls", "-E: must be a number from 0 to 255, not `256`"},
+      {"run -E -1 job ls", "-E: must be a number from 0 to 255, not `-1`"},
+      {"run -E 1000000000000 job ls", "-E: must be a number from 0 to 255"},
+      {"run --conflict-exit-code= job ls",
+       "--conflict-exit-code: must be a number"},
+      {"show -E 5 job", "-E: not an option of `show`"},
       {"run --try --wait 5 job ls", "--try and --wait exclude each other"},
       {"run --grace 1s --ttl 2999ms job ls",
        "--grace: is more than a third of --ttl: 1.0s of 2.9s"},
-      {"list --json=maybe", "--json: is `yes` or `no`, not `maybe`"},
-      {"list --layout other", "--layout: is one of ddblock lockclient"},
-      {"list --layout=", "--layout: is one of"},
+      {"list --json=maybe", "--json: must be `yes` or `no`, not `maybe`"},
+      {"list --layout other", "--layout: must be one of ddblock lockclient"},
+      {"list --layout=", "--layout: must be one of"},
       {"list --table=", "--table: is empty"},
       {"watch -i 99ms", "-i: is less than 100ms: `99ms`"},
       {"list --timeout 0", "--timeout: is less than 100ms: `0`"},
@@ -332,15 +350,50 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
 
 BOOST_AUTO_TEST_CASE(times_have_units) {
   const std::map<std::string, std::string> cases = {
-      {"90", "90000"},     {"30s", "30000"},
-      {"5m", "300000"},    {"1h", "3600000"},
-      {"2d", "172800000"}, {"250ms", "250"},
-      {"0", "0"},          {"007", "7000"},
-      {"", "!"},           {"s", "!"},
-      {"1 s", "!"},        {"-1", "!"},
-      {"1.5s", "!"},       {"1h30m", "!"},
-      {"5M", "!"},         {"999999999d", "86399999913600000"},
+      {"90", "90000"},
+      {"30s", "30000"},
+      {"5m", "300000"},
+      {"1h", "3600000"},
+      {"2d", "172800000"},
+      {"250ms", "250"},
+      {"0", "0"},
+      {"007", "7000"},
+      {"", "!"},
+      {"s", "!"},
+      {"1 s", "!"},
+      {"-1", "!"},
+      {"1.5s", "1500"},
+      {"1h30m", "!"},
+      {"5M", "!"},
+      {"999999999d", "86399999913600000"},
       {"1000000000", "!"},
+      {"0.5", "500"},
+      {".5", "500"},
+      {"0.25m", "15000"},
+      {"1.5h", "5400000"},
+      {"0.125d", "10800000"},
+      {"2.50ms", "3"},
+      {"0.001", "1"},
+      {"1.001", "1001"},
+      {"0.000000001", "1"},
+      {"0.0", "0"},
+      {"0.29", "290"},
+      {"4.35s", "4350"},
+      {"0.999999999d", "86400000"},
+      {".", "!"},
+      {"5.", "!"},
+      {".s", "!"},
+      {"1..5", "!"},
+      {"1.2.3", "!"},
+      {"1,5", "!"},
+      {"1.-5", "!"},
+      {"1e3", "!"},
+      {"+1", "!"},
+      {"0x1", "!"},
+      {"nan", "!"},
+      {"1.5 s", "!"},
+      {"0.1234567890", "!"},
+      {"999999999.999999999d", "86400000000000000"},
   };
   for (const auto& [text, ms] : cases) {
     BOOST_TEST(time_read(text) == ms, text << ": " << time_read(text));
@@ -362,7 +415,7 @@ BOOST_AUTO_TEST_CASE(variables_stand_for_options_and_come_after_them) {
   // Those of other subcommands are not looked at.
   BOOST_TEST(read({"list"}, {{"DDBMUTEX_TTL", "soon"}}) == "list");
   BOOST_TEST(has(read(words, {{"DDBMUTEX_TTL", "soon"}}),
-                 "! DDBMUTEX_TTL: `soon` is no time"));
+                 "! DDBMUTEX_TTL: `soon` is not a time"));
   BOOST_TEST(
       has(read({"run", "--ttl=10s", "job", "ls"}, {{"DDBMUTEX_GRACE", "20s"}}),
           "! DDBMUTEX_GRACE: is more than a third of --ttl"));
@@ -484,10 +537,11 @@ BOOST_AUTO_TEST_CASE(table_that_is_not_there_is_made_by_a_line_to_copy) {
         command::verdict_on(error_of(Errc::no_table), settings).text;
     return text.substr(text.find(';'));
   };
-  BOOST_TEST(line("list") == "; make it by `ddbmutex create-table`");
-  BOOST_TEST(line("list -t a'b --region r --layout awslabs --sort-key s") ==
-             "; make it by `ddbmutex create-table --table 'a'\\''b' --key key "
-             "--sort-key s --region r`");
+  BOOST_TEST(line("list") == "; create it with `ddbmutex create-table`");
+  BOOST_TEST(
+      line("list -t a'b --region r --layout awslabs --sort-key s") ==
+      "; create it with `ddbmutex create-table --table 'a'\\''b' --key key "
+      "--sort-key s --region r`");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -555,6 +609,24 @@ BOOST_AUTO_TEST_CASE(what_it_takes_to_lock_is_told) {
   const auto json = parsed(command::json_of(bare));
   BOOST_TEST(text_in(json, "state") == "free");
   BOOST_TEST(text_in(json, "needs") == "--keep-row");
+}
+
+BOOST_AUTO_TEST_CASE(who_waits_is_told_what_the_record_says) {
+  using command::holder_in_words;
+  LockInfo info = held("x", 60s, 12345ms);
+  BOOST_TEST(holder_in_words(info) ==
+             "held by host:1, taken or last renewed 12.3s ago");
+  info.age = 64s;
+  BOOST_TEST(holder_in_words(info) ==
+             "host:1 has not renewed its lease, which ended 4.0s ago");
+  info.age.reset();
+  BOOST_TEST(holder_in_words(info) ==
+             "held by host:1; its item does not say since when");
+  info.owner.clear();
+  BOOST_TEST(has(holder_in_words(info), "held by unknown"));
+  info.released = true;
+  BOOST_TEST(holder_in_words(info) == "nobody holds it at this moment");
+  BOOST_TEST(holder_in_words({}) == "nobody holds it at this moment");
 }
 
 // No record says since when a lock is held.
@@ -677,6 +749,7 @@ std::set<std::string> bash_offers(const Words& words) {
     line += " " + command::shell_quoted(word);
   }
   line += "); COMP_CWORD=" + std::to_string(words.size()) +
+          "; COMP_LINE=\"${COMP_WORDS[*]}\"; COMP_POINT=${#COMP_LINE}"
           "; _ddbmutex; printf '%s\\n' \"${COMPREPLY[@]}\"";
   const Ran ran = shell("bash --norc -c " + command::shell_quoted(line));
   BOOST_TEST(ran.status == 0, ran.said);
@@ -713,11 +786,63 @@ BOOST_AUTO_TEST_CASE(bash_completes_subcommands_options_and_values) {
   // From COMMAND on it is another program's line.
   for (const Words& words : {Words{"run", "job", "--", "env"},
                              Words{"run", "-w", "5", "job", "--", "env"},
-                             Words{"run", "-n", "job", "env"}}) {
+                             Words{"run", "-n", "job", "env"},
+                             Words{"run", "--", "job", "--", "env"},
+                             Words{"run", "-t", "=", "x", "job", "env"},
+                             Words{"run", "--endpoint", "http", ":", "//h", ":",
+                                   "1", "a", ":", "b", "env"}}) {
     BOOST_TEST(bash_offers(words).count("env") == 1u);
   }
   BOOST_TEST((bash_offers({"run", "job", "--", "ls", "--tab"}) == Offers{}));
   BOOST_TEST((bash_offers({"run", "job", "--", "--tab"}) == Offers{}));
+}
+
+// As readline does: what it keeps of the last word, and what it replaces.
+BOOST_AUTO_TEST_CASE(line_of_bash_is_split_as_the_shell_would) {
+  const auto told = [](const std::string& line) {
+    const command::TypedLine typed =
+        command::split_line(line, " \t\n\"'@><=;|&(:");
+    std::string all = joined(typed.words) + " " + std::to_string(typed.kept);
+    if (typed.quote != '\0') all += std::string(" ") + typed.quote;
+    return all;
+  };
+  const std::map<std::string, std::string> cases = {
+      {"", " 0"},
+      {"d show ", "d|show| 0"},
+      {"d  show a", "d|show|a 0"},
+      {"d show\ta\\ b", "d|show|a b 0"},
+      {"d 'a b' c", "d|a b|c 0"},
+      {"d 'a b", "d|a b 0 '"},
+      {"d x\"a \\\" \\n", "d|xa \" \\n 1 \""},
+      {"d 'it'\\''s", "d|it's 3 '"},
+      {"d '' x", "d||x 0"},
+      {"d a:b:c", "d|a:b:c 4"},
+      {"d 'a:b:c", "d|a:b:c 0 '"},
+      {"d a\\:b", "d|a:b 0"},
+      {"d --table=x", "d|--table=x 8"},
+      {"d $(x) `y` $Z", "d|$(x)|`y`|$Z 0"},
+      {"d a\\", "d|a\\ 0"},
+  };
+  for (const auto& [line, expected] : cases) {
+    BOOST_TEST(told(line) == expected, line << ": " << told(line));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(name_is_offered_in_the_quotes_that_are_open) {
+  const std::string name = "a b:$'\"`!\\;";
+  const auto offered = [&](const std::string& line) {
+    return command::offer(command::split_line(line, " :\"'"), name)
+        .value_or("none");
+  };
+  BOOST_TEST(offered("d ") == "a\\ b:\\$\\'\\\"\\`\\!\\\\\\;");
+  BOOST_TEST(offered("d a\\ b:") == "\\$\\'\\\"\\`\\!\\\\\\;");
+  BOOST_TEST(offered("d '") == "a b:$'\\''\"`!\\;");
+  BOOST_TEST(offered("d 'a b:$") == "a b:$'\\''\"`!\\;");
+  BOOST_TEST(offered("d \"") == "none");
+  BOOST_TEST(offered("d b") == "none");
+  const auto quoted =
+      command::offer(command::split_line("d \"x", ""), "x\"$`\\y'");
+  BOOST_TEST(quoted.value_or("none") == "x\\\"\\$\\`\\\\y'");
 }
 
 BOOST_AUTO_TEST_CASE(zsh_and_fish_read_their_scripts) {
@@ -728,6 +853,8 @@ BOOST_AUTO_TEST_CASE(zsh_and_fish_read_their_scripts) {
       const std::string said = name == "fish" ? " -l " : "--";
       BOOST_TEST(has(command::completion(name), said + option.name), name);
     }
+    BOOST_TEST(has(command::completion(name),
+                   "command ddbmutex completion names " + name + " "));
     if (!is_installed(name.c_str())) continue;
     const Ran ran = shell(name + " -n " + file);
     BOOST_TEST(ran.status == 0, ran.said);
@@ -818,7 +945,7 @@ BOOST_AUTO_TEST_CASE(first_minute_without_a_table_says_how_to_make_it) {
   Ran ran = ran_line(words, place);
   BOOST_TEST(ran.status == 78);
   BOOST_TEST(is_one_line(ran.said), ran.said);
-  const std::string line = between(ran.said, "; make it by `", "`");
+  const std::string line = between(ran.said, "; create it with `", "`");
   BOOST_TEST(line == "ddbmutex create-table --table " + where.table);
   ran = ran_line(line.substr(std::string("ddbmutex ").size()), place);
   BOOST_TEST(ran.status == 0);
@@ -929,6 +1056,14 @@ BOOST_AUTO_TEST_CASE(answer_that_cannot_be_written_is_an_error) {
   const Ran ran = ran_line("--help >/dev/full", {});
   BOOST_TEST(ran.status == 70);
   BOOST_TEST(has(ran.said, "ddbmutex: cannot write: "));
+}
+
+// Nor is it written to a file of the program that took its place.
+BOOST_AUTO_TEST_CASE(answer_is_not_written_where_standard_output_is_closed) {
+  const Stage stage;
+  const Ran ran = ran_line("watch job >&-", stage.place);
+  BOOST_TEST(ran.status == 70);
+  BOOST_TEST(ran.said == "ddbmutex: cannot write: Bad file descriptor\n");
 }
 
 BOOST_DATA_TEST_CASE(lock_is_shown_and_listed, data::make(engine_kinds()),
@@ -1206,6 +1341,155 @@ BOOST_AUTO_TEST_CASE(unlock_asks_in_a_terminal) {
                terminal.text());
     mutex = stage.holder();
   }
+}
+
+namespace {
+
+// Whatever a shell could make of them.
+const Words kNames = {"a b",          "it's",         "s\"ay", "$(echo >evil)",
+                      "`echo >evil`", "x:y:z",        "-dash", "caf\xc3\xa9",
+                      "!bang",        ";echo >evil",  "*",     "~root",
+                      "b\\ackslash",  "<(echo>evil)", "#hash", "{c,d}"};
+
+struct Locks {
+  explicit Locks(const Stage& stage) {
+    const auto table = std::make_shared<ddbmutex::Table>(stage.where());
+    Words names = kNames;
+    names.insert(names.end(), {"tab\tname", "esc\x1b[2J", "two\nlines"});
+    for (const std::string& name : names) {
+      held.push_back(std::make_unique<DdbMutex>(name, unhurried(table)));
+      held.back()->lock();
+    }
+  }
+  std::vector<std::unique_ptr<DdbMutex>> held;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(names_are_listed_for_the_shells) {
+  const Stage stage;
+  const Locks locks(stage);
+  const auto offers = [&](const std::string& words) {
+    const Ran ran =
+        ran_line("completion names fish ddbmutex " + words, stage.place);
+    BOOST_TEST(ran.status == 0);
+    return as_set(all_matches(ran.said, "^(.+)$"));
+  };
+  Offers all = as_set(kNames);
+  BOOST_TEST(offers("show --") == all, boost::test_tools::per_element());
+  all.erase("-dash");  // It would be an option.
+  for (const char* words : {"show", "run", "watch -j", "unlock --yes",
+                            "run -qn --ttl=20s", "run -E 1"}) {
+    BOOST_TEST(offers(words) == all, words);
+  }
+  // No NAME is due, or the table is not there.
+  for (const char* words :
+       {"", "list", "run -t", "show a", "run a", "run a --", "show --help",
+        "run --nonsense", "run --ttl soon", "show -t none", "nonsense"}) {
+    BOOST_TEST(offers(words) == Offers{}, words);
+  }
+}
+
+// A table that others share may have very many items, and few of them locks.
+BOOST_AUTO_TEST_CASE(names_are_not_waited_for_where_pages_have_none) {
+  const Stage stage;
+  const Locks locks(stage);
+  constexpr int kMostPages = 100;
+  std::atomic<int> pages{0};
+  ScriptedServer server([&](const SeenRequest& request) {
+    const int page = ++pages;
+    Reply reply = page == 1 ? Reply::ok(stage.engine.forward(request).body)
+                            : Reply::ok(R"({"Items":[],"Count":0})");
+    if (page < kMostPages) {
+      reply.body.insert(reply.body.rfind('}'),
+                        R"(,"LastEvaluatedKey":{"name":{"S":"page )" +
+                            std::to_string(page) + "\"}}");
+    }
+    if (page > 1) reply.delay = 100ms;
+    return reply;
+  });
+  const Ran ran = ran_line("completion names fish ddbmutex show --",
+                           stage.place_at(server.url()));
+  BOOST_TEST(pages < kMostPages);
+  BOOST_TEST(as_set(all_matches(ran.said, "^(.+)$")) == as_set(kNames),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(bash_completes_names_of_locks_and_evaluates_none) {
+  const Stage stage;
+  const Locks locks(stage);
+  const Home home;
+  Words place = stage.place;
+  const std::string program =
+      std::filesystem::absolute(program_here()).string();
+  place.push_back("PATH=" + program.substr(0, program.rfind('/')) +
+                  ":/usr/bin:/bin");
+  place.push_back("HOME=" + home.root.string());
+  place.push_back("LC_ALL=C.UTF-8");
+  place.push_back("HISTFILE=");
+  Pty bash({"/bin/bash", "--norc", "--noprofile", "-i"}, place, 24, 200);
+  bash.type(
+      "PS1=; cd; . <(ddbmutex completion bash); "
+      "bind 'set enable-bracketed-paste off'; echo re''ady\n");
+  BOOST_TEST_REQUIRE(bash.says("ready\r\n"), bash.text());
+  const std::map<std::string, std::string> cases = {
+      {"show a", "a b"},
+      {"show 'a", "a b"},
+      {"show \"a", "a b"},
+      {"show a\\ ", "a b"},
+      {"show it", "it's"},
+      {"show 'i", "it's"},
+      {"show \"it'", "it's"},
+      {"show s", "s\"ay"},
+      {"show \"s", "s\"ay"},
+      {"show \\$", "$(echo >evil)"},
+      {"show '$", "$(echo >evil)"},
+      {"show \\`", "`echo >evil`"},
+      {"show x", "x:y:z"},
+      {"show x:", "x:y:z"},
+      {"show x:y:", "x:y:z"},
+      {"show 'x:y", "x:y:z"},
+      {"show -- -", "-dash"},
+      {"show caf", "caf\xc3\xa9"},
+      {"show \\!", "!bang"},
+      {"show \\;", ";echo >evil"},
+      {"show \\*", "*"},
+      {"show \\~", "~root"},
+      {"show b", "b\\ackslash"},
+      {"show \\<", "<(echo>evil)"},
+      {"show \\#", "#hash"},
+      {"show \\{", "{c,d}"},
+      {"show --timeout=3s -v --region us-east-1 x", "x:y:z"},
+      {"show --endpoint " + stage.engine.url() + " a", "a b"},
+      {"show --prefix='" + stage.prefix + "' a", "a b"},
+  };
+  for (const auto& [typed, name] : cases) {
+    bash.type("clear -x; ddbmutex " + typed + "\t\n");
+    BOOST_TEST_REQUIRE(bash.says("name   " + name + "\r\n"),
+                       typed << " in " << bash.text());
+  }
+  bash.type("echo e*\n");
+  BOOST_TEST(bash.says("e*\r\n"), bash.text());
+}
+
+// tail -f does the same.
+BOOST_AUTO_TEST_CASE(watch_ends_when_its_reader_has_gone) {
+  const Stage stage;
+  const auto status = [&](const std::string& how) {
+    const Home home;
+    Process shell(
+        {{"/bin/sh", "-c",
+          how + "{ " + program_here() + " watch -i 1d job; echo $? >" +
+              (home.root / "status").string() + "; } | head -1"},
+         stage.place});
+    const std::string line = shell.channel().line();
+    BOOST_TEST(has(line, " job free"), line);
+    BOOST_TEST(shell.wait() == 0);
+    BOOST_TEST(shell.complaints() == "");
+    return read_file(home.root / "status");
+  };
+  BOOST_TEST(status("") == "141\n");
+  BOOST_TEST(status("trap '' PIPE; ") == "70\n");
 }
 
 BOOST_AUTO_TEST_CASE(watch_in_a_pipe_tells_each_change) {

@@ -2,6 +2,7 @@
 // wrong.  How long what it runs outlives its lease is measured by
 // processes/command.cpp.
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <atomic>
@@ -22,6 +23,7 @@
 #include "examples/ddbmutex/deadline.hpp"
 #include "examples/ddbmutex/watcher.hpp"
 #include "tests/support/engine.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/in_memory.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -111,6 +113,7 @@ class Cuttable {
     return where;
   }
   void cut() { is_cut_ = true; }
+  void mend() { is_cut_ = false; }
   bool reaches(int requests) { return server_.wait_for_requests(requests); }
 
  private:
@@ -310,6 +313,329 @@ BOOST_AUTO_TEST_CASE(what_stays_in_the_background_keeps_the_lock) {
   BOOST_TEST(is_free(engine(), scene.name));
 }
 
+// The command's process id is that of its group, which is watched yet.
+BOOST_AUTO_TEST_CASE(command_is_not_reaped_while_its_group_is_watched) {
+  const Scene scene;
+  const auto run = scene.start(
+      "exec ddbmutex run $NAME -- sh -c 'echo $$ >$HERE/pid; "
+      "(until [ -e $HERE/go ]; do sleep 0.05; done) & echo in'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  // Much later, by the looks that it takes at the group.
+  BOOST_TEST(eventually([&] { return lines_of(scene.text_of("err")) == 1; }));
+  BOOST_TEST(Stamps::state_of(std::stoi(scene.text_of("pid"))) == 'Z');
+  BOOST_TEST(watcher_of(run->pid()) != 0);
+  scene.make("go");
+  BOOST_TEST(run->wait() == 0);
+}
+
+// Orphans of the group and of other sessions, before and after the end of the
+// command, which is a zombie itself.
+BOOST_AUTO_TEST_CASE(orphans_are_reaped_while_others_of_the_group_live) {
+  const Scene scene;
+  const auto run = scene.start(
+      "exec ddbmutex run $NAME -- sh -c 'echo $$ >$HERE/pid; "
+      "orphan() { (sh -c \"echo \\$\\$ >$HERE/$1\" & ) ; "
+      "(setsid sh -c \"echo \\$\\$ >$HERE/$1.away\" & ) ; }; orphan early; "
+      "(until [ -e $HERE/orphan ]; do sleep 0.05; done; orphan late; "
+      "until [ -e $HERE/go ]; do sleep 0.05; done) & echo in'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  const pid_t command = std::stoi(scene.text_of("pid"));
+  BOOST_TEST(eventually([&] { return Stamps::state_of(command) == 'Z'; }));
+  scene.make("orphan");
+  for (const char* file : {"early", "early.away", "late", "late.away"}) {
+    BOOST_TEST_REQUIRE(
+        eventually([&] { return lines_of(scene.text_of(file)) == 1; }));
+    const pid_t orphan = std::stoi(scene.text_of(file));
+    BOOST_TEST(eventually([&] { return Stamps::state_of(orphan) == 0; }), file);
+  }
+  BOOST_TEST(!run->has_ended());
+  scene.make("go");
+  BOOST_TEST(run->wait() == 0);
+}
+
+// --- The least time that it is held ------------------------------------------
+
+namespace {
+
+// The command has ended and was reaped, and its watcher has gone.
+bool comes_to_hold_on(const Process& run) {
+  return eventually([&] { return children_of(run.pid()).empty(); });
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(lock_is_held_on_until_a_signal_asks_for_the_end,
+                     boost::unit_test::data::make({SIGINT, SIGQUIT, SIGTERM,
+                                                   SIGHUP}),
+                     signal) {
+  const Scene scene;
+  const auto run = scene.start(
+      "exec ddbmutex run --min-hold 1h $NAME -- sh -c 'echo in; exit 4'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  BOOST_TEST_REQUIRE(comes_to_hold_on(*run));
+  BOOST_TEST(!run->has_ended());
+  BOOST_TEST(scene.status_of("ddbmutex run -n $NAME -- echo too") == 75);
+  run->signal(signal);
+  BOOST_TEST(run->wait() == 4);
+  BOOST_TEST(is_free(engine(), scene.name));
+}
+
+BOOST_AUTO_TEST_CASE(lock_that_is_held_on_is_renewed) {
+  const Scene scene;
+  const auto run =
+      scene.start("exec ddbmutex run --ttl 20s --min-hold 1h $NAME -- echo in");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  BOOST_TEST_REQUIRE(comes_to_hold_on(*run));
+  const auto before = row_of(engine(), scene.name);
+  BOOST_TEST(eventually([&] {
+    const auto after = row_of(engine(), scene.name);
+    return after.uuid == before.uuid && after.expires > before.expires;
+  }));
+  run->signal(SIGTERM);
+  BOOST_TEST(run->wait() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(orphans_are_reaped_while_the_lock_is_held_on) {
+  const Scene scene;
+  const auto run = scene.start(
+      "exec ddbmutex run --min-hold 1h $NAME -- sh -c "
+      "'(setsid sh -c \"until [ -e $HERE/go ]; do sleep 0.05; done\" &) ; "
+      "echo in'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  // The command and the watcher have gone.
+  BOOST_TEST_REQUIRE(
+      eventually([&] { return children_of(run->pid()).size() == 1; }));
+  scene.make("go");
+  BOOST_TEST(comes_to_hold_on(*run));
+  run->signal(SIGTERM);
+  BOOST_TEST(run->wait() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(lock_is_not_held_on_once_it_was_held_long_enough) {
+  const Scene scene;
+  const Stopwatch watch;
+  BOOST_TEST(scene.status_of("ddbmutex run --min-hold 1.5s $NAME -- true") ==
+             0);
+  BOOST_TEST((watch.time() >= 1500ms));
+  BOOST_TEST(scene.status_of(
+                 "DDBMUTEX_MIN_HOLD=1ms ddbmutex run $NAME -- sleep 0.01") ==
+             0);
+  BOOST_TEST(is_free(engine(), scene.name));
+}
+
+// Whoever stops a service does not wait for an hour.
+BOOST_AUTO_TEST_CASE(signal_to_the_command_ends_the_hold_too) {
+  const Scene scene;
+  const auto run = scene.start(
+      "exec ddbmutex run --min-hold 1h $NAME -- sh -c 'trap \"exit 5\" TERM; "
+      "echo in; while :; do sleep 0.05; done'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  run->signal(SIGTERM);
+  BOOST_TEST(run->wait() == 5);
+  BOOST_TEST(is_free(engine(), scene.name));
+}
+
+// It has not run at all: another host may try.
+BOOST_AUTO_TEST_CASE(lock_is_not_held_on_for_a_command_that_cannot_be_run) {
+  const Scene scene;
+  const std::string run = "ddbmutex run --min-hold 1h $NAME -- ";
+  BOOST_TEST(scene.status_of(run + "no-such-command") == 127);
+  scene.make("file");
+  BOOST_TEST(scene.status_of(run + "$HERE/file") == 126);
+  BOOST_TEST(is_free(engine(), scene.name));
+}
+
+// By a renewal, or by the release.
+BOOST_DATA_TEST_CASE(lock_that_is_lost_while_it_is_held_on_is_only_reported,
+                     boost::unit_test::data::make({"4s", "60s"}), ttl) {
+  const Scene scene;
+  const auto run = scene.start(
+      "exec ddbmutex run --min-hold 1h --ttl " + std::string(ttl) +
+      " $NAME -- sh -c "
+      "'echo in; until [ -e $HERE/go ]; do sleep 0.05; done; exit 3'");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  const auto before = row_of(engine(), scene.name);
+  scene.make("go");
+  BOOST_TEST_REQUIRE(comes_to_hold_on(*run));
+  BOOST_TEST_REQUIRE(eventually(
+      [&] { return row_of(engine(), scene.name).expires > before.expires; }));
+  write_row(engine(), scene.name, live_record());
+  if (std::string(ttl) == "60s") run->signal(SIGTERM);
+  BOOST_TEST(run->wait() == 3);
+  const std::string said = scene.text_of("err");
+  BOOST_TEST(lines_of(said) == 1u, said);
+  BOOST_TEST(has(said, "ddbmutex: the lock `" + scene.name +
+                           "` is lost: another has it"),
+             said);
+  BOOST_TEST(has(said, "; the command had ended, it was held on for"), said);
+  BOOST_TEST(row_of(engine(), scene.name).uuid == "theirs");
+}
+
+BOOST_AUTO_TEST_CASE(ctrl_z_stops_a_run_that_holds_on) {
+  const Scene scene;
+  Pty terminal({"/bin/bash", "--norc", "--noprofile", "--noediting", "-i"},
+               scene.environment);
+  terminal.type(
+      "ddbmutex run --min-hold 1h $NAME -- sh -c 'echo $$ >$HERE/pid; "
+      "echo i'\"'n'\"\n");
+  BOOST_TEST_REQUIRE(terminal.says("in\r\n"), terminal.text());
+  // Ctrl-Z would stop the command, too, before it has ended.
+  const pid_t command = std::stoi(scene.text_of("pid"));
+  BOOST_TEST_REQUIRE(eventually([&] { return kill(command, 0) != 0; }));
+  const auto stops = [&] {
+    terminal.type(Pty::kCtrlZ);
+    return terminal.says("Stopped", 3s);
+  };
+  BOOST_TEST_REQUIRE(eventually(stops), terminal.text());
+  terminal.type("kill -TERM %1; fg; echo status=$?\n");
+  BOOST_TEST(terminal.says("status=0\r\n"), terminal.text());
+  BOOST_TEST(is_free(engine(), scene.name));
+}
+
+// --- While it waits ----------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(who_holds_the_lock_is_told_to_one_who_waits) {
+  const Scene scene;
+  write_row(engine(), scene.name, live_record());
+  const auto silent =
+      scene.start("exec ddbmutex run -q $NAME -- echo in 2>$HERE/silent");
+  const auto run = scene.start("exec ddbmutex run $NAME -- echo in");
+  BOOST_TEST(eventually([&] { return lines_of(scene.text_of("err")) > 0; }));
+  const std::string said = scene.text_of("err");
+  const auto words = all_matches(
+      said, "^ddbmutex: waiting for the lock `" + scene.name +
+                "` for [\\d.]+s: (held by .*, taken or last renewed .* ago)$");
+  BOOST_TEST(words.size() == 1u, said);
+  BOOST_TEST(scene.text_of("silent") == "");
+  delete_row(engine(), scene.name);
+  BOOST_TEST(run->wait() == 0);
+  BOOST_TEST(silent->wait() == 0);
+  BOOST_TEST(scene.text_of("err") == said);
+  BOOST_TEST(scene.text_of("silent") == "");
+}
+
+BOOST_AUTO_TEST_CASE(look_that_fails_ends_no_wait) {
+  Cuttable front;
+  const Scene scene(front.where());
+  write_row(engine(), scene.name, live_record());
+  const auto run = scene.start("exec ddbmutex run -w 1h $NAME -- echo in");
+  BOOST_TEST_REQUIRE(front.reaches(3));
+  front.cut();
+  BOOST_TEST(eventually([&] {
+    return has(scene.text_of("err"), ": who holds it cannot be seen: ");
+  }));
+  front.mend();
+  delete_row(engine(), scene.name);
+  BOOST_TEST(run->wait() == 0);
+  BOOST_TEST(scene.text_of("out") == "in\n");
+  BOOST_TEST(lines_of(scene.text_of("err")) == 1u);
+}
+
+// Nor does the end of the program.
+BOOST_AUTO_TEST_CASE(look_that_hangs_delays_no_signal) {
+  std::atomic<bool> is_cut{false};
+  std::atomic<int> hanging{0};
+  ScriptedServer server([&](const SeenRequest& request) {
+    if (!is_cut) return engine().forward(request);
+    ++hanging;
+    return tests::hanging();
+  });
+  Whereabouts where = at(engine());
+  where.url = server.url();
+  const Scene scene(where);
+  write_row(engine(), scene.name, live_record());
+  const auto run = scene.start("exec ddbmutex run $NAME -- echo in");
+  BOOST_TEST_REQUIRE(server.wait_for_requests(3));
+  is_cut = true;
+  // That of the waiter, and that of the look.
+  BOOST_TEST_REQUIRE(eventually([&] { return hanging >= 2; }));
+  // The look by itself would go on for 5 s.
+  BOOST_TEST(returns_within(1s, [&] {
+    run->signal(SIGTERM);
+    BOOST_TEST(run->wait() == 128 + SIGTERM);
+  }));
+  BOOST_TEST(scene.text_of("err") == "");
+}
+
+// Without memory no thread can be started, and no sanitizer goes on.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define DDBMUTEX_TESTS_WITH_SANITIZER
+#endif
+#endif
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(DDBMUTEX_TESTS_WITH_SANITIZER)
+BOOST_AUTO_TEST_CASE(look_that_cannot_begin_ends_no_wait) {
+  Cuttable front;
+  const Scene scene(front.where());
+  write_row(engine(), scene.name, live_record());
+  const auto run = scene.start("exec ddbmutex run $NAME -- echo in");
+  BOOST_TEST_REQUIRE(front.reaches(2));
+  const auto limit_memory = [&](rlim_t bytes) {
+    const rlimit limit = {bytes, RLIM_INFINITY};
+    return prlimit(run->pid(), RLIMIT_AS, &limit, nullptr);
+  };
+  BOOST_TEST_REQUIRE(limit_memory(1 << 20) == 0);
+  BOOST_TEST_REQUIRE(eventually([&] {
+    return has(scene.text_of("err"), ": who holds it cannot be seen: ");
+  }));
+  BOOST_TEST_REQUIRE(limit_memory(RLIM_INFINITY) == 0);
+  delete_row(engine(), scene.name);
+  BOOST_TEST(run->wait() == 0);
+  BOOST_TEST(scene.text_of("out") == "in\n");
+}
+#endif
+
+BOOST_AUTO_TEST_CASE(who_holds_the_lock_stands_in_one_line_of_a_terminal) {
+  Scene scene;
+  scene.environment.push_back("TERM=xterm");
+  write_row(engine(), scene.name, live_record());
+  Pty terminal({"/bin/sh", "-c", "exec ddbmutex run $NAME -- echo in"},
+               scene.environment);
+  for (int i = 0; i < 2; ++i) {
+    BOOST_TEST_REQUIRE(terminal.says("\rddbmutex: waiting for the lock `"),
+                       terminal.text());
+    BOOST_TEST(terminal.says("\x1b[K"), terminal.text());
+  }
+  delete_row(engine(), scene.name);
+  BOOST_TEST(terminal.says("\r\x1b[Kin\r\n"), terminal.text());
+  BOOST_TEST(terminal.end() == 0);
+  BOOST_TEST(!has(terminal.text(), "\n\r"), terminal.text());
+  for (const std::string& line :
+       all_matches(terminal.text(), "\r([^\r]*)\x1b\\[K")) {
+    BOOST_TEST(line.size() < 80u, line);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(line_on_the_terminal_is_taken_back_when_the_wait_ends) {
+  Scene scene;
+  scene.environment.push_back("TERM=xterm");
+  write_row(engine(), scene.name, live_record());
+  for (const bool stops : {false, true}) {
+    Pty terminal({"/bin/bash", "--norc", "--noprofile", "--noediting", "-i"},
+                 scene.environment);
+    terminal.type("PS1=; ddbmutex run $NAME -- echo in\n");
+    BOOST_TEST_REQUIRE(terminal.says("\rddbmutex: waiting for the lock `"),
+                       terminal.text());
+    BOOST_TEST_REQUIRE(terminal.says("\x1b[K"));
+    terminal.type(stops ? Pty::kCtrlZ : Pty::kCtrlC);
+    BOOST_TEST(terminal.says("\r\x1b[K"), terminal.text());
+    if (stops) BOOST_TEST(terminal.says("Stopped"), terminal.text());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(status_of_a_lock_that_is_not_acquired_is_as_wanted) {
+  const Scene scene;
+  write_row(engine(), scene.name, live_record());
+  BOOST_TEST(scene.status_of("ddbmutex run -n -E 0 $NAME -- echo in") == 0);
+  BOOST_TEST(scene.status_of("ddbmutex run --wait 0.25 "
+                             "--conflict-exit-code=255 $NAME -- echo in") ==
+             255);
+  BOOST_TEST(scene.text_of("out") == "");
+  delete_row(engine(), scene.name);
+  BOOST_TEST(scene.status_of("ddbmutex run -n -E 9 $NAME -- echo in") == 0);
+}
+
 // --- Signals -----------------------------------------------------------------
 
 BOOST_DATA_TEST_CASE(signals_are_handed_on_to_all_of_the_group,
@@ -424,6 +750,77 @@ BOOST_AUTO_TEST_CASE(command_that_ends_in_an_outage_has_its_own_status) {
   BOOST_TEST(lines_of(scene.text_of("err")) == 1u);
 }
 
+namespace {
+
+// A run that is stopped once its command has begun.
+struct StoppedRun {
+  explicit StoppedRun(const std::string& ttl)
+      : run(scene.start("exec ddbmutex run --ttl " + ttl +
+                        " $NAME -- sh -c 'echo $$ >$HERE/pid; echo in; "
+                        "until [ -e $HERE/go ]; do sleep 0.05; done; exit "
+                        "7'")) {
+    BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+    command = std::stoi(scene.text_of("pid"));
+    watcher = watcher_of(run->pid());
+    run->signal(SIGSTOP);
+    run->wait_until_stopped();
+  }
+  void end_the_command() const {
+    scene.make("go");
+    BOOST_TEST_REQUIRE(
+        eventually([&] { return Stamps::state_of(command) == 'Z'; }));
+  }
+
+  const Scene scene;
+  const std::unique_ptr<Process> run;
+  const Stopwatch stopped;
+  pid_t command = 0, watcher = 0;
+};
+
+}  // namespace
+
+// Its watcher has seen that the command ended before the lease.
+BOOST_AUTO_TEST_CASE(command_that_ended_before_a_stop_outlasts_the_lease) {
+  const std::string wrong = undisturbed(1s, [] {
+    const StoppedRun it("8s");
+    it.end_the_command();
+    BOOST_TEST(eventually([&] { return it.stopped.time() > 8s; }));
+    it.run->signal(SIGCONT);
+    const int status = it.run->wait();
+    const std::string said = it.scene.text_of("err");
+    const bool well = status == 7 && lines_of(said) == 1 &&
+                      has(said,
+                          "ended while this program stood still; the "
+                          "command had ended before that\n");
+    return well ? "" : std::to_string(status) + ": " + said;
+  });
+  BOOST_TEST(wrong == "");
+}
+
+BOOST_DATA_TEST_CASE(command_that_may_have_outlived_the_lease_is_a_loss,
+                     boost::unit_test::data::make({true, false}),
+                     run_goes_first) {
+  const StoppedRun it("3s");
+  kill(it.watcher, SIGSTOP);
+  BOOST_TEST_REQUIRE(
+      eventually([&] { return Stamps::state_of(it.watcher) == 'T'; }));
+  BOOST_TEST(eventually([&] { return it.stopped.time() > 3s; }));
+  it.end_the_command();
+  if (run_goes_first) {
+    it.run->signal(SIGCONT);
+    BOOST_TEST(it.run->wait() == 76);
+  } else {
+    kill(it.watcher, SIGCONT);
+    BOOST_TEST(eventually([&] { return Stamps::state_of(it.watcher) == 'S'; }));
+    it.run->signal(SIGCONT);
+    BOOST_TEST(it.run->wait() == 76);
+  }
+  BOOST_TEST(it.scene.text_of("err") ==
+             "ddbmutex: the lock `" + it.scene.name +
+                 "` is lost: its lease ended without a renewal; the command "
+                 "has ended, perhaps after that\n");
+}
+
 BOOST_AUTO_TEST_CASE(lock_that_is_taken_away_ends_the_command) {
   const Scene scene;
   const auto run = scene.start(
@@ -437,14 +834,40 @@ BOOST_AUTO_TEST_CASE(lock_that_is_taken_away_ends_the_command) {
   BOOST_TEST(row_of(engine(), scene.name).uuid == "theirs");
 }
 
-BOOST_AUTO_TEST_CASE(lock_that_was_taken_before_the_command_ended_is_lost) {
+// Nor is it held on.
+BOOST_DATA_TEST_CASE(lock_that_was_taken_before_the_command_ended_is_lost,
+                     boost::unit_test::data::make({"", "--min-hold 1h "}),
+                     option) {
   const Scene scene;
-  const auto run = scene.start(
-      "exec ddbmutex run $NAME -- sh -c "
-      "'echo in; until [ -e $HERE/go ]; do sleep 0.05; done'");
+  const auto run =
+      scene.start("exec ddbmutex run " + std::string(option) +
+                  "$NAME -- sh -c "
+                  "'echo in; until [ -e $HERE/go ]; do sleep 0.05; done'");
   BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
   write_row(engine(), scene.name, live_record());
   scene.make("go");
+  BOOST_TEST(run->wait() == 76);
+  const std::string said = scene.text_of("err");
+  BOOST_TEST(lines_of(said) == 1u, said);
+  BOOST_TEST(has(said, "lost"), said);
+  BOOST_TEST(!has(said, "the command had ended"), said);
+}
+
+// Its standard error is a pipe that is full.
+BOOST_AUTO_TEST_CASE(loss_that_cannot_be_told_ends_the_command_in_time) {
+  const Scene scene;
+  const auto run = scene.start(
+      "mkfifo $HERE/pipe; exec 3<>$HERE/pipe; head -c 65536 /dev/zero >&3; "
+      "exec ddbmutex run --ttl 12s --grace 1s $NAME -- sh -c "
+      "'exec 2>&-; trap \"echo out; exit\" TERM; echo in; while :; do sleep "
+      "0.05; done' "
+      "2>&3");
+  BOOST_TEST_REQUIRE(scene.comes_to_say("in\n"));
+  write_row(engine(), scene.name, live_record());
+  // Its lease would end later.
+  BOOST_TEST(returns_within(
+      7500ms, [&] { BOOST_TEST(scene.comes_to_say("in\nout\n")); }));
+  BOOST_TEST(scene.status_of("head -c 65536 <$HERE/pipe >/dev/null") == 0);
   BOOST_TEST(run->wait() == 76);
 }
 
@@ -573,7 +996,7 @@ BOOST_AUTO_TEST_CASE(watcher_that_was_stopped_acts_by_its_last_order) {
 BOOST_AUTO_TEST_CASE(watcher_that_takes_no_order_is_seen_and_dismissed) {
   Sleeper it;
   {
-    const command::Watcher watcher;
+    command::Watcher watcher;
     stop(watcher);
     for (int i = 0; watcher.order(it.process.pid(), kPast); ++i) {
       BOOST_TEST_REQUIRE(i < 100000);
@@ -624,6 +1047,38 @@ BOOST_AUTO_TEST_CASE(watcher_that_is_stopped_goes_on_when_it_is_alone) {
   run->signal(SIGKILL);
   BOOST_TEST(eventually([&] { return !stamps.is_alive(0); }));
   stamps.kill_all();
+}
+
+// It is a child of ours all the same.  Deaf to TERM, so that KILL ends it: once
+// it is cut off, or stopped itself.
+BOOST_DATA_TEST_CASE(command_that_moves_to_another_group_is_ended_in_time,
+                     boost::unit_test::data::make({true, false}), is_cut) {
+  Cuttable front;
+  const Scene scene(front.where());
+  const Stamps stamps(scene.file("stamps"));
+  const auto run = scene.start(
+      "exec setsid ddbmutex run --ttl 4s $NAME -- $STAMPER $HERE/stamps 0 "
+      "moves ignores");
+  BOOST_TEST_REQUIRE(eventually([&] { return stamps.is_used(0); }));
+  if (is_cut) {
+    front.cut();
+  } else {
+    run->signal(SIGSTOP);
+  }
+  BOOST_TEST(eventually([&] { return !stamps.is_alive(0); }));
+  if (!is_cut) run->signal(SIGCONT);
+  BOOST_TEST(run->wait() == 76);
+}
+
+BOOST_AUTO_TEST_CASE(command_that_moves_to_another_group_gets_the_signals) {
+  const Scene scene;
+  const Stamps stamps(scene.file("stamps"));
+  const auto run = scene.start(
+      "exec setsid ddbmutex run $NAME -- $STAMPER $HERE/stamps 0 moves");
+  BOOST_TEST_REQUIRE(eventually([&] { return stamps.is_used(0); }));
+  run->signal(SIGTERM);
+  BOOST_TEST(run->wait() == 128 + SIGTERM);
+  BOOST_TEST(is_free(engine(), scene.name));
 }
 
 // The limit: what leaves its group is not found again.

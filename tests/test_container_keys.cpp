@@ -155,39 +155,39 @@ BOOST_AUTO_TEST_CASE(full_uri_of_any_other_host_is_broken_and_not_asked) {
     const char* text;
     const char* why;
   } cases[] = {
-      {"http://192.0.2.1/keys", "is neither https"},
-      {"http://agent.example.com/", "is neither https"},
-      {"http://localhost.example.com/", "is neither https"},
-      {"http://localhost./", "is neither https"},
-      {"http://127.0.0.1.example.com/", "is neither https"},
-      {"http://128.0.0.1/", "is neither https"},
-      {"http://126.255.255.255/", "is neither https"},
-      {"http://0.0.0.0/", "is neither https"},
-      {"http://169.254.170.1/", "is neither https"},
-      {"http://169.254.170.22/", "is neither https"},
-      {"http://169.254.169.254/", "is neither https"},
-      {"http://192.0.2.1/keys?t=the-very-secret", "is neither https"},
-      {"http://[::]/", "is neither https"},
-      {"http://[::2]/", "is neither https"},
-      {"http://[::ffff:127.0.0.1]/", "is neither https"},
-      {"http://[fd00:ec2::24]/", "is neither https"},
-      {"http://[fd00:ec2::254]/", "is neither https"},
-      {"http://user:the-very-secret@127.0.0.1/", "is no http"},
-      {"https://the-very-secret@agent.example.com/", "is no http"},
-      {"http://127.0.0.1/#fragment", "is no http"},
-      {"http://127.0.0.1/?a#b", "is no http"},
-      {"http://127.0.0.1/a b", "is no http"},
-      {"http://127.0.0.1/\r\nX: y", "is no http"},
-      {"http://127.0.0.1/?a\nb", "is no http"},
+      {"http://192.0.2.1/keys", "is not https"},
+      {"http://agent.example.com/", "is not https"},
+      {"http://localhost.example.com/", "is not https"},
+      {"http://localhost./", "is not https"},
+      {"http://127.0.0.1.example.com/", "is not https"},
+      {"http://128.0.0.1/", "is not https"},
+      {"http://126.255.255.255/", "is not https"},
+      {"http://0.0.0.0/", "is not https"},
+      {"http://169.254.170.1/", "is not https"},
+      {"http://169.254.170.22/", "is not https"},
+      {"http://169.254.169.254/", "is not https"},
+      {"http://192.0.2.1/keys?t=the-very-secret", "is not https"},
+      {"http://[::]/", "is not https"},
+      {"http://[::2]/", "is not https"},
+      {"http://[::ffff:127.0.0.1]/", "is not https"},
+      {"http://[fd00:ec2::24]/", "is not https"},
+      {"http://[fd00:ec2::254]/", "is not https"},
+      {"http://user:the-very-secret@127.0.0.1/", "is not an http"},
+      {"https://the-very-secret@agent.example.com/", "is not an http"},
+      {"http://127.0.0.1/#fragment", "is not an http"},
+      {"http://127.0.0.1/?a#b", "is not an http"},
+      {"http://127.0.0.1/a b", "is not an http"},
+      {"http://127.0.0.1/\r\nX: y", "is not an http"},
+      {"http://127.0.0.1/?a\nb", "is not an http"},
       {"http://127.0.0.1?a=b/../", nullptr},  // A query, and well.
-      {"http://[::1%25lo]/", "is no http"},
-      {"http://127.0.0.1:99999/", "is no http"},
-      {"http:/127.0.0.1/", "is no http"},
-      {"http:///a", "is no http"},
-      {"ftp://127.0.0.1/", "is no http"},
-      {"file:///etc/passwd", "is no http"},
-      {"127.0.0.1/a", "is no http"},
-      {"/a", "is no http"},
+      {"http://[::1%25lo]/", "is not an http"},
+      {"http://127.0.0.1:99999/", "is not an http"},
+      {"http:/127.0.0.1/", "is not an http"},
+      {"http:///a", "is not an http"},
+      {"ftp://127.0.0.1/", "is not an http"},
+      {"file:///etc/passwd", "is not an http"},
+      {"127.0.0.1/a", "is not an http"},
+      {"/a", "is not an http"},
   };
   for (const auto& c : cases) {
     Home home;
@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_CASE(keys_whose_time_is_over_are_a_failure) {
   container.aws.lifetime(-5s);
   BOOST_TEST(
       has(container.answer(), "failed: AWS_CONTAINER_CREDENTIALS_FULL_URI: "));
-  BOOST_TEST(has(container.answer(), "time of the keys it gave is over"));
+  BOOST_TEST(has(container.answer(), "keys that it gave have already expired"));
 }
 
 BOOST_AUTO_TEST_CASE(no_proxy_comes_between) {
@@ -332,14 +332,14 @@ BOOST_AUTO_TEST_CASE(token_that_cannot_be_sent_is_broken_and_nothing_is) {
   Container container;
   for (const char* token : {"a\nb", "a\rb", "a\r\nX: y", "a\n", "\n"}) {
     container.variables[kToken] = token;
-    BOOST_TEST(container.answer() ==
-               "broken: AWS_CONTAINER_AUTHORIZATION_TOKEN has a line break in "
-               "it");
+    BOOST_TEST(
+        container.answer() ==
+        "broken: AWS_CONTAINER_AUTHORIZATION_TOKEN contains a line break");
   }
   container.variables[kToken] = "a\x01";
   BOOST_TEST(container.answer() ==
-             "broken: AWS_CONTAINER_AUTHORIZATION_TOKEN is not fit for a "
-             "header");
+             "broken: AWS_CONTAINER_AUTHORIZATION_TOKEN has a character that "
+             "cannot be in a header");
   container.variables[kToken] = "\xC3\xA9";
   BOOST_TEST(has(container.answer(), "broken: "));
   BOOST_TEST(container.requests() == 0);
@@ -356,7 +356,7 @@ BOOST_AUTO_TEST_CASE(token_file_that_gives_no_token_is_broken) {
   };
   const std::string before =
       "broken: AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: \"";
-  BOOST_TEST(with(path) == before + path + "\" has a line break in it");
+  BOOST_TEST(with(path) == before + path + "\" contains a line break");
   BOOST_TEST(with("/no/such/file") ==
              before + "/no/such/file\" does not exist");
   BOOST_TEST(has(with(container.root.string()), before));
@@ -410,8 +410,8 @@ BOOST_AUTO_TEST_CASE(what_does_not_pass_in_three_attempts_is_a_failure) {
       {"throttle", "HTTP status 429"},
       {"reset", ""},
       {"truncate", ""},
-      {"garbage", "the answer is no JSON object"},
-      {"empty", "the answer is no JSON object"},
+      {"garbage", "the answer is not a JSON object"},
+      {"empty", "the answer is not a JSON object"},
       {"oversized", "the answer is too large"},
   };
   for (const Fault& fault : faults) {
@@ -441,7 +441,7 @@ BOOST_AUTO_TEST_CASE(answer_that_lacks_a_part_of_the_keys_is_a_failure) {
   tests::AwsFault fault = {"container", "*", "alter", 0};
   fault.set = {{"Expiration", "soon"}};
   container.aws.fault(fault);
-  BOOST_TEST(has(container.answer(), "Expiration is no time"));
+  BOOST_TEST(has(container.answer(), "Expiration is not an ISO 8601 time"));
 }
 
 BOOST_AUTO_TEST_CASE(redirect_is_broken_and_not_followed) {
@@ -485,7 +485,8 @@ BOOST_AUTO_TEST_CASE(agent_that_hangs_is_left_when_nobody_waits_any_more) {
   const KeyOutcome outcome = asking.stopped(
       *agent_of(home.environment()), [&] { server.wait_for_requests(1); });
   server.release();
-  BOOST_TEST(has(said(outcome), "given up, for nobody waits for it any more"));
+  BOOST_TEST(
+      has(said(outcome), "given up, because nobody waits for it any more"));
   BOOST_TEST(server.request_count() == 1);
 }
 

@@ -1,13 +1,10 @@
 // The demo as its user runs it, in good order and in bad, and its judgement on
 // records that are wrong in one point each.
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +25,7 @@
 #include "sigv4/boot_clock.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/listening.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/waiting.hpp"
 
@@ -221,23 +219,6 @@ bool Demo::left_files() const {
     if (has(entry.path().filename().string(), "demo")) return true;
   }
   return false;
-}
-
-bool anybody_listens(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<in_port_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool connected =
-      connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  close(fd);
-  return connected;
-}
-
-// For one that was just killed by the kernel, which takes its time.
-bool falls_silent(int port) {
-  return eventually([port] { return !anybody_listens(port); });
 }
 
 std::string build() {
@@ -538,6 +519,16 @@ BOOST_AUTO_TEST_CASE(demo_without_keys_says_where_it_looked) {
              "AWS_ENDPOINT_URL=http://127.0.0.1:9", "examples/demo/run"});
   BOOST_TEST(demo.end() == 2, demo.out);
   BOOST_TEST(has(demo.out, "AWS_ACCESS_KEY_ID"), demo.out);
+}
+
+BOOST_AUTO_TEST_CASE(demo_at_an_endpoint_that_is_dead_says_so_and_ends) {
+  Demo demo({"BUILD=" + build(), "AWS_REGION=x", "AWS_ACCESS_KEY_ID=x",
+             "AWS_SECRET_ACCESS_KEY=x",
+             "AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:9",
+             "examples/demo/run"});
+  BOOST_TEST(demo.end() == 2, demo.out);
+  BOOST_TEST(has(demo.out, "at http://127.0.0.1:9: unreachable"), demo.out);
+  BOOST_TEST(!has(demo.out, "Please delete"), demo.out);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(services_that_are_not_there_are_an_error) {
              "[default]\nservices = mine\nendpoint_url = http://p\n"
              "[services other]\n");
   BOOST_TEST(has(url(home), "services of profile \"default\" in "));
-  BOOST_TEST(has(url(home), "names a section \"services mine\" that is not"));
+  BOOST_TEST(has(url(home), "names a section \"services mine\" that does not"));
 }
 
 BOOST_AUTO_TEST_CASE(ignored_endpoints_leave_the_usual_one_and_the_option) {
@@ -226,13 +226,13 @@ BOOST_AUTO_TEST_CASE(flag_of_another_value_is_an_error) {
 
 BOOST_AUTO_TEST_CASE(bad_endpoint_is_an_error_that_names_its_source) {
   const std::string wrong =
-      " is not http:// or https://, a host and perhaps a port";
+      " is not http:// or https://, a host and optionally a port";
   for (const char* bad : {"ftp://h", "h:8000", "http://", "http://h/path",
                           "http://h?q=1", "http://h#f", "http://u:sEcReT@h",
                           "http://h\nX: y", "http:// h", "://"}) {
     Home home;
     const std::string value =
-        has(bad, "@") ? " (not shown: there may be a password in it)"
+        has(bad, "@") ? " (not shown: it may contain a password)"
                       : " is " + ddbmutex::sigv4::in_quotes(bad) + ", which";
     for (const char* name : {"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"}) {
       home.variables[name] = bad;
@@ -265,9 +265,9 @@ BOOST_AUTO_TEST_CASE(
   for (const auto& [variable, kind] : kinds) {
     home.variables[variable] = "True";
     const auto refused = [&, &name = variable, &word = kind](const char* url) {
-      return name + " is true but " + url +
-             " names an endpoint: whether that is a " + word +
-             " one cannot be known";
+      return name + " is true, but " + url +
+             " names an endpoint, and it cannot be known whether that is a " +
+             word + " one";
     };
     BOOST_TEST(found(home, {"eu-west-1", "https://h", {}}) ==
                refused("option endpoint"));
@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(region_that_asks_for_fips_gets_it_for_all_services) {
   find_endpoint(Service::sts, target.region_said, sts);
   BOOST_TEST(sts.endpoint == "https://sts-fips.us-east-1.amazonaws.com");
   BOOST_TEST(has(found(home, {"", "https://h", {}}),
-                 "AWS_REGION asks for FIPS but option endpoint names"));
+                 "AWS_REGION asks for FIPS, but option endpoint names"));
 }
 
 BOOST_AUTO_TEST_CASE(unusable_file_or_missing_profile_is_an_error) {
@@ -355,7 +355,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_without_a_region_is_said_before_it_comes) {
   BOOST_TEST(error() == "");
   home.variables["AWS_USE_FIPS_ENDPOINT"] = "true";
   BOOST_TEST(
-      has(error(), "AWS_USE_FIPS_ENDPOINT is true but AWS_ENDPOINT_URL"));
+      has(error(), "AWS_USE_FIPS_ENDPOINT is true, but AWS_ENDPOINT_URL"));
   home.variables["AWS_USE_FIPS_ENDPOINT"] = "x";
   BOOST_TEST(has(error(), "is neither true nor false"));
 }
@@ -377,7 +377,7 @@ BOOST_AUTO_TEST_CASE(account_id_that_is_no_label_is_refused_and_not_shown) {
   for (const char* id : {"a.b", "evil.example/", "-1", "1-", "1 2", "1\n",
                          "1@2", "\xC3\xA4", "1:2"}) {
     BOOST_TEST(of_account(target, id) ==
-               "the account id that came with the keys is none");
+               "the account id that came with the keys is not valid");
   }
 }
 
@@ -391,7 +391,7 @@ BOOST_AUTO_TEST_CASE(account_mode_is_that_of_the_variable_then_the_profile) {
   BOOST_TEST(target().account_required != "");
   const std::string missing = of_account(target(), "");
   BOOST_TEST(has(missing, source));
-  BOOST_TEST(has(missing, "the keys' source does not tell the account"));
+  BOOST_TEST(has(missing, "the source of the keys does not name the account"));
   BOOST_TEST(has(target("us-iso-east-1").error, source));
   home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = "disabled";
   BOOST_TEST(target().account_required == "");
@@ -402,8 +402,8 @@ BOOST_AUTO_TEST_CASE(account_mode_is_that_of_the_variable_then_the_profile) {
   for (const char* bad : {"Preferred", "true", "prefer", " required"}) {
     home.variables["AWS_ACCOUNT_ID_ENDPOINT_MODE"] = bad;
     BOOST_TEST(target().error ==
-               "AWS_ACCOUNT_ID_ENDPOINT_MODE is none of "
-               "preferred, disabled and required: " +
+               "AWS_ACCOUNT_ID_ENDPOINT_MODE is not preferred, disabled or "
+               "required: " +
                    in_quotes(bad));
   }
 }

@@ -1268,4 +1268,122 @@ BOOST_AUTO_TEST_CASE(gateway_that_cannot_start_says_why) {
                         std::runtime_error, is_told);
 }
 
+// --- As AWS is, and engines are not ----------------------------------------
+
+namespace {
+
+Gateway::Settings slow_tables(milliseconds time) {
+  Gateway::Settings settings;
+  settings.tls = false;
+  settings.slow_tables = time;
+  return settings;
+}
+
+// A table of the engine's behind a gateway.
+struct SlowTable {
+  explicit SlowTable(milliseconds time)
+      : gateway(engine.url(), slow_tables(time)) {}
+
+  // "200", or the error's name.
+  std::string ask(const std::string& action, const std::string& more = {}) {
+    return outcome(client.call(action, about + more + "}"));
+  }
+  std::string create() { return ask("CreateTable", schema); }
+  // "CREATING"; empty: there is none.
+  std::string status() {
+    const HttpAnswer answer = client.call("DescribeTable", about + "}");
+    const std::string before = R"("TableStatus":")";
+    const auto at = answer.body.find(before);
+    if (at == answer.body.npos) return {};
+    const auto begin = at + before.size();
+    return answer.body.substr(begin, answer.body.find('"', begin) - begin);
+  }
+  static std::string outcome(const HttpAnswer& answer) {
+    if (answer.status == 200) return "200";
+    const auto begin = answer.body.find('#') + 1;
+    return answer.body.substr(begin, answer.body.find('"', begin) - begin);
+  }
+
+  Engine& engine = Engine::running(tests::any_engine_kind());
+  Gateway gateway;
+  Client client{gateway.plain_url(), gateway.keys()};
+  const std::string about =
+      R"({"TableName":"slow-)" + ddbmutex::lock::fresh_uuid() + '"';
+  const std::string schema = R"(,"BillingMode":"PAY_PER_REQUEST",)" +
+                             tests::schema_of(tests::kUsualKey);
+};
+constexpr char kItem[] = R"(,"Item":{"name":{"S":"x"}})";
+
+}  // namespace
+
+// Nothing of it is there for the first quarter of the time.
+BOOST_AUTO_TEST_CASE(table_that_is_being_made_cannot_be_used_nor_deleted) {
+  SlowTable slow(1h);
+  BOOST_TEST(slow.create() == "200");
+  BOOST_TEST(slow.status() == "");
+  BOOST_TEST(slow.ask("PutItem", kItem) == "ResourceNotFoundException");
+  BOOST_TEST(slow.create() == "ResourceInUseException");
+}
+
+BOOST_AUTO_TEST_CASE(table_comes_and_goes_in_its_time) {
+  SlowTable slow(1s);
+  BOOST_TEST(slow.create() == "200");
+  BOOST_TEST(eventually([&] { return slow.status() == "ACTIVE"; }));
+  BOOST_TEST(slow.ask("PutItem", kItem) == "200");
+  BOOST_TEST(slow.ask("DeleteTable") == "200");
+  // Whatever it says of the table until then.
+  BOOST_TEST(slow.ask("PutItem", kItem) == "ResourceNotFoundException");
+  BOOST_TEST(eventually([&] { return slow.status() == ""; }));
+  BOOST_TEST(slow.create() == "200");
+}
+
+BOOST_AUTO_TEST_CASE(few_tables_are_made_at_a_time) {
+  SlowTable first(1h);
+  BOOST_TEST(first.create() == "200");
+  int made = 1;
+  std::string refused = "200";
+  for (; refused == "200" && made < 20; ++made) {
+    refused = SlowTable::outcome(first.client.call(
+        "CreateTable", R"({"TableName":"slow-)" + ddbmutex::lock::fresh_uuid() +
+                           '"' + first.schema + "}"));
+  }
+  BOOST_TEST(refused == "LimitExceededException");
+  BOOST_TEST(made == 7);
+}
+
+BOOST_AUTO_TEST_CASE(ttl_of_a_table_is_changed_once_an_hour) {
+  SlowTable slow(1ms);
+  if (slow.engine.kind() != tests::EngineKind::dynoxide) return;
+  BOOST_TEST(slow.create() == "200");
+  BOOST_TEST(eventually([&] { return slow.status() == "ACTIVE"; }));
+  const std::string off =
+      R"(,"TimeToLiveSpecification":{"AttributeName":"t","Enabled":)";
+  BOOST_TEST(slow.ask("UpdateTimeToLive", off + "true}") == "200");
+  BOOST_TEST(slow.ask("UpdateTimeToLive", off + "false}") ==
+             "ValidationException");
+}
+
+// Each part of a transaction by its own action.
+BOOST_AUTO_TEST_CASE(policy_allows_its_actions_on_its_tables_alone) {
+  Gateway::Settings settings;
+  settings.tls = false;
+  settings.allow = "mine:PutItem";
+  BeforeServer before(settings);
+  const auto outcome = [&](const std::string& action, const std::string& body) {
+    return SlowTable::outcome(before.call(body, action));
+  };
+  const auto parts = [](const std::string& name, const std::string& table) {
+    return R"({"TransactItems":[{"Put":{"TableName":"mine"}},{")" + name +
+           R"(":{"TableName":")" + table + R"("}}]})";
+  };
+  const std::string denied = "AccessDeniedException";
+  BOOST_TEST(outcome("PutItem", R"({"TableName":"mine-1"})") == "200");
+  BOOST_TEST(outcome("PutItem", R"({"TableName":"theirs"})") == denied);
+  BOOST_TEST(outcome("GetItem", R"({"TableName":"mine"})") == denied);
+  BOOST_TEST(outcome("TransactWriteItems", parts("Put", "mine")) == "200");
+  BOOST_TEST(outcome("TransactWriteItems", parts("Put", "theirs")) == denied);
+  BOOST_TEST(outcome("TransactWriteItems", parts("Update", "mine")) == denied);
+  BOOST_TEST(before.server.request_count() == 2);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

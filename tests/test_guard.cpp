@@ -345,12 +345,13 @@ BOOST_DATA_TEST_CASE(write_that_makes_no_sense_is_refused_by_the_table, kAble,
 BOOST_DATA_TEST_CASE(missing_table_of_a_write_is_not_said_to_be_the_locks,
                      kAble* kKept, kind, keep) {
   Held x(kind, keep);
-  const std::string put = R"({"Put":{"TableName":"no-such-table","Item":)"
-                          R"({"name":{"S":"a"}}}})";
+  const std::string none =
+      R"({"TableName":")" + Engine::running(kind).missing_table() + '"';
+  const std::string put =
+      R"({"Put":)" + none + R"(,"Item":{"name":{"S":"a"}}}})";
   for (const std::string& items :
        {"[" + put + "]", "[" + x.count_up(x.item) + "," + put + "]",
-        std::string(R"([{"Delete":{"TableName":"no-such-table","Key":{"name":)"
-                    R"({"S":"a"}}}}])")}) {
+        R"([{"Delete":)" + none + R"(,"Key":{"name":{"S":"a"}}}}])"}) {
     const auto error = error_of([&] { x.mutex->guarded_write(items); });
     BOOST_TEST_REQUIRE(error.has_value(), items);
     BOOST_TEST((error->code() == Errc::no_table), error->what());
@@ -422,7 +423,7 @@ BOOST_AUTO_TEST_CASE(
   x.gate.once("GetItem", refused("ResourceNotFoundException"));
   const auto error = error_of([&] { x.table->inspect("any"); });
   BOOST_TEST_REQUIRE(error.has_value());
-  BOOST_TEST(has(error->what(), "(Table::create() makes one)"), error->what());
+  BOOST_TEST(has(error->what(), "(Table::create() creates it)"), error->what());
 }
 
 BOOST_AUTO_TEST_CASE(failures_of_a_write_are_told_by_their_names) {

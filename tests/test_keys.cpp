@@ -278,7 +278,7 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST(eventually([&] { return BootClock::now() > end; }));
   BOOST_TEST(it.now() == "on their way");
   BOOST_TEST(it.keys.now().outcome->reason ==
-             "the keys of the test have run out, and new keys are being "
+             "the keys from the test have expired, and new keys are being "
              "fetched");
   it.source->close(false);
   BOOST_TEST(it.awaited() == "new");

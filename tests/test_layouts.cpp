@@ -139,9 +139,9 @@ BOOST_AUTO_TEST_CASE(what_makes_others_steal_is_not_understood) {
   for (const Layout layout : {Layout::dynamolock, Layout::awslabs}) {
     expect_unknown(layout, no_lease, "leaseDuration is missing");
     expect_unknown(layout, versioned(R"({"N":"2000"})"),
-                   "leaseDuration is no string");
+                   "leaseDuration is not a string");
     expect_unknown(layout, versioned(R"({"N":"1795312244"})"),
-                   "leaseDuration is no string");
+                   "leaseDuration is not a string");
     expect_unknown(layout, versioned(s("20")), "too short for milliseconds");
     expect_unknown(layout, versioned(s("999")), "too short for milliseconds");
     for (const char* text : {"",
@@ -282,15 +282,15 @@ struct Site {
         table(made()) {
     if (layout == Layout::lease && sort_key.empty()) make_work({});
   }
-  ~Site() {
-    engine.must_call("DeleteTable", R"({"TableName":")" + table + R"("})");
-  }
+  ~Site() { engine.delete_table(table); }
 
   TableOptions table_options(const std::string& url = {}) const {
     TableOptions options = tests::table_options(engine);
     if (!url.empty()) options.endpoint = url;
     options.name = table;
     options.layout = layout;
+    options.prefix.clear();
+    if (layout == Layout::ddblock) options.calendar_margin = 2s;
     options.key = tests::key_of(layout);
     options.sort_key = sort_key;
     return options;
@@ -298,11 +298,14 @@ struct Site {
   Options options(milliseconds ttl = 60s, const std::string& url = {}) const {
     return tests::on_table(std::make_shared<Table>(table_options(url)), ttl);
   }
-  Rival rival(milliseconds ttl = 60s, const Lock& lock = {}) const {
-    return Rival(layout, {table, lock.name}, ttl,
-                 [this](dynamodb::Action action, const std::string& body) {
-                   return ask(action, body);
-                 });
+  Rival rival(milliseconds ttl = 60s, const Lock& lock = {},
+              milliseconds calendar_ahead = {}) const {
+    return Rival(
+        layout, {table, lock.name}, ttl,
+        [this](dynamodb::Action action, const std::string& body) {
+          return ask(action, body);
+        },
+        calendar_ahead);
   }
   dynamodb::Answer ask(dynamodb::Action action, const std::string& body) const {
     using dynamodb::Action;
@@ -359,30 +362,25 @@ struct Site {
 
  private:
   std::string made() const {
-    const std::string name = "ddbmutex-test-" + lock::fresh_uuid();
-    std::string types, keys;
-    const auto add = [&](const std::string& key, const char* role) {
-      const std::string one =
-          (types.empty() ? R"({"AttributeName":")" : R"(,{"AttributeName":")") +
-          key;
-      types += one + R"(","AttributeType":"S"})";
-      keys += one + R"(","KeyType":")" + role + R"("})";
-    };
-    add(tests::key_of(layout), "HASH");
-    if (!sort_key.empty()) add(sort_key, "RANGE");
-    engine.must_call("CreateTable", R"({"TableName":")" + name +
-                                        R"(","BillingMode":"PAY_PER_REQUEST",)"
-                                        R"("AttributeDefinitions":[)" +
-                                        types + R"(],"KeySchema":[)" + keys +
-                                        "]}");
-    BOOST_TEST_REQUIRE(eventually([&] {
-      return tests::has(engine.must_call("DescribeTable",
-                                         R"({"TableName":")" + name + R"("})"),
-                        "\"ACTIVE\"");
-    }));
-    return name;
+    tests::TableKey key = {{tests::key_of(layout)}};
+    if (!sort_key.empty()) key.push_back({sort_key});
+    return engine.create_table(key);
   }
 };
+
+// As their client leaves it.
+std::string free_row(Layout layout) {
+  switch (layout) {
+    case Layout::lockclient:
+      return R"("identifier":{"S":"gone"},"expiry":{"N":"0"})";
+    case Layout::lease:
+      return R"("LeaseUntil":{"N":"0"},"work":{"S":"w"})";
+    default:
+      return R"("ownerName":{"S":"gone"},"recordVersionNumber":{"S":"x"},)"
+             R"("isReleased":{"S":"1"},"leaseDuration":)" +
+             s(layout == Layout::awslabs ? "2000" : "2s");
+  }
+}
 
 std::string shape_while_held(Layout layout) {
   switch (layout) {
@@ -439,34 +437,33 @@ BOOST_DATA_TEST_CASE(locks_of_ours_are_locks_to_them_and_theirs_to_us, kEngines,
 }
 
 BOOST_AUTO_TEST_CASE(what_is_written_is_what_they_have) {
-  const auto kind = tests::any_engine_kind();
-  const Site go(Layout::dynamolock, kind), java(Layout::awslabs, kind);
-  for (const Site* site : {&go, &java}) {
-    Options options = site->options(20s);
+  for (const Layout layout : {Layout::dynamolock, Layout::awslabs}) {
+    const bool is_go = layout == Layout::dynamolock;
+    const Site site(layout, tests::any_engine_kind());
+    Options options = site.options(20s);
     options.owner = "Ada";
     DdbMutex mutex("job", options);
     mutex.lock();
     // They wait for it and no 1 % longer, which is ours to allow for.
-    BOOST_TEST(site->text("leaseDuration") ==
-               (site == &go ? "20.203s" : "20203"));
-    BOOST_TEST(site->text("ownerName") == "Ada");
-    const std::string version = site->text("recordVersionNumber");
+    BOOST_TEST(site.text("leaseDuration") == (is_go ? "20.203s" : "20203"));
+    BOOST_TEST(site.text("ownerName") == "Ada");
+    const std::string version = site.text("recordVersionNumber");
     BOOST_TEST(version.size() == 34u);
     BOOST_TEST(version.substr(32) == ":1");
     mutex.renew();
-    const std::string renewed = site->text("recordVersionNumber");
+    const std::string renewed = site.text("recordVersionNumber");
     BOOST_TEST(renewed == version.substr(0, 33) + "2");
-    Table table(site->table_options());
+    Table table(site.table_options());
     const LockInfo info = table.inspect("job");
     BOOST_TEST(info.exists);
     BOOST_TEST(info.uuid == version.substr(0, 32));
     BOOST_TEST(info.owner == "Ada");
     BOOST_TEST(!info.age.has_value());
     mutex.release();
-    if (site == &java) continue;
+    if (!is_go) continue;
     // As they do: who released it can be told by the version.
-    BOOST_TEST(site->text("recordVersionNumber") == renewed);
-    BOOST_TEST(site->text("isReleased") == "1");
+    BOOST_TEST(site.text("recordVersionNumber") == renewed);
+    BOOST_TEST(site.text("isReleased") == "1");
     BOOST_TEST(table.inspect("job").released);
   }
 }
@@ -498,6 +495,7 @@ BOOST_DATA_TEST_CASE(dead_holders_are_followed_by_either_side, kEngines, kind) {
     BOOST_TEST_CONTEXT(tests::name_of(layout)) {
       const Site site(layout, kind);
       Options options = site.options(1s);
+      options.request_timeout = 450ms;
       DdbMutex ours("job", options);
       Rival dead = site.rival(1s);
       BOOST_TEST_REQUIRE(dead.acquire());
@@ -558,7 +556,7 @@ BOOST_DATA_TEST_CASE(row_that_is_not_understood_is_told_and_left_alone,
       const Site site(layout, kind);
       site.write(row);
       const std::string before = site.shape();
-      DdbMutex mutex("job", site.options(1s));
+      DdbMutex mutex("job", site.options());
       BOOST_TEST(thrown_by([&] { (void)mutex.try_lock(); }) ==
                  words(Errc::bad_record));
       BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::bad_record));
@@ -647,6 +645,104 @@ BOOST_AUTO_TEST_CASE(attributes_of_before_are_merged_or_replaced_as_theirs) {
       DdbMutex next("job", options);
       next.lock();
       BOOST_TEST(next.data().value_or("none") == "none");
+    }
+  }
+}
+
+// A take of awslabs replaces the row, unless data is to stay; one of dynamolock
+// removes data alone.
+BOOST_AUTO_TEST_CASE(take_of_ours_keeps_attributes_of_others_as_the_page_says) {
+  struct Case {
+    Layout layout;
+    std::optional<bool> keep_data;
+    bool attributes_stay, data_stays;
+  };
+  const Case cases[] = {{Layout::awslabs, {}, false, false},
+                        {Layout::awslabs, false, false, false},
+                        {Layout::awslabs, true, true, true},
+                        {Layout::dynamolock, {}, true, true},
+                        {Layout::dynamolock, false, true, false},
+                        {Layout::dynamolock, true, true, true}};
+  for (const Case& one : cases) {
+    BOOST_TEST_CONTEXT(tests::name_of(one.layout)
+                       << (!one.keep_data   ? ""
+                           : *one.keep_data ? " keep_data"
+                                            : " !keep_data")) {
+      const Site site(one.layout, tests::any_engine_kind());
+      site.write(free_row(one.layout) +
+                 R"(,"data":{"B":"ZDM="},"color":{"S":"red"})");
+      Options options = site.options();
+      options.keep_row = true;
+      options.keep_data = one.keep_data;
+      DdbMutex mutex("job", options);
+      const std::string color = one.attributes_stay ? "red" : "none";
+      const std::string data = one.data_stays ? "ZDM=" : "none";
+      const auto check = [&] {
+        BOOST_TEST(site.text("color") == color);
+        BOOST_TEST(site.text("data") == data);
+      };
+      mutex.lock();
+      check();
+      mutex.renew();
+      check();
+      mutex.release();
+      check();
+      BOOST_TEST(site.text("isReleased") == "1");
+    }
+  }
+}
+
+// What stands with a kept row of ours, once one of theirs takes the lock.
+BOOST_AUTO_TEST_CASE(take_of_theirs_erases_or_leaves_what_the_page_says) {
+  const std::pair<Layout, bool> layouts[] = {{Layout::ddblock, false},
+                                             {Layout::lockclient, false},
+                                             {Layout::lease, true},
+                                             {Layout::dynamolock, true},
+                                             {Layout::awslabs, false}};
+  for (const auto& [layout, stays] : layouts) {
+    BOOST_TEST_CONTEXT(tests::name_of(layout)) {
+      const Site site(layout, tests::any_engine_kind());
+      Options options = site.options();
+      options.keep_row = true;
+      options.data = "d3";
+      options.attributes = {{"size", Attribute::Type::number, "5", {}}};
+      DdbMutex ours("job", options);
+      ours.lock();
+      ours.release();
+      BOOST_TEST(site.text("size") == "5");
+      BOOST_TEST(site.text("data") == "ZDM=");
+      Rival theirs = site.rival();
+      BOOST_TEST_REQUIRE(theirs.acquire());
+      BOOST_TEST(site.text("size") == (stays ? "5" : "none"));
+      BOOST_TEST(site.text("data") == (stays ? "ZDM=" : "none"));
+    }
+  }
+}
+
+// Of theirs that judge by their own clocks: one that is ahead takes the lock
+// of another once the two differ by more than remains of the lease when it is
+// renewed.  Once the thief has given it back, it is free to ours too, though
+// the victim still counts on its lease.  (The thief's clock here is what it
+// will be when the victim is about to renew.)
+BOOST_AUTO_TEST_CASE(clocks_of_theirs_may_differ_by_what_remains_at_a_renewal) {
+  constexpr milliseconds kLease = 10min, kPeriod = 5min;
+  constexpr milliseconds kRemaining = kLease - kPeriod;
+  for (const Layout layout :
+       {Layout::ddblock, Layout::lockclient, Layout::lease}) {
+    for (const milliseconds apart : {kRemaining - 100s, kRemaining + 100s}) {
+      BOOST_TEST_CONTEXT(tests::name_of(layout) << " " << apart.count()) {
+        const Site site(layout, tests::any_engine_kind());
+        Rival victim = site.rival(kLease);
+        Rival thief = site.rival(kLease, {}, apart + kPeriod);
+        BOOST_TEST_REQUIRE(victim.acquire());
+        BOOST_TEST(thief.acquire() == (apart > kRemaining));
+        DdbMutex ours("job", site.options());
+        BOOST_TEST(!ours.try_lock());
+        if (apart < kRemaining || layout == Layout::lease) continue;
+        BOOST_TEST(thief.release());
+        BOOST_TEST(ours.try_lock());
+        BOOST_TEST(victim.holds());
+      }
     }
   }
 }
@@ -958,20 +1054,6 @@ BOOST_AUTO_TEST_SUITE_END()
 // -------------------------------
 
 namespace {
-
-// As their client leaves it.
-std::string free_row(Layout layout) {
-  switch (layout) {
-    case Layout::lockclient:
-      return R"("identifier":{"S":"gone"},"expiry":{"N":"0"})";
-    case Layout::lease:
-      return R"("LeaseUntil":{"N":"0"},"work":{"S":"w"})";
-    default:
-      return R"("ownerName":{"S":"gone"},"recordVersionNumber":{"S":"x"},)"
-             R"("isReleased":{"S":"1"},"leaseDuration":)" +
-             s(layout == Layout::awslabs ? "2000" : "2s");
-  }
-}
 
 AnyOfOptions any_of(const Site& site) {
   AnyOfOptions options;

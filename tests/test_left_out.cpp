@@ -207,9 +207,9 @@ BOOST_FIXTURE_TEST_CASE(profiles_that_are_left_out_are_not_read,
 BOOST_FIXTURE_TEST_CASE(web_identity_of_the_environment_needs_no_profiles,
                         WithoutProfiles) {
   const std::string file = "AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent/token ";
-  BOOST_TEST(says("role_arn = a", file) ==
-             "AWS_WEB_IDENTITY_TOKEN_FILE is without a role: AWS_ROLE_ARN is "
-             "not set\n");
+  BOOST_TEST(
+      says("role_arn = a", file) ==
+      "AWS_WEB_IDENTITY_TOKEN_FILE has no role: AWS_ROLE_ARN is not set\n");
   BOOST_TEST(says("", file + "AWS_ROLE_ARN=arn:aws:iam::1:role/r") ==
              "role \"arn:aws:iam::1:role/r\" by web identity of "
              "AWS_WEB_IDENTITY_TOKEN_FILE: the web identity token file "

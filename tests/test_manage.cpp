@@ -54,12 +54,18 @@ class OwnTable {
                     const std::string& sort_key = {})
       : engine_(engine) {
     options = table_options(engine);
-    options.name = "ddbmutex-test-" + fresh_name();
     options.key = key;
     options.sort_key = sort_key;
     if (!sort_key.empty()) options.sort_value = "usual";
+    if (engine.has_prepared_tables()) {
+      tests::TableKey parts = {{key}};
+      if (!sort_key.empty()) parts.push_back({sort_key});
+      options.name = engine.create_table(parts);
+    } else {
+      options.name = "ddbmutex-test-" + fresh_name();
+    }
     table = std::make_shared<Table>(options);
-    table->create(how);
+    if (!engine.has_prepared_tables()) table->create(how);
   }
   ~OwnTable() { engine_.delete_table(options.name); }
   OwnTable(const OwnTable&) = delete;

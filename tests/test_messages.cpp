@@ -181,11 +181,11 @@ BOOST_AUTO_TEST_CASE(service_that_fails_or_is_away_is_told_in_these_words) {
       {"a page of a portal", lock_before([] {
          return with_header(Reply::ok("<html></html>"), "x-amzn-RequestId", "");
        }),
-       kAt + "not an answer of DynamoDB: HTTP status 200, and the body is no "
-             "JSON object"},
+       kAt + "not an answer from DynamoDB: HTTP status 200, and the body is "
+             "not a JSON object"},
       {"a portal that answers {} to everything",
        lock_before([] { return without_headers(); }),
-       kAt + "not an answer of DynamoDB: HTTP status 200, but neither "
+       kAt + "not an answer from DynamoDB: HTTP status 200, but neither "
              "DynamoDB's content type nor a request id"},
       {"https where http is spoken",
        [] {
@@ -196,9 +196,8 @@ BOOST_AUTO_TEST_CASE(service_that_fails_or_is_away_is_told_in_these_words) {
          options.patience = 0ms;
          return told_by(nobody, [&] { DdbMutex("x", options).lock(); });
        },
-       kCannotLock +
-           " at https://127.0.0.1:*: unreachable: *wrong version number (is "
-           "it http that is spoken there?)"},
+       kCannotLock + " at https://127.0.0.1:*: unreachable: *wrong version "
+                     "number (does the server speak http?)"},
       {"a certificate that nobody knows",
        [] {
          return Scene(std::make_unique<ScriptedServer>(
@@ -225,13 +224,13 @@ BOOST_AUTO_TEST_CASE(refusals_are_told_in_these_words) {
              "(request ID)"},
       {"keys that have run out",
        lock_refused_by(400, "ExpiredTokenException", "The token is expired"),
-       kAt + "keys have run out: The token is expired (keys from the options) "
+       kAt + "keys have expired: The token is expired (keys from the options) "
              "(request ID)"},
       {"no table",
        lock_refused_by(400, "ResourceNotFoundException",
                        "Requested resource not found"),
        kAt + "no such table: Requested resource not found (Table::create() "
-             "makes one) (request ID)"},
+             "creates it) (request ID)"},
       {"a table of another key",
        lock_refused_by(400, "ValidationException",
                        "The provided key element does not match the schema"),
@@ -239,18 +238,18 @@ BOOST_AUTO_TEST_CASE(refusals_are_told_in_these_words) {
              "the schema (request ID)"},
       {"what DynamoDB does not understand",
        lock_refused_by(400, "ValidationException", "Syntax error"),
-       kAt + "refused as malformed: Syntax error (request ID)"},
+       kAt + "the request was refused as invalid: Syntax error (request ID)"},
       {"an engine that cannot do that",
        lock_refused_by(400, "UnknownOperationException", "What?"),
        kAt + "not supported by this engine: What? (request ID)"},
       {"a row that is no lock",
        lock_before([] { return refusal(R"("colour":{"S":"red"})"); }),
-       kCannotLock + ": the item is no lock record: *"},
+       kCannotLock + ": the item is not a lock record: *"},
       {"a row with a token", lock_before([] {
          return refusal(record("u", 0ns) + R"(,"token":{"N":"7"})");
        }),
-       kCannotLock + ": the item is of a lock that keeps its row: it bears a "
-                     "fencing token"},
+       kCannotLock + ": the item belongs to a lock that keeps its row: it has "
+                     "a fencing token; set keep_row"},
       {"no row where there must be one",
        [] {
          return Scene(
@@ -293,7 +292,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_with_a_table_is_told_in_these_words) {
        table_of("name", R"(,"Replicas":[{"RegionName":"eu-west-1"}])",
                 [](Table& table) { table.exists(); }),
        "cannot use table \"locks\": the table has eventually consistent "
-       "replicas: what is locked in one region is not in the others"},
+       "replicas: a lock that is held in one region is free in another"},
       {"inspect() of none",
        [] {
          Scene it([](const SeenRequest&) {
@@ -302,7 +301,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_with_a_table_is_told_in_these_words) {
          return it.tells([&] { it.table->inspect("x"); });
        },
        "cannot inspect \"x\" in table \"locks\" at URL: no such table: as the "
-       "test wants (Table::create() makes one) (request ID)"},
+       "test wants (Table::create() creates it) (request ID)"},
       {"close() while nobody listens any more",
        [] {
          Scene it([](const SeenRequest&) { return Reply::ok("{}"); });
@@ -416,12 +415,11 @@ BOOST_AUTO_TEST_CASE(lock_that_is_lost_or_not_held_is_told_in_these_words) {
       {"lock() of what this thread has locked",
        locked(theirs, [](DdbMutex& x) { x.lock(); }),
        "cannot lock \"x\" in table \"locks\": Resource deadlock avoided: this "
-       "thread has locked it"},
+       "thread has locked it already"},
       {"require() of more than there is",
        locked(theirs, [](DdbMutex& x) { x.require(2min); }),
        "cannot rely on \"x\" in table \"locks\": the lease ends too soon: * ms "
-       "remain, and 120000 "
-       "ms are asked for"},
+       "remain, but 120000 ms are asked for"},
       {"renew() of what another has",
        locked(theirs, [](DdbMutex& x) { x.renew(); }),
        "cannot renew \"x\" in table \"locks\": the lock was lost: taken"},
@@ -456,7 +454,7 @@ BOOST_AUTO_TEST_CASE(keys_that_are_not_there_are_told_in_these_words) {
                    [](TableOptions& place, Options&) {
                      place.credentials_source = [] { return std::nullopt; };
                    }),
-       kAt + "no AWS keys: credentials_source has none"},
+       kAt + "no AWS keys: credentials_source has no keys"},
       {"no source that has any, and a metadata service that hangs",
        [] {
          ScriptedServer instance([](const SeenRequest&) { return hanging(); });
@@ -525,38 +523,40 @@ BOOST_AUTO_TEST_CASE(bad_options_are_told_in_these_words) {
        "\"x\")"},
       {"a request that may take too long",
        mutex_with([](Options& o) { o.request_timeout = 30s; }),
-       "bad option `request_timeout`: 30000 ms is not above 0 and below ttl / "
-       "2 (mutex \"x\")"},
+       "bad option `request_timeout`: 30000 ms is not more than 0 and less "
+       "than ttl / 2 (mutex \"x\")"},
       {"a renewal that comes too late",
        mutex_with([](Options& o) { o.renew_after = 31s; }),
-       "bad option `renew_after`: 31000 ms is not above 0 and up to ttl / 2 "
+       "bad option `renew_after`: 31000 ms is not more than 0 and at most ttl "
+       "/ 2 "
        "(mutex \"x\")"},
       {"polls", mutex_with([](Options& o) { o.first_poll = 0ms; }),
-       "bad option `first_poll`: 0 ms is not above 0 (mutex \"x\")"},
+       "bad option `first_poll`: 0 ms is not more than 0 (mutex \"x\")"},
       {"polls that become shorter",
        mutex_with([](Options& o) { o.longest_poll = 1ms; }),
-       "bad option `longest_poll`: 1 ms is below first_poll (mutex \"x\")"},
+       "bad option `longest_poll`: 1 ms is less than first_poll (mutex \"x\")"},
       {"a safe time", mutex_with([](Options& o) { o.safe_time = -1ms; }),
-       "bad option `safe_time`: -1 ms is not from 0 to below ttl / 2 (mutex "
+       "bad option `safe_time`: -1 ms is not at least 0 and less than ttl / 2 "
+       "(mutex "
        "\"x\")"},
       {"patience", mutex_with([](Options& o) { o.patience = -1ms; }),
-       "bad option `patience`: -1 ms is below 0 (mutex \"x\")"},
+       "bad option `patience`: -1 ms is less than 0 (mutex \"x\")"},
       {"a longest hold", mutex_with([](Options& o) { o.max_hold = 0ms; }),
-       "bad option `max_hold`: 0 ms is not above 0 (mutex \"x\")"},
+       "bad option `max_hold`: 0 ms is not more than 0 (mutex \"x\")"},
       {"a table's name",
        table_with([](TableOptions& o) { o.name = "no blanks"; }),
-       "bad option `table`: \"no blanks\" is not a name of 3 to 255 of "
+       "bad option `table`: \"no blanks\" is not 3 to 255 characters of "
        "a-zA-Z0-9_.-"},
       {"an endpoint",
        table_with([](TableOptions& o) { o.endpoint = "localhost:8000"; }),
        "bad option `endpoint`: it is \"localhost:8000\", which is not http:// "
        "or "
-       "https://, a host and perhaps a port"},
+       "https://, a host and optionally a port"},
       {"an endpoint with a password",
        table_with([](TableOptions& o) { o.endpoint = "http://u:s3cret@h"; }),
-       "bad option `endpoint`: it (not shown: there may be a password in it) "
+       "bad option `endpoint`: it (not shown: it may contain a password) "
        "is "
-       "not http:// or https://, a host and perhaps a port"},
+       "not http:// or https://, a host and optionally a port"},
       {"an endpoint of the environment",
        [] {
          const ProcessVariable at("AWS_ENDPOINT_URL_DYNAMODB", "h:8000");
@@ -564,7 +564,7 @@ BOOST_AUTO_TEST_CASE(bad_options_are_told_in_these_words) {
              [](TableOptions& o, Options&) { o.endpoint.clear(); });
        },
        "bad option `endpoint`: AWS_ENDPOINT_URL_DYNAMODB is \"h:8000\", which "
-       "is not http:// or https://, a host and perhaps a port"},
+       "is not http:// or https://, a host and optionally a port"},
       {"a region", table_with([](TableOptions& o) { o.region = "eu west 1"; }),
        "bad option `region`: it is not the name of a region: \"eu west 1\""},
       {"a region with controls of a terminal in it",
@@ -590,19 +590,19 @@ BOOST_AUTO_TEST_CASE(bad_options_are_told_in_these_words) {
          const ProcessVariable on("AWS_ACCOUNT_ID_ENDPOINT_MODE", "maybe");
          return options_refused([](TableOptions&, Options&) {});
        },
-       "bad option `endpoint`: AWS_ACCOUNT_ID_ENDPOINT_MODE is none of "
-       "preferred, disabled and required: \"maybe\""},
+       "bad option `endpoint`: AWS_ACCOUNT_ID_ENDPOINT_MODE is not preferred, "
+       "disabled or required: \"maybe\""},
       {"a prefix", table_with([](TableOptions& o) { o.prefix = "p\xff"; }),
        "bad option `prefix`: not UTF-8: \"p?\""},
       {"a key that is the record's",
        table_with([](TableOptions& o) { o.key = "uuid"; }),
-       "bad option `key`: an attribute of the record: \"uuid\""},
+       "bad option `key`: the lock has an attribute of this name: \"uuid\""},
       {"a sort key that is the key",
        table_with([](TableOptions& o) { o.sort_key = "name"; }),
-       "bad option `sort_key`: the key already: \"name\""},
+       "bad option `sort_key`: the same as key: \"name\""},
       {"a sort value without a sort key",
        table_with([](TableOptions& o) { o.sort_value = "x"; }),
-       "bad option `sort_value`: without a sort_key: \"x\""},
+       "bad option `sort_value`: set, but sort_key is not: \"x\""},
       {"a mutex's sort value without a sort key",
        mutex_with([](Options& o) { o.sort_value = "x"; }),
        "bad option `sort_value`: the table has no sort_key: \"x\" (mutex "
@@ -614,9 +614,10 @@ BOOST_AUTO_TEST_CASE(bad_options_are_told_in_these_words) {
          o.layout = ddbmutex::Layout::awslabs;
          m.ttl = 900ms;
        }),
-       "bad option `ttl`: 900 ms is below 1 s, in this layout (mutex \"x\")"},
+       "bad option `ttl`: 900 ms is less than 1 s, the least in this layout "
+       "(mutex \"x\")"},
       {"a limit", mutex_with([](Options& o) { o.handover_limit = -3; }),
-       "bad option `handover_limit`: -3 is below 0 (mutex \"x\")"},
+       "bad option `handover_limit`: -3 is less than 0 (mutex \"x\")"},
       {"an owner", mutex_with([](Options& o) { o.owner = "me\xff\x1b"; }),
        "bad option `owner`: not UTF-8: \"me??\" (mutex \"x\")"},
       {"an attribute that is there twice", mutex_with([](Options& o) {
@@ -624,20 +625,23 @@ BOOST_AUTO_TEST_CASE(bad_options_are_told_in_these_words) {
              "a\x1b", ddbmutex::Attribute::Type::string, "secret", {}};
          o.attributes = {text, text};
        }),
-       "bad option `attributes`: \"a?\" twice (mutex \"x\")"},
+       "bad option `attributes`: \"a?\" is given twice (mutex \"x\")"},
       {"an attribute that is no number", mutex_with([](Options& o) {
          o.attributes = {
              {"a\n", ddbmutex::Attribute::Type::number, "secret", {}}};
        }),
        "bad option `attributes`: \"a?\": * (mutex \"x\")"},
-      {"half a pair of keys", table_with([](TableOptions& o) {
+      {"access_key_id or secret_access_key is missing",
+       table_with([](TableOptions& o) {
          o.credentials = {"id", "", "", "", {}};
        }),
-       "bad option `credentials`: half a pair of keys"},
+       "bad option `credentials`: access_key_id or secret_access_key is "
+       "missing"},
       {"the other half", table_with([](TableOptions& o) {
          o.credentials = {"", "a-secret", "", "", {}};
        }),
-       "bad option `credentials`: half a pair of keys"},
+       "bad option `credentials`: access_key_id or secret_access_key is "
+       "missing"},
   });
 }
 

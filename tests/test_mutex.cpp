@@ -831,7 +831,7 @@ BOOST_AUTO_TEST_CASE(require_is_content_with_what_remains_and_no_more) {
   BOOST_TEST(thrown_by([&] { mutex.require(nanoseconds::max()); }) == soon);
   const auto error = error_of([&] { mutex.require(60s); });
   BOOST_TEST_REQUIRE(error.has_value());
-  BOOST_TEST(has(error->what(), " ms remain, and 60000 ms are asked for"),
+  BOOST_TEST(has(error->what(), " ms remain, but 60000 ms are asked for"),
              error->what());
   std::error_code ec;
   mutex.require(59401ms, ec);

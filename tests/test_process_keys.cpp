@@ -264,11 +264,11 @@ BOOST_AUTO_TEST_CASE(any_command_is_taken_apart_as_by_python) {
 BOOST_AUTO_TEST_CASE(bad_command_is_broken_and_not_shown) {
   Asking asking;
   BOOST_TEST(said(asking.of(*process_keys("tool 'my-secret", kPlace))) ==
-             "broken: credential_process of profile \"x\": the command is no "
-             "good: a quote is not closed");
+             "broken: credential_process of profile \"x\": the command is "
+             "malformed: a quote is not closed");
   BOOST_TEST(said(asking.of(*process_keys(" ", kPlace))) ==
-             "broken: credential_process of profile \"x\": the command is no "
-             "good: it is empty");
+             "broken: credential_process of profile \"x\": the command is "
+             "malformed: it is empty");
 }
 
 // --- What it gives ---------------------------------------------------------
@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(end_of_keys_is_by_the_clock_that_the_fetch_names) {
   BOOST_TEST(tests::seconds_left(behind.of(*source)) > 6000);
   BOOST_TEST(said(ahead.of(*source)) ==
              "failed: credential_process of profile \"x\": the program gave "
-             "keys whose time is over already");
+             "keys that have already expired");
 }
 
 BOOST_AUTO_TEST_CASE(time_that_the_program_takes_is_not_added_to_its_keys) {
@@ -325,7 +325,7 @@ BOOST_AUTO_TEST_CASE(keys_that_have_ended_are_a_failure) {
   for (const std::string& text : {in_time(-1), in_time(-100000)}) {
     BOOST_TEST(said(asking.of(*scripts.writes(document_that_ends(text)))) ==
                "failed: credential_process of profile \"x\": the program gave "
-               "keys whose time is over already");
+               "keys that have already expired");
   }
 }
 
@@ -345,19 +345,20 @@ BOOST_AUTO_TEST_CASE(what_is_no_document_is_broken_and_not_shown) {
     const char* reason;
   } cases[] = {
       {"", "the program wrote nothing"},
-      {"the-secret", "what the program wrote is no JSON object"},
-      {"[]", "what the program wrote is no JSON object"},
-      {"Enter your the-secret: {}", "what the program wrote is no JSON object"},
+      {"the-secret", "the program's output is not a JSON object"},
+      {"[]", "the program's output is not a JSON object"},
+      {"Enter your the-secret: {}",
+       "the program's output is not a JSON object"},
       {R"({"Version":1,"AccessKeyId":"i","SecretAccessKey":"the-secret"}})",
-       "what the program wrote is no JSON object"},
+       "the program's output is not a JSON object"},
       {R"({"Version":1,"AccessKeyId":"i","SecretAccessKey":"the-sec)",
-       "what the program wrote is no JSON object"},
+       "the program's output is not a JSON object"},
       {R"({"AccessKeyId":"i","SecretAccessKey":"the-secret"})",
-       "Version in what the program wrote is not 1"},
+       "Version in the program's output is not 1"},
       {R"({"Version":2,"AccessKeyId":"i","SecretAccessKey":"the-secret"})",
-       "Version in what the program wrote is not 1"},
+       "Version in the program's output is not 1"},
       {R"({"Version":"1","AccessKeyId":"i","SecretAccessKey":"the-secret"})",
-       "Version in what the program wrote is not 1"},
+       "Version in the program's output is not 1"},
       {R"({"Version":1,"SecretAccessKey":"the-secret"})", nullptr},
       {R"({"Version":1,"AccessKeyId":"i"})", nullptr},
       {R"({"Version":1,"AccessKeyId":"i","SecretAccessKey":""})", nullptr},
@@ -475,7 +476,7 @@ BOOST_AUTO_TEST_CASE(program_is_ended_when_nobody_waits_any_more) {
   const KeyOutcome outcome =
       asking.stopped(*source, [&] { scripts.pid_in("self"); });
   BOOST_TEST(said(outcome) ==
-             "failed: credential_process of profile \"x\": given up, for "
+             "failed: credential_process of profile \"x\": given up, because "
              "nobody waits for it any more");
   BOOST_TEST(was_reaped(scripts.pid_in("self")));
 }

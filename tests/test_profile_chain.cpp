@@ -280,12 +280,11 @@ BOOST_AUTO_TEST_CASE(credential_source_without_keys_is_said) {
                          site.quoted(".aws/config") + " ";
   BOOST_TEST(outcome("Environment") ==
              begin + is +
-                 "is Environment for its keys, which has none: no "
+                 "is Environment, which has no keys: no "
                  "AWS_ACCESS_KEY_ID in the environment");
   BOOST_TEST(has(outcome("EcsContainer"),
-                 begin + is + "is EcsContainer for its keys, which has none"));
-  const std::string instance =
-      is + "is Ec2InstanceMetadata for its keys, which has none";
+                 begin + is + "is EcsContainer, which has no keys"));
+  const std::string instance = is + "is Ec2InstanceMetadata, which has no keys";
   BOOST_TEST(has(outcome("Ec2InstanceMetadata"), begin + instance));
   // It may only be starting.
   site.variables.erase("AWS_EC2_METADATA_DISABLED");
@@ -293,10 +292,11 @@ BOOST_AUTO_TEST_CASE(credential_source_without_keys_is_said) {
   BOOST_TEST(has(outcome("Ec2InstanceMetadata"),
                  "failed: " + begin.substr(8) + instance));
   for (const char* other : {"environment", "Elsewhere"}) {
-    BOOST_TEST(outcome(other) == "broken: " + is +
-                                     "is none of Environment, EcsContainer and "
-                                     "Ec2InstanceMetadata: \"" +
-                                     other + "\"");
+    BOOST_TEST(
+        outcome(other) ==
+        "broken: " + is +
+            "is not Environment, EcsContainer or Ec2InstanceMetadata: \"" +
+            other + "\"");
   }
 }
 
@@ -423,7 +423,7 @@ BOOST_AUTO_TEST_CASE(source_without_keys_is_broken) {
                                 with_role(kLocker, "source_profile = b") +
                                 "[profile b]\nregion = eu-west-1");
   BOOST_TEST(has(said(asked(nest.chain())),
-                 " names profile \"b\" for its keys, which has none ("));
+                 " names profile \"b\", which has no keys ("));
   nest.write(".aws/config", "[default]\n" +
                                 with_role(kLocker, "source_profile = b") +
                                 "[profile b]\naws_access_key_id = x");
@@ -439,8 +439,7 @@ BOOST_AUTO_TEST_CASE(profiles_in_a_circle_are_broken_and_named) {
     return said(asked(nest.chain(named("a"))));
   };
   const std::string each =
-      "broken: profiles that have their keys from each "
-      "other: ";
+      "broken: profiles that get their keys from each other: ";
   const auto profile = [](const std::string& name, const std::string& source) {
     return "[profile " + name + "]\n" +
            with_role(kLocker, "source_profile = " + source);
@@ -495,8 +494,8 @@ BOOST_AUTO_TEST_CASE(duration_that_is_no_number_is_broken) {
                                   pair_of("base"));
     BOOST_TEST(said(asked(nest.chain())) ==
                "broken: duration_seconds of profile \"default\" in " +
-                   nest.quoted(".aws/config") + " is no number of seconds: \"" +
-                   bad + "\"");
+                   nest.quoted(".aws/config") +
+                   " is not a number of seconds: \"" + bad + "\"");
   }
 }
 
@@ -593,11 +592,11 @@ BOOST_AUTO_TEST_CASE(web_identity_without_a_role_is_broken) {
   Nest nest;
   nest.variables["AWS_WEB_IDENTITY_TOKEN_FILE"] = "/nowhere";
   BOOST_TEST(said(asked(nest.chain())) ==
-             "broken: AWS_WEB_IDENTITY_TOKEN_FILE is without a role: neither "
-             "AWS_ROLE_ARN nor role_arn of profile \"default\" says which");
+             "broken: AWS_WEB_IDENTITY_TOKEN_FILE has no role: neither "
+             "AWS_ROLE_ARN nor role_arn of profile \"default\" is set");
   nest.variables.erase("AWS_WEB_IDENTITY_TOKEN_FILE");
   nest.write(".aws/config", "[default]\nweb_identity_token_file = /nowhere");
-  BOOST_TEST(has(said(asked(nest.chain())), "is without a role"));
+  BOOST_TEST(has(said(asked(nest.chain())), "has no role"));
   nest.variables["AWS_ROLE_ARN"] = kLocker;
   BOOST_TEST(has(said(asked(nest.chain())), "/nowhere"));
 }

@@ -1644,10 +1644,10 @@ BOOST_AUTO_TEST_CASE(take_answered_with_a_row_that_cannot_be_read_is_no_grant) {
   c.send(Call::take);
   Row row = of_kind(Row::Kind::unknown);
   row.kept = true;
-  row.problem = "token is no whole number";
+  row.problem = "token is not a whole number";
   BOOST_TEST(c.hear(Reply::Outcome::done, &row) == "bad_record");
   BOOST_TEST(c.lease.stands());  // It is to be given back.
-  BOOST_TEST(c.lease.row().problem == "token is no whole number");
+  BOOST_TEST(c.lease.row().problem == "token is not a whole number");
   BOOST_TEST(count(c.lease.claim_end()) == count(BootTime::min()));
 }
 

@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(ensuring_renews_only_if_too_little_remains) {
   BOOST_TEST_REQUIRE(error.has_value());
   BOOST_TEST((error->code() == Errc::ends_too_soon));
   BOOST_TEST(
-      tests::has(error->what(), " ms remain, and 61000 ms are asked for"),
+      tests::has(error->what(), " ms remain, but 61000 ms are asked for"),
       error->what());
   BOOST_TEST(mutex.owns_lock());
 }

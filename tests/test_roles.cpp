@@ -684,11 +684,11 @@ BOOST_AUTO_TEST_CASE(file_without_a_token_is_told_and_nothing_sent) {
   BOOST_TEST(said(with_token_in(path)) == "broken: " + head + "does not exist");
   BOOST_TEST(of("") == "failed: " + head + "is empty");
   BOOST_TEST(of(" \r\n") == "failed: " + head + "is empty");
-  BOOST_TEST(of("abc") == "broken: " + head + "holds no token");
+  BOOST_TEST(of("abc") == "broken: " + head + "contains no token");
   BOOST_TEST(of(kToken + "\n" + kToken) ==
-             "broken: " + head + "holds no token");
+             "broken: " + head + "contains no token");
   BOOST_TEST(of(kToken + std::string(1, '\0')) ==
-             "broken: " + head + "holds no token");
+             "broken: " + head + "contains no token");
   BOOST_TEST(of(std::string(20 * 1024 + 1, 'x')) ==
              "broken: " + head + "is longer than 20480 bytes");
   BOOST_TEST(has(said(with_token_in(home.root.string())), "is not a regular"));

@@ -89,20 +89,20 @@ std::vector<Case> read_cases() {
 
 // What the library's error says where AWS's resolver has one.
 const std::map<std::string, std::string> kRefusals = {
-    {"fips-custom", "_FIPS_ENDPOINT is true but AWS_ENDPOINT_URL"},
-    {"dual-custom", "_DUALSTACK_ENDPOINT is true but AWS_ENDPOINT_URL"},
-    {"dual-override", "names a dual-stack endpoint of AWS's"},
-    {"fips-local", "_FIPS_ENDPOINT is true but region \"local\" is this host"},
+    {"fips-custom", "_FIPS_ENDPOINT is true, but AWS_ENDPOINT_URL"},
+    {"dual-custom", "_DUALSTACK_ENDPOINT is true, but AWS_ENDPOINT_URL"},
+    {"dual-override", "names a dual-stack endpoint of AWS, which"},
+    {"fips-local", "_FIPS_ENDPOINT is true, but region \"local\" is this host"},
     {"dual-local",
-     "_DUALSTACK_ENDPOINT is true but region \"local\" is this host"},
+     "_DUALSTACK_ENDPOINT is true, but region \"local\" is this host"},
     {"fips-required",
      "AWS_ACCOUNT_ID_ENDPOINT_MODE requires an account's own endpoint: there "
      "is none with FIPS, and AWS_USE_FIPS_ENDPOINT is true"},
     {"region-required", "own endpoint: there is none in region"},
-    {"account-bad", "account id that came with the keys is none"},
+    {"account-bad", "account id that came with the keys is not valid"},
     {"account-missing",
      "AWS_ACCOUNT_ID_ENDPOINT_MODE requires an account's own endpoint, but the "
-     "keys' source does not tell"},
+     "source of the keys does not name the account"},
 };
 
 void set_variables(const Case& one, Home& home) {

@@ -219,15 +219,15 @@ BOOST_AUTO_TEST_CASE(cache_file_that_holds_no_token_is_broken) {
   SignedOn site(aws());
   const std::string ends = "\"expiresAt\": \"2999-01-01T00:00:00Z\"";
   const std::vector<std::pair<std::string, std::string>> texts = {
-      {"", "is no JSON object"},
-      {"[]", "is no JSON object"},
-      {"{\"accessToken\": \"access-token-of-sso\"", "is no JSON object"},
+      {"", "is not a JSON object"},
+      {"[]", "is not a JSON object"},
+      {"{\"accessToken\": \"access-token-of-sso\"", "is not a JSON object"},
       {"{" + ends + "}", "has no accessToken"},
       {"{\"accessToken\": 1, " + ends + "}", "has no accessToken"},
       {"{\"accessToken\": \"\", " + ends + "}", "has no accessToken"},
-      {"{\"accessToken\": \"access-token-of-sso\"}", "has no expiresAt"},
+      {"{\"accessToken\": \"access-token-of-sso\"}", "has no valid expiresAt"},
       {"{\"accessToken\": \"access-token-of-sso\", \"expiresAt\": \"soon\"}",
-       "has no expiresAt"},
+       "has no valid expiresAt"},
       {"{\"accessToken\": \"access-token-of-sso\\r\\nX-Evil: 1\", " + ends +
            "}",
        "a character that is not visible ASCII"},
@@ -279,7 +279,7 @@ BOOST_AUTO_TEST_CASE(sign_on_that_lacks_a_setting_is_broken_and_names_it) {
     SignedOn site(aws());
     site.write(".aws/config", "[profile dev]\n" + lines);
     BOOST_TEST(told(asked(site.source())) == "broken: single sign-on of " +
-                                                 site.place() + " is without " +
+                                                 site.place() + " has no " +
                                                  missing);
   }
 }
@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(session_that_is_not_there_is_broken) {
              "sso_session = other\n[sso-session corp]\n");
   BOOST_TEST(told(asked(site.source())) ==
              "broken: sso_session of " + site.place() +
-                 " names a section \"sso-session other\" that is not there");
+                 " names a section \"sso-session other\" that does not exist");
 }
 
 BOOST_AUTO_TEST_CASE(profile_that_contradicts_its_session_is_broken) {
@@ -303,7 +303,7 @@ BOOST_AUTO_TEST_CASE(profile_that_contradicts_its_session_is_broken) {
   site.write(".aws/config", "[profile dev]\nsso_region = us-east-1" + end);
   BOOST_TEST(told(asked(site.source())) ==
              "broken: sso_region of " + site.place() +
-                 " is another than in its sso_session: \"us-east-1\"");
+                 " differs from that of its sso_session: \"us-east-1\"");
 }
 
 // Also where the sign-on is in another region.
@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(fips_by_the_regions_name_is_for_the_sign_on_too) {
   BOOST_TEST(state_of(asked(site.source())) == "found");
   site.variables["AWS_REGION"] = "fips-us-east-1";
   const std::string why = told(asked(site.source()));
-  BOOST_TEST(has(why, "AWS_REGION asks for FIPS but AWS_ENDPOINT_URL_SSO"),
+  BOOST_TEST(has(why, "AWS_REGION asks for FIPS, but AWS_ENDPOINT_URL_SSO"),
              why);
 }
 
@@ -422,7 +422,7 @@ BOOST_AUTO_TEST_CASE(ended_token_that_cannot_be_exchanged_wants_a_sign_on) {
     site.sign_on(token);
     BOOST_TEST(told(asked(site.source())) ==
                "broken: " + site.place() +
-                   ": the token has ended (sign-on cache " +
+                   ": the token has expired (sign-on cache " +
                    site.quoted(site.file()) +
                    "); sign on with: aws sso login --sso-session \"corp\"");
     BOOST_TEST(calls("*") == 0);
@@ -560,7 +560,7 @@ BOOST_AUTO_TEST_CASE(ended_token_whose_exchange_is_refused_wants_a_sign_on) {
   site.sign_on(token);
   const std::string answer = told(asked(site.source()));
   BOOST_TEST(has(answer, "broken: " + site.place() +
-                             ": the token has ended and could not be "
+                             ": the token has expired and could not be "
                              "refreshed: SSO OIDC CreateToken at "));
   BOOST_TEST(has(answer, "InvalidGrantException"));
   BOOST_TEST(has(answer, "sign on with: aws sso login --sso-session"));

@@ -310,7 +310,7 @@ Wait waits_in_vain(DdbMutex& mutex) {
   wait.why = mutex.last_error();
   wait.refused = has(wait.why, "provisioned throughput");
   wait.well = !locked && ec == Errc::throttled &&
-              (wait.refused || has(wait.why, "asks for fewer requests")) &&
+              (wait.refused || has(wait.why, "DynamoDB is throttling")) &&
               watch.time() <= 3s + kSlack;
   return wait;
 }

@@ -1,6 +1,7 @@
 #include "examples/ddbmutex/child.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 #include <system_error>
 
 #include "examples/ddbmutex/files.hpp"
+#include "examples/ddbmutex/group.hpp"
 
 namespace command {
 namespace {
@@ -25,12 +27,12 @@ std::vector<char*> pointers(const Child::Words& words) {
 
 // --- In the child: only calls that are safe after a fork ---------------------
 
-// Not all files of ours are closed by exec: libcurl has some that are not.
-void leave_files(const std::vector<int>& but) {
-  auto kept = but.begin();
+// Has exec close all files except these.  (libcurl opens files without that.)
+void close_on_exec_all_but(const std::vector<int>& inherited) {
+  auto next = inherited.begin();
   for (int file = 0; file < most_files(); ++file) {
-    while (kept != but.end() && *kept < file) ++kept;
-    const bool is_kept = kept != but.end() && *kept == file;
+    while (next != inherited.end() && *next < file) ++next;
+    const bool is_kept = next != inherited.end() && *next == file;
     if (!is_kept) fcntl(file, F_SETFD, FD_CLOEXEC);
   }
 }
@@ -39,10 +41,10 @@ void leave_files(const std::vector<int>& but) {
                          const Signals& signals, const std::vector<int>& files,
                          int gate) {
   setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // Should the watcher be killed with us.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // In case the watcher is killed with us.
   char word;
   if (recv(gate, &word, 1, 0) != 1) _exit(127);  // The program has ended.
-  leave_files(files);
+  close_on_exec_all_but(files);
   signals.restore();
   execvpe(command[0], command, environment);
   const int error = errno;
@@ -56,8 +58,8 @@ Child::Child(const Words& command, const Words& environment,
              const Signals& signals, const std::vector<int>& files) {
   const std::vector<char*> words = pointers(command);
   const std::vector<char*> variables = pointers(environment);
-  // What the command leaves behind comes to us when its parent ends: so it can
-  // be seen when the group is empty, even where process 1 does not reap.
+  // Orphans of the command become our children, and we reap them.  So the group
+  // is seen to be empty, even where process 1 does not reap.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -65,7 +67,7 @@ Child::Child(const Words& command, const Words& environment,
   }
   pid_ = fork();
   if (pid_ == 0) {
-    close(ends[0]);  // Ours alone, so that it is seen when we end.
+    close(ends[0]);  // Only the parent has it: recv() then sees it end.
     become(words.data(), variables.data(), signals, files, ends[1]);
   }
   const int error = errno;
@@ -75,7 +77,7 @@ Child::Child(const Words& command, const Words& environment,
     close(gate_);
     throw std::system_error(error, std::generic_category(), "cannot fork");
   }
-  setpgid(pid_, pid_);  // Whoever comes first.
+  setpgid(pid_, pid_);  // The child does this too: whoever comes first.
 }
 
 Child::~Child() {
@@ -95,45 +97,82 @@ int Child::go() {
   return error;
 }
 
-void Child::signal(int number) const { kill(-pid_, number); }
+void Child::signal(int number) const { signal_all(pid_, number); }
 
-int Child::reap(pid_t but) {
+int Child::reap(pid_t watcher) {
+  const int stopped_by = look_at_command();
+  if (!ending_) {
+    reap_orphans(watcher);
+    return stopped_by;
+  }
+  reap_hidden_orphans(watcher);
+  Left left = left_in_group_of(pid_);
+  if (left == Left::unknown) {
+    // Without /proc, whatever lives is only seen once the command is reaped.
+    bury();
+    reap_orphans(watcher);
+    left = kill(-pid_, 0) != 0 && errno == ESRCH ? Left::none : Left::some;
+  }
+  is_gone_ = left == Left::none;
+  return 0;
+}
+
+// The command may have moved to another group.
+int Child::look_at_command() {
   int stopped_by = 0;
-  reap_group(stopped_by);
-  reap_strangers(but);
+  siginfo_t info = {};
+  while (!ending_ &&
+         waitid(P_PID, static_cast<id_t>(pid_), &info,
+                WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
+         info.si_pid != 0) {
+    stopped_by = info.si_code == CLD_CONTINUED ? 0 : info.si_status;
+    info = {};
+  }
+  info = {};
+  if (!ending_ &&
+      waitid(P_PID, static_cast<id_t>(pid_), &info,
+             WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      info.si_pid != 0) {
+    ending_.emplace();
+    (info.si_code == CLD_EXITED ? ending_->status : ending_->signal) =
+        info.si_status;
+  }
   return stopped_by;
 }
 
-void Child::reap_group(int& stopped_by) {
-  const auto next = [this](int* status) {
-    // The command itself might have gone to another group.
-    const pid_t pid =
-        status_ ? 0 : waitpid(pid_, status, WNOHANG | WUNTRACED | WCONTINUED);
-    return pid > 0 ? pid : waitpid(-pid_, status, WNOHANG);
+// Orphans of the group, and those that have left for a session of their own.
+// Others are not ours to reap: the library starts programs that fetch keys.
+void Child::reap_orphans(pid_t watcher) const {
+  const auto first = [](idtype_t which, pid_t id) {
+    siginfo_t info = {};
+    waitid(which, static_cast<id_t>(id), &info, WEXITED | WNOHANG | WNOWAIT);
+    return info.si_pid;
   };
-  int status = 0;
-  for (pid_t pid; (pid = next(&status)) > 0;) {
-    if (pid != pid_) continue;  // An orphan of its group.
-    if (WIFSTOPPED(status)) stopped_by = WSTOPSIG(status);
-    if (WIFCONTINUED(status)) stopped_by = 0;
-    if (WIFEXITED(status) || WIFSIGNALED(status)) status_ = status;
+  for (pid_t pid; (pid = first(P_PGID, pid_)) != 0 && pid != pid_;) {
+    waitpid(pid, nullptr, 0);
+  }
+  for (pid_t pid; (pid = first(P_ALL, 0)) != 0 && pid != watcher &&
+                  getsid(pid) != getsid(0);) {
+    waitpid(pid, nullptr, 0);
   }
 }
 
-// Orphans that have left for a session of their own.  Others are not ours to
-// reap: the library starts programs that fetch keys.
-void Child::reap_strangers(pid_t but) const {
-  siginfo_t info = {};
-  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid != 0 && info.si_pid != but &&
-         getsid(info.si_pid) != getsid(0)) {
-    waitpid(info.si_pid, nullptr, 0);
-    info = {};
+// The same once the command is a zombie, which waitid() would find first.
+void Child::reap_hidden_orphans(pid_t watcher) const {
+  Processes all;
+  while (const pid_t pid = all.next()) {
+    const bool is_orphan = getpgid(pid) == pid_ || getsid(pid) != getsid(0);
+    if (is_orphan && pid != pid_ && pid != watcher) {
+      waitpid(pid, nullptr, WNOHANG);
+    }
   }
 }
 
-bool Child::is_gone() const {
-  return status_ && kill(-pid_, 0) != 0 && errno == ESRCH;
+void Child::bury() {
+  if (is_buried_) return;
+  is_buried_ = true;
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
 }
 
 }  // namespace command

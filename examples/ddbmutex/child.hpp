@@ -12,41 +12,59 @@
 
 namespace command {
 
+// How a command ended.
+struct Ending {
+  int signal = 0;  // The one that ended it; 0: it exited, with `status`.
+  int status = 0;
+
+  // As a shell sees it.
+  int exit_status() const { return signal != 0 ? 128 + signal : status; }
+};
+
 class Child {
  public:
   using Words = std::vector<std::string>;
 
-  // Forks, and waits: the command does not run before go(), and never if this
-  // program ends before that.  It has the signals as they were before, and no
-  // other files than these of ours, in order.  Threads may run.  Throws
-  // std::system_error.
+  // Forks a child that becomes the command at go(), and never if this program
+  // ends before that.  The command gets the signals as this program found them,
+  // and of our open files only `files`, in ascending order.  Other threads may
+  // be running.  Throws std::system_error.
   Child(const Words& command, const Words& environment, const Signals& signals,
         const std::vector<int>& files);
-  ~Child();  // If it does not run yet, it never does.
+  ~Child();  // A command that does not run yet never does.
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   pid_t group() const { return pid_; }
-  // Has the command run; returns the errno for which it cannot, or 0.
+  // Runs the command.  Returns 0, or the errno that says why it cannot be run.
   int go();
 
-  void signal(int number) const;  // To all of the group.
+  void signal(int number) const;  // To all of the group, and to the command.
 
-  // Reaps what has ended, and tells the last signal by which the command was
-  // stopped since; 0: by none.  REQUIRES: is_gone() is false.
-  int reap(pid_t but);
-  // As waitpid() has it, once the command has ended.
-  const std::optional<int>& status() const { return status_; }
-  // The command has ended, and so has all that it left in its group.
-  bool is_gone() const;
+  // Looks at what has ended, and reaps all of it except the command, whose
+  // process id nobody else may get yet (see bury()), and except `watcher`.
+  // Returns the signal that has stopped the command since the last call; 0 if
+  // none has, or if the command goes on again.
+  int reap(pid_t watcher);
+  // Nothing while the command runs.
+  const std::optional<Ending>& ending() const { return ending_; }
+  // The last reap() found that the command has ended, and so has all that it
+  // left in its group.
+  bool is_gone() const { return is_gone_; }
+  // Reaps the command.  REQUIRES: it has ended, and nobody will signal it or
+  // its group any more.
+  void bury();
 
  private:
-  void reap_group(int& stopped_by);
-  void reap_strangers(pid_t but) const;
+  int look_at_command();
+  void reap_orphans(pid_t watcher) const;
+  void reap_hidden_orphans(pid_t watcher) const;
 
   pid_t pid_ = -1;
-  int gate_ = -1;
-  std::optional<int> status_;
+  int gate_ = -1;  // Our end of the socket where the child waits for go().
+  std::optional<Ending> ending_;
+  bool is_gone_ = false;
+  bool is_buried_ = false;
 };
 
 }  // namespace command

@@ -15,14 +15,27 @@ std::string names_of_subcommands() {
   return names;
 }
 
-// "--table -t", joined by that.
+bool takes_name(const Subcommand& one) {
+  return std::string_view(one.operands).find("NAME") != std::string_view::npos;
+}
+
+// "run|show": the subcommands that take the NAME of a lock.
+std::string subcommands_of_locks(const std::string& between) {
+  std::string names;
+  for (const Subcommand& one : subcommands()) {
+    if (takes_name(one)) names += (names.empty() ? "" : between) + one.name;
+  }
+  return names;
+}
+
+// "--table -t"
 std::string spellings(const Option& option, const std::string& between) {
   std::string all = std::string("--") + option.name;
   if (option.letter != 0) all += between + "-" + option.letter;
   return all;
 }
 
-// Options that take a value, as a pattern.
+// The options that take a value, as a pattern for `case`.
 std::string bash_takes_value() {
   std::string pattern;
   for (const Option& option : options()) {
@@ -32,7 +45,7 @@ std::string bash_takes_value() {
   return pattern;
 }
 
-// What the value of an option may be, as cases.
+// What the value of each option may be, as branches of `case`.
 std::string bash_values() {
   std::string cases;
   for (const Option& option : options()) {
@@ -43,6 +56,7 @@ std::string bash_values() {
   return cases + "    " + bash_takes_value() + ") return ;;\n";
 }
 
+// The options of each subcommand, as branches of `case`.
 std::string bash_options() {
   std::string cases;
   for (const Subcommand& one : subcommands()) {
@@ -59,7 +73,7 @@ std::string bash_options() {
   return cases;
 }
 
-// From COMMAND on the line is that of another program.
+// From COMMAND on, the line is completed as another program's.
 std::string for_bash() {
   return "# Completion of ddbmutex for bash.\n"
          "_ddbmutex() {\n"
@@ -76,11 +90,15 @@ std::string for_bash() {
          "      case ${COMP_WORDS[i]} in\n"
          "      " +
          bash_takes_value() +
-         ") ((++i)) ;;\n"
-         "      --) names=2 ;;\n"
-         "      -*) ;;\n"
+         ")\n"
+         "        ((++i))\n"
+         "        [[ ${COMP_WORDS[i]} == = ]] && ((++i)) ;;\n"
+         "      --) ((names > 0)) && names=2 ;;\n"
+         "      -*) [[ ${COMP_WORDS[i + 1]} == = ]] && ((i += 2)) ;;\n"
          "      *) ((++names)) ;;\n"
          "      esac\n"
+         "      # The parts of http://host:1 are words of their own.\n"
+         "      while [[ ${COMP_WORDS[i + 1]} == :* ]]; do ((i += 2)); done\n"
          "      ((names >= 2)) && break\n"
          "    done\n"
          "    ((names == 1 && i == COMP_CWORD)) && [[ $word != -* ]] && "
@@ -100,11 +118,30 @@ std::string for_bash() {
          "    esac ;;\n"
          "  esac\n"
          "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+         "  case ${COMP_WORDS[1]} in\n"
+         "    " +
+         subcommands_of_locks("|") +
+         ") _ddbmutex_names ;;\n"
+         "  esac\n"
+         "}\n"
+         "# The names of locks, in place of options and files, if a NAME is "
+         "due.\n"
+         "_ddbmutex_names() {\n"
+         "  local name offers=()\n"
+         "  local typed=\" ${COMP_WORDS[*]:1:COMP_CWORD-1} \"\n"
+         "  [[ $word == -* && $typed != *' -- '* ]] && return\n"
+         "  compopt +o default 2>/dev/null\n"
+         "  while IFS= read -r name; do offers+=(\"$name\"); done < <(\n"
+         "    command ddbmutex completion names bash \\\n"
+         "      \"${COMP_LINE:0:COMP_POINT}\" \"$COMP_WORDBREAKS\" "
+         "2>/dev/null)\n"
+         "  ((${#offers[@]})) && COMPREPLY=(\"${offers[@]}\")\n"
          "}\n"
          "complete -o default -F _ddbmutex ddbmutex\n";
 }
 
-// As it stands between single quotes, without what is syntax to zsh there.
+// The text for a place between single quotes.  Characters that mean something
+// to zsh's _arguments there become spaces.
 std::string plain(const char* text) {
   std::string all;
   for (; *text != '\0'; ++text) {
@@ -119,6 +156,7 @@ std::string plain(const char* text) {
   return all;
 }
 
+// A value may follow as in "--table x", "--table=x", "-t x" and "-tx".
 std::string zsh_option(const Option& option) {
   const std::string name = std::string("--") + option.name;
   std::string what = "[" + plain(option.help) + "]";
@@ -128,20 +166,22 @@ std::string zsh_option(const Option& option) {
       what += std::string("(") + option.choices + ")";
     }
   }
-  if (option.letter == 0) return "      '" + name + what + "' \\\n";
+  const std::string joined = name + (option.is_flag() ? "" : "=");
+  if (option.letter == 0) return "      '" + joined + what + "' \\\n";
   const std::string letter = std::string("-") + option.letter;
-  return "      '(" + letter + " " + name + ")'{" + letter + "," + name + "}'" +
-         what + "' \\\n";
+  return "      '(" + letter + " " + name + ")'{" + letter +
+         (option.is_flag() ? "" : "+") + "," + joined + "}'" + what + "' \\\n";
 }
 
 std::string zsh_operands(Command command) {
   switch (command) {
     case Command::run:
-      return "'1:NAME:' '(-)2:COMMAND:_command_names -e' '*::ARG:_normal'";
+      return "'1:NAME:_ddbmutex_names' '(-)2:COMMAND:_command_names -e' "
+             "'*::ARG:_normal'";
     case Command::show:
     case Command::watch:
     case Command::unlock:
-      return "'1:NAME:'";
+      return "'1:NAME:_ddbmutex_names'";
     case Command::completion:
       return "'1:shell:(bash zsh fish)'";
     case Command::help:
@@ -155,6 +195,13 @@ std::string for_zsh() {
   std::string text =
       "#compdef ddbmutex\n"
       "# Completion of ddbmutex for zsh.\n"
+      "_ddbmutex_names() {\n"
+      "  local -a names typed\n"
+      "  typed=(\"${(@Q)words[1,CURRENT-1]}\")\n"
+      "  names=(${(f)\"$(command ddbmutex completion names zsh ddbmutex \\\n"
+      "    \"${typed[@]}\" 2>/dev/null)\"})\n"
+      "  compadd -a names\n"
+      "}\n"
       "_ddbmutex() {\n"
       "  local -a subcommands=(\n";
   for (const Subcommand& one : subcommands()) {
@@ -198,7 +245,13 @@ std::string for_zsh() {
 std::string for_fish() {
   std::string text =
       "# Completion of ddbmutex for fish.\n"
-      "complete -c ddbmutex -f\n";
+      "complete -c ddbmutex -f\n"
+      "function __ddbmutex_names\n"
+      "  command ddbmutex completion names fish (commandline -opc) "
+      "2>/dev/null\n"
+      "end\n"
+      "complete -c ddbmutex -n '__fish_seen_subcommand_from " +
+      subcommands_of_locks(" ") + "' -a '(__ddbmutex_names)'\n";
   for (const Subcommand& one : subcommands()) {
     text += "complete -c ddbmutex -n __fish_use_subcommand -a " +
             std::string(one.name) + " -d '" + plain(one.help) + "'\n";

@@ -6,7 +6,7 @@
 
 namespace command {
 
-// Of "bash", "zsh" or "fish".  Throws UsageError.
+// The script for "bash", "zsh" or "fish".  Throws UsageError for other shells.
 std::string completion(const std::string& shell);
 
 }  // namespace command

@@ -20,8 +20,9 @@ inline Time now() {
 }
 
 struct Deadline {
-  Time term_at{};  // The group gets TERM,
-  Time kill_at{};  // and KILL.
+  Time term_at{};    // The command and its group get TERM,
+  Time kill_at{};    // and KILL.
+  Time lease_end{};  // 0: the lease is over, or it is not known when it ends.
 };
 
 // How long before the end of the lease KILL is sent: what a busy machine may
@@ -33,15 +34,15 @@ inline Time margin_of(Time ttl) {
   return std::min(margin, ttl / 8);
 }
 
-// Of a lease that ends then, if it is not renewed.
+// The deadlines of a lease that ends then unless it is renewed.
 inline Deadline deadline_of(Time end, Time ttl, Time grace) {
   const Time kill_at = end - margin_of(ttl);
-  return {std::min(end - grace, kill_at), kill_at};
+  return {std::min(end - grace, kill_at), kill_at, end};
 }
 
-// How old a lease gets before it is renewed: half of it, but sooner by what a
-// long grace leaves too little time for the renewal.  Its holder counts it
-// short by an eighth at the most, and as much is left for the renewal.
+// How old a lease gets before it is renewed: half of it, or less if a long
+// grace would leave too little time for the renewal.  The holder counts its
+// lease short by an eighth at most, and the renewal has another eighth.
 inline Time renewed_after(Time ttl, Time grace) {
   return std::min(ttl / 2, ttl - ttl / 8 - grace - ttl / 8);
 }

@@ -25,6 +25,17 @@ inline std::vector<int> open_files() {
   return all;
 }
 
+// If file 0, 1 or 2 is closed, /dev/null takes its place, so that none of our
+// own files gets that number.  Reads and writes still fail, as those of a
+// closed file do.
+inline void occupy_standard_files() {
+  int fd;
+  do {
+    fd = open("/dev/null", O_PATH | O_CLOEXEC);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) close(fd);
+}
+
 }  // namespace command
 
 #endif  // DDBMUTEX_EXAMPLES_DDBMUTEX_FILES_HPP

@@ -5,7 +5,7 @@
 namespace command {
 namespace {
 
-constexpr std::size_t kHelpColumn = 27;
+constexpr std::size_t kHelpColumn = 29;
 
 std::string padded(std::string text, std::size_t width) {
   if (text.size() < width) text.resize(width, ' ');
@@ -41,8 +41,9 @@ std::string help_of(const Subcommand& it) {
   text += padded("  -h, --help", kHelpColumn) + "show this\n";
   if (rare.empty()) return text;
   return text + "\n" + rare +
-         "\nDDBMUTEX_TABLE and so on hold options.  TIME: 90, 30s, 5m, 1h, 2d "
-         "or 250ms.\n";
+         "\nDDBMUTEX_TABLE etc. set options.  TIME: 90, 0.5, 30s, 5m, 1h, 2d "
+         "or "
+         "250ms.\n";
 }
 
 std::string help_of_program() {
@@ -52,10 +53,10 @@ std::string help_of_program() {
   for (const Subcommand& one : subcommands()) {
     text += "  " + padded(synopsis(one), 34) + one.help + "\n";
   }
-  text += "  " + padded("--version", 34) + "tell the version\n";
+  text += "  " + padded("--version", 34) + "print the version\n";
   text +=
-      "\nExit status of `run`: that of COMMAND, 128 + n after a signal n; "
-      "else, of all:\n";
+      "\nExit status of `run`: that of COMMAND, or 128 + n if signal n ended "
+      "it.  Else:\n";
   for (const ExitMeaning& one : exits()) {
     if (one.code != kDone) {
       text += padded("  " + std::to_string(one.code), 6) + one.help + "\n";

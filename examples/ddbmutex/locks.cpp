@@ -112,7 +112,7 @@ int unlock(const Settings& settings) {
   }
   if (is_freed || !is_held) return kDone;
   complain(
-      "the lock has changed meanwhile and was not freed; look again by `"
+      "the lock has changed meanwhile and was not freed; look again with `"
       "ddbmutex show`");
   return kBusy;
 }
@@ -126,8 +126,7 @@ int create_table(const Settings& settings) {
           ",\"created\":" + (was_there ? "false" : "true") + "}\n");
   } else {
     print("Table " + printable(settings.table) +
-          (was_there ? " was there, and locks can live in it.\n"
-                     : " is created.\n"));
+          (was_there ? " exists, and is fit for locks.\n" : " is created.\n"));
   }
   return kDone;
 }

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "examples/ddbmutex/completion.hpp"
+#include "examples/ddbmutex/files.hpp"
 #include "examples/ddbmutex/help.hpp"
 #include "examples/ddbmutex/locks.hpp"
+#include "examples/ddbmutex/names.hpp"
 #include "examples/ddbmutex/options.hpp"
 #include "examples/ddbmutex/report.hpp"
 #include "examples/ddbmutex/run.hpp"
@@ -29,6 +31,8 @@ int print(const std::string& text) {
 }
 
 int carry_out(const Settings& settings) {
+  // run() sees first which files its command is to have.
+  if (settings.command != Command::run) occupy_standard_files();
   switch (settings.command) {
     case Command::run:
       return run(settings);
@@ -64,6 +68,11 @@ int flushed(int status) {
 int main(int argc, char** argv) {
   Settings settings;
   try {
+    if (argc > 2 && argv[1] == std::string("completion") &&
+        argv[2] == std::string("names")) {
+      complete_names({argv + 3, argv + argc}, std::getenv);
+      return kDone;
+    }
     settings = parse({argv + 1, argv + argc}, std::getenv);
     return flushed(carry_out(settings));
   } catch (const std::exception& error) {

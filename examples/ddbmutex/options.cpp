@@ -1,6 +1,7 @@
 #include "examples/ddbmutex/options.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -40,7 +41,7 @@ ddbmutex::Layout layout_of(std::string_view name) {
 bool parse_flag(std::string_view text) {
   if (text == "yes" || text == "true" || text == "1") return true;
   if (text == "no" || text == "false" || text == "0") return false;
-  throw UsageError("is `yes` or `no`, not `" + std::string(text) + "`");
+  throw UsageError("must be `yes` or `no`, not `" + std::string(text) + "`");
 }
 
 std::string parse_text(std::string_view text) {
@@ -58,6 +59,37 @@ milliseconds parse_interval(std::string_view text) {
   throw UsageError(std::string(wrong) + ": `" + std::string(text) + "`");
 }
 
+int parse_exit_status(std::string_view text) {
+  const bool is_number = !text.empty() && text.size() <= 3 &&
+                         text.find_first_not_of("0123456789") == text.npos;
+  const int status = is_number ? std::stoi(std::string(text)) : -1;
+  if (status >= 0 && status <= 255) return status;
+  throw UsageError("must be a number from 0 to 255, not `" + std::string(text) +
+                   "`");
+}
+
+milliseconds parse_min_hold(std::string_view text) {
+  const milliseconds time = parse_time(text);
+  if (time <= std::chrono::hours(24 * 366)) return time;
+  throw UsageError("is more than 366 days: `" + std::string(text) + "`");
+}
+
+constexpr std::size_t kMostDigits =
+    9;  // Of a time, before and after its point.
+
+// Of up to kMostDigits digits.
+std::int64_t number_in(std::string_view digits) {
+  return digits.empty() ? 0 : std::stoll(std::string(digits));
+}
+
+// The part of the unit that these decimals are, rounded up.
+milliseconds part_of(milliseconds unit, std::string_view decimals) {
+  std::int64_t scale = 1;
+  for (std::size_t i = 0; i < decimals.size(); ++i) scale *= 10;
+  const std::int64_t parts = unit.count() * number_in(decimals);
+  return milliseconds((parts + scale - 1) / scale);
+}
+
 }  // namespace
 
 milliseconds parse_time(std::string_view text) {
@@ -66,19 +98,27 @@ milliseconds parse_time(std::string_view text) {
       {"", std::chrono::seconds(1)},        {"m", std::chrono::minutes(1)},
       {"h", std::chrono::hours(1)},         {"d", std::chrono::hours(24)},
   };
-  constexpr std::size_t kMostDigits = 9;
-  const auto digits =
-      std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto digits_from = [text](std::size_t begin) {
+    const auto end = text.find_first_not_of("0123456789", begin);
+    return text.substr(begin, std::min(end, text.size()) - begin);
+  };
+  const std::string_view whole = digits_from(0);
+  std::size_t read = whole.size();
+  std::string_view fraction;
+  if (read < text.size() && text[read] == '.') {
+    fraction = digits_from(read + 1);
+    // "5." is not a number.
+    if (!fraction.empty()) read += 1 + fraction.size();
+  }
   for (const auto& [name, unit] : kUnits) {
-    if (text.substr(digits) != name) continue;
-    if (digits == 0) break;
-    if (digits > kMostDigits) {
-      throw UsageError("`" + std::string(text) + "` is too long a time");
+    if (text.substr(read) != name || read == 0) continue;
+    if (whole.size() > kMostDigits || fraction.size() > kMostDigits) {
+      throw UsageError("`" + std::string(text) + "` has too many digits");
     }
-    return unit * std::stol(std::string(text.substr(0, digits)));
+    return unit * number_in(whole) + part_of(unit, fraction);
   }
   throw UsageError("`" + std::string(text) +
-                   "` is no time such as 90, 30s, 5m, 1h or 250ms");
+                   "` is not a time such as 90, 0.5, 30s, 5m, 1h or 250ms");
 }
 
 // --- The tables --------------------------------------------------------------
@@ -87,30 +127,39 @@ const std::vector<Subcommand>& subcommands() {
   static const std::vector<Subcommand> all = {
       {Command::run, "run", "NAME [--] COMMAND [ARG...]",
        "hold the lock NAME while COMMAND runs",
-       "Options stand before COMMAND.  COMMAND finds the lock's name in\n"
-       "DDBMUTEX_NAME and, if its row is kept, the fencing token in\n"
-       "DDBMUTEX_TOKEN."},
+       "Options stand before COMMAND, which finds the lock's name in "
+       "DDBMUTEX_NAME\n"
+       "and, if the item is kept, the fencing token in DDBMUTEX_TOKEN."},
       {Command::show, "show", "NAME", "show who holds the lock NAME", ""},
       {Command::list, "list", "", "list the locks of the table",
-       "RENEWED is when the lease was last renewed, or taken: not since when\n"
-       "the lock is held.  STATE names the option that `run` needs, if any."},
+       "RENEWED is how long ago the lease was last renewed or taken; nothing "
+       "says how\n"
+       "long the lock has been held.  STATE names the option that `run` needs, "
+       "if any."},
       {Command::watch, "watch", "[NAME]",
-       "show the locks, or the one, as they change",
-       "In a terminal a table; else a line for each change, with its time."},
+       "show each change of all locks, or of one",
+       "On a terminal it shows a table, elsewhere a line with the time of each "
+       "change."},
       {Command::unlock, "unlock", "NAME", "free the lock NAME by force",
-       "Shows who holds it and asks.  If the holder lives, two may believe to\n"
-       "hold the lock until its next renewal.  Nothing is changed if another\n"
-       "has taken it meanwhile.  A lock that nobody holds is no error."},
+       "Shows who holds it and asks first.  A holder that is alive learns of "
+       "it with\n"
+       "its next renewal; until then two may believe that they hold the lock.  "
+       "Nothing\n"
+       "is changed if another has taken it meanwhile.  It is no error if "
+       "nobody "
+       "has it."},
       {Command::create_table, "create-table", "", "create the table",
-       "One that exists is checked, and left as it is."},
+       "If it exists, it is checked; only the clean-up of old items may be "
+       "turned on."},
       {Command::completion, "completion", "bash|zsh|fish",
-       "print the completion for that shell",
+       "print the completions for that shell",
        "In ~/.bashrc: eval \"$(ddbmutex completion bash)\"; in ~/.zshrc, "
        "after\n"
        "compinit: source <(ddbmutex completion zsh); in config.fish:\n"
-       "ddbmutex completion fish | source."},
+       "ddbmutex completion fish | source.  Names of locks are read from the "
+       "table."},
       {Command::help, "help", "[SUBCOMMAND]",
-       "list the options of one, as --help does", ""},
+       "list the options of a subcommand", ""},
   };
   return all;
 }
@@ -131,28 +180,34 @@ std::vector<Option> options_of_run() {
   const std::vector<Command> run = {Command::run};
   return {
       {"wait", 'w', "TIME", "", "DDBMUTEX_WAIT",
-       "give up after that time; without: wait for ever", false, run,
+       "give up after TIME; by default wait for ever", false, run,
        [](S& s, V v) { s.wait = parse_time(v); }},
-      {"try", 'n', "", "", "", "give up at once: the same as --wait 0", false,
+      {"try", 'n', "", "", "", "give up at once; the same as --wait 0", false,
        run,
        [](S& s, V v) {
          if (parse_flag(v)) s.wait = milliseconds(0);
        }},
-      {"quiet", 'q', "", "", "", "do not complain that another has the lock",
-       false, run, [](S& s, V v) { s.quiet = parse_flag(v); }},
+      {"conflict-exit-code", 'E', "N", "", "",
+       "exit status if the lock is not acquired (75)", false, run,
+       [](S& s, V v) { s.conflict_exit = parse_exit_status(v); }},
+      {"quiet", 'q', "", "", "", "do not say that another has the lock", false,
+       run, [](S& s, V v) { s.quiet = parse_flag(v); }},
+      {"min-hold", 0, "TIME", "", "DDBMUTEX_MIN_HOLD",
+       "hold the lock for TIME even if COMMAND ends sooner", false, run,
+       [](S& s, V v) { s.min_hold = parse_min_hold(v); }},
       {"ttl", 0, "TIME", "", "DDBMUTEX_TTL",
-       "how long the lease lasts (60s); it is renewed", false, run,
+       "length of the lease (60s); it is renewed in time", false, run,
        [](S& s, V v) { s.ttl = parse_time(v); }},
       {"grace", 0, "TIME", "", "DDBMUTEX_GRACE",
-       "from TERM to KILL at a loss (ttl/4, at most ttl/3)", false, run,
+       "from TERM to KILL if the lock is lost (ttl/4)", false, run,
        [](S& s, V v) { s.grace = parse_time(v); }},
       {"keep-row", 0, "", "", "DDBMUTEX_KEEP_ROW",
-       "keep the item, for fencing tokens", false, run,
+       "keep the item, which fencing tokens need", false, run,
        [](S& s, V v) { s.keep_row = parse_flag(v); }},
       {"owner", 0, "TEXT", "", "DDBMUTEX_OWNER",
-       "who holds it, for people (host and process)", false, run,
+       "name of the holder, for people (host and process)", false, run,
        [](S& s, V v) { s.owner = parse_text(v); }},
-      {"shell", 'c', "", "", "", "have COMMAND run by /bin/sh -c", false, run,
+      {"shell", 'c', "", "", "", "run COMMAND with /bin/sh -c", false, run,
        [](S& s, V v) { s.shell = parse_flag(v); }},
   };
 }
@@ -165,10 +220,10 @@ std::vector<Option> options_of_looking() {
                                         Command::create_table};
   return {
       {"interval", 'i', "TIME", "", "DDBMUTEX_INTERVAL",
-       "how often to look (2s)", false, watch,
+       "time from one look to the next (2s)", false, watch,
        [](S& s, V v) { s.interval = parse_interval(v); }},
       {"timeout", 0, "TIME", "", "DDBMUTEX_TIMEOUT",
-       "give up if nobody answers for so long (5s)", false, looking,
+       "give up if DynamoDB does not answer for TIME (5s)", false, looking,
        [](S& s, V v) { s.timeout = parse_interval(v); }},
       {"yes", 'y', "", "", "", "do not ask", false, unlock,
        [](S& s, V v) { s.yes = parse_flag(v); }},
@@ -188,31 +243,32 @@ std::vector<Option> options_of_places() {
       {"table", 't', "TABLE", "", "DDBMUTEX_TABLE", "the table (locks)", false,
        places, [](S& s, V v) { s.table = parse_text(v); }},
       {"layout", 'l', "LAYOUT", "ddblock lockclient lease dynamolock awslabs",
-       "DDBMUTEX_LAYOUT", "whose library shares the table (ddblock)", false,
+       "DDBMUTEX_LAYOUT", "the library that shares the table (ddblock)", false,
        places, [](S& s, V v) { s.layout = layout_of(v); }},
       {"key", 0, "ATTRIBUTE", "", "DDBMUTEX_KEY",
-       "its partition key (name, or as the layout has it)", true, places,
+       "the table's partition key (name, or the layout's)", true, places,
        [](S& s, V v) { s.key = parse_text(v); }},
       {"sort-key", 0, "ATTRIBUTE", "", "DDBMUTEX_SORT_KEY",
-       "its sort key, if it has one", true, places,
+       "the table's sort key, if it has one", true, places,
        [](S& s, V v) { s.sort_key = parse_text(v); }},
       {"sort-value", 0, "TEXT", "", "DDBMUTEX_SORT_VALUE",
-       "the sort key's value for the lock", true, locks,
+       "the lock's value of the sort key", true, locks,
        [](S& s, V v) { s.sort_value = parse_text(v); }},
       {"prefix", 0, "TEXT", "", "DDBMUTEX_PREFIX",
-       "of each name in the table (ddblock-)", true, locks,
+       "what each name in the table begins with (ddblock-)", true, locks,
        [](S& s, V v) { s.prefix = std::string(v); }},
       {"calendar-margin", 0, "TIME", "", "DDBMUTEX_CALENDAR_MARGIN",
-       "by which others' calendars may be off (as the layout has it)", true,
-       locks, [](S& s, V v) { s.calendar_margin = parse_time(v); }},
+       "how far others' calendars may be off (the layout's)", true, locks,
+       [](S& s, V v) { s.calendar_margin = parse_time(v); }},
       {"region", 0, "REGION", "", "",
-       "its region (AWS_REGION, or as for the AWS CLI)", false, places,
+       "the region (by default as the AWS CLI finds it)", false, places,
        [](S& s, V v) { s.region = parse_text(v); }},
-      {"endpoint", 0, "URL", "", "", "of another DynamoDB than the region's",
+      {"endpoint", 0, "URL", "", "", "a DynamoDB other than that of the region",
        false, places, [](S& s, V v) { s.endpoint = parse_text(v); }},
-      {"profile", 0, "NAME", "", "", "of the AWS CLI's configuration", true,
-       places, [](S& s, V v) { s.profile = parse_text(v); }},
-      {"verbose", 'v', "", "", "", "tell what goes on, on standard error",
+      {"profile", 0, "NAME", "", "",
+       "the profile in the AWS CLI's configuration", true, places,
+       [](S& s, V v) { s.profile = parse_text(v); }},
+      {"verbose", 'v', "", "", "", "report keys and retries on standard error",
        false, places, [](S& s, V v) { s.verbose = parse_flag(v); }},
   };
 }
@@ -245,13 +301,13 @@ bool is_choice(std::string_view choices, std::string_view value) {
                  .find(" " + std::string(value) + " ") != std::string::npos;
 }
 
-// `said`: as the user knows it, "--table" or "DDBMUTEX_TABLE".
+// `said`: what the user wrote or set, "--table" or "DDBMUTEX_TABLE".
 void set(const Option& option, Settings& settings, const std::string& said,
          std::string_view value) {
   try {
     if (*option.choices != '\0' && !is_choice(option.choices, value)) {
-      throw UsageError("is one of " + std::string(option.choices) + ", not `" +
-                       std::string(value) + "`");
+      throw UsageError("must be one of " + std::string(option.choices) +
+                       ", not `" + std::string(value) + "`");
     }
     option.set(settings, value);
   } catch (const UsageError& error) {
@@ -272,7 +328,7 @@ Command command_of(const std::string& name) {
                    "`; `ddbmutex --help` lists them");
 }
 
-// What is left of a command line.
+// Reads what follows the subcommand.
 class Parser {
  public:
   Parser(Words words, Settings& settings)
@@ -367,7 +423,7 @@ const Option& Parser::find(const std::string& said, const Is& is) const {
   return *found;
 }
 
-// Without a value: a flag's is `yes`, another's the next word.
+// If there is no value, a flag's is `yes`, and another option's the next word.
 void Parser::give(const Option& option, const std::string& said,
                   const std::string* value) {
   given_.push_back(option.name);
@@ -402,7 +458,8 @@ void Parser::take_operands() {
                                           : "NAME is missing");
   }
   const std::size_t most = takes_none ? 0 : 1;
-  if (operands_.size() > most) refuse("`" + operands_[most] + "` is too much");
+  if (operands_.size() > most)
+    refuse("`" + operands_[most] + "` is unexpected");
   const std::string first = operands_.empty() ? "" : operands_[0];
   if (!operands_.empty() && first.empty()) refuse("NAME is empty");
   if (command == Command::help) {
@@ -417,7 +474,7 @@ void Parser::take_operands() {
   }
 }
 
-// What fits each by itself, but not together.
+// Options that contradict each other.
 void Parser::check() const {
   const auto was_given = [this](const char* name) {
     return std::find(given_.begin(), given_.end(), name) != given_.end();
@@ -425,8 +482,8 @@ void Parser::check() const {
   if (was_given("try") && was_given("wait")) {
     throw UsageError("--try and --wait exclude each other");
   }
-  // The lease is renewed at half of it, or a moment before: time is left to do
-  // so.
+  // With a grace of a third of its time, the lease is renewed after 5/12 of it
+  // (renewed_after()).  An eighth is then left for the renewal before TERM.
   if (settings_.grace && *settings_.grace > settings_.ttl / 3) {
     throw UsageError(
         std::string(was_given("grace") ? "--grace" : "DDBMUTEX_GRACE") +
@@ -437,8 +494,7 @@ void Parser::check() const {
 
 }  // namespace
 
-Settings parse(const Words& words,
-               const std::function<const char*(const char*)>& environment) {
+Settings parse(const Words& words, const Environment& environment) {
   Settings settings;
   if (words.empty()) {
     throw UsageError("no subcommand is given; `ddbmutex --help` lists them");
@@ -450,7 +506,7 @@ Settings parse(const Words& words,
     return settings;
   }
   if (first[0] == '-') {
-    throw UsageError(first + ": options stand behind the subcommand");
+    throw UsageError(first + ": options follow the subcommand");
   }
   settings.command = command_of(first);
   for (const Option& option : options()) {

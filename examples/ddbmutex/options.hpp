@@ -1,6 +1,5 @@
-// What may be said on the command line: the subcommands and their options, each
-// in one table that the parser, the help, the completions and the check of the
-// man page read.
+// The command line: the subcommands and their options, each in one table that
+// the parser, the help, the completions and the check of the man page read.
 #ifndef DDBMUTEX_EXAMPLES_DDBMUTEX_OPTIONS_HPP
 #define DDBMUTEX_EXAMPLES_DDBMUTEX_OPTIONS_HPP
 
@@ -16,7 +15,7 @@
 
 namespace command {
 
-// What is said wrongly, in one line that names it.
+// What is wrong with the command line, in one line that names it.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -34,35 +33,37 @@ enum class Command {
   version,
 };
 
-// All that was said, by the command line or the environment.
+// All settings, from the command line and the environment.
 struct Settings {
   Command command = Command::help;
-  // `help` and `--help`: of which subcommand; nothing: of the program.
+  // Which subcommand's help is wanted; nothing: the program's.
   std::optional<Command> help_of;
   std::string name;                    // Of the lock; empty if none is given.
   std::vector<std::string> arguments;  // COMMAND [ARG...]
-  std::string shell_name;              // Whose completion is wanted: "bash".
+  std::string shell_name;              // Of `completion`: "bash".
 
   // Where the lock is.
   std::string table = ddbmutex::TableOptions().name;
   ddbmutex::Layout layout = ddbmutex::Layout::ddblock;
-  std::optional<std::string> key;  // Nothing: as the layout has it.
+  std::optional<std::string> key;  // Nothing: the layout's.
   std::string sort_key, sort_value;
   std::optional<std::string> prefix;
   std::optional<std::chrono::milliseconds> calendar_margin;
-  std::string region, endpoint, profile;  // Empty: found as AWS's tools do.
+  std::string region, endpoint, profile;  // Empty: found as by the AWS CLI.
 
   // Of `run`.
   std::chrono::milliseconds ttl = ddbmutex::Options().ttl;
   std::optional<std::chrono::milliseconds> wait;   // Nothing: for ever; 0: try.
   std::optional<std::chrono::milliseconds> grace;  // Nothing: ttl / 4.
-  std::optional<bool> keep_row;                    // Nothing: as the layout.
-  std::string owner;                               // Empty: host and process.
+  std::chrono::milliseconds min_hold{0};  // At least, though COMMAND has ended.
+  int conflict_exit = 75;                 // If the lock is not acquired.
+  std::optional<bool> keep_row;           // Nothing: the layout's.
+  std::string owner;                      // Empty: host and process.
   bool shell = false;
-  bool quiet = false;  // Of a lock that is not acquired.
+  bool quiet = false;  // Does not say that another has the lock.
 
-  // Of those that look at locks.
-  std::chrono::milliseconds timeout{5000};   // Until nobody has answered.
+  // Of the other subcommands.
+  std::chrono::milliseconds timeout{5000};   // How long answers may take.
   std::chrono::milliseconds interval{2000};  // Of `watch`.
   bool yes = false;                          // Of `unlock`.
   bool json = false;
@@ -88,8 +89,8 @@ struct Option {
   const char* choices;   // What the value may be, if that is a list: "a b".
   const char* variable;  // Of the environment; empty: none.
   const char* help;      // In one line.
-  bool is_rare;          // The screen of help names it alone.
-  std::vector<Command> commands;  // Of which it is an option.
+  bool is_rare;          // The help only names it.
+  std::vector<Command> commands;  // Those that have it.
   // Throws UsageError that says what is wrong with the value.
   std::function<void(Settings& settings, std::string_view value)> set;
 
@@ -100,17 +101,21 @@ bool is_option_of(const Option& option, Command command);
 
 // --- Reading -----------------------------------------------------------------
 
-// Reads what stands behind the program's name.  Throws UsageError.
-Settings parse(const std::vector<std::string>& words,
-               const std::function<const char*(const char*)>& environment);
+// Like std::getenv().
+using Environment = std::function<const char*(const char*)>;
 
-// "90", "30s", "5m", "1h", "2d" or "250ms".  Throws UsageError.
+// Reads what follows the program's name.  Throws UsageError.
+Settings parse(const std::vector<std::string>& words,
+               const Environment& environment);
+
+// "90", "0.5", "30s", "5m", "1.5h", "2d" or "250ms".  A part of a millisecond
+// counts as a whole one.  Throws UsageError.
 std::chrono::milliseconds parse_time(std::string_view text);
 
 // --- What it means for the library -------------------------------------------
 
 ddbmutex::TableOptions table_of(const Settings& settings);
-// Of the lock that `run` holds, with a table of its own.
+// Options of the lock that `run` holds, with a new Table.
 ddbmutex::Options options_of(const Settings& settings);
 
 }  // namespace command

@@ -15,7 +15,7 @@ struct Advice {
   Exit exit;
   const char* what_to_do;  // May be empty.
 };
-// What is in none of them is kFailed.
+// All others are kFailed.
 constexpr Advice kAdvice[] = {
     {Errc::bad_option, kUsage, ""},
     {Errc::no_keys, kNotAllowed,
@@ -25,19 +25,19 @@ constexpr Advice kAdvice[] = {
      "check the keys (`aws sts get-caller-identity`) and this host's clock"},
     {Errc::expired_keys, kNotAllowed, "log in again, as for the AWS CLI"},
     {Errc::access_denied, kNotAllowed,
-     "have the IAM policy of `man ddbmutex` attached to these keys"},
+     "attach the IAM policy in `man ddbmutex` to these keys"},
     {Errc::bad_certificate, kNotAllowed,
-     "check --endpoint, or name the CA by AWS_CA_BUNDLE"},
+     "check --endpoint, or name the CA in AWS_CA_BUNDLE"},
     {Errc::no_table, kUnfit, ""},
     {Errc::wrong_table, kUnfit,
-     "name its key by --key, or another table by --table"},
-    {Errc::replicated_table, kUnfit, "name another table by --table"},
+     "give its key with --key, or another table with --table"},
+    {Errc::replicated_table, kUnfit, "give another table with --table"},
     {Errc::bad_request, kUnfit, "check --table, --key and --endpoint"},
     {Errc::not_supported, kUnfit, "check --endpoint and --layout"},
     {Errc::bad_record, kUnfit,
      "check --layout and --keep-row, or use another name"},
     {Errc::kept_row, kUnfit, "give --keep-row, or use another name"},
-    {Errc::no_row, kUnfit, "in this layout the item must be there before"},
+    {Errc::no_row, kUnfit, "in this layout the item must exist beforehand"},
     {Errc::unreachable, kUnavailable, "check the network and --endpoint"},
     {Errc::disconnected, kUnavailable, "try again later"},
     {Errc::timed_out, kUnavailable, "check the network, or try again later"},
@@ -45,7 +45,7 @@ constexpr Advice kAdvice[] = {
      "try again later, or give the table more throughput"},
     {Errc::unavailable, kUnavailable, "try again later"},
     {Errc::bad_answer, kUnavailable,
-     "check --endpoint: is it DynamoDB that answers there?"},
+     "check --endpoint: does DynamoDB answer there?"},
     {Errc::lease_lost, kLost, ""},
     {Errc::ends_too_soon, kLost, ""},
 };
@@ -92,10 +92,11 @@ const std::vector<ExitMeaning>& exits() {
       {kUsage, "wrong usage"},
       {kUnavailable, "DynamoDB is out of reach"},
       {kFailed, "something else failed, such as a system call"},
-      {kBusy, "not acquired in time; for unlock: changed meanwhile"},
+      {kBusy,
+       "not acquired in time, unless -E is given; unlock: it has changed"},
       {kLost, "the lock was lost while COMMAND ran"},
-      {kNotAllowed, "not allowed: no keys, or not those it takes"},
-      {kUnfit, "no table, or one or an item that is not for locks"},
+      {kNotAllowed, "not allowed: there are no keys, or they may not do this"},
+      {kUnfit, "there is no table, or it or the item is not for locks"},
       {kCannotRun, "COMMAND cannot be run"},
       {kNotFound, "COMMAND is not found"},
   };
@@ -118,10 +119,10 @@ Verdict verdict_on(const std::exception& error, const Settings& settings) {
   std::string hint = advice->what_to_do;
   if (advice->code == Errc::no_table) {
     text = in_short(*ours);
-    hint = "make it by `" + create_table(settings) + "`";
+    hint = "create it with `" + create_table(settings) + "`";
   } else if (advice->code == Errc::no_keys && !settings.verbose) {
     text = in_short(*ours);
-    hint += "; --verbose tells where they were looked for";
+    hint += "; --verbose says where they were looked for";
   }
   return {advice->exit, text + (hint.empty() ? "" : "; " + hint)};
 }

@@ -1,4 +1,4 @@
-// How the program ends, and what it says of an error: one line that tells what
+// How the program ends, and what it says of an error: one line that says what
 // to do.
 #ifndef DDBMUTEX_EXAMPLES_DDBMUTEX_REPORT_HPP
 #define DDBMUTEX_EXAMPLES_DDBMUTEX_REPORT_HPP

@@ -6,8 +6,8 @@
 
 namespace command {
 
-// Returns the exit status.  Throws ddbmutex::Error and std::system_error for
-// verdict_on().
+// Returns the exit status.  Throws ddbmutex::Error and std::system_error, which
+// verdict_on() explains.
 int run(const Settings& settings);
 
 }  // namespace command

@@ -19,7 +19,7 @@ bool is_ignored(int signal) {
 }  // namespace
 
 Signals::Signals() : ignored_children_(is_ignored(SIGCHLD)) {
-  // Were it ignored, nobody would be told how a child ended.
+  // If it were ignored, it could not be known how a child ended.
   signal(SIGCHLD, SIG_DFL);
   sigset_t events;
   sigemptyset(&events);
@@ -57,7 +57,7 @@ bool Signals::ends(int signal) {
          signal == SIGHUP;
 }
 
-// There is no call that tells.  A process of our group tries it.
+// No system call tells, so a process of our group tries it.
 bool Signals::can_stop() {
   const pid_t probe = fork();
   if (probe == 0) {
@@ -83,7 +83,7 @@ bool Signals::suffer(int signal) {
   sigset_t before;
   pthread_sigmask(SIG_UNBLOCK, &only, &before);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  // To stop takes back a SIGCONT that came before.
+  // A stop discards an earlier SIGCONT: one that is pending came after it.
   sigset_t pending;
   sigpending(&pending);
   return sigismember(&pending, SIGCONT) == 1;

@@ -1,5 +1,5 @@
-// The signals that this program takes as events: those it hands on, those of
-// job control, and the end of a child.
+// The signals that this program handles as events: those that it passes on to
+// the command, those of job control, and the end of a child.
 #ifndef DDBMUTEX_EXAMPLES_DDBMUTEX_SIGNALS_HPP
 #define DDBMUTEX_EXAMPLES_DDBMUTEX_SIGNALS_HPP
 
@@ -9,10 +9,10 @@ namespace command {
 
 class Signals {
  public:
-  // Blocks them, for this thread and those that it starts.  Those that are
-  // ignored, as by nohup, stay so.  Throws std::system_error.
+  // Blocks them in this thread and those that it starts.  Signals that are
+  // ignored, as by nohup, stay ignored.  Throws std::system_error.
   Signals();
-  // They stay blocked: one that comes when all is done changes nothing.
+  // They stay blocked: a signal that comes at the very end changes nothing.
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
@@ -20,19 +20,19 @@ class Signals {
   int fd() const { return fd_; }  // Readable: there is one.
   int next() const;               // 0: none.  Does not wait.
 
-  // That asks for the end: INT, QUIT, TERM, HUP.
+  // Asks for the end: INT, QUIT, TERM, HUP.
   static bool ends(int signal);
 
-  // In a child, for the command: all is as it was before.  Safe after a fork.
+  // In a child: the command gets the signals as they were.  Safe after a fork.
   void restore() const;
 
-  // Whether a terminal's signal could stop this program.  None does if no shell
-  // of its session could continue it.
+  // Whether a signal of the terminal could stop this program.  None can if no
+  // shell of its session could continue it.
   static bool can_stop();
 
-  // Does what the signal does to a program that does not know it: stops this
-  // one, or ends it.  Returns true once it was continued, and false where the
-  // signal does nothing: see can_stop().
+  // Has the default action of the signal: it stops this program, or ends it.
+  // Returns true once the program was continued, and false if the signal did
+  // nothing: see can_stop().
   static bool suffer(int signal);
 
  private:

@@ -1,15 +1,25 @@
-// The terminal, if there is one, and whose processes may read from it now.
+// The terminal, if there is one, and which group may read from it now.
 //
 // Our own group keeps it, and hands on the signals of its keys, until the
-// command wants it for itself: so a pipe to a pager works, and a command that
-// is a pager.  REQUIRES: SIGTTOU is blocked.
+// command asks for it: so a pipe to a pager works, and a command that is a
+// pager.  REQUIRES: SIGTTOU is blocked.
 #ifndef DDBMUTEX_EXAMPLES_DDBMUTEX_TERMINAL_HPP
 #define DDBMUTEX_EXAMPLES_DDBMUTEX_TERMINAL_HPP
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
+
 namespace command {
+
+// Lines on this terminal can be written anew.
+inline bool can_redraw(int fd) {
+  const char* term = std::getenv("TERM");
+  return isatty(fd) != 0 && term != nullptr && *term != '\0' &&
+         std::strcmp(term, "dumb") != 0;
+}
 
 class Terminal {
  public:

@@ -169,6 +169,18 @@ std::string sentence_of(const LockInfo& info, Layout layout) {
          (left ? ", " + in_words(*left) + " left" : "") + more;
 }
 
+std::string holder_in_words(const LockInfo& info) {
+  const State state = state_of(info);
+  if (state == State::free) return "nobody holds it at this moment";
+  if (state == State::expired) {
+    return holder_of(info) + " has not renewed its lease, which ended " +
+           in_words(*info.age - info.lease) + " ago";
+  }
+  return "held by " + holder_of(info) +
+         (info.age ? ", taken or last renewed " + in_words(*info.age) + " ago"
+                   : "; its item does not say since when");
+}
+
 std::string lines_of(const LockInfo& info, Layout layout) {
   std::string lines;
   const auto add = [&lines](const char* what, const std::string& value) {

@@ -1,4 +1,4 @@
-// What is told of a lock, to people and to programs.
+// What is printed about a lock, for people and for programs.
 #ifndef DDBMUTEX_EXAMPLES_DDBMUTEX_TOLD_HPP
 #define DDBMUTEX_EXAMPLES_DDBMUTEX_TOLD_HPP
 
@@ -20,10 +20,10 @@ enum class State {
 };
 State state_of(const ddbmutex::LockInfo& info);
 const char* name_of(State state);
-// What it takes to lock it, as `run` would tell: "--keep-row", which is an
-// option of `run`, or "an item", which is to be made before; empty: nothing.
+// What `run` needs to lock it: its option "--keep-row", or "an item", which
+// must be made first; empty: nothing.
 std::string need_of(const ddbmutex::LockInfo& info, ddbmutex::Layout layout);
-// Nothing where the record does not say.
+// Nothing if the record does not say.
 std::optional<std::chrono::milliseconds> remaining_of(
     const ddbmutex::LockInfo& info);
 
@@ -31,20 +31,21 @@ std::optional<std::chrono::milliseconds> remaining_of(
 
 // "850ms", "12.3s", "4m10s", "2h05m", "3d04h"
 std::string in_words(std::chrono::milliseconds time);
-// What a terminal can be given: invalid UTF-8 and control characters are
-// replaced.
+// Safe for a terminal: invalid UTF-8 and control characters are replaced.
 std::string printable(std::string_view text);
-// What fits into so many columns.
+// The part that fits into that many columns.
 std::string cut(const std::string& text, std::size_t width);
 // Name and, if there is one, sort value.
 std::string label_of(const ddbmutex::LockInfo& info);
 // "held by host:123, 12.3s left"
 std::string sentence_of(const ddbmutex::LockInfo& info,
                         ddbmutex::Layout layout = {});
+// "held by host:123, taken or last renewed 12.3s ago", for one who waits.
+std::string holder_in_words(const ddbmutex::LockInfo& info);
 // All that is known, in lines.
 std::string lines_of(const ddbmutex::LockInfo& info,
                      ddbmutex::Layout layout = {});
-// A line each below a heading, none longer than that.
+// A heading and a line for each, none wider than that.
 std::vector<std::string> rows_of(const std::vector<ddbmutex::LockInfo>& infos,
                                  std::size_t width = std::string::npos,
                                  ddbmutex::Layout layout = {});

@@ -20,6 +20,7 @@
 
 #include "examples/ddbmutex/locks.hpp"
 #include "examples/ddbmutex/report.hpp"
+#include "examples/ddbmutex/terminal.hpp"
 #include "examples/ddbmutex/told.hpp"
 
 namespace command {
@@ -37,7 +38,7 @@ std::string utc_now() {
   return text;
 }
 
-// In one piece, at once.
+// Writes at once, not when a buffer is full.
 void print(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
       std::fflush(stdout) != 0) {
@@ -47,7 +48,7 @@ void print(const std::string& text) {
 
 // --- In a terminal -----------------------------------------------------------
 
-// Its other screen, without a cursor, and back.
+// To the terminal's alternate screen, without a cursor, and back.
 constexpr char kEnter[] = "\x1b[?1049h\x1b[?25l";
 constexpr char kLeave[] = "\x1b[?25h\x1b[?1049l";
 
@@ -117,12 +118,6 @@ void Screen::draw(const std::string& heading, const Locks& locks,
   print(text + "\x1b[J");
 }
 
-bool can_redraw() {
-  const char* term = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) != 0 && term != nullptr && *term != '\0' &&
-         std::string(term) != "dumb";
-}
-
 // --- Elsewhere ---------------------------------------------------------------
 
 // Prints what differs from what was seen before.
@@ -134,7 +129,7 @@ class Changes {
   void tell(const Locks& locks);
 
  private:
-  // What makes one hold another than that before.
+  // What is compared to find a change.
   struct Seen {
     State state;
     std::string need;
@@ -181,6 +176,21 @@ std::string Changes::line_of(const LockInfo& info) const {
   return now + " " + label_of(info) + " " + sentence_of(info, layout_) + "\n";
 }
 
+// --- Who reads ---------------------------------------------------------------
+
+// Waits for so long, or until nobody can read what is written any more.
+bool has_reader_for(std::chrono::milliseconds time) {
+  pollfd output = {STDOUT_FILENO, 0, 0};
+  return poll(&output, 1, static_cast<int>(time.count())) <= 0;
+}
+
+// Ends the program as a write to the closed pipe would.  If SIGPIPE is ignored,
+// it ends without a word: whoever closed the pipe knows.
+[[noreturn]] void end_as_by_a_pipe() {
+  raise(SIGPIPE);
+  std::exit(kFailed);
+}
+
 // --- Looking -----------------------------------------------------------------
 
 Locks look(ddbmutex::Table& table, const Settings& settings) {
@@ -188,7 +198,7 @@ Locks look(ddbmutex::Table& table, const Settings& settings) {
   return {table.inspect(settings.name)};
 }
 
-// Nothing if what went wrong may pass.
+// Nothing after a transient error: `why` then says which.
 std::optional<Locks> look_again(ddbmutex::Table& table,
                                 const Settings& settings, std::string& why) {
   try {
@@ -204,10 +214,10 @@ std::optional<Locks> look_again(ddbmutex::Table& table,
 
 void watch(const Settings& settings) {
   ddbmutex::Table table(table_of(settings));
-  // What is wrong from the begin on is told as of all other subcommands.
+  // An error of the first look is reported as by the other subcommands.
   Locks locks = look(table, settings);
   std::optional<Screen> screen;
-  if (!settings.json && can_redraw()) screen.emplace();
+  if (!settings.json && can_redraw(STDOUT_FILENO)) screen.emplace();
   Changes changes(settings);
   std::string why;
   for (;;) {
@@ -222,7 +232,7 @@ void watch(const Settings& settings) {
     } else {
       complain(why);
     }
-    poll(nullptr, 0, static_cast<int>(settings.interval.count()));
+    if (!has_reader_for(settings.interval)) end_as_by_a_pipe();
     why.clear();
     if (auto seen = look_again(table, settings, why)) locks = std::move(*seen);
   }

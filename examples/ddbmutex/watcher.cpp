@@ -17,12 +17,13 @@
 #include <system_error>
 
 #include "examples/ddbmutex/files.hpp"
+#include "examples/ddbmutex/group.hpp"
 
 namespace command {
 namespace {
 
 struct Order {
-  pid_t group = 0;
+  pid_t command = 0;
   Deadline deadline;
 };
 
@@ -30,8 +31,8 @@ struct Order {
 
 constexpr int kSocket = 0;
 
-// All files but one, which gets the number kSocket: whoever reads a pipe of the
-// program's must not wait for the watcher, nor must a server.
+// Closes all files but one, which gets the number kSocket: nobody at the other
+// end of the program's pipes and connections must wait for the watcher.
 void close_all_but(int fd) {
   dup2(fd, kSocket);
 #ifdef SYS_close_range
@@ -49,32 +50,44 @@ class Watch {
  public:
   Watch(int timer, const Order& order) : timer_(timer), order_(order) {}
 
-  // Until the program is gone; what is watched then goes too.
-  void keep() {
-    // Whoever stops the watcher, between whichever two of these: when it goes
-    // on, it acts by an order that was the last at that time.
-    for (Time time = now(); heed(); time = now()) {
+  // Runs until the program is gone, and then kills what it watches.
+  void run() {
+    // The watcher may be stopped between any two of these.  The time is read
+    // before the orders, so it never acts on an order that is older than it.
+    for (Time time = now(); take_orders(); time = now()) {
       act(time);
       wait();
     }
-    if (order_.group != 0) kill(-order_.group, SIGKILL);
+    if (order_.command != 0) signal_all(order_.command, SIGKILL);
   }
 
  private:
-  // It tells before it acts, so that who sees the end knows of it.
+  // Reports before it acts: the program then knows why the command ended.
   void act(Time time) {
-    if (order_.group == 0) return;
+    if (order_.command == 0) return;
     if (!terminated_ && time >= order_.deadline.term_at) {
       terminated_ = true;
-      tell(Watcher::News::term);
-      kill(-order_.group, SIGTERM);
-      kill(-order_.group, SIGCONT);  // Nothing that is stopped would heed it.
+      is_over_ = is_over();
+      tell(is_over_ ? over_or_late() : Watcher::News::term);
+      signal_all(order_.command, SIGTERM);
+      signal_all(order_.command, SIGCONT);  // A stopped process heeds no TERM.
     }
     if (!killed_ && time >= order_.deadline.kill_at) {
       killed_ = true;
-      tell(Watcher::News::kill);
-      kill(-order_.group, SIGKILL);
+      if (!is_over_) tell(Watcher::News::kill);
+      signal_all(order_.command, SIGKILL);
     }
+  }
+
+  // Looked at here, because the program may be stopped, and would learn of the
+  // end too late to know when it was.
+  bool is_over() const {
+    return has_ended(order_.command) &&
+           left_in_group_of(order_.command) == Left::none;
+  }
+  Watcher::News over_or_late() const {
+    return now() < order_.deadline.lease_end ? Watcher::News::over
+                                             : Watcher::News::late;
   }
 
   // A timer on the boot clock: poll()'s stands still while the machine is
@@ -83,8 +96,8 @@ class Watch {
     const Time at = terminated_ ? order_.deadline.kill_at
                                 : std::min(order_.deadline.term_at,
                                            order_.deadline.kill_at);
-    itimerspec when = {};  // None.
-    if (order_.group != 0 && !killed_) {
+    itimerspec when = {};  // Zero: the timer is off.
+    if (order_.command != 0 && !killed_) {
       const Time::rep count = std::max<Time::rep>(at.count(), 1);
       when.it_value.tv_sec = static_cast<time_t>(count / 1000000000);
       when.it_value.tv_nsec = static_cast<long>(count % 1000000000);
@@ -94,9 +107,9 @@ class Watch {
     poll(files, 2, -1);
   }
 
-  // Takes the orders that have come, the last of which counts; false if none
-  // can come any more.
-  bool heed() {
+  // Takes all orders that have come; the last one counts.  False if no more can
+  // come.
+  bool take_orders() {
     Order order;
     ssize_t size;
     while ((size = recv(kSocket, &order, sizeof order, MSG_DONTWAIT)) ==
@@ -114,11 +127,12 @@ class Watch {
   Order order_;
   bool terminated_ = false;
   bool killed_ = false;
+  bool is_over_ = false;  // What it watches had ended before TERM was due.
 };
 
-// On a busy machine it might have to wait for seconds for its turn, and then
-// act too late.  It hardly ever runs, so it may go first; to ask for that is
-// root's alone, mostly.
+// On a busy machine it might wait seconds for the processor and act too late.
+// It hardly ever runs, so it may go first, where the system allows that: mostly
+// to root only.
 void go_before_others() {
   sched_param lowest = {};
   lowest.sched_priority = sched_get_priority_min(SCHED_FIFO);
@@ -133,14 +147,14 @@ void go_before_others() {
   setsid();
   if (chdir("/") != 0) _exit(1);  // No file system is kept from unmounting.
   prctl(PR_SET_NAME, "lease-watcher");
-  // Should it be stopped when the program ends.
+  // In case it is stopped when the program ends.
   prctl(PR_SET_PDEATHSIG, SIGCONT);
   close_all_but(fd);
   const int timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK);
   if (timer < 0) _exit(1);
   go_before_others();
   tell(Watcher::News::none);
-  Watch(timer, order).keep();
+  Watch(timer, order).run();
   _exit(0);
 }
 
@@ -148,7 +162,7 @@ void go_before_others() {
 
 // --- In the program ----------------------------------------------------------
 
-Watcher::Watcher(pid_t group, const Deadline& deadline) {
+Watcher::Watcher(pid_t command, const Deadline& deadline) {
   const auto fail = [](const char* what) {
     throw std::system_error(errno, std::generic_category(), what);
   };
@@ -157,7 +171,7 @@ Watcher::Watcher(pid_t group, const Deadline& deadline) {
     fail("no socket for the watcher");
   }
   pid_ = fork();
-  if (pid_ == 0) watch(ends[1], {group, deadline});
+  if (pid_ == 0) watch(ends[1], {command, deadline});
   const int error = errno;
   close(ends[1]);
   fd_ = ends[0];
@@ -171,19 +185,26 @@ Watcher::Watcher(pid_t group, const Deadline& deadline) {
 
 Watcher::~Watcher() {
   close(fd_);
+  if (pid_ < 0) return;
   kill(pid_, SIGCONT);  // Should somebody have stopped it.
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
-bool Watcher::order(pid_t group, const Deadline& deadline) const {
-  const Order order = {group, deadline};
+bool Watcher::order(pid_t command, const Deadline& deadline) const {
+  const Order order = {command, deadline};
   return send(fd_, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT) ==
          sizeof order;
 }
 
-// By force: it might have been stopped, with old orders to follow.
-void Watcher::dismiss() const { kill(pid_, SIGKILL); }
+// By force: it may be stopped, and would follow old orders if it went on.
+void Watcher::dismiss() {
+  if (pid_ < 0) return;
+  kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
 
 Watcher::News Watcher::read_news() const {
   char byte;

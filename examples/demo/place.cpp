@@ -62,6 +62,7 @@ ddbmutex::TableOptions table_options(const std::string& table,
                                      const std::string& endpoint) {
   ddbmutex::TableOptions options;
   options.name = table;
+  options.patience = std::chrono::seconds(5);
   if (endpoint.empty()) return options;
   options.endpoint = endpoint;
   options.region = "us-east-1";
@@ -116,10 +117,15 @@ Place::~Place() {
 }
 
 void Place::create_table() {
-  // One that was not waited for long enough is to be deleted, too.
-  to_delete_ = !engine_;
   std::error_code ec;
-  handle_->create(ec);
+  // If DynamoDB cannot be reached, this says so before there is anything to
+  // delete.
+  handle_->exists(ec);
+  if (!ec) {
+    // One that was not waited for long enough is to be deleted, too.
+    to_delete_ = !engine_;
+    handle_->create(ec);
+  }
   if (ec) throw std::runtime_error(handle_->last_error());
 }
 

@@ -1,13 +1,13 @@
-// A lock in a program of Asio.  lock() waits, and so does it on a thread of its
-// own; what comes of it is a handler's, as with Asio's own operations, which
-// Asio's cancellation ends.  Needs libasio-dev, as Debian calls it.
+// A lock in a program that uses Asio.  lock() blocks, so it waits on a thread
+// of its own.  Its result goes to a handler, as with Asio's own operations, and
+// Asio's cancellation ends the wait.  Needs libasio-dev, as Debian calls it.
 //
 //   flags=$(pkg-config --cflags --libs ddbmutex)
 //   c++ -std=c++20 -o leader asio.cpp $flags
 //
-// Prints "waiting", "leading" once it has the lock, and "lost" and ends with
-// status 1 if it loses it.  SIGINT and SIGTERM end it, and it gives the lock
-// back.
+// Prints "waiting", then "leading" once it has the lock.  If it loses the lock,
+// it prints "lost" and ends with status 1.  SIGINT and SIGTERM end it, and it
+// releases the lock.
 #include <signal.h>
 
 #include <asio.hpp>
@@ -29,9 +29,9 @@ void say(const char* what) {
   std::fflush(stdout);
 }
 
-// The handler is called on `context`, if it has no executor of its own, with
-// what lock() says.  Told to cancel,
-// it may have the lock nevertheless, if that came first.
+// Calls the handler with the result of lock(), on `context` unless the handler
+// has its own executor.  If the wait is cancelled just as the lock is acquired,
+// the handler has the lock.
 template <class Token>
 auto async_lock(ddbmutex::DdbMutex& mutex, asio::thread_pool& threads,
                 asio::io_context& context, Token&& token) {
@@ -42,7 +42,7 @@ auto async_lock(ddbmutex::DdbMutex& mutex, asio::thread_pool& threads,
       slot.assign(
           [stop](asio::cancellation_type) mutable { stop.request_stop(); });
     }
-    // So that run() does not return meanwhile.
+    // Keeps run() from returning meanwhile.
     auto work = asio::make_work_guard(handler, context);
     asio::post(threads, [&mutex, stop, work = std::move(work),
                          handler = std::move(handler)]() mutable {
@@ -57,7 +57,7 @@ auto async_lock(ddbmutex::DdbMutex& mutex, asio::thread_pool& threads,
   return asio::async_initiate<Token, void(std::error_code)>(begin, token);
 }
 
-// All its functions are called on the thread of run().
+// All its member functions are called on the thread of run().
 class Leader {
  public:
   int run() {
@@ -81,13 +81,13 @@ class Leader {
   }
 
   void locked(std::error_code error) {
-    if (status_) return;  // It may have the lock: the destructor gives it back.
+    if (status_) return;  // If it has the lock, the destructor releases it.
     if (error) {
       std::fprintf(stderr, "leader: %s\n", mutex_.last_error().c_str());
       return end(1);
     }
     say("leading");
-    // Runs on a thread of the library, which it must not keep.
+    // Runs on a thread of the library, which it must not block.
     lost_.emplace(mutex_.lost(), [this] {
       asio::post(context_, [this] {
         if (status_) return;
@@ -98,7 +98,7 @@ class Leader {
     lead();
   }
 
-  // The work, in steps that are short against the lease.
+  // The work, in steps much shorter than the lease.
   void lead() {
     if (status_ || !mutex_.owns_lock()) return;
     timer_.expires_after(std::chrono::milliseconds(100));
@@ -114,11 +114,12 @@ class Leader {
 
   asio::io_context context_;
   ddbmutex::DdbMutex mutex_{"leader", options()};
-  asio::thread_pool threads_{1};  // Ends before the mutex it waits for.
+  asio::thread_pool threads_{
+      1};  // Destroyed before the mutex that it waits for.
   asio::cancellation_signal wait_;
   asio::signal_set signals_{context_, SIGINT, SIGTERM};
   asio::steady_timer timer_{context_};
-  std::optional<int> status_;  // Once it is to end.
+  std::optional<int> status_;  // Set when the program is to end.
   std::optional<std::stop_callback<std::function<void()>>> lost_;
 };
 

@@ -1,11 +1,11 @@
-// Keys from a provider of the AWS SDK for C++, for programs that have it anyway
-// and want the lock to use what the rest of the program uses.
+// Keys from a provider of the AWS SDK for C++, for programs that use the SDK
+// and want the lock to use the same keys as the rest of the program.
 //
 //   flags=$(pkg-config --cflags --libs ddbmutex)
 //   c++ -std=c++17 -o report aws_sdk.cpp $flags -laws-cpp-sdk-core
 //
-// Never run: Debian has no package of the SDK.  It is compiled against what the
-// SDK's headers declare of the names below.
+// Never run, because Debian has no package of the SDK.  It is compiled against
+// declarations of the names below, as the SDK's headers have them.
 #include <aws/core/Aws.h>
 #include <aws/core/auth/AWSCredentials.h>
 #include <aws/core/auth/AWSCredentialsProvider.h>
@@ -26,23 +26,22 @@
 
 namespace {
 
-// For TableOptions::credentials_source.  It is called on a thread of the
-// library's own, one call at a time: before the keys run out, and each minute
-// if they do not say when.  It may take its time, since the old keys serve
-// meanwhile.
+// For TableOptions::credentials_source.  A thread of the library calls it, one
+// call at a time: before the keys expire, and every minute if they do not say
+// when they do.  It may be slow, because the old keys are used meanwhile.
 std::function<std::optional<ddbmutex::Credentials>()> keys_of(
     std::shared_ptr<Aws::Auth::AWSCredentialsProvider> provider) {
   return [provider = std::move(provider)] {
     const Aws::Auth::AWSCredentials found = provider->GetAWSCredentials();
-    // It may have none for a while only: so lock() waits for some as long as
-    // Options::patience says.
+    // The provider may have none for a while only, so lock() retries for
+    // Options::patience.
     if (found.IsEmpty()) throw std::runtime_error("the SDK has no keys now");
     ddbmutex::Credentials keys;
-    // c_str(): an SDK with memory management of its own has its own strings.
+    // c_str(): an SDK with its own memory management has its own string type.
     keys.access_key_id = found.GetAWSAccessKeyId().c_str();
     keys.secret_access_key = found.GetAWSSecretKey().c_str();
     keys.session_token = found.GetSessionToken().c_str();
-    // The SDK's word for never is the last time point that there is.
+    // The SDK says "never" with the last possible time point.
     const auto ends = found.GetExpiration().UnderlyingTimestamp();
     if (ends != std::chrono::system_clock::time_point::max()) {
       keys.expires = ends;
@@ -78,7 +77,7 @@ int main() {
     std::fprintf(stderr, "report: %s\n", error.what());
     status = 1;
   }
-  // A call that takes long may still go on after the Table has ended.
+  // A slow call may still be running after the Table is gone.
   while (!in_use.expired()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

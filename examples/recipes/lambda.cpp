@@ -1,17 +1,18 @@
-// A Lambda function whose work one invocation at a time does, of all functions
-// and hosts.  A program for the runtime "provided.al2023": it speaks Lambda's
-// runtime API itself, by libcurl, which the library needs anyway.
+// A Lambda function whose work only one invocation at a time does, of all
+// functions and hosts.  It is a program for the runtime "provided.al2023": it
+// uses Lambda's runtime API itself, with libcurl, which the library needs
+// anyway.
 //
 //   flags=$(pkg-config --cflags --libs ddbmutex libcurl)
 //   c++ -std=c++17 -o bootstrap lambda.cpp $flags
 //
-// Between invocations the process stands still with all its threads, and it may
-// never go on.  So the lock is taken and given back within one, and no thread
-// renews it (auto_renew = false): the work itself does, by ensure().  Set no
-// callback and no logger, for these need threads.  If the function is ended by
+// Between invocations the process and all its threads are frozen, and it may
+// never continue.  So each invocation takes and releases the lock, and no
+// thread renews it (auto_renew = false): the work does, with ensure().  Set no
+// callback and no logger, because these need threads.  If the function reaches
 // its time limit, others get the lock once the lease is over.
 //
-// Tried with a server that speaks the runtime API, never in Lambda itself.
+// Tested with a server that stands in for the runtime API, never in Lambda.
 #include <curl/curl.h>
 
 #include <chrono>
@@ -33,10 +34,10 @@ using std::chrono::system_clock;
 
 // --- The work ----------------------------------------------------------------
 
-// The answer to an event, both JSON.  What it throws is the invocation's error:
-// Lambda, or who has invoked it, tries again if told to.
+// Returns the answer to an event; both are JSON.  An exception becomes the
+// error of the invocation, which Lambda or the caller may retry.
 std::string handle(const std::string& event, system_clock::time_point end) {
-  // Kept from one invocation to the next, and with it connections and keys.
+  // Kept from one invocation to the next, with its connections and keys.
   static ddbmutex::DdbMutex mutex("nightly-report", [] {
     ddbmutex::Options options;
     options.auto_renew = false;
@@ -49,8 +50,8 @@ std::string handle(const std::string& event, system_clock::time_point end) {
   }
   const std::lock_guard<ddbmutex::DdbMutex> guard(mutex, std::adopt_lock);
   for (int page = 1; page <= 3; ++page) {
-    // Renews the lease if less than this remains, and throws if it is lost.  A
-    // step has to be shorter than this.
+    // Renews the lease if less than this remains, and throws if the lock is
+    // lost.  A step has to be shorter than this.
     mutex.ensure(seconds(10));
     std::fprintf(stderr, "page %d\n", page);
   }
@@ -61,7 +62,7 @@ std::string handle(const std::string& event, system_clock::time_point end) {
 
 class Runtime {
  public:
-  // What is to be done next; waits for it.
+  // Waits for the next event.
   struct Invocation {
     std::string event;
     std::string id;
@@ -146,7 +147,7 @@ int main() {
             R"({"errorType":"Failed","errorMessage":"see the log"})");
       }
     }
-  } catch (const std::exception& error) {  // Lambda starts another.
+  } catch (const std::exception& error) {  // Lambda starts a new process.
     std::fprintf(stderr, "bootstrap: %s\n", error.what());
     return 1;
   }

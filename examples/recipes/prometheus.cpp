@@ -5,7 +5,7 @@
 //   c++ -std=c++17 -o report prometheus.cpp $flags
 //   ./report 127.0.0.1:9464
 //
-// Holds its lock, and answers http://127.0.0.1:9464/metrics, until it reads a
+// Holds its lock and answers http://127.0.0.1:9464/metrics until it reads a
 // line or the end of its input.
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
@@ -26,7 +26,7 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// Of a label's values, what was counted.
+// A count for each value of a label.
 using Counts = std::vector<std::pair<std::string, double>>;
 
 MetricFamily family(MetricType type, const std::string& name,
@@ -36,19 +36,20 @@ MetricFamily family(MetricType type, const std::string& name,
   for (const auto& [value, count] : counts) {
     prometheus::ClientMetric metric;
     if (!label.empty()) metric.label.push_back({label, value});
-    metric.counter.value = metric.gauge.value = count;  // It is one of them.
+    metric.counter.value = metric.gauge.value =
+        count;  // `type` says which one is used.
     family.metric.push_back(metric);
   }
   return family;
 }
 
-// A Table counts by itself: nothing is to be done but to read it when asked.
+// A Table counts by itself.  This only reads its counts when asked.
 class TableCounts : public prometheus::Collectable {
  public:
   explicit TableCounts(std::shared_ptr<ddbmutex::Table> table)
       : table_(std::move(table)) {}
 
-  // Called on threads of the exposer, as any thread may call stats().
+  // Called on threads of the exposer.  Any thread may call stats().
   std::vector<MetricFamily> Collect() const override {
     const ddbmutex::Stats stats = table_->stats();
     const auto number = [](auto count) { return static_cast<double>(count); };
@@ -86,7 +87,7 @@ class TableCounts : public prometheus::Collectable {
 void report(const std::string& address) {
   ddbmutex::Options options;
   options.table = std::make_shared<ddbmutex::Table>();
-  // The exposer has a weak pointer to what it asks.
+  // The exposer has only a weak pointer to the collectable.
   const auto counts = std::make_shared<TableCounts>(options.table);
   prometheus::Exposer exposer(address);
   exposer.RegisterCollectable(counts);

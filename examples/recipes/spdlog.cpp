@@ -1,10 +1,10 @@
-// The library's lines in spdlog.  Needs libspdlog-dev, as Debian calls it.
+// The library's log lines in spdlog.  Needs libspdlog-dev, as Debian calls it.
 //
 //   flags=$(pkg-config --cflags --libs ddbmutex spdlog)
 //   c++ -std=c++17 -o report spdlog.cpp $flags
 //
-// Says which keys were found, what is tried again (spdlog::level::debug), and
-// why a lock was lost.
+// Logs which keys were found, what is retried (spdlog::level::debug), and why a
+// lock was lost.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -34,13 +34,13 @@ spdlog::level::level_enum level_of(ddbmutex::LogLevel level) {
   return spdlog::level::err;
 }
 
-// For TableOptions::logger.  The lines come on a thread of the library's own,
-// so the sinks have to be of those that are made for several ("_mt").
+// For TableOptions::logger.  A thread of the library calls it, so the sinks
+// have to be thread-safe ("_mt").
 std::function<void(ddbmutex::LogLevel, const std::string&)> to_spdlog(
     std::shared_ptr<spdlog::logger> log) {
   return [log = std::move(log)](ddbmutex::LogLevel level,
                                 const std::string& text) {
-    log->log(level_of(level), "{}", text);  // The text may have braces.
+    log->log(level_of(level), "{}", text);  // The text may contain braces.
   };
 }
 

@@ -1,4 +1,4 @@
-// The library's lines in syslog, and so in the journal where there is one.
+// The library's log lines in syslog, and so in the journal if there is one.
 //
 //   flags=$(pkg-config --cflags --libs ddbmutex)
 //   c++ -std=c++17 -o report syslog.cpp $flags
@@ -28,8 +28,8 @@ int priority_of(ddbmutex::LogLevel level) {
   return LOG_ERR;
 }
 
-// For TableOptions::logger.  It is called on a thread of the library's own, as
-// any thread may call syslog().
+// For TableOptions::logger.  A thread of the library calls it; any thread may
+// call syslog().
 void to_syslog(ddbmutex::LogLevel level, const std::string& text) {
   syslog(priority_of(level), "%s", text.c_str());
 }

@@ -1,12 +1,12 @@
-// A service that runs on all hosts and serves on one: for systemd.service, the
+// A service that runs on all hosts and serves on one, for systemd.service, the
 // unit beside this file.  Needs libsystemd-dev, as Debian calls it.
 //
 //   flags=$(pkg-config --cflags --libs ddbmutex libsystemd)
 //   c++ -std=c++20 -o report-service systemd.cpp $flags
 //
-// It is starting for as long as another has the lock, and started once it has
-// it itself.  When the lock is lost it ends at once, and systemd starts it
-// anew.  When systemd tells it to stop, it gives the lock back.
+// The service is "starting" while another host has the lock, and "started" once
+// it has the lock itself.  If it loses the lock, it ends at once, and systemd
+// restarts it.  When systemd tells it to stop, it releases the lock.
 #include <signal.h>
 #include <systemd/sd-daemon.h>
 
@@ -24,13 +24,13 @@
 
 namespace {
 
-// Without another word to anybody: others may begin when this has been called.
+// Ends at once and cleans nothing up: once this is called, others may begin.
 [[noreturn]] void fail(const char* why) {
   std::fprintf(stderr, "report-service: %s\n", why);
   std::_Exit(1);
 }
 
-// The work, in steps that are short.
+// The work, in short steps.
 void work(const std::stop_token& told_to_stop) {
   std::mutex mutex;
   std::condition_variable_any changed;
@@ -46,8 +46,8 @@ void work(const std::stop_token& told_to_stop) {
 void serve(const std::stop_token& told_to_stop) try {
   ddbmutex::Options options;
   options.ttl = std::chrono::seconds(20);
-  // Called before another host can have the lock, unless one has freed it by
-  // force.
+  // Called before another host can have the lock, unless somebody has freed it
+  // by force.
   options.on_lost = [](ddbmutex::Loss why) { fail(name_of(why)); };
   ddbmutex::DdbMutex mutex("report-service", options);
 
@@ -71,10 +71,10 @@ int main() {
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
-  // Before any thread starts, so that all have them blocked.
+  // Before any thread starts, so that these signals are blocked in all.
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
-  const std::jthread service(serve);  // At its end it is told to stop.
+  const std::jthread service(serve);  // Its destructor asks serve() to stop.
   int signal = 0;
   sigwait(&ends, &signal);
 }

@@ -76,6 +76,11 @@ const FAILURES = {
   503: [503, "ServiceUnavailable", "Service is temporarily unavailable"],
 };
 
+// An error that DynamoDB reports about a table.
+function ofTable(clock, code, message) {
+  return error(clock, 400, SERVICE + code, message);
+}
+
 // By the kind of the fault.  `retryAfter` in ms, or undefined.
 function failure(clock, kind, retryAfter) {
   const [status, code, message] = FAILURES[kind];
@@ -140,6 +145,7 @@ module.exports = {
   failure,
   fromService,
   notFound,
+  ofTable,
   portal,
   refusal,
   throttled,

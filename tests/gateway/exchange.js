@@ -54,16 +54,21 @@ class Exchange {
 
   // The same, whatever the client hears.
   async apply() {
-    const { clock, counts, engine, mode, signatures } = this.gateway;
+    const { clock, counts, engine, mode, policy, signatures, tables } =
+      this.gateway;
     await mode.pass();
     const untimely = signatures.untimely(this.request);
     if (untimely !== null) return untimely;
-    const answer = await engine.call(this.request);
+    const early =
+      policy?.refusal(this.request) ?? tables?.before(this.request) ?? null;
+    if (early !== null) return early;
+    let answer = await engine.call(this.request);
     if (answer === null) {
       counts.withoutEngine += 1;
       return null;
     }
     counts.add(counts.applied, this.request.action);
+    if (tables) answer = tables.after(this.request, answer);
     return answers.fromService(clock, answer.status, answer.body, answer.type);
   }
 

@@ -16,6 +16,8 @@
 //   --tls           listens on https too, with a CA of its own
 //   --certificates DIR   ... with the certificate that aws.js keeps there
 //   --sign          signs anew, for an engine that checks signatures itself
+//   --slow-tables MS   making or deleting a table takes so long (tables.js)
+//   --allow PREFIX:ACTION,...   what keys may do on which tables (policy.js)
 //   --seed N        of chance
 //   --events FILE   a line a fault
 //
@@ -33,10 +35,12 @@ const { Exchange } = require("./exchange");
 const { Faults } = require("./faults");
 const { Keys, parsePair } = require("./keys");
 const { Mode } = require("./mode");
+const { Policy } = require("./policy");
 const { Rate } = require("./rate");
 const { ServiceClock } = require("./clock");
 const { Signatures } = require("./signature");
 const { startControl } = require("./control");
+const { Tables } = require("./tables");
 
 const MAX_BODY = 16 << 20;
 
@@ -47,6 +51,9 @@ class Gateway {
     this.counts = new Counts();
     this.faults = new Faults(seed);
     this.rate = new Rate();
+    this.policy = options.allow ? new Policy(options.allow, this.clock) : null;
+    const slowness = Number(options["slow-tables"]);
+    this.tables = slowness > 0 ? new Tables(slowness, this.clock) : null;
     this.chance = new Chance(seed); // Of what no rule asks for.
     const { key, secret, token } = options;
     const own = { key, secret, token };
@@ -186,6 +193,8 @@ function settings() {
       certificates: { type: "string" },
       tls: { type: "boolean", default: false },
       sign: { type: "boolean", default: false },
+      allow: { type: "string" },
+      "slow-tables": text("0"),
       seed: text("1"),
       events: { type: "string" },
     },
@@ -193,7 +202,11 @@ function settings() {
   if (!values.engine?.startsWith("http://")) {
     throw new Error("--engine is not the URL of an engine");
   }
-  if (!/^\d+$/.test(values.seed)) throw new Error("--seed is not a number");
+  for (const name of ["seed", "slow-tables"]) {
+    if (!/^\d+$/.test(values[name])) {
+      throw new Error(`--${name} is not a number`);
+    }
+  }
   return { ...values, user: values.user.map(parsePair) };
 }
 

@@ -6,8 +6,8 @@
 //   // directory + "/tests/tests" has the suites of its catchers
 //   const broken = await thoseThatDoNotCompile(mutants, settings);
 //
-// A changed header is compiled into every file of the library that includes
-// it, but not into the tests.
+// A changed header is compiled into every file of the library and of the
+// command that includes it, but not into the tests.
 "use strict";
 
 const { execFile } = require("child_process");
@@ -85,6 +85,8 @@ function command(program, args) {
 }
 
 const rooms = ["sigv4", "ddbmutex"];
+const commandRoom = "examples/ddbmutex";
+const commandSuites = ["command_program", "command_run"];
 
 // Of the library, without ".cpp".
 function libraryParts() {
@@ -93,6 +95,11 @@ function libraryParts() {
   return ["ddbmutex.cpp", ...inside]
     .filter((file) => file.endsWith(".cpp"))
     .map((file) => file.slice(0, -".cpp".length));
+}
+
+// Of the command, without ".cpp".
+function commandParts() {
+  return sourcesIn(commandRoom).map((file) => file.slice(0, -".cpp".length));
 }
 
 function sourcesIn(room) {
@@ -135,7 +142,7 @@ function testObjects(suites, build) {
 // their headers.
 function partsWith(file, build) {
   if (file.endsWith(".cpp")) return [file.slice(0, -".cpp".length)];
-  return libraryParts().filter((part) =>
+  return [...libraryParts(), ...commandParts()].filter((part) =>
     words(fs.readFileSync(path.join(build, `${part}.d`), "utf8"))
       .map(path.normalize).includes(file));
 }
@@ -143,7 +150,7 @@ function partsWith(file, build) {
 // A file includes what lies beside it, so the library lies below `directory` as
 // it does here, by symbolic links.
 function linkSources(directory) {
-  for (const room of ["", ...rooms]) {
+  for (const room of ["", ...rooms, commandRoom]) {
     fs.mkdirSync(path.join(directory, room), { recursive: true });
     for (const file of fs.readdirSync(room || ".")) {
       if (!/\.[ch]pp$/.test(file)) continue;
@@ -257,13 +264,14 @@ async function link(objects, library, program, settings) {
 // Programs of the build itself, for tests that start one that is not to
 // change.
 function borrowPrograms(directory, build) {
-  for (const room of ["claims", "processes", "torture"]) {
-    const from = path.resolve(build, "tests", room);
+  for (const room of ["tests/claims", "tests/processes", "tests/torture",
+    commandRoom]) {
+    const from = path.resolve(build, room);
     if (!fs.existsSync(from)) continue;
-    fs.mkdirSync(path.join(directory, "tests", room), { recursive: true });
+    fs.mkdirSync(path.join(directory, room), { recursive: true });
     for (const name of fs.readdirSync(from)) {
       if (name.includes(".")) continue;
-      const program = path.join(directory, "tests", room, name);
+      const program = path.join(directory, room, name);
       fs.rmSync(program, { force: true });
       fs.symlinkSync(path.join(from, name), program);
     }
@@ -285,6 +293,16 @@ async function linkPrograms(mutant, library, directory, settings) {
   }
 }
 
+// The command, for the suites that run it.
+async function linkCommand(mutant, changed, library, directory, settings) {
+  const suites = suitesOf(mutant);
+  if (!commandSuites.some((suite) => suites.has(suite))) return;
+  const objects = commandParts().map((part) =>
+    changed.get(part)?.[1] ?? path.join(settings.build, `${part}.o`));
+  await link(objects, library, path.join(directory, commandRoom, "ddbmutex"),
+    settings);
+}
+
 // A thin one, which names the objects and does not copy them.
 async function archive(file, objects) {
   fs.rmSync(file, { force: true });
@@ -303,11 +321,15 @@ async function buildMutant(mutant, settings) {
     libraryParts().map((part) =>
       changed.get(part)?.[1] ?? path.join(settings.build, `${part}.o`)));
   const { tests, used } = testObjects(suitesOf(mutant), settings.build);
-  const others = await archive(path.join(directory, "libused.a"), used);
+  const instead = new Map([...changed.entries()].map(([part, [, object]]) =>
+    [path.join(settings.build, `${part}.o`), object]));
+  const others = await archive(path.join(directory, "libused.a"),
+    used.map((object) => instead.get(object) ?? object));
   await link([...tests, others], library, path.join(directory, "tests/tests"),
     settings);
   borrowPrograms(directory, settings.build);
   await linkPrograms(mutant, library, directory, settings);
+  await linkCommand(mutant, changed, library, directory, settings);
   return directory;
 }
 

@@ -1,5 +1,5 @@
-// Reads the mutants of list/*.txt.  A mutant is the library with one
-// protection taken away; an entry of a list says what it protects, what is
+// Reads the mutants of list/*.txt.  A mutant is the library, or the command,
+// with one protection taken away; an entry of a list says what it protects, what is
 // changed (as in a diff: lines with - are replaced by lines with +, lines with
 // a blank stay) and which tests notice:
 //
@@ -11,6 +11,7 @@
 //   caught by
 //     protocol/answer_at_the_end_of_its_lease_never_grants
 //
+// "before libcurl 8.0.0", above "in": a newer one needs no such protection.
 // A mutant may change several places: "in FILE" begins each.  A catcher is a
 // test, SUITE/CASE, that notices every time and on any machine: by no chance
 // and no race, and with nothing that a stall could hide.  The quickest comes
@@ -42,11 +43,14 @@ class Reader {
 
   keyword(line) {
     const mutant = /^mutant ([a-z0-9-]+)$/.exec(line);
+    const libcurl = /^before libcurl ([\d.]+)$/.exec(line);
     const file = /^in (\S+)$/.exec(line);
     if (mutant) {
       this.part = "words";
       this.mutants.push({ name: mutant[1], words: [], changes: [],
         catchers: [] });
+    } else if (this.last && libcurl) {
+      this.last.beforeLibcurl = libcurl[1];
     } else if (this.last && file) {
       this.part = "change";
       this.last.changes.push({ file: file[1], before: [], after: [] });

@@ -42,6 +42,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -64,14 +65,14 @@ using allocations::Site;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const Scenario& scenario_of(const std::string& name) {
+const Scenario& scenario_of(std::string_view name) {
   for (const auto* all :
        {&allocations::scenarios(), &allocations::mistakes()}) {
     for (const Scenario& one : *all) {
       if (one.name == name) return one;
     }
   }
-  throw std::runtime_error("there is no scenario " + name);
+  throw std::runtime_error("there is no scenario " + std::string(name));
 }
 
 // --- A process that plays ----------------------------------------------------

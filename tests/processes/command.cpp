@@ -1,11 +1,14 @@
 // The command `ddbmutex run` when its lease cannot be renewed, when it is
-// stopped and when it is killed: what it runs is gone in time.
+// stopped and when it is killed: what it runs is gone in time.  And when cron
+// starts it on several hosts: one of them runs the job.
 //
 //   command [NAME=NUMBER ...]
 //
 //   cut=100      rounds in which no request is answered any more
 //   stopped=100  in which the program is stopped (SIGSTOP) past its lease
 //   killed=100   in which it is killed (SIGKILL)
+//   cron=50      in which three hosts run the crontab's line of the man page,
+//                one second apart
 //   turns=200    that two hosts take in all, one after the other, to add 1 to
 //                the number in a file
 //   ttl=20000    milliseconds: the watcher has a twentieth of it to spare, and
@@ -14,20 +17,24 @@
 //   seed=...     of the moments
 //
 // What is run in the rounds stamps a file until its end (stamper.cpp): by
-// itself, deaf to TERM, twice forked, as a pipeline, stopped.  Status 0 if
-// every process of every round was gone before its lease ended, by the clock of
-// this machine and by the record in the table; if the program told the loss; if
-// no watcher was left; if who came after a killed one got the lock; and if no
-// turn was lost.
+// itself, deaf to TERM, in another process group, twice forked, as a pipeline,
+// stopped.  Status 0 if every process of every round was gone before its lease
+// ended, by the clock of this machine and by the record in the table; if the
+// program told the loss; if no watcher was left; if who came after a killed one
+// got the lock; if no turn was lost; and if each line of the crontab ran its
+// job once.
 #include <rapidjson/document.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -141,6 +148,7 @@ struct Workload {
 constexpr Workload kWorkloads[] = {
     {R"(exec "$0" "$1" 0)", 1},
     {R"(exec "$0" "$1" 0 ignores)", 1},
+    {R"(exec "$0" "$1" 0 moves ignores)", 1},
     {R"("$0" "$1" 0 forks ignores; "$0" "$1" 1 & "$0" "$1" 2)", 3},
     {R"("$0" "$1" 0 | "$0" "$1" 1 ignores | "$0" "$1" 2 | cat)", 3},
     {R"(exec "$0" "$1" 0 stops)", 1},
@@ -294,6 +302,96 @@ class Round {
   Process process_;
 };
 
+// --- A night's cron job ------------------------------------------------------
+
+namespace fs = std::filesystem;
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The one that the man page shows, without its times.
+std::string line_of_crontab() {
+  const std::string page = text_of("examples/ddbmutex/ddbmutex.1");
+  const std::string times = "\n    0 3 * * *  ";
+  const auto at = page.find(times);
+  if (at == page.npos) {
+    throw std::runtime_error("the man page has no line of a crontab");
+  }
+  const auto from = at + times.size();
+  std::string line;
+  for (const char byte : page.substr(from, page.find('\n', from) - from)) {
+    if (byte != '\\') line += byte;  // "\-" is how it writes a hyphen.
+  }
+  return line;
+}
+
+// Makes the program `report`, which takes a moment only.  To be called before
+// there are threads: a process that another one forks meanwhile would have the
+// file open for writing, and then nobody could run it.
+void make_report(const std::string& directory) {
+  const std::string report = directory + "/report";
+  std::ofstream(report) << "#!/bin/sh\necho \"$@\" >>\"$REPORTS\"\n";
+  fs::permissions(report, fs::perms::owner_all);
+}
+
+class Night {
+ public:
+  // `directory`: that of make_report().
+  Night(Engine& engine, const std::string& directory)
+      : reports_(directory + "/reports-" + ddbmutex::lock::fresh_uuid()),
+        environment_(environment_of(at(engine))) {
+    const char* path = std::getenv("PATH");
+    const fs::path program =
+        fs::absolute(tests::program_path("../examples/ddbmutex/ddbmutex"));
+    environment_.push_back("PATH=" + directory + ":" +
+                           program.parent_path().string() + ":" +
+                           (path != nullptr ? path : "/usr/bin:/bin"));
+    environment_.push_back("REPORTS=" + reports_);
+    environment_.push_back("DDBMUTEX_TABLE=" + engine.table());
+    environment_.push_back("DDBMUTEX_PREFIX=" + ddbmutex::lock::fresh_uuid());
+  }
+
+  // What is wrong; empty if nothing.
+  std::string play() {
+    for (int i = 0; i < 3; ++i) {
+      if (i > 0) tests::pause(1s);
+      hosts_.push_back(std::make_unique<Process>(tests::ProcessSettings{
+          {"/bin/sh", "-c", "exec " + line_of_crontab()}, environment_}));
+    }
+    if (!tests::eventually([&] { return running() <= 1; })) {
+      return "not refused: " + std::to_string(running() - 1) + " hosts";
+    }
+    std::string wrong;
+    if (!tests::eventually([&] { return reports() != ""; })) {
+      wrong = "no report is made; ";
+    }
+    for (const auto& host : hosts_) {
+      const bool holds = !host->has_ended();
+      if (holds) host->signal(SIGTERM);
+      const int status = host->wait();
+      if (status != (holds ? 0 : int{command::kBusy})) {
+        wrong += "status " + std::to_string(status) + "; ";
+      }
+      if (host->complaints() != "") wrong += host->complaints();
+    }
+    if (reports() != "--all\n") wrong += "reports: " + reports();
+    return wrong;
+  }
+
+ private:
+  std::string reports() const { return text_of(reports_); }
+  long running() const {
+    return std::count_if(hosts_.begin(), hosts_.end(),
+                         [](const auto& host) { return !host->has_ended(); });
+  }
+
+  const std::string reports_;
+  std::vector<std::string> environment_;
+  std::vector<std::unique_ptr<Process>> hosts_;
+};
+
 // --- All of them -------------------------------------------------------------
 
 class Run {
@@ -302,12 +400,19 @@ class Run {
       : numbers_(numbers),
         random_(static_cast<unsigned>(numbers.at("seed"))),
         engine_(tests::any_engine_kind()),
-        door_(engine_) {}
+        door_(engine_) {
+    make_report(directory_.path());
+  }
 
   bool goes_well() {
     draw(Blow::cut, "cut");
     draw(Blow::stopped, "stopped");
     draw(Blow::killed, "killed");
+    for (long i = 0; i < numbers_.at("cron"); ++i) {
+      drawn_.push_back({"cron", [this] {
+                          return Night(engine_, directory_.path()).play();
+                        }});
+    }
     const std::size_t rounds = drawn_.size();
     std::vector<std::thread> threads;
     for (long i = 0; i < numbers_.at("at_once"); ++i) {
@@ -321,22 +426,29 @@ class Run {
   }
 
  private:
+  // A round, which says what is wrong.
   struct Drawn {
-    Blow blow;
-    const Workload* workload;
-    milliseconds moment;
     std::string told;
+    std::function<std::string()> play;
   };
 
   void draw(Blow blow, const char* name) {
-    const auto ttl = numbers_.at("ttl");
+    const milliseconds ttl(numbers_.at("ttl"));
     for (long i = 0; i < numbers_.at(name); ++i) {
       const auto which = static_cast<std::size_t>(i) % std::size(kWorkloads);
+      const Workload& workload = kWorkloads[which];
       const milliseconds moment(
-          std::uniform_int_distribution<long>(0, ttl)(random_));
-      drawn_.push_back({blow, &kWorkloads[which], moment,
-                        std::string(name) + " at " + in_ms(moment) + ": " +
-                            kWorkloads[which].script});
+          std::uniform_int_distribution<long>(0, ttl.count())(random_));
+      drawn_.push_back(
+          {std::string(name) + " at " + in_ms(moment) + ": " + workload.script,
+           [this, blow, &workload, ttl, moment] {
+             // A machine that stalls for longer than the margin shows nothing.
+             return tests::undisturbed(command::margin_of(ttl) / 2, [&] {
+               return Round(engine_, door_, directory_.path(), blow, workload,
+                            ttl, moment)
+                   .play();
+             });
+           }});
     }
   }
 
@@ -357,14 +469,8 @@ class Run {
     }
   }
 
-  // A machine that stalls for longer than the margin shows nothing.
-  std::string play(const Drawn& drawn) try {
-    const milliseconds ttl(numbers_.at("ttl"));
-    return tests::undisturbed(command::margin_of(ttl) / 2, [&] {
-      return Round(engine_, door_, directory_.path(), drawn.blow,
-                   *drawn.workload, ttl, drawn.moment)
-          .play();
-    });
+  static std::string play(const Drawn& drawn) try {
+    return drawn.play();
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -419,6 +525,7 @@ Numbers defaults() {
   return {{"cut", 100},
           {"stopped", 100},
           {"killed", 100},
+          {"cron", 50},
           {"turns", 200},
           {"ttl", 20000},
           {"at_once", 20},

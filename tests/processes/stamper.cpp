@@ -1,6 +1,6 @@
 // A command that shows how long it lives:
 //
-//   stamper FILE SLOT [ignores] [forks] [leaves] [stops]
+//   stamper FILE SLOT [ignores] [forks] [leaves] [moves] [stops]
 //
 // Writes its process id and, every few milliseconds, the time on the boot clock
 // into the slot of the file (tests/support/stamps.hpp), for as long as the test
@@ -8,7 +8,8 @@
 //
 //   ignores  TERM, INT and HUP
 //   forks    twice, as a daemon does, and ends; what is left stamps
-//   leaves   its process group
+//   leaves   its session, and with it its process group
+//   moves    to the process group of its parent
 //   stops    itself, once it has stamped
 #include <poll.h>
 #include <signal.h>
@@ -35,6 +36,8 @@ int main(int argc, char** argv) try {
       if (fork() != 0 || fork() != 0) return 0;
     } else if (word == "leaves") {
       if (setsid() < 0) return 3;
+    } else if (word == "moves") {
+      if (setpgid(0, getpgid(getppid())) != 0) return 3;
     } else if (word == "stops") {
       stops = true;
     } else {

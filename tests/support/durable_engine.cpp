@@ -28,11 +28,11 @@ int some_port() {
 
 std::vector<std::string> command(const std::string& directory, int port) {
   const std::string file = __FILE__;
-  const std::string modules =
-      file.substr(0, file.rfind("support/")) + "node_modules/";
+  const std::string engines =
+      file.substr(0, file.rfind("support/")) + "engines/";
   const std::string at = std::to_string(port);
   if (any_engine_kind() == EngineKind::dynoxide) {
-    return {modules + "@dynoxide/linux-x64/dynoxide",
+    return {engines + "dynoxide/node_modules/@dynoxide/linux-x64/dynoxide",
             "--host",
             "127.0.0.1",
             "--port",
@@ -42,7 +42,7 @@ std::vector<std::string> command(const std::string& directory, int port) {
   }
   return {"/usr/bin/env",
           "node",
-          modules + "dynalite/cli.js",
+          engines + "dynalite/node_modules/dynalite/cli.js",
           "--host",
           "127.0.0.1",
           "--port",

@@ -14,14 +14,19 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <ostream>
 #include <stdexcept>
 
+#include "ddbmutex/answer.hpp"
+#include "ddbmutex/ask.hpp"
+#include "ddbmutex/item.hpp"
 #include "ddbmutex/record.hpp"
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/credentials.hpp"
+#include "sigv4/from_all.hpp"
 #include "tests/support/exchanging.hpp"
+#include "tests/support/json_string.hpp"
 
 using namespace ddbmutex;
 
@@ -29,6 +34,7 @@ namespace tests {
 namespace {
 
 constexpr std::chrono::minutes kTableTime{2};
+constexpr int kAgain = 4;
 
 std::string variable(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
@@ -60,14 +66,14 @@ int free_port() {
 }
 
 std::vector<std::string> command(EngineKind kind, int port) {
-  const std::string modules = tests_directory() + "node_modules/";
+  const std::string engines = tests_directory() + "engines/";
   const std::string at = std::to_string(port);
   if (kind == EngineKind::dynoxide) {
-    return {modules + "@dynoxide/linux-x64/dynoxide", "--host", "127.0.0.1",
-            "--port", at};
+    return {engines + "dynoxide/node_modules/@dynoxide/linux-x64/dynoxide",
+            "--host", "127.0.0.1", "--port", at};
   }
-  return {"node", modules + "dynalite/cli.js", "--host", "127.0.0.1", "--port",
-          at,
+  return {"node", engines + "dynalite/node_modules/dynalite/cli.js", "--host",
+          "127.0.0.1", "--port", at,
           // Tables are there, and gone, at once.
           "--createTableMs", "1", "--deleteTableMs", "1"};
 }
@@ -112,15 +118,50 @@ std::ostream& operator<<(std::ostream& out, EngineKind kind) {
   return out << "the given engine";
 }
 
+std::unique_ptr<sigv4::Keys> found_keys(const std::string& region) {
+  sigv4::ChainOptions options;
+  options.region = {region, "AWS_REGION"};
+  return std::make_unique<sigv4::Keys>(
+      sigv4::chain_keys(options), sigv4::Keys::UtcNow{[](const void*) {
+        return static_cast<std::int64_t>(std::time(nullptr));
+      }});
+}
+
+std::string schema_of(const TableKey& key) {
+  std::string types, roles;
+  for (const KeyPart& part : key) {
+    const bool first = types.empty();
+    const std::string attribute = std::string(first ? "" : ",") +
+                                  R"({"AttributeName":)" +
+                                  json_string(part.name);
+    types += attribute + R"(,"AttributeType":")" + part.type + R"("})";
+    roles +=
+        attribute + R"(,"KeyType":")" + (first ? "HASH" : "RANGE") + R"("})";
+  }
+  return R"("AttributeDefinitions":[)" + types + R"(],"KeySchema":[)" + roles +
+         "]";
+}
+
+std::string prepared_table_name(const std::string& table, const TableKey& key,
+                                int number) {
+  std::string name = table;
+  for (const KeyPart& part : key) {
+    name += "-" + part.name + (part.type == "S" ? "" : "-" + part.type);
+  }
+  return name + "-" + std::to_string(number);
+}
+
 std::vector<EngineKind> engine_kinds() {
+  const bool is_given = !variable("DDBMUTEX_TEST_ENDPOINT", "").empty();
+  if (is_given && variable("DDBMUTEX_TEST_ENGINES", "") == "given") {
+    return {EngineKind::given};
+  }
   std::vector<EngineKind> kinds;
 #if defined(__x86_64__)
   kinds.push_back(EngineKind::dynoxide);  // There is one for no other machine.
 #endif
   kinds.push_back(EngineKind::dynalite);
-  if (!variable("DDBMUTEX_TEST_ENDPOINT", "").empty()) {
-    kinds.push_back(EngineKind::given);
-  }
+  if (is_given) kinds.push_back(EngineKind::given);
   return kinds;
 }
 
@@ -138,11 +179,13 @@ Engine::Engine(EngineKind kind) : kind_(kind) {
   if (kind == EngineKind::given) {
     url_ = variable("DDBMUTEX_TEST_ENDPOINT", "");
     region_ = variable("AWS_REGION", "us-east-1");
+    prepared_ = variable("DDBMUTEX_TEST_TABLE", "");
+    keys_ = found_keys(region_);
   } else {
     start_child();
   }
   try {
-    table_ = create_table();
+    table_ = prepared_.empty() ? create_table() : prepared_;
   } catch (...) {
     stop_child();
     throw;
@@ -219,11 +262,11 @@ std::string Engine::child_said() const {
 
 std::optional<ddbmutex::Credentials> Engine::credentials() const {
   if (kind_ == EngineKind::given) {
-    const auto found = sigv4::environment_keys();
-    if (found.state != sigv4::KeyOutcome::State::found) return std::nullopt;
-    return ddbmutex::Credentials{found.keys.access_key_id,
-                                 found.keys.secret_access_key.str(),
-                                 found.keys.session_token.str()};
+    if (!keys_->await(BootClock::now() + kPlenty, nullptr)) return std::nullopt;
+    const auto found = keys_->now().outcome;
+    return ddbmutex::Credentials{found->keys.access_key_id,
+                                 found->keys.secret_access_key.str(),
+                                 found->keys.session_token.str()};
   }
   return ddbmutex::Credentials{"AKIDEXAMPLE", "secret", ""};
 }
@@ -266,9 +309,16 @@ sigv4::HttpAnswer Engine::call(std::string_view action,
   return std::move(exchange.answer());
 }
 
+// A service far away may fail for a moment.
 std::string Engine::must_call(std::string_view action,
                               const std::string& body) {
-  const sigv4::HttpAnswer answer = call(action, body);
+  sigv4::HttpAnswer answer = call(action, body);
+  for (int again = 0; again < kAgain && kind_ == EngineKind::given &&
+                      (answer.status == 0 || answer.status >= 500);
+       ++again) {
+    sleep_a_moment();
+    answer = call(action, body);
+  }
   if (answer.status != 200) {
     fail(std::string(action) + ": " + std::to_string(answer.status) + " " +
          answer.body + answer.error);
@@ -276,25 +326,71 @@ std::string Engine::must_call(std::string_view action,
   return answer.body;
 }
 
-std::string Engine::create_table() {
+std::string Engine::create_table(const TableKey& key) {
+  if (!prepared_.empty()) return take_prepared_table(key);
   const std::string table = "ddbmutex-test-" + lock::fresh_uuid();
-  const std::string name = R"("TableName":")" + table + R"(")";
-  must_call("CreateTable",
-            "{" + name +
-                R"(,"BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":)"
-                R"([{"AttributeName":"name","AttributeType":"S"}],"KeySchema":)"
-                R"([{"AttributeName":"name","KeyType":"HASH"}]})");
+  create_table_named(table, key);
+  return table;
+}
+
+void Engine::create_table_named(const std::string& table, const TableKey& key) {
+  const std::string name = R"("TableName":)" + json_string(table);
+  must_call("CreateTable", "{" + name + R"(,"BillingMode":"PAY_PER_REQUEST",)" +
+                               schema_of(key) + "}");
   tables_.push_back(table);
+  // It may not be found at once.
   const BootTime end = BootClock::now() + kTableTime;
-  while (must_call("DescribeTable", "{" + name + "}").find("\"ACTIVE\"") ==
+  while (call("DescribeTable", "{" + name + "}").body.find("\"ACTIVE\"") ==
          std::string::npos) {
     if (BootClock::now() >= end) fail("the table does not become ACTIVE");
     sleep_a_moment();
   }
+}
+
+// What a test before has left there is deleted.
+std::string Engine::take_prepared_table(const TableKey& key) {
+  std::string table;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    int number = 1;
+    do {
+      table = prepared_table_name(prepared_, key, number++);
+    } while (!taken_.insert(table).second);
+  }
+  empty(table, key);
   return table;
 }
 
+void Engine::empty(const std::string& table, const TableKey& key) {
+  while (delete_items(table, key)) {
+  }
+}
+
+// Those of one page; false if there were none.
+bool Engine::delete_items(const std::string& table, const TableKey& key) {
+  const std::string name = R"({"TableName":)" + json_string(table);
+  const dynamodb::Answer page = dynamodb::read_answer(
+      dynamodb::Action::scan, call("Scan", name + R"(,"ConsistentRead":true})"),
+      {}, dynamodb::read_page);
+  if (page.fault != dynamodb::Fault::none) fail(table + ": " + page.message);
+  for (const dynamodb::Item& item : page.items) {
+    std::string place;
+    for (const KeyPart& part : key) {
+      place += (place.empty() ? "" : ",") + json_string(part.name) + R"(:{")" +
+               part.type + R"(":)" +
+               json_string(dynamodb::find(item, part.name)->value) + "}";
+    }
+    must_call("DeleteItem", name + R"(,"Key":{)" + place + "}}");
+  }
+  return !page.items.empty();
+}
+
 void Engine::delete_table(const std::string& table) {
+  if (!prepared_.empty()) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    taken_.erase(table);
+    return;
+  }
   const std::string name = R"({"TableName":")" + table + R"("})";
   must_call("DeleteTable", name);
   const BootTime end = BootClock::now() + kTableTime;

@@ -38,7 +38,8 @@ ProcessSettings process_settings(const std::string& engine_url,
       "--key=" + settings.keys.access_key_id,
       "--secret=" + settings.keys.secret_access_key,
       "--token=" + settings.keys.session_token,
-      "--seed=" + std::to_string(settings.seed)};
+      "--seed=" + std::to_string(settings.seed),
+      "--slow-tables=" + std::to_string(settings.slow_tables.count())};
   for (const ddbmutex::Credentials& user : settings.users) {
     command.push_back("--user=" + user.access_key_id + ":" +
                       user.secret_access_key + ":" + user.session_token);
@@ -51,6 +52,7 @@ ProcessSettings process_settings(const std::string& engine_url,
     command.push_back("--certificates=" + settings.certificates);
   }
   if (settings.sign) command.push_back("--sign");
+  if (!settings.allow.empty()) command.push_back("--allow=" + settings.allow);
   if (!settings.events.empty()) {
     command.push_back("--events=" + settings.events);
   }

@@ -44,6 +44,11 @@ struct GatewaySettings {
   std::string issued_seed{};
   // Of a tests::Aws, to listen with its certificate; empty: a CA of its own.
   std::string certificates{};
+  // How long a table takes to come and to go, as with AWS; 0: no time.
+  std::chrono::milliseconds slow_tables{0};
+  // "PREFIX:GetItem,PutItem": all that keys may do, and on tables that begin
+  // so; empty: everything.
+  std::string allow{};
 };
 
 // Which requests are hit, by chance or by number, and what becomes of them.

@@ -8,7 +8,6 @@
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "ddbmutex.hpp"
 #include "tests/support/engine.hpp"
@@ -23,19 +22,12 @@ inline std::shared_ptr<ddbmutex::Table> table_at_name(const Engine& engine,
   return std::make_shared<ddbmutex::Table>(options);
 }
 
-struct KeyPart {
-  std::string name;
-  std::string type;  // "S", "N" or "B".
-};
-
 // A table with that partition key and, if there is a second part, sort key.
 // Deleted in the end.
 class KeyedTable {
  public:
-  KeyedTable(Engine& engine, const std::vector<KeyPart>& key)
-      : engine_(engine) {
-    make(key);
-  }
+  KeyedTable(Engine& engine, const TableKey& key)
+      : engine_(engine), name_(engine.create_table(key)) {}
   ~KeyedTable() { engine_.delete_table(name_); }
   KeyedTable(const KeyedTable&) = delete;
   KeyedTable& operator=(const KeyedTable&) = delete;
@@ -54,25 +46,7 @@ class KeyedTable {
       return engine_.call("DescribeTable", about("}")).status == 400;
     }));
   }
-  void make(const std::vector<KeyPart>& key) {
-    std::string types, roles;
-    for (std::size_t i = 0; i < key.size(); ++i) {
-      const char* comma = i == 0 ? "" : ",";
-      types += comma;
-      types += R"({"AttributeName":")" + key[i].name +
-               R"(","AttributeType":")" + key[i].type + R"("})";
-      roles += comma;
-      roles += R"({"AttributeName":")" + key[i].name + R"(","KeyType":")" +
-               (i == 0 ? "HASH" : "RANGE") + R"("})";
-    }
-    engine_.must_call(
-        "CreateTable",
-        about(R"(,"BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[)" +
-              types + R"(],"KeySchema":[)" + roles + "]}"));
-    BOOST_TEST_REQUIRE(eventually([&] {
-      return has(engine_.must_call("DescribeTable", about("}")), "\"ACTIVE\"");
-    }));
-  }
+  void make(const TableKey& key) { engine_.create_table_named(name_, key); }
 
  private:
   std::string about(const std::string& more) const {
@@ -80,7 +54,7 @@ class KeyedTable {
   }
 
   Engine& engine_;
-  const std::string name_ = "ddbmutex-test-" + fresh_name();
+  const std::string name_;
 };
 
 }  // namespace tests

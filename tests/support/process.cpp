@@ -138,12 +138,19 @@ Channel Reception::accept() {
 
 // --- Process ---------------------------------------------------------------
 
+std::vector<std::string> whole_environment() {
+  std::vector<std::string> all;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    all.emplace_back(*variable);
+  }
+  return all;
+}
+
 std::vector<std::string> clean_environment() {
   std::vector<std::string> kept;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string text = *variable;
+  for (const std::string& text : whole_environment()) {
     if (starts_with(text, "AWS_") || starts_with(text, "FAKETIME") ||
-        starts_with(text, "LD_PRELOAD=")) {
+        starts_with(text, "LD_PRELOAD=") || starts_with(text, "TERM=")) {
       continue;
     }
     kept.push_back(text);

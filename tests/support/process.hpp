@@ -58,8 +58,10 @@ class Reception {
   std::string path_;
 };
 
-// Our environment, NAME=VALUE each, without what it says of AWS and without
-// other preloaded libraries.
+// Our environment, NAME=VALUE each.
+std::vector<std::string> whole_environment();
+// The same without what it says of AWS and of our terminal and without other
+// preloaded libraries.
 std::vector<std::string> clean_environment();
 
 // The program of this very build: tests/run says where that is.

@@ -258,117 +258,115 @@ class Rival {
            R"x("#1":"recordVersionNumber","#2":"ownerName"},)x"
            R"x("ExpressionAttributeValues":{":0":)x" +
            s(id_) + R"x(,":1":)x" + s(owner_);
-    }
+  }
 
-    std::string new_item() const {
-      return R"x("Item":{"ownerName":)x" + s(owner_) +
-             R"x(,"leaseDuration":)x" + s(lease()) +
-             R"x(,"recordVersionNumber":)x" + s(id_) + "," + key() + others_ +
-             "}," + table();
-    }
+  std::string new_item() const {
+    return R"x("Item":{"ownerName":)x" + s(owner_) + R"x(,"leaseDuration":)x" +
+           s(lease()) + R"x(,"recordVersionNumber":)x" + s(id_) + "," + key() +
+           others_ + "}," + table();
+  }
 
-    bool acquire_by_version() {
-      complaint_.clear();
-      const Answer looked =
-          ask_(Action::get_item, R"x({"ConsistentRead":true,"Key":{)x" + key() +
-                                     "}," + table() + "}");
-      if (looked.fault != Fault::none) return false;
-      const BootTime received = BootClock::now();
-      const ddbmutex::dynamodb::Item item =
-          looked.item.value_or(ddbmutex::dynamodb::Item{});
-      copy_others(item);
-      const bool released =
-          ddbmutex::dynamodb::find(item, "isReleased") != nullptr;
-      if (item.empty() || released) return put_free(item.empty());
-      const auto lasts = lease_in(item);
-      const std::string version = text_in(item, "recordVersionNumber");
-      if (!lasts) {
-        complaint_ = "cannot parse lease duration";
-        return false;
-      }
-      if (version != seen_) {
-        seen_ = version;
-        since_ = received;
-      }
-      if (received - since_ <= *lasts) return false;
-      return put(R"x("ConditionExpression":"(attribute_exists (#0)) AND )x"
-                 R"x((#1 = :0)","ExpressionAttributeNames":{"#0":"key",)x"
-                 R"x("#1":"recordVersionNumber"},"ExpressionAttributeValues":)x"
-                 R"x({":0":)x" +
-                 s(version) + "}");
+  bool acquire_by_version() {
+    complaint_.clear();
+    const Answer looked =
+        ask_(Action::get_item, R"x({"ConsistentRead":true,"Key":{)x" + key() +
+                                   "}," + table() + "}");
+    if (looked.fault != Fault::none) return false;
+    const BootTime received = BootClock::now();
+    const ddbmutex::dynamodb::Item item =
+        looked.item.value_or(ddbmutex::dynamodb::Item{});
+    copy_others(item);
+    const bool released =
+        ddbmutex::dynamodb::find(item, "isReleased") != nullptr;
+    if (item.empty() || released) return put_free(item.empty());
+    const auto lasts = lease_in(item);
+    const std::string version = text_in(item, "recordVersionNumber");
+    if (!lasts) {
+      complaint_ = "cannot parse lease duration";
+      return false;
     }
-    bool put_free(bool none) {
-      if (layout_ == Layout::dynamolock) {
-        return put(
-            R"x("ConditionExpression":"(attribute_not_exists (#0)) OR )x"
-            R"x(((attribute_exists (#0)) AND (#1 = :0))",)x"
-            R"x("ExpressionAttributeNames":{"#0":"key","#1":"isReleased"},)x"
-            R"x("ExpressionAttributeValues":{":0":{"S":"1"}})x");
-      }
-      return put(none
-                     ? R"x("ConditionExpression":"attribute_not_exists(#pk)",)x"
-                       R"x("ExpressionAttributeNames":{"#pk":"key"})x"
-                     : R"x("ConditionExpression":"attribute_exists(#pk) AND )x"
-                       R"x(#ir = :ir","ExpressionAttributeNames":)x"
-                       R"x({"#ir":"isReleased","#pk":"key"},)x"
-                       R"x("ExpressionAttributeValues":{":ir":{"S":"1"}})x");
+    if (version != seen_) {
+      seen_ = version;
+      since_ = received;
     }
-    bool put(const std::string& condition) {
-      return ask(Action::put_item, condition + "," + new_item());
+    if (received - since_ <= *lasts) return false;
+    return put(R"x("ConditionExpression":"(attribute_exists (#0)) AND )x"
+               R"x((#1 = :0)","ExpressionAttributeNames":{"#0":"key",)x"
+               R"x("#1":"recordVersionNumber"},"ExpressionAttributeValues":)x"
+               R"x({":0":)x" +
+               s(version) + "}");
+  }
+  bool put_free(bool none) {
+    if (layout_ == Layout::dynamolock) {
+      return put(
+          R"x("ConditionExpression":"(attribute_not_exists (#0)) OR )x"
+          R"x(((attribute_exists (#0)) AND (#1 = :0))",)x"
+          R"x("ExpressionAttributeNames":{"#0":"key","#1":"isReleased"},)x"
+          R"x("ExpressionAttributeValues":{":0":{"S":"1"}})x");
     }
+    return put(none ? R"x("ConditionExpression":"attribute_not_exists(#pk)",)x"
+                      R"x("ExpressionAttributeNames":{"#pk":"key"})x"
+                    : R"x("ConditionExpression":"attribute_exists(#pk) AND )x"
+                      R"x(#ir = :ir","ExpressionAttributeNames":)x"
+                      R"x({"#ir":"isReleased","#pk":"key"},)x"
+                      R"x("ExpressionAttributeValues":{":ir":{"S":"1"}})x");
+  }
+  bool put(const std::string& condition) {
+    return ask(Action::put_item, condition + "," + new_item());
+  }
 
-    // The Go client writes again what attributes it finds, those that it knows
-    // aside; of text alone here.
-    void copy_others(const ddbmutex::dynamodb::Item& item) {
-      others_.clear();
-      if (layout_ != Layout::dynamolock) return;
-      for (const auto& attribute : item) {
-        const std::string& name = attribute.name;
-        const bool known = name == "ownerName" || name == "leaseDuration" ||
-                           name == "recordVersionNumber" ||
-                           name == "isReleased" || name == "key";
-        if (!known &&
-            attribute.type == ddbmutex::dynamodb::Attribute::Type::string) {
-          others_ += ",\"" + name + "\":" + s(attribute.value);
-        }
+  // The Go client writes again what attributes it finds, `data` too, but for
+  // those of the lock.
+  void copy_others(const ddbmutex::dynamodb::Item& item) {
+    others_.clear();
+    if (layout_ != Layout::dynamolock) return;
+    for (const auto& attribute : item) {
+      const std::string& name = attribute.name;
+      const bool known = name == "ownerName" || name == "leaseDuration" ||
+                         name == "recordVersionNumber" ||
+                         name == "isReleased" || name == "key";
+      if (known) continue;
+      ddbmutex::sigv4::Text json;
+      ddbmutex::dynamodb::append_value(json, attribute);
+      others_ += ",\"" + name + "\":" + json.take();
+    }
+  }
+  static std::string text_in(const ddbmutex::dynamodb::Item& item,
+                             const char* name) {
+    const auto* attribute = ddbmutex::dynamodb::find(item, name);
+    return attribute != nullptr &&
+                   attribute->type ==
+                       ddbmutex::dynamodb::Attribute::Type::string
+               ? attribute->value
+               : "";
+  }
+  // As their own client reads it: each only its own form.
+  std::optional<std::chrono::nanoseconds> lease_in(
+      const ddbmutex::dynamodb::Item& item) const {
+    const std::string text = text_in(item, "leaseDuration");
+    std::size_t end = 0;
+    try {
+      const double number = std::stod(text, &end);
+      if (layout_ == Layout::awslabs) {
+        if (end != text.size()) return std::nullopt;
+        return std::chrono::milliseconds(static_cast<long>(number));
       }
+      if (text.substr(end) != "s") return std::nullopt;
+      return std::chrono::nanoseconds(static_cast<long>(number * 1e9));
+    } catch (const std::exception&) {
+      return std::nullopt;
     }
-    static std::string text_in(const ddbmutex::dynamodb::Item& item,
-                               const char* name) {
-      const auto* attribute = ddbmutex::dynamodb::find(item, name);
-      return attribute != nullptr &&
-                     attribute->type ==
-                         ddbmutex::dynamodb::Attribute::Type::string
-                 ? attribute->value
-                 : "";
-    }
-    // As their own client reads it: each only its own form.
-    std::optional<std::chrono::nanoseconds> lease_in(
-        const ddbmutex::dynamodb::Item& item) const {
-      const std::string text = text_in(item, "leaseDuration");
-      std::size_t end = 0;
-      try {
-        const double number = std::stod(text, &end);
-        if (layout_ == Layout::awslabs) {
-          if (end != text.size()) return std::nullopt;
-          return std::chrono::milliseconds(static_cast<long>(number));
-        }
-        if (text.substr(end) != "s") return std::nullopt;
-        return std::chrono::nanoseconds(static_cast<long>(number * 1e9));
-      } catch (const std::exception&) {
-        return std::nullopt;
-      }
-    }
+  }
 
-    const Layout layout_;
-    const Place place_;
-    const std::chrono::milliseconds ttl_;
-    const Ask ask_;
-    const std::chrono::milliseconds ahead_;
-    const std::string owner_;
-    std::string id_, next_, seen_, others_, complaint_;
-    BootTime since_{}, end_ = BootTime::min();
-  };
+  const Layout layout_;
+  const Place place_;
+  const std::chrono::milliseconds ttl_;
+  const Ask ask_;
+  const std::chrono::milliseconds ahead_;
+  const std::string owner_;
+  std::string id_, next_, seen_, others_, complaint_;
+  BootTime since_{}, end_ = BootTime::min();
+};
 
 }  // namespace tests
 

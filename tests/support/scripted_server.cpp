@@ -428,8 +428,10 @@ int bound_on_loopback(int* port) {
 
 }  // namespace
 
-ScriptedServer::ScriptedServer(Handler handler, Scheme scheme, Door door)
+ScriptedServer::ScriptedServer(Handler handler, Scheme scheme, Door door,
+                               Calls calls)
     : handler_(std::move(handler)),
+      calls_(calls),
       tls_(scheme == Scheme::https ? std::make_unique<Tls>() : nullptr),
       listener_(bound_on_loopback(&port_)) {
   if (door == Door::open) open();
@@ -507,7 +509,7 @@ Reply ScriptedServer::reply_to(SeenRequest request, SeenRequest* seen) {
   Reply reply;
   int released;
   {
-    const std::lock_guard<std::mutex> one_at_a_time(handler_mutex_);
+    std::unique_lock<std::mutex> one_at_a_time(handler_mutex_);
     std::unique_lock<std::mutex> lock(mutex_);
     released = releases_;
     request.number = static_cast<int>(requests_.size()) + 1;
@@ -518,6 +520,7 @@ Reply ScriptedServer::reply_to(SeenRequest request, SeenRequest* seen) {
       script_.pop_front();
     } else if (handler_) {
       lock.unlock();
+      if (calls_ == Calls::at_once) one_at_a_time.unlock();
       reply = handler_(request);
     }
   }

@@ -107,11 +107,15 @@ class ScriptedServer {
 
   enum class Door { open, shut };
 
+  enum class Calls { one_at_a_time, at_once };
+
   // Without a handler a request gets 200 and "{}".  Handlers are called one
-  // at a time, in the order in which requests have come.  While the door is
-  // shut nobody listens at the port: a connection is refused.
+  // at a time, in the order in which requests have come; or at once, each in
+  // the thread of its connection, for a handler that takes long.  While the
+  // door is shut nobody listens at the port: a connection is refused.
   explicit ScriptedServer(Handler handler = nullptr,
-                          Scheme scheme = Scheme::http, Door door = Door::open);
+                          Scheme scheme = Scheme::http, Door door = Door::open,
+                          Calls calls = Calls::one_at_a_time);
   ~ScriptedServer();  // Ends all connections, joins all threads.
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;
@@ -154,6 +158,7 @@ class ScriptedServer {
   Reply ask(const Handler& handler, const SeenRequest& request);
 
   const Handler handler_;
+  const Calls calls_;
   std::unique_ptr<Tls> tls_;
   int port_ = 0;  // Before listener_, which sets it.
   int listener_;

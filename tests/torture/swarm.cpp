@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tests/support/waiting.hpp"
-#include "tests/support/whereabouts.hpp"
 
 namespace torture {
 
@@ -31,18 +30,17 @@ void Swarm::start(int process, std::optional<seconds> offset,
   events_.start(it.life, time, it.process->pid(), offset.value_or(seconds(0)));
 }
 
-// Those of odd numbers come by TLS.
 tests::ProcessSettings Swarm::settings(const Member& member,
                                        std::uint32_t seed) const {
-  const bool tls = member.life.process % 2 == 1;
-  tests::Whereabouts where = gateway_.where(table_);
-  if (tls) where.url = gateway_.url();
+  const auto number = static_cast<std::size_t>(member.life.process);
+  const Way& way = ways_[number % ways_.size()];
   tests::ProcessSettings settings = {
       {tests::program_path("torture/worker"), table_, logs_,
        std::to_string(member.life.process),
        std::to_string(member.life.incarnation), std::to_string(seed),
-       tls ? gateway_.ca_file() : "-", target_path(member.life.process)},
-      environment_of(where)};
+       way.ca_file.empty() ? "-" : way.ca_file,
+       target_path(member.life.process), std::to_string(way.pace)},
+      environment_of(way.where)};
   if (member.calendar) member.calendar->add_to(settings.environment);
   return settings;
 }

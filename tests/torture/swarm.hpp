@@ -1,6 +1,6 @@
 // The processes of a torture (worker.cpp), and what can be done to them.
 //
-//   Swarm swarm(gateway, "locks", logs, events);
+//   Swarm swarm({{where}}, "locks", logs, events);
 //   swarm.start(3, {}, seed);
 //   swarm.stop(3, true);
 //   swarm.kill(3, false);
@@ -17,21 +17,32 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/fake_calendar.hpp"
-#include "tests/support/gateway.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/whereabouts.hpp"
 #include "tests/torture/diary.hpp"
 #include "tests/torture/target.hpp"
 
 namespace torture {
 
+// How processes come to the table.
+struct Way {
+  tests::Whereabouts where;
+  std::string ca_file{};  // Empty: the usual one.
+  // By which leases, pauses and looks are longer, for a table that is far away.
+  int pace = 1;
+};
+
 // Used by one thread, which outlives it.  None of its processes does.
 class Swarm {
  public:
-  Swarm(const tests::Gateway& gateway, const std::string& table,
+  // One process after the other goes the next of the ways.
+  Swarm(std::vector<Way> ways, const std::string& table,
         const std::string& logs, Events& events)
-      : gateway_(gateway), table_(table), logs_(logs), events_(events) {}
+      : ways_(std::move(ways)), table_(table), logs_(logs), events_(events) {}
 
   // With a calendar that is so far off, and can jump; else the machine's.
   void start(int process, std::optional<std::chrono::seconds> offset,
@@ -75,7 +86,7 @@ class Swarm {
   void bury(Member& member, int status);
   void await_end(Member& member, nanoseconds until);
 
-  const tests::Gateway& gateway_;
+  const std::vector<Way> ways_;
   const std::string table_;
   const std::string logs_;
   Events& events_;

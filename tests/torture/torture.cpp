@@ -56,6 +56,7 @@
 #include "tests/torture/judge.hpp"
 #include "tests/torture/mischief.hpp"
 #include "tests/torture/progress.hpp"
+#include "tests/torture/rows.hpp"
 #include "tests/torture/swarm.hpp"
 #include "tests/torture/table.hpp"
 #include "tests/torture/timeline.hpp"
@@ -157,14 +158,14 @@ class Run {
               events_.slow(from, to);
             },
             [this] { asking_(); })),
-        swarm_(std::make_unique<torture::Swarm>(
-            *gateway_, engine_.where().table, places.logs(), events_)),
+        swarm_(std::make_unique<torture::Swarm>(ways(), engine_.where().table,
+                                                places.logs(), events_)),
         tally_(places.logs()),
         progress_(time) {}
 
   void run() {
     for (const auto& fault : torture::faults()) gateway_->add(fault);
-    make_rows();
+    torture::make_rows(table_at(engine_.where()));  // Past the gateway.
     begin_ = now();
     const auto deeds =
         torture::plan(seed_, time_, tests::FakeCalendar::works());
@@ -174,11 +175,22 @@ class Run {
     }
     pause_until(begin_ + time_);
     calm();
-    take_all();
+    take_all(std::make_shared<ddbmutex::Table>(
+                 gateway_->table_options(engine_.where().table)),
+             events_);
     finish();
   }
 
  private:
+  // Half of the processes come by TLS.
+  std::vector<torture::Way> ways() const {
+    torture::Way plain{gateway_->where(engine_.where().table)};
+    torture::Way tls = plain;
+    tls.where.url = gateway_->url();
+    tls.ca_file = gateway_->ca_file();
+    return {plain, tls};
+  }
+
   // Looks after the processes meanwhile, and says how far it is.
   void pause_until(nanoseconds time) {
     constexpr milliseconds kLookEach = 50ms;
@@ -262,77 +274,6 @@ class Run {
     gateway_->wait_until_quiet();
     events_.quiet(now());
     progress_.end();
-  }
-
-  // With what no worker knows of; past the gateway.
-  void make_rows() {
-    const auto table = table_at(engine_.where());
-    for (int i = 0; i < torture::kNames; ++i) {
-      if (!torture::is_kept(i)) continue;
-      ddbmutex::Options options = kept(table);
-      options.attributes = {note()};
-      ddbmutex::DdbMutex mutex(torture::lock_name(i), options);
-      mutex.lock();
-      mutex.release();
-    }
-  }
-
-  static ddbmutex::Attribute note() {
-    ddbmutex::Attribute note;
-    note.name = "note";
-    note.value = "a row has more than its lock";
-    return note;
-  }
-  static ddbmutex::Options kept(std::shared_ptr<ddbmutex::Table> table) {
-    ddbmutex::Options options;
-    options.table = std::move(table);
-    options.keep_row = true;
-    options.ttl = 60s;  // However slow the machine is.
-    options.request_timeout = 20s;
-    return options;
-  }
-
-  // By somebody new, who is killed nor stopped nor has seen any of the rows.
-  void take_all() {
-    const auto table = std::make_shared<ddbmutex::Table>(
-        gateway_->table_options(engine_.where().table));
-    for (int i = 0; i < torture::kNames; ++i) {
-      const std::string name = torture::lock_name(i);
-      const ddbmutex::LockInfo info = table->inspect(name);
-      if (info.exists && !info.released) events_.left(name);
-    }
-    std::vector<std::thread> threads;
-    for (int i = 0; i < torture::kNames; ++i) {
-      threads.emplace_back([this, i, &table] { take(i, table); });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (int i = 0; i < torture::kNames; ++i) {
-      if (torture::is_kept(i)) look_at_row(torture::lock_name(i), *table);
-    }
-  }
-
-  void look_at_row(const std::string& name, ddbmutex::Table& table) {
-    const ddbmutex::LockInfo info = table.inspect(name);
-    const bool noted = info.attributes == ddbmutex::Attributes{note()};
-    events_.row(name, info.token,
-                !info.exists     ? "gone"
-                : !info.released ? "not free"
-                : !noted         ? "without what others stored"
-                                 : "intact");
-  }
-
-  void take(int lock, const std::shared_ptr<ddbmutex::Table>& table) {
-    ddbmutex::Options options = kept(table);
-    options.keep_row = torture::is_kept(lock);
-    const std::string name = torture::lock_name(lock);
-    ddbmutex::DdbMutex mutex(name, options);
-    const nanoseconds begin = now();
-    std::error_code ec;
-    if (mutex.try_lock_for(tests::kPlenty, ec)) {
-      const nanoseconds time = now();
-      events_.taken(name, time, time - begin, mutex.fencing_token());
-      mutex.release(ec);
-    }
   }
 
   // All that is to be read is written.

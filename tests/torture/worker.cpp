@@ -2,8 +2,10 @@
 // on rows that are kept, hold them and give them back, and write down what they
 // saw (diary.hpp), until stdin is at its end:
 //
-//   worker TABLE LOGDIR PROCESS INCARNATION SEED CA_FILE|- TARGET
+//   worker TABLE LOGDIR PROCESS INCARNATION SEED CA_FILE|- TARGET PACE
 //
+// PACE times as long are leases, pauses and the time between two looks of a
+// waiter: 1 for a table on this machine, more for one that is far away.
 // Endpoint, region and keys are the environment's.  The status is 0 whatever
 // became of the locks: the logs tell.
 #include <poll.h>
@@ -50,6 +52,8 @@ constexpr milliseconds kLongestTry{2000};
 constexpr std::chrono::minutes kPatience{30};
 constexpr milliseconds kLookEach{5};       // While held.
 constexpr milliseconds kLookEachLong{20};  // In a long hold.
+
+int pace = 1;
 
 // Chances of one thread.
 class Chance {
@@ -108,8 +112,8 @@ class Witnessed {
     all.ttl = ttl;
     all.keep_row = kept;
     all.only_if_exists = kept && settings.must_exist;
-    all.first_poll = 5ms;
-    all.longest_poll = 100ms;
+    all.first_poll = pace * 5ms;
+    all.longest_poll = pace * 100ms;
     all.patience = kPatience;
     all.on_lost = [this](ddbmutex::Loss loss) {
       diary.lost(ddbmutex::name_of(loss), now());
@@ -135,7 +139,7 @@ class Hand {
         if (holds(one)) end_claim(one);
         give_back(one);
       }
-      std::this_thread::sleep_for(chance_.mostly_short(kLongestPause));
+      std::this_thread::sleep_for(chance_.mostly_short(pace * kLongestPause));
     }
   }
 
@@ -258,9 +262,10 @@ All all_mutexes(const std::string& logs, const torture::Life& life,
   All all;
   for (int i = 0; i < torture::kNames; ++i) {
     const std::string name = torture::lock_name(i);
-    const auto lease = kShortestLease +
-                       std::chrono::duration_cast<milliseconds>(
-                           chance.mostly_short(kLongestLease - kShortestLease));
+    const auto lease =
+        pace * (kShortestLease +
+                std::chrono::duration_cast<milliseconds>(
+                    chance.mostly_short(kLongestLease - kShortestLease)));
     const bool must_exist = life.process % 2 == 0;
     all.push_back(std::make_unique<Witnessed>(
         Witnessed::Settings{name, torture::diary_path(logs, life, name), lease,
@@ -297,12 +302,13 @@ void work_until_told(const All& all, torture::Target& target, unsigned seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 8) {
+  if (argc != 9) {
     std::fprintf(stderr,
                  "usage: worker TABLE LOGDIR PROCESS INCARNATION SEED CA|- "
-                 "TARGET\n");
+                 "TARGET PACE\n");
     return 2;
   }
+  pace = std::stoi(argv[8]);
   ddbmutex::TableOptions options;
   options.name = argv[1];
   if (argv[6] != std::string("-")) options.ca_file = argv[6];

@@ -1,10 +1,9 @@
-// An engine on 127.0.0.1, with the table `locks`, for what runs the programs
-// that other people's builds make.
+// Starts a DynamoDB engine on 127.0.0.1 and makes the table `locks` in it.
 "use strict";
 
-const fs = require("fs");
 const http = require("http");
 const net = require("net");
+const path = require("path");
 const { spawn } = require("child_process");
 
 function freePort() {
@@ -32,31 +31,40 @@ function call(port, action, body) {
   });
 }
 
-// Its port; it ends with this process.
-async function startEngine() {
-  const modules = "tests/node_modules";
-  const dynoxide = `${modules}/@dynoxide/linux-x64/dynoxide`;
+// The engine says that it listens once it has the port, so it is this engine
+// that answers there.  It runs in a process group of its own, so that a
+// terminal's Ctrl-C reaches only this process, which then stops the engine.
+async function startOnFreePort() {
   const port = await freePort();
-  const at = ["--host", "127.0.0.1", "--port", String(port)];
-  const child = fs.existsSync(dynoxide) ? spawn(dynoxide, at) :
-    spawn("node", [`${modules}/dynalite/cli.js`, ...at]);
+  const child = spawn(path.join(__dirname, "start"),
+    ["--host", "127.0.0.1", "--port", String(port)],
+    { detached: true, stdio: ["ignore", "pipe", "pipe"] });
   process.on("exit", () => child.kill("SIGKILL"));
+  const ended = new Promise((resolve) => { child.on("close", resolve); });
   await new Promise((resolve, reject) => {
     let said = "";
-    const listen = (text) => {
+    const collect = (text) => {
       said += text;
       if (/istening/.test(said)) resolve();
     };
-    child.stdout.on("data", listen);
-    child.stderr.on("data", listen);
-    child.on("exit", () => reject(new Error(`no engine: ${said}`)));
+    child.stdout.on("data", collect);
+    child.stderr.on("data", collect);
+    ended.then(() => reject(new Error(`The engine does not start: ${said}`)));
   });
-  const status = await call(port, "CreateTable", { TableName: "locks",
+  return { port, ended };
+}
+
+// Returns its port, and a promise that is kept once it has ended.  It is killed
+// when this process exits (but not if this process is killed itself).
+async function startEngine() {
+  // Another process may have taken the free port meanwhile: then once more.
+  const engine = await startOnFreePort().catch(startOnFreePort);
+  const status = await call(engine.port, "CreateTable", { TableName: "locks",
     BillingMode: "PAY_PER_REQUEST",
     AttributeDefinitions: [{ AttributeName: "name", AttributeType: "S" }],
     KeySchema: [{ AttributeName: "name", KeyType: "HASH" }] });
   if (status !== 200) throw new Error(`CreateTable: ${status}`);
-  return port;
+  return engine;
 }
 
 module.exports = { startEngine };

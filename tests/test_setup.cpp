@@ -1,0 +1,258 @@
+// What tests/setup installs before `make` builds, tried on a machine that has
+// nothing; and the engine of `make engine`.
+#include <signal.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/support/files.hpp"
+#include "tests/support/home.hpp"
+#include "tests/support/listening.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/pty.hpp"
+#include "tests/support/shell.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace tests;
+
+// A machine with nothing but a few tools and an apt-get that installs a command
+// with each package's name.  It has a copy of what tests/setup reads.
+class BareMachine {
+ public:
+  explicit BareMachine(const std::string& processor) {
+    for (const char* folder :
+         {"", "engines/dynoxide", "engines/dynalite", "bench/rivals"}) {
+      const fs::path from = project() / "tests" / folder;
+      const fs::path to = home_.root / "tree/tests" / folder;
+      fs::create_directories(to);
+      fs::copy_file(from / "package-lock.json", to / "package-lock.json");
+    }
+    fs::copy_file(project() / "tests/setup", home_.root / "tree/tests/setup");
+    fs::create_directory(home_.root / "bin");
+    for (const char* tool :
+         {"cat", "chmod", "cmp", "cp", "dirname", "grep", "mkdir"}) {
+      const Ran found =
+          shell(std::string("printf %s \"$(command -v ") + tool + ")\"");
+      fs::create_symlink(found.said, home_.root / "bin" / tool);
+    }
+    command("id", "echo 0");
+    command("uname", "echo " + processor);
+    command(
+        "apt-get",
+        "echo \"apt-get $*\"\n"
+        "case \" $* \" in\n"
+        "  *' -s '*) echo 'Inst one'; echo 'Inst another' ;;\n"
+        "  *' install '*)\n"
+        "    for package; do cp \"$HOME/any\" \"$HOME/bin/$package\"; done\n"
+        "    cp \"$HOME/any\" \"$HOME/bin/node\" ;;\n"
+        "esac\n");
+    // A compiler that finds every header, or npm.
+    make("any",
+         "[ \"$1\" != ci ] || { echo \"npm ci $3\"; mkdir $3/node_modules; }");
+  }
+
+  void command(const std::string& name, const std::string& script) const {
+    make("bin/" + name, script);
+  }
+
+  // Runs tests/setup as make would, with these variables of the user's.
+  Ran setup(const std::string& target,
+            const std::string& variables = "") const {
+    const std::string root = home_.root.string();
+    return shell("env -i HOME='" + root + "' PATH='" + root + "/bin' " +
+                 variables + " '" + root + "/tree/tests/setup' " + target);
+  }
+
+ private:
+  void make(const std::string& name, const std::string& script) const {
+    fs::permissions(home_.write(name, "#!/bin/sh\n" + script + "\n"),
+                    fs::perms::owner_all);
+  }
+
+  const Home home_;
+};
+
+const std::string kLibrary = "g++ libcurl4-openssl-dev libssl-dev";
+
+// All that it prints if it installs these packages and fetches these folders.
+std::string installing(const std::string& packages, const std::string& note,
+                       const std::vector<std::string>& folders) {
+  std::string said = "Installing: " + packages + "\n" + note +
+                     "apt-get update -qq\n"
+                     "Packages with all that these need: 2\n"
+                     "apt-get install -qq -y --no-install-recommends " +
+                     packages + "\n";
+  for (const std::string& folder : folders) {
+    said += "Fetching: the packages of " + folder +
+            "/package.json\n"
+            "npm ci " +
+            folder + "\n";
+  }
+  return said;
+}
+
+const std::string kAboutNpm =
+    "(npm fetches the DynamoDB engine of the demo.  If you have one, name it "
+    "in AWS_ENDPOINT_URL_DYNAMODB: then npm is not needed.)\n";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(setup_of_a_machine)
+
+BOOST_AUTO_TEST_CASE(demo_installs_what_it_needs_and_says_so_first) {
+  const BareMachine machine("x86_64");
+  BOOST_TEST(machine.setup("demo").said ==
+             installing(kLibrary + " npm ca-certificates", kAboutNpm,
+                        {"tests/engines/dynoxide"}));
+  // All is there now.
+  const Ran again = machine.setup("demo");
+  BOOST_TEST(again.said == "");
+  BOOST_TEST(again.status == 0);
+}
+
+BOOST_AUTO_TEST_CASE(
+    demo_on_other_processors_has_the_engine_that_runs_on_node) {
+  const BareMachine machine("aarch64");
+  BOOST_TEST(machine.setup("demo").said ==
+             installing(kLibrary + " npm ca-certificates nodejs", kAboutNpm,
+                        {"tests/engines/dynalite"}));
+}
+
+BOOST_AUTO_TEST_CASE(demo_on_an_endpoint_of_the_users_needs_no_engine) {
+  BOOST_TEST(BareMachine("x86_64")
+                 .setup("demo", "AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:1")
+                 .said == installing(kLibrary, "", {}));
+  // A service that speaks TLS also needs the certificates.
+  const std::string certificates =
+      fs::exists("/etc/ssl/certs/ca-certificates.crt") ? ""
+                                                       : " ca-certificates";
+  for (const char* variable : {"AWS_ENDPOINT_URL_DYNAMODB=https://127.0.0.1:1",
+                               "DDBMUTEX_DEMO_AWS=1"}) {
+    BOOST_TEST(BareMachine("x86_64").setup("demo", variable).said ==
+               installing(kLibrary + certificates, "", {}));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(engine_needs_no_compiler) {
+  const BareMachine machine("x86_64");
+  BOOST_TEST(
+      machine.setup("engine").said ==
+      installing("npm ca-certificates nodejs", "", {"tests/engines/dynoxide"}));
+}
+
+BOOST_AUTO_TEST_CASE(tests_need_more_than_the_demo) {
+  const BareMachine machine("x86_64");
+  const Ran ran = machine.setup("test");
+  BOOST_TEST(ran.status == 0, ran.said);
+  for (const char* package :
+       {"g++", "libcurl4-openssl-dev", "rapidjson-dev", "zlib1g-dev",
+        "libboost-test-dev", "spin", "faketime", "pkg-config", "nodejs"}) {
+    BOOST_TEST(has(between(ran.said, "Installing:", "\n") + " ",
+                   std::string(" ") + package + " "),
+               package);
+  }
+  const std::vector<std::string> fetched = {"tests/engines/dynoxide",
+                                            "tests/engines/dynalite", "tests"};
+  BOOST_TEST(all_matches(ran.said, "^npm ci (.*)$") == fetched,
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(without_apt_or_root_it_says_what_to_install) {
+  const BareMachine machine("x86_64");
+  machine.command("id", "echo 1000");
+  const Ran ran = machine.setup("demo");
+  BOOST_TEST(ran.status == 1);
+  BOOST_TEST(ran.said == "Please install (Debian's names): " + kLibrary +
+                             " npm ca-certificates\n");
+  // With sudo, it is as root would have it.
+  machine.command("sudo", "shift; exec \"$@\"");
+  BOOST_TEST(machine.setup("demo").status == 0);
+  BOOST_TEST(machine.setup("demo").said == "");
+}
+
+BOOST_AUTO_TEST_CASE(target_that_is_not_there_is_refused) {
+  const Ran ran = BareMachine("x86_64").setup("dmeo");
+  BOOST_TEST(ran.status == 2);
+  BOOST_TEST(ran.said == "setup: there is no target dmeo\n");
+  BOOST_TEST(BareMachine("x86_64").setup("").status == 2);
+}
+
+BOOST_AUTO_TEST_CASE(each_rule_of_make_says_what_it_sets_up_for) {
+  const std::string rules =
+      read_file("Makefile") + read_file("packaging/packaging.mk");
+  const auto all = all_matches(rules, "(tests/setup)\\b");
+  const auto told = all_matches(rules, "tests/setup ([a-z]+)\n");
+  BOOST_TEST(all.size() > 5u);
+  BOOST_TEST(told.size() == all.size());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+namespace {
+
+// As from a shell, whatever make runs this test.
+std::vector<std::string> environment_of_a_shell() {
+  std::vector<std::string> variables = clean_environment();
+  const auto is_of_make = [](const std::string& variable) {
+    return std::regex_match(variable, std::regex("(MAKE|MFLAGS)[^]*"));
+  };
+  variables.erase(
+      std::remove_if(variables.begin(), variables.end(), is_of_make),
+      variables.end());
+  return variables;
+}
+
+// `make engine`, and what it tells a reader to paste into a shell.
+struct OwnEngine {
+  OwnEngine() {
+    BOOST_TEST_REQUIRE(make.says("Ctrl-C stops the engine."), make.text());
+    lines = std::regex_replace(between(make.text(), "\r\n\r\n", "\r\n\r\n"),
+                               std::regex("\r"), "");
+    port = std::stoi(between(lines, "127.0.0.1:", "\n"));
+  }
+
+  // In a shell with these lines and nothing else.
+  Ran run(const std::string& command) const {
+    return shell("env -i PATH=\"$PATH\" HOME=/nonexistent sh -ec '" + lines +
+                 "\n" + command + "'");
+  }
+
+  Pty make{{"/usr/bin/env", "make", "--no-print-directory", "-C",
+            project().string(), "engine"},
+           environment_of_a_shell()};
+  std::string lines;
+  int port = 0;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(engine_of_ones_own)
+
+BOOST_AUTO_TEST_CASE(engine_is_there_for_who_pastes_what_it_says) {
+  OwnEngine engine;
+  const Ran ran = engine.run(program_path("../examples/ddbmutex/ddbmutex") +
+                             " run job -- echo locked");
+  BOOST_TEST(ran.said == "locked\n");
+  BOOST_TEST(ran.status == 0);
+  engine.make.type(Pty::kCtrlC);
+  BOOST_TEST(engine.make.end() != -1, engine.make.text());
+  BOOST_TEST(falls_silent(engine.port));
+}
+
+BOOST_AUTO_TEST_CASE(engine_ends_with_the_make_that_is_terminated) {
+  OwnEngine engine;
+  BOOST_TEST(anybody_listens(engine.port));
+  kill(engine.make.pid(), SIGTERM);
+  BOOST_TEST(engine.make.end() != -1, engine.make.text());
+  BOOST_TEST(falls_silent(engine.port));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
