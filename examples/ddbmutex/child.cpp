@@ -97,7 +97,13 @@ int Child::go() {
   return error;
 }
 
-void Child::signal(int number) const { signal_all(pid_, number); }
+void Child::signal(int number) const {
+  if (is_buried_) {  // Its process id may be another process's by now.
+    kill(-pid_, number);
+  } else {
+    signal_all(pid_, number);
+  }
+}
 
 int Child::reap(pid_t watcher) {
   const int stopped_by = look_at_command();
@@ -134,8 +140,11 @@ int Child::look_at_command() {
              WEXITED | WNOHANG | WNOWAIT) == 0 &&
       info.si_pid != 0) {
     ending_.emplace();
-    (info.si_code == CLD_EXITED ? ending_->status : ending_->signal) =
-        info.si_status;
+    if (info.si_code == CLD_EXITED) {
+      ending_->status = info.si_status;
+    } else {
+      ending_->signal = info.si_status;
+    }
   }
   return stopped_by;
 }

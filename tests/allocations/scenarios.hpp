@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <new>
@@ -730,7 +731,8 @@ inline void keys_of_a_profile(Round& round) {
     unsetenv((std::string("AWS_") + name).c_str());
   }
   // One name for all rounds: what setenv() has replaced it never frees.
-  const std::string file = "/tmp/ddbmutex-profile-" + std::to_string(getpid());
+  const std::string file = std::filesystem::temp_directory_path() /
+                           ("ddbmutex-profile-" + std::to_string(getpid()));
   setenv("AWS_CONFIG_FILE", file.c_str(), 1);
   TableOptions options = round.table_options();
   std::ofstream(file) << "[profile other]\nregion = nowhere\n"
