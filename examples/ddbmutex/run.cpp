@@ -165,18 +165,18 @@ class Job {
 
  private:
   void read_news() {
-    if (!watcher_) return;
-    const Watcher::News news = watcher_->read_news();
-    if (news == Watcher::News::none) return;
-    if (news == Watcher::News::gone) return replace_watcher();
-    if (news == Watcher::News::over) {
-      is_over_in_time_ = true;
-    } else if (news == Watcher::News::late) {
-      cut_short(kEndedUnseen);
-    } else {
-      end_the_command(kEndsUnrenewed);
+    while (watcher_) {
+      const Watcher::News news = watcher_->read_news();
+      if (news == Watcher::News::none) return;
+      if (news == Watcher::News::gone) return replace_watcher();
+      if (news == Watcher::News::over) {
+        is_over_in_time_ = true;
+      } else if (news == Watcher::News::late) {
+        cut_short(kEndedUnseen);
+      } else {
+        end_the_command(kEndsUnrenewed);
+      }
     }
-    read_news();
   }
 
   // Starts another watcher, and tries again if that one is killed while it
