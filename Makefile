@@ -299,6 +299,9 @@ $(BUILD)/tests/tests $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: \
   $(TEST_SUPPORT) $(LIB)
 $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS): %: %.o
 $(DEMO): $(DEMO_OBJECTS)
+# Looks functions up when it starts: doing so later saves registers on the stack,
+# in which there may be a secret.
+$(COMMAND): LDFLAGS += -Wl,-z,relro,-z,now
 $(COMMAND): $(COMMAND_OBJECTS)
 $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS) $(DEMO) $(COMMAND): $(LIB)
 build/ddbmutex: $(COMMAND)

@@ -254,6 +254,7 @@ class DdbMutex {
 
   // What was stored when the lock was taken, with the changes made since.
   // Empty unless the mutex is locked.  Kept after a loss until it is unlocked.
+  // Without attributes that did not fit: see LockInfo::problem.
   std::optional<std::string> data() const;
   Attributes attributes() const;
   // Renews the lease and changes what is stored.  If a transient error is
@@ -578,9 +579,9 @@ struct TableOptions {
   // region; else that of the EC2 instance, which is asked on first use.
   std::string region{};
 
-  // Another DynamoDB than the region's, such as "https://host:port".  Default:
-  // AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, the profile's endpoint; else
-  // that of the region.
+  // Another DynamoDB than the region's: "https://host", optionally with a port
+  // and a path ("http://host:8000/a/b").  Default: AWS_ENDPOINT_URL_DYNAMODB,
+  // AWS_ENDPOINT_URL, the profile's endpoint; else that of the region.
   std::string endpoint{};
 
   // How long exists(), inspect(), list() and force_unlock() retry a request
@@ -614,9 +615,9 @@ struct TableOptions {
   // Called for each line that is worth logging, by a thread of its own, one
   // line at a time.  A line never has a signature in it, nor a secret or token
   // of 16 characters or more; where a server repeats one, it is replaced by
-  // "(hidden)".  It may call anything.  If it is slow, lines are left out; an
-  // exception is ignored.  It is not called once the Table is gone.  Default:
-  // nothing is logged.
+  // "(hidden)".  Characters are escaped as in Error::what().  The logger may
+  // call anything.  If it is slow, lines are left out; an exception is ignored.
+  // It is not called once the Table is gone.  Default: nothing is logged.
   std::function<void(LogLevel level, const std::string& text)> logger{};
 
   // --- The table's key ---
@@ -807,7 +808,9 @@ inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), category()};
 }
 
-// what() says which call failed, for which name and table, and why.
+// what() says which call failed, for which name and table, and why, on one line
+// of UTF-8.  Control characters, and characters that reorder text or are
+// invisible, are escaped ("\n", "\u202e").
 class Error : public std::system_error {
  public:
   Error(std::error_code code, const std::string& what,
@@ -855,7 +858,9 @@ struct Creation {
   std::optional<Throughput> throughput{};  // Default: pay per request.
   std::vector<std::pair<std::string, std::string>> tags{};
   // Lets DynamoDB delete rows that are not kept, a day or more after their
-  // lease ended, if the engine can.  Only in layout ddblock.
+  // lease ended.  Only in layout ddblock.  If the engine has no such clean-up,
+  // create() succeeds, and a warning is logged.  If turning it on fails
+  // otherwise, create() fails, and its error says that the table is there.
   bool clean_up = true;
 };
 
@@ -884,8 +889,11 @@ struct LockInfo {
   std::uint64_t token = 0;  // 0 unless the row is a kept one.
   std::optional<std::string> data{};
   Attributes attributes{};
-  // Only from list(): why the item is not a lock.  Then everything above but
-  // the name and the sort value is empty.
+  // From list(): why the item is not a lock, or that it is too large to be
+  // read.  Then everything above but the name and the sort value is empty.
+  // Otherwise: the first attribute that was left out, if there is one.  What is
+  // stored beside the record is read up to 8,000 values in all, members of
+  // lists, maps and sets included, and up to 32 levels deep.
   std::string problem{};
 };
 

@@ -243,10 +243,11 @@ bool has_keys(Action action) {
 }
 
 // Reads "Item", say, where there may be one.
-void read_item_of(Value body, std::string_view name, Answer& answer) {
+void read_item_of(Value body, std::string_view name, const Wanted& wanted,
+                  Answer& answer) {
   for (Elements each(body); each.next();) {
     if (each.name != name) continue;
-    if (read_item(each.value, answer.item.emplace())) return;
+    if (read_item(each.value, answer.item.emplace(), wanted)) return;
     answer.item.reset();
     return bad_answer(answer,
                       sigv4::format("%s is not a DynamoDB item", name).c_str());
@@ -260,7 +261,7 @@ bool is_on_already(Action action, std::string_view message) {
 }
 
 void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
-                Reader reader, Answer& answer) {
+                Reader reader, const Wanted& wanted, Answer& answer) {
   const std::string_view code = code_of(body, http);
   std::string_view message = body.text("message");
   if (message.empty()) message = body.text("Message");
@@ -284,7 +285,7 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
   }
   if (kTransacts && code == "TransactionCanceledException"sv &&
       answer.action == Action::transact_write_items && reader != nullptr) {
-    return reader(body, answer);
+    return reader(body, wanted, answer);
   }
   if (answer.fault != Fault::condition_failed) return;
   if (answer.action == Action::get_item || !is_of_an_item(answer.action)) {
@@ -293,7 +294,7 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
                                     name_of(answer.action))
                           .c_str());
   }
-  read_item_of(body, "Item", answer);
+  read_item_of(body, "Item", wanted, answer);
 }
 
 // --- Success ---------------------------------------------------------------
@@ -332,7 +333,8 @@ bool is_success(std::string_view needed, std::string_view others, Value body) {
   return whole;
 }
 
-void read_success(Value body, Reader reader, Answer& answer) {
+void read_success(Value body, Reader reader, const Wanted& wanted,
+                  Answer& answer) {
   answer.fault = Fault::none;
   std::string_view others = members_of(answer.action);
   const std::string_view needed = sigv4::cut(others, ' ');
@@ -341,16 +343,16 @@ void read_success(Value body, Reader reader, Answer& answer) {
                       "HTTP status 200, but not an answer from DynamoDB");
   }
   if (answer.action == Action::get_item) {
-    read_item_of(body, "Item", answer);
+    read_item_of(body, "Item", wanted, answer);
   } else if (answer.action == Action::update_item) {
-    read_item_of(body, "Attributes", answer);
+    read_item_of(body, "Attributes", wanted, answer);
   } else if (!needed.empty() && reader != nullptr) {
-    reader(body, answer);
+    reader(body, wanted, answer);
   }
 }
 
 void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
-               Reader reader, Answer& answer) {
+               Reader reader, const Wanted& wanted, Answer& answer) {
   const std::string_view type = headers[kType];
   const bool says_json =
       type.data() == nullptr || type.find("json") != type.npos;
@@ -374,9 +376,9 @@ void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
   } else if (http.status == 200 && !is_dynamodbs(headers)) {
     wrong = ", but neither DynamoDB's content type nor a request id";
   } else if (http.status == 200) {
-    return read_success(body, reader, answer);
+    return read_success(body, reader, wanted, answer);
   } else if (http.status >= 400) {
-    return read_error(body, http, signed_at, reader, answer);
+    return read_error(body, http, signed_at, reader, wanted, answer);
   }
   answer.message.clear();
   sigv4::format_to(answer.message, "HTTP status %s%s", http.status, wrong);
@@ -451,7 +453,7 @@ void Answer::tell(Answer& to) const {
 }
 
 Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
-                   Reader reader, TheseParts) {
+                   Reader reader, const Wanted& wanted, TheseParts) {
   Answer answer;
   answer.action = action;
   answer.sent = http.sent;
@@ -462,12 +464,13 @@ Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
   answer.message.swap(http.error);
   if (http.transport != Transport::complete) return answer;
 
+  answer.bytes = http.body.size();
   const Headers headers = http.headers_of(kTold);
   answer.date = date_of(headers);
   if (!crc_matches(headers, http.body)) {
     bad_answer(answer, "x-amz-crc32 does not match the body");
   } else {
-    read_body(http, headers, signed_at, reader, answer);
+    read_body(http, headers, signed_at, reader, wanted, answer);
   }
   if (answer.fault == Fault::none) {
     answer.message.clear();

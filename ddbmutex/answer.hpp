@@ -122,6 +122,7 @@ struct Answer {
   bool sent = false;
   // The answer was longer than the client takes: a bad one.
   bool too_large = false;
+  std::size_t bytes = 0;  // Of its body.
   // These keys will not do, but there may be others.
   bool other_keys = false;
   // Of a TransactWriteItems that DynamoDB cancelled: the first of its parts, by
@@ -163,13 +164,14 @@ void bad_answer(Answer& answer, const char* why);
 // all went well; of a transaction, why it was cancelled.  Given by those who
 // make such calls (read_page(), read_table(), read_cancellation()), so that a
 // program without them carries none of it.
-using Reader = void (*)(Value body, Answer& answer);
+using Reader = void (*)(Value body, const Wanted& wanted, Answer& answer);
 
 // What an answer's body and headers mean; pure.  `signed_at` is the time that
-// the request was signed for.  The body is read where it stands.
+// the request was signed for, `wanted` says what is read of items.  The body is
+// parsed in place.
 Answer read_answer(Action action, sigv4::HttpAnswer&& http,
                    ServiceTime signed_at, Reader reader = nullptr,
-                   TheseParts = {});
+                   const Wanted& wanted = {}, TheseParts = {});
 
 }  // namespace dynamodb
 }  // namespace v0

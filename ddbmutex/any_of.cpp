@@ -180,8 +180,8 @@ struct AnyOf::Impl : detail::Calls {
   milliseconds request_time() const { return time_of_a_request(options.each); }
   // How an error begins.
   std::string cannot_lock() const {
-    return sigv4::format("cannot lock any of \"%s...\" in table \"%s\"",
-                         options.prefix, options.each.table->name());
+    return sigv4::format("cannot lock any of %q in table %q",
+                         options.prefix + "...", options.each.table->name());
   }
   // Of the lock on one item.
   Options each(const std::string& sort_value) const;

@@ -82,8 +82,9 @@ struct AnyOfOptions {
   // Only items whose names begin with this.  Default: all.
   std::string prefix{};
 
-  // Attributes that `accept` needs to see in a pass; `data` may be one.  Needs
-  // the part `attributes`.
+  // Attributes that `accept` needs to see in a pass; `data` may be one.  An
+  // item with a LockInfo::problem is skipped, because some of them may be
+  // missing.  Needs the part `attributes`.
   std::vector<std::string> read{};
 
   // Which items are wanted.  Asked in a pass, also of items that are held; and

@@ -22,7 +22,7 @@ void give_up(Answer& last, bool woken) {
 }
 
 Answer ask(const Caller& caller, Action action, std::string_view body,
-           bool* maybe_applied, Reader reader) {
+           bool* maybe_applied, Reader reader, const Wanted& wanted) {
   Retry retry(caller.budget, Retry::Urgency::waits);
   bool unknown = false;
   if (maybe_applied == nullptr) maybe_applied = &unknown;
@@ -40,7 +40,7 @@ Answer ask(const Caller& caller, Action action, std::string_view body,
     }
     answer = caller.client.call(action, body,
                                 std::min(deadline, now + caller.request_time),
-                                *caller.waker, reader);
+                                *caller.waker, reader, wanted);
     if (answered(answer.fault)) {
       retry.success();
       return answer;
@@ -64,8 +64,9 @@ Answer ask(const Caller& caller, Action action, std::string_view body,
 namespace {
 
 // Names have stand-ins, "#0" and so on: they may be DynamoDB's reserved words.
-// `start`: empty at the first page.
-sigv4::Text write_page(const Selection& selection, int limit,
+// `count`: how many of the selection's attributes are requested.  `start`:
+// empty for the first page.
+sigv4::Text write_page(const Selection& selection, std::size_t count, int limit,
                        const Item& start) {
   sigv4::Text body;
   append_form(body,
@@ -73,7 +74,7 @@ sigv4::Text write_page(const Selection& selection, int limit,
               R"("ProjectionExpression":"#0)",
               {selection.table, sigv4::Digits(limit)});
   const std::vector<std::string>& names = selection.attributes;
-  for (std::size_t i = 1; i < names.size(); ++i) {
+  for (std::size_t i = 1; i < count; ++i) {
     append_form(body, ", #%", {sigv4::Digits(i)});
   }
   body += '"';
@@ -84,7 +85,7 @@ sigv4::Text write_page(const Selection& selection, int limit,
                          : R"x(FilterExpression":"begins_with(#0, :key))x",
          selection.prefix});
   }
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     append_form(
         body, i == 0 ? R"(,"ExpressionAttributeNames":{"#%":$)" : R"(,"#%":$)",
         {sigv4::Digits(i), names[i]});
@@ -97,6 +98,16 @@ sigv4::Text write_page(const Selection& selection, int limit,
   }
   body += '}';
   return body;
+}
+
+// The key of a table, and that of an index.
+constexpr std::size_t kMostInKey = 4;
+
+// How many values there is memory for in it, members included.
+std::size_t room_of(const Item& item) {
+  std::size_t count = item.capacity();
+  for (const Attribute& one : item) count += room_of(one.members);
+  return count;
 }
 
 // Keys have no members.
@@ -112,20 +123,29 @@ bool are_same_key(const Item& one, const Item& other) {
 
 }  // namespace
 
-void read_page(Value body, Answer& answer) {
+void read_page(Value body, const Wanted& wanted, Answer& answer) {
   const Value items = body["Items"];
   if (!items.is_list()) return bad_answer(answer, "Items is not a list");
+  const auto too_large = [&answer] {
+    answer.too_large = true;
+    bad_answer(answer, "Items has too many values");
+  };
+  std::size_t room = kMostInPage;
+  if (items.size() > room) return too_large();
   std::vector<Item> read(items.size());
   auto item = read.begin();
   for (Elements each(items); each.next(); ++item) {
-    if (!read_item(each.value, *item)) {
+    if (!read_item(each.value, *item, wanted)) {
       return bad_answer(answer,
                         "Items contains something that is not a DynamoDB item");
     }
+    const std::size_t size = room_of(*item);
+    if (size > room) return too_large();
+    room -= size;
   }
   if (const Value next = body["LastEvaluatedKey"]) {
     Item& key = answer.item.emplace();
-    if (!read_item(next, key) || key.empty()) {
+    if (!read_item(next, key) || key.empty() || key.size() > kMostInKey) {
       answer.item.reset();  // Not all there is, and no way to the rest.
       return bad_answer(answer, "LastEvaluatedKey is not a key");
     }
@@ -133,12 +153,32 @@ void read_page(Value body, Answer& answer) {
   answer.items.swap(read);
 }
 
-const Item* Items::next() {
+Item* Items::next() {
   while (at_ == page_.items.size()) {
     if (over_) return nullptr;
     turn();
   }
   return &page_.items[at_++];
+}
+
+// A page that is too large is requested again with half as many items.  If one
+// item alone is too large, only its key is requested, so that the items after
+// it can be read.
+void Items::ask_for_page() {
+  const std::size_t all = selection_.attributes.size();
+  for (keys_only_ = false;;) {
+    page_ =
+        dynamodb::ask(caller_, selection_.whole ? Action::query : Action::scan,
+                      write_page(selection_, keys_only_ ? selection_.keys : all,
+                                 limit_, start_),
+                      nullptr, read_page, selection_.wanted);
+    if (!page_.too_large || keys_only_) break;
+    keys_only_ = limit_ == 1;
+    limit_ = std::max(limit_ / 2, 1);
+  }
+  // After a small page, twice as many items will probably fit.
+  const bool small = page_.bytes < client.max_answer_bytes() / 4;
+  if (small) limit_ = std::min(2 * limit_, kMostItems);
 }
 
 // The page.
@@ -150,12 +190,7 @@ void Items::turn() {
   const nanoseconds time = std::min(page_time_, BootTime::max() - now);
   caller_.deadline = std::min(deadline_, now + time);
   cut_short_ = caller_.deadline_now() - now < caller_.request_time;
-  do {
-    page_ = dynamodb::ask(
-        caller_, selection_.whole ? Action::query : Action::scan,
-        write_page(selection_, limit_, start_), nullptr, read_page);
-    limit_ = page_.too_large ? limit_ / 2 : limit_;
-  } while (page_.too_large && limit_ > 0);
+  ask_for_page();
   if (page_.fault != Fault::none || !page_.item) return;
   if (are_same_key(start_, *page_.item)) {
     page_.items.clear();

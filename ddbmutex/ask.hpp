@@ -50,14 +50,19 @@ struct Caller {
 
 // Until an answer is no passing fault, or there is no time for another: the
 // answer then tells the last passing fault, else timed_out or cancelled.  A
-// page that is too large is not asked for again: it would be no shorter.
+// page that is too large is not requested again here: it would not be shorter.
 // `maybe_applied` (may be null): whether an attempt before the last may have
 // been applied.
 Answer ask(const Caller& caller, Action action, std::string_view body,
-           bool* maybe_applied = nullptr, Reader reader = nullptr);
+           bool* maybe_applied = nullptr, Reader reader = nullptr,
+           const Wanted& wanted = {});
 
-// The Reader of Scan and Query.
-void read_page(Value body, Answer& answer);
+// Values in all items of a page that are read: their memory is little beside
+// that of an answer which has so many.
+constexpr std::size_t kMostInPage = 5 * kMostOthers;
+
+// The Reader of Scan and Query.  A page with more values is `too_large`.
+void read_page(Value body, const Wanted& wanted, Answer& answer);
 
 // Makes of `last` what to say where deadline or waker (woken) came first.
 void give_up(Answer& last, bool woken);
@@ -65,12 +70,14 @@ void give_up(Answer& last, bool woken);
 // Items of a table that are to be read.
 struct Selection {
   std::string_view table;
-  // Names, each once, the partition key's first; the others are not read.
+  // Names, each once, the key's first; the others are not read.
   std::vector<std::string> attributes;
   // All items whose key begins with this, by Scan; or whose key is this, by
   // Query.
   std::string prefix{};
   bool whole = false;
+  std::size_t keys = 1;  // So many attributes are the key: 1 or 2.
+  Wanted wanted{};
 };
 
 // All of them, consistently read, one after the other; a page is in memory at a
@@ -89,7 +96,9 @@ class Items {
 
   // Good until the one after it is asked for.  Null: there is none, or the last
   // answer has a fault.
-  const Item* next();
+  Item* next();
+  // Whether the last item was too large to be read: only its key is there.
+  bool too_large() const { return keys_only_; }
   const Answer& answer() const { return page_; }  // The last.
   // When the last page was asked for, less than the time of a request was left.
   bool cut_short() const { return cut_short_; }
@@ -97,11 +106,16 @@ class Items {
   Client& client;
 
  private:
-  void turn();
+  static constexpr int kMostItems = 200;
 
-  // Of items in a page.  Fewer where that is too large for the client.
-  int limit_ = 200;
-  Caller caller_;  // For one page.
+  void turn();
+  void ask_for_page();
+
+  // How many items are requested in a page.  Fewer if such a page is too large
+  // for the client: one item may need all that the client accepts.
+  int limit_ = kMostItems;
+  bool keys_only_ = false;  // The page is the key of one item.
+  Caller caller_;           // For one page.
   const BootTime deadline_;
   const std::chrono::nanoseconds page_time_;
   const Selection& selection_;

@@ -185,10 +185,10 @@ struct Checker {
     if (Failure wrong = add_name(name, seen)) return wrong;
     if (lock::is_of_record(*detail::find_layout(table), name) &&
         !(removed && name == lock::kDataAttribute)) {
-      return bad(sigv4::format("\"%s\" is an attribute of the record", name));
+      return bad(sigv4::format("%q is an attribute of the record", name));
     }
     if (name == table.key || name == table.sort_key) {
-      return bad(sigv4::format("\"%s\" is the table's key", name));
+      return bad(sigv4::format("%q is the table's key", name));
     }
     return nullptr;
   }
@@ -246,7 +246,7 @@ void add_wire(const Attribute& attribute, dynamodb::Item& item) {
 void add_from_wire(const Wire& wire, Attributes& all) {
   std::optional<std::string> value = wire.value;
   if (wire.type == Wire::Type::binary) value = sigv4::base64_decode(*value);
-  if (wire.type == Wire::Type::other || !value) return;
+  if (wire.type >= Wire::Type::other || !value) return;
   Attribute& attribute = all.emplace_back();
   attribute.name = wire.name;
   attribute.type = static_cast<Type>(wire.type);

@@ -92,7 +92,7 @@ Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
     use_account(target, owner.empty() ? own.account_id : owner);
   }
   sigv4::normal_url(target.endpoint).swap(site->url);
-  site->authority = sigv4::parts_of(site->url).authority;
+  site->parts = sigv4::parts_of(site->url);
   const std::lock_guard guard(mutex_);
   return site_ = std::move(site);
 }
@@ -155,10 +155,11 @@ std::unique_ptr<Client::Pending> Client::prepare(BootTime now) {
   return pending;
 }
 
-void Client::begin(Pending& pending, Action action, BootTime now,
-                   Reader reader) {
+void Client::begin(Pending& pending, Action action, BootTime now, Reader reader,
+                   const Wanted& wanted) {
   pending.action_ = action;
   pending.reader_ = reader;
+  pending.wanted_ = wanted;
   if (pending.answer_ != nullptr) {
     pending.answer_->action = action;
     pending.body().wipe();
@@ -168,8 +169,8 @@ void Client::begin(Pending& pending, Action action, BootTime now,
   sigv4::Exchange& exchange = *pending.exchange_;
   pending.signature_ = sigv4::append_signed(
       exchange.headers(),
-      {site.authority, "application/x-amz-json-1.0", exchange.body(),
-       "DynamoDB_20120810", name_of(action)},
+      {site.parts.authority, "application/x-amz-json-1.0", exchange.body(),
+       "DynamoDB_20120810", name_of(action), site.parts.path},
       site.keys->keys, {pending.amz_date_, sigv4::kAmzDateBytes}, site.scope,
       site.key);
   exchange.start(site.url, now);
@@ -187,8 +188,9 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
     return answer;
   }
   const bool read = sigv4::has_memory_for([&] {
-    answer = read_answer(pending->action_, std::move(exchange.answer()),
-                         pending->signed_at_, pending->reader_);
+    answer =
+        read_answer(pending->action_, std::move(exchange.answer()),
+                    pending->signed_at_, pending->reader_, pending->wanted_);
   });
   if (!read) answer = unread(*pending);
   // Its texts may be gone by now; its counts are not.
@@ -309,7 +311,7 @@ void Client::hear(const Answer& answer, const HttpAnswer& http) {
 }
 
 Answer Client::call(Action action, std::string_view body, BootTime deadline,
-                    sigv4::Waker& waker, Reader reader) {
+                    sigv4::Waker& waker, Reader reader, const Wanted& wanted) {
   await_keys(deadline, &waker);
   const BootTime now = BootClock::now();
   auto pending = prepare(now);
@@ -317,7 +319,7 @@ Answer Client::call(Action action, std::string_view body, BootTime deadline,
   const bool of_this_table = is_of_an_item(action) || action == Action::scan ||
                              action == Action::query;
   if (of_this_table) answer_if_key_is_wrong(*pending);
-  begin(*pending, action, now, reader);
+  begin(*pending, action, now, reader, wanted);
   sigv4::Exchange* exchange = &pending->exchange();
   if (pending->under_way()) sigv4::drive(&exchange, 1, deadline, &waker);
   const bool late = BootClock::now() >= deadline;

@@ -31,6 +31,17 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
+// The size of the largest item's JSON, with room for what is around it.  An
+// item has up to 400 KB.  As DynamoDB counts ("DynamoDB item sizes and formats"
+// in its developer guide), a number of one or two digits has two bytes,
+// whatever its exponent.  DynamoDB writes it in plain digits (boto3's issue
+// 2500 shows 1E+100): 1.2E-130 has 133 of them.  So a set of such numbers needs
+// 136 bytes for each, with quotes and comma.  All else grows less: {"S":""} in
+// a list has 9 bytes for one byte, and a control character has 6.
+constexpr std::size_t kMostItemBytes = 400 << 10;
+constexpr std::size_t kMostAnswerBytes =
+    kMostItemBytes / 2 * 136 + (std::size_t{64} << 10);
+
 struct ClientOptions {
   // Its region may come with the keys, its URL be that of the account of the
   // table, if that is named by an ARN, or of the keys.
@@ -38,8 +49,7 @@ struct ClientOptions {
   sigv4::KeySourcePtr credentials;
   sigv4::Log log{};
   std::string table{};  // May be empty.
-  // An item has up to 400 KB, and as JSON up to six bytes for each.
-  std::size_t max_answer_bytes = 3 << 20;
+  std::size_t max_answer_bytes = kMostAnswerBytes;
 };
 
 // Of requests that were sent and have ended.
@@ -69,7 +79,7 @@ class Client {
   std::unique_ptr<Pending> prepare(BootTime now);
   // Signs it and begins to send.
   void begin(Pending& pending, Action action, BootTime now,
-             Reader reader = nullptr);
+             Reader reader = nullptr, const Wanted& wanted = {});
   // Waits for keys, if there are none but may be soon.  False if there are
   // none.
   bool await_keys(BootTime deadline, sigv4::Waker* waker) {
@@ -84,7 +94,8 @@ class Client {
   // Waits for keys, begins, waits until `deadline` or a wake (the waker is not
   // cleared), finishes.
   Answer call(Action action, std::string_view body, BootTime deadline,
-              sigv4::Waker& waker, Reader reader = nullptr);
+              sigv4::Waker& waker, Reader reader = nullptr,
+              const Wanted& wanted = {});
 
   // What is known of the table's key.  A PutItem names no key: in a table whose
   // key is another attribute of the record, each would make an item of its own.
@@ -106,6 +117,7 @@ class Client {
   void end_by(BootTime time) { keys_.end_by(time); }
 
   Counts counts() const;
+  std::size_t max_answer_bytes() const { return options_.max_answer_bytes; }
   // Where requests go, as far as it is known.
   std::string endpoint() const;
   const sigv4::Log& log() const { return options_.log; }
@@ -121,10 +133,10 @@ class Client {
   // What follows from the keys and the day.
   struct Site {
     sigv4::Keys::OutcomePtr keys;
-    Target target;                 // Its error: why nothing can be sent.
-    std::string url{};             // As requests have it.
-    std::string_view authority{};  // In that.
-    std::string scope{};           // Of signatures, the day first,
+    Target target;            // Its error: why nothing can be sent.
+    std::string url{};        // Of requests.
+    sigv4::UrlParts parts{};  // Views of `url`.
+    std::string scope{};      // Of signatures, the day first,
     sigv4::SigningKey key{};
   };
   using SitePtr = std::shared_ptr<const Site>;
@@ -187,6 +199,7 @@ class Client::Pending {
   SitePtr site_;
   sigv4::Hex signature_;
   Reader reader_ = nullptr;
+  Wanted wanted_{};
   std::unique_ptr<Answer> answer_;  // What it came to if it was not begun.
 };
 

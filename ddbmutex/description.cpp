@@ -66,7 +66,7 @@ bool read_description(Value value, TableDescription& table) {
 
 }  // namespace
 
-void read_table(Value body, Answer& answer) {
+void read_table(Value body, const Wanted&, Answer& answer) {
   const auto table = sigv4::share<TableDescription>();
   const Value described = body["Table"];
   if (!read_description(described ? described : body["TableDescription"],

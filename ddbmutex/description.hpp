@@ -31,7 +31,7 @@ struct TableDescription {
 };
 
 // The Reader of DescribeTable, CreateTable and DeleteTable.
-void read_table(Value body, Answer& answer);
+void read_table(Value body, const Wanted&, Answer& answer);
 
 }  // namespace dynamodb
 }  // namespace v0

@@ -1,5 +1,6 @@
 #include "endpoint.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <initializer_list>
@@ -77,16 +78,19 @@ void find_account_mode(const Environment& environment, const Profile& profile,
 void check_ca_file(const Setting& file, Target& target) {
   const std::string& path = target.ca_file = file.value;
   if (path.empty()) return;
-  // A FIFO is not opened, for it would be waited for.
-  const bool is_directory = euidaccess((path + "/").c_str(), F_OK) == 0;
-  if (!is_directory && euidaccess(path.c_str(), R_OK) == 0) return;
-  sigv4::format_to(target.error, "%s, %q, cannot be read", file.source, path);
+  // libcurl would open a FIFO, and wait forever for somebody to write to it.
+  struct stat status = {};
+  const bool exists = stat(path.c_str(), &status) == 0;
+  const bool other = exists && !S_ISREG(status.st_mode);
+  if (!other && euidaccess(path.c_str(), R_OK) == 0) return;
+  sigv4::format_to(target.error, "%s, %q, %s", file.source, path,
+                   other ? "is not a regular file" : "cannot be read");
 }
 
 // AWS's rules want the flag for it, not its URL; a region in capitals is none.
 bool is_dual_stack_url(const std::string& url, const std::string& region) {
-  const bool has_port = url.find(':', sizeof("https")) != url.npos;
-  if (has_port) return false;
+  const std::string_view given = sigv4::parts_of(url).authority;
+  if (given.find(':') != given.npos) return false;  // It has a port.
   const std::string rest = sigv4::format(
       "dynamodb.%s.%s", region, sigv4::partition_of(region).dual_stack_suffix);
   std::string host(sigv4::parts_of(sigv4::normal_url(url)).authority);
@@ -218,11 +222,11 @@ Target find_target(const TargetOptions& options,
     return target;
   }
   if (error.empty()) {
-    sigv4::format_to(
-        target.region_sources,
-        "neither AWS_REGION nor AWS_DEFAULT_REGION is set, nor region of "
-        "profile %q (%s)",
-        profile.name, profile.whereabouts());
+    sigv4::format_to(target.region_sources, "%s, nor region of profile %q (%s)",
+                     sigv4::ignores_environment()
+                         ? sigv4::kIgnoredEnvironment
+                         : "neither AWS_REGION nor AWS_DEFAULT_REGION is set",
+                     profile.name, profile.whereabouts());
     if (sigv4::kRegionMayComeLater &&
         !sigv4::instance_is_disabled(environment)) {
       option = "endpoint";

@@ -56,7 +56,7 @@ constexpr char kNoTurn[] =
 
 }  // namespace
 
-Reply reply_to(Verb verb, const Answer& answer, const Layout& layout) {
+Reply reply_to(Verb verb, Answer& answer, const Layout& layout) {
   Reply reply;
   reply.received = BootClock::now();
   const bool done = answer.fault == Fault::none;
@@ -73,10 +73,11 @@ Reply reply_to(Verb verb, const Answer& answer, const Layout& layout) {
     // Without memory the row is not told: a look follows.
     sigv4::has_memory_for([&] {
       auto row = std::make_unique<Row>();
-      if (told) read_row(*answer.item, layout, *row);
+      if (told) read_row(std::move(*answer.item), layout, *row);
       reply.row = std::move(row);
     });
   }
+  answer.item.reset();  // Nobody else reads it, and it may be large.
   return reply;
 }
 
@@ -254,8 +255,13 @@ Errand::Begun Errand::begin(Keeper* keeper, BootTime now) {
     stamped = keeper != nullptr ? keeper->stamp(*this) : stamp(now);
     if (!stamped) return;
     if (call == Call::take) holder.client.answer_if_key_is_wrong(*pending);
+    // A refused renewal or release is answered with the whole row, which may be
+    // somebody else's and large.  Only its record is needed.
+    const bool others =
+        call == Call::take && holder.place.use.takes_by_update();
     holder.client.begin(*pending, action_of(verb, holder.place.use),
-                        stamped_at_);
+                        stamped_at_, nullptr,
+                        wanted_of(*holder.place.layout, others));
     pending->exchange().connect_within(holder.request_timeout);
   });
   if (had_memory && stamped) return Begun::yes;

@@ -59,8 +59,9 @@ class Handle {
   Held* held_;
 };
 
-// What a finished call means to the protocol, which is to be told at once.
-Reply reply_to(Request::Verb verb, const dynamodb::Answer& answer,
+// What a finished call means to the protocol, which must be told at once. Moves
+// the item out of the answer.
+Reply reply_to(Request::Verb verb, dynamodb::Answer& answer,
                const Layout& layout = kDdblock);
 
 // How a call of a mutex ended.

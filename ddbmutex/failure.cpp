@@ -34,7 +34,7 @@ constexpr struct {
     {Errc::not_supported, std::errc::function_not_supported,
      "not supported by this engine"},
     {Errc::bad_certificate, std::errc::permission_denied,
-     "the server's certificate is not trusted"},
+     "a certificate is not trusted"},
     {Errc::bad_record, std::errc::bad_message, "the item is not a lock record"},
     {Errc::kept_row, std::errc::bad_message,
      "the item belongs to a lock that keeps its row"},
@@ -170,8 +170,8 @@ std::error_code code_of(Fault fault) {
 
 Failure failure(std::error_code code, const std::string& text,
                 std::string_view field, std::string_view request_id) {
-  return std::make_unique<Error>(code, text, std::string(field),
-                                 std::string(request_id));
+  return std::make_unique<Error>(code, sigv4::one_line(text),
+                                 std::string(field), std::string(request_id));
 }
 
 Failure failed(std::error_code code, const std::string& doing,
@@ -219,7 +219,7 @@ const char* not_text(const std::string& text, std::size_t most,
 
 std::string cannot(const char* what, const std::string& name,
                    const std::string& table) {
-  return sigv4::format("cannot %s \"%s\" in table \"%s\"", what, name, table);
+  return sigv4::format("cannot %s %q in table %q", what, name, table);
 }
 
 namespace {

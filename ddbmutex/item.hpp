@@ -41,9 +41,10 @@ struct Attribute {
     string_set,  // "SS", and so on: `members` without names.
     number_set,
     binary_set,
-    list,   // "L": the same.
-    map,    // "M"
-    other,  // None of those.
+    list,    // "L": the same.
+    map,     // "M"
+    other,   // None of those.
+    unread,  // Of any type: read_item() has left out its value.
   };
   std::string name;
   Type type = Type::other;
@@ -67,17 +68,41 @@ const Attribute* find(const Item& item, const char* name);
 
 // --- Writing: each puts something behind `json` -----------------------------
 
-// {"S":"text"}, of any type; without the name.  Of type `other` it is {}, which
-// DynamoDB refuses: what it was is not known.
+// {"S":"text"}, of any type; without the name.  For the types `other` and
+// `unread` it is {}, which DynamoDB refuses, because the value is not known.
 void append_value(sigv4::Text& json, const Attribute& attribute);
 // "name":{"S":"text"},...: what stands between an object's braces.
 void append_members(sigv4::Text& json, const Item& item);
 
 // --- Reading ---------------------------------------------------------------
 
-// {"name":{"S":"text"},...}; false if it is not of that form, or nested deeper
-// than DynamoDB has it (32 levels).  REQUIRES: the item is empty.
-bool read_item(Value value, Item& item);
+// Which attributes of an item are read.  The JSON of an item may have
+// megabytes, and each Attribute takes a hundred bytes, so only what is needed
+// is read.
+struct Wanted {
+  // The attributes of a lock's record, each behind a letter and a colon,
+  // separated by blanks: "u:uuid e:expires".  They are always read.  Of a set,
+  // a list or a map only the type is read, because no record has any.
+  std::string_view record{};
+  // One more attribute that a record may have.  Its type is always read, its
+  // value only with `others`.
+  std::string_view data{};
+  // All other attributes, up to kMostOthers values in all.
+  bool others = true;
+
+  bool is_of_record(std::string_view name) const;
+};
+
+// Counts attributes and their members at every level.
+constexpr std::size_t kMostOthers = 8000;
+
+// Reads {"name":{"S":"text"},...}.  Returns false if what is read is not of
+// that form.  An attribute that does not fit, or is nested deeper than DynamoDB
+// allows (32 levels), is left out; the first of these is added at the end with
+// type `unread`.  If nothing of an item is wanted, its first attribute is added
+// in that way, so that only an empty item reads as empty.  REQUIRES: `item` is
+// empty.
+bool read_item(Value value, Item& item, const Wanted& wanted = {});
 
 // A whole number that is not negative: digits only, no more than 63 bits take.
 std::optional<std::int64_t> parse_digits(std::string_view text);

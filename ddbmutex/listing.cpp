@@ -39,15 +39,21 @@ void add_once(std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-void detail::tell_item(const dynamodb::Item& item, const TableOptions& options,
+void detail::tell_item(dynamodb::Item&& item, const TableOptions& options,
                        const dynamodb::Client& client, LockInfo& info) {
-  const Row row = lock::read_row(item, *find_layout(options));
+  const Row row = lock::read_row(std::move(item), *find_layout(options));
   if (row.kind == Row::Kind::unknown) {
     info.problem = row.problem;
     return;
   }
   info.keep_row = row.kept || row.kind == Row::Kind::bare;
   tell_stored(row.others, options, info);
+  if (!row.unread.empty()) {
+    info.problem = sigv4::format(
+        "%q was not read: more than %s values are stored, or they are nested "
+        "more than 32 deep",
+        row.unread, dynamodb::kMostOthers);
+  }
   if (row.kind != Row::Kind::record) return;
   info.exists = true;
   info.released = row.expires == nanoseconds::zero();
@@ -75,13 +81,15 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
   selection.table = options.name;
   selection.prefix = options.prefix;
   add_once(selection.attributes, options.key);
+  if (!options.sort_key.empty()) {
+    add_once(selection.attributes, options.sort_key);
+  }
+  selection.keys = selection.attributes.size();
+  selection.wanted = lock::wanted_of(*find_layout(options), true);
   std::string_view names = find_layout(options)->names;
   while (!names.empty()) {
     add_once(selection.attributes,
              std::string(sigv4::cut(names, ' ').substr(2)));
-  }
-  if (!options.sort_key.empty()) {
-    add_once(selection.attributes, options.sort_key);
   }
   for (const std::string& name : more) add_once(selection.attributes, name);
   return selection;
@@ -89,13 +97,18 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
 
 bool detail::tell_next(dynamodb::Items& items, const TableOptions& options,
                        LockInfo& info) {
-  while (const dynamodb::Item* item = items.next()) {
+  while (dynamodb::Item* item = items.next()) {
     std::string_view name = text_of(*item, options.key);
-    if (!sigv4::begins_with(name, options.prefix)) continue;
+    // In a table whose key is a string, every item has a name.
+    if (name.empty() || !sigv4::begins_with(name, options.prefix)) continue;
     name.remove_prefix(options.prefix.size());
     info.name = name;
     info.sort_value = text_of(*item, options.sort_key);
-    tell_item(*item, options, items.client, info);
+    if (items.too_large()) {
+      info.problem = "it is too large to be read";
+    } else {
+      tell_item(std::move(*item), options, items.client, info);
+    }
     return true;
   }
   return false;

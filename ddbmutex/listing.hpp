@@ -25,7 +25,7 @@ inline namespace v0 {
 namespace detail {
 
 // All but the name; `problem` alone if the item is not understood.
-void tell_item(const dynamodb::Item& item, const TableOptions& options,
+void tell_item(dynamodb::Item&& item, const TableOptions& options,
                const dynamodb::Client& client, LockInfo& info);
 
 // The record of each item, and of what users have stored `more`, which may be

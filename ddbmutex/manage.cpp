@@ -78,8 +78,10 @@ class Call {
              bool* maybe_applied = nullptr) const {
     sigv4::Text body;
     lock::write_request(place, request, body);
+    const bool looks = request.verb == lock::Request::Verb::look;
     return dynamodb::ask(caller(), lock::action_of(request.verb, place.use),
-                         body, maybe_applied);
+                         body, maybe_applied, nullptr,
+                         lock::wanted_of(*place.layout, looks));
   }
   // The item as it stands, if there is one.
   Answer look(const lock::Place& place, LockInfo& info) const {
@@ -87,7 +89,7 @@ class Call {
     look.consistent = true;
     Answer answer = ask(place, look);
     if (answer.item) {
-      detail::tell_item(*answer.item, options_, table_.client, info);
+      detail::tell_item(std::move(*answer.item), options_, table_.client, info);
     }
     return answer;
   }
@@ -106,7 +108,7 @@ class Call {
   std::string doing() const {
     return name_ != nullptr
                ? detail::cannot(what_, *name_, options_.name)
-               : sigv4::format("cannot %s table \"%s\"", what_, options_.name);
+               : sigv4::format("cannot %s table %q", what_, options_.name);
   }
 
   lock::Table& table_;
@@ -210,7 +212,8 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
     }
     info.name = name;
     info.sort_value = place.sort_value;
-    if (info.problem.empty()) return nullptr;
+    const bool understood = info.exists || info.keep_row;
+    if (info.problem.empty() || understood) return nullptr;
     Failure failure = call.failed(Errc::bad_record, info.problem);
     info.problem.clear();
     return failure;

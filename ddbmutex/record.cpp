@@ -329,22 +329,21 @@ std::string_view name_of(char word, const char* names) {
 }
 
 bool is_of_record(const Layout& layout, std::string_view attribute) {
-  std::string_view names = layout.names;
-  while (!names.empty()) {
-    if (sigv4::cut(names, ' ').substr(2) == attribute) return true;
-  }
-  return attribute == kDataAttribute;
+  return attribute == kDataAttribute ||
+         wanted_of(layout, false).is_of_record(attribute);
 }
 
-void read_row(const Item& item, const Layout& layout, Row& row) {
+void read_row(Item&& item, const Layout& layout, Row& row) {
   if (item.empty()) return;
   row.kind = Row::Kind::unknown;
   row.problem = layout.read(layout.names, item, row);
   if (!kStoresMore) return;
-  for (const Attribute& attribute : item) {
+  for (Attribute& attribute : item) {
     const std::string_view name = attribute.name;
-    if (name == kDataAttribute || !is_of_record(layout, name)) {
-      row.others.push_back(attribute);
+    if (attribute.type == Attribute::Type::unread) {
+      row.unread = name;
+    } else if (name == kDataAttribute || !is_of_record(layout, name)) {
+      row.others.push_back(std::move(attribute));
     }
   }
 }

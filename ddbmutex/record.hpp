@@ -24,6 +24,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "answer.hpp"
@@ -67,6 +68,7 @@ struct Row {
   char form = 0;  // In which the lease is told, where a layout has two.
   const char* problem = "";  // "expires is not a whole number of nanoseconds"
   dynamodb::Item others;     // What is no attribute of the record; `data` is.
+  std::string unread;  // The first attribute that was left out; may be empty.
 };
 
 // How a lock uses its row.
@@ -194,12 +196,16 @@ struct Place {
 #endif
 };
 
-// REQUIRES: the row is as a new one.
-void read_row(const dynamodb::Item& item, const Layout& layout, Row& row);
-inline Row read_row(const dynamodb::Item& item,
-                    const Layout& layout = kDdblock) {
+// What is read of an item with such a record: the record, and with `others` all
+// that is stored beside it.
+inline dynamodb::Wanted wanted_of(const Layout& layout, bool others) {
+  return {layout.names, kDataAttribute, others && kStoresMore};
+}
+// Moves what it needs out of the item.  REQUIRES: the row is as a new one.
+void read_row(dynamodb::Item&& item, const Layout& layout, Row& row);
+inline Row read_row(dynamodb::Item item, const Layout& layout = kDdblock) {
   Row row;
-  read_row(item, layout, row);
+  read_row(std::move(item), layout, row);
   return row;
 }
 // Appends the body of the request: JSON for action_of() it.

@@ -96,6 +96,16 @@ struct Pauses {
   }
 };
 
+// Whether an engine has no clean-up of its own: it refuses the action as
+// unknown or as invalid.  DynamoDB itself refuses it as invalid if the table
+// has a clean-up by another attribute: "TimeToLive is active on a different
+// ...".
+bool has_no_clean_up(const Answer& answer) {
+  const bool invalid = answer.fault == Fault::bad_request &&
+                       !sigv4::begins_with(answer.message, "TimeToLive is ");
+  return invalid || answer.fault == Fault::unknown_action;
+}
+
 }  // namespace
 
 std::string wrong_key(const dynamodb::TableDescription& table,
@@ -104,16 +114,14 @@ std::string wrong_key(const dynamodb::TableDescription& table,
       table.sort_key == options.sort_key) {
     return {};
   }
-  const bool alone = options.sort_key.empty();
-  return sigv4::format("its key is not the string `%s%s%s%s", options.key,
-                       alone ? "` alone" : "` with the string `",
-                       options.sort_key, alone ? "" : "`");
+  return sigv4::format("its key is not the string %q%s%[ with the string %q%]",
+                       options.key, options.sort_key.empty() ? " alone" : "",
+                       options.sort_key);
 }
 
 Failure unfit(const dynamodb::TableDescription& table,
               const TableOptions& options) {
-  const std::string doing =
-      sigv4::format("cannot use table \"%s\"", options.name);
+  const std::string doing = sigv4::format("cannot use table %q", options.name);
   const std::string wrong = wrong_key(table, options);
   if (!wrong.empty()) return failed(Errc::wrong_table, doing, wrong);
   if (!table.eventual_replicas || options.allow_replicas) return nullptr;
@@ -159,9 +167,15 @@ Answer create_table(const Caller& caller, const TableOptions& options,
   do {
     answer = dynamodb::ask(caller, Action::update_time_to_live, body);
   } while (answer.fault == Fault::table_in_use && changing.pause(answer));
-  if (answer.fault == Fault::unknown_action) {
+  if (has_no_clean_up(answer)) {
     answer.fault = Fault::none;
     answer.message.clear();
+  }
+  if (answer.fault != Fault::none) {
+    answer.message = sigv4::format(
+        "the table is there, but its clean-up (Creation::clean_up) is not "
+        "on%[: %s%]",
+        answer.message);
   }
   answer.table = table;
   return answer;

@@ -144,7 +144,7 @@ void Keeper::complain(News news, const Held& held, const char* what) const {
       "", "a stop callback for the loss of", "on_lost of", "on_danger of",
       "alive of"};
   const std::string text =
-      sigv4::format("%s \"%s\" threw%[: %s%]", kCalled[static_cast<int>(news)],
+      sigv4::format("%s %q threw%[: %s%]", kCalled[static_cast<int>(news)],
                     held.holder->name(), what);
   auto logs = static_cast<bool>(client_.log());
   {
@@ -154,7 +154,7 @@ void Keeper::complain(News news, const Held& held, const char* what) const {
   if (logs) {
     sigv4::say(client_.log(), sigv4::LogLevel::error, text);
   } else {
-    std::fprintf(stderr, "ddbmutex: %s\n", text.c_str());
+    std::fprintf(stderr, "ddbmutex: %s\n", sigv4::one_line(text).c_str());
   }
 }
 
@@ -163,7 +163,7 @@ void Keeper::log(News news, Verdict why, const Held& held) const {
   const bool loss = news == News::loss;
   sigv4::say(client_.log(),
              loss ? sigv4::LogLevel::error : sigv4::LogLevel::warning,
-             sigv4::format("lock \"%s\" is %s%s", held.holder->name(),
+             sigv4::format("lock %q is %s%s", held.holder->name(),
                            loss ? "lost: " : "in danger: not renewed yet",
                            loss ? words_of(why) : ""));
 }

@@ -102,7 +102,7 @@ sigv4::Text write_transaction(std::string_view check, std::string_view writes,
   return body;
 }
 
-void read_cancellation(Value body, Answer& answer) {
+void read_cancellation(Value body, const Wanted&, Answer& answer) {
   Cancellation all;
   const Value list = body["CancellationReasons"];
   // [{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"why"}]

@@ -33,7 +33,7 @@ sigv4::Text write_transaction(std::string_view check, std::string_view writes,
                               std::string_view token);
 
 // The Reader of TransactWriteItems.
-void read_cancellation(Value body, Answer& answer);
+void read_cancellation(Value body, const Wanted&, Answer& answer);
 
 }  // namespace dynamodb
 }  // namespace v0

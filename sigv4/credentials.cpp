@@ -70,8 +70,13 @@ KeyOutcome judged(const KeyTexts& keys, std::string_view place,
                             : !sigv4::is_visible(keys.token)  ? names.token
                                                               : nullptr;
   if (unfit != nullptr) {
-    return broken_keys("%s in %s has a character that is not visible ASCII",
-                       unfit, place);
+    const std::string_view text = unfit == names.id       ? keys.id
+                                  : unfit == names.secret ? keys.secret
+                                                          : keys.token;
+    const bool breaks = text.find_first_of("\r\n") != text.npos;
+    return broken_keys(
+        "%s in %s has %s", unfit, place,
+        breaks ? "a line break" : "a character that is not visible ASCII");
   }
   KeyOutcome outcome;
   outcome.state = State::found;
@@ -93,9 +98,13 @@ KeyOutcome environment_keys(const Environment& environment) {
                           "AWS_SESSION_TOKEN"};
   const Secret secret = environment(names.secret);
   const Secret token = environment(names.token);
-  return judged(
+  KeyOutcome outcome = judged(
       {environment(names.id), secret, token, environment("AWS_ACCOUNT_ID")},
       "the environment", names);
+  if (outcome.state == State::none && ignores_environment()) {
+    outcome.reason = kIgnoredEnvironment;
+  }
+  return outcome;
 }
 
 }  // namespace sigv4

@@ -37,7 +37,23 @@ constexpr struct {
     {"AWS_ENDPOINT_URL_STS", "sts", "sts"},
     {"AWS_ENDPOINT_URL_SSO", "sso", "portal.sso"},
     {"AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc"},
+    {"AWS_ENDPOINT_URL_SIGNIN", "signin", "signin"},
     {"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb", "dynamodb"},
+};
+
+// AWS Sign-In has its own domain in each partition: it is usually found at
+// REGION.signin.DOMAIN.
+constexpr struct {
+  std::string_view partition, domain;
+} kSignInDomains[] = {
+    {"aws", "aws.amazon.com"},
+    {"aws-cn", "amazonaws.cn"},
+    {"aws-us-gov", "amazonaws-us-gov.com"},
+    {"aws-eusc", "amazonaws-eusc.eu"},
+    {"aws-iso", "c2shome.ic.gov"},
+    {"aws-iso-b", "sc2shome.sgov.gov"},
+    {"aws-iso-e", "csphome.adc-e.uk"},
+    {"aws-iso-f", "csphome.hci.ic.gov"},
 };
 
 constexpr char kThrottling[] =
@@ -161,8 +177,18 @@ bool is_host_label(std::string_view text) {
          text.back() != '-' && sigv4::is_alphanumeric(text, "-");
 }
 
-bool is_base_url(const std::string& text) {
-  return parts_of(normal_url(text)).path == "/"sv;
+bool is_endpoint_url(const std::string& text) {
+  const std::string url = normal_url(text);
+  return !url.empty() && sigv4::is_visible(url);
+}
+
+std::string url_at(std::string_view endpoint, std::string_view path) {
+  const std::string_view own_path = parts_of(endpoint).path;
+  if (path == "/"sv && !own_path.empty()) return std::string(endpoint);
+  const bool two = !own_path.empty() && own_path.back() == '/' &&
+                   sigv4::begins_with(path, "/");
+  if (two) endpoint.remove_suffix(1);
+  return sigv4::join({endpoint, path});
 }
 
 void set_region(ServiceEndpoint& endpoint, const Setting& region) {
@@ -195,23 +221,41 @@ void check_url(ServiceEndpoint& endpoint) {
                             why, source,
                             endpoint.fips.empty() ? "dual-stack" : "FIPS");
   }
-  if (is_base_url(endpoint.url.value)) return;
+  if (is_endpoint_url(endpoint.url.value)) return;
   const bool secret = value.find('@') != value.npos;
   sigv4::format_to(
       endpoint.error,
       secret ? "%s (not shown: it may contain a password)" : "%s is %q, which",
       source, value);
-  endpoint.error += " is not http:// or https://, a host and optionally a port";
+  endpoint.error +=
+      " is not http:// or https://, a host, and optionally a port and a path";
 }
+
+namespace {
+
+// Sets the usual endpoint of AWS Sign-In, or in GovCloud a FIPS one.  All its
+// other endpoints have names like those of other services.
+void find_sign_in(std::string_view partition, ServiceEndpoint& endpoint) {
+  const bool fips = !endpoint.fips.empty();
+  const bool named_alone = fips && endpoint.region == "us-gov-west-1"sv;
+  for (const auto& [name, domain] : kSignInDomains) {
+    if (name != partition) continue;
+    sigv4::format_to(endpoint.endpoint, "https://%[%s.%]%s.%s",
+                     named_alone ? std::string_view() : endpoint.region,
+                     fips ? "signin-fips" : "signin", domain);
+  }
+}
+
+}  // namespace
 
 void find_in_region(Service service, ServiceEndpoint& endpoint) {
   std::string& region = endpoint.region;
   if (endpoint.url) {
     check_url(endpoint);
     if (!endpoint.error.empty()) return;
-    std::string_view url = endpoint.url.value;
-    if (url.back() == '/') url.remove_suffix(1);
-    endpoint.endpoint = url;
+    endpoint.endpoint = endpoint.url.value;
+    const bool no_path = parts_of(endpoint.endpoint).path == "/"sv;
+    if (no_path) endpoint.endpoint.pop_back();
     return;
   }
   if (service == Service::sts && region == kFirstGlobal &&
@@ -226,6 +270,10 @@ void find_in_region(Service service, ServiceEndpoint& endpoint) {
                             region, partition.name, kEndpointsLeftOut);
   }
   const bool dual_stack = !endpoint.dual_stack.empty();
+  if (service == Service::signin && !dual_stack &&
+      (endpoint.fips.empty() || partition.name == "aws-us-gov"sv)) {
+    return find_sign_in(partition.name, endpoint);
+  }
   // There, the usual endpoints are FIPS ones.
   const bool usual = !kAllEndpoints || endpoint.fips.empty() ||
                      (partition.name == "aws-us-gov"sv && !dual_stack);

@@ -5,7 +5,7 @@
 //   read_endpoint_settings(Service::sts, profile, environment, sts);
 //   find_endpoint(Service::sts, {"eu-west-1", "AWS_REGION"}, sts);
 //   if (!sts.error.empty()) return refuse(sts.error);
-//   get(sts.endpoint + "/?Action=...");  // Signed for sts.region.
+//   get(url_at(sts.endpoint, "/?Action=..."));  // Signed for sts.region.
 //
 // A service's URL is, the first first: AWS_ENDPOINT_URL_<SERVICE>,
 // AWS_ENDPOINT_URL, the profile's `services` (of which `<service>` with
@@ -54,7 +54,8 @@ constexpr bool kRegionMayComeLater = true;
 // By AWS_EC2_METADATA_DISABLED.
 bool instance_is_disabled(const Environment& environment);
 
-enum class Service { sts, sso, sso_oidc, dynamodb };
+// `signin` is AWS Sign-In, which refreshes the keys of `aws login`.
+enum class Service { sts, sso, sso_oidc, signin, dynamodb };
 
 // What is said about a service's endpoint, and where that is once the region is
 // known.
@@ -63,11 +64,12 @@ struct ServiceEndpoint {
   // protocols, for people: "AWS_USE_FIPS_ENDPOINT is true".  Empty: it is not.
   std::string fips;
   std::string dual_stack;
-  Setting url;           // That is configured; not yet checked.
-  std::string region;    // To sign for, once it is known: set_region().
-  std::string endpoint;  // No path, no '/' at the end.
-  std::string suffix;    // Of AWS's own: the region, and what is behind it.
-  std::string error;     // Why there can be no endpoint.
+  Setting url;         // That is configured; not yet checked.
+  std::string region;  // To sign for, once it is known: set_region().
+  // A URL.  It ends with a '/' only if it has a path.  See url_at().
+  std::string endpoint;
+  std::string suffix;  // Of AWS's own: the region, and what is behind it.
+  std::string error;   // Why there can be no endpoint.
 };
 
 // A URL that is there already goes before what is configured.
@@ -98,8 +100,14 @@ Partition partition_of(std::string_view region);
 // these first or last.  So are all regions.
 bool is_host_label(std::string_view text);
 
-// An http or https URL of a host, with no path but "/".
-bool is_base_url(const std::string& text);
+// Whether normal_url() takes it, and it is visible ASCII.  It may have a path:
+// some engines and gateways serve many databases at one host.
+bool is_endpoint_url(const std::string& text);
+
+// The URL of `path` at an endpoint: the endpoint's own path comes first, with
+// one '/' between them.  As in botocore, the path "/" adds nothing to an
+// endpoint's path.  REQUIRES: `path` begins with "/".
+std::string url_at(std::string_view endpoint, std::string_view path);
 
 // AWS's tools take "fips-us-east-1" and "us-east-1-fips" for us-east-1 with
 // FIPS.

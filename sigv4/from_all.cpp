@@ -148,9 +148,13 @@ void Chain::read_for_parts([[maybe_unused]] const ChainOptions& options,
     chain_.web_identity.session_name = variables("AWS_ROLE_SESSION_NAME");
   }
 #endif
-#ifndef DDBMUTEX_NO_SSO
+#if !defined(DDBMUTEX_NO_SSO) && !defined(DDBMUTEX_NO_PROFILES)
   const std::string home = variables("HOME");
   if (!home.empty()) chain_.sso_cache = home + "/.aws/sso/cache";
+  std::string& cache = chain_.login_cache;
+  cache = sigv4::locate("AWS_LOGIN_CACHE_DIRECTORY", "~/.aws/login/cache",
+                        variables);
+  if (sigv4::begins_with(cache, "~/")) cache.clear();  // HOME is not known.
 #endif
 #if !defined(DDBMUTEX_NO_HOSTS) || !defined(DDBMUTEX_NO_ROLES) || \
     !defined(DDBMUTEX_NO_SSO)

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <strings.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -43,7 +42,7 @@ bool is_of_an_agent(std::string host) {
   const bool brackets = host[0] == '[';  // "[::1]:80", "localhost:80"
   host.resize(std::min(host.find(brackets ? ']' : ':'), host.size()));
   if (brackets) host.erase(0, 1);
-  if (strcasecmp(host.c_str(), "localhost") == 0) return true;
+  if (same_in_any_case(host, "localhost")) return true;
   in_addr ipv4;
   if (inet_pton(AF_INET, host.c_str(), &ipv4) == 1) {
     return ntohl(ipv4.s_addr) >> 24 == 127 || host == "169.254.170.2" ||
@@ -99,15 +98,14 @@ const char* flaw_of_token(std::string_view token) {
 }
 
 // Why there is none; empty if there is, be it an empty one.
-std::string read_token(const ContainerSettings& settings, Secret& token,
-                       std::string& warning) {
+std::string read_token(const ContainerSettings& settings, Secret& token) {
   if (settings.token_file.empty()) {
     token = settings.token;
     const char* const flaw = flaw_of_token(token);
     return *flaw == '\0' ? "" : sigv4::format("%s %s", kToken, flaw);
   }
+  // No warning if others may read the file: Kubernetes writes it like that.
   SecretFile file(settings.token_file, kMaxTokenBytes);
-  warning = std::move(file.warning);
   token = std::move(file.text);
   if (file.too_long) file.failure = "is longer than 32 KiB";
   if (file.failure.empty()) {
@@ -294,8 +292,7 @@ KeyOutcome container_keys(const ContainerSettings& settings,
   }
   if (!settings.error.empty()) return broken_keys("%s", settings.error);
   Secret token;
-  std::string warning;
-  const std::string flaw = read_token(settings, token, warning);
+  const std::string flaw = read_token(settings, token);
   if (!flaw.empty()) return broken_keys("%s", flaw);
   ServiceCall call;
   call.name = "the container's agent";
@@ -314,7 +311,6 @@ KeyOutcome container_keys(const ContainerSettings& settings,
   if (outcome.state != State::found) return outcome;
   outcome.source =
       sigv4::format("the container's agent (%s)", settings.variable);
-  sigv4::format_to(outcome.warnings, "%[%s\n%]", warning);
   return outcome;
 }
 

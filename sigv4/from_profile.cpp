@@ -15,6 +15,53 @@ namespace {
 // written new ones.
 constexpr std::chrono::seconds kFileAge{60};
 
+// Properties that configure only a part of a source, and what they also need.
+constexpr struct {
+  const char* property;
+  const char* needed;
+} kPartialSources[] = {
+    {"source_profile", "role_arn"},
+    {"credential_source", "role_arn"},
+    {"sso_session", "sso_account_id and sso_role_name"},
+    {"sso_start_url", "sso_account_id and sso_role_name"},
+    {"sso_region", "sso_account_id and sso_role_name"},
+};
+
+// Properties that choose a source.
+constexpr const char* kSources[] = {
+    "role_arn",           "web_identity_token_file",
+    "sso_account_id",     "sso_role_name",
+    "aws_access_key_id",  "aws_secret_access_key",
+    "credential_process", "login_session"};
+
+// Blocked if the profile configures only a part of a source, or a source
+// without a value, as a template does whose variable is not set: the search
+// must not go on to the container or the instance.  REQUIRES: it has no keys.
+KeyOutcome check_partial_sources(Search& search, const Profile& profile) {
+  for (const auto& [property, needed] : kPartialSources) {
+    const Setting part = profile.find(property);
+    if (part) {
+      return blocked(search, "%s gives no keys without %s", part.source,
+                     needed);
+    }
+  }
+  for (const char* property : kSources) {
+    if (profile.has_empty(property)) {
+      return blocked(search, "%s of %s has no value", property,
+                     profile.place_of(property));
+    }
+  }
+  return {};
+}
+
+// Those of the credential_process, else of the config file.
+KeyOutcome keys_by_config(Search& search, const Profile& profile) {
+  if (const auto process = profile.find("credential_process")) {
+    return process_keys(process.value, process.source, search.fetch);
+  }
+  return keys_in_file(profile, profile.config);
+}
+
 }  // namespace
 
 KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
@@ -27,8 +74,8 @@ KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
   if (outcome.state == State::none) {
     outcome = no_keys(
         "AWS_WEB_IDENTITY_TOKEN_FILE is not %s; neither keys nor role_arn, "
-        "web_identity_token_file, sso_account_id or credential_process in "
-        "profile %q (%s)",
+        "web_identity_token_file, sso_account_id, login_session or "
+        "credential_process in profile %q (%s)",
         chain.web_identity.ignored ? "used (the options name a profile)"
                                    : "set",
         profile.name, profile.whereabouts());
@@ -46,11 +93,10 @@ KeyOutcome keys_by_itself(Search& search, const Profile& profile,
   if (outcome.state == State::none) {
     outcome = keys_in_file(profile, profile.credentials);
   }
+  if (outcome.state == State::none) outcome = keys_by_login(search, profile);
+  if (outcome.state == State::none) outcome = keys_by_config(search, profile);
   if (outcome.state != State::none) return outcome;
-  if (const auto process = profile.find("credential_process")) {
-    return process_keys(process.value, process.source, search.fetch);
-  }
-  return keys_in_file(profile, profile.config);
+  return check_partial_sources(search, profile);
 }
 
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
@@ -90,6 +136,10 @@ KeyOutcome keys_by_role(Search&, Profile& profile) {
 KeyOutcome keys_by_sign_on(Search&, const Profile& profile) {
   const Setting account = profile.find("sso_account_id");
   return left_out(account ? account : profile.find("sso_role_name"), "sso");
+}
+
+KeyOutcome keys_by_login(Search&, const Profile& profile) {
+  return left_out(profile.find("login_session"), "sso");
 }
 
 #endif

@@ -9,16 +9,33 @@
 //                            what the profile says, each by itself
 //   sso_account_id, sso_role_name    with an sso_session, or the older way
 //   keys in the credentials file
+//   login_session            after `aws login`
 //   credential_process
 //   keys in the config file
+//
+// AWS's JavaScript SDK has another order: role, keys in either file, web
+// identity, program, single sign-on, login.  So it may use other keys if a
+// profile has several of these.
 //
 // A source_profile with keys of its own needs no role of its own, and may be
 // the profile itself.  The environment is not its source.
 //
-// Broken: a profile that names none, or both, of source_profile and
-// credential_source; one that is not there, or has nothing; profiles that name
-// each other in a circle; an mfa_serial, for there is nobody to ask for a code;
-// a way that this build of the library was made without.
+// The outcome is `broken` for
+//   * a role_arn with none, or both, of source_profile and credential_source;
+//   * a source_profile that does not exist, or has no keys;
+//   * profiles that name each other in a circle, or more than 200 in a row;
+//   * an mfa_serial with a role_arn, because nobody can be asked for a code;
+//   * a source that this build of the library was made without;
+//   * a profile that has no keys and configures a source only in part:
+//     source_profile or credential_source without role_arn, or sso_session,
+//     sso_start_url or sso_region without sso_account_id and sso_role_name.  A
+//     search that went on would sign as the container or the instance.
+//     (botocore goes on; the JavaScript SDK refuses only a partial sign-on.)
+//   * a profile that has no keys and a source's property without a value.
+//
+// Settings that only qualify a source (duration_seconds, external_id,
+// mfa_serial, role_session_name, sso_registration_scopes) are ignored if the
+// profile does not use that source.
 //
 // The files are read anew each time.
 #ifndef DDBMUTEX_SIGV4_FROM_PROFILE_HPP
@@ -47,12 +64,12 @@ struct WebIdentityVariables {
   bool ignored = false;  // The profile was named by the options.
 };
 
-// What is remembered of a sign-on's cache file (from_sso.cpp), the last one
-// that was looked at.
+// What is remembered of the sign-on cache file (sign_on.hpp) that was read
+// last.
 struct SignOn {
   std::string path;
   BootTime next_refresh{};
-  // What could not be written there, where it belongs; empty: nothing.
+  // Content that could not be written to the file; empty if there is none.
   Secret unwritten{};
 };
 
@@ -67,7 +84,8 @@ struct ProfileChain {
   WebIdentityVariables web_identity{};
   Services services{};
 #ifndef DDBMUTEX_NO_SSO
-  std::string sso_cache{};  // ~/.aws/sso/cache; empty without a HOME.
+  std::string sso_cache{};    // ~/.aws/sso/cache; empty without a HOME.
+  std::string login_cache{};  // ~/.aws/login/cache; the same.
   SignOn sign_on{};
 #endif
 };
@@ -119,7 +137,7 @@ KeyOutcome process_keys(const std::string& command, const std::string& place,
 // Each of these is `none`, and says nothing, if the profile does not ask for
 // that way.
 
-// All but roles: web identity, sign-on, files.
+// All but roles: web identity, sign-on, files, login, program.
 KeyOutcome keys_by_itself(Search& search, const Profile& profile,
                           const WebIdentityVariables& variables);
 // role_arn with a web identity.
@@ -127,6 +145,8 @@ KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
                                 const WebIdentityVariables& variables);
 // sso_account_id or sso_role_name.
 KeyOutcome keys_by_sign_on(Search& search, const Profile& profile);
+// login_session.
+KeyOutcome keys_by_login(Search& search, const Profile& profile);
 
 #ifndef DDBMUTEX_NO_PROFILES
 // aws_access_key_id, aws_secret_access_key and, if there, aws_session_token
@@ -169,16 +189,6 @@ KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
 // The account of "arn:aws:sts::123456789012:assumed-role/..."; empty if there
 // is none.  Pure.
 std::string account_of(std::string_view arn);
-
-// Puts the words behind `words`, each with a NUL at its end, and returns why
-// there are none: "a quote is not closed"; empty if there are.
-//
-// As Python's shlex.split() has it, which is what botocore goes by: words stand
-// between blanks, tabs and line ends.  Within single quotes all is as it is,
-// within double ones a backslash stands for itself but before a double quote or
-// another backslash, and elsewhere the character behind a backslash is as it
-// is.  Pure.
-const char* split_command(std::string_view command, std::string& words);
 
 }  // namespace sigv4
 }  // namespace v0

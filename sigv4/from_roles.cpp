@@ -21,6 +21,7 @@
 #include <array>
 #include <cstdlib>
 #include <utility>
+#include <vector>
 
 #include "from_json.hpp"
 #include "from_profile.hpp"
@@ -110,6 +111,9 @@ Setting region_for(const Search& search, const Profile& profile,
 
 namespace {
 
+// Each source profile with a role costs a request to STS.
+constexpr std::size_t kMostSources = 200;
+
 bool has_keys(const Profile& profile) {
   return profile.has("aws_access_key_id") ||
          profile.has("aws_secret_access_key");
@@ -141,52 +145,8 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
   return outcome;
 }
 
-// Asks `other`, for keys to assume the role with.
-KeyOutcome by_other_profile(Search& search, Profile& other,
-                            const Setting& source, bool itself) {
-  if (!other.exists()) {
-    return blocked(search, "%s names profile %q, which does not exist (%s)",
-                   source.source, other.name, other.whereabouts());
-  }
-  std::string circle;
-  bool been_there = false;
-  for (const std::string& name : search.path) {
-    sigv4::format_to(circle, "%q, ", name);
-    been_there = been_there || name == other.name;
-  }
-  if (been_there && !(itself && has_keys(other))) {
-    return blocked(search, "profiles that get their keys from each other: %s%q",
-                   circle, other.name);
-  }
-  if (!has_keys(other) && wants_role(other)) return keys_by_role(search, other);
-  KeyOutcome outcome = keys_by_itself(search, other, {});
-  if (outcome.state != State::none) return outcome;
-  return blocked(search, "%s names profile %q, which has no keys (%s)",
-                 source.source, other.name, other.whereabouts());
-}
-
-KeyOutcome source_of_role(Search& search, Profile& profile) {
-  const auto other = profile.find("source_profile");
-  const auto kind = profile.find("credential_source");
-  if (other && !kind) {
-    // The files are the same, and only lent another name.
-    const std::string name = std::exchange(profile.name, other.value);
-    search.path.push_back(name);
-    KeyOutcome outcome =
-        by_other_profile(search, profile, other, name == other.value);
-    profile.name = name;
-    return outcome;
-  }
-  if (kind && !other) return by_credential_source(search, kind);
-  return blocked(search, "%s has %s", profile.place_of("role_arn"),
-                 kind ? "both source_profile and credential_source"
-                      : "a role_arn, but neither source_profile nor "
-                        "credential_source nor web_identity_token_file");
-}
-
-}  // namespace
-
-KeyOutcome keys_by_role(Search& search, Profile& profile) {
+// Reads the profile's role.  Blocked if it cannot be assumed.
+KeyOutcome read_role(Search& search, const Profile& profile, Role& role) {
   const std::string where = profile.place_of("role_arn");
   if (profile.has("mfa_serial")) {
     return blocked(search,
@@ -194,7 +154,6 @@ KeyOutcome keys_by_role(Search& search, Profile& profile) {
                    "such a role cannot be assumed",
                    where);
   }
-  Role role;
   role.arn = profile.value_of("role_arn");
   role.session_name = profile.value_of("role_session_name");
   role.external_id = profile.value_of("external_id");
@@ -204,11 +163,84 @@ KeyOutcome keys_by_role(Search& search, Profile& profile) {
     return blocked(search, "%s is not a number of seconds: %q",
                    profile.find("duration_seconds").source, role.duration);
   }
-  KeyOutcome source = source_of_role(search, profile);
-  if (search.blocked) return source;
   role.region = region_for(search, profile, role.arn);
-  return assume_role(role, std::move(source), search.chain.services,
-                     search.fetch);
+  return {};
+}
+
+// Blocked if the profile, which `source` names, does not exist, closes a circle
+// or is one too many.  `itself`: the profile names itself as its source.
+KeyOutcome check_source(Search& search, const Profile& profile,
+                        const Setting& source, bool itself) {
+  if (!profile.exists()) {
+    return blocked(search, "%s names profile %q, which does not exist (%s)",
+                   source.source, profile.name, profile.whereabouts());
+  }
+  std::string circle;
+  bool been_there = false;
+  for (const std::string& name : search.path) {
+    sigv4::format_to(circle, "%q, ", name);
+    been_there = been_there || name == profile.name;
+  }
+  if (been_there && !(itself && has_keys(profile))) {
+    return blocked(search, "profiles that get their keys from each other: %s%q",
+                   circle, profile.name);
+  }
+  if (search.path.size() <= kMostSources) return {};
+  return blocked(search,
+                 "more than %s profiles in a row get their keys from another "
+                 "one, from profile %q on",
+                 kMostSources, search.path.front());
+}
+
+KeyOutcome keys_of_source(Search& search, const Profile& profile,
+                          const Setting& source) {
+  KeyOutcome outcome = keys_by_itself(search, profile, {});
+  if (outcome.state != State::none) return outcome;
+  return blocked(search, "%s names profile %q, which has no keys (%s)",
+                 source.source, profile.name, profile.whereabouts());
+}
+
+// Follows source_profile from profile to profile and adds their roles.  Returns
+// the keys of the first one that needs no role.  Changes the name of `profile`
+// on the way, because all of them are in the same files.
+KeyOutcome source_of_roles(Search& search, Profile& profile,
+                           std::vector<Role>& roles) {
+  for (;;) {
+    roles.emplace_back();
+    KeyOutcome flaw = read_role(search, profile, roles.back());
+    if (search.blocked) return flaw;
+    const auto other = profile.find("source_profile");
+    const auto kind = profile.find("credential_source");
+    if (kind && !other) return by_credential_source(search, kind);
+    if (kind || !other) {
+      return blocked(search, "%s has %s", profile.place_of("role_arn"),
+                     kind ? "both source_profile and credential_source"
+                          : "a role_arn, but neither source_profile nor "
+                            "credential_source nor web_identity_token_file");
+    }
+    const bool itself = profile.name == other.value;
+    search.path.push_back(std::exchange(profile.name, other.value));
+    flaw = check_source(search, profile, other, itself);
+    if (search.blocked) return flaw;
+    if (has_keys(profile) || !wants_role(profile)) {
+      return keys_of_source(search, profile, other);
+    }
+  }
+}
+
+}  // namespace
+
+KeyOutcome keys_by_role(Search& search, Profile& profile) {
+  const std::string name = profile.name;
+  std::vector<Role> roles;  // They are assumed from the last to the first.
+  KeyOutcome keys = source_of_roles(search, profile, roles);
+  profile.name = name;
+  if (search.blocked) return keys;
+  for (; !roles.empty(); roles.pop_back()) {
+    keys = assume_role(roles.back(), std::move(keys), search.chain.services,
+                       search.fetch);
+  }
+  return keys;
 }
 
 KeyOutcome assume_role(const Role& role, KeyOutcome source,

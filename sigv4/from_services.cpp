@@ -113,7 +113,9 @@ void Calling::sign(Text& headers, const std::string& url,
   const std::string normal = normal_url(url);
   const std::string date = amz_date(now);
   const std::string scope = scope_text(date, {call_.region, "sts"});
-  append_signed(headers, {parts_of(normal).authority, kFormType, call_.body},
+  const UrlParts parts = parts_of(normal);
+  append_signed(headers,
+                {parts.authority, kFormType, call_.body, {}, {}, parts.path},
                 *call_.signer, date, scope,
                 SigningKey(call_.signer->secret_access_key, scope));
 }
@@ -124,11 +126,14 @@ Fate Calling::attempt() {
   const BootTime started = BootClock::now();
   const BootTime deadline = std::min(fetch_.deadline, started + call_.time);
   const std::int64_t signed_for = utc_now();
-  const std::string url = sigv4::join({call_.host, call_.path});
+  const std::string url = url_at(call_.host, call_.path);
   Exchange one(call_.http);
   Exchange* const all = &one;
   one.headers() += call_.headers;
   sign(one.headers(), url, signed_for);  // Makes room for a token of its own.
+  if (call_.prove != nullptr) {
+    call_.prove(call_.whose, url, signed_for, one.headers());
+  }
   one.body() += call_.body;
   wipe_registers();  // The headers or the body may have a token in them.
   one.start(url, started, call_.method);
@@ -172,8 +177,9 @@ Fate Calling::judge_refusal(const HttpAnswer& http, std::int64_t signed_for) {
         sigv4::shown(refusal.request_id, call_.secrets));
   }
   const auto date = date_of(http);
-  if (date && sigv4::is_among(kMaybeSkewed, code) &&
-      std::abs(*date - signed_for) >= kSkewedSeconds) {
+  const bool maybe_skewed =
+      sigv4::is_among(kMaybeSkewed, code) || call_.prove != nullptr;
+  if (date && maybe_skewed && std::abs(*date - signed_for) >= kSkewedSeconds) {
     refusal_offset_ = *date - boot_seconds();
     return Fate::skewed;
   }

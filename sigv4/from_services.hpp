@@ -1,6 +1,6 @@
-// How those that look for keys ask a server (STS, SSO, a container's agent, an
-// instance's metadata service): where AWS's are, how often one is asked, and
-// what a failure means.
+// How those that look for keys ask a server (STS, SSO, AWS Sign-In, a
+// container's agent, an instance's metadata service): where AWS's are, how
+// often one is asked, and what a failure means.
 //
 //   ServiceCall call;
 //   call.name = "SSO GetRoleCredentials";
@@ -15,8 +15,9 @@
 // status of 5xx or 429, throttling, an answer that makes no sense.  Such a
 // call is made again, three times in all, with random pauses between.  Final
 // are all other refusals, a redirect (never followed: the request has a token
-// in it) and a certificate that does not fit.  A refusal for the time of a
-// signature is answered with another for the Date of the refusal, once.
+// in it) and a certificate that does not fit.  If a signature or proof is
+// refused because of its time, the request is sent once more, signed for the
+// Date of the refusal.
 //
 // All of it ends at the fetch's deadline, or when the fetch is to stop.
 // Requests and the bodies of answers are wiped, and no text holds a secret that
@@ -56,16 +57,20 @@ struct ServiceCall {
   std::string_view name;
   const char* article = "";
   std::string_view place;
-  // What is sent, to the URL that these are together.
+  // What is sent.  The URL is url_at(host, path).
   std::string_view host;  // "https://h": what people see of it.
   std::string path;
   Method method = Method::get;
   std::string headers;  // Whole lines: "Name: value\n".
   std::string body;     // None with get.
-  // With which the request, a form for the path "/", is signed for STS, anew
-  // for each attempt; null: it is not.
+  // The keys with which each attempt is signed for STS; null if it is not
+  // signed.  REQUIRES: the body is a form.
   const Credentials* signer = nullptr;
   std::string_view region;  // That it is signed for.
+  // Adds a header to each attempt that proves who sends this request to `url`
+  // at `utc_now`; null if none is needed.
+  void (*prove)(void* whose, const std::string& url, std::int64_t utc_now,
+                Text& headers) = nullptr;
   // Takes what it wants of an answer of status 200 into the outcome; `reason`
   // says what is wrong with it, for people.  `utc_now`: the answer's own Date
   // if it has one.
@@ -93,7 +98,7 @@ struct Services {
   KeyOutcome ask(Service service, const Setting& where, ServiceCall& call,
                  const Fetch& fetch) const;
 
-  std::array<ServiceEndpoint, 3> endpoints;  // By Service: not DynamoDB's.
+  std::array<ServiceEndpoint, 4> endpoints;  // By Service: not DynamoDB's.
   Setting region;
   std::string ca_file;
 };

@@ -1,9 +1,11 @@
 #include "http.hpp"
 
 #include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,6 +16,7 @@
 
 #include "memory.hpp"
 #include "secret.hpp"
+#include "settings.hpp"
 #include "text.hpp"
 
 #if LIBCURL_VERSION_NUM < 0x075000
@@ -31,14 +34,21 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kMaxHeaderBytes = 64 * 1024;
 constexpr std::size_t kUsualHeaderBytes = 400;  // Of DynamoDB's answers.
+// How many bytes may arrive before the request, and how many of an answer
+// beyond twice its limit.
+constexpr std::size_t kMaxOtherBytes = 128 * 1024;
+// goes_too_far() looks at every eighth call, so never in a usual exchange.
+constexpr unsigned kCallsPerLook = 8;
 // Of libcurl's for one exchange, two addresses and a resolver included.
 constexpr std::size_t kUsualDescriptors = 8;
+// How many sockets libcurl has at a time: a kept connection and two addresses.
+constexpr std::size_t kUsualSockets = 3;
 // The waker's and the timer's, before those of libcurl.
 constexpr std::size_t kOwnDescriptors = 2;
+constexpr char kTlsApplicationData = 23;  // First byte of such a TLS record.
 constexpr BootTime kNever = BootTime::max();  // No timer.
 constexpr char kNoMemory[] = "out of memory";
-// A kept connection idle for longer than this is looked at before it is used.
-constexpr milliseconds kIdleToLookAt(20);
+constexpr char kTooLarge[] = "the answer is too large";
 // How soon libcurl is called again that waits for no descriptor.
 constexpr milliseconds kStallCheck(10);
 // How often a waker without a descriptor is looked at.
@@ -61,6 +71,9 @@ constexpr Option kOptions[] = {
     {CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
     {CURLOPT_SSL_VERIFYPEER, 1},
     {CURLOPT_SSL_VERIFYHOST, 2},
+    {CURLOPT_PROXY_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
+    {CURLOPT_PROXY_SSL_VERIFYPEER, 1},
+    {CURLOPT_PROXY_SSL_VERIFYHOST, 2},
     {CURLOPT_TCP_KEEPALIVE, 1},
     // Ten minutes: a service that moves behind its name is followed.
     {CURLOPT_MAXLIFETIME_CONN, 10 * 60},
@@ -169,6 +182,24 @@ pollfd timer_until(BootTime deadline, Waker* waker) {
   return {waker->timer().fd(), POLLIN, 0};
 }
 
+// How many bytes a connection has received; 0 if the kernel does not count
+// them. This is tcpi_bytes_received, the 17th 64-bit word of the kernel's
+// tcp_info. The structure in glibc's <netinet/tcp.h> ends before it.
+std::uint64_t received_on(int fd) {
+  std::array<std::uint64_t, 17> info{};
+  socklen_t size = sizeof info;
+  getsockopt(fd, IPPROTO_TCP, TCP_INFO, info.data(), &size);
+  return info.back();
+}
+
+// Makes the next read(2) fail, even if libcurl is reading in a loop.  After
+// shutdown(2) it could still read what has arrived.
+void cut(int fd) {
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  connect(fd, &nowhere, sizeof nowhere);
+}
+
 int curl_events(int seen) {
   return ((seen & (POLLIN | POLLHUP)) != 0 ? CURL_CSELECT_IN : 0) |
          ((seen & POLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
@@ -198,7 +229,7 @@ void HttpAnswer::find_headers(const char* names, std::size_t width,
       const char* const name = names + i * width;
       const std::size_t colon = sizes[i];
       if (line.size() <= colon || line[colon] != ':') continue;
-      if (strncasecmp(line.data(), name, colon) != 0) continue;
+      if (!same_in_any_case(line.substr(0, colon), {name, colon})) continue;
       if (values[i].data() == nullptr) {
         values[i] = sigv4::trimmed(line.substr(colon + 1));
       }
@@ -243,9 +274,10 @@ void Waker::clear() noexcept {
 namespace {
 
 // So that libcurl's callback and drive() mostly need no memory.
-std::vector<pollfd> room_for(std::size_t descriptors) {
-  std::vector<pollfd> room;
-  room.reserve(descriptors);
+template <class Element>
+std::vector<Element> room_for(std::size_t count) {
+  std::vector<Element> room;
+  room.reserve(count);
   return room;
 }
 
@@ -253,8 +285,9 @@ std::vector<pollfd> room_for(std::size_t descriptors) {
 
 Exchange::Exchange(const HttpOptions& options)
     : lines_(new curl_slist[kMostHeaderLines]),
-      watched_(room_for(kUsualDescriptors)),
-      polled_fds_(room_for(kOwnDescriptors + kUsualDescriptors)),
+      watched_(room_for<pollfd>(kUsualDescriptors)),
+      polled_fds_(room_for<pollfd>(kOwnDescriptors + kUsualDescriptors)),
+      sockets_(room_for<int>(kUsualSockets)),
       multi_((init_http(), curl_multi_init())),
       easy_(curl_easy_init()),
       parsed_url_(curl_url()),
@@ -279,7 +312,9 @@ Exchange::~Exchange() {
 bool Exchange::set_options(const HttpOptions& options) {
   bool good = true;
   const auto set_text = [&](CURLoption option, const char* text) {
-    good = good && curl_easy_setopt(easy_, option, text) == CURLE_OK;
+    // Any other error: this libcurl was built without the option.
+    const CURLcode code = curl_easy_setopt(easy_, option, text);
+    good = good && code != CURLE_OUT_OF_MEMORY;
   };
   static_assert(std::tuple_size_v<decltype(error_)> >= CURL_ERROR_SIZE);
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, 1L);
@@ -293,14 +328,17 @@ bool Exchange::set_options(const HttpOptions& options) {
   curl_easy_setopt(easy_, CURLOPT_PROTOCOLS,
                    static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
-  if (!options.use_proxies) {
+  // libcurl itself would read the variables of proxies in any program.
+  if (!options.use_proxies || ignores_environment()) {
     set_text(CURLOPT_PROXY, "");
     set_text(CURLOPT_NOPROXY, "*");
   }
   if (!options.ca_file.empty()) {
+    // For proxies too.  They replace the system's CAs.
     set_text(CURLOPT_CAINFO, options.ca_file.c_str());
-    // Instead of the system's, not beside them.
+    set_text(CURLOPT_PROXY_CAINFO, options.ca_file.c_str());
     set_text(CURLOPT_CAPATH, nullptr);
+    set_text(CURLOPT_PROXY_CAPATH, nullptr);
   }
   return good;
 }
@@ -312,7 +350,8 @@ void Exchange::set_callbacks() {
   curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &on_timer);
   for (const CURLoption data :
        {CURLOPT_PREREQDATA, CURLOPT_HEADERDATA, CURLOPT_WRITEDATA,
-        CURLOPT_OPENSOCKETDATA, CURLOPT_CLOSESOCKETDATA}) {
+        CURLOPT_OPENSOCKETDATA, CURLOPT_CLOSESOCKETDATA, CURLOPT_XFERINFODATA,
+        CURLOPT_DEBUGDATA}) {
     curl_easy_setopt(easy_, data, this);
   }
   curl_easy_setopt(easy_, CURLOPT_PREREQFUNCTION, &on_ready_to_send);
@@ -326,9 +365,34 @@ void Exchange::set_callbacks() {
       easy_, CURLOPT_OPENSOCKETFUNCTION,
       +[](void* self, curlsocktype, curl_sockaddr* address) -> curl_socket_t {
         if (static_cast<Exchange*>(self)->sent()) return CURL_SOCKET_BAD;
-        static_cast<Exchange*>(self)->connects_ = true;
-        return socket(address->family, address->socktype | SOCK_CLOEXEC,
-                      address->protocol);
+        const int fd = socket(address->family, address->socktype | SOCK_CLOEXEC,
+                              address->protocol);
+        return static_cast<Exchange*>(self)->opened(fd);
+      });
+  set_limits();
+}
+
+// While libcurl connects, a single call of it may read for as long as a peer
+// sends data.  So these callbacks, which libcurl calls meanwhile, check the
+// limits.  libcurl calls the progress function for every byte of a proxy's
+// refusal.  OpenSSL skips messages of a handshake that mean nothing
+// (HelloRequest); libcurl calls the debug function for each, but only if it is
+// verbose.  Both cost time.  Once it is connected, a call reads no more than
+// some buffers, and after_action() checks the limits.
+void Exchange::set_limits() {
+  curl_easy_setopt(
+      easy_, CURLOPT_XFERINFOFUNCTION,
+      +[](void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) -> int {
+        return static_cast<Exchange*>(self)->goes_too_far() ? 1 : 0;
+      });
+  curl_easy_setopt(
+      easy_, CURLOPT_DEBUGFUNCTION,
+      +[](CURL*, curl_infotype, char*, std::size_t, void* self) -> int {
+        Exchange& own = *static_cast<Exchange*>(self);
+        if (own.goes_too_far() && !own.sockets_.empty()) {
+          cut(own.sockets_.back());
+        }
+        return 0;
       });
 }
 
@@ -336,7 +400,10 @@ void Exchange::start(const std::string& url, BootTime now, Method method) {
   answer_.reset();
   answer_.sent_at = answer_.received_at = now;
   connects_ = in_head_ = head_ended_ = too_large_ = no_memory_ = false;
+  connects_too_long_ = spoke_first_ = false;
   head_bytes_ = 0;
+  looks_ = 0;
+  received_before_.reset();
   error_[0] = '\0';
   if (is_made()) {
     link_headers();
@@ -348,7 +415,6 @@ void Exchange::start(const std::string& url, BootTime now, Method method) {
     curl_easy_setopt(easy_, CURLOPT_POSTFIELDS, body_.data());
     set_method(method);
     set_time_to_connect(connect_timeout_);
-    set_fresh(kept_connection_is_dead());
     under_way_ = curl_multi_add_handle(multi_, easy_) == CURLM_OK;
   }
   if (under_way_) return;
@@ -364,6 +430,17 @@ void Exchange::tell(const char* error) {
     if (answer_.error.find("wrong version number") != std::string::npos) {
       answer_.error += " (does the server speak http?)";
     }
+  });
+}
+
+// CURLINFO_PROXY_SSL_VERIFYRESULT is 0 unless the proxy's certificate failed.
+void Exchange::tell_whose_certificate() {
+  long of_proxy = 0;
+  curl_easy_getinfo(easy_, CURLINFO_PROXY_SSL_VERIFYRESULT, &of_proxy);
+  has_memory_for([&] {
+    answer_.error.insert(0, of_proxy != 0
+                                ? "the proxy's certificate was refused: "
+                                : "the server's certificate was refused: ");
   });
 }
 
@@ -383,11 +460,6 @@ void Exchange::set_time_to_connect(milliseconds time) {
   if (std::exchange(time_to_connect_, time) == time) return;
   curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
                    static_cast<long>(time.count()));
-}
-
-void Exchange::set_fresh(bool fresh) {
-  if (std::exchange(fresh_, fresh) == fresh) return;
-  curl_easy_setopt(easy_, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L);
 }
 
 // Parsed once: for each request, it would be a twentieth of what that takes.
@@ -429,16 +501,52 @@ void Exchange::link_headers() {
   }
 }
 
-// libcurl 7.88 takes a kept connection that was reset for a live one (mended
-// in 8.0.0, curl #10652), and the request would count as sent.  A look costs a
-// system call, 3 % of a request: spared on a connection that was in use just
-// now.
-bool Exchange::kept_connection_is_dead() const {
-  const bool idle = answer_.sent_at - last_used_ >= kIdleToLookAt;
-  if (connection_ < 0 || !idle) return false;
-  char byte;
-  return recv(connection_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
-         errno != EAGAIN;
+// Whether data, or the end of the connection, arrived before the request was
+// sent.  Only TLS session tickets may arrive then: directly after a handshake,
+// in records of application data.
+bool Exchange::has_spoken() const {
+  char byte = 0;
+  const ssize_t got = recv(sockets_.back(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0 && errno == EAGAIN) return false;
+  return !connects_ || got <= 0 || byte != kTlsApplicationData;
+}
+
+// Takes note of a new socket.  Returns what libcurl gets: the socket, or -1.
+int Exchange::opened(int fd) {
+  if (fd < 0) return -1;
+  if (!has_memory_for([&] { sockets_.push_back(fd); })) {
+    no_memory_ = true;
+    close(fd);
+    return -1;
+  }
+  connects_ = true;
+  received_before_ = 0;
+  watch_libcurl(true);
+  return fd;
+}
+
+// Has libcurl call the callbacks of set_limits(), or not.
+void Exchange::watch_libcurl(bool watch) {
+  curl_easy_setopt(easy_, CURLOPT_NOPROGRESS, watch ? 0L : 1L);
+  curl_easy_setopt(easy_, CURLOPT_VERBOSE, watch ? 1L : 0L);
+}
+
+bool Exchange::goes_too_far() {
+  if (++looks_ % kCallsPerLook != 0) return false;
+  connects_too_long_ =
+      !sent() && BootClock::now() - answer_.sent_at >= time_to_connect_;
+  too_large_ = too_large_ || is_flooded();
+  return connects_too_long_ || too_large_;
+}
+
+// Whether more bytes have arrived than an honest peer would send.
+bool Exchange::is_flooded() {
+  if (sockets_.empty()) return false;
+  const std::uint64_t received = received_on(sockets_.back());
+  if (!received_before_) received_before_ = received;
+  const std::uint64_t come = received - *received_before_;
+  if (come <= kMaxOtherBytes) return false;
+  return !sent() || (come - kMaxOtherBytes) / 2 > max_body_;
 }
 
 // Never 0, which libcurl would take for five minutes.
@@ -496,6 +604,8 @@ void Exchange::after_action(int multi_code, int running) {
            no_memory_ ? kNoMemory : curl_multi_strerror(code));
   } else if (running == 0) {
     take_result();
+  } else if (sent() && goes_too_far()) {
+    finish(Transport::too_large, kTooLarge);
   }
   const bool stalled = under_way_ && watched_.empty();
   stall_check_ = stalled ? BootClock::now() + kStallCheck : kNever;
@@ -506,15 +616,26 @@ void Exchange::take_result() {
   const CURLMsg* message = curl_multi_info_read(multi_, &left);
   if (message == nullptr || message->msg != CURLMSG_DONE) return;
   const CURLcode code = message->data.result;
-  if (too_large_) {
+  if (spoke_first_ && !connects_) return connect_anew();
+  if (too_large_ && sent()) {
     error_[0] = '\0';
-    finish(Transport::too_large, "the answer is too large");
+    finish(Transport::too_large, kTooLarge);
+  } else if (too_large_ || connects_too_long_) {
+    error_[0] = '\0';
+    finish(Transport::unreachable,
+           too_large_ ? "too much came before the request was sent"
+                      : "the connection was not ready in time");
+  } else if (spoke_first_) {
+    error_[0] = '\0';
+    finish(Transport::unreachable,
+           "the server spoke, or hung up, before it was asked");
   } else if (no_memory_) {
     error_[0] = '\0';
     finish(sent() ? Transport::broken : Transport::unreachable, kNoMemory);
   } else if (code != CURLE_OK) {
     if (quotes_a_proxy(code, error_.data())) error_[0] = '\0';
     finish(meaning(code, sent()), curl_easy_strerror(code));
+    if (code == CURLE_PEER_FAILED_VERIFICATION) tell_whose_certificate();
   } else if (!head_ended_) {
     // Also of an answer that never got beyond a 1xx.
     finish(Transport::broken,
@@ -522,6 +643,16 @@ void Exchange::take_result() {
   } else {
     finish(Transport::complete, "");
   }
+}
+
+// Sends the request on a new connection.  libcurl has closed the kept one,
+// because on_ready_to_send() refused it.
+void Exchange::connect_anew() {
+  spoke_first_ = false;
+  error_[0] = '\0';
+  curl_multi_remove_handle(multi_, easy_);
+  if (curl_multi_add_handle(multi_, easy_) == CURLM_OK) return;
+  finish(Transport::unreachable, kNoMemory);
 }
 
 void Exchange::end(Transport why) {
@@ -536,10 +667,6 @@ void Exchange::finish(Transport how, const char* why) {
   long status = 0, request_bytes = 0;
   curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
   curl_easy_getinfo(easy_, CURLINFO_REQUEST_SIZE, &request_bytes);
-  // A kept one is until it is closed; to ask for it is not cheap.
-  if (connection_ < 0) {
-    curl_easy_getinfo(easy_, CURLINFO_ACTIVESOCKET, &connection_);
-  }
   curl_multi_remove_handle(multi_, easy_);
   headers_.wipe();
   body_.wipe();
@@ -549,7 +676,7 @@ void Exchange::finish(Transport how, const char* why) {
   answer_.transport = how;
   answer_.bytes_sent = static_cast<std::uint64_t>(request_bytes);
   answer_.bytes_received = head_bytes_ + answer_.body.size();
-  answer_.received_at = last_used_ = BootClock::now();
+  answer_.received_at = BootClock::now();
   if (head_ended_) {
     answer_.status = static_cast<int>(status);
   } else {
@@ -595,6 +722,16 @@ std::size_t Exchange::on_header(char* data, std::size_t, std::size_t size,
   return own.no_memory_ ? 0 : size;
 }
 
+// As the answer's Content-Length says, within the limit; `so_far` without one.
+// A body that grew by doubling would take twice the memory that it needs.
+std::size_t Exchange::size_of_body(std::size_t so_far) const {
+  curl_off_t length = -1;
+  curl_easy_getinfo(easy_, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+  const auto told = length < 0 ? 0 : static_cast<std::uint64_t>(length);
+  return static_cast<std::size_t>(
+      std::clamp<std::uint64_t>(told, so_far, max_body_));
+}
+
 // Bodies may hold keys: none is left behind where they do not fit any more, nor
 // in libcurl's buffer, which it frees as it stands.
 std::size_t Exchange::on_body(char* data, std::size_t, std::size_t size,
@@ -604,6 +741,7 @@ std::size_t Exchange::on_body(char* data, std::size_t, std::size_t size,
   own.too_large_ = size > own.max_body_ - body.size();
   if (!own.too_large_) {
     own.no_memory_ = !has_memory_for([&] {
+      if (body.empty()) reserve_secret(body, own.size_of_body(size));
       append_secret(body, {{data, size}});
     });
   }
@@ -612,18 +750,26 @@ std::size_t Exchange::on_body(char* data, std::size_t, std::size_t size,
 }
 
 // libcurl is about to send the request: once an exchange, see the header.  On
-// a kept connection that is when it was begun.
+// a kept connection that is when it was begun.  Whatever has arrived by now is
+// not the answer, but libcurl would take it for that.  And libcurl 7.88 takes a
+// connection that was reset for a live one (fixed in 8.0.0, curl #10652), so
+// the request would count as sent.
 int Exchange::on_ready_to_send(void* self, char*, char*, int, int) {
   Exchange& own = *static_cast<Exchange*>(self);
   if (own.sent()) return CURL_PREREQFUNC_ABORT;
+  own.spoke_first_ = own.has_spoken();
+  if (own.spoke_first_) return CURL_PREREQFUNC_ABORT;
   own.answer_.sent = true;
-  if (own.connects_) own.answer_.sent_at = BootClock::now();
+  if (own.connects_) {
+    own.answer_.sent_at = BootClock::now();
+    own.watch_libcurl(false);
+  }
   return CURL_PREREQFUNC_OK;
 }
 
 int Exchange::on_close(void* self, int fd) {
-  int& kept = static_cast<Exchange*>(self)->connection_;
-  if (kept == fd) kept = -1;
+  std::vector<int>& sockets = static_cast<Exchange*>(self)->sockets_;
+  sockets.erase(std::remove(sockets.begin(), sockets.end(), fd), sockets.end());
   return close(fd);
 }
 
@@ -801,6 +947,9 @@ std::string normal_url(const std::string& text) {
 // OpenSSL has for it; others, or OpenSSL by itself, may write(2).
 bool init_http() {
   static const bool may_raise_sigpipe = [] {
+    // libcurl would write the keys of all TLS sessions to the file that this
+    // variable names.
+    if (ignores_environment()) unsetenv("SSLKEYLOGFILE");
     // Never cleaned up: others in this process may use libcurl too.
     curl_global_init(CURL_GLOBAL_DEFAULT);
     const curl_version_info_data& own = *curl_version_info(CURLVERSION_NOW);

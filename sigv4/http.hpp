@@ -11,10 +11,17 @@
 // conditional write that is a second application nobody knows of, so the
 // second sending is refused here and the exchange ends as `broken`.
 //
-// Requests are of HTTP/1.1.  No redirect is followed, no content coding asked
-// for, TLS is 1.2 or later and always verified.  Our copies of what was sent
-// are wiped from memory once an exchange has ended, for it may hold a token
-// (libcurl's own are not: it frees them as they are).
+// An answer that arrived before its request was sent is ignored, for example if
+// a server answers twice: the connection is closed, and the request is sent on
+// a new one.  We cannot recognise a stray answer that arrives after the request
+// was begun, in the last TLS record of the previous answer, or directly after a
+// TLS handshake.
+//
+// Requests are of HTTP/1.1.  No redirect is followed, no content coding is
+// asked for, and TLS is 1.2 or later and always verified.  When an exchange has
+// ended, our copies of the request are wiped, because it may contain a token,
+// and so is the part of libcurl's buffer in which a body arrived.  The buffers
+// that libcurl sends from, and those of OpenSSL, are freed without being wiped.
 #ifndef DDBMUTEX_SIGV4_HTTP_HPP
 #define DDBMUTEX_SIGV4_HTTP_HPP
 
@@ -44,18 +51,25 @@ inline namespace v0 {
 namespace sigv4 {
 
 struct HttpOptions {
-  std::string ca_file;  // PEM file of trusted CAs; empty: libcurl's default.
-  // As HTTPS_PROXY, http_proxy, ALL_PROXY and NO_PROXY say; false: none.
+  // PEM file of the CAs that vouch for servers and proxies; empty: libcurl's
+  // default.
+  std::string ca_file;
+  // Whether HTTPS_PROXY, http_proxy, ALL_PROXY and NO_PROXY count.
   bool use_proxies = true;
-  // An answer's body may be this long, its headers 64 KiB; a longer one ends
-  // the exchange as `too_large`.
+  // The size limit of an answer's body; that of its headers is 64 KiB.  A
+  // longer answer ends the exchange as `too_large`.  So does one that takes
+  // more than twice max_answer_bytes plus 128 KiB on the wire (chunk
+  // extensions).  More than 128 KiB before the request (TLS handshakes, a
+  // proxy's answer) end it as `unreachable`.  The kernel counts the bytes on
+  // the wire, since Linux 4.1.
   std::size_t max_answer_bytes = 1 << 20;
   // Idle exchanges beyond this number are closed instead of kept.
   std::size_t max_idle = 32;
-  // For name, connection and TLS handshake; passing it is `unreachable`.  An
-  // address that does not answer is given up after half of what is left (if
-  // that is more than 600 ms), so the next one of that name gets its chance.
-  // Who has less time for an exchange says so: connect_within().
+  // For name, connection, proxy and TLS handshakes, however much is sent to us
+  // meanwhile; passing it is `unreachable`.  An address that does not answer is
+  // given up after half of what is left (if that is more than 600 ms), so the
+  // next one of that name gets its chance.  Who has less time for an exchange
+  // says so: connect_within().
   std::chrono::milliseconds connect_timeout{2000};
 };
 
@@ -64,9 +78,9 @@ enum class Transport {
   under_way,
   complete,         // A whole answer of any HTTP status.
   unreachable,      // Name, connection, proxy or TLS handshake failed.
-  bad_certificate,  // The server's certificate (or our CA file) is no good.
+  bad_certificate,  // The server's or proxy's, or our CA file, is no good.
   broken,           // The connection died, or spoke no HTTP.
-  too_large,        // The answer passed max_answer_bytes.
+  too_large,        // The answer is longer than it may be.
   timed_out,        // Exchange::end(timed_out) was called.
   cancelled,        // Exchange::end(cancelled) was called.
 };
@@ -194,12 +208,16 @@ class Exchange {
   }
   bool set_options(const HttpOptions& options);
   void set_callbacks();
+  void set_limits();
   void set_url(const std::string& url);
   void set_method(Method method);
   void set_time_to_connect(std::chrono::milliseconds time);
-  void set_fresh(bool fresh);
   void link_headers();
-  bool kept_connection_is_dead() const;
+  bool has_spoken() const;
+  int opened(int fd);
+  void watch_libcurl(bool watch);
+  bool goes_too_far();
+  bool is_flooded();
   // Behind the descriptors of others.
   void prepare_poll(BootTime now, std::vector<pollfd>& fds);
   BootTime next_due() const { return std::min(due_, stall_check_); }
@@ -210,8 +228,11 @@ class Exchange {
   const pollfd* act_on(const pollfd* seen);
   void after_action(int multi_code, int running);
   void take_result();
+  void connect_anew();
   void finish(Transport how, const char* why);
   void tell(const char* error);
+  std::size_t size_of_body(std::size_t so_far) const;
+  void tell_whose_certificate();
 
   // What libcurl calls, with the exchange as `self`.
   static std::size_t on_header(char* data, std::size_t, std::size_t size,
@@ -223,25 +244,25 @@ class Exchange {
   static int on_socket(void*, int fd, int what, void* self, void*);
   static int on_timer(void*, long wait_ms, void* self);
 
-  // These come first, for their making may throw, and the handles are freed by
-  // the destructor alone.  The list that libcurl wants;
-  const std::unique_ptr<curl_slist[]> lines_;
-  std::vector<pollfd> watched_;     // what libcurl waits for;
-  std::vector<pollfd> polled_fds_;  // drive()'s of all, if it is its first.
-  void* const multi_;               // CURLM,
-  void* const easy_;                // CURL and
-  void* const parsed_url_;          // CURLU: libcurl stays out of this header.
+  // These come before the handles, which only the destructor frees, because
+  // allocating them may throw.
+  const std::unique_ptr<curl_slist[]> lines_;  // The headers, for libcurl.
+  std::vector<pollfd> watched_;                // What libcurl waits for.
+  std::vector<pollfd> polled_fds_;  // Those of all exchanges, if drive() was
+                                    // given this one first.
+  std::vector<int> sockets_;        // libcurl's, the newest last.
+  // As void*, so that this header does not need libcurl's.
+  void* const multi_;       // CURLM
+  void* const easy_;        // CURL
+  void* const parsed_url_;  // CURLU
   const std::size_t max_body_;
   const std::chrono::milliseconds connect_timeout_;
   bool has_options_ = false;
-  bool spent_ = false;   // Should serve no other request.
-  int connection_ = -1;  // The kept one.
-  BootTime last_used_{};
+  bool spent_ = false;  // Should serve no other request.
 
   // As libcurl was told last.
   std::optional<Method> method_{};
   std::chrono::milliseconds time_to_connect_{};
-  bool fresh_ = false;
 
   // libcurl reads the request from here until the exchange has ended.
   std::string url_;
@@ -255,6 +276,12 @@ class Exchange {
   bool interim_ = false;     // That status line's code was 1xx.
   bool head_ended_ = false;  // The final answer's.
   bool too_large_ = false;
+  bool connects_too_long_ = false;
+  bool spoke_first_ = false;  // The server sent data before the request.
+  unsigned looks_ = 0;        // How often goes_too_far() was called.
+  // Bytes that the connection had received when this exchange began, or soon
+  // after.
+  std::optional<std::uint64_t> received_before_{};
   bool no_memory_ = false;      // For what libcurl had received or waits for.
   std::size_t head_bytes_ = 0;  // Of all answers to this request.
   std::array<char, 256> error_{};  // libcurl's words.

@@ -12,37 +12,6 @@ namespace {
 
 // --- Reading ---------------------------------------------------------------
 
-// How many bytes there are of the character of UTF-8 that the text begins with;
-// 0 if it is none.  The second byte's bounds say what is overlong, a surrogate
-// or beyond U+10FFFF (the Unicode Standard, table 3-7).
-std::size_t character_at(std::string_view text) {
-  const auto byte = [&text](std::size_t at) -> unsigned {
-    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first < 0xc2 || first > 0xf4) return 0;
-  const std::size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-  const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-  if (byte(1) < low || byte(1) > high) return 0;
-  for (std::size_t i = 2; i < size; ++i) {
-    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
-  }
-  return size;
-}
-
-// What of the text is UTF-8.
-std::string_view good_part(std::string_view text) {
-  std::size_t good = 0;
-  while (good < text.size()) {
-    const std::size_t size = character_at(text.substr(good));
-    if (size == 0) break;
-    good += size;
-  }
-  return text.substr(0, good);
-}
-
 // No node: no text is so long.
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
@@ -61,6 +30,34 @@ char* put_utf8(char* out, unsigned code) {
   return out;
 }
 
+bool is_space(char c) {
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+// The place behind the string whose first quote is before `at`; the text's end
+// if the string does not end.
+std::size_t after_string(std::string_view text, std::size_t at) {
+  while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
+  return std::min(at + 1, text.size());
+}
+
+// How many nodes the text has if it is JSON: strings (also names), lists,
+// objects, numbers and words.
+std::size_t count_nodes(std::string_view text) {
+  constexpr std::string_view kBetween = ",:]}";
+  std::size_t count = 0;
+  bool in_scalar = false;  // A number or a word, which is counted already.
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at++];
+    const bool opens = c == '"' || c == '{' || c == '[';
+    const bool between = is_space(c) || kBetween.find(c) != kBetween.npos;
+    if (opens || (!between && !in_scalar)) ++count;
+    in_scalar = !opens && !between;
+    if (c == '"') at = after_string(text, at);
+  }
+  return count;
+}
+
 // Takes one thing after the other from the front of a text, in which it decodes
 // strings; false if what is there is another.
 class Reader {
@@ -74,10 +71,7 @@ class Reader {
 
  private:
   void pass_blanks() {
-    while (at_ != end_ &&
-           (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) {
-      ++at_;
-    }
+    while (at_ != end_ && is_space(*at_)) ++at_;
   }
   bool take(char c) {
     const bool there = at_ != end_ && *at_ == c;
@@ -87,8 +81,7 @@ class Reader {
   bool is_one_of(std::string_view set) const {
     return at_ != end_ && set.find(*at_) != set.npos;
   }
-  // False if there are more than a JSON of that size has: some of what is open
-  // will not end.
+  // False if there are more than count_nodes() has counted: it is not JSON.
   bool add(const JsonNode& node) {
     if (count_ == room_) {
       at_ += end_ - at_;
@@ -326,10 +319,11 @@ Document::Document(std::string&& text, Strings strings)
     : text_(std::move(text)) {
   const std::string_view all = text_;
   const std::size_t good =
-      strings == Strings::utf8 ? good_part(all).size() : all.size();
+      strings == Strings::utf8 ? sigv4::utf8_part(all).size() : all.size();
   if (good >= kNone) return;
-  // No JSON has more: each is a byte at least, with another before the next.
-  const auto room = static_cast<std::uint32_t>(good / 2 + 1);
+  // Counted, not guessed: an answer may have megabytes.
+  const auto room =
+      static_cast<std::uint32_t>(count_nodes(all.substr(0, good)));
   nodes_.reset(new JsonNode[room]);
   Reader reader(text_.data(), good, nodes_.get(), room);
   const bool whole = reader.value();
@@ -341,10 +335,6 @@ Document::~Document() = default;
 
 Value Document::root() const {
   return is_json() ? Value(nodes_.get()) : Value();
-}
-
-bool is_utf8(std::string_view text) {
-  return good_part(text).size() == text.size();
 }
 
 void append_string(Text& json, std::string_view text) {
@@ -385,32 +375,70 @@ void append_form(Text& json, std::string_view form,
   }
 }
 
-std::string with_texts(std::string_view object, JsonTexts texts) {
-  std::size_t room = object.size() + 2;
-  for (const auto& [name, text] : texts) {
-    room += 6 * (name.size() + text.size()) + 6;
+namespace {
+
+// Writes objects with some members replaced.
+class Rewriter {
+ public:
+  // `written`: the original text.  `decoded`: the start of its copy that was
+  // parsed, whose nodes are at the same places.
+  Rewriter(std::string_view written, const char* decoded, std::size_t room)
+      : json_(room), written_(written), decoded_(decoded) {}
+
+  void write(const JsonNode* object, JsonTexts texts,
+             std::string_view inner_name, JsonTexts inner) {
+    json_ += '{';
+    std::string_view comma;
+    const JsonNode* const end = object->after();
+    for (const JsonNode* one = object + 1; one != end; one = one[1].after()) {
+      if (is_replaced(*one, texts)) continue;
+      append_form(json_, "%%:", {comma, as_written(*one)});
+      comma = ",";
+      if (one->string() == inner_name && one[1].first() == '{') {
+        write(&one[1], inner, {}, {});
+      } else {
+        json_ += as_written(one[1]);
+      }
+    }
+    for (const auto& [name, text] : texts) {
+      append_form(json_, "%$:$", {comma, name, text});
+      comma = ",";
+    }
+    json_ += '}';
   }
-  Text json(room);  // Leaves no copy by growing.
+  std::string take() { return json_.take(); }
+
+ private:
+  static bool is_replaced(const JsonNode& name, JsonTexts texts) {
+    for (const auto& text : texts) {
+      if (text.first == name.string()) return true;
+    }
+    return false;
+  }
+  std::string_view as_written(const JsonNode& node) const {
+    return written_.substr(static_cast<std::size_t>(node.begin - decoded_),
+                           node.size);
+  }
+
+  Text json_;
+  const std::string_view written_;
+  const char* const decoded_;
+};
+
+}  // namespace
+
+std::string with_texts(std::string_view object, JsonTexts texts,
+                       std::string_view inner_name, JsonTexts inner) {
+  std::size_t room = object.size() + 2;  // Leaves no copy by growing.
+  for (const JsonTexts& some : {texts, inner}) {
+    for (const auto& [name, text] : some) {
+      room += 6 * (name.size() + text.size()) + 6;
+    }
+  }
   const Document document(std::string(object), Document::Strings::any_bytes);
-  const auto written = [&](const JsonNode& node) {
-    const auto at = node.begin - document.text_.str().data();
-    return object.substr(static_cast<std::size_t>(at), node.size);
-  };
-  json += '{';
-  const JsonNode* const end = document.nodes_[0].after();
-  for (const JsonNode* one = document.nodes_.get() + 1; one != end;
-       one = one[1].after()) {
-    bool stays = true;
-    for (const auto& text : texts) stays = stays && text.first != one->string();
-    if (!stays) continue;
-    append_form(json, json.size() > 1 ? ",%:%" : "%:%",
-                {written(*one), written(one[1])});
-  }
-  for (const auto& [name, text] : texts) {
-    append_form(json, json.size() > 1 ? ",$:$" : "$:$", {name, text});
-  }
-  json += '}';
-  return json.take();
+  Rewriter rewriter(object, document.text_.str().data(), room);
+  rewriter.write(document.nodes_.get(), texts, inner_name, inner);
+  return rewriter.take();
 }
 
 }  // namespace sigv4

@@ -120,7 +120,8 @@ class Document {
   std::size_t bad_at() const { return bad_at_; }  // In bytes, if it is not.
 
  private:
-  friend std::string with_texts(std::string_view, JsonTexts);
+  friend std::string with_texts(std::string_view, JsonTexts, std::string_view,
+                                JsonTexts);
 
   Secret text_;
   // The root, and behind each list its elements, behind each object its
@@ -128,8 +129,6 @@ class Document {
   std::unique_ptr<JsonNode[]> nodes_;
   std::size_t bad_at_ = 0;
 };
-
-bool is_utf8(std::string_view text);
 
 // --- Writing ---------------------------------------------------------------
 
@@ -140,10 +139,12 @@ void append_string(Text& json, std::string_view text);
 void append_form(Text& json, std::string_view form,
                  std::initializer_list<std::string_view> values);
 
-// The object with these in the place of what it has of their names, or in
-// addition; what else it has stays as it is written.  The caller wipes it.
-// REQUIRES: an object.
-std::string with_texts(std::string_view object, JsonTexts texts);
+// The object with `texts` as members: they replace members of these names, or
+// are added.  All other members stay as they are written.  If its member
+// `inner_name` is an object, the same is done there with `inner`.  The caller
+// wipes the result.  REQUIRES: an object.
+std::string with_texts(std::string_view object, JsonTexts texts,
+                       std::string_view inner_name = {}, JsonTexts inner = {});
 
 }  // namespace sigv4
 }  // namespace v0

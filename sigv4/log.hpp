@@ -12,6 +12,7 @@
 #include <string>
 
 #include "boot_clock.hpp"
+#include "text.hpp"
 #include "thread.hpp"
 
 namespace ddbmutex {
@@ -36,8 +37,10 @@ struct Log {
                const std::string& text) = nullptr;
 };
 
+// Logs the text as one line, so that text from elsewhere cannot forge a line of
+// the log.
 inline void say(const Log& log, LogLevel level, const std::string& text) {
-  if (log) log.tell(log.who, level, text);
+  if (log) log.tell(log.who, level, one_line(text));
 }
 
 // Hands lines on to who may wait: by a thread of its own, one at a time, in

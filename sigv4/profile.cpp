@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <tuple>
+#include <utility>
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -19,12 +22,41 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr char kProfiles[] = "profile";
 constexpr std::string_view kProfile = kProfiles, kDefault = "default";
 
-bool is_one_of(char c, std::string_view set) { return set.find(c) != set.npos; }
+// Properties that this library or AWS's tools look for.
+constexpr std::string_view kSettings =
+    "account_id_endpoint_mode aws_access_key_id aws_account_id "
+    "aws_secret_access_key aws_session_token ca_bundle credential_process "
+    "credential_source duration_seconds ec2_metadata_service_endpoint "
+    "ec2_metadata_service_endpoint_mode endpoint_url external_id "
+    "ignore_configured_endpoint_urls login_session "
+    "metadata_service_num_attempts metadata_service_timeout mfa_serial output "
+    "region role_arn role_session_name services source_profile sso_account_id "
+    "sso_region sso_registration_scopes sso_role_name sso_session "
+    "sso_start_url use_dualstack_endpoint use_fips_endpoint "
+    "web_identity_token_file";
+constexpr char kColon[] = " is followed by ':', not by '='";
 
-// Without regard to the locale.
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+bool by_section(const Entry& a, const Entry& b) {
+  return std::tie(a.kind, a.section) < std::tie(b.kind, b.section);
 }
+
+bool by_property(const Entry& a, const Entry& b) {
+  // Most are compared with others of their own heading.
+  if (a.section.data() == b.section.data() && a.kind.data() == b.kind.data()) {
+    return a.property < b.property;
+  }
+  return std::tie(a.kind, a.section, a.property) <
+         std::tie(b.kind, b.section, b.property);
+}
+
+// Of equal properties the last one in the file comes last: all values are views
+// of one text.
+bool by_property_and_line(const Entry& a, const Entry& b) {
+  if (by_property(a, b)) return true;
+  return !by_property(b, a) && a.value.data() < b.value.data();
+}
+
+bool is_one_of(char c, std::string_view set) { return set.find(c) != set.npos; }
 
 bool is_name(std::string_view text) {
   return !text.empty() && sigv4::is_alphanumeric(text, "_-/.%@:+\\");
@@ -46,28 +78,34 @@ std::string_view without_comment(std::string_view line) {
   return line;
 }
 
-// The name in a pair of quotes, empty if it is none.
+// The text without its quotes and backslashes, written over it.  Empty if it
+// has a flaw or a control character.
 std::string_view unquoted(std::string_view text) {
-  if (text.size() < 2 || !sigv4::is_one_of(text.front(), "\"'")) return {};
-  const std::string_view name = text.substr(1, text.size() - 2);
-  const bool good = text.back() == text.front() &&
-                    name.find(text.front()) == name.npos &&
-                    sigv4::consists_of(name, is_no_control);
-  return good ? name : std::string_view();
+  std::string words;
+  if (*split_words(text, words) != '\0') return {};
+  words.pop_back();  // The NUL behind the last.
+  if (!sigv4::consists_of(words, is_no_control)) return {};
+  std::memcpy(const_cast<char*>(text.data()), words.data(), words.size());
+  return text.substr(0, words.size());
 }
 
 class Parser {
  public:
   Parser(FileKind file, Entries& entries) : file_(file), entries_(entries) {}
 
-  // One line without its '\n'.  Returns what is wrong with it, or null.
+  // `line`: without its '\n'.  Returns what is wrong with it, or null.
   const char* add(std::string_view line);
+  // The setting that the flaw is about; may be empty.
+  const std::string& setting() const { return setting_; }
 
  private:
   // These begin with what is no blank.
   const char* add_section(std::string_view text);
   const char* add_continuation(std::string_view text);
   const char* add_property(std::string_view text);
+  // If true, setting() is the setting before the colon.
+  bool has_colon_for_equals(std::string_view text);
+  void take_kind();
   // Makes the section's kind what it means in this file.  False if it is to be
   // skipped.
   bool is_wanted();
@@ -86,6 +124,7 @@ class Parser {
   std::size_t indent_ = 0;
   bool skipped_ = false;
   bool has_sub_properties_ = false;  // It began with no value.
+  std::string setting_{};
 };
 
 const char* Parser::add(std::string_view line) {
@@ -102,26 +141,34 @@ const char* Parser::add(std::string_view line) {
   return skipped_ ? nullptr : add_property(text);
 }
 
+// The name ends at the last ']'.  No comment begins before the first one.
 const char* Parser::add_section(std::string_view text) {
-  const auto end = text.find(']');
-  if (end == text.npos) return "a section without its ']'";
+  const auto first = text.find(']');
+  if (first == text.npos) return "a section without its ']'";
+  const auto end = first + without_comment(text.substr(first)).rfind(']');
   seen_section_ = true;
   has_property_ = false;
-  text = sigv4::trimmed(text.substr(1, end - 1));
   kind_ = {};
-  const auto blank = text.find_first_of(kBlanks);
-  if (blank != text.npos) {
-    kind_ = text.substr(0, blank);
-    text = sigv4::trimmed(text.substr(blank));
-  }
-  section_ = is_name(text) ? text : std::string_view();
-  if (section_.empty() && !kind_.empty()) section_ = sigv4::unquoted(text);
-  if (section_.empty() || !is_wanted()) {
+  section_ = sigv4::trimmed(text.substr(1, end - 1));
+  if (file_ == FileKind::config) take_kind();
+  const bool named =
+      !section_.empty() && sigv4::consists_of(section_, is_no_control);
+  if (!named || !is_wanted()) {
     section_ = {};
   } else {
     add_entry({}, {});
   }
   return nullptr;
+}
+
+// Splits the heading "profile x" into kind and name.  A name of the usual
+// characters, which include the backslash, is taken literally.
+void Parser::take_kind() {
+  const auto blank = section_.find_first_of(kBlanks);
+  if (blank == section_.npos) return;
+  kind_ = section_.substr(0, blank);
+  section_ = sigv4::trimmed(section_.substr(blank));
+  if (!is_name(section_)) section_ = sigv4::unquoted(section_);
 }
 
 bool Parser::is_wanted() {
@@ -145,6 +192,7 @@ bool Parser::is_wanted() {
 const char* Parser::add_continuation(std::string_view text) {
   if (skipped_) return nullptr;
   if (has_sub_properties_) {
+    if (has_colon_for_equals(text)) return kColon;
     const auto equals = text.find('=');
     if (equals == text.npos) return "a sub-property without '='";
     if (equals == 0) return "a sub-property without a name";
@@ -157,14 +205,28 @@ const char* Parser::add_continuation(std::string_view text) {
   return nullptr;
 }
 
+// Python's reader takes a ':' for a '='; AWS's format does not have it.  Behind
+// a known setting it is an error: to skip the setting could sign as somebody
+// else.
+bool Parser::has_colon_for_equals(std::string_view text) {
+  const std::size_t mark = text.find_first_of(":=");
+  if (mark == text.npos || text[mark] == '=') return false;
+  std::string name(sigv4::trimmed(text.substr(0, mark)));
+  for (char& c : name) c = lower_case(c);
+  if (!sigv4::is_among(kSettings, name)) return false;
+  setting_.swap(name);
+  return true;
+}
+
 const char* Parser::add_property(std::string_view text) {
   std::string_view value = without_comment(text);
+  if (has_colon_for_equals(text)) return kColon;
   if (value.find('=') == value.npos) return "a property without '='";
   const std::string_view property = sigv4::trimmed(sigv4::cut(value, '='));
   if (property.empty()) return "a property without a name";
   skipped_ = !is_name(property);
   if (skipped_) return nullptr;
-  for (const char& c : property) const_cast<char&>(c) = lower(c);
+  for (const char& c : property) const_cast<char&>(c) = lower_case(c);
   value = sigv4::trimmed(value);
   has_sub_properties_ = value.empty();
   add_entry(property, value);
@@ -175,18 +237,81 @@ bool is_below_home(std::string_view path) {
   return path == "~"sv || sigv4::begins_with(path, "~/");
 }
 
-// Sets `path`, which is empty, to the variable or `otherwise`; with HOME for a
-// leading '~'.
-void locate(std::string& path, const char* variable, const char* otherwise,
-            const Environment& environment) {
-  environment(variable).swap(path);
-  if (path.empty()) path = otherwise;
-  if (!is_below_home(path)) return;
-  const std::string home = environment("HOME");
-  if (!home.empty()) path.replace(0, 1, home);
+bool is_of_a_variable(char c) {
+  return sigv4::is_alphanumeric(std::string_view(&c, 1), "_");
+}
+
+// Takes NAME or {NAME}, which follows a '$', off `rest`.  Returns the name;
+// empty if there is none.
+std::string take_variable(std::string_view& rest) {
+  std::string_view name;
+  if (sigv4::begins_with(rest, "{")) {
+    const std::size_t end = rest.find('}');
+    if (end == rest.npos) return "";
+    name = rest.substr(1, end - 1);
+    rest.remove_prefix(end + 1);
+  } else {
+    const auto end =
+        std::find_if_not(rest.begin(), rest.end(), is_of_a_variable);
+    name = rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
+    rest.remove_prefix(name.size());
+  }
+  return std::string(name);
+}
+
+// Replaces the variables that are set by their values; others stay as written.
+std::string with_variables(std::string_view path,
+                           const Environment& environment) {
+  std::string expanded;
+  while (!path.empty()) {
+    const std::size_t mark = std::min(path.find('$'), path.size());
+    expanded += path.substr(0, mark);
+    path.remove_prefix(mark);
+    if (path.empty()) break;
+    std::string_view rest = path.substr(1);
+    const std::string name = take_variable(rest);
+    const std::string value =
+        name.empty() ? std::string() : environment(name.c_str());
+    const std::size_t written = path.size() - rest.size();
+    expanded += value.empty() ? path.substr(0, written) : value;
+    path.remove_prefix(written);
+  }
+  return expanded;
 }
 
 }  // namespace
+
+const char* split_words(std::string_view text, std::string& words) {
+  if (text.find('\0') != text.npos) return "it contains a NUL";
+  bool in_word = false;  // Also behind quotes with nothing between.
+  char quote = '\0';     // That is open.
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    const char behind = i + 1 < text.size() ? text[i + 1] : '\0';
+    const bool escapes =
+        c == '\\' &&
+        (quote == '\0' || (quote == '"' && (behind == '"' || behind == '\\')));
+    const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    if (quote == '\0' && blank) {
+      if (std::exchange(in_word, false)) words += '\0';
+      continue;
+    }
+    in_word = true;
+    if (escapes) {
+      if (++i == text.size()) return "nothing follows its last backslash";
+      words += behind;
+    } else if (quote == '\0' && (c == '\'' || c == '"')) {
+      quote = c;
+    } else if (c == quote) {
+      quote = '\0';
+    } else {
+      words += c;
+    }
+  }
+  if (quote != '\0') return "a quote is not closed";
+  if (in_word) words += '\0';
+  return words.empty() ? "it is empty" : "";
+}
 
 std::string parse_profiles(std::string& text, FileKind kind, Entries& entries) {
   std::string_view rest = text;
@@ -198,8 +323,9 @@ std::string parse_profiles(std::string& text, FileKind kind, Entries& entries) {
     const char* wrong = parser.add(sigv4::cut(rest, '\n'));
     if (wrong == nullptr) continue;
     entries.clear();
-    return sigv4::format("line %s: %s", number, wrong);
+    return sigv4::format("line %s: %s%s", number, parser.setting(), wrong);
   }
+  std::sort(entries.begin(), entries.end(), by_property_and_line);
   return "";
 }
 
@@ -209,10 +335,7 @@ std::string_view sub_property(std::string_view value, std::string_view name) {
   while (!value.empty()) {
     std::string_view line = sigv4::cut(value, '\n');
     const std::string_view own = sigv4::trimmed(sigv4::cut(line, '='));
-    const bool same =
-        std::equal(own.begin(), own.end(), name.begin(), name.end(),
-                   [](char a, char b) { return lower(a) == b; });
-    if (same) found = sigv4::trimmed(line);
+    if (same_in_any_case(own, name)) found = sigv4::trimmed(line);
   }
   return found;
 }
@@ -225,7 +348,9 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
     sigv4::format_to(error, "%q: longer than 1 MiB", path);
     return;
   }
-  if (is_below_home(path)) file_.failure = "cannot be found (HOME is not set)";
+  if (is_below_home(path)) {
+    file_.failure = sigv4::format("cannot be found (%s)", why_no_home());
+  }
   const std::string wrong = parse_profiles(file_.text, kind, entries_);
   if (!wrong.empty()) sigv4::format_to(error, "%q, %s", path, wrong);
   bool warn = kind == FileKind::credentials;
@@ -239,17 +364,29 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
 
 ProfileFile::~ProfileFile() = default;
 
-const std::string_view* ProfileFile::find(const char* kind,
+const std::string_view* ProfileFile::find(std::string_view kind,
                                           std::string_view section,
-                                          const char* property) const {
-  const std::string_view* found = nullptr;
-  for (const Entry& entry : entries_) {
-    if (entry.property == property && entry.section == section &&
-        entry.kind == kind) {
-      found = &entry.value;
-    }
-  }
-  return found;
+                                          std::string_view property) const {
+  const auto [first, second] =
+      std::equal_range(entries_.begin(), entries_.end(),
+                       Entry{kind, section, property, {}}, by_property);
+  return first != second ? &std::prev(second)->value : nullptr;
+}
+
+std::pair<Entries::const_iterator, Entries::const_iterator>
+ProfileFile::section(std::string_view kind, std::string_view name) const {
+  return std::equal_range(entries_.begin(), entries_.end(),
+                          Entry{kind, name, {}, {}}, by_section);
+}
+
+std::string locate(const char* variable, const char* otherwise,
+                   const Environment& environment) {
+  std::string path = with_variables(environment(variable), environment);
+  if (path.empty()) path = otherwise;
+  if (!is_below_home(path)) return path;
+  const std::string home = environment("HOME");
+  if (!home.empty()) path.replace(0, 1, home);
+  return path;
 }
 
 ProfilePlace locate_profile(std::string_view name,
@@ -257,10 +394,10 @@ ProfilePlace locate_profile(std::string_view name,
   ProfilePlace place;
   place.named = named_profile(name, environment);
   if (!place.named) place.named = {kDefault, {}};
-  sigv4::locate(place.credentials_file, "AWS_SHARED_CREDENTIALS_FILE",
-                "~/.aws/credentials", environment);
-  sigv4::locate(place.config_file, "AWS_CONFIG_FILE", "~/.aws/config",
-                environment);
+  place.credentials_file = sigv4::locate("AWS_SHARED_CREDENTIALS_FILE",
+                                         "~/.aws/credentials", environment);
+  place.config_file =
+      sigv4::locate("AWS_CONFIG_FILE", "~/.aws/config", environment);
   return place;
 }
 
@@ -276,7 +413,7 @@ Profile::Profile(const ProfilePlace& place)
                    chooser, whereabouts());
 }
 
-Profile::Found Profile::look(const char* property) const {
+Profile::Found Profile::look(std::string_view property) const {
   for (const ProfileFile* file : {&credentials, &config}) {
     const std::string_view* value = file->find(kProfiles, name, property);
     if (value != nullptr) return {file, *value};
@@ -312,7 +449,7 @@ Setting Profile::url_of(const char* service, std::string& flaw) const {
   return url ? url : find("endpoint_url");
 }
 
-std::string_view Profile::value_of(const char* property) const {
+std::string_view Profile::value_of(std::string_view property) const {
   return look(property).value;
 }
 

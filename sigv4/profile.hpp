@@ -5,22 +5,27 @@
 //   * A line continues the property before it if it is indented deeper than
 //     that is; else it is a section or property itself, indented or not (so in
 //     botocore; to the C runtime whatever is indented continues something).
-//   * A line that is neither section, property, continuation nor comment makes
-//     its file unusable, and so does a property before the first section, or a
-//     section without its ']' (botocore and the C runtime do so too;
-//     JavaScript's reader skips such lines).  The error names the line by its
-//     number and never shows it: it may hold a secret.
-//   * Sections and properties of invalid names are skipped with all that
-//     belongs to them.  So is, in the config file, a section other than
-//     [default], [profile x], [services x] and [sso-session x], and in the
-//     credentials file one of two words.
-//   * Names are of letters, digits and _-/.%@:+\, in the config file also
-//     between quotes, where they may hold anything but the quote, a ']' and a
-//     control character.  Profiles are told apart by case, properties not.
+//   * These lines make their file unusable: one that is neither section,
+//     property, continuation nor comment; one with a ':' instead of a '='
+//     behind a known setting; a property before the first section; a section
+//     without its ']' (so in botocore and the C runtime; JavaScript's reader
+//     skips such lines).  The error gives the line's number and never shows the
+//     line, which may hold a secret.
+//   * The name of a profile is the whole text between the brackets; in the
+//     config file it is what follows "profile", with quotes and backslashes
+//     removed as by Python's shlex (so in botocore; JavaScript's reader accepts
+//     fewer characters).  It ends at the last ']' of the line; a comment may
+//     begin behind the first one.  It has no control character.  In the config
+//     file, a blank in it must be quoted or stand behind a backslash.
+//   * In the config file, all sections but [default], [profile x], [services x]
+//     and [sso-session x] are skipped.  In both files, a section without such a
+//     name is skipped, and so is a property whose name has other characters
+//     than letters, digits and _-/.%@:+\; each with all that belongs to it.
+//   * Profiles are told apart by case, properties not.
 //   * '#' and ';' begin a comment as the first thing in a line, indented or
 //     not, and behind a blank in a property's.  Anywhere else they belong to
 //     the value, also in the lines that continue it.  What stands behind a
-//     section's ']' counts for nothing.
+//     section's last ']' counts for nothing.
 //   * Of two equal properties the last counts; equal sections are one; where
 //     there is a [profile default], [default] is none.
 //   * A file that does not exist, cannot be read or is not a regular one (a
@@ -36,9 +41,10 @@
 
 #include <cstddef>
 #include <initializer_list>
-#include <list>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "secret.hpp"
 #include "settings.hpp"
@@ -100,18 +106,30 @@ struct Entry {
   std::string_view value;  // Trimmed; of a continued one all lines, with '\n'.
 };
 
-using Entries = std::list<Entry>;
+// Sorted by kind, section and property; of equal ones the last counts.
+using Entries = std::vector<Entry>;
 
 enum class FileKind { config, credentials };
 
 // Rewrites the text so that the entries can be views of it.  Returns why it is
 // unusable, "line 3: ...", and has no entries then; empty if it is well.  Takes
-// time and memory in proportion to the text.
+// memory in proportion to the text, and the time to sort its lines.
 std::string parse_profiles(std::string& text, FileKind kind, Entries& entries);
 
 // Of a value that is empty but for indented `name = value` lines, what `name`
 // (in lower case) stands for; the last one if there are several.
 std::string_view sub_property(std::string_view value, std::string_view name);
+
+// Splits the text into words and appends them to `words`, each with a NUL
+// behind it.  Returns what is wrong with the text ("a quote is not closed");
+// empty if nothing is.
+//
+// The same as Python's shlex.split(), with which botocore splits commands and
+// the names of sections.  Blanks, tabs and line ends separate words.  Single
+// quotes keep everything between them.  Within double quotes, a backslash
+// escapes only a double quote or a backslash.  Outside of quotes it escapes any
+// character.  Pure.
+const char* split_words(std::string_view text, std::string& words);
 
 constexpr std::size_t kMaxProfileFileBytes = 1 << 20;
 
@@ -126,9 +144,11 @@ class ProfileFile {
     return find(kind, section, "") != nullptr;
   }
   // A property's value, which may be empty; null if it is not there.
-  const std::string_view* find(const char* kind, std::string_view section,
-                               const char* property) const;
-  const Entries& entries() const { return entries_; }
+  const std::string_view* find(std::string_view kind, std::string_view section,
+                               std::string_view property) const;
+  // The entries of a section, with its heading, as a range.
+  std::pair<Entries::const_iterator, Entries::const_iterator> section(
+      std::string_view kind, std::string_view name) const;
 
   // Why it counts as empty: "does not exist"; empty if it was read.
   const std::string& absence() const { return file_.failure; }
@@ -152,6 +172,12 @@ struct ProfilePlace {
                                  // "~/.aws/credentials"
 };
 
+// The path in the variable, else `otherwise`.  As in botocore, variables in the
+// path are replaced first, and then a leading '~' by HOME.  It stays if HOME is
+// not known, and so does ~name, the home of another user.
+std::string locate(const char* variable, const char* otherwise,
+                   const Environment& environment);
+
 // `name`: of the options; empty: as the environment says.
 ProfilePlace locate_profile(
     std::string_view name,
@@ -168,8 +194,13 @@ struct Profile {
   // `endpoint_url`.  Sets `flaw` if there are no such services.
   Setting url_of(const char* service, std::string& flaw) const;
   // For as long as the files stay.
-  std::string_view value_of(const char* property) const;
+  std::string_view value_of(std::string_view property) const;
   bool has(const char* property) const { return !value_of(property).empty(); }
+  // It is there, and says nothing.
+  bool has_empty(const char* property) const {
+    const Found found = look(property);
+    return found.file != nullptr && found.value.empty();
+  }
   bool exists() const { return look("").file != nullptr; }
   // For people: `profile "x"`, and the file that says so: `profile "x" in
   // "..."`.
@@ -191,7 +222,7 @@ struct Profile {
     const ProfileFile* file;
     std::string_view value;
   };
-  Found look(const char* property) const;
+  Found look(std::string_view property) const;
 };
 
 // As find_variable(), else the profile's property.

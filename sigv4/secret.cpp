@@ -164,18 +164,18 @@ bool operator==(const Secret& a, const Secret& b) noexcept {
   return same;
 }
 
+// A secret that was cut in the middle would not be recognised.  So the text is
+// first cut at the end of a word, and shortened once more after masking.
 std::string shown(std::string_view text, const Secrets& secrets) {
   text = text.substr(0, text.find_first_of("\r\n"));
   const std::size_t most = std::min(text.size(), kMaxShownBytes);
   const std::size_t end =
       std::min(text.find_first_of(" \t", most), text.size());
-  bool cut = end < text.size();
-  std::string result = without_secrets(
+  const std::string masked = without_secrets(
       text.substr(0, std::min(end, most + kMaxWordBytes)), secrets);
-  cut = cut || result.size() > kMaxShownBytes;
-  result.resize(std::min(result.size(), kMaxShownBytes));
-  sigv4::show(result);
-  if (cut) result += "...";
+  const std::string_view start = cut_to(masked, kMaxShownBytes);
+  std::string result = one_line(start);
+  if (end < text.size() || start.size() < masked.size()) result += "...";
   return result;
 }
 

@@ -68,10 +68,10 @@ class Secret {
   std::string text_;
 };
 
-// What a service says, as it may be shown: its first line, cut to 300 bytes,
-// '?' for what is not visible ASCII; "(hidden)" for a word that repeats 12
-// bytes or more of a secret.  A secret of less than 16 characters is not looked
-// for, nor is none at all.
+// A service's text in a form that may be shown: its first line, cut to 300
+// bytes and escaped by one_line().  Each word that repeats 12 bytes or more of
+// a secret becomes "(hidden)".  Secrets of less than 16 characters are not
+// looked for.
 using Secrets = std::array<std::string_view, 3>;
 std::string shown(std::string_view text, const Secrets& secrets);
 

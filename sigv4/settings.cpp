@@ -1,10 +1,11 @@
 #include "settings.hpp"
 
 #include <pwd.h>
-#include <strings.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include "text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -12,13 +13,16 @@ namespace sigv4 {
 
 namespace {
 
-// As the system's list of users has it, for those without HOME: services that
-// are started by systemd, say.
+// The home in the system's list of users, for programs without HOME, such as
+// services that systemd starts.  If the environment is ignored, so is the
+// caller's home.
 std::string home_by_name() {
+  const uid_t user = ignores_environment() ? geteuid() : getuid();
+  if (ignores_environment() && user == getuid()) return "";
   char buffer[4096];
   passwd entry = {};
   passwd* found = nullptr;
-  if (getpwuid_r(getuid(), &entry, buffer, sizeof buffer, &found) != 0 ||
+  if (getpwuid_r(user, &entry, buffer, sizeof buffer, &found) != 0 ||
       found == nullptr || entry.pw_dir == nullptr) {
     return "";
   }
@@ -34,7 +38,7 @@ Setting::Setting(const Setting& other) : Setting(other.value, other.source) {}
 Setting::~Setting() = default;
 
 bool Setting::says(const char* word) const {
-  return strncasecmp(value.c_str(), word, value.size() + 1) == 0;
+  return same_in_any_case(value, word);
 }
 
 Setting& Setting::operator=(Setting other) noexcept {
@@ -43,8 +47,10 @@ Setting& Setting::operator=(Setting other) noexcept {
   return *this;
 }
 
+bool ignores_environment() { return getauxval(AT_SECURE) != 0; }
+
 std::string own_variable(const void*, const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = secure_getenv(name);
   if (value != nullptr) return value;
   return kReadsProfiles && name == std::string_view("HOME") ? home_by_name()
                                                             : "";

@@ -30,7 +30,23 @@ struct Environment {
   const void* context;
 };
 
-// HOME, if it is not there, as the system knows it.
+// Whether this program has rights that its caller does not have: it is set-uid
+// or set-gid, or its file has capabilities (AT_SECURE).  Then the environment
+// is ignored, because the caller could use it to have files read, programs run
+// and servers asked with these rights.
+bool ignores_environment();
+constexpr const char* kIgnoredEnvironment =
+    "the environment is not used (this program is set-uid or set-gid, or has "
+    "capabilities)";
+
+// For error messages: why there is no home.
+inline const char* why_no_home() {
+  return ignores_environment() ? "HOME is not used" : "HOME is not set";
+}
+
+// A variable of this process; empty if ignores_environment().  If HOME is not
+// set, it is the user's home in the system's list of users.  If the environment
+// is ignored, it is the home of the user whose rights a set-uid program has.
 std::string own_variable(const void*, const char* name);
 
 // This process's own.  Not to be read while another thread changes it.

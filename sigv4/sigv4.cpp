@@ -2,11 +2,8 @@
 
 #include <openssl/sha.h>
 #include <string.h>
-#include <strings.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cstdlib>
 #include <utility>
 
 #include "text.hpp"
@@ -86,18 +83,24 @@ void append_path(std::string& out, std::string_view path, bool normalize) {
   }
 }
 
+// -1 if it is not a hexadecimal digit.
+int hex_value(char c) {
+  if (is_digit(c)) return c - '0';
+  const char letter = lower_case(c);
+  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
+}
+
 // Whatever was encoded in the query and however, the signature wants one
 // spelling.  A '%' with no two digits behind it stands for itself.
 std::string reencoded(std::string_view text) {
-  const auto is_digit = [&](std::size_t at) {
-    return std::isxdigit(static_cast<unsigned char>(text[at])) != 0;
-  };
   std::string decoded, out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && is_digit(i + 1) &&
-        is_digit(i + 2)) {
-      const char digits[] = {text[i + 1], text[i + 2], '\0'};
-      decoded += static_cast<char>(std::strtoul(digits, nullptr, 16));
+    const bool digits = text[i] == '%' && i + 2 < text.size() &&
+                        hex_value(text[i + 1]) >= 0 &&
+                        hex_value(text[i + 2]) >= 0;
+    if (digits) {
+      const int byte = 16 * hex_value(text[i + 1]) + hex_value(text[i + 2]);
+      decoded += static_cast<char>(byte);
       i += 2;
     } else {
       decoded += text[i];
@@ -128,9 +131,12 @@ void append_query(std::string& out, std::string_view query) {
 
 // By the lower case of their names.
 bool before(const Header& a, const Header& b) {
-  const int order = strncasecmp(a.name.data(), b.name.data(),
-                                std::min(a.name.size(), b.name.size()));
-  return order != 0 ? order < 0 : a.name.size() < b.name.size();
+  return std::lexicographical_compare(
+      a.name.begin(), a.name.end(), b.name.begin(), b.name.end(),
+      [](char x, char y) {
+        return static_cast<unsigned char>(lower_case(x)) <
+               static_cast<unsigned char>(lower_case(y));
+      });
 }
 
 bool is_white(char c) {
@@ -155,7 +161,7 @@ void append_lower(std::string& out, std::string_view name) {
   const std::size_t begin = out.size();
   out += name;
   for (char *c = &out[begin], *end = c + name.size(); c != end; ++c) {
-    if (*c >= 'A' && *c <= 'Z') *c = static_cast<char>(*c | 0x20);
+    *c = lower_case(*c);
   }
 }
 
@@ -343,11 +349,13 @@ Hex append_signed(Text& headers, const Post& post, const Credentials& keys,
     headers += post.action;
   }
   headers += '\n';
+  std::string path;
+  append_path(path, post.path, true);
   const std::string_view all = headers;
   const Hex canonical = sha256_of(
-      {"POST\n/\n\n", all.substr(begin, host - begin), "\nhost:", post.host,
-       all.substr(host), "\ncontent-type;host;x-amz-date", token_name,
-       action_name, "\n", sha256_of({post.body})});
+      {"POST\n", path, "\n\n", all.substr(begin, host - begin),
+       "\nhost:", post.host, all.substr(host), "\ncontent-type;host;x-amz-date",
+       token_name, action_name, "\n", sha256_of({post.body})});
   const Hex signature = sign_canonical(key, amz_date, scope, canonical);
   headers += "authorization:AWS4-HMAC-SHA256 Credential=";
   headers += keys.access_key_id;

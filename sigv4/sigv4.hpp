@@ -133,14 +133,15 @@ class SigningKey {
 // Step 4.
 std::string signature(const SigningKey& key, std::string_view string_to_sign);
 
-// A POST to "/", as all are that we sign: of one of AWS's JSON protocols, whose
-// action a header names, or a form that names it itself.
+// A POST without a query, like all requests that the library signs.  In AWS's
+// JSON protocols a header names the action; a form names it in its body.
 struct Post {
   std::string_view host;  // As it is sent: "dynamodb.eu-west-1.amazonaws.com"
   std::string_view type;  // "application/x-amz-json-1.0"
   std::string_view body;
-  std::string_view api{};     // "DynamoDB_20120810"
-  std::string_view action{};  // "GetItem"; empty: no header names it.
+  std::string_view api{};       // "DynamoDB_20120810"
+  std::string_view action{};    // "GetItem"; empty: no header names it.
+  std::string_view path = "/";  // As it is sent.
 };
 
 // Appends all its headers but Host, each with a '\n' behind: as they are always

@@ -23,6 +23,74 @@ void copy(Pieces pieces, char* to) {
   }
 }
 
+// REQUIRES: one whole UTF-8 character.
+unsigned code_point(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first;
+  unsigned code = first & (0x7fu >> character.size());
+  for (const char c : character.substr(1)) {
+    code = code << 6 | (static_cast<unsigned char>(c) & 0x3fu);
+  }
+  return code;
+}
+
+// Whether a character may be shown as it is.  Hidden are characters that end a
+// line, that terminals obey, that reorder the text around them (Unicode's
+// Bidi_Control) or that are invisible.  The joiners U+200C and U+200D are
+// shown, because words of some languages need them.
+bool is_shown(unsigned code) {
+  constexpr struct {
+    unsigned first, last;
+  } kHidden[] = {
+      {0x00, 0x1f},     {0x7f, 0x9f},     {0xad, 0xad},       {0x61c, 0x61c},
+      {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},
+      {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe0fff},
+  };
+  for (const auto& hidden : kHidden) {
+    if (code >= hidden.first && code <= hidden.last) return false;
+  }
+  return true;
+}
+
+// As in C and C++: \n, \x1b, \u202e, \U000e0001.
+void append_escape(std::string& text, unsigned code) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  switch (code) {
+    case '\n':
+      text += "\\n";
+      return;
+    case '\r':
+      text += "\\r";
+      return;
+    case '\t':
+      text += "\\t";
+      return;
+  }
+  text += code < 0x100 ? "\\x" : code < 0x10000 ? "\\u" : "\\U";
+  int digits = code < 0x100 ? 2 : code < 0x10000 ? 4 : 8;
+  while (digits-- > 0) text += kDigits[code >> (4 * digits) & 15];
+}
+
+// Appends `text` with escapes for what is not shown, and with a backslash
+// before each character of `marked`.
+void append_visible(std::string& to, std::string_view text,
+                    std::string_view marked) {
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    const std::string_view character =
+        text.substr(0, std::max<std::size_t>(size, 1));
+    if (size == 0) {
+      append_escape(to, static_cast<unsigned char>(text[0]));
+    } else if (!is_shown(code_point(character))) {
+      append_escape(to, code_point(character));
+    } else {
+      if (marked.find(character) != marked.npos) to += '\\';
+      to += character;
+    }
+    text.remove_prefix(character.size());
+  }
+}
+
 }  // namespace
 
 std::string join(Pieces pieces) {
@@ -31,19 +99,58 @@ std::string join(Pieces pieces) {
   return text;
 }
 
-void show(std::string& text) {
-  for (char& c : text) {
-    if (c < ' ' || c > '~') c = '?';
+// The second byte's bounds exclude overlong forms, surrogates and what is
+// beyond U+10FFFF (the Unicode Standard, table 3-7).
+std::size_t character_size(std::string_view text) {
+  const auto byte = [&text](std::size_t at) -> unsigned {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return text.empty() ? 0 : 1;
+  if (first < 0xc2 || first > 0xf4) return 0;
+  const std::size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  if (byte(1) < low || byte(1) > high) return 0;
+  for (std::size_t i = 2; i < size; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
   }
+  return size;
+}
+
+std::string_view utf8_part(std::string_view text) {
+  std::size_t good = 0;
+  while (const std::size_t size = character_size(text.substr(good))) {
+    good += size;
+  }
+  return text.substr(0, good);
+}
+
+std::string_view cut_to(std::string_view text, std::size_t most_bytes) {
+  constexpr std::size_t kLongest = 4;  // A character has at most 4 bytes.
+  if (text.size() <= most_bytes) return text;
+  const std::string_view cut = text.substr(0, most_bytes);
+  for (std::size_t back = 1; back < kLongest && back <= most_bytes; ++back) {
+    const std::size_t at = most_bytes - back;
+    if (character_size(text.substr(at)) > back) return cut.substr(0, at);
+  }
+  return cut;
+}
+
+std::string one_line(std::string_view text) {
+  std::string line;
+  line.reserve(text.size());
+  append_visible(line, text, "");
+  return line;
 }
 
 std::string in_quotes(std::string_view text) {
-  constexpr std::size_t kMost = 200;
-  std::string result = "\"";
-  result += text.substr(0, kMost);
-  result += text.size() > kMost ? "...\"" : "\"";
-  sigv4::show(result);
-  return result;
+  constexpr std::size_t kMostBytes = 200;
+  const std::string_view start = cut_to(text, kMostBytes);
+  std::string quoted = "\"";
+  append_visible(quoted, start, "\"\\");
+  quoted += start.size() < text.size() ? "...\"" : "\"";
+  return quoted;
 }
 
 std::string formatted(const char* pattern, unsigned kinds, ...) {
@@ -176,6 +283,14 @@ bool begins_with(std::string_view text, const char* with) {
 bool consists_of(std::string_view text, bool (*fits)(char)) {
   for (const char c : text) {
     if (!fits(c)) return false;
+  }
+  return true;
+}
+
+bool same_in_any_case(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (lower_case(a[i]) != lower_case(b[i])) return false;
   }
   return true;
 }

@@ -23,12 +23,26 @@ using Pieces = std::initializer_list<std::string_view>;
 // The pieces one behind the other: join({"table ", name, " is not there"}).
 std::string join(Pieces pieces);
 
-// For people: in double quotes, cut to 200 bytes, '?' for what is not visible
-// ASCII or a blank.
-std::string in_quotes(std::string_view text);
+// The size in bytes of the first UTF-8 character of `text`; 0 if it does not
+// begin with one.
+std::size_t character_size(std::string_view text);
+// The part before the first byte that is not UTF-8.
+std::string_view utf8_part(std::string_view text);
+inline bool is_utf8(std::string_view text) {
+  return utf8_part(text).size() == text.size();
+}
 
-// What is not visible ASCII or a blank becomes a '?'.
-void show(std::string& text);
+// At most `most_bytes` from the front, without a character that would be cut.
+std::string_view cut_to(std::string_view text, std::size_t most_bytes);
+
+// `text` as one line that is safe in a log or on a terminal.  Escapes ("\n",
+// "\x1b", "\u202e") replace control characters, bytes that are not UTF-8, and
+// characters that end a line, change the direction of text or are invisible.
+std::string one_line(std::string_view text);
+
+// The same in double quotes, for text from elsewhere.  It is cut to 200 bytes,
+// and quotes and backslashes within it are escaped.
+std::string in_quotes(std::string_view text);
 
 // "-12"
 std::string decimal(std::int64_t number);
@@ -199,7 +213,17 @@ bool consists_of(std::string_view text, bool (*fits)(char));
 // another one.
 bool is_visible(std::string_view text);
 
+// These look at ASCII only.  The C library's functions depend on the locale: in
+// a Turkish one, 'i' is not the lower case of 'I'.
+
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+inline char lower_case(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// Whether they are equal, apart from upper and lower case.
+bool same_in_any_case(std::string_view a, std::string_view b);
 
 inline bool all_digits(std::string_view text) {
   return sigv4::consists_of(text, is_digit);

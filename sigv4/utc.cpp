@@ -127,6 +127,14 @@ std::string amz_date(std::int64_t unix_seconds) {
   return text;
 }
 
+std::string iso_time(std::int64_t unix_seconds) {
+  constexpr std::int64_t kLastSecond = 253402300799;  // Of the year 9999.
+  std::string text = amz_date(std::min(unix_seconds, kLastSecond));
+  for (const std::size_t at : {13u, 11u}) text.insert(at, 1, ':');
+  for (const std::size_t at : {6u, 4u}) text.insert(at, 1, '-');
+  return text;
+}
+
 void write_amz_date(std::int64_t unix_seconds, char* to) {
   const auto since =
       static_cast<std::uint64_t>(unix_seconds + (kEpoch + kEraDays) * kDay);

@@ -22,6 +22,10 @@ std::string amz_date(std::int64_t unix_seconds);
 constexpr std::size_t kAmzDateBytes = 16;
 void write_amz_date(std::int64_t unix_seconds, char* to);
 
+// `2015-08-30T12:36:00Z`, the extended form.  A time after the year 9999 is
+// written as the last second of that year.  REQUIRES: the year is 0 or later.
+std::string iso_time(std::int64_t unix_seconds);
+
 // Seconds since 1970 of an HTTP Date in its one current form (RFC 9110,
 // IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`); nothing for any other text,
 // the obsolete forms and impossible days included.  A weekday that is not that

@@ -87,6 +87,7 @@ struct Host {
     dynamodb::Items all(caller(), selection);
     while (const Item* item = all.next()) {
       items.push_back(*item);
+      last_is_too_large = all.too_large();
       if (!goes_on()) break;
     }
     Answer told;
@@ -103,6 +104,7 @@ struct Host {
   dynamodb::RetryBudget budget;
   sigv4::Waker waker;
   std::vector<Item> items;
+  bool last_is_too_large = false;  // Of these items.
 };
 
 Reply refused(const std::string& code, const std::string& more = "") {
@@ -483,14 +485,50 @@ BOOST_AUTO_TEST_CASE(page_too_large_is_asked_for_in_parts) {
   Host host(server, 4096);
   CHECK_FAULT(host.read(kAll), Fault::none);
   BOOST_TEST(names_of(host.items) == "a b");
-  const std::vector<std::size_t> expected = {200, 100, 50, 25, 25};
+  // A short page says that twice as many will fit.
+  const std::vector<std::size_t> expected = {200, 100, 50, 25, 50, 25};
   BOOST_TEST(limits == expected, boost::test_tools::per_element());
   // It was no failure of the service's.
   BOOST_TEST(host.budget.retries() == 0u);
   BOOST_TEST(host.budget.tokens() == 500);
 }
 
-BOOST_AUTO_TEST_CASE(item_too_large_alone_is_a_bad_answer) {
+BOOST_AUTO_TEST_CASE(item_too_large_alone_is_told_by_its_key) {
+  std::vector<std::size_t> limits;
+  std::vector<std::string> keys_asked;
+  ScriptedServer server([&](const SeenRequest& request) {
+    limits.push_back(limit_of(request.body));
+    const bool first =
+        request.body.find("ExclusiveStartKey") == std::string::npos;
+    if (!first) return page_of({"b"});
+    const bool keys = request.body.find(R"("ProjectionExpression":"#0, #1")") !=
+                      std::string::npos;
+    if (keys) keys_asked.push_back(request.body);
+    return keys ? page_of({"a"}, key_of("a"))
+                : Reply::ok(std::string(5000, ' '));
+  });
+  Host host(server, 4096);
+  Selection selection = kAll;
+  selection.attributes = {"name", "sort", "uuid"};
+  selection.keys = 2;
+  std::vector<bool> too_large;
+  CHECK_FAULT(host.read(selection,
+                        [&] {
+                          too_large.push_back(host.last_is_too_large);
+                          return true;
+                        }),
+              Fault::none);
+  BOOST_TEST(names_of(host.items) == "a b");
+  BOOST_TEST((too_large == std::vector<bool>{true, false}));
+  const std::vector<std::size_t> expected = {200, 100, 50, 25, 12,
+                                             6,   3,   1,  1,  2};
+  BOOST_TEST(limits == expected, boost::test_tools::per_element());
+  BOOST_TEST_REQUIRE(keys_asked.size() == 1u);
+  BOOST_TEST((keys_asked[0].find("uuid") == std::string::npos));
+}
+
+// Nothing is left to ask for.
+BOOST_AUTO_TEST_CASE(key_too_large_alone_is_a_bad_answer) {
   std::vector<std::size_t> limits;
   ScriptedServer server([&](const SeenRequest& request) {
     limits.push_back(limit_of(request.body));
@@ -501,7 +539,7 @@ BOOST_AUTO_TEST_CASE(item_too_large_alone_is_a_bad_answer) {
   CHECK_FAULT(answer, Fault::bad_answer);
   BOOST_TEST(answer.too_large);
   BOOST_TEST(host.items.empty());
-  const std::vector<std::size_t> expected = {200, 100, 50, 25, 12, 6, 3, 1};
+  const std::vector<std::size_t> expected = {200, 100, 50, 25, 12, 6, 3, 1, 1};
   BOOST_TEST(limits == expected, boost::test_tools::per_element());
 }
 

@@ -28,6 +28,8 @@
 #include "tests/support/aws.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gateway.hpp"
+#include "tests/support/json_string.hpp"
+#include "tests/support/login_kit.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/stage.hpp"
 
@@ -42,6 +44,8 @@ const std::string kRole = tests::Stage::kRole;
 const std::string kOtherRole = "arn:aws:iam::123456789012:role/porter";
 const tests::AwsKeys kUser = {"AKIDSOURCE", "the-secret-of-the-source-user"};
 const std::string kIdentity = tests::Stage::kIdentity;
+const std::string kAlice = "arn:aws:iam::123456789012:user/alice";
+const std::string kLogin = "refresh-token-of-a-login";
 const std::string kSignOn = "access-token-of-a-sign-on";
 
 // A process to be, with all that these sources need.
@@ -69,12 +73,27 @@ struct Stage : tests::Stage {
           R"({"accessToken":")" + kSignOn +
               R"(","expiresAt":"2099-01-01T00:00:00Z"})");
   }
+  // With `aws login`, which gave these keys.
+  void login(const tests::AwsKeys& keys, const std::string& end) {
+    config("[default]\nlogin_session = " + kAlice + "\n");
+    const std::string key = tests::pem_of("P-256");
+    aws.login_token(kLogin, "client", key, 1h);
+    std::filesystem::create_directories(home.root / ".aws/login/cache");
+    write(".aws/login/cache/" + ddbmutex::sigv4::sha256_hex(kAlice) + ".json",
+          R"({"accessToken":{"accessKeyId":")" + keys.access_key_id +
+              R"(","secretAccessKey":")" + keys.secret_access_key +
+              R"(","sessionToken":")" + keys.session_token +
+              R"(","accountId":"123456789012","expiresAt":")" + end +
+              R"("},"clientId":"client","refreshToken":")" + kLogin +
+              R"(","dpopKey":)" + tests::json_string(key) + "}");
+  }
   // Which secret stands in what the agent has said, its log whole; empty if
   // none does.
   std::string secret_told_by(Agent& agent, const std::string& more = {}) {
     agent.end();
     const std::string all = more + log() + agent.process().complaints();
-    for (const auto& secret : {kUser.secret_access_key, kSignOn}) {
+    for (const auto& secret : {kUser.secret_access_key, kSignOn, kLogin,
+                               std::string("PRIVATE KEY")}) {
       if (has(all, secret)) return secret;
     }
     return secret_in(all);
@@ -177,6 +196,13 @@ const std::vector<Source>& sources() {
              "sso_role_name = locker\n");
          it.sign_on("https://work.example");
        }},
+      {"login", "login_session of profile \"default\"",
+       [](Stage& it) { it.login(it.aws.issue(1h), "2099-01-01T00:00:00Z"); }},
+      {"login_that_has_to_be_refreshed", "login_session of profile \"default\"",
+       [](Stage& it) {
+         it.login({"AKIDOLD", "old-secret-of-a-login", "old-token-of-a-login"},
+                  "2001-01-01T00:00:00Z");
+       }},
       {"credential_process", "credential_process", process},
       {"container", "AWS_CONTAINER_CREDENTIALS_FULL_URI", container},
       {"instance", "locker", instance},
@@ -204,6 +230,24 @@ BOOST_DATA_TEST_CASE(lock_is_taken_with_keys_of, sources(), source) {
   const std::string log = it.log();
   BOOST_TEST(has(log, "info: keys found: "), log);
   BOOST_TEST(has(log, source.told), log);
+}
+
+BOOST_AUTO_TEST_CASE(two_processes_refresh_the_same_login) {
+  Stage it;
+  it.login({"AKIDOLD", "old-secret-of-a-login", "old-token-of-a-login"},
+           "2001-01-01T00:00:00Z");
+  std::list<Agent> agents;
+  for (int i = 0; i < 2; ++i) {
+    agents.emplace_back(it.engine.table(), it.environment());
+    agents.back().make("a", tests::fresh_name(), "request_timeout=20000");
+  }
+  for (Agent& agent : agents) BOOST_TEST(agent.ask("begin a lock") == "begun");
+  for (Agent& agent : agents) BOOST_TEST(agent.ask("join a") == "true");
+  // A third agent can use what these two have written.
+  Agent third(it.engine.table(), it.environment());
+  third.make("a", tests::fresh_name());
+  BOOST_TEST(third.ask("lock a") == "true", third.ask("why a"));
+  for (Agent& agent : agents) BOOST_TEST(agent.ask("release a") == "true");
 }
 
 namespace {
@@ -371,6 +415,25 @@ BOOST_AUTO_TEST_CASE(no_keys_anywhere_is_told_with_every_place_looked_at) {
         ".aws/credentials", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
         "AWS_EC2_METADATA_DISABLED"}) {
     BOOST_TEST(has(why, place), place << " in: " << why);
+  }
+}
+
+// The instance has keys, but they are somebody else's.
+BOOST_AUTO_TEST_CASE(profile_that_names_a_part_of_a_way_takes_no_lock) {
+  for (const char* property :
+       {"login_session", "source_profile", "credential_source", "sso_session",
+        "sso_start_url", "sso_region", "sso_account_id", "sso_role_name",
+        "role_arn", "web_identity_token_file"}) {
+    Stage it;
+    instance(it);
+    it.config("[default]\n" + std::string(property) + " = it\n");
+    Agent agent(it.engine.table(), it.environment());
+    agent.make("a", tests::fresh_name());
+    BOOST_TEST(agent.ask("lock a") == tests::refused(ddbmutex::Errc::no_keys),
+               property);
+    const std::string why = agent.ask("why a");
+    BOOST_TEST(has(why, property), why);
+    BOOST_TEST(it.aws.log().count("imds") == 0);
   }
 }
 

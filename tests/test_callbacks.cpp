@@ -564,7 +564,7 @@ BOOST_AUTO_TEST_CASE(exception_out_of_a_callback_is_written_down_and_no_more) {
   let_end(x.options);
   x.options.on_danger = [&] {
     x.told.add("danger");
-    throw std::runtime_error("no such luck");
+    throw std::runtime_error("no\nsuch \x1b[2Jluck");
   };
   x.options.on_lost = [&](Loss loss) {
     x.told.add(name_of(loss));
@@ -581,7 +581,8 @@ BOOST_AUTO_TEST_CASE(exception_out_of_a_callback_is_written_down_and_no_more) {
   x.mutex.reset();
   BOOST_TEST(x.told.text() == "danger expired deleted");
   const std::string threw = " of \"" + x.name + "\" threw";
-  BOOST_TEST(err.text() == "ddbmutex: on_danger" + threw + ": no such luck\n" +
+  BOOST_TEST(err.text() == "ddbmutex: on_danger" + threw +
+                               ": no\\nsuch \\x1b[2Jluck\n" +
                                "ddbmutex: on_lost" + threw + "\n" +
                                "ddbmutex: on_lost" + threw + "\n");
 }

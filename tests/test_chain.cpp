@@ -59,6 +59,12 @@ struct Full : Site {
     write(".aws/sso/cache/" + sha1_hex("u") + ".json",
           "{\"accessToken\": \"sso-token\", "
           "\"expiresAt\": \"2999-01-01T00:00:00Z\"}");
+    write(".aws/login/cache/" + sha256_hex("alice") + ".json",
+          "{\"accessToken\": {\"accessKeyId\": \"l-id\", "
+          "\"secretAccessKey\": \"l-secret\", \"sessionToken\": \"l-token\", "
+          "\"accountId\": \"123456789012\", "
+          "\"expiresAt\": \"2999-01-01T00:00:00Z\"}, \"clientId\": \"c\", "
+          "\"refreshToken\": \"l-refresh\", \"dpopKey\": \"l-key\"}");
     const std::string program =
         write("program",
               "#!/bin/sh\necho '{\"Version\": 1, \"AccessKeyId\": \"p-id\","
@@ -67,6 +73,7 @@ struct Full : Site {
     lines = {"role_arn = " + std::string(kLocker) + "\nsource_profile = base\n",
              "sso_account_id = 123456789012\nsso_role_name = r\n"
              "sso_region = eu-west-1\nsso_start_url = u\n",
+             "login_session = alice\n",
              "credential_process = " + program + "\n", pair_of("c")};
   }
 
@@ -108,6 +115,8 @@ BOOST_AUTO_TEST_CASE(order_of_the_sources_is_botocores) {
   BOOST_TEST(all.source() ==
              "found: profile \"default\" in " + all.quoted(".aws/credentials"));
   all.write(".aws/credentials", "[base]\n" + pair_of("base"));
+  BOOST_TEST(has(all.source(), "found: login_session of profile "));
+  all.lines.erase(all.lines.begin());
   BOOST_TEST(has(all.source(), "found: credential_process of profile "));
   all.lines.erase(all.lines.begin());
   BOOST_TEST(all.source() ==
@@ -123,15 +132,15 @@ BOOST_AUTO_TEST_CASE(order_of_the_sources_is_botocores) {
 BOOST_AUTO_TEST_CASE(no_keys_anywhere_names_every_source_with_its_reason) {
   Nest nest;
   nest.write(".aws/config", "[default]\nregion = eu-west-1\n");
-  BOOST_TEST(said(asked(nest.chain())) ==
-             "none: no access_key_id in the options; " +
-                 std::string(kNoEnvironment) +
-                 "; AWS_WEB_IDENTITY_TOKEN_FILE is not set; neither keys nor "
-                 "role_arn, web_identity_token_file, sso_account_id or "
-                 "credential_process in profile \"default\" (" +
-                 nest.quoted(".aws/credentials") + " does not exist, " +
-                 nest.quoted(".aws/config") + " has it); " + kNoContainer +
-                 "; EC2 metadata service: AWS_EC2_METADATA_DISABLED is true");
+  BOOST_TEST(
+      said(asked(nest.chain())) ==
+      "none: no access_key_id in the options; " + std::string(kNoEnvironment) +
+          "; AWS_WEB_IDENTITY_TOKEN_FILE is not set; neither keys nor "
+          "role_arn, web_identity_token_file, sso_account_id, "
+          "login_session or credential_process in profile \"default\" (" +
+          nest.quoted(".aws/credentials") + " does not exist, " +
+          nest.quoted(".aws/config") + " has it); " + kNoContainer +
+          "; EC2 metadata service: AWS_EC2_METADATA_DISABLED is true");
 }
 
 // That is another identity than was meant.
@@ -325,7 +334,8 @@ BOOST_AUTO_TEST_CASE(no_text_of_any_source_shows_a_secret) {
     const std::string texts = texts_of(asked(all.chain(all.options)));
     for (const char* secret :
          {"given-secret", "env-secret", "base-secret", "k-secret", "p-secret",
-          "c-secret", "sso-token", kTokenText}) {
+          "c-secret", "sso-token", "l-secret", "l-token", "l-refresh", "l-key",
+          kTokenText}) {
       BOOST_TEST(!has(texts + config, secret), texts);
     }
   };

@@ -298,7 +298,7 @@ BOOST_AUTO_TEST_CASE(document_that_lacks_what_keys_need_is_broken) {
        "Token is empty in the place"},
       {R"({"AccessKeyId":"i","SecretAccessKey":"s","Token":"a\nb",)"
        R"("Expiration":"2001-09-09T02:46:40Z"})",
-       "Token in the place has a character that is not visible ASCII"},
+       "Token in the place has a line break"},
       {R"({"AccessKeyId":"i","SecretAccessKey":"a\u0000b","Token":"t",)"
        R"("Expiration":"2001-09-09T02:46:40Z"})",
        "SecretAccessKey in the place has a character that is not visible "

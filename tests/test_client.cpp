@@ -307,17 +307,44 @@ BOOST_AUTO_TEST_CASE(no_keys_sends_nothing) {
   BOOST_TEST(!client.clock().silent());
 }
 
-BOOST_AUTO_TEST_CASE(endpoint_is_a_host_without_a_path) {
+// As AWS's SDKs sign it: each segment is encoded once more, and slashes are
+// merged in what is signed, but not in what is sent.
+BOOST_AUTO_TEST_CASE(endpoint_may_have_a_path_which_is_sent_and_signed) {
+  const std::vector<std::pair<std::string, std::string>> paths = {
+      {"", "/"},
+      {"/", "/"},
+      {"/ru-central1/b1g/etn", "/ru-central1/b1g/etn"},
+      {"/a/", "/a/"},
+      {"/a//b", "/a//b"},
+      {"/a/../b/./c", "/b/c"},
+      {"/a%20b/c:d@e~f=g", "/a%20b/c:d@e~f=g"},
+  };
+  for (const auto& [path, sent] : paths) {
+    ScriptedServer server;
+    const std::string url = server.url();  // It ends in a slash.
+    Client client(options_for(url.substr(0, url.size() - 1) + path));
+    CHECK_FAULT(call(client, Action::get_item), Fault::none);
+    const SeenRequest request = server.requests().at(0);
+    BOOST_TEST(request.path == sent);
+    BOOST_TEST(request.header("Authorization").value_or("") ==
+                   expected_authorization(request, keys()),
+               path);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(endpoint_is_a_host_and_perhaps_a_port_and_a_path) {
   for (const char* good :
        {"http://127.0.0.1:8000", "http://127.0.0.1:8000/", "https://a.b",
+        "http://a.b/path", "http://a.b/ru-central1/b1g/etn", "http://a.b/c/",
         "HTTPS://dynamodb.eu-west-1.amazonaws.com", "http://[::1]:8000"}) {
-    BOOST_TEST(ddbmutex::sigv4::is_base_url(good), good);
+    BOOST_TEST(ddbmutex::sigv4::is_endpoint_url(good), good);
   }
   for (const char* bad :
-       {"", "127.0.0.1:8000", "http://", "http:///", "http://a.b/path",
-        "http://a.b/?q", "http://a.b/#f", "http://user@a.b/", "ftp://a.b/",
-        "http://a b/", "http://a.b:99999/", "file:///etc/passwd"}) {
-    BOOST_TEST(!ddbmutex::sigv4::is_base_url(bad), bad);
+       {"", "127.0.0.1:8000", "http://", "http:///", "http://a.b/a b",
+        "http://a.b/\xc3\xa9", "http://a.b/?q", "http://a.b/c?q",
+        "http://a.b/#f", "http://user@a.b/", "ftp://a.b/", "http://a b/",
+        "http://a.b:99999/", "file:///etc/passwd"}) {
+    BOOST_TEST(!ddbmutex::sigv4::is_endpoint_url(bad), bad);
   }
 }
 

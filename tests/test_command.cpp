@@ -566,6 +566,9 @@ BOOST_AUTO_TEST_CASE(state_is_told_by_the_age) {
   BOOST_TEST(!command::remaining_of(info));
   info.released = true;
   BOOST_TEST(state(info) == "free");
+  // The problem of a lock names an attribute that was left out.
+  info.problem = "\"note\" was not read";
+  BOOST_TEST(state(info) == "free");
   info = {};
   info.problem = "no uuid";
   BOOST_TEST(state(info) == "unreadable");
@@ -576,7 +579,7 @@ BOOST_AUTO_TEST_CASE(state_is_told_by_the_age) {
 BOOST_AUTO_TEST_CASE(what_it_takes_to_lock_is_told) {
   using ddbmutex::Layout;
   LockInfo absent, kept = held("x", 60s, 10s), bare, odd;
-  kept.keep_row = bare.keep_row = odd.keep_row = true;
+  kept.keep_row = bare.keep_row = true;
   odd.problem = "no uuid";
   const auto rows = [](const LockInfo& info, Layout layout) {
     return command::rows_of({info}, std::string::npos, layout).at(1);
@@ -657,8 +660,9 @@ BOOST_AUTO_TEST_CASE(terminal_is_given_no_controls) {
   BOOST_TEST(printable("caf\xc3\xa9 \xf0\x9f\x94\x92") ==
              "caf\xc3\xa9 \xf0\x9f\x94\x92");
   const std::string instead = "\xef\xbf\xbd";
-  for (const char* bad :
-       {"\x1b", "\n", "\x7f", "\xc2\x9b", "\xff", "\xc3", "\xc0", "\xed"}) {
+  for (const char* bad : {"\x1b", "\n", "\x7f", "\xc2\x9b", "\xff", "\xc3",
+                          "\xc0", "\xed", "\xe2\x80\xae", "\xe2\x81\xa6",
+                          "\xe2\x80\xa8", "\xef\xbb\xbf", "\xf3\xa0\x81\x81"}) {
     BOOST_TEST(printable(std::string("a") + bad + "b") == "a" + instead + "b");
   }
   // A surrogate, a form that is too long, and one beyond Unicode.
@@ -714,7 +718,8 @@ BOOST_AUTO_TEST_CASE(json_is_right_whatever_is_in_it) {
   BOOST_TEST(has(text, R"("attributes":{"l":{"L":[{"S":"text"},)"
                        R"({"BOOL":false}]},"s":{"BS":["TQ=="]}})"));
 
-  // As terminals obey them: DEL, and CSI as one character.
+  // DEL and CSI, which terminals obey, and characters that reorder text or are
+  // invisible.
   info = held("a\x7f", 60s, 1s);
   info.owner = "\xc2\x9b\xc2\xa0";
   const std::string escaped = command::json_of(info);
@@ -722,6 +727,9 @@ BOOST_AUTO_TEST_CASE(json_is_right_whatever_is_in_it) {
   BOOST_TEST(has(escaped, "\"holder\":\"\\u009b\xc2\xa0\""), escaped);
   BOOST_TEST(text_in(parsed(escaped), "holder") == info.owner);
   BOOST_TEST(command::json_of(info.owner) == "\"\\u009b\xc2\xa0\"");
+  BOOST_TEST(command::json_of("a\xe2\x80\xae"
+                              "b\xf3\xa0\x81\x81") ==
+             R"("a\u202eb\udb40\udc41")");
 
   info = {};
   info.name = "x";
@@ -999,6 +1007,39 @@ BOOST_AUTO_TEST_CASE(errors_are_one_line_on_standard_error) {
   BOOST_TEST(has(all.said, "AWS_WEB_IDENTITY_TOKEN_FILE"), all.said);
 }
 
+// An error about one source of keys is short enough to be shown in full.
+BOOST_AUTO_TEST_CASE(what_is_wrong_with_keys_is_told_without_verbose) {
+  const Home home;
+  home.write("broken", "echo 'run corp-login' >&2\n");
+  home.write("colon", "[default]\nregion: x\n");
+  home.write("config", "[default]\ncredential_process = /bin/sh '" +
+                           (home.root / "broken").string() + "'\n");
+  const auto told = [](const Words& variables) {
+    Words all = clean_environment();
+    all.push_back("AWS_REGION=us-east-1");
+    all.insert(all.end(), variables.begin(), variables.end());
+    const Ran ran = ran_line("show job", all);
+    BOOST_TEST(is_one_line(ran.said), ran.said);
+    return ran.said;
+  };
+  const std::string secret =
+      told({"AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b\nc"});
+  BOOST_TEST(has(secret,
+                 "AWS_SECRET_ACCESS_KEY in the environment has a line "
+                 "break"),
+             secret);
+  const std::string half = told({"AWS_ACCESS_KEY_ID=a"});
+  BOOST_TEST(has(half, "AWS_ACCESS_KEY_ID without AWS_SECRET_ACCESS_KEY"),
+             half);
+  const std::string program =
+      told({"AWS_CONFIG_FILE=" + (home.root / "config").string()});
+  BOOST_TEST(has(program, "the program wrote nothing: run corp-login"),
+             program);
+  const std::string line =
+      told({"AWS_CONFIG_FILE=" + (home.root / "colon").string()});
+  BOOST_TEST(has(line, "line 2: region is followed by ':', not by '='"), line);
+}
+
 BOOST_AUTO_TEST_CASE(errors_bear_no_controls) {
   const std::string controls = "\x1b[2J\xc2\x9b\x7f\xff";
   const Ran ran = ran_line("help " + command::shell_quoted("a" + controls), {});
@@ -1020,8 +1061,9 @@ BOOST_AUTO_TEST_CASE(region_that_is_none_is_told_with_its_value) {
     const Ran ran = ran_line(line, clean_environment());
     BOOST_TEST(ran.status == 64, ran.said);
     BOOST_TEST(is_one_line(ran.said), ran.said);
-    BOOST_TEST(has(ran.said, "not the name of a region: \"eu west?[2J?\""),
-               ran.said);
+    BOOST_TEST(
+        has(ran.said, "not the name of a region: \"eu west\\x1b[2J\\n\""),
+        ran.said);
     BOOST_TEST(!has(ran.said, "\x1b"));
   }
 }

@@ -39,7 +39,7 @@ namespace {
 // What a logger was told.
 class Lines {
  public:
-  std::function<void(LogLevel, const std::string&)> logger() {
+  std::function<void(LogLevel, const std::string&)> logger() const {
     return [told = told_](LogLevel level, const std::string& text) {
       const std::lock_guard<std::mutex> guard(told->mutex);
       told->lines.push_back(std::string(name_of(level)) + ": " + text);
@@ -54,11 +54,14 @@ class Lines {
                  has(line, part);
         }));
   }
-  std::string text() const {
+  std::vector<std::string> all() const {
     const std::lock_guard<std::mutex> guard(told_->mutex);
-    std::string all;
-    for (const std::string& line : told_->lines) all += line + "\n";
-    return all;
+    return told_->lines;
+  }
+  std::string text() const {
+    std::string text;
+    for (const std::string& line : all()) text += line + "\n";
+    return text;
   }
 
  private:
@@ -106,6 +109,12 @@ ddbmutex::Options soon_over(const std::shared_ptr<Table>& table) {
 // No renewal comes through.
 void keep_from_renewing(const Front& front) {
   front.gateway.add(tests::always("UpdateItem", "drop"));
+}
+
+template <class Call>
+std::string text_of(const Call& call) {
+  const auto error = tests::error_of(call);
+  return error ? error->what() : "";
 }
 
 std::string lock_line(const Logged& it, const std::string& rest) {
@@ -267,6 +276,58 @@ BOOST_AUTO_TEST_CASE(callback_that_throws_is_an_error_with_its_words) {
         return it.lines.count("error: on_danger" + of + ": of the danger") == 1;
       }),
       it.lines.text());
+}
+
+// A line break would begin a line that looks like one of ours, and terminals
+// obey what is behind an escape character.
+BOOST_AUTO_TEST_CASE(text_of_others_cannot_forge_a_line) {
+  const std::string hostile = "\"\nERROR\x1b[2J\x7f\xc2\x9b\xe2\x80\xae";
+  const std::string shown = R"(\"\nERROR\x1b[2J\x7f\x9b\u202e)";
+  Logged it;
+  keep_from_renewing(it.front);
+  ddbmutex::Options options = soon_over(it.table);
+  options.on_danger = [&] { throw std::runtime_error(hostile); };
+  DdbMutex mutex(it.name + hostile, options);
+  std::vector<std::string> texts = {
+      text_of([&] { mutex.require(1ms); }),
+      text_of([&] { it.table->inspect(it.name, hostile); }),
+      text_of([&] { DdbMutex(hostile + "\xff", options); })};
+  for (const std::string& text : texts) BOOST_TEST(has(text, shown), text);
+  std::error_code ec;
+  mutex.require(1ms, ec);
+  texts.push_back(mutex.last_error());
+  mutex.lock();
+  const std::string of = " of \"" + it.name + shown + "\" threw: ";
+  BOOST_TEST(eventually([&] {
+               return it.lines.count("error: on_danger" + of,
+                                     R"(: "\nERROR\x1b[2J)") == 1;
+             }),
+             it.lines.text());
+  for (const std::string& line : it.lines.all()) texts.push_back(line);
+  for (const std::string& text : texts) {
+    BOOST_TEST(text.find_first_of("\n\x1b\x7f") == text.npos, text);
+    BOOST_TEST(!has(text, "\xc2\x9b"), text);
+    BOOST_TEST(!has(text, "\xe2\x80\xae"), text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(source_of_keys_that_throws_cannot_forge_a_line) {
+  const Front front;
+  const Lines lines;
+  TableOptions options = front.table_options();
+  options.logger = lines.logger();
+  options.credentials = {};
+  options.credentials_source = []() -> std::optional<ddbmutex::Credentials> {
+    throw std::runtime_error("no\nsuch \x1bkeys");
+  };
+  Table table(options);
+  const std::string shown = R"(threw: no\nsuch \x1bkeys)";
+  const std::string told = text_of([&] { table.inspect("x"); });
+  BOOST_TEST(has(told, shown), told);
+  BOOST_TEST(eventually([&] { return has(lines.text(), shown); }));
+  for (const std::string& line : lines.all()) {
+    BOOST_TEST(line.find_first_of("\n\x1b") == line.npos, line);
+  }
 }
 
 // Of each kind of line: keys, passing and final failures, danger, losses,

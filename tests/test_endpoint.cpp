@@ -1,5 +1,7 @@
 // Which region, which URL and which CA file are meant, and who says so.  What
 // AWS calls DynamoDB in a region is in test_service_endpoints.cpp.
+#include <sys/stat.h>
+
 #include <boost/test/unit_test.hpp>
 #include <string>
 #include <utility>
@@ -26,7 +28,7 @@ std::string found(const Home& home, const TargetOptions& options = {}) {
     BOOST_TEST(target.endpoint + target.region == "");
     return target.error;
   }
-  BOOST_TEST(ddbmutex::sigv4::is_base_url(target.endpoint));
+  BOOST_TEST(ddbmutex::sigv4::is_endpoint_url(target.endpoint));
   return target.region + " " + target.endpoint;
 }
 
@@ -124,7 +126,7 @@ BOOST_AUTO_TEST_CASE(bad_region_is_an_error_that_names_its_source) {
   home.variables["AWS_DEFAULT_REGION"] = "a b";
   BOOST_TEST(found(home) == "AWS_DEFAULT_REGION" + wrong + "\"a b\"");
   home.variables["AWS_REGION"] = "x@evil\x1b";
-  BOOST_TEST(found(home) == "AWS_REGION" + wrong + "\"x@evil?\"");
+  BOOST_TEST(found(home) == "AWS_REGION" + wrong + "\"x@evil\\x1b\"");
   BOOST_TEST(found(home, {"eu-west-1.", "", {}}) ==
              "option region" + wrong + "\"eu-west-1.\"");
 }
@@ -226,8 +228,8 @@ BOOST_AUTO_TEST_CASE(flag_of_another_value_is_an_error) {
 
 BOOST_AUTO_TEST_CASE(bad_endpoint_is_an_error_that_names_its_source) {
   const std::string wrong =
-      " is not http:// or https://, a host and optionally a port";
-  for (const char* bad : {"ftp://h", "h:8000", "http://", "http://h/path",
+      " is not http:// or https://, a host, and optionally a port and a path";
+  for (const char* bad : {"ftp://h", "h:8000", "http://", "http://h/a b",
                           "http://h?q=1", "http://h#f", "http://u:sEcReT@h",
                           "http://h\nX: y", "http:// h", "://"}) {
     Home home;
@@ -459,9 +461,35 @@ BOOST_AUTO_TEST_CASE(ca_file_that_cannot_be_read_is_an_error_of_its_source) {
   options.ca_file = missing;
   BOOST_TEST(target().error == "option ca_file" + wrong);
   BOOST_TEST(target().option == "ca_file");
-  const std::string directory = home.root.string();
-  options.ca_file = directory;
-  BOOST_TEST(has(target().error, "cannot be read"));
+}
+
+// A FIFO would be waited for without a limit, a device read without an end.
+BOOST_AUTO_TEST_CASE(
+    ca_file_that_is_no_regular_file_is_an_error_of_its_source) {
+  Home home;
+  TargetOptions options;
+  options.region = "eu-west-1";
+  const auto error = [&] {
+    return find_target(options, home.environment()).error;
+  };
+  const std::string fifo = (home.root / "fifo").string();
+  BOOST_TEST_REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  for (const std::string& path :
+       {fifo, home.root.string(), std::string("/dev/zero")}) {
+    const std::string wrong =
+        ", " + in_quotes(path) + ", is not a regular file";
+    options.ca_file = path;
+    BOOST_TEST(error() == "option ca_file" + wrong);
+    options.ca_file = "";
+    home.variables["AWS_CA_BUNDLE"] = path;
+    BOOST_TEST(error() == "AWS_CA_BUNDLE" + wrong);
+    home.variables.erase("AWS_CA_BUNDLE");
+    home.write(".aws/config", "[default]\nca_bundle = " + path + "\n");
+    BOOST_TEST(error() == "ca_bundle of profile \"default\" in " +
+                              in_quotes((home.root / ".aws/config").string()) +
+                              wrong);
+    home.write(".aws/config", "");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(account_of_a_table_is_told_by_an_arn_of_the_region) {

@@ -119,7 +119,7 @@ bool poll_until_ours(Party& party) {
 std::string step_at(Party& party, Call call, BootTime now) {
   const lock::Request request =
       party.lease->next(call, now, party.client.clock(), party.observation);
-  const dynamodb::Answer answer = party.client.call(
+  dynamodb::Answer answer = party.client.call(
       lock::action_of(request.verb, {}), tests::body_of(party.place, request),
       BootClock::now() + tests::kPlenty, party.waker);
   lock::Reply reply = lock::reply_to(request.verb, answer);

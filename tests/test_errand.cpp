@@ -158,22 +158,25 @@ BOOST_AUTO_TEST_CASE(fault_after_sending_is_unknown_only_if_it_may_be_applied) {
 }
 
 BOOST_AUTO_TEST_CASE(row_is_told_by_a_look_and_by_a_refusal_that_has_it) {
+  const dynamodb::Item item{
+      {"uuid", dynamodb::Attribute::Type::string, "u"},
+      {"expires", dynamodb::Attribute::Type::number, "7"}};
   Answer answer;
   answer.sent = true;
-  answer.item =
-      dynamodb::Item{{"uuid", dynamodb::Attribute::Type::string, "u"},
-                     {"expires", dynamodb::Attribute::Type::number, "7"}};
+  answer.item = item;
   Request request;
   const auto looked = lock::reply_to(request.verb, answer);
   BOOST_REQUIRE((looked.row != nullptr));
   BOOST_TEST(looked.row->uuid == "u");
 
   answer.fault = Fault::condition_failed;
+  answer.item = item;
   request.verb = Verb::take;
   const auto refused = lock::reply_to(request.verb, answer);
   BOOST_REQUIRE((refused.row != nullptr));
   BOOST_TEST(refused.row->expires.count() == 7);
-  answer.item.reset();
+  // Its item was taken, which may be large.
+  BOOST_TEST(!answer.item.has_value());
   BOOST_TEST((lock::reply_to(request.verb, answer).row == nullptr));
 
   answer.fault = Fault::none;
@@ -561,8 +564,8 @@ BOOST_AUTO_TEST_CASE(run_that_is_given_up_hands_over_what_is_under_way) {
   server.release();
   sigv4::Exchange* exchange = &party.errand->pending->exchange();
   sigv4::drive(&exchange, 1, BootClock::now() + kPlenty, nullptr);
-  const Answer answer = party.client.finish(std::move(party.errand->pending),
-                                            sigv4::Transport::timed_out);
+  Answer answer = party.client.finish(std::move(party.errand->pending),
+                                      sigv4::Transport::timed_out);
   BOOST_TEST(word(party.lease->heard(lock::reply_to(party.errand->verb, answer),
                                      party.client.clock(),
                                      party.observation)) == "ours");

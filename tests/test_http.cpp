@@ -467,8 +467,6 @@ BOOST_FIXTURE_TEST_CASE(kept_connection_closed_while_idle_is_replaced,
     for (int i = 0; i < 20; ++i) {
       BOOST_TEST(ask(exchange, server.url()).transport == Transport::complete);
       server.end_idle(ending);
-      // With libcurl 7.88 a reset is only looked for after 20 ms.
-      std::this_thread::sleep_for(milliseconds(25));
     }
   }
   BOOST_TEST(server.connection_count() == 40);
@@ -498,6 +496,56 @@ BOOST_FIXTURE_TEST_CASE(second_copy_of_an_answer_is_not_taken_for_the_next,
     BOOST_TEST(ask(exchange, server.url()).body == "new");
   }
   BOOST_TEST(server.request_count() == 100);
+}
+
+namespace {
+
+const std::string kStray = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray";
+
+// Bytes that come when their answer has been read, and before the next request.
+void check_that_strays_are_not_believed(ScriptedServer& server,
+                                        Exchange& exchange) {
+  for (const std::string& stray :
+       {kStray, std::string("x"), std::string("\r\n")}) {
+    const int connections = server.connection_count();
+    Reply reply = Reply::ok("old");
+    reply.stray = stray;
+    server.script(reply);
+    BOOST_TEST(ask(exchange, server.url()).body == "old");
+    server.send_stray();
+    server.script(Reply::ok("new"));
+    const HttpAnswer answer = ask(exchange, server.url());
+    BOOST_TEST(answer.transport == Transport::complete);
+    BOOST_TEST(answer.body == "new");
+    BOOST_TEST(server.connection_count() == connections + 2);
+    server.end_idle(Ending::close);
+  }
+  BOOST_TEST(server.request_count() == 6);
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(answer_that_came_before_its_request_is_not_believed,
+                        Fixture) {
+  check_that_strays_are_not_believed(server, exchange);
+}
+
+// A server that sends an answer as soon as it is connected to.  If that arrives
+// after our check, it is believed.
+BOOST_FIXTURE_TEST_CASE(answer_before_the_first_request_is_not_believed,
+                        Fixture) {
+  Reply greeting;
+  greeting.raw = kStray;
+  server.greet(greeting);
+  BOOST_TEST(tests::eventually([&] {
+    Exchange fresh(options);
+    const HttpAnswer answer = ask(fresh, server.url());
+    if (answer.body == "stray") return false;
+    BOOST_TEST(answer.transport == Transport::unreachable);
+    BOOST_TEST(!answer.sent);
+    BOOST_TEST(answer.error.find("before it was asked") != std::string::npos);
+    return true;
+  }));
 }
 
 // -- Not sent ----------------------------------------------------------------
@@ -1019,6 +1067,12 @@ BOOST_FIXTURE_TEST_CASE(tls_server_with_trusted_certificate_is_complete,
     BOOST_TEST(ask(exchange, server.url()).transport == Transport::complete);
   }
   BOOST_TEST(server.connection_count() == 1);
+}
+
+BOOST_FIXTURE_TEST_CASE(tls_answer_that_came_before_its_request_is_not_believed,
+                        TlsFixture) {
+  Exchange exchange(options);
+  check_that_strays_are_not_believed(server, exchange);
 }
 
 BOOST_FIXTURE_TEST_CASE(tls_server_nobody_vouches_for_is_bad_certificate,

@@ -131,6 +131,8 @@ BOOST_FIXTURE_TEST_CASE(way_that_was_left_out_is_refused_by_its_name, Without) {
       {"web_identity_token_file = /token\nrole_arn = a", "is without roles"},
       {"sso_account_id = 1", "is without sso"},
       {"sso_role_name = r", "is without sso"},
+      {"login_session = arn:aws:iam::123456789012:user/alice",
+       "is without sso"},
       {"credential_process = /bin/true", "is without programs"},
   };
   // With keys of its own: which would be another identity.
@@ -341,6 +343,16 @@ BOOST_FIXTURE_TEST_CASE(files_of_other_parts_are_not_linked, Nest) {
       " " + variable("DDBMUTEX_BUILD", "build/release-g++-c++17") +
       "/libddbmutex.a -lcurl -lcrypto -o " + (root / "locker").string());
   BOOST_TEST(has(said, "Mutex::lock("), said);
+}
+
+// There all headers stand in one file, and are read whatever is left out.
+BOOST_AUTO_TEST_CASE(two_files_compile_without_any_part_of_keys) {
+  for (const char* part : {"HOSTS", "ROLES", "PROFILES", "SSO", "PROGRAMS"}) {
+    const std::string said = run("cd " + tests::project().string() + " && " +
+                                 compile() + "-fsyntax-only -DDDBMUTEX_NO_" +
+                                 part + " build/amalgamation/ddbmutex.cpp");
+    BOOST_TEST(said == "", part << ": " << said);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -137,9 +137,9 @@ BOOST_DATA_TEST_CASE(table_of_another_key_and_a_sort_key_serves_locks, kEngines,
   BOOST_TEST(own.table->inspect("a").owner == mutex.owner());
   // Others take it for what it is not.
   for (const auto& [key, sort_key, words_of_it] :
-       {std::tuple("name", "", "`name` alone"), std::tuple("pk", "", "`pk`"),
-        std::tuple("pk", "other", "`other`"),
-        std::tuple("sk", "pk", "`sk` with")}) {
+       {std::tuple("name", "", "\"name\" alone"),
+        std::tuple("pk", "", "\"pk\""), std::tuple("pk", "other", "\"other\""),
+        std::tuple("sk", "pk", "\"sk\" with")}) {
     TableOptions options = own.options;
     options.key = key;
     options.sort_key = sort_key;

@@ -713,4 +713,47 @@ BOOST_AUTO_TEST_CASE(answer_of_400_kb_of_brackets_is_a_bad_answer) {
   BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::bad_answer));
 }
 
+namespace {
+
+// An answer that is sent a second time when send_stray() is called, as by an
+// intermediary with a bug.
+Reply answered_twice() {
+  Reply reply;
+  reply.stray = "HTTP/1.1 200 OK\r\nDate: " + http_date(0s) +
+                "\r\nx-amzn-RequestId: ABCDEFGHIJKLMNOPQRSTUVWXYZ\r\n"
+                "Content-Type: application/x-amz-json-1.0\r\n"
+                "Content-Length: 2\r\n\r\n{}";
+  return reply;
+}
+
+// A server that refuses one action, and says yes to all others.
+ScriptedServer refusing(const std::string& action) {
+  return ScriptedServer([action](const SeenRequest& request) {
+    return action_of(request) == action ? failure(400, "AccessDeniedException")
+                                        : Reply();
+  });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(answer_that_came_before_a_take_takes_nothing) {
+  ScriptedServer server = refusing("PutItem");
+  const auto table = table_at(server);
+  DdbMutex mutex("x", unhurried(table));
+  server.script(answered_twice());
+  table->inspect("y");
+  server.send_stray();
+  BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::access_denied));
+  BOOST_TEST(!mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_CASE(answer_that_came_before_a_renewal_renews_nothing) {
+  ScriptedServer server = refusing("UpdateItem");
+  DdbMutex mutex("x", unhurried(table_at(server)));
+  server.script(answered_twice());
+  mutex.lock();
+  server.send_stray();
+  BOOST_TEST(thrown_by([&] { mutex.renew(); }) == words(Errc::access_denied));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

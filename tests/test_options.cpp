@@ -477,12 +477,12 @@ BOOST_AUTO_TEST_CASE(endpoint_has_the_form_of_one) {
     return table_refused([&](TableOptions& o) { o.endpoint = endpoint; });
   };
   for (const std::string bad :
-       {"127.0.0.1:8000", "ftp://x", "http://", "https://x/y", "http://a b",
+       {"127.0.0.1:8000", "ftp://x", "http://", "https://x/y z", "http://a b",
         "http://user:secret@x", "http://x?y", "http://x:99999999"}) {
     BOOST_TEST(with(bad) == "endpoint", bad);
   }
-  for (const std::string good :
-       {"http://127.0.0.1:8000", "https://x.example", "http://[::1]:8000/"}) {
+  for (const std::string good : {"http://127.0.0.1:8000", "https://x.example",
+                                 "http://[::1]:8000/", "https://x/y"}) {
     BOOST_TEST(with(good) == "none", good);
   }
 }

@@ -116,7 +116,7 @@ bool was_reaped(pid_t pid) {
 
 std::string joined(std::string_view command) {
   std::string words;
-  if (*split_command(command, words) != '\0') return "error";
+  if (*split_words(command, words) != '\0') return "error";
   std::string text;
   for (std::string_view rest = words; !rest.empty();) {
     text += "<" + std::string(cut(rest, '\0')) + ">";
@@ -404,11 +404,93 @@ BOOST_AUTO_TEST_CASE(status_other_than_0_is_a_failure_whatever_was_written) {
   const Scripts scripts;
   Asking asking;
   const KeyOutcome outcome = asking.of(
-      *scripts.source("echo '" + std::string(kDocument) +
-                      "'\necho the-secret was refused >&2\nexit 3\n"));
+      *scripts.source("echo '" + std::string(kDocument) + "'\nexit 3\n"));
   BOOST_TEST(said(outcome) ==
              "failed: credential_process of profile \"x\": the program ended "
              "with exit status 3");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_failing_program_says_on_stderr_is_shown) {
+  const Scripts scripts;
+  Asking asking;
+  const std::string failed =
+      "failed: credential_process of profile \"x\": the program ended with "
+      "exit status 3: ";
+  const auto saying = [&](const std::string& text) {
+    scripts.write("text", text);
+    return said(asking.of(*scripts.source(
+        "cat '" + (scripts.root / "text").string() + "' >&2\nexit 3\n")));
+  };
+  BOOST_TEST(saying("Error: the session is over\n") ==
+             failed + "Error: the session is over");
+  BOOST_TEST(saying("\nError: it is over\r\n\n  run corp-login\n\n") ==
+             failed + "Error: it is over / run corp-login");
+  BOOST_TEST(saying("a\x1b[2J\xe2\x80\xae\x7f\tb") ==
+             failed + R"(a\x1b[2J\u202e\x7f\tb)");
+  // Of a long text the end is shown, where the reason is.
+  std::string much;
+  while (much.size() < 100000) much += "  File \"x.py\", line 1\n";
+  const std::string end = saying(much + "ValueError: no\n");
+  BOOST_TEST(has(end, " / ValueError: no"));
+  BOOST_TEST(end.size() < failed.size() + 320);
+  BOOST_TEST(saying(std::string(100000, 'x')).size() < failed.size() + 320);
+}
+
+BOOST_AUTO_TEST_CASE(secrets_that_a_program_says_on_stderr_are_hidden) {
+  const Scripts scripts;
+  Asking asking;
+  const std::string secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+  const std::string plain = "secret-of-small-letters";
+  for (const std::string& line : std::vector<std::string>{
+           "refused: " + secret, "refused: key=" + secret + ";",
+           "refused: '" + secret.substr(0, 30) + "'",
+           "refused: eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIi",
+           "refused: token-5f4dcc3b5aa765d61d8327deb882cf99",
+           "refused: t=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"}) {
+    const std::string told = said(
+        asking.of(*scripts.source("cat >&2 <<'E'\n" + line + "\nE\nexit 1\n")));
+    BOOST_TEST(has(told, ": refused: "), told);
+    BOOST_TEST(has(told, "(hidden)"), told);
+    BOOST_TEST(!has(told, secret.substr(0, 12)), told);
+    for (const char* part : {"eyJ", "5f4d", "JBSW"}) {
+      BOOST_TEST(!has(told, part), told);
+    }
+  }
+  // A secret that does not look like one, but is in its document.
+  const std::string told = said(asking.of(*scripts.source(
+      "echo '{\"Version\":1,\"AccessKeyId\":\"i\",\"SecretAccessKey\":\"" +
+      plain + "\"}'\necho 'bad " + plain + "' >&2\nexit 1\n")));
+  BOOST_TEST(has(told, ": bad (hidden)"), told);
+  BOOST_TEST(!has(told, plain), told);
+}
+
+// A shell ends with status 127 if a command is not found.  Another attempt
+// would not help.
+BOOST_AUTO_TEST_CASE(program_whose_command_is_not_there_is_broken_at_once) {
+  const Scripts scripts;
+  Asking asking;
+  const std::string told =
+      said(asking.of(*scripts.source("no-such-command-anywhere\n")));
+  BOOST_TEST(has(told,
+                 "broken: credential_process of profile \"x\": the "
+                 "program ended with exit status 127: "),
+             told);
+  BOOST_TEST(has(told, "no-such-command-anywhere: not found"), told);
+  const std::string nothing =
+      said(asking.of(*scripts.source("echo 'no keys for you' >&2\n")));
+  BOOST_TEST(nothing ==
+             "broken: credential_process of profile \"x\": the "
+             "program wrote nothing: no keys for you");
+}
+
+// A full pipe would block it.
+BOOST_AUTO_TEST_CASE(program_that_says_much_on_stderr_is_heard_to_its_end) {
+  const Scripts scripts;
+  Asking asking;
+  BOOST_TEST(
+      said(asking.of(*scripts.source("head -c 1000000 /dev/zero >&2\necho '" +
+                                     std::string(kDocument) + "'\n"))) ==
+      std::string("found: ") + kPlace);
 }
 
 BOOST_AUTO_TEST_CASE(death_by_a_signal_is_a_failure) {
@@ -558,7 +640,7 @@ BOOST_AUTO_TEST_CASE(program_inherits_no_files_of_ours) {
   const std::string fds = scripts.file("fds");
   BOOST_TEST(has(fds, " 0 -> /dev/null\n"));
   BOOST_TEST(has(fds, " 1 -> pipe:"));
-  BOOST_TEST(has(fds, " 2 -> /dev/null\n"));
+  BOOST_TEST(has(fds, " 2 -> pipe:"));
   BOOST_TEST(!has(fds, "/dev/zero"));
   BOOST_TEST(!has(fds, "socket:"));
   BOOST_TEST(!has(fds, "eventfd"));

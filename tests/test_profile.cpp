@@ -153,12 +153,22 @@ BOOST_AUTO_TEST_CASE(profile_names_of_known_characters_are_kept) {
   BOOST_TEST(credentials("[" + name + "]") == name + "{}");
 }
 
-BOOST_AUTO_TEST_CASE(profile_of_invalid_name_is_skipped_with_its_lines) {
-  BOOST_TEST(config("[profile foo!bar]\nx = 1") == "");
+BOOST_AUTO_TEST_CASE(profile_name_may_be_of_any_characters) {
+  for (const char* name : {"foo!bar", "f\xC3\xB6\xC3\xB6", "a#b;c", "a=b",
+                           "(x)", "a[b", "$HOME"}) {
+    BOOST_TEST(config("[profile " + std::string(name) + "]\nx = 1") ==
+               std::string(name) + "{<x=1>}");
+    BOOST_TEST(credentials("[" + std::string(name) + "]\nx = 1") ==
+               std::string(name) + "{<x=1>}");
+  }
+  BOOST_TEST(credentials("[My MacBook]\nx = 1\n[in valid 2]\ny = 2") ==
+             "My MacBook{<x=1>} in valid 2{<y=2>}");
+}
+
+BOOST_AUTO_TEST_CASE(profile_without_a_name_is_skipped_with_its_lines) {
   BOOST_TEST(config("[profile in valid]\nname = value") == "");
-  BOOST_TEST(credentials("[in valid 2]\nname2 = value2") == "");
   BOOST_TEST(config("[profile ]\nx = 1\n[]\nx = 2\n[ ]\nx = 3") == "");
-  BOOST_TEST(config("[profile f\xC3\xB6\xC3\xB6]\nx = 1") == "");
+  BOOST_TEST(credentials("[]\nx = 1\n[ ]\nx = 2\n[a\x01z]\nx = 3") == "");
   BOOST_TEST(config("[profile foo]\nname = value\n[profile in valid]\nx = 1\n"
                     " y\nz\n[profile bar]\nname = value2") ==
              "bar{<name=value2>} foo{<name=value>}");
@@ -172,12 +182,27 @@ BOOST_AUTO_TEST_CASE(blanks_around_a_profile_name_are_trimmed) {
   BOOST_TEST(credentials("[   foo    ]\nname = value") == "foo{<name=value>}");
 }
 
-BOOST_AUTO_TEST_CASE(quoted_name_is_taken_in_config_alone) {
+// As Python's shlex takes words apart; in the credentials file, which needs no
+// quotes, they are a part of the name.
+BOOST_AUTO_TEST_CASE(quotes_and_backslashes_are_for_names_in_config_alone) {
   BOOST_TEST(config("[profile \"a b#c\"]\n[profile 'd']\n[profile \"it's\"]") ==
              "a b#c{} d{} it's{}");
+  BOOST_TEST(config("[profile My\\ MacBook]\n[profile a' 'b\" c\"]\n"
+                    "[profile \"say \\\"x\\\"\"]\n[profile 'a\\b c']") ==
+             "My MacBook{} a b c{} a\\b c{} say \"x\"{}");
   BOOST_TEST(config("[profile \"]\n[profile \"\"]\n[profile \"a']\n"
-                    "[profile \"a\"b\"]\n[profile \"a\x01z\"]") == "");
-  BOOST_TEST(credentials("[\"a\"]\nx = 1") == "");
+                    "[profile \"a\" b]\n[profile \"a\x01z\"]\n[profile !\\]") ==
+             "");
+  BOOST_TEST(credentials("[\"a\"]\nx = 1\n[b\\ c]") == "\"a\"{<x=1>} b\\ c{}");
+}
+
+BOOST_AUTO_TEST_CASE(sections_of_other_kinds_are_named_as_profiles_are) {
+  const ParsedFile parsed(
+      "[services My\\ MacBook]\n[services \"a b\"]\n[services f\xC3\xB6!]\n"
+      "[sso-session 'My Org']\n[sso-session two words]",
+      FileKind::config);
+  BOOST_TEST(shown(parsed, "services") == "My MacBook{} a b{} f\xC3\xB6!{}");
+  BOOST_TEST(shown(parsed, "sso-session") == "My Org{}");
 }
 
 BOOST_AUTO_TEST_CASE(config_profile_without_prefix_is_skipped) {
@@ -190,10 +215,9 @@ BOOST_AUTO_TEST_CASE(config_profile_without_prefix_is_skipped) {
              "bar{}");
 }
 
-BOOST_AUTO_TEST_CASE(credentials_profile_with_prefix_is_skipped) {
-  BOOST_TEST(credentials("[profile foo]\nname = value") == "");
-  BOOST_TEST(credentials("[services foo]\nname = value") == "");
-  BOOST_TEST(credentials("[sso-session foo]\nname = value") == "");
+BOOST_AUTO_TEST_CASE(prefix_is_a_part_of_the_name_in_credentials) {
+  BOOST_TEST(credentials("[profile foo]\nname = value\n[services foo]") ==
+             "profile foo{<name=value>} services foo{}");
   BOOST_TEST(credentials("[sso-sessionfoo]\nname = value\n[bar]") ==
              "bar{} sso-sessionfoo{<name=value>}");
 }
@@ -212,6 +236,16 @@ BOOST_AUTO_TEST_CASE(what_follows_a_section_is_no_matter) {
   BOOST_TEST(config("[profile foo]; semicolon\n[profile bar]# pound") ==
              "bar{} foo{}");
   BOOST_TEST(config("[profile foo] junk") == "foo{}");
+  BOOST_TEST(credentials("[foo] # not [bar]\n[a] ;]\n[b]\t#[") ==
+             "a{} b{} foo{}");
+}
+
+// It is not another profile, whose keys these would be.
+BOOST_AUTO_TEST_CASE(name_ends_at_the_last_bracket) {
+  BOOST_TEST(credentials("[a]b]\nx = 1\n[c]]\n[d ;e] # [f]\n[g #h]") ==
+             "a]b{<x=1>} c]{} d ;e{} g #h{}");
+  BOOST_TEST(config("[profile a]b] # c\n[profile \"c]\"]\n[profile x] [y]") ==
+             "a]b{} c]{}");
 }
 
 BOOST_AUTO_TEST_CASE(line_before_the_first_section_makes_the_file_unusable) {
@@ -260,6 +294,22 @@ BOOST_AUTO_TEST_CASE(line_that_is_no_property_makes_the_file_unusable) {
   BOOST_TEST(in_foo("key : value") == "line 2: a property without '='");
   BOOST_TEST(in_foo("a = 1\njunk") == "line 3: a property without '='");
   BOOST_TEST(in_foo("key # = value") == "line 2: a property without '='");
+}
+
+BOOST_AUTO_TEST_CASE(colon_behind_a_setting_is_told_with_its_name_and_line) {
+  BOOST_TEST(in_foo("a = 1\nregion: sEcReT") ==
+             "line 3: region is followed by ':', not by '='");
+  BOOST_TEST(in_foo("AWS_Secret_Access_Key : sEcReT") ==
+             "line 2: aws_secret_access_key is followed by ':', not by '='");
+  // Else its name would be taken for "aws_secret_access_key: sEcReT".
+  BOOST_TEST(in_foo("aws_secret_access_key: sEcReT==") ==
+             "line 2: aws_secret_access_key is followed by ':', not by '='");
+  BOOST_TEST(in_foo("dynamodb =\n endpoint_url: http://h/?a=b") ==
+             "line 3: endpoint_url is followed by ':', not by '='");
+  // Neither a setting nor behind one.
+  BOOST_TEST(in_foo("a:b = c\nregion = x:y\nx y: = z") ==
+             "foo{<a:b=c><region=x:y>}");
+  BOOST_TEST(config("[profile in valid]\nregion: x") == "");
 }
 
 BOOST_AUTO_TEST_CASE(error_never_shows_the_line) {
@@ -461,15 +511,41 @@ BOOST_AUTO_TEST_CASE(text_that_ends_anywhere_is_read) {
 
 BOOST_AUTO_TEST_CASE(quoted_text_is_short_and_visible) {
   BOOST_TEST(in_quotes("a b") == "\"a b\"");
-  BOOST_TEST(in_quotes("a\n\x1B\xFF") == "\"a???\"");
+  BOOST_TEST(in_quotes("a\n\x1B\xFF") == R"("a\n\x1b\xff")");
+  BOOST_TEST(in_quotes("say \"a\\b\"") == R"("say \"a\\b\"")");
+  BOOST_TEST(in_quotes("Gr\xc3\xb6\xc3\x9f"
+                       "e") ==
+             "\"Gr\xc3\xb6\xc3\x9f"
+             "e\"");
+  const std::string locks = "\xf0\x9f\x94\x92";  // Of four bytes.
+  BOOST_TEST(in_quotes(std::string(198, 'x') + locks) ==
+             "\"" + std::string(198, 'x') + "...\"");
   BOOST_TEST(in_quotes(std::string(200, 'x')) ==
              "\"" + std::string(200, 'x') + "\"");
   BOOST_TEST(in_quotes(std::string(201, 'x')) ==
              "\"" + std::string(200, 'x') + "...\"");
 }
 
+BOOST_AUTO_TEST_CASE(text_on_one_line_shows_what_would_be_obeyed_or_unseen) {
+  using ddbmutex::sigv4::one_line;
+  BOOST_TEST(one_line("a\\ \"b\"") == "a\\ \"b\"");
+  BOOST_TEST(one_line("\r\n\t\v") == R"(\r\n\t\x0b)");
+  BOOST_TEST(one_line(std::string("a\0b", 3)) == R"(a\x00b)");
+  BOOST_TEST(one_line("\xc2\x85\xc2\xad") == R"(\x85\xad)");
+  BOOST_TEST(one_line("\xe2\x80\xa8\xe2\x81\xa9\xef\xbb\xbf") ==
+             R"(\u2028\u2069\ufeff)");
+  BOOST_TEST(one_line("\xf3\xa0\x81\x81") == R"(\U000e0041)");
+  // Persian and emoji need the joiners.
+  BOOST_TEST(one_line("\xe2\x80\x8c\xe2\x80\x8d") ==
+             "\xe2\x80\x8c\xe2\x80\x8d");
+  // A surrogate, an overlong form, and a character that is cut off.
+  BOOST_TEST(one_line("\xed\xa0\x80") == R"(\xed\xa0\x80)");
+  BOOST_TEST(one_line("\xc0\xaf") == R"(\xc0\xaf)");
+  BOOST_TEST(one_line("\xf0\x9f\x94") == R"(\xf0\x9f\x94)");
+}
+
 BOOST_AUTO_TEST_CASE(marks_of_a_pattern_are_replaced_in_their_order) {
-  BOOST_TEST(format("%s at %q!", "a", "b\n") == "a at \"b?\"!");
+  BOOST_TEST(format("%s at %q!", "a", "b\n") == R"(a at "b\n"!)");
   BOOST_TEST(format("%s%s%q%q", "%s", "", "%q", "") == "%s\"%q\"\"\"");
   BOOST_TEST(format("") == "");
   BOOST_TEST(format("no marks") == "no marks");
@@ -554,6 +630,32 @@ BOOST_AUTO_TEST_CASE(tilde_is_home_at_the_beginning_alone) {
   }
   home.variables["AWS_CONFIG_FILE"] = "~";
   BOOST_TEST(load(home).config.path == home.root.string());
+}
+
+// As Python's os.path has it.
+BOOST_AUTO_TEST_CASE(variables_in_the_names_of_the_files_are_expanded) {
+  Home home;
+  const std::string root = home.root.string();
+  home.variables["IT"] = "$HOME";
+  for (const auto& [said, meant] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"$HOME/mine", root + "/mine"},
+           {"${HOME}/mine", root + "/mine"},
+           {"$IT/mine", "$HOME/mine"},
+           {"a${IT}b$IT.c", "a$HOMEb$HOME.c"},
+           {"$HOMELY/mine", "$HOMELY/mine"},
+           {"$UNKNOWN/${UNKNOWN}/$/${/$$", "$UNKNOWN/${UNKNOWN}/$/${/$$"},
+           {"~/$IT", root + "/$HOME"},
+           {"${}~", "${}~"}}) {
+    home.variables["AWS_CONFIG_FILE"] = said;
+    home.variables["AWS_SHARED_CREDENTIALS_FILE"] = said;
+    BOOST_TEST(load(home).config.path == meant, said);
+    BOOST_TEST(load(home).credentials.path == meant, said);
+  }
+  home.write("mine", "[default]\nx = mine\n");
+  home.variables["AWS_CONFIG_FILE"] = "$HOME/mine";
+  home.variables["AWS_SHARED_CREDENTIALS_FILE"] = "~/none";
+  BOOST_TEST(value(home, "x") == "mine");
 }
 
 BOOST_AUTO_TEST_CASE(no_home_is_no_files_and_said_so) {

@@ -456,6 +456,19 @@ BOOST_AUTO_TEST_CASE(profiles_in_a_circle_are_broken_and_named) {
              each + "\"a\", \"b\", \"a\"");
 }
 
+BOOST_AUTO_TEST_CASE(chain_of_thousands_of_profiles_is_refused) {
+  Nest nest;
+  std::string text;
+  for (int i = 0; i < 6000; ++i) {
+    text += "[profile p" + std::to_string(i) + "]\n" +
+            with_role(kLocker, "source_profile = p" + std::to_string(i + 1));
+  }
+  nest.write(".aws/config", text);
+  BOOST_TEST(said(asked(nest.chain(named("p0")))) ==
+             "broken: more than 200 profiles in a row get their keys from "
+             "another one, from profile \"p0\" on");
+}
+
 BOOST_AUTO_TEST_CASE(long_chain_of_profiles_is_followed_to_its_end) {
   Nest nest;
   std::string text;
@@ -650,6 +663,78 @@ BOOST_AUTO_TEST_CASE(process_is_named_with_its_profile) {
   BOOST_TEST(has(said(asked(nest.chain())),
                  "credential_process of profile \"default\" in " +
                      nest.quoted(".aws/config")));
+}
+
+// --- A part of a way --------------------------------------------------------
+
+// Going on would sign as the container.
+BOOST_AUTO_TEST_CASE(property_that_names_a_part_of_a_way_ends_the_search) {
+  const std::vector<std::pair<std::string, std::string>> parts = {
+      {"source_profile = base", "role_arn"},
+      {"credential_source = Environment", "role_arn"},
+      {"sso_session = corp", "sso_account_id and sso_role_name"},
+      {"sso_start_url = u", "sso_account_id and sso_role_name"},
+      {"sso_region = eu-west-1", "sso_account_id and sso_role_name"},
+  };
+  for (const auto& [line, needed] : parts) {
+    Site site(aws());
+    site.variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] =
+        aws().plain_url("container") + "/v2/credentials/task";
+    site.write(".aws/config", "[default]\nregion = eu-west-1\n" + line + "\n");
+    const std::string property = line.substr(0, line.find(' '));
+    BOOST_TEST(said(asked(site.chain())) ==
+               "broken: " + property + " of profile \"default\" in " +
+                   site.quoted(".aws/config") + " gives no keys without " +
+                   needed);
+    BOOST_TEST(aws().log().count("container") == 0);
+    // Another way counts.
+    site.write(".aws/config", "[default]\n" + line + "\n" + pair_of("c"));
+    BOOST_TEST(key_of(asked(site.chain())) == "c-id");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(part_of_a_way_in_a_source_profile_is_named) {
+  Site site(aws());
+  site.write(".aws/config",
+             "[default]\n" + with_role(kLocker, "source_profile = b") +
+                 "[profile b]\ncredential_source = Environment\n");
+  BOOST_TEST(said(asked(site.chain())) ==
+             "broken: credential_source of profile \"b\" in " +
+                 site.quoted(".aws/config") +
+                 " gives no keys without role_arn");
+}
+
+// As a template leaves it whose variable is not set.
+BOOST_AUTO_TEST_CASE(way_without_a_value_ends_the_search) {
+  for (const std::string way :
+       {"role_arn", "web_identity_token_file", "sso_account_id",
+        "sso_role_name", "aws_access_key_id", "aws_secret_access_key",
+        "credential_process", "login_session"}) {
+    for (const char* file : {".aws/config", ".aws/credentials"}) {
+      Site site(aws());
+      site.variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] =
+          aws().plain_url("container") + "/v2/credentials/task";
+      site.write(file, "[default]\n" + way + " = # ${UNSET}\n");
+      BOOST_TEST(said(asked(site.chain())) ==
+                 "broken: " + way + " of profile \"default\" in " +
+                     site.quoted(file) + " has no value");
+      BOOST_TEST(aws().log().count("container") == 0);
+    }
+  }
+}
+
+// As with AWS's tools.
+BOOST_AUTO_TEST_CASE(property_that_only_qualifies_a_way_ends_no_search) {
+  for (const char* line :
+       {"mfa_serial = m", "external_id = e", "duration_seconds = 900",
+        "role_session_name = s", "sso_registration_scopes = s"}) {
+    Site site(aws());
+    site.variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] =
+        aws().plain_url("container") + "/v2/credentials/task";
+    site.write(".aws/config", "[default]\n" + std::string(line) + "\n");
+    BOOST_TEST(has(said(asked(site.chain())), "found: the container's agent"),
+               line);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -569,7 +569,7 @@ BOOST_AUTO_TEST_CASE(who_is_told_to_stop_before_sends_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(place_of_sts_must_be_known) {
-  at("https://sts.example.com/path");
+  at("https://sts.example.com/?a=b");
   BOOST_TEST(has(said(assume()), "AWS_ENDPOINT_URL_STS"));
   at(aws.url("sts"));
   role.region.value = "no region";

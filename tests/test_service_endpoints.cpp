@@ -151,11 +151,12 @@ Found service_endpoint(Service service, const Home& home,
   return {endpoint.endpoint, endpoint.region, endpoint.error};
 }
 
-const std::array<std::pair<Service, std::string>, 4> kNamed = {
+const std::array<std::pair<Service, std::string>, 5> kNamed = {
     {{Service::dynamodb, "dynamodb"},
      {Service::sts, "sts"},
      {Service::sso, "sso"},
-     {Service::sso_oidc, "sso_oidc"}}};
+     {Service::sso_oidc, "sso_oidc"},
+     {Service::signin, "signin"}}};
 
 Service service_of(const std::string& name) {
   for (const auto& [service, called] : kNamed) {
@@ -296,7 +297,10 @@ BOOST_AUTO_TEST_CASE(service_is_where_its_own_variable_says_then_any) {
     home.write(".aws/config", "[default]\nendpoint_url = http://profile/\n");
     BOOST_TEST(url_of(service, home) == "http://profile");
     home.variables["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] = "true";
-    BOOST_TEST(has(url_of(service, home), ".eu-west-1.amazonaws.com"));
+    const std::string aws = service == Service::signin
+                                ? "https://eu-west-1.signin.aws.amazon.com"
+                                : ".eu-west-1.amazonaws.com";
+    BOOST_TEST(has(url_of(service, home), aws));
   }
 }
 

@@ -1,6 +1,7 @@
 // Calls of services: how often they are made, when they end, what a failure
 // means, and what is shown of it.
 #include <algorithm>
+#include <array>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstdint>
@@ -13,6 +14,7 @@
 
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/from_services.hpp"
+#include "sigv4/sigv4.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/memory.hpp"
@@ -105,6 +107,52 @@ BOOST_AUTO_TEST_CASE(good_answer_ends_the_call) {
   BOOST_TEST(is_about(signed_for()[0], kNow));
   BOOST_TEST(outcome.status == 200);
   BOOST_TEST(server.request_count() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(path_of_the_endpoint_comes_before_that_of_the_call) {
+  const std::string host = url.substr(0, url.size() - 1);
+  const std::vector<std::array<std::string, 3>> cases = {
+      {"", "/", "/"},
+      {"/", "/token?a=b", "/token?a=b"},
+      {"/base", "/", "/base"},
+      {"/base/", "/", "/base/"},
+      {"/base", "/token?a=b", "/base/token?a=b"},
+      {"/base/", "/token", "/base/token"},
+      {"/base/", "", "/base/"},
+  };
+  for (const auto& [base, path, sent] : cases) {
+    const std::string endpoint = host + base;
+    call.host = endpoint;
+    call.path = path;
+    BOOST_TEST(is_done());
+    BOOST_TEST(server.requests().back().path == sent);
+  }
+}
+
+// Of a form, as it goes to STS.
+BOOST_AUTO_TEST_CASE(path_of_the_endpoint_is_signed) {
+  const std::string endpoint = url + "base";
+  call.host = endpoint;
+  call.path = "/";
+  call.method = ddbmutex::sigv4::Method::post;
+  call.headers = "Content-Type: application/x-www-form-urlencoded\n";
+  call.body = "Action=AssumeRole";
+  call.signer = &keys;
+  call.region = "eu-west-1";
+  BOOST_TEST(is_done());
+  const tests::SeenRequest request = server.requests().back();
+  const std::string type = request.header("Content-Type").value_or("");
+  const std::string server_host = request.header("Host").value_or("");
+  const std::string hash = ddbmutex::sigv4::sha256_hex(request.body);
+  const auto expected =
+      ddbmutex::sigv4::sign({"POST",
+                             "/base",
+                             "",
+                             {{"content-type", type}, {"host", server_host}},
+                             hash},
+                            keys, {"eu-west-1", "sts"}, signed_for().back());
+  BOOST_TEST(request.header("Authorization").value_or("") ==
+             expected.authorization);
 }
 
 BOOST_AUTO_TEST_CASE(refusal_for_good_is_told_and_not_repeated) {
@@ -352,7 +400,8 @@ BOOST_AUTO_TEST_CASE(text_is_shown_as_one_short_line) {
   BOOST_TEST(plain("You may not.") == "You may not.");
   BOOST_TEST(plain("one\ntwo") == "one");
   BOOST_TEST(plain("one\r\ntwo") == "one");
-  BOOST_TEST(plain("a\tb\x1b[31m\xc3\xa9\x7f") == "a?b?[31m???");
+  BOOST_TEST(plain("a\tb\x1b[31m\xc3\xa9\x7f") ==
+             "a\\tb\\x1b[31m\xc3\xa9\\x7f");
   BOOST_TEST(plain(std::string(300, 'x')) == std::string(300, 'x'));
   BOOST_TEST(plain(std::string(301, 'x')) == std::string(300, 'x') + "...");
   BOOST_TEST(plain("") == "");
@@ -363,7 +412,7 @@ BOOST_AUTO_TEST_CASE(word_that_repeats_a_secret_is_not_shown) {
   BOOST_TEST(shown("it is a-secret-of-some-length, you know", secrets) ==
              "it is (hidden) you know");
   BOOST_TEST(shown("<a-secret-of-some-length>", secrets) == "(hidden)");
-  BOOST_TEST(shown("a  <secret-of-so>\tb", secrets) == "a  (hidden)?b");
+  BOOST_TEST(shown("a  <secret-of-so>\tb", secrets) == R"(a  (hidden)\tb)");
   // Of one that is written otherwise the rest goes with it.
   BOOST_TEST(shown("got a%2Dsecret-of-some%2Dlength twice", secrets) ==
              "got (hidden) twice");

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "sigv4/dpop.hpp"
 #include "sigv4/sigv4.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/aws/client.hpp"
@@ -28,6 +29,8 @@
 #include "tests/support/files.hpp"
 #include "tests/support/gateway.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/json_string.hpp"
+#include "tests/support/login_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
 namespace {
@@ -203,6 +206,7 @@ Aws::Settings with_tls(bool tls) {
 struct Running {
   Aws aws;
   Signer signer{kSource};
+  const std::string login_key = tests::pem_of("P-256");
 
   explicit Running(bool tls = false) : aws(with_tls(tls)) {
     aws.user(kSource);
@@ -211,6 +215,7 @@ struct Running {
     aws.sso_token(kAccessToken, 1h);
     aws.sso_client("client", "client-secret", 1h);
     aws.refresh_token(kRefreshToken, "client", 1h);
+    aws.login_token(kRefreshToken, "client", login_key, 1h);
   }
 
   Ask asking(const std::string& method, const std::string& url) const {
@@ -254,6 +259,23 @@ struct Running {
                R"(","grantType":")" + grant + R"(","refreshToken":")" +
                refresh_token + R"("})";
     return perform(ask);
+  }
+  // What AWS Sign-In answers to a refresh.  `proof`: may be malformed.
+  Answer keys_of_signin(const std::string& proof,
+                        const std::string& refresh_token = kRefreshToken,
+                        const std::string& client = "client",
+                        const std::string& grant = "refresh_token") {
+    Ask ask = asking("POST", aws.url("signin") + "/v1/token");
+    ask.headers = {"Content-Type: application/json", "DPoP: " + proof};
+    ask.body = R"({"clientId":")" + client + R"(","grantType":")" + grant +
+               R"(","refreshToken":")" + refresh_token + R"("})";
+    return perform(ask);
+  }
+  std::string proof_for_signin(const std::string& method = "POST",
+                               const std::string& path = "/v1/token",
+                               std::int64_t ahead = 0) const {
+    return ddbmutex::sigv4::DpopKey(login_key).proof(
+        method, aws.url("signin") + path, unix_now() + ahead);
   }
   Answer metadata(const std::string& path, const std::string& token) {
     Ask ask = asking("GET", aws.url("imds") + "/latest/" + path);
@@ -761,6 +783,58 @@ BOOST_FIXTURE_TEST_CASE(refresh_by_whoever_may_not_is_refused, Running) {
   BOOST_TEST(has(token_of_oidc(kRefreshToken).body, "\"invalid_client\""));
 }
 
+// --- AWS Sign-In ------------------------------------------------------------
+
+BOOST_FIXTURE_TEST_CASE(signin_gives_keys_for_a_refresh_token_and_a_proof,
+                        Running) {
+  const Answer answer = keys_of_signin(proof_for_signin());
+  BOOST_TEST_REQUIRE(answer.status == 200, answer.body);
+  BOOST_TEST(has(answer.body, "\"tokenType\": \"aws_sigv4\""));
+  BOOST_TEST(has(answer.body, "\"expiresIn\": 900"));
+  BOOST_TEST(aws.log().last("signin").signature == "good");
+  // The same again, unless each is good for one use.
+  BOOST_TEST(keys_of_signin(proof_for_signin()).status == 200);
+  aws.control("POST", "/signin", R"({"once": true})");
+  BOOST_TEST(keys_of_signin(proof_for_signin()).status == 200);
+  check_error(keys_of_signin(proof_for_signin()), 401, "AccessDeniedException");
+}
+
+BOOST_FIXTURE_TEST_CASE(signin_takes_no_proof_that_is_not_right, Running) {
+  const std::string good = proof_for_signin();
+  std::string wrong_signature = good;
+  char& last = wrong_signature[wrong_signature.size() - 10];
+  last = last == 'A' ? 'B' : 'A';
+  const std::string others =
+      ddbmutex::sigv4::DpopKey(tests::pem_of("P-256"))
+          .proof("POST", aws.url("signin") + "/v1/token", unix_now());
+  const std::string of_two =
+      others.substr(0, others.rfind('.')) + good.substr(good.rfind('.'));
+  for (const std::string& proof :
+       {std::string("x"), std::string("a.b.c"), wrong_signature, others, of_two,
+        proof_for_signin("GET"), proof_for_signin("POST", "/v1/other"),
+        proof_for_signin("POST", "/v1/token", 400),
+        proof_for_signin("POST", "/v1/token", -400)}) {
+    BOOST_TEST_CONTEXT(proof) {
+      check_error(keys_of_signin(proof), 400, "ValidationException");
+    }
+  }
+  BOOST_TEST(keys_of_signin(good).status == 200);
+  check_error(keys_of_signin(good), 400, "ValidationException");
+}
+
+BOOST_FIXTURE_TEST_CASE(signin_gives_nothing_to_whoever_may_not, Running) {
+  check_error(keys_of_signin(proof_for_signin(), "of-nobody"), 401,
+              "AccessDeniedException");
+  aws.login_token("old", "client", login_key, -1s);
+  check_error(keys_of_signin(proof_for_signin(), "old"), 401,
+              "AccessDeniedException");
+  check_error(keys_of_signin(proof_for_signin(), kRefreshToken, "another"), 400,
+              "ValidationException");
+  check_error(
+      keys_of_signin(proof_for_signin(), kRefreshToken, "client", "password"),
+      400, "ValidationException");
+}
+
 // --- EC2's metadata --------------------------------------------------------
 
 BOOST_FIXTURE_TEST_CASE(metadata_token_is_given_as_ec2_gives_it, Running) {
@@ -894,6 +968,9 @@ const std::vector<Failure> kFailures = {
     {"sso", "throttle", 429, "TooManyRequestsException"},
     {"oidc", "500", 500, "server_error"},
     {"oidc", "throttle", 400, "slow_down"},
+    {"signin", "500", 500, "server_error"},
+    {"signin", "503", 503, "Service unavailable"},
+    {"signin", "throttle", 429, "Too many requests"},
     {"imds", "500", 500, "Internal Server Error"},
     {"imds", "503", 503, "Service Unavailable"},
     {"imds", "throttle", 429, "Too Many Requests"},
@@ -912,6 +989,8 @@ BOOST_FIXTURE_TEST_CASE(failures_are_told_in_each_services_words, Running) {
         answer = credentials_of_sso(kAccessToken);
       } else if (failure.service == "oidc") {
         answer = token_of_oidc(kRefreshToken);
+      } else if (failure.service == "signin") {
+        answer = keys_of_signin(proof_for_signin());
       } else if (failure.service == "imds") {
         answer = metadata(kRoles, "x");
       } else if (failure.service == "container") {
@@ -1268,6 +1347,23 @@ BOOST_FIXTURE_TEST_CASE(aws_own_providers_take_sso_for_it, BeforeProviders) {
   BOOST_TEST(aws.log().last("sso").form.at("role_name") == "dev");
 }
 
+BOOST_FIXTURE_TEST_CASE(aws_own_providers_take_signin_for_it, BeforeProviders) {
+  home.write(".aws/config", "[default]\nlogin_session = alice\n");
+  std::filesystem::create_directories(home.root / ".aws/login/cache");
+  // By the SHA-256 of "alice".
+  home.write(
+      ".aws/login/cache/"
+      "2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90.json",
+      R"({"accessToken":{"accessKeyId":"x","secretAccessKey":"x",)"
+      R"("sessionToken":"x","accountId":"123456789012",)"
+      R"("expiresAt":"2001-01-01T00:00:00Z"},"clientId":"client",)"
+      R"("refreshToken":")" +
+          kRefreshToken + R"(","dpopKey":)" + tests::json_string(login_key) +
+          "}");
+  check_keys();
+  BOOST_TEST(aws.log().count("signin", "CreateOAuth2Token") == 1);
+}
+
 // --- The log, the control port, the end ------------------------------------
 
 BOOST_FIXTURE_TEST_CASE(log_holds_nothing_secret, Running) {
@@ -1281,6 +1377,8 @@ BOOST_FIXTURE_TEST_CASE(log_holds_nothing_secret, Running) {
   post_bare(with_web_identity());
   credentials_of_sso(kAccessToken);
   token_of_oidc(kRefreshToken);
+  const std::string proof = proof_for_signin();
+  keys_of_signin(proof);
   metadata(kRoles + "instance-role", metadata_token);
   task("Basic it");
   const std::string log = aws.control("GET", "/log");
@@ -1289,7 +1387,7 @@ BOOST_FIXTURE_TEST_CASE(log_holds_nothing_secret, Running) {
   for (const std::string& secret :
        {kSource.secret_access_key, temporary.secret_access_key,
         temporary.session_token, signature, kWebIdentity, kAccessToken,
-        kRefreshToken, std::string("client-secret"), metadata_token,
+        kRefreshToken, std::string("client-secret"), metadata_token, proof,
         std::string("Basic it")}) {
     BOOST_TEST(!has(log, secret));
   }
@@ -1304,6 +1402,8 @@ BOOST_FIXTURE_TEST_CASE(command_that_is_not_understood_changes_nothing,
       {"/users", R"({"key":"x"})"},
       {"/sso", R"({"tokens":[{"token":"x"}]})"},
       {"/sso", R"({"tokens":[{"token":"x","seconds":1,"more":2}]})"},
+      {"/signin", R"({"once":1})"},
+      {"/signin", R"({"refresh_tokens":[{"token":"x","client_id":"y"}]})"},
       {"/imds", R"({"role":""})"},
       {"/imds", R"({"v1":"yes"})"},
       {"/proxy", R"({"routes":{"x":"y"}})"},
@@ -1326,12 +1426,12 @@ BOOST_FIXTURE_TEST_CASE(command_that_is_not_understood_changes_nothing,
 }
 
 BOOST_FIXTURE_TEST_CASE(strange_requests_bring_nothing_down, Running) {
-  for (const std::string& service :
-       std::vector<std::string>{"sts", "sso", "oidc", "imds", "container"}) {
+  for (const std::string& service : std::vector<std::string>{
+           "sts", "sso", "oidc", "signin", "imds", "container"}) {
     for (const std::string& path : std::vector<std::string>{
              "//", "/%zz", "/?%zz",
              "/latest/meta-data/iam/security-credentials/%",
-             "/federation/credentials", "/token"}) {
+             "/federation/credentials", "/token", "/v1/token"}) {
       for (const std::string& method :
            std::vector<std::string>{"GET", "POST", "PUT", "DELETE"}) {
         Ask ask = asking(method, aws.plain_url(service) + path);

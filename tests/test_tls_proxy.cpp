@@ -263,6 +263,66 @@ BOOST_DATA_TEST_CASE(proxy_is_passed_by_for_hosts_of,
   BOOST_TEST(it.aws.log().targets().size() == 0U);
 }
 
+// The CA that vouches for the server vouches for the proxy, for all that sends.
+BOOST_AUTO_TEST_CASE(dynamodb_and_sts_are_reached_through_a_proxy_of_tls) {
+  Stage it;
+  it.web_identity();
+  it.set("HTTPS_PROXY", it.aws.tls_proxy_url("good"));
+  const Said said(it, "lock");
+  BOOST_TEST(said.result == "true", said.why);
+  const tests::AwsLog log = it.aws.log();
+  BOOST_TEST(times_asked(log, it.aws.url("sts")) == 1);
+  BOOST_TEST(times_asked(log, it.gateway.url()) >= 1);
+}
+
+BOOST_DATA_TEST_CASE(proxy_with_bad_certificate_is_told_as_such,
+                     kBadCertificates, certificate) {
+  Stage it;
+  it.static_keys();
+  it.set("HTTPS_PROXY", it.aws.tls_proxy_url(certificate.name));
+  const Said said(it, "lock");
+  BOOST_TEST(said.result == tests::refused(Errc::bad_certificate));
+  BOOST_TEST(has(said.why, certificate.told), said.why);
+  BOOST_TEST(has(said.why, "the proxy's certificate was refused"), said.why);
+  BOOST_TEST(it.aws.log().targets().size() == 0U);
+}
+
+// libcurl 7.88 loses the reason, within TLS to a proxy, if it is not the name.
+BOOST_AUTO_TEST_CASE(server_with_bad_certificate_behind_a_proxy_gets_nothing) {
+  Stage it;
+  it.static_keys();
+  it.set("HTTPS_PROXY", it.aws.tls_proxy_url("good"));
+  for (const Certificate& certificate : kBadCertificates) {
+    it.set("AWS_ENDPOINT_URL_DYNAMODB", it.aws.url_with(certificate.name));
+    const Said said(it, "try");
+    BOOST_TEST((said.result == tests::refused(Errc::bad_certificate) ||
+                is_refused_in_passing(said.result)),
+               said.result);
+    BOOST_TEST(requests_by(it.aws.log(), certificate.name) == 0);
+  }
+  it.set("AWS_ENDPOINT_URL_DYNAMODB", it.aws.url_with("other-host"));
+  const Said said(it, "lock");
+  BOOST_TEST(said.result == tests::refused(Errc::bad_certificate));
+  BOOST_TEST(has(said.why, "the server's certificate was refused"), said.why);
+}
+
+BOOST_AUTO_TEST_CASE(proxy_that_speaks_no_tls_later_than_1_1_is_not_spoken_to) {
+  Stage it;
+  it.static_keys();
+  // So that OpenSSL itself would speak it.
+  it.set("OPENSSL_CONF",
+         it.write("openssl.cnf",
+                  "openssl_conf = all\n[all]\nssl_conf = ssl\n[ssl]\n"
+                  "system_default = old\n[old]\nMinProtocol = TLSv1\n"
+                  "CipherString = DEFAULT@SECLEVEL=0\n"));
+  const OldServer old(it.aws.certificates(), "-tls1_1");
+  it.set("HTTPS_PROXY", old.url);
+  const Said said(it, "try");
+  BOOST_TEST(is_refused_in_passing(said.result), said.result);
+  BOOST_TEST(has(it.log(), "unreachable: "), it.log());
+  BOOST_TEST(has(it.log(), "protocol version"), it.log());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(passwords_of_proxies)

@@ -49,6 +49,13 @@ constexpr std::int64_t kYear10000 = 253402300800;
 
 BOOST_AUTO_TEST_SUITE(utc_dates)
 
+BOOST_AUTO_TEST_CASE(iso_time_is_written_with_separators_up_to_the_year_9999) {
+  BOOST_TEST(sigv4::iso_time(0) == "1970-01-01T00:00:00Z");
+  BOOST_TEST(sigv4::iso_time(1440938160) == "2015-08-30T12:36:00Z");
+  BOOST_TEST(sigv4::iso_time(253402300799) == "9999-12-31T23:59:59Z");
+  BOOST_TEST(sigv4::iso_time(253402300800) == "9999-12-31T23:59:59Z");
+}
+
 BOOST_AUTO_TEST_CASE(amz_date_is_written_without_separators) {
   const struct {
     std::int64_t unix_seconds;

@@ -19,6 +19,8 @@
 #include "tests/support/aws.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/home.hpp"
+#include "tests/support/json_string.hpp"
+#include "tests/support/login_kit.hpp"
 #include "tests/witness/answers.hpp"
 #include "tests/witness/combination.hpp"
 #include "tests/witness/ours.hpp"
@@ -122,6 +124,12 @@ Placed placed(const Combination& combination, const fs::path& root,
   return result;
 }
 
+// In PEM, of whoever has signed on with `aws login`.
+const std::string& login_key() {
+  static const std::string pem = tests::pem_of("P-256");
+  return pem;
+}
+
 // Whom the combinations mean.
 void introduce(tests::Aws& aws) {
   aws.user({"AKIASOURCE", "secret-source"});
@@ -132,6 +140,8 @@ void introduce(tests::Aws& aws) {
   aws.sso_token("sso-access", 1h);
   aws.sso_client("sso-client", "sso-client-secret", 1h);
   aws.refresh_token("sso-refresh", "sso-client", 1h);
+  aws.login_token("login-refresh", "arn:aws:signin:::devtools/same-device",
+                  login_key(), 1h);
   // One for whoever asks.
   aws.control("POST", "/oidc", R"({"rotate": false})");
   aws.control("POST", "/container", R"({"authorization": "container-token"})");
@@ -139,12 +149,16 @@ void introduce(tests::Aws& aws) {
 
 std::map<std::string, std::string> places_of(const tests::Aws& aws) {
   std::map<std::string, std::string> places;
-  for (const char* service : {"sts", "sso", "oidc", "imds", "container"}) {
+  for (const char* service :
+       {"sts", "sso", "oidc", "signin", "imds", "container"}) {
     places["{" + std::string(service) + "}"] = aws.plain_url(service);
   }
   const std::string container = aws.plain_url("container");
   places["{container-by-name}"] =
       "http://localhost" + container.substr(container.rfind(':'));
+  // Within a text of JSON.
+  const std::string key = tests::json_string(login_key());
+  places["{login-key}"] = key.substr(1, key.size() - 2);
   return places;
 }
 

@@ -192,7 +192,7 @@ BOOST_DATA_TEST_CASE(look_at_the_table_that_finds_it_wrong_is_remembered,
     const auto sent = table->stats().requests();
     DdbMutex mutex("x", unhurried(table));
     BOOST_TEST(error_of_lock(mutex) == words(Errc::wrong_table));
-    BOOST_TEST(has(mutex.last_error(), "`name` alone"), mutex.last_error());
+    BOOST_TEST(has(mutex.last_error(), "\"name\" alone"), mutex.last_error());
     BOOST_TEST(table->stats().requests() == sent);
   }
 }

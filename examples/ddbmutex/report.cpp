@@ -27,7 +27,7 @@ constexpr Advice kAdvice[] = {
     {Errc::access_denied, kNotAllowed,
      "attach the IAM policy in `man ddbmutex` to these keys"},
     {Errc::bad_certificate, kNotAllowed,
-     "check --endpoint, or name the CA in AWS_CA_BUNDLE"},
+     "check --endpoint and HTTPS_PROXY, or name the CA in AWS_CA_BUNDLE"},
     {Errc::no_table, kUnfit, ""},
     {Errc::wrong_table, kUnfit,
      "give its key with --key, or another table with --table"},
@@ -83,6 +83,13 @@ std::string in_short(const ddbmutex::Error& error) {
   return at == text.npos ? text : text.substr(0, at + why.size());
 }
 
+// If no source has keys, the library's error lists them all, each with its
+// reason, which is long.  If one source is wrong or fails, the error is about
+// that source alone, and is shown in full.
+bool lists_all_sources(const std::string& text) {
+  return text.find("no access_key_id in the options; ") != text.npos;
+}
+
 }  // namespace
 
 const std::vector<ExitMeaning>& exits() {
@@ -120,7 +127,8 @@ Verdict verdict_on(const std::exception& error, const Settings& settings) {
   if (advice->code == Errc::no_table) {
     text = in_short(*ours);
     hint = "create it with `" + create_table(settings) + "`";
-  } else if (advice->code == Errc::no_keys && !settings.verbose) {
+  } else if (advice->code == Errc::no_keys && !settings.verbose &&
+             lists_all_sources(text)) {
     text = in_short(*ours);
     hint += "; --verbose says where they were looked for";
   }

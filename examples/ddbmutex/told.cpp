@@ -1,12 +1,15 @@
 #include "examples/ddbmutex/told.hpp"
 
 #include <openssl/evp.h>
+#include <rapidjson/encodings.h>
+#include <rapidjson/memorystream.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 
 namespace command {
 namespace {
@@ -18,45 +21,48 @@ using std::chrono::milliseconds;
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-// How many bytes the character at the begin has; 0 if it is none.
-std::size_t length_of_character(std::string_view text) {
-  const auto byte = [&text](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+// A character of UTF-8.  `bytes` is empty if the text does not begin with one.
+struct Character {
+  std::string_view bytes;
+  unsigned code = 0;
+};
+
+Character first_character(std::string_view text) {
+  rapidjson::MemoryStream stream(text.data(), text.size());
+  Character first;
+  if (rapidjson::UTF8<>::Decode(stream, &first.code)) {
+    first.bytes = text.substr(0, stream.Tell());
+  }
+  return first;
+}
+
+// Control characters, which a terminal obeys, and characters that end a line,
+// reorder the text around them (U+202E shows "gpj.exe" as "exe.jpg") or are
+// invisible.  The library escapes the same ones in errors (sigv4/text.cpp), but
+// has no public function for that.
+bool is_hidden(unsigned code) {
+  constexpr struct {
+    unsigned first, last;
+  } kHidden[] = {
+      {0x00, 0x1f},     {0x7f, 0x9f},     {0xad, 0xad},       {0x61c, 0x61c},
+      {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},
+      {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe0fff},
   };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first < 0xc2   ? 0
-                             : first < 0xe0 ? 2
-                             : first < 0xf0 ? 3
-                             : first < 0xf5 ? 4
-                                            : 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Too long a form, a surrogate, or beyond Unicode.
-  const unsigned second = byte(1);
-  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
-    return 0;
-  }
-  return length;
+  return std::any_of(std::begin(kHidden), std::end(kHidden),
+                     [code](const auto& range) {
+                       return code >= range.first && code <= range.last;
+                     });
 }
 
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) return first < ' ' || first == 0x7f;
-  // U+0080 to U+009F, which some terminals obey.
-  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
-}
-
-// Every character as `each` has it; bytes that are none are replaced.
+// Calls `each` for every character and joins the results.  Bytes that are not
+// UTF-8 are replaced.
 template <class Each>
 std::string mapped(std::string_view text, const Each& each) {
   std::string all;
   while (!text.empty()) {
-    const std::size_t length = length_of_character(text);
-    all += length == 0 ? kReplacement : each(text.substr(0, length));
-    text.remove_prefix(std::max<std::size_t>(length, 1));
+    const Character first = first_character(text);
+    all += first.bytes.empty() ? kReplacement : each(first);
+    text.remove_prefix(std::max<std::size_t>(first.bytes.size(), 1));
   }
   return all;
 }
@@ -80,6 +86,12 @@ std::string words_or_dash(std::optional<milliseconds> time,
   return time ? in_words(*time) + behind : "-";
 }
 
+// Whether the item is not a lock, or is too large to be read.  A lock that can
+// be read may have a problem too: an attribute that was left out.
+bool is_unreadable(const LockInfo& info) {
+  return !info.problem.empty() && !info.exists && !info.keep_row;
+}
+
 std::string holder_of(const LockInfo& info) {
   return info.owner.empty() ? "unknown" : printable(info.owner);
 }
@@ -87,7 +99,7 @@ std::string holder_of(const LockInfo& info) {
 }  // namespace
 
 State state_of(const LockInfo& info) {
-  if (!info.problem.empty()) return State::unreadable;
+  if (is_unreadable(info)) return State::unreadable;
   if (!info.exists || info.released) return State::free;
   const bool over =
       info.age && info.lease > milliseconds(0) && *info.age >= info.lease;
@@ -100,7 +112,7 @@ const char* name_of(State state) {
 }
 
 std::string need_of(const LockInfo& info, Layout layout) {
-  if (!info.problem.empty()) return "";  // Nothing would do.
+  if (is_unreadable(info)) return "";  // Nothing would do.
   if (info.keep_row) return "--keep-row";
   return layout == Layout::lease && !info.exists ? "an item" : "";
 }
@@ -123,8 +135,8 @@ std::string in_words(milliseconds time) {
 }
 
 std::string printable(std::string_view text) {
-  return mapped(text, [](std::string_view character) {
-    return is_control(character) ? kReplacement : character;
+  return mapped(text, [](const Character& character) {
+    return is_hidden(character.code) ? kReplacement : character.bytes;
   });
 }
 
@@ -250,7 +262,7 @@ using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
 
 void write(Writer& writer, std::string_view text) {
   const std::string valid =
-      mapped(text, [](std::string_view character) { return character; });
+      mapped(text, [](const Character& character) { return character.bytes; });
   writer.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));
 }
 
@@ -320,11 +332,21 @@ void write_record(Writer& writer, const LockInfo& info) {
   write(writer, info.uuid);
 }
 
-// A terminal may obey what JSON leaves as it is: DEL and U+0080 to U+009F.
+// "\u202e"; a code beyond 16 bits becomes a pair of surrogates.
+std::string json_escape(unsigned code) {
+  const auto unit = [](unsigned value) {
+    return number("\\u%04llx", value, 0);
+  };
+  if (code < 0x10000) return unit(code);
+  return unit(0xd800 + ((code - 0x10000) >> 10)) +
+         unit(0xdc00 + (code & 0x3ff));
+}
+
+// The writer escapes only the control characters below U+0020.
 std::string text_of(const rapidjson::StringBuffer& json) {
-  return mapped(json.GetString(), [](std::string_view character) {
-    if (!is_control(character)) return std::string(character);
-    return number("\\u%04llx", static_cast<unsigned char>(character.back()), 0);
+  return mapped(json.GetString(), [](const Character& character) {
+    return is_hidden(character.code) ? json_escape(character.code)
+                                     : std::string(character.bytes);
   });
 }
 

@@ -31,7 +31,8 @@ std::optional<std::chrono::milliseconds> remaining_of(
 
 // "850ms", "12.3s", "4m10s", "2h05m", "3d04h"
 std::string in_words(std::chrono::milliseconds time);
-// Safe for a terminal: invalid UTF-8 and control characters are replaced.
+// Safe for a terminal: invalid UTF-8, control characters, and characters that
+// reorder text or are invisible are replaced.
 std::string printable(std::string_view text);
 // The part that fits into that many columns.
 std::string cut(const std::string& text, std::size_t width);

@@ -683,6 +683,88 @@ inline void loss(Round& round) {
   lost_by_deletion(round, round.table_options());
 }
 
+// An item with more values than are read, in an answer of 270 KB.
+inline Options with_a_large_item(Options options) {
+  Attribute list{"note", Attribute::Type::list, "", {}};
+  list.members.resize(30000);
+  options.attributes = {std::move(list)};
+  options.renew_after.reset();
+  options.auto_renew = false;
+  return options;
+}
+
+// Somebody has replaced the holder's item: each refused renewal is answered
+// with the whole new item.
+inline void loss_to_a_large_item(Round& round) {
+  Heard heard;
+  Options options = round.options(round.warm_table());
+  options.renew_after = milliseconds(600);  // Once the other's item is there.
+  listen(options, heard);
+  DdbMutex mutex(round.name(), options);
+  mutex.lock();
+  DdbMutex other(round.name(), with_a_large_item(round.others_options()));
+  // A renewal in between changes the row that was looked at.
+  round.expect(
+      tests::eventually(
+          [&] { return round.site().observer()->force_unlock(round.row()); },
+          kSoon),
+      "it cannot be freed by force");
+  other.lock();
+  round.arm();
+  round.expect(tests::eventually([&] { return heard.losses > 0; }, kSoon),
+               "a loss is not told");
+  round.disarm();
+  round.expect(heard.losses == 1, "a loss is told twice");
+  round.expect(!mutex.owns_lock(), "a lock is held that was lost");
+  mutex.unlock();
+  round.expect(other.owns_lock(), "a lock that is held was given back");
+  other.unlock();
+  round.expect_free();
+  round.expect_usable(mutex);
+}
+
+// One that another has locked.
+template <class Call>
+void with_large_item(Round& round, const char* what, const Call& call) {
+  DdbMutex other(round.name(), with_a_large_item(round.others_options()));
+  other.lock();
+  const std::shared_ptr<Table> table = round.warm_table();
+  round.arm();
+  round.attempt(what, [&] { call(table); });
+  round.disarm();
+  round.expect(other.owns_lock(), "a lock that is held was given back");
+  other.unlock();
+  round.expect_free();
+  DdbMutex mutex(round.name(), round.options(table));
+  round.expect_usable(mutex);
+}
+
+inline void try_lock_of_a_large_item(Round& round) {
+  with_large_item(round, "try_lock()", [&](const auto& table) {
+    DdbMutex mutex(round.name(), round.options(table));
+    round.expect(!mutex.try_lock(), "a lock was taken that is held");
+  });
+}
+
+inline void inspect_a_large_item(Round& round) {
+  with_large_item(round, "inspect()", [&](const auto& table) {
+    const LockInfo info = table->inspect(round.name());
+    round.expect(info.exists, "a lock that is held is not seen");
+    round.expect(!info.problem.empty(), "nothing is said of what is not told");
+  });
+}
+
+inline void any_of_a_large_item(Round& round) {
+  with_large_item(round, "AnyOf::try_lock()", [&](const auto& table) {
+    AnyOfOptions options;
+    options.each = round.options(table);
+    options.prefix = round.name();
+    options.read = {"note"};
+    AnyOf any(options);
+    round.expect(any.try_lock() == nullptr, "a lock was taken that is held");
+  });
+}
+
 inline void loss_with_logger(Round& round) {
   std::atomic<int> lines{0};
   TableOptions options = round.table_options();
@@ -1116,6 +1198,10 @@ inline const std::vector<Scenario>& scenarios() {
       {"renewals_of_many", renewals_of_many},
       {"loss", loss},
       {"loss_with_logger", loss_with_logger},
+      {"loss_to_a_large_item", loss_to_a_large_item},
+      {"try_lock_of_a_large_item", try_lock_of_a_large_item},
+      {"inspect_a_large_item", inspect_a_large_item},
+      {"any_of_a_large_item", any_of_a_large_item},
       {"expiry", expiry},
       {"keys_of_a_source", keys_of_a_source},
       {"keys_of_a_profile", keys_of_a_profile},

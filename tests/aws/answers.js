@@ -84,4 +84,24 @@ function asAccepted(answer, accept = "") {
   };
 }
 
-module.exports = { XML, altered, asAccepted, bodyOf, freshId, html, json, plain };
+// The JSON object in a text; an empty one if there is none.
+function parse(text) {
+  try {
+    const value = JSON.parse(text.toString());
+    return typeof value === "object" && value !== null ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+module.exports = {
+  XML,
+  altered,
+  asAccepted,
+  bodyOf,
+  freshId,
+  html,
+  json,
+  parse,
+  plain,
+};

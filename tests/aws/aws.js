@@ -1,10 +1,10 @@
 // AWS's key services on 127.0.0.1, as far as those need them who look for keys:
-// STS, the SSO portal and its OIDC service, EC2's metadata service, the agent
-// of containers; and a forward proxy.  They check what the real ones check, and
+// STS, the SSO portal and its OIDC service, AWS Sign-In, EC2's metadata service,
+// the agent of containers; and a forward proxy.  They check what the real ones check, and
 // answer in their words; on command they do what goes wrong.
 //
 //   node aws.js --tls DIR
-//   {"ports":{"sts":21001,...},"tls":{"sts":21006,...},"proxy":40000,
+//   {"ports":{"sts":21001,...},"tls":{"sts":21006,...},"proxy":40000,"proxies":{"good":40001,...},
 //    "control":40001,"ca":"DIR/ca.pem"}
 //   curl -d '{"arn":"arn:aws:iam::123456789012:role/x"}' 127.0.0.1:40001/roles
 //   curl 127.0.0.1:40001/log
@@ -37,6 +37,7 @@ const { Log } = require("./log");
 const { Mischief } = require("./mischief");
 const { Oidc } = require("./oidc");
 const { Proxy } = require("./proxy");
+const { Signin } = require("./signin");
 const { Sso } = require("./sso");
 const { startControl } = require("./control");
 const { Sts } = require("./sts");
@@ -78,6 +79,7 @@ class Aws {
     this.sts = new Sts(this);
     this.sso = new Sso(this);
     this.oidc = new Oidc(this);
+    this.signin = new Signin(this);
     this.imds = new Imds(this);
     this.container = new Container(this);
     this.#build(tls ? certify(tls, names) : { authority: null, bad: {} });
@@ -86,11 +88,12 @@ class Aws {
   // The authority, and the doors by the names of services, or of what is bad.
   #build({ authority, bad }) {
     this.authority = authority;
-    const { sts, sso, oidc, imds, container } = this;
+    this.bad = bad;
+    const { sts, sso, oidc, signin, imds, container } = this;
     this.plain = {};
     this.tls = {};
     this.modes = {};
-    for (const service of [sts, sso, oidc, imds, container]) {
+    for (const service of [sts, sso, oidc, signin, imds, container]) {
       const { name } = service;
       const own = authority !== null && service !== imds ? authority.tls : null;
       this.plain[name] = this.#door(service, "http", undefined);
@@ -113,10 +116,22 @@ class Aws {
     return {
       ports: ports(this.plain),
       tls: ports(this.tls),
-      proxy: await this.proxy.start(),
+      proxy: await this.proxy.open(),
+      proxies: await this.#tlsProxies(),
       control: await startControl(this),
       ca: this.authority?.file ?? null,
     };
+  }
+
+  // The ports of the same proxy behind TLS: "good", and by what is bad.
+  async #tlsProxies() {
+    const proxies = {};
+    if (this.authority === null) return proxies;
+    proxies.good = await this.proxy.open(this.authority.tls);
+    for (const [name, certificate] of Object.entries(this.bad)) {
+      proxies[name] = await this.proxy.open(certificate);
+    }
+    return proxies;
   }
 
   #door(service, name, tls) {

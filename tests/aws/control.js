@@ -15,6 +15,9 @@
 //   POST   /oidc          {"clients": [{"id", "secret", "seconds"}],
 //                         "refresh_tokens": [{"token", "client_id",
 //                         "seconds"}], "access_seconds", "rotate"}
+//   POST   /signin        {"refresh_tokens": [{"token", "client_id", "seconds",
+//                         "key": the private key of its owner, in PEM}],
+//                         "once": whether each is good for one use}
 //   POST   /imds          {"role", "region", "v1", "put_status",
 //                         "token_seconds", "forget_tokens", "same_for",
 //                         "extended"}
@@ -35,6 +38,7 @@ const { checkMembers, demand } = require("../gateway/faults");
 const { setClock } = require("../gateway/control");
 const { startJsonPort } = require("../gateway/json_port");
 const { isoTime } = require("./issuer");
+const { pointOf } = require("./signin");
 
 // --- What members must be --------------------------------------------------
 
@@ -148,6 +152,22 @@ function setOidc({ oidc }, value) {
   });
 }
 
+function setSignin({ signin }, value) {
+  const tokens = list({ token: text, client_id: text, seconds, key: text });
+  check(value, {}, { refresh_tokens: tokens, once: flag });
+  apply(value, {
+    refresh_tokens: (all) =>
+      all.forEach(({ token, client_id: clientId, seconds: time, key }) =>
+        signin.refreshTokens.add(token, time, {
+          clientId,
+          seconds: time,
+          point: pointOf(key),
+        }),
+      ),
+    once: (is) => (signin.once = is),
+  });
+}
+
 function setImds({ imds }, value) {
   check(
     value,
@@ -242,6 +262,7 @@ const ROUTES = {
   ],
   "POST /sso": [null, setSso],
   "POST /oidc": [null, setOidc],
+  "POST /signin": [null, setSignin],
   "POST /imds": [null, setImds],
   "POST /container": [null, setContainer],
   "POST /proxy": [null, setProxy],

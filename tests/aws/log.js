@@ -16,6 +16,7 @@ const TOLD = [
 // Of these it is only told that they were there.
 const SECRET = [
   "authorization",
+  "dpop",
   "proxy-authorization",
   "x-amz-security-token",
   "x-amz-sso_bearer_token",

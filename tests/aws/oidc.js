@@ -3,7 +3,7 @@
 "use strict";
 
 const crypto = require("node:crypto");
-const { freshId, json } = require("./answers");
+const { freshId, json, parse } = require("./answers");
 const { Tokens } = require("./tokens");
 
 const FAILURES = {
@@ -24,15 +24,6 @@ const ERRORS = {
 
 function freshToken(start) {
   return start + crypto.randomBytes(90).toString("base64url");
-}
-
-function parse(body) {
-  try {
-    const value = JSON.parse(body.toString());
-    return typeof value === "object" && value !== null ? value : {};
-  } catch {
-    return {};
-  }
 }
 
 class Oidc {

@@ -6,6 +6,7 @@
 "use strict";
 
 const http = require("node:http");
+const https = require("node:https");
 const net = require("node:net");
 const { HOST } = require("../gateway/doors");
 
@@ -24,11 +25,13 @@ class Proxy {
     this.counts = { ...counts, targets: [] };
   }
 
-  // Returns its port.
-  async start() {
-    const server = http.createServer((request, response) =>
-      this.#forward(request, response),
-    );
+  // Opens another door, of TLS if it is given {key, cert}.  Returns its port.
+  async open(tls) {
+    const listener = (request, response) => this.#forward(request, response);
+    const server = tls
+      ? https.createServer(tls, listener)
+      : http.createServer(listener);
+    server.on("tlsClientError", (_, socket) => socket.destroy());
     server.on("connect", (request, socket, head) =>
       this.#connect(request, socket, head),
     );

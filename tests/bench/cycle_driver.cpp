@@ -79,7 +79,7 @@ class LockCycle : public bench::Contestant {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2 || !sigv4::is_base_url(argv[1])) {
+  if (argc != 2 || !sigv4::is_endpoint_url(argv[1])) {
     std::fprintf(stderr, "usage: cycle_driver URL\n");
     return 2;
   }

@@ -23,8 +23,8 @@ bool has_line_break(const std::string& text) {
 void check_url(const std::string& text) {
   const std::string normal = sigv4::normal_url(text);
   const sigv4::UrlParts url = sigv4::parts_of(normal);
-  claim(sigv4::is_base_url(text) == (url.path == "/"),
-        "an endpoint is a URL without a path");
+  claim(sigv4::is_endpoint_url(text) == (is_visible(normal) && !normal.empty()),
+        "an endpoint is a URL of visible characters");
   if (normal.empty()) return;
   claim(url.scheme == "http" || url.scheme == "https",
         "a URL is one of http or https");
@@ -110,20 +110,21 @@ void check_account(const Wanted& wanted, const dynamodb::Target& target) {
   dynamodb::use_account(own, wanted.account);
   claim(own.endpoint.empty() != own.error.empty(),
         "there is a URL or an error");
-  claim(is_visible(own.error), "an error is a text for people");
+  claim(is_one_line(own.error), "an error is a text for people");
   if (!own.error.empty() || own.endpoint == target.endpoint) return;
   claim(is_label(wanted.account), "an account id is a label of the DNS");
   claim(
-      sigv4::is_base_url(own.endpoint) &&
+      sigv4::is_endpoint_url(own.endpoint) &&
           own.endpoint == "https://" + wanted.account + ".ddb." + target.suffix,
       "an account's URL is the account's, and safe");
 }
 
 void check_found(const Wanted& wanted, const dynamodb::Target& target) {
   claim(is_label(target.region), "a region is a label of the DNS");
-  claim(sigv4::is_base_url(target.endpoint), "a target has an endpoint");
+  claim(sigv4::is_endpoint_url(target.endpoint), "a target has an endpoint");
   if (!wanted.url.empty()) {
-    claim(target.endpoint == wanted.url, "the option's URL is used");
+    claim(sigv4::normal_url(target.endpoint) == sigv4::normal_url(wanted.url),
+          "the option's URL is used");
     claim(!wanted.fips && !wanted.dual_stack, "a URL is not passed over flags");
     return;
   }
@@ -160,13 +161,13 @@ void check_target(const Wanted& wanted) {
   }
   claim(Bytes(target.option) == "region" || Bytes(target.option) == "endpoint",
         "an error names the option that mends it");
-  claim(is_visible(target.error), "an error is a text for people");
+  claim(is_one_line(target.error), "an error is a text for people");
   const bool plain = !wanted.fips && !wanted.dual_stack &&
                      wanted.mode == std::string("disabled") &&
                      wanted.url.find(".api.") == std::string::npos &&
                      wanted.region.find("fips") == std::string::npos;
   claim(!plain || !sigv4::is_host_label(wanted.region) ||
-            (!wanted.url.empty() && !sigv4::is_base_url(wanted.url)),
+            (!wanted.url.empty() && !sigv4::is_endpoint_url(wanted.url)),
         "a target is refused only if something is bad");
 }
 

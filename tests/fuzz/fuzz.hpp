@@ -20,6 +20,8 @@
 #include <string>
 #include <string_view>
 
+#include "sigv4/text.hpp"
+
 namespace tests {
 namespace fuzz {
 
@@ -90,7 +92,17 @@ class Input {
   Bytes bytes_;
 };
 
-// Fit to be shown to people, whatever it was made of.
+// Fit to be shown to people, whatever it was made of: it ends no line, and a
+// terminal obeys none of it.
+inline bool is_one_line(Bytes text) {
+  return ddbmutex::sigv4::is_utf8(text) &&
+         text.find("\xc2\x9b") == Bytes::npos &&
+         text.find("\xe2\x80\xae") == Bytes::npos &&
+         std::none_of(text.begin(), text.end(), [](char c) {
+           return (c >= 0 && c < ' ') || c == '\x7f';
+         });
+}
+
 inline bool is_visible(Bytes text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return c >= ' ' && c <= '~'; });

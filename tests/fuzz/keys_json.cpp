@@ -64,7 +64,7 @@ void check_keys(const Document& document, const sigv4::KeyForm& form) {
       sigv4::keys_in(document, {}, form, "the place", 1700000000);
   claim(outcome.state == State::found || outcome.state == State::broken,
         "a document has keys or is broken");
-  claim(is_visible(outcome.reason) && outcome.reason.size() < 100,
+  claim(is_one_line(outcome.reason) && outcome.reason.size() < 100,
         "a reason is a short text for people");
   const sigv4::Credentials& keys = outcome.keys;
   const bool whole =
@@ -209,8 +209,8 @@ std::string in_single_quotes(Bytes words) {
 
 void check_command(Bytes text) {
   std::string words;
-  const std::string error = sigv4::split_command(text, words);
-  claim(is_visible(error) && error.size() < 50,
+  const std::string error = sigv4::split_words(text, words);
+  claim(is_one_line(error) && error.size() < 50,
         "why it is refused is a short text for people");
   claim(text.find('\0') == text.npos || !error.empty(), "no word has a NUL");
   if (!error.empty()) return;
@@ -219,7 +219,7 @@ void check_command(Bytes text) {
   claim(words.size() - static_cast<std::size_t>(count) <= text.size(),
         "nothing is expanded");
   std::string again;
-  claim(*sigv4::split_command(in_single_quotes(words), again) == '\0' &&
+  claim(*sigv4::split_words(in_single_quotes(words), again) == '\0' &&
             again == words,
         "quoted words are those words again");
 }

@@ -123,7 +123,7 @@ void check_unknown(const Item& item, const Row& row) {
   claim(
       name == "uuid" || name == "expires" || name == "lease" || name == "token",
       "a problem names its attribute");
-  claim(is_visible(row.problem), "a problem is a text for people");
+  claim(is_one_line(row.problem), "a problem is a text for people");
   const bool missing = row.problem == std::string(name) + " is missing";
   claim(missing == (find(item, name) == nullptr),
         "an attribute is missing or it is wrong");

@@ -26,8 +26,10 @@ const startedBy = {
   failure_table: ["processes/agent"],
   forks: ["processes/agent", "processes/fork_storm"],
   passwords_of_proxies: ["processes/agent"],
+  privileged: ["processes/privileged"],
   processes: ["processes/agent"],
   redirects: ["processes/agent"],
+  terminal: ["processes/two_askers"],
   thread_cancellation: ["processes/agent"],
   throttling: ["processes/throttled_worker", "processes/throttling"],
   tls_and_proxies: ["processes/agent"],
@@ -86,7 +88,7 @@ function command(program, args) {
 
 const rooms = ["sigv4", "ddbmutex"];
 const commandRoom = "examples/ddbmutex";
-const commandSuites = ["command_program", "command_run"];
+const commandSuites = ["command_program", "command_run", "terminal"];
 
 // Of the library, without ".cpp".
 function libraryParts() {

@@ -277,6 +277,7 @@ Aws::Aws(const Settings& settings)
   plain_ = ports(told, "ports");
   tls_ = ports(told, "tls");
   proxy_ = number(told, "proxy");
+  tls_proxies_ = ports(told, "proxies");
   control_ = number(told, "control");
   if (settings.tls) ca_file_ = text(told, "ca");
 }
@@ -310,11 +311,16 @@ std::string Aws::url_with(const std::string& certificate) const {
 
 std::string Aws::proxy_url() const { return local("http", proxy_); }
 
+std::string Aws::tls_proxy_url(const std::string& certificate) const {
+  return local("https", tls_proxies_.at(certificate));
+}
+
 std::map<std::string, std::string> Aws::environment() const {
   std::map<std::string, std::string> variables = {
       {"AWS_ENDPOINT_URL_STS", url("sts")},
       {"AWS_ENDPOINT_URL_SSO", url("sso")},
       {"AWS_ENDPOINT_URL_SSO_OIDC", url("oidc")},
+      {"AWS_ENDPOINT_URL_SIGNIN", url("signin")},
       {"AWS_EC2_METADATA_SERVICE_ENDPOINT", url("imds")}};
   if (!ca_file_.empty()) variables["AWS_CA_BUNDLE"] = ca_file_;
   return variables;
@@ -388,6 +394,15 @@ void Aws::refresh_token(const std::string& token, const std::string& client,
   one.add("token", token).add("client_id", client);
   one.add("seconds", lifetime.count());
   control("POST", "/oidc",
+          Object().add("refresh_tokens", std::move(one)).end());
+}
+
+void Aws::login_token(const std::string& token, const std::string& client,
+                      const std::string& pem, std::chrono::seconds lifetime) {
+  Object one;
+  one.add("token", token).add("client_id", client).add("key", pem);
+  one.add("seconds", lifetime.count());
+  control("POST", "/signin",
           Object().add("refresh_tokens", std::move(one)).end());
 }
 

@@ -1,7 +1,8 @@
 // AWS's key services (tests/aws/aws.js) on this machine: STS, the SSO portal
-// and its OIDC service, EC2's metadata service, the agent of containers; and a
-// forward proxy.  A process of ours that checks what the real ones check, gives
-// out keys that a tests::Gateway takes, and does on command what goes wrong.
+// and its OIDC service, AWS Sign-In, EC2's metadata service, the agent of
+// containers; and a forward proxy.  A process of ours that checks what the real
+// ones check, gives out keys that a tests::Gateway takes, and does on command
+// what goes wrong.
 //
 //   Aws aws;
 //   Gateway gateway(engine.url(), aws.gateway_settings());
@@ -14,9 +15,9 @@
 //   gateway.counts().expired_keys();              // 0
 //
 // Services and operations: "sts" AssumeRole, AssumeRoleWithWebIdentity; "sso"
-// GetRoleCredentials; "oidc" CreateToken; "imds" PutToken, ListRoles, GetRole,
-// GetRegion; "container" GetCredentials; anywhere Redirected (somebody went
-// where a redirect of ours led) and Other.
+// GetRoleCredentials; "oidc" CreateToken; "signin" CreateOAuth2Token; "imds"
+// PutToken, ListRoles, GetRole, GetRegion; "container" GetCredentials; anywhere
+// Redirected (somebody went where a redirect of ours led) and Other.
 //
 // What goes wrong throws std::runtime_error.
 #ifndef DDBMUTEX_TESTS_SUPPORT_AWS_HPP
@@ -147,8 +148,11 @@ class Aws {
   // or "unknown-ca".  Behind it is STS.
   std::string url_with(const std::string& certificate) const;
   std::string proxy_url() const;
+  // The same proxy behind TLS, with a certificate that is "good" or one of
+  // url_with().
+  std::string tls_proxy_url(const std::string& certificate) const;
   // By names of variables, what leads a program of AWS's manner here: the
-  // URLs of STS, SSO, its OIDC service and metadata, and the CA.
+  // URLs of STS, SSO, its OIDC service, AWS Sign-In and metadata, and the CA.
   std::map<std::string, std::string> environment() const;
   // PEM, of the CA that vouches for https; empty without TLS.
   const std::string& ca_file() const { return ca_file_; }
@@ -172,6 +176,9 @@ class Aws {
                   std::chrono::seconds lifetime);
   void refresh_token(const std::string& token, const std::string& client,
                      std::chrono::seconds lifetime);
+  // Adds a refresh token of AWS Sign-In, issued for a private key in PEM.
+  void login_token(const std::string& token, const std::string& client,
+                   const std::string& pem, std::chrono::seconds lifetime);
 
   void fault(const AwsFault& fault);
   void clear();  // No fault any more.
@@ -199,6 +206,7 @@ class Aws {
   std::map<std::string, int> plain_;
   std::map<std::string, int> tls_;
   int proxy_ = 0;
+  std::map<std::string, int> tls_proxies_;
   int control_ = 0;
   std::string ca_file_;
 };

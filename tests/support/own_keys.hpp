@@ -27,7 +27,8 @@ inline bool gets_keys_elsewhere(const Profile& profile) {
                            "sso_account_id", "sso_role_name"}) {
     if (profile.find(name)) return true;
   }
-  return profile.find("credential_process") &&
+  return (profile.find("login_session") ||
+          profile.find("credential_process")) &&
          keys_in_file(profile, profile.credentials).state ==
              KeyOutcome::State::none;
 }

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,6 +12,7 @@
 #include <openssl/x509v3.h>
 #include <signal.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -119,6 +121,11 @@ std::string text_of(const Reply& reply, int number) {
 
 // What goes on for ever, of an endless answer.
 std::string filler_of(const Reply& reply) {
+  if (!reply.flood.empty()) {
+    std::string text = reply.flood;
+    while (text.size() < 16384) text += reply.flood;
+    return text;
+  }
   if (reply.endless_headers)
     return "X-Filler: " + std::string(80, 'x') + "\r\n";
   const std::string body(4096, 'x');
@@ -126,7 +133,7 @@ std::string filler_of(const Reply& reply) {
 }
 
 bool is_endless(const Reply& reply) {
-  return reply.endless_headers || reply.endless_body;
+  return reply.endless_headers || reply.endless_body || !reply.flood.empty();
 }
 
 void reset_on_close(int fd) {
@@ -260,7 +267,10 @@ class ScriptedServer::Connection {
   bool read_request(SeenRequest* request);
   void parse_head(std::string_view head, SeenRequest* request);
   bool send_all(std::string_view text);
+  bool greet();
+  bool send_stray(const std::string& text);
   bool answer(const Reply& reply, const SeenRequest& request);
+  void flood(const std::string& filler);
   void set_idle(bool idle);
   void close_down(Ending ending);
 
@@ -277,7 +287,7 @@ class ScriptedServer::Connection {
 
 void ScriptedServer::Connection::run() {
   Ending ending = Ending::keep;
-  if (handshake()) {
+  if (greet() && handshake()) {
     set_idle(true);
     SeenRequest request;
     while (ending == Ending::keep && read_request(&request)) {
@@ -290,9 +300,22 @@ void ScriptedServer::Connection::run() {
   close_down(ending);
 }
 
-bool ScriptedServer::Connection::handshake() {
+// False if the connection is of no more use.
+bool ScriptedServer::Connection::greet() {
   const int one = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  Reply greeting;
+  {
+    const std::lock_guard<std::mutex> guard(server_.mutex_);
+    greeting = server_.greeting_;
+  }
+  if (!send_all(greeting.raw)) return false;
+  if (greeting.flood.empty()) return true;
+  flood(filler_of(greeting));
+  return false;
+}
+
+bool ScriptedServer::Connection::handshake() {
   if (server_.tls_ == nullptr) return true;
   ssl_ = SSL_new(server_.tls_->context);
   SSL_set_fd(ssl_, fd_);
@@ -363,6 +386,7 @@ bool ScriptedServer::Connection::send_all(std::string_view text) {
             : send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
     if (sent < 0 && ssl_ == nullptr && errno == EINTR) continue;
     if (sent <= 0) return false;
+    server_.bytes_sent_ += static_cast<std::uint64_t>(sent);
     text.remove_prefix(static_cast<std::size_t>(sent));
   }
   return true;
@@ -377,11 +401,26 @@ bool ScriptedServer::Connection::answer(const Reply& reply,
   std::string text;
   for (int i = 0; i < reply.copies; ++i) text += text_of(reply, request.number);
   if (!send_all(text)) return false;
+  if (!reply.stray.empty()) return send_stray(reply.stray);
   if (!is_endless(reply)) return true;
-  const std::string filler = filler_of(reply);
-  while (send_all(filler)) {
-  }
+  flood(filler_of(reply));
   return false;
+}
+
+bool ScriptedServer::Connection::send_stray(const std::string& text) {
+  if (!server_.wait_for_stray() || !send_all(text)) return false;
+  int left = 1;  // Bytes that the client's kernel has not acknowledged.
+  while (ioctl(fd_, SIOCOUTQ, &left) == 0 && left > 0) {
+    pause(std::chrono::milliseconds(1));
+  }
+  server_.note_stray();
+  return true;
+}
+
+void ScriptedServer::Connection::flood(const std::string& filler) {
+  for (std::size_t sent = 0; sent < Reply::kFlood; sent += filler.size()) {
+    if (!send_all(filler)) return;
+  }
 }
 
 void ScriptedServer::Connection::close_down(Ending ending) {
@@ -435,6 +474,11 @@ ScriptedServer::ScriptedServer(Handler handler, Scheme scheme, Door door,
       tls_(scheme == Scheme::https ? std::make_unique<Tls>() : nullptr),
       listener_(bound_on_loopback(&port_)) {
   if (door == Door::open) open();
+}
+
+void ScriptedServer::greet(Reply greeting) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  greeting_ = std::move(greeting);
 }
 
 void ScriptedServer::open() {
@@ -575,6 +619,27 @@ void ScriptedServer::refuse(int count, Ending ending) {
 void ScriptedServer::release() {
   const std::lock_guard<std::mutex> guard(mutex_);
   ++releases_;
+  changed_.notify_all();
+}
+
+void ScriptedServer::send_stray() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const int number = ++strays_let_go_;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return stopping_ || strays_sent_ == number; });
+}
+
+// False if the server was stopped meanwhile.
+bool ScriptedServer::wait_for_stray() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock,
+                [&] { return stopping_ || strays_let_go_ > strays_sent_; });
+  return !stopping_;
+}
+
+void ScriptedServer::note_stray() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  ++strays_sent_;
   changed_.notify_all();
 }
 

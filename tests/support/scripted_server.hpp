@@ -19,6 +19,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <list>
@@ -83,6 +84,11 @@ struct Reply {
   bool wrong_crc32 = false;
   bool endless_headers = false;
   bool endless_body = false;
+  std::string stray;  // Sent behind it once send_stray() is called.
+  // An answer practically without end.  `flood`: sent behind all that, again
+  // and again.
+  static constexpr std::size_t kFlood = 96 << 20;
+  std::string flood;
   std::optional<std::size_t> cut_body_at;  // Only so many bytes of the body.
   int copies = 1;                          // How often the answer is sent.
 
@@ -130,10 +136,16 @@ class ScriptedServer {
   void script(Reply reply);
   // The next `count` connections are accepted and ended before a byte is read.
   void refuse(int count, Ending ending);
+  // Each connection accepted from now on is sent the raw text of this reply and
+  // its flood, before anything is read from it.
+  void greet(Reply greeting);
   // Listens from now on.  REQUIRES: the door is shut.
   void open();
   // Lets go what hangs now.
   void release();
+  // Sends the stray of the one reply that has one.  Returns when the client's
+  // kernel has received it.
+  void send_stray();
   // Ends the connections that wait for a request; returns when it is done.
   void end_idle(Ending ending);
   // No connection is accepted any more, all are ended.
@@ -143,6 +155,8 @@ class ScriptedServer {
   int request_count() const;
   int connection_count() const;  // Accepted so far.
   int open_connections() const;
+  // How many bytes the kernel has accepted, for all clients together.
+  std::uint64_t bytes_sent() const { return bytes_sent_; }
   // False if there were not so many requests in time.
   bool wait_for_requests(int count, std::chrono::nanoseconds time = kPlenty);
 
@@ -155,6 +169,8 @@ class ScriptedServer {
   void join_ended(bool all);
   Reply reply_to(SeenRequest request, SeenRequest* seen);
   bool wait_before(const Reply& reply);
+  bool wait_for_stray();
+  void note_stray();
   Reply ask(const Handler& handler, const SeenRequest& request);
 
   const Handler handler_;
@@ -174,7 +190,11 @@ class ScriptedServer {
   int to_refuse_ = 0;                                   // GUARDED_BY(mutex_)
   Ending refusal_ = Ending::close;                      // GUARDED_BY(mutex_)
   int releases_ = 0;                                    // GUARDED_BY(mutex_)
+  int strays_let_go_ = 0;                               // GUARDED_BY(mutex_)
+  int strays_sent_ = 0;                                 // GUARDED_BY(mutex_)
+  Reply greeting_;                                      // GUARDED_BY(mutex_)
   bool stopping_ = false;                               // GUARDED_BY(mutex_)
+  std::atomic<std::uint64_t> bytes_sent_{0};
 };
 
 // While one exists, every host name of this process (the test program's own
