@@ -502,10 +502,10 @@ struct Options {
   // guarded_write(), condition_check() or a renew() with changes.
   //
   // The uuid stays the same; everything else about the acquisition is new.  If
-  // the lock is lost, the thread that has it then is told, even if its lock()
-  // has not returned yet: it returns as if the lock had been lost just after.
-  // A thread that is handed the lock just when its wait times out or is
-  // cancelled has the lock.
+  // the lock is lost, the loss is reported to the thread that was handed it,
+  // even if its lock() has not returned yet.  That lock() returns as if the
+  // loss had come just after it. A thread that is handed the lock just when its
+  // wait times out or is cancelled has the lock.
   int handover_limit = 16;
 
   // --- A table with a sort key ---
@@ -671,8 +671,8 @@ struct TableOptions {
 // most 128 renewals are in flight; leases that end first go first.  At most 32
 // releases that calls left unfinished are in flight, and for at most 16
 // abandoned requests it still waits for the answer.  At most 1,000 releases
-// wait for their turn.  Beyond that, the lock whose lease ends first is left to
-// its lease.
+// are queued.  Beyond that, the one whose lease ends first is dropped: that
+// lock becomes free when its lease ends.
 class Table {
  public:
   // Sends nothing.  Throws Error (bad_option) that names what is wrong or

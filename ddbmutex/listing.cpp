@@ -99,7 +99,7 @@ bool detail::tell_next(dynamodb::Items& items, const TableOptions& options,
                        LockInfo& info) {
   while (dynamodb::Item* item = items.next()) {
     std::string_view name = text_of(*item, options.key);
-    // In a table whose key is a string, every item has a name.
+    // An item whose key is not a string, or is empty, is not a lock.
     if (name.empty() || !sigv4::begins_with(name, options.prefix)) continue;
     name.remove_prefix(options.prefix.size());
     info.name = name;

@@ -22,41 +22,44 @@ namespace {
 
 constexpr std::int64_t kRefreshAhead = 5 * 60;  // Seconds before it expires.
 constexpr std::chrono::seconds kRefreshPause{60};
-// For another process that refreshes the same sign-on.
-constexpr std::chrono::seconds kTurnPatience{10};
-constexpr std::chrono::milliseconds kTurnLook{20};
+// How long another process may take to refresh the same sign-on, and how often
+// it is checked whether it has.
+constexpr std::chrono::seconds kRefreshPatience{10};
+constexpr std::chrono::milliseconds kRefreshLook{20};
 
 // A refresh token may be good for one use only, so one process at a time
-// refreshes what is in a folder.  The lock is on the folder itself: nothing is
-// left behind.  Where it cannot be had, one goes without: AWS's tools do.
-class Turn {
+// refreshes what is in a folder.  The lock is on the folder itself, so that no
+// file is left behind.  If the folder cannot be locked, a process refreshes
+// without the lock, as AWS's tools do.
+class RefreshLock {
  public:
-  explicit Turn(const std::string& path)
+  explicit RefreshLock(const std::string& path)
       : fd_(open(path.substr(0, path.rfind('/') + 1).c_str(),
                  O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
-  // Also for a child that was forked meanwhile and has the descriptor, too.
-  ~Turn() {
+  // Unlocks, because close() does not if a forked child has the descriptor too.
+  ~RefreshLock() {
     if (fd_ < 0) return;
     flock(fd_, LOCK_UN);
     close(fd_);
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  RefreshLock(const RefreshLock&) = delete;
+  RefreshLock& operator=(const RefreshLock&) = delete;
 
-  // False if it is another's turn.
-  bool take() {
+  // False if another process or thread holds it.
+  bool try_lock() {
     return flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
   }
-  // For so long that whoever has it seems to be stuck.  False: it is not to be
-  // waited for so long.
+  // True once it is locked, or if its holder seems to be stuck.  False if the
+  // fetch has to end before that.
   bool await(const Fetch& fetch) {
-    const BootTime patience = BootClock::now() + kTurnPatience;
+    const BootTime patience = BootClock::now() + kRefreshPatience;
     const BootTime until = std::min(fetch.deadline, patience);
-    while (!take()) {
+    while (!try_lock()) {
       const BootTime now = BootClock::now();
       if (fetch.stop.woken()) return false;
       if (now >= until) return until == patience;
-      sigv4::wait_for(&fetch.stop, nullptr, std::min(until, now + kTurnLook));
+      sigv4::wait_for(&fetch.stop, nullptr,
+                      std::min(until, now + kRefreshLook));
     }
     return true;
   }
@@ -73,10 +76,10 @@ CachedSignOn::CachedSignOn(Search& search, std::string place, const char* noun)
 bool CachedSignOn::find_token(const std::string& cache, std::string_view name) {
   if (!find_file(cache, name) || !load(token_)) return false;
   if (!is_to_be_refreshed()) return has_not_ended();
-  Turn turn(memory_.path);
-  if (!turn.take()) {
+  RefreshLock lock(memory_.path);
+  if (!lock.try_lock()) {
     if (seconds_left() > 0) return true;
-    if (!turn.await(fetch_)) {
+    if (!lock.await(fetch_)) {
       return none(State::failed,
                   "another process refreshes the %s in sign-on cache %q", noun_,
                   memory_.path);
@@ -154,8 +157,8 @@ bool CachedSignOn::refresh() {
       call.reason);
 }
 
-// AWS's tools wait for no turn.  If one of them used the refresh token first,
-// it has written a new sign-on.
+// AWS's tools do not take the lock.  If one of them used the refresh token
+// first, it has written a new sign-on.
 bool CachedSignOn::take_from_another_process() {
   std::unique_ptr<CachedToken> other;
   if (!load(other) || other->text() == token_->text() ||
