@@ -4,6 +4,7 @@
 # make test       sets up, builds, runs every test; ONLY=suite/case SEED=...
 # make soak       sets up, builds, runs every long bar in full (1 h)
 # make torture    sets up, processes under all faults: MINUTES=10, SEED=...
+# make world      simulated hosts, clocks, networks: MINUTES=10; SEED=n replays
 # make aws        tests against AWS itself, with your keys: TABLE=... REGION=...
 # make mutants    takes one protection away at a time: does a test notice?
 # make fuzz       feeds what reads foreign bytes (clang++): MINUTES=1 each
@@ -100,13 +101,17 @@ LIB_SOURCES := $(wildcard ddbmutex.cpp ddbmutex/*.cpp sigv4/*.cpp)
 TEST_SOURCES := $(sort $(wildcard tests/test_*.cpp))
 # What the tests start as processes of their own.
 TORTURE_PROGRAMS := $(wildcard \
-  $(addprefix tests/torture/,torture.cpp worker.cpp lost_answers.cpp))
+  tests/torture/torture.cpp tests/torture/worker.cpp)
 PICTURE_PROGRAM := tests/pictures/draw.cpp
 LIVE_PROGRAM := tests/live/live.cpp
+# Compares the simulated DynamoDB with an engine.
+COMPARE_PROGRAM := $(wildcard tests/world/dynamodb/compare.cpp)
 TEST_PROGRAMS := $(patsubst %.cpp,$(BUILD)/%,\
-  $(wildcard tests/claims/*.cpp tests/processes/*.cpp) $(TORTURE_PROGRAMS) \
-  $(PICTURE_PROGRAM) $(LIVE_PROGRAM))
-SUPPORT_SOURCES := $(wildcard tests/support/*.cpp) \
+  $(wildcard tests/processes/*.cpp) $(TORTURE_PROGRAMS) \
+  $(PICTURE_PROGRAM) $(LIVE_PROGRAM) $(COMPARE_PROGRAM))
+DYNAMODB_SOURCES := $(filter-out $(COMPARE_PROGRAM),\
+  $(wildcard tests/world/dynamodb/*.cpp))
+SUPPORT_SOURCES := $(wildcard tests/support/*.cpp) $(DYNAMODB_SOURCES) \
   $(filter-out $(TORTURE_PROGRAMS) $(PICTURE_PROGRAM) $(LIVE_PROGRAM),\
   $(wildcard tests/torture/*.cpp tests/pictures/*.cpp tests/live/*.cpp))
 # Files with tests are compiled five at a time, in little more than half of the
@@ -121,8 +126,7 @@ endef
 $(call fives,$(TEST_SOURCES))
 
 # What works more than it waits is compiled as the library is.
-BUSY_SOURCES := $(addprefix tests/support/,\
-  reference_protocol.cpp regex.cpp simulated_hosts.cpp)
+BUSY_SOURCES := tests/support/regex.cpp $(DYNAMODB_SOURCES)
 # One target each; main.cpp makes a fuzzer of it, the tests run it by itself.
 FUZZ_SOURCES := $(filter-out %/main.cpp,$(wildcard tests/fuzz/*.cpp))
 FUZZERS := $(patsubst %.cpp,$(BUILD)/%,$(FUZZ_SOURCES))
@@ -132,6 +136,11 @@ BENCHES := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/bench/*.cpp))
 GO_RIVAL = $(if $(and $(shell command -v go),$(wildcard $(addprefix \
   /usr/share/gocode/src/github.com/aws/,aws-sdk-go-v2/service/dynamodb))),\
   $(BUILD)/tests/bench/rivals/cycle_sdk)
+# Works more than it waits, too.  Its definitions of clocks, threads and HTTP
+# come before the library's, so those are not taken from it.
+WORLD := $(BUILD)/tests/world/world
+WORLD_OBJECTS := $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard tests/world/*.cpp) \
+  $(filter-out %/compare.cpp %/random_requests.cpp,$(wildcard tests/world/dynamodb/*.cpp)))
 SIZE_PROGRAMS := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/size/*.cpp))
 
 LIB := $(BUILD)/libddbmutex.a
@@ -170,7 +179,7 @@ export no_proxy := \
 metadata_disabled := $(AWS_EC2_METADATA_DISABLED)
 export AWS_EC2_METADATA_DISABLED := true
 
-.PHONY: all setup demo engine test soak torture aws mutants fuzz bench size
+.PHONY: all setup demo engine test soak torture world aws mutants fuzz bench size
 .PHONY: model format pictures clean programs fuzzers noexcept setup-fuzz
 .PHONY: setup-bench parts sources systems
 .PHONY: build/ddbmutex
@@ -178,7 +187,7 @@ export AWS_EC2_METADATA_DISABLED := true
 .DELETE_ON_ERROR:
 
 all: $(LIB) $(if $(WITHOUT),,$(EXAMPLES) $(DEMO) build/ddbmutex)
-programs: all $(BUILD)/tests/tests $(TEST_PROGRAMS)
+programs: all $(BUILD)/tests/tests $(TEST_PROGRAMS) $(WORLD)
 fuzzers: $(FUZZERS)
 # Whatever it is that is tested, this can be done without exceptions.
 noexcept: amalgamation
@@ -217,6 +226,11 @@ torture: setup
 	@$(MAKE) $(BUILDING) programs
 	@DDBMUTEX_BUILD=$(BUILD) $(BUILD)/tests/torture/torture \
 	  $$(($(or $(MINUTES),10) * 60)) $(SEED)
+
+world: setup
+	@$(MAKE) $(BUILDING) $(WORLD)
+	@$(WORLD) $(if $(SEED),seed $(SEED) $(if $(filter 1,$(V)),all),\
+	  minutes $(or $(MINUTES),10) $(FIRST))
 
 # Your keys may come from an EC2 instance, so this is as you have set it.  With
 # ONLY, only those cases are run: no torture (0 seconds).
@@ -293,11 +307,16 @@ $(BUILD)/tests/tests $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: \
 $(BUILD)/tests/processes/what_is_left: LDFLAGS += -Wl,-z,lazy
 $(BUILD)/tests/tests: LDLIBS := -l:libboost_unit_test_framework.a $(LDLIBS)
 $(BUILD)/tests/tests: $(BUILD)/tests/main.o $(JOINED:.cpp=.o) \
-  $(call objects,$(FUZZ_SOURCES)) \
+  $(call objects,$(FUZZ_SOURCES) tests/world/plan.cpp tests/world/shrink.cpp) \
   $(DEMO_PARTS) $(COMMAND_PARTS)
 $(BUILD)/tests/tests $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: \
   $(TEST_SUPPORT) $(LIB)
 $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS): %: %.o
+$(WORLD): $(WORLD_OBJECTS) $(LIB)
+# What it is linked of, for tests/mutants.
+$(WORLD): $(BUILD)/tests/world/objects
+$(BUILD)/tests/world/objects: $(WORLD_OBJECTS)
+	$(Q)echo $(WORLD_OBJECTS) >$@
 $(DEMO): $(DEMO_OBJECTS)
 # Looks functions up when it starts: doing so later saves registers on the stack,
 # in which there may be a secret.
@@ -307,7 +326,7 @@ $(EXAMPLES) $(BENCHES) $(SIZE_PROGRAMS) $(DEMO) $(COMMAND): $(LIB)
 build/ddbmutex: $(COMMAND)
 	$(Q)ln -sfrn $< $@
 $(BUILD)/tests/tests $(TEST_PROGRAMS) $(EXAMPLES) $(BENCHES) \
-  $(SIZE_PROGRAMS) $(DEMO) $(COMMAND):
+  $(SIZE_PROGRAMS) $(WORLD) $(DEMO) $(COMMAND):
 	$(SAY) LINK $@
 	$(Q)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) \
 	  $(LDLIBS) -o $@

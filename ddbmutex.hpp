@@ -517,7 +517,7 @@ struct Options {
 // Why a lock was lost.
 enum class Loss {
   expired,  // The lease ended before a renewal was confirmed.
-  taken,    // Another holder has it.
+  taken,    // Another holder has it, or a kept row was freed by force.
   deleted,  // The item, or the table, is gone.
 };
 const char* name_of(Loss loss) noexcept;  // "expired"
@@ -693,8 +693,8 @@ class Table {
   // with Errc::closed (in this process).  Releases all locks that its
   // mutexes hold, many at once, and returns those that could not be released
   // within that time.  Their releases go on in the background until their
-  // leases are over.  Afterwards no mutex holds a lock; a thread that had
-  // locked one still unlocks it as usual.
+  // leases are over.  Afterwards no mutex holds a lock, unless memory ran out
+  // all that time; a thread that had locked one still unlocks it as usual.
   std::vector<Unreleased> close(
       std::chrono::milliseconds within = std::chrono::seconds(10)) noexcept;
 
@@ -770,7 +770,8 @@ enum class Errc {
   // Permanent errors: the same call will fail again.
   bad_option = 1,    // invalid_argument: Error::field() names it.
   not_held,          // operation_not_permitted: the mutex is not locked.
-  no_keys,           // permission_denied: no AWS keys were found.
+  no_keys,           // permission_denied: no AWS keys were found; or not in
+                     // time, in which case a later call may find them.
   bad_keys,          // permission_denied: unknown keys, or a bad signature.
   expired_keys,      // permission_denied
   access_denied,     // permission_denied: the keys may not do this.

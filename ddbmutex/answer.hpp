@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../sigv4/http.hpp"
+#include "../sigv4/http_answer.hpp"
 #include "clock.hpp"
 #include "item.hpp"
 

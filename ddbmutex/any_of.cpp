@@ -11,11 +11,12 @@
 #include <utility>
 
 #include "../sigv4/boot_clock.hpp"
-#include "../sigv4/http.hpp"
 #include "../sigv4/memory.hpp"
 #include "../sigv4/process.hpp"
 #include "../sigv4/shared.hpp"
+#include "../sigv4/system.hpp"
 #include "../sigv4/text.hpp"
+#include "../sigv4/waiting.hpp"
 #include "ask.hpp"
 #include "failure.hpp"
 #include "listing.hpp"
@@ -207,7 +208,7 @@ struct AnyOf::Impl::State {
 
   lock::Table& table;
   const nanoseconds first_pause;
-  std::mutex mutex;
+  sigv4::Mutex mutex;
   // All below: GUARDED_BY(mutex)
   Call* calls = nullptr;    // The first.
   int reading = 0;          // Passes under way,
@@ -320,7 +321,7 @@ class AnyOf::Impl::Call {
 
 // Null: all calls.
 void AnyOf::Impl::State::cancel(const std::atomic<bool>* stopped) {
-  const std::lock_guard<std::mutex> guard(mutex);
+  const std::lock_guard<sigv4::Mutex> guard(mutex);
   for (Call* call = calls; call != nullptr; call = call->next_) {
     if (stopped != nullptr && call->stopped_ != stopped) continue;
     call->cancelled_ = true;
@@ -349,7 +350,7 @@ AnyOf::Impl::Call::Call(Impl& impl, const detail::Deadline& deadline,
       stopped_(stopped),
       wait_(state_.table.waits) {
   if (wait_.waker() == nullptr) return;  // Closed: it can be woken by nobody.
-  const std::lock_guard<std::mutex> guard(state_.mutex);
+  const std::lock_guard<sigv4::Mutex> guard(state_.mutex);
   for (const Call* call = state_.calls; call != nullptr; call = call->next_) {
     nested_ = nested_ || call->thread_ == thread_;
   }
@@ -363,7 +364,7 @@ AnyOf::Impl::Call::~Call() {
   // `accept` has thrown.
   if (pass_ != nullptr) passed();
   if (trying_from_ != nullptr) tried(Tried::unknown);
-  const std::lock_guard<std::mutex> guard(state_.mutex);
+  const std::lock_guard<sigv4::Mutex> guard(state_.mutex);
   Call** at = &state_.calls;
   while (*at != nullptr && *at != this) at = &(*at)->next_;
   if (*at != nullptr) *at = next_;
@@ -404,7 +405,7 @@ Failure AnyOf::Impl::Call::run(std::unique_ptr<DdbMutex>& got) {
 
 Failure AnyOf::Impl::Call::ended() const {
   if (state_.table.waits.closed()) return failed(Errc::closed);
-  const std::lock_guard<std::mutex> guard(state_.mutex);
+  const std::lock_guard<sigv4::Mutex> guard(state_.mutex);
   return cancelled_ ? failed(Errc::cancelled) : nullptr;
 }
 
@@ -421,7 +422,7 @@ Next AnyOf::Impl::Call::next(Candidate& candidate,
   const BootTime at = end();  // Before, for it may read the clock itself.
   const BootTime now = BootClock::now();
   const bool just_read = std::exchange(just_read_, false);
-  const std::lock_guard<std::mutex> guard(state_.mutex);
+  const std::lock_guard<sigv4::Mutex> guard(state_.mutex);
   const Pass& last = *state_.pass;
   if (last.number > after_) {
     had_own_ = true;
@@ -521,7 +522,7 @@ void AnyOf::Impl::Call::sleep(BootTime until) {
     until = std::min(until, BootClock::now() + kLookAtClock);
   }
   sigv4::drive(nullptr, 0, std::min(until, end()), wait_.waker());
-  const std::lock_guard<std::mutex> guard(state_.mutex);
+  const std::lock_guard<sigv4::Mutex> guard(state_.mutex);
   waits_ = false;
 }
 
@@ -554,7 +555,7 @@ void AnyOf::Impl::Call::passed() {
   const bool read_all = pass->extent == Extent::all;
   before_.reset();
   const nanoseconds longest = nanoseconds_of(impl_.options.longest_pause);
-  const std::lock_guard<std::mutex> guard(state_.mutex);
+  const std::lock_guard<sigv4::Mutex> guard(state_.mutex);
   const BootTime now = BootClock::now();
   nanoseconds& pause = state_.pause;
   --state_.reading;
@@ -690,7 +691,7 @@ Failure AnyOf::Impl::Call::attempt(const Candidate& candidate,
     mutex.reset(new DdbMutex(candidate.name, impl_.each(candidate.sort_value)));
   }
   const auto trying = [this](DdbMutex* which) {
-    const std::lock_guard<std::mutex> guard(state_.mutex);
+    const std::lock_guard<sigv4::Mutex> guard(state_.mutex);
     trying_ = which;
   };
   trying(mutex.get());
@@ -725,7 +726,7 @@ Failure AnyOf::Impl::Call::attempt(const Candidate& candidate,
 
 void AnyOf::Impl::Call::tried(Tried how) {
   const std::shared_ptr<Pass> pass = std::move(trying_from_);
-  const std::lock_guard<std::mutex> guard(state_.mutex);
+  const std::lock_guard<sigv4::Mutex> guard(state_.mutex);
   if (how == Tried::got) {
     pass->refused_in_a_row = 0;
     state_.pause = state_.first_pause;
@@ -773,7 +774,7 @@ bool AnyOf::Impl::Call::is_wanted(const Candidate& candidate,
 
 void AnyOf::Impl::Call::watch(const Candidate& candidate,
                               std::unique_ptr<DdbMutex> mutex) {
-  const std::lock_guard<std::mutex> guard(state_.mutex);
+  const std::lock_guard<sigv4::Mutex> guard(state_.mutex);
   // Another thread may have tried it at the same time.
   const bool known =
       state_.find_watched(candidate.item) != state_.watched.end();
@@ -882,7 +883,7 @@ void AnyOf::cancel() noexcept {
 std::optional<std::size_t> AnyOf::accepted() const noexcept {
   Impl::State* own = impl_->state.peek();
   if (own == nullptr) return std::nullopt;
-  const std::lock_guard<std::mutex> guard(own->mutex);
+  const std::lock_guard<sigv4::Mutex> guard(own->mutex);
   return own->accepted;
 }
 

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "../sigv4/boot_clock.hpp"
-#include "../sigv4/http.hpp"
+#include "../sigv4/waiting.hpp"
 #include "answer.hpp"
 #include "client.hpp"
 #include "retry.hpp"

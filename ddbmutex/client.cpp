@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -58,7 +59,7 @@ Client::Client(const ClientOptions& options)
 Client::~Client() = default;
 
 ServiceTime Client::calendar() {
-  return std::chrono::system_clock::now().time_since_epoch();
+  return sigv4::wall_clock().time_since_epoch();
 }
 
 ServiceClock Client::clock() const {

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,10 +18,15 @@
 
 #include "../sigv4/credentials.hpp"
 #include "../sigv4/http.hpp"
+#include "../sigv4/http_answer.hpp"
+#include "../sigv4/http_pool.hpp"
 #include "../sigv4/keys.hpp"
 #include "../sigv4/log.hpp"
 #include "../sigv4/sigv4.hpp"
+#include "../sigv4/system.hpp"
+#include "../sigv4/url.hpp"
 #include "../sigv4/utc.hpp"
+#include "../sigv4/waiting.hpp"
 #include "answer.hpp"
 #include "clock.hpp"
 #include "endpoint.hpp"
@@ -156,7 +160,7 @@ class Client {
   void (*contradicted_)(void* of) = nullptr;
   void* contradicted_of_ = nullptr;
   std::atomic<Key> key_{Key::unknown};  // Set with the mutex held.
-  mutable std::mutex mutex_;
+  mutable sigv4::Mutex mutex_;
   // GUARDED_BY(mutex_)
   BootTime key_since_ = BootTime::min();  // When key_ was set.
   std::string key_problem_;               // Why it is wrong.

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "../sigv4/http.hpp"
 #include "../sigv4/text.hpp"
+#include "../sigv4/url.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

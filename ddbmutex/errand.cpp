@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "../sigv4/http.hpp"
 #include "../sigv4/memory.hpp"
 #include "../sigv4/text.hpp"
 #include "keeper.hpp"

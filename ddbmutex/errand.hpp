@@ -24,6 +24,8 @@
 #include <string_view>
 #include <utility>
 
+#include "../sigv4/http_answer.hpp"
+#include "../sigv4/waiting.hpp"
 #include "agenda.hpp"
 #include "answer.hpp"
 #include "client.hpp"

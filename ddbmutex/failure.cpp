@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <new>
 
 #include "../sigv4/memory.hpp"
@@ -269,7 +270,7 @@ void Calls::end_without_memory(std::error_code& ec) {
 
 void Calls::remember(const Error& error) {
   Last& last = last_.get();
-  const std::lock_guard<std::mutex> guard(last.mutex);
+  const std::lock_guard<sigv4::Mutex> guard(last.mutex);
   last.text = error.what();
 }
 
@@ -277,7 +278,7 @@ std::string Calls::last_error() const {
   if (bad) return bad->what();
   Last* last = last_.peek();
   if (last == nullptr) return {};
-  const std::lock_guard<std::mutex> guard(last->mutex);
+  const std::lock_guard<sigv4::Mutex> guard(last->mutex);
   return last->text;
 }
 

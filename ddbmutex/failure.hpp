@@ -8,13 +8,13 @@
 
 #include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <system_error>
 
 #include "../ddbmutex.hpp"
 #include "../sigv4/process.hpp"
+#include "../sigv4/system.hpp"
 #include "answer.hpp"
 
 namespace ddbmutex {
@@ -92,7 +92,7 @@ class Calls {
  private:
   // A forked child makes its own, on first use.
   struct Last {
-    std::mutex mutex;
+    sigv4::Mutex mutex;
     std::string text;  // GUARDED_BY(mutex)
   };
   sigv4::PerProcess<Last> last_;

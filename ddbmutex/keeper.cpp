@@ -6,6 +6,7 @@
 
 #include "../sigv4/memory.hpp"
 #include "../sigv4/shared.hpp"
+#include "../sigv4/thread.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -102,10 +103,10 @@ void Keeper::await_stop() {
     if (!std::exchange(worker->started, false)) continue;
     if (worker->ended) {
       guard.unlock();
-      pthread_join(worker->thread, nullptr);
+      sigv4::join_thread(worker->thread);
       guard.lock();
     } else {
-      pthread_detach(worker->thread);
+      sigv4::detach_thread(worker->thread);
     }
   }
 }

@@ -26,7 +26,6 @@
 #include <pthread.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,8 +33,8 @@
 #include <vector>
 
 #include "../sigv4/boot_clock.hpp"
-#include "../sigv4/http.hpp"
-#include "../sigv4/thread.hpp"
+#include "../sigv4/system.hpp"
+#include "../sigv4/waiting.hpp"
 #include "agenda.hpp"
 #include "client.hpp"
 #include "errand.hpp"
@@ -152,7 +151,7 @@ class Keeper {
   void settle(Holder& holder);
 
  private:
-  using Guard = std::unique_lock<std::mutex>;
+  using Guard = std::unique_lock<sigv4::Mutex>;
   struct Worker {
     pthread_t thread{};
     bool started = false, ended = false;
@@ -215,10 +214,10 @@ class Keeper {
   sigv4::Waker sender_waker_;
   sigv4::Waker teller_waker_;
 
-  mutable std::mutex mutex_;
+  mutable sigv4::Mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   // running_, losses_, Worker::ended, Held::renewing, Closing::open
-  std::condition_variable changed_;
+  sigv4::Condition changed_;
   bool stopping_ = false;
   bool registered_ = false;  // For exit().
   bool shut_ = false;        // No lease is kept any more.

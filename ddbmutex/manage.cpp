@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../sigv4/text.hpp"
+#include "../sigv4/waiting.hpp"
 #include "ask.hpp"
 #include "attributes.hpp"
 #include "failure.hpp"

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "../sigv4/http_answer.hpp"
 #include "../sigv4/memory.hpp"
+#include "../sigv4/waiting.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -39,6 +41,7 @@ class Acquisition : private Errand::Caller {
 
   // False: the call has ended without the turn.
   bool stand_in_line();
+  void begin();
   void take();
 
  private:
@@ -158,7 +161,10 @@ bool Acquisition::stand_in_line() {
     }
     if (has_turn) waker_.clear();  // The wake for the turn has come by now.
     const bool over = has_lock || ended() || out_of_patience();
-    if (has_turn && !over) return true;
+    if (has_turn && !over) {
+      busy_ = false;  // That was a thread of ours; DynamoDB has said nothing.
+      return true;
+    }
     if (!over && !time_is_up()) continue;
     if (!over) end_as(Kind::busy);
     leave_queue();
@@ -199,13 +205,18 @@ bool Acquisition::out_of_patience() {
   return end_as(Kind::failed);
 }
 
-void Acquisition::take() {
+// An errand with a new lease.
+void Acquisition::begin() {
   const Handle held(new Held(mutex_.holder_));
   errand_.push_back(std::make_unique<Errand>(Call::take, *held));
-  Errand& errand = *errand_.front();
-  errand.observation = &mutex_.observation_;
-  errand.keeps_pending = true;
+  errand_.front()->observation = &mutex_.observation_;
+  errand_.front()->keeps_pending = true;
+}
+
+void Acquisition::take() {
+  begin();
   for (;;) {
+    Errand& errand = *errand_.front();
     errand.deadline = end();
     errand.run(&waker_, this);
     if (errand.verdict == Verdict::ours) return keep();
@@ -213,6 +224,11 @@ void Acquisition::take() {
     // A refusal that was to be followed by a look is one too.
     busy_ = busy_ || errand.verdict == Verdict::busy ||
             errand.answer.fault == Fault::condition_failed;
+    if (errand.held->lease.freed_by_force()) {
+      leave_nothing_behind();
+      begin();
+      continue;
+    }
     if (past_lease_) see_first();
     judge();
     const bool failing = patience_.left != nullptr &&
@@ -227,7 +243,7 @@ void Acquisition::take() {
   }
   if (result_.kind == Kind::failed) {
     out_of_patience();  // If so, of all.
-    errand.answer.tell(result_.answer);
+    errand_.front()->answer.tell(result_.answer);
   }
   leave_nothing_behind();
 }

@@ -14,7 +14,8 @@
 #include <utility>
 
 #include "../sigv4/boot_clock.hpp"
-#include "../sigv4/http.hpp"
+#include "../sigv4/system.hpp"
+#include "../sigv4/thread.hpp"
 #include "answer.hpp"
 #include "client.hpp"
 #include "errand.hpp"
@@ -118,7 +119,7 @@ class Mutex {
   const dynamodb::Item& item() const;
 
  public:  // For the class of mutex.cpp that is one call of lock().
-  using Guard = std::lock_guard<std::mutex>;
+  using Guard = std::lock_guard<sigv4::Mutex>;
   // Passing errors, and no answer since the first, as whoever had the turn has
   // met them.  Once they have lasted for `patience` that is told to all who
   // wait for ever by then; who comes later begins anew.
@@ -136,7 +137,7 @@ class Mutex {
   const std::shared_ptr<Holder> holder_;
   Observation observation_;  // Of the thread that has the turn.
   std::atomic<std::int64_t> token_{0};
-  mutable std::mutex mutex_;
+  mutable sigv4::Mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   Queue queue_;
   Handle held_;

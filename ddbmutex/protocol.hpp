@@ -197,6 +197,10 @@ class Lease {
   std::int64_t token() const { return token_; }
   // The row was ours when last told, though nothing may have been granted.
   bool stands() const { return stands_; }
+  // take: a row that a take of ours had got was freed by force.  A late copy of
+  // that take must not get it again, so nothing with this uuid can: it takes a
+  // new lease.
+  bool freed_by_force() const { return freed_by_force_; }
   // The row, where the verdict is busy, bad_record, kept_row or no_row; where a
   // take has come to `ours`, the row as it was taken, if it was told.
   // REQUIRES: one of these, and not taken since.
@@ -257,9 +261,10 @@ class Lease {
   std::int64_t attempts_ = 0;  // Stamped so far; the low digits of a stamp.
   ServiceTime highest_dropped_{};
 
-  bool ours_ = false;          // Granted, whether or not it is over by now.
-  bool stands_ = false;        // take: the row bore a version of ours.
-  bool unsettled_ = false;     // Ours on the wire, but to be renewed first.
+  bool ours_ = false;       // Granted, whether or not it is over by now.
+  bool stands_ = false;     // take: the row bore a version of ours.
+  bool unsettled_ = false;  // Ours on the wire, but to be renewed first.
+  bool freed_by_force_ = false;
   bool refused_ = false;       // take: the row was another's when last told.
   int tries_at_once_ = 0;      // take: in a row, without a wait between.
   bool look_first_ = false;    // As asked, or the last refusal told no row.

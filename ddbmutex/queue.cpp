@@ -1,5 +1,6 @@
 #include "queue.hpp"
 
+#include <mutex>
 #include <utility>
 
 namespace ddbmutex {
@@ -9,7 +10,7 @@ namespace lock {
 // -- Waits -------------------------------------------------------------------
 
 Waits::One::One(Waits& waits) : waits_(waits) {
-  const std::lock_guard<std::mutex> guard(waits_.mutex_);
+  const std::lock_guard<sigv4::Mutex> guard(waits_.mutex_);
   if (waits_.closed_) return;
   if (waits_.idle_count_ == 0) {
     waker_ = std::make_unique<sigv4::Waker>();
@@ -21,7 +22,7 @@ Waits::One::One(Waits& waits) : waits_(waits) {
 
 Waits::One::~One() {
   if (waker_ == nullptr) return;
-  const std::lock_guard<std::mutex> guard(waits_.mutex_);
+  const std::lock_guard<sigv4::Mutex> guard(waits_.mutex_);
   One** place = &waits_.first_;
   while (*place != this) place = &(*place)->next_;
   *place = next_;
@@ -33,7 +34,7 @@ Waits::One::~One() {
 }
 
 void Waits::close() {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::lock_guard<sigv4::Mutex> guard(mutex_);
   closed_ = true;
   for (One* one = first_; one != nullptr; one = one->next_) one->waker_->wake();
 }
@@ -42,13 +43,13 @@ void Waits::close() {
 
 // Wakes only under the mutex, so that no wake comes after the call has ended.
 void Cancel::cancel() {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::lock_guard<sigv4::Mutex> guard(mutex_);
   cancelled_ = true;
   if (waker_ != nullptr) waker_->wake();
 }
 
 void Cancel::attach(sigv4::Waker* waker) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::lock_guard<sigv4::Mutex> guard(mutex_);
   waker_ = waker;
   if (waker_ != nullptr && cancelled_) waker_->wake();
 }

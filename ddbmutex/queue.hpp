@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
-#include "../sigv4/http.hpp"
+#include "../sigv4/system.hpp"
+#include "../sigv4/waiting.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -46,7 +46,7 @@ class Waits {
  private:
   static constexpr std::size_t kMaxIdle = 8;
 
-  std::mutex mutex_;
+  sigv4::Mutex mutex_;
   std::atomic<bool> closed_{false};  // Set with the mutex held.
   One* first_ = nullptr;             // GUARDED_BY(mutex_)
   // Both: GUARDED_BY(mutex_)
@@ -62,7 +62,7 @@ class Cancel {
   void attach(sigv4::Waker* waker);  // Null: none any more.
 
  private:
-  std::mutex mutex_;
+  sigv4::Mutex mutex_;
   std::atomic<bool> cancelled_{false};  // Set with the mutex held.
   sigv4::Waker* waker_ = nullptr;       // GUARDED_BY(mutex_)
 };

@@ -1,12 +1,10 @@
 #include "record.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <iterator>
 
+#include "../sigv4/system.hpp"
 #include "../sigv4/text.hpp"
 #include "request_body.hpp"
 
@@ -390,9 +388,7 @@ const Layout kDdblock = {read_item, write_expressions, append_value, 'e',
 
 std::string fresh_uuid() {
   std::array<unsigned char, 16> bits;
-  // Fails only where the kernel has no randomness to give: no lock can be taken
-  // safely there.
-  if (getentropy(bits.data(), bits.size()) != 0) std::abort();
+  sigv4::fill_with_randomness(bits.data(), bits.size());
   std::string uuid(2 * bits.size(), '\0');
   sigv4::write_hex(bits, uuid.data());
   return uuid;

@@ -1,9 +1,6 @@
 #include "retry.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace ddbmutex {
@@ -27,7 +24,7 @@ constexpr milliseconds kLongestKeysDelay{500};
 
 std::uint64_t random_seed() {
   std::uint64_t seed;
-  if (getentropy(&seed, sizeof seed) != 0) std::abort();
+  sigv4::fill_with_randomness(&seed, sizeof seed);
   return seed;
 }
 
@@ -145,7 +142,7 @@ constexpr int kTimedEach = 8;  // Of the answers in it.
 nanoseconds Throttle::Turn::wait(BootTime now) {
   Throttle& all = throttle_;
   if (!all.limits() && !waits_) return nanoseconds::zero();
-  const std::lock_guard<std::mutex> guard(all.mutex_);
+  const std::lock_guard<sigv4::Mutex> guard(all.mutex_);
   if (!std::exchange(waits_, true)) {
     Turn** end = &all.line_;
     while (*end != nullptr) end = &(*end)->next_;
@@ -194,7 +191,7 @@ bool Throttle::count() {
 }
 
 std::optional<double> Throttle::rate() const {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::lock_guard<sigv4::Mutex> guard(mutex_);
   if (!limited_.load(std::memory_order_relaxed)) return std::nullopt;
   return rate_;
 }
@@ -202,7 +199,7 @@ std::optional<double> Throttle::rate() const {
 void Throttle::refused(BootTime now) {
   count();
   end_window(now);
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::lock_guard<sigv4::Mutex> guard(mutex_);
   in_a_row_ = 0;
   last_refused_ = now;
   const bool limited = limited_.load(std::memory_order_relaxed);
@@ -224,7 +221,7 @@ void Throttle::refused(BootTime now) {
 void Throttle::answered(BootTime now) {
   end_window(now);
   if (!limits()) return;
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::lock_guard<sigv4::Mutex> guard(mutex_);
   if (forgets(now)) return;
   ++in_a_row_;
   if (now - last_changed_ < kStep) return;

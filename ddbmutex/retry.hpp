@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "../sigv4/system.hpp"
 #include "answer.hpp"
 
 namespace ddbmutex {
@@ -73,7 +74,7 @@ class Throttle {
 
   std::atomic<int> pressing_{0};
 
-  mutable std::mutex mutex_;
+  mutable sigv4::Mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   double rate_ = 0;
   int in_a_row_ = 0;  // Answers since a refusal.
@@ -91,7 +92,7 @@ class Throttle::Turn {
   explicit Turn(Throttle& throttle) : throttle_(throttle) {}
   ~Turn() {
     if (!waits_) return;
-    const std::lock_guard<std::mutex> guard(throttle_.mutex_);
+    const std::lock_guard<sigv4::Mutex> guard(throttle_.mutex_);
     throttle_.remove(*this);
   }
   Turn(const Turn&) = delete;
@@ -130,7 +131,7 @@ class RetryBudget {
   std::chrono::nanoseconds jitter(std::chrono::nanoseconds longest);
 
  private:
-  mutable std::mutex mutex_;
+  mutable sigv4::Mutex mutex_;
   std::uint64_t random_;  // GUARDED_BY(mutex_)
   std::atomic<int> tokens_;
   Throttle throttle_;

@@ -2,10 +2,12 @@
 // hand.
 #include <algorithm>
 #include <cstddef>
-#include <mutex>
 #include <utility>
 
+#include "../sigv4/http.hpp"
+#include "../sigv4/http_answer.hpp"
 #include "../sigv4/memory.hpp"
+#include "../sigv4/waiting.hpp"
 #include "keeper.hpp"
 
 namespace ddbmutex {

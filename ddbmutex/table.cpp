@@ -17,6 +17,7 @@
 #include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 #include "../sigv4/thread.hpp"
+#include "../sigv4/waiting.hpp"
 #include "keeper.hpp"
 #include "layouts.hpp"
 #include "retry.hpp"

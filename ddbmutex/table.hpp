@@ -11,6 +11,7 @@
 #include "../sigv4/boot_clock.hpp"
 #include "../sigv4/log.hpp"
 #include "../sigv4/process.hpp"
+#include "../sigv4/thread.hpp"
 #include "answer.hpp"
 #include "client.hpp"
 #include "endpoint.hpp"

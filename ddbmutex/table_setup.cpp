@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "../sigv4/text.hpp"
+#include "../sigv4/waiting.hpp"
 #include "item.hpp"
 #include "record.hpp"
 

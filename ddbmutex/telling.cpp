@@ -8,6 +8,7 @@
 
 #include "../sigv4/memory.hpp"
 #include "../sigv4/text.hpp"
+#include "../sigv4/waiting.hpp"
 #include "keeper.hpp"
 
 namespace ddbmutex {

@@ -6,13 +6,7 @@
 #ifndef DDBMUTEX_SIGV4_BOOT_CLOCK_HPP
 #define DDBMUTEX_SIGV4_BOOT_CLOCK_HPP
 
-#include <time.h>
-
 #include <chrono>
-
-#ifndef CLOCK_BOOTTIME
-#error "ddbmutex needs a clock that counts suspend (CLOCK_BOOTTIME)"
-#endif
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -25,12 +19,7 @@ struct BootClock {
   using time_point = std::chrono::time_point<BootClock>;
   static constexpr bool is_steady = true;
 
-  static time_point now() noexcept {
-    timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return time_point(std::chrono::seconds(t.tv_sec) +
-                      std::chrono::nanoseconds(t.tv_nsec));
-  }
+  static time_point now() noexcept;  // system.cpp
 };
 
 using BootTime = BootClock::time_point;

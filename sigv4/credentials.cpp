@@ -1,11 +1,9 @@
 #include "credentials.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
+#include "system.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {
@@ -46,7 +44,7 @@ BootTime ends_at(std::int64_t expires, std::int64_t now) {
 std::chrono::nanoseconds random_part(std::chrono::nanoseconds time,
                                      double least) {
   std::uint32_t bits;
-  if (getentropy(&bits, sizeof bits) != 0) std::abort();
+  fill_with_randomness(&bits, sizeof bits);
   const double share = least + (1 - least) * (bits / 4294967296.0);
   return std::chrono::nanoseconds(
       static_cast<std::int64_t>(static_cast<double>(time.count()) * share));

@@ -22,9 +22,9 @@
 #include <utility>
 
 #include "boot_clock.hpp"
-#include "http.hpp"
 #include "settings.hpp"
 #include "sigv4.hpp"
+#include "waiting.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -8,14 +8,13 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "base64.hpp"
 #include "json.hpp"
+#include "system.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {
@@ -68,7 +67,7 @@ int no_password(char*, int, int, void*) { return -1; }
 
 std::string random_id() {
   std::array<unsigned char, 16> bits;
-  if (getentropy(bits.data(), bits.size()) != 0) std::abort();
+  fill_with_randomness(bits.data(), bits.size());
   char digits[2 * bits.size()];
   sigv4::write_hex(bits, digits);
   return std::string(digits, sizeof digits);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "http.hpp"
 #include "text.hpp"
+#include "url.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -14,7 +14,9 @@
 #include "from_json.hpp"
 #include "from_services.hpp"
 #include "http.hpp"
+#include "http_answer.hpp"
 #include "text.hpp"
+#include "url.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

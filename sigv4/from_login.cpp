@@ -13,6 +13,8 @@
 
 #include "dpop.hpp"
 #include "from_json.hpp"
+#include "http.hpp"
+#include "http_answer.hpp"
 #include "sign_on.hpp"
 #include "text.hpp"
 #include "utc.hpp"

@@ -58,6 +58,7 @@
 #include "from_profile.hpp"
 #include "memory.hpp"
 #include "process.hpp"
+#include "system.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {
@@ -73,8 +74,8 @@ constexpr std::chrono::seconds kPatience{60};
 // How many bytes of its stderr are kept, and how many of these are shown.
 constexpr std::size_t kMostComplaints = 8192, kMostShown = 300;
 // A word of at least this length that has digits and letters in both cases
-// counts as a key or a token.  So does one that has digits, and a run of so many
-// letters and digits, in one case, as hexadecimal ones are.
+// counts as a key or a token.  So does one that has digits, and a run of so
+// many letters and digits, in one case, as hexadecimal ones are.
 constexpr std::size_t kLikeASecret = 20, kLikeASecretInOneCase = 32;
 // From SIGTERM to SIGKILL.
 constexpr milliseconds kGrace{200};
@@ -92,7 +93,7 @@ constexpr const char* kTerminal = "/dev/tty";
 // The programs of this process that use the terminal now, and its modes before
 // the first of them.
 struct TerminalUse {
-  std::mutex mutex;
+  Mutex mutex;
   // All below: GUARDED_BY(mutex)
   int programs = 0;
   termios modes = {};
@@ -110,7 +111,7 @@ class Terminal {
  public:
   Terminal() : fd_(open(kTerminal, O_RDWR | O_NOCTTY | O_CLOEXEC)) {
     if (fd_ < 0 || !in_foreground()) return;
-    const std::lock_guard<std::mutex> guard(use_.mutex);
+    const std::lock_guard<Mutex> guard(use_.mutex);
     is_ours_ = use_.programs > 0 || tcgetattr(fd_, &use_.modes) == 0;
     if (is_ours_) ++use_.programs;
   }
@@ -127,7 +128,7 @@ class Terminal {
   // one.
   void restore() const {
     if (!is_ours_) return;
-    const std::lock_guard<std::mutex> guard(use_.mutex);
+    const std::lock_guard<Mutex> guard(use_.mutex);
     use_.to_restore = true;
   }
 
@@ -135,7 +136,7 @@ class Terminal {
   bool in_foreground() const { return tcgetpgrp(fd_) == getpgrp(); }
   // TCSANOW does not wait for pending output, which Ctrl-S may have stopped.
   void leave() const {
-    const std::lock_guard<std::mutex> guard(use_.mutex);
+    const std::lock_guard<Mutex> guard(use_.mutex);
     if (--use_.programs > 0) return;
     const bool restores = std::exchange(use_.to_restore, false);
     if (restores && in_foreground()) tcsetattr(fd_, TCSANOW, &use_.modes);

@@ -16,15 +16,16 @@
 // out, a session that is too long.  Failed: what may pass; also where the
 // identity provider could not be asked, and where the source's keys could not
 // be had now.
-#include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "from_json.hpp"
 #include "from_profile.hpp"
+#include "http.hpp"
+#include "http_answer.hpp"
+#include "system.hpp"
 #include "text.hpp"
 
 namespace ddbmutex {
@@ -39,7 +40,7 @@ constexpr std::size_t kMinToken = 4, kMaxTokenFile = 20 * 1024;
 
 std::string random_session_name() {
   std::array<unsigned char, 16> bits;
-  if (getentropy(bits.data(), bits.size()) != 0) std::abort();
+  fill_with_randomness(bits.data(), bits.size());
   char digits[2 * bits.size()];
   sigv4::write_hex(bits, digits);
   return sigv4::format("ddbmutex-%s", std::string_view(digits, 16));

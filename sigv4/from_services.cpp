@@ -12,7 +12,9 @@
 #include "boot_clock.hpp"
 #include "from_json.hpp"
 #include "text.hpp"
+#include "url.hpp"
 #include "utc.hpp"
+#include "waiting.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

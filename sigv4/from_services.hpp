@@ -37,6 +37,7 @@
 #include "credentials.hpp"
 #include "endpoints.hpp"
 #include "http.hpp"
+#include "http_answer.hpp"
 #include "sigv4.hpp"
 
 namespace ddbmutex {

@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "from_json.hpp"
+#include "http.hpp"
+#include "http_answer.hpp"
 #include "sign_on.hpp"
 #include "text.hpp"
 #include "utc.hpp"

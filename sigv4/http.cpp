@@ -3,20 +3,20 @@
 #include <curl/curl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include "memory.hpp"
 #include "secret.hpp"
 #include "settings.hpp"
+#include "sigpipe.hpp"
 #include "text.hpp"
 
 #if LIBCURL_VERSION_NUM < 0x075000
@@ -43,16 +43,12 @@ constexpr unsigned kCallsPerLook = 8;
 constexpr std::size_t kUsualDescriptors = 8;
 // How many sockets libcurl has at a time: a kept connection and two addresses.
 constexpr std::size_t kUsualSockets = 3;
-// The waker's and the timer's, before those of libcurl.
-constexpr std::size_t kOwnDescriptors = 2;
 constexpr char kTlsApplicationData = 23;  // First byte of such a TLS record.
 constexpr BootTime kNever = BootTime::max();  // No timer.
 constexpr char kNoMemory[] = "out of memory";
 constexpr char kTooLarge[] = "the answer is too large";
 // How soon libcurl is called again that waits for no descriptor.
 constexpr milliseconds kStallCheck(10);
-// How often a waker without a descriptor is looked at.
-constexpr milliseconds kWakerPoll(5);
 
 struct Option {
   CURLoption option;
@@ -89,41 +85,6 @@ constexpr std::size_t kMostHeaderLines = 23;
 // libcurl says "Expect" before a body of a megabyte.
 constexpr std::size_t kMaxUnexpected = 1 << 19;
 
-// CURLOPT_NOSIGNAL keeps libcurl from ignoring SIGPIPE.  So where it may come
-// the signal is blocked in this thread, and one that came of our writing
-// removed.
-class SigpipeGuard {
- public:
-  SigpipeGuard() {
-    if (!active_) return;
-    sigset_t waiting;
-    sigemptyset(&sigpipe_);
-    sigaddset(&sigpipe_, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &sigpipe_, &old_);
-    // Only a thread that had blocked it before can have one waiting.
-    had_one_ = sigismember(&old_, SIGPIPE) == 1 && sigpending(&waiting) == 0 &&
-               sigismember(&waiting, SIGPIPE) == 1;
-  }
-  ~SigpipeGuard() {
-    if (!active_) return;
-    const int saved = errno;
-    const timespec no_wait = {0, 0};
-    while (!had_one_ && sigtimedwait(&sigpipe_, nullptr, &no_wait) == -1 &&
-           errno == EINTR) {
-    }
-    pthread_sigmask(SIG_SETMASK, &old_, nullptr);
-    errno = saved;
-  }
-  SigpipeGuard(const SigpipeGuard&) = delete;
-  SigpipeGuard& operator=(const SigpipeGuard&) = delete;
-
- private:
-  const bool active_ = init_http();
-  sigset_t sigpipe_;
-  sigset_t old_;
-  bool had_one_;
-};
-
 // What an error of libcurl means.  Once the request may have left, all that
 // can be said is that the connection failed (reset, closed early, truncated, no
 // HTTP); also of a CURLE_COULDNT_CONNECT, which then belongs to libcurl's
@@ -153,35 +114,6 @@ bool quotes_a_proxy(CURLcode code, std::string_view error) {
          (error.find("proxy") != none && error.find('\'') != none);
 }
 
-// poll(2) takes milliseconds: rounded up, so as not to spin before the time.
-int poll_timeout(BootTime until, BootTime now) {
-  if (until == kNever) return -1;
-  if (until <= now)
-    return 0;  // Or the difference might not be told in 64 bits.
-  const auto left = std::chrono::ceil<milliseconds>(until - now);
-  return static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30));
-}
-
-// Until when to poll, if one of the wakers has no descriptor.
-BootTime poll_until(BootTime deadline, const Waker* waker, BootTime now) {
-  const bool blind = waker != nullptr && waker->fd() < 0;
-  return blind ? std::min(deadline, now + kWakerPoll) : deadline;
-}
-
-bool is_woken(const Waker* waker) { return waker != nullptr && waker->woken(); }
-
-// poll(2) passes over what is -1.
-pollfd polled(const Waker* waker) {
-  return {waker != nullptr ? waker->fd() : -1, POLLIN, 0};
-}
-
-// Becomes readable at the deadline.
-pollfd timer_until(BootTime deadline, Waker* waker) {
-  if (waker == nullptr) return {-1, POLLIN, 0};
-  waker->timer().set(deadline);
-  return {waker->timer().fd(), POLLIN, 0};
-}
-
 // How many bytes a connection has received; 0 if the kernel does not count
 // them. This is tcpi_bytes_received, the 17th 64-bit word of the kernel's
 // tcp_info. The structure in glibc's <netinet/tcp.h> ends before it.
@@ -208,67 +140,6 @@ int curl_events(int seen) {
 
 }  // namespace
 
-// -- Answer and waker --------------------------------------------------------
-
-std::string_view HttpAnswer::header(std::string_view name) const {
-  std::string_view value;
-  const std::size_t size = name.size();
-  find_headers(name.data(), 0, &size, &value, 1);
-  return value;
-}
-
-void HttpAnswer::find_headers(const char* names, std::size_t width,
-                              const std::size_t* sizes,
-                              std::string_view* values,
-                              std::size_t count) const {
-  const std::string_view all = headers;
-  for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end + 1) {
-    end = std::min(all.find('\n', begin), all.size());
-    const std::string_view line = all.substr(begin, end - begin);
-    for (std::size_t i = 0; i < count; ++i) {
-      const char* const name = names + i * width;
-      const std::size_t colon = sizes[i];
-      if (line.size() <= colon || line[colon] != ':') continue;
-      if (!same_in_any_case(line.substr(0, colon), {name, colon})) continue;
-      if (values[i].data() == nullptr) {
-        values[i] = sigv4::trimmed(line.substr(colon + 1));
-      }
-      break;
-    }
-  }
-}
-
-void HttpAnswer::reset() {
-  transport = Transport::under_way;
-  sent = false;
-  status = 0;
-  bytes_sent = bytes_received = 0;
-  for (std::string* text : {&body, &headers, &error}) text->clear();
-}
-
-// Whoever sets the flag writes once, whoever takes it away reads once: a read
-// takes one write alone, or a wake() amid a clear() would be taken with the one
-// before it, and the next clear() would wait for ever.
-Waker::Waker() : fd_(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {}
-
-Waker::~Waker() {
-  if (fd_ >= 0) close(fd_);
-}
-
-void Waker::wake() noexcept {
-  const std::uint64_t one = 1;
-  if (woken_.exchange(true) || fd_ < 0) return;
-  while (write(fd_, &one, sizeof one) == -1 && errno == EINTR) {
-  }
-}
-
-void Waker::clear() noexcept {
-  std::uint64_t count;
-  if (!woken_.exchange(false) || fd_ < 0) return;
-  while (read(fd_, &count, sizeof count) == -1 && errno == EINTR) {
-  }
-}
-
 // -- Exchange ----------------------------------------------------------------
 
 namespace {
@@ -286,7 +157,7 @@ std::vector<Element> room_for(std::size_t count) {
 Exchange::Exchange(const HttpOptions& options)
     : lines_(new curl_slist[kMostHeaderLines]),
       watched_(room_for<pollfd>(kUsualDescriptors)),
-      polled_fds_(room_for<pollfd>(kOwnDescriptors + kUsualDescriptors)),
+      polled_fds_(room_for<pollfd>(kPolledBeside + kUsualDescriptors)),
       sockets_(room_for<int>(kUsualSockets)),
       multi_((init_http(), curl_multi_init())),
       easy_(curl_easy_init()),
@@ -798,149 +669,6 @@ int Exchange::on_timer(void*, long wait_ms, void* self) {
   own.due_ = wait_ms == 0 ? BootTime::min() : kNever;
   own.due_in_ = milliseconds(std::max(wait_ms, 0L));
   return 0;
-}
-
-// -- Driving -----------------------------------------------------------------
-
-// Each round lets all do what is due, then waits, unless one has ended, and
-// looks at all descriptors: so that none is starved by others that end.
-void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
-           Waker* waker) {
-  if (count == 0) return sigv4::wait_for(waker, nullptr, deadline);
-  Exchange* const* const end = exchanges + count;
-  const auto under_way = [&] {
-    return std::count_if(exchanges, end,
-                         [](Exchange* one) { return one->under_way(); });
-  };
-  const auto before = under_way();
-  if (before == 0) return;
-  const SigpipeGuard guard;
-  std::vector<pollfd>& fds = exchanges[0]->polled_fds_;
-  const pollfd of_waker = polled(waker);
-  const pollfd of_timer = timer_until(deadline, waker);
-  bool woken = false;
-  BootTime now = BootTime::min();  // For what is to be done at once.
-  do {
-    for (Exchange* const* at = exchanges; at != end; ++at) {
-      const BootTime due = (*at)->next_due();
-      const bool asks_time = due != BootTime::min() && due != kNever;
-      if (asks_time && now == BootTime::min()) now = BootClock::now();
-      (*at)->act_if_due(now);
-    }
-    now = BootClock::now();
-    BootTime until = poll_until(deadline, waker, now);
-    fds.clear();
-    fds.push_back(of_waker);
-    fds.push_back(of_timer);
-    for (Exchange* const* at = exchanges; at != end; ++at) {
-      (*at)->prepare_poll(now, fds);
-      until = std::min(until, (*at)->next_due());
-    }
-    const bool ended = under_way() < before;
-    // With the waker and the timer alone there is nothing to read.
-    const bool looks = !ended || fds.size() > kOwnDescriptors;
-    const int ready = looks ? poll(fds.data(), fds.size(),
-                                   ended ? 0 : poll_timeout(until, now))
-                            : 0;
-    woken = fds[0].revents != 0 || is_woken(waker);
-    if (ready <= 0) continue;
-    const pollfd* fd = fds.data() + kOwnDescriptors;
-    for (Exchange* const* at = exchanges; at != end; ++at) {
-      fd = (*at)->act_on(fd);
-    }
-  } while (!woken && under_way() == before &&
-           (now = BootClock::now()) < deadline);
-}
-
-void wait_for(Waker* own, const Waker* other, BootTime deadline) {
-  if (is_woken(own) || is_woken(other)) return;
-  pollfd fds[] = {polled(own), polled(other), timer_until(deadline, own)};
-  for (BootTime now; !is_woken(own) && !is_woken(other) &&
-                     (now = BootClock::now()) < deadline;) {
-    const BootTime until =
-        poll_until(poll_until(deadline, own, now), other, now);
-    poll(fds, 3, poll_timeout(until, now));
-  }
-}
-
-// -- Pool --------------------------------------------------------------------
-
-std::unique_ptr<Exchange> HttpPool::take() {
-  std::unique_ptr<Exchange> exchange(warmest_.exchange(nullptr));
-  if (exchange != nullptr) return exchange;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    if (idle_ != nullptr) {
-      exchange.swap(idle_);
-      idle_.swap(exchange->next_);
-      --idle_count_;
-    }
-  }
-  return exchange ? std::move(exchange) : std::make_unique<Exchange>(options_);
-}
-
-// One too many is closed outside the lock: that may write to the network.
-void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
-  // Of one that was not begun.
-  exchange->headers().wipe();
-  exchange->body().wipe();
-  // One that came to nothing for want of memory might fail for ever.
-  const bool is_good = exchange->is_made() && !exchange->spent_;
-  if (options_.max_idle == 0 || !is_good) return;
-  exchange.reset(warmest_.exchange(exchange.release()));
-  if (exchange == nullptr) return;
-  const std::lock_guard<std::mutex> guard(mutex_);
-  if (idle_count_ + 1 >= options_.max_idle) return;
-  exchange->next_.swap(idle_);
-  idle_.swap(exchange);
-  ++idle_count_;
-}
-
-// -- URL ---------------------------------------------------------------------
-
-// Without an authority it is no URL.
-UrlParts parts_of(std::string_view url) {
-  UrlParts parts;
-  parts.scheme = sigv4::cut(url, ':');
-  if (!sigv4::begins_with(url, "//")) return parts;
-  url.remove_prefix(2);
-  const std::size_t path = std::min(url.find('/'), url.size());
-  parts.authority = url.substr(0, path);
-  parts.path = url.substr(path);
-  return parts;
-}
-
-// libcurl also takes one slash or three, and does not tell an empty query or
-// fragment from none.  It decodes a host, which may then read as another (an
-// address, say), and spells one that is not ASCII in its own way.
-std::string normal_url(const std::string& text) {
-  const auto is_plain = [](char c) {
-    return c > ' ' && c <= '~' && c != '%' && c != '@';
-  };
-  const std::string_view given = parts_of(text).authority;
-  std::string normal;
-  if (given.empty() || !sigv4::consists_of(given, is_plain) ||
-      std::string_view(text).find_first_of("?#") != text.npos) {
-    return normal;
-  }
-  const std::unique_ptr<CURLU, void (*)(CURLU*)> url(curl_url(),
-                                                     &curl_url_cleanup);
-  const auto check = [](CURLUcode code) {
-    if (code == CURLUE_OUT_OF_MEMORY) no_memory();
-    return code == CURLUE_OK;
-  };
-  if (url == nullptr) no_memory();
-  char* found = nullptr;
-  if (check(curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0))) {
-    check(
-        curl_url_get(url.get(), CURLUPART_URL, &found, CURLU_NO_DEFAULT_PORT));
-  }
-  const std::unique_ptr<char, void (*)(void*)> whole(found, &curl_free);
-  if (found != nullptr && (sigv4::begins_with(found, "http://") ||
-                           sigv4::begins_with(found, "https://"))) {
-    normal = found;
-  }
-  return normal;
 }
 
 // libcurl sends with MSG_NOSIGNAL on plain sockets, and since 7.88 also what

@@ -1,10 +1,10 @@
 // One HTTP exchange at a time on a kept-alive connection, with one deadline,
 // an end that another thread can bring about, and a clear answer to the
-// question "may the server have got it?".  The only place that knows libcurl.
+// question "may the server have got it?".  Nothing else sends with libcurl.
 //
 // Each Exchange is an easy handle in a small multi handle of its own, so the
 // connection stays with it, and a thread may carry on what another began.
-// drive() moves any number of exchanges forward with one poll(2).
+// drive() in waiting.hpp moves any number of them forward with one poll(2).
 //
 // libcurl sends a POST again, silently, when a reused connection dies before
 // the first byte of an answer (Curl_retry_request in lib/transfer.c).  For a
@@ -29,20 +29,18 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "boot_clock.hpp"
-#include "boot_timer.hpp"
+#include "http_answer.hpp"
 #include "text.hpp"
+#include "waiting.hpp"
 
 struct curl_slist;
 
@@ -71,91 +69,6 @@ struct HttpOptions {
   // next one of that name gets its chance.  Who has less time for an exchange
   // says so: connect_within().
   std::chrono::milliseconds connect_timeout{2000};
-};
-
-// How an exchange ended.
-enum class Transport {
-  under_way,
-  complete,         // A whole answer of any HTTP status.
-  unreachable,      // Name, connection, proxy or TLS handshake failed.
-  bad_certificate,  // The server's or proxy's, or our CA file, is no good.
-  broken,           // The connection died, or spoke no HTTP.
-  too_large,        // The answer is longer than it may be.
-  timed_out,        // Exchange::end(timed_out) was called.
-  cancelled,        // Exchange::end(cancelled) was called.
-};
-
-struct HttpAnswer {
-  Transport transport = Transport::under_way;
-  // False only if certainly no byte of the request left this process.
-  bool sent = false;
-  int status = 0;    // Of the final answer; 0 if its whole head did not come.
-  std::string body;  // Empty unless complete: a part of one helps nobody.
-  // The final answer's header lines as received, each with its line end; no
-  // status line, no trailers.  Empty unless its whole head came.
-  std::string headers;
-  std::string error;  // What went wrong, for people.
-  // Of this exchange, heads and bodies as HTTP has them.
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  // On the boot clock: a moment before the first byte left (the start of the
-  // exchange if none did), and one after the last byte came or the exchange
-  // ended.
-  BootTime sent_at{};
-  BootTime received_at{};
-
-  // The value of the first header of that name, any case, trimmed; a view of
-  // nothing, at null, if there is none.
-  std::string_view header(std::string_view name) const;
-  // The same of several in one look.
-  template <std::size_t kCount, std::size_t kWidth>
-  std::array<std::string_view, kCount> headers_of(
-      const char (&names)[kCount][kWidth]) const {
-    std::array<std::string_view, kCount> values;
-    std::size_t sizes[kCount];
-    for (std::size_t i = 0; i < kCount; ++i) {
-      sizes[i] = std::string_view(names[i]).size();
-    }
-    find_headers(names[0], kWidth, sizes, values.data(), kCount);
-    return values;
-  }
-  // As it is made, but its texts keep their room.
-  void reset();
-
- private:
-  // Each name begins `width` bytes behind the one before it.
-  void find_headers(const char* names, std::size_t width,
-                    const std::size_t* sizes, std::string_view* values,
-                    std::size_t count) const;
-};
-
-// Wakes a thread out of drive().  Any thread may call wake(), also before the
-// other waits: it is remembered until clear().  In want of a descriptor fd()
-// is -1, and drive() looks every few milliseconds whether it was woken.
-//
-// The flag decides and the descriptor follows: whoever sets the flag writes
-// once, whoever takes it away reads once, and waits for that write if need be.
-// So neither is ever left standing without the other.
-class Waker {
- public:
-  Waker();
-  ~Waker();
-  Waker(const Waker&) = delete;
-  Waker& operator=(const Waker&) = delete;
-
-  void wake() noexcept;
-  void clear() noexcept;
-  bool woken() const noexcept { return woken_.load(); }
-  int fd() const noexcept { return fd_; }  // Readable while woken; -1: none.
-
-  // Ends the poll(2) of whoever waits with this at a time on the boot clock.
-  // Set by drive() and wait_for() alone.
-  BootTimer& timer() noexcept { return timer_; }
-
- private:
-  const int fd_;
-  BootTimer timer_;
-  std::atomic<bool> woken_{false};
 };
 
 enum class Method { post, get, put };
@@ -193,6 +106,10 @@ class Exchange {
   // Ends what is under way as `timed_out` or `cancelled`; the connection is
   // closed.  Nothing happens if nothing is under way.
   void end(Transport why);
+
+  // False of one that may serve no other request: one that came to nothing for
+  // want of memory might fail for ever.
+  bool is_usable() const { return is_made() && !spent_; }
 
   // REQUIRES: start() was called.  Complete once under_way() is false.
   const HttpAnswer& answer() const noexcept { return answer_; }
@@ -293,62 +210,6 @@ class Exchange {
 
   std::unique_ptr<Exchange> next_;  // In a pool.
 };
-
-// Drives `count` exchanges until at least one that was under way has ended,
-// `deadline` has come, or `waker` (may be null) was woken.  Does not end what
-// is still under way then: the caller does, or drives on.  Returns at once if
-// there are exchanges, but none under way; with none at all it waits for
-// deadline and waker.  A deadline that has passed still lets it do what can be
-// done without waiting.
-//
-// A deadline that passes while the machine is suspended is seen when it wakes
-// up; without a waker, or if there was no descriptor for its timer, as much
-// later as had been left of it.
-void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
-           Waker* waker);
-
-// Waits until either (both may be null) is woken, or until `deadline`.  Clears
-// neither.  Others may wait for `other` too; `own`, whose timer is used, serves
-// this thread alone.
-void wait_for(Waker* own, const Waker* other, BootTime deadline);
-
-// Exchanges with their kept-alive connections, for use by any thread.
-class HttpPool {
- public:
-  explicit HttpPool(const HttpOptions& options) : options_(options) {}
-  ~HttpPool() { delete warmest_.load(); }
-  HttpPool(const HttpPool&) = delete;
-  HttpPool& operator=(const HttpPool&) = delete;
-
-  // The one given back last, its connection being the warmest; a new one if
-  // there is none.  Any thread.
-  std::unique_ptr<Exchange> take();
-  // REQUIRES: nothing under way.  Needs no memory, for destructors call it.
-  void give_back(std::unique_ptr<Exchange> exchange);
-
- private:
-  const HttpOptions options_;
-  // The one given back last, without the mutex: often it is the only one.
-  std::atomic<Exchange*> warmest_{nullptr};
-  std::mutex mutex_;
-  // Both: GUARDED_BY(mutex_)
-  std::unique_ptr<Exchange> idle_;  // The others, each with the next.
-  std::size_t idle_count_ = 0;
-};
-
-// An absolute http or https URL as libcurl writes it: the scheme in lower case,
-// no port that is the scheme's own, a path.  Empty if `text` is not such a URL,
-// or has a user, password, query, fragment or IPv6 zone, or a host that is not
-// ASCII or has a percent sign.
-std::string normal_url(const std::string& text);
-
-// Views of a URL; all of them are empty if that is.
-struct UrlParts {
-  std::string_view scheme;     // "https"
-  std::string_view authority;  // Host, and ":port" if there is one.
-  std::string_view path;       // From the first '/'.
-};
-UrlParts parts_of(std::string_view url);
 
 // Initialises libcurl once a process (curl_global_init).  Called by the first
 // Exchange; a caller who needs libcurl's exit handlers to run after its own

@@ -15,6 +15,7 @@
 
 #include "memory.hpp"
 #include "shared.hpp"
+#include "system.hpp"
 #include "text.hpp"
 #include "thread.hpp"
 
@@ -105,7 +106,7 @@ struct Keys::Core {
   std::atomic<BootTime::rep> quiet_until{kNotAtAll};
   std::atomic<const KeyOutcome*> quiet{nullptr};
 
-  std::mutex mutex;
+  Mutex mutex;
   // All below: GUARDED_BY(mutex)
   bool registered = false;  // For exit().
   bool stopping = false;
@@ -157,7 +158,7 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self) {
   if (hung >= kMostHung) {
     return install(failed_keys("the source of keys does not return"));
   }
-  if (to_join) pthread_join(*std::exchange(to_join, std::nullopt), nullptr);
+  if (to_join) join_thread(*std::exchange(to_join, std::nullopt));
   const auto own = share<Run>(self, utc_now.ask(utc_now.whom));
   if (!std::exchange(registered, true)) register_for_exit(self, *this);
   if (start_thread(own->thread, "ddbmutex-keys", own, [](void* it) {
@@ -179,7 +180,7 @@ void Keys::Core::leave_if_hung(BootTime time) {
 
 // REQUIRES: one is under way.
 void Keys::Core::leave() {
-  pthread_detach(fetch->thread);
+  detach_thread(fetch->thread);
   fetch->stop.wake();
   fetch->done.wake();
   fetch = nullptr;
@@ -242,7 +243,7 @@ KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
 void Keys::Core::run(Run& own) {
   const auto tell_so_far = [](void* it, const std::string& what) {
     Run& run = *static_cast<Run*>(it);
-    const std::lock_guard<std::mutex> guard(run.core->mutex);
+    const std::lock_guard<Mutex> guard(run.core->mutex);
     sigv4::format_to(run.told, "%s%s", run.told.empty() ? "" : "; ", what);
   };
   KeyOutcome outcome;
@@ -255,7 +256,7 @@ void Keys::Core::run(Run& own) {
   if (!asked) outcome.state = State::failed;
   if (!own.stop.woken()) has_memory_for([&] { tell(outcome); });
   {
-    const std::lock_guard<std::mutex> guard(mutex);
+    const std::lock_guard<Mutex> guard(mutex);
     if (fetch.get() == &own) {
       fetch = nullptr;
       to_join = own.thread;
@@ -296,14 +297,14 @@ void Keys::Core::tell(const KeyOutcome& outcome) {
 }
 
 void Keys::Core::tell_to_stop(BootTime by) {
-  const std::lock_guard<std::mutex> guard(mutex);
+  const std::lock_guard<Mutex> guard(mutex);
   stopping = true;
   stop_by = std::min(stop_by, by);
   if (fetch != nullptr) fetch->stop.wake();
 }
 
 void Keys::Core::await_stop() {
-  std::unique_lock<std::mutex> guard(mutex);
+  std::unique_lock<Mutex> guard(mutex);
   const std::shared_ptr<Run> own = fetch;
   if (own != nullptr && !is_this_thread(own->thread)) {
     const BootTime latest = std::max(stop_by, BootClock::now()) + kStopGrace;
@@ -314,7 +315,7 @@ void Keys::Core::await_stop() {
   if (fetch != nullptr) leave();
   const auto last = std::exchange(to_join, std::nullopt);
   guard.unlock();
-  if (last) pthread_join(*last, nullptr);
+  if (last) join_thread(*last);
 }
 
 Keys::Keys(const KeySourcePtr& source, UtcNow utc_now, const Log& log,
@@ -326,13 +327,13 @@ Keys::Keys(const KeySourcePtr& source, UtcNow utc_now, const Log& log,
 Keys::~Keys() { sigv4::stop(*core_, BootClock::now() + kStopWithin); }
 
 void Keys::end_by(BootTime time) {
-  const std::lock_guard<std::mutex> guard(core_->mutex);
+  const std::lock_guard<Mutex> guard(core_->mutex);
   core_->stop_by = std::min(core_->stop_by, time);
 }
 
 Keys::Current Keys::now(BootTime time) {
   Core& core = *core_;
-  const std::lock_guard<std::mutex> guard(core.mutex);
+  const std::lock_guard<Mutex> guard(core.mutex);
   core.leave_if_hung(time);
   if (time >= core.due) core.begin(core_);
   if (core.serves(time)) return {core.keys, false};
@@ -353,20 +354,20 @@ bool Keys::await(BootTime deadline, Waker* waker) {
   std::shared_ptr<Core::Run> fetch;
   {
     const BootTime time = BootClock::now();
-    const std::lock_guard<std::mutex> guard(core.mutex);
+    const std::lock_guard<Mutex> guard(core.mutex);
     if (core.serves(time)) return true;
     core.leave_if_hung(time);
     if (core.may_ask(time)) core.begin(core_);
     fetch = core.fetch;
   }
   if (fetch != nullptr) sigv4::wait_for(waker, &fetch->done, deadline);
-  const std::lock_guard<std::mutex> guard(core.mutex);
+  const std::lock_guard<Mutex> guard(core.mutex);
   return core.serves(BootClock::now());
 }
 
 bool Keys::refused(const OutcomePtr& keys) {
   Core& core = *core_;
-  const std::lock_guard<std::mutex> guard(core.mutex);
+  const std::lock_guard<Mutex> guard(core.mutex);
   if (core.source->at_hand()) return false;
   if (core.keys != keys) return true;  // There are newer ones already.
   core.keys_refused = true;

@@ -26,8 +26,8 @@
 
 #include "boot_clock.hpp"
 #include "credentials.hpp"
-#include "http.hpp"
 #include "log.hpp"
+#include "waiting.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

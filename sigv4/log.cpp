@@ -1,10 +1,12 @@
 #include "log.hpp"
 
 #include <cstddef>
+#include <mutex>
 #include <utility>
 
 #include "memory.hpp"
 #include "text.hpp"
+#include "thread.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -18,7 +20,7 @@ constexpr std::size_t kMostLines = 1000;
 void LogQueue::add(const std::shared_ptr<void>& queue, LogLevel level,
                    const std::string& text) {
   LogQueue& own = *static_cast<LogQueue*>(queue.get());
-  const std::lock_guard<std::mutex> guard(own.mutex_);
+  const std::lock_guard<Mutex> guard(own.mutex_);
   if (own.stopping_) return;
   if (own.waiting_ >= kMostLines) {
     ++own.left_out_;
@@ -65,7 +67,7 @@ void LogQueue::drop_lines() {
 }
 
 void LogQueue::run() {
-  std::unique_lock<std::mutex> guard(mutex_);
+  std::unique_lock<Mutex> guard(mutex_);
   for (;;) {
     while (!stopping_ && first_ == nullptr) changed_.wait(guard);
     std::unique_ptr<Line> line;
@@ -83,14 +85,14 @@ void LogQueue::run() {
 }
 
 void LogQueue::tell_to_stop(BootTime by) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::lock_guard<Mutex> guard(mutex_);
   if (std::exchange(stopping_, true)) return;
   stop_by_ = by;
   changed_.notify_all();
 }
 
 void LogQueue::await_stop() {
-  std::unique_lock<std::mutex> guard(mutex_);
+  std::unique_lock<Mutex> guard(mutex_);
   if (!started_ || std::exchange(awaited_, true)) return;
   const bool own = is_this_thread(thread_);
   while (!own && !ended_ &&
@@ -99,11 +101,11 @@ void LogQueue::await_stop() {
   if (!ended_) {
     // One line at the most is being told; none is to follow.
     drop_lines();
-    pthread_detach(thread_);
+    detach_thread(thread_);
     return;
   }
   guard.unlock();
-  pthread_join(thread_, nullptr);
+  join_thread(thread_);
 }
 
 }  // namespace sigv4

@@ -4,16 +4,14 @@
 
 #include <pthread.h>
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "boot_clock.hpp"
+#include "system.hpp"
 #include "text.hpp"
-#include "thread.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -79,9 +77,9 @@ class LogQueue {
   std::unique_ptr<Line> take();  // REQUIRES: the mutex.  Null: none is told.
 
   const Tell tell_;
-  std::mutex mutex_;
+  Mutex mutex_;
   // All below: GUARDED_BY(mutex_)
-  std::condition_variable changed_;
+  Condition changed_;
   std::unique_ptr<Line> first_;
   std::unique_ptr<Line>* end_ = &first_;
   std::size_t waiting_ = 0;

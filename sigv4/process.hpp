@@ -13,14 +13,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "system.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
-
-// Another number in a forked child, however it came about; a load and no system
-// call.  (Before Linux 4.14, and where a sandbox has no MADV_WIPEONFORK, it is
-// the process ID.)
-std::uint64_t this_process() noexcept;
 
 // What PerProcess is, whatever the type.
 class OnePerProcess {

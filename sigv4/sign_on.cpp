@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "from_json.hpp"
+#include "waiting.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

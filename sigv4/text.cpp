@@ -145,8 +145,8 @@ std::string one_line(std::string_view text) {
 }
 
 std::string in_quotes(std::string_view text) {
-  constexpr std::size_t kMostBytes = 200;
-  const std::string_view start = cut_to(text, kMostBytes);
+  constexpr std::size_t kMostQuoted = 200;
+  const std::string_view start = cut_to(text, kMostQuoted);
   std::string quoted = "\"";
   append_visible(quoted, start, "\"\\");
   quoted += start.size() < text.size() ? "...\"" : "\"";

@@ -1,7 +1,5 @@
 #include "thread.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -14,33 +12,6 @@ inline namespace v0 {
 namespace sigv4 {
 namespace {
 
-// All but those that a fault raises in the thread itself.
-sigset_t signals_of_others() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int signal = 1; signal < NSIG; ++signal) {
-    const bool fault = signal == SIGSEGV || signal == SIGBUS ||
-                       signal == SIGFPE || signal == SIGILL ||
-                       signal == SIGTRAP || signal == SIGABRT;
-    if (!fault) sigaddset(&set, signal);  // It refuses what libc keeps.
-  }
-  return set;
-}
-
-struct Work {
-  const char* const name;
-  const std::shared_ptr<void> what;
-  void (*const run)(void* what);
-};
-
-void* run_thread(void* argument) {
-  const std::unique_ptr<Work> work(static_cast<Work*>(argument));
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
-  pthread_setname_np(pthread_self(), work->name);
-  work->run(work->what.get());
-  return nullptr;
-}
-
 // Those of this process that have threads.
 struct Registered {
   struct Threads {
@@ -49,7 +20,7 @@ struct Registered {
     std::unique_ptr<Threads> next;
   };
 
-  std::mutex mutex;
+  Mutex mutex;
   std::unique_ptr<Threads> first;  // GUARDED_BY(mutex)
 };
 
@@ -64,7 +35,7 @@ void stop_all() {
   if (own == nullptr) return;
   std::unique_ptr<Registered::Threads> all;
   {
-    const std::lock_guard<std::mutex> guard(own->mutex);
+    const std::lock_guard<Mutex> guard(own->mutex);
     all.swap(own->first);
   }
   const BootTime by = BootClock::now() + kStopWithin;
@@ -85,25 +56,12 @@ constexpr std::chrono::nanoseconds kLongestWait = std::chrono::seconds(1);
 
 }  // namespace
 
-bool start_thread(pthread_t& thread, const char* name,
-                  const std::shared_ptr<void>& what, void (*run)(void* what)) {
-  std::unique_ptr<Work> work(new Work{name, what, run});
-  const sigset_t blocked = signals_of_others();
-  sigset_t old;
-  pthread_sigmask(SIG_SETMASK, &blocked, &old);
-  const bool started =
-      pthread_create(&thread, nullptr, run_thread, work.get()) == 0;
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (started) work.release();  // It is the thread's now.
-  return started;
-}
-
 void stop_all_at_exit() {
   static const bool once = (registered(), std::atexit(stop_all) == 0);
   static_cast<void>(once);
 }
 
-bool await(std::condition_variable& change, std::unique_lock<std::mutex>& guard,
+bool await(Condition& change, std::unique_lock<Mutex>& guard,
            BootTime deadline) {
   const std::chrono::nanoseconds left = deadline - BootClock::now();
   if (left <= std::chrono::nanoseconds::zero()) return false;
@@ -113,7 +71,7 @@ bool await(std::condition_variable& change, std::unique_lock<std::mutex>& guard,
 
 void register_for_exit(const std::shared_ptr<void>& owner, Stopping stopping) {
   Registered& own = registered().get();
-  const std::lock_guard<std::mutex> guard(own.mutex);
+  const std::lock_guard<Mutex> guard(own.mutex);
   std::unique_ptr<Registered::Threads>* place = &own.first;
   // In the place of one that is gone.
   while (*place != nullptr && !(*place)->owner.expired()) {

@@ -1,36 +1,22 @@
-// Threads of the library's own, and their end with the process.
+// How threads of the library's own wait, and end with the process.
 //
 // Thread safety: any thread may call any of this.
 #ifndef DDBMUTEX_SIGV4_THREAD_HPP
 #define DDBMUTEX_SIGV4_THREAD_HPP
 
-#include <pthread.h>
-
 #include <chrono>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 
 #include "boot_clock.hpp"
+#include "system.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Starts a thread that takes none of the program's signals and is no point of
-// cancellation.  It owns `what`, too, while it runs.  `name`, a literal of at
-// most 15 bytes, is what top(1) and debuggers show.  False if there can be no
-// more threads.
-bool start_thread(pthread_t& thread, const char* name,
-                  const std::shared_ptr<void>& what, void (*run)(void* what));
-
-// Linux has numbers or pointers for threads: pthread_equal() would be a call.
-inline bool is_this_thread(pthread_t thread) {
-  return thread == pthread_self();
-}
-
 // Waits to be notified, or for a while.  False: the time was over before.
-bool await(std::condition_variable& change, std::unique_lock<std::mutex>& guard,
+bool await(Condition& change, std::unique_lock<Mutex>& guard,
            BootTime deadline);
 
 // What has threads that must not run while the libraries they use are being

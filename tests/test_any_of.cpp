@@ -7,9 +7,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <random>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -18,11 +16,9 @@
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/any_of.hpp"
-#include "tests/claims/items.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
-#include "tests/support/process.hpp"
 #include "tests/support/scripted_server.hpp"
 
 using namespace std::chrono_literals;
@@ -640,20 +636,6 @@ BOOST_DATA_TEST_CASE(item_of_a_dead_holder_is_got_after_its_lease, kEngines,
   BOOST_TEST(colour_of(item->attributes()) == "red");
 }
 
-BOOST_AUTO_TEST_CASE(item_of_a_holder_that_lives_is_not_got) {
-  Items items(1);
-  AnyOfOptions options = items.options();
-  options.each.ttl = 2s;
-  options.each.request_timeout.reset();
-  const Mutex held = AnyOf(options).lock();
-  AnyOf other(items.options());
-  const std::string wrong = tests::undisturbed(200ms, [&] {
-    const bool got = other.try_lock_for(8s) != nullptr;
-    return std::string(got ? "got" : held->owns_lock() ? "" : "lost");
-  });
-  BOOST_TEST(wrong == "");
-}
-
 // Where nothing tells what time it is by DynamoDB's clock.
 BOOST_AUTO_TEST_CASE(dead_holder_is_waited_out_where_answers_have_no_date) {
   Items items(2);
@@ -820,25 +802,6 @@ BOOST_AUTO_TEST_CASE(what_accept_throws_leaves_nothing_behind) {
 }
 
 // --- Until all are refused ---------------------------------------------------
-
-// Each holds one until all have one, so that nobody is refused by all.
-BOOST_AUTO_TEST_CASE(nobody_gets_nothing_while_there_is_one_for_each) {
-  Items items(40);
-  std::vector<std::unique_ptr<AnyOf>> hosts;
-  for (int i = 0; i < 32; ++i) {
-    hosts.push_back(std::make_unique<AnyOf>(items.options()));
-  }
-  for (int round = 0; round < 5; ++round) {
-    std::vector<Mutex> got(hosts.size());
-    std::vector<std::unique_ptr<Aside>> threads;
-    for (std::size_t i = 0; i < hosts.size(); ++i) {
-      threads.push_back(
-          std::make_unique<Aside>([&, i] { got[i] = hosts[i]->try_lock(); }));
-    }
-    for (const auto& thread : threads) BOOST_TEST(thread->thrown() == "none");
-    BOOST_TEST(std::count(got.begin(), got.end(), nullptr) == 0);
-  }
-}
 
 // The refusals of one are none of the others'.
 BOOST_AUTO_TEST_CASE(threads_of_one_get_an_item_each_though_many_are_refused) {
@@ -1244,75 +1207,6 @@ BOOST_AUTO_TEST_CASE(accept_may_lock_any_of_another_and_others_any_of_this) {
   BOOST_TEST(nested.load());
   const std::string told = one.thrown() + ", " + other.thrown();
   BOOST_TEST((told == "none, cancelled" || told == "cancelled, none"), told);
-}
-
-BOOST_AUTO_TEST_SUITE_END()
-
-BOOST_AUTO_TEST_SUITE(any_of_judge)
-
-namespace {
-
-claims::Grant grant(int item, claims::Token token, int begin) {
-  return {1, item, token,
-          claims::Claim{1, claims::nanoseconds(begin),
-                        claims::nanoseconds(begin + 1)}};
-}
-
-claims::ItemFindings judge(const std::string& done,
-                           const std::vector<claims::Grant>& grants) {
-  std::istringstream in(done);
-  return claims::judge_items(claims::read_done(in), grants, 2);
-}
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(round_that_is_done_twice_is_found) {
-  BOOST_TEST(
-      judge("done 7 1 1 5\ndone 7 2 2 6\ndone 8 1 1 5\n", {}).wrong.empty());
-  const auto found = judge("done 7 1 1 5\ndone 7 1 2 6\ndone 7 1 3 7\n", {});
-  BOOST_TEST_REQUIRE(found.wrong.size() == 1u);
-  BOOST_TEST(found.wrong[0] == "item 7: round 1 was done twice");
-}
-
-BOOST_AUTO_TEST_CASE(item_that_is_given_out_after_its_last_round_is_found) {
-  BOOST_TEST(judge("done 7 1 1 5\n", {grant(7, 2, 9)}).wrong.empty());
-  BOOST_TEST(judge("done 7 2 2 9\n", {grant(7, 2, 5)}).wrong.empty());
-  const auto found = judge("done 7 2 2 5\n", {grant(7, 3, 9)});
-  BOOST_TEST_REQUIRE(found.wrong.size() == 1u);
-  BOOST_TEST(found.wrong[0] == "item 7: was given out after it was done");
-}
-
-BOOST_AUTO_TEST_CASE(others_that_are_got_while_an_item_is_free_are_counted) {
-  const std::vector<claims::Grant> grants = {grant(8, 1, 4), grant(8, 2, 6),
-                                             grant(9, 1, 8), grant(7, 2, 9)};
-  BOOST_TEST(judge("done 7 1 1 5\n", grants).longest_wait == 2u);
-  // Somebody had it meanwhile.
-  BOOST_TEST(judge("done 7 1 0 5\n", grants).longest_wait == 0u);
-  // Cut short by a kill.
-  BOOST_TEST(judge("done 7 1 1 5", grants).longest_wait == 0u);
-}
-
-BOOST_AUTO_TEST_SUITE_END()
-
-BOOST_AUTO_TEST_SUITE(any_of_run)
-
-// `make soak` has 1,000 items.
-BOOST_AUTO_TEST_CASE(each_item_is_done_once_though_processes_are_killed) {
-  const std::string seed = std::to_string(std::random_device()());
-  for (const char* rounds : {"1", "3"}) {
-    tests::Process run(
-        {{tests::program_path("processes/any_of"), "100", "16", rounds, seed},
-         tests::clean_environment()});
-    // All it says goes to whoever reads the tests' output: the seed above all.
-    std::string said;
-    try {
-      for (;;) said += "\n  " + run.channel().line(5 * tests::kPlenty);
-    } catch (const std::runtime_error&) {  // The end of what it says.
-    }
-    BOOST_TEST_MESSAGE("any_of:" << said);
-    BOOST_TEST(run.wait() == 0, said);
-    BOOST_TEST(run.complaints() == "");
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

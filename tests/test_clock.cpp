@@ -15,7 +15,6 @@ namespace {
 
 using ddbmutex::BootTime;
 using ddbmutex::dynamodb::believable_date;
-using ddbmutex::dynamodb::kAgreement;
 using ddbmutex::dynamodb::ServiceClock;
 using ddbmutex::dynamodb::ServiceTime;
 using std::chrono::milliseconds;
@@ -23,6 +22,8 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 constexpr nanoseconds kNano(1);
+// By which front ends may differ, as ddbmutex/README.md says.
+constexpr nanoseconds kAgreement = milliseconds(250);
 // A Date of these tests, and a time on the boot clock when it might come.
 constexpr ServiceTime kDate = seconds(1700000000);
 constexpr BootTime kBoot{seconds(1000)};

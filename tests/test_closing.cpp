@@ -307,25 +307,4 @@ BOOST_AUTO_TEST_CASE(locks_that_are_not_renewed_by_themselves_are_released) {
   }
 }
 
-// Whoever closes finds nothing held afterwards, whatever was under way.
-BOOST_AUTO_TEST_CASE(lock_that_is_granted_while_closing_is_given_back) {
-  for (int round = 0; round < 20; ++round) {
-    Engine& engine = Engine::running(tests::any_engine_kind());
-    const Options options = on_table(table_at(engine));
-    Mutexes all;
-    std::vector<std::unique_ptr<tests::Aside>> takers;
-    for (int i = 0; i < 8; ++i) {
-      all.push_back(std::make_unique<DdbMutex>(tests::fresh_name(), options));
-      takers.push_back(std::make_unique<tests::Aside>(
-          [mutex = all.back().get()] { mutex->lock(); }));
-    }
-    BOOST_TEST(options.table->close(kPlenty).empty());
-    for (auto& taker : takers) taker->ends();
-    for (const auto& mutex : all) {
-      BOOST_TEST(!mutex->owns_lock());
-      BOOST_TEST(eventually([&] { return is_free(engine, mutex->name()); }));
-    }
-  }
-}
-
 BOOST_AUTO_TEST_SUITE_END()

@@ -7,10 +7,10 @@
 // file and the two beside it; where the service fails, failure_table_service.
 //
 //   take, renewal or release applied,    failure_table, driver, protocol,
-//     and its answer lost                  protocol_histories
+//     and its answer lost                  simulated_world
 //   old renewal after the release, or    failure_table, protocol,
-//     after the next holder                protocol_histories
-//   old take after its release           failure_table, protocol_histories
+//     after the next holder                simulated_world
+//   old take after its release           failure_table, simulated_world
 //   holder stopped past its lease        failure_table, processes
 //   lease lost, a local thread waits     failure_table, threads
 //   holder killed                        failure_table, processes

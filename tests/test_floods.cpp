@@ -17,6 +17,8 @@
 
 #include "ddbmutex/client.hpp"
 #include "sigv4/http.hpp"
+#include "sigv4/http_answer.hpp"
+#include "sigv4/waiting.hpp"
 #include "tests/support/exchanging.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/proxied.hpp"

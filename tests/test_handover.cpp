@@ -5,14 +5,12 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <functional>
-#include <limits>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <system_error>
-#include <thread>
 
 #include "ddbmutex.hpp"
 #include "tests/support/engine.hpp"
@@ -560,45 +558,5 @@ BOOST_AUTO_TEST_CASE(lock_that_is_handed_to_who_throws_is_given_back) {
 }
 
 // --- All at once -----------------------------------------------------------
-
-// Threads that give up at every moment, are cancelled and lock again: one at a
-// time has it, and nobody who gave up.
-BOOST_AUTO_TEST_CASE(no_lock_is_had_twice_or_left_behind_by_who_gives_up) {
-  Shared x([](Options& options) {
-    options.handover_limit = std::numeric_limits<int>::max();
-  });
-  int count = 0;  // Guarded by the lock.
-  std::atomic<int> got{0};
-  std::atomic<bool> over{false};
-  std::list<Aside> threads;
-  for (int i = 0; i < 6; ++i) {
-    threads.emplace_back([&, i] {
-      for (int turn = 0; turn < 200; ++turn) {
-        const auto time = std::chrono::microseconds(20 * ((turn + i) % 10));
-        std::error_code ec;
-        const bool has_it = i == 0 ? x.mutex->try_lock_for(kPlenty, ec)
-                                   : x.mutex->try_lock_for(time, ec);
-        if (!has_it) continue;
-        ++count;
-        ++got;
-        x.mutex->unlock();
-      }
-    });
-  }
-  Aside canceller([&] {
-    while (!over) {
-      if (x.mutex->owns_lock()) x.mutex->cancel();  // Of those in line.
-      pause(1ms);
-    }
-  });
-  for (Aside& thread : threads) BOOST_TEST(thread.thrown() == "none");
-  over = true;
-  BOOST_TEST(canceller.thrown() == "none");
-  BOOST_TEST(count == got);
-  BOOST_TEST(count > 0);
-  BOOST_TEST(!x.mutex->owns_lock());
-  BOOST_TEST(x.sent("DeleteItem") >= 1);
-  BOOST_TEST(x.mutex->try_lock());
-}
 
 BOOST_AUTO_TEST_SUITE_END()

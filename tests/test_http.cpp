@@ -20,6 +20,10 @@
 #include <vector>
 
 #include "sigv4/http.hpp"
+#include "sigv4/http_answer.hpp"
+#include "sigv4/http_pool.hpp"
+#include "sigv4/url.hpp"
+#include "sigv4/waiting.hpp"
 #include "tests/support/blackhole.hpp"
 #include "tests/support/exchanging.hpp"
 #include "tests/support/scripted_server.hpp"

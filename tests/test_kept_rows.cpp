@@ -327,6 +327,31 @@ BOOST_AUTO_TEST_CASE(token_stands_whatever_take_comes_late) {
   mutex.release();
 }
 
+// A take was applied, its answer is lost, and somebody frees the row by force.
+// A late copy of that take must not get it again, so the waiter needs a new
+// lease; once, it waited for ever.
+BOOST_AUTO_TEST_CASE(row_freed_by_force_before_the_answer_came_is_taken_anew) {
+  for (const EngineKind kind : kEngines) {
+    Gate gate(kind);
+    const std::string name = tests::fresh_name();
+    const auto others = table_at(gate.engine());
+    for (const bool once : {false, true}) {
+      DdbMutex mutex(name, keeping(table_at(gate)));
+      gate.once("UpdateItem", [&](Engine& engine, const SeenRequest& request) {
+        engine.forward(request);
+        BOOST_TEST(others->force_unlock(others->inspect(name)));
+        return tests::Reply::gone(tests::Ending::reset);
+      });
+      BOOST_TEST(
+          (once ? mutex.try_lock() : mutex.try_lock_for(tests::kPlenty)));
+      BOOST_TEST(mutex.owns_lock());
+      BOOST_TEST(row_of(gate.engine(), name).token ==
+                 static_cast<std::int64_t>(mutex.fencing_token()));
+      mutex.release();
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(lost_answer_of_a_release_is_released) {
   for (const EngineKind kind : kEngines) {
     Gate gate(kind);

@@ -20,7 +20,6 @@
 #include "ddbmutex/record.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
-#include "tests/support/process.hpp"
 #include "tests/support/rival.hpp"
 #include "tests/support/waiting.hpp"
 
@@ -1258,34 +1257,6 @@ BOOST_AUTO_TEST_CASE(engine_without_a_date_is_refused_where_calendars_count) {
   BOOST_TEST(tests::count_of(server, "UpdateItem") == 0);
   BOOST_TEST(error_with(Layout::ddblock, {}) == "none");
   BOOST_TEST(error_with(Layout::awslabs, {}) == "none");
-}
-
-BOOST_AUTO_TEST_SUITE_END()
-
-BOOST_AUTO_TEST_SUITE(layouts_shared)
-
-// Together, since they wait more than they work.  `make soak` has longer ones.
-BOOST_AUTO_TEST_CASE(no_claims_overlap_on_one_table_with_theirs) {
-  std::vector<std::pair<std::string, std::unique_ptr<tests::Process>>> runs;
-  for (const char* words : {"dynamolock 0", "awslabs 0", "lockclient 1500",
-                            "lease -1500", "ddblock 1500"}) {
-    const std::string text = words;
-    const std::size_t space = text.find(' ');
-    runs.emplace_back(
-        text, std::make_unique<tests::Process>(tests::ProcessSettings{
-                  {tests::program_path("claims/shared"), text.substr(0, space),
-                   "1500", "20", "1", text.substr(space + 1)},
-                  tests::clean_environment()}));
-  }
-  for (const auto& [name, run] : runs) {
-    std::string said;
-    try {
-      for (;;) said += "\n  " + run->channel().line(5 * tests::kPlenty);
-    } catch (const std::runtime_error&) {  // The end of what it says.
-    }
-    BOOST_TEST_MESSAGE(name << ":" << said);
-    BOOST_TEST(run->wait() == 0, name << said);
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,9 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,7 +21,6 @@
 #include "ddbmutex/queue.hpp"
 #include "ddbmutex/retry.hpp"
 #include "ddbmutex/table_setup.hpp"
-#include "tests/support/agent.hpp"
 #include "tests/support/blackhole.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/exchanging.hpp"
@@ -133,148 +130,7 @@ BOOST_DATA_TEST_CASE(release_done_unheard_is_no_loss_when_done_again, kEngines,
   gate.server().release();
 }
 
-namespace {
-
-// Rounds for each who may retake the lock; `make soak` has a hundred.
-int lapsed_rounds() {
-  const char* given = std::getenv("DDBMUTEX_LAPSED_ROUNDS");
-  return given != nullptr ? std::atoi(given) : 10;
-}
-
-// Who has the lock once its lease has lapsed in an outage.
-enum class Next { same_thread, another_thread, another_process };
-
-// Locks that are given back in an outage, and the outage lasts for longer than
-// their leases.
-class Lapsing {
- public:
-  static constexpr std::chrono::seconds kLease{4};
-
-  explicit Lapsing(int rounds)
-      : table_(with_clock(front_.table())), rival_(at(front_.engine)) {
-    for (int i = 0; i < rounds; ++i) {
-      for (const Next next :
-           {Next::same_thread, Next::another_thread, Next::another_process}) {
-        all_.push_back(std::make_unique<Lapsed>(next, table_));
-      }
-    }
-  }
-
-  // What is wrong; "" if nothing is; nothing at all if all came too late.
-  std::optional<std::string> run() {
-    for (const auto& one : all_) one->mutex.lock();
-    const BootTime lapsed = BootClock::now() + kLease;
-    for (const auto& one : all_) look(one->mutex.name());
-    pause(1200ms);  // The longer, the more is left of the time for releases.
-    front_.gateway.mode("refuse");
-    unlock_all();
-    eventually([&] { return BootClock::now() >= lapsed; });
-    for (const auto& one : all_) retake(*one);
-    front_.gateway.mode("open");
-    front_.gateway.forget();
-    for (const auto& one : all_) go_on(*one);
-    // By the end of another lease all has been said that will be.
-    eventually([&] { return said() || BootClock::now() >= lapsed + kLease; });
-    DdbMutex later(fresh_name(), lasting(table_));
-    later.lock();
-    const auto renewals = table_->stats().update_item;
-    eventually([&] { return table_->stats().update_item >= renewals + 2; });
-    return verdict();
-  }
-
- private:
-  struct Lapsed {
-    Lapsed(Next who, const std::shared_ptr<Table>& table)
-        : next(who), mutex(fresh_name(), options(*this, table)) {}
-    static Options options(Lapsed& self, const std::shared_ptr<Table>& table) {
-      Options options = on_table(table, kLease);
-      options.auto_renew = false;
-      options.request_timeout = 200ms;
-      options.on_lost = [&self](Loss loss) {
-        if (BootClock::now() < self.lapses_again.load()) {
-          self.told.add(name_of(loss));
-        }
-      };
-      return options;
-    }
-
-    const Next next;
-    Told told;
-    bool in_time = false;  // unlock() was over while it was held.
-    bool retaken = false;  // And still held when that was seen.
-    // That of the one who has retaken it in this process, which is a loss.
-    std::atomic<BootTime> lapses_again{BootTime::max()};
-    DdbMutex mutex;
-  };
-
-  // A rival that has seen the row may take it when its lease is over.
-  void look(const std::string& name) {
-    rival_.make(name, name, "ttl=60000 auto_renew=0");
-    BOOST_TEST(rival_.ask("try " + name) == "false");
-  }
-  void unlock_all() {
-    std::vector<std::unique_ptr<Aside>> unlocking;
-    for (const auto& one : all_) {
-      unlocking.push_back(std::make_unique<Aside>([&one] {
-        const BootTime now = BootClock::now();
-        const BootTime end = now + one->mutex.remaining();
-        one->mutex.unlock();
-        one->in_time = BootClock::now() < end;
-      }));
-    }
-  }
-  void retake(Lapsed& one) {
-    const std::string& name = one.mutex.name();
-    one.retaken = rival_.ask("try_for " + name + " 60000") == "true";
-    if (one.next != Next::another_process) rival_.ask("unlock " + name);
-  }
-  void go_on(Lapsed& one) {
-    if (one.next == Next::another_process) return;
-    const auto lock = [&one] {
-      std::error_code ec;
-      one.retaken = one.mutex.try_lock_for(kPlenty, ec);
-      const BootTime now = BootClock::now();
-      one.lapses_again = now + one.mutex.remaining();
-      // What came to its end before that was told too soon.
-      if (!one.mutex.owns_lock()) one.retaken = false;
-    };
-    if (one.next == Next::same_thread) return lock();
-    Aside(lock).ends();
-  }
-  bool said() const {
-    const auto requests = front_.gateway.counts().requests("DeleteItem");
-    return requests >= static_cast<int>(all_.size());
-  }
-  std::optional<std::string> verdict() const {
-    std::string wrong;
-    int good = 0;
-    for (const auto& one : all_) {
-      if (!one->in_time || !one->retaken) continue;
-      ++good;
-      const std::string told = one->told.text();
-      if (told != "") wrong += "told: " + told + "; ";
-    }
-    if (good == 0) return std::nullopt;
-    return wrong;
-  }
-
-  Front front_;
-  std::shared_ptr<Table> table_;
-  Agent rival_;
-  std::vector<std::unique_ptr<Lapsed>> all_;
-};
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(lock_that_lapsed_after_its_unlock_is_not_told_as_lost) {
-  for (int rounds = lapsed_rounds(); rounds > 0; rounds -= 10) {
-    std::optional<std::string> wrong;
-    for (int tries = 0; tries < 10 && !wrong; ++tries) {
-      wrong = Lapsing(std::min(rounds, 10)).run();
-    }
-    BOOST_TEST(wrong.value_or("nothing was retaken") == "");
-  }
-}
+namespace {}  // namespace
 
 // --- A great many of them ----------------------------------------------------
 
@@ -857,73 +713,7 @@ BOOST_AUTO_TEST_CASE(turn_cancelled_as_it_comes_goes_to_the_next_in_line) {
   }
 }
 
-namespace {
-
-// Threads that share a mutex, and what has come of their calls.
-struct Sharers {
-  explicit Sharers(DdbMutex& shared) : mutex(shared) {}
-
-  void run() {
-    while (!stop) {
-      std::error_code ec;
-      mutex.lock(ec);
-      if (ec) {
-        ++(ec == Errc::cancelled ? cancelled : wrong);
-        continue;
-      }
-      if (++inside != 1 || !mutex.owns_lock()) ++wrong;
-      ++locked;
-      --inside;
-      mutex.unlock();
-    }
-    // With nobody to cancel any more, all get in, one after the other.
-    if (!mutex.try_lock_for(kPlenty)) {
-      ++shut_out;
-      return;
-    }
-    mutex.unlock();
-  }
-
-  DdbMutex& mutex;
-  std::atomic<bool> stop{false};
-  std::atomic<int> inside{0};
-  std::atomic<int> locked{0}, cancelled{0}, wrong{0}, shut_out{0};
-};
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(cancels_at_any_moment_neither_lose_the_turn_nor_the_lock) {
-  Engine& engine = Engine::running(any_engine_kind());
-  const std::string name = fresh_name();
-  DdbMutex mutex(name, on_table(table_at(engine)));
-  Sharers sharers(mutex);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { sharers.run(); });
-  // As slow as a machine may be, each round ends three calls at least, at any
-  // moment, and lets one come to its end.
-  std::minstd_rand random(1);
-  bool enough = true;
-  for (int round = 0; round < 340 && enough; ++round) {
-    for (int i = 0; i < 3; ++i) {
-      enough = enough && eventually([&, before = sharers.cancelled.load()] {
-                 std::this_thread::sleep_for(
-                     std::chrono::microseconds(random() % 1500));
-                 mutex.cancel();
-                 return sharers.cancelled > before;
-               });
-    }
-    const int before = sharers.locked;
-    enough = enough && eventually([&] { return sharers.locked > before; });
-  }
-  sharers.stop = true;
-  for (std::thread& thread : threads) thread.join();
-  BOOST_TEST(enough);
-  BOOST_TEST(sharers.wrong == 0);
-  BOOST_TEST(sharers.shut_out == 0);
-  BOOST_TEST(!mutex.owns_lock());
-  // What was under way when a call was cancelled is taken back behind.
-  BOOST_TEST(eventually([&] { return is_free(engine, name); }));
-}
+namespace {}  // namespace
 
 // --- Tables that take their time ---------------------------------------------
 

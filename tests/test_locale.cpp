@@ -15,7 +15,7 @@
 #include "ddbmutex.hpp"
 #include "ddbmutex/endpoint.hpp"
 #include "sigv4/from_hosts.hpp"
-#include "sigv4/http.hpp"
+#include "sigv4/http_answer.hpp"
 #include "sigv4/sigv4.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/home.hpp"

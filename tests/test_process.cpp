@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sigv4/process.hpp"
+#include "sigv4/system.hpp"
 
 using namespace ddbmutex;
 using sigv4::PerProcess;

@@ -1259,18 +1259,25 @@ BOOST_AUTO_TEST_CASE(claim_with_right_clocks_is_not_shortened) {
   check_claim(c.lease, BootTime(100h) + kHeld);
 }
 
-BOOST_AUTO_TEST_CASE(claim_ends_when_latest_reaches_the_lowest_stamp) {
-  Contender c;
-  c.hold();
-  const ServiceTime stamp = c.sent.stamp;
-  c.pass(10s);
-  dynamodb::ServiceClock ahead;  // By 30 s, and never contradicted.
-  ahead.hear(c.now, c.now, kDate + 40s);
-  c.lease.apply(ahead);
-  const BootTime end = c.lease.claim_end();
-  BOOST_TEST(ahead.latest(end).count() <= stamp.count());
-  BOOST_TEST(ahead.latest(end + 1us).count() > stamp.count());
-  BOOST_TEST(count(end) < count(BootTime(100h) + 30s));
+// What is stored for those who judge by calendars is later by a margin.
+BOOST_AUTO_TEST_CASE(
+    claim_ends_when_latest_reaches_the_lowest_stamp_less_the_margin) {
+  for (const milliseconds margin : {0ms, 5000ms}) {
+    lock::RowUse use;
+    use.margin = margin;
+    use.calendars = margin > 0ms;
+    Contender c(kTtl, use);
+    c.hold();
+    const ServiceTime stamp = c.sent.stamp - margin;
+    c.pass(10s);
+    dynamodb::ServiceClock ahead;  // By 30 s, and never contradicted.
+    ahead.hear(c.now, c.now, kDate + 40s);
+    c.lease.apply(ahead);
+    const BootTime end = c.lease.claim_end();
+    BOOST_TEST(ahead.latest(end).count() <= stamp.count());
+    BOOST_TEST(ahead.latest(end + 1us).count() > stamp.count());
+    BOOST_TEST(count(end) < count(BootTime(100h) + 30s));
+  }
 }
 
 // A Date that contradicts nothing may come from behind a stop, too, and tells
@@ -1770,6 +1777,22 @@ BOOST_AUTO_TEST_CASE(take_before_the_last_is_renewed_before_it_is_granted) {
   BOOST_TEST(!c.sent.tell);
   BOOST_TEST(c.done() == "ours");
   BOOST_TEST(c.lease.token() == 8);
+}
+
+BOOST_AUTO_TEST_CASE(own_take_that_was_freed_by_force_ends_the_lease) {
+  Contender c(kTtl, kept_use());
+  c.hear_date(kDate);
+  c.lose(Call::take, 1);
+  c.send(Call::take);
+  BOOST_TEST(!c.lease.freed_by_force());
+  BOOST_TEST(c.refused(with_token(record("mine", 0s), 7)) == "busy");
+  BOOST_TEST(c.lease.freed_by_force());
+
+  Contender other(kTtl, kept_use());
+  other.hear_date(kDate);
+  other.send(Call::take);
+  BOOST_TEST(other.refused(with_token(record("theirs", 0s), 7)) == "again");
+  BOOST_TEST(!other.lease.freed_by_force());
 }
 
 BOOST_AUTO_TEST_CASE(last_take_is_granted_without_a_renewal) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
@@ -13,6 +14,9 @@
 #include "tests/support/gate.hpp"
 #include "tests/support/held_thread.hpp"
 #include "tests/support/mutex_kit.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/shell.hpp"
+#include "tests/support/spread.hpp"
 
 using namespace std::chrono_literals;
 
@@ -257,26 +261,6 @@ BOOST_AUTO_TEST_CASE(changes_that_dynamodb_refuses_cost_nothing) {
   BOOST_TEST((mutex.data() == std::nullopt));
   mutex.renew();
   BOOST_TEST(mutex.owns_lock());
-}
-
-BOOST_AUTO_TEST_CASE(threads_may_renew_by_hand_at_once) {
-  Held it;
-  DdbMutex& mutex = it.make();
-  mutex.lock();
-  std::vector<std::unique_ptr<Aside>> all;
-  for (int i = 0; i < 8; ++i) {
-    all.push_back(std::make_unique<Aside>([&mutex, i] {
-      for (int round = 0; round < 10; ++round) {
-        Changes changes;
-        changes.data = std::to_string(i);
-        mutex.renew(changes);
-      }
-    }));
-  }
-  for (auto& one : all) BOOST_TEST(one->thrown() == "none");
-  BOOST_TEST(mutex.owns_lock());
-  const auto info = it.options.table->inspect(mutex.name());
-  BOOST_TEST((info.data == mutex.data()));
 }
 
 BOOST_AUTO_TEST_CASE(unlocking_during_a_renewal_by_hand_ends_it) {
@@ -600,6 +584,29 @@ BOOST_AUTO_TEST_CASE(recursive_lock_that_was_lost_is_not_locked_again) {
   BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::lease_lost));
   mutex.lock();
   BOOST_TEST(mutex.owns_lock());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(many_locks)
+
+BOOST_AUTO_TEST_CASE(renewals_that_come_in_a_swarm_are_found) {
+  using tests::busiest_percent;
+  const std::vector<std::uint64_t> even(tests::kWindowsPerPeriod, 20);
+  BOOST_TEST(busiest_percent(even) == 6u);
+  std::vector<std::uint64_t> windows(2 * tests::kWindowsPerPeriod, 1);
+  windows[70] = 30;
+  windows[71] = 30;
+  BOOST_TEST(busiest_percent(windows) > tests::kMostInBusiest);
+  BOOST_TEST(busiest_percent(windows, 108) > tests::kMostInBusiest);
+  BOOST_TEST(busiest_percent(windows, 109) == 0u);
+}
+
+// With a lease in which a second that a machine stands still is no swarm.
+BOOST_AUTO_TEST_CASE(a_thousand_are_held_through_an_outage_and_spread) {
+  const tests::Ran ran =
+      tests::shell(tests::program_path("processes/many") + " 1000 30 45");
+  BOOST_TEST(ran.status == 0, ran.said);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

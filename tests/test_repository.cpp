@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(public_header_is_needed_by_its_implementation_alone) {
 
 BOOST_AUTO_TEST_CASE(libraries_are_seen_in_their_rooms_alone) {
   const std::map<std::string, std::set<std::string>> rooms = {
-      {"curl/", {"sigv4/http.cpp"}},
+      {"curl/", {"sigv4/http.cpp", "sigv4/url.cpp"}},
       {"openssl/", {"sigv4/base64.cpp", "sigv4/dpop.cpp", "sigv4/sigv4.cpp"}},
       {"rapidjson/", {}},  // The tests' alone.
       {"boost/", {}},
@@ -131,6 +131,38 @@ BOOST_AUTO_TEST_CASE(libraries_are_seen_in_their_rooms_alone) {
       for (const std::string& included : libraries(file)) {
         if (included.rfind(library, 0) == 0) seen.insert(file);
       }
+    }
+    BOOST_TEST(seen == allowed, boost::test_tools::per_element());
+  }
+}
+
+// What a simulation replaces is all defined in a few files: nothing else asks
+// the system for the time, for randomness or for threads, or waits for others.
+BOOST_AUTO_TEST_CASE(system_is_asked_behind_its_seam_alone) {
+  const std::map<std::string, std::set<std::string>> seams = {
+      {"clock_gettime\\(|_clock::now\\(|\\btime\\(nullptr\\)|gettimeofday",
+       {"sigv4/system.cpp"}},
+      {"getentropy|getrandom|random_device|RAND_bytes|/urandom",
+       {"sigv4/system.cpp"}},
+      {"std::(?:recursive_|shared_|timed_)?mutex\\b|std::condition_variable|"
+       "pthread_(?:mutex|cond|rwlock|once)|call_once|\\bsem_\\w+\\(|\\bfutex",
+       {"sigv4/system.cpp", "sigv4/system.hpp"}},
+      {"pthread_(?:create|join|detach)|std::(?:j?thread|async|this_thread)\\b",
+       {"sigv4/system.cpp"}},
+      {"\\b(?:eventfd|epoll_\\w+|p?select|usleep|nanosleep)\\(",
+       {"sigv4/waiting.cpp"}},
+      {"\\btimerfd_\\w+\\(", {"sigv4/boot_timer.hpp"}},
+      // A program that gives keys is waited for by itself.
+      {"\\bpoll\\(", {"sigv4/from_program.cpp", "sigv4/waiting.cpp"}},
+  };
+  std::map<std::string, std::string> codes;
+  for (const std::string& file : all_sources()) {
+    codes[file] = tests::replaced(read_file(file), "//[^\n]*", "");
+  }
+  for (const auto& [asks, allowed] : seams) {
+    std::set<std::string> seen;
+    for (const auto& [file, code] : codes) {
+      if (!all_matches(code, "(" + asks + ")").empty()) seen.insert(file);
     }
     BOOST_TEST(seen == allowed, boost::test_tools::per_element());
   }

@@ -15,7 +15,7 @@
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/credentials.hpp"
 #include "sigv4/from_profile.hpp"
-#include "sigv4/http.hpp"
+#include "sigv4/waiting.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/home.hpp"
 

@@ -8,6 +8,7 @@
 
 #include "ddbmutex.hpp"
 #include "sigv4/http.hpp"
+#include "sigv4/waiting.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"

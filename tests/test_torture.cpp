@@ -1079,7 +1079,7 @@ BOOST_AUTO_TEST_CASE(a_log_is_well_formed_and_complete_unless_killed) {
 BOOST_AUTO_TEST_CASE(clocks_are_as_they_were_set) {
   const auto seen = [](nanoseconds calendar, nanoseconds boot) {
     MutexLog log;
-    static claims::Clocks clocks;
+    static torture::Clocks clocks;
     clocks = {calendar, boot};
     return Scene()
         .lock(3, "")

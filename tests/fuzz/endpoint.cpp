@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ddbmutex/client.hpp"
-#include "sigv4/http.hpp"
+#include "sigv4/url.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace tests {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sigv4/http.hpp"
+#include "sigv4/http_answer.hpp"
 #include "sigv4/sigv4.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

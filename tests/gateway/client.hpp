@@ -30,6 +30,7 @@
 #include "ddbmutex.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/http.hpp"
+#include "sigv4/http_answer.hpp"
 #include "sigv4/sigv4.hpp"
 #include "tests/support/exchanging.hpp"
 #include "tests/support/process.hpp"

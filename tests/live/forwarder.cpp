@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sigv4/boot_clock.hpp"
+#include "sigv4/url.hpp"
 #include "tests/support/gate.hpp"
 
 namespace live {

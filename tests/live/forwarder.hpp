@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "sigv4/http.hpp"
+#include "sigv4/http_pool.hpp"
 #include "tests/support/scripted_server.hpp"
 
 namespace live {

@@ -29,8 +29,8 @@
 
 #include "ddbmutex/endpoint.hpp"
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/http.hpp"
 #include "sigv4/keys.hpp"
+#include "sigv4/url.hpp"
 #include "tests/live/forwarder.hpp"
 #include "tests/live/interruption.hpp"
 #include "tests/live/short_torture.hpp"

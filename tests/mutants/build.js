@@ -21,7 +21,6 @@ class BuildError extends Error {}
 const startedBy = {
   allocations: ["processes/allocations"],
   aws_sources: ["processes/agent"],
-  claims_run: ["claims/run", "claims/many", "claims/worker"],
   exits: ["processes/exits"],
   failure_table: ["processes/agent"],
   forks: ["processes/agent", "processes/fork_storm"],
@@ -266,7 +265,7 @@ async function link(objects, library, program, settings) {
 // Programs of the build itself, for tests that start one that is not to
 // change.
 function borrowPrograms(directory, build) {
-  for (const room of ["tests/claims", "tests/processes", "tests/torture",
+  for (const room of ["tests/processes", "tests/torture",
     commandRoom]) {
     const from = path.resolve(build, room);
     if (!fs.existsSync(from)) continue;
@@ -335,6 +334,23 @@ async function buildMutant(mutant, settings) {
   return directory;
 }
 
+// The simulated world with the mutant in it: the program.
+async function buildWorld(mutant, settings) {
+  const directory = path.join(settings.out, mutant.name);
+  fs.rmSync(directory, { recursive: true, force: true });
+  fs.mkdirSync(directory, { recursive: true });
+  const changed = await compile(writeSources(mutant, directory), directory,
+    settings);
+  const library = await archive(path.join(directory, "libddbmutex.a"),
+    libraryParts().map((part) =>
+      changed.get(part)?.[1] ?? path.join(settings.build, `${part}.o`)));
+  const room = path.join(settings.build, "tests/world");
+  const objects = fs.readFileSync(path.join(room, "objects"), "utf8");
+  const world = path.join(directory, "world");
+  await link(words(objects), library, world, settings);
+  return { directory, world };
+}
+
 // $BUILD as it is, as the build of a mutant that changes nothing.
 function borrowBuild(name, settings) {
   const directory = path.join(settings.out, name);
@@ -347,4 +363,4 @@ function borrowBuild(name, settings) {
 }
 
 module.exports = { BuildError, settingsFrom, textsOf, buildMutant,
-  thoseThatDoNotCompile, borrowBuild, inTurn };
+  buildWorld,  thoseThatDoNotCompile, borrowBuild, inTurn };

@@ -25,6 +25,7 @@
 #include "ddbmutex/record.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/from_all.hpp"
+#include "sigv4/url.hpp"
 #include "tests/support/exchanging.hpp"
 #include "tests/support/json_string.hpp"
 

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "sigv4/http.hpp"
+#include "sigv4/http_answer.hpp"
 #include "sigv4/keys.hpp"
 #include "sigv4/sigv4.hpp"
 #include "tests/support/scripted_server.hpp"

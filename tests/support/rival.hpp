@@ -25,6 +25,7 @@
 #include "ddbmutex/answer.hpp"
 #include "ddbmutex/record.hpp"
 #include "sigv4/boot_clock.hpp"
+#include "sigv4/system.hpp"
 
 namespace tests {
 
@@ -116,7 +117,7 @@ class Rival {
     return R"x({"S":")x" + text + "\"}";
   }
   std::string n(std::chrono::nanoseconds later) const {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto now = ddbmutex::sigv4::wall_clock().time_since_epoch();
     const std::chrono::nanoseconds time = now + ahead_ + later;
     return R"x({"N":")x" + std::to_string(time.count()) + "\"}";
   }
@@ -129,7 +130,7 @@ class Rival {
   // Of those who have it: a version; else who it is, for this call.
   std::string fresh_version() const {
     const std::string random = ddbmutex::lock::fresh_uuid();
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto now = ddbmutex::sigv4::wall_clock().time_since_epoch();
     const std::string time =
         std::to_string(std::chrono::nanoseconds(now).count());
     switch (layout_) {

@@ -10,7 +10,7 @@
 #include "ddbmutex/answer.hpp"
 #include "ddbmutex/protocol.hpp"
 #include "ddbmutex/record.hpp"
-#include "sigv4/http.hpp"
+#include "sigv4/http_answer.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -25,11 +25,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/claims/claims.hpp"
-
 namespace torture {
 
-using claims::Clocks;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
@@ -42,6 +39,12 @@ struct Span {
 };
 
 // --- What the workers say ----------------------------------------------------
+
+// How far off they are, as the library sees them.
+struct Clocks {
+  nanoseconds calendar;
+  nanoseconds boot;
+};
 
 // One call that wanted the lock.
 struct Wait {

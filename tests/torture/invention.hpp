@@ -99,7 +99,7 @@ class Invention {
     log.process = life.process;
     log.incarnation = life.incarnation;
     log.name = name;
-    log.clocks = claims::Clocks{life.calendar, 0ns};
+    log.clocks = Clocks{life.calendar, 0ns};
     log.kept = name.rfind("kept-", 0) == 0;
     log.ttl = 300ms + std::chrono::floor<milliseconds>(up_to(1700ms));
     return log;

@@ -107,19 +107,26 @@ class Judge {
 
   // --- 1: no two hold a name at once ---
 
-  // claims::judge() decides; the claims go by their numbers there.
-  void judge_overlaps(const std::string& name, const std::vector<Held>& all) {
-    std::vector<claims::Claim> numbered;
+  // Each is compared with the one of those before it that reaches furthest: a
+  // long one may overlap many.
+  void judge_overlaps(const std::string& name, std::vector<Held> all) {
+    const auto key = [](const Held& one) {
+      return std::pair(one.span.begin, one.span.end);
+    };
+    std::stable_sort(all.begin(), all.end(), [&](const Held& a, const Held& b) {
+      return key(a) < key(b);
+    });
+    const Held* furthest = nullptr;
     for (const Held& one : all) {
-      const int number = static_cast<int>(numbered.size());
-      numbered.push_back({number, one.span.begin, one.span.end});
-    }
-    for (const claims::Overlap& one : claims::judge(numbered).overlaps) {
-      const Held& a = all.at(static_cast<std::size_t>(one.first.process));
-      const Held& b = all.at(static_cast<std::size_t>(one.second.process));
-      found_.violations.push_back(
-          {Rule::overlap, name + ": " + words_of(a) + ", and " + words_of(b),
-           name, b.log->process, b.span.begin});
+      // Lost before it was known of.
+      if (one.span.begin >= one.span.end) continue;
+      if (furthest && one.span.begin < furthest->span.end) {
+        found_.violations.push_back(
+            {Rule::overlap,
+             name + ": " + words_of(*furthest) + ", and " + words_of(one), name,
+             one.log->process, one.span.begin});
+      }
+      if (!furthest || one.span.end > furthest->span.end) furthest = &one;
     }
   }
   std::string words_of(const Held& one) const {

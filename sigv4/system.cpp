@@ -1,0 +1,161 @@
+#include "system.hpp"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "boot_clock.hpp"
+
+#ifndef CLOCK_BOOTTIME
+#error "ddbmutex needs a clock that counts suspend (CLOCK_BOOTTIME)"
+#endif
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+namespace ddbmutex {
+inline namespace v0 {
+
+// -- Clocks and randomness ----------------------------------------------------
+
+BootTime BootClock::now() noexcept {
+  timespec t;
+  clock_gettime(CLOCK_BOOTTIME, &t);
+  return time_point(std::chrono::seconds(t.tv_sec) +
+                    std::chrono::nanoseconds(t.tv_nsec));
+}
+
+namespace sigv4 {
+
+std::chrono::system_clock::time_point wall_clock() noexcept {
+  return std::chrono::system_clock::now();
+}
+
+void fill_with_randomness(void* begin, std::size_t size) noexcept {
+  if (getentropy(begin, size) != 0) std::abort();
+}
+
+// -- Mutexes ------------------------------------------------------------------
+
+void Mutex::lock() noexcept { mutex_.lock(); }
+
+void Mutex::unlock() noexcept { mutex_.unlock(); }
+
+void Condition::wait(std::unique_lock<Mutex>& guard) {
+  std::unique_lock<std::mutex> own(guard.mutex()->mutex_, std::adopt_lock);
+  condition_.wait(own);
+  own.release();
+}
+
+void Condition::wait_for(std::unique_lock<Mutex>& guard,
+                         std::chrono::nanoseconds time) {
+  std::unique_lock<std::mutex> own(guard.mutex()->mutex_, std::adopt_lock);
+  condition_.wait_for(own, time);
+  own.release();
+}
+
+void Condition::notify_all() noexcept { condition_.notify_all(); }
+
+// -- Threads ------------------------------------------------------------------
+
+namespace {
+
+// All but those that a fault raises in the thread itself.
+sigset_t signals_of_others() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const bool fault = signal == SIGSEGV || signal == SIGBUS ||
+                       signal == SIGFPE || signal == SIGILL ||
+                       signal == SIGTRAP || signal == SIGABRT;
+    if (!fault) sigaddset(&set, signal);  // It refuses what libc keeps.
+  }
+  return set;
+}
+
+struct Work {
+  const char* const name;
+  const std::shared_ptr<void> what;
+  void (*const run)(void* what);
+};
+
+void* run_thread(void* argument) {
+  const std::unique_ptr<Work> work(static_cast<Work*>(argument));
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  pthread_setname_np(pthread_self(), work->name);
+  work->run(work->what.get());
+  return nullptr;
+}
+
+}  // namespace
+
+bool start_thread(pthread_t& thread, const char* name,
+                  const std::shared_ptr<void>& what, void (*run)(void* what)) {
+  std::unique_ptr<Work> work(new Work{name, what, run});
+  const sigset_t blocked = signals_of_others();
+  sigset_t old;
+  pthread_sigmask(SIG_SETMASK, &blocked, &old);
+  const bool started =
+      pthread_create(&thread, nullptr, run_thread, work.get()) == 0;
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  if (started) work.release();  // It is the thread's now.
+  return started;
+}
+
+void join_thread(pthread_t thread) noexcept { pthread_join(thread, nullptr); }
+
+void detach_thread(pthread_t thread) noexcept { pthread_detach(thread); }
+
+// -- This process -------------------------------------------------------------
+
+namespace {
+
+using Mark = std::atomic<std::uint64_t>;
+static_assert(Mark::is_always_lock_free);
+
+// All initialised before any code runs, and never destroyed: a fork may come at
+// any time.
+Mark no_mark{0};  // Stands for: there is no such page, ask for the pid.
+std::atomic<Mark*> the_mark{nullptr};
+std::atomic<std::uint64_t> processes{0};  // Inherited by a child.
+
+// A word that is 0 in every new process.
+Mark* make_mark() noexcept {
+  constexpr std::size_t kSize = sizeof(Mark);  // Whole pages are given.
+  void* page = mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  Mark* mark = &no_mark;
+  if (page != MAP_FAILED) {
+    if (madvise(page, kSize, MADV_WIPEONFORK) == 0) {
+      mark = new (page) Mark(0);
+    } else {
+      munmap(page, kSize);
+    }
+  }
+  Mark* first = nullptr;
+  if (the_mark.compare_exchange_strong(first, mark)) return mark;
+  if (mark != &no_mark) munmap(page, kSize);
+  return first;  // Another thread was faster.
+}
+
+}  // namespace
+
+std::uint64_t this_process() noexcept {
+  Mark* mark = the_mark.load(std::memory_order_acquire);
+  if (mark == nullptr) mark = make_mark();
+  if (mark == &no_mark) return static_cast<std::uint64_t>(getpid());
+  const std::uint64_t known = mark->load(std::memory_order_relaxed);
+  if (known != 0) return known;
+  const std::uint64_t fresh = ++processes;
+  std::uint64_t first = 0;
+  return mark->compare_exchange_strong(first, fresh) ? fresh : first;
+}
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex

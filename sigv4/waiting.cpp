@@ -1,0 +1,143 @@
+#include "waiting.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "http.hpp"
+#include "sigpipe.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// How often a waker without a descriptor is looked at.
+constexpr milliseconds kWakerPoll(5);
+
+// poll(2) takes milliseconds: rounded up, so as not to spin before the time.
+int poll_timeout(BootTime until, BootTime now) {
+  if (until == BootTime::max()) return -1;
+  if (until <= now) return 0;  // The difference might not fit in 64 bits.
+  const auto left = std::chrono::ceil<milliseconds>(until - now);
+  return static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30));
+}
+
+// Until when to poll, if one of the wakers has no descriptor.
+BootTime poll_until(BootTime deadline, const Waker* waker, BootTime now) {
+  const bool blind = waker != nullptr && waker->fd() < 0;
+  return blind ? std::min(deadline, now + kWakerPoll) : deadline;
+}
+
+bool is_woken(const Waker* waker) { return waker != nullptr && waker->woken(); }
+
+// poll(2) passes over what is -1.
+pollfd polled(const Waker* waker) {
+  return {waker != nullptr ? waker->fd() : -1, POLLIN, 0};
+}
+
+// Becomes readable at the deadline.
+pollfd timer_until(BootTime deadline, Waker* waker) {
+  if (waker == nullptr) return {-1, POLLIN, 0};
+  waker->timer().set(deadline);
+  return {waker->timer().fd(), POLLIN, 0};
+}
+
+}  // namespace
+
+// Whoever sets the flag writes once, whoever takes it away reads once: a read
+// takes one write alone, or a wake() amid a clear() would be taken with the one
+// before it, and the next clear() would wait for ever.
+Waker::Waker() : fd_(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {}
+
+Waker::~Waker() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void Waker::wake() noexcept {
+  const std::uint64_t one = 1;
+  if (woken_.exchange(true) || fd_ < 0) return;
+  while (write(fd_, &one, sizeof one) == -1 && errno == EINTR) {
+  }
+}
+
+void Waker::clear() noexcept {
+  std::uint64_t count;
+  if (!woken_.exchange(false) || fd_ < 0) return;
+  while (read(fd_, &count, sizeof count) == -1 && errno == EINTR) {
+  }
+}
+
+// Each round lets all do what is due, then waits, unless one has ended, and
+// looks at all descriptors: so that none is starved by others that end.
+void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
+           Waker* waker) {
+  if (count == 0) return sigv4::wait_for(waker, nullptr, deadline);
+  Exchange* const* const end = exchanges + count;
+  const auto under_way = [&] {
+    return std::count_if(exchanges, end,
+                         [](Exchange* one) { return one->under_way(); });
+  };
+  const auto before = under_way();
+  if (before == 0) return;
+  const SigpipeGuard guard;
+  std::vector<pollfd>& fds = exchanges[0]->polled_fds_;
+  const pollfd of_waker = polled(waker);
+  const pollfd of_timer = timer_until(deadline, waker);
+  bool woken = false;
+  BootTime now = BootTime::min();  // For what is to be done at once.
+  do {
+    for (Exchange* const* at = exchanges; at != end; ++at) {
+      const BootTime due = (*at)->next_due();
+      const bool asks_time = due != BootTime::min() && due != BootTime::max();
+      if (asks_time && now == BootTime::min()) now = BootClock::now();
+      (*at)->act_if_due(now);
+    }
+    now = BootClock::now();
+    BootTime until = poll_until(deadline, waker, now);
+    fds.clear();
+    fds.push_back(of_waker);
+    fds.push_back(of_timer);
+    for (Exchange* const* at = exchanges; at != end; ++at) {
+      (*at)->prepare_poll(now, fds);
+      until = std::min(until, (*at)->next_due());
+    }
+    const bool ended = under_way() < before;
+    // With the waker and the timer alone there is nothing to read.
+    const bool looks = !ended || fds.size() > kPolledBeside;
+    const int ready = looks ? poll(fds.data(), fds.size(),
+                                   ended ? 0 : poll_timeout(until, now))
+                            : 0;
+    woken = fds[0].revents != 0 || is_woken(waker);
+    if (ready <= 0) continue;
+    const pollfd* fd = fds.data() + kPolledBeside;
+    for (Exchange* const* at = exchanges; at != end; ++at) {
+      fd = (*at)->act_on(fd);
+    }
+  } while (!woken && under_way() == before &&
+           (now = BootClock::now()) < deadline);
+}
+
+void wait_for(Waker* own, const Waker* other, BootTime deadline) {
+  if (is_woken(own) || is_woken(other)) return;
+  pollfd fds[] = {polled(own), polled(other), timer_until(deadline, own)};
+  for (BootTime now; !is_woken(own) && !is_woken(other) &&
+                     (now = BootClock::now()) < deadline;) {
+    const BootTime until =
+        poll_until(poll_until(deadline, own, now), other, now);
+    poll(fds, 3, poll_timeout(until, now));
+  }
+}
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex

@@ -1,0 +1,74 @@
+// Waiting until a time on the boot clock, or until another thread wakes this
+// one, or until an HTTP exchange has ended.
+#ifndef DDBMUTEX_SIGV4_WAITING_HPP
+#define DDBMUTEX_SIGV4_WAITING_HPP
+
+#include <atomic>
+#include <cstddef>
+
+#include "boot_clock.hpp"
+#include "boot_timer.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+// Wakes a thread out of drive() and wait_for().  Any thread may call wake(),
+// also before the other waits: it is remembered until clear().  In want of a
+// descriptor fd() is -1, and they look every few milliseconds whether it was
+// woken.
+//
+// The flag decides and the descriptor follows: whoever sets the flag writes
+// once, whoever takes it away reads once, and waits for that write if need be.
+// So neither is ever left standing without the other.
+class Waker {
+ public:
+  Waker();
+  ~Waker();
+  Waker(const Waker&) = delete;
+  Waker& operator=(const Waker&) = delete;
+
+  void wake() noexcept;
+  void clear() noexcept;
+  bool woken() const noexcept { return woken_.load(); }
+  int fd() const noexcept { return fd_; }  // Readable while woken; -1: none.
+
+  // Ends the poll(2) of whoever waits with this at a time on the boot clock.
+  // Set by drive() and wait_for() alone.
+  BootTimer& timer() noexcept { return timer_; }
+
+ private:
+  const int fd_;
+  BootTimer timer_;
+  std::atomic<bool> woken_{false};
+};
+
+class Exchange;  // http.hpp
+
+// How many descriptors drive() polls beside those of its exchanges: the waker's
+// and its timer's, which come first.
+constexpr std::size_t kPolledBeside = 2;
+
+// Drives `count` exchanges until at least one that was under way has ended,
+// `deadline` has come, or `waker` (may be null) was woken.  Does not end what
+// is still under way then: the caller does, or drives on.  Returns at once if
+// there are exchanges, but none under way; with none at all it waits for
+// deadline and waker.  A deadline that has passed still lets it do what can be
+// done without waiting.
+//
+// A deadline that passes while the machine is suspended is seen when it wakes
+// up; without a waker, or if there was no descriptor for its timer, as much
+// later as had been left of it.
+void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
+           Waker* waker);
+
+// Waits until either (both may be null) is woken, or until `deadline`.  Clears
+// neither.  Others may wait for `other` too; `own`, whose timer is used, serves
+// this thread alone.
+void wait_for(Waker* own, const Waker* other, BootTime deadline);
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_WAITING_HPP

@@ -1,0 +1,80 @@
+// A simulated DynamoDB: the tables of one region, which answer the requests
+// that the library sends, and those of other libraries' clients, as the service
+// does.
+//
+//   Service service;
+//   service.create_table("locks", {"name", ""});
+//   Reply reply = service.call("GetItem", R"({"TableName":"locks",...})");
+//
+// It does nothing by itself: its state changes by call() and by the calls
+// beside it, and depends on nothing else.  A parameter of DynamoDB's that none
+// of those clients sends is refused as NotSimulated.
+//
+//   value, number        what items are made of
+//   expression, parser   DynamoDB's expressions
+//   evaluation           what they say of an item, and do to it
+//   table                items, and pages of them
+//   json                 requests and items as JSON
+//   service              operations on items
+//   transaction          TransactWriteItems
+//   administration       operations on tables
+#ifndef DDBMUTEX_TESTS_WORLD_DYNAMODB_SERVICE_HPP
+#define DDBMUTEX_TESTS_WORLD_DYNAMODB_SERVICE_HPP
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace world {
+
+namespace dynamodb {
+class Tables;
+}
+
+struct Reply {
+  int status = 200;
+  std::string body;  // JSON
+};
+
+// Calls must not overlap.
+class Service {
+ public:
+  Service();
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  // `operation`: "PutItem".  Atomic; throws nothing.
+  Reply call(std::string_view operation, std::string_view body);
+
+  // The names of the attributes; both are strings, and `sort` may be empty.
+  struct Key {
+    std::string partition, sort;
+  };
+  // It can be used at once.
+  void create_table(const std::string& name, const Key& key);
+
+  // How late it is for the service: for ten minutes it knows the token of a
+  // transaction.
+  void set_time(std::chrono::seconds now);
+
+  // Without a request, for those who judge.  An item as DynamoDB's JSON; empty
+  // if there is none.
+  std::string item(const std::string& table, const std::string& partition,
+                   const std::string& sort = {}) const;
+  std::size_t size(const std::string& table) const;
+  std::vector<std::string> items(const std::string& table) const;
+  // As a person does, or DynamoDB's clean-up.
+  void remove(const std::string& table, const std::string& partition,
+              const std::string& sort = {});
+
+ private:
+  const std::unique_ptr<dynamodb::Tables> tables_;
+};
+
+}  // namespace world
+
+#endif  // DDBMUTEX_TESTS_WORLD_DYNAMODB_SERVICE_HPP

@@ -1,0 +1,330 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "tests/support/rival.hpp"
+#include "tests/world/judge.hpp"
+#include "tests/world/network.hpp"
+#include "tests/world/plan.hpp"
+#include "tests/world/program.hpp"
+#include "tests/world/rivals.hpp"
+#include "tests/world/world.hpp"
+
+namespace world {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using Fault = FaultPlan::Kind;
+
+constexpr const char* kFinal = "final";
+// One in so many allocations fails while memory is short.
+constexpr std::uint64_t kFailures[] = {20, 100, 1000};
+
+// How much of a kind of weather there is in a storm.
+Weather ten_times(Weather weather) {
+  for (double* chance :
+       {&weather.unreachable, &weather.lost, &weather.answer_lost,
+        &weather.broken, &weather.truncated, &weather.late,
+        &weather.answer_late, &weather.doubled, &weather.failed,
+        &weather.throttled, &weather.conflict, &weather.rejected_keys}) {
+    *chance = std::min(*chance * 10, 0.5);
+  }
+  return weather;
+}
+
+class Life {
+ public:
+  Life(const Plan& plan, const Hear& hear)
+      : plan_(plan),
+        world_(plan.seed, plan.climate),
+        network_(plan.seed, service_, plan.front_ends),
+        judge_(plan) {
+    if (hear) world_.tell_story_to(hear);
+    create_tables();
+    for (const HostPlan& host : plan.hosts) {
+      world_.add_host(host.rate, host.wall_offset, host.latency);
+    }
+    world_.add_host(1, {}, std::chrono::milliseconds(1));  // Of the last check.
+    world_.on_step([this] { judge_.look(); });
+    network_.on_applied(
+        [this](const Applied& applied) { judge_.applied(applied); });
+  }
+  Life(const Life&) = delete;
+  Life& operator=(const Life&) = delete;
+
+  Outcome live() {
+    plan_weather();
+    for (const ProgramPlan& own : plan_.programs) start_at(own.starts, own);
+    for (const FaultPlan& fault : plan_.faults) {
+      world_.at(fault.at, [this, &fault] { happen(fault); });
+    }
+    world_.start_process(world_.hosts().back(), kFinal, [this] { end(); });
+    const std::vector<std::string> waiting =
+        world_.run(patience_ends() + last_check());
+    complain_of(waiting);
+    judge_.end_of_life();
+    return outcome();
+  }
+
+ private:
+  // -- Tables ----------------------------------------------------------------
+
+  void create_tables() {
+    const char* const key = tests::key_of(plan_.layout);
+    service_.create_table("locks", {key, plan_.sort_key});
+    service_.create_table("ledger", {"name", ""});
+    if (plan_.layout != ddbmutex::Layout::lease) return;
+    for (int i = 0; i < plan_.locks; ++i) {  // Where rows must exist.
+      service_.call("PutItem", R"x({"TableName":"locks","Item":{")x" +
+                                   std::string(key) + R"x(":{"S":"lock-)x" +
+                                   std::to_string(i) +
+                                   R"x("},"LeaseUntil":{"N":"0"}}})x");
+    }
+  }
+
+  // -- Programs --------------------------------------------------------------
+
+  void start_at(Time when, const ProgramPlan& own) {
+    ++running_;  // Or will be.
+    world_.at(when, [this, own] { start(own); });
+  }
+
+  void start(const ProgramPlan& own) {
+    Host& host = world_.hosts()[static_cast<std::size_t>(own.host)];
+    const int begun = ++starts_[own.number];
+    const std::string again =
+        begun == 1 ? "" : " (start " + std::to_string(begun) + ")";
+    Process& process = world_.start_process(
+        host, "program " + std::to_string(own.number) + again, [this, own] {
+          if (own.rival) {
+            run_rival(plan_, own, judge_);
+          } else {
+            run_program(plan_, own, judge_);
+          }
+          over(world_.process());
+        });
+    processes_[own.number] = &process;
+  }
+
+  // Its process may be a forked child of the one that was started.
+  void over(Process& process) {
+    if (!ended_.insert(&process).second) return;
+    world_.tell(process, "has ended");
+    --running_;
+    world_.notify(&running_);
+  }
+
+  // A program as it lives now: its process, or a forked child of that.
+  Process* alive(int program) {
+    const auto found = processes_.find(program);
+    if (found == processes_.end()) return nullptr;
+    const std::string& name = found->second->name;
+    for (Process& process : world_.processes()) {
+      if (process.alive && process.name.compare(0, name.size(), name) == 0 &&
+          (process.name.size() == name.size() ||
+           process.name[name.size()] == '\'')) {
+        return &process;
+      }
+    }
+    return nullptr;
+  }
+
+  void kill(int program) {
+    Process* const process = alive(program);
+    if (process == nullptr) return;
+    world_.kill(*process);
+    over(*process);
+  }
+
+  void restart(const FaultPlan& fault) {
+    kill(fault.target);
+    for (ProgramPlan own : plan_.programs) {
+      if (own.number != fault.target) continue;
+      // It does other things than before.
+      own.seed =
+          Random(own.seed, 'a', static_cast<std::uint64_t>(fault.at.count()))
+              .next();
+      start_at(world_.now() + fault.time, own);
+    }
+  }
+
+  // -- Faults ----------------------------------------------------------------
+
+  void happen(const FaultPlan& fault) {
+    ++faults_;
+    world_.tell(description_of(fault));
+    if (happen_to_program(fault)) return;
+    if (happen_to_host(fault)) return;
+    if (fault.kind == Fault::clean_up) return clean_up();
+    Time& until = fault.kind == Fault::outage ? outage_until_ : storm_until_;
+    until = std::max(until, world_.now() + fault.time);
+    set_weather();
+    world_.at(until, [this] { set_weather(); });
+  }
+
+  bool happen_to_program(const FaultPlan& fault) {
+    if (fault.kind == Fault::kill) {
+      kill(fault.target);
+      return true;
+    }
+    if (fault.kind == Fault::restart) {
+      restart(fault);
+      return true;
+    }
+    if (fault.kind != Fault::stop && fault.kind != Fault::no_memory) {
+      return false;
+    }
+    Process* const process = alive(fault.target);
+    if (process == nullptr) return true;
+    if (fault.kind == Fault::stop) {
+      world_.stop(*process, fault.time);
+    } else {
+      let_memory_fail(*process, fault);
+    }
+    return true;
+  }
+
+  void let_memory_fail(Process& process, const FaultPlan& fault) {
+    Random random(plan_.seed, 'M',
+                  static_cast<std::uint64_t>(fault.at.count()));
+    process.failure_every = kFailures[random.below(3)];
+    world_.at(world_.now() + fault.time,
+              [&process] { process.failure_every = 0; });
+  }
+
+  bool happen_to_host(const FaultPlan& fault) {
+    if (fault.kind == Fault::outage || fault.kind == Fault::storm ||
+        fault.kind == Fault::clean_up) {
+      return false;
+    }
+    Host& host = world_.hosts()[static_cast<std::size_t>(fault.target)];
+    if (fault.kind == Fault::suspend) world_.suspend(host, fault.time);
+    if (fault.kind == Fault::pause) world_.pause(host, fault.time);
+    if (fault.kind == Fault::set_wall) host.wall_offset += fault.time;
+    if (fault.kind == Fault::cut_off) {
+      host.cut_off_until =
+          std::max(host.cut_off_until, world_.now() + fault.time);
+    }
+    return true;
+  }
+
+  // DynamoDB deletes items some time after what their attribute `ttl` says, in
+  // seconds since 1970.
+  void clean_up() {
+    if (plan_.layout != ddbmutex::Layout::ddblock) return;
+    const std::string mark = R"x("ttl":{"N":")x";
+    for (int i = 0; i < plan_.locks; ++i) {
+      const std::string key = "ddblock-lock-" + std::to_string(i);
+      const std::string sort = plan_.sort_key.empty() ? "" : "s";
+      const std::string item = service_.item("locks", key, sort);
+      const auto found = item.find(mark);
+      if (found == item.npos) continue;
+      const std::chrono::seconds ttl(
+          std::stoll(item.substr(found + mark.size())));
+      if (ttl < kEpoch + world_.now()) service_.remove("locks", key, sort);
+    }
+  }
+
+  // -- Weather ---------------------------------------------------------------
+
+  void plan_weather() {
+    set_weather();
+    world_.at(weather_ends(), [this] { set_weather(); });
+  }
+  // What is delayed then arrives before it is calm.
+  Time weather_ends() const {
+    const Weather& weather = plan_.weather;
+    const bool delays =
+        weather.late > 0 || weather.answer_late > 0 || weather.doubled > 0;
+    return plan_.calm - (delays ? weather.longest_delay : nanoseconds(0));
+  }
+
+  void set_weather() {
+    const Time now = world_.now();
+    Weather weather = now < weather_ends() ? plan_.weather : Weather{};
+    if (now < storm_until_) weather = ten_times(weather);
+    if (now < outage_until_) {
+      weather = {};
+      weather.unreachable = 0.5;
+      weather.lost = 0.5;
+      weather.failed = 1;
+    }
+    network_.set_weather(weather);
+  }
+
+  // -- The end ---------------------------------------------------------------
+
+  // Until then, all programs should have ended: what they do last is a wait for
+  // all others that hold the lock, or have died with it.
+  Time patience_ends() const {
+    nanoseconds one = plan_.longest_hold + plan_.longest_rest;
+    one += plan_.ttl * 5;
+    one += minutes(2);
+    return plan_.calm +
+           one * static_cast<std::int64_t>(2 + 2 * plan_.programs.size());
+  }
+  nanoseconds last_check() const {
+    return plan_.weather.longest_delay * 2 + plan_.ttl * 40 + hours(1);
+  }
+
+  // On the main thread of the last process.
+  void end() {
+    const auto left = [this](Time until) { return until - world_.now(); };
+    world_.sleep(left(plan_.calm));
+    const Time patience = patience_ends();
+    while (running_ > 0 && world_.now() < patience) {
+      world_.wait({&running_},
+                  world_.host().boot(world_.now()) + left(patience));
+    }
+    if (running_ > 0) return world_.finish();
+    run_final_check(plan_, judge_);
+    is_checked_ = true;
+    world_.finish();
+  }
+
+  void complain_of(const std::vector<std::string>& waiting) {
+    if (is_checked_) return;
+    std::string who;
+    for (const std::string& name : waiting) {
+      if (running_ > 0 && name.compare(0, 5, kFinal) == 0) continue;
+      who += (who.empty() ? "" : "; ") + name;
+    }
+    judge_.wrong("a wait that never ends", who);
+  }
+
+  Outcome outcome() {
+    Outcome outcome;
+    outcome.wrong = judge_.wrongs();
+    outcome.acquisitions = judge_.acquisitions();
+    outcome.faults = faults_ + network_.faults();
+    outcome.length = world_.now();
+    return outcome;
+  }
+
+  const Plan& plan_;
+  World world_;
+  Service service_;
+  Network network_;
+  Judge judge_;
+  std::map<int, Process*> processes_;  // The latest of each program.
+  std::map<int, int> starts_;
+  std::set<const Process*> ended_;
+  int running_ = 0;
+  std::uint64_t faults_ = 0;
+  Time outage_until_{}, storm_until_{};
+  bool is_checked_ = false;
+};
+
+}  // namespace
+
+Outcome live(const Plan& plan, const Hear& hear) {
+  // Threads of processes that were killed may refer to it for ever.
+  Life& life = *new Life(plan, hear);
+  return life.live();
+}
+
+}  // namespace world

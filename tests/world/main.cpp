@@ -1,0 +1,195 @@
+// Lives in the simulated world:
+//
+//   world minutes N [FIRST]  the seeds from FIRST on, on all cores, for so long
+//   world lives N [FIRST]    so many of them
+//   world until N [FIRST]    until one is wrong, for N seconds at the most
+//   world seed N [all]       one, and its story if it is wrong, or always
+//   world stories N [FIRST]  a line for each life, which is the same whenever
+//                            the story is
+//
+// FIRST is drawn if it is left out.  A life that goes wrong is made smaller for
+// as long as it still goes wrong in the same way; then its story is told (not
+// by `until`).  The last line of the first three is "L lives, A acquisitions, F
+// faults, W wrong". The status is 0 if nothing is wrong.
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/world/plan.hpp"
+#include "tests/world/runner.hpp"
+#include "tests/world/shrink.hpp"
+
+namespace {
+
+using world::Outcome;
+using world::Plan;
+
+// For how many lives a failure is made smaller; fewer if each of them hangs.
+constexpr int kLives = 400;
+constexpr int kHangingLives = 10;
+// Of how many kinds of failure the story is told after many lives.
+constexpr std::size_t kStories = 3;
+
+int usage() {
+  std::fputs(
+      "usage: world minutes N [FIRST] | lives N [FIRST] | until N [FIRST] |\n"
+      "  seed N [all] | stories N [FIRST]\n",
+      stderr);
+  return 2;
+}
+
+std::uint64_t number_in(const std::string& text) {
+  std::size_t end = 0;
+  const std::uint64_t number = std::stoull(text, &end);
+  if (end != text.size()) throw std::invalid_argument(text);
+  return number;
+}
+
+// Short enough to be typed.
+std::uint64_t drawn() {
+  std::random_device device;
+  return std::uint64_t{device() % 1'000'000} * 1'000'000;
+}
+
+bool has_kind(const Outcome& outcome, const std::string& kind) {
+  for (const std::string& wrong : outcome.wrong) {
+    if (world::kind_of(wrong) == kind) return true;
+  }
+  return false;
+}
+
+void tell(const Outcome& outcome) {
+  for (const std::string& line : outcome.story) std::puts(line.c_str());
+  for (const std::string& wrong : outcome.wrong) {
+    std::printf("WRONG: %s\n", wrong.c_str());
+  }
+}
+
+void describe(const Plan& plan) {
+  for (const std::string& line : world::description_of(plan)) {
+    std::printf("  %s\n", line.c_str());
+  }
+}
+
+std::size_t steps_of(const Plan& plan) {
+  std::size_t steps = 0;
+  for (const auto& own : plan.programs) steps += own.steps.size();
+  return steps;
+}
+
+void say_what_is_left_out(const Plan& whole, const Plan& plan) {
+  std::printf(
+      "left out: %zu of %zu programs, %zu of %zu steps, %zu of %zu faults\n",
+      whole.programs.size() - plan.programs.size(), whole.programs.size(),
+      steps_of(whole) - steps_of(plan), steps_of(whole),
+      whole.faults.size() - plan.faults.size(), whole.faults.size());
+}
+
+// The smallest story that ends like this.
+void tell_smallest(std::uint64_t seed, const std::string& wrong) {
+  const Plan whole = world::draw_plan(seed);
+  const std::string kind = world::kind_of(wrong);
+  const auto fails = [&kind](const Plan& plan) {
+    return has_kind(world::live_apart(plan, false), kind);
+  };
+  const Plan plan =
+      world::shrink(whole, fails, kind == "hang" ? kHangingLives : kLives);
+  std::printf("\nseed %" PRIu64 ": %s\n", seed, kind.c_str());
+  say_what_is_left_out(whole, plan);
+  describe(plan);
+  tell(world::live_apart(plan, true));
+}
+
+int live_one(std::uint64_t seed, bool all) {
+  const Plan plan = world::draw_plan(seed);
+  const Outcome outcome = world::live_apart(plan, all);
+  if (all) {
+    std::printf("seed %" PRIu64 "\n", seed);
+    describe(plan);
+    tell(outcome);
+  }
+  std::printf("seed %" PRIu64 ": %" PRIu64 " acquisitions, %" PRIu64
+              " faults, %s, %zu wrong\n",
+              seed, outcome.acquisitions, outcome.faults,
+              world::seconds_of(outcome.length).c_str(), outcome.wrong.size());
+  if (outcome.wrong.empty()) return 0;
+  if (!all) tell_smallest(seed, outcome.wrong.front());
+  return 1;
+}
+
+int live_all(const world::Many& many) {
+  std::printf("seeds from %" PRIu64 " on\n", many.first);
+  const world::Totals totals = world::live_many(many);
+  std::set<std::string> kinds;
+  for (const auto& failure : totals.failures) {
+    if (many.until_wrong || kinds.size() == kStories) break;
+    if (!kinds.insert(world::kind_of(failure.wrong)).second) continue;
+    tell_smallest(failure.seed, failure.wrong);
+  }
+  std::printf("%" PRIu64 " lives, %" PRIu64 " acquisitions, %" PRIu64
+              " faults, %" PRIu64 " wrong\n",
+              totals.lives, totals.acquisitions, totals.faults, totals.wrong);
+  return totals.wrong == 0 ? 0 : 1;
+}
+
+// FNV-1a.
+std::uint64_t hash_of(const std::vector<std::string>& lines) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const std::string& line : lines) {
+    for (const char c : line + "\n") {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    }
+  }
+  return hash;
+}
+
+int tell_hashes(std::uint64_t count, std::uint64_t first) {
+  int status = 0;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    const Outcome outcome = world::live_apart(world::draw_plan(seed), true);
+    std::printf("seed %" PRIu64 ": %zu lines, %016" PRIx64 "\n", seed,
+                outcome.story.size(), hash_of(outcome.story));
+    if (!outcome.wrong.empty()) status = 1;
+  }
+  return status;
+}
+
+int run(const std::vector<std::string>& words) {
+  if (words.size() < 2 || words.size() > 3) return usage();
+  const std::uint64_t number = number_in(words[1]);
+  if (words[0] == "seed") {
+    const bool all = words.size() == 3 && words[2] == "all";
+    return words.size() == 3 && !all ? usage() : live_one(number, all);
+  }
+  const std::uint64_t first = words.size() == 3 ? number_in(words[2]) : drawn();
+  if (words[0] == "stories") return tell_hashes(number, first);
+  world::Many many;
+  many.first = first;
+  if (words[0] == "minutes") {
+    many.time = std::chrono::minutes(number);
+  } else if (words[0] == "until") {
+    many.time = std::chrono::seconds(number);
+    many.until_wrong = true;
+  } else if (words[0] == "lives") {
+    many.count = number;
+  } else {
+    return usage();
+  }
+  return live_all(many);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception&) {
+    return usage();
+  }
+}

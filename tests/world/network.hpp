@@ -1,0 +1,120 @@
+// What lies between the hosts and the simulated DynamoDB: a network that
+// delays, loses, doubles and cuts messages, and front ends that refuse some.
+#ifndef DDBMUTEX_TESTS_WORLD_NETWORK_HPP
+#define DDBMUTEX_TESTS_WORLD_NETWORK_HPP
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/world/dynamodb/service.hpp"
+#include "tests/world/random.hpp"
+#include "tests/world/world.hpp"
+
+namespace world {
+
+// How likely each of these is for a request.
+struct Weather {
+  double unreachable = 0;  // Nothing leaves the host.
+  double lost = 0;         // It never arrives, and nobody says so.
+  double answer_lost = 0;  // It is carried out, and nobody hears of it.
+  double broken = 0;       // The connection dies: before or after.
+  double truncated = 0;    // So it does amid the answer.
+  double late = 0;         // It arrives later, by up to `longest_delay`.
+  double answer_late = 0;  // The answer does.
+  double doubled = 0;      // It arrives once more, as late as that.
+  double failed = 0;       // 500 or 503: carried out or not.
+  double throttled = 0;
+  double conflict = 0;       // TransactionConflictException.
+  double rejected_keys = 0;  // The keys have expired, or are unknown.
+  nanoseconds longest_delay = std::chrono::seconds(1);
+};
+
+struct FrontEnds {
+  // What their clocks are ahead of the service's; as many as there are.
+  std::vector<nanoseconds> ahead{nanoseconds(0)};
+  bool date = true;  // Whether answers say it.
+};
+
+// What a host gets to hear.
+struct Received {
+  enum class Kind { complete, unreachable, broken, truncated };
+  Kind kind = Kind::complete;
+  int status = 0;
+  std::string headers;  // Each line with its end.
+  std::string body;
+};
+
+struct Request {
+  Process* process = nullptr;
+  std::string operation;  // "PutItem"
+  std::string body;
+  std::string amz_date;  // "20270115T080000Z"
+};
+
+// A request as the service carried it out.
+struct Applied {
+  const Request& request;
+  const Reply& reply;
+};
+
+class Network {
+ public:
+  Network(std::uint64_t seed, Service& service, FrontEnds front_ends);
+  static Network& the();
+
+  Service& service() { return service_; }
+  // From now on.
+  void set_weather(const Weather& weather) { weather_ = weather; }
+  const Weather& weather() const { return weather_; }
+
+  // `heard` is called when an answer, or an end without one, arrives at the
+  // host; at most once, perhaps never.  `unreachable`: nothing has left the
+  // host; so it is said at once, or after `connect_timeout`.  Returns false
+  // then.
+  using Heard = std::function<void(Received)>;
+  bool send(Request request, nanoseconds connect_timeout, const Heard& heard);
+  // The same for a program of the world itself: the thread waits at most that
+  // long by its boot clock.  Nothing if there was no answer.
+  struct Answer {
+    Reply reply;
+    std::string date;  // As the front end has it; may be empty.
+  };
+  std::optional<Answer> ask(const std::string& operation,
+                            const std::string& body, nanoseconds at_most);
+
+  // Called after each request that reached the tables.
+  void on_applied(std::function<void(const Applied&)> watch) {
+    watch_ = std::move(watch);
+  }
+  // How many messages the weather has done something to.
+  std::uint64_t faults() const { return faults_; }
+
+ private:
+  // What becomes of a request, drawn when it is sent.
+  struct Fate;
+  Fate draw(Random& random);
+  void arrive(const Request& request, const Fate& fate, const Heard& heard);
+  void carry_out(const Request& request, const Fate& fate, const Heard& heard);
+  std::optional<Received> refusal(const Request& request, const Fate& fate);
+  Received say(int status, const std::string& body, const Fate& fate) const;
+  void deliver(const Request& request, nanoseconds time, Received received,
+               const Heard& heard) const;
+  std::chrono::seconds clock_of(const Fate& fate) const;
+
+  const std::uint64_t seed_;
+  Service& service_;
+  const FrontEnds front_ends_;
+  Weather weather_;
+  std::function<void(const Applied&)> watch_;
+  std::map<int, std::uint64_t> sent_;  // By process.
+  std::uint64_t faults_ = 0;
+};
+
+}  // namespace world
+
+#endif  // DDBMUTEX_TESTS_WORLD_NETWORK_HPP

@@ -1,0 +1,545 @@
+#include "tests/world/plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <initializer_list>
+#include <utility>
+
+#include "tests/support/rival.hpp"
+
+namespace world {
+namespace {
+
+using ddbmutex::Layout;
+using std::chrono::hours;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr hours kDay{24};
+constexpr nanoseconds kLongestTtl = 366 * kDay;
+constexpr nanoseconds kLongestIdle = 21 * kDay;
+// A holder is renewed some 200 times in a hold at the most: two in a ttl.
+constexpr int kTtlsHeld = 100;
+// So long a standstill may never be noticed (ddbmutex/README.md).
+constexpr milliseconds kLongestPause{1250};
+
+// About how often a waiter looks, and how often all of a life may.
+constexpr milliseconds kPause{170};
+constexpr double kMostLooks = 5000;
+
+enum class Pace {
+  busy,
+  slow,     // With holds and rests of weeks.
+  lapsing,  // With holders that are cut off until their leases are over.
+};
+
+// What a life is about.
+struct Kind {
+  const char* name;
+  unsigned weight;
+  Pace pace;
+  bool weather;
+  std::uint64_t faults;  // At the most.
+  bool rivals;
+};
+constexpr Kind kKinds[] = {
+    {"calm", 2, Pace::busy, false, 0, false},
+    {"busy", 10, Pace::busy, true, 4, false},
+    {"adverse", 5, Pace::busy, true, 16, false},
+    {"long", 2, Pace::slow, false, 3, false},
+    {"long and adverse", 2, Pace::slow, true, 8, false},
+    {"lapsing", 4, Pace::lapsing, false, 12, false},
+    {"shared", 3, Pace::busy, true, 6, true},
+};
+
+const Kind& kind_by(Random& random) {
+  unsigned all = 0;
+  for (const Kind& kind : kKinds) all += kind.weight;
+  auto lot = random.below(all);
+  const Kind* kind = kKinds;
+  for (; lot >= kind->weight; ++kind) lot -= kind->weight;
+  return *kind;
+}
+
+double spread(Random& random, double least, double most) {
+  return least * std::exp(random.share() * std::log(most / least));
+}
+
+// The mean of Random::spread().
+nanoseconds mean(nanoseconds least, nanoseconds most) {
+  const auto low = static_cast<double>(least.count());
+  const auto high = static_cast<double>(most.count());
+  if (high <= low) return least;
+  return nanoseconds(
+      static_cast<std::int64_t>((high - low) / std::log(high / low)));
+}
+
+nanoseconds at_least(nanoseconds least, nanoseconds time) {
+  return std::max(least, time);
+}
+
+bool goes_by_calendars(Layout layout) {
+  return layout == Layout::lockclient || layout == Layout::lease ||
+         layout == Layout::ddblock;
+}
+
+// With a ttl of 1 s at least.
+bool sees_versions(Layout layout) {
+  return layout == Layout::dynamolock || layout == Layout::awslabs;
+}
+
+class Draft {
+ public:
+  explicit Draft(std::uint64_t seed)
+      : random_(seed, 'k'), kind_(kind_by(random_)) {
+    plan_.seed = seed;
+  }
+
+  Plan draw() {
+    draw_table();
+    draw_times();
+    draw_programs();
+    draw_length();
+    draw_faults();
+    draw_hosts();
+    draw_climate();
+    draw_front_ends();
+    if (kind_.weather) draw_weather();
+    return plan_;
+  }
+
+ private:
+  void draw_table() {
+    Random random(plan_.seed, 't');
+    if (kind_.rivals || random.chance(0.15)) {
+      plan_.layout = static_cast<Layout>(random.below(5));
+    }
+    const bool ours = plan_.layout == Layout::ddblock;
+    plan_.keep_row = random.chance(0.4) && !(ours && kind_.rivals);
+    if (plan_.layout == Layout::lease) plan_.keep_row = true;
+    if (ours && !kind_.rivals && random.chance(0.1)) plan_.sort_key = "range";
+    plan_.locks = 1 + static_cast<int>(random.below(3));
+  }
+
+  void draw_times() {
+    Random random(plan_.seed, 'm');
+    if (kind_.pace == Pace::slow) draw_slow_times(random);
+    if (kind_.pace == Pace::busy) draw_busy_times(random);
+    if (kind_.pace == Pace::lapsing) draw_lapsing_times(random);
+    // Their clients write whole seconds, or halves of them.
+    if (kind_.rivals) plan_.ttl = plan_.ttl / 500 * 500;
+    if (kind_.rivals || sees_versions(plan_.layout)) {
+      plan_.ttl = std::max<milliseconds>(seconds(1), plan_.ttl);
+    }
+  }
+
+  void draw_busy_times(Random& random) {
+    plan_.ttl = std::chrono::duration_cast<milliseconds>(
+        random.chance(0.4) ? random.spread(milliseconds(100), seconds(3))
+                           : random.spread(seconds(1), seconds(60)));
+    // Most holds are short; in some lives they last some leases.
+    const double leases = random.one_of({0.02, 0.02, 0.1, 0.1, 1.0, 3.0});
+    plan_.longest_hold = at_least(
+        milliseconds(2),
+        nanoseconds(static_cast<std::int64_t>(
+            leases * static_cast<double>(nanoseconds(plan_.ttl).count()))));
+    plan_.longest_rest = random.spread(
+        milliseconds(2), random.chance(0.3) ? seconds(10) : milliseconds(300));
+  }
+
+  void draw_slow_times(Random& random) {
+    plan_.ttl = std::chrono::duration_cast<milliseconds>(
+        random.spread(milliseconds(100), kLongestTtl));
+    plan_.longest_hold = std::min<nanoseconds>(
+        kLongestIdle,
+        random.spread(plan_.ttl / 8 + milliseconds(1), plan_.ttl * kTtlsHeld));
+    plan_.longest_rest = random.spread(minutes(1), kLongestIdle);
+  }
+
+  void draw_lapsing_times(Random& random) {
+    plan_.locks = 1;
+    plan_.ttl = std::chrono::duration_cast<milliseconds>(
+        random.spread(seconds(2), hours(2)));
+    plan_.longest_hold = plan_.ttl * 3 / 2;
+    plan_.longest_rest = plan_.ttl / 2;
+  }
+
+  void draw_programs() {
+    Random random(plan_.seed, 'p');
+    const bool slow = kind_.pace == Pace::slow;
+    const bool lapses = kind_.pace == Pace::lapsing;
+    hosts_ = lapses ? 2 + random.below(2) : 1 + random.below(4);
+    const std::uint64_t count =
+        lapses ? hosts_ : 1 + random.below(slow ? 4 : 6);
+    for (std::uint64_t i = 0; i < count; ++i) draw_program(i, false);
+    if (!kind_.rivals) return;
+    first_rival_host_ = hosts_;
+    hosts_ += 1 + random.below(2);
+    const std::uint64_t rivals = 1 + random.below(2);
+    for (std::uint64_t i = 0; i < rivals; ++i) draw_program(count + i, true);
+  }
+
+  void draw_program(std::uint64_t number, bool rival) {
+    Random random(plan_.seed, 'P', number);
+    ProgramPlan own;
+    own.number = static_cast<int>(number);
+    own.rival = rival;
+    own.host = static_cast<int>(
+        rival ? first_rival_host_ + random.below(hosts_ - first_rival_host_)
+        : kind_.pace == Pace::lapsing ? number
+                                      : random.below(hosts_));
+    own.seed = random.next();
+    own.threads = rival ? 1 : 1 + static_cast<int>(random.below(4));
+    const auto steps = static_cast<int>(
+        kind_.pace != Pace::busy ? spread(random, 5, 40)
+                                 : spread(random, 20, 300) * own.threads);
+    for (int step = 0; step < steps; ++step) own.steps.push_back(step);
+    // Most begin soon.
+    own.starts =
+        random.chance(0.8)
+            ? random.between(nanoseconds(0), seconds(1))
+            : random.spread(seconds(1), at_least(seconds(2), plan_.ttl));
+    plan_.programs.push_back(own);
+  }
+
+  // Until about then the programs have something to do.  A life in which many
+  // wait for long holds is made shorter, since each of them looks again and
+  // again.
+  void draw_length() {
+    Time needed = time_needed();
+    const auto looks = static_cast<double>((needed / kPause)) *
+                       static_cast<double>(plan_.programs.size());
+    if (kind_.pace == Pace::busy && looks > kMostLooks) {
+      for (ProgramPlan& own : plan_.programs) {
+        own.steps.resize(static_cast<std::size_t>(
+            1 + static_cast<double>(own.steps.size()) * kMostLooks / looks));
+      }
+      needed = time_needed();
+    }
+    busy_until_ = needed + seconds(1);
+    for (const ProgramPlan& own : plan_.programs) {
+      busy_until_ = std::max(busy_until_, needed + own.starts);
+    }
+    plan_.calm = busy_until_;
+  }
+
+  Time time_needed() const {
+    double steps = 0, threads = 0;
+    for (const ProgramPlan& own : plan_.programs) {
+      steps =
+          std::max(steps, static_cast<double>(own.steps.size()) / own.threads);
+      threads += own.threads;
+    }
+    const nanoseconds hold = mean(milliseconds(1), plan_.longest_hold);
+    const nanoseconds rest = mean(milliseconds(1), plan_.longest_rest);
+    const double crowd = std::max(1.0, threads / plan_.locks);
+    const double time = steps * (static_cast<double>(hold.count()) * crowd / 2 +
+                                 static_cast<double>(rest.count()));
+    return nanoseconds(static_cast<std::int64_t>(std::min(
+        time, static_cast<double>((2 * nanoseconds(kLongestTtl)).count()))));
+  }
+
+  // Times of whatever lasts: most are about as long as a lease, some are much
+  // longer.
+  nanoseconds lasting(Random& random) const {
+    if (kind_.pace == Pace::lapsing) {
+      return random.between(plan_.ttl / 2, plan_.ttl * 3);
+    }
+    if (random.chance(0.1)) return random.spread(minutes(1), 3 * kDay);
+    return random.spread(milliseconds(10),
+                         at_least(milliseconds(20), plan_.ttl * 3));
+  }
+
+  void draw_faults() {
+    Random random(plan_.seed, 'f');
+    const std::uint64_t count = random.below(kind_.faults + 1);
+    for (std::uint64_t i = 0; i < count; ++i) draw_fault(i);
+    std::stable_sort(
+        plan_.faults.begin(), plan_.faults.end(),
+        [](const FaultPlan& a, const FaultPlan& b) { return a.at < b.at; });
+  }
+
+  void draw_fault(std::uint64_t number) {
+    using Is = FaultPlan::Kind;
+    Random random(plan_.seed, 'F', number);
+    FaultPlan fault;
+    fault.kind =
+        random.one_of({Is::kill, Is::restart, Is::restart, Is::restart,
+                       Is::stop, Is::stop, Is::suspend, Is::suspend, Is::pause,
+                       Is::pause, Is::cut_off, Is::cut_off, Is::outage,
+                       Is::storm, Is::set_wall, Is::no_memory, Is::clean_up});
+    fault.at = random.between(nanoseconds(0), busy_until_);
+    fault.time = lasting(random);
+    // Meanwhile a waiter tries again every five seconds.
+    if (fault.kind == Is::cut_off || fault.kind == Is::outage) {
+      fault.time = std::min<nanoseconds>(fault.time, hours(6));
+    }
+    const ProgramPlan& program =
+        plan_.programs[random.below(plan_.programs.size())];
+    fault.target = is_of_a_host(fault.kind) ? program.host : program.number;
+    if (fault.kind == Is::pause && !may_pause(fault)) return;
+    if (fault.kind == Is::pause) {
+      fault.time = random.spread(milliseconds(20), kLongestPause);
+      paused_hosts_.push_back(fault.target);
+    }
+    if (fault.kind == Is::set_wall) {
+      if (is_of_rivals(fault.target)) return;
+      fault.time = random.spread(milliseconds(100), hours(20));
+      if (random.chance(0.5)) fault.time = -fault.time;
+    } else {
+      plan_.calm = std::max(
+          plan_.calm, fault.at + fault.time + (busy_until_ - fault.at) / 4);
+    }
+    plan_.faults.push_back(fault);
+  }
+
+  static bool is_of_a_host(FaultPlan::Kind kind) {
+    using Is = FaultPlan::Kind;
+    return kind == Is::suspend || kind == Is::pause || kind == Is::cut_off ||
+           kind == Is::set_wall;
+  }
+  bool is_of_rivals(int host) const {
+    return kind_.rivals && host >= static_cast<int>(first_rival_host_);
+  }
+  // One unnoticed pause of a host in a life: two in one lease would add up to
+  // more than the margins cover.  And none of a rival's: their clients have no
+  // margin.
+  bool may_pause(const FaultPlan& fault) const {
+    return !is_of_rivals(fault.target) &&
+           std::find(paused_hosts_.begin(), paused_hosts_.end(),
+                     fault.target) == paused_hosts_.end();
+  }
+
+  void draw_hosts() {
+    for (std::uint64_t i = 0; i < hosts_; ++i) {
+      Random random(plan_.seed, 'H', i);
+      HostPlan host;
+      // The margins cover clocks that are off by 1 %, or by 0.5 % and a pause.
+      const double worst = paused_hosts_.empty() ? 0.01 : 0.005;
+      const double off = (random.share() * 2 - 1) * worst;
+      const double extreme = kind_.pace == Pace::lapsing ? 0.8 : 0.15;
+      host.rate = 1 + (random.chance(extreme) ? std::copysign(worst, off)
+                       : random.chance(0.3)   ? 0
+                                              : off);
+      host.latency = random.spread(
+          microseconds(50),
+          std::clamp<nanoseconds>(plan_.ttl / 128, microseconds(200),
+                                  milliseconds(80)));
+      if (random.chance(0.4)) {
+        host.wall_offset = random.spread(milliseconds(1), hours(30));
+        if (random.chance(0.5)) host.wall_offset = -host.wall_offset;
+      }
+      // Their clients count on right clocks.
+      if (is_of_rivals(static_cast<int>(i))) {
+        host.rate = 1;
+        host.wall_offset = random.between(-seconds(1), seconds(1));
+      }
+      plan_.hosts.push_back(host);
+    }
+  }
+
+  void draw_climate() {
+    Random random(plan_.seed, 'c');
+    if (!kind_.weather || random.chance(0.4)) return;
+    plan_.climate.stalls = spread(random, 0.001, 0.05);
+    plan_.climate.longest_stall = random.spread(
+        microseconds(100), random.chance(0.1) ? plan_.ttl : milliseconds(200));
+  }
+
+  void draw_front_ends() {
+    Random random(plan_.seed, 'e');
+    // Any two of them differ by a quarter of a second at the most.
+    plan_.front_ends.ahead.clear();
+    const std::uint64_t count = 1 + random.below(3);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      plan_.front_ends.ahead.push_back(
+          random.between(-milliseconds(125), milliseconds(125)));
+    }
+    if (kind_.rivals ||
+        (goes_by_calendars(plan_.layout) && plan_.layout != Layout::ddblock)) {
+      return;
+    }
+    if (random.chance(0.05)) leave_out_dates();
+  }
+
+  // Without them, nobody learns that a request was signed for another time.
+  void leave_out_dates() {
+    plan_.front_ends.date = false;
+    for (HostPlan& host : plan_.hosts) {
+      host.wall_offset %= nanoseconds(minutes(1));
+    }
+    auto& faults = plan_.faults;
+    faults.erase(std::remove_if(faults.begin(), faults.end(),
+                                [](const FaultPlan& fault) {
+                                  return fault.kind ==
+                                         FaultPlan::Kind::set_wall;
+                                }),
+                 faults.end());
+  }
+
+  void draw_weather() {
+    Random random(plan_.seed, 'W');
+    const double most = random.chance(0.7) ? 0.01 : 0.08;
+    Weather& weather = plan_.weather;
+    for (double* chance :
+         {&weather.unreachable, &weather.lost, &weather.answer_lost,
+          &weather.broken, &weather.truncated, &weather.late,
+          &weather.answer_late, &weather.doubled, &weather.failed,
+          &weather.throttled, &weather.conflict, &weather.rejected_keys}) {
+      const double drawn = spread(random, most / 100, most);
+      if (random.chance(0.5)) *chance = drawn;
+    }
+    weather.longest_delay = lasting(random);
+    // Then nothing is under way any more.
+    plan_.calm = std::max(plan_.calm, busy_until_ + weather.longest_delay);
+  }
+
+  Random random_;
+  const Kind& kind_;
+  Plan plan_;
+  std::uint64_t hosts_ = 0;
+  std::uint64_t first_rival_host_ = 0;
+  std::vector<int> paused_hosts_;
+  Time busy_until_{};
+};
+
+}  // namespace
+
+Plan draw_plan(std::uint64_t seed) { return Draft(seed).draw(); }
+
+// -- For people ---------------------------------------------------------------
+
+std::string seconds_of(nanoseconds time) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.9g s",
+                static_cast<double>(time.count()) / 1e9);
+  return text;
+}
+
+std::string description_of(const FaultPlan& fault) {
+  const std::string time = seconds_of(fault.time);
+  const std::string program = "program " + std::to_string(fault.target);
+  const std::string host = "host " + std::to_string(fault.target + 1);
+  switch (fault.kind) {
+    case FaultPlan::Kind::kill:
+      return program + " is killed";
+    case FaultPlan::Kind::restart:
+      return program + " is killed, and starts again after " + time;
+    case FaultPlan::Kind::stop:
+      return program + " is stopped for " + time;
+    case FaultPlan::Kind::suspend:
+      return host + " is suspended for " + time;
+    case FaultPlan::Kind::pause:
+      return host + " stands still, boot clock included, for " + time;
+    case FaultPlan::Kind::cut_off:
+      return host + " is cut off for " + time;
+    case FaultPlan::Kind::outage:
+      return "the service answers nobody for " + time;
+    case FaultPlan::Kind::storm:
+      return "the weather is ten times as bad for " + time;
+    case FaultPlan::Kind::set_wall:
+      return "the calendar of " + host + " jumps by " + time;
+    case FaultPlan::Kind::no_memory:
+      return program + " is short of memory for " + time;
+    case FaultPlan::Kind::clean_up:
+      return "DynamoDB deletes what is past its ttl";
+  }
+  return "";
+}
+
+namespace {
+
+std::string numbers_of(const std::vector<int>& steps) {
+  std::string text = std::to_string(steps.size()) + " steps";
+  if (steps.size() > 20) return text;
+  text += ":";
+  for (const int step : steps) text += " " + std::to_string(step);
+  return text;
+}
+
+std::string description_of(const Weather& weather) {
+  const std::pair<const char*, double> all[] = {
+      {"unreachable", weather.unreachable},
+      {"lost", weather.lost},
+      {"answer lost", weather.answer_lost},
+      {"broken", weather.broken},
+      {"truncated", weather.truncated},
+      {"late", weather.late},
+      {"answer late", weather.answer_late},
+      {"doubled", weather.doubled},
+      {"failed", weather.failed},
+      {"throttled", weather.throttled},
+      {"conflict", weather.conflict},
+      {"rejected keys", weather.rejected_keys}};
+  std::string text;
+  for (const auto& [name, chance] : all) {
+    if (chance == 0) continue;
+    char words[64];
+    std::snprintf(words, sizeof words, "%s %s %.3g %%", text.empty() ? "" : ",",
+                  name, chance * 100);
+    text += words;
+  }
+  if (text.empty()) return " calm";
+  return text + "; delays of up to " + seconds_of(weather.longest_delay);
+}
+
+std::string description_of(const HostPlan& host) {
+  char rate[32];
+  std::snprintf(rate, sizeof rate, "%+.4f %%", (host.rate - 1) * 100);
+  return std::string("its clock runs ") + rate + " fast, its calendar is " +
+         seconds_of(host.wall_offset) + " ahead, messages take " +
+         seconds_of(host.latency);
+}
+
+std::string description_of(const ProgramPlan& own) {
+  return std::string(own.rival ? "of the other library, " : "") + "on host " +
+         std::to_string(own.host + 1) + " from " + seconds_of(own.starts) +
+         " on, " + std::to_string(own.threads) + " threads, " +
+         numbers_of(own.steps);
+}
+
+}  // namespace
+
+std::vector<std::string> description_of(const Plan& plan) {
+  std::vector<std::string> lines;
+  lines.push_back(
+      std::string("layout ") + tests::name_of(plan.layout) +
+      (plan.keep_row ? ", rows are kept, " : ", rows are deleted, ") +
+      std::to_string(plan.locks) + " locks, a ttl of " + seconds_of(plan.ttl) +
+      (plan.sort_key.empty() ? "" : ", a sort key"));
+  for (std::size_t i = 0; i < plan.hosts.size(); ++i) {
+    const bool is_used = std::any_of(plan.programs.begin(), plan.programs.end(),
+                                     [i](const ProgramPlan& own) {
+                                       return own.host == static_cast<int>(i);
+                                     });
+    if (!is_used) continue;
+    lines.push_back("host " + std::to_string(i + 1) + ": " +
+                    description_of(plan.hosts[i]));
+  }
+  for (const ProgramPlan& own : plan.programs) {
+    lines.push_back("program " + std::to_string(own.number) + ": " +
+                    description_of(own));
+  }
+  for (const FaultPlan& fault : plan.faults) {
+    lines.push_back("at " + seconds_of(fault.at) + ": " +
+                    description_of(fault));
+  }
+  lines.push_back("weather until " + seconds_of(plan.calm) + ":" +
+                  description_of(plan.weather));
+  if (plan.climate.stalls > 0) {
+    lines.push_back("threads stall between two instructions, for up to " +
+                    seconds_of(plan.climate.longest_stall));
+  }
+  std::string ahead;
+  for (const nanoseconds time : plan.front_ends.ahead) {
+    ahead += " " + seconds_of(time);
+  }
+  lines.push_back("front ends whose clocks are ahead by" + ahead +
+                  (plan.front_ends.date ? "" : "; they say no Date"));
+  return lines;
+}
+
+}  // namespace world

@@ -1,0 +1,551 @@
+#include "tests/world/program.hpp"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "tests/world/steps.hpp"
+
+namespace world {
+
+using ddbmutex::DdbMutex;
+using ddbmutex::Errc;
+using ddbmutex::Layout;
+using ddbmutex::Loss;
+using ddbmutex::Options;
+using ddbmutex::Table;
+using ddbmutex::TableOptions;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+// Parts of a program's randomness.
+enum Part : std::uint64_t {
+  kOfProgram = 1,
+  kOfTables,
+  kOfMutexes,
+  kOfSteps,
+  kOfCallbacks,
+  kOfKeys,
+};
+
+// The last Table's destructor waits for two seconds at most.
+constexpr nanoseconds kLastTable = seconds(2);
+// So long after the end of a program nothing of the library may be left.
+// And a callback that destroys another mutex takes its request_timeout more.
+constexpr nanoseconds kLeftBehind = milliseconds(2100 + 2000);
+
+milliseconds ms(nanoseconds time) {
+  return std::chrono::duration_cast<milliseconds>(time);
+}
+
+constexpr milliseconds kLongestTtl = hours(366 * 24);
+
+milliseconds least_ttl(const Plan& plan) {
+  const bool versions =
+      plan.layout == Layout::dynamolock || plan.layout == Layout::awslabs;
+  return milliseconds(versions ? 1000 : 100);
+}
+
+// Nobody looks a million times at a lease of a year.
+milliseconds longest_poll(const Plan& plan, nanoseconds ttl) {
+  return std::max(
+      {milliseconds(225), ms(plan.longest_hold / 300), ms(ttl / 300)});
+}
+
+}  // namespace
+
+TableOptions table_options(const Plan& plan) {
+  TableOptions options;
+  options.name = "locks";
+  options.region = "eu-west-1";
+  options.endpoint = "https://dynamodb.eu-west-1.amazonaws.com";
+  options.credentials.access_key_id = "AKIDEXAMPLE";
+  options.credentials.secret_access_key =
+      "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+  options.layout = plan.layout;
+  options.key = plan.layout == Layout::ddblock ? "name"
+                : plan.layout == Layout::lease ? "LockHashKeyName"
+                                               : "key";
+  options.sort_key = plan.sort_key;
+  if (!plan.sort_key.empty()) options.sort_value = "s";
+  const bool others =
+      std::any_of(plan.programs.begin(), plan.programs.end(),
+                  [](const ProgramPlan& program) { return program.rival; });
+  if (others && plan.layout == Layout::ddblock) {
+    options.calendar_margin = seconds(2);
+  }
+  return options;
+}
+
+void run_program(const Plan& plan, const ProgramPlan& own, Judge& judge) {
+  // On the heap: if the process is killed, its other threads still have it.
+  const auto program = std::make_unique<Program>(plan, own, judge);
+  program->run();
+}
+
+Program::Program(const Plan& plan, const ProgramPlan& own, Judge& judge)
+    : plan_(plan), own_(own), judge_(judge), threads_(own.threads) {
+  Random random(own.seed, kOfProgram);
+  tables_.resize(random.chance(0.3) ? 2 : 1);
+  slots_.resize(1 + random.below(3));
+  forks_ = random.chance(0.2);
+}
+
+// --- Threads -----------------------------------------------------------------
+
+void Program::run() {
+  World& world = World::the();
+  Process* process = &world.process();
+  const std::int64_t bytes = process->bytes;
+  std::vector<pthread_t> threads;
+  for (int i = 1; i < threads_; i++) {
+    threads.push_back(world.start_thread("thread " + std::to_string(i), false,
+                                         [this, i] { run_thread(i); }));
+  }
+  run_thread(0);
+  if (!forked_) {
+    for (const pthread_t thread : threads) world.join(thread);
+  }
+  finish();
+  process = &world.process();
+  const Stopwatch since = Stopwatch::start(*process);
+  // What the library's threads still do takes longer if they are held up.
+  for (int i = 0; i < 20 && since.run() < kLeftBehind; i++) {
+    world.sleep(milliseconds(300));
+  }
+  const std::uint64_t requests = process->requests;
+  world.sleep(seconds(1));
+  // What threads that a fork has ended refer to is never destroyed.
+  if (forked_ && own_.threads > 1) return;
+  judge_.program_over(*process, forked_ ? process->bytes : bytes, requests);
+}
+
+void Program::run_thread(int thread) {
+  for (const int number : own_.steps) {
+    if (number % threads_ != thread) continue;
+    if (World::the().now() >= plan_.calm) break;
+    take_step(thread, number);
+  }
+  unlock_all(thread);
+}
+
+// Nobody waits for ever while it holds a lock: two might wait for each other.
+void Program::unlock_all(int thread) {
+  const auto all = all_;
+  for (const OwnMutexPtr& mutex : all) {
+    if (mutex->holder != thread) continue;
+    Turn turn{thread, Random(0), false, mutex};
+    while (usable(mutex) && mutex->holder == thread) Steps::unlock(*this, turn);
+  }
+}
+
+void Program::take_step(int thread, int number) {
+  Turn turn{thread,
+            Random(own_.seed, kOfSteps, static_cast<std::uint64_t>(number))};
+  const std::size_t slot = turn.random.below(slots_.size());
+  if (slots_[slot] == nullptr || !usable(slots_[slot])) {
+    slots_[slot] = make_mutex(slot);
+  }
+  turn.mutex = slots_[slot];
+  if (turn.mutex != nullptr) Steps::take(*this, turn);
+}
+
+void Program::rest(nanoseconds time) {
+  World& world = World::the();
+  const nanoseconds left = plan_.calm - world.now();
+  world.sleep(std::max(nanoseconds(1), std::min(time, left)));
+}
+
+void Program::finish() {
+  for (OwnMutexPtr& mutex : slots_) {
+    if (mutex != nullptr && usable(mutex)) destroy(mutex);
+  }
+  for (const OwnMutexPtr& mutex : all_) {
+    if (usable(mutex)) destroy(mutex);
+  }
+  for (std::size_t i = 0; i < tables_.size(); i++) destroy_table(i);
+}
+
+// --- Tables ------------------------------------------------------------------
+
+OwnTable& Program::table(std::size_t number) {
+  OwnTable& own = tables_[number % tables_.size()];
+  if (own.table != nullptr) return own;
+  Random random(own_.seed, kOfTables, made_++);
+  WatchedTable& watched = judge_.watch_table();
+  const TableOptions options = draw_table(random, watched);
+  Call call;
+  call.what = "Table()";
+  call.table = &watched;
+  std::shared_ptr<Table> made;
+  const Result result = this->call(call, true, [&](std::error_code&) {
+    made = std::make_shared<Table>(options);
+    return true;
+  });
+  // While that call was under way, another thread may have made one.
+  if (result.code || own.table != nullptr) return own;
+  own = {made, &watched};
+  return own;
+}
+
+TableOptions Program::draw_table(Random& random, WatchedTable& watched) {
+  TableOptions options = table_options(plan_);
+  if (random.chance(0.3)) options.endpoint = "http://dynamodb.local:8000";
+  options.patience = ms(random.spread(milliseconds(100), seconds(30)));
+  if (random.chance(0.2)) {
+    options.logger = [](ddbmutex::LogLevel, const std::string& text) {
+      const Outside outside;
+      World& world = World::the();
+      if (world.tells()) world.tell("log: " + text);
+    };
+  }
+  if (!random.chance(0.25)) return options;
+  const bool bad_keys = random.chance(0.4);
+  watched.slow_keys = true;
+  watched.bad_keys = bad_keys;
+  options.credentials_source =
+      [keys = options.credentials, bad_keys, seed = random.next(),
+       calls = 0]() mutable -> std::optional<ddbmutex::Credentials> {
+    const Outside outside;
+    Random draw(seed, kOfKeys, static_cast<std::uint64_t>(calls++));
+    if (draw.chance(0.3))
+      World::the().sleep(draw.spread(milliseconds(1), seconds(1)));
+    if (bad_keys && draw.chance(0.2)) throw std::runtime_error("no keys now");
+    if (bad_keys && draw.chance(0.1)) return std::nullopt;
+    ddbmutex::Credentials now = keys;
+    now.access_key_id += std::to_string(draw.below(3));
+    if (draw.chance(0.5)) now.session_token = "token";
+    return now;
+  };
+  options.credentials = {};
+  return options;
+}
+
+void Program::destroy_table(std::size_t number) {
+  OwnTable own = std::move(tables_[number]);
+  tables_[number] = {};
+  if (own.table == nullptr) return;
+  Call call;
+  call.what = "~Table()";
+  call.table = own.watched;
+  call.limit = kLastTable;
+  call.after_callbacks = true;
+  this->call(call, true, [&](std::error_code&) {
+    own.table.reset();
+    return true;
+  });
+}
+
+// --- Mutexes -----------------------------------------------------------------
+
+Options Program::draw_options(Random& random) {
+  Options options;
+  nanoseconds ttl = plan_.ttl;
+  if (random.chance(0.2)) ttl = random.spread(ttl / 4, 4 * ttl);
+  options.ttl = ms(std::clamp<nanoseconds>(ttl, least_ttl(plan_), kLongestTtl));
+  draw_times(random, options);
+  if (plan_.layout == Layout::ddblock || plan_.keep_row) {
+    options.keep_row = plan_.keep_row;
+  }
+  if (random.chance(0.2)) {
+    options.data = "data of program " + std::to_string(own_.number);
+  }
+  if (random.chance(0.1)) {
+    ddbmutex::Attribute number;
+    number.name = "shoe";
+    number.type = ddbmutex::Attribute::Type::number;
+    number.value = std::to_string(random.below(50));
+    options.attributes.push_back(number);
+  }
+  if (random.chance(0.1)) options.keep_data = random.chance(0.5);
+  options.recursive = random.chance(0.2);
+  if (random.chance(0.3)) {
+    options.handover_limit = static_cast<int>(random.below(20));
+  }
+  options.owner = "program " + std::to_string(own_.number);
+  return options;
+}
+
+void Program::draw_times(Random& random, Options& options) {
+  const nanoseconds ttl = options.ttl;
+  const nanoseconds least = milliseconds(1);
+  // Most requests should be answered in time.
+  const nanoseconds half = ttl / 2 - least;
+  const nanoseconds answered =
+      4 * plan_.hosts[static_cast<std::size_t>(own_.host)].latency + least;
+  if (answered > ttl / 4 || random.chance(0.3)) {
+    options.request_timeout =
+        ms(std::min(half, random.spread(answered, answered + seconds(10))));
+  }
+  if (random.chance(0.5)) {
+    options.patience = ms(random.spread(least, seconds(60)));
+  }
+  // Nobody should look at a lease of a year every 225 ms.
+  options.longest_poll = longest_poll(plan_, options.ttl);
+  if (random.chance(0.3)) {
+    options.longest_poll = std::max(
+        options.longest_poll,
+        ms(random.spread(milliseconds(30), ttl / 5 + 2 * milliseconds(30))));
+  }
+  if (random.chance(0.15)) {
+    options.auto_renew = false;
+    return;
+  }
+  if (random.chance(0.2)) {
+    options.renew_after =
+        std::max(milliseconds(1), ms(random.spread(ttl / 10, ttl / 2)));
+  }
+  if (random.chance(0.1))
+    options.max_hold =
+        std::max(milliseconds(1), ms(random.spread(ttl / 10, 5 * ttl)));
+  if (random.chance(0.2))
+    options.safe_time = ms(random.between({}, ttl / 2 - least));
+}
+
+OwnMutexPtr Program::make_mutex(std::size_t slot) {
+  Random random(own_.seed, kOfMutexes, made_++);
+  OwnTable own_table = table(slot);
+  if (own_table.table == nullptr) return nullptr;
+  auto own = std::make_shared<OwnMutex>();
+  own->table = own_table.table;
+  own->watched_table = own_table.watched;
+  Options options = draw_options(random);
+  draw_callbacks(random, options, own);
+  own->options = options;
+  options.table = own_table.table;
+  const std::string name =
+      "lock-" +
+      std::to_string(random.below(static_cast<std::uint64_t>(plan_.locks)));
+  Call call;
+  call.what = "DdbMutex(" + name + ", ttl " +
+              std::to_string(options.ttl.count()) + " ms)";
+  call.table = own->watched_table;
+  std::unique_ptr<DdbMutex> made;
+  const Result result = this->call(call, true, [&](std::error_code&) {
+    made = std::make_unique<DdbMutex>(name, options);
+    return true;
+  });
+  if (result.code) return nullptr;
+  own->watched = &judge_.watch(*made, options, *own->watched_table);
+  own->mutex = std::move(made);
+  all_.push_back(own);
+  return own;
+}
+
+OwnMutexPtr Program::adopt(std::unique_ptr<DdbMutex> mutex,
+                           const Options& options, OwnTable& table,
+                           Time asked_for) {
+  auto own = std::make_shared<OwnMutex>();
+  own->table = table.table;
+  own->watched_table = table.watched;
+  own->options = options;
+  own->options.table = nullptr;
+  own->watched = &judge_.watch(*mutex, options, *table.watched, asked_for);
+  own->mutex = std::move(mutex);
+  all_.push_back(own);
+  return own;
+}
+
+void Program::destroy(const OwnMutexPtr& own) {
+  std::unique_ptr<DdbMutex> mutex = std::move(own->mutex);
+  if (mutex == nullptr) return;
+  World& world = World::the();
+  // Other calls than waits must have ended.
+  while (own->calls > 0) {
+    world.wait({own.get()}, ddbmutex::BootTime::max());
+  }
+  Call call;
+  call.what = "~DdbMutex(" + own->watched->lock + ")";
+  call.table = own->watched_table;
+  // It may also be the one that destroys the Table.
+  call.limit = own->watched->request_timeout + kLastTable;
+  judge_.forget(*own->watched);
+  own->locked = 0;
+  call.after_callbacks = true;
+  this->call(call, true, [&](std::error_code&) {
+    mutex.reset();
+    own->table.reset();
+    return true;
+  });
+}
+
+OwnMutexPtr Program::pointer_to(OwnMutex* mutex) const {
+  for (const OwnMutexPtr& one : all_) {
+    if (one.get() == mutex) return one;
+  }
+  return nullptr;
+}
+
+// --- Callbacks ---------------------------------------------------------------
+
+void Program::draw_callbacks(Random& random, Options& options,
+                             const OwnMutexPtr& own) {
+  OwnMutex* mutex = own.get();
+  if (!random.chance(0.2)) {
+    options.on_lost = [this, mutex](Loss why) { told(why, mutex); };
+  }
+  if (random.chance(0.2)) {
+    options.on_danger = [this, mutex] { in_danger(mutex); };
+  }
+  if (options.auto_renew && random.chance(0.1)) {
+    options.alive = [this, mutex] { return asked(mutex); };
+  }
+}
+
+namespace {
+
+// Tells the judge that a callback runs, however it ends.
+class InCallback {
+ public:
+  InCallback(Judge& judge, WatchedTable& table) : judge_(judge), table_(table) {
+    judge_.callback_begins(table_);
+  }
+  ~InCallback() { judge_.callback_ends(table_); }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+
+ private:
+  Judge& judge_;
+  WatchedTable& table_;
+};
+
+}  // namespace
+
+void Program::told(Loss why, OwnMutex* mutex) {
+  const Outside outside;
+  say("on_lost of " + mutex->watched->lock + ": " + name_of(why));
+  judge_.lost(*mutex->watched, why);
+  const InCallback guard(judge_, *mutex->watched_table);
+  react(*mutex, Random(own_.seed, kOfCallbacks, callbacks_++));
+}
+
+void Program::in_danger(OwnMutex* mutex) {
+  const Outside outside;
+  say("on_danger of " + mutex->watched->lock);
+  const InCallback guard(judge_, *mutex->watched_table);
+  react(*mutex, Random(own_.seed, kOfCallbacks, callbacks_++));
+}
+
+bool Program::asked(OwnMutex* mutex) {
+  const Outside outside;
+  const InCallback guard(judge_, *mutex->watched_table);
+  Random random(own_.seed, kOfCallbacks, callbacks_++);
+  if (random.chance(0.1)) react(*mutex, random);
+  return random.chance(0.9);
+}
+
+void Program::react(OwnMutex& mutex, Random random) {
+  Turn turn{-1, random, true, pointer_to(&mutex)};
+  if (turn.mutex != nullptr) Steps::react(*this, turn);
+}
+
+// --- Calls -------------------------------------------------------------------
+
+void Program::say(const std::string& text) const {
+  World& world = World::the();
+  if (world.tells()) world.tell(text);
+}
+
+Result Program::call(Call call, bool throws, const Make& make) {
+  const std::string what =
+      call.what + (call.mutex != nullptr ? " of " + call.mutex->lock : "");
+  say(what);
+  const Judge::CallPlace place = judge_.begins(std::move(call));
+  Result result;
+  try {
+    const Inside inside;
+    result.got = make(throws ? ddbmutex::detail::throws() : result.code);
+  } catch (const ddbmutex::Error& error) {
+    result.code = error.code();
+    result.text = error.what();
+  } catch (const std::bad_alloc&) {
+    result.code = std::make_error_code(std::errc::not_enough_memory);
+  } catch (const std::exception& error) {
+    judge_.wrong("an exception of another type", what + ": " + error.what());
+  }
+  judge_.ends(place, result);
+  say(what + ": " +
+      (result.code  ? result.code.message()
+       : result.got ? "yes"
+                    : "no"));
+  return result;
+}
+
+Result Program::call(Turn& turn, Call call, const MakeOf& make) {
+  const OwnMutexPtr own = turn.mutex;
+  if (!usable(own)) return {};
+  DdbMutex& mutex = *own->mutex;
+  call.mutex = own->watched;
+  call.may_be_refused =
+      call.may_be_refused || turn.in_callback || own->holder == turn.thread;
+  const bool waits = call.gets_lock;
+  if (!waits) own->calls++;
+  const bool throws = turn.random.chance(0.3);
+  const Result result =
+      this->call(std::move(call), throws,
+                 [&](std::error_code& ec) { return make(mutex, ec); });
+  if (!waits && --own->calls == 0) World::the().notify(own.get());
+  return result;
+}
+
+// --- The end of a life -------------------------------------------------------
+
+namespace {
+
+// A waiter that knows nothing of a lock gets it when its lease and 1 % are
+// over, plus a pause between two looks and some round trips.
+nanoseconds longest_wait(const Plan& plan) {
+  const nanoseconds lease = 4 * nanoseconds(plan.ttl);
+  return lease + lease / 50 + lease / 500 + seconds(6);
+}
+
+void check_lock(const Plan& plan, Judge& judge,
+                const std::shared_ptr<Table>& table, const std::string& name) {
+  Options options;
+  options.table = table;
+  options.ttl = std::max(plan.ttl, least_ttl(plan));
+  options.patience = hours(1);
+  options.owner = "final";
+  if (plan.layout == Layout::ddblock || plan.keep_row) {
+    options.keep_row = plan.keep_row;
+  }
+  options.longest_poll = longest_poll(plan, options.ttl);
+  std::error_code ec;
+  bool locked = false;
+  std::string text;
+  {
+    const Inside inside;
+    const auto mutex = std::make_unique<DdbMutex>(name, options);
+    locked = mutex->try_lock_for(longest_wait(plan), ec);
+    if (locked) mutex->release(ec);
+    text = ec ? mutex->last_error() : "it is still locked";
+  }
+  if (!locked)
+    judge.wrong("a lock cannot be taken in the end", name + ": " + text);
+  if (locked && ec)
+    judge.wrong("a lock cannot be released in the end", name + ": " + text);
+}
+
+}  // namespace
+
+void run_final_check(const Plan& plan, Judge& judge) {
+  World& world = World::the();
+  // What is late may still arrive.
+  world.sleep(2 * plan.weather.longest_delay);
+  std::shared_ptr<Table> table;
+  {
+    const Inside inside;
+    table = std::make_shared<Table>(table_options(plan));
+  }
+  for (int i = 0; i < plan.locks; i++) {
+    check_lock(plan, judge, table, "lock-" + std::to_string(i));
+  }
+  const Inside inside;
+  table.reset();
+}
+
+}  // namespace world

@@ -1,0 +1,123 @@
+// What programs do in a life: they use the whole public API, as their seed
+// says.
+//
+// program.cpp has the frame (threads, tables, mutexes, options), steps.cpp the
+// table of what a program may do next.
+#ifndef DDBMUTEX_TESTS_WORLD_PROGRAM_HPP
+#define DDBMUTEX_TESTS_WORLD_PROGRAM_HPP
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ddbmutex.hpp"
+#include "tests/world/judge.hpp"
+#include "tests/world/plan.hpp"
+#include "tests/world/random.hpp"
+#include "tests/world/world.hpp"
+
+namespace world {
+
+// On the main thread of the program's process, until it ends normally.
+void run_program(const Plan& plan, const ProgramPlan& own, Judge& judge);
+
+// In the end, on a host that is as it should be: each lock can be taken, and
+// what is not kept is gone.
+void run_final_check(const Plan& plan, Judge& judge);
+
+// Where the locks of a life are.
+ddbmutex::TableOptions table_options(const Plan& plan);
+
+// A Table that a program has.
+struct OwnTable {
+  std::shared_ptr<ddbmutex::Table> table;
+  WatchedTable* watched = nullptr;
+};
+
+// A mutex that a program has or had.
+struct OwnMutex {
+  std::unique_ptr<ddbmutex::DdbMutex> mutex;
+  WatchedMutex* watched = nullptr;
+  std::shared_ptr<ddbmutex::Table> table;
+  WatchedTable* watched_table = nullptr;
+  ddbmutex::Options options;  // Without the table.
+  // Calls under way that are no waits: it cannot be destroyed before they end.
+  int calls = 0;
+  int locked = 0;   // As far as the program knows.
+  int holder = -1;  // The thread that has locked it.
+};
+using OwnMutexPtr = std::shared_ptr<OwnMutex>;
+
+// One step of a thread, or a callback.
+struct Turn {
+  int thread = 0;
+  Random random;
+  bool in_callback = false;
+  OwnMutexPtr mutex{};
+};
+
+class Program {
+ public:
+  Program(const Plan& plan, const ProgramPlan& own, Judge& judge);
+  void run();
+
+ private:
+  friend struct Steps;
+
+  // --- program.cpp ---
+  void run_thread(int thread);
+  void unlock_all(int thread);
+  void take_step(int thread, int number);
+  void finish();
+  OwnTable& table(std::size_t number);
+  ddbmutex::TableOptions draw_table(Random& random, WatchedTable& watched);
+  ddbmutex::Options draw_options(Random& random);
+  void draw_times(Random& random, ddbmutex::Options& options);
+  void draw_callbacks(Random& random, ddbmutex::Options& options,
+                      const OwnMutexPtr& own);
+  OwnMutexPtr make_mutex(std::size_t slot);
+  OwnMutexPtr adopt(std::unique_ptr<ddbmutex::DdbMutex> mutex,
+                    const ddbmutex::Options& options, OwnTable& table,
+                    Time asked_for);
+  void destroy(const OwnMutexPtr& mutex);
+  void destroy_table(std::size_t number);
+  bool usable(const OwnMutexPtr& mutex) const {
+    return mutex->mutex != nullptr;
+  }
+  void rest(nanoseconds time);
+  void told(ddbmutex::Loss why, OwnMutex* mutex);
+  bool asked(OwnMutex* mutex);
+  void in_danger(OwnMutex* mutex);
+  void react(OwnMutex& mutex, Random random);
+  OwnMutexPtr pointer_to(OwnMutex* mutex) const;
+
+  // Calls the library, tells the judge, and catches what it throws.  `make`
+  // says whether it got the lock, or did what it was to do.
+  using Make = std::function<bool(std::error_code& ec)>;
+  Result call(Call call, bool throws, const Make& make);
+  // The same, of a mutex.
+  using MakeOf =
+      std::function<bool(ddbmutex::DdbMutex& mutex, std::error_code& ec)>;
+  Result call(Turn& turn, Call call, const MakeOf& make);
+  void say(const std::string& text) const;
+
+  const Plan& plan_;
+  const ProgramPlan& own_;
+  Judge& judge_;
+  std::vector<OwnTable> tables_;
+  std::vector<OwnMutexPtr> slots_;
+  // All that there were: callbacks refer to them.
+  std::list<OwnMutexPtr> all_;
+  std::uint64_t made_ = 0;       // Mutexes and tables.
+  std::uint64_t callbacks_ = 0;  // That were called.
+  bool forks_ = false;           // Now and then.
+  bool forked_ = false;          // Its other threads are gone.
+  int threads_ = 1;
+};
+
+}  // namespace world
+
+#endif  // DDBMUTEX_TESTS_WORLD_PROGRAM_HPP

@@ -1,0 +1,74 @@
+// Lives in (real) processes of their own, so that crashes, hangs and the
+// threads of killed programs end with them; and many lives, one on each core at
+// a time.
+#ifndef DDBMUTEX_TESTS_WORLD_RUNNER_HPP
+#define DDBMUTEX_TESTS_WORLD_RUNNER_HPP
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/world/plan.hpp"
+
+namespace world {
+
+class Apart {
+ public:
+  // `cpu`: where it runs; below 0: anywhere.
+  Apart(const Plan& plan, bool tells, int cpu);
+  ~Apart();
+  Apart(const Apart&) = delete;
+  Apart& operator=(const Apart&) = delete;
+
+  // Readable when there is something to do.
+  int fd() const { return pipe_; }
+  // Receives what the life tells; false once it has ended, or was ended because
+  // it took too long.
+  bool goes_on();
+  // What came of it; a crash and a hang are wrongs.  REQUIRES: it has ended.
+  Outcome outcome();
+
+ private:
+  bool is_too_late() const;
+  void read_line(const std::string& line, Outcome& outcome) const;
+
+  const std::uint64_t seed_;
+  const std::chrono::steady_clock::time_point began_;
+  int pipe_ = -1;
+  int complaints_ = -1;
+  pid_t pid_ = -1;
+  std::string received_;
+};
+
+Outcome live_apart(const Plan& plan, bool tells);
+
+// What kind of wrong it is: the words before the first colon.
+std::string kind_of(const std::string& wrong);
+
+struct Totals {
+  std::uint64_t lives = 0, acquisitions = 0, faults = 0, wrong = 0;
+  double years = 0;
+  struct Failure {
+    std::uint64_t seed = 0;
+    std::string wrong;
+  };
+  std::vector<Failure> failures;  // The first wrong of each life.
+};
+
+// Lives the seeds from `first` on, on all cores: `count` of them, or as many as
+// begin within that time.  Says how far it is, and each wrong at once.
+struct Many {
+  std::uint64_t first = 0;
+  std::optional<std::uint64_t> count{};
+  std::chrono::seconds time = std::chrono::hours(24 * 365);
+  bool until_wrong = false;  // No more begin after one that goes wrong.
+};
+Totals live_many(const Many& many);
+
+}  // namespace world
+
+#endif  // DDBMUTEX_TESTS_WORLD_RUNNER_HPP

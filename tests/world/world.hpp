@@ -1,0 +1,274 @@
+// A simulated world for the shipped library: true time, hosts with clocks of
+// their own, processes, and real threads of which one runs at a time.
+//
+// The library is linked with this world's definitions of sigv4/system.hpp,
+// sigv4/waiting.hpp and sigv4/http.hpp (system.cpp and http.cpp here). Whenever
+// a thread waits, locks, reads a clock or is answered, the world may let
+// another one run.  Time passes only while all threads wait.  So a day of
+// idleness takes no time, and everything that happens follows from the seed.
+//
+// There is one World in a (real) process, and it lives once: threads of
+// simulated processes that were killed stay where they are until the real
+// process ends.
+#ifndef DDBMUTEX_TESTS_WORLD_WORLD_HPP
+#define DDBMUTEX_TESTS_WORLD_WORLD_HPP
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sigv4/boot_clock.hpp"
+#include "tests/world/random.hpp"
+
+namespace world {
+
+using ddbmutex::BootTime;
+using std::chrono::nanoseconds;
+
+// True time since the world began.  Only the judge knows it.
+using Time = nanoseconds;
+constexpr Time kNever = Time::max();
+
+// The time of day when the world begins, by the service's clock.
+constexpr std::chrono::seconds kEpoch{1'800'000'000};
+
+struct Thread;
+
+struct Host {
+  int number = 0;
+  // How many nanoseconds the boot clock gains in a second of true time.
+  std::int64_t ahead_per_second = 0;
+  nanoseconds wall_offset{};  // The calendar's, to the service's clock.
+  nanoseconds latency{};      // Of a request or an answer, usually.
+
+  BootTime boot(Time now) const;
+  // When the boot clock will show that, if it goes on as it does.
+  Time when(BootTime boot_time) const;
+
+  // No thread runs before.
+  Time frozen_until{};
+  // How long all its threads have been kept from running so far.
+  nanoseconds frozen{};
+  nanoseconds suspended{};  // Of that, while the boot clock went on.
+  nanoseconds paused{};     // Of that, while it stood still.
+  // No message leaves or arrives before.
+  Time cut_off_until{};
+
+ private:
+  friend class World;
+  // The boot clock shows `since_boot_` until `since_`, and then goes on.
+  Time since_{};
+  BootTime since_boot_{};
+};
+
+struct Process {
+  int number = 0;  // From 1 on; a forked child has another.
+  Host* host = nullptr;
+  std::string name;
+  bool alive = true;
+  Time stopped_until{};  // As by SIGSTOP.
+  // How long threads of it have been kept from running when they could have
+  // run, added up: stops, freezes, and stalls between two instructions.
+  nanoseconds stalled{};
+  std::size_t library_threads = 0;  // Started by the library, still running.
+  std::uint64_t requests = 0;       // That the library has sent.
+  // Memory that the library has and its program does not.
+  std::int64_t bytes = 0, blocks = 0;
+  // One in so many allocations of the library fails, on average; 0: none does.
+  std::uint64_t failure_every = 0;
+  Random memory{0};  // Draws which.
+  // Draws what the library takes for the system's randomness.
+  Random randomness{0};
+};
+
+// An address that a thread can wait for: a mutex, a waker, an exchange.
+using Address = const void*;
+
+// How adverse the world is.
+struct Climate {
+  // How likely a thread is to stop between two instructions, and for how long
+  // at the most.
+  double stalls = 0;
+  nanoseconds longest_stall{};
+};
+
+class World {
+ public:
+  World(std::uint64_t seed, const Climate& climate);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // The one that there is.
+  static World& the();
+
+  Time now() const { return now_; }
+  std::uint64_t seed() const { return seed_; }
+
+  Host& add_host(double rate, nanoseconds wall_offset, nanoseconds latency);
+  std::deque<Host>& hosts() { return hosts_; }
+  std::deque<Process>& processes() { return processes_; }
+
+  // Starts a process whose main thread runs `main`.  If that returns, the
+  // process goes on until its other threads have ended.
+  Process& start_process(Host& host, std::string name,
+                         std::function<void()> main);
+  // As fork(2) followed by the parent's end: the calling thread is the only one
+  // of the child, which has the parent's memory.  The parent is gone as if
+  // killed.
+  void become_forked_child();
+  // For good, and at once.
+  void kill(Process& process);
+  void stop(Process& process, nanoseconds time);
+  // The machine sleeps: its boot clock goes on, its threads do not.
+  void suspend(Host& host, nanoseconds time);
+  // The machine stands still, boot clock included, and does not know.
+  void pause(Host& host, nanoseconds time);
+
+  // An event of the world itself, which must not wait.
+  void at(Time when, std::function<void()> what);
+
+  // Called whenever another thread goes on, or time has passed.
+  void on_step(std::function<void()> watch) { watch_ = std::move(watch); }
+
+  // Lets the world go on until no thread of a program (see start_thread) is
+  // left, or until true time `end`.  What it returns are the threads of
+  // programs that still wait then.
+  std::vector<std::string> run(Time end);
+  // Ends run() when the next event is due.
+  void finish() { finished_ = true; }
+
+  // --- For the thread that runs ---
+
+  bool in_thread() const { return current_ != nullptr; }
+  Process& process();
+  Host& host() { return *process().host; }
+
+  // A thread of this process.  `library`: run() does not wait for it.
+  // `main` is destroyed on that thread.
+  pthread_t start_thread(std::string name, bool library,
+                         std::function<void()> main);
+  void join(pthread_t thread);
+
+  // Waits until one of the addresses is notified, or until the boot clock shows
+  // `deadline`.  `monotonic`: its time does not go on while the machine is
+  // suspended.  May return early.
+  void wait(std::initializer_list<Address> addresses, BootTime deadline,
+            bool monotonic = false);
+  void wait(const std::vector<Address>& addresses, BootTime deadline,
+            bool monotonic = false);
+  // Lets threads of any process that wait for the address go on.
+  void notify(Address address);
+  // As long as that by the boot clock, or longer.
+  void sleep(nanoseconds time);
+  // Here another thread may run, and time may pass.
+  void step();
+  // A little time passes: a thread that asks for the time again and again gets
+  // there.
+  void tick() { now_ += nanoseconds(200); }
+
+  // --- The story ---
+
+  // Whether anybody wants to hear it.
+  bool tells() const { return static_cast<bool>(hear_); }
+  void tell_story_to(std::function<void(const std::string& line)> hear) {
+    hear_ = std::move(hear);
+  }
+  // One line, with the time and the clocks of the host whose thread runs.
+  void tell(const std::string& what);
+  void tell(const Process& process, const std::string& what);
+
+ private:
+  struct Event;
+  using Queue = std::multimap<std::pair<Time, std::uint64_t>, Event>;
+  struct Event {
+    Thread* thread = nullptr;
+    std::function<void()> what{};
+  };
+  friend struct Thread;
+
+  Thread& make_thread(Process& process, std::string name, bool library,
+                      std::function<void()> main);
+  void end(Thread& thread);
+  void hold_back(Thread& thread, Time until);
+  bool is_over() const;
+  static void* run_thread(void* thread);
+  void plan(Thread& thread, Time when);
+  void unplan(Thread& thread);
+  void dispatch(Thread* self);
+  Time held_back_until(const Thread& thread) const;
+  bool freeze(Host& host, nanoseconds time);
+  void stop_waiting(Thread& thread);
+
+  const std::uint64_t seed_;
+  const Climate climate_;
+  Random schedule_;
+  Time now_{};
+  Time end_ = kNever;
+  Queue queue_;
+  std::deque<Host> hosts_;
+  std::deque<Process> processes_;
+  std::list<Thread> threads_;
+  std::unordered_map<Address, std::vector<Thread*>> waiting_;
+  Thread* current_ = nullptr;
+  std::function<void()> watch_;
+  std::size_t programs_ = 0;  // Threads of programs that still run.
+  bool finished_ = false;
+  std::function<void(const std::string& line)> hear_;
+  sem_t over_;
+};
+
+// Which code a thread runs: the library, or a program (the world included).  Of
+// the library, allocations are counted and may fail, and at each mutex and look
+// at a clock another thread may go on.  The library's threads begin inside,
+// those of programs outside.
+class Side {
+ public:
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+ protected:
+  explicit Side(bool inside);
+  ~Side();
+
+ private:
+  const bool before_;
+};
+
+// Around each call of the library.
+struct Inside : Side {
+  Inside() : Side(true) {}
+};
+
+// Around what the library calls: callbacks, and the world itself.
+struct Outside : Side {
+  Outside() : Side(false) {}
+};
+
+// Sees the world as a process does while none of its threads runs: for asking a
+// mutex what it would say there.  REQUIRES: Outside.  Must not wait.
+class As {
+ public:
+  explicit As(Process& process);
+  ~As();
+  As(const As&) = delete;
+  As& operator=(const As&) = delete;
+
+ private:
+  Process* before_;
+};
+
+}  // namespace world
+
+#endif  // DDBMUTEX_TESTS_WORLD_WORLD_HPP
