@@ -224,7 +224,7 @@ void Acquisition::take() {
     // A refusal that was to be followed by a look is one too.
     busy_ = busy_ || errand.verdict == Verdict::busy ||
             errand.answer.fault == Fault::condition_failed;
-    if (errand.held->lease.freed_by_force()) {
+    if (errand.held->lease.is_barred()) {
       leave_nothing_behind();
       begin();
       continue;

@@ -338,9 +338,10 @@ Verdict Lease::beaten(BootTime received, const ServiceClock& clock,
     return Verdict::bad_record;
   }
   if (absent && use_.must_exist) return Verdict::no_row;
-  freed_by_force_ = row.kind == Row::Kind::record && row.uuid == uuid_ &&
-                    row.expires == ServiceTime::zero();
-  if (freed_by_force_) return Verdict::busy;
+  barred_ = row.kind == Row::Kind::record && row.uuid == uuid_ &&
+            (row.expires == ServiceTime::zero() ||
+             free_to_take(use_, observation, clock, received));
+  if (barred_) return Verdict::busy;
   if (free || free_to_take(use_, observation, clock, received)) {
     return at_once();
   }

@@ -197,10 +197,11 @@ class Lease {
   std::int64_t token() const { return token_; }
   // The row was ours when last told, though nothing may have been granted.
   bool stands() const { return stands_; }
-  // take: a row that a take of ours had got was freed by force.  A late copy of
-  // that take must not get it again, so nothing with this uuid can: it takes a
-  // new lease.
-  bool freed_by_force() const { return freed_by_force_; }
+  // take: the free row bears this uuid, in no version that is remembered: a
+  // take of ours was freed by force, or was applied a thousand tries late.  No
+  // late copy of a take may get a row that its lease has had, so none with this
+  // uuid can: it takes a new lease.
+  bool is_barred() const { return barred_; }
   // The row, where the verdict is busy, bad_record, kept_row or no_row; where a
   // take has come to `ours`, the row as it was taken, if it was told.
   // REQUIRES: one of these, and not taken since.
@@ -264,7 +265,7 @@ class Lease {
   bool ours_ = false;       // Granted, whether or not it is over by now.
   bool stands_ = false;     // take: the row bore a version of ours.
   bool unsettled_ = false;  // Ours on the wire, but to be renewed first.
-  bool freed_by_force_ = false;
+  bool barred_ = false;
   bool refused_ = false;       // take: the row was another's when last told.
   int tries_at_once_ = 0;      // take: in a row, without a wait between.
   bool look_first_ = false;    // As asked, or the last refusal told no row.

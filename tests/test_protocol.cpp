@@ -1779,20 +1779,20 @@ BOOST_AUTO_TEST_CASE(take_before_the_last_is_renewed_before_it_is_granted) {
   BOOST_TEST(c.lease.token() == 8);
 }
 
-BOOST_AUTO_TEST_CASE(own_take_that_was_freed_by_force_ends_the_lease) {
+BOOST_AUTO_TEST_CASE(own_take_that_was_barred_ends_the_lease) {
   Contender c(kTtl, kept_use());
   c.hear_date(kDate);
   c.lose(Call::take, 1);
   c.send(Call::take);
-  BOOST_TEST(!c.lease.freed_by_force());
+  BOOST_TEST(!c.lease.is_barred());
   BOOST_TEST(c.refused(with_token(record("mine", 0s), 7)) == "busy");
-  BOOST_TEST(c.lease.freed_by_force());
+  BOOST_TEST(c.lease.is_barred());
 
   Contender other(kTtl, kept_use());
   other.hear_date(kDate);
   other.send(Call::take);
   BOOST_TEST(other.refused(with_token(record("theirs", 0s), 7)) == "again");
-  BOOST_TEST(!other.lease.freed_by_force());
+  BOOST_TEST(!other.lease.is_barred());
 }
 
 BOOST_AUTO_TEST_CASE(last_take_is_granted_without_a_renewal) {
@@ -1929,7 +1929,7 @@ BOOST_AUTO_TEST_CASE(release_that_finds_its_kept_row_free_is_released) {
   BOOST_TEST(c.found(own) == "released");
 }
 
-BOOST_AUTO_TEST_CASE(renewal_of_a_row_freed_by_force_is_taken) {
+BOOST_AUTO_TEST_CASE(renewal_of_a_row_barred_is_taken) {
   Contender c(kTtl, kept_use());
   c.hold_kept(7);
   Row own = with_token(c.own_row(), 7);
