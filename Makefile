@@ -139,8 +139,8 @@ GO_RIVAL = $(if $(and $(shell command -v go),$(wildcard $(addprefix \
 # Works more than it waits, too.  Its definitions of clocks, threads and HTTP
 # come before the library's, so those are not taken from it.
 WORLD := $(BUILD)/tests/world/world
-WORLD_OBJECTS := $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard tests/world/*.cpp) \
-  $(filter-out %/compare.cpp %/random_requests.cpp,$(wildcard tests/world/dynamodb/*.cpp)))
+WORLD_OBJECTS := $(patsubst %.cpp,$(BUILD)/%.o,\
+  $(wildcard tests/world/*.cpp) $(DYNAMODB_SOURCES))
 SIZE_PROGRAMS := $(patsubst %.cpp,$(BUILD)/%,$(wildcard tests/size/*.cpp))
 
 LIB := $(BUILD)/libddbmutex.a
@@ -307,7 +307,8 @@ $(BUILD)/tests/tests $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: \
 $(BUILD)/tests/processes/what_is_left: LDFLAGS += -Wl,-z,lazy
 $(BUILD)/tests/tests: LDLIBS := -l:libboost_unit_test_framework.a $(LDLIBS)
 $(BUILD)/tests/tests: $(BUILD)/tests/main.o $(JOINED:.cpp=.o) \
-  $(call objects,$(FUZZ_SOURCES) tests/world/plan.cpp tests/world/shrink.cpp) \
+  $(call objects,$(FUZZ_SOURCES) tests/world/odd_rows.cpp tests/world/plan.cpp \
+    tests/world/shrink.cpp) \
   $(DEMO_PARTS) $(COMMAND_PARTS)
 $(BUILD)/tests/tests $(TEST_PROGRAMS) $(BUILD)/tests/bench/bench: \
   $(TEST_SUPPORT) $(LIB)

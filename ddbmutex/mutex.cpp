@@ -260,7 +260,9 @@ void Acquisition::see_first() {
 BootTime Acquisition::hear(const Answer& answer, BootTime begun) {
   const Mutex::Guard guard(mutex_.mutex_);
   Mutex::Trouble& trouble = mutex_.trouble_;
-  if (is_passing(answer.fault)) {
+  if (answer.fault == Fault::skewed_time) {
+    // Signed anew at once: nothing that those who wait could run out of.
+  } else if (is_passing(answer.fault)) {
     // What there is no memory to remember is no trouble that could be told.
     const bool remembered = sigv4::has_memory_for([&] {
       if (!trouble.last) trouble.last = std::make_unique<Answer>();

@@ -132,6 +132,31 @@ BOOST_AUTO_TEST_CASE(errors_that_begin_later_count_for_who_waits_already) {
   BOOST_TEST(timed.thrown() == words(Errc::cancelled));
 }
 
+// What was signed for a wrong time is signed anew at once.
+BOOST_AUTO_TEST_CASE(wrong_time_is_no_error_for_who_waits) {
+  std::atomic<bool> late{false};
+  std::atomic<int> refused{0};
+  ScriptedServer server([&](const SeenRequest& request) {
+    if (!late) return held_by_another(request);
+    const bool first = refused++ == 0;
+    return with_header(first ? failure(400, "InvalidSignatureException")
+                             : held_by_another(request),
+                       "Date", http_date(1h));
+  });
+  Options options = Absent::options(table_at(server));
+  options.patience = 0ms;
+  DdbMutex mutex("x", options);
+  Aside timed([&] { (void)mutex.try_lock_for(1h); });
+  BOOST_TEST_REQUIRE(server.wait_for_requests(2));
+  Aside waiter([&] { mutex.lock(); });
+  BOOST_TEST_REQUIRE(waiter.rests());
+  late = true;
+  BOOST_TEST(eventually([&] { return refused > 2; }));
+  mutex.cancel();
+  BOOST_TEST(waiter.thrown() == words(Errc::cancelled));
+  BOOST_TEST(timed.thrown() == words(Errc::cancelled));
+}
+
 BOOST_AUTO_TEST_CASE(patience_begins_anew_once_it_was_told_to_have_ended) {
   Absent it(Away::refuses);
   for (int i = 0; i < 2; ++i) {

@@ -14,9 +14,9 @@
 #include <string>
 
 #include "tests/pictures/pictures.hpp"
+#include "tests/pictures/xml_check.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/home.hpp"
-#include "tests/torture/xml_check.hpp"
 
 namespace {
 
@@ -40,7 +40,7 @@ Minute read(const std::string& text) {
 
 // What a reader sees.
 std::string words_of(const std::string& picture) {
-  torture::XmlCheck check(picture);
+  XmlCheck check(picture);
   BOOST_TEST(check.problem() == "");
   return check.texts();
 }

@@ -1788,6 +1788,15 @@ BOOST_AUTO_TEST_CASE(own_take_that_was_barred_ends_the_lease) {
   BOOST_TEST(c.refused(with_token(record("mine", 0s), 7)) == "busy");
   BOOST_TEST(c.lease.is_barred());
 
+  // So it is if it was applied so late that its version is not remembered.
+  Contender late(kTtl, kept_use());
+  late.hear_date(kDate);
+  late.lose(Call::take, 1);
+  late.send(Call::take);
+  BOOST_TEST(late.refused(with_token(record("mine", ServiceTime(1s)), 7)) ==
+             "busy");
+  BOOST_TEST(late.lease.is_barred());
+
   Contender other(kTtl, kept_use());
   other.hear_date(kDate);
   other.send(Call::take);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <system_error>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "tests/live/interruption.hpp"
 #include "tests/support/fake_calendar.hpp"
@@ -15,8 +15,6 @@
 #include "tests/torture/mischief.hpp"
 #include "tests/torture/rows.hpp"
 #include "tests/torture/swarm.hpp"
-#include "tests/torture/table.hpp"
-#include "tests/torture/watch.hpp"
 
 namespace live {
 namespace {
@@ -30,7 +28,6 @@ using torture::now;
 // Leases of 0.9 to 6 s: a request may take a tenth of a second.
 constexpr int kPace = 3;
 constexpr int kLostAnswers = 25;  // One answer in 25 is lost.
-constexpr seconds kCalm{2};
 
 class Run {
  public:
@@ -38,15 +35,6 @@ class Run {
       : forwarder_(forwarder),
         table_(table_at(where)),
         events_(memory_.path()),
-        watch_(std::make_unique<torture::Watch>(
-            1s,
-            [this](nanoseconds from, nanoseconds to) {
-              events_.slow(from, to);
-            },
-            [this] {
-              std::error_code unheard;  // Having no answer is slow, too.
-              table_->inspect("nobody's", unheard);
-            })),
         swarm_({{where, "", kPace}}, where.table, memory_.path(), events_) {}
   ~Run() { forwarder_.lose_one_answer_in(0); }
   Run(const Run&) = delete;
@@ -63,13 +51,8 @@ class Run {
     }
     pause_until(begin + time);
     forwarder_.lose_one_answer_in(0);
-    swarm_.go_on_all();
-    events_.calm(now());
-    pause_until(now() + kCalm);
     swarm_.end();
-    events_.quiet(now());
     torture::take_all(table_, events_);
-    watch_.reset();
     return torture::read_history(memory_.path());
   }
 
@@ -106,7 +89,6 @@ class Run {
   const tests::MemoryDirectory memory_;
   const std::shared_ptr<ddbmutex::Table> table_;
   torture::Events events_;
-  std::unique_ptr<torture::Watch> watch_;
   torture::Swarm swarm_;
 };
 
@@ -115,19 +97,12 @@ class Run {
 bool torture_shortly(const tests::Whereabouts& where, Forwarder& forwarder,
                      seconds time, std::uint32_t seed) {
   const torture::History history = Run(where, forwarder).run(time, seed);
-  torture::Bounds bounds;
-  bounds.time = time;
-  bounds.loss.tell += tests::kSlack;
-  torture::Findings found = torture::judge(history, bounds);
-  found.shortfalls.clear();  // Only the long torture must do so much.
-  const bool well = found.violations.empty();
-  std::printf(
-      "  torture, seed %u: %zu acquisitions, %zu hand-overs, %zu kills, %zu "
-      "stops, %d answers lost; %s\n",
-      seed, found.counts.acquisitions, found.counts.hand_overs,
-      found.counts.kills, found.counts.stops, forwarder.lost(),
-      well ? "nothing wrong" : "WRONG:");
-  if (!well) std::fputs(torture::table_of(history, found).c_str(), stdout);
+  const std::vector<std::string> wrongs = torture::judge(history);
+  const bool well = wrongs.empty();
+  std::printf("  torture, seed %u: %s, %d answers lost; %s\n", seed,
+              torture::counts_of(history).c_str(), forwarder.lost(),
+              well ? "nothing wrong" : "WRONG:");
+  for (const std::string& one : wrongs) std::printf("    %s\n", one.c_str());
   std::fflush(stdout);
   return well;
 }

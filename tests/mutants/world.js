@@ -5,7 +5,7 @@
 //
 // Of the mutants, those count whose files decide what the lock does.  Each is
 // linked with the world, which lives the same seeds until one goes wrong, for a
-// minute on one core at the most (or $WORLD_SECONDS).  First nothing may go
+// minute of computing at the most (or $WORLD_SECONDS).  First nothing may go
 // wrong as things are.  Then a line for each:
 //
 //   found    lives SECONDS name: what went wrong
@@ -25,9 +25,9 @@ const { BuildError, buildWorld, inTurn } = require("./build.js");
 
 const listFile = path.join(__dirname, "world.txt");
 const seconds = Number(process.env.WORLD_SECONDS || 60);
-const decisive = new RegExp("^ddbmutex/(protocol|clock|errand|keeper|sending|" +
-  "telling|agenda|mutex|queue|retry|layouts|record|any_of|client|guard)" +
-  "\\.[ch]pp$");
+const decisive = new RegExp("^ddbmutex(/(protocol|clock|errand|keeper|sending|" +
+  "telling|agenda|mutex|queue|retry|layouts|record|any_of|client|guard|" +
+  "manage|ask))?\\.[ch]pp$");
 
 function decides({ changes }) {
   return changes.every(({ file }) => decisive.test(file));

@@ -5,12 +5,10 @@
 #include <stdexcept>
 
 #include "tests/pictures/pictures.hpp"
-#include "tests/torture/svg.hpp"
+#include "tests/pictures/svg.hpp"
 
 namespace pictures {
 
-using torture::number;
-using torture::Svg;
 using namespace std::chrono_literals;
 using Stretch = Minute::Stretch;
 

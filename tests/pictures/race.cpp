@@ -4,12 +4,9 @@
 #include <stdexcept>
 
 #include "tests/pictures/pictures.hpp"
-#include "tests/torture/svg.hpp"
+#include "tests/pictures/svg.hpp"
 
 namespace pictures {
-
-using torture::number;
-using torture::Svg;
 
 namespace {
 

@@ -45,6 +45,7 @@ class Runs {
   }
 
   hashedBlocks() {
+    if (!this.requests) throw new Failure("no request was recorded");
     return this.requests
       .map((file) => hashedBlocks(fs.readFileSync(file, "latin1")))
       .reduce((sum, blocks) => sum + blocks, 0);

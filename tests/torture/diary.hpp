@@ -9,7 +9,7 @@
 // A line a write(2), so that what was said stands if its writer is killed; all
 // threads of a process write to one diary.  Times are those of the boot clock
 // (now()), which no library in front of the C library's clocks can change.
-// What cannot be written ends the program: a run without its logs shows
+// A line that cannot be written ends the program: a run without its logs shows
 // nothing.
 #ifndef DDBMUTEX_TESTS_TORTURE_DIARY_HPP
 #define DDBMUTEX_TESTS_TORTURE_DIARY_HPP
@@ -27,7 +27,6 @@
 
 namespace torture {
 
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr int kNames = 8;      // Locks,
@@ -94,7 +93,6 @@ class Diary : public Writer {
   void clocks(nanoseconds calendar, nanoseconds boot) {
     say("clocks" + word(calendar) + word(boot));
   }
-  void ttl(milliseconds lease) { say("ttl " + std::to_string(lease.count())); }
   void kept() { say("kept"); }
   void wants(int thread, nanoseconds time, const std::string& kind) {
     say("wants" + word(thread) + word(time) + " " + kind);
@@ -124,11 +122,6 @@ class Diary : public Writer {
   void lost(const std::string& reason, nanoseconds time) {
     say("lost " + reason + word(time));
   }
-  void danger(nanoseconds time) { say("danger" + word(time)); }
-  // The process did not get to run.
-  void stalled(nanoseconds from, nanoseconds to) {
-    say("stalled" + word(from) + word(to));
-  }
 };
 
 // Of the driver.
@@ -136,9 +129,9 @@ class Events : public Writer {
  public:
   explicit Events(const std::string& logs) : Writer(events_path(logs)) {}
 
-  void start(const Life& life, nanoseconds time, int pid,
+  void start(const Life& life, nanoseconds time,
              std::chrono::seconds calendar) {
-    say("start" + word(life) + word(time) + word(pid) + " " +
+    say("start" + word(life) + word(time) + " " +
         std::to_string(calendar.count()));
   }
   void kill(const Life& life, nanoseconds time) {
@@ -170,20 +163,9 @@ class Events : public Writer {
   void up(const std::string& what, nanoseconds time) {
     say("up " + what + word(time));
   }
-  void fault(nanoseconds time, const std::string& what) {
-    say("fault" + word(time) + " " + what);
-  }
-  // A request that no fault meets took long.
-  void slow(nanoseconds from, nanoseconds to) {
-    say("slow" + word(from) + word(to));
-  }
-  void calm(nanoseconds time) { say("calm" + word(time)); }
-  void quiet(nanoseconds time) { say("quiet" + word(time)); }
-  void left(const std::string& name) { say("left " + name); }
-  void taken(const std::string& name, nanoseconds time, nanoseconds waited,
-             std::uint64_t token) {
-    say("taken " + name + word(time) + word(waited) + " " +
-        std::to_string(token));
+  // By somebody new, when all workers had ended.
+  void taken(const std::string& name, std::uint64_t token) {
+    say("taken " + name + " " + std::to_string(token));
   }
   // A kept row in the end: "intact", or what is wrong with it.
   void row(const std::string& name, std::uint64_t token,

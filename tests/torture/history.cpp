@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
 #include <tuple>
 #include <utility>
-
-#include "ddbmutex.hpp"
 
 namespace torture {
 namespace {
@@ -43,9 +42,6 @@ class Words {
     value = std::chrono::duration<Rep, Period>(count);
     return true;
   }
-  bool span(Span& value) {
-    return time(value.begin) && time(value.end) && value.begin < value.end;
-  }
   bool text(std::string& value) {
     value = next();
     return !value.empty();
@@ -76,13 +72,22 @@ std::string each_line(std::istream& in, bool& cut, Understand understand) {
 class LogReader {
  public:
   MutexLog read(std::istream& in) {
-    log_.problem = each_line(in, log_.cut_short, [this](Words words) {
+    bool cut_short = false;
+    log_.problem = each_line(in, cut_short, [this](Words words) {
       return understand(words) && words.done();
     });
+    log_.unfinished = cut_short || !waiting_.empty() || !open_.empty() ||
+                      let_go_ < closed_.size();
     return std::move(log_);
   }
 
  private:
+  // A call that has not returned.
+  struct Wait {
+    nanoseconds begin{};
+    bool is_timed = false;
+  };
+
   bool understand(Words& words) {
     const std::string_view word = words.next();
     if (word == "held") return held(words);
@@ -93,12 +98,10 @@ class LogReader {
     if (word == "without") return without(words);
     if (word == "lost_seen") return lost_seen(words);
     if (word == "lost") return lost(words);
-    if (word == "danger") return danger(words);
-    if (word == "stalled") return words.span(log_.stalls.emplace_back());
     if (word == "stored") return words.number(log_.stored.emplace_back());
     if (word == "clocks") return clocks(words);
-    if (word == "kept") return log_.kept = true;
-    return word == "ttl" && words.time(log_.ttl) && log_.ttl.count() > 0;
+    if (word == "kept") log_.kept = true;
+    return word == "kept";
   }
 
   bool clocks(Words& words) {
@@ -109,48 +112,45 @@ class LogReader {
   }
 
   bool wants(Words& words) {
+    int thread = 0;
     Wait wait;
-    if (!words.number(wait.thread) || !words.time(wait.begin)) return false;
+    if (!words.number(thread) || !words.time(wait.begin)) return false;
     const std::string_view kind = words.next();
-    if (kind == "try_for") wait.kind = Wait::Kind::try_for;
-    if (kind == "try") wait.kind = Wait::Kind::try_once;
-    if (kind != "lock" && wait.kind == Wait::Kind::lock) return false;
-    if (!log_.clocks || log_.ttl.count() == 0) return false;
-    if (!waiting_.emplace(wait.thread, log_.waits.size()).second) return false;
-    log_.waits.push_back(wait);
-    return true;
+    wait.is_timed = kind == "try_for" || kind == "try";
+    if (kind != "lock" && !wait.is_timed) return false;
+    return log_.clocks && waiting_.emplace(thread, wait).second;
   }
 
-  // The wait that a thread's line ends; null if there is none, or the line says
-  // that it ended before it began.
-  Wait* end_wait(Words& words) {
-    int thread = 0;
-    nanoseconds time{};
-    if (!words.number(thread) || !words.time(time)) return nullptr;
+  // The wait that a thread's line ends, and when; nothing if there is none, or
+  // the line says that it ended before it began.
+  std::optional<Wait> end_wait(int thread, nanoseconds time) {
     const auto it = waiting_.find(thread);
-    if (it == waiting_.end()) return nullptr;
-    Wait& wait = log_.waits[it->second];
+    if (it == waiting_.end()) return std::nullopt;
+    const Wait wait = it->second;
     waiting_.erase(it);
-    wait.end = time;
-    return time < wait.begin ? nullptr : &wait;
+    if (time < wait.begin) return std::nullopt;
+    return wait;
   }
 
   bool without(Words& words) {
-    Wait* const wait = end_wait(words);
-    if (wait == nullptr) return false;
-    wait->why = words.rest();
-    return wait->why == "busy" || wait->why == "cancelled" ||
-           wait->why.rfind("error ", 0) == 0;
+    int thread = 0;
+    Refusal refusal;
+    if (!words.number(thread) || !words.time(refusal.at)) return false;
+    const auto wait = end_wait(thread, refusal.at);
+    if (!wait) return false;
+    refusal.is_timed = wait->is_timed;
+    refusal.why = words.rest();
+    log_.refusals.push_back(refusal);
+    return refusal.why == "busy" || refusal.why.rfind("error ", 0) == 0;
   }
 
   bool acquired(Words& words) {
-    Wait* const wait = end_wait(words);
-    if (wait == nullptr) return false;
-    wait->acquired = true;
     Acquisition got;
-    got.thread = wait->thread;
+    if (!words.number(got.thread) || !words.time(got.acquired)) return false;
+    const auto wait = end_wait(got.thread, got.acquired);
+    if (!wait) return false;
     got.wanted = wait->begin;
-    got.acquired = got.asked = got.promised = *wait->end;
+    got.asked = got.promised = got.acquired;
     if (log_.kept && !(words.number(got.token) && words.number(got.stored))) {
       return false;
     }
@@ -189,7 +189,6 @@ class LogReader {
     nanoseconds time{};
     Acquisition* const got = open();
     if (!words.time(time) || got == nullptr || time < got->asked) return false;
-    got->lost_seen = time;
     close();
     return true;
   }
@@ -210,20 +209,18 @@ class LogReader {
   }
 
   bool lost(Words& words) {
-    Told told;
-    if (!words.text(told.reason) || !words.time(told.at)) return false;
-    log_.losses.push_back(told);
-    return told.reason == "expired" || told.reason == "taken" ||
-           told.reason == "deleted";
+    const std::string_view reason = words.next();
+    nanoseconds time{};
+    if (!words.time(time)) return false;
+    ++log_.losses;
+    return reason == "expired" || reason == "taken" || reason == "deleted";
   }
 
-  bool danger(Words& words) { return words.time(log_.dangers.emplace_back()); }
-
   MutexLog log_;
-  std::map<int, std::size_t> waiting_;  // By thread.
-  std::vector<std::size_t> open_;       // Neither ended nor seen to be lost.
-  std::vector<std::size_t> closed_;     // The others, as they were closed.
-  std::size_t let_go_ = 0;              // How many of those.
+  std::map<int, Wait> waiting_;      // By thread.
+  std::vector<std::size_t> open_;    // Neither ended nor seen to be lost.
+  std::vector<std::size_t> closed_;  // The others, as they were closed.
+  std::size_t let_go_ = 0;           // How many of those.
 };
 
 class EventReader {
@@ -231,7 +228,7 @@ class EventReader {
   explicit EventReader(History& history) : history_(history) {}
 
   void read(std::istream& in) {
-    bool cut = false;  // It is being written.
+    bool cut = false;
     history_.problem = each_line(in, cut, [this](Words words) {
       return understand(words) && words.done();
     });
@@ -241,24 +238,10 @@ class EventReader {
   bool understand(Words& words) {
     std::string word;
     if (!words.text(word)) return false;
-    if (word == "fault") return fault(words);
     if (word == "down" || word == "up") return outage(words, word == "down");
-    if (word == "slow") return words.span(history_.slow.emplace_back());
-    if (word == "calm") return words.time(history_.calm.emplace());
-    if (word == "quiet") return words.time(history_.quiet.emplace());
-    if (word == "left") return words.text(history_.left.emplace_back());
     if (word == "taken") return taken(words);
     if (word == "row") return row(words);
     return of_a_process(word, words);
-  }
-
-  bool fault(Words& words) {
-    Fault fault;
-    if (!words.time(fault.at) || !words.text(fault.kind)) return false;
-    fault.action = words.next();
-    fault.key = words.rest();
-    history_.faults.push_back(std::move(fault));
-    return true;
   }
 
   bool outage(Words& words, bool begins) {
@@ -278,8 +261,7 @@ class EventReader {
 
   bool taken(Words& words) {
     Taken taken;
-    if (!words.text(taken.name) || !words.time(taken.at)) return false;
-    if (!words.time(taken.waited) || !words.number(taken.token)) return false;
+    if (!words.text(taken.name) || !words.number(taken.token)) return false;
     history_.taken.push_back(taken);
     return true;
   }
@@ -306,10 +288,7 @@ class EventReader {
     if (word == "exit") {
       return words.time(life.exited.emplace()) && words.number(life.status);
     }
-    if (word == "calendar") {
-      Jump& jump = life.jumps.emplace_back();
-      return words.time(jump.at) && words.time(jump.offset);
-    }
+    if (word == "calendar") return jump(life, words);
     if (word == "complaint") life.complaints.push_back(words.rest());
     return word == "complaint";
   }
@@ -319,8 +298,14 @@ class EventReader {
     Lifetime& life = it->second;
     life.process = key.first;
     life.incarnation = key.second;
-    return is_new && words.time(life.begin) && words.number(life.pid) &&
-           words.time(life.calendar);
+    return is_new && words.time(life.begin) && words.time(life.calendar);
+  }
+
+  static bool jump(Lifetime& life, Words& words) {
+    nanoseconds time{};
+    seconds offset{};
+    ++life.jumps;
+    return words.time(time) && words.time(offset);
   }
 
   static bool stop(Lifetime& life, Words& words) {
@@ -342,33 +327,22 @@ class EventReader {
   std::map<std::string, std::size_t> down_;
 };
 
-// The last time that a log tells of.
-nanoseconds end_of(const MutexLog& log) {
+nanoseconds end_of(const History& history) {
   nanoseconds end{};
-  if (!log.waits.empty()) {
-    const Wait& last = log.waits.back();
-    end = last.end.value_or(last.begin);
+  for (const auto& [key, life] : history.lives) {
+    end = std::max({end, life.begin, life.killed.value_or(life.begin),
+                    life.exited.value_or(life.begin)});
   }
-  if (!log.acquisitions.empty()) {
-    const Acquisition& last = log.acquisitions.back();
-    end = std::max({end, last.claim().end, last.let_go.value_or(end)});
+  for (const Outage& one : history.outages) {
+    end = std::max(end, one.span.begin);
+    if (one.span.end != kNotYet) end = std::max(end, one.span.end);
   }
   return end;
 }
 
-nanoseconds end_of(const History& history) {
-  nanoseconds end = history.quiet.value_or(nanoseconds());
-  for (const MutexLog& log : history.logs) end = std::max(end, end_of(log));
-  for (const auto& [key, life] : history.lives) {
-    end = std::max({end, life.begin, life.killed.value_or(life.begin),
-                    life.exited.value_or(life.begin),
-                    life.hung.value_or(life.begin)});
-  }
-  for (const Taken& one : history.taken) end = std::max(end, one.at);
-  for (const Outage& one : history.outages) {
-    if (one.span.end != kNotYet) end = std::max(end, one.span.end);
-  }
-  return end;
+std::string name_of(int process, int incarnation) {
+  return "process " + std::to_string(process) + "." +
+         std::to_string(incarnation);
 }
 
 // "3.12.lock-5"
@@ -389,15 +363,9 @@ std::ifstream opened(const fs::path& path) {
 
 }  // namespace
 
-bool Acquisition::loss_was_seen() const {
-  static const std::string kLost =
-      make_error_code(ddbmutex::Errc::lease_lost).message();
-  return lost_seen || (let_go && error == kLost);
-}
+std::string MutexLog::who() const { return name_of(process, incarnation); }
 
-nanoseconds Acquisition::loss_seen_at() const {
-  return lost_seen ? *lost_seen : *let_go;
-}
+std::string Lifetime::who() const { return name_of(process, incarnation); }
 
 std::set<std::string> History::names() const {
   std::set<std::string> names;
@@ -405,32 +373,18 @@ std::set<std::string> History::names() const {
   return names;
 }
 
-std::set<std::string> History::kept_names() const {
-  std::set<std::string> names;
-  for (const MutexLog& log : logs) {
-    if (log.kept) names.insert(log.name);
-  }
-  return names;
-}
-
-milliseconds History::longest_ttl() const {
-  milliseconds longest{};
-  for (const MutexLog& log : logs) longest = std::max(longest, log.ttl);
-  return longest;
-}
-
 const Lifetime* History::life_of(const MutexLog& log) const {
   const auto it = lives.find({log.process, log.incarnation});
   return it == lives.end() ? nullptr : &it->second;
 }
 
-std::vector<Span> History::still(const MutexLog& log) const {
-  std::vector<Span> all = log.stalls;
-  const Lifetime* const life = life_of(log);
-  if (life != nullptr) {
-    all.insert(all.end(), life->stops.begin(), life->stops.end());
-  }
-  return united(std::move(all));
+std::string History::moment(nanoseconds time) const {
+  constexpr std::int64_t kSecond = 1000000000;
+  const std::int64_t since = (time - begin).count();
+  std::string fraction = std::to_string(std::abs(since) % kSecond);
+  fraction.insert(0, 9 - fraction.size(), '0');
+  return (since < 0 ? "-" : "") + std::to_string(std::abs(since) / kSecond) +
+         "." + fraction + " s";
 }
 
 MutexLog read_log(std::istream& in) { return LogReader().read(in); }
@@ -450,13 +404,6 @@ void complete(History& history) {
   for (Outage& outage : history.outages) {
     if (outage.span.end == kNotYet) outage.span.end = history.end;
   }
-  history.slow = united(std::move(history.slow));
-  std::sort(history.outages.begin(), history.outages.end(),
-            [](const Outage& a, const Outage& b) {
-              return a.span.begin < b.span.begin;
-            });
-  std::sort(history.faults.begin(), history.faults.end(),
-            [](const Fault& a, const Fault& b) { return a.at < b.at; });
   std::sort(history.logs.begin(), history.logs.end(),
             [](const MutexLog& a, const MutexLog& b) {
               return std::tie(a.name, a.process, a.incarnation) <
@@ -498,33 +445,6 @@ std::map<std::string, std::vector<Held>> held_by_name(const History& history) {
     });
   }
   return held;
-}
-
-std::vector<Span> united(std::vector<Span> spans) {
-  std::sort(spans.begin(), spans.end(),
-            [](const Span& a, const Span& b) { return a.begin < b.begin; });
-  std::vector<Span> all;
-  for (const Span& span : spans) {
-    if (span.begin >= span.end) continue;
-    if (all.empty() || span.begin > all.back().end) {
-      all.push_back(span);
-    } else {
-      all.back().end = std::max(all.back().end, span.end);
-    }
-  }
-  return all;
-}
-
-nanoseconds outside(const Span& span, const std::vector<Span>& others) {
-  if (span.begin >= span.end) return {};
-  nanoseconds time = span.end - span.begin;
-  auto it = std::partition_point(
-      others.begin(), others.end(),
-      [&span](const Span& other) { return other.end <= span.begin; });
-  for (; it != others.end() && it->begin < span.end; ++it) {
-    time -= std::min(it->end, span.end) - std::max(it->begin, span.begin);
-  }
-  return time;
 }
 
 }  // namespace torture

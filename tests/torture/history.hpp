@@ -7,9 +7,9 @@
 // The directory holds a file for each mutex of each worker, named
 // PROCESS.INCARNATION.NAME ("3.12.lock-5"), and the driver's file `events`.
 // All times are nanoseconds of the boot clock.  A file may end anywhere, since
-// its writer may have been killed; and lines of the library's timer thread
-// (`lost`, `danger`) and of the worker's two threads come in the order in which
-// they were written, which is not always that of their times.
+// its writer may have been killed; and the lines of the worker's two threads
+// and of the library's (`lost`) come in the order in which they were written,
+// which is not always that of their times.
 #ifndef DDBMUTEX_TESTS_TORTURE_HISTORY_HPP
 #define DDBMUTEX_TESTS_TORTURE_HISTORY_HPP
 
@@ -27,7 +27,6 @@
 
 namespace torture {
 
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using Token = std::uint64_t;
@@ -46,15 +45,11 @@ struct Clocks {
   nanoseconds boot;
 };
 
-// One call that wanted the lock.
-struct Wait {
-  enum class Kind { lock, try_for, try_once };
-  int thread = 0;
-  Kind kind = Kind::lock;
-  nanoseconds begin{};
-  std::optional<nanoseconds> end;  // Nothing: it was killed while it waited.
-  bool acquired = false;
-  std::string why;  // "busy", "cancelled", "error ..."; of one without.
+// A call that returned without the lock.
+struct Refusal {
+  bool is_timed = false;  // try_lock() and try_lock_for(), not lock().
+  nanoseconds at{};
+  std::string why;  // "busy", "error ..."
 };
 
 // What became of one call that got the lock.
@@ -66,7 +61,6 @@ struct Acquisition {
   nanoseconds asked{};
   nanoseconds promised{};
   std::optional<nanoseconds> ended;
-  std::optional<nanoseconds> lost_seen;
   std::optional<nanoseconds> let_go;
   std::string error;  // Of release().
   // Of a kept row; 0: of none.
@@ -74,18 +68,9 @@ struct Acquisition {
   Token stored = 0;  // Was found with it: the token of one before; 0: none.
 
   bool held() const { return promised > acquired; }
-  bool loss_was_seen() const;
-  // When that was first.  REQUIRES: loss_was_seen().
-  nanoseconds loss_seen_at() const;
   // Nobody else may hold the lock in it: it reaches to where it was given up,
   // else to the end of what was promised.
   Span claim() const { return {acquired, ended ? *ended : promised}; }
-};
-
-// A call of on_lost.
-struct Told {
-  nanoseconds at{};
-  std::string reason;  // "expired"
 };
 
 struct MutexLog {
@@ -94,18 +79,19 @@ struct MutexLog {
   std::string name;
 
   std::optional<Clocks> clocks;
-  milliseconds ttl{};
   bool kept = false;  // The row outlives the lock.
-  std::vector<Wait> waits;
   std::vector<Acquisition> acquisitions;
-  std::vector<Told> losses;
-  std::vector<nanoseconds> dangers;
-  std::vector<Span> stalls;   // In which its process did not get to run.
+  std::vector<Refusal> refusals;
   std::vector<Token> stored;  // With confirmed releases: their own tokens.
+  std::size_t losses = 0;     // Calls of on_lost.
   // The acquisitions that came while another of this mutex was not over.
   std::vector<std::size_t> doubles;
-  bool cut_short = false;  // The last line has no end.
-  std::string problem;     // Empty if all lines were as they should be.
+  // A call had not returned, a lock was not given back, or the last line has no
+  // end.
+  bool unfinished = false;
+  std::string problem;  // Empty if all lines were as they should be.
+
+  std::string who() const;  // "process 3.12"
 };
 
 // What a worker's file says; whose it is, only the file's name does.
@@ -113,25 +99,21 @@ MutexLog read_log(std::istream& in);
 
 // --- What the driver says ----------------------------------------------------
 
-struct Jump {
-  nanoseconds at{};
-  seconds offset{};
-};
-
 // Of one worker process.
 struct Lifetime {
   int process = 0;
   int incarnation = 0;
   nanoseconds begin{};
-  long pid = 0;
-  seconds calendar{};  // Offset at its start.
-  std::vector<Jump> jumps;
+  seconds calendar{};     // Offset at its start.
+  std::size_t jumps = 0;  // Of its calendar.
   std::vector<Span> stops;
   std::optional<nanoseconds> killed;
   std::optional<nanoseconds> exited;
   int status = 0;  // Of one that exited.
   std::optional<nanoseconds> hung;
   std::vector<std::string> complaints;
+
+  std::string who() const;  // "process 3.12"
 };
 
 struct Outage {
@@ -139,18 +121,9 @@ struct Outage {
   Span span;
 };
 
-struct Fault {
-  nanoseconds at{};
-  std::string kind;
-  std::string action;
-  std::string key;
-};
-
 // Of a name after the run, by somebody new.
 struct Taken {
   std::string name;
-  nanoseconds at{};
-  nanoseconds waited{};
   Token token = 0;
 };
 
@@ -166,12 +139,7 @@ struct KeptRow {
 struct History {
   std::vector<MutexLog> logs;
   std::map<std::pair<int, int>, Lifetime> lives;  // By process and incarnation.
-  std::vector<Outage> outages;                    // By time.
-  std::vector<Fault> faults;                      // By time.
-  std::vector<Span> slow;            // In which the table was; united.
-  std::optional<nanoseconds> calm;   // All troubles were over.
-  std::optional<nanoseconds> quiet;  // So were the workers.
-  std::vector<std::string> left;
+  std::vector<Outage> outages;
   std::vector<Taken> taken;
   std::vector<KeptRow> rows;
   std::string problem;  // Of the driver's events.
@@ -181,11 +149,9 @@ struct History {
   nanoseconds end{};
 
   std::set<std::string> names() const;
-  std::set<std::string> kept_names() const;
-  milliseconds longest_ttl() const;
   const Lifetime* life_of(const MutexLog& log) const;  // May be null.
-  // In which its process was stopped or did not get to run; united.
-  std::vector<Span> still(const MutexLog& log) const;
+  // Since it began, exactly: "12.345678901 s".
+  std::string moment(nanoseconds time) const;
 };
 
 void read_events(std::istream& in, History& history);
@@ -199,25 +165,12 @@ struct Held {
 // Of each name, by when they began.  It refers to the history.
 std::map<std::string, std::vector<Held>> held_by_name(const History& history);
 
-// Once all was read: sorts, ends the stops and outages that were not ended, and
-// sets begin and end.  read_history() calls it.
+// Once all was read: sorts the logs, ends the stops and outages that were not
+// ended, and sets begin and end.  read_history() calls it.
 void complete(History& history);
 
 // Throws std::runtime_error if the directory or its `events` cannot be read.
-// May be called during the run.
 History read_history(const std::filesystem::path& directory);
-
-// --- Times -------------------------------------------------------------------
-
-// As a waiter takes another's lease: 1 % longer.
-constexpr nanoseconds longer(milliseconds lease) {
-  return nanoseconds(lease) * 101 / 100;
-}
-
-// Sorted, those that touch joined into one, empty ones left out.
-std::vector<Span> united(std::vector<Span> spans);
-// How much of one lies outside of all others.  REQUIRES: those are united.
-nanoseconds outside(const Span& span, const std::vector<Span>& others);
 
 }  // namespace torture
 

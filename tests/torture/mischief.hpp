@@ -51,10 +51,6 @@ std::vector<tests::Fault> faults();
 // After which nothing of a fault is still to come.
 constexpr std::chrono::milliseconds kLatestCopy{5000};
 
-// How long all goes well before the end: more than that, and than it may take
-// until everybody who waits has got in.
-constexpr std::chrono::seconds kCalm{18};
-
 }  // namespace torture
 
 #endif  // DDBMUTEX_TESTS_TORTURE_MISCHIEF_HPP

@@ -16,8 +16,8 @@ namespace torture {
 
 void make_rows(const std::shared_ptr<ddbmutex::Table>& table);
 
-// Takes every name, all at once, and writes among the events what was left, how
-// long it took and whether the kept rows are whole.
+// Takes every name, all at once, and writes among the events which it got and
+// whether the kept rows are whole.
 void take_all(const std::shared_ptr<ddbmutex::Table>& table, Events& events);
 
 }  // namespace torture

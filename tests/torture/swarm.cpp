@@ -27,7 +27,7 @@ void Swarm::start(int process, std::optional<seconds> offset,
   it.target->forget();
   const nanoseconds time = now();
   it.process = std::make_unique<Process>(settings(it, seed));
-  events_.start(it.life, time, it.process->pid(), offset.value_or(seconds(0)));
+  events_.start(it.life, time, offset.value_or(seconds(0)));
 }
 
 tests::ProcessSettings Swarm::settings(const Member& member,

@@ -4,8 +4,6 @@
 #include <map>
 #include <set>
 
-#include "tests/torture/words.hpp"
-
 namespace torture {
 namespace {
 
@@ -16,9 +14,7 @@ struct Got {
 
 std::string words_of(Token token) { return std::to_string(token); }
 std::string words_of(const Got& got) {
-  return words_of(got.it->token) + " to process " +
-         std::to_string(got.log->process) + "." +
-         std::to_string(got.log->incarnation);
+  return words_of(got.it->token) + " to " + got.log->who();
 }
 
 // Of one name.
@@ -38,7 +34,7 @@ class Judge {
     });
   }
 
-  std::vector<TokenProblem> judge() {
+  std::vector<std::string> judge() {
     if (!kept_) return {};
     judge_each();
     judge_order();
@@ -49,27 +45,21 @@ class Judge {
   }
 
  private:
-  std::string at(nanoseconds time) const {
-    return moment(time - history_.begin);
-  }
-  void blame(const Got& got, const std::string& words) {
-    problems_.push_back(
-        {name_, name_ + ": " + words, got.log->process, got.it->acquired});
-  }
-  void blame(const std::string& words) {
-    problems_.push_back({name_, name_ + ": " + words, {}, {}});
+  std::string at(nanoseconds time) const { return history_.moment(time); }
+  void wrong(const std::string& words) {
+    problems_.push_back(name_ + ": " + words);
   }
 
   void judge_each() {
     for (std::size_t i = 0; i < all_.size(); ++i) {
       const Got& got = all_[i];
       if (got.it->token == 0) {
-        blame(got, "gave " + words_of(got) + " at " + at(got.it->acquired));
+        wrong("gave " + words_of(got) + " at " + at(got.it->acquired));
       }
       if (i == 0 || all_[i - 1].it->token != got.it->token) continue;
-      blame(got, "gave " + words_of(all_[i - 1]) + " at " +
-                     at(all_[i - 1].it->acquired) + ", and " + words_of(got) +
-                     " at " + at(got.it->acquired));
+      wrong("gave " + words_of(all_[i - 1]) + " at " +
+            at(all_[i - 1].it->acquired) + ", and " + words_of(got) + " at " +
+            at(got.it->acquired));
     }
   }
 
@@ -84,9 +74,9 @@ class Judge {
     });
     for (std::size_t i = 1; i < held.size(); ++i) {
       if (held[i - 1].it->token < held[i].it->token) continue;
-      blame(held[i], "gave " + words_of(held[i - 1]) + " at " +
-                         at(held[i - 1].it->acquired) + ", then " +
-                         words_of(held[i]) + " at " + at(held[i].it->acquired));
+      wrong("gave " + words_of(held[i - 1]) + " at " +
+            at(held[i - 1].it->acquired) + ", then " + words_of(held[i]) +
+            " at " + at(held[i].it->acquired));
     }
   }
 
@@ -112,8 +102,8 @@ class Judge {
         }
       }
       if (highest == nullptr || highest->it->token < got.it->token) continue;
-      blame(got, "gave " + words_of(*highest) + ", and " + words_of(got) +
-                     " by a call that began later, at " + at(got.it->wanted));
+      wrong("gave " + words_of(*highest) + ", and " + words_of(got) +
+            " by a call that began later, at " + at(got.it->wanted));
     }
   }
 
@@ -124,9 +114,8 @@ class Judge {
       const auto next = stored_.lower_bound(got.it->token);
       const Token least = next == stored_.begin() ? 0 : *std::prev(next);
       if (got.it->stored >= least && got.it->stored < got.it->token) continue;
-      blame(got, "gave " + words_of(got) + " with what " +
-                     words_of(got.it->stored) + " stored, not " +
-                     words_of(least));
+      wrong("gave " + words_of(got) + " with what " + words_of(got.it->stored) +
+            " stored, not " + words_of(least));
     }
   }
 
@@ -134,16 +123,16 @@ class Judge {
     const Token highest = all_.empty() ? 0 : all_.back().it->token;
     for (const Taken& taken : history_.taken) {
       if (taken.name != name_ || taken.token > highest) continue;
-      blame("gave " + words_of(taken.token) + " after the run, and " +
+      wrong("gave " + words_of(taken.token) + " after the run, and " +
             words_of(highest) + " in it");
     }
     const auto row =
         std::find_if(history_.rows.begin(), history_.rows.end(),
                      [this](const KeptRow& one) { return one.name == name_; });
-    if (row == history_.rows.end()) return blame("has no row in the end");
-    if (row->state != "intact") return blame("has a row that is " + row->state);
+    if (row == history_.rows.end()) return wrong("has no row in the end");
+    if (row->state != "intact") return wrong("has a row that is " + row->state);
     if (row->token >= std::max<Token>(highest, all_.size())) return;
-    blame("has a row with the token " + words_of(row->token) + " after " +
+    wrong("has a row with the token " + words_of(row->token) + " after " +
           words_of(all_.size()) + " acquisitions up to " + words_of(highest));
   }
 
@@ -152,13 +141,13 @@ class Judge {
   bool kept_ = false;
   std::vector<Got> all_;    // By token.
   std::set<Token> stored_;  // By confirmed releases.
-  std::vector<TokenProblem> problems_;
+  std::vector<std::string> problems_;
 };
 
 }  // namespace
 
-std::vector<TokenProblem> judge_tokens(const History& history) {
-  std::vector<TokenProblem> all;
+std::vector<std::string> judge_tokens(const History& history) {
+  std::vector<std::string> all;
   for (const std::string& name : history.names()) {
     const auto problems = Judge(history, name).judge();
     all.insert(all.end(), problems.begin(), problems.end());

@@ -5,22 +5,17 @@
 // Eight processes of two threads (worker.cpp) take eight locks of one engine,
 // half of them on rows that are kept, through a gateway that spoils one request
 // in twenty (mischief.cpp); they are killed, stopped and given calendars hours
-// off, the gateway is cut off, the engine is killed and started again.  What
-// each saw of its locks is then judged (judge.hpp).  The last seconds go by
-// without faults, and then somebody new takes every name.
+// off, the gateway is cut off, the engine is killed and started again.  When
+// all of that is over, those who wait get in, and then somebody new takes every
+// name.  What each saw of its locks is judged (judge.hpp).
 //
-// A machine that is busy makes nothing wrong: when it was late is written down
-// too (watch.hpp), and excuses what depends on that.
-//
-// Writes table.txt, timeline.svg and minute.txt (of which tests/pictures draws
-// one of README's pictures) to $TORTURE_OUT (build/torture), and leaves all
-// logs there, in logs, if something was wrong.  The status is 0 if nothing was;
-// a run of ten minutes or more also has to reach its bars.  The same seed does
-// the same to the processes at the same times.
+// Writes minute.txt, of which tests/pictures draws one of README's pictures, to
+// $TORTURE_OUT (build/torture), and leaves all logs there, in logs, if
+// something was wrong.  The status is 0 if nothing was.  The same seed does the
+// same to the processes at the same times.
 #include <poll.h>
-#include <signal.h>
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -28,39 +23,26 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <random>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/client.hpp"
-#include "ddbmutex/endpoint.hpp"
-#include "sigv4/credentials.hpp"
 #include "tests/pictures/pictures.hpp"
 #include "tests/support/durable_engine.hpp"
 #include "tests/support/fake_calendar.hpp"
 #include "tests/support/gateway.hpp"
-#include "tests/support/given.hpp"
 #include "tests/support/in_memory.hpp"
 #include "tests/support/interrupted.hpp"
-#include "tests/support/waiting.hpp"
 #include "tests/torture/diary.hpp"
 #include "tests/torture/history.hpp"
 #include "tests/torture/judge.hpp"
 #include "tests/torture/mischief.hpp"
-#include "tests/torture/progress.hpp"
 #include "tests/torture/rows.hpp"
 #include "tests/torture/swarm.hpp"
-#include "tests/torture/table.hpp"
-#include "tests/torture/timeline.hpp"
-#include "tests/torture/watch.hpp"
 
 namespace {
 
@@ -95,10 +77,9 @@ class Places {
   const fs::path& out() const { return out_; }
   std::string logs() const { return memory_.path() + "/logs"; }
   std::string left() const { return out_ / "logs"; }
-  // By the gateway's clock; not yet among the other events.
-  std::string gateway_events() const {
-    return memory_.path() + "/gateway_events";
-  }
+  // The gateway's faults by its own clock (CLOCK_MONOTONIC), for whoever looks
+  // for the cause of what went wrong.
+  std::string faults() const { return logs() + "/faults"; }
   void all_was_well() { well_ = true; }
 
  private:
@@ -116,29 +97,9 @@ tests::GatewaySettings gateway_settings(std::uint32_t seed,
                                         const Places& places) {
   tests::GatewaySettings settings;
   settings.seed = seed;
-  settings.events = places.gateway_events();
+  settings.events = places.faults();
   return settings;
 }
-
-// Asks for the table as the workers do, which no fault meets.
-class Asking {
- public:
-  explicit Asking(const tests::Whereabouts& where)
-      : body_(R"({"TableName":")" + where.table + R"("})"),
-        client_({tests::target_at(where.url, where.region),
-                 tests::given_keys(tests::signing_keys(where.keys)),
-                 {}}) {}
-
-  void operator()() {
-    client_.call(ddbmutex::dynamodb::Action::describe_table, body_,
-                 ddbmutex::BootClock::now() + tests::kPlenty, waker_);
-  }
-
- private:
-  const std::string body_;
-  ddbmutex::sigv4::Waker waker_;
-  ddbmutex::dynamodb::Client client_;
-};
 
 // --- The run -----------------------------------------------------------------
 
@@ -147,24 +108,13 @@ class Run {
   Run(seconds time, std::uint32_t seed, const Places& places)
       : time_(time),
         seed_(seed),
-        places_(places),
         events_(places.logs()),
-        gateway_(std::make_unique<tests::Gateway>(
-            engine_.where().url, gateway_settings(seed, places))),
-        asking_(gateway_->where(engine_.where().table)),
-        watch_(std::make_unique<torture::Watch>(
-            50ms,
-            [this](nanoseconds from, nanoseconds to) {
-              events_.slow(from, to);
-            },
-            [this] { asking_(); })),
-        swarm_(std::make_unique<torture::Swarm>(ways(), engine_.where().table,
-                                                places.logs(), events_)),
-        tally_(places.logs()),
-        progress_(time) {}
+        gateway_(engine_.where().url, gateway_settings(seed, places)),
+        swarm_(ways(), engine_.where().table, places.logs(), events_) {}
 
-  void run() {
-    for (const auto& fault : torture::faults()) gateway_->add(fault);
+  // Returns how many faults the gateway did.
+  int run() {
+    for (const auto& fault : torture::faults()) gateway_.add(fault);
     torture::make_rows(table_at(engine_.where()));  // Past the gateway.
     begin_ = now();
     const auto deeds =
@@ -174,20 +124,20 @@ class Run {
       carry_out(deed);
     }
     pause_until(begin_ + time_);
-    calm();
+    end();
     take_all(std::make_shared<ddbmutex::Table>(
-                 gateway_->table_options(engine_.where().table)),
+                 gateway_.table_options(engine_.where().table)),
              events_);
-    finish();
+    return gateway_.counts().all_faults();
   }
 
  private:
   // Half of the processes come by TLS.
   std::vector<torture::Way> ways() const {
-    torture::Way plain{gateway_->where(engine_.where().table)};
+    torture::Way plain{gateway_.where(engine_.where().table)};
     torture::Way tls = plain;
-    tls.where.url = gateway_->url();
-    tls.ca_file = gateway_->ca_file();
+    tls.where.url = gateway_.url();
+    tls.ca_file = gateway_.ca_file();
     return {plain, tls};
   }
 
@@ -196,7 +146,7 @@ class Run {
     constexpr milliseconds kLookEach = 50ms;
     for (;;) {
       if (tests::interrupted != 0) throw Interrupted();
-      swarm_->look();
+      swarm_.look();
       show_progress();
       const nanoseconds left = time - now();
       if (left <= 0ns) return;
@@ -206,25 +156,29 @@ class Run {
   }
 
   void show_progress() {
+    constexpr seconds kEach{10};
     const auto gone = std::chrono::duration_cast<seconds>(now() - begin_);
-    if (gone < shown_ + progress_.interval() || gone > time_) return;
+    if (gone < shown_ + kEach || gone > time_) return;
     shown_ = gone;
-    progress_.show(gone, {tally_.acquisitions(),
-                          gateway_->counts().all_faults(), swarm_->blows()});
+    std::printf("%lld of %lld s: %d faults, %d kills and stops\n",
+                static_cast<long long>(gone.count()),
+                static_cast<long long>(time_.count()),
+                gateway_.counts().all_faults(), swarm_.blows());
+    std::fflush(stdout);
   }
 
   void carry_out(const Deed& deed) {
     switch (deed.kind) {
       case Deed::Kind::start:
-        return swarm_->start(deed.process, deed.offset, deed.seed);
+        return swarm_.start(deed.process, deed.offset, deed.seed);
       case Deed::Kind::kill:
-        return swarm_->kill(deed.process, deed.aimed);
+        return swarm_.kill(deed.process, deed.aimed);
       case Deed::Kind::stop:
-        return swarm_->stop(deed.process, deed.aimed);
+        return swarm_.stop(deed.process, deed.aimed);
       case Deed::Kind::go_on:
-        return swarm_->go_on(deed.process);
+        return swarm_.go_on(deed.process);
       case Deed::Kind::calendar:
-        return swarm_->jump(deed.process, deed.offset.value_or(0s));
+        return swarm_.jump(deed.process, deed.offset.value_or(0s));
       case Deed::Kind::refuse:
         return block_gateway("refuse", "cut-off");
       case Deed::Kind::hang:
@@ -241,11 +195,11 @@ class Run {
   void block_gateway(const char* mode, const char* what) {
     outage_ = what;
     events_.down(outage_, now());
-    gateway_->mode(mode);
+    gateway_.mode(mode);
   }
   void open_gateway() {
     if (outage_.empty()) return;
-    gateway_->mode("open");
+    gateway_.mode("open");
     events_.up(outage_, now());
     outage_.clear();
   }
@@ -261,49 +215,21 @@ class Run {
     engine_is_down_ = false;
   }
 
-  // All goes on as if nothing had ever been wrong, until nothing is left of
-  // what was; then the processes end.
-  void calm() {
-    gateway_->clear();
+  // All works again, and the processes end.
+  void end() {
+    gateway_.clear();
     open_gateway();
     start_engine();
-    swarm_->go_on_all();
-    events_.calm(now());
-    pause_until(now() + torture::kCalm);
-    swarm_->end();
-    gateway_->wait_until_quiet();
-    events_.quiet(now());
-    progress_.end();
-  }
-
-  // All that is to be read is written.
-  void finish() {
-    watch_.reset();
-    swarm_.reset();
-    gateway_.reset();
-    const nanoseconds ahead =  // The boot clock, of the gateway's.
-        now() - tests::true_time(CLOCK_MONOTONIC);
-    std::ifstream faults(places_.gateway_events());
-    std::string line;
-    while (std::getline(faults, line)) {
-      const std::size_t space = line.find(' ');
-      events_.fault(nanoseconds(std::stoll(line)) + ahead,
-                    line.substr(space + 1));
-    }
-    fs::remove(places_.gateway_events());
+    swarm_.end();
+    gateway_.wait_until_quiet();
   }
 
   const seconds time_;
   const std::uint32_t seed_;
-  const Places& places_;
   torture::Events events_;
   tests::DurableEngine engine_;
-  std::unique_ptr<tests::Gateway> gateway_;
-  Asking asking_;
-  std::unique_ptr<torture::Watch> watch_;
-  std::unique_ptr<torture::Swarm> swarm_;
-  torture::Tally tally_;
-  torture::Progress progress_;
+  tests::Gateway gateway_;
+  torture::Swarm swarm_;
   nanoseconds begin_{};
   seconds shown_{};
   std::string outage_;  // Of the gateway; empty: none.
@@ -319,25 +245,18 @@ void write_file(const fs::path& path, const std::string& text) {
 }
 
 // True if nothing was wrong.
-bool report(const Places& places, seconds time, const std::string& title) {
-  constexpr seconds kFullTime{600};
+bool report(const Places& places, const std::string& title, int faults) {
   const torture::History history = torture::read_history(places.logs());
-  torture::Bounds bounds;
-  bounds.time = time;
-  bounds.loss.tell += tests::kSlack;  // For what no watch has seen.
-  const torture::Findings found = torture::judge(history, bounds);
-  const std::string table = torture::table_of(history, found);
-  std::fputs(table.c_str(), stdout);
-  write_file(places.out() / "table.txt", title + "\n" + table);
-  std::ostringstream picture;
-  torture::write_timeline(picture, history, found, title);
-  write_file(places.out() / "timeline.svg", picture.str());
   write_file(places.out() / "minute.txt",
              pictures::write(pictures::minute_of(history, title)));
-  std::printf("written: %s and timeline.svg\n",
-              (places.out() / "table.txt").c_str());
-  const bool enough = time < kFullTime || found.shortfalls.empty();
-  return found.violations.empty() && enough;
+  const std::vector<std::string> wrongs = torture::judge(history);
+  constexpr std::size_t kMostTold = 50;
+  for (std::size_t i = 0; i < std::min(wrongs.size(), kMostTold); ++i) {
+    std::printf("WRONG %s\n", wrongs[i].c_str());
+  }
+  std::printf("%s: %s, %d faults, %zu wrong\n", title.c_str(),
+              torture::counts_of(history).c_str(), faults, wrongs.size());
+  return wrongs.empty();
 }
 
 bool torture_for(seconds time, std::uint32_t seed) {
@@ -346,8 +265,8 @@ bool torture_for(seconds time, std::uint32_t seed) {
   std::printf("%s\n", title.c_str());
   std::fflush(stdout);
   Places places;
-  Run(time, seed, places).run();
-  const bool well = report(places, time, title);
+  const int faults = Run(time, seed, places).run();
+  const bool well = report(places, title, faults);
   if (well) {
     places.all_was_well();
   } else {

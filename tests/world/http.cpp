@@ -32,6 +32,7 @@ using world::World;
 struct Wire {
   std::uint64_t number = 0;  // Of all that ever were.
   bool is_sent = false;
+  world::Time sent{};
   nanoseconds connect_timeout{};
   std::optional<Received> received{};
 };
@@ -65,12 +66,15 @@ Request request_of(std::string_view headers, std::string_view body) {
   request.operation = value_of(headers, kPrefix);
   request.body = body;
   request.amz_date = value_of(headers, "x-amz-date:");
+  request.signature = value_of(headers, "authorization:");
+  request.token = value_of(headers, "x-amz-security-token:");
   return request;
 }
 
 // Whether bytes of it have left.
 bool send(const Exchange* exchange, Wire& wire, Request request) {
   wire.is_sent = true;
+  wire.sent = World::the().now();
   ++World::the().process().requests;
   return Network::the().send(
       std::move(request), wire.connect_timeout,
@@ -125,7 +129,7 @@ void Exchange::start(const std::string& url, BootTime now, Method) {
   const Outside outside;
   static std::uint64_t number = 0;
   url_ = url;
-  wires()[this] = {++number, false, connect_timeout_, {}};
+  wires()[this] = {++number, false, {}, connect_timeout_, {}};
   under_way_ = true;
 }
 
@@ -181,6 +185,9 @@ void Exchange::act_if_due(BootTime now) {
     return finish(Transport::too_large, "the answer is too large");
   }
   answer_.body = std::move(received.body);
+  world::Process& process = World::the().process();
+  process.answered_sent = std::max(process.answered_sent, wire.sent);
+  process.answered = World::the().now();
   finish(Transport::complete, "");
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "tests/world/odd_rows.hpp"
+
 namespace world {
 
 using ddbmutex::Layout;
@@ -15,20 +17,12 @@ using std::chrono::seconds;
 
 namespace {
 
-// A machine that stands still, boot clock included, for so short a time lets
-// others in only below a ttl of 10 s (Options::ttl).
-constexpr nanoseconds kUnnoticedPause = milliseconds(1250);
-
 // "called once for each lock that is lost: with `expired` when remaining()
 // reaches 0": so late, if nothing keeps the thread from running.
 constexpr nanoseconds kToldWithin = milliseconds(1);
 
 constexpr nanoseconds kAgreement = milliseconds(250);
 constexpr nanoseconds kSignaturesLast = std::chrono::minutes(4);
-
-// How many times the usual latency a message takes at the most, see
-// network.cpp.
-constexpr int kSlowestLeg = 12;
 
 constexpr std::size_t kVersionsKept = 500;
 constexpr std::int64_t kBytesLeftBehind = 16 * 1024;
@@ -39,6 +33,16 @@ bool has_weather(const Weather& weather) {
              weather.answer_late + weather.doubled + weather.failed +
              weather.throttled + weather.conflict + weather.rejected_keys >
          0;
+}
+
+// Now and then a request fails at once.  That so many in a row do as there is
+// time for in a lease will not happen.
+constexpr double kMostMild = 0.04;
+bool is_mild(const Weather& weather) {
+  Weather others = weather;
+  others.broken = others.truncated = others.failed = 0;
+  return !has_weather(others) &&
+         weather.broken + weather.truncated + weather.failed <= kMostMild;
 }
 
 bool is_harmless(const FaultPlan& fault) {
@@ -60,6 +64,14 @@ std::string value_after(std::string_view text, const std::string& before) {
   if (at == std::string_view::npos) return {};
   const std::string_view rest = text.substr(at + before.size());
   return std::string(rest.substr(0, rest.find('"')));
+}
+
+// 0 if there is none, or one that no program of a life writes.
+std::int64_t number_in(const std::string& item, const std::string& name) {
+  const std::string digits = value_after(item, '"' + name + R"(":{"N":")");
+  const bool is_whole = !digits.empty() && digits.size() < 20 &&
+                        digits.find_first_not_of("0123456789") == digits.npos;
+  return is_whole ? std::stoll(digits) : 0;
 }
 
 // The attributes that say who holds the lock, and until when.
@@ -112,7 +124,7 @@ std::string whose(const WatchedMutex& mutex) {
 
 // --- Clocks ------------------------------------------------------------------
 
-Stopwatch Stopwatch::start(Process& process) {
+Stopwatch Stopwatch::start(const Process& process) {
   const Time now = World::the().now();
   const Host& host = *process.host;
   return {&process,        now,         host.boot(now),
@@ -139,10 +151,18 @@ Judge::Judge(const Plan& plan) : plan_(plan) {
     locks_.push_back({});
     locks_.back().name = "lock-" + std::to_string(i);
     locks_.back().versions.push_back({});
+    locks_.back().versions.back().exists = plan.jobs;
   }
-  quiet_ = !has_weather(plan.weather);
+  quiet_ = peaceful_ = !has_weather(plan.weather);
+  mild_ = is_mild(plan.weather) && plan.faults.empty();
+  Weather other = plan.weather;
+  other.conflict = 0;
+  contention_ = plan.weather.conflict > 0 && !has_weather(other);
   for (const FaultPlan& fault : plan.faults) {
+    contention_ = contention_ && is_harmless(fault);
     quiet_ = quiet_ && is_harmless(fault);
+    peaceful_ = peaceful_ && (is_harmless(fault) ||
+                              fault.kind == FaultPlan::Kind::no_memory);
     memory_fails_ |= fault.kind == FaultPlan::Kind::no_memory;
     pauses_ |= fault.kind == FaultPlan::Kind::pause;
     wrong_calendars_ |= fault.kind == FaultPlan::Kind::set_wall;
@@ -151,13 +171,14 @@ Judge::Judge(const Plan& plan) : plan_(plan) {
     wrong_calendars_ |= host.wall_offset > kSignaturesLast ||
                         host.wall_offset < -kSignaturesLast;
   }
+  for (const ProgramPlan& program : plan.programs) others_ |= program.rival;
   const auto& ahead = plan.front_ends.ahead;
   if (!ahead.empty()) {
     const auto [least, most] = std::minmax_element(ahead.begin(), ahead.end());
     servers_agree_ = *most - *least <= kAgreement;
   }
   // What had failed before may hold back retries for a while.
-  calm_from_ = quiet_ ? Time{} : plan.calm + seconds(60);
+  calm_from_ = quiet_ || contention_ ? Time{} : plan.calm + seconds(60);
 }
 
 void Judge::wrong(const std::string& kind, const std::string& text) {
@@ -201,9 +222,11 @@ WatchedMutex& Judge::watch(const ddbmutex::DdbMutex& mutex,
   watched.longest_poll = options.longest_poll;
   watched.renew_after = options.renew_after.value_or(options.ttl / 2);
   watched.hears_losses = options.on_lost != nullptr;
+  watched.hears_dangers = options.on_danger != nullptr;
   watched.is_renewed =
       options.auto_renew && !options.max_hold && !options.alive;
   watched.keep_row = options.keep_row.value_or(false);
+  watched.safe_time = options.safe_time.value_or(options.ttl / 4);
   if (options.auto_renew && !options.max_hold) {
     watched.handover_limit = options.handover_limit;
     if (options.keep_row.value_or(false) || options.keep_data.value_or(false)) {
@@ -238,7 +261,7 @@ void Judge::forked(Process& parent, Process& child) {
     if (mutex->process != &parent) continue;
     if (mutex->owned) changed(*mutex, false);
     mutex->process = &child;
-    mutex->locked = mutex->calls = 0;
+    mutex->locked = mutex->calls = mutex->callbacks = 0;
     mutex->lets_go = true;
     mutex->lost = false;
     losses_.erase(std::remove(losses_.begin(), losses_.end(), mutex),
@@ -248,6 +271,7 @@ void Judge::forked(Process& parent, Process& child) {
     if (table.process != &parent) continue;
     table.process = &child;
     table.callbacks = 0;
+    table.wrong_key = false;
   }
   calls_.remove_if(
       [&](const Call& call) { return call.since.process == &parent; });
@@ -283,23 +307,50 @@ void Judge::look_at(WatchedMutex& mutex) {
   const nanoseconds left = mutex.mutex->remaining();
   const bool owned = left > nanoseconds::zero();
   if (owned != mutex.owned) changed(mutex, owned);
+  check_idle(mutex);
   if (!owned) return;
-  mutex.claim_end = mutex.process->host->boot(World::the().now()) + left;
+  const Time now = World::the().now();
+  const BootTime claim_end = mutex.process->host->boot(now) + left;
+  if (claim_end != mutex.claim_end) {
+    check_claim(mutex, claim_end);
+    check_alive(mutex, claim_end);
+  }
+  check_claim_after_pause(mutex, claim_end);
+  mutex.last_owned = now;
+  look_at_danger(mutex, left);
+  mutex.claim_end = claim_end;
   check_longest_hold(mutex);
+}
+
+// Of the version that its process has written last: the row may have been freed
+// by force, and taken by another, before it heard that it has the lock.
+std::string Judge::proof_of(const WatchedMutex& mutex) {
+  const auto& versions = lock_of(mutex.lock).versions;
+  for (auto version = versions.rbegin(); version != versions.rend();
+       ++version) {
+    if (version->by == mutex.process && version->held) return version->proof;
+  }
+  return versions.back().proof;
 }
 
 void Judge::changed(WatchedMutex& mutex, bool owned) {
   Lock& lock = lock_of(mutex.lock);
   mutex.owned = owned;
+  if (owned && plan_.has_wrong_key()) {
+    wrong("a lock is owned in a table with another key", whose(mutex));
+  }
   if (owned) {
     lock.owners.push_back(&mutex);
     mutex.owned_since = World::the().now();
     mutex.owned_clock = Stopwatch::start(*mutex.process);
     mutex.tied = mutex.renewed_by_hand = false;
-    mutex.proof = lock.versions.back().proof;
+    mutex.proof = proof_of(mutex);
+    mutex.token = 0;
+    mutex.claim_end = BootTime::min();
     mutex.paused = mutex.process->host->paused;
-    mutex.lets_go = false;
-    mutex.forced = began_to_lock(mutex) <= lock.forced;
+    mutex.lets_go = mutex.said_dead = false;
+    mutex.mixed = mutex.owned_since < mutex.unfinished_until;
+    mutex.forced = mutex.unsure = began_to_lock(mutex) <= lock.forced;
     mutex.told = 0;
     return;
   }
@@ -311,20 +362,6 @@ void Judge::changed(WatchedMutex& mutex, bool owned) {
   if (std::find(losses_.begin(), losses_.end(), &mutex) == losses_.end()) {
     losses_.push_back(&mutex);
   }
-}
-
-// Options::ttl: "With a shorter ttl, such a pause can let two hosts hold the
-// lock for up to 1.25 s - ttl / 8 ... If clocks are also off by 1 %, add 1 % of
-// the ttl; the total is never more than 1.25 s."
-nanoseconds Judge::allowed_overlap(const WatchedMutex& older) const {
-  const bool was_paused =
-      pauses_ && older.process->host->paused != older.paused;
-  if (!was_paused) return nanoseconds::zero();
-  const nanoseconds ttl = older.ttl;
-  const nanoseconds of_pause =
-      std::max(nanoseconds::zero(), kUnnoticedPause - ttl / 8);
-  if (of_pause == nanoseconds::zero()) return of_pause;
-  return std::min(kUnnoticedPause, of_pause + ttl / 100);
 }
 
 void Judge::look_at_owners(Lock& lock) {
@@ -346,14 +383,16 @@ void Judge::look_at_owners(Lock& lock) {
   const nanoseconds lasted = now - lock.overlap_since;
   const bool forced = std::any_of(lock.owners.begin(), lock.owners.end(),
                                   [](const auto* one) { return one->forced; });
-  if (forced) return;
-  if (!rivals.empty() && lock.owners.size() == 1) {
+  nanoseconds allowed{};
+  for (const WatchedMutex* owner : lock.owners) {
+    allowed = std::max(allowed, allowed_overlap(*owner));
+  }
+  if (forced || (allowed > nanoseconds::zero() && lasted <= allowed)) return;
+  if (lock.owners.size() == 1) {
     wrong("two holders, one of another library",
           lock.name + ": " + whose(older) + " and " +
               rivals.front().process->name);
-  } else if (const nanoseconds allowed = allowed_overlap(older);
-             lasted > allowed ||
-             (allowed == nanoseconds::zero() && lock.owners.size() > 1)) {
+  } else {
     wrong("two holders", lock.name + ": " + whose(older) + " and " +
                              whose(*lock.owners.back()) + " since " +
                              time_text(lock.overlap_since));
@@ -382,6 +421,8 @@ void Judge::acquired(WatchedMutex& mutex, std::uint64_t token, int thread) {
     return;
   }
   Lock& lock = lock_of(mutex.lock);
+  mutex.token = token;
+  check_token(lock, mutex);
   if (World::the().now() - lock.forced < 2 * lock.longest_ttl) return;
   const auto [place, is_new] = lock.tokens.emplace(mutex.owned_since, token);
   if (!is_new) return;  // Locked again by the same thread.
@@ -398,6 +439,21 @@ void Judge::acquired(WatchedMutex& mutex, std::uint64_t token, int thread) {
 
 void Judge::may_force(const std::string& name) {
   lock_of(name).forcers.insert(&World::the().process());
+}
+
+void Judge::is_operator(const std::string& name) {
+  may_force(name);
+  lock_of(name).operators.insert(&World::the().process());
+}
+
+// "The row is deleted only in layout ddblock, and only if it has no token.
+// Any other row is marked as free".
+void Judge::check_deleted(const Lock& lock, const Version& version) {
+  const bool ours = plan_.layout == Layout::ddblock;
+  const bool forced = lock.operators.count(version.by) > 0;
+  if ((ours && lock.versions.back().token > 0) || (!ours && forced)) {
+    wrong("a row is deleted that should stay", lock.name);
+  }
 }
 
 // Who holds it, or is about to hear that it does, learns of it later.
@@ -421,40 +477,72 @@ Time Judge::began_to_lock(const WatchedMutex& mutex) const {
 void Judge::closing(WatchedTable& table) {
   table.closed = true;
   for (WatchedMutex* mutex : watched_) {
-    if (mutex->table == &table) mutex->lets_go = true;
+    if (mutex->table != &table) continue;
+    mutex->lets_go = true;
+    mutex->was_closed = mutex->owned;
   }
 }
 
 // --- Losses ------------------------------------------------------------------
 
-void Judge::callback_begins(WatchedTable& table) {
+void Judge::callback_begins(WatchedMutex& mutex) {
+  WatchedTable& table = *mutex.table;
   table.callback_began = World::the().now();
+  table.callback_thread = pthread_self();
+  mutex.callbacks++;
   if (table.callbacks++ > 0) {
     wrong("two callbacks at once", table.process->name);
   }
+  if (mutex.destroyed) wrong("a callback of a destroyed mutex", whose(mutex));
 }
 
-void Judge::callback_ends(WatchedTable& table) {
+void Judge::callback_ends(WatchedMutex& mutex) {
+  WatchedTable& table = *mutex.table;
+  mutex.callbacks--;
   table.callbacks--;
   table.callback_ended = World::the().now();
   table.in_callbacks += table.callback_ended - table.callback_began;
 }
 
+bool Judge::is_in_callback(const WatchedTable& table) {
+  return table.callbacks > 0 &&
+         pthread_equal(table.callback_thread, pthread_self()) != 0;
+}
+
+// ~DdbMutex(): "Waits for callbacks of this mutex that run or are due, unless a
+// callback of the same Table calls it; none is called afterwards."
+void Judge::destroyed(WatchedMutex& mutex) {
+  mutex.destroyed = true;
+  if (is_in_callback(*mutex.table) || !mutex.process->alive) return;
+  if (mutex.callbacks > 0) {
+    wrong("a destructor does not wait for a callback", whose(mutex));
+  }
+  if (mutex.lost && mutex.to_be_told) {
+    wrong("a destructor does not wait for a loss to be told", whose(mutex));
+  }
+}
+
 // "A loss during or after unlock() is reported only if it is found out before
 // the end of the lease."
 bool Judge::may_be_unheard(const WatchedMutex& mutex) const {
-  return mutex.lets_go || mutex.table->closed || !mutex.process->alive;
+  return (mutex.lets_go && !mutex.to_be_told) || mutex.table->closed ||
+         !mutex.process->alive;
 }
 
 void Judge::lost(WatchedMutex& mutex, Loss why) {
   look();
   const Time now = World::the().now();
-  if (mutex.gone && now > mutex.forgotten) return;
+  if (mutex.gone && now > mutex.forgotten) {
+    mutex.lost = false;
+    return;
+  }
   // "A loss during or after unlock() is reported only if it is found out before
   // the end of the lease."  Then another acquisition may have begun.
   // So it is while another callback holds up the news.
-  const bool of_before = mutex.lets_go || now < mutex.unfinished_until ||
-                         mutex.table->callback_ended > mutex.owned_since;
+  const bool of_before =
+      mutex.lets_go || now < mutex.unfinished_until ||
+      now < mutex.unlock_ended + kToldWithin + scheduling() ||
+      mutex.table->callback_ended > mutex.owned_since;
   if (++mutex.told > 1 && !of_before) {
     wrong("a loss is told twice", whose(mutex));
   }
@@ -462,13 +550,78 @@ void Judge::lost(WatchedMutex& mutex, Loss why) {
     wrong("a loss is told although the lock is owned", whose(mutex));
   }
   if (!of_before) check_cause(mutex, why);
+  const bool of_this = !mutex.owned && !mutex.mixed && !mutex.unsure &&
+                       mutex.table->callback_ended <= mutex.owned_since;
+  if (of_this && why != Loss::expired && !copies_deceive() &&
+      taken_away(mutex) == kNever) {
+    wrong("a loss is told of a lock that nobody took",
+          whose(mutex) + ": " + name_of(why));
+  }
   if (!of_before && mutex.lost) check_loss_in_time(mutex);
+  const Time held_up = std::max({mutex.asked, mutex.table->callback_ended,
+                                 mutex.process->stopped_until,
+                                 mutex.process->host->frozen_until});
+  if (mutex.said_dead && !mutex.lets_go && prompt() && why == Loss::expired &&
+      now - held_up > mutex.ttl / 4 + scheduling()) {
+    wrong("a holder is not asked again whether it is alive", whose(mutex));
+  }
   if (!is_loss_expected(mutex)) {
     wrong("a lock is lost for no reason", whose(mutex) + ": " + name_of(why));
   }
   mutex.lost = false;
   losses_.erase(std::remove(losses_.begin(), losses_.end(), &mutex),
                 losses_.end());
+}
+
+// Options::on_danger: "once for each time that the lease comes into danger
+// without having been renewed."  `left`: of the claim.
+void Judge::look_at_danger(WatchedMutex& mutex, nanoseconds left) {
+  const Time now = World::the().now();
+  const Host& host = *mutex.process->host;
+  const BootTime boot = host.boot(now);
+  if (boot + left > mutex.claim_end) mutex.danger_told = false;  // Renewed.
+  if (boot + left != mutex.claim_end) mutex.danger_since = BootTime::max();
+  if (mutex.mutex->in_danger() != (left <= mutex.safe_time)) {
+    wrong("in_danger() is wrong", whose(mutex));
+  }
+  if (left > mutex.safe_time) return;
+  if (mutex.danger_since == BootTime::max()) {
+    mutex.danger_since =
+        mutex.claim_end == boot + left ? boot + left - mutex.safe_time : boot;
+  }
+  if (!prompt() || !mutex.hears_dangers || mutex.danger_told ||
+      mutex.table->callbacks > 0 || mutex.lets_go) {
+    return;
+  }
+  const Time since =
+      std::max({now - (boot - mutex.danger_since), mutex.table->callback_ended,
+                mutex.process->stopped_until, host.frozen_until});
+  if (now - since > kToldWithin + scheduling()) {
+    wrong("a danger is not told", whose(mutex));
+  }
+}
+
+void Judge::in_danger(WatchedMutex& mutex) {
+  look();
+  if (!mutex.owned || mutex.lets_go) return;
+  if (mutex.danger_told) wrong("a danger is told twice", whose(mutex));
+  mutex.danger_told = true;
+  if (prompt() && mutex.danger_since == BootTime::max()) {
+    wrong("a danger is told where there is none", whose(mutex));
+  }
+}
+
+// Options::alive: "the renewal is sent only if it returns true.  If it does
+// not, it is asked again until the lease is over."
+void Judge::asked(WatchedMutex& mutex, bool alive) {
+  mutex.said_dead = !alive;
+  mutex.asked = World::the().now();
+}
+
+void Judge::check_alive(WatchedMutex& mutex, BootTime claim_end) {
+  if (mutex.said_dead && claim_end > mutex.claim_end) {
+    wrong("a lease is renewed although its holder is not alive", whose(mutex));
+  }
 }
 
 void Judge::check_loss_in_time(WatchedMutex& mutex) {
@@ -499,14 +652,12 @@ void Judge::look_at_losses() {
                          mutex->process->stopped_until > now ||
                          mutex->process->host->frozen_until > now;
     // What is told late is reported as late; this is for what is never told.
-    if (held_up || now - mutex->lost_since.began <
-                       seconds(10) + 2 * mutex->lost_since.kept()) {
-      continue;
-    }
-    const Time since =
-        std::max(mutex->table->callback_ended, mutex->process->stopped_until);
-    if (now - std::max(since, mutex->process->host->frozen_until) >
-        seconds(10) + mutex->lost_since.kept()) {
+    const nanoseconds allowed =
+        seconds(10) + scheduling() + mutex->lost_since.kept();
+    const Time since = std::max(
+        {mutex->lost_since.began, mutex->table->callback_ended,
+         mutex->process->stopped_until, mutex->process->host->frozen_until});
+    if (!held_up && now - since > allowed) {
       wrong("a loss is never told", whose(*mutex) + " lost it at " +
                                         time_text(mutex->lost_since.began));
     }
@@ -525,8 +676,9 @@ void Judge::check_cause(const WatchedMutex& mutex, Loss why) {
     return;
   }
   const Lock& lock = lock_of(mutex.lock);
-  // A row that is kept is marked as free by force, and nobody has it then.
-  bool taken = mutex.forced, deleted = false;
+  // "Another holder has it, or a kept row was freed by force."
+  const bool is_marked = plan_.layout != Layout::ddblock || plan_.keep_row;
+  bool taken = mutex.forced && is_marked, deleted = false;
   for (std::size_t i = 0; i < lock.versions.size(); i++) {
     const Version& version = lock.versions[i];
     const bool is_last = i + 1 == lock.versions.size();
@@ -535,13 +687,7 @@ void Judge::check_cause(const WatchedMutex& mutex, Loss why) {
     taken |= !version.proof.empty() && version.proof != mutex.proof;
     deleted |= !version.held;
   }
-  // What was refused is carried out later, as its copy arrives: no client can
-  // know that.
-  const Weather& weather = plan_.weather;
-  if (weather.doubled > 0 &&
-      weather.throttled + weather.rejected_keys + weather.conflict > 0) {
-    return;
-  }
+  if (copies_deceive()) return;
   // What is older is forgotten.
   if (lock.versions.size() >= kVersionsKept) return;
   if ((why == Loss::taken && !taken) || (why == Loss::deleted && !deleted)) {
@@ -550,12 +696,42 @@ void Judge::check_cause(const WatchedMutex& mutex, Loss why) {
   }
 }
 
+// What was refused is carried out later, as its copy arrives: no client can
+// know that.
+bool Judge::copies_deceive() const {
+  const Weather& weather = plan_.weather;
+  return weather.doubled > 0 &&
+         weather.throttled + weather.rejected_keys + weather.conflict > 0;
+}
+
+// When somebody else has changed the row while it bore the proof of this
+// acquisition; kNever: nobody has.
+Time Judge::taken_away(const WatchedMutex& mutex) const {
+  const auto lock =
+      std::find_if(locks_.begin(), locks_.end(),
+                   [&](const Lock& one) { return one.name == mutex.lock; });
+  const auto& versions = lock->versions;
+  // What is older is forgotten.
+  if (versions.size() >= kVersionsKept) return Time{};
+  for (std::size_t i = 1; i < versions.size(); i++) {
+    const Version& before = versions[i - 1];
+    const Version& after = versions[i];
+    if (!before.held || before.proof != mutex.proof) continue;
+    const bool renewed = after.held && after.proof == mutex.proof;
+    const bool by_itself =
+        after.by == mutex.process && lock->forcers.count(after.by) == 0;
+    if (!renewed && !by_itself) return after.at;
+  }
+  return kNever;
+}
+
 bool Judge::is_loss_expected(const WatchedMutex& mutex) const {
   // A renewal that takes as long as one may is still in time.
   const nanoseconds left = mutex.ttl * 7 / 8 - mutex.renew_after;
   const bool in_time = left > 2 * kSlowestLeg * mutex.process->host->latency &&
                        mutex.request_timeout >= left / 2;
-  return !quiet_ || plan_.climate.stalls > 0 || memory_fails_ ||
+  const bool answered = quiet_ || (mild_ && mutex.ttl >= seconds(1));
+  return !answered || plan_.climate.stalls > 0 || memory_fails_ ||
          !servers_agree_ || !in_time || !mutex.is_renewed || mutex.forced ||
          mutex.lets_go || mutex.table->bad_keys || mutex.table->slow_keys;
 }
@@ -576,42 +752,71 @@ void Judge::applied(const Applied& applied) {
   const bool writes = operation == "PutItem" || operation == "UpdateItem" ||
                       operation == "DeleteItem";
   const bool transaction = operation == "TransactWriteItems";
+  if (applied.answered != kNever) {
+    for (Lock& lock : locks_) {
+      const std::string key = '"' + key_of(lock.name) + '"';
+      if (applied.request.body.find(key) == std::string::npos) continue;
+      lock.answered[applied.request.process] = applied.answered;
+    }
+  }
   if (applied.reply.status != 200 || !(writes || transaction)) return;
   const Outside outside;
   if (transaction) {
     see_writes(applied);
     return;
   }
+  if (applied.request.body.find('"' + key_of(kOddLock) + '"') !=
+          std::string::npos &&
+      !may_be_counted(*plan_.odd_row)) {
+    wrong("an item that is no lock is changed", applied.request.body);
+  }
   for (Lock& lock : locks_) {
     if (applied.request.body.find('"' + key_of(lock.name) + '"') !=
         std::string::npos) {
       look_at_waits();
-      see_row(lock, applied.request.process);
+      see_row(lock, applied.request);
     }
   }
 }
 
-void Judge::see_row(Lock& lock, const Process* by) {
+Judge::Version Judge::version_of(const Lock& lock,
+                                 const Request& request) const {
   const std::string item = row_of(lock.name);
   Version version;
   version.at = World::the().now();
   version.held = !is_free(item, plan_.layout);
   version.proof = proof_in(item, plan_.layout);
+  version.exists = !item.empty();
+  // "done"
+  version.done = item.find(R"("data":{"B":"ZG9uZQ=="})") != item.npos;
   version.lease = lock.longest_ttl;
-  const std::string lease = value_after(item, R"("lease":{"N":")");
-  if (!lease.empty() && lease.size() < 15) {
-    version.lease = milliseconds(std::stoll(lease));
+  const std::int64_t lease = number_in(item, "lease");
+  if (lease > 0) {
+    version.lease = milliseconds(lease);
   } else {
     version.names_lease =
         plan_.layout == Layout::dynamolock || plan_.layout == Layout::awslabs;
     version.lease = std::max<nanoseconds>(version.lease, plan_.ttl);
     version.lease += version.lease / 50;  // Theirs is told 1 % longer.
   }
-  version.by = by;
+  version.by = request.process;
+  version.sent = {request.sent, request.sent_at};
+  version.end = nanoseconds(number_in(item, names_of(plan_.layout).end));
+  version.token = static_cast<std::uint64_t>(number_in(item, "token"));
+  return version;
+}
+
+void Judge::see_row(Lock& lock, const Request& request) {
+  Version version = version_of(lock, request);
+  if (version.proof.empty()) check_deleted(lock, version);
   const bool freed = lock.versions.back().held && !version.held;
-  if (freed && lock.forcers.count(by) > 0) freed_by_force(lock);
+  if (freed && lock.forcers.count(version.by) > 0) freed_by_force(lock);
+  check_stored_end(lock, version);
+  Sent& sent = lock.sent[version.by];
+  if (version.sent.boot > sent.boot) sent = version.sent;
   lock.versions.push_back(std::move(version));
   if (lock.versions.size() > kVersionsKept) lock.versions.pop_front();
+  for (const WatchedMutex* owner : lock.owners) check_token(lock, *owner);
 }
 
 void Judge::see_writes(const Applied& applied) {
@@ -673,7 +878,10 @@ void Judge::rival_acquired(const std::string& name, Process& process,
                            BootTime until, Time sent) {
   Lock& lock = lock_of(name);
   if (lock.forced >= sent) return;
-  // "Nothing protects their programs from each other": the last one has it.
+  // "Nothing protects their programs from each other": who wrote last has it.
+  rivals_.insert(&process);
+  const Process* by = lock.versions.back().by;
+  if (by != &process && rivals_.count(by) > 0) return;
   lock.rivals = {{&process, until}};
   look();
 }
@@ -690,6 +898,7 @@ void Judge::rival_released(const std::string& name, Process& process) {
 
 void Judge::program_over(Process& process, std::int64_t bytes_before,
                          std::uint64_t requests_then) {
+  over_.insert(&process);
   if (process.library_threads > 0) {
     wrong("a thread of the library is left",
           process.name + ": " + std::to_string(process.library_threads));
@@ -713,10 +922,15 @@ void Judge::end_of_life() {
 // "The item is deleted when the lock is released, unless the option `keep_row`
 // is set."
 void Judge::check_rows() {
+  if (plan_.has_wrong_key() && Network::the().service().size("locks") > 0) {
+    wrong("an item is written to a table with another key",
+          plan_.wrong_key.partition);
+  }
   const bool deletes = plan_.layout == Layout::ddblock ||
                        plan_.layout == Layout::lockclient ||
                        plan_.layout == Layout::awslabs;
   for (const Lock& lock : locks_) {
+    if (lock.name == kOddLock) continue;
     const std::string item = row_of(lock.name);
     if (deletes && !plan_.keep_row && !item.empty()) {
       wrong("a row is left", lock.name + ": " + item);

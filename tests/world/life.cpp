@@ -7,6 +7,7 @@
 #include "tests/support/rival.hpp"
 #include "tests/world/judge.hpp"
 #include "tests/world/network.hpp"
+#include "tests/world/odd_rows.hpp"
 #include "tests/world/plan.hpp"
 #include "tests/world/program.hpp"
 #include "tests/world/rivals.hpp"
@@ -21,6 +22,8 @@ using std::chrono::seconds;
 using Fault = FaultPlan::Kind;
 
 constexpr const char* kFinal = "final";
+constexpr const char* kOperator = "operator";
+constexpr std::uint64_t kMostOperations = 100;
 // One in so many allocations fails while memory is short.
 constexpr std::uint64_t kFailures[] = {20, 100, 1000};
 
@@ -48,10 +51,13 @@ class Life {
     for (const HostPlan& host : plan.hosts) {
       world_.add_host(host.rate, host.wall_offset, host.latency);
     }
-    world_.add_host(1, {}, std::chrono::milliseconds(1));  // Of the last check.
+    // Of the last check.
+    world_.add_host(1, {}, std::chrono::microseconds(100));
     world_.on_step([this] { judge_.look(); });
-    network_.on_applied(
-        [this](const Applied& applied) { judge_.applied(applied); });
+    network_.on_applied([this](const Applied& applied) {
+      judge_.applied(applied);
+      if (plan_.has_operator && applied.answered == kNever) operate(applied);
+    });
   }
   Life(const Life&) = delete;
   Life& operator=(const Life&) = delete;
@@ -75,15 +81,43 @@ class Life {
 
   void create_tables() {
     const char* const key = tests::key_of(plan_.layout);
-    service_.create_table("locks", {key, plan_.sort_key});
+    service_.create_table("locks", plan_.has_wrong_key()
+                                       ? plan_.wrong_key
+                                       : Service::Key{key, plan_.sort_key});
     service_.create_table("ledger", {"name", ""});
-    if (plan_.layout != ddbmutex::Layout::lease) return;
-    for (int i = 0; i < plan_.locks; ++i) {  // Where rows must exist.
-      service_.call("PutItem", R"x({"TableName":"locks","Item":{")x" +
-                                   std::string(key) + R"x(":{"S":"lock-)x" +
-                                   std::to_string(i) +
-                                   R"x("},"LeaseUntil":{"N":"0"}}})x");
+    if (plan_.odd_row && !plan_.odd_row->empty()) put_odd_row();
+    const bool lease = plan_.layout == ddbmutex::Layout::lease;
+    for (int i = 0; i < plan_.locks && (lease || plan_.jobs); ++i) {
+      put_row(
+          (lease ? "lock-" : "ddblock-lock-") + std::to_string(i),
+          lease ? R"x("LeaseUntil":{"N":"0"})x" : R"x("state":{"S":"new"})x");
     }
+    for (int i = 0; i < plan_.other_rows; ++i) {
+      put_row("ddblock-other-" + std::to_string(i),
+              R"x("state":{"S":"other"})x");
+    }
+  }
+
+  void put_row(const std::string& name, const std::string& rest) {
+    const std::string sort = plan_.sort_key.empty()
+                                 ? ""
+                                 : '"' + plan_.sort_key + R"x(":{"S":"s"},)x";
+    service_.call("PutItem", R"x({"TableName":"locks","Item":{")x" +
+                                 std::string(tests::key_of(plan_.layout)) +
+                                 R"x(":{"S":")x" + name + R"x("},)x" + sort +
+                                 rest + "}}");
+  }
+
+  void put_odd_row() {
+    const bool ours = plan_.layout == ddbmutex::Layout::ddblock;
+    const std::string sort = plan_.sort_key.empty()
+                                 ? ""
+                                 : '"' + plan_.sort_key + R"x(":{"S":"s"},)x";
+    service_.call("PutItem", R"x({"TableName":"locks","Item":{")x" +
+                                 std::string(tests::key_of(plan_.layout)) +
+                                 R"x(":{"S":")x" + (ours ? "ddblock-" : "") +
+                                 kOddLock + R"x("},)x" + sort + *plan_.odd_row +
+                                 "}}");
   }
 
   // -- Programs --------------------------------------------------------------
@@ -150,6 +184,23 @@ class Life {
               .next();
       start_at(world_.now() + fault.time, own);
     }
+  }
+
+  // A lock whose taker does not know yet that it has it is freed by force.
+  void operate(const Applied& applied) {
+    const std::string& body = applied.request.body;
+    const auto at = body.find("lock-");
+    if (at == body.npos || applied.request.process->name == kOperator) return;
+    const std::string lock = body.substr(at, body.find('"', at) - at);
+    Random random(plan_.seed, 'o', ++operations_);
+    if (operations_ > kMostOperations) return;
+    world_.at(world_.now() +
+                  random.spread(std::chrono::milliseconds(1), plan_.ttl / 2),
+              [this, lock] {
+                world_.start_process(
+                    world_.hosts().back(), kOperator,
+                    [this, lock] { free_by_force(plan_, lock, judge_); });
+              });
   }
 
   // -- Faults ----------------------------------------------------------------
@@ -314,7 +365,7 @@ class Life {
   std::map<int, int> starts_;
   std::set<const Process*> ended_;
   int running_ = 0;
-  std::uint64_t faults_ = 0;
+  std::uint64_t faults_ = 0, operations_ = 0;
   Time outage_until_{}, storm_until_{};
   bool is_checked_ = false;
 };

@@ -2,7 +2,8 @@
 //
 //   world minutes N [FIRST]  the seeds from FIRST on, on all cores, for so long
 //   world lives N [FIRST]    so many of them
-//   world until N [FIRST]    until one is wrong, for N seconds at the most
+//   world until N [FIRST]    until one is wrong, for N seconds of computing at
+//                            the most
 //   world seed N [all]       one, and its story if it is wrong, or always
 //   world stories N [FIRST]  a line for each life, which is the same whenever
 //                            the story is

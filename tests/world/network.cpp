@@ -22,7 +22,8 @@ struct Network::Fate {
   int refusal = -1;
   bool carried_out = false;
   nanoseconds there{}, back{}, again{};
-  std::uint64_t id = 0;  // As DynamoDB's request ID.
+  nanoseconds retry_after{};  // It is asked to stay away for so long; or not.
+  std::uint64_t id = 0;       // As DynamoDB's request ID.
 };
 
 namespace {
@@ -51,14 +52,29 @@ constexpr Refusal kRefusals[] = {
           R"(for the item"})"},
     {400,
      R"({"__type":"com.amazon.coral.service#ExpiredTokenException",)"
-     R"("message":"The security token included in the request is expired"})"},
+     R"("message":"The security token included in the request is expired: @"})"},
 };
 constexpr int kThrottled = 2, kConflict = 4, kRejected = 5;
 
 constexpr Refusal kTooOld = {
     400,
     R"({"__type":"com.amazon.coral.service#InvalidSignatureException",)"
-    R"("message":"Signature expired: it is too far from the server's time"})"};
+    R"("message":"Signature expired: it is too far from the server's time: @"})"};
+
+// "Credential should be scoped to a valid date": that of the request.
+constexpr Refusal kWrongDay = {
+    400, R"({"__type":"com.amazon.coral.service#InvalidSignatureException",)"
+         R"("message":"Credential should be scoped to a valid date"})"};
+
+// A server may repeat what it was sent.
+std::string body_of(const Refusal& refusal, const Request& request) {
+  std::string body = refusal.body;
+  const std::size_t at = body.find('@');
+  if (at != body.npos) {
+    body.replace(at, 1, request.signature + ' ' + request.token);
+  }
+  return body;
+}
 
 // "Fri, 15 Jan 2027 08:00:00 GMT"
 std::string http_date(seconds time) {
@@ -126,9 +142,16 @@ Network::Fate Network::draw(Random& random) {
   fate.again = late(w.doubled);
   fate.doubled = fate.again != nanoseconds(0);
   fate.carried_out = random.chance(0.5);
+  if (random.chance(0.2)) {
+    fate.retry_after = random.spread(milliseconds(1), std::chrono::hours(1));
+  }
   if (happens(w.failed)) fate.refusal = random.chance(0.5) ? 0 : 1;
   if (happens(w.throttled)) fate.refusal = kThrottled + random.chance(0.5);
-  if (happens(w.conflict)) fate.refusal = kConflict;
+  // Who meets contention is not asked to stay away.
+  if (happens(w.conflict)) {
+    fate.refusal = kConflict;
+    fate.retry_after = nanoseconds::zero();
+  }
   if (happens(w.rejected_keys)) fate.refusal = kRejected;
   return fate;
 }
@@ -138,6 +161,8 @@ bool Network::send(Request request, nanoseconds connect_timeout,
   const Outside outside;
   World& world = World::the();
   Process& process = *request.process;
+  request.sent = process.host->boot(world.now());
+  request.sent_at = world.now();
   const auto number = static_cast<std::uint64_t>(process.number);
   Random random(seed_ ^ number, 'n', ++sent_[process.number]);
   Fate fate = draw(random);
@@ -153,6 +178,7 @@ bool Network::send(Request request, nanoseconds connect_timeout,
     return random.between(usual / 2, usual * 3 / 2) * slow;
   };
   fate.there += leg();
+  if (request.operation == "Scan") fate.there += front_ends_.page_takes;
   fate.back += leg();
   if (fate.lost) return true;
   const auto sent = std::make_shared<const Request>(std::move(request));
@@ -191,7 +217,10 @@ void Network::carry_out(const Request& request, const Fate& fate,
                       request.process->name + " " + request.body + " -> " +
                       std::to_string(reply.status) + " " + reply.body);
   }
-  if (watch_) watch_({request, reply});
+  const bool answers = !fate.answer_lost && !fate.broken_after &&
+                       !fate.truncated && fate.refusal < 0;
+  const Time arrives = World::the().now() + fate.back;
+  if (watch_) watch_({request, reply, answers ? arrives : kNever});
   if (fate.answer_lost) return;
   Received received = say(reply.status, reply.body, fate);
   if (fate.broken_after) received.kind = Received::Kind::broken;
@@ -206,11 +235,21 @@ std::optional<Received> Network::refusal(const Request& request,
       World::the().tell("  DynamoDB refuses " + request.operation + " of " +
                         request.process->name + ": " + why.body);
     }
-    return say(why.status, why.body, fate);
+    Received received = say(why.status, body_of(why, request), fate);
+    if (fate.retry_after > nanoseconds::zero()) {
+      const auto ms = std::chrono::ceil<milliseconds>(fate.retry_after);
+      received.headers +=
+          "x-amz-retry-after: " + std::to_string(ms.count()) + "\r\n";
+    }
+    return received;
   };
   const auto signed_at = read_amz_date(request.amz_date);
   if (signed_at && absolute(clock_of(fate) - *signed_at) > kOldestRequest) {
     return refused(kTooOld);
+  }
+  const std::string day = '/' + request.amz_date.substr(0, 8) + '/';
+  if (signed_at && request.signature.find(day) == std::string::npos) {
+    return refused(kWrongDay);
   }
   if (fate.refusal < 0) return std::nullopt;
   return refused(kRefusals[fate.refusal]);

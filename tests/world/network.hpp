@@ -37,7 +37,8 @@ struct Weather {
 struct FrontEnds {
   // What their clocks are ahead of the service's; as many as there are.
   std::vector<nanoseconds> ahead{nanoseconds(0)};
-  bool date = true;  // Whether answers say it.
+  bool date = true;          // Whether answers say it.
+  nanoseconds page_takes{};  // How long each page of a table takes to be read.
 };
 
 // What a host gets to hear.
@@ -53,13 +54,19 @@ struct Request {
   Process* process = nullptr;
   std::string operation;  // "PutItem"
   std::string body;
-  std::string amz_date;  // "20270115T080000Z"
+  std::string amz_date;   // "20270115T080000Z"
+  std::string signature;  // "AWS4-HMAC-SHA256 Credential=ID/20270115/..."
+  std::string token;      // Of the session, if there is one.
+  BootTime sent{};        // By the clock of its host,
+  Time sent_at{};         // and in truth.
 };
 
 // A request as the service carried it out.
 struct Applied {
   const Request& request;
   const Reply& reply;
+  // When that arrives at the host, whole; kNever: it does not.
+  Time answered = kNever;
 };
 
 class Network {

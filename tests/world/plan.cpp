@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tests/support/rival.hpp"
+#include "tests/world/odd_rows.hpp"
 
 namespace world {
 namespace {
@@ -23,8 +24,14 @@ constexpr nanoseconds kLongestTtl = 366 * kDay;
 constexpr nanoseconds kLongestIdle = 21 * kDay;
 // A holder is renewed some 200 times in a hold at the most: two in a ttl.
 constexpr int kTtlsHeld = 100;
-// So long a standstill may never be noticed (ddbmutex/README.md).
+// So many that threads which take them at once may miss some.
+constexpr int kManyJobs = 40;
+// What long outages are borne with.
+constexpr hours kPatience{12};
+// So long a standstill may never be noticed (ddbmutex/README.md), and one that
+// is so much longer always is.
 constexpr milliseconds kLongestPause{1250};
+constexpr seconds kNoticedPause{6};
 
 // About how often a waiter looks, and how often all of a life may.
 constexpr milliseconds kPause{170};
@@ -36,23 +43,66 @@ enum class Pace {
   lapsing,  // With holders that are cut off until their leases are over.
 };
 
-// What a life is about.
+enum class Climates { clear, stalls, weather, both, contention, unheard };
+
+// Which faults there may be.
+enum class Faults {
+  any,
+  of_programs,  // They die, or calendars jump; all others live in peace.
+  of_memory,
+  outages,  // Of hours, which programs have the patience to wait for.
+};
+
+// What the table is.
+enum class Table {
+  ours,
+  shared,    // With clients of the library that the layout belongs to.
+  own_rows,  // Its rows are kept, and few want them.
+  jobs,      // Its rows are work that is to be done.
+  wrong,     // Its key is another than the programs say.
+};
+
+// What a life is about.  The fewer kinds of trouble there are in it, the
+// stricter the judge can be.
 struct Kind {
   const char* name;
   unsigned weight;
   Pace pace;
-  bool weather;
+  Climates climate;
+  Faults which;
   std::uint64_t faults;  // At the most.
-  bool rivals;
+  Table table;
 };
 constexpr Kind kKinds[] = {
-    {"calm", 2, Pace::busy, false, 0, false},
-    {"busy", 10, Pace::busy, true, 4, false},
-    {"adverse", 5, Pace::busy, true, 16, false},
-    {"long", 2, Pace::slow, false, 3, false},
-    {"long and adverse", 2, Pace::slow, true, 8, false},
-    {"lapsing", 4, Pace::lapsing, false, 12, false},
-    {"shared", 3, Pace::busy, true, 6, true},
+    {"calm", 3, Pace::busy, Climates::clear, Faults::any, 0, Table::ours},
+    {"deaths", 5, Pace::busy, Climates::clear, Faults::of_programs, 6,
+     Table::ours},
+    {"no memory", 2, Pace::busy, Climates::clear, Faults::of_memory, 6,
+     Table::ours},
+    {"stalls", 3, Pace::busy, Climates::stalls, Faults::of_programs, 1,
+     Table::ours},
+    {"weather", 5, Pace::busy, Climates::weather, Faults::any, 0, Table::ours},
+    {"busy", 6, Pace::busy, Climates::both, Faults::any, 4, Table::ours},
+    {"adverse", 5, Pace::busy, Climates::both, Faults::any, 16, Table::ours},
+    {"long", 3, Pace::slow, Climates::clear, Faults::of_programs, 3,
+     Table::ours},
+    {"long and adverse", 2, Pace::slow, Climates::both, Faults::any, 8,
+     Table::ours},
+    {"lapsing", 4, Pace::lapsing, Climates::clear, Faults::any, 12,
+     Table::ours},
+    {"shared", 3, Pace::busy, Climates::both, Faults::any, 6, Table::shared},
+    {"outages", 2, Pace::busy, Climates::clear, Faults::outages, 2,
+     Table::own_rows},
+    {"operator", 2, Pace::busy, Climates::unheard, Faults::any, 0,
+     Table::own_rows},
+    {"contention", 2, Pace::busy, Climates::contention, Faults::of_programs, 1,
+     Table::ours},
+    {"jobs", 4, Pace::busy, Climates::clear, Faults::of_programs, 3,
+     Table::jobs},
+    {"jobs and trouble", 2, Pace::busy, Climates::both, Faults::any, 4,
+     Table::jobs},
+    {"wrong table", 2, Pace::busy, Climates::weather, Faults::any, 2,
+     Table::wrong},
 };
 
 const Kind& kind_by(Random& random) {
@@ -107,31 +157,82 @@ class Draft {
     draw_hosts();
     draw_climate();
     draw_front_ends();
-    if (kind_.weather) draw_weather();
+    if (has_weather()) draw_weather();
+    if (kind_.climate == Climates::contention) {
+      plan_.weather.conflict = 0.05 + 0.2 * random_.share();
+    }
+    if (kind_.climate == Climates::unheard) {
+      plan_.weather.answer_lost = 0.02 + 0.1 * random_.share();
+      plan_.has_operator = true;
+    }
     return plan_;
   }
 
  private:
+  bool has_weather() const {
+    return kind_.climate == Climates::weather ||
+           kind_.climate == Climates::both;
+  }
+  bool has_stalls() const {
+    return kind_.climate == Climates::stalls || kind_.climate == Climates::both;
+  }
+
+  bool has_rivals() const { return kind_.table == Table::shared; }
+
   void draw_table() {
     Random random(plan_.seed, 't');
-    if (kind_.rivals || random.chance(0.15)) {
+    const bool few = kind_.table == Table::own_rows;
+    const double shared = few ? 0.3 : kind_.table == Table::ours ? 0.15 : 0;
+    if (has_rivals() || random.chance(shared)) {
       plan_.layout = static_cast<Layout>(random.below(5));
     }
     const bool ours = plan_.layout == Layout::ddblock;
-    plan_.keep_row = random.chance(0.4) && !(ours && kind_.rivals);
-    if (plan_.layout == Layout::lease) plan_.keep_row = true;
-    if (ours && !kind_.rivals && random.chance(0.1)) plan_.sort_key = "range";
+    plan_.keep_row = random.chance(0.4) && !(ours && has_rivals());
+    if (plan_.layout == Layout::lease || few) plan_.keep_row = true;
+    if (ours && !has_rivals() && random.chance(0.1)) plan_.sort_key = "range";
     plan_.locks = 1 + static_cast<int>(random.below(3));
+    if (kind_.table == Table::jobs) draw_jobs(random);
+    if (kind_.table == Table::wrong) {
+      plan_.wrong_key = random.one_of<Service::Key>({{"uuid", ""},
+                                                     {"owner", ""},
+                                                     {"name", "uuid"},
+                                                     {"name", "owner"},
+                                                     {"owner", "name"},
+                                                     {"id", ""}});
+    }
+    const bool is_special =
+        kind_.table == Table::jobs || kind_.table == Table::wrong;
+    if (is_special || !random.chance(0.3)) return;
+    plan_.odd_row = draw_odd_row(random, plan_.layout, plan_.keep_row);
+    const bool makes_none = plan_.layout == Layout::lease ||
+                            (plan_.layout == Layout::ddblock && plan_.keep_row);
+    if (makes_none && random.chance(0.2)) plan_.odd_row = "";
+  }
+
+  // Many of them, or a large table that takes long to be read.
+  void draw_jobs(Random& random) {
+    plan_.jobs = plan_.keep_row = true;
+    plan_.sort_key.clear();
+    plan_.locks = 1 + static_cast<int>(random.below(20));
+    const bool clear = kind_.climate == Climates::clear;
+    if (clear && random.chance(0.2)) {
+      plan_.locks = kManyJobs;
+    } else if (random.chance(0.4)) {
+      plan_.other_rows = 300 + static_cast<int>(random.below(700));
+    }
   }
 
   void draw_times() {
     Random random(plan_.seed, 'm');
     if (kind_.pace == Pace::slow) draw_slow_times(random);
-    if (kind_.pace == Pace::busy) draw_busy_times(random);
+    if (kind_.pace == Pace::busy && plan_.locks != kManyJobs) {
+      draw_busy_times(random);
+    }
+    if (plan_.locks == kManyJobs) draw_crowded_times(random);
     if (kind_.pace == Pace::lapsing) draw_lapsing_times(random);
     // Their clients write whole seconds, or halves of them.
-    if (kind_.rivals) plan_.ttl = plan_.ttl / 500 * 500;
-    if (kind_.rivals || sees_versions(plan_.layout)) {
+    if (has_rivals()) plan_.ttl = plan_.ttl / 500 * 500;
+    if (has_rivals() || sees_versions(plan_.layout)) {
       plan_.ttl = std::max<milliseconds>(seconds(1), plan_.ttl);
     }
   }
@@ -150,6 +251,13 @@ class Draft {
         milliseconds(2), random.chance(0.3) ? seconds(10) : milliseconds(300));
   }
 
+  void draw_crowded_times(Random& random) {
+    plan_.ttl = seconds(10 + random.below(50));
+    plan_.shortest_hold = plan_.longest_rest = milliseconds(500);
+    plan_.longest_hold = seconds(1);
+    plan_.beat = seconds(2);
+  }
+
   void draw_slow_times(Random& random) {
     plan_.ttl = std::chrono::duration_cast<milliseconds>(
         random.spread(milliseconds(100), kLongestTtl));
@@ -160,9 +268,10 @@ class Draft {
   }
 
   void draw_lapsing_times(Random& random) {
-    plan_.locks = 1;
+    plan_.locks = 1 + static_cast<int>(random.below(2));
     plan_.ttl = std::chrono::duration_cast<milliseconds>(
         random.spread(seconds(2), hours(2)));
+    plan_.shortest_hold = plan_.ttl / 2;
     plan_.longest_hold = plan_.ttl * 3 / 2;
     plan_.longest_rest = plan_.ttl / 2;
   }
@@ -172,10 +281,16 @@ class Draft {
     const bool slow = kind_.pace == Pace::slow;
     const bool lapses = kind_.pace == Pace::lapsing;
     hosts_ = lapses ? 2 + random.below(2) : 1 + random.below(4);
-    const std::uint64_t count =
-        lapses ? hosts_ : 1 + random.below(slow ? 4 : 6);
+    const bool few = kind_.table == Table::own_rows;
+    if (kind_.which == Faults::outages) plan_.patience = kPatience;
+    const std::uint64_t count = lapses ? hosts_
+                                : plan_.locks == kManyJobs
+                                    ? 6
+                                    : 1 + random.below(few    ? 2
+                                                       : slow ? 4
+                                                              : 6);
     for (std::uint64_t i = 0; i < count; ++i) draw_program(i, false);
-    if (!kind_.rivals) return;
+    if (!has_rivals()) return;
     first_rival_host_ = hosts_;
     hosts_ += 1 + random.below(2);
     const std::uint64_t rivals = 1 + random.below(2);
@@ -192,10 +307,14 @@ class Draft {
         : kind_.pace == Pace::lapsing ? number
                                       : random.below(hosts_));
     own.seed = random.next();
-    own.threads = rival ? 1 : 1 + static_cast<int>(random.below(4));
-    const auto steps = static_cast<int>(
-        kind_.pace != Pace::busy ? spread(random, 5, 40)
-                                 : spread(random, 20, 300) * own.threads);
+    const bool crowded = plan_.locks == kManyJobs;
+    own.threads = rival || kind_.table == Table::own_rows ? 1
+                  : crowded                               ? 4
+                            : 1 + static_cast<int>(random.below(4));
+    const auto steps =
+        static_cast<int>(kind_.pace != Pace::busy ? spread(random, 5, 40)
+                         : crowded                ? 60
+                                   : spread(random, 20, 300) * own.threads);
     for (int step = 0; step < steps; ++step) own.steps.push_back(step);
     // Most begin soon.
     own.starts =
@@ -238,6 +357,9 @@ class Draft {
     const double crowd = std::max(1.0, threads / plan_.locks);
     const double time = steps * (static_cast<double>(hold.count()) * crowd / 2 +
                                  static_cast<double>(rest.count()));
+    if (plan_.beat > nanoseconds::zero()) {
+      return static_cast<std::int64_t>(steps) * plan_.beat;
+    }
     return nanoseconds(static_cast<std::int64_t>(std::min(
         time, static_cast<double>((2 * nanoseconds(kLongestTtl)).count()))));
   }
@@ -257,22 +379,39 @@ class Draft {
     Random random(plan_.seed, 'f');
     const std::uint64_t count = random.below(kind_.faults + 1);
     for (std::uint64_t i = 0; i < count; ++i) draw_fault(i);
+    if (kind_.pace == Pace::lapsing) pause_holders();
     std::stable_sort(
         plan_.faults.begin(), plan_.faults.end(),
         [](const FaultPlan& a, const FaultPlan& b) { return a.at < b.at; });
+  }
+
+  // A machine stands still while its lease runs out, often for as long as it
+  // may.
+  void pause_holders() {
+    for (FaultPlan& pause : plan_.faults) {
+      if (pause.kind != FaultPlan::Kind::pause) continue;
+      Random random(plan_.seed, 'h', static_cast<std::uint64_t>(pause.target));
+      if (random.chance(0.5)) pause.time = kLongestPause;
+      for (const FaultPlan& cut : plan_.faults) {
+        if (cut.kind != FaultPlan::Kind::cut_off ||
+            cut.target != pause.target) {
+          continue;
+        }
+        pause.at = cut.at + random.between({}, plan_.ttl);
+      }
+    }
   }
 
   void draw_fault(std::uint64_t number) {
     using Is = FaultPlan::Kind;
     Random random(plan_.seed, 'F', number);
     FaultPlan fault;
-    fault.kind =
-        random.one_of({Is::kill, Is::restart, Is::restart, Is::restart,
-                       Is::stop, Is::stop, Is::suspend, Is::suspend, Is::pause,
-                       Is::pause, Is::cut_off, Is::cut_off, Is::outage,
-                       Is::storm, Is::set_wall, Is::no_memory, Is::clean_up});
+    fault.kind = fault_of(random);
     fault.at = random.between(nanoseconds(0), busy_until_);
     fault.time = lasting(random);
+    if (kind_.which == Faults::outages) {
+      fault.time = random.spread(minutes(30), hours(6));
+    }
     // Meanwhile a waiter tries again every five seconds.
     if (fault.kind == Is::cut_off || fault.kind == Is::outage) {
       fault.time = std::min<nanoseconds>(fault.time, hours(6));
@@ -283,6 +422,11 @@ class Draft {
     if (fault.kind == Is::pause && !may_pause(fault)) return;
     if (fault.kind == Is::pause) {
       fault.time = random.spread(milliseconds(20), kLongestPause);
+      // Waiters on other machines count on meanwhile.
+      if (kind_.pace == Pace::lapsing && random.chance(0.6)) {
+        fault.time = random.spread(kNoticedPause + plan_.ttl / 20,
+                                   kNoticedPause + seconds(1) + plan_.ttl * 3);
+      }
       paused_hosts_.push_back(fault.target);
     }
     if (fault.kind == Is::set_wall) {
@@ -296,13 +440,33 @@ class Draft {
     plan_.faults.push_back(fault);
   }
 
+  FaultPlan::Kind fault_of(Random& random) const {
+    using Is = FaultPlan::Kind;
+    if (kind_.which == Faults::of_memory) return Is::no_memory;
+    if (kind_.which == Faults::outages) return Is::outage;
+    if (kind_.which == Faults::of_programs) {
+      return random.one_of(
+          {Is::kill, Is::restart, Is::restart, Is::set_wall, Is::clean_up});
+    }
+    if (kind_.pace == Pace::lapsing) {
+      return random.one_of({Is::cut_off, Is::cut_off, Is::cut_off, Is::pause,
+                            Is::pause, Is::suspend, Is::stop, Is::set_wall,
+                            Is::restart, Is::outage});
+    }
+    return random.one_of({Is::kill, Is::restart, Is::restart, Is::restart,
+                          Is::stop, Is::stop, Is::suspend, Is::suspend,
+                          Is::pause, Is::pause, Is::cut_off, Is::cut_off,
+                          Is::outage, Is::storm, Is::set_wall, Is::no_memory,
+                          Is::clean_up});
+  }
+
   static bool is_of_a_host(FaultPlan::Kind kind) {
     using Is = FaultPlan::Kind;
     return kind == Is::suspend || kind == Is::pause || kind == Is::cut_off ||
            kind == Is::set_wall;
   }
   bool is_of_rivals(int host) const {
-    return kind_.rivals && host >= static_cast<int>(first_rival_host_);
+    return has_rivals() && host >= static_cast<int>(first_rival_host_);
   }
   // One unnoticed pause of a host in a life: two in one lease would add up to
   // more than the margins cover.  And none of a rival's: their clients have no
@@ -343,7 +507,7 @@ class Draft {
 
   void draw_climate() {
     Random random(plan_.seed, 'c');
-    if (!kind_.weather || random.chance(0.4)) return;
+    if (!has_stalls() || random.chance(0.3)) return;
     plan_.climate.stalls = spread(random, 0.001, 0.05);
     plan_.climate.longest_stall = random.spread(
         microseconds(100), random.chance(0.1) ? plan_.ttl : milliseconds(200));
@@ -352,13 +516,17 @@ class Draft {
   void draw_front_ends() {
     Random random(plan_.seed, 'e');
     // Any two of them differ by a quarter of a second at the most.
+    if (plan_.other_rows > 0) {
+      plan_.front_ends.page_takes = random.spread(
+          plan_.ttl / 100, std::min<nanoseconds>(seconds(1), plan_.ttl / 6));
+    }
     plan_.front_ends.ahead.clear();
     const std::uint64_t count = 1 + random.below(3);
     for (std::uint64_t i = 0; i < count; ++i) {
       plan_.front_ends.ahead.push_back(
           random.between(-milliseconds(125), milliseconds(125)));
     }
-    if (kind_.rivals ||
+    if (has_rivals() ||
         (goes_by_calendars(plan_.layout) && plan_.layout != Layout::ddblock)) {
       return;
     }
@@ -393,6 +561,15 @@ class Draft {
       if (random.chance(0.5)) *chance = drawn;
     }
     weather.longest_delay = lasting(random);
+    plan_.has_operator = random.chance(0.3);
+    if (kind_.climate == Climates::weather && random.chance(0.5)) {
+      Weather mild;
+      for (double* chance : {&mild.broken, &mild.truncated, &mild.failed}) {
+        *chance = spread(random, 0.001, 0.013);
+      }
+      weather = mild;
+      plan_.has_operator = false;
+    }
     // Then nothing is under way any more.
     plan_.calm = std::max(plan_.calm, busy_until_ + weather.longest_delay);
   }
@@ -507,9 +684,20 @@ std::vector<std::string> description_of(const Plan& plan) {
   std::vector<std::string> lines;
   lines.push_back(
       std::string("layout ") + tests::name_of(plan.layout) +
-      (plan.keep_row ? ", rows are kept, " : ", rows are deleted, ") +
+      (plan.jobs       ? ", rows of work, "
+       : plan.keep_row ? ", rows are kept, "
+                       : ", rows are deleted, ") +
       std::to_string(plan.locks) + " locks, a ttl of " + seconds_of(plan.ttl) +
-      (plan.sort_key.empty() ? "" : ", a sort key"));
+      (plan.sort_key.empty() ? "" : ", a sort key") +
+      (plan.odd_row ? "; the odd row is {" + *plan.odd_row + "}" : "") +
+      (plan.has_wrong_key() ? ", the key is " + plan.wrong_key.partition + " " +
+                                  plan.wrong_key.sort
+                            : "") +
+      (plan.has_operator ? ", an operator" : "") +
+      (plan.other_rows > 0 ? ", " + std::to_string(plan.other_rows) +
+                                 " other rows, a page takes " +
+                                 seconds_of(plan.front_ends.page_takes)
+                           : ""));
   for (std::size_t i = 0; i < plan.hosts.size(); ++i) {
     const bool is_used = std::any_of(plan.programs.begin(), plan.programs.end(),
                                      [i](const ProgramPlan& own) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,8 +60,24 @@ struct Plan {
   bool keep_row = false;
   std::string sort_key{};  // The attribute; empty: the table has none.
   int locks = 1;
+  // There is another name, whose item is no lock: its attributes.  Empty: it
+  // has none, and must not be made.
+  std::optional<std::string> odd_row{};
+  // The table's key, if it is not the one that the programs name.
+  Service::Key wrong_key{};
+  bool has_wrong_key() const { return !wrong_key.partition.empty(); }
+  // The locks are rows of work, and programs take any one of them.
+  bool jobs = false;
+  nanoseconds beat{};  // They do so at its multiples, all at once.
+  int other_rows = 0;  // In the same table.
+  // Somebody frees locks by force, most of all those whose takers have not
+  // heard yet that they have them.
+  bool has_operator = false;
+  // Programs bear errors for so long, if it is said.
+  std::optional<std::chrono::milliseconds> patience{};
   std::chrono::milliseconds ttl{};  // The usual one; a mutex may have another.
-  // How long a program holds a lock at the most, and does nothing at the most.
+  // How long a program holds a lock, and does nothing at the most.
+  nanoseconds shortest_hold = std::chrono::microseconds(1);
   nanoseconds longest_hold{};
   nanoseconds longest_rest{};
   std::vector<HostPlan> hosts;

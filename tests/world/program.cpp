@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tests/world/odd_rows.hpp"
 #include "tests/world/steps.hpp"
 
 namespace world {
@@ -22,6 +23,9 @@ using std::chrono::seconds;
 
 namespace {
 
+// What stands for the thread that calls back; -1 is none.
+constexpr int kCallback = -2;
+
 // Parts of a program's randomness.
 enum Part : std::uint64_t {
   kOfProgram = 1,
@@ -32,8 +36,9 @@ enum Part : std::uint64_t {
   kOfKeys,
 };
 
-// The last Table's destructor waits for two seconds at most.
-constexpr nanoseconds kLastTable = seconds(2);
+// The last Table's destructor waits for two seconds at most, and then 100 ms
+// for threads that are about to end.
+constexpr nanoseconds kLastTable = milliseconds(2100);
 // So long after the end of a program nothing of the library may be left.
 // And a callback that destroys another mutex takes its request_timeout more.
 constexpr nanoseconds kLeftBehind = milliseconds(2100 + 2000);
@@ -41,6 +46,8 @@ constexpr nanoseconds kLeftBehind = milliseconds(2100 + 2000);
 milliseconds ms(nanoseconds time) {
   return std::chrono::duration_cast<milliseconds>(time);
 }
+
+constexpr const char* kSessionToken = "FwoGZXIvYXdzEXAMPLESESSIONTOKEN";
 
 constexpr milliseconds kLongestTtl = hours(366 * 24);
 
@@ -57,6 +64,8 @@ milliseconds longest_poll(const Plan& plan, nanoseconds ttl) {
 }
 
 }  // namespace
+
+const char kDone[] = "done";
 
 TableOptions table_options(const Plan& plan) {
   TableOptions options;
@@ -177,6 +186,7 @@ OwnTable& Program::table(std::size_t number) {
   if (own.table != nullptr) return own;
   Random random(own_.seed, kOfTables, made_++);
   WatchedTable& watched = judge_.watch_table();
+  watched.only = tables_.size() == 1;
   const TableOptions options = draw_table(random, watched);
   Call call;
   call.what = "Table()";
@@ -197,8 +207,9 @@ TableOptions Program::draw_table(Random& random, WatchedTable& watched) {
   if (random.chance(0.3)) options.endpoint = "http://dynamodb.local:8000";
   options.patience = ms(random.spread(milliseconds(100), seconds(30)));
   if (random.chance(0.2)) {
-    options.logger = [](ddbmutex::LogLevel, const std::string& text) {
+    options.logger = [this](ddbmutex::LogLevel, const std::string& text) {
       const Outside outside;
+      check_secrets(text);
       World& world = World::the();
       if (world.tells()) world.tell("log: " + text);
     };
@@ -218,7 +229,7 @@ TableOptions Program::draw_table(Random& random, WatchedTable& watched) {
     if (bad_keys && draw.chance(0.1)) return std::nullopt;
     ddbmutex::Credentials now = keys;
     now.access_key_id += std::to_string(draw.below(3));
-    if (draw.chance(0.5)) now.session_token = "token";
+    if (draw.chance(0.5)) now.session_token = kSessionToken;
     return now;
   };
   options.credentials = {};
@@ -235,9 +246,66 @@ void Program::destroy_table(std::size_t number) {
   call.limit = kLastTable;
   call.after_callbacks = true;
   this->call(call, true, [&](std::error_code&) {
+    own.any.reset();
+    own.each.table.reset();
     own.table.reset();
     return true;
   });
+}
+
+// --- Any one of many
+// ----------------------------------------------------------
+
+void Program::make_any_of(OwnTable& own, const Options& like) {
+  Random random(own_.seed, kOfTables, made_++);
+  own.each = like;
+  own.each.on_lost = nullptr;
+  own.each.on_danger = nullptr;
+  own.each.alive = nullptr;
+  own.each.table = own.table;
+  own.each.keep_row = true;
+  ddbmutex::AnyOfOptions options;
+  options.each = own.each;
+  options.prefix = "lock-";
+  options.longest_pause = ms(random.spread(milliseconds(100), seconds(5)));
+  own.is_choosy = plan_.jobs && random.chance(0.6);
+  const auto any = std::make_shared<std::weak_ptr<ddbmutex::AnyOf>>();
+  if (own.is_choosy) {
+    options.read = {"data"};
+    options.accept = [this, any,
+                      random](const ddbmutex::LockInfo& item) mutable {
+      const Outside outside;
+      const auto all = any->lock();
+      return all == nullptr || wants(*all, random, item);
+    };
+  }
+  Call call;
+  call.what = "AnyOf()";
+  call.table = own.watched;
+  this->call(call, true, [&](std::error_code&) {
+    own.any = std::make_shared<ddbmutex::AnyOf>(std::move(options));
+    return true;
+  });
+  *any = own.any;
+}
+
+// Some look closely, which takes time; and one that asks for more gets nothing.
+bool Program::wants(ddbmutex::AnyOf& any, Random& random,
+                    const ddbmutex::LockInfo& item) {
+  if (random.chance(0.02)) {
+    World::the().sleep(random.spread(milliseconds(1), kSlowAccept));
+  }
+  if (random.chance(0.02)) {
+    const Inside inside;
+    std::error_code ec;
+    const auto none = any.try_lock(ec);
+    if (ec != std::errc::resource_deadlock_would_occur && ec != Errc::closed &&
+        ec != std::errc::not_enough_memory) {
+      const Outside outside;
+      judge_.wrong("a call out of accept is not refused", item.name);
+    }
+  }
+  return item.data != kDone;
 }
 
 // --- Mutexes -----------------------------------------------------------------
@@ -284,6 +352,7 @@ void Program::draw_times(Random& random, Options& options) {
   if (random.chance(0.5)) {
     options.patience = ms(random.spread(least, seconds(60)));
   }
+  if (plan_.patience) options.patience = *plan_.patience;
   // Nobody should look at a lease of a year every 225 ms.
   options.longest_poll = longest_poll(plan_, options.ttl);
   if (random.chance(0.3)) {
@@ -317,9 +386,13 @@ OwnMutexPtr Program::make_mutex(std::size_t slot) {
   draw_callbacks(random, options, own);
   own->options = options;
   options.table = own_table.table;
-  const std::string name =
+  std::string name =
       "lock-" +
       std::to_string(random.below(static_cast<std::uint64_t>(plan_.locks)));
+  if (plan_.odd_row && random.chance(0.1)) {
+    name = kOddLock;
+    options.only_if_exists = plan_.odd_row->empty();
+  }
   Call call;
   call.what = "DdbMutex(" + name + ", ttl " +
               std::to_string(options.ttl.count()) + " ms)";
@@ -371,6 +444,7 @@ void Program::destroy(const OwnMutexPtr& own) {
     own->table.reset();
     return true;
   });
+  judge_.destroyed(*own->watched);
 }
 
 OwnMutexPtr Program::pointer_to(OwnMutex* mutex) const {
@@ -401,16 +475,16 @@ namespace {
 // Tells the judge that a callback runs, however it ends.
 class InCallback {
  public:
-  InCallback(Judge& judge, WatchedTable& table) : judge_(judge), table_(table) {
-    judge_.callback_begins(table_);
+  InCallback(Judge& judge, WatchedMutex& mutex) : judge_(judge), mutex_(mutex) {
+    judge_.callback_begins(mutex_);
   }
-  ~InCallback() { judge_.callback_ends(table_); }
+  ~InCallback() { judge_.callback_ends(mutex_); }
   InCallback(const InCallback&) = delete;
   InCallback& operator=(const InCallback&) = delete;
 
  private:
   Judge& judge_;
-  WatchedTable& table_;
+  WatchedMutex& mutex_;
 };
 
 }  // namespace
@@ -419,27 +493,30 @@ void Program::told(Loss why, OwnMutex* mutex) {
   const Outside outside;
   say("on_lost of " + mutex->watched->lock + ": " + name_of(why));
   judge_.lost(*mutex->watched, why);
-  const InCallback guard(judge_, *mutex->watched_table);
+  const InCallback guard(judge_, *mutex->watched);
   react(*mutex, Random(own_.seed, kOfCallbacks, callbacks_++));
 }
 
 void Program::in_danger(OwnMutex* mutex) {
   const Outside outside;
   say("on_danger of " + mutex->watched->lock);
-  const InCallback guard(judge_, *mutex->watched_table);
+  judge_.in_danger(*mutex->watched);
+  const InCallback guard(judge_, *mutex->watched);
   react(*mutex, Random(own_.seed, kOfCallbacks, callbacks_++));
 }
 
 bool Program::asked(OwnMutex* mutex) {
   const Outside outside;
-  const InCallback guard(judge_, *mutex->watched_table);
+  const InCallback guard(judge_, *mutex->watched);
   Random random(own_.seed, kOfCallbacks, callbacks_++);
   if (random.chance(0.1)) react(*mutex, random);
-  return random.chance(0.9);
+  const bool alive = random.chance(0.9);
+  judge_.asked(*mutex->watched, alive);
+  return alive;
 }
 
 void Program::react(OwnMutex& mutex, Random random) {
-  Turn turn{-1, random, true, pointer_to(&mutex)};
+  Turn turn{kCallback, random, true, pointer_to(&mutex)};
   if (turn.mutex != nullptr) Steps::react(*this, turn);
 }
 
@@ -448,6 +525,16 @@ void Program::react(OwnMutex& mutex, Random random) {
 void Program::say(const std::string& text) const {
   World& world = World::the();
   if (world.tells()) world.tell(text);
+}
+
+// TableOptions::logger: "A line never has a signature in it, nor a secret or
+// token of 16 characters or more."  Nor has the text of an Error.
+void Program::check_secrets(const std::string& text) const {
+  const bool signed_text = text.find("Signature=") != text.npos &&
+                           text.find("Signature=(hidden)") == text.npos;
+  if (signed_text || text.find(kSessionToken) != text.npos) {
+    judge_.wrong("a secret is told", text);
+  }
 }
 
 Result Program::call(Call call, bool throws, const Make& make) {
@@ -462,8 +549,11 @@ Result Program::call(Call call, bool throws, const Make& make) {
   } catch (const ddbmutex::Error& error) {
     result.code = error.code();
     result.text = error.what();
+    check_secrets(result.text);
   } catch (const std::bad_alloc&) {
     result.code = std::make_error_code(std::errc::not_enough_memory);
+  } catch (const ClockFails&) {
+    result.code = std::make_error_code(std::errc::io_error);
   } catch (const std::exception& error) {
     judge_.wrong("an exception of another type", what + ": " + error.what());
   }
@@ -480,8 +570,8 @@ Result Program::call(Turn& turn, Call call, const MakeOf& make) {
   if (!usable(own)) return {};
   DdbMutex& mutex = *own->mutex;
   call.mutex = own->watched;
-  call.may_be_refused =
-      call.may_be_refused || turn.in_callback || own->holder == turn.thread;
+  call.in_callback = turn.in_callback;
+  call.again = own->holder == turn.thread;
   const bool waits = call.gets_lock;
   if (!waits) own->calls++;
   const bool throws = turn.random.chance(0.3);
@@ -524,6 +614,12 @@ void check_lock(const Plan& plan, Judge& judge,
     if (locked) mutex->release(ec);
     text = ec ? mutex->last_error() : "it is still locked";
   }
+  if (plan.has_wrong_key()) {
+    if (ec != Errc::wrong_table) {
+      judge.wrong("a wrong key is not reported in the end", name + ": " + text);
+    }
+    return;
+  }
   if (!locked)
     judge.wrong("a lock cannot be taken in the end", name + ": " + text);
   if (locked && ec)
@@ -532,8 +628,21 @@ void check_lock(const Plan& plan, Judge& judge,
 
 }  // namespace
 
+void free_by_force(const Plan& plan, const std::string& lock, Judge& judge) {
+  judge.is_operator(lock);
+  const Inside inside;
+  std::error_code ec;
+  const auto table = std::make_unique<Table>(table_options(plan));
+  ddbmutex::LockInfo info = table->inspect(lock, ec);
+  if (ec || !info.exists || info.released) return;
+  // Who knows only the version that was seen.
+  if (info.uuid.front() < '8') info.keep_row = false, info.token = 0;
+  (void)table->force_unlock(info, ec);
+}
+
 void run_final_check(const Plan& plan, Judge& judge) {
   World& world = World::the();
+  world.calm_down();
   // What is late may still arrive.
   world.sleep(2 * plan.weather.longest_delay);
   std::shared_ptr<Table> table;

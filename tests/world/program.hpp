@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
+#include "ddbmutex/any_of.hpp"
 #include "tests/world/judge.hpp"
 #include "tests/world/plan.hpp"
 #include "tests/world/random.hpp"
@@ -24,9 +25,15 @@ namespace world {
 // On the main thread of the program's process, until it ends normally.
 void run_program(const Plan& plan, const ProgramPlan& own, Judge& judge);
 
+// What is stored with work that is done.
+extern const char kDone[];
+
 // In the end, on a host that is as it should be: each lock can be taken, and
 // what is not kept is gone.
 void run_final_check(const Plan& plan, Judge& judge);
+
+// What an operator does who frees that lock by force.
+void free_by_force(const Plan& plan, const std::string& lock, Judge& judge);
 
 // Where the locks of a life are.
 ddbmutex::TableOptions table_options(const Plan& plan);
@@ -35,6 +42,10 @@ ddbmutex::TableOptions table_options(const Plan& plan);
 struct OwnTable {
   std::shared_ptr<ddbmutex::Table> table;
   WatchedTable* watched = nullptr;
+  // A lock on any one of its rows, with these options; made on first use.
+  std::shared_ptr<ddbmutex::AnyOf> any{};
+  ddbmutex::Options each{};
+  bool is_choosy = false;  // Work that is done is not wanted.
 };
 
 // A mutex that a program has or had.
@@ -50,6 +61,12 @@ struct OwnMutex {
   int holder = -1;  // The thread that has locked it.
 };
 using OwnMutexPtr = std::shared_ptr<OwnMutex>;
+
+// What an AnyOf's `accept` takes at the most.
+constexpr std::chrono::milliseconds kSlowAccept{50};
+
+// What a clock of a program's own throws.
+struct ClockFails {};
 
 // One step of a thread, or a callback.
 struct Turn {
@@ -84,6 +101,9 @@ class Program {
                     Time asked_for);
   void destroy(const OwnMutexPtr& mutex);
   void destroy_table(std::size_t number);
+  void make_any_of(OwnTable& own, const ddbmutex::Options& like);
+  bool wants(ddbmutex::AnyOf& any, Random& random,
+             const ddbmutex::LockInfo& item);
   bool usable(const OwnMutexPtr& mutex) const {
     return mutex->mutex != nullptr;
   }
@@ -103,6 +123,7 @@ class Program {
       std::function<bool(ddbmutex::DdbMutex& mutex, std::error_code& ec)>;
   Result call(Turn& turn, Call call, const MakeOf& make);
   void say(const std::string& text) const;
+  void check_secrets(const std::string& text) const;
 
   const Plan& plan_;
   const ProgramPlan& own_;

@@ -60,7 +60,8 @@ struct Totals {
 };
 
 // Lives the seeds from `first` on, on all cores: `count` of them, or as many as
-// begin within that time.  Says how far it is, and each wrong at once.
+// begin within that time; if `until_wrong`, it is the processors' time.  Says
+// how far it is, and each wrong at once.
 struct Many {
   std::uint64_t first = 0;
   std::optional<std::uint64_t> count{};

@@ -24,6 +24,7 @@ constexpr Change kSimpler[] = {
     [](Plan& plan) { plan.front_ends.ahead = {nanoseconds(0)}; },
     [](Plan& plan) { plan.front_ends.date = true; },
     [](Plan& plan) { plan.sort_key.clear(); },
+    [](Plan& plan) { plan.odd_row.reset(); },
     [](Plan& plan) { plan.locks = 1; },
     [](Plan& plan) { plan.weather.unreachable = 0; },
     [](Plan& plan) { plan.weather.lost = 0; },

@@ -1,12 +1,14 @@
 #include "tests/world/steps.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "ddbmutex/any_of.hpp"
 #include "sigv4/system.hpp"
+#include "tests/world/odd_rows.hpp"
 
 namespace world {
 
@@ -45,6 +47,22 @@ struct WallClock {
   }
 };
 
+// A clock that counts in an unsigned type, and may throw.
+struct OddClock {
+  using duration = std::chrono::duration<std::uint64_t, std::micro>;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<OddClock>;
+  static constexpr bool is_steady = false;
+  static inline thread_local ddbmutex::BootTime fails_from{};
+  static time_point now() {
+    const ddbmutex::BootTime now = BootClock::now();
+    if (now >= fails_from) throw ClockFails();
+    return time_point(
+        std::chrono::duration_cast<duration>(now.time_since_epoch()));
+  }
+};
+
 // Whether the call is to throw, for those that have no default for `ec`.
 bool throws(const std::error_code& ec) {
   return &ec == &ddbmutex::detail::throws();
@@ -53,7 +71,7 @@ bool throws(const std::error_code& ec) {
 Call locking(const std::string& what) {
   Call call;
   call.what = what;
-  call.gets_lock = true;
+  call.gets_lock = call.needs_key = true;
   return call;
 }
 
@@ -84,20 +102,29 @@ void Steps::take_one(const Step (&steps)[size], Program& program, Turn& turn) {
 }
 
 void Steps::take(Program& program, Turn& turn) {
+  // Once the key is known to be wrong, nothing new happens.
+  if (program.plan_.has_wrong_key() && turn.random.chance(0.3)) {
+    return turn.random.chance(0.5) ? list(program, turn) : close(program, turn);
+  }
   static constexpr Step kSteps[] = {
       {700, hold},          {100, rest},  {40, ask},     {30, cancel},
       {20, inspect},        {15, list},   {5, exists},   {10, force_unlock},
       {30, destroy},        {3, close},   {10, release}, {10, renew},
       {10, unlock_another}, {40, any_of}, {2, fork},
   };
+  if (program.plan_.jobs && turn.random.chance(0.6)) {
+    return any_of(program, turn);
+  }
   take_one(kSteps, program, turn);
 }
 
 void Steps::react(Program& program, Turn& turn) {
   static constexpr Step kReactions[] = {
-      {40, nothing},     {20, unlock},  {10, release},
-      {10, sleep},       {10, renew},   {10, ask},
-      {10, other_mutex}, {5, throw_it}, {5, destroy},
+      {40, nothing},     {20, unlock},
+      {10, release},     {10, sleep},
+      {10, renew},       {10, ask},
+      {10, other_mutex}, {5, throw_it},
+      {5, destroy},      {10, lock_in_callback},
   };
   take_one(kReactions, program, turn);
 }
@@ -123,13 +150,12 @@ bool Steps::lock_somehow(Program& program, Turn& turn, bool for_ever) {
       {5, try_lock_for_ever},
       {5, try_lock_until},
       {5, try_lock_until_wall},
+      {5, try_lock_until_odd},
       {5, try_lock_past_lease},
   };
   static constexpr Step kBounded[] = {
-      {10, try_lock},
-      {20, try_lock_for},
-      {5, try_lock_until},
-      {2, try_lock_past_lease},
+      {10, try_lock},          {20, try_lock_for},       {5, try_lock_until},
+      {2, try_lock_until_odd}, {2, try_lock_past_lease},
   };
   if (for_ever) {
     program.unlock_all(turn.thread);
@@ -160,7 +186,11 @@ bool Steps::got(Program& program, Turn& turn, const Result& result) {
 
 void Steps::lock(Program& program, Turn& turn) {
   Call call = locking("lock()");
-  call.waits = true;
+  call.waits = call.for_ever = true;
+  // There, who is refused is told at once.
+  if (turn.in_callback && turn.mutex->holder >= 0 && program.judge_.prompt()) {
+    call.limit = nanoseconds::zero();
+  }
   got(program, turn,
       program.call(turn, call, [](DdbMutex& mutex, std::error_code& ec) {
         mutex.lock(ec);
@@ -210,6 +240,7 @@ void Steps::try_lock_until(Program& program, Turn& turn) {
   Call call = locking("try_lock_until(in " + text(time) + ")");
   call.waits = time > nanoseconds::zero();
   call.limit = call.waits ? time : of_one_try(turn);
+  if (call.waits) call.of_one_try = of_one_try(turn);
   const auto until = BootClock::now() + time;
   got(program, turn,
       program.call(turn, call, [&](DdbMutex& mutex, std::error_code& ec) {
@@ -223,6 +254,28 @@ void Steps::try_lock_until_wall(Program& program, Turn& turn) {
   call.open_ended = true;
   call.waits = true;
   const auto until = WallClock::now() + time;
+  got(program, turn,
+      program.call(turn, call, [&](DdbMutex& mutex, std::error_code& ec) {
+        return mutex.try_lock_until(until, ec);
+      }));
+}
+
+void Steps::try_lock_until_odd(Program& program, Turn& turn) {
+  const nanoseconds time = turn.random.one_of<nanoseconds>(
+      {-seconds(5), turn.random.spread(milliseconds(1), seconds(10))});
+  Call call = locking("try_lock_until(odd clock in " + text(time) + ")");
+  call.waits = time > nanoseconds::zero();
+  call.limit = call.waits ? time : of_one_try(turn);
+  call.of_one_try = of_one_try(turn);
+  call.clock_may_fail = turn.random.chance(0.5);
+  OddClock::fails_from = ddbmutex::BootTime::max();
+  const auto until =
+      OddClock::now() +
+      std::chrono::duration_cast<std::chrono::microseconds>(time);
+  if (call.clock_may_fail) {
+    OddClock::fails_from =
+        BootClock::now() + turn.random.spread(nanoseconds(100), seconds(5));
+  }
   got(program, turn,
       program.call(turn, call, [&](DdbMutex& mutex, std::error_code& ec) {
         return mutex.try_lock_until(until, ec);
@@ -245,38 +298,86 @@ void Steps::try_lock_past_lease(Program& program, Turn& turn) {
 }
 
 void Steps::any_of(Program& program, Turn& turn) {
-  if (!program.plan_.keep_row || program.plan_.layout != Layout::ddblock) {
+  if (!program.plan_.keep_row || program.plan_.layout != Layout::ddblock ||
+      program.plan_.has_wrong_key()) {
     return hold(program, turn);
   }
   program.unlock_all(turn.thread);
-  OwnTable table = program.table(turn.random.below(2));
-  if (table.table == nullptr) return;
-  ddbmutex::AnyOfOptions options;
-  options.each = turn.mutex->options;
-  options.each.on_lost = nullptr;
-  options.each.on_danger = nullptr;
-  options.each.alive = nullptr;
-  options.each.table = table.table;
-  options.each.keep_row = true;
-  options.prefix = "lock-";
-  const nanoseconds time = turn.random.one_of<nanoseconds>(
-      {nanoseconds(0), turn.random.spread(milliseconds(10), seconds(20))});
-  Call call;
-  call.what = "AnyOf::try_lock_for(" + text(time) + ")";
-  call.table = table.watched;
+  OwnTable& own = program.table(turn.random.below(2));
+  if (own.table == nullptr) return;
+  if (own.any == nullptr) program.make_any_of(own, turn.mutex->options);
+  if (own.any == nullptr) return;
+  OwnTable table = own;  // It may go meanwhile.
   std::unique_ptr<DdbMutex> any;
+  if (program.plan_.beat > nanoseconds::zero()) {
+    const nanoseconds beat = program.plan_.beat;
+    program.rest(beat - World::the().now() % beat);
+  }
   const Time asked_for = World::the().now();
+  take_any_of(program, turn, table, any);
+  if (any != nullptr) {
+    turn.mutex = program.adopt(std::move(any), table.each, table, asked_for);
+    Result result;
+    result.got = true;
+    if (got(program, turn, result)) work(program, turn, table.is_choosy);
+  }
+  const Inside inside;
+  table = {};
+}
+
+void Steps::take_any_of(Program& program, Turn& turn, const OwnTable& table,
+                        std::unique_ptr<DdbMutex>& any) {
+  nanoseconds time = turn.random.one_of<nanoseconds>(
+      {nanoseconds(0), turn.random.spread(milliseconds(10), seconds(20))});
+  // Rows are there, and all others give them back.
+  const bool for_ever =
+      program.plan_.jobs && !table.is_choosy && turn.random.chance(0.3);
+  if (for_ever) time = nanoseconds::max();
+  const nanoseconds request = table.each.request_timeout.value_or(
+      std::min(milliseconds(2000), table.each.ttl / 4));
+  Call call;
+  call.what =
+      for_ever ? "AnyOf::lock()" : "AnyOf::try_lock_for(" + text(time) + ")";
+  call.table = table.watched;
+  call.any_of = true;
+  call.for_ever = for_ever;
+  call.is_choosy = table.is_choosy;
+  // A try, and to give back what is not wanted any more.
+  if (time > nanoseconds::zero() && !for_ever) {
+    call.limit = time + 2 * request + milliseconds(200);
+  }
+  // "Takes request_timeout at most for the pass, and as long for each try."
+  if (time <= nanoseconds::zero()) {
+    // And `accept` may take its time, once of a row that is read and once of
+    // one that is got.
+    call.limit = request + 2 * kSlowAccept;
+    call.of_one_try = 2 * request;
+    call.tries = 2 * program.plan_.locks;
+  }
+  call.request_timeout = request;
+  call.longest_poll = seconds(6);
   program.call(call, turn.random.chance(0.3), [&](std::error_code& ec) {
-    ddbmutex::AnyOf all(options);
-    any = all.try_lock_for(time, ec);
+    any = for_ever ? table.any->lock(ec) : table.any->try_lock_for(time, ec);
     return any != nullptr;
   });
-  if (any == nullptr) return;
-  turn.mutex = program.adopt(std::move(any), options.each, table, asked_for);
-  Result result;
-  result.got = true;
-  got(program, turn, result);
+}
+
+void Steps::work(Program& program, Turn& turn, bool is_choosy) {
+  if (is_choosy && program.judge_.prompt()) {
+    const Inside inside;
+    const bool is_done = turn.mutex->mutex->data() == std::string(kDone);
+    const Outside outside;
+    if (is_done) {
+      program.judge_.wrong("AnyOf gives what is not wanted",
+                           turn.mutex->watched->lock);
+    }
+  }
   while_held(program, turn);
+  const bool beats = program.plan_.beat > nanoseconds::zero();
+  if (beats && program.usable(turn.mutex)) stay(program, turn);
+  if (turn.random.chance(0.5) && turn.mutex->locked == 1) {
+    release_changes(program, turn);
+  }
   if (program.usable(turn.mutex)) program.destroy(turn.mutex);
 }
 
@@ -284,9 +385,10 @@ void Steps::any_of(Program& program, Turn& turn) {
 
 void Steps::while_held(Program& program, Turn& turn) {
   static constexpr Step kSteps[] = {
-      {30, act},   {50, stay},         {5, renew},  {3, renew_changes},
-      {5, ensure}, {5, require},       {5, ask},    {3, lock_again},
-      {10, write}, {3, write_oneself}, {3, cancel}, {2, inspect},
+      {30, act},         {50, stay},         {5, renew},  {3, renew_changes},
+      {5, ensure},       {5, require},       {5, ask},    {3, lock_again},
+      {10, write},       {3, write_oneself}, {3, cancel}, {2, inspect},
+      {2, force_unlock},
   };
   act(program, turn);
   for (auto left = turn.random.below(4); left > 0; left--) {
@@ -320,7 +422,8 @@ void Steps::stay(Program& program, Turn& turn) {
   const nanoseconds most =
       std::min(program.plan_.longest_hold, kLongestHoldInTtls * ttl);
   const nanoseconds time =
-      turn.random.spread(nanoseconds(1000), std::max(most, nanoseconds(2000)));
+      turn.random.spread(program.plan_.shortest_hold,
+                         std::max(most, 2 * program.plan_.shortest_hold));
   if (options.auto_renew || turn.random.chance(0.3)) {
     program.say("holds for " + text(time));
     return program.rest(time);
@@ -344,6 +447,22 @@ void Steps::renew(Program& program, Turn& turn) {
   });
 }
 
+// "What was stored when the lock was taken, with the changes made since."
+void Steps::check_data(Program& program, Turn& turn, const Changes& changes,
+                       Time began) {
+  const OwnMutex& own = *turn.mutex;
+  if (!program.usable(turn.mutex) || !program.judge_.prompt() ||
+      own.holder != turn.thread || own.watched->unlocked >= began) {
+    return;
+  }
+  const Inside inside;
+  if (own.mutex->data() != changes.data) {
+    const Outside outside;
+    program.judge_.wrong("data() is not what it was changed to",
+                         own.watched->lock);
+  }
+}
+
 void Steps::renew_changes(Program& program, Turn& turn) {
   Changes changes;
   changes.data = "changed " + std::to_string(turn.random.below(1000));
@@ -352,10 +471,13 @@ void Steps::renew_changes(Program& program, Turn& turn) {
   call.what = "renew(changes)";
   call.renews = call.ties = true;
   call.limit = of_patience(turn);
-  program.call(turn, call, [&](DdbMutex& mutex, std::error_code& ec) {
-    mutex.renew(changes, ec);
-    return !ec;
-  });
+  const Time began = World::the().now();
+  const Result result =
+      program.call(turn, call, [&](DdbMutex& mutex, std::error_code& ec) {
+        mutex.renew(changes, ec);
+        return !ec;
+      });
+  if (!result.code) check_data(program, turn, changes, began);
 }
 
 void Steps::ensure(Program& program, Turn& turn) {
@@ -387,10 +509,15 @@ void Steps::require(Program& program, Turn& turn) {
 
 void Steps::lock_again(Program& program, Turn& turn) {
   Call call = locking("lock() again");
-  call.may_be_refused = true;
+  const bool is_ours = turn.mutex->holder == turn.thread;
+  // lock() returns at once, unless another thread unlocks it meanwhile.
+  call.for_ever = program.judge_.prompt() && is_ours && turn.random.chance(0.5);
+  if (call.for_ever) call.limit = nanoseconds::zero();
   got(program, turn,
       program.call(turn, call, [&](DdbMutex& mutex, std::error_code& ec) {
-        return mutex.try_lock_for(seconds(1), ec);
+        if (!call.for_ever) return mutex.try_lock_for(seconds(1), ec);
+        mutex.lock(ec);
+        return !ec;
       }));
 }
 
@@ -492,7 +619,12 @@ Call letting_go(const std::string& what, const Turn& turn) {
   Call call;
   call.what = what;
   call.lets_go = true;
-  call.limit = turn.mutex->watched->request_timeout;
+  const WatchedMutex& watched = *turn.mutex->watched;
+  call.limit = watched.request_timeout;
+  // "Does nothing if the mutex is not locked."
+  if (watched.locked == 0 && watched.calls == 0) {
+    call.limit = nanoseconds::zero();
+  }
   return call;
 }
 
@@ -505,6 +637,9 @@ void Steps::unlock(Program& program, Turn& turn) {
                  mutex.unlock();
                  return true;
                });
+  const bool once_more = turn.random.chance(0.1) && program.judge_.prompt() &&
+                         program.usable(turn.mutex) && turn.mutex->locked == 0;
+  if (once_more) unlock(program, turn);
 }
 
 void Steps::release(Program& program, Turn& turn) {
@@ -518,7 +653,9 @@ void Steps::release(Program& program, Turn& turn) {
 
 void Steps::release_changes(Program& program, Turn& turn) {
   Changes changes;
-  changes.data = "left by " + std::to_string(program.own_.number);
+  changes.data = turn.random.chance(0.3)
+                     ? kDone
+                     : "left by " + std::to_string(program.own_.number);
   if (!program.plan_.keep_row || turn.mutex->locked != 1) {
     return unlock(program, turn);
   }
@@ -546,7 +683,8 @@ void Steps::destroy(Program& program, Turn& turn) {
 }
 
 void Steps::unlock_another(Program& program, Turn& turn) {
-  if (turn.mutex->locked > 0) unlock(program, turn);
+  // Once too often does nothing.
+  if (turn.mutex->locked > 0 || program.judge_.prompt()) unlock(program, turn);
 }
 
 // --- Anytime -----------------------------------------------------------------
@@ -614,6 +752,7 @@ struct TableCall {
 void Steps::inspect(Program& program, Turn& turn) {
   TableCall one(turn.mutex, "inspect(" + turn.mutex->watched->lock + ")");
   if (one.table == nullptr) return;
+  one.call.needs_key = true;
   const std::string name = turn.mutex->watched->lock;
   program.call(one.call, turn.random.chance(0.3), [&](std::error_code& ec) {
     return one.table->inspect(name, ec).exists;
@@ -623,8 +762,16 @@ void Steps::inspect(Program& program, Turn& turn) {
 void Steps::list(Program& program, Turn& turn) {
   TableCall one(turn.mutex, "list()");
   if (one.table == nullptr) return;
+  std::map<std::string, int> listed;
+  one.call.listed = &listed;
   program.call(one.call, turn.random.chance(0.3), [&](std::error_code& ec) {
-    one.table->list([](const LockInfo&) { return true; }, ec);
+    one.table->list(
+        [&](const LockInfo& info) {
+          const Outside outside;
+          listed[info.name]++;
+          return true;
+        },
+        ec);
     return !ec;
   });
 }
@@ -640,7 +787,8 @@ void Steps::force_unlock(Program& program, Turn& turn) {
   TableCall one(turn.mutex, "force_unlock(" + turn.mutex->watched->lock + ")");
   if (one.table == nullptr) return;
   const std::string name = turn.mutex->watched->lock;
-  one.call.bad_option = true;  // If nothing was held.
+  if (name == kOddLock) return;  // It might be another's lock.
+  one.call.bad_option = true;    // If nothing was held.
   program.judge_.may_force(name);
   program.call(one.call, turn.random.chance(0.3), [&](std::error_code& ec) {
     const LockInfo info = one.table->inspect(name, ec);
@@ -692,12 +840,23 @@ void Steps::other_mutex(Program& program, Turn& turn) {
   const OwnMutexPtr other =
       program.slots_[turn.random.below(program.slots_.size())];
   if (other == nullptr || !program.usable(other)) return;
+  const bool same_table = other->watched_table == turn.mutex->watched_table;
   turn.mutex = other;
   static constexpr Step kSteps[] = {
       {10, unlock}, {10, renew}, {10, cancel}, {10, destroy}, {5, inspect},
   };
   if (turn.random.chance(0.5)) return take_one(kSteps, program, turn);
+  // "A lock() that would wait for another thread of this process is refused
+  // there."
+  if (same_table && program.judge_.prompt() && other->holder >= 0) {
+    return lock(program, turn);
+  }
   if (lock_somehow(program, turn, false)) unlock(program, turn);
+}
+
+// lock(), while another thread of this process has the mutex.
+void Steps::lock_in_callback(Program& program, Turn& turn) {
+  if (turn.mutex->holder >= 0 && program.judge_.prompt()) lock(program, turn);
 }
 
 void Steps::throw_it(Program&, Turn&) {

@@ -36,8 +36,12 @@ struct Steps {
   static void try_lock_for_ever(Program& program, Turn& turn);
   static void try_lock_until(Program& program, Turn& turn);
   static void try_lock_until_wall(Program& program, Turn& turn);
+  static void try_lock_until_odd(Program& program, Turn& turn);
   static void try_lock_past_lease(Program& program, Turn& turn);
   static void any_of(Program& program, Turn& turn);
+  static void take_any_of(Program& program, Turn& turn, const OwnTable& table,
+                          std::unique_ptr<ddbmutex::DdbMutex>& any);
+  static void work(Program& program, Turn& turn, bool is_choosy);
 
   // --- While it is held ---
   static void while_held(Program& program, Turn& turn);
@@ -45,6 +49,8 @@ struct Steps {
   static void stay(Program& program, Turn& turn);
   static void renew(Program& program, Turn& turn);
   static void renew_changes(Program& program, Turn& turn);
+  static void check_data(Program& program, Turn& turn,
+                         const ddbmutex::Changes& changes, Time began);
   static void ensure(Program& program, Turn& turn);
   static void require(Program& program, Turn& turn);
   static void lock_again(Program& program, Turn& turn);
@@ -74,6 +80,7 @@ struct Steps {
   static void nothing(Program&, Turn&) {}
   static void sleep(Program& program, Turn& turn);
   static void other_mutex(Program& program, Turn& turn);
+  static void lock_in_callback(Program& program, Turn& turn);
   static void throw_it(Program& program, Turn& turn);
 };
 

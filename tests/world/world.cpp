@@ -168,6 +168,7 @@ void World::suspend(Host& host, nanoseconds time) {
 void World::pause(Host& host, nanoseconds time) {
   if (!freeze(host, time)) return;
   host.paused += time;
+  host.paused_until = now_ + time;
   host.since_boot_ = host.boot(now_);
   host.since_ = now_ + time;
 }

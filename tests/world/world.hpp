@@ -62,6 +62,7 @@ struct Host {
   nanoseconds frozen{};
   nanoseconds suspended{};  // Of that, while the boot clock went on.
   nanoseconds paused{};     // Of that, while it stood still.
+  Time paused_until{};      // The last time that it did.
   // No message leaves or arrives before.
   Time cut_off_until{};
 
@@ -83,6 +84,8 @@ struct Process {
   nanoseconds stalled{};
   std::size_t library_threads = 0;  // Started by the library, still running.
   std::uint64_t requests = 0;       // That the library has sent.
+  // Of those that were answered, the last was sent then, and answered then.
+  Time answered_sent{}, answered{};
   // Memory that the library has and its program does not.
   std::int64_t bytes = 0, blocks = 0;
   // One in so many allocations of the library fails, on average; 0: none does.
@@ -146,6 +149,8 @@ class World {
   // left, or until true time `end`.  What it returns are the threads of
   // programs that still wait then.
   std::vector<std::string> run(Time end);
+  // Threads stall no more.
+  void calm_down() { climate_ = {}; }
   // Ends run() when the next event is due.
   void finish() { finished_ = true; }
 
@@ -212,7 +217,7 @@ class World {
   void stop_waiting(Thread& thread);
 
   const std::uint64_t seed_;
-  const Climate climate_;
+  Climate climate_;
   Random schedule_;
   Time now_{};
   Time end_ = kNever;

@@ -4,17 +4,41 @@
 
 #include "tests/world/dynamodb/refusal.hpp"
 
-namespace world {
-namespace dynamodb {
+namespace world::dynamodb {
 namespace {
 
 constexpr std::size_t kMostDigits = 38;
 constexpr int kGreatestExponent = 125;
 constexpr int kLeastExponent = -130;
 
-[[noreturn]] void no_number(std::string_view text) {
-  invalid("The parameter cannot be converted to a numeric value" +
-          (text.empty() ? "" : ": " + std::string(text)));
+std::string zeros(int count) {
+  return std::string(static_cast<std::size_t>(std::max(count, 0)), '0');
+}
+
+// Of 0.DIGITS times ten to the power of `point`.
+std::string text_of(bool negative, std::string digits, int point) {
+  const std::size_t begin = digits.find_first_not_of('0');
+  if (begin == digits.npos) return "0";
+  digits.erase(digits.find_last_not_of('0') + 1);
+  digits.erase(0, begin);
+  point -= static_cast<int>(begin);
+  if (point - 1 > kGreatestExponent || point - 1 < kLeastExponent) {
+    invalid(
+        "Number overflow or underflow. Attempting to store a number with "
+        "magnitude outside of the supported range");
+  }
+  if (digits.size() > kMostDigits) {
+    invalid("Attempting to store more than 38 significant digits in a Number");
+  }
+  const int size = static_cast<int>(digits.size());
+  if (point <= 0) {
+    digits.insert(0, "0." + zeros(-point));
+  } else if (point >= size) {
+    digits += zeros(point - size);
+  } else {
+    digits.insert(static_cast<std::size_t>(point), ".");
+  }
+  return (negative ? "-" : "") + digits;
 }
 
 // Takes the digits from the front of a text.
@@ -26,140 +50,100 @@ std::string take_digits(std::string_view& text) {
   return digits;
 }
 
+bool take(char c, std::string_view& text) {
+  if (text.empty() || text[0] != c) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
 bool take_sign(std::string_view& text) {
-  const bool negative = !text.empty() && text[0] == '-';
-  if (negative || (!text.empty() && text[0] == '+')) text.remove_prefix(1);
+  const bool negative = take('-', text);
+  if (!negative) take('+', text);
   return negative;
 }
 
-// Of what is behind the 'e'; no number needs more than six digits of it.
-int read_exponent(std::string_view text, std::string_view whole) {
-  const bool negative = take_sign(text);
-  const std::string digits = take_digits(text);
-  if (digits.empty() || !text.empty()) no_number(whole);
-  const int size = std::stoi(digits.substr(0, 6));
-  return negative ? -size : size;
+bool is_negative(std::string_view number) { return number[0] == '-'; }
+
+std::string_view magnitude_of(std::string_view number) {
+  return number.substr(is_negative(number) ? 1 : 0);
 }
 
-// Without zeros at either end, and within DynamoDB's bounds.
-Number normal(bool negative, std::string digits, int point) {
-  const std::size_t begin = digits.find_first_not_of('0');
-  if (begin == digits.npos) return {};
-  digits.erase(digits.find_last_not_of('0') + 1);
-  digits.erase(0, begin);
-  point -= static_cast<int>(begin);
-  if (point - 1 > kGreatestExponent) {
-    invalid(
-        "Number overflow. Attempting to store a number with magnitude larger "
-        "than supported range");
-  }
-  if (point - 1 < kLeastExponent) {
-    invalid(
-        "Number underflow. Attempting to store a number with magnitude smaller "
-        "than supported range");
-  }
-  if (digits.size() > kMostDigits) {
-    invalid("Attempting to store more than 38 significant digits in a Number");
-  }
-  return {negative, std::move(digits), point};
+int compare_magnitudes(std::string_view one, std::string_view other) {
+  const std::size_t one_point = std::min(one.find('.'), one.size());
+  const std::size_t other_point = std::min(other.find('.'), other.size());
+  if (one_point != other_point) return one_point < other_point ? -1 : 1;
+  return one.compare(other);
 }
 
-int size_of(const Number& number) {
-  return static_cast<int>(number.digits.size());
-}
-
-std::string zeros(int count) {
-  return std::string(static_cast<std::size_t>(std::max(count, 0)), '0');
-}
-
-// The digits from the place `high` down to the place `low`.
-std::string padded(const Number& number, int high, int low) {
-  return zeros(high - number.point) + number.digits +
-         zeros(number.point - size_of(number) - low);
-}
-
-// Digit by digit; both have the same length, and `one` is not the smaller one
-// if `sign` is -1.
-std::string combined(std::string one, const std::string& other, int sign) {
-  int carry = 0;
-  for (std::size_t at = one.size(); at-- > 0;) {
-    const int digit = one[at] - '0' + sign * (other[at] - '0') + carry;
-    carry = digit > 9 ? 1 : digit < 0 ? -1 : 0;
-    one[at] = static_cast<char>('0' + digit - 10 * carry);
-  }
-  return one;
-}
-
-int compare_magnitudes(const Number& one, const Number& other) {
-  if (one.point != other.point) return one.point < other.point ? -1 : 1;
-  return one.digits.compare(other.digits);
+// The digits of a magnitude, of which so many are before and behind the point.
+std::string padded(std::string_view magnitude, int before, int behind) {
+  std::string digits = take_digits(magnitude);
+  digits.insert(0, zeros(before - static_cast<int>(digits.size())));
+  if (take('.', magnitude)) digits += magnitude;
+  return digits + zeros(before + behind - static_cast<int>(digits.size()));
 }
 
 }  // namespace
 
-Number read_number(std::string_view text) {
+std::string read_number(std::string_view text) {
   std::string_view rest = text;
   const bool negative = take_sign(rest);
   std::string digits = take_digits(rest);
   int point = static_cast<int>(digits.size());
-  if (!rest.empty() && rest[0] == '.') {
-    rest.remove_prefix(1);
-    digits += take_digits(rest);
+  if (take('.', rest)) digits += take_digits(rest);
+  bool good = !digits.empty();
+  if (take('e', rest) || take('E', rest)) {
+    const bool below = take_sign(rest);
+    const std::string exponent = take_digits(rest);
+    good = good && !exponent.empty();
+    // No number needs more than six digits of it.
+    const int size = std::stoi("0" + exponent.substr(0, 6));
+    point += below ? -size : size;
   }
-  if (digits.empty()) no_number(text);
-  if (!rest.empty()) {
-    if (rest[0] != 'e' && rest[0] != 'E') no_number(text);
-    point += read_exponent(rest.substr(1), text);
+  if (!good || !rest.empty()) {
+    invalid("The parameter cannot be converted to a numeric value: " +
+            std::string(text));
   }
-  return normal(negative, std::move(digits), point);
+  return text_of(negative, std::move(digits), point);
 }
 
-Number negated(Number number) {
-  number.negative = !number.digits.empty() && !number.negative;
-  return number;
-}
-
-Number sum(const Number& one, const Number& other) {
-  if (one.digits.empty()) return other;
-  if (other.digits.empty()) return one;
-  // One place more, for a carry.
-  const int high = std::max(one.point, other.point) + 1;
-  const int low =
-      std::min(one.point - size_of(one), other.point - size_of(other));
-  const bool one_is_greater = compare_magnitudes(one, other) >= 0;
-  const Number& greater = one_is_greater ? one : other;
-  const Number& smaller = one_is_greater ? other : one;
-  return normal(greater.negative,
-                combined(padded(greater, high, low), padded(smaller, high, low),
-                         one.negative == other.negative ? 1 : -1),
-                high);
-}
-
-int compare(const Number& one, const Number& other) {
-  const bool one_is_zero = one.digits.empty();
-  const bool other_is_zero = other.digits.empty();
-  if (one_is_zero && other_is_zero) return 0;
-  if (one_is_zero) return other.negative ? 1 : -1;
-  if (other_is_zero || one.negative != other.negative) {
-    return one.negative ? -1 : 1;
+// Digit by digit, from the last one on.
+std::string sum(std::string_view one, std::string_view other) {
+  std::string_view greater = magnitude_of(one), smaller = magnitude_of(other);
+  const bool swapped = compare_magnitudes(greater, smaller) < 0;
+  if (swapped) std::swap(greater, smaller);
+  const int sign = is_negative(one) == is_negative(other) ? 1 : -1;
+  // One place more than they have before the point, for a carry.
+  const int before =
+      static_cast<int>(std::min(greater.find('.'), greater.size())) + 1;
+  const int behind = static_cast<int>(std::max(one.size(), other.size()));
+  std::string digits = padded(greater, before, behind);
+  const std::string addend = padded(smaller, before, behind);
+  int carry = 0;
+  for (std::size_t at = digits.size(); at-- > 0;) {
+    const int digit = digits[at] - '0' + sign * (addend[at] - '0') + carry;
+    carry = digit > 9 ? 1 : digit < 0 ? -1 : 0;
+    digits[at] = static_cast<char>('0' + digit - 10 * carry);
   }
-  const int magnitude = compare_magnitudes(one, other);
-  return one.negative ? -magnitude : magnitude;
+  return text_of(is_negative(swapped ? other : one), std::move(digits), before);
 }
 
-std::string text_of(const Number& number) {
-  if (number.digits.empty()) return "0";
-  const std::string sign = number.negative ? "-" : "";
-  if (number.point <= 0) {
-    return sign + "0." + zeros(-number.point) + number.digits;
-  }
-  if (number.point >= size_of(number)) {
-    return sign + number.digits + zeros(number.point - size_of(number));
-  }
-  const auto point = static_cast<std::size_t>(number.point);
-  return sign + number.digits.substr(0, point) + "." +
-         number.digits.substr(point);
+int compare_numbers(std::string_view one, std::string_view other) {
+  const bool negative = is_negative(one);
+  if (negative != is_negative(other)) return negative ? -1 : 1;
+  const int magnitude =
+      compare_magnitudes(magnitude_of(one), magnitude_of(other));
+  return negative ? -magnitude : magnitude;
 }
 
-}  // namespace dynamodb
-}  // namespace world
+// Two digits to a byte, and one byte more; another one for the sign.
+std::size_t size_of_number(std::string_view number) {
+  std::string digits(magnitude_of(number));
+  digits.erase(std::remove(digits.begin(), digits.end(), '.'), digits.end());
+  const std::size_t begin = digits.find_first_not_of('0');
+  const std::size_t count =
+      begin == digits.npos ? 0 : digits.find_last_not_of('0') + 1 - begin;
+  return (count + 1) / 2 + 1 + (is_negative(number) ? 1 : 0);
+}
+
+}  // namespace world::dynamodb

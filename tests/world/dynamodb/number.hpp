@@ -1,29 +1,24 @@
 // DynamoDB's numbers: decimal, with up to 38 significant digits, and zero or of
-// a magnitude from 1E-130 to 9.99...E+125.
+// a magnitude from 1E-130 to 9.99...E+125.  Here they are texts without an
+// exponent or needless zeros, such as "-12.5".
 #ifndef DDBMUTEX_TESTS_WORLD_DYNAMODB_NUMBER_HPP
 #define DDBMUTEX_TESTS_WORLD_DYNAMODB_NUMBER_HPP
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
-namespace world {
-namespace dynamodb {
+namespace world::dynamodb {
 
-struct Number {
-  bool negative = false;
-  std::string digits;  // No zeros at either end; empty: the number is zero.
-  int point = 0;       // The number is 0.DIGITS times ten to this power.
-};
+// Refuses what is no such number.  It may have an exponent and needless zeros.
+std::string read_number(std::string_view text);
+// Refuses a sum that is no such number.
+std::string sum(std::string_view one, std::string_view other);
+// Below, at or above 0.
+int compare_numbers(std::string_view one, std::string_view other);
+// In bytes, as DynamoDB stores it.
+std::size_t size_of_number(std::string_view number);
 
-// These two refuse what is no such number.
-Number read_number(std::string_view text);
-Number sum(const Number& one, const Number& other);
-
-Number negated(Number number);
-int compare(const Number& one, const Number& other);  // Below, at, above 0.
-std::string text_of(const Number& number);            // Without an exponent.
-
-}  // namespace dynamodb
-}  // namespace world
+}  // namespace world::dynamodb
 
 #endif  // DDBMUTEX_TESTS_WORLD_DYNAMODB_NUMBER_HPP

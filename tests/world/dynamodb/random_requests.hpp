@@ -1,6 +1,6 @@
 // Requests drawn from a seed, for a comparison of the simulated DynamoDB with
 // an engine: those of the library's and other clients' forms on rows of any
-// content, those of any form, and such as have a fault.
+// content, those of any form that is simulated, and such as have a fault.
 #ifndef DDBMUTEX_TESTS_WORLD_DYNAMODB_RANDOM_REQUESTS_HPP
 #define DDBMUTEX_TESTS_WORLD_DYNAMODB_RANDOM_REQUESTS_HPP
 
@@ -8,10 +8,10 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
-namespace world {
-namespace dynamodb {
+namespace world::dynamodb {
 
 struct RandomRequest {
   std::string operation;  // "PutItem"
@@ -24,58 +24,384 @@ class RandomRequests {
  public:
   explicit RandomRequests(unsigned seed) : random_(seed) {}
 
-  RandomRequest next();
+  RandomRequest next() {
+    forget();
+    key_count_ = 3;
+    const std::size_t kind = below(20);
+    RandomRequest request = kind < 3    ? get()
+                            : kind < 8  ? put()
+                            : kind < 13 ? update_item()
+                            : kind < 15 ? deletion()
+                            : kind < 17 ? page(kind == 16)
+                                        : transaction();
+    request.body = "{" + request.body + "}";
+    if (one_in(6)) spoil(request.body);
+    return request;
+  }
   // From now on, transactions have tokens that none before had.
   void use_new_tokens() { ++token_series_; }
 
  private:
-  using Texts = std::vector<const char*>;
+  using Text = std::string;
+  using Members = std::map<Text, Text>;
 
   std::size_t below(std::size_t count) { return random_() % count; }
   bool one_in(std::size_t count) { return below(count) == 0; }
-  const char* any(const Texts& texts) { return texts[below(texts.size())]; }
+  Text any(const std::vector<const char*>& texts) {
+    return texts[below(texts.size())];
+  }
 
-  std::string name(const std::string& attribute);  // Or its placeholder.
-  std::string value(const std::string& json);      // Its placeholder.
-  std::string bindings() const;
+  // --- JSON
 
-  std::string attribute();
-  std::string path();
-  std::string target();  // Of an update.
-  std::string number();
-  std::string typed(int depth);
-  std::string key();
-  std::string item();
-  std::string table();
+  static Text quoted(const Text& text) { return '"' + text + '"'; }
+  static Text string(const Text& text) { return R"({"S":")" + text + "\"}"; }
+  Text number() { return R"({"N":")" + digits() + "\"}"; }
+  static Text with(const char* member, const Text& json) {
+    return ",\"" + Text(member) + "\":" + json;
+  }
+  static Text joined(const Members& members) {
+    Text text;
+    for (const auto& [name, json] : members) {
+      text += (text.empty() ? "" : ",") + quoted(name) + ":" + json;
+    }
+    return text;
+  }
 
-  std::string operand();
-  std::string test();
-  std::string condition(int depth);
-  std::string library_condition();
-  std::string update();
-  std::string library_update();
-  std::string projection();
-  std::string returning(const Texts& values);
+  // --- Names and values
 
-  RandomRequest get();
-  RandomRequest put();
-  RandomRequest change();
-  RandomRequest removal();
-  RandomRequest scan();
-  RandomRequest query();
-  RandomRequest transaction();
-  std::string part();
-  void spoil(std::string& body);
+  void forget() {
+    names_.clear();
+    values_.clear();
+  }
+  // Some of these are reserved, and refused where they stand for themselves.
+  Text attribute() {
+    return any({"uuid", "expires", "lease", "owner", "token", "note", "kvs",
+                "words", "ids", "bytes", "flag"});
+  }
+  // Or its placeholder.
+  Text path() {
+    const Text name = one_in(12) ? "name" : attribute();
+    if (one_in(4)) return name;
+    const Text mark = "#" + name.substr(0, 2);
+    names_[mark] = quoted(name);
+    return mark;
+  }
+  Text bound(const Text& json) {
+    const Text mark = ":" + std::to_string(values_.size());
+    values_[mark] = json;
+    return mark;
+  }
+  Text bindings() const {
+    Text text;
+    if (!names_.empty()) {
+      text += with("ExpressionAttributeNames", "{" + joined(names_) + "}");
+    }
+    if (!values_.empty()) {
+      text += with("ExpressionAttributeValues", "{" + joined(values_) + "}");
+    }
+    return text;
+  }
+
+  Text digits() {
+    if (one_in(2)) {
+      return any({"0", "1", "2", "10", "-2", "-10", "1795312221289328903"});
+    }
+    if (one_in(2)) return std::to_string(below(5));
+    return any({"-1", "0.5", "1.50", "-0", "1e2", "100", "007", "12.340e-3",
+                "99999999999999999999999999999999999999", "1E-130", "9.9e125"});
+  }
+  Text value(int depth) {
+    const std::size_t kind = below(depth < 2 ? 12 : 9);
+    if (kind < 4) {
+      return string(
+          any({"", "a", "ab", "abc", "b", "S", "N", "1", "\xc3\xa4"}));
+    }
+    if (kind < 7) return number();
+    switch (kind) {
+      case 7:
+        return any({R"({"B":""})", R"({"B":"AQI="})", R"({"B":"AQ=="})",
+                    R"({"BOOL":true})", R"({"BOOL":false})",
+                    R"({"NULL":true})"});
+      case 8:
+        return any({R"({"SS":["a"]})", R"({"SS":["b","a"]})",
+                    R"({"BS":["AQ==","AQI="]})", R"({"NS":["2","1.0"]})",
+                    R"({"NS":["1e1","3"]})"});
+      case 9:
+        return R"({"L":[]})";
+      case 10:
+        return R"({"L":[)" + value(depth + 1) + "," + value(depth + 1) + "]}";
+      default:
+        return R"({"M":{"inner":)" + value(depth + 1) + "}}";
+    }
+  }
+  Text operand() {
+    if (one_in(8)) return "size(" + path() + ")";
+    return one_in(4) ? path() : bound(value(1));
+  }
+
+  // --- Where it is
+
+  Text table() {
+    const Text name = one_in(60) ? "nowhere" : is_sorted_ ? "sorted" : "locks";
+    return R"("TableName":)" + quoted(name);
+  }
+  Text key_members() {
+    is_sorted_ = one_in(4);
+    const Text name(1, static_cast<char>('a' + below(key_count_)));
+    return R"("name":)" + string(name) +
+           (is_sorted_ ? with("part", string(any({"1", "2", "3"}))) : "");
+  }
+  Text key() { return R"("Key":{)" + key_members() + "}"; }
+  Text item() {
+    const Text key = key_members();
+    Members others;
+    if (one_in(2)) {  // A record.
+      others = {{"uuid", string("a")},
+                {"expires", number()},
+                {"lease", R"({"N":"2"})"},
+                {"owner", string("host")}};
+    }
+    for (std::size_t i = below(4); i > 0; --i) others[attribute()] = value(0);
+    return R"("Item":{)" + key + (others.empty() ? "" : ",") + joined(others) +
+           "}";
+  }
+
+  // --- Expressions
+
+  Text test() {
+    const auto subject = [this] {
+      return one_in(8) ? "size(" + path() + ")" : path();
+    };
+    switch (below(9)) {
+      case 0:
+        return "attribute_exists(" + path() + ")";
+      case 1:
+        return "attribute_not_exists (" + path() + ")";
+      case 2:
+        return "attribute_type(" + path() + ", " +
+               bound(string(any({"S", "N", "L", "SS", "BOOL", "Q"}))) + ")";
+      case 3:
+        return "begins_with(" + path() + ", " + operand() + ")";
+      case 4:
+        return subject() + " BETWEEN " + operand() + " AND " + operand();
+      case 5:
+        return subject() + " IN (" + operand() + ", " + operand() + ")";
+      default:
+        return subject() +
+               any({" = ", "=", " <> ", " < ", " <= ", " > ", ">="}) +
+               operand();
+    }
+  }
+  Text any_condition(int depth) {
+    if (depth == 0 || one_in(3)) return test();
+    switch (below(4)) {
+      case 0:
+        return "NOT " + test();
+      case 1:
+        return "(" + any_condition(depth - 1) + any({") AND ", ") or "}) +
+               test();
+      case 2:
+        return test() + any({" AND ", " OR ", " and "}) +
+               any_condition(depth - 1);
+      default:
+        return test() + " OR NOT (" + any_condition(depth - 1) + ")";
+    }
+  }
+  // As the library and other clients ask: each is one of theirs.
+  Text clients_condition() {
+    names_["#u"] = R"("uuid")";
+    values_[":u"] = string(any({"a", "abc"}));
+    if (one_in(6)) return "begins_with(#u, :u)";
+    if (one_in(3)) return "#u = :u";
+    names_["#e"] = R"("expires")";
+    values_[":e"] = number();
+    if (one_in(4)) return "#u = :u AND #e = :e";
+    values_[":0"] = number();
+    if (one_in(4)) return "#u = :u AND #e IN (:0, :e)";
+    names_["#n"] = R"("name")";
+    if (one_in(4)) {
+      return "((attribute_exists (#n)) AND (#u = :u)) AND (#e = :0) "
+             "OR #e > :e";
+    }
+    names_["#k"] = R"("token")";
+    names_["#l"] = R"("lease")";
+    values_[":y"] = string("S");
+    values_[":i"] = R"({"N":"1"})";
+    values_[":x"] = R"({"N":"31536000000"})";
+    return "attribute_not_exists(#n) OR (#e >= :0 AND #e < :e AND "
+           "attribute_type(#u, :y) AND size(#u) <= :x AND "
+           "(attribute_not_exists(#k) OR #k BETWEEN :i AND :x) AND #u <> :u "
+           "AND (attribute_not_exists(#l) OR #l BETWEEN :i AND :x))";
+  }
+  Text condition() {
+    return with("ConditionExpression",
+                quoted(one_in(2) ? clients_condition() : any_condition(2)));
+  }
+  Text clients_update() {
+    names_["#ex"] = R"("expires")";
+    values_[":z"] = number();
+    if (one_in(3)) return "SET #ex = :z";
+    names_["#ow"] = R"("owner")";
+    values_[":o"] = string("host");
+    if (one_in(3)) return "REMOVE #ow\\nSET #ex = :z, leaseUntil = :o";
+    names_["#to"] = R"("token")";
+    values_[":1"] = R"({"N":"1"})";
+    return "SET #ex = :z, #ow = :o ADD #to :1 REMOVE ttl1, note";
+  }
+  Text any_update() {
+    Text text;
+    if (!one_in(3)) {
+      text = "SET " + path() + " = " + bound(value(0));
+      if (one_in(3)) text += ", " + path() + "=" + bound(value(0));
+    }
+    if (one_in(3)) text += " remove " + path() + ", " + path();
+    if (text.empty() || one_in(3)) {
+      text += " ADD " + path() + " " + bound(one_in(4) ? value(1) : number());
+    }
+    return text;
+  }
+  Text update() {
+    return with("UpdateExpression",
+                quoted(one_in(2) ? clients_update() : any_update()));
+  }
+  Text returning(const std::vector<const char*>& values) {
+    Text text;
+    if (one_in(2)) text += with("ReturnValues", quoted(any(values)));
+    return text + on_failure();
+  }
+  Text on_failure() {
+    if (one_in(3)) return "";
+    return with("ReturnValuesOnConditionCheckFailure",
+                quoted(any({"ALL_OLD", "ALL_OLD", "NONE"})));
+  }
+
+  // --- Requests.  What a request is about decides the table, so it is drawn
+  // first.
+
+  RandomRequest get() {
+    const Text where = key();
+    return {"GetItem", table() + "," + where + with("ConsistentRead", "true")};
+  }
+  RandomRequest put() {
+    Text body = item();
+    if (!one_in(3)) body += condition();
+    body += returning({"NONE", "ALL_OLD", "ALL_OLD", "ALL_NEW"}) + bindings();
+    return {"PutItem", table() + "," + body};
+  }
+  RandomRequest update_item() {
+    Text body = key() + update();
+    if (one_in(2)) body += condition();
+    body += returning({"NONE", "ALL_OLD", "ALL_NEW", "ALL"}) + bindings();
+    return {"UpdateItem", table() + "," + body};
+  }
+  RandomRequest deletion() {
+    Text body = key();
+    if (!one_in(4)) body += condition();
+    body += returning({"NONE", "ALL_OLD", "ALL_NEW"}) + bindings();
+    return {"DeleteItem", table() + "," + body};
+  }
+  RandomRequest page(bool is_query) {
+    is_sorted_ = one_in(2);
+    Text body = table();
+    if (is_query) {
+      names_["#n"] = R"("name")";
+      const Text name = bound(one_in(9) ? value(1) : string(any({"a", "b"})));
+      body += with("KeyConditionExpression", quoted("#n = " + name));
+    }
+    if (one_in(2)) body += with("Limit", std::to_string(below(5)));
+    if (one_in(2)) {
+      body += with("FilterExpression", quoted(any_condition(is_query ? 0 : 1)));
+    }
+    if (one_in(3)) {
+      Text projection = path();
+      while (one_in(2)) projection += ", " + path();
+      body += with("ProjectionExpression", quoted(projection));
+    }
+    return {is_query ? "Query" : "Scan", body + bindings()};
+  }
+  Text part() {
+    forget();
+    const Text kind = any({"Put", "Update", "Delete", "ConditionCheck"});
+    Text body = kind == "Put" ? item() : key();
+    if (kind == "Update") body += update();
+    if (kind == "ConditionCheck" || one_in(2)) body += condition();
+    return R"({")" + kind + R"(":{)" + table() + "," + body + on_failure() +
+           bindings() + "}}";
+  }
+  RandomRequest transaction() {
+    key_count_ = 8;
+    Text parts = part();
+    while (one_in(2)) parts += "," + part();
+    Text body = R"("TransactItems":[)" + parts + "]";
+    if (one_in(3)) {
+      body += with("ClientRequestToken", quoted(any({"one", "two", "three"}) +
+                                                std::to_string(token_series_)));
+    }
+    return {"TransactWriteItems", body};
+  }
+
+  // Something small is changed, so that often nothing else is wrong.
+  void spoil(Text& body) {
+    static const std::vector<std::pair<const char*, const char*>> kFaults = {
+        {R"("S":)", R"("N":)"},
+        {R"("N":)", R"("S":)"},
+        {R"("S":")", R"("X":")"},
+        {R"({"S":"a"})", R"({"S":"a","N":"1"})"},
+        {R"({"S":"a"})", R"({"S":5})"},
+        {R"({"S":"a"})", R"("a")"},
+        {R"({"S":"a"})", R"({"SS":["a","a"]})"},
+        {R"({"S":"a"})", R"({"SS":[]})"},
+        {R"({"S":"a"})", R"({"S":""})"},
+        {R"({"S":"b"})", R"({"NULL":false})"},
+        {R"({"S":"abc"})", R"({"B":"AQI"})"},
+        {R"("N":")", R"("N":"x)"},
+        {R"("N":"1)", R"("N":"123456789012345678901234567890123456789)"},
+        {R"("N":"0)", R"("N":"1e126)"},
+        {R"("N":"2)", R"("N":"1e-131)"},
+        {R"("name":)", R"("nome":)"},
+        {R"("name":)", R"("other":{"S":"a"},"name":)"},
+        {R"("ExpressionAttributeNames":{)",
+         R"("ExpressionAttributeNames":{"#unused":"a",)"},
+        {R"("ExpressionAttributeValues":{)",
+         R"("ExpressionAttributeValues":{":unused":{"S":"a"},)"},
+        {R"(:{"#)", R"(:{"#zz)"},
+        {R"(:{":)", R"(:{":zz)"},
+        {R"("TableName":"locks")", R"("TableName":5)"},
+        {R"("TableName":"locks")", R"("Other":5)"},
+        {R"("ALL_OLD")", R"("ALL")"},
+        {R"(true)", R"("true")"},
+        {" = ", " == "},
+        {" AND ", " "},
+        {" AND ", " AND AND "},
+        {"SET ", "SET SET "},
+        {"SET ", "SET x = :zz SET "},
+        {"(", "(("},
+        {")", ""},
+        {", ", " "},
+        {"#", ""},
+        {":{", ":[{"},
+        {"}", ""},
+        {"attribute_", "attribut_"},
+        {"size(", "length("},
+    };
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      const auto& [from, to] = kFaults[below(kFaults.size())];
+      const Text what = from;
+      std::size_t at = body.find(what, below(body.size()));
+      if (at == body.npos) at = body.find(what);
+      if (at == body.npos) continue;
+      body.replace(at, what.size(), to);
+      return;
+    }
+  }
 
   std::mt19937 random_;
-  std::string place_;  // The key of the request, without brackets.
-  bool is_sorted_ = false;
+  bool is_sorted_ = false;  // The table that the request is of.
   int token_series_ = 0;
   std::size_t key_count_ = 3;  // Of those from which it is drawn.
-  std::map<std::string, std::string> names_, values_;  // By placeholder.
+  Members names_, values_;     // By placeholder.
 };
 
-}  // namespace dynamodb
-}  // namespace world
+}  // namespace world::dynamodb
 
 #endif  // DDBMUTEX_TESTS_WORLD_DYNAMODB_RANDOM_REQUESTS_HPP

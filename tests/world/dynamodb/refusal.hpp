@@ -4,10 +4,8 @@
 #define DDBMUTEX_TESTS_WORLD_DYNAMODB_REFUSAL_HPP
 
 #include <string>
-#include <utility>
 
-namespace world {
-namespace dynamodb {
+namespace world::dynamodb {
 
 struct Refusal {
   std::string type;     // "ResourceNotFoundException"
@@ -16,15 +14,15 @@ struct Refusal {
   std::string more{};
 };
 
-[[noreturn]] inline void refuse(std::string type, std::string message) {
-  throw Refusal{std::move(type), std::move(message)};
+[[noreturn]] inline void invalid(const std::string& message) {
+  throw Refusal{"ValidationException", message};
 }
 
-[[noreturn]] inline void invalid(std::string message) {
-  refuse("ValidationException", std::move(message));
+// What DynamoDB may know, but none of the simulated clients sends.
+[[noreturn]] inline void not_simulated(const std::string& what) {
+  throw Refusal{"NotSimulated", "the simulated DynamoDB has no " + what};
 }
 
-}  // namespace dynamodb
-}  // namespace world
+}  // namespace world::dynamodb
 
 #endif  // DDBMUTEX_TESTS_WORLD_DYNAMODB_REFUSAL_HPP

@@ -7,17 +7,15 @@
 //   Reply reply = service.call("GetItem", R"({"TableName":"locks",...})");
 //
 // It does nothing by itself: its state changes by call() and by the calls
-// beside it, and depends on nothing else.  A parameter of DynamoDB's that none
-// of those clients sends is refused as NotSimulated.
+// beside it, and depends on nothing else.  What none of those clients sends,
+// though DynamoDB knows it, is refused as NotSimulated.
 //
-//   value, number        what items are made of
-//   expression, parser   DynamoDB's expressions
-//   evaluation           what they say of an item, and do to it
-//   table                items, and pages of them
-//   json                 requests and items as JSON
-//   service              operations on items
-//   transaction          TransactWriteItems
-//   administration       operations on tables
+//   number, value   what items are made of
+//   json            requests and items as JSON
+//   expression      what expressions say of an item, and do to it
+//   tables, reads   tables, and what reads them
+//   writes          what writes items, by itself or in a transaction
+//   compare         sends random_requests to it and to an engine
 #ifndef DDBMUTEX_TESTS_WORLD_DYNAMODB_SERVICE_HPP
 #define DDBMUTEX_TESTS_WORLD_DYNAMODB_SERVICE_HPP
 
@@ -26,7 +24,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace world {
 
@@ -66,7 +63,6 @@ class Service {
   std::string item(const std::string& table, const std::string& partition,
                    const std::string& sort = {}) const;
   std::size_t size(const std::string& table) const;
-  std::vector<std::string> items(const std::string& table) const;
   // As a person does, or DynamoDB's clean-up.
   void remove(const std::string& table, const std::string& partition,
               const std::string& sort = {});

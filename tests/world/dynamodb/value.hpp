@@ -3,88 +3,41 @@
 #define DDBMUTEX_TESTS_WORLD_DYNAMODB_VALUE_HPP
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-namespace world {
-namespace dynamodb {
+namespace world::dynamodb {
 
-enum class Type {
-  string,
-  number,
-  binary,
-  string_set,
-  number_set,
-  binary_set,
-  boolean,
-  null,
-  list,
-  map,
-};
-
-const char* tag_of(Type type);  // "S"
-std::optional<Type> type_of(std::string_view tag);
+// Types are told by DynamoDB's own names: "S", "N", "B", "SS", "NS", "BS",
+// "BOOL", "NULL", "L" and "M".
+bool is_type(std::string_view name);
 // S, N or B: their values have an order, and sets are made of them.
-bool is_scalar(Type type);
-bool is_set(Type type);
-Type member_of(Type set);
-
-struct Attribute;
-struct Value;
-
-// Attributes by name, in the order of their names.
-class Item {
- public:
-  using Iterator = std::vector<Attribute>::const_iterator;
-
-  const Value* find(std::string_view name) const;
-  Value* find(std::string_view name);
-  void set(std::string_view name, Value value);
-  void erase(std::string_view name);
-
-  bool empty() const;
-  std::size_t size() const;
-  Iterator begin() const;
-  Iterator end() const;
-
- private:
-  std::vector<Attribute>::iterator place_of(std::string_view name);
-
-  std::vector<Attribute> attributes_;
-};
+bool is_scalar(std::string_view type);
+bool is_set(std::string_view type);
 
 struct Value {
-  Type type = Type::null;
-  bool truth = false;  // Of a boolean.
-  // A string; a number as text_of() writes it; the bytes of a binary value.
+  std::string type;
+  // Of S, N and B, what it is.  Of all others, which nothing looks into, their
+  // JSON: it is the same if the values are equal.
   std::string text{};
-  std::vector<std::string> members{};  // Of a set, sorted; as `text`.
-  std::vector<Value> list{};
-  Item map{};
+  std::size_t bytes = 0;  // As DynamoDB counts its size.
+  // As the function size() of expressions tells it; null if it has none.
+  std::optional<std::size_t> size{};
 };
 
-struct Attribute {
-  std::string name;
-  Value value;
-};
-
-Value string_value(std::string_view text);
-Value number_value(std::string text);  // As text_of() writes it.
-
+Value scalar_value(const std::string& type, std::string text);
 bool operator==(const Value& one, const Value& other);
-bool operator==(const Item& one, const Item& other);
-
 // Below, at or above 0.  REQUIRES: both are of the same scalar type.
 int compare(const Value& one, const Value& other);
 
-// In bytes, as the developer guide counts them ("DynamoDB item sizes and
-// formats").
-std::size_t size_of(const Value& value);
-std::size_t size_of(const Item& item);
+// Attributes by name.
+using Item = std::map<std::string, Value, std::less<>>;
 
-}  // namespace dynamodb
-}  // namespace world
+const Value* find(const Item& item, std::string_view name);
+std::size_t size_of(const Item& item);  // In bytes.
+
+}  // namespace world::dynamodb
 
 #endif  // DDBMUTEX_TESTS_WORLD_DYNAMODB_VALUE_HPP

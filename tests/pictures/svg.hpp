@@ -5,18 +5,16 @@
 //   svg.text(20, 40, "seed 7", "font-size='20'");
 //   out << svg.finished();
 //
-// Attributes are written as they are given; texts may be anything.
-#ifndef DDBMUTEX_TESTS_TORTURE_SVG_HPP
-#define DDBMUTEX_TESTS_TORTURE_SVG_HPP
+// Attributes are written as they are given.  Texts are UTF-8 without control
+// characters.
+#ifndef DDBMUTEX_TESTS_PICTURES_SVG_HPP
+#define DDBMUTEX_TESTS_PICTURES_SVG_HPP
 
 #include <cmath>
 #include <cstdlib>
 #include <string>
 
-#include "ddbmutex/item.hpp"
-#include "ddbmutex/record.hpp"
-
-namespace torture {
+namespace pictures {
 
 // To a tenth, which nobody sees on a screen: "12.3", "0.5", "-7".
 inline std::string number(double value) {
@@ -27,12 +25,9 @@ inline std::string number(double value) {
   return text;
 }
 
-// As text of XML.  What XML has no way to say becomes a question mark.
 inline std::string escaped(const std::string& text) {
-  const bool plain = !ddbmutex::dynamodb::is_utf8(text);
   std::string all;
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
     if (c == '&') {
       all += "&amp;";
     } else if (c == '<') {
@@ -44,7 +39,7 @@ inline std::string escaped(const std::string& text) {
     } else if (c == '"') {
       all += "&quot;";
     } else {
-      all += byte < 0x20 || byte == 0x7f || (plain && byte > 0x7f) ? '?' : c;
+      all += c;
     }
   }
   return all;
@@ -67,19 +62,14 @@ class Svg {
     text_ += "<style>\n" + css + "</style>\n";
   }
 
-  // With a tip that viewers show when pointed at; empty: none.
-  void rect(const Box& box, const std::string& attributes,
-            const std::string& tip = {}) {
+  void rect(const Box& box, const std::string& attributes) {
     text_ += "<rect x='" + number(box.x) + "' y='" + number(box.y) +
              "' width='" + number(box.width) + "' height='" +
-             number(box.height) + "' " + attributes;
-    close("rect", tip);
+             number(box.height) + "' " + attributes + "/>\n";
   }
-  void path(const std::string& data, const std::string& attributes,
-            const std::string& tip = {}) {
+  void path(const std::string& data, const std::string& attributes) {
     if (data.empty()) return;
-    text_ += "<path d='" + data + "' " + attributes;
-    close("path", tip);
+    text_ += "<path d='" + data + "' " + attributes + "/>\n";
   }
   void text(double x, double y, const std::string& words,
             const std::string& attributes) {
@@ -90,17 +80,9 @@ class Svg {
   std::string finished() { return text_ + "</svg>\n"; }
 
  private:
-  void close(const char* element, const std::string& tip) {
-    if (tip.empty()) {
-      text_ += "/>\n";
-    } else {
-      text_ += "><title>" + escaped(tip) + "</title></" + element + ">\n";
-    }
-  }
-
   std::string text_;
 };
 
-}  // namespace torture
+}  // namespace pictures
 
-#endif  // DDBMUTEX_TESTS_TORTURE_SVG_HPP
+#endif  // DDBMUTEX_TESTS_PICTURES_SVG_HPP

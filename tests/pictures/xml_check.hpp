@@ -4,8 +4,8 @@
 //   XmlCheck check(picture);
 //   BOOST_TEST(check.problem() == "");
 //   check.texts();  // What a reader sees.
-#ifndef DDBMUTEX_TESTS_TORTURE_XML_CHECK_HPP
-#define DDBMUTEX_TESTS_TORTURE_XML_CHECK_HPP
+#ifndef DDBMUTEX_TESTS_PICTURES_XML_CHECK_HPP
+#define DDBMUTEX_TESTS_PICTURES_XML_CHECK_HPP
 
 #include <algorithm>
 #include <cctype>
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace torture {
+namespace pictures {
 
 class XmlCheck {
  public:
@@ -100,6 +100,6 @@ class XmlCheck {
   std::string texts_;
 };
 
-}  // namespace torture
+}  // namespace pictures
 
-#endif  // DDBMUTEX_TESTS_TORTURE_XML_CHECK_HPP
+#endif  // DDBMUTEX_TESTS_PICTURES_XML_CHECK_HPP

@@ -1,0 +1,25 @@
+// Items that are no locks, or none for who does not keep rows.  "The library
+// never takes or changes an item that it does not understand."
+#ifndef DDBMUTEX_TESTS_WORLD_ODD_ROWS_HPP
+#define DDBMUTEX_TESTS_WORLD_ODD_ROWS_HPP
+
+#include <string>
+
+#include "ddbmutex.hpp"
+#include "tests/world/random.hpp"
+
+namespace world {
+
+// The name of the mutex that finds one.
+constexpr const char* kOddLock = "odd";
+
+// The JSON of its attributes, without the key.
+std::string draw_odd_row(Random& random, ddbmutex::Layout layout, bool keeps);
+
+// No condition can ask whether a number is a whole one.  So a take may count
+// such a row's token, but does not get the lock.
+bool may_be_counted(const std::string& row);
+
+}  // namespace world
+
+#endif  // DDBMUTEX_TESTS_WORLD_ODD_ROWS_HPP
