@@ -261,7 +261,7 @@ BootTime Acquisition::hear(const Answer& answer, BootTime begun) {
   const Mutex::Guard guard(mutex_.mutex_);
   Mutex::Trouble& trouble = mutex_.trouble_;
   if (answer.fault == Fault::skewed_time) {
-    // Signed anew at once: nothing that those who wait could run out of.
+    // It is signed anew at once, so nobody's patience runs out over it.
   } else if (is_passing(answer.fault)) {
     // What there is no memory to remember is no trouble that could be told.
     const bool remembered = sigv4::has_memory_for([&] {

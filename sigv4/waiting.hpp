@@ -63,8 +63,8 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            Waker* waker);
 
 // Waits until either (both may be null) is woken, or until `deadline`.  Clears
-// neither.  Others may wait for `other` too; `own`, whose timer is used, serves
-// this thread alone.
+// neither.  Only this thread may wait for `own`, since its timer is used; other
+// threads may wait for `other` too.
 void wait_for(Waker* own, const Waker* other, BootTime deadline);
 
 }  // namespace sigv4

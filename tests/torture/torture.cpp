@@ -9,10 +9,10 @@
 // all of that is over, those who wait get in, and then somebody new takes every
 // name.  What each saw of its locks is judged (judge.hpp).
 //
-// Writes minute.txt, of which tests/pictures draws one of README's pictures, to
-// $TORTURE_OUT (build/torture), and leaves all logs there, in logs, if
-// something was wrong.  The status is 0 if nothing was.  The same seed does the
-// same to the processes at the same times.
+// Writes minute.txt to $TORTURE_OUT (build/torture); tests/pictures draws one
+// of README's pictures of it.  Leaves all logs there, in logs, if something was
+// wrong.  The status is 0 if nothing was.  The same seed does the same to the
+// processes at the same times.
 #include <poll.h>
 
 #include <algorithm>

@@ -281,7 +281,7 @@ void work_until_told(const All& all, torture::Target& target, unsigned seed) {
   pollfd input = {STDIN_FILENO, POLLIN, 0};
   while (poll(&input, 1, -1) < 0) {
   }
-  end = true;  // Who waits still gets in.
+  end = true;  // Threads that wait now still get the lock.
   for (std::thread& thread : threads) thread.join();
 }
 

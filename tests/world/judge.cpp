@@ -651,7 +651,7 @@ void Judge::look_at_losses() {
     const bool held_up = mutex->table->callbacks > 0 ||
                          mutex->process->stopped_until > now ||
                          mutex->process->host->frozen_until > now;
-    // What is told late is reported as late; this is for what is never told.
+    // A loss that is told late is another wrong; see check_loss_in_time().
     const nanoseconds allowed =
         seconds(10) + scheduling() + mutex->lost_since.kept();
     const Time since = std::max(
@@ -797,7 +797,7 @@ Judge::Version Judge::version_of(const Lock& lock,
     version.names_lease =
         plan_.layout == Layout::dynamolock || plan_.layout == Layout::awslabs;
     version.lease = std::max<nanoseconds>(version.lease, plan_.ttl);
-    version.lease += version.lease / 50;  // Theirs is told 1 % longer.
+    version.lease += version.lease / 50;  // We write their leases 1 % longer.
   }
   version.by = request.process;
   version.sent = {request.sent, request.sent_at};

@@ -33,6 +33,10 @@
 //   Options::patience: nothing is given up early   check_patience()
 //   ensure(), require(): so much remains           check_remaining()
 //   close(): no mutex holds a lock                 check_closed()
+//   on_danger: once, in time, only in danger       look_at_danger()
+//   a row that nobody has is not left held         look_at_orphan()
+//   release() tells of a loss if there was one     check_release()
+//   lock() ends when patience is over              check_patience_ends()
 //   callbacks: one at a time                       callback_begins()
 //   a table whose key is another: every call says
 //     so, and nobody gets in                       check_key()

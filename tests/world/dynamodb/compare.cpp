@@ -105,7 +105,7 @@ Answer answer_of(const Reply& reply) {
 using Call =
     std::function<Reply(const std::string& operation, const std::string& body)>;
 
-// The order of a scan is up to whoever scans, so all of its pages are told as
+// Each service scans in an order of its own, so all pages of a scan count as
 // one answer.
 Answer ask(const Call& call, const RandomRequest& request) {
   const auto& [operation, body] = request;

@@ -75,7 +75,8 @@ int compare_magnitudes(std::string_view one, std::string_view other) {
   return one.compare(other);
 }
 
-// The digits of a magnitude, of which so many are before and behind the point.
+// The digits of a magnitude, with so many of them before the point and so many
+// behind it.
 std::string padded(std::string_view magnitude, int before, int behind) {
   std::string digits = take_digits(magnitude);
   digits.insert(0, zeros(before - static_cast<int>(digits.size())));
