@@ -152,7 +152,9 @@ class DdbMutex {
   // earlier, if so many requests failed that retries are held back).  If it
   // fails, its error is reported at the timeout.  If nobody has answered by
   // then, the error is Errc::timed_out, so allow the time of two or three
-  // requests.  A timeout of 0 or less is a try_lock().
+  // requests.  Returns false without an error if the lock was refused and there
+  // was no time left to read why, or if another thread of this mutex had it or
+  // was still asking for it.  A timeout of 0 or less is a try_lock().
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout,
@@ -206,7 +208,10 @@ class DdbMutex {
   // the mutex is not locked.
   void unlock() noexcept;
   // The same, but reports errors: not_held; lease_lost; or why the release
-  // could not be made in time.
+  // could not be made in time.  If an attempt was throttled, failed in DynamoDB
+  // or was not answered, it may have released the lock all the same.  A later
+  // attempt that finds the row gone or another's then counts as success, so
+  // success does not prove that the lock was ours until now.
   void release();
   void release(std::error_code& ec) noexcept;
 
@@ -369,7 +374,9 @@ struct Options {
   // owns_lock() is already false.  The mutex stays locked until unlock() is
   // called, as a guard does; that never frees another holder's lock.  A loss
   // during or after unlock() is reported only if it is found out before the end
-  // of the lease.
+  // of the lease.  If that is reported late, because another callback was
+  // running, the mutex may have been locked again meanwhile, and owns_lock() is
+  // about that new lock.
   //
   // Callbacks run on the Table's timer thread, one at a time, with no mutex
   // held and all signals blocked; programs started there inherit the blocked
@@ -517,7 +524,8 @@ struct Options {
 // Why a lock was lost.
 enum class Loss {
   expired,  // The lease ended before a renewal was confirmed.
-  taken,    // Another holder has it, or a kept row was freed by force.
+  taken,    // Another holder has it, or force_unlock() marked it as free; or
+            // a guarded_write() was refused, and no answer told why.
   deleted,  // The item, or the table, is gone.
 };
 const char* name_of(Loss loss) noexcept;  // "expired"
@@ -770,8 +778,8 @@ enum class Errc {
   // Permanent errors: the same call will fail again.
   bad_option = 1,    // invalid_argument: Error::field() names it.
   not_held,          // operation_not_permitted: the mutex is not locked.
-  no_keys,           // permission_denied: no AWS keys were found; or not in
-                     // time, in which case a later call may find them.
+  no_keys,           // permission_denied: no AWS keys were found, or not in
+                     // time; then a later call may find them.
   bad_keys,          // permission_denied: unknown keys, or a bad signature.
   expired_keys,      // permission_denied
   access_denied,     // permission_denied: the keys may not do this.
@@ -782,7 +790,8 @@ enum class Errc {
   bad_request,       // invalid_argument: DynamoDB refuses the request.
   not_supported,     // function_not_supported: the engine has no such action.
   bad_certificate,   // permission_denied: the server's certificate is refused.
-  bad_record,        // bad_message: the item is not a lock; it is left alone.
+  bad_record,        // bad_message: the item is not a lock.  It is left alone,
+                     // unless all that is wrong is a fraction in a number.
   kept_row,          // bad_message: the item has a fencing token, so set
                      // Options::keep_row.
   no_row,            // no_such_file_or_directory: Options::only_if_exists.

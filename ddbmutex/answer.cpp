@@ -273,7 +273,7 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
   }
   // A refusal is certain only if it is said to be one.
   if (http.status >= 500) {
-    if (!is_passing(answer.fault)) answer.fault = Fault::server_failure;
+    if (!answer.outcome_unknown()) answer.fault = Fault::server_failure;
     return;
   }
   answer.other_keys = meaning && meaning->more == CodeMeaning::other_keys;
@@ -436,10 +436,13 @@ bool Answer::outcome_unknown() const {
     case Fault::timed_out:
     case Fault::throttled:
     case Fault::server_failure:
-    case Fault::conflict:
     case Fault::bad_answer:
     case Fault::cancelled:
       return true;
+    case Fault::conflict:
+      // A single write is refused because some transaction has the item.  A
+      // transaction may conflict with an earlier attempt of its own.
+      return action == Action::transact_write_items;
     default:
       return false;
   }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <iterator>
 #include <mutex>
 #include <optional>
@@ -303,8 +302,9 @@ class AnyOf::Impl::Call {
   // once_: the one that is tried to its end, unless a newer one tells more.
   std::shared_ptr<Pass> own_;
   int most_refused_ = kRefusedInARow;  // Of it, before a newer one is read.
-  bool awaits_tries_ = false;          // Of it, by other threads.
-  std::shared_ptr<Pass> pass_;         // That it reads, if it does,
+  // How long to wait for tries of own_ by other threads, once it waits.
+  std::optional<BootTime> awaits_tries_until_;
+  std::shared_ptr<Pass> pass_;  // That it reads, if it does,
   std::shared_ptr<const std::vector<Seen>> before_;  // seen until it began.
   bool just_read_ = false;
   std::shared_ptr<Pass> trying_from_;
@@ -435,7 +435,7 @@ Next AnyOf::Impl::Call::next(Candidate& candidate,
   if (serves && take(state_.pass, candidate, found)) return Next::try_it;
   if (now >= at) return Next::give_up;
   if (had_own_) {
-    until = state_.reading > 0 ? BootTime::max() : state_.next_at;
+    until = state_.reading > 0 ? at : std::min(state_.next_at, at);
   } else if (state_.reading > 0) {
     // What others read may do; if not, there is time for its own.
     until = last_begin(at);
@@ -462,11 +462,9 @@ Next AnyOf::Impl::Call::next_of_own(Candidate& candidate,
   if (take(own_, candidate, found)) return Next::try_it;
   if (own.being_tried > 0) {
     // By other threads; each of their tries ends within the time of a request.
-    if (!std::exchange(awaits_tries_, true)) {
-      end_ = std::max(end_, now + impl_.request_time());
-    }
-    until = end_;
-    return now < end_ ? wait() : Next::give_up;
+    if (!awaits_tries_until_) awaits_tries_until_ = now + impl_.request_time();
+    until = *awaits_tries_until_;
+    return now < until ? wait() : Next::give_up;
   }
   if (own.tells_all()) return Next::all_are_held;
   return can_read ? begin_to_read() : Next::give_up;
@@ -521,7 +519,7 @@ void AnyOf::Impl::Call::sleep(BootTime until) {
   if (patience_.left != nullptr) {
     until = std::min(until, BootClock::now() + kLookAtClock);
   }
-  sigv4::drive(nullptr, 0, std::min(until, end()), wait_.waker());
+  sigv4::drive(nullptr, 0, until, wait_.waker());
   const std::lock_guard<sigv4::Mutex> guard(state_.mutex);
   waits_ = false;
 }
@@ -580,7 +578,7 @@ void AnyOf::Impl::Call::passed() {
     }
     if (once_ && (own_ == nullptr || !own_->tells_all() || pass->tells_all())) {
       own_ = pass;
-      awaits_tries_ = false;
+      awaits_tries_until_.reset();
     }
     if (read_all || !pass->candidates.empty()) state_.pass.swap(pass);
   }

@@ -120,7 +120,8 @@ class AnyOf {
   // Null if there is no free item: a pass that began after the call has read
   // the whole table, and each free item that it found was refused, or other
   // threads got it.  Takes request_timeout at most for the pass, and as long
-  // for each try, and to give back an item that is not wanted any more.
+  // for each try, to wait for the try of another thread that may fail, and to
+  // give back an item that is not wanted any more.
   // timed_out if the table is too large to be read in that time, and what was
   // found is refused.  It waits for another thread's pass only as long as there
   // is time for one of its own.

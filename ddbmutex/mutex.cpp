@@ -162,7 +162,7 @@ bool Acquisition::stand_in_line() {
     if (has_turn) waker_.clear();  // The wake for the turn has come by now.
     const bool over = has_lock || ended() || out_of_patience();
     if (has_turn && !over) {
-      busy_ = false;  // That was a thread of ours; DynamoDB has said nothing.
+      busy_ = false;  // A thread of ours had it; DynamoDB has said nothing.
       return true;
     }
     if (!over && !time_is_up()) continue;
@@ -205,7 +205,7 @@ bool Acquisition::out_of_patience() {
   return end_as(Kind::failed);
 }
 
-// An errand with a new lease.
+// Begins an errand with a new lease.
 void Acquisition::begin() {
   const Handle held(new Held(mutex_.holder_));
   errand_.push_back(std::make_unique<Errand>(Call::take, *held));
@@ -236,9 +236,10 @@ void Acquisition::take() {
                          is_passing(errand.answer.fault);
     const bool waits = !once_ && (result_.kind == Kind::busy || failing);
     if (!waits || paused_in_vain(failing)) break;
-    // The caller's clock may have been set back.
+    // By the caller's clock there is time left: it is slow, or was set back.
     if (errand.pending != nullptr) {
-      errand.conclude(sigv4::Transport::timed_out);
+      leave_nothing_behind();
+      begin();
     }
   }
   if (result_.kind == Kind::failed) {
@@ -260,9 +261,11 @@ void Acquisition::see_first() {
 BootTime Acquisition::hear(const Answer& answer, BootTime begun) {
   const Mutex::Guard guard(mutex_.mutex_);
   Mutex::Trouble& trouble = mutex_.trouble_;
-  if (answer.fault == Fault::skewed_time) {
-    // It is signed anew at once, so nobody's patience runs out over it.
-  } else if (is_passing(answer.fault)) {
+  // A request that was signed for a wrong time is signed anew at once, so it
+  // costs nobody any patience.
+  const bool says_nothing =
+      answer.fault == Fault::skewed_time || answer.fault == Fault::cancelled;
+  if (is_passing(answer.fault) && !says_nothing) {
     // What there is no memory to remember is no trouble that could be told.
     const bool remembered = sigv4::has_memory_for([&] {
       if (!trouble.last) trouble.last = std::make_unique<Answer>();
@@ -271,7 +274,7 @@ BootTime Acquisition::hear(const Answer& answer, BootTime begun) {
     if (!remembered) return BootTime::max();
     if (trouble.since == BootTime::max()) mutex_.queue_.wake_line();
     trouble.since = std::min(trouble.since, std::max(begun, trouble.anew));
-  } else if (answer.fault != Fault::cancelled) {
+  } else if (!says_nothing) {
     trouble.since = BootTime::max();
   }
   return patience_.forever() ? patience_ends() : BootTime::max();

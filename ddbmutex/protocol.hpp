@@ -197,10 +197,10 @@ class Lease {
   std::int64_t token() const { return token_; }
   // The row was ours when last told, though nothing may have been granted.
   bool stands() const { return stands_; }
-  // take: the free row bears this uuid, in no version that is remembered: a
-  // take of ours was freed by force, or was applied a thousand tries late.  No
-  // late copy of a take may get a row that its lease has had, so none with this
-  // uuid can: it takes a new lease.
+  // take: the free row bears our uuid in a version that is not remembered.  A
+  // take of ours was freed by force, or was applied a thousand tries late.  A
+  // late copy of a take must not get a row that its lease has had, so no take
+  // with this uuid gets it: the caller needs a new lease.
   bool is_barred() const { return barred_; }
   // The row, where the verdict is busy, bad_record, kept_row or no_row; where a
   // take has come to `ours`, the row as it was taken, if it was told.

@@ -1,6 +1,5 @@
 #include "record.hpp"
 
-#include <algorithm>
 #include <array>
 #include <iterator>
 

@@ -75,7 +75,7 @@ constexpr std::chrono::seconds kPatience{60};
 constexpr std::size_t kMostComplaints = 8192, kMostShown = 300;
 // A word of at least this length that has digits and letters in both cases
 // counts as a key or a token.  So does one that has digits, and a run of so
-// many letters and digits, in one case, as hexadecimal ones are.
+// many letters and digits in one case, as in hexadecimal keys.
 constexpr std::size_t kLikeASecret = 20, kLikeASecretInOneCase = 32;
 // From SIGTERM to SIGKILL.
 constexpr milliseconds kGrace{200};

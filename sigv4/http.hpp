@@ -107,8 +107,8 @@ class Exchange {
   // closed.  Nothing happens if nothing is under way.
   void end(Transport why);
 
-  // False of one that may serve no other request: one that came to nothing for
-  // want of memory might fail for ever.
+  // False if it must not serve another request: one that memory ran out for
+  // might fail for ever.
   bool is_usable() const { return is_made() && !spent_; }
 
   // REQUIRES: start() was called.  Complete once under_way() is false.

@@ -48,7 +48,7 @@ struct HttpAnswer {
   // The value of the first header of that name, any case, trimmed; a view of
   // nothing, at null, if there is none.
   std::string_view header(std::string_view name) const;
-  // The same of several in one look.
+  // The same for several headers in one pass.
   template <std::size_t kCount, std::size_t kWidth>
   std::array<std::string_view, kCount> headers_of(
       const char (&names)[kCount][kWidth]) const {
@@ -60,7 +60,7 @@ struct HttpAnswer {
     find_headers(names[0], kWidth, sizes, values.data(), kCount);
     return values;
   }
-  // As it is made, but its texts keep their room.
+  // Makes it empty again.  Its texts keep their memory.
   void reset();
 
  private:

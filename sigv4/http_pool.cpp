@@ -21,9 +21,10 @@ std::unique_ptr<Exchange> HttpPool::take() {
   return exchange ? std::move(exchange) : std::make_unique<Exchange>(options_);
 }
 
-// One too many is closed outside the lock: that may write to the network.
+// If there are too many, one is closed without the mutex, because closing may
+// write to the network.
 void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
-  // Of one that was not begun.
+  // It may hold a request that was not begun.
   exchange->headers().wipe();
   exchange->body().wipe();
   if (options_.max_idle == 0 || !exchange->is_usable()) return;

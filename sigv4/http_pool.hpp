@@ -21,10 +21,10 @@ class HttpPool {
   HttpPool(const HttpPool&) = delete;
   HttpPool& operator=(const HttpPool&) = delete;
 
-  // The one given back last, its connection being the warmest; a new one if
-  // there is none.  Any thread.
+  // The one given back last, whose connection is the warmest, or a new one. Any
+  // thread.
   std::unique_ptr<Exchange> take();
-  // REQUIRES: nothing under way.  Needs no memory, for destructors call it.
+  // REQUIRES: nothing under way.  Needs no memory, because destructors call it.
   void give_back(std::unique_ptr<Exchange> exchange);
 
  private:
@@ -33,7 +33,7 @@ class HttpPool {
   std::atomic<Exchange*> warmest_{nullptr};
   Mutex mutex_;
   // Both: GUARDED_BY(mutex_)
-  std::unique_ptr<Exchange> idle_;  // The others, each with the next.
+  std::unique_ptr<Exchange> idle_;  // The others, as a list.
   std::size_t idle_count_ = 0;
 };
 

@@ -14,9 +14,9 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// CURLOPT_NOSIGNAL keeps libcurl from ignoring SIGPIPE.  So where it may come
-// the signal is blocked in this thread, and one that came of our writing
-// removed.
+// With CURLOPT_NOSIGNAL, libcurl does not ignore SIGPIPE.  So this thread
+// blocks it while libcurl may write, and then removes one that the writing has
+// raised.
 class SigpipeGuard {
  public:
   SigpipeGuard() {

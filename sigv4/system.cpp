@@ -65,7 +65,7 @@ void Condition::notify_all() noexcept { condition_.notify_all(); }
 
 namespace {
 
-// All but those that a fault raises in the thread itself.
+// All signals but those that a fault raises in the thread itself.
 sigset_t signals_of_others() {
   sigset_t set;
   sigemptyset(&set);
@@ -120,11 +120,11 @@ static_assert(Mark::is_always_lock_free);
 
 // All initialised before any code runs, and never destroyed: a fork may come at
 // any time.
-Mark no_mark{0};  // Stands for: there is no such page, ask for the pid.
+Mark no_mark{0};  // Its address says that there is no such page: use the pid.
 std::atomic<Mark*> the_mark{nullptr};
 std::atomic<std::uint64_t> processes{0};  // Inherited by a child.
 
-// A word that is 0 in every new process.
+// Makes a word that is 0 in every new process.
 Mark* make_mark() noexcept {
   constexpr std::size_t kSize = sizeof(Mark);  // Whole pages are given.
   void* page = mmap(nullptr, kSize, PROT_READ | PROT_WRITE,

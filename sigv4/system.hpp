@@ -25,17 +25,18 @@ namespace sigv4 {
 // The host's time of day.  No lease depends on it.
 std::chrono::system_clock::time_point wall_clock() noexcept;
 
-// Fills it with the operating system's randomness, for what nobody may guess.
+// Fills the memory with the operating system's randomness, which nobody can
+// guess.
 // Ends the process if the kernel has none to give: no lock could be taken
 // safely then.  REQUIRES: at most 256 bytes.
 void fill_with_randomness(void* begin, std::size_t size) noexcept;
 
-// Another number in a forked child, however it came about; a load and no system
-// call.  (Before Linux 4.14, and where a sandbox has no MADV_WIPEONFORK, it is
-// the process ID.)
+// A number that a forked child does not share, however it was forked.  Costs a
+// load and no system call.  (Before Linux 4.14, and where a sandbox has no
+// MADV_WIPEONFORK, it is the process ID.)
 std::uint64_t this_process() noexcept;
 
-// A std::mutex.
+// A std::mutex that a simulation can replace.
 class Mutex {
  public:
   void lock() noexcept;
@@ -46,7 +47,7 @@ class Mutex {
   std::mutex mutex_;
 };
 
-// A std::condition_variable for it.
+// A std::condition_variable for a Mutex.
 class Condition {
  public:
   void wait(std::unique_lock<Mutex>& guard);
@@ -58,10 +59,10 @@ class Condition {
   std::condition_variable condition_;
 };
 
-// Starts a thread that takes none of the program's signals and is no point of
-// cancellation.  It owns `what`, too, while it runs.  `name`, a literal of at
-// most 15 bytes, is what top(1) and debuggers show.  False if there can be no
-// more threads.
+// Starts a thread that takes none of the program's signals and cannot be
+// cancelled.  While it runs, it shares `what`.  `name`, a literal of at most 15
+// bytes, is what top(1) and debuggers show.  False if there can be no more
+// threads.
 bool start_thread(pthread_t& thread, const char* name,
                   const std::shared_ptr<void>& what, void (*run)(void* what));
 void join_thread(pthread_t thread) noexcept;

@@ -12,7 +12,7 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// Without an authority it is no URL.
+// Without "//" and an authority, only the scheme is set.
 UrlParts parts_of(std::string_view url) {
   UrlParts parts;
   parts.scheme = sigv4::cut(url, ':');
@@ -24,9 +24,10 @@ UrlParts parts_of(std::string_view url) {
   return parts;
 }
 
-// libcurl also takes one slash or three, and does not tell an empty query or
-// fragment from none.  It decodes a host, which may then read as another (an
-// address, say), and spells one that is not ASCII in its own way.
+// Checks what libcurl accepts and we do not.  libcurl also takes one slash or
+// three, and does not tell an empty query or fragment from none.  It decodes a
+// host, which may then look like another (an address, say), and spells a host
+// that is not ASCII in its own way.
 std::string normal_url(const std::string& text) {
   const auto is_plain = [](char c) {
     return c > ' ' && c <= '~' && c != '%' && c != '@';

@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How often a waker without a descriptor is looked at.
+// How often to look at a waker that has no descriptor.
 constexpr milliseconds kWakerPoll(5);
 
 // poll(2) takes milliseconds: rounded up, so as not to spin before the time.
@@ -40,7 +40,7 @@ BootTime poll_until(BootTime deadline, const Waker* waker, BootTime now) {
 
 bool is_woken(const Waker* waker) { return waker != nullptr && waker->woken(); }
 
-// poll(2) passes over what is -1.
+// poll(2) ignores a descriptor of -1.
 pollfd polled(const Waker* waker) {
   return {waker != nullptr ? waker->fd() : -1, POLLIN, 0};
 }
@@ -54,9 +54,9 @@ pollfd timer_until(BootTime deadline, Waker* waker) {
 
 }  // namespace
 
-// Whoever sets the flag writes once, whoever takes it away reads once: a read
-// takes one write alone, or a wake() amid a clear() would be taken with the one
-// before it, and the next clear() would wait for ever.
+// EFD_SEMAPHORE: a read takes one write alone.  Otherwise a clear() could read
+// the write of a wake() that comes amid it too, and the next clear() would wait
+// for ever.
 Waker::Waker() : fd_(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {}
 
 Waker::~Waker() {
@@ -77,8 +77,8 @@ void Waker::clear() noexcept {
   }
 }
 
-// Each round lets all do what is due, then waits, unless one has ended, and
-// looks at all descriptors: so that none is starved by others that end.
+// Each round lets all exchanges do what is due, waits unless one has ended, and
+// then looks at all descriptors, so that exchanges that end starve no others.
 void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            Waker* waker) {
   if (count == 0) return sigv4::wait_for(waker, nullptr, deadline);

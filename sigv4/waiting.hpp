@@ -14,13 +14,13 @@ inline namespace v0 {
 namespace sigv4 {
 
 // Wakes a thread out of drive() and wait_for().  Any thread may call wake(),
-// also before the other waits: it is remembered until clear().  In want of a
-// descriptor fd() is -1, and they look every few milliseconds whether it was
-// woken.
+// also before the other waits: it is remembered until clear().  If there was no
+// descriptor left, fd() is -1, and drive() and wait_for() look every few
+// milliseconds whether it was woken.
 //
-// The flag decides and the descriptor follows: whoever sets the flag writes
-// once, whoever takes it away reads once, and waits for that write if need be.
-// So neither is ever left standing without the other.
+// The flag decides and the descriptor follows: the call that sets the flag
+// writes once, the call that clears it reads once, and waits for that write if
+// need be.  So the two always agree in the end.
 class Waker {
  public:
   Waker();
@@ -57,8 +57,8 @@ constexpr std::size_t kPolledBeside = 2;
 // done without waiting.
 //
 // A deadline that passes while the machine is suspended is seen when it wakes
-// up; without a waker, or if there was no descriptor for its timer, as much
-// later as had been left of it.
+// up.  Without a waker, or without a descriptor for its timer, it is seen later
+// than that, by the time that was left when the machine fell asleep.
 void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            Waker* waker);
 

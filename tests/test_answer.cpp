@@ -28,7 +28,6 @@ using ddbmutex::dynamodb::ServiceTime;
 using ddbmutex::dynamodb::TableDescription;
 using ddbmutex::sigv4::HttpAnswer;
 using ddbmutex::sigv4::Transport;
-using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
@@ -355,9 +354,9 @@ const CodeCase kCodes[] = {
     {"ServiceUnavailable", Fault::server_failure, true},
     {"RequestTimeout", Fault::server_failure, true},
     {"RequestTimeoutException", Fault::server_failure, true},
-    {"TransactionConflictException", Fault::conflict, true},
-    {"TransactionInProgressException", Fault::conflict, true},
-    {"ReplicatedWriteConflictException", Fault::conflict, true},
+    {"TransactionConflictException", Fault::conflict, false},
+    {"TransactionInProgressException", Fault::conflict, false},  // Of a Put.
+    {"ReplicatedWriteConflictException", Fault::conflict, false},
     {"Throttling", Fault::throttled, true},
     {"ThrottlingException", Fault::throttled, true},
     {"ThrottledException", Fault::throttled, true},
@@ -475,7 +474,8 @@ BOOST_AUTO_TEST_CASE(unknown_code_means_what_its_status_says) {
 BOOST_AUTO_TEST_CASE(refusal_with_the_status_of_a_failure_is_not_certain) {
   for (const char* code :
        {"ConditionalCheckFailedException", "AccessDeniedException",
-        "ResourceNotFoundException", "ValidationException"}) {
+        "ResourceNotFoundException", "ValidationException",
+        "TransactionConflictException"}) {
     const Answer answer =
         put(http_of(500, std::string("{\"__type\":\"x#") + code + "\"}"));
     BOOST_TEST((answer.fault == Fault::server_failure), code);

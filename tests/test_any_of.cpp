@@ -168,20 +168,6 @@ struct SlowItems {
 
 const std::string kFree = R"("colour":{"S":"red"})";
 
-// A calendar that a test sets.
-struct Calendar {
-  using duration = std::chrono::nanoseconds;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<Calendar>;
-  static constexpr bool is_steady = false;
-  static time_point now() {
-    return time_point(std::chrono::steady_clock::now().time_since_epoch() +
-                      ahead.load());
-  }
-  static inline std::atomic<duration> ahead{0ns};
-};
-
 int passes(const Gate& gate) { return count_of(gate.server(), "Scan"); }
 int tries(const Gate& gate) { return count_of(gate.server(), "UpdateItem"); }
 
@@ -709,23 +695,6 @@ BOOST_AUTO_TEST_CASE(time_that_is_up_amid_a_pass_is_no_error) {
   items.engine.delete_table(own.name);
 }
 
-BOOST_AUTO_TEST_CASE(cancel_ends_a_pass_and_a_try_that_hang) {
-  for (const char* action : {"Scan", "UpdateItem"}) {
-    Items items(1);
-    Gate gate(items.engine.kind());
-    gate.always(action,
-                [](Engine&, const SeenRequest&) { return tests::hanging(); });
-    AnyOf any(items.options(table_at(gate)));
-    Aside waiter([&] { (void)any.lock(); });
-    BOOST_TEST(
-        tests::eventually([&] { return count_of(gate.server(), action) > 0; }));
-    any.cancel();
-    BOOST_TEST(waiter.thrown() == words(Errc::cancelled), action);
-    gate.open();
-    gate.server().release();
-  }
-}
-
 BOOST_AUTO_TEST_CASE(passing_errors_are_borne_with) {
   Items items(1);
   Gate gate(items.engine.kind());
@@ -947,22 +916,6 @@ BOOST_AUTO_TEST_CASE(large_table_is_read_no_longer_than_there_is_time) {
       [&] { (void)any.try_lock_until(std::chrono::steady_clock::now() + 1s); });
 }
 
-// Where none has the prefix, all pages are empty.
-BOOST_AUTO_TEST_CASE(large_table_without_an_item_is_read_no_longer_than_that) {
-  SlowItems items(16, kFree, 600ms);
-  AnyOfOptions options = items.options(1s);
-  options.prefix = "none";
-  AnyOf any(options);
-  for (const bool once : {true, false}) {
-    std::string told;
-    BOOST_TEST(tests::returns_within(1s, [&] {
-      told = thrown_by(
-          [&] { (void)(once ? any.try_lock() : any.try_lock_for(1s)); });
-    }));
-    BOOST_TEST(told == words(Errc::timed_out));
-  }
-}
-
 // One try each.
 BOOST_AUTO_TEST_CASE(what_was_found_until_the_time_was_up_is_tried) {
   SlowItems items(16, kFree, 600ms);
@@ -1037,41 +990,6 @@ BOOST_AUTO_TEST_CASE(large_table_is_read_to_its_end_by_who_waits_for_ever) {
     return std::string(any.accepted() == 16u ? "" : "not all were read");
   });
   BOOST_TEST(wrong == "");
-}
-
-BOOST_AUTO_TEST_CASE(clock_that_is_set_amid_a_pass_counts) {
-  for (const bool fails : {false, true}) {
-    SlowItems items(16, tests::live_record(), 0ms);
-    for (int i = 0; i < 2; ++i) items.gate.once("Scan", SlowItems::page);
-    items.gate.always("Scan", [&](Engine& engine, const SeenRequest& asked) {
-      Calendar::ahead = 2h;
-      return fails ? tests::server_failure() : SlowItems::page(engine, asked);
-    });
-    AnyOf any(items.options(20s));
-    Calendar::ahead = 0ns;
-    Aside waiter([&] { (void)any.try_lock_until(Calendar::now() + 1h); });
-    BOOST_TEST(waiter.ends());
-    any.cancel();
-    BOOST_TEST(waiter.thrown() ==
-               words(fails ? Errc::unavailable : Errc::timed_out));
-    BOOST_TEST(passes(items.gate) == 3);
-  }
-}
-
-BOOST_AUTO_TEST_CASE(clock_that_is_set_back_amid_a_pass_gives_more_time) {
-  SlowItems items(16, tests::live_record(), 300ms);
-  items.gate.once("Scan", [](Engine& engine, const SeenRequest& asked) {
-    Calendar::ahead = -1h;
-    return SlowItems::page(engine, asked);
-  });
-  AnyOf any(items.options(20s));
-  Calendar::ahead = 0ns;
-  Aside waiter([&] { (void)any.try_lock_until(Calendar::now() + 1s); });
-  BOOST_TEST(
-      tests::eventually([&] { return any.accepted() || waiter.done(); }));
-  BOOST_TEST(!waiter.done());
-  any.cancel();
-  BOOST_TEST(waiter.thrown() == words(Errc::cancelled));
 }
 
 // It waits for what another thread reads, but not for all the time it has.

@@ -782,7 +782,6 @@ std::vector<HostileReply> replies_of_trouble() {
       {"413", Reply::error(413, "")},
       {"403 HTML", Reply::error(403, "<html>Forbidden</html>")},
       {"throttled", refused("ThrottlingException"), Fault::throttled},
-      {"conflict", refused("TransactionConflictException"), Fault::conflict},
   };
 }
 
@@ -800,9 +799,8 @@ void check_hostile(const std::vector<HostileReply>& table) {
       BOOST_TEST(answer.outcome_unknown());
       BOOST_TEST(!answer.item.has_value());
       BOOST_TEST(server.request_count() == 1);
-      const bool believed = c.expected == Fault::server_failure ||
-                            c.expected == Fault::throttled ||
-                            c.expected == Fault::conflict;
+      const bool believed =
+          c.expected == Fault::server_failure || c.expected == Fault::throttled;
       BOOST_TEST(client.clock().known() == believed);
       // Nothing of it sticks to the next call.
       CHECK_FAULT(call(client), Fault::none);

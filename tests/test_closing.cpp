@@ -13,7 +13,6 @@
 #include "ddbmutex/endpoint.hpp"
 #include "ddbmutex/mutex.hpp"
 #include "sigv4/credentials.hpp"
-#include "tests/support/failure_kit.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -273,27 +272,6 @@ BOOST_AUTO_TEST_CASE(mutex_that_a_callback_has_ended_ends_again_at_once) {
   BOOST_TEST_REQUIRE(is_taken(other));
   BOOST_TEST(all.wait());
   BOOST_TEST(ended);
-}
-
-// DynamoDB is out of reach until the lease is over, and then another has the
-// lock: it was given back in time.
-BOOST_AUTO_TEST_CASE(lock_that_lapsed_before_its_release_is_not_told_as_lost) {
-  tests::Front front;
-  Options options = on_table(tests::with_clock(front.table()), 4s);
-  options.auto_renew = false;
-  const Mutexes all = locked(options, 1);
-  const auto left = all[0]->remaining();
-  const auto end = ddbmutex::BootClock::now() + left;
-  tests::pause(1500ms);
-  front.gateway.mode("refuse");
-  std::vector<ddbmutex::Unreleased> bad;
-  tests::Aside closing([&] { bad = options.table->close(kPlenty); });
-  BOOST_TEST(eventually([&] { return ddbmutex::BootClock::now() >= end; }));
-  write_row(front.engine, all[0]->name(), tests::live_record());
-  front.gateway.mode("open");
-  BOOST_TEST(closing.thrown() == "none");
-  // On a machine that stalled it may have come to nothing.
-  for (const auto& one : bad) BOOST_TEST(one.code == Errc::unreachable);
 }
 
 BOOST_AUTO_TEST_CASE(locks_that_are_not_renewed_by_themselves_are_released) {

@@ -1,41 +1,43 @@
-// The failure table on the wire: answers that are lost, requests that arrive
-// late or twice, services that fail, refuse or are somebody else's.  With real
-// engines behind the gateway, which checks each signature, and through the
-// public class alone.
+// The failure table on the wire: answers that are lost, services that fail,
+// refuse or are somebody else's.  With real engines behind the gateway, which
+// checks each signature, and through the public class alone.
 //
 // What goes wrong, and in which suites it is tested.  `failure_table` is this
-// file and the two beside it; where the service fails, failure_table_service.
+// file; test_failures_service.cpp is failure_table_service.
 //
 //   take, renewal or release applied,    failure_table, driver, protocol,
 //     and its answer lost                  simulated_world
-//   old renewal after the release, or    failure_table, protocol,
-//     after the next holder                simulated_world
-//   old take after its release           failure_table, simulated_world
-//   holder stopped past its lease        failure_table, processes
-//   lease lost, a local thread waits     failure_table, threads
-//   holder killed                        failure_table, processes
-//   calendars off or jumping             failure_table, processes, protocol
-//   service out of reach, or hanging     failure_table, processes, callbacks
-//   resolver hangs                       failure_table, callbacks, threads
+//   old renewal after the release, or    protocol, simulated_world
+//     after the next holder
+//   old take after its release           simulated_world
+//   holder stopped past its lease        simulated_world, torture
+//   lease lost, a local thread waits     simulated_world
+//   holder killed                        simulated_world, torture
+//   calendars off or jumping             simulated_world, torture, protocol
+//   service out of reach, or hanging     failure_table_service, callbacks,
+//                                          simulated_world
+//   resolver hangs                       failure_table_service, callbacks,
+//                                          protections
 //   throttled, 500, 503                  failure_table, retry_of_a_call,
 //                                          budget_for_retries
 //   502                                  failure_table, mutex_errors
 //   504                                  refusal_of_dynamodb
-//   machine frozen, snapshot resumed     failure_table, protocol,
+//   machine frozen, snapshot resumed     simulated_world, protocol,
 //                                          clock_of_the_service_contradicted
 //   200 that is not DynamoDB's           failure_table, mutex_errors,
 //                                          answer_that_is_not_dynamodbs
-//   no table, no keys, bad signature,    failure_table, mutex_errors
+//   no table, no keys, bad signature,    failure_table_service, mutex_errors
 //     table of another key
 //   access denied, other refusals        mutex_errors, callbacks
 //   keys that run out during the hold    client_request, cached_credentials
-//   clock too far out for SigV4          failure_table, retry_of_a_call
+//   clock too far out for SigV4          failure_table_service,
+//                                          retry_of_a_call
 //   fork                                 forks
 //   thread cancelled                     thread_cancellation
 //   exception in a callback, slow one    callbacks
 //   process exit, static destruction     exits
-//   table or row deleted                 failure_table, callbacks
-//   record of wrong types or sizes       failure_table, mutex_errors, record
+//   table or row deleted                 callbacks
+//   record of wrong types or sizes       mutex_errors, record
 //   400 KB of `[`                        mutex_errors
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -52,12 +54,9 @@
 
 using namespace std::chrono_literals;
 using namespace tests;
-using ddbmutex::BootClock;
 using ddbmutex::BootTime;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
-using ddbmutex::Table;
-using ddbmutex::TableOptions;
 using std::chrono::milliseconds;
 
 namespace {
@@ -227,158 +226,6 @@ BOOST_AUTO_TEST_CASE(take_given_up_unanswered_leaves_no_row) {
     BOOST_TEST(eventually([&] { return front.is_free(x.name); }));
     BOOST_TEST(x.told.text() == "");
   }
-}
-
-// --- Late, and twice ---------------------------------------------------------
-
-BOOST_AUTO_TEST_CASE(second_copy_of_a_take_puts_no_stamp_back) {
-  Front front;
-  Watched x(front, 1min);
-  front.gateway.add(after("PutItem", "duplicate", kHeld));
-  x.lock();
-  x.mutex->renew();
-  const std::string row = raw_row(front.engine, x.name);
-  BOOST_TEST(front.gateway.counts().applied("PutItem") == 1);
-  front.let_go();
-  BOOST_TEST(front.gateway.counts().applied("PutItem") == 2);
-  BOOST_TEST(raw_row(front.engine, x.name) == row);
-  BOOST_TEST(x.released() == "none");
-}
-
-BOOST_AUTO_TEST_CASE(old_renewal_after_the_release_changes_nothing) {
-  Front front;
-  Watched alone(front, 1min);
-  Watched followed(front, 1min);
-  for (Watched* x : {&alone, &followed}) {
-    front.gateway.add(after(of("UpdateItem", x->name), "duplicate", kHeld));
-    x->lock();
-    x->mutex->renew();
-    BOOST_TEST(x->released() == "none");
-  }
-  OtherHost rival(front, followed.name);
-  BOOST_TEST(rival.takes());
-  const std::string row = rival.row();
-  const int applied = front.gateway.counts().applied("UpdateItem");
-  BOOST_TEST(front.gateway.counts().faults("duplicate") == 2);
-  front.let_go();
-  BOOST_TEST(front.gateway.counts().applied("UpdateItem") == applied + 2);
-  BOOST_TEST(front.is_free(alone.name));
-  BOOST_TEST(rival.row() == row);
-  BOOST_TEST(thrown_by([&] { rival.mutex.release(); }) == "none");
-  BOOST_TEST(alone.told.text() + followed.told.text() == "");
-}
-
-namespace {
-
-// Of one whose renewal hangs, as all does, until its lease is over.
-void must_change_nothing_late(Front& front, Watched& x) {
-  OtherHost rival(front, x.name);
-  BOOST_TEST(rival.takes());
-  x.mutex->unlock();
-  const std::string row = rival.row();
-  const int applied = front.gateway.counts().all_applied();
-  front.gateway.mode("open");
-  // The renewal, and the release after it.
-  BOOST_TEST(eventually(
-      [&] { return front.gateway.counts().all_applied() >= applied + 2; }));
-  front.let_go();
-  BOOST_TEST(rival.row() == row);
-  BOOST_TEST(thrown_by([&] { rival.mutex.release(); }) == "none");
-  BOOST_TEST(x.told.wait_for(1));
-  BOOST_TEST(x.told.text() == "expired");
-}
-
-}  // namespace
-
-// Renewals and releases that hung until after the lease, and then go on.
-BOOST_AUTO_TEST_CASE(what_hung_until_another_holds_the_lock_changes_nothing) {
-  std::list<Front> fronts;
-  std::list<Watched> all;
-  for (const EngineKind kind : engine_kinds()) {
-    Front& front = fronts.emplace_back(kind);
-    Watched& x = all.emplace_back(front, 5s);
-    x.options.on_danger = nullptr;
-    x.options.request_timeout = kHasty;
-    x.lock();
-    front.gateway.mode("hang");
-  }
-  auto x = all.begin();
-  for (Front& front : fronts) {
-    BOOST_TEST(
-        eventually([&] { return front.gateway.counts().under_way() >= 1; }));
-  }
-  for (Front& front : fronts) must_change_nothing_late(front, *x++);
-}
-
-BOOST_AUTO_TEST_CASE(old_renewal_after_a_newer_one_puts_no_stamp_back) {
-  Front front;
-  Watched x(front, 1min);
-  x.options.request_timeout = 3s;
-  front.gateway.add(after("UpdateItem", "late", kHeld));
-  x.lock();
-  x.mutex->renew();  // The second request for it is confirmed.
-  const std::string row = raw_row(front.engine, x.name);
-  front.let_go();
-  BOOST_TEST(front.gateway.counts().applied("UpdateItem") >= 2);
-  BOOST_TEST(raw_row(front.engine, x.name) == row);
-  BOOST_TEST(x.released() == "none");
-  BOOST_TEST(x.told.text() == "");
-}
-
-// The row is nobody's then, and keeps others out for no longer than a lease.
-BOOST_AUTO_TEST_CASE(old_take_after_the_release_is_free_within_its_lease) {
-  Front front;
-  Watched x(with_clock(front.table()), 3s);
-  front.gateway.add(after("PutItem", "duplicate", kHeld));
-  x.lock();
-  BOOST_TEST(x.released() == "none");
-  BOOST_TEST(front.is_free(x.name));
-  front.let_go();
-  BOOST_TEST(!front.is_free(x.name));
-  // Who knows no time but his own.
-  front.gateway.dates(false);
-  Watched other(front.table(), 1min, x.name);
-  other.make();
-  BOOST_TEST(!other.mutex->try_lock());
-  BOOST_TEST(other.mutex->try_lock_for(kPlenty));
-  BOOST_TEST(!x.mutex->owns_lock());
-  BOOST_TEST(other.released() == "none");
-  x.mutex.reset();
-  BOOST_TEST(x.told.text() == "");
-}
-
-// --- Lost while another thread waits -----------------------------------------
-
-BOOST_AUTO_TEST_CASE(local_waiter_gets_in_after_the_loser_has_unlocked) {
-  Front front;
-  Watched x(front, 4s);
-  x.options.on_danger = nullptr;
-  // In silence there is time for a few renewals only: after many, one would
-  // look at the row, as the waiter must not.
-  front.gateway.add(always("UpdateItem", "drop"));
-  x.lock();
-  const int puts = front.gateway.counts().requests("PutItem");
-  const int gets = front.gateway.counts().requests("GetItem");
-  Aside waiter([&] { x.mutex->lock(); });
-  BOOST_TEST(waiter.rests());
-  OtherHost rival(front, x.name);
-  BOOST_TEST(rival.takes());
-  BOOST_TEST(x.told.wait_for(1));
-  BOOST_TEST(x.told.text() == "expired");
-  const std::string row = rival.row();
-  // Until then it has not even asked.
-  BOOST_TEST(front.gateway.counts().requests("PutItem") == puts);
-  BOOST_TEST(front.gateway.counts().requests("GetItem") == gets);
-  BOOST_TEST(x.released() == words(Errc::lease_lost));
-  BOOST_TEST(eventually(
-      [&] { return front.gateway.counts().requests("GetItem") > gets; }));
-  BOOST_TEST(rival.row() == row);
-  BOOST_TEST(!waiter.done());
-  front.gateway.clear();
-  BOOST_TEST(thrown_by([&] { rival.mutex.release(); }) == "none");
-  BOOST_TEST(waiter.thrown() == "none");
-  BOOST_TEST(x.mutex->owns_lock());
-  BOOST_TEST(x.released() == "none");
 }
 
 // --- A service that fails ----------------------------------------------------

@@ -1,5 +1,6 @@
 // Rows that outlive their locks, against the engines: fencing tokens, what is
 // stored with a lock, what others have written.
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <functional>
@@ -74,26 +75,6 @@ struct Kept {
 Attribute text(const std::string& name, const std::string& value) {
   return {name, Attribute::Type::string, value, {}};
 }
-
-// A request that reaches the engine at the server's release(), when its client
-// may be gone long since.
-struct Late {
-  Gate::Rule rule() {
-    return [this](Engine& engine, const tests::SeenRequest&) {
-      tests::Reply late;
-      late.hangs = true;
-      late.then = [this, &engine](const tests::SeenRequest& request) {
-        before(engine);  // Nothing reaches the engine in between.
-        const tests::Reply reply = engine.forward(request);
-        applied.set();
-        return reply;
-      };
-      return late;
-    };
-  }
-  std::function<void(Engine&)> before = [](Engine&) {};
-  tests::Event applied;
-};
 
 // What stands before the lock is ever taken.
 const char* const kWorkItem = R"("colour":{"S":"red"},"size":{"N":"7"})";
@@ -281,52 +262,6 @@ BOOST_AUTO_TEST_CASE(token_with_a_fraction_is_a_bad_record_given_back) {
 
 // --- Answers that are lost ---------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(lost_answer_of_a_take_costs_a_number_at_most) {
-  for (const EngineKind kind : kEngines) {
-    Gate gate(kind);
-    DdbMutex mutex(tests::fresh_name(), keeping(table_at(gate)));
-    gate.once("UpdateItem", Gate::answer_lost());
-    mutex.lock();
-    BOOST_TEST(mutex.owns_lock());
-    const auto token = mutex.fencing_token();
-    BOOST_TEST((token == 1 || token == 2));
-    BOOST_TEST(row_of(gate.engine(), mutex.name()).token ==
-               static_cast<std::int64_t>(token));
-    mutex.release();
-    mutex.lock();
-    BOOST_TEST(mutex.fencing_token() == token + 1);
-  }
-}
-
-// The first take is applied late, as soon as the row that was in its way has
-// gone, and found by a look after a second one was sent.  A copy of that one,
-// or any other that is yet to come, must not count.
-BOOST_AUTO_TEST_CASE(token_stands_whatever_take_comes_late) {
-  Gate gate(EngineKind::dynoxide);
-  Options options = keeping(table_at(gate));
-  options.request_timeout = 3s;
-  options.longest_poll = options.first_poll;
-  DdbMutex mutex(tests::fresh_name(), options);
-  write_row(gate.engine(), mutex.name(), tests::live_record());
-  Late first;
-  first.before = [&](Engine& engine) { delete_row(engine, mutex.name()); };
-  gate.once("UpdateItem", first.rule());
-  Aside taker([&] { mutex.lock(); });
-  BOOST_TEST(eventually([&] { return options.table->stats().get_item > 1; }));
-  gate.server().release();
-  BOOST_TEST(first.applied.wait());
-  BOOST_TEST(taker.thrown() == "none");
-  BOOST_TEST(mutex.fencing_token() == 1u);
-  for (const auto& request : gate.server().requests()) {
-    if (tests::action_of(request) == "UpdateItem") {
-      gate.engine().forward(request);
-    }
-  }
-  BOOST_TEST(row_of(gate.engine(), mutex.name()).token == 1);
-  BOOST_TEST(thrown_by([&] { mutex.renew(); }) == "none");
-  mutex.release();
-}
-
 // A take was applied, its answer is lost, and somebody frees the row by force.
 // A late copy of that take must not get it again, so the waiter needs a new
 // lease; once, it waited for ever.
@@ -349,17 +284,6 @@ BOOST_AUTO_TEST_CASE(row_freed_by_force_before_the_answer_came_is_taken_anew) {
                  static_cast<std::int64_t>(mutex.fencing_token()));
       mutex.release();
     }
-  }
-}
-
-BOOST_AUTO_TEST_CASE(lost_answer_of_a_release_is_released) {
-  for (const EngineKind kind : kEngines) {
-    Gate gate(kind);
-    DdbMutex mutex(tests::fresh_name(), keeping(table_at(gate)));
-    mutex.lock();
-    gate.once("UpdateItem", Gate::answer_lost());
-    BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
-    BOOST_TEST(row_of(gate.engine(), mutex.name()).expires.count() == 0);
   }
 }
 
@@ -582,8 +506,10 @@ BOOST_AUTO_TEST_CASE(data_of_a_dead_holder_stays_if_that_is_wanted) {
 }
 
 // The lease ends, and another takes the row, while the release is on its way:
-// no loss, but what it was to leave is not stored, and that is said.
-BOOST_AUTO_TEST_CASE(release_that_comes_too_late_to_store_says_so) {
+// no loss, but what it was to leave is not stored, and that is said.  Nor has
+// an earlier attempt stored it that was refused for a transaction.
+BOOST_DATA_TEST_CASE(release_that_comes_too_late_to_store_says_so,
+                     boost::unit_test::data::make({false, true}), conflict) {
   Gate gate(EngineKind::dynoxide);
   Options options = keeping(table_at(gate));
   options.ttl = 4s;
@@ -592,6 +518,11 @@ BOOST_AUTO_TEST_CASE(release_that_comes_too_late_to_store_says_so) {
   DdbMutex mutex(tests::fresh_name(), options);
   mutex.lock();
   const BootTime end = BootClock::now() + mutex.remaining();
+  if (conflict) {
+    gate.once("UpdateItem", [](Engine&, const SeenRequest&) {
+      return tests::failure(400, "TransactionConflictException");
+    });
+  }
   gate.once("UpdateItem", [&](Engine& engine, const SeenRequest& request) {
     while (BootClock::now() <= end) tests::pause(10ms);
     write_row(engine, mutex.name(),
@@ -606,27 +537,6 @@ BOOST_AUTO_TEST_CASE(release_that_comes_too_late_to_store_says_so) {
   mutex.release(changes, ec);
   BOOST_TEST((ec == Errc::lease_lost), ec.message());
   BOOST_TEST((options.table->inspect(mutex.name()).data == std::nullopt));
-}
-
-// A take whose answer never came is applied when the lock has long been given
-// back: what was left then stays as it was left.
-BOOST_AUTO_TEST_CASE(late_take_does_not_undo_what_the_release_left) {
-  Gate gate(EngineKind::dynoxide);
-  Options options = keeping(table_at(gate));
-  options.data = "new";
-  options.request_timeout = 3s;
-  DdbMutex mutex(tests::fresh_name(), options);
-  Late take;
-  gate.once("UpdateItem", take.rule());
-  mutex.lock();
-  Changes changes;
-  changes.data = "done";
-  mutex.release(changes);
-  gate.server().release();
-  BOOST_TEST(take.applied.wait());
-  const auto info = options.table->inspect(mutex.name());
-  BOOST_TEST((info.data == std::string("done")));
-  BOOST_TEST(info.released);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

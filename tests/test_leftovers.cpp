@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstdlib>
@@ -18,7 +17,6 @@
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/client.hpp"
-#include "ddbmutex/queue.hpp"
 #include "ddbmutex/retry.hpp"
 #include "ddbmutex/table_setup.hpp"
 #include "tests/support/blackhole.hpp"
@@ -34,7 +32,6 @@
 using namespace std::chrono_literals;
 using namespace tests;
 using ddbmutex::BootClock;
-using ddbmutex::BootTime;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 using ddbmutex::Loss;
@@ -43,8 +40,6 @@ using ddbmutex::Table;
 using ddbmutex::TableOptions;
 
 namespace {
-
-const auto kEngines = boost::unit_test::data::make(tests::engine_kinds());
 
 // Of a lock that stays held and is renewed often.
 Options lasting(const std::shared_ptr<Table>& table) {
@@ -56,81 +51,6 @@ Options lasting(const std::shared_ptr<Table>& table) {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(leftovers)
-
-// --- A release that goes on behind ------------------------------------------
-
-// A lock whose next release is not answered before its call has returned.
-struct LateRelease {
-  // Long enough for a test to do something meanwhile, on a busy machine too.
-  static constexpr std::chrono::seconds kTimeout{4};
-
-  explicit LateRelease(const std::shared_ptr<Table>& table) {
-    Options options = on_table(table);
-    options.request_timeout = kTimeout;
-    options.on_lost = [this](Loss loss) { told.add(name_of(loss)); };
-    mutex.emplace(name, std::move(options));
-    mutex->lock();
-  }
-
-  const std::string name = fresh_name();
-  Told told;
-  std::optional<DdbMutex> mutex;  // Last: it waits for its callbacks.
-};
-
-BOOST_DATA_TEST_CASE(loss_that_a_release_finds_behind_is_told_once, kEngines,
-                     kind) {
-  Gate gate(kind);
-  const auto table = table_at(gate);
-  LateRelease taken(table), deleted(table);
-  gate.always("DeleteItem", Gate::held());
-  Aside other([&] { deleted.mutex->release(); });
-  BOOST_TEST(thrown_by([&] { taken.mutex->release(); }) ==
-             words(Errc::timed_out));
-  BOOST_TEST(other.thrown() == words(Errc::timed_out));
-  BOOST_TEST(taken.told.text() == "");
-
-  write_row(gate.engine(), taken.name, live_record());
-  delete_row(gate.engine(), deleted.name);
-  gate.open();
-  gate.server().release();  // The first attempts, still awaited.
-  BOOST_TEST(taken.told.wait_for(1));
-  BOOST_TEST(deleted.told.wait_for(1));
-  taken.mutex.reset();
-  deleted.mutex.reset();
-  BOOST_TEST(taken.told.text() == "taken");
-  BOOST_TEST(deleted.told.text() == "deleted");
-  BOOST_TEST(row_of(gate.engine(), taken.name).uuid == "theirs");
-}
-
-BOOST_DATA_TEST_CASE(release_done_unheard_is_no_loss_when_done_again, kEngines,
-                     kind) {
-  Gate gate(kind);
-  const auto table = table_at(gate);
-  Told told;
-  Options options = on_table(table);
-  options.request_timeout = 1s;
-  options.on_lost = [&told](Loss loss) { told.add(name_of(loss)); };
-  const std::string name = fresh_name();
-  DdbMutex mutex(name, std::move(options));
-  mutex.lock();
-  gate.once("DeleteItem", Gate::answered_late());
-  mutex.unlock();
-  BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }));
-  // Somebody else is in by the time of the second attempt.
-  write_row(gate.engine(), name, live_record());
-  BOOST_TEST(eventually([&] { return table->stats().delete_item >= 2; }));
-  // The threads of the table have done with it when this has been renewed.
-  DdbMutex later(fresh_name(), lasting(table));
-  later.lock();
-  const auto renewals = table->stats().update_item;
-  BOOST_TEST(
-      eventually([&] { return table->stats().update_item >= renewals + 2; }));
-  BOOST_TEST(told.text() == "");
-  BOOST_TEST(row_of(gate.engine(), name).uuid == "theirs");
-  gate.server().release();
-}
-
-namespace {}  // namespace
 
 // --- A great many of them ----------------------------------------------------
 
@@ -684,36 +604,6 @@ BOOST_AUTO_TEST_CASE(last_of_a_table_dropped_amid_a_leftover_is_finished) {
   BOOST_TEST(eventually([&] { return is_free(gate.engine(), name); }));
   gate.server().release();
 }
-
-// --- A turn that comes together with a cancel() ------------------------------
-
-BOOST_AUTO_TEST_CASE(turn_cancelled_as_it_comes_goes_to_the_next_in_line) {
-  using ddbmutex::lock::Queue;
-  struct Caller {
-    ddbmutex::sigv4::Waker waker;
-    Queue::Waiter waiter{waker};
-  };
-  for (const bool cancelled_first : {false, true}) {
-    Queue queue;
-    Caller holder, second, third, later;
-    queue.enter(holder.waiter, true);
-    queue.keep(holder.waiter);
-    queue.enter(second.waiter, true);
-    if (cancelled_first) queue.cancel();
-    queue.pass();
-    if (!cancelled_first) queue.cancel();
-    queue.enter(third.waiter, true);
-    BOOST_TEST(second.waiter.has_turn());
-    BOOST_TEST(second.waiter.cancelled());
-    queue.leave(second.waiter);
-    BOOST_TEST(third.waiter.has_turn());
-    BOOST_TEST(!third.waiter.cancelled());
-    queue.leave(third.waiter);
-    BOOST_CHECK(queue.enter(later.waiter, false) == Queue::Entry::turn);
-  }
-}
-
-namespace {}  // namespace
 
 // --- Tables that take their time ---------------------------------------------
 

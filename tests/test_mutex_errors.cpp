@@ -421,37 +421,6 @@ BOOST_AUTO_TEST_CASE(patience_is_a_time_without_a_break) {
   BOOST_TEST(count_of(server, "PutItem") >= 2);
 }
 
-BOOST_AUTO_TEST_CASE(good_answers_between_keep_lock_patient) {
-  std::atomic<int> count{0};
-  ScriptedServer server([&count](const SeenRequest& request) {
-    return ++count % 2 == 0 ? server_failure() : held_by_another(request);
-  });
-  Options options = impatient(table_at(server), 2s);
-  // Not so often that the budget for retries is spent.
-  options.first_poll = options.longest_poll = 500ms;
-  DdbMutex mutex("x", options);
-  Aside aside([&] { mutex.lock(); });
-  const Stopwatch watch;
-  BOOST_TEST(eventually(
-      [&] { return watch.time() > 4s && server.request_count() > 9; }));
-  BOOST_TEST(!aside.done());
-  mutex.cancel();
-  BOOST_TEST(aside.thrown() == words(Errc::cancelled));
-}
-
-BOOST_AUTO_TEST_CASE(timed_wait_tells_the_error_that_lasts_never_false) {
-  ScriptedServer server(puts_get(server_failure));
-  DdbMutex mutex("x", unhurried(table_at(server)));
-  std::string thrown;
-  BOOST_TEST(returns_within(
-      2s, [&] { thrown = thrown_by([&] { (void)mutex.try_lock_for(2s); }); }));
-  BOOST_TEST(is_of_a_failing_server(thrown), thrown);
-  BOOST_TEST(count_of(server, "PutItem") >= 2);
-  std::error_code ec;
-  BOOST_TEST(!mutex.try_lock_for(100ms, ec));
-  BOOST_TEST(is_of_a_failing_server(ec.message()), ec.message());
-}
-
 // Patience is of lock() alone: timed forms have their deadline.
 BOOST_AUTO_TEST_CASE(timed_wait_goes_on_past_patience) {
   ScriptedServer server;
@@ -700,6 +669,49 @@ BOOST_AUTO_TEST_CASE(every_fault_has_its_code) {
         ddbmutex::detail::failure_of(answer, "cannot lock", "");
     BOOST_TEST((failure->code() == code), name_of(fault));
   }
+}
+
+// --- A write that DynamoDB refuses because a transaction has the item --------
+
+// It was not applied.  Another has the lock when it is sent again.
+BOOST_DATA_TEST_CASE(release_refused_for_a_transaction_has_released_nothing,
+                     boost::unit_test::data::make({false, true}), keep) {
+  Gate gate;
+  Options options = unhurried(table_at(gate));
+  options.keep_row = keep;
+  DdbMutex mutex(fresh_name(), options);
+  mutex.lock();
+  gate.once(keep ? "UpdateItem" : "DeleteItem",
+            [&](Engine& engine, const SeenRequest&) {
+              write_row(engine, mutex.name(),
+                        live_record() + (keep ? R"(,"token":{"N":"7"})" : ""));
+              return failure(400, "TransactionConflictException");
+            });
+  BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::lease_lost));
+}
+
+BOOST_AUTO_TEST_CASE(force_refused_for_a_transaction_has_freed_nothing) {
+  Gate gate;
+  const auto table = table_at(gate);
+  DdbMutex mutex(fresh_name(), unhurried(table));
+  mutex.lock();
+  gate.once("DeleteItem", [&](Engine& engine, const SeenRequest&) {
+    delete_row(engine, mutex.name());  // As its holder does.
+    return failure(400, "TransactionConflictException");
+  });
+  BOOST_TEST(!table->force_unlock(table->inspect(mutex.name())));
+}
+
+BOOST_AUTO_TEST_CASE(take_refused_for_a_transaction_leaves_nothing_to_release) {
+  Gate gate;
+  gate.always("PutItem", [](Engine&, const SeenRequest&) {
+    return failure(400, "TransactionConflictException");
+  });
+  {
+    DdbMutex mutex(fresh_name(), impatient(table_at(gate)));
+    BOOST_TEST(thrown_by([&] { mutex.lock(); }) == words(Errc::unavailable));
+  }  // Waits for a release that goes on in the background.
+  BOOST_TEST(count_of(gate.server(), "DeleteItem") == 0);
 }
 
 BOOST_AUTO_TEST_CASE(answer_of_400_kb_of_brackets_is_a_bad_answer) {

@@ -29,8 +29,6 @@ using tests::Reply;
 using tests::ScriptedServer;
 using tests::SeenRequest;
 
-namespace {}  // namespace
-
 BOOST_AUTO_TEST_SUITE(mutex_races)
 
 BOOST_AUTO_TEST_CASE(wait_that_got_its_turn_and_no_answer_has_timed_out) {

@@ -93,25 +93,6 @@ BOOST_DATA_TEST_CASE(threads_of_one_mutex_bear_with_errors_together, kAways,
   for (const std::string& one : thrown) BOOST_TEST(one == words(it.error()));
 }
 
-// It has the turn for an hour, and what it meets counts for those in line.
-BOOST_DATA_TEST_CASE(errors_that_a_timed_call_meets_count_for_who_waits, kAways,
-                     away) {
-  Absent it(away);
-  Aside timed([&] { (void)it.mutex.try_lock_for(1h); });
-  // Without an error: another thread has the turn.
-  BOOST_TEST_REQUIRE(eventually([&] {
-    std::error_code ec;
-    return !it.mutex.try_lock(ec) && !ec;
-  }));
-  Aside waiter([&] { it.mutex.lock(); });
-  BOOST_TEST(returns_within(kPatience + kRequest, [&] { waiter.ends(); }));
-  BOOST_TEST(waiter.done());
-  BOOST_TEST(!timed.done());
-  it.mutex.cancel();
-  BOOST_TEST(waiter.thrown() == words(it.error()));
-  BOOST_TEST(timed.thrown() == words(Errc::cancelled));
-}
-
 // It sleeps without a time until they do.
 BOOST_AUTO_TEST_CASE(errors_that_begin_later_count_for_who_waits_already) {
   std::atomic<bool> failing{false};
@@ -155,15 +136,6 @@ BOOST_AUTO_TEST_CASE(wrong_time_is_no_error_for_who_waits) {
   mutex.cancel();
   BOOST_TEST(waiter.thrown() == words(Errc::cancelled));
   BOOST_TEST(timed.thrown() == words(Errc::cancelled));
-}
-
-BOOST_AUTO_TEST_CASE(patience_begins_anew_once_it_was_told_to_have_ended) {
-  Absent it(Away::refuses);
-  for (int i = 0; i < 2; ++i) {
-    const Stopwatch watch;
-    BOOST_TEST(thrown_by([&] { it.mutex.lock(); }) == words(Errc::unreachable));
-    BOOST_TEST(watch.ms() >= kPatience.count());
-  }
 }
 
 // A timed call has met errors for longer than the patience of one who comes

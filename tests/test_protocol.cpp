@@ -25,7 +25,6 @@ using lock::Observation;
 using lock::Reply;
 using lock::Request;
 using lock::Row;
-using lock::Verdict;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using tests::word;

@@ -119,20 +119,6 @@ BOOST_AUTO_TEST_CASE(lease_that_nobody_renews_is_lost_at_its_end) {
   BOOST_TEST(thrown_by([&] { mutex.release(); }) == words(Errc::lease_lost));
 }
 
-BOOST_AUTO_TEST_CASE(loss_is_told_though_nothing_is_renewed_by_itself) {
-  Held it(5s);
-  it.options.auto_renew = false;
-  it.options.safe_time = 2400ms;
-  Told told;
-  it.options.on_lost = [&](Loss why) { told.add(name_of(why)); };
-  it.options.on_danger = [&] { told.add("danger"); };
-  DdbMutex& mutex = it.make();
-  mutex.lock();
-  BOOST_TEST(told.wait_for(2));
-  BOOST_TEST(told.text() == "danger expired");
-  mutex.unlock();
-}
-
 BOOST_AUTO_TEST_CASE(danger_is_told_to_who_hears_of_nothing_else) {
   Held it(5s);
   it.options.auto_renew = false;
@@ -189,37 +175,6 @@ BOOST_AUTO_TEST_CASE(renewal_by_hand_ends_with_the_error_after_patience) {
   BOOST_TEST(in_some_round(renewal_that_fails_for_longer_than_patience) == "");
 }
 
-BOOST_AUTO_TEST_CASE(closing_the_table_ends_a_renewal_by_hand) {
-  Held it;
-  it.options.auto_renew = false;
-  DdbMutex& mutex = it.make();
-  mutex.lock();
-  it.gate.always("UpdateItem", Gate::held());
-  Aside renewal([&] { mutex.renew(); });
-  BOOST_TEST(eventually([&] { return it.renewals() >= 1; }));
-  it.options.table->close();
-  BOOST_TEST(renewal.thrown() == words(Errc::closed));
-}
-
-// A renewal with changes is done when a request that bore them is, and not by
-// an earlier one that is found to have been applied.
-BOOST_AUTO_TEST_CASE(changes_are_stored_though_an_earlier_renewal_comes_late) {
-  Held it;
-  it.options.renew_after = 50ms;
-  it.options.request_timeout = 1s;
-  DdbMutex& mutex = it.make();
-  it.gate.once("UpdateItem", Gate::answered_late());
-  mutex.lock();
-  BOOST_TEST(eventually([&] { return it.renewals() >= 1; }));
-  Changes changes;
-  changes.data = "changed";
-  mutex.renew(changes);
-  const auto info = it.options.table->inspect(mutex.name());
-  BOOST_TEST((info.data == std::string("changed")));
-  BOOST_TEST(mutex.owns_lock());
-  it.gate.server().release();
-}
-
 BOOST_AUTO_TEST_CASE(changes_are_made_once) {
   Held it;
   it.options.renew_after = 50ms;
@@ -261,20 +216,6 @@ BOOST_AUTO_TEST_CASE(changes_that_dynamodb_refuses_cost_nothing) {
   BOOST_TEST((mutex.data() == std::nullopt));
   mutex.renew();
   BOOST_TEST(mutex.owns_lock());
-}
-
-BOOST_AUTO_TEST_CASE(unlocking_during_a_renewal_by_hand_ends_it) {
-  Held it;
-  it.options.auto_renew = false;
-  DdbMutex& mutex = it.make();
-  mutex.lock();
-  it.gate.once("UpdateItem", Gate::answered_late());
-  Aside renewal([&] { mutex.renew(); });
-  BOOST_TEST(eventually([&] { return it.renewals() >= 1; }));
-  BOOST_TEST(thrown_by([&] { mutex.release(); }) == "none");
-  it.gate.server().release();
-  BOOST_TEST(renewal.thrown() == words(Errc::not_held));
-  BOOST_TEST(tests::is_free(it.gate.engine(), mutex.name()));
 }
 
 BOOST_AUTO_TEST_CASE(ensuring_renews_only_if_too_little_remains) {

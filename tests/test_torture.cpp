@@ -19,9 +19,7 @@
 #include "tests/torture/judge.hpp"
 
 using namespace std::chrono_literals;
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using std::chrono::seconds;
 using torture::History;
 using torture::MutexLog;
 

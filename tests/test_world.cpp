@@ -1,9 +1,10 @@
-// Lives in the simulated world (tests/world): some with fixed seeds; those of
-// the seeds that have found something; and the tools that make a failure's
-// story short.  `make world` lives others.
+// Lives in the simulated world (tests/world) with fixed seeds, lives of the
+// seeds that have found a defect, and the tools that make a failure's story
+// short. `make world` lives other seeds.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/process.hpp"
@@ -34,7 +35,7 @@ Ran run_world(const std::string& words) {
 // programs' steps: then `tests/mutants/run world` says which seed finds it.
 struct Found {
   const char* seed;
-  const char* mutant;  // Which takes the remedy away.
+  const char* mutant;  // It takes the remedy away.
   const char* what;
 };
 constexpr Found kFound[] = {
@@ -74,7 +75,7 @@ bool takes_step(const Plan& plan, int program, int step) {
   return false;
 }
 
-// With what a failure may need, and much besides.
+// A plan with everything that a failure may need, and much more.
 Plan large_plan() {
   Plan plan = draw_plan(1);
   plan.programs.clear();
@@ -156,10 +157,26 @@ BOOST_AUTO_TEST_CASE(making_it_smaller_stops_after_so_many_lives) {
 }
 
 BOOST_AUTO_TEST_CASE(wrong_call_says_how_it_is_called) {
-  for (const char* words : {"", "seed", "seed x", "seed 1 2 3", "lives -x 1"}) {
+  for (const char* words : {"", "seed", "seed 1 2 3", "years 1"}) {
     const Ran ran = run_world(words);
     BOOST_TEST(ran.status == 2, words);
     BOOST_TEST(ran.said.find("usage: world") == 0u, ran.said);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(wrong_number_is_named) {
+  const std::pair<const char*, const char*> all[] = {
+      {"seed x", "\"x\" is no number"},
+      {"lives -1 1", "\"-1\" is no number"},
+      {"minutes 0.5", "\"0.5\" is no number"},
+      {"seed ''", "\"\" is no number"},
+      {"seed 99999999999999999999", "99999999999999999999 is too large"},
+      {"minutes 0", "0 is not from 1 to 1000000000"}};
+  for (const auto& [words, said] : all) {
+    const Ran ran = run_world(words);
+    BOOST_TEST(ran.status == 2, words);
+    BOOST_TEST(ran.said.find(std::string("world: ") + said + "\nusage: ") == 0u,
+               ran.said);
   }
 }
 

@@ -3,7 +3,9 @@
 // the build in $BUILD.
 //
 //   const directory = await buildMutant(mutant, settings);
-//   // directory + "/tests/tests" has the suites of its catchers
+//   // directory + "/tests/tests" has the suites of its catchers, and
+//   // directory + "/tests/world/world" is the simulated world if "world" is
+//   // among its catchers
 //   const broken = await thoseThatDoNotCompile(mutants, settings);
 //
 // A changed header is compiled into every file of the library and of the
@@ -22,11 +24,9 @@ const startedBy = {
   allocations: ["processes/allocations"],
   aws_sources: ["processes/agent"],
   exits: ["processes/exits"],
-  failure_table: ["processes/agent"],
   forks: ["processes/agent", "processes/fork_storm"],
   passwords_of_proxies: ["processes/agent"],
   privileged: ["processes/privileged"],
-  processes: ["processes/agent"],
   redirects: ["processes/agent"],
   terminal: ["processes/two_askers"],
   thread_cancellation: ["processes/agent"],
@@ -135,7 +135,10 @@ function testObjects(suites, build) {
   const programs = ["demo", "ddbmutex"]
     .flatMap((name) => sourcesIn(`examples/${name}`))
     .filter((source) => !source.endsWith("/main.cpp"));
-  const used = [...fuzz, ...programs].map(object).filter(fs.existsSync);
+  const world = ["odd_rows", "plan", "shrink"]
+    .map((name) => `tests/world/${name}.cpp`);
+  const used = [...fuzz, ...programs, ...world].map(object)
+    .filter(fs.existsSync);
   return { tests, used };
 }
 
@@ -265,8 +268,7 @@ async function link(objects, library, program, settings) {
 // Programs of the build itself, for tests that start one that is not to
 // change.
 function borrowPrograms(directory, build) {
-  for (const room of ["tests/processes", "tests/torture",
-    commandRoom]) {
+  for (const room of ["tests/processes", "tests/torture", commandRoom]) {
     const from = path.resolve(build, room);
     if (!fs.existsSync(from)) continue;
     fs.mkdirSync(path.join(directory, room), { recursive: true });
@@ -280,7 +282,8 @@ function borrowPrograms(directory, build) {
 }
 
 function suitesOf(mutant) {
-  return new Set(mutant.catchers.map((test) => test.split("/")[0]));
+  return new Set(mutant.catchers.filter((catcher) => catcher !== "world")
+    .map((test) => test.split("/")[0]));
 }
 
 async function linkPrograms(mutant, library, directory, settings) {
@@ -311,6 +314,22 @@ async function archive(file, objects) {
   return file;
 }
 
+async function linkTests(mutant, changed, library, directory, settings) {
+  const { tests, used } = testObjects(suitesOf(mutant), settings.build);
+  const instead = new Map([...changed.entries()].map(([part, [, object]]) =>
+    [path.join(settings.build, `${part}.o`), object]));
+  const others = await archive(path.join(directory, "libused.a"),
+    used.map((object) => instead.get(object) ?? object));
+  await link([...tests, others], library, path.join(directory, "tests/tests"),
+    settings);
+}
+
+async function linkWorld(library, directory, settings) {
+  const objects = path.join(settings.build, "tests/world/objects");
+  await link(words(fs.readFileSync(objects, "utf8")), library,
+    path.join(directory, "tests/world/world"), settings);
+}
+
 // Where $BUILD is to be for the tests.
 async function buildMutant(mutant, settings) {
   const directory = path.join(settings.out, mutant.name);
@@ -321,34 +340,16 @@ async function buildMutant(mutant, settings) {
   const library = await archive(path.join(directory, "libddbmutex.a"),
     libraryParts().map((part) =>
       changed.get(part)?.[1] ?? path.join(settings.build, `${part}.o`)));
-  const { tests, used } = testObjects(suitesOf(mutant), settings.build);
-  const instead = new Map([...changed.entries()].map(([part, [, object]]) =>
-    [path.join(settings.build, `${part}.o`), object]));
-  const others = await archive(path.join(directory, "libused.a"),
-    used.map((object) => instead.get(object) ?? object));
-  await link([...tests, others], library, path.join(directory, "tests/tests"),
-    settings);
-  borrowPrograms(directory, settings.build);
-  await linkPrograms(mutant, library, directory, settings);
-  await linkCommand(mutant, changed, library, directory, settings);
+  if (suitesOf(mutant).size > 0) {
+    await linkTests(mutant, changed, library, directory, settings);
+    borrowPrograms(directory, settings.build);
+    await linkPrograms(mutant, library, directory, settings);
+    await linkCommand(mutant, changed, library, directory, settings);
+  }
+  if (mutant.catchers.includes("world")) {
+    await linkWorld(library, directory, settings);
+  }
   return directory;
-}
-
-// The simulated world with the mutant in it: the program.
-async function buildWorld(mutant, settings) {
-  const directory = path.join(settings.out, mutant.name);
-  fs.rmSync(directory, { recursive: true, force: true });
-  fs.mkdirSync(directory, { recursive: true });
-  const changed = await compile(writeSources(mutant, directory), directory,
-    settings);
-  const library = await archive(path.join(directory, "libddbmutex.a"),
-    libraryParts().map((part) =>
-      changed.get(part)?.[1] ?? path.join(settings.build, `${part}.o`)));
-  const room = path.join(settings.build, "tests/world");
-  const objects = fs.readFileSync(path.join(room, "objects"), "utf8");
-  const world = path.join(directory, "world");
-  await link(words(objects), library, world, settings);
-  return { directory, world };
 }
 
 // $BUILD as it is, as the build of a mutant that changes nothing.
@@ -363,4 +364,4 @@ function borrowBuild(name, settings) {
 }
 
 module.exports = { BuildError, settingsFrom, textsOf, buildMutant,
-  buildWorld,  thoseThatDoNotCompile, borrowBuild, inTurn };
+  thoseThatDoNotCompile, borrowBuild, inTurn };

@@ -14,7 +14,9 @@
 // "before libcurl 8.0.0", above "in": a newer one needs no such protection.
 // A mutant may change several places: "in FILE" begins each.  A catcher is a
 // test, SUITE/CASE, that notices every time and on any machine: by no chance
-// and no race, and with nothing that a stall could hide.  The quickest comes
+// and no race, and with nothing that a stall could hide.  Or it is `world`: the
+// simulated world finds the mutant by itself (world.js), after so few lives
+// that it still does when the plans of the lives change.  The quickest comes
 // first.
 //
 //   for (const mutant of readMutants(directory)) ...
@@ -26,8 +28,8 @@ const path = require("path");
 class ListError extends Error {}
 
 function parseCatcher(line) {
-  if (/^\w+(\/\w+)+$/.test(line)) return line;
-  throw new ListError(`not suite/case: ${line}`);
+  if (line === "world" || /^\w+(\/\w+)+$/.test(line)) return line;
+  throw new ListError(`neither suite/case nor world: ${line}`);
 }
 
 // What each kind of line does to the entry it stands in.

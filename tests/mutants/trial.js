@@ -126,4 +126,4 @@ async function runTests(directory, names, limits) {
   return { failed: [...told], milliseconds };
 }
 
-module.exports = { runTests };
+module.exports = { runProgram, runTests };

@@ -1,30 +1,33 @@
 // Which mutants the simulated world (tests/world) finds by itself, without any
 // test that knows what to look for.
 //
-//   const good = await findByWorld(mutants, settings);
+//   const good = await findByWorld(mutants, regex, settings);
+//   const noticed = await noticedByWorld(directory, settings);  // A catcher.
 //
-// Of the mutants, those count whose files decide what the lock does.  Each is
-// linked with the world, which lives the same seeds until one goes wrong, for a
-// minute of computing at the most (or $WORLD_SECONDS).  First nothing may go
-// wrong as things are.  Then a line for each:
+// Without a regex they are those that world.txt names; with one, those of that
+// name whose files decide what the lock does.  Each is linked with the world,
+// which lives the same seeds until one goes wrong, for a minute of computing at
+// the most (or $WORLD_SECONDS).  First nothing may go wrong as things are.  Then
+// a line for each:
 //
 //   found    lives SECONDS name: what went wrong
 //   missed   nothing went wrong
-//   stale, broken  as of `run full`
+//   stale, broken  as `run full` prints them
 //
-// world.txt has the names of those that the world finds.  `good` is false if it
-// misses one of them.
+// `good` is false if one that world.txt names was not found.
 "use strict";
 
 const fs = require("fs");
 const os = require("os");
 const path = require("path");
-const { spawn } = require("child_process");
 const { ListError } = require("./list.js");
-const { BuildError, buildWorld, inTurn } = require("./build.js");
+const { BuildError, buildMutant, inTurn } = require("./build.js");
+const { runProgram } = require("./trial.js");
 
 const listFile = path.join(__dirname, "world.txt");
 const seconds = Number(process.env.WORLD_SECONDS || 60);
+// A minute of computing may take long beside other work.
+const limits = { seconds: 60 * seconds, first: false };
 const decisive = new RegExp("^ddbmutex(/(protocol|clock|errand|keeper|sending|" +
   "telling|agenda|mutex|queue|retry|layouts|record|any_of|client|guard|" +
   "manage|ask))?\\.[ch]pp$");
@@ -39,35 +42,37 @@ function namesInList() {
     .map((line) => line.replace(/#.*/, "").trim()).filter((name) => name !== "");
 }
 
-// On one core, so that several can be judged at once.
-function live(world, core) {
-  return new Promise((resolve, reject) => {
-    const child = spawn("taskset",
-      ["-c", String(core), world, "until", String(seconds), "1"],
-      { stdio: ["ignore", "pipe", "inherit"] });
-    let output = "";
-    child.stdout.on("data", (text) => {
-      output += text;
-    });
-    child.on("error", reject);
-    child.on("close", () => resolve(output));
-  });
-}
-
-// The first thing that goes wrong, and how many lives that took.
-async function liveUntilWrong(world, core) {
-  const output = await live(world, core);
+// Lets a build's world live until a life goes wrong.  Returns how many lives
+// that took, what went wrong first, and in which seed.  `run` is a command to
+// run the world by, which may keep it on one core.
+async function liveUntilWrong(build, log, run = []) {
+  const [program, ...args] = [...run, path.join(build, "tests/world/world"),
+    "until", String(seconds), "1"];
+  const { output } = await runProgram(program, args, {}, log, limits);
   const [, lives] = /^(\d+) lives, .* wrong$/m.exec(output) ?? [];
-  const [, wrong] = /^(seed \d+: .*)$/m.exec(output) ?? [];
-  return { lives, wrong };
+  const [, wrong, seed] = /^(seed (\d+): .*)$/m.exec(output) ?? [];
+  return { lives, wrong, seed };
 }
 
-// What became of it, and the rest of its line.
+// Returns the seed of a life that goes wrong with the mutant and goes well in
+// the unchanged library, in place of a test's name; nothing if there is none.
+async function noticedByWorld(directory, { build }) {
+  const log = path.join(directory, "world.log");
+  const { seed } = await liveUntilWrong(directory, log);
+  if (seed === undefined) return [];
+  const { status } = await runProgram(path.join(build, "tests/world/world"),
+    ["seed", seed], {}, path.join(directory, "seed.log"), limits);
+  return status === 0 ? [`world (seed ${seed})`] : [];
+}
+
+// Returns the outcome, and the rest of the mutant's line.
 async function judge(mutant, core, settings) {
   try {
-    const { directory, world } = await buildWorld(mutant, settings);
+    const directory = await buildMutant({ ...mutant, catchers: ["world"] },
+      settings);
     const began = Date.now();
-    const { lives, wrong } = await liveUntilWrong(world, core);
+    const { lives, wrong } = await liveUntilWrong(directory,
+      path.join(directory, "world.log"), ["taskset", "-c", String(core)]);
     const took = ((Date.now() - began) / 1000).toFixed(1);
     fs.rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
     const counts = `${lives} lives`.padStart(11) + `${took}`.padStart(6) + " s";
@@ -82,16 +87,31 @@ async function judge(mutant, core, settings) {
 }
 
 async function isRightAsThingsAre(settings) {
-  const world = path.join(settings.build, "tests/world/world");
-  const { wrong } = await liveUntilWrong(world, 0);
+  fs.mkdirSync(settings.out, { recursive: true });
+  const { wrong } = await liveUntilWrong(settings.build,
+    path.join(settings.out, "world.log"));
   if (wrong) console.log(`wrong as things are: ${wrong}`);
   return !wrong;
 }
 
-async function findByWorld(all, settings) {
-  if (!await isRightAsThingsAre(settings)) return false;
-  const mutants = all.filter(decides);
+// Those to be judged.
+function choose(all, listed, regex) {
+  if (regex !== undefined) {
+    return all.filter((mutant) =>
+      decides(mutant) && new RegExp(regex).test(mutant.name));
+  }
+  for (const name of listed) {
+    if (!all.some((mutant) => mutant.name === name)) {
+      throw new ListError(`world.txt: no such mutant: ${name}`);
+    }
+  }
+  return all.filter(({ name }) => listed.has(name));
+}
+
+async function findByWorld(all, regex, settings) {
   const listed = new Set(namesInList());
+  const mutants = choose(all, listed, regex);
+  if (!await isRightAsThingsAre(settings)) return false;
   const counts = { found: 0, missed: 0, stale: 0, broken: 0 };
   const lost = [];
   const cores = os.cpus().map((_, core) => core);
@@ -109,4 +129,4 @@ async function findByWorld(all, settings) {
   return lost.length === 0;
 }
 
-module.exports = { findByWorld };
+module.exports = { findByWorld, noticedByWorld };

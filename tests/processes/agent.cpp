@@ -30,9 +30,6 @@
 //   why ID                                      the last error in words, or "-"
 //   requests                                    "put 1 update 0 delete 1 get 0"
 //   stats                                       all counters, "retries 1 ..."
-//   boot                                        nanoseconds of the boot clock
-//   clocks                                      how far calendar and boot clock
-//                                               are off, in nanoseconds
 //   fork SOCKET, daemon SOCKET                  the child's pid; the child goes
 //                                               on as another agent at SOCKET
 //   reap PID                                    how that child has ended
@@ -422,8 +419,7 @@ class Agent {
         {"begin", &Agent::begin},       {"join", &Agent::join},
         {"events", &Agent::events},     {"losses", &Agent::losses},
         {"await", &Agent::await},       {"requests", &Agent::requests},
-        {"stats", &Agent::stats},       {"boot", &Agent::boot},
-        {"clocks", &Agent::clocks},     {"fork", &Agent::fork_child},
+        {"stats", &Agent::stats},       {"fork", &Agent::fork_child},
         {"daemon", &Agent::fork_child}, {"reap", &Agent::reap},
         {"stop", &Agent::stop},         {"exit", &Agent::end},
         {"quick_exit", &Agent::end},    {"_exit", &Agent::end}};
@@ -500,15 +496,6 @@ class Agent {
          << " sent " << stats.bytes_sent << " received " << stats.bytes_received
          << " held " << stats.held << " held_hours " << stats.held_hours;
     return text.str();
-  }
-
-  std::string boot(const Words&) {
-    return std::to_string(true_time(CLOCK_BOOTTIME).count());
-  }
-
-  std::string clocks(const Words&) {
-    return std::to_string(tests::calendar_offset().count()) + " " +
-           std::to_string(tests::boot_clock_offset().count());
   }
 
   std::string fork_child(const Words& words) {

@@ -13,13 +13,11 @@
 #include <signal.h>
 
 #include <boost/test/unit_test.hpp>
-#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "tests/support/fake_calendar.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/whereabouts.hpp"
 
@@ -44,17 +42,13 @@ class Teller {
             const std::string& options = {}) {
     BOOST_REQUIRE_EQUAL(ask("new " + id + " " + name + " " + options), "done");
   }
-  // Of a command that answers with a time.
-  std::chrono::nanoseconds time(const std::string& command) {
-    return std::chrono::nanoseconds(std::stoll(ask(command)));
-  }
 };
 
 class Agent : public Teller {
  public:
-  explicit Agent(const Whereabouts& where,
-                 const FakeCalendar* calendar = nullptr)
-      : process_(settings(where, calendar)) {}
+  explicit Agent(const Whereabouts& where)
+      : process_({{program_path("processes/agent"), where.table},
+                  environment_of(where)}) {}
   // With no other variables than these.
   Agent(const std::string& table, std::vector<std::string> environment)
       : process_({{program_path("processes/agent"), table},
@@ -81,14 +75,6 @@ class Agent : public Teller {
   void go_on() { process_.signal(SIGCONT); }
 
  private:
-  static ProcessSettings settings(const Whereabouts& where,
-                                  const FakeCalendar* calendar) {
-    ProcessSettings settings = {{program_path("processes/agent"), where.table},
-                                environment_of(where)};
-    if (calendar != nullptr) calendar->add_to(settings.environment);
-    return settings;
-  }
-
   Process process_;
 };
 

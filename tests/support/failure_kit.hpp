@@ -9,7 +9,6 @@
 #ifndef DDBMUTEX_TESTS_SUPPORT_FAILURE_KIT_HPP
 #define DDBMUTEX_TESTS_SUPPORT_FAILURE_KIT_HPP
 
-#include <atomic>
 #include <boost/test/data/test_case.hpp>
 #include <chrono>
 #include <map>
@@ -153,10 +152,7 @@ struct Watched {
           std::chrono::milliseconds ttl,
           const std::string& the_name = fresh_name())
       : name(the_name), table(at_table), options(on_table(at_table, ttl)) {
-    options.on_lost = [this](ddbmutex::Loss loss) {
-      lost_at = ddbmutex::BootClock::now();
-      told.add(name_of(loss));
-    };
+    options.on_lost = [this](ddbmutex::Loss loss) { told.add(name_of(loss)); };
     options.on_danger = [this] { told.add("danger"); };
     // As long as may be: what a machine that stalls delays is not given up.
     options.request_timeout = ttl / 3;
@@ -186,7 +182,6 @@ struct Watched {
 
   const std::string name;
   Told told;
-  std::atomic<ddbmutex::BootTime> lost_at{ddbmutex::BootTime::min()};
   std::shared_ptr<ddbmutex::Table> table;
   ddbmutex::Options options;
   std::optional<ddbmutex::DdbMutex> mutex;  // Last: it waits for its callbacks.
@@ -197,9 +192,6 @@ struct Watched {
 struct OtherHost {
   OtherHost(const Front& front, const std::string& name)
       : engine(front.engine), mutex(name, options(engine)) {}
-
-  bool takes() { return mutex.try_lock_for(kPlenty); }
-  std::string row() const { return raw_row(engine, mutex.name()); }
 
   Engine& engine;
   ddbmutex::DdbMutex mutex;

@@ -51,11 +51,6 @@ inline std::string thread_name(const std::string& thread) {
   return name;
 }
 
-// A thread that a test has started.
-inline std::string name_of_own_threads() {
-  return thread_name(std::to_string(getpid()));
-}
-
 // The thread of that name, of those that there were not before; usually the one
 // that sends a table's renewals.  Waits until it rests in poll(2).
 inline pid_t polling_thread(const std::set<pid_t>& before,

@@ -39,7 +39,7 @@ struct Span {
 
 // --- What the workers say ----------------------------------------------------
 
-// How far off they are, as the library sees them.
+// How far off the clocks are, as the library sees them.
 struct Clocks {
   nanoseconds calendar;
   nanoseconds boot;
@@ -57,19 +57,19 @@ struct Acquisition {
   int thread = 0;
   nanoseconds wanted{};  // The call began.
   nanoseconds acquired{};
-  // Last seen to be held, asked at, and promised to be held until.
+  // When the worker last asked whether it had the lock and it did, and until
+  // when the library promised it then.
   nanoseconds asked{};
   nanoseconds promised{};
   std::optional<nanoseconds> ended;
   std::optional<nanoseconds> let_go;
-  std::string error;  // Of release().
-  // Of a kept row; 0: of none.
-  Token token = 0;
-  Token stored = 0;  // Was found with it: the token of one before; 0: none.
+  std::string error;  // What release() reported.
+  Token token = 0;    // 0: the row is not kept.
+  Token stored = 0;   // The token that an earlier holder had stored; 0: none.
 
   bool held() const { return promised > acquired; }
-  // Nobody else may hold the lock in it: it reaches to where it was given up,
-  // else to the end of what was promised.
+  // Nobody else may hold the lock meanwhile: until it was given up, or else
+  // until the promised end.
   Span claim() const { return {acquired, ended ? *ended : promised}; }
 };
 
@@ -82,34 +82,34 @@ struct MutexLog {
   bool kept = false;  // The row outlives the lock.
   std::vector<Acquisition> acquisitions;
   std::vector<Refusal> refusals;
-  std::vector<Token> stored;  // With confirmed releases: their own tokens.
+  std::vector<Token> stored;  // Tokens that confirmed releases have stored.
   std::size_t losses = 0;     // Calls of on_lost.
-  // The acquisitions that came while another of this mutex was not over.
+  // Acquisitions that came before an earlier one of this mutex was over.
   std::vector<std::size_t> doubles;
-  // A call had not returned, a lock was not given back, or the last line has no
-  // end.
+  // A call had not returned, a lock was not released, or the last line is cut
+  // short.
   bool unfinished = false;
   std::string problem;  // Empty if all lines were as they should be.
 
   std::string who() const;  // "process 3.12"
 };
 
-// What a worker's file says; whose it is, only the file's name does.
+// Reads a worker's file.  Only the file's name says which worker's it is.
 MutexLog read_log(std::istream& in);
 
 // --- What the driver says ----------------------------------------------------
 
-// Of one worker process.
+// What happened to one worker process.
 struct Lifetime {
   int process = 0;
   int incarnation = 0;
   nanoseconds begin{};
   seconds calendar{};     // Offset at its start.
-  std::size_t jumps = 0;  // Of its calendar.
+  std::size_t jumps = 0;  // How often its calendar jumped.
   std::vector<Span> stops;
   std::optional<nanoseconds> killed;
   std::optional<nanoseconds> exited;
-  int status = 0;  // Of one that exited.
+  int status = 0;  // If it exited.
   std::optional<nanoseconds> hung;
   std::vector<std::string> complaints;
 
@@ -121,13 +121,13 @@ struct Outage {
   Span span;
 };
 
-// Of a name after the run, by somebody new.
+// A lock that a new process took after the run.
 struct Taken {
   std::string name;
   Token token = 0;
 };
 
-// A kept row in the end.
+// A kept row after the run.
 struct KeptRow {
   std::string name;
   Token token = 0;
@@ -142,31 +142,32 @@ struct History {
   std::vector<Outage> outages;
   std::vector<Taken> taken;
   std::vector<KeptRow> rows;
-  std::string problem;  // Of the driver's events.
+  std::string problem;  // What is wrong with the driver's events.
 
-  // From the first start to the last that is known of.
+  // From the first start to the last known event.
   nanoseconds begin{};
   nanoseconds end{};
 
   std::set<std::string> names() const;
   const Lifetime* life_of(const MutexLog& log) const;  // May be null.
-  // Since it began, exactly: "12.345678901 s".
+  // The exact time since the run began: "12.345678901 s".
   std::string moment(nanoseconds time) const;
 };
 
 void read_events(std::istream& in, History& history);
 
-// One acquisition, and whose it is.
+// One acquisition, and the log that it is from.
 struct Held {
   const MutexLog* log;
   const Acquisition* got;
   Span span;  // got->claim()
 };
-// Of each name, by when they began.  It refers to the history.
+// The acquisitions of each name in the order of their begins.  They refer to
+// the history.
 std::map<std::string, std::vector<Held>> held_by_name(const History& history);
 
-// Once all was read: sorts the logs, ends the stops and outages that were not
-// ended, and sets begin and end.  read_history() calls it.
+// Called by read_history() after everything was read.  Sorts the logs, ends the
+// stops and outages that have no end, and sets begin and end.
 void complete(History& history);
 
 // Throws std::runtime_error if the directory or its `events` cannot be read.

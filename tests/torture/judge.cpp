@@ -13,11 +13,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// By so much a clock may seem to be off that is not.
+// A right clock may seem to be off by so much.
 constexpr milliseconds kCalendarSlack{2000};
 constexpr milliseconds kBootClockSlack{1000};
 
-// What the worker writes of a call that ended with a transient error.
+// What the worker writes about a call that ended with a transient error.
 bool is_transient(const std::string& why) {
   using ddbmutex::Errc;
   static const std::set<std::string> kAll = [] {

@@ -2,9 +2,9 @@
 //
 //   for (const std::string& one : judge(history)) print(one);
 //
-// What it says follows from the history alone, and none of it from how long
-// something took: a slow or busy machine breaks no rule.  The judge of the
-// simulated world (tests/world/judge.hpp) knows the true time and judges that.
+// It judges by the history alone, and never by how long something took: a slow
+// or busy machine breaks no rule.  The judge of the simulated world, who knows
+// the true time, judges that (tests/world/judge.hpp).
 //
 //   overlap   two processes, or two threads of one, never held a lock at once
 //   token     see tokens.hpp
@@ -13,7 +13,7 @@
 //   process   every process ended well or was killed by the torture, none hung,
 //             and what it wrote makes sense
 //   run       every process got a lock, and saw the clocks that it was given
-//   end       every lock could be taken when all was over
+//   end       every lock could be taken after the run
 #ifndef DDBMUTEX_TESTS_TORTURE_JUDGE_HPP
 #define DDBMUTEX_TESTS_TORTURE_JUDGE_HPP
 

@@ -1,7 +1,7 @@
 // Whether the fencing tokens of kept rows kept their promise in one run of the
-// torture: each acquisition of a name got a higher one than those before it,
-// none was given twice, and the row of each name was never deleted nor lost
-// what others had stored with it.
+// torture.  Each acquisition of a name got a higher token than those before it,
+// and no token was given twice.  No row was deleted, and none lost what others
+// had stored with it.
 //
 //   for (const std::string& one : judge_tokens(history)) print(one);
 #ifndef DDBMUTEX_TESTS_TORTURE_TOKENS_HPP

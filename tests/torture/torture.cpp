@@ -4,14 +4,15 @@
 //
 // Eight processes of two threads (worker.cpp) take eight locks of one engine,
 // half of them on rows that are kept, through a gateway that spoils one request
-// in twenty (mischief.cpp); they are killed, stopped and given calendars hours
-// off, the gateway is cut off, the engine is killed and started again.  When
-// all of that is over, those who wait get in, and then somebody new takes every
-// name.  What each saw of its locks is judged (judge.hpp).
+// in twenty (mischief.cpp).  The processes are killed, stopped and given
+// calendars hours off, the gateway is cut off, and the engine is killed and
+// started again.  When all of that is over, the waiters get in, and then a new
+// process takes every lock.  The judge reads what each saw of its locks
+// (judge.hpp).
 //
-// Writes minute.txt to $TORTURE_OUT (build/torture); tests/pictures draws one
-// of README's pictures of it.  Leaves all logs there, in logs, if something was
-// wrong.  The status is 0 if nothing was.  The same seed does the same to the
+// Writes minute.txt to $TORTURE_OUT (build/torture), from which tests/pictures
+// draws one of README's pictures.  If something was wrong, it leaves all logs
+// there, in logs, and the status is not 0.  The same seed does the same to the
 // processes at the same times.
 #include <poll.h>
 

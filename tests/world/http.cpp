@@ -21,7 +21,6 @@ using ddbmutex::BootTime;
 using ddbmutex::sigv4::Exchange;
 using std::chrono::nanoseconds;
 using world::Address;
-using world::Inside;
 using world::Network;
 using world::Outside;
 using world::Received;
@@ -30,14 +29,14 @@ using world::World;
 
 // An exchange that is under way.
 struct Wire {
-  std::uint64_t number = 0;  // Of all that ever were.
+  std::uint64_t number = 0;  // Counted over all exchanges.
   bool is_sent = false;
   world::Time sent{};
   nanoseconds connect_timeout{};
   std::optional<Received> received{};
 };
 
-// Never asked for an order.
+// By exchange.  Never iterated: the order of addresses is not repeatable.
 std::map<const Exchange*, Wire>& wires() {
   static auto* const all = new std::map<const Exchange*, Wire>;
   return *all;
@@ -71,7 +70,7 @@ Request request_of(std::string_view headers, std::string_view body) {
   return request;
 }
 
-// Whether bytes of it have left.
+// Returns whether bytes of the request have left.
 bool send(const Exchange* exchange, Wire& wire, Request request) {
   wire.is_sent = true;
   wire.sent = World::the().now();
@@ -214,7 +213,7 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
     }
     const bool woken = waker != nullptr && waker->woken();
     if (woken || under_way() < before || now >= deadline) return;
-    // poll(2) alone, without a waker's timer, sleeps with the machine.
+    // Without a waker's timer, the timeout of poll(2) does not count a suspend.
     world.wait(addresses, deadline, waker == nullptr);
   }
 }

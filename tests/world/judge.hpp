@@ -2,52 +2,105 @@
 // what they do, the network tells it what reached the tables, and at each step
 // of the world it asks every mutex whether it owns its lock.
 //
-// What it checks, and which sentence of ddbmutex.hpp (or of ddbmutex/README.md)
-// promises it:
+// The table names each check, by file.  The comment at a check quotes the
+// sentence of ddbmutex.hpp, README.md or ddbmutex/README.md that promises it.
 //
-//   no two claims overlap                          look_at_owners()
-//   a loss is told once, in time, when it is one   lost(), look_at_losses()
-//   the cause that is told is true                 check_cause()
-//   nothing is lost where nothing goes wrong       is_loss_expected()
-//   a lease is claimed for as long as its ttl and
-//     margin say, from when it was asked for       check_claim()
-//   the stored end is 5 s late at the most         check_stored_end()
-//   fencing_token() grows                          acquired()
-//   it stays the row's while the lock is held      check_token()
-//   a guarded write: only the holder's, and once   see_writes(), write_ends()
-//   a free lock is taken within a pause between
-//     two looks and some round trips, a dead
-//     holder's when its lease and 1 % are over     check_wait()
-//   try_lock() of a free lock                      check_free()
-//   unlock() within request_timeout, try_lock()
+// judge.cpp: who owns a lock
+//   no two claims overlap                        look_at_owners()
+//   a lost lock is not owned again, and none is  begins_to_own()
+//     in a table with another key
+//   fencing_token() is not 0, and grows          acquired(), check_growth()
+//   a Table leaves no thread, request or memory  program_over()
+//     behind
+//
+// judge_leases.cpp: how long a holder counts on its lease
+//   a claim is as long as ttl and margin say,    check_claim(),
+//     counted from when the request was sent     check_new_claim(),
+//                                                check_claim_after_pause()
+//   the stored end is at most 5 s late           check_stored_end()
+//   a dead holder's lease is waited out          check_takeover()
+//   a holder learns with its next renewal that   check_forced()
+//     its lock was freed by force
+//   the row's token stays while the lock is      check_token()
+//     held
+//
+// judge_losses.cpp: callbacks
+//   one at a time, none of a destroyed mutex; a  callback_begins(),
+//     destructor waits for them                  destroyed()
+//   a loss is told once, in time, and only if    lost(), check_loss(),
+//     the lock is lost                           check_loss_in_time()
+//   the cause that is told is true               check_cause(),
+//                                                check_expired()
+//   nothing is lost where nothing goes wrong     check_loss()
+//   in_danger() is true from safe_time on        look_at_danger()
+//   on_danger: once, in time, only in danger     look_at_danger(), in_danger()
+//   alive: it is asked again, and no renewal is  check_asked(), check_alive()
+//     sent without it
+//
+// judge_rows.cpp: what is stored
+//   an item that is no lock is left alone        applied()
+//   rows with tokens, and those of shared        check_deleted()
+//     tables, are not deleted by force
+//   data() is what is stored, and empty while    told_data()
+//     the mutex is not locked
+//   a row that nobody has is not left held       look_at_orphan()
+//   in the end each lock is free, its row is     check_rows()
+//     gone if it is not kept, and a table with
+//     another key is empty
+//
+// judge_writes.cpp: guarded writes
+//   only the holder's are made, once, and        see_writes(), write_ends()
+//     reported as what they were
+//
+// judge_sharing.cpp: threads that share a mutex, limits of a hold
+//   they exclude each other, first come, first   check_shared(), check_turn()
+//     served
+//   a lease is handed over only while it may be  check_hand_over()
+//   when lock() returns, the lock is owned       check_owned()
+//   a lost lock is not locked again, and no      check_locked_again()
+//     call gets the lock of a mutex that is gone
+//   no lock is owned that nobody has locked      check_idle()
+//   max_hold, auto_renew                         check_longest_hold()
+//
+// judge_calls.cpp: calls
+//   unlock() within request_timeout, try_lock()  check_time()
 //     within twice that, timed calls, close(),
-//     destructors                                  check_time()
-//   an item that is no lock is left alone          check_odd(), applied()
-//   cancel() ends waits                            check_cancel()
-//   lock() returns: the lock is owned              check_owned()
-//   unlock(): the row is free then                 check_unlocked()
-//   threads that share a mutex exclude each other,
-//     first come, first served                     check_shared(), check_turn()
-//   Options::handover_limit                        check_hand_over()
-//   Options::max_hold, auto_renew                  check_longest_hold()
-//   Options::patience: nothing is given up early   check_patience()
-//   ensure(), require(): so much remains           check_remaining()
-//   close(): no mutex holds a lock                 check_closed()
-//   on_danger: once, in time, only in danger       look_at_danger()
-//   a row that nobody has is not left held         look_at_orphan()
-//   release() tells of a loss if there was one     check_release()
-//   lock() ends when patience is over              check_patience_ends()
-//   callbacks: one at a time                       callback_begins()
-//   a table whose key is another: every call says
-//     so, and nobody gets in                       check_key()
-//   list() tells all                               check_list()
-//   Errc::lease_lost: it is not owned any more     check_lost()
-//   rows with tokens, and those of shared tables,
-//     are not deleted by force                     check_deleted()
-//   a Table leaves no thread, request or memory    program_over()
-//   in the end each lock is free, and its row is
-//     gone if it is not kept                       check_rows()
-//   which errors a call may report                 is_possible()
+//     destructors
+//   cancel(), close() and destructors end waits  check_cancel()
+//   every call reports a table with another      check_key()
+//     key, and asks it no more
+//   list() tells each lock, once                 check_list()
+//   after close() no mutex holds a lock, and it  check_closed()
+//     says which rows it could not release
+//   an item that is no lock is never taken, and  check_odd()
+//     is reported
+//   after Errc::lease_lost it is not owned       check_lost()
+//   after unlock() the row is free, nothing is   check_unlocked()
+//     owned, and there is no token
+//   release() reports a loss, and only a loss    check_release()
+//   ensure(), require(): so much remains         check_remaining()
+//
+// judge_waits.cpp: waits
+//   a free lock is taken within a pause between  check_wait(), check_free()
+//     two looks and some round trips, a dead
+//     holder's when its lease and 1 % are over
+//   patience: no call gives up early, or goes    check_patience(),
+//     on when it is over                         check_patience_ends()
+//   AnyOf gets an item that could be had         check_any_of(),
+//                                                check_any_of_wait()
+//
+// judge_errors.cpp
+//   which errors a call may report               check_code()
+//
+// program.cpp, steps.cpp, life.cpp: what programs see
+//   no exception of another type                 Program::call()
+//   no secret in a text                          Program::check_secrets()
+//   data() is what it was changed to             Steps::check_data()
+//   AnyOf gives only what is wanted              Steps::work()
+//   calls from `accept` are refused              Program::wants()
+//   in the end each lock can be taken and        run_final_check()
+//     released, or a wrong key is reported
+//   every wait ends, and no life does too much   Life::complain_of()
 //
 // What cannot be checked here: TLS, files and real sockets (http.cpp has tests
 // of its own); how many renewals, releases and abandoned requests are in flight
@@ -61,6 +114,7 @@
 #include <deque>
 #include <list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -69,155 +123,19 @@
 #include "ddbmutex.hpp"
 #include "tests/world/network.hpp"
 #include "tests/world/plan.hpp"
+#include "tests/world/watched.hpp"
 #include "tests/world/world.hpp"
 
 namespace world {
 
-// How many times the usual latency a message takes at the most, see
-// network.cpp.
+// The slowest message takes so many times the usual latency (network.cpp).
 constexpr int kSlowestLeg = 12;
 
-// What a process's clocks showed when something began.
-struct Stopwatch {
-  const Process* process = nullptr;
-  Time began{};
-  BootTime boot{};
-  nanoseconds stalled{}, frozen{}, suspended{};
+// The longest that a request and its answer usually take.
+nanoseconds round_trip(const Host& host);
 
-  static Stopwatch start(const Process& process);
-  // By the boot clock, less what the process was kept from running.
-  nanoseconds run() const;
-  // How long it was kept from running.
-  nanoseconds kept() const;
-  bool was_suspended() const;
-};
-
-// A Table of a program, as the judge knows it.
-struct WatchedTable {
-  Process* process = nullptr;
-  bool closed = false;         // close() was called.
-  bool wrong_key = false;      // That was told of it.
-  bool bad_keys = false;       // Its keys may be wrong at times.
-  bool slow_keys = false;      // It may take long to get them.
-  bool only = false;           // Its process has no other at a time.
-  int callbacks = 0;           // That run now.
-  Time callback_ended{};       // The last one.
-  nanoseconds in_callbacks{};  // For how long they have run, all in all.
-  Time callback_began{};
-  pthread_t callback_thread{};  // Of the one that runs.
-};
-
-// A DdbMutex of a program.
-struct WatchedMutex {
-  // --- What the program says of it ---
-  Process* process = nullptr;
-  WatchedTable* table = nullptr;
-  const ddbmutex::DdbMutex* mutex = nullptr;
-  std::string lock;  // "lock-0"
-  std::chrono::milliseconds ttl{}, request_timeout{}, patience{};
-  std::chrono::milliseconds longest_poll{}, renew_after{};
-  bool hears_losses = false;
-  bool hears_dangers = false;
-  nanoseconds safe_time{};
-  int handover_limit = 0;
-  // Without a renew() of the program's; max(): for ever.
-  nanoseconds longest_hold = nanoseconds::max();
-  // It is renewed for as long as it is held.
-  bool is_renewed = false;
-  bool keep_row = false;
-
-  // --- What the judge knows ---
-  Time asked_for = kNever;  // When AnyOf was asked for it, if it was.
-  bool gone = false;   // Its destructor was called, or its process is dead.
-  int calls = 0;       // Under way.
-  bool owned = false;  // When looked at last.
-  Time owned_since = kNever;
-  Time acquired_since = kNever;  // That, when a thread had it last.
-  Stopwatch owned_clock;         // Since then.
-  int holder = -1;               // The thread that has locked it.
-  int handed_over = 0;           // How often that lease was.
-  bool tied = false;             // It may not be.
-  bool renewed_by_hand = false;
-  BootTime claim_end{};     // As it was when it was owned last.
-  std::string proof;        // What the row had then.
-  std::uint64_t token = 0;  // Of this acquisition; 0: not known yet.
-  nanoseconds paused{};     // Of its host, by then.
-  int locked = 0;           // How often its program has locked it.
-  Time unlocked{};          // When an unlock of it began last.
-  Time unlock_ended = -std::chrono::hours(1);
-  bool lets_go = false;     // One began since it was owned.
-  bool forced = false;      // Somebody has freed it by force since,
-  bool unsure = false;      // or while it was taken: `proof` may be another's.
-  Time unfinished_until{};  // A release may go on in the background.
-  bool mixed = false;       // One did when it was owned last.
-  int told = 0;             // How often on_lost was called since.
-  bool lost = false;        // Nobody was told yet.
-  Stopwatch lost_since;
-  Time cancel_began = -nanoseconds(1);
-  Time cancel_ended{};
-  Time forgotten = kNever;
-  bool was_closed = false;  // It had the lock when its table was closed.
-  bool destroyed = false;   // Its destructor has returned.
-  int callbacks = 0;        // Of it, that run.
-  bool to_be_told = false;  // It was lost before an unlock of it began.
-  Time last_owned{};
-  Stopwatch idle;  // Since it is owned although no thread has locked it.
-  // The lease is in danger: since the boot clock showed that; told already.
-  BootTime danger_since = BootTime::max();
-  bool danger_told = false;
-  // What Options::alive has said last, unless it was renewed by hand since.
-  bool said_dead = false;
-  Time asked{};
-};
-
-// A call of a program that is under way.
-struct Call {
-  std::string what;
-  WatchedMutex* mutex = nullptr;  // May be null.
-  WatchedTable* table = nullptr;
-  Stopwatch since;
-  // The longest time that it may take; max(): not known.
-  nanoseconds limit = nanoseconds::max();
-  // What it may take instead if its time is over when it looks at a clock.
-  nanoseconds of_one_try{};
-  bool gets_lock = false;        // One of those that lock.
-  bool waits = false;            // And waits for it, for ever or for long.
-  bool open_ended = false;       // When its time is up is not known exactly.
-  bool ties = false;             // What it got is not handed over.
-  bool renews = false;           // By hand.
-  nanoseconds ensures{};         // So much remains if it succeeds.
-  bool lets_go = false;          // One of those that unlock.
-  bool after_callbacks = false;  // It waits for those that run.
-  bool for_ever = false;         // lock()
-  bool any_of = false;           // Of AnyOf,
-  bool is_choosy = false;        // which wants no work that is done.
-  nanoseconds request_timeout{}, longest_poll{};  // Of that.
-  bool in_callback = false;
-  bool again = false;           // The same thread has locked it.
-  bool has_condition = false;   // A guarded write with a condition of its own.
-  bool bad_option = false;      // It is asked for what is no option.
-  bool needs_key = false;       // It fails if the table has another key.
-  bool clock_may_fail = false;  // The program's own, which it reads.
-  int tries = 0;                // Of AnyOf, that may come on top of its time.
-  // What list() has told: how often each name.
-  const std::map<std::string, int>* listed = nullptr;
-  std::chrono::nanoseconds callbacks{};  // Of the table, when it began.
-  Time free_since = kNever;              // The lock's row, when it began.
-  bool alone = false;  // No other call of the mutex was under way.
-  bool held = false;   // A thread of its program had the lock then.
-  bool owned = false;  // And it was not lost, but claimed until
-  BootTime claim_end{};
-  bool anothers = false;       // The lock's row was another's.
-  bool key_is_known = false;   // That was told of the table to be wrong.
-  std::uint64_t requests = 0;  // That its process had sent then.
-};
-
-// What came of it.
-struct Result {
-  std::error_code code;
-  std::string text;
-  bool got = false;  // The lock.
-};
+// Removes it, if it is there.
+void take_out(std::vector<WatchedMutex*>& list, const WatchedMutex& mutex);
 
 class Judge {
  public:
@@ -229,24 +147,24 @@ class Judge {
   void end_of_life();
   std::uint64_t acquisitions() const { return acquisitions_; }
 
-  // One of each kind in a life.
+  // Reports it.  Only the first of each kind in a life counts.
   void wrong(const std::string& kind, const std::string& text);
   const std::vector<std::string>& wrongs() const { return wrongs_; }
 
   // --- What clients of other libraries tell ---
-  // `sent`: when the request for it was.
+  // `sent`: when the request for the lock was sent.
   void rival_acquired(const std::string& lock, Process& process, BootTime until,
                       Time sent = kNever);
   void rival_released(const std::string& lock, Process& process);
 
   // --- What programs tell ---
   WatchedTable& watch_table();
-  // Stays where it is until the end of the life.  `asked_for`: when the call
-  // began that made it and locked it, if one did.
+  // The result stays where it is until the end of the life.  `asked_for`: when
+  // the call of AnyOf began that made and locked the mutex, if one did.
   WatchedMutex& watch(const ddbmutex::DdbMutex& mutex,
                       const ddbmutex::Options& options, WatchedTable& table,
                       Time asked_for = kNever);
-  // Before its destructor.
+  // Called before its destructor.
   void forget(WatchedMutex& mutex);
 
   // Around each call of the library.
@@ -257,12 +175,12 @@ class Judge {
   // That thread of the program has the lock, and its token.
   void acquired(WatchedMutex& mutex, std::uint64_t token, int thread);
   // The program has asked owns_lock(), and does what only the holder may do.
-  void act(const WatchedMutex& mutex);
+  void act();
   void cancel_begins(WatchedMutex& mutex);
   void cancel_ends(WatchedMutex& mutex);
   // This process may free the lock by force from now on.
   void may_force(const std::string& lock);
-  // And does nothing else.
+  // The same, and it does nothing else with the lock.
   void is_operator(const std::string& lock);
   void closing(WatchedTable& table);
   void callback_begins(WatchedMutex& mutex);
@@ -270,33 +188,33 @@ class Judge {
   void lost(WatchedMutex& mutex, ddbmutex::Loss why);
   void in_danger(WatchedMutex& mutex);
   void asked(WatchedMutex& mutex, bool alive);
-  // Its destructor has returned.
+  void told_data(const WatchedMutex& mutex,
+                 const std::optional<std::string>& data);
+  // Called when its destructor has returned.
   void destroyed(WatchedMutex& mutex);
 
-  // A guarded write; its number.
+  // Returns the number of the guarded write.
   int write_begins(const WatchedMutex& mutex, std::uint64_t token);
   void write_ends(int number, const Result& result);
 
   // This process has become a forked child.
   void forked(Process& parent, Process& child);
-  // All tables and mutexes of this process are gone, for so long as a Table may
-  // leave something behind.
+  // All tables and mutexes of this process are gone, and the time is over in
+  // which a Table may leave something behind.
   void program_over(Process& process, std::int64_t bytes_before,
                     std::uint64_t requests_then);
 
-  // --- What is known of the life ---
-  // Nothing goes wrong in it: no weather, and no faults but such as only
-  // concern their own process.
-  bool quiet() const { return quiet_; }
-  // From then on.
-  Time calm_from() const { return calm_from_; }
-  bool memory_fails() const { return memory_fails_; }
-  // No thread stops between two instructions, so what a call does it does when
+  // No thread stops between two instructions, so what a call does, it does when
   // it begins.
   bool prompt() const;
 
  private:
-  // When a request was, by the clock of its host and in truth.
+  // How many of a row's newest versions are remembered.
+  static constexpr std::size_t kVersionsKept = 500;
+  // See scheduling().
+  static constexpr nanoseconds kScheduling = std::chrono::milliseconds(20);
+
+  // When a request was sent, by its host's boot clock and in true time.
   struct Sent {
     BootTime boot = BootTime::min();
     Time at{};
@@ -304,15 +222,17 @@ class Judge {
   // The row of a lock at some time.
   struct Version {
     Time at{};
+    bool after_slow_answer = false;  // See Request.
     bool held = false;
     bool exists = false;
-    bool done = false;    // What is stored says so.
+    std::string data{};   // As base64; empty if there is none.
+    bool done = false;    // The data says that the work is done.
     std::string proof{};  // Empty if there is no row.
     nanoseconds lease{};
     bool names_lease = true;
     const Process* by = nullptr;
     Sent sent{};            // The request that wrote it.
-    nanoseconds end{};      // As it is stored, since 1970; 0: it is not.
+    nanoseconds end{};      // The stored end, since 1970; 0: none is stored.
     std::uint64_t token{};  // 0: it has none.
   };
   struct Rival {
@@ -329,9 +249,9 @@ class Judge {
     std::set<const Process*> forcers, operators;
     std::vector<Rival> rivals;
     nanoseconds longest_ttl{};
-    // When the last answer arrived that each process got to a request for it.
+    // When each process last got an answer to a request for this lock.
     std::map<const Process*, Time> answered;
-    // Since its row is held although no mutex of a living process has it.
+    // Runs while the row is held although no mutex of a living process has it.
     Stopwatch orphaned;
     // The last request of each process that has changed the row.
     std::map<const Process*, Sent> sent;
@@ -344,84 +264,125 @@ class Judge {
     bool failed = false;
   };
 
+  // --- judge.cpp ---
+  void expect(const Plan& plan);
+  nanoseconds scheduling() const;
   Lock& lock_of(const std::string& name);
   void look_at(WatchedMutex& mutex);
   std::string proof_of(const WatchedMutex& mutex);
   void changed(WatchedMutex& mutex, bool owned);
+  void begins_to_own(const Lock& lock, WatchedMutex& mutex);
   void look_at_owners(Lock& lock);
-  nanoseconds allowed_overlap(const WatchedMutex& owner) const;
+  Time began_to_lock(const WatchedMutex& mutex) const;
+  void check_growth(Lock& lock, const WatchedMutex& mutex);
+
+  // --- judge_leases.cpp ---
+  void check_claim(const WatchedMutex& mutex, BootTime end);
   bool has_noticed(const WatchedMutex& mutex) const;
-  void look_at_losses();
-  void check_loss_in_time(WatchedMutex& mutex);
+  nanoseconds allowed_overlap(const WatchedMutex& owner) const;
+  void check_claim_after_pause(const WatchedMutex& mutex, BootTime end);
+  void check_new_claim(const WatchedMutex& mutex, BootTime end);
+  bool tells_end() const;
+  void check_stored_end(const Lock& lock, const Version& version);
+  void check_takeover(const Lock& lock, const Version& version);
+  void check_forced(const WatchedMutex& mutex);
+  void check_token(const Lock& lock, const WatchedMutex& mutex);
+
+  // --- judge_losses.cpp ---
+  static bool is_in_callback(const WatchedTable& table);
   bool may_be_unheard(const WatchedMutex& mutex) const;
+  bool may_be_old_news(const WatchedMutex& mutex) const;
+  void check_loss(const WatchedMutex& mutex, ddbmutex::Loss why);
+  void forget_loss(WatchedMutex& mutex);
+  void check_loss_in_time(const WatchedMutex& mutex, nanoseconds within,
+                          const std::string& kind);
+  void look_at_losses();
   void check_cause(const WatchedMutex& mutex, ddbmutex::Loss why);
-  Time taken_away(const WatchedMutex& mutex) const;
+  void check_expired(const WatchedMutex& mutex);
   bool copies_deceive() const;
+  Time when_taken_away(const WatchedMutex& mutex) const;
   bool is_loss_expected(const WatchedMutex& mutex) const;
-  void look_at_waits();
-  void check_wait(const Call& call);
-  bool has_turn(const Call& call) const;
-  nanoseconds bound_of(const Call& call, const Version& version,
-                       Time since) const;
-  void check_time(const Call& call);
-  void check_cancel(const Call& call, const Result& result);
-  void check_code(const Call& call, const Result& result);
-  bool is_possible(const Call& call, std::error_code code) const;
-  bool is_fast(const WatchedMutex& mutex) const;
-  bool may_be_held_up(const WatchedMutex& mutex) const;
+  void look_at_danger(WatchedMutex& mutex, nanoseconds left);
+  void check_asked(const WatchedMutex& mutex);
+  void check_alive(WatchedMutex& mutex, BootTime claim_end);
+
+  // --- judge_rows.cpp ---
+  std::string key_of(const std::string& lock) const;
+  std::string row_of(const std::string& lock) const;
+  Version version_of(const Lock& lock, const Request& request) const;
+  void see_row(Lock& lock, const Request& request);
+  void check_deleted(const Lock& lock, const Version& version);
+  void freed_by_force(Lock& lock);
+  bool may_have(const WatchedMutex& mutex, const Lock& lock) const;
+  bool may_be_orphaned(const Lock& lock) const;
+  void look_at_orphan(Lock& lock);
+  void check_rows();
+
+  // --- judge_writes.cpp ---
+  void see_writes(const Applied& applied);
+
+  // --- judge_sharing.cpp ---
   void check_turn(const Call& call);
   void check_shared(WatchedMutex& mutex, int thread);
   void check_hand_over(const WatchedMutex& mutex);
+  bool may_be_held_up(const WatchedMutex& mutex) const;
   void check_owned(const WatchedMutex& mutex);
   void check_locked_again(const Call& call, const Result& result);
   void check_idle(WatchedMutex& mutex);
-  void look_at_danger(WatchedMutex& mutex, nanoseconds left);
-  void check_alive(WatchedMutex& mutex, BootTime claim_end);
-  static bool is_in_callback(const WatchedTable& table);
   void check_longest_hold(const WatchedMutex& mutex);
-  void check_closed(const Call& call, const Result& result);
-  void look_at_orphan(Lock& lock);
-  bool may_be_orphaned(const Lock& lock) const;
-  bool may_have(const WatchedMutex& mutex, const Lock& lock) const;
-  bool surely_answered(const WatchedMutex& mutex) const;
-  void check_patience_ends(const Call& call);
-  void check_any_of(const Call& call, const Result& result);
-  void check_any_of_wait(const Call& call);
-  bool could_be_had(const Lock& lock, const Call& call, Time since) const;
-  void check_unlocked(const Call& call, const Result& result);
-  void check_release(const Call& call, const Result& result);
-  void check_patience(const Call& call, const Result& result);
+
+  // --- judge_calls.cpp ---
+  void mutex_call_begins(Call& call, WatchedMutex& mutex);
+  void mutex_call_ends(const Call& call, WatchedMutex& mutex,
+                       const Result& result);
+  void check_time(const Call& call);
+  nanoseconds of_tries(const Call& call) const;
+  void check_cancel(const Call& call, const Result& result);
   void check_key(const Call& call, const Result& result);
   void check_list(const Call& call, const Result& result);
+  void check_closed(const Call& call, const Result& result);
+  void check_odd(const Call& call, const Result& result);
+  static bool is_odd(const Call& call);
   void check_lost(const Call& call, const Result& result);
-  void check_deleted(const Lock& lock, const Version& version);
-  nanoseconds of_tries(const Call& call) const;
+  void check_unlocked(const Call& call, const Result& result);
+  void check_release(const Call& call, const Result& result);
+  void check_remaining(const WatchedMutex& mutex, nanoseconds promised);
+
+  // --- judge_waits.cpp ---
+  bool is_fast(const WatchedMutex& mutex) const;
+  bool is_answered_in_time(const WatchedMutex& mutex) const;
+  bool surely_answered(const WatchedMutex& mutex) const;
+  void look_at_waits();
+  bool has_turn(const Call& call) const;
+  nanoseconds bound_of(const Call& call, const Version& version,
+                       Time since) const;
+  void check_wait(const Call& call);
+  void check_free(const Call& call, const Result& result);
+  void check_patience_ends(const Call& call);
+  void check_patience(const Call& call, const Result& result);
+  bool could_be_had(const Lock& lock, const Call& call, Time since) const;
+  const Lock* free_item(const Call& call, Time since) const;
   nanoseconds of_a_page(const Host& host) const;
   nanoseconds of_a_pass(const Call& call) const;
-  void check_remaining(const WatchedMutex& mutex, nanoseconds promised);
-  nanoseconds scheduling() const;
-  void check_free(const Call& call, const Result& result);
-  static bool is_odd(const Call& call);
-  void check_odd(const Call& call, const Result& result);
-  void see_row(Lock& lock, const Request& request);
-  Version version_of(const Lock& lock, const Request& request) const;
-  void check_stored_end(const Lock& lock, const Version& version);
-  void check_claim(const WatchedMutex& mutex, BootTime end);
-  void check_claim_after_pause(const WatchedMutex& mutex, BootTime end);
-  void check_new_claim(const WatchedMutex& mutex, BootTime end);
-  void check_token(const Lock& lock, const WatchedMutex& mutex);
-  bool tells_end() const;
-  void freed_by_force(Lock& lock);
-  Time began_to_lock(const WatchedMutex& mutex) const;
-  void see_writes(const Applied& applied);
-  std::string row_of(const std::string& lock) const;
-  std::string key_of(const std::string& lock) const;
-  void check_rows();
+  void check_any_of(const Call& call, const Result& result);
+  void check_any_of_wait(const Call& call);
+
+  // --- judge_errors.cpp ---
+  void check_code(const Call& call, const Result& result);
+  bool is_possible(const Call& call, std::error_code code) const;
+  bool is_possible_of_system(const Call& call, std::error_code code) const;
+  bool is_possible_of_keys(const Call& call, ddbmutex::Errc error) const;
+  bool is_possible_of_row(const Call& call, ddbmutex::Errc error) const;
+  bool is_possible_of_request(const Call& call, ddbmutex::Errc error) const;
+  static bool is_possible_of_mutex(const Call& call, ddbmutex::Errc error);
+  bool may_have_bad_keys(const Call& call) const;
 
   const Plan plan_;
+  // Nothing goes wrong: no weather, and only faults that concern nobody but
+  // their own process.
   bool quiet_ = false;
-  bool mild_ = false;        // Some requests fail, at once.
-  bool peaceful_ = false;    // The same, but for want of memory.
+  bool mild_ = false;        // All that goes wrong: some requests fail at once.
+  bool peaceful_ = false;    // Nothing goes wrong, but memory may run out.
   bool contention_ = false;  // Nothing but TransactionConflicts.
   bool memory_fails_ = false;
   bool pauses_ = false;
@@ -431,18 +392,18 @@ class Judge {
   // Some hosts' calendars are so wrong that DynamoDB refuses their signatures.
   bool wrong_calendars_ = false;
   bool others_ = false;  // Clients of another library take part.
-  Time calm_from_{};
+  Time calm_from_{};     // From then on nothing goes wrong.
   std::deque<Lock> locks_;
   std::deque<WatchedTable> tables_;
   std::deque<WatchedMutex> mutexes_;
   std::vector<WatchedMutex*> watched_;  // Those that are not gone.
-  std::vector<WatchedMutex*> losses_;   // Of which nobody was told yet.
+  std::vector<WatchedMutex*> losses_;   // Lost, and nobody was told yet.
   std::list<Call> calls_;
   std::vector<Write> writes_;
   Time next_look_at_waits_{};
   std::set<const Process*> over_;    // Programs that have ended normally.
-  std::set<const Process*> rivals_;  // That have had a lock.
-  std::uint64_t acquisitions_ = 0, acts_ = 0;
+  std::set<const Process*> rivals_;  // Those that have had a lock.
+  std::uint64_t acquisitions_ = 0;
   std::vector<std::string> wrongs_;
   std::set<std::string> kinds_;
 };

@@ -1,8 +1,9 @@
+// A life from its beginning to its end: makes the tables, hosts and programs of
+// a plan, lets its faults happen, and checks at the end that all is well.
 #include <algorithm>
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "tests/support/rival.hpp"
 #include "tests/world/judge.hpp"
@@ -27,14 +28,10 @@ constexpr std::uint64_t kMostOperations = 100;
 // One in so many allocations fails while memory is short.
 constexpr std::uint64_t kFailures[] = {20, 100, 1000};
 
-// How much of a kind of weather there is in a storm.
+// The weather in a storm.
 Weather ten_times(Weather weather) {
-  for (double* chance :
-       {&weather.unreachable, &weather.lost, &weather.answer_lost,
-        &weather.broken, &weather.truncated, &weather.late,
-        &weather.answer_late, &weather.doubled, &weather.failed,
-        &weather.throttled, &weather.conflict, &weather.rejected_keys}) {
-    *chance = std::min(*chance * 10, 0.5);
+  for (const WeatherKind& kind : kWeatherKinds) {
+    weather.*kind.chance = std::min(weather.*kind.chance * 10, 0.5);
   }
   return weather;
 }
@@ -51,7 +48,7 @@ class Life {
     for (const HostPlan& host : plan.hosts) {
       world_.add_host(host.rate, host.wall_offset, host.latency);
     }
-    // Of the last check.
+    // The host of the last check.
     world_.add_host(1, {}, std::chrono::microseconds(100));
     world_.on_step([this] { judge_.look(); });
     network_.on_applied([this](const Applied& applied) {
@@ -123,7 +120,7 @@ class Life {
   // -- Programs --------------------------------------------------------------
 
   void start_at(Time when, const ProgramPlan& own) {
-    ++running_;  // Or will be.
+    ++running_;  // From now on, although it starts later.
     world_.at(when, [this, own] { start(own); });
   }
 
@@ -152,7 +149,8 @@ class Life {
     world_.notify(&running_);
   }
 
-  // A program as it lives now: its process, or a forked child of that.
+  // The living process of a program: the one that was started, or a forked
+  // child of that one.
   Process* alive(int program) {
     const auto found = processes_.find(program);
     if (found == processes_.end()) return nullptr;
@@ -178,7 +176,7 @@ class Life {
     kill(fault.target);
     for (ProgramPlan own : plan_.programs) {
       if (own.number != fault.target) continue;
-      // It does other things than before.
+      // With another seed it does other things than before.
       own.seed =
           Random(own.seed, 'a', static_cast<std::uint64_t>(fault.at.count()))
               .next();
@@ -186,7 +184,8 @@ class Life {
     }
   }
 
-  // A lock whose taker does not know yet that it has it is freed by force.
+  // An operator frees a lock by force whose taker does not know yet that it has
+  // it.
   void operate(const Applied& applied) {
     const std::string& body = applied.request.body;
     const auto at = body.find("lock-");
@@ -286,7 +285,7 @@ class Life {
     set_weather();
     world_.at(weather_ends(), [this] { set_weather(); });
   }
-  // What is delayed then arrives before it is calm.
+  // Early enough for delayed messages to arrive before plan_.calm.
   Time weather_ends() const {
     const Weather& weather = plan_.weather;
     const bool delays =
@@ -309,8 +308,8 @@ class Life {
 
   // -- The end ---------------------------------------------------------------
 
-  // Until then, all programs should have ended: what they do last is a wait for
-  // all others that hold the lock, or have died with it.
+  // By then all programs should have ended.  The last thing that each may do is
+  // to wait for all others that hold the lock or have died with it.
   Time patience_ends() const {
     nanoseconds one = plan_.longest_hold + plan_.longest_rest;
     one += plan_.ttl * 5;
@@ -344,7 +343,9 @@ class Life {
       if (running_ > 0 && name.compare(0, 5, kFinal) == 0) continue;
       who += (who.empty() ? "" : "; ") + name;
     }
-    judge_.wrong("a wait that never ends", who);
+    judge_.wrong(world_.takes_too_long() ? "too much happens in a life"
+                                         : "a wait that never ends",
+                 who);
   }
 
   Outcome outcome() {
@@ -373,7 +374,7 @@ class Life {
 }  // namespace
 
 Outcome live(const Plan& plan, const Hear& hear) {
-  // Threads of processes that were killed may refer to it for ever.
+  // Never destroyed: threads of killed processes may refer to it.
   Life& life = *new Life(plan, hear);
   return life.live();
 }

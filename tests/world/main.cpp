@@ -1,21 +1,23 @@
 // Lives in the simulated world:
 //
-//   world minutes N [FIRST]  the seeds from FIRST on, on all cores, for so long
-//   world lives N [FIRST]    so many of them
-//   world until N [FIRST]    until one is wrong, for N seconds of computing at
-//                            the most
-//   world seed N [all]       one, and its story if it is wrong, or always
-//   world stories N [FIRST]  a line for each life, which is the same whenever
-//                            the story is
+//   world minutes N [FIRST]  for N minutes, on all cores
+//   world lives N [FIRST]    N lives, on all cores
+//   world until N [FIRST]    until a life goes wrong, for at most N seconds of
+//                            computing
+//   world seed N [all]       one life; its story if it is wrong (all: always)
+//   world stories N [FIRST]  N lives, and a line for each: its story's hash
 //
-// FIRST is drawn if it is left out.  A life that goes wrong is made smaller for
-// as long as it still goes wrong in the same way; then its story is told (not
-// by `until`).  The last line of the first three is "L lives, A acquisitions, F
-// faults, W wrong". The status is 0 if nothing is wrong.
+// The seeds begin with FIRST, which is drawn if it is left out.  A life that
+// goes wrong is made smaller for as long as it still goes wrong in the same
+// way, and then its story is told (except by `until`).  The last line of the
+// first three is "L lives, A acquisitions, F faults, W wrong".  The status is 0
+// if nothing is wrong.
+#include <chrono>
 #include <cinttypes>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -31,10 +33,10 @@ namespace {
 using world::Outcome;
 using world::Plan;
 
-// For how many lives a failure is made smaller; fewer if each of them hangs.
+// How many lives may be spent to make a failure smaller; fewer if they hang.
 constexpr int kLives = 400;
 constexpr int kHangingLives = 10;
-// Of how many kinds of failure the story is told after many lives.
+// How many kinds of failure are told as stories after many lives.
 constexpr std::size_t kStories = 3;
 
 int usage() {
@@ -46,9 +48,24 @@ int usage() {
 }
 
 std::uint64_t number_in(const std::string& text) {
-  std::size_t end = 0;
-  const std::uint64_t number = std::stoull(text, &end);
-  if (end != text.size()) throw std::invalid_argument(text);
+  const bool is_number =
+      !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  if (!is_number) throw std::invalid_argument('"' + text + "\" is no number");
+  try {
+    return std::stoull(text);
+  } catch (const std::out_of_range&) {
+    throw std::invalid_argument(text + " is too large");
+  }
+}
+
+// A number of minutes, seconds or lives.  0 would find nothing wrong.
+std::uint64_t count_in(const std::string& text) {
+  constexpr std::uint64_t kMost = 1'000'000'000;
+  const std::uint64_t number = number_in(text);
+  if (number == 0 || number > kMost) {
+    throw std::invalid_argument(text + " is not from 1 to " +
+                                std::to_string(kMost));
+  }
   return number;
 }
 
@@ -92,7 +109,7 @@ void say_what_is_left_out(const Plan& whole, const Plan& plan) {
       whole.faults.size() - plan.faults.size(), whole.faults.size());
 }
 
-// The smallest story that ends like this.
+// Tells the smallest story found that goes wrong in the same way.
 void tell_smallest(std::uint64_t seed, const std::string& wrong) {
   const Plan whole = world::draw_plan(seed);
   const std::string kind = world::kind_of(wrong);
@@ -152,7 +169,8 @@ std::uint64_t hash_of(const std::vector<std::string>& lines) {
 
 int tell_hashes(std::uint64_t count, std::uint64_t first) {
   int status = 0;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t seed = first + i;
     const Outcome outcome = world::live_apart(world::draw_plan(seed), true);
     std::printf("seed %" PRIu64 ": %zu lines, %016" PRIx64 "\n", seed,
                 outcome.story.size(), hash_of(outcome.story));
@@ -163,11 +181,12 @@ int tell_hashes(std::uint64_t count, std::uint64_t first) {
 
 int run(const std::vector<std::string>& words) {
   if (words.size() < 2 || words.size() > 3) return usage();
-  const std::uint64_t number = number_in(words[1]);
   if (words[0] == "seed") {
     const bool all = words.size() == 3 && words[2] == "all";
-    return words.size() == 3 && !all ? usage() : live_one(number, all);
+    if (words.size() == 3 && !all) return usage();
+    return live_one(number_in(words[1]), all);
   }
+  const std::uint64_t number = count_in(words[1]);
   const std::uint64_t first = words.size() == 3 ? number_in(words[2]) : drawn();
   if (words[0] == "stories") return tell_hashes(number, first);
   world::Many many;
@@ -190,7 +209,8 @@ int run(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   try {
     return run({argv + 1, argv + argc});
-  } catch (const std::exception&) {
+  } catch (const std::invalid_argument& wrong) {
+    std::fprintf(stderr, "world: %s\n", wrong.what());
     return usage();
   }
 }

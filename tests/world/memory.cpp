@@ -59,7 +59,6 @@ void* allocate(std::size_t size) noexcept {
   head->size = size;
   if (head->owner != nullptr) {
     head->owner->bytes += static_cast<std::int64_t>(size);
-    ++head->owner->blocks;
   }
   return head + 1;
 }
@@ -69,7 +68,6 @@ void release(void* block) noexcept {
   Head* const head = static_cast<Head*>(block) - 1;
   if (head->owner != nullptr) {
     head->owner->bytes -= static_cast<std::int64_t>(head->size);
-    --head->owner->blocks;
   }
   std::free(head);
 }

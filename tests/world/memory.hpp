@@ -1,4 +1,4 @@
-// Whose code a thread runs, and the memory of the library in it.
+// Which code this thread runs, and the memory that the library allocates.
 #ifndef DDBMUTEX_TESTS_WORLD_MEMORY_HPP
 #define DDBMUTEX_TESTS_WORLD_MEMORY_HPP
 
@@ -6,18 +6,18 @@
 
 namespace world {
 
-// Of the real thread that asks; there is none in one that is not the world's.
+// What is known of the calling thread; no process if it is not the world's.
 struct ThisThread {
   Process* const* process = nullptr;
   bool inside = false;
 };
 void set_this_thread(const ThisThread& thread);
 bool is_inside();
-// Null outside of all processes.
+// Null if the thread belongs to no process.
 Process* process_of_this_thread();
 
-// Whether memory runs out now, for what does not allocate by itself here but
-// would in a real system.
+// Whether memory runs out now.  Asked where a real system would allocate and
+// the world does not.
 bool runs_out_of_memory();
 
 }  // namespace world

@@ -1,6 +1,5 @@
 #include "tests/world/network.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -17,12 +16,12 @@ struct Network::Fate {
   bool unreachable = false, at_once = false;
   bool lost = false, answer_lost = false, doubled = false;
   bool broken_before = false, broken_after = false, truncated = false;
-  // Why the front end refuses it: one of kRefusals, or -1; and whether it was
-  // carried out all the same.
+  // Which of kRefusals the front end answers with, or -1; and whether the
+  // request is carried out all the same.
   int refusal = -1;
   bool carried_out = false;
   nanoseconds there{}, back{}, again{};
-  nanoseconds retry_after{};  // It is asked to stay away for so long; or not.
+  nanoseconds retry_after{};  // The answer asks the client to wait so long.
   std::uint64_t id = 0;       // As DynamoDB's request ID.
 };
 
@@ -35,7 +34,7 @@ struct Refusal {
   const char* body;
 };
 
-// 500 and 503 come first: they alone may have been carried out.
+// 500 and 503 come first: only with these may a request have been carried out.
 constexpr int kFailures = 2;
 constexpr Refusal kRefusals[] = {
     {500, R"({"__type":"com.amazon.coral.service#InternalServerError",)"
@@ -92,7 +91,7 @@ std::string http_date(seconds time) {
   return text;
 }
 
-// Of "20270115T080000Z"; nothing if it is something else.
+// Reads "20270115T080000Z"; nothing if the text is something else.
 std::optional<seconds> read_amz_date(const std::string& text) {
   std::tm utc{};
   if (strptime(text.c_str(), "%Y%m%dT%H%M%SZ", &utc) == nullptr) return {};
@@ -147,7 +146,7 @@ Network::Fate Network::draw(Random& random) {
   }
   if (happens(w.failed)) fate.refusal = random.chance(0.5) ? 0 : 1;
   if (happens(w.throttled)) fate.refusal = kThrottled + random.chance(0.5);
-  // Who meets contention is not asked to stay away.
+  // A client that meets contention is not asked to wait.
   if (happens(w.conflict)) {
     fate.refusal = kConflict;
     fate.retry_after = nanoseconds::zero();
@@ -163,6 +162,9 @@ bool Network::send(Request request, nanoseconds connect_timeout,
   Process& process = *request.process;
   request.sent = process.host->boot(world.now());
   request.sent_at = world.now();
+  const Time frozen_until = process.host->frozen_until;
+  request.after_slow_answer =
+      process.answered_sent < frozen_until && frozen_until <= process.answered;
   const auto number = static_cast<std::uint64_t>(process.number);
   Random random(seed_ ^ number, 'n', ++sent_[process.number]);
   Fate fate = draw(random);
@@ -187,7 +189,7 @@ bool Network::send(Request request, nanoseconds connect_timeout,
   if (fate.doubled) {
     Fate second = fate;
     second.refusal = -1;
-    second.answer_lost = true;  // The one that sent it again heard it.
+    second.answer_lost = true;  // The first copy is answered.
     world.at(world.now() + fate.there + fate.again,
              [this, sent, second, heard] { arrive(*sent, second, heard); });
   }
@@ -211,6 +213,7 @@ void Network::arrive(const Request& request, const Fate& fate,
 
 void Network::carry_out(const Request& request, const Fate& fate,
                         const Heard& heard) {
+  service_.set_time(std::chrono::floor<seconds>(World::the().now()));
   const Reply reply = service_.call(request.operation, request.body);
   if (World::the().tells()) {
     World::the().tell("  DynamoDB: " + request.operation + " of " +

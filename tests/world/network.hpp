@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tests/world/dynamodb/service.hpp"
@@ -23,25 +22,45 @@ struct Weather {
   double lost = 0;         // It never arrives, and nobody says so.
   double answer_lost = 0;  // It is carried out, and nobody hears of it.
   double broken = 0;       // The connection dies: before or after.
-  double truncated = 0;    // So it does amid the answer.
+  double truncated = 0;    // The connection dies amid the answer.
   double late = 0;         // It arrives later, by up to `longest_delay`.
-  double answer_late = 0;  // The answer does.
-  double doubled = 0;      // It arrives once more, as late as that.
-  double failed = 0;       // 500 or 503: carried out or not.
+  double answer_late = 0;  // The answer arrives so much later.
+  double doubled = 0;      // It arrives once more, as much later.
+  double failed = 0;       // 500 or 503, whether or not it is carried out.
   double throttled = 0;
   double conflict = 0;       // TransactionConflictException.
   double rejected_keys = 0;  // The keys have expired, or are unknown.
   nanoseconds longest_delay = std::chrono::seconds(1);
 };
 
+// Each kind of weather, with its name.
+struct WeatherKind {
+  const char* name;
+  double Weather::*chance;
+};
+inline constexpr WeatherKind kWeatherKinds[] = {
+    {"unreachable", &Weather::unreachable},
+    {"lost", &Weather::lost},
+    {"answer lost", &Weather::answer_lost},
+    {"broken", &Weather::broken},
+    {"truncated", &Weather::truncated},
+    {"late", &Weather::late},
+    {"answer late", &Weather::answer_late},
+    {"doubled", &Weather::doubled},
+    {"failed", &Weather::failed},
+    {"throttled", &Weather::throttled},
+    {"conflict", &Weather::conflict},
+    {"rejected keys", &Weather::rejected_keys},
+};
+
 struct FrontEnds {
-  // What their clocks are ahead of the service's; as many as there are.
+  // How far each one's clock is ahead of the service's.
   std::vector<nanoseconds> ahead{nanoseconds(0)};
-  bool date = true;          // Whether answers say it.
+  bool date = true;          // Answers have the header Date.
   nanoseconds page_takes{};  // How long each page of a table takes to be read.
 };
 
-// What a host gets to hear.
+// What arrives at a host.
 struct Received {
   enum class Kind { complete, unreachable, broken, truncated };
   Kind kind = Kind::complete;
@@ -59,13 +78,15 @@ struct Request {
   std::string token;      // Of the session, if there is one.
   BootTime sent{};        // By the clock of its host,
   Time sent_at{};         // and in truth.
+  // The answer before it was under way while the host was frozen.
+  bool after_slow_answer = false;
 };
 
 // A request as the service carried it out.
 struct Applied {
   const Request& request;
   const Reply& reply;
-  // When that arrives at the host, whole; kNever: it does not.
+  // When the whole reply arrives at the host; kNever: it does not.
   Time answered = kNever;
 };
 
@@ -77,19 +98,18 @@ class Network {
   Service& service() { return service_; }
   // From now on.
   void set_weather(const Weather& weather) { weather_ = weather; }
-  const Weather& weather() const { return weather_; }
 
-  // `heard` is called when an answer, or an end without one, arrives at the
-  // host; at most once, perhaps never.  `unreachable`: nothing has left the
-  // host; so it is said at once, or after `connect_timeout`.  Returns false
-  // then.
+  // Calls `heard` when an answer, or an end without one, arrives at the host:
+  // at most once, perhaps never.  Returns false if nothing has left the host.
+  // Then `heard` is told `unreachable` at once or after `connect_timeout`.
   using Heard = std::function<void(Received)>;
   bool send(Request request, nanoseconds connect_timeout, const Heard& heard);
-  // The same for a program of the world itself: the thread waits at most that
-  // long by its boot clock.  Nothing if there was no answer.
+  // Sends a request for the thread itself, without the library.  The thread
+  // waits for the answer, `at_most` so long by its boot clock.  Nothing if
+  // there was no answer.
   struct Answer {
     Reply reply;
-    std::string date;  // As the front end has it; may be empty.
+    std::string date;  // The header Date; may be empty.
   };
   std::optional<Answer> ask(const std::string& operation,
                             const std::string& body, nanoseconds at_most);

@@ -9,8 +9,8 @@ using ddbmutex::Layout;
 
 // A good row, whose lease has long been over, with one thing wrong.
 struct Odd {
-  const char* without;  // The attribute of a good row; "all" of them.
-  const char* with;
+  const char* without;  // The attribute that is left out; "all": all of them.
+  const char* with;     // What is there instead.
   enum class Who { all, who_keeps, who_deletes } who = Who::all;
 };
 using Who = Odd::Who;
@@ -110,7 +110,7 @@ constexpr Odd kOddVersion[] = {
     {"", R"("isNonAcquirable":{"S":"1"})"},
     {"", R"("data":{"S":"text"})"},
 };
-// Their holder may live, and is never over.
+// Nobody can tell when their leases are over.
 constexpr Odd kOddLeases[] = {
     {"isReleased", R"("leaseDuration":{"S":"20"})"},
     {"isReleased", R"("leaseDuration":{"S":"soon"})"},

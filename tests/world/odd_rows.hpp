@@ -1,5 +1,5 @@
-// Items that are no locks, or none for who does not keep rows.  "The library
-// never takes or changes an item that it does not understand."
+// Items that are no locks, or are none for programs that do not keep rows.
+// "The library never takes or changes an item that it does not understand."
 #ifndef DDBMUTEX_TESTS_WORLD_ODD_ROWS_HPP
 #define DDBMUTEX_TESTS_WORLD_ODD_ROWS_HPP
 
@@ -16,8 +16,8 @@ constexpr const char* kOddLock = "odd";
 // The JSON of its attributes, without the key.
 std::string draw_odd_row(Random& random, ddbmutex::Layout layout, bool keeps);
 
-// No condition can ask whether a number is a whole one.  So a take may count
-// such a row's token, but does not get the lock.
+// Whether a take may count up the row's token, although it does not get the
+// lock: no condition can ask whether a number is whole.
 bool may_be_counted(const std::string& row);
 
 }  // namespace world

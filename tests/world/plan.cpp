@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <initializer_list>
-#include <utility>
 
 #include "tests/support/rival.hpp"
 #include "tests/world/odd_rows.hpp"
@@ -22,18 +20,19 @@ using std::chrono::seconds;
 constexpr hours kDay{24};
 constexpr nanoseconds kLongestTtl = 366 * kDay;
 constexpr nanoseconds kLongestIdle = 21 * kDay;
-// A holder is renewed some 200 times in a hold at the most: two in a ttl.
+// A hold takes at most so many ttls, so its lease is renewed some 200 times.
 constexpr int kTtlsHeld = 100;
-// So many that threads which take them at once may miss some.
+// So many that threads that take them all at once may miss some.
 constexpr int kManyJobs = 40;
-// What long outages are borne with.
+// Options::patience in lives with long outages.
 constexpr hours kPatience{12};
-// So long a standstill may never be noticed (ddbmutex/README.md), and one that
-// is so much longer always is.
+// A pause of up to kLongestPause may never be noticed (ddbmutex/README.md).
+// Longer ones, which must be noticed, take at least kNoticedPause.
 constexpr milliseconds kLongestPause{1250};
 constexpr seconds kNoticedPause{6};
 
-// About how often a waiter looks, and how often all of a life may.
+// About how long a waiter pauses between two looks, and how many looks a life
+// may have.
 constexpr milliseconds kPause{170};
 constexpr double kMostLooks = 5000;
 
@@ -48,7 +47,7 @@ enum class Climates { clear, stalls, weather, both, contention, unheard };
 // Which faults there may be.
 enum class Faults {
   any,
-  of_programs,  // They die, or calendars jump; all others live in peace.
+  of_programs,  // They die, or calendars jump; nothing else goes wrong.
   of_memory,
   outages,  // Of hours, which programs have the patience to wait for.
 };
@@ -57,9 +56,9 @@ enum class Faults {
 enum class Table {
   ours,
   shared,    // With clients of the library that the layout belongs to.
-  own_rows,  // Its rows are kept, and few want them.
-  jobs,      // Its rows are work that is to be done.
-  wrong,     // Its key is another than the programs say.
+  own_rows,  // Its rows are kept, and few programs want them.
+  jobs,      // Its rows are work.
+  wrong,     // Its key is not the one that the programs name.
 };
 
 // What a life is about.  The fewer kinds of trouble there are in it, the
@@ -136,7 +135,7 @@ bool goes_by_calendars(Layout layout) {
          layout == Layout::ddblock;
 }
 
-// With a ttl of 1 s at least.
+// Layouts with versions, which take a ttl of at least 1 s.
 bool sees_versions(Layout layout) {
   return layout == Layout::dynamolock || layout == Layout::awslabs;
 }
@@ -177,6 +176,8 @@ class Draft {
     return kind_.climate == Climates::stalls || kind_.climate == Climates::both;
   }
 
+  bool is_lapsing() const { return kind_.pace == Pace::lapsing; }
+  bool is_crowded() const { return plan_.locks == kManyJobs; }
   bool has_rivals() const { return kind_.table == Table::shared; }
 
   void draw_table() {
@@ -209,7 +210,7 @@ class Draft {
     if (makes_none && random.chance(0.2)) plan_.odd_row = "";
   }
 
-  // Many of them, or a large table that takes long to be read.
+  // Many jobs, or a large table that takes long to read.
   void draw_jobs(Random& random) {
     plan_.jobs = plan_.keep_row = true;
     plan_.sort_key.clear();
@@ -225,12 +226,12 @@ class Draft {
   void draw_times() {
     Random random(plan_.seed, 'm');
     if (kind_.pace == Pace::slow) draw_slow_times(random);
-    if (kind_.pace == Pace::busy && plan_.locks != kManyJobs) {
+    if (kind_.pace == Pace::busy && !is_crowded()) {
       draw_busy_times(random);
     }
-    if (plan_.locks == kManyJobs) draw_crowded_times(random);
-    if (kind_.pace == Pace::lapsing) draw_lapsing_times(random);
-    // Their clients write whole seconds, or halves of them.
+    if (is_crowded()) draw_crowded_times(random);
+    if (is_lapsing()) draw_lapsing_times(random);
+    // The rivals' clients write whole or half seconds.
     if (has_rivals()) plan_.ttl = plan_.ttl / 500 * 500;
     if (has_rivals() || sees_versions(plan_.layout)) {
       plan_.ttl = std::max<milliseconds>(seconds(1), plan_.ttl);
@@ -278,17 +279,9 @@ class Draft {
 
   void draw_programs() {
     Random random(plan_.seed, 'p');
-    const bool slow = kind_.pace == Pace::slow;
-    const bool lapses = kind_.pace == Pace::lapsing;
-    hosts_ = lapses ? 2 + random.below(2) : 1 + random.below(4);
-    const bool few = kind_.table == Table::own_rows;
+    hosts_ = is_lapsing() ? 2 + random.below(2) : 1 + random.below(4);
     if (kind_.which == Faults::outages) plan_.patience = kPatience;
-    const std::uint64_t count = lapses ? hosts_
-                                : plan_.locks == kManyJobs
-                                    ? 6
-                                    : 1 + random.below(few    ? 2
-                                                       : slow ? 4
-                                                              : 6);
+    const std::uint64_t count = number_of_programs(random);
     for (std::uint64_t i = 0; i < count; ++i) draw_program(i, false);
     if (!has_rivals()) return;
     first_rival_host_ = hosts_;
@@ -297,24 +290,22 @@ class Draft {
     for (std::uint64_t i = 0; i < rivals; ++i) draw_program(count + i, true);
   }
 
+  std::uint64_t number_of_programs(Random& random) const {
+    if (is_lapsing()) return hosts_;
+    if (is_crowded()) return 6;
+    if (kind_.table == Table::own_rows) return 1 + random.below(2);
+    return 1 + random.below(kind_.pace == Pace::slow ? 4 : 6);
+  }
+
   void draw_program(std::uint64_t number, bool rival) {
     Random random(plan_.seed, 'P', number);
     ProgramPlan own;
     own.number = static_cast<int>(number);
     own.rival = rival;
-    own.host = static_cast<int>(
-        rival ? first_rival_host_ + random.below(hosts_ - first_rival_host_)
-        : kind_.pace == Pace::lapsing ? number
-                                      : random.below(hosts_));
+    own.host = static_cast<int>(host_of(random, number, rival));
     own.seed = random.next();
-    const bool crowded = plan_.locks == kManyJobs;
-    own.threads = rival || kind_.table == Table::own_rows ? 1
-                  : crowded                               ? 4
-                            : 1 + static_cast<int>(random.below(4));
-    const auto steps =
-        static_cast<int>(kind_.pace != Pace::busy ? spread(random, 5, 40)
-                         : crowded                ? 60
-                                   : spread(random, 20, 300) * own.threads);
+    own.threads = threads_of(random, rival);
+    const int steps = steps_of(random, own.threads);
     for (int step = 0; step < steps; ++step) own.steps.push_back(step);
     // Most begin soon.
     own.starts =
@@ -322,6 +313,25 @@ class Draft {
             ? random.between(nanoseconds(0), seconds(1))
             : random.spread(seconds(1), at_least(seconds(2), plan_.ttl));
     plan_.programs.push_back(own);
+  }
+
+  std::uint64_t host_of(Random& random, std::uint64_t number, bool rival) {
+    if (rival) {
+      return first_rival_host_ + random.below(hosts_ - first_rival_host_);
+    }
+    return is_lapsing() ? number : random.below(hosts_);
+  }
+
+  int threads_of(Random& random, bool rival) const {
+    if (rival || kind_.table == Table::own_rows) return 1;
+    return is_crowded() ? 4 : 1 + static_cast<int>(random.below(4));
+  }
+
+  int steps_of(Random& random, int threads) const {
+    if (kind_.pace != Pace::busy)
+      return static_cast<int>(spread(random, 5, 40));
+    if (is_crowded()) return 60;
+    return static_cast<int>(spread(random, 20, 300) * threads);
   }
 
   // Until about then the programs have something to do.  A life in which many
@@ -364,10 +374,10 @@ class Draft {
         time, static_cast<double>((2 * nanoseconds(kLongestTtl)).count()))));
   }
 
-  // Times of whatever lasts: most are about as long as a lease, some are much
-  // longer.
+  // How long a fault or a delay lasts: mostly about as long as a lease,
+  // sometimes much longer.
   nanoseconds lasting(Random& random) const {
-    if (kind_.pace == Pace::lapsing) {
+    if (is_lapsing()) {
       return random.between(plan_.ttl / 2, plan_.ttl * 3);
     }
     if (random.chance(0.1)) return random.spread(minutes(1), 3 * kDay);
@@ -379,24 +389,29 @@ class Draft {
     Random random(plan_.seed, 'f');
     const std::uint64_t count = random.below(kind_.faults + 1);
     for (std::uint64_t i = 0; i < count; ++i) draw_fault(i);
-    if (kind_.pace == Pace::lapsing) pause_holders();
+    if (is_lapsing()) pause_holders();
     std::stable_sort(
         plan_.faults.begin(), plan_.faults.end(),
         [](const FaultPlan& a, const FaultPlan& b) { return a.at < b.at; });
   }
 
-  // A machine stands still while its lease runs out, often for as long as it
-  // may.
+  // Moves pauses to where a lease runs out, and makes many as long as can go
+  // unnoticed.
   void pause_holders() {
     for (FaultPlan& pause : plan_.faults) {
       if (pause.kind != FaultPlan::Kind::pause) continue;
       Random random(plan_.seed, 'h', static_cast<std::uint64_t>(pause.target));
       if (random.chance(0.5)) pause.time = kLongestPause;
+      const bool in_sight =
+          Random(plan_.seed, 'i', static_cast<std::uint64_t>(pause.target))
+              .chance(0.4);
       for (const FaultPlan& cut : plan_.faults) {
         if (cut.kind != FaultPlan::Kind::cut_off ||
             cut.target != pause.target) {
           continue;
         }
+        // Then other requests show the pause before a renewal does.
+        if (in_sight) continue;
         pause.at = cut.at + random.between({}, plan_.ttl);
       }
     }
@@ -412,21 +427,16 @@ class Draft {
     if (kind_.which == Faults::outages) {
       fault.time = random.spread(minutes(30), hours(6));
     }
-    // Meanwhile a waiter tries again every five seconds.
+    // No longer, because a waiter tries again every five seconds.
     if (fault.kind == Is::cut_off || fault.kind == Is::outage) {
       fault.time = std::min<nanoseconds>(fault.time, hours(6));
     }
     const ProgramPlan& program =
         plan_.programs[random.below(plan_.programs.size())];
     fault.target = is_of_a_host(fault.kind) ? program.host : program.number;
-    if (fault.kind == Is::pause && !may_pause(fault)) return;
     if (fault.kind == Is::pause) {
-      fault.time = random.spread(milliseconds(20), kLongestPause);
-      // Waiters on other machines count on meanwhile.
-      if (kind_.pace == Pace::lapsing && random.chance(0.6)) {
-        fault.time = random.spread(kNoticedPause + plan_.ttl / 20,
-                                   kNoticedPause + seconds(1) + plan_.ttl * 3);
-      }
+      if (!may_pause(fault)) return;
+      fault.time = draw_pause(random);
       paused_hosts_.push_back(fault.target);
     }
     if (fault.kind == Is::set_wall) {
@@ -440,6 +450,14 @@ class Draft {
     plan_.faults.push_back(fault);
   }
 
+  nanoseconds draw_pause(Random& random) const {
+    const nanoseconds time = random.spread(milliseconds(20), kLongestPause);
+    // Waiters on other machines count on meanwhile.
+    if (!is_lapsing() || !random.chance(0.6)) return time;
+    return random.spread(kNoticedPause + plan_.ttl / 20,
+                         kNoticedPause + seconds(1) + plan_.ttl * 3);
+  }
+
   FaultPlan::Kind fault_of(Random& random) const {
     using Is = FaultPlan::Kind;
     if (kind_.which == Faults::of_memory) return Is::no_memory;
@@ -448,7 +466,7 @@ class Draft {
       return random.one_of(
           {Is::kill, Is::restart, Is::restart, Is::set_wall, Is::clean_up});
     }
-    if (kind_.pace == Pace::lapsing) {
+    if (is_lapsing()) {
       return random.one_of({Is::cut_off, Is::cut_off, Is::cut_off, Is::pause,
                             Is::pause, Is::suspend, Is::stop, Is::set_wall,
                             Is::restart, Is::outage});
@@ -468,9 +486,9 @@ class Draft {
   bool is_of_rivals(int host) const {
     return has_rivals() && host >= static_cast<int>(first_rival_host_);
   }
-  // One unnoticed pause of a host in a life: two in one lease would add up to
-  // more than the margins cover.  And none of a rival's: their clients have no
-  // margin.
+  // A host has at most one unnoticed pause in a life: two in one lease would
+  // add up to more than the margins cover.  Rivals' hosts have none, because
+  // their clients have no margin.
   bool may_pause(const FaultPlan& fault) const {
     return !is_of_rivals(fault.target) &&
            std::find(paused_hosts_.begin(), paused_hosts_.end(),
@@ -484,7 +502,7 @@ class Draft {
       // The margins cover clocks that are off by 1 %, or by 0.5 % and a pause.
       const double worst = paused_hosts_.empty() ? 0.01 : 0.005;
       const double off = (random.share() * 2 - 1) * worst;
-      const double extreme = kind_.pace == Pace::lapsing ? 0.8 : 0.15;
+      const double extreme = is_lapsing() ? 0.8 : 0.15;
       host.rate = 1 + (random.chance(extreme) ? std::copysign(worst, off)
                        : random.chance(0.3)   ? 0
                                               : off);
@@ -496,7 +514,7 @@ class Draft {
         host.wall_offset = random.spread(milliseconds(1), hours(30));
         if (random.chance(0.5)) host.wall_offset = -host.wall_offset;
       }
-      // Their clients count on right clocks.
+      // The rivals' clients count on right clocks.
       if (is_of_rivals(static_cast<int>(i))) {
         host.rate = 1;
         host.wall_offset = random.between(-seconds(1), seconds(1));
@@ -533,7 +551,8 @@ class Draft {
     if (random.chance(0.05)) leave_out_dates();
   }
 
-  // Without them, nobody learns that a request was signed for another time.
+  // Without a Date, nobody learns that a request was signed for a wrong time.
+  // So the calendars must be about right.
   void leave_out_dates() {
     plan_.front_ends.date = false;
     for (HostPlan& host : plan_.hosts) {
@@ -552,25 +571,22 @@ class Draft {
     Random random(plan_.seed, 'W');
     const double most = random.chance(0.7) ? 0.01 : 0.08;
     Weather& weather = plan_.weather;
-    for (double* chance :
-         {&weather.unreachable, &weather.lost, &weather.answer_lost,
-          &weather.broken, &weather.truncated, &weather.late,
-          &weather.answer_late, &weather.doubled, &weather.failed,
-          &weather.throttled, &weather.conflict, &weather.rejected_keys}) {
+    for (const WeatherKind& kind : kWeatherKinds) {
       const double drawn = spread(random, most / 100, most);
-      if (random.chance(0.5)) *chance = drawn;
+      if (random.chance(0.5)) weather.*kind.chance = drawn;
     }
     weather.longest_delay = lasting(random);
     plan_.has_operator = random.chance(0.3);
     if (kind_.climate == Climates::weather && random.chance(0.5)) {
       Weather mild;
-      for (double* chance : {&mild.broken, &mild.truncated, &mild.failed}) {
+      for (double* chance :
+           {&mild.broken, &mild.truncated, &mild.failed, &mild.rejected_keys}) {
         *chance = spread(random, 0.001, 0.013);
       }
       weather = mild;
       plan_.has_operator = false;
     }
-    // Then nothing is under way any more.
+    // By then nothing is under way any more.
     plan_.calm = std::max(plan_.calm, busy_until_ + weather.longest_delay);
   }
 
@@ -638,21 +654,9 @@ std::string numbers_of(const std::vector<int>& steps) {
 }
 
 std::string description_of(const Weather& weather) {
-  const std::pair<const char*, double> all[] = {
-      {"unreachable", weather.unreachable},
-      {"lost", weather.lost},
-      {"answer lost", weather.answer_lost},
-      {"broken", weather.broken},
-      {"truncated", weather.truncated},
-      {"late", weather.late},
-      {"answer late", weather.answer_late},
-      {"doubled", weather.doubled},
-      {"failed", weather.failed},
-      {"throttled", weather.throttled},
-      {"conflict", weather.conflict},
-      {"rejected keys", weather.rejected_keys}};
   std::string text;
-  for (const auto& [name, chance] : all) {
+  for (const auto& [name, member] : kWeatherKinds) {
+    const double chance = weather.*member;
     if (chance == 0) continue;
     char words[64];
     std::snprintf(words, sizeof words, "%s %s %.3g %%", text.empty() ? "" : ",",
@@ -678,31 +682,48 @@ std::string description_of(const ProgramPlan& own) {
          numbers_of(own.steps);
 }
 
+std::string description_of_table(const Plan& plan) {
+  std::string text = std::string("layout ") + tests::name_of(plan.layout);
+  text += plan.jobs       ? ", rows of work, "
+          : plan.keep_row ? ", rows are kept, "
+                          : ", rows are deleted, ";
+  text +=
+      std::to_string(plan.locks) + " locks, a ttl of " + seconds_of(plan.ttl);
+  if (!plan.sort_key.empty()) text += ", a sort key";
+  if (plan.odd_row) text += "; the odd row is {" + *plan.odd_row + "}";
+  if (plan.has_wrong_key()) {
+    text +=
+        ", the key is " + plan.wrong_key.partition + " " + plan.wrong_key.sort;
+  }
+  if (plan.has_operator) text += ", an operator";
+  if (plan.other_rows > 0) {
+    text += ", " + std::to_string(plan.other_rows) +
+            " other rows, a page takes " +
+            seconds_of(plan.front_ends.page_takes);
+  }
+  return text;
+}
+
+std::string description_of(const FrontEnds& front_ends) {
+  std::string text = "front ends whose clocks are ahead by";
+  for (const nanoseconds time : front_ends.ahead) {
+    text += " " + seconds_of(time);
+  }
+  return text + (front_ends.date ? "" : "; they say no Date");
+}
+
+bool lives_on(const ProgramPlan& own, std::size_t host) {
+  return own.host == static_cast<int>(host);
+}
+
 }  // namespace
 
 std::vector<std::string> description_of(const Plan& plan) {
-  std::vector<std::string> lines;
-  lines.push_back(
-      std::string("layout ") + tests::name_of(plan.layout) +
-      (plan.jobs       ? ", rows of work, "
-       : plan.keep_row ? ", rows are kept, "
-                       : ", rows are deleted, ") +
-      std::to_string(plan.locks) + " locks, a ttl of " + seconds_of(plan.ttl) +
-      (plan.sort_key.empty() ? "" : ", a sort key") +
-      (plan.odd_row ? "; the odd row is {" + *plan.odd_row + "}" : "") +
-      (plan.has_wrong_key() ? ", the key is " + plan.wrong_key.partition + " " +
-                                  plan.wrong_key.sort
-                            : "") +
-      (plan.has_operator ? ", an operator" : "") +
-      (plan.other_rows > 0 ? ", " + std::to_string(plan.other_rows) +
-                                 " other rows, a page takes " +
-                                 seconds_of(plan.front_ends.page_takes)
-                           : ""));
+  std::vector<std::string> lines{description_of_table(plan)};
   for (std::size_t i = 0; i < plan.hosts.size(); ++i) {
-    const bool is_used = std::any_of(plan.programs.begin(), plan.programs.end(),
-                                     [i](const ProgramPlan& own) {
-                                       return own.host == static_cast<int>(i);
-                                     });
+    const bool is_used =
+        std::any_of(plan.programs.begin(), plan.programs.end(),
+                    [i](const ProgramPlan& own) { return lives_on(own, i); });
     if (!is_used) continue;
     lines.push_back("host " + std::to_string(i + 1) + ": " +
                     description_of(plan.hosts[i]));
@@ -721,12 +742,7 @@ std::vector<std::string> description_of(const Plan& plan) {
     lines.push_back("threads stall between two instructions, for up to " +
                     seconds_of(plan.climate.longest_stall));
   }
-  std::string ahead;
-  for (const nanoseconds time : plan.front_ends.ahead) {
-    ahead += " " + seconds_of(time);
-  }
-  lines.push_back("front ends whose clocks are ahead by" + ahead +
-                  (plan.front_ends.date ? "" : "; they say no Date"));
+  lines.push_back(description_of(plan.front_ends));
   return lines;
 }
 

@@ -29,24 +29,24 @@ struct ProgramPlan {
   Time starts{};
   std::uint64_t seed = 0;  // Of its options, and of each of its steps.
   int threads = 1;
-  // The numbers of the steps that it takes, of `steps` that were drawn.
+  // The numbers of the steps that it takes; shrinking leaves some out.
   std::vector<int> steps;
   bool rival = false;  // A client of the library that the layout belongs to.
 };
 
 struct FaultPlan {
   enum class Kind {
-    kill,       // Of a program's process.
+    kill,       // A program's process is killed.
     restart,    // The same, and it starts again after `time`.
-    stop,       // A process, as by SIGSTOP.
-    suspend,    // A host.
-    pause,      // A host, unnoticed.
-    cut_off,    // A host: no message leaves or arrives.
-    outage,     // For all: the service answers nobody.
-    storm,      // For all: the weather is ten times as bad.
+    stop,       // A process stops, as by SIGSTOP.
+    suspend,    // A host is suspended.
+    pause,      // A host stands still, and its boot clock too.
+    cut_off,    // No message leaves a host or arrives there.
+    outage,     // The service answers nobody.
+    storm,      // The weather is ten times as bad for all.
     set_wall,   // A host's calendar jumps by `time`.
-    no_memory,  // Of a process: allocations fail now and then for `time`.
-    clean_up,   // DynamoDB deletes what its ttl says, if anything.
+    no_memory,  // Allocations of a process fail now and then for `time`.
+    clean_up,   // DynamoDB deletes the items whose ttl is over.
   };
   Kind kind = Kind::kill;
   int target = 0;  // A program or a host, by its number.
@@ -60,23 +60,23 @@ struct Plan {
   bool keep_row = false;
   std::string sort_key{};  // The attribute; empty: the table has none.
   int locks = 1;
-  // There is another name, whose item is no lock: its attributes.  Empty: it
-  // has none, and must not be made.
+  // The attributes of an item that is no lock, under a name of its own.  Empty:
+  // there is no item of that name, and none must be made.
   std::optional<std::string> odd_row{};
   // The table's key, if it is not the one that the programs name.
   Service::Key wrong_key{};
   bool has_wrong_key() const { return !wrong_key.partition.empty(); }
   // The locks are rows of work, and programs take any one of them.
   bool jobs = false;
-  nanoseconds beat{};  // They do so at its multiples, all at once.
+  nanoseconds beat{};  // All do so at once, at multiples of this time.
   int other_rows = 0;  // In the same table.
-  // Somebody frees locks by force, most of all those whose takers have not
-  // heard yet that they have them.
+  // An operator frees locks by force whose takers have not heard yet that they
+  // have them.
   bool has_operator = false;
-  // Programs bear errors for so long, if it is said.
+  // Options::patience of all programs, if it is the same for all.
   std::optional<std::chrono::milliseconds> patience{};
   std::chrono::milliseconds ttl{};  // The usual one; a mutex may have another.
-  // How long a program holds a lock, and does nothing at the most.
+  // How long programs hold a lock, and how long they do nothing.
   nanoseconds shortest_hold = std::chrono::microseconds(1);
   nanoseconds longest_hold{};
   nanoseconds longest_rest{};
@@ -86,8 +86,8 @@ struct Plan {
   Climate climate;
   Weather weather;
   FrontEnds front_ends;
-  // When the faults are over, and no delayed message is under way any more.
-  // What comes then is calm, and in the end all locks must be free.
+  // From then on there are no faults, and no delayed message is under way.  In
+  // the end all locks must be free.
   Time calm{};
 };
 
@@ -99,17 +99,17 @@ std::string description_of(const FaultPlan& fault);
 // Who lives where, and what goes wrong: one line each.
 std::vector<std::string> description_of(const Plan& plan);
 
-// What came of it.
+// What came of a life.
 struct Outcome {
   std::vector<std::string> wrong;  // What the judge reports.
   std::uint64_t acquisitions = 0;
   std::uint64_t faults = 0;
   Time length{};
-  std::vector<std::string> story;  // If it was heard.
+  std::vector<std::string> story;  // Empty if nobody wanted to hear it.
 };
 
-// Once in a (real) process.  `hear` is told the story, line by line; null:
-// nobody wants to hear it.
+// Lives the plan, once in a (real) process.  `hear` is told the story, line by
+// line; null: nobody wants to hear it.
 using Hear = std::function<void(const std::string& line)>;
 Outcome live(const Plan& plan, const Hear& hear);
 

@@ -23,10 +23,10 @@ using std::chrono::seconds;
 
 namespace {
 
-// What stands for the thread that calls back; -1 is none.
+// The number of the thread that runs callbacks; -1 is no thread.
 constexpr int kCallback = -2;
 
-// Parts of a program's randomness.
+// Each part of a program draws from a stream of its own.
 enum Part : std::uint64_t {
   kOfProgram = 1,
   kOfTables,
@@ -39,13 +39,9 @@ enum Part : std::uint64_t {
 // The last Table's destructor waits for two seconds at most, and then 100 ms
 // for threads that are about to end.
 constexpr nanoseconds kLastTable = milliseconds(2100);
-// So long after the end of a program nothing of the library may be left.
-// And a callback that destroys another mutex takes its request_timeout more.
+// So long after the end of a program nothing of the library may be left: a
+// callback that destroys another mutex takes its request_timeout more.
 constexpr nanoseconds kLeftBehind = milliseconds(2100 + 2000);
-
-milliseconds ms(nanoseconds time) {
-  return std::chrono::duration_cast<milliseconds>(time);
-}
 
 constexpr const char* kSessionToken = "FwoGZXIvYXdzEXAMPLESESSIONTOKEN";
 
@@ -57,7 +53,8 @@ milliseconds least_ttl(const Plan& plan) {
   return milliseconds(versions ? 1000 : 100);
 }
 
-// Nobody looks a million times at a lease of a year.
+// In proportion to holds and leases, so that nobody looks a million times at a
+// lease of a year.
 milliseconds longest_poll(const Plan& plan, nanoseconds ttl) {
   return std::max(
       {milliseconds(225), ms(plan.longest_hold / 300), ms(ttl / 300)});
@@ -122,15 +119,16 @@ void Program::run() {
   finish();
   process = &world.process();
   const Stopwatch since = Stopwatch::start(*process);
-  // What the library's threads still do takes longer if they are held up.
+  // The library's threads may need longer if they are held up.
   for (int i = 0; i < 20 && since.run() < kLeftBehind; i++) {
     world.sleep(milliseconds(300));
   }
   const std::uint64_t requests = process->requests;
   world.sleep(seconds(1));
-  // What threads that a fork has ended refer to is never destroyed.
-  if (forked_ && own_.threads > 1) return;
-  judge_.program_over(*process, forked_ ? process->bytes : bytes, requests);
+  // After a fork, objects of the threads that it ended are never destroyed, be
+  // they the library's.
+  if (forked_) return;
+  judge_.program_over(*process, bytes, requests);
 }
 
 void Program::run_thread(int thread) {
@@ -142,13 +140,15 @@ void Program::run_thread(int thread) {
   unlock_all(thread);
 }
 
-// Nobody waits for ever while it holds a lock: two might wait for each other.
+// No thread waits for ever while it holds a lock: two might wait for each
+// other.
 void Program::unlock_all(int thread) {
   const auto all = all_;
   for (const OwnMutexPtr& mutex : all) {
     if (mutex->holder != thread) continue;
     Turn turn{thread, Random(0), false, mutex};
-    while (usable(mutex) && mutex->holder == thread) Steps::unlock(*this, turn);
+    while (usable(mutex) && mutex->holder == thread)
+      Steps(*this, turn).unlock();
   }
 }
 
@@ -160,7 +160,7 @@ void Program::take_step(int thread, int number) {
     slots_[slot] = make_mutex(slot);
   }
   turn.mutex = slots_[slot];
-  if (turn.mutex != nullptr) Steps::take(*this, turn);
+  if (turn.mutex != nullptr) Steps(*this, turn).take();
 }
 
 void Program::rest(nanoseconds time) {
@@ -202,10 +202,29 @@ OwnTable& Program::table(std::size_t number) {
   return own;
 }
 
+namespace {
+
+// What a credentials_source returns: it may take its time, and fail.
+std::optional<ddbmutex::Credentials> draw_keys(Random random,
+                                               ddbmutex::Credentials keys,
+                                               bool may_fail) {
+  if (random.chance(0.3)) {
+    World::the().sleep(random.spread(milliseconds(1), seconds(1)));
+  }
+  if (may_fail && random.chance(0.2)) throw std::runtime_error("no keys now");
+  if (may_fail && random.chance(0.1)) return std::nullopt;
+  keys.access_key_id += std::to_string(random.below(3));
+  if (random.chance(0.5)) keys.session_token = kSessionToken;
+  return keys;
+}
+
+}  // namespace
+
 TableOptions Program::draw_table(Random& random, WatchedTable& watched) {
   TableOptions options = table_options(plan_);
   if (random.chance(0.3)) options.endpoint = "http://dynamodb.local:8000";
   options.patience = ms(random.spread(milliseconds(100), seconds(30)));
+  watched.patience = options.patience;
   if (random.chance(0.2)) {
     options.logger = [this](ddbmutex::LogLevel, const std::string& text) {
       const Outside outside;
@@ -218,19 +237,11 @@ TableOptions Program::draw_table(Random& random, WatchedTable& watched) {
   const bool bad_keys = random.chance(0.4);
   watched.slow_keys = true;
   watched.bad_keys = bad_keys;
-  options.credentials_source =
-      [keys = options.credentials, bad_keys, seed = random.next(),
-       calls = 0]() mutable -> std::optional<ddbmutex::Credentials> {
+  options.credentials_source = [keys = options.credentials, bad_keys,
+                                seed = random.next(),
+                                calls = std::uint64_t{0}]() mutable {
     const Outside outside;
-    Random draw(seed, kOfKeys, static_cast<std::uint64_t>(calls++));
-    if (draw.chance(0.3))
-      World::the().sleep(draw.spread(milliseconds(1), seconds(1)));
-    if (bad_keys && draw.chance(0.2)) throw std::runtime_error("no keys now");
-    if (bad_keys && draw.chance(0.1)) return std::nullopt;
-    ddbmutex::Credentials now = keys;
-    now.access_key_id += std::to_string(draw.below(3));
-    if (draw.chance(0.5)) now.session_token = kSessionToken;
-    return now;
+    return draw_keys(Random(seed, kOfKeys, calls++), keys, bad_keys);
   };
   options.credentials = {};
   return options;
@@ -253,24 +264,23 @@ void Program::destroy_table(std::size_t number) {
   });
 }
 
-// --- Any one of many
-// ----------------------------------------------------------
+// --- Any one of many ---------------------------------------------------------
 
 void Program::make_any_of(OwnTable& own, const Options& like) {
   Random random(own_.seed, kOfTables, made_++);
-  own.each = like;
-  own.each.on_lost = nullptr;
-  own.each.on_danger = nullptr;
-  own.each.alive = nullptr;
-  own.each.table = own.table;
-  own.each.keep_row = true;
+  Options each = like;
+  each.on_lost = nullptr;
+  each.on_danger = nullptr;
+  each.alive = nullptr;
+  each.table = own.table;
+  each.keep_row = true;
   ddbmutex::AnyOfOptions options;
-  options.each = own.each;
+  options.each = each;
   options.prefix = "lock-";
   options.longest_pause = ms(random.spread(milliseconds(100), seconds(5)));
-  own.is_choosy = plan_.jobs && random.chance(0.6);
+  const bool is_choosy = plan_.jobs && random.chance(0.6);
   const auto any = std::make_shared<std::weak_ptr<ddbmutex::AnyOf>>();
-  if (own.is_choosy) {
+  if (is_choosy) {
     options.read = {"data"};
     options.accept = [this, any,
                       random](const ddbmutex::LockInfo& item) mutable {
@@ -283,13 +293,17 @@ void Program::make_any_of(OwnTable& own, const Options& like) {
   call.what = "AnyOf()";
   call.table = own.watched;
   this->call(call, true, [&](std::error_code&) {
-    own.any = std::make_shared<ddbmutex::AnyOf>(std::move(options));
+    const auto made = std::make_shared<ddbmutex::AnyOf>(std::move(options));
+    own.any = made;  // Another thread may do the same.
+    own.each = each;
+    own.is_choosy = is_choosy;
+    *any = made;
     return true;
   });
-  *any = own.any;
 }
 
-// Some look closely, which takes time; and one that asks for more gets nothing.
+// The `accept` of an AnyOf.  Now and then it takes its time, or calls the AnyOf
+// itself, which is refused.
 bool Program::wants(ddbmutex::AnyOf& any, Random& random,
                     const ddbmutex::LockInfo& item) {
   if (random.chance(0.02)) {
@@ -353,7 +367,6 @@ void Program::draw_times(Random& random, Options& options) {
     options.patience = ms(random.spread(least, seconds(60)));
   }
   if (plan_.patience) options.patience = *plan_.patience;
-  // Nobody should look at a lease of a year every 225 ms.
   options.longest_poll = longest_poll(plan_, options.ttl);
   if (random.chance(0.3)) {
     options.longest_poll = std::max(
@@ -517,7 +530,7 @@ bool Program::asked(OwnMutex* mutex) {
 
 void Program::react(OwnMutex& mutex, Random random) {
   Turn turn{kCallback, random, true, pointer_to(&mutex)};
-  if (turn.mutex != nullptr) Steps::react(*this, turn);
+  if (turn.mutex != nullptr) Steps(*this, turn).react();
 }
 
 // --- Calls -------------------------------------------------------------------
@@ -635,7 +648,7 @@ void free_by_force(const Plan& plan, const std::string& lock, Judge& judge) {
   const auto table = std::make_unique<Table>(table_options(plan));
   ddbmutex::LockInfo info = table->inspect(lock, ec);
   if (ec || !info.exists || info.released) return;
-  // Who knows only the version that was seen.
+  // Half of the operators know only the version that was seen.
   if (info.uuid.front() < '8') info.keep_row = false, info.token = 0;
   (void)table->force_unlock(info, ec);
 }
@@ -643,7 +656,7 @@ void free_by_force(const Plan& plan, const std::string& lock, Judge& judge) {
 void run_final_check(const Plan& plan, Judge& judge) {
   World& world = World::the();
   world.calm_down();
-  // What is late may still arrive.
+  // Late messages may still arrive.
   world.sleep(2 * plan.weather.longest_delay);
   std::shared_ptr<Table> table;
   {

@@ -28,14 +28,14 @@ void run_program(const Plan& plan, const ProgramPlan& own, Judge& judge);
 // What is stored with work that is done.
 extern const char kDone[];
 
-// In the end, on a host that is as it should be: each lock can be taken, and
-// what is not kept is gone.
+// Checks at the end, from a host whose clocks are right, that each lock can be
+// taken and released.
 void run_final_check(const Plan& plan, Judge& judge);
 
-// What an operator does who frees that lock by force.
+// Frees the lock by force, as an operator does.
 void free_by_force(const Plan& plan, const std::string& lock, Judge& judge);
 
-// Where the locks of a life are.
+// How programs reach the table of the locks.
 ddbmutex::TableOptions table_options(const Plan& plan);
 
 // A Table that a program has.
@@ -55,14 +55,15 @@ struct OwnMutex {
   std::shared_ptr<ddbmutex::Table> table;
   WatchedTable* watched_table = nullptr;
   ddbmutex::Options options;  // Without the table.
-  // Calls under way that are no waits: it cannot be destroyed before they end.
+  // Calls under way, without waits for the lock.  The mutex must not be
+  // destroyed before they end.
   int calls = 0;
   int locked = 0;   // As far as the program knows.
   int holder = -1;  // The thread that has locked it.
 };
 using OwnMutexPtr = std::shared_ptr<OwnMutex>;
 
-// What an AnyOf's `accept` takes at the most.
+// An AnyOf's `accept` takes at most so long.
 constexpr std::chrono::milliseconds kSlowAccept{50};
 
 // What a clock of a program's own throws.
@@ -82,7 +83,7 @@ class Program {
   void run();
 
  private:
-  friend struct Steps;
+  friend class Steps;
 
   // --- program.cpp ---
   void run_thread(int thread);
@@ -114,11 +115,11 @@ class Program {
   void react(OwnMutex& mutex, Random random);
   OwnMutexPtr pointer_to(OwnMutex* mutex) const;
 
-  // Calls the library, tells the judge, and catches what it throws.  `make`
-  // says whether it got the lock, or did what it was to do.
+  // Calls the library, tells the judge, and catches what the library throws.
+  // `make` returns whether the call got the lock, or did what it should.
   using Make = std::function<bool(std::error_code& ec)>;
   Result call(Call call, bool throws, const Make& make);
-  // The same, of a mutex.
+  // The same for a call of the turn's mutex.
   using MakeOf =
       std::function<bool(ddbmutex::DdbMutex& mutex, std::error_code& ec)>;
   Result call(Turn& turn, Call call, const MakeOf& make);
@@ -130,11 +131,11 @@ class Program {
   Judge& judge_;
   std::vector<OwnTable> tables_;
   std::vector<OwnMutexPtr> slots_;
-  // All that there were: callbacks refer to them.
+  // All that ever existed, because callbacks refer to them.
   std::list<OwnMutexPtr> all_;
-  std::uint64_t made_ = 0;       // Mutexes and tables.
-  std::uint64_t callbacks_ = 0;  // That were called.
-  bool forks_ = false;           // Now and then.
+  std::uint64_t made_ = 0;       // Mutexes and tables so far.
+  std::uint64_t callbacks_ = 0;  // Calls of callbacks so far.
+  bool forks_ = false;           // It forks now and then.
   bool forked_ = false;          // Its other threads are gone.
   int threads_ = 1;
 };

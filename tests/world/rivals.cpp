@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using tests::Rival;
 
-// What their clients wait for an answer.
+// How long their clients wait for an answer.
 constexpr seconds kRequestTimeout{5};
 
 Answer ask(Action action, const std::string& body) {
@@ -46,7 +46,7 @@ Answer ask(Action action, const std::string& body) {
   return ddbmutex::dynamodb::read_answer(action, std::move(http), {});
 }
 
-// One client and the lock that it wants, for one step of its program.
+// One step of its program: one client, and the lock that it wants.
 class Step {
  public:
   Step(const Plan& plan, const ProgramPlan& own, int number, Judge& judge)
@@ -76,7 +76,7 @@ class Step {
     World::the().tell(lock_ + ": " + what + rival_.complaint());
   }
 
-  // For some leases at the most.
+  // Tries for a few leases at the most.
   bool acquire() {
     const BootTime give_up =
         BootClock::now() + random_.spread(milliseconds(10), plan_.ttl * 4);
@@ -103,7 +103,7 @@ class Step {
       }
     }
   }
-  // What the attempt brings counts from before it.
+  // A lease counts from before the attempt that has brought it.
   template <class Attempt>
   bool claims(const Attempt& attempt) {
     const BootTime sent = BootClock::now();

@@ -8,7 +8,7 @@
 
 namespace world {
 
-// On the main thread of its process.
+// Runs on the main thread of the program's process.
 void run_rival(const Plan& plan, const ProgramPlan& own, Judge& judge);
 
 }  // namespace world

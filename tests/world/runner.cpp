@@ -5,17 +5,16 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string_view>
 
@@ -35,7 +34,7 @@ namespace {
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-// Of computing, and of waiting for what never comes; a machine may be busy.
+// How long a life may compute, and how long it may take on a busy machine.
 #ifdef WORLD_HAS_ASAN
 constexpr int kLongSeconds = 120;
 #else
@@ -58,7 +57,7 @@ void write_all(std::string_view text) {
 
 void write_line(std::string_view key, std::string_view text) {
   write_all(key);
-  for (;;) {  // One line, whatever is in it.
+  for (;;) {  // As one line, whatever is in the text.
     const auto end = text.find('\n');
     write_all(text.substr(0, end));
     if (end == text.npos) break;
@@ -94,7 +93,9 @@ void run_on(int cpu) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
+// Ends with its parent: nobody would wait for the life any more.
 [[noreturn]] void be_the_life(const Plan& plan, bool tells, int cpu) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   run_on(cpu);
   limit_time();
   Hear hear;
@@ -119,7 +120,7 @@ void run_on(int cpu) {
 // -- A life apart -------------------------------------------------------------
 
 Apart::Apart(const Plan& plan, bool tells, int cpu)
-    : seed_(plan.seed), began_(steady_clock::now()) {
+    : began_(steady_clock::now()) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) give_up("world: pipe2");
   complaints_ = memfd_create("complaints", MFD_CLOEXEC);
@@ -194,7 +195,7 @@ Outcome Apart::outcome() {
     read_line(received_.substr(begin, end - begin), outcome);
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return outcome;
-  // Whatever it said before it died is in there, too.
+  // What it wrote to stderr before it died goes into the story.
   char bytes[4000];
   const ssize_t got = pread(complaints_, bytes, sizeof bytes, 0);
   if (outcome.wrong.empty()) {
@@ -265,7 +266,8 @@ class Crowd {
     return steady_clock::now() - began_ < many_.time;
   }
 
-  // By all lives that are over; what else a machine does changes nothing.
+  // The time that all ended lives have computed.  Unlike real time, it does not
+  // depend on what else the machine does.
   static seconds computed() {
     rusage usage{};
     getrusage(RUSAGE_CHILDREN, &usage);

@@ -16,6 +16,7 @@
 
 namespace world {
 
+// One life in a process of its own.
 class Apart {
  public:
   // `cpu`: where it runs; below 0: anywhere.
@@ -26,17 +27,16 @@ class Apart {
 
   // Readable when there is something to do.
   int fd() const { return pipe_; }
-  // Receives what the life tells; false once it has ended, or was ended because
-  // it took too long.
+  // Receives what the life tells.  False once it has ended or takes too long.
   bool goes_on();
-  // What came of it; a crash and a hang are wrongs.  REQUIRES: it has ended.
+  // What came of it; crashes and hangs count as wrong.  REQUIRES: goes_on() has
+  // returned false.
   Outcome outcome();
 
  private:
   bool is_too_late() const;
   void read_line(const std::string& line, Outcome& outcome) const;
 
-  const std::uint64_t seed_;
   const std::chrono::steady_clock::time_point began_;
   int pipe_ = -1;
   int complaints_ = -1;
@@ -59,15 +59,16 @@ struct Totals {
   std::vector<Failure> failures;  // The first wrong of each life.
 };
 
-// Lives the seeds from `first` on, on all cores: `count` of them, or as many as
-// begin within that time; if `until_wrong`, it is the processors' time.  Says
-// how far it is, and each wrong at once.
 struct Many {
   std::uint64_t first = 0;
-  std::optional<std::uint64_t> count{};
+  std::optional<std::uint64_t> count{};  // None: as many as there is time for.
+  // No life begins later; with `until_wrong`, the time of the processors
+  // counts.
   std::chrono::seconds time = std::chrono::hours(24 * 365);
-  bool until_wrong = false;  // No more begin after one that goes wrong.
+  bool until_wrong = false;  // No life begins after one that goes wrong.
 };
+// Lives the seeds from `first` on, on all cores.  Prints its progress, and each
+// wrong at once.
 Totals live_many(const Many& many);
 
 }  // namespace world

@@ -8,7 +8,7 @@
 namespace world {
 namespace {
 
-// A Weather with only one kind of it left, or a plan without one complication.
+// Takes one complication out of a plan.
 using Change = void (*)(Plan& plan);
 
 // What can be switched off.
@@ -26,18 +26,6 @@ constexpr Change kSimpler[] = {
     [](Plan& plan) { plan.sort_key.clear(); },
     [](Plan& plan) { plan.odd_row.reset(); },
     [](Plan& plan) { plan.locks = 1; },
-    [](Plan& plan) { plan.weather.unreachable = 0; },
-    [](Plan& plan) { plan.weather.lost = 0; },
-    [](Plan& plan) { plan.weather.answer_lost = 0; },
-    [](Plan& plan) { plan.weather.broken = 0; },
-    [](Plan& plan) { plan.weather.truncated = 0; },
-    [](Plan& plan) { plan.weather.late = 0; },
-    [](Plan& plan) { plan.weather.answer_late = 0; },
-    [](Plan& plan) { plan.weather.doubled = 0; },
-    [](Plan& plan) { plan.weather.failed = 0; },
-    [](Plan& plan) { plan.weather.throttled = 0; },
-    [](Plan& plan) { plan.weather.conflict = 0; },
-    [](Plan& plan) { plan.weather.rejected_keys = 0; },
 };
 
 class Shrinker {
@@ -46,13 +34,16 @@ class Shrinker {
       : plan_(std::move(plan)), fails_(fails), lives_(lives) {}
 
   Plan shrink() {
-    // What helps at once comes first; what is left out later lets more be left
-    // out of the rest.
+    // The largest parts come first.  It begins again as long as something was
+    // left out, because more can then often be left out of the rest.
     do {
       smaller_ = false;
       leave_out([](Plan & plan) -> auto& { return plan.programs; });
       leave_out([](Plan & plan) -> auto& { return plan.faults; });
       for (const Change simpler : kSimpler) try_change(simpler);
+      for (const WeatherKind& kind : kWeatherKinds) {
+        try_change([&](Plan& plan) { plan.weather.*kind.chance = 0; });
+      }
       for (std::size_t i = 0; i < plan_.programs.size(); ++i) {
         leave_out([i](Plan & plan) -> auto& { return plan.programs[i].steps; });
         try_change([i](Plan& plan) { plan.programs[i].threads = 1; });
@@ -88,7 +79,8 @@ class Shrinker {
            description_of(changed) == description_of(plan_);
   }
 
-  // Halves of a list, quarters, and so on down to single elements.
+  // Tries to leave out the whole list, halves, quarters, down to single
+  // elements.
   template <class List>
   void leave_out(const List& list_of) {
     for (std::size_t size = list_of(plan_).size(); size > 0; size /= 2) {

@@ -18,7 +18,7 @@ using world::World;
 
 World& the_world() { return World::the(); }
 
-// Before there is a process, only static objects ask.
+// Null before the first process starts: then only static objects ask.
 const Process* here() { return world::process_of_this_thread(); }
 
 // Mutexes that are locked.

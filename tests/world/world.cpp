@@ -42,11 +42,13 @@ struct Thread {
 
 namespace {
 
-// How soon a thread goes on that could.
+// How long it takes at the most until a thread goes on that could.
 constexpr nanoseconds kLongestWakeUp = microseconds(50);
-// And after its machine has slept.
+// The same after its machine has slept.
 constexpr nanoseconds kLongestThaw = milliseconds(1);
 constexpr std::int64_t kBillion = 1'000'000'000;
+// Many times the steps of a life in which nothing goes wrong.
+constexpr std::uint64_t kMostSteps = 3'000'000;
 
 World* the_world = nullptr;
 
@@ -158,7 +160,6 @@ bool World::freeze(Host& host, nanoseconds time) {
 
 void World::suspend(Host& host, nanoseconds time) {
   if (!freeze(host, time)) return;
-  host.suspended += time;
   for (Thread& thread : threads_) {
     if (thread.process->host != &host || !thread.planned) continue;
     if (thread.monotonic) plan(thread, sum(thread.place->first.first, time));
@@ -179,8 +180,10 @@ void World::at(Time when, std::function<void()> what) {
                  Event{nullptr, std::move(what)}});
 }
 
+bool World::takes_too_long() const { return steps_ > kMostSteps; }
+
 bool World::is_over() const {
-  return finished_ || programs_ == 0 || queue_.empty() ||
+  return finished_ || takes_too_long() || programs_ == 0 || queue_.empty() ||
          queue_.begin()->first.first > end_;
 }
 
@@ -258,7 +261,7 @@ void World::join(pthread_t id) {
       *std::find_if(threads_.rbegin(), threads_.rend(),
                     [id](const Thread& one) { return one.id == id; });
   while (!thread.ended) wait({&thread}, BootTime::max());
-  pthread_join(id, nullptr);  // It has nothing more to do.
+  pthread_join(id, nullptr);  // Returns at once: the thread has ended.
 }
 
 // -- Waiting ------------------------------------------------------------------
@@ -323,7 +326,7 @@ void World::sleep(nanoseconds time) {
 void World::step() {
   if (current_ == nullptr || !schedule_.chance(climate_.stalls)) return;
   const Outside outside;
-  // Mostly others just go first.
+  // Mostly, other threads just go first.
   nanoseconds time{};
   if (schedule_.below(4) == 0) {
     time = schedule_.between(nanoseconds(0), schedule_.below(16) == 0
@@ -336,6 +339,7 @@ void World::step() {
 
 void World::hold_back(Thread& thread, Time until) {
   thread.process->stalled += until - now_;
+  thread.monotonic = false;  // Its timer is over.
   plan(thread, until);
 }
 
@@ -344,8 +348,9 @@ Time World::held_back_until(const Thread& thread) const {
                   thread.process->stopped_until);
 }
 
-// Goes on with what is due next.  Returns when that is `self`, which has a
-// plan; at once, after another thread was told to go on, if it is null.
+// Goes on with what is due next.  `self` is the calling thread, which is
+// planned: dispatch() returns when it is its turn.  If `self` is null,
+// dispatch() returns as soon as another thread was told to go on.
 void World::dispatch(Thread* self) {
   current_ = nullptr;
   for (;;) {
@@ -355,6 +360,7 @@ void World::dispatch(Thread* self) {
     }
     const auto first = queue_.begin();
     now_ = std::max(now_, first->first.first);
+    ++steps_;
     Thread* const thread = first->second.thread;
     if (thread == nullptr) {
       const std::function<void()> what = std::move(first->second.what);

@@ -3,7 +3,7 @@
 //
 // The library is linked with this world's definitions of sigv4/system.hpp,
 // sigv4/waiting.hpp and sigv4/http.hpp (system.cpp and http.cpp here). Whenever
-// a thread waits, locks, reads a clock or is answered, the world may let
+// a thread waits, locks, reads a clock or gets an answer, the world may let
 // another one run.  Time passes only while all threads wait.  So a day of
 // idleness takes no time, and everything that happens follows from the seed.
 //
@@ -49,21 +49,20 @@ struct Host {
   int number = 0;
   // How many nanoseconds the boot clock gains in a second of true time.
   std::int64_t ahead_per_second = 0;
-  nanoseconds wall_offset{};  // The calendar's, to the service's clock.
-  nanoseconds latency{};      // Of a request or an answer, usually.
+  nanoseconds wall_offset{};  // How far its calendar is ahead of the service.
+  nanoseconds latency{};      // What a request or an answer usually takes.
 
   BootTime boot(Time now) const;
-  // When the boot clock will show that, if it goes on as it does.
+  // When the boot clock will show `boot_time`, unless the host is paused.
   Time when(BootTime boot_time) const;
 
-  // No thread runs before.
+  // No thread runs until then.
   Time frozen_until{};
   // How long all its threads have been kept from running so far.
   nanoseconds frozen{};
-  nanoseconds suspended{};  // Of that, while the boot clock went on.
-  nanoseconds paused{};     // Of that, while it stood still.
-  Time paused_until{};      // The last time that it did.
-  // No message leaves or arrives before.
+  nanoseconds paused{};  // Of that, while the boot clock stood still.
+  Time paused_until{};   // When the last such pause ends.
+  // No message leaves or arrives until then.
   Time cut_off_until{};
 
  private:
@@ -84,14 +83,15 @@ struct Process {
   nanoseconds stalled{};
   std::size_t library_threads = 0;  // Started by the library, still running.
   std::uint64_t requests = 0;       // That the library has sent.
-  // Of those that were answered, the last was sent then, and answered then.
+  // When the latest of the answered requests was sent, and when the last answer
+  // came.
   Time answered_sent{}, answered{};
   // Memory that the library has and its program does not.
-  std::int64_t bytes = 0, blocks = 0;
+  std::int64_t bytes = 0;
   // One in so many allocations of the library fails, on average; 0: none does.
   std::uint64_t failure_every = 0;
-  Random memory{0};  // Draws which.
-  // Draws what the library takes for the system's randomness.
+  Random memory{0};  // Draws which allocations fail.
+  // Draws what the library gets as the system's randomness.
   Random randomness{0};
 };
 
@@ -113,11 +113,10 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // The one that there is.
+  // The only one.
   static World& the();
 
   Time now() const { return now_; }
-  std::uint64_t seed() const { return seed_; }
 
   Host& add_host(double rate, nanoseconds wall_offset, nanoseconds latency);
   std::deque<Host>& hosts() { return hosts_; }
@@ -131,7 +130,6 @@ class World {
   // of the child, which has the parent's memory.  The parent is gone as if
   // killed.
   void become_forked_child();
-  // For good, and at once.
   void kill(Process& process);
   void stop(Process& process, nanoseconds time);
   // The machine sleeps: its boot clock goes on, its threads do not.
@@ -146,9 +144,11 @@ class World {
   void on_step(std::function<void()> watch) { watch_ = std::move(watch); }
 
   // Lets the world go on until no thread of a program (see start_thread) is
-  // left, or until true time `end`.  What it returns are the threads of
-  // programs that still wait then.
+  // left, or until true time `end`.  Returns the names of the programs' threads
+  // that still wait then.
   std::vector<std::string> run(Time end);
+  // run() was ended because too much happened.
+  bool takes_too_long() const;
   // Threads stall no more.
   void calm_down() { climate_ = {}; }
   // Ends run() when the next event is due.
@@ -156,7 +156,6 @@ class World {
 
   // --- For the thread that runs ---
 
-  bool in_thread() const { return current_ != nullptr; }
   Process& process();
   Host& host() { return *process().host; }
 
@@ -167,20 +166,20 @@ class World {
   void join(pthread_t thread);
 
   // Waits until one of the addresses is notified, or until the boot clock shows
-  // `deadline`.  `monotonic`: its time does not go on while the machine is
-  // suspended.  May return early.
+  // `deadline`.  `monotonic`: the time of a suspend does not count.  May return
+  // early.
   void wait(std::initializer_list<Address> addresses, BootTime deadline,
             bool monotonic = false);
   void wait(const std::vector<Address>& addresses, BootTime deadline,
             bool monotonic = false);
   // Lets threads of any process that wait for the address go on.
   void notify(Address address);
-  // As long as that by the boot clock, or longer.
+  // At least so long by the boot clock.
   void sleep(nanoseconds time);
-  // Here another thread may run, and time may pass.
+  // Another thread may run now, and time may pass.
   void step();
-  // A little time passes: a thread that asks for the time again and again gets
-  // there.
+  // A little time passes, so that a thread that reads the clock in a loop comes
+  // to an end.
   void tick() { now_ += nanoseconds(200); }
 
   // --- The story ---
@@ -221,6 +220,7 @@ class World {
   Random schedule_;
   Time now_{};
   Time end_ = kNever;
+  std::uint64_t steps_ = 0;
   Queue queue_;
   std::deque<Host> hosts_;
   std::deque<Process> processes_;
@@ -234,10 +234,10 @@ class World {
   sem_t over_;
 };
 
-// Which code a thread runs: the library, or a program (the world included).  Of
-// the library, allocations are counted and may fail, and at each mutex and look
-// at a clock another thread may go on.  The library's threads begin inside,
-// those of programs outside.
+// Which code a thread runs: the library's, or a program's or the world's.
+// Allocations of the library are counted and may fail, and another thread may
+// go on whenever the library locks a mutex or reads a clock.  The library's
+// threads begin inside, those of programs outside.
 class Side {
  public:
   Side(const Side&) = delete;
@@ -261,8 +261,9 @@ struct Outside : Side {
   Outside() : Side(false) {}
 };
 
-// Sees the world as a process does while none of its threads runs: for asking a
-// mutex what it would say there.  REQUIRES: Outside.  Must not wait.
+// While it lives, this thread reads the clocks of that process, although it is
+// none of its threads: the judge asks the process's mutexes in this way.
+// REQUIRES: Outside.  Must not wait.
 class As {
  public:
   explicit As(Process& process);

@@ -3,9 +3,9 @@
 //
 //   compare COUNT [SEED]
 //
-// Messages for people are not compared.  Where the two differ on purpose, the
-// difference is listed below, with DynamoDB's own documentation on our side.
-// Ends with 0 if there is no other difference.
+// Messages for people are not compared.  The differences on purpose are listed
+// below; DynamoDB's own documentation says what ours does.  The status is 0 if
+// there is no other difference.
 #include <rapidjson/document.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
@@ -21,7 +21,6 @@
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sigv4/boot_clock.hpp"
@@ -59,8 +58,8 @@ std::string joined(std::vector<std::string> members, bool sorted) {
   return text;
 }
 
-// The same text for answers that say the same: objects and sets have no order,
-// and a message is for people.
+// Answers that mean the same become the same text: members and sets are sorted,
+// and messages for people left out.
 std::string normal(const Json& json, const std::string& name = "") {
   std::vector<std::string> members;
   if (json.IsArray()) {
@@ -175,7 +174,7 @@ struct Case {
   bool has(const char* text) const {
     return request.body.find(text) != std::string::npos;
   }
-  // What we refuse as not valid, and say so.
+  // We refuse it as not valid, with this text.
   bool we_say(const char* text) const {
     return ours.type == "ValidationException" &&
            ours.message.find(text) != std::string::npos;
@@ -359,8 +358,8 @@ class Comparison {
   int unexpected_ = 0;
 };
 
-// After a difference, so that it is the only one.  To delete the row would not
-// do, for the engine may have changed its key.
+// Called after a difference, so that no other follows from it.  It would not be
+// enough to delete the row, because the engine may have changed its key.
 void Comparison::begin_anew() {
   requests_.use_new_tokens();
   ours_.emplace();

@@ -18,7 +18,7 @@ class Bindings {
  public:
   explicit Bindings(Members& request);
 
-  // Null if it stands for nothing; else it counts as used.
+  // Null if it stands for nothing.  Otherwise it counts as used from then on.
   const Value* name(const std::string& mark) { return bound(names_, mark); }
   const Value* value(const std::string& mark) { return bound(values_, mark); }
   void check_all_used() const;
@@ -30,12 +30,12 @@ class Bindings {
   std::set<std::string> used_;
 };
 
-// Each of these refuses what is not such an expression, and what would be wrong
-// whatever the item is.  `parameter`: "ConditionExpression", for the message.
+// Each of these refuses a text that is no such expression, or that is wrong for
+// every item.  `parameter`: "ConditionExpression", for the message.
 
 struct Condition {
   std::function<bool(const Item&)> holds;
-  std::set<std::string> attributes;  // That it names.
+  std::set<std::string> attributes;  // Those that it names.
 };
 Condition parse_condition(const char* parameter, const std::string& text,
                           Bindings& bindings);
@@ -44,10 +44,10 @@ struct Change {
   enum class Kind { set, remove, add };
   Kind kind;
   std::string attribute;
-  Value value{};  // Not of `remove`.
+  Value value{};  // Unless it is `remove`.
 };
 std::vector<Change> parse_update(const std::string& text, Bindings& bindings);
-// Refuses what cannot be done to this item.
+// Refuses an update that cannot be made to this item.
 void make_changes(const std::vector<Change>& update, Item& item);
 
 std::vector<std::string> parse_projection(const std::string& text,

@@ -22,8 +22,8 @@ std::string quoted(std::string_view text);
 std::string json_of(const Item& item);
 std::string json_of(const Json& json);
 
-// The members of an object in a request.  Null counts as left out; what is of a
-// wrong type, or no valid value, is refused.
+// The members of an object in a request.  Null counts as left out.  A member of
+// a wrong type or with an invalid value is refused.
 class Members {
  public:
   explicit Members(const Json& object);
@@ -33,8 +33,8 @@ class Members {
   std::optional<std::string> text(const char* name);
   std::optional<std::int64_t> integer(const char* name);
   std::optional<Item> item(const char* name);
-  void boolean(const char* name);  // Of no consequence, but of that type.
-  // To be called once all was asked for: what was not is not simulated.
+  void boolean(const char* name);  // Checks its type; it changes nothing.
+  // Called after all others: members that nobody asked for are not simulated.
   void finish() const;
 
  private:

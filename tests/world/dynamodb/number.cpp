@@ -15,7 +15,7 @@ std::string zeros(int count) {
   return std::string(static_cast<std::size_t>(std::max(count, 0)), '0');
 }
 
-// Of 0.DIGITS times ten to the power of `point`.
+// The number 0.DIGITS times ten to the power of `point`.
 std::string text_of(bool negative, std::string digits, int point) {
   const std::size_t begin = digits.find_first_not_of('0');
   if (begin == digits.npos) return "0";

@@ -10,7 +10,8 @@
 
 namespace world::dynamodb {
 
-// Refuses what is no such number.  It may have an exponent and needless zeros.
+// Refuses a text that is no such number.  It may have an exponent and needless
+// zeros.
 std::string read_number(std::string_view text);
 // Refuses a sum that is no such number.
 std::string sum(std::string_view one, std::string_view other);

@@ -1,10 +1,11 @@
-// Requests drawn from a seed, for a comparison of the simulated DynamoDB with
-// an engine: those of the library's and other clients' forms on rows of any
-// content, those of any form that is simulated, and such as have a fault.
+// Requests drawn from a seed, to compare the simulated DynamoDB with an engine:
+// requests as the library and other clients send them, on rows of any content;
+// requests of any simulated form; and requests with a fault.
 #ifndef DDBMUTEX_TESTS_WORLD_DYNAMODB_RANDOM_REQUESTS_HPP
 #define DDBMUTEX_TESTS_WORLD_DYNAMODB_RANDOM_REQUESTS_HPP
 
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <random>
 #include <string>
@@ -16,6 +17,50 @@ namespace world::dynamodb {
 struct RandomRequest {
   std::string operation;  // "PutItem"
   std::string body;
+};
+
+// Small faults: what is replaced, and by what.
+inline constexpr std::pair<const char*, const char*> kFaults[] = {
+    {R"("S":)", R"("N":)"},
+    {R"("N":)", R"("S":)"},
+    {R"("S":")", R"("X":")"},
+    {R"({"S":"a"})", R"({"S":"a","N":"1"})"},
+    {R"({"S":"a"})", R"({"S":5})"},
+    {R"({"S":"a"})", R"("a")"},
+    {R"({"S":"a"})", R"({"SS":["a","a"]})"},
+    {R"({"S":"a"})", R"({"SS":[]})"},
+    {R"({"S":"a"})", R"({"S":""})"},
+    {R"({"S":"b"})", R"({"NULL":false})"},
+    {R"({"S":"abc"})", R"({"B":"AQI"})"},
+    {R"("N":")", R"("N":"x)"},
+    {R"("N":"1)", R"("N":"123456789012345678901234567890123456789)"},
+    {R"("N":"0)", R"("N":"1e126)"},
+    {R"("N":"2)", R"("N":"1e-131)"},
+    {R"("name":)", R"("nome":)"},
+    {R"("name":)", R"("other":{"S":"a"},"name":)"},
+    {R"("ExpressionAttributeNames":{)",
+     R"("ExpressionAttributeNames":{"#unused":"a",)"},
+    {R"("ExpressionAttributeValues":{)",
+     R"("ExpressionAttributeValues":{":unused":{"S":"a"},)"},
+    {R"(:{"#)", R"(:{"#zz)"},
+    {R"(:{":)", R"(:{":zz)"},
+    {R"("TableName":"locks")", R"("TableName":5)"},
+    {R"("TableName":"locks")", R"("Other":5)"},
+    {R"("ALL_OLD")", R"("ALL")"},
+    {R"(true)", R"("true")"},
+    {" = ", " == "},
+    {" AND ", " "},
+    {" AND ", " AND AND "},
+    {"SET ", "SET SET "},
+    {"SET ", "SET x = :zz SET "},
+    {"(", "(("},
+    {")", ""},
+    {", ", " "},
+    {"#", ""},
+    {":{", ":[{"},
+    {"}", ""},
+    {"attribute_", "attribut_"},
+    {"size(", "length("},
 };
 
 // Of the tables "locks", whose key is `name`, and "sorted", whose sort key is
@@ -342,50 +387,8 @@ class RandomRequests {
 
   // Something small is changed, so that often nothing else is wrong.
   void spoil(Text& body) {
-    static const std::vector<std::pair<const char*, const char*>> kFaults = {
-        {R"("S":)", R"("N":)"},
-        {R"("N":)", R"("S":)"},
-        {R"("S":")", R"("X":")"},
-        {R"({"S":"a"})", R"({"S":"a","N":"1"})"},
-        {R"({"S":"a"})", R"({"S":5})"},
-        {R"({"S":"a"})", R"("a")"},
-        {R"({"S":"a"})", R"({"SS":["a","a"]})"},
-        {R"({"S":"a"})", R"({"SS":[]})"},
-        {R"({"S":"a"})", R"({"S":""})"},
-        {R"({"S":"b"})", R"({"NULL":false})"},
-        {R"({"S":"abc"})", R"({"B":"AQI"})"},
-        {R"("N":")", R"("N":"x)"},
-        {R"("N":"1)", R"("N":"123456789012345678901234567890123456789)"},
-        {R"("N":"0)", R"("N":"1e126)"},
-        {R"("N":"2)", R"("N":"1e-131)"},
-        {R"("name":)", R"("nome":)"},
-        {R"("name":)", R"("other":{"S":"a"},"name":)"},
-        {R"("ExpressionAttributeNames":{)",
-         R"("ExpressionAttributeNames":{"#unused":"a",)"},
-        {R"("ExpressionAttributeValues":{)",
-         R"("ExpressionAttributeValues":{":unused":{"S":"a"},)"},
-        {R"(:{"#)", R"(:{"#zz)"},
-        {R"(:{":)", R"(:{":zz)"},
-        {R"("TableName":"locks")", R"("TableName":5)"},
-        {R"("TableName":"locks")", R"("Other":5)"},
-        {R"("ALL_OLD")", R"("ALL")"},
-        {R"(true)", R"("true")"},
-        {" = ", " == "},
-        {" AND ", " "},
-        {" AND ", " AND AND "},
-        {"SET ", "SET SET "},
-        {"SET ", "SET x = :zz SET "},
-        {"(", "(("},
-        {")", ""},
-        {", ", " "},
-        {"#", ""},
-        {":{", ":[{"},
-        {"}", ""},
-        {"attribute_", "attribut_"},
-        {"size(", "length("},
-    };
     for (int attempt = 0; attempt < 5; ++attempt) {
-      const auto& [from, to] = kFaults[below(kFaults.size())];
+      const auto& [from, to] = kFaults[below(std::size(kFaults))];
       const Text what = from;
       std::size_t at = body.find(what, below(body.size()));
       if (at == body.npos) at = body.find(what);

@@ -18,7 +18,8 @@ struct Refusal {
   throw Refusal{"ValidationException", message};
 }
 
-// What DynamoDB may know, but none of the simulated clients sends.
+// Something that DynamoDB may know, but that none of the simulated clients
+// sends.
 [[noreturn]] inline void not_simulated(const std::string& what) {
   throw Refusal{"NotSimulated", "the simulated DynamoDB has no " + what};
 }

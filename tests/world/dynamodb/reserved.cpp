@@ -1,7 +1,6 @@
 // The words that may not stand for an attribute's name in an expression, from
 // the developer guide ("Reserved words in DynamoDB").
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <sstream>
 

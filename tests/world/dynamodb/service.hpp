@@ -6,9 +6,9 @@
 //   service.create_table("locks", {"name", ""});
 //   Reply reply = service.call("GetItem", R"({"TableName":"locks",...})");
 //
-// It does nothing by itself: its state changes by call() and by the calls
-// beside it, and depends on nothing else.  What none of those clients sends,
-// though DynamoDB knows it, is refused as NotSimulated.
+// It does nothing by itself: only call() and the other functions of Service
+// change its state.  Whatever DynamoDB knows but none of those clients sends is
+// refused as NotSimulated.
 //
 //   number, value   what items are made of
 //   json            requests and items as JSON
@@ -54,16 +54,16 @@ class Service {
   // It can be used at once.
   void create_table(const std::string& name, const Key& key);
 
-  // How late it is for the service: for ten minutes it knows the token of a
-  // transaction.
+  // Sets the service's clock.  It remembers the token of a transaction for ten
+  // minutes.
   void set_time(std::chrono::seconds now);
 
-  // Without a request, for those who judge.  An item as DynamoDB's JSON; empty
-  // if there is none.
+  // For the judge, without a request.  Returns the item as DynamoDB's JSON;
+  // empty if there is none.
   std::string item(const std::string& table, const std::string& partition,
                    const std::string& sort = {}) const;
   std::size_t size(const std::string& table) const;
-  // As a person does, or DynamoDB's clean-up.
+  // Removes an item, as a person or DynamoDB's clean-up does.
   void remove(const std::string& table, const std::string& partition,
               const std::string& sort = {});
 

@@ -7,7 +7,6 @@
 #include <map>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "tests/world/dynamodb/json.hpp"
@@ -16,9 +15,8 @@
 namespace world::dynamodb {
 
 // Where an item is among the others: a hash of its partition key, that key, and
-// its sort key or "".  As in DynamoDB, those with one partition key are
-// together, in the order of their sort keys, and partitions are in the order of
-// the hash.
+// its sort key or "".  As in DynamoDB, partitions are in the order of the hash,
+// and the items of a partition are in the order of their sort keys.
 using Place = std::tuple<std::uint64_t, std::string, std::string>;
 Place place_of(const std::string& partition, const std::string& sort);
 
@@ -61,7 +59,7 @@ class Tables {
 
   std::string page(const Json& body, bool is_query);
   std::string write(WriteKind kind, const Json& body);
-  // Refuses the same token with something else.
+  // Refuses a token that came with another transaction.
   bool is_repeated(const std::string& token, const std::string& parts) const;
 
   std::map<std::string, Table> tables_;

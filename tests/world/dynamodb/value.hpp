@@ -19,11 +19,11 @@ bool is_set(std::string_view type);
 
 struct Value {
   std::string type;
-  // Of S, N and B, what it is.  Of all others, which nothing looks into, their
-  // JSON: it is the same if the values are equal.
+  // The value of S, N and B.  Nothing looks into other types: of them it is the
+  // JSON, which is the same if the values are equal.
   std::string text{};
   std::size_t bytes = 0;  // As DynamoDB counts its size.
-  // As the function size() of expressions tells it; null if it has none.
+  // What the function size() of expressions returns; null if it has no size.
   std::optional<std::size_t> size{};
 };
 
