@@ -63,7 +63,7 @@ bool is_harmless(const FaultPlan& fault) {
   }
 }
 
-// How long a lease is held, and how often it is handed over, at the most.
+// The longest time that a lease is held, and the most hand-overs of it.
 void set_hold_limits(WatchedMutex& watched, const ddbmutex::Options& options) {
   if (!options.auto_renew || options.max_hold) {
     watched.longest_hold =

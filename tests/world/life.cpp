@@ -184,8 +184,7 @@ class Life {
     }
   }
 
-  // An operator frees a lock by force whose taker does not know yet that it has
-  // it.
+  // An operator frees a lock by force before its taker hears that it has it.
   void operate(const Applied& applied) {
     const std::string& body = applied.request.body;
     const auto at = body.find("lock-");

@@ -36,7 +36,7 @@ using world::Plan;
 // How many lives may be spent to make a failure smaller; fewer if they hang.
 constexpr int kLives = 400;
 constexpr int kHangingLives = 10;
-// How many kinds of failure are told as stories after many lives.
+// After many lives, stories of at most so many kinds of failure are told.
 constexpr std::size_t kStories = 3;
 
 int usage() {

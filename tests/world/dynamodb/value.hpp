@@ -10,7 +10,7 @@
 
 namespace world::dynamodb {
 
-// Types are told by DynamoDB's own names: "S", "N", "B", "SS", "NS", "BS",
+// DynamoDB's own names stand for the types: "S", "N", "B", "SS", "NS", "BS",
 // "BOOL", "NULL", "L" and "M".
 bool is_type(std::string_view name);
 // S, N or B: their values have an order, and sets are made of them.
