@@ -26,28 +26,22 @@
 # make clean
 #
 # Five variables: config=release|debug|asan|tsan|size|noexcept, CXX, cxxstd,
-# V=1 (shows each command), and WITH, the parts that may be left out: those that
-# look for keys elsewhere, "hosts" (containers and instances), "roles" (and web
-# identities), "profiles" (the config and credentials files), "sso" and
-# "programs" (both with "profiles"); "manage" (creating a table, looking at
-# locks, freeing them by force), "any_of" (any one of many), "guard" (guarded
-# writes), "attributes" (what is stored with a lock), "layouts" (tables that are
-# shared with other libraries' programs), "endpoints" (FIPS and dual-stack ones,
-# those of accounts and of other partitions).  "make WITH=" leaves out all, and
-# builds the library alone.
+# V=1 (shows each command), and WITH, the optional parts: "hosts" (keys of
+# containers and instances), "profiles" (the config and credentials files,
+# roles, web identities, single sign-on, programs that give keys), "endpoints"
+# (FIPS and dual-stack ones, those of accounts and of other partitions),
+# "layouts" (tables that are shared with other libraries' programs).
+# "make WITH=" leaves out all four, and builds the library alone.
 .DEFAULT_GOAL := all
 config ?= release
 cxxstd ?= c++17
-PARTS := hosts roles profiles sso programs \
-  manage any_of guard attributes layouts endpoints
+PARTS := hosts profiles endpoints layouts
 WITH ?= $(PARTS)
 ifeq ($(origin CXX),default)
 CXX := g++
 endif
 
-# A profile alone asks for these two.
-NEEDED := $(if $(filter sso programs,$(WITH)),profiles)
-WITHOUT := $(filter-out $(WITH) $(NEEDED),$(PARTS))
+WITHOUT := $(filter-out $(WITH),$(PARTS))
 empty :=
 BUILD := build/$(config)-$(notdir $(CXX))-$(cxxstd)$(subst $(empty) ,,$\
   $(addprefix -no-,$(WITHOUT)))
@@ -97,7 +91,8 @@ CPPFLAGS += -I. -MMD -MP $(addprefix -DDDBMUTEX_NO_,\
 CXXFLAGS += -std=$(cxxstd) -pthread $(WARN) $(CXXFLAGS_$(config))
 LDLIBS += -lcurl -lcrypto
 
-LIB_SOURCES := $(wildcard ddbmutex.cpp ddbmutex/*.cpp sigv4/*.cpp)
+LIB_SOURCES := $(wildcard ddbmutex.cpp ddbmutex/*.cpp ddbmutex/*/*.cpp \
+  sigv4/*.cpp sigv4/*/*.cpp)
 TEST_SOURCES := $(sort $(wildcard tests/test_*.cpp))
 # What the tests start as processes of their own.
 TORTURE_PROGRAMS := $(wildcard \

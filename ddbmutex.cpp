@@ -1,3 +1,5 @@
+// The calls of a DdbMutex: each checks what it is given, asks the lock::Mutex
+// of this process, and turns its Result into an Error.
 #include "ddbmutex.hpp"
 
 #include <algorithm>
@@ -5,24 +7,22 @@
 #include <utility>
 
 #include "ddbmutex/attributes.hpp"
-#include "ddbmutex/face.hpp"
-#include "ddbmutex/failure.hpp"
-#include "ddbmutex/keeper.hpp"
-#include "ddbmutex/layouts.hpp"
-#include "ddbmutex/mutex.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/errors.hpp"
+#include "ddbmutex/layout_options.hpp"
+#include "ddbmutex/lock/mutex.hpp"
+#include "ddbmutex/lock/renewer.hpp"
+#include "ddbmutex/lock/row.hpp"
+#include "ddbmutex/mutex_impl.hpp"
 #include "ddbmutex/table.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/memory.hpp"
 #include "sigv4/profile.hpp"
-#include "sigv4/shared.hpp"
 #include "sigv4/text.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 
-using detail::failed;
-using detail::Failure;
+using detail::ErrorPtr;
 using detail::nanoseconds_of;
 using detail::NoCancellation;
 using detail::run;
@@ -46,22 +46,22 @@ void detail::Wait::cancel() noexcept {
 
 // --- Options -----------------------------------------------------------------
 
-namespace {
-
-milliseconds request_timeout_of(const Options& options) {
+milliseconds detail::request_timeout_of(const Options& options) {
   return options.request_timeout.value_or(
       std::min(milliseconds(2000), options.ttl / 4));
 }
+
+namespace {
 
 milliseconds safe_time_of(const Options& options) {
   return options.safe_time.value_or(options.ttl / 4);
 }
 
-Failure check_times(const Options& options) {
+ErrorPtr check_times(const Options& options) {
   constexpr milliseconds kNone{0}, kLeast{1}, kMost = milliseconds::max();
   const milliseconds half = options.ttl / 2;
   const milliseconds below_half = half + options.ttl % 2 - kLeast;
-  Failure bad;
+  ErrorPtr bad;
   const auto check = [&bad](const char* field, milliseconds time,
                             milliseconds least, milliseconds most,
                             const char* why) {
@@ -71,8 +71,8 @@ Failure check_times(const Options& options) {
   };
   check("ttl", options.ttl, milliseconds(100), lock::kLongestLease,
         "not between 100 ms and 366 days");
-  check("request_timeout", request_timeout_of(options), kLeast, below_half,
-        "not more than 0 and less than ttl / 2");
+  check("request_timeout", detail::request_timeout_of(options), kLeast,
+        below_half, "not more than 0 and less than ttl / 2");
   check("first_poll", options.first_poll, kLeast, kMost, "not more than 0");
   check("longest_poll", options.longest_poll, options.first_poll, kMost,
         "less than first_poll");
@@ -86,10 +86,10 @@ Failure check_times(const Options& options) {
   return bad;
 }
 
-Failure check(const Options& options, const TableOptions& table) {
+ErrorPtr check(const Options& options, const TableOptions& table) {
   const bool keeps = detail::keeps_rows(options.keep_row, table);
   const char* by_hand = options.auto_renew ? "" : "needs auto_renew";
-  if (Failure bad = detail::check_all({
+  if (ErrorPtr bad = detail::check_all({
           {"renew_after", options.renew_after ? by_hand : ""},
           {"max_hold", options.max_hold ? by_hand : ""},
           {"alive", options.alive ? by_hand : ""},
@@ -102,14 +102,14 @@ Failure check(const Options& options, const TableOptions& table) {
                      .c_str()
                : ""},
           {"owner",
-           detail::not_text(options.owner, detail::kMaxKeyBytes,
-                            "longer than 2,048 bytes"),
+           detail::text_problem(options.owner, detail::kMaxKeyBytes,
+                                "longer than 2,048 bytes"),
            options.owner},
       })) {
     return bad;
   }
-  if (Failure bad = check_times(options)) return bad;
-  if (Failure bad = detail::check_shared(options, table)) return bad;
+  if (ErrorPtr bad = check_times(options)) return bad;
+  if (ErrorPtr bad = detail::check_for_layout(options, table)) return bad;
   return detail::check_stored(options, table);
 }
 
@@ -121,27 +121,53 @@ Loss loss_of(Verdict verdict) {
 
 using Kind = lock::Result::Kind;
 
-constexpr struct {
-  Kind kind;
-  Errc code;
-} kCodes[] = {
-    {Kind::cancelled, Errc::cancelled},   {Kind::closed, Errc::closed},
-    {Kind::bad_record, Errc::bad_record}, {Kind::kept_row, Errc::kept_row},
-    {Kind::no_row, Errc::no_row},         {Kind::no_date, Errc::not_supported},
-    {Kind::lost, Errc::lease_lost},
+struct Reason {
+  std::error_code code{};
+  std::string_view details{};
 };
 
-Errc code_of(Kind kind) {
-  for (const auto& [of, code] : kCodes) {
-    if (of == kind) return code;
+// Why a call failed; no code if it did not.
+Reason reason_of(const lock::Result& result) {
+  const auto deadlock =
+      std::make_error_code(std::errc::resource_deadlock_would_occur);
+  switch (result.kind) {
+    case Kind::done:
+    case Kind::busy:
+    case Kind::failed:  // Its answer says why.
+      return {};
+    case Kind::deadlock:
+      return {deadlock, "this thread has locked it already"};
+    case Kind::deadlock_of_callback:
+      return {deadlock,
+              "another thread has locked it, and a callback that waited would "
+              "hold up all others"};
+    case Kind::cancelled:
+      return {Errc::cancelled};
+    case Kind::closed:
+      return {Errc::closed};
+    case Kind::no_thread:
+      return {std::make_error_code(std::errc::resource_unavailable_try_again),
+              "cannot start a thread to renew the lease"};
+    case Kind::bad_record:
+      return {Errc::bad_record, result.answer.message};
+    case Kind::kept_row:
+      return {Errc::kept_row, "it has a fencing token; set keep_row"};
+    case Kind::no_row:
+      return {Errc::no_row};
+    case Kind::no_date:
+      return {Errc::not_supported, "DynamoDB's answers have no Date"};
+    case Kind::not_held:
+      return {Errc::not_held};
+    case Kind::lost:
+      return {Errc::lease_lost, name_of(loss_of(result.loss))};
   }
-  return Errc::not_held;
+  return {};
 }
 
 }  // namespace
 
-bool Asked::call(const lock::Listener& self, News news, Verdict why) {
-  const Options& options = static_cast<const Asked&>(self).options;
+bool Callbacks::call(const lock::Listener& self, News news, Verdict why) {
+  const Options& options = static_cast<const Callbacks&>(self).options;
   if (news == News::loss && options.on_lost) options.on_lost(loss_of(why));
   if (news == News::danger && options.on_danger) options.on_danger();
   return news == News::question && options.alive();
@@ -152,63 +178,73 @@ bool Asked::call(const lock::Listener& self, News news, Verdict why) {
 DdbMutex::Impl::Impl(std::string&& the_name, Options&& the_options)
     : name(std::move(the_name)),
       table(the_options.table),
-      asked(sigv4::share<Asked>(the_options)),
-      options(asked->options) {
+      callbacks(std::make_shared<Callbacks>(the_options)),
+      options(callbacks->options) {
   const Table::Impl& whole = *table->impl_;
-  if (whole.bad) {
-    bad = std::make_unique<Error>(*whole.bad);
+  if (whole.unusable) {
+    unusable = std::make_unique<Error>(*whole.unusable);
     return;
   }
-  bad = of_this(whole.check_name(name, options.sort_value));
-  if (!bad) bad = of_this(check(options, whole.options));
+  unusable = with_name(whole.check_name(name, options.sort_value));
+  if (!unusable) unusable = with_name(check(options, whole.options));
 }
 
-Failure DdbMutex::Impl::of_this(Failure bad_one) const {
-  if (!bad_one) return nullptr;
-  return detail::failure(bad_one->code(),
-                         sigv4::format("%s (mutex %q)", bad_one->what(), name),
-                         bad_one->field());
+ErrorPtr DdbMutex::Impl::with_name(ErrorPtr bad_option) const {
+  if (!bad_option) return nullptr;
+  return detail::make_error(
+      bad_option->code(),
+      sigv4::format("%s (mutex %q)", bad_option->what(), name),
+      bad_option->field());
 }
 
 lock::Mutex& DdbMutex::Impl::get() {
   if (lock::Mutex* own = state.peek()) return *own;
-  Table::Impl& whole = *table->impl_;
-  lock::Table& inner = whole.get();
-  auto holder = sigv4::share<lock::Holder>(inner.client, inner.budget);
-  holder->prefix_bytes = static_cast<unsigned>(whole.options.prefix.size());
-  whole.put_place(name, options.sort_value, holder->place);
-  holder->place.owner = owner();
-  const bool keep = detail::keeps_rows(options.keep_row, whole.options);
-  lock::RowUse& use = holder->place.use;
-  use.keep = keep;
-  use.keep_data = options.keep_data.value_or(keep);
-  use.must_exist = options.only_if_exists;
-  detail::suit(use, options, whole.options);
-  holder->place.attributes = detail::to_item(options.data, options.attributes);
-  holder->request_timeout = request_timeout_of(options);
-  holder->ttl = options.ttl;
-  holder->safe_time = safe_time_of(options);
+  lock::Table& shared = table->impl_->get();
+  return state.get(shared, settings(shared));
+}
+
+std::shared_ptr<lock::MutexSettings> DdbMutex::Impl::settings(
+    lock::Table& shared) const {
+  const TableOptions& table_options = table->impl_->options;
+  auto made =
+      std::make_shared<lock::MutexSettings>(shared.client, shared.budget);
+  made->prefix_bytes = static_cast<unsigned>(table_options.prefix.size());
+  table->impl_->put_place(name, options.sort_value, made->place);
+  made->place.owner = owner();
+  made->place.attributes = detail::to_item(options.data, options.attributes);
+  const bool keep = detail::keeps_rows(options.keep_row, table_options);
+  lock::RowPolicy& policy = made->place.policy;
+  policy.keep = keep;
+  policy.keep_data = options.keep_data.value_or(keep);
+  policy.must_exist = options.only_if_exists;
+  detail::set_layout_policy(policy, options, table_options);
+
+  made->request_timeout = detail::request_timeout_of(options);
+  made->ttl = options.ttl;
+  made->safe_time = safe_time_of(options);
   if (options.auto_renew) {
-    holder->renew_after = options.renew_after.value_or(options.ttl / 2);
+    made->renew_after = options.renew_after.value_or(options.ttl / 2);
   }
-  if (options.max_hold) holder->max_hold = nanoseconds_of(*options.max_hold);
-  holder->first_poll = nanoseconds_of(options.first_poll);
-  holder->longest_poll = nanoseconds_of(options.longest_poll);
-  holder->patience = nanoseconds_of(options.patience);
-  holder->recursive = options.recursive;
-  // Else each acquisition is to have a whole lease, or a time of its own.
+  if (options.max_hold) made->max_hold = nanoseconds_of(*options.max_hold);
+  made->first_poll = nanoseconds_of(options.first_poll);
+  made->longest_poll = nanoseconds_of(options.longest_poll);
+  made->patience = nanoseconds_of(options.patience);
+  made->recursive = options.recursive;
+  // Without renewals, or with max_hold, each acquisition counts on a whole
+  // lease of its own.
   if (options.auto_renew && !options.max_hold) {
-    holder->handover_limit = options.handover_limit;
+    made->handover_limit = options.handover_limit;
   }
-  holder->hears_losses = options.on_lost != nullptr;
-  holder->hears_dangers = options.on_danger != nullptr;
-  holder->is_asked = options.alive != nullptr;
-  holder->listener = asked;
-  return state.get(inner, std::move(holder));
+
+  made->hears_losses = options.on_lost != nullptr;
+  made->hears_dangers = options.on_danger != nullptr;
+  made->is_asked = options.alive != nullptr;
+  made->listener = callbacks;
+  return made;
 }
 
 const std::string& DdbMutex::Impl::owner() const {
-  if (bad || !options.owner.empty()) return options.owner;
+  if (unusable || !options.owner.empty()) return options.owner;
   return table->impl_->usual_owner();
 }
 
@@ -216,60 +252,42 @@ std::string DdbMutex::Impl::cannot(const char* what) const {
   return detail::cannot(what, name, table->name());
 }
 
-Failure DdbMutex::Impl::failure_of(const lock::Result& result,
-                                   const char* what) const {
-  std::error_code code = code_of(result.kind);
-  std::string_view more;
-  switch (result.kind) {
-    case Kind::done:
-    case Kind::busy:
-      return nullptr;
-    case Kind::failed:
-      return detail::failure_of(result.answer, cannot(what),
-                                table->impl_->endpoint());
-    case Kind::kept_row:
-      more = "it has a fencing token; set keep_row";
-      break;
-    case Kind::no_date:
-      more = "DynamoDB's answers have no Date";
-      break;
-    case Kind::deadlock:
-      code = std::make_error_code(std::errc::resource_deadlock_would_occur);
-      more = "this thread has locked it already";
-      break;
-    case Kind::deadlock_of_callback:
-      code = std::make_error_code(std::errc::resource_deadlock_would_occur);
-      more =
-          "another thread has locked it, and a callback that waited would hold "
-          "up all others";
-      break;
-    case Kind::no_thread:
-      code = std::make_error_code(std::errc::resource_unavailable_try_again);
-      more = "cannot start a thread to renew the lease";
-      break;
-    case Kind::bad_record:
-      more = result.answer.message;
-      break;
-    case Kind::lost:
-      more = name_of(loss_of(result.loss));
-      break;
-    default:
-      break;
+ErrorPtr DdbMutex::Impl::error_of(const lock::Result& result,
+                                  const char* what) const {
+  if (result.kind == Kind::failed) {
+    return detail::error_of(result.answer, cannot(what),
+                            table->impl_->endpoint());
   }
-  return failed(code, cannot(what), more);
+  const Reason reason = reason_of(result);
+  if (!reason.code) return nullptr;
+  return detail::error_of(reason.code, cannot(what), reason.details);
 }
 
-Failure DdbMutex::Impl::with_held(
-    lock::Result (*call)(lock::Mutex& own, const lock::ChangesPtr& changes),
-    const lock::ChangesPtr& changes, const char* what) {
+ErrorPtr DdbMutex::Impl::call_if_made(
+    const char* what, sigv4::FunctionRef<lock::Result(lock::Mutex&)> call) {
   lock::Mutex* own = state.peek();
-  if (own == nullptr) return failed(Errc::not_held, cannot(what));
-  return failure_of(call(*own, changes), what);
+  if (own == nullptr) return detail::error_of(Errc::not_held, cannot(what));
+  return error_of(call(*own), what);
 }
 
-Failure DdbMutex::Impl::ensure(nanoseconds min_remaining) {
+ErrorPtr DdbMutex::Impl::renew(const lock::ChangesPtr& changes) {
+  return call_if_made("renew",
+                      [&](lock::Mutex& own) { return own.renew(changes); });
+}
+
+ErrorPtr DdbMutex::Impl::release(const lock::ChangesPtr& changes) {
+  return call_if_made("release",
+                      [&](lock::Mutex& own) { return own.release(changes); });
+}
+
+ErrorPtr DdbMutex::Impl::release() {
+  return call_if_made("release",
+                      [](lock::Mutex& own) { return own.release(); });
+}
+
+ErrorPtr DdbMutex::Impl::ensure(nanoseconds min_remaining) {
   if (remaining() < min_remaining) {
-    if (Failure failure = renew(nullptr)) return failure;
+    if (ErrorPtr error = renew(nullptr)) return error;
   }
   return require(min_remaining);
 }
@@ -279,22 +297,25 @@ nanoseconds DdbMutex::Impl::remaining() const {
   const lock::Mutex* own = state.peek();
   if (own == nullptr) return nanoseconds::zero();
   const BootTime end = own->claim_end();
-  const BootTime now = BootClock::now();  // After the end was read.
+  const BootTime now = BootClock::now();  // Read after `end`.
   return now < end ? end - now : nanoseconds::zero();
 }
 
-Failure DdbMutex::Impl::require(nanoseconds min_remaining) const {
+ErrorPtr DdbMutex::Impl::require(nanoseconds min_remaining) const {
   const nanoseconds left = remaining();
   if (left > nanoseconds::zero() && left >= min_remaining) return nullptr;
   const std::string doing = cannot("rely on");
   const lock::Mutex* own = state.peek();
-  if (own == nullptr || own->held() == nullptr)
-    return failed(Errc::not_held, doing);
-  if (left == nanoseconds::zero()) return failed(Errc::lease_lost, doing);
+  if (own == nullptr || own->held() == nullptr) {
+    return detail::error_of(Errc::not_held, doing);
+  }
+  if (left == nanoseconds::zero()) {
+    return detail::error_of(Errc::lease_lost, doing);
+  }
   const std::string text =
       sigv4::format("%s ms remain, but %s ms are asked for",
                     left / milliseconds(1), min_remaining / milliseconds(1));
-  return failed(Errc::ends_too_soon, doing, text);
+  return detail::error_of(Errc::ends_too_soon, doing, text);
 }
 
 // --- The calls ---------------------------------------------------------------
@@ -304,8 +325,8 @@ DdbMutex::DdbMutex(std::string name) : DdbMutex(std::move(name), Options()) {}
 DdbMutex::DdbMutex(std::string name, Options options) {
   const NoCancellation guard;
   if (!options.table) options.table = Table::standard();
-  impl_ = sigv4::share<Impl>(std::move(name), std::move(options));
-  impl_->made(impl_);
+  impl_ = std::make_shared<Impl>(std::move(name), std::move(options));
+  impl_->finish_construction(impl_);
 }
 
 DdbMutex::~DdbMutex() {
@@ -314,24 +335,25 @@ DdbMutex::~DdbMutex() {
   impl_.reset();
 }
 
-// Not by run(): few frames stand between a user and the network.
+// Does not use run(), which would add frames to the deepest call stack.
 bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
                            std::error_code& ec) {
   const NoCancellation guard;
-  const std::shared_ptr<Impl> impl = impl_;  // A destructor may end this wait.
-  if (impl->bad) {
-    impl->end(impl->bad.get(), ec);
+  // The destructor may end this wait, from another thread.
+  const std::shared_ptr<Impl> impl = impl_;
+  if (impl->unusable) {
+    impl->report(impl->unusable.get(), ec);
     return false;
   }
   lock::Result result;
   result.kind = Kind::failed;
-  Failure failure;
+  ErrorPtr error;
   const bool had_memory = sigv4::has_memory_for([&] {
     result = impl->get().lock({deadline.within, deadline.left, deadline.at},
                               wait != nullptr ? &wait->impl_->cancel : nullptr);
-    failure = impl->failure_of(result, "lock");
+    error = impl->error_of(result, "lock");
   });
-  had_memory ? impl->end(failure.get(), ec) : impl->end_without_memory(ec);
+  had_memory ? impl->report(error.get(), ec) : impl->report_no_memory(ec);
   return result.kind == Kind::done;
 }
 
@@ -341,8 +363,8 @@ bool DdbMutex::try_lock_past_lease(milliseconds additional,
   detail::run(impl_, ec, [&](Impl& impl) {
     const lock::Result result = impl.get().lock(
         {nanoseconds_of(additional), nullptr, nullptr, true}, nullptr);
-    locked = result.kind == lock::Result::Kind::done;
-    return impl.failure_of(result, "lock");
+    locked = result.kind == Kind::done;
+    return impl.error_of(result, "lock");
   });
   return locked;
 }
@@ -366,12 +388,12 @@ void DdbMutex::unlock() noexcept {
   const NoCancellation guard;
   const std::shared_ptr<Impl> impl = impl_;
   lock::Mutex* own = impl->state.peek();
-  if (impl->bad || own == nullptr) return;
+  if (impl->unusable || own == nullptr) return;
   const lock::Result result = own->release();
   if (result.kind == Kind::not_held) return;
-  sigv4::has_memory_for([&] {  // What went wrong is for people.
-    const Failure failure = impl->failure_of(result, "release");
-    if (failure) impl->remember(*failure);
+  sigv4::has_memory_for([&] {  // Without memory, last_error() stays as it was.
+    const ErrorPtr error = impl->error_of(result, "release");
+    if (error) impl->remember(*error);
   });
 }
 

@@ -292,8 +292,8 @@ class DdbMutex {
   // which DynamoDB remembers for 10 minutes.
   //
   // Use keep_row with guarded writes.  Without it, a request of ours that
-  // reaches DynamoDB only after others have had the lock could let an old
-  // guarded write pass.
+  // reaches DynamoDB late can bring back a row that was deleted, and so let an
+  // old guarded write pass, even one that was refused.
   void guarded_write(const std::string& items,
                      std::error_code& ec = detail::throws());
   // The condition that guarded_write() adds, for programs that send the

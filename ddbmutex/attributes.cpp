@@ -1,4 +1,3 @@
-#ifndef DDBMUTEX_NO_ATTRIBUTES
 #include "attributes.hpp"
 
 #include <algorithm>
@@ -13,15 +12,15 @@
 #include "../sigv4/base64.hpp"
 #include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
-#include "face.hpp"
-#include "layouts.hpp"
-#include "record.hpp"
+#include "layout_options.hpp"
+#include "lock/row.hpp"
+#include "mutex_impl.hpp"
 #include "table.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 
-using detail::Failure;
+using detail::ErrorPtr;
 using Type = Attribute::Type;
 using Wire = dynamodb::Attribute;
 
@@ -163,15 +162,16 @@ struct Checker {
   Names seen{};
   std::string whose{};  // "\"name\": " of the attribute whose value is checked.
 
-  Failure bad(const std::string& why) const {
+  ErrorPtr bad(const std::string& why) const {
     return detail::bad_option({field, (whose + why).c_str()});
   }
 
   // Each name may come once.
-  Failure add_name(const std::string& name, Names& names) const {
-    const char* why = name.empty() ? "empty"
-                                   : detail::not_text(name, kLongestName,
-                                                      "longer than 255 bytes");
+  ErrorPtr add_name(const std::string& name, Names& names) const {
+    const char* why =
+        name.empty()
+            ? "empty"
+            : detail::text_problem(name, kLongestName, "longer than 255 bytes");
     if (*why != '\0') {
       return bad(sigv4::format("a name that is %s%[: %q%]", why, name));
     }
@@ -181,8 +181,8 @@ struct Checker {
   }
 
   // `removed`: `data` may go as others do, though it is set otherwise.
-  Failure add(const std::string& name, bool removed) {
-    if (Failure wrong = add_name(name, seen)) return wrong;
+  ErrorPtr add(const std::string& name, bool removed) {
+    if (ErrorPtr wrong = add_name(name, seen)) return wrong;
     if (lock::is_of_record(*detail::find_layout(table), name) &&
         !(removed && name == lock::kDataAttribute)) {
       return bad(sigv4::format("%q is an attribute of the record", name));
@@ -193,7 +193,7 @@ struct Checker {
     return nullptr;
   }
 
-  Failure check(const Attribute& attribute, int levels) const {
+  ErrorPtr check(const Attribute& attribute, int levels) const {
     const char* why = not_storable(attribute, levels);
     if (*why != '\0') return bad(why);
     const bool set = attribute.type < Type::list;
@@ -206,7 +206,7 @@ struct Checker {
         why = "a member with a name";
       }
       if (*why != '\0') return bad(why);
-      Failure wrong = map ? add_name(member.name, names_or_values) : nullptr;
+      ErrorPtr wrong = map ? add_name(member.name, names_or_values) : nullptr;
       if (!wrong) wrong = check(member, levels - 1);
       if (wrong) return wrong;
       if (set && !names_or_values.insert(value_text(member)).second) {
@@ -216,11 +216,11 @@ struct Checker {
     return nullptr;
   }
 
-  Failure add_all(const Attributes& attributes) {
+  ErrorPtr add_all(const Attributes& attributes) {
     for (const Attribute& attribute : attributes) {
-      if (Failure wrong = add(attribute.name, false)) return wrong;
+      if (ErrorPtr wrong = add(attribute.name, false)) return wrong;
       whose = sigv4::format("%q: ", attribute.name);
-      if (Failure wrong = check(attribute, kDeepest)) return wrong;
+      if (ErrorPtr wrong = check(attribute, kDeepest)) return wrong;
       whose.clear();
     }
     return nullptr;
@@ -287,7 +287,7 @@ bool operator==(const Attribute& a, const Attribute& b) {
 
 namespace detail {
 
-Failure check_stored(const Options& options, const TableOptions& table) {
+ErrorPtr check_stored(const Options& options, const TableOptions& table) {
   Checker checker{table, "attributes"};
   const bool updates =
       keeps_rows(options.keep_row, table) || options.keep_data.value_or(false);
@@ -297,14 +297,14 @@ Failure check_stored(const Options& options, const TableOptions& table) {
   return checker.add_all(options.attributes);
 }
 
-Failure check(const Changes& changes, const TableOptions& table) {
+ErrorPtr check(const Changes& changes, const TableOptions& table) {
   Checker checker{table, "changes"};
   if (changes.attributes.size() + changes.remove.size() > kMostChanges) {
     return checker.bad("more than 100");
   }
-  if (Failure bad = checker.add_all(changes.attributes)) return bad;
+  if (ErrorPtr bad = checker.add_all(changes.attributes)) return bad;
   for (const std::string& name : changes.remove) {
-    if (Failure bad = checker.add(name, true)) return bad;
+    if (ErrorPtr bad = checker.add(name, true)) return bad;
     if (changes.data && name == lock::kDataAttribute) {
       return checker.bad("`data` is both set and removed");
     }
@@ -362,7 +362,7 @@ Attributes DdbMutex::attributes() const {
 void DdbMutex::renew(const Changes& changes, std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
     const TableOptions& table = impl.table->impl_->options;
-    Failure bad = impl.of_this(detail::check(changes, table));
+    ErrorPtr bad = impl.with_name(detail::check(changes, table));
     return bad ? std::move(bad) : impl.renew(to_changes(changes));
   });
 }
@@ -370,18 +370,17 @@ void DdbMutex::renew(const Changes& changes, std::error_code& ec) {
 void DdbMutex::release(const Changes& changes, std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
     const TableOptions& table = impl.table->impl_->options;
-    Failure bad = detail::check(changes, table);
+    ErrorPtr bad = detail::check(changes, table);
     auto others = bad ? nullptr : to_changes(changes);
     if (others != nullptr &&
         !detail::keeps_rows(impl.options.keep_row, table)) {
       bad = detail::bad_option(
           {"changes", "the row is not kept, so nothing stays in it"});
     }
-    bad = impl.of_this(std::move(bad));
+    bad = impl.with_name(std::move(bad));
     return bad ? std::move(bad) : impl.release(others);
   });
 }
 
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

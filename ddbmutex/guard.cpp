@@ -1,4 +1,3 @@
-#ifndef DDBMUTEX_NO_GUARD
 // Writes that DynamoDB carries out only while the lock is ours.
 #include <algorithm>
 #include <chrono>
@@ -7,20 +6,21 @@
 #include <string_view>
 #include <utility>
 
-#include "ask.hpp"
-#include "face.hpp"
-#include "failure.hpp"
-#include "mutex.hpp"
-#include "queue.hpp"
-#include "record.hpp"
+#include "dynamodb/ask.hpp"
+#include "dynamodb/transact.hpp"
+#include "errors.hpp"
+#include "lock/mutex.hpp"
+#include "lock/queue.hpp"
+#include "lock/requests.hpp"
+#include "lock/row.hpp"
+#include "mutex_impl.hpp"
 #include "table.hpp"
-#include "transact.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 
-using detail::failed;
-using detail::Failure;
+using detail::error_of;
+using detail::ErrorPtr;
 using detail::run;
 using dynamodb::Answer;
 using dynamodb::Fault;
@@ -28,12 +28,13 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// The condition that the lock is ours, whatever our own clock says: DynamoDB
-// decides.  `mutex` may be null: then nobody has locked it in this process.
-Failure check_of(const lock::Mutex* mutex, const std::string& doing,
-                 lock::Handle& held, sigv4::Text& check) {
+// Writes the ConditionCheck that the lock is ours.  Our own clock does not
+// matter here, because DynamoDB decides.  `mutex` is null if nobody has locked
+// it in this process.  Sets `held` to what the check names.
+ErrorPtr check_of(const lock::Mutex* mutex, const std::string& doing,
+                  lock::Handle& held, sigv4::Text& check) {
   if (mutex != nullptr) held = mutex->tied();
-  if (held == nullptr) return failed(Errc::not_held, doing);
+  if (held == nullptr) return error_of(Errc::not_held, doing);
   lock::Request request;
   request.verb = lock::Request::Verb::check;
   request.uuid = held->lease.uuid();
@@ -42,8 +43,8 @@ Failure check_of(const lock::Mutex* mutex, const std::string& doing,
   return nullptr;
 }
 
-// A transaction has tables and items of the user's beside the lock's.  Which of
-// them DynamoDB means, only its words can tell, or the number of the part.
+// A transaction names the user's tables and items beside the lock's.  Only
+// DynamoDB's message, or the number of the part, tells which of them it means.
 const char* remark_on(const Answer& answer) {
   switch (answer.fault) {
     case Fault::no_table:
@@ -56,26 +57,26 @@ const char* remark_on(const Answer& answer) {
   }
 }
 
-// Null: nothing went wrong.
-Failure failure_of(const Answer& answer, const std::string& doing,
-                   const std::string& endpoint) {
+// Null if the writes were made.
+ErrorPtr error_of_write(const Answer& answer, const std::string& doing,
+                        const std::string& endpoint) {
   const bool ours = answer.part == 0;
   switch (answer.fault) {
     case Fault::none:
       return nullptr;
     case Fault::cancelled:
-      return failed(Errc::closed, doing);
+      return error_of(Errc::closed, doing);
     case Fault::condition_failed:
-      return failed(ours ? Errc::lease_lost : Errc::condition_failed, doing,
-                    ours ? std::string_view() : answer.message,
-                    answer.request_id);
+      return error_of(ours ? Errc::lease_lost : Errc::condition_failed, doing,
+                      ours ? std::string_view() : answer.message,
+                      answer.request_id);
     default:
-      return detail::failure_of(answer, doing, endpoint, remark_on(answer));
+      return detail::error_of(answer, doing, endpoint, remark_on(answer));
   }
 }
 
 // DynamoDB forgets a ClientRequestToken after ten minutes (its API reference,
-// TransactWriteItems).
+// TransactWriteItems).  No attempt may come later.
 constexpr std::chrono::minutes kTokenLasts{9};
 
 }  // namespace
@@ -88,16 +89,16 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
     const lock::Mutex* mutex = impl.state.peek();
     lock::Handle held;
     sigv4::Text check;
-    if (Failure none = check_of(mutex, doing, held, check)) return none;
+    if (ErrorPtr none = check_of(mutex, doing, held, check)) return none;
     lock::Table& table = impl.table->impl_->get();
     const lock::Waits::One wait(table.waits);
-    if (wait.waker() == nullptr) return failed(Errc::closed, doing);
+    if (wait.waker() == nullptr) return error_of(Errc::closed, doing);
     const nanoseconds request_time = mutex->holder().request_timeout;
     const nanoseconds patience =
         std::max(request_time,
                  std::min<nanoseconds>(mutex->holder().patience, kTokenLasts));
-    // The same body each time, and so the same token, by which DynamoDB carries
-    // it out once.
+    // Every attempt sends the same body with the same token, so that DynamoDB
+    // makes the writes only once.
     const Answer answer = dynamodb::ask(
         {table.client, table.budget, lock::later(BootClock::now(), patience),
          wait.waker(), request_time},
@@ -105,10 +106,10 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
         dynamodb::write_transaction(check, items, lock::fresh_uuid()), nullptr,
         dynamodb::read_cancellation);
     if (answer.fault == Fault::condition_failed && answer.part == 0) {
-      table.keeper->confirm_loss(
+      table.renewer->confirm_loss(
           *held, lock::later(BootClock::now(), request_time), *wait.waker());
     }
-    return failure_of(answer, doing, impl.table->impl_->endpoint());
+    return error_of_write(answer, doing, impl.table->impl_->endpoint());
   });
 }
 
@@ -124,4 +125,3 @@ std::string DdbMutex::condition_check(std::error_code& ec) const {
 
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

@@ -1,4 +1,3 @@
-#if !defined(DDBMUTEX_NO_MANAGE) || !defined(DDBMUTEX_NO_ANY_OF)
 #include "listing.hpp"
 
 #include <algorithm>
@@ -8,10 +7,11 @@
 #include "../sigv4/boot_clock.hpp"
 #include "../sigv4/text.hpp"
 #include "attributes.hpp"
-#include "clock.hpp"
-#include "layouts.hpp"
-#include "protocol.hpp"
-#include "record.hpp"
+#include "dynamodb/clock.hpp"
+#include "layout_options.hpp"
+#include "lock/layouts.hpp"
+#include "lock/protocol.hpp"
+#include "lock/row.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -86,10 +86,8 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
   }
   selection.keys = selection.attributes.size();
   selection.wanted = lock::wanted_of(*find_layout(options), true);
-  std::string_view names = find_layout(options)->names;
-  while (!names.empty()) {
-    add_once(selection.attributes,
-             std::string(sigv4::cut(names, ' ').substr(2)));
+  for (const dynamodb::AttributeName& name : find_layout(options)->names) {
+    add_once(selection.attributes, name.attribute);
   }
   for (const std::string& name : more) add_once(selection.attributes, name);
   return selection;
@@ -116,4 +114,3 @@ bool detail::tell_next(dynamodb::Items& items, const TableOptions& options,
 
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "../ddbmutex.hpp"
-#include "answer.hpp"
-#include "ask.hpp"
-#include "client.hpp"
+#include "dynamodb/answer.hpp"
+#include "dynamodb/ask.hpp"
+#include "dynamodb/client.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {

@@ -1,4 +1,3 @@
-#ifndef DDBMUTEX_NO_MANAGE
 // What a Table can be asked about itself and the locks in it.  All of that may
 // be sent blindly again, but for force_unlock(), which looks at what came of
 // it.
@@ -13,22 +12,23 @@
 
 #include "../sigv4/text.hpp"
 #include "../sigv4/waiting.hpp"
-#include "ask.hpp"
 #include "attributes.hpp"
-#include "failure.hpp"
-#include "layouts.hpp"
+#include "dynamodb/ask.hpp"
+#include "errors.hpp"
+#include "layout_options.hpp"
 #include "listing.hpp"
-#include "mutex.hpp"
-#include "protocol.hpp"
-#include "queue.hpp"
-#include "record.hpp"
+#include "lock/mutex.hpp"
+#include "lock/protocol.hpp"
+#include "lock/queue.hpp"
+#include "lock/requests.hpp"
+#include "lock/row.hpp"
 #include "table.hpp"
 #include "table_setup.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 
-using detail::Failure;
+using detail::ErrorPtr;
 using dynamodb::Action;
 using dynamodb::Answer;
 using dynamodb::Fault;
@@ -51,41 +51,41 @@ class Call {
         name_(name),
         wait_(table.waits) {}
 
-  Failure failed(Errc why, std::string_view more = {}) const {
-    return detail::failed(why, doing(), more);
+  ErrorPtr error_of(Errc why, std::string_view more = {}) const {
+    return detail::error_of(why, doing(), more);
   }
   // A call that was woken, was woken by close(); what was closed before has
   // asked nobody.
-  Failure failure_of(const Answer& answer) const {
+  ErrorPtr error_of(const Answer& answer) const {
     if (answer.fault == Fault::none) return nullptr;
     if (answer.fault == Fault::cancelled || wait_.waker() == nullptr) {
-      return failed(Errc::closed);
+      return error_of(Errc::closed);
     }
-    return detail::failure_of(answer, doing(), table_.client.endpoint());
+    return detail::error_of(answer, doing(), table_.client.endpoint());
   }
   // The same, and of a table why it is unfit.  What its key is like is
   // remembered.
-  Failure failure_of_table(const Answer& answer) const {
+  ErrorPtr error_of_table(const Answer& answer) const {
     using Key = dynamodb::Client::Key;
     if (answer.fault == Fault::no_table) table_.client.set_key(Key::unknown);
-    if (Failure failure = failure_of(answer)) return failure;
+    if (ErrorPtr error = error_of(answer)) return error;
     std::string wrong = detail::wrong_key(*answer.table, options_);
     table_.client.set_key(wrong.empty() ? Key::unknown : Key::wrong,
                           std::move(wrong));
     return detail::unfit(*answer.table, options_);
   }
 
-  Answer ask(const lock::Place& place, const lock::Request& request,
+  Answer ask(const lock::RowTarget& place, const lock::Request& request,
              bool* maybe_applied = nullptr) const {
     sigv4::Text body;
     lock::write_request(place, request, body);
     const bool looks = request.verb == lock::Request::Verb::look;
-    return dynamodb::ask(caller(), lock::action_of(request.verb, place.use),
+    return dynamodb::ask(caller(), lock::action_of(request.verb, place.policy),
                          body, maybe_applied, nullptr,
                          lock::wanted_of(*place.layout, looks));
   }
   // The item as it stands, if there is one.
-  Answer look(const lock::Place& place, LockInfo& info) const {
+  Answer look(const lock::RowTarget& place, LockInfo& info) const {
     lock::Request look;
     look.consistent = true;
     Answer answer = ask(place, look);
@@ -120,9 +120,9 @@ class Call {
 };
 
 // `name`: whose locks, of all sort values; null: all.
-Failure list_locks(lock::Table& table, const TableOptions& options,
-                   const std::string* name,
-                   const std::function<bool(const LockInfo&)>& each) {
+ErrorPtr list_locks(lock::Table& table, const TableOptions& options,
+                    const std::string* name,
+                    const std::function<bool(const LockInfo&)>& each) {
   const Call call(table, options, "list");
   dynamodb::Selection selection = detail::selection_of(options);
   if (name != nullptr) {
@@ -138,11 +138,11 @@ Failure list_locks(lock::Table& table, const TableOptions& options,
     if (!detail::tell_next(items, options, info)) break;
     if (!each(info)) return nullptr;
   }
-  return call.failure_of(items.answer());
+  return call.error_of(items.answer());
 }
 
 // Of tags and units DynamoDB checks what else there is.
-Failure check_creation(const Creation& how) {
+ErrorPtr check_creation(const Creation& how) {
   const std::string* odd = nullptr;  // The first tag that is not UTF-8.
   for (const auto& [key, value] : how.tags) {
     const bool utf8 = lock::is_utf8(key) && lock::is_utf8(value);
@@ -158,12 +158,12 @@ Failure check_creation(const Creation& how) {
 
 // Whether the row is as our forced write leaves it.  Some engines do not tell
 // the row when they refuse.
-Failure look_for_ours(const Call& call, const lock::Place& place,
-                      const std::string& uuid, bool& ours) {
+ErrorPtr look_for_ours(const Call& call, const lock::RowTarget& place,
+                       const std::string& uuid, bool& ours) {
   LockInfo info;
   const Answer answer = call.look(place, info);
-  if (Failure failure = call.failure_of(answer)) return failure;
-  ours = place.use.keep ? info.released && info.uuid == uuid : !answer.item;
+  if (ErrorPtr error = call.error_of(answer)) return error;
+  ours = place.policy.keep ? info.released && info.uuid == uuid : !answer.item;
   return nullptr;
 }
 
@@ -174,23 +174,23 @@ Failure look_for_ours(const Call& call, const lock::Place& place,
 void Table::create(std::error_code& ec) { create({}, ec); }
 
 void Table::create(const Creation& how, std::error_code& ec) {
-  detail::run(impl_, ec, [&](Impl& impl) -> Failure {
-    if (Failure bad = check_creation(how)) return bad;
+  detail::run(impl_, ec, [&](Impl& impl) -> ErrorPtr {
+    if (ErrorPtr bad = check_creation(how)) return bad;
     const Call call(impl.get(), impl.options, "create");
-    return call.failure_of_table(detail::create_table(
+    return call.error_of_table(detail::create_table(
         call.caller(kCreationPatience), impl.options, how));
   });
 }
 
 bool Table::exists(std::error_code& ec) {
   bool there = false;
-  detail::run(impl_, ec, [&](Impl& impl) -> Failure {
+  detail::run(impl_, ec, [&](Impl& impl) -> ErrorPtr {
     const TableOptions& options = impl.options;
     const Call call(impl.get(), options, "look at");
     const Answer answer = detail::describe_table(call.caller(), options);
     there = answer.fault == Fault::none;
-    Failure failure = call.failure_of_table(answer);
-    return answer.fault == Fault::no_table ? nullptr : std::move(failure);
+    ErrorPtr error = call.error_of_table(answer);
+    return answer.fault == Fault::no_table ? nullptr : std::move(error);
   });
   return there;
 }
@@ -202,22 +202,22 @@ LockInfo Table::inspect(const std::string& name, std::error_code& ec) {
 LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
                         std::error_code& ec) {
   LockInfo info;
-  detail::run(impl_, ec, [&](Impl& impl) -> Failure {
-    if (Failure bad = impl.check_name(name, sort_value)) return bad;
+  detail::run(impl_, ec, [&](Impl& impl) -> ErrorPtr {
+    if (ErrorPtr bad = impl.check_name(name, sort_value)) return bad;
     const TableOptions& options = impl.options;
     const Call call(impl.get(), options, "inspect", &name);
-    lock::Place place;
+    lock::RowTarget place;
     impl.put_place(name, sort_value, place);
-    if (Failure failure = call.failure_of(call.look(place, info))) {
-      return failure;
+    if (ErrorPtr error = call.error_of(call.look(place, info))) {
+      return error;
     }
     info.name = name;
     info.sort_value = place.sort_value;
     const bool understood = info.exists || info.keep_row;
     if (info.problem.empty() || understood) return nullptr;
-    Failure failure = call.failed(Errc::bad_record, info.problem);
+    ErrorPtr error = call.error_of(Errc::bad_record, info.problem);
     info.problem.clear();
-    return failure;
+    return error;
   });
   return info;
 }
@@ -234,7 +234,7 @@ void Table::list(const std::string& name,
                  std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
     // Any sort value is as good as another here.
-    Failure bad = impl.check_name(name, impl.options.sort_key);
+    ErrorPtr bad = impl.check_name(name, impl.options.sort_key);
     return bad ? std::move(bad)
                : list_locks(impl.get(), impl.options, &name, each);
   });
@@ -242,18 +242,18 @@ void Table::list(const std::string& name,
 
 bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
   bool freed = false;
-  detail::run(impl_, ec, [&](Impl& impl) -> Failure {
+  detail::run(impl_, ec, [&](Impl& impl) -> ErrorPtr {
     if (!info.exists || info.released || info.uuid.empty()) {
       return detail::bad_option({"info", "the lock was not held"});
     }
-    if (Failure bad = impl.check_name(info.name, info.sort_value)) return bad;
+    if (ErrorPtr bad = impl.check_name(info.name, info.sort_value)) return bad;
     const TableOptions& options = impl.options;
     const Call call(impl.get(), options, "free", &info.name);
-    lock::Place place;
+    lock::RowTarget place;
     impl.put_place(info.name, info.sort_value, place);
     // Where others share the table no row says whether it is to stay: it may be
     // work, and a free one serves them all.
-    place.use.keep =
+    place.policy.keep =
         info.keep_row || info.token > 0 || options.layout != Layout::ddblock;
     bool maybe_applied = false;
     lock::Request force;
@@ -262,7 +262,7 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
     force.stamp = info.expires;
     const Answer answer = call.ask(place, force, &maybe_applied);
     freed = answer.fault == Fault::none;
-    if (answer.fault != Fault::condition_failed) return call.failure_of(answer);
+    if (answer.fault != Fault::condition_failed) return call.error_of(answer);
     if (!maybe_applied) return nullptr;
     return look_for_ours(call, place, info.uuid, freed);
   });
@@ -271,4 +271,3 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
 
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

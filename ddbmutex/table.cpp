@@ -8,24 +8,24 @@
 #include <utility>
 #include <vector>
 
-#include "../sigv4/credentials.hpp"
-#include "../sigv4/from_all.hpp"
 #include "../sigv4/http.hpp"
+#include "../sigv4/keys/credentials.hpp"
+#include "../sigv4/keys/from_all.hpp"
 #include "../sigv4/memory.hpp"
 #include "../sigv4/secret.hpp"
 #include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 #include "../sigv4/thread.hpp"
 #include "../sigv4/waiting.hpp"
-#include "keeper.hpp"
-#include "layouts.hpp"
-#include "retry.hpp"
+#include "dynamodb/retry.hpp"
+#include "layout_options.hpp"
+#include "lock/renewer.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 
 using detail::bad_option;
-using detail::Failure;
+using detail::ErrorPtr;
 using detail::NoCancellation;
 using dynamodb::Action;
 using std::chrono::milliseconds;
@@ -52,15 +52,12 @@ const char* not_a_key(const lock::Layout& layout, const std::string& name) {
 }
 
 const char* not_a_sort_value(const std::string& value) {
-  return detail::not_text(value, 1024, "longer than 1,024 bytes");
+  return detail::text_problem(value, 1024, "longer than 1,024 bytes");
 }
 
-Failure check(const TableOptions& options) {
-  const lock::Layout* layout = detail::find_layout(options);
-  if (layout == nullptr) {
-    return bad_option({"layout", "not in this build"});
-  }
-  if (Failure bad = detail::check_layout(options)) return bad;
+ErrorPtr check(const TableOptions& options) {
+  if (ErrorPtr bad = detail::check_layout(options)) return bad;
+  const lock::Layout& layout = *detail::find_layout(options);
   const Credentials& keys = options.credentials;
   const bool no_keys = keys.access_key_id.empty();
   const bool sorted = !options.sort_key.empty();
@@ -72,10 +69,10 @@ Failure check(const TableOptions& options) {
   return detail::check_all({
       {"table", no_name.c_str()},
       {"prefix",
-       detail::not_text(options.prefix, detail::kMaxKeyBytes - 1,
-                        "too long: it leaves no room for a name"),
+       detail::text_problem(options.prefix, detail::kMaxKeyBytes - 1,
+                            "too long: it leaves no room for a name"),
        options.prefix},
-      {"key", not_a_key(*layout, options.key), options.key},
+      {"key", not_a_key(layout, options.key), options.key},
       {"sort_value",
        sorted                       ? not_a_sort_value(options.sort_value)
        : options.sort_value.empty() ? ""
@@ -84,7 +81,7 @@ Failure check(const TableOptions& options) {
       {"sort_key",
        !sorted                           ? ""
        : options.sort_key == options.key ? "the same as key"
-                                         : not_a_key(*layout, options.sort_key),
+                                         : not_a_key(layout, options.sort_key),
        options.sort_key},
       {"credentials", no_keys != keys.secret_access_key.empty()
                           ? "access_key_id or secret_access_key is missing"
@@ -165,7 +162,7 @@ struct UserLog : sigv4::LogQueue {
 };
 
 // The option that is bad is named once.
-Failure bad_target(const dynamodb::Target& target) {
+ErrorPtr bad_target(const dynamodb::Target& target) {
   const std::string itself = sigv4::format("option %s", target.option);
   const char* why = target.error.c_str();
   const bool named = sigv4::begins_with(target.error, itself);
@@ -180,9 +177,9 @@ Table::Impl::Impl(TableOptions&& the_options)
     : options(std::move(the_options)),
       target(dynamodb::find_target({options.region, options.endpoint,
                                     options.profile, options.ca_file})) {
-  detail::suit(options);
-  bad = check(options);
-  if (!bad && !target.error.empty()) bad = bad_target(target);
+  detail::set_layout_defaults(options);
+  unusable = check(options);
+  if (!unusable && !target.error.empty()) unusable = bad_target(target);
 }
 
 Table::Impl::~Impl() { wipe_secrets(options.credentials); }
@@ -206,8 +203,8 @@ const std::string& Table::Impl::usual_owner() const {
 
 void Table::Impl::put_place(const std::string& name,
                             const std::string& sort_value,
-                            lock::Place& place) const {
-  detail::set_layout(place, options);
+                            lock::RowTarget& place) const {
+  place.layout = detail::find_layout(options);
   place.table = options.name;
   place.key = options.prefix;
   place.key += name;
@@ -216,14 +213,14 @@ void Table::Impl::put_place(const std::string& name,
   place.sort_value = sort_value.empty() ? options.sort_value : sort_value;
 }
 
-Failure Table::Impl::check_name(const std::string& name,
-                                const std::string& sort_value) const {
+ErrorPtr Table::Impl::check_name(const std::string& name,
+                                 const std::string& sort_value) const {
   const std::string& value =
       sort_value.empty() ? options.sort_value : sort_value;
   return detail::check_all({
       {"name",
        name.empty() ? "empty"
-                    : detail::not_text(
+                    : detail::text_problem(
                           name, detail::kMaxKeyBytes - options.prefix.size(),
                           "longer than 2,048 bytes with the prefix"),
        name},
@@ -255,7 +252,7 @@ Table::Table(TableOptions options) {
   sigv4::stop_all_at_exit();
   impl_ = sigv4::share<Impl>(std::move(options));
   wipe_secrets(options.credentials);
-  impl_->made(impl_);
+  impl_->finish_construction(impl_);
 }
 
 Table::~Table() {
@@ -289,7 +286,7 @@ Stats Table::stats() const {
   stats.retries = own->budget.retries();
   stats.bytes_sent = counts.bytes_sent;
   stats.bytes_received = counts.bytes_received;
-  const lock::Keeper::Usage usage = own->keeper->usage();
+  const lock::Renewer::Usage usage = own->renewer->usage();
   stats.held = usage.held;
   stats.held_hours = usage.held_s / 3600;
   return stats;
@@ -313,24 +310,24 @@ bool insist(BootTime deadline, const Step& step) {
 Unreleased Table::Impl::unreleased(const lock::Unreleased& lock) const {
   const std::string name(lock.held->holder->name());
   const std::string doing = detail::cannot("release", name, options.name);
-  const Failure failure =
+  const ErrorPtr error =
       lock.result.kind == lock::Result::Kind::lost
-          ? detail::failed(Errc::lease_lost, doing)
-          : detail::failure_of(lock.result.answer, doing, endpoint());
-  return {name, failure->code(), failure->what()};
+          ? detail::error_of(Errc::lease_lost, doing)
+          : detail::error_of(lock.result.answer, doing, endpoint());
+  return {name, error->code(), error->what()};
 }
 
 std::vector<Unreleased> Table::close(milliseconds within) noexcept {
   const NoCancellation guard;
   std::vector<Unreleased> told;
-  if (impl_->bad) return told;
+  if (impl_->unusable) return told;
   const BootTime deadline =
       lock::later(BootClock::now(), detail::nanoseconds_of(within));
   std::vector<lock::Unreleased> left;
   insist(deadline, [&] {
     Impl::State& own = impl_->get();
     own.waits.close();
-    left = own.keeper->release_all(deadline);
+    left = own.renewer->release_all(deadline);
   });
   // Who is not told for want of memory sees that owns_lock() is false.
   sigv4::has_memory_for([&] { told.reserve(left.size()); });

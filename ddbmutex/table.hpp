@@ -12,12 +12,12 @@
 #include "../sigv4/log.hpp"
 #include "../sigv4/process.hpp"
 #include "../sigv4/thread.hpp"
-#include "answer.hpp"
-#include "client.hpp"
-#include "endpoint.hpp"
-#include "failure.hpp"
-#include "mutex.hpp"
-#include "record.hpp"
+#include "dynamodb/answer.hpp"
+#include "dynamodb/client.hpp"
+#include "dynamodb/endpoint.hpp"
+#include "errors.hpp"
+#include "lock/mutex.hpp"
+#include "lock/row.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -27,7 +27,7 @@ constexpr std::size_t kMaxKeyBytes = 2048;  // DynamoDB's, of a partition key.
 
 }  // namespace detail
 
-struct Table::Impl : detail::Calls {
+struct Table::Impl : detail::ErrorReporter {
   explicit Impl(TableOptions&& the_options);
   ~Impl();
 
@@ -57,9 +57,9 @@ struct Table::Impl : detail::Calls {
   // Where the lock of that name is, or is to be.  `sort_value` is ignored
   // where the table has no sort key; empty: the table's own.
   void put_place(const std::string& name, const std::string& sort_value,
-                 lock::Place& place) const;
-  detail::Failure check_name(const std::string& name,
-                             const std::string& sort_value) const;
+                 lock::RowTarget& place) const;
+  detail::ErrorPtr check_name(const std::string& name,
+                              const std::string& sort_value) const;
   // "host:pid".
   const std::string& usual_owner() const;
   TableOptions options;  // Changed by constructor and destructor alone.

@@ -1,4 +1,3 @@
-#ifndef DDBMUTEX_NO_MANAGE
 #include "table_setup.hpp"
 
 #include <algorithm>
@@ -8,8 +7,8 @@
 
 #include "../sigv4/text.hpp"
 #include "../sigv4/waiting.hpp"
-#include "item.hpp"
-#include "record.hpp"
+#include "dynamodb/item.hpp"
+#include "lock/row.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -120,14 +119,14 @@ std::string wrong_key(const dynamodb::TableDescription& table,
                        options.sort_key);
 }
 
-Failure unfit(const dynamodb::TableDescription& table,
-              const TableOptions& options) {
+ErrorPtr unfit(const dynamodb::TableDescription& table,
+               const TableOptions& options) {
   const std::string doing = sigv4::format("cannot use table %q", options.name);
   const std::string wrong = wrong_key(table, options);
-  if (!wrong.empty()) return failed(Errc::wrong_table, doing, wrong);
+  if (!wrong.empty()) return error_of(Errc::wrong_table, doing, wrong);
   if (!table.eventual_replicas || options.allow_replicas) return nullptr;
-  return failed(Errc::replicated_table, doing,
-                "a lock that is held in one region is free in another");
+  return error_of(Errc::replicated_table, doing,
+                  "a lock that is held in one region is free in another");
 }
 
 Answer describe_table(const Caller& caller, const TableOptions& options) {
@@ -185,4 +184,3 @@ Answer create_table(const Caller& caller, const TableOptions& options,
 }  // namespace detail
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

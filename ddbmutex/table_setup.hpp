@@ -11,10 +11,10 @@
 #include <string>
 
 #include "../ddbmutex.hpp"
-#include "answer.hpp"
-#include "ask.hpp"
-#include "description.hpp"
-#include "failure.hpp"
+#include "dynamodb/answer.hpp"
+#include "dynamodb/ask.hpp"
+#include "dynamodb/description.hpp"
+#include "errors.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -24,8 +24,8 @@ namespace detail {
 std::string wrong_key(const dynamodb::TableDescription& table,
                       const TableOptions& options);
 // Why locks cannot live there: other keys than the options name, or replicas.
-Failure unfit(const dynamodb::TableDescription& table,
-              const TableOptions& options);
+ErrorPtr unfit(const dynamodb::TableDescription& table,
+               const TableOptions& options);
 
 // One answer: the table, or no_table.
 dynamodb::Answer describe_table(const dynamodb::Caller& caller,

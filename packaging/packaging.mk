@@ -10,7 +10,7 @@ TWO_FILES := build/amalgamation
 amalgamation: $(TWO_FILES)/ddbmutex.cpp
 $(TWO_FILES)/ddbmutex.cpp: packaging/amalgamate LICENSE \
   $(wildcard $(foreach kind,hpp cpp,$(addsuffix .$(kind),\
-    ddbmutex ddbmutex/* sigv4/*)))
+    ddbmutex ddbmutex/* ddbmutex/*/* sigv4/* sigv4/*/*)))
 	$(SAY) AMALGAMATE $(@D)
 	$(Q)packaging/amalgamate $(@D)
 

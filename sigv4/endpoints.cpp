@@ -56,14 +56,6 @@ constexpr struct {
     {"aws-iso-f", "csphome.hci.ic.gov"},
 };
 
-constexpr char kThrottling[] =
-    "Throttling ThrottlingException ThrottledException RequestThrottled "
-    "RequestThrottledException TooManyRequestsException "
-    "ProvisionedThroughputExceededException RequestLimitExceeded "
-    "BandwidthLimitExceeded LimitExceededException "
-    "TransactionInProgressException PriorRequestNotComplete SlowDown "
-    "EC2ThrottledException";
-
 constexpr char kFirstGlobal[] = "aws-global";
 constexpr char kFirstRegion[] = "us-east-1";
 constexpr char kFirstPartition[] = "aws";
@@ -90,10 +82,6 @@ void read_flag(const Environment& environment, const char* variable,
 }
 
 }  // namespace
-
-bool is_throttling_code(std::string_view code) {
-  return sigv4::is_among(kThrottling, code);
-}
 
 bool instance_is_disabled(const Environment& environment) {
   return find_variable(environment, {"AWS_EC2_METADATA_DISABLED"}).says("true");

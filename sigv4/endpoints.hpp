@@ -81,10 +81,6 @@ void read_endpoint_settings(Service service, const Profile& profile,
 void find_endpoint(Service service, const Setting& region,
                    ServiceEndpoint& endpoint);
 
-// Of an error, whichever service gives it: what AWS's SDKs take for a call for
-// fewer requests.
-bool is_throttling_code(std::string_view code);
-
 // The rest is what find_endpoint() is made of.
 
 struct Partition {

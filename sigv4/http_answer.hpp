@@ -2,8 +2,6 @@
 #ifndef DDBMUTEX_SIGV4_HTTP_ANSWER_HPP
 #define DDBMUTEX_SIGV4_HTTP_ANSWER_HPP
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -48,26 +46,8 @@ struct HttpAnswer {
   // The value of the first header of that name, any case, trimmed; a view of
   // nothing, at null, if there is none.
   std::string_view header(std::string_view name) const;
-  // The same for several headers in one pass.
-  template <std::size_t kCount, std::size_t kWidth>
-  std::array<std::string_view, kCount> headers_of(
-      const char (&names)[kCount][kWidth]) const {
-    std::array<std::string_view, kCount> values;
-    std::size_t sizes[kCount];
-    for (std::size_t i = 0; i < kCount; ++i) {
-      sizes[i] = std::string_view(names[i]).size();
-    }
-    find_headers(names[0], kWidth, sizes, values.data(), kCount);
-    return values;
-  }
   // Makes it empty again.  Its texts keep their memory.
   void reset();
-
- private:
-  // Each name begins `width` bytes behind the one before it.
-  void find_headers(const char* names, std::size_t width,
-                    const std::size_t* sizes, std::string_view* values,
-                    std::size_t count) const;
 };
 
 }  // namespace sigv4

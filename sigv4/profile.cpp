@@ -1,4 +1,3 @@
-#ifndef DDBMUTEX_NO_PROFILES
 #include "profile.hpp"
 
 #include <algorithm>
@@ -344,6 +343,7 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
     : path(the_path),
       // `error` is empty yet, and no file is called so.
       file_(is_below_home(path) ? error : path, kMaxProfileFileBytes) {
+  if (!kReadsProfiles) return;
   if (file_.too_long) {
     sigv4::format_to(error, "%q: longer than 1 MiB", path);
     return;
@@ -394,6 +394,7 @@ ProfilePlace locate_profile(std::string_view name,
   ProfilePlace place;
   place.named = named_profile(name, environment);
   if (!place.named) place.named = {kDefault, {}};
+  if (!kReadsProfiles) return place;
   place.credentials_file = sigv4::locate("AWS_SHARED_CREDENTIALS_FILE",
                                          "~/.aws/credentials", environment);
   place.config_file =
@@ -409,8 +410,11 @@ Profile::Profile(const ProfilePlace& place)
   const std::string& chooser = place.named.source;
   missing = error.empty() && !chooser.empty() && !exists();
   if (!missing) return;
-  sigv4::format_to(error, "profile %q, named by %s, does not exist: %s", name,
-                   chooser, whereabouts());
+  sigv4::format_to(error,
+                   kReadsProfiles
+                       ? "profile %q, named by %s, does not exist: %s"
+                       : "profile %q, named by %s: %s",
+                   name, chooser, whereabouts());
 }
 
 Profile::Found Profile::look(std::string_view property) const {
@@ -460,6 +464,9 @@ std::string Profile::place_of(const char* property) const {
 }
 
 std::string Profile::whereabouts() const {
+  if (!kReadsProfiles) {
+    return "no file is read: this build of the library is without profiles";
+  }
   std::string told;
   for (const ProfileFile* file : {&credentials, &config}) {
     const bool known = file->has(kProfiles, name);
@@ -482,4 +489,3 @@ Setting find_setting(const Environment& environment,
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

@@ -54,46 +54,6 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-#ifdef DDBMUTEX_NO_PROFILES
-
-// Who names a profile, and which.
-using ProfilePlace = Setting;
-inline ProfilePlace locate_profile(std::string_view name,
-                                   const Environment& environment) {
-  return named_profile(name, environment);
-}
-
-// Says nothing, and must not be named.
-struct Profile {
-  explicit Profile(const ProfilePlace& place) : missing(place) {
-    if (!missing) return;
-    sigv4::format_to(
-        error,
-        "profile %q, named by %s: this build of the library is without "
-        "profiles",
-        place.value, place.source);
-  }
-
-  Setting find(const char*) const { return {}; }
-  Setting url_of(const char*, std::string&) const { return {}; }
-  std::string_view value_of(const char*) const { return {}; }
-  const char* whereabouts() const {
-    return "no file is read: this build of the library is without profiles";
-  }
-
-  static constexpr std::string_view name = "default";
-  std::string error;
-  const bool missing;
-};
-
-inline Setting find_setting(const Environment& environment,
-                            std::initializer_list<const char*> variables,
-                            const Profile&, const char*) {
-  return find_variable(environment, variables);
-}
-
-#else
-
 // What a file says, line by line.  There may be several sections of one kind
 // and name, which are one, and several properties of one name, of which the
 // last counts.
@@ -229,8 +189,6 @@ struct Profile {
 Setting find_setting(const Environment& environment,
                      std::initializer_list<const char*> variables,
                      const Profile& profile, const char* property);
-
-#endif
 
 inline Profile load_profile(
     std::string_view name,

@@ -1,6 +1,3 @@
-// Only those need it that look for keys elsewhere.
-#if !defined(DDBMUTEX_NO_HOSTS) || !defined(DDBMUTEX_NO_ROLES) || \
-    !defined(DDBMUTEX_NO_PROFILES)
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -108,4 +105,3 @@ std::string write_secret_file(const std::string& path, std::string_view text) {
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex
-#endif

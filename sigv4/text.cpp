@@ -330,11 +330,6 @@ bool is_among(std::string_view words, std::string_view word, char mark) {
   return false;
 }
 
-const char* word_at(const char* words, std::size_t number) {
-  for (; number > 0; --number) words += strlen(words) + 1;
-  return words;
-}
-
 }  // namespace sigv4
 }  // namespace v0
 }  // namespace ddbmutex

@@ -239,12 +239,8 @@ std::string_view trimmed(std::string_view text);
 // there is none.
 std::string_view cut(std::string_view& text, char mark);
 
-// Whether it is one of the words, which have that mark between them.
+// Whether `word` is one of `words`, which are separated by `mark`.
 bool is_among(std::string_view words, std::string_view word, char mark = ' ');
-
-// The word of that number, from 0 on, of those that `words` is, each with a NUL
-// behind: a table of them costs a pointer each.
-const char* word_at(const char* words, std::size_t number);
 
 }  // namespace sigv4
 }  // namespace v0

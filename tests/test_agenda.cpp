@@ -6,15 +6,15 @@
 #include <random>
 #include <vector>
 
-#include "ddbmutex/agenda.hpp"
-#include "ddbmutex/errand.hpp"
+#include "ddbmutex/lock/agenda.hpp"
+#include "ddbmutex/lock/attempt.hpp"
 #include "ddbmutex/table.hpp"
 #include "tests/support/given.hpp"
 
 using ddbmutex::BootTime;
 using ddbmutex::lock::Agenda;
-using ddbmutex::lock::Held;
-using ddbmutex::lock::Holder;
+using ddbmutex::lock::HeldLease;
+using ddbmutex::lock::MutexSettings;
 using std::chrono::nanoseconds;
 
 namespace {
@@ -25,7 +25,7 @@ constexpr BootTime kNever = BootTime::max();
 struct Leases {
   explicit Leases(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      all.push_back(std::make_unique<Held>(holder));
+      all.push_back(std::make_unique<HeldLease>(holder));
       other.set(*all.back(), BootTime(nanoseconds(i)));
     }
   }
@@ -45,10 +45,10 @@ struct Leases {
       {tests::target_at("http://localhost:1", "us-east-1"),
        tests::given_keys({"AKIDEXAMPLE", "secret", ""}),
        {}}};
-  const std::shared_ptr<Holder> holder =
-      std::make_shared<Holder>(table.client, table.budget);
-  std::vector<std::unique_ptr<Held>> all;
-  Agenda agenda{&Held::end}, other{&Held::danger};
+  const std::shared_ptr<MutexSettings> holder =
+      std::make_shared<MutexSettings>(table.client, table.budget);
+  std::vector<std::unique_ptr<HeldLease>> all;
+  Agenda agenda{&HeldLease::end}, other{&HeldLease::danger};
 };
 
 }  // namespace
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(soonest_is_first_whatever_is_changed) {
     return std::uniform_int_distribution<unsigned>(0, below - 1)(random);
   };
   for (int i = 0; i < 20000; ++i) {
-    Held& held = *leases.all[draw(100)];
+    HeldLease& held = *leases.all[draw(100)];
     const bool goes = draw(100) < static_cast<unsigned>(i / 200);
     leases.agenda.set(held, goes ? kNever : BootTime(nanoseconds(draw(64))));
     BOOST_REQUIRE(leases.agenda.next() == leases.soonest());

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/answer.hpp"
-#include "ddbmutex/description.hpp"
+#include "ddbmutex/dynamodb/answer.hpp"
+#include "ddbmutex/dynamodb/description.hpp"
 #include "tests/support/check_fault.hpp"
 #include "tests/support/reader_of.hpp"
 
@@ -351,6 +351,8 @@ const CodeCase kCodes[] = {
     {"NeverSeenBeforeException", Fault::bad_request, false},
     {"InternalServerError", Fault::server_failure, true},
     {"InternalFailure", Fault::server_failure, true},
+    {"InternalError", Fault::server_failure, true},
+    {"InternalServerException", Fault::server_failure, true},
     {"ServiceUnavailable", Fault::server_failure, true},
     {"RequestTimeout", Fault::server_failure, true},
     {"RequestTimeoutException", Fault::server_failure, true},

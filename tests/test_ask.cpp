@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/ask.hpp"
-#include "ddbmutex/client.hpp"
-#include "ddbmutex/item.hpp"
-#include "ddbmutex/record.hpp"
-#include "ddbmutex/retry.hpp"
+#include "ddbmutex/dynamodb/ask.hpp"
+#include "ddbmutex/dynamodb/client.hpp"
+#include "ddbmutex/dynamodb/item.hpp"
+#include "ddbmutex/dynamodb/retry.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "tests/support/check_fault.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/given.hpp"

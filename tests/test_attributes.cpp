@@ -22,7 +22,7 @@ using ddbmutex::detail::attributes_of;
 using ddbmutex::detail::check;
 using ddbmutex::detail::check_stored;
 using ddbmutex::detail::data_of;
-using ddbmutex::detail::Failure;
+using ddbmutex::detail::ErrorPtr;
 using ddbmutex::detail::to_item;
 using ddbmutex::dynamodb::Item;
 using tests::has;
@@ -39,7 +39,7 @@ TableOptions sorted_table() {
 }
 
 // What is wrong, in words; "" if nothing is.
-std::string words(const Failure& failure, const char* field) {
+std::string words(const ErrorPtr& failure, const char* field) {
   if (!failure) return "";
   BOOST_TEST((failure->code() == ddbmutex::Errc::bad_option));
   BOOST_TEST(failure->field() == field);

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sigv4/from_json.hpp"
+#include "sigv4/keys/from_json.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/json_string.hpp"

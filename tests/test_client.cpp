@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/client.hpp"
+#include "ddbmutex/dynamodb/client.hpp"
 #include "tests/support/check_fault.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/scripted_server.hpp"

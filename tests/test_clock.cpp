@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ddbmutex/clock.hpp"
+#include "ddbmutex/dynamodb/clock.hpp"
 
 namespace {
 

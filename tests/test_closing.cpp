@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/endpoint.hpp"
-#include "ddbmutex/mutex.hpp"
-#include "sigv4/credentials.hpp"
+#include "ddbmutex/dynamodb/endpoint.hpp"
+#include "ddbmutex/lock/mutex.hpp"
+#include "sigv4/keys/credentials.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -148,7 +148,8 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   lock::Table table({tests::target_at(server.url(), "us-east-1"),
                      tests::given_keys({"AKIDEXAMPLE", "secret", ""}),
                      {}});
-  auto holder = std::make_shared<lock::Holder>(table.client, table.budget);
+  auto holder =
+      std::make_shared<lock::MutexSettings>(table.client, table.budget);
   holder->place.table = "locks";
   holder->place.key = "x";
   holder->ttl = std::chrono::minutes(1);
@@ -160,7 +161,7 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   static std::shared_ptr<void> object;  // For a function without a context.
   object = {&told, [&](void*) {
               asking = std::thread([&] {
-                table.keeper->usage();
+                table.renewer->usage();
                 done.set();
               });
               answered = done.wait();
@@ -168,7 +169,7 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   mutex.signal_loss([] { return std::move(object); },
                     [](void* flag) { *static_cast<bool*>(flag) = true; });
   const auto left =
-      table.keeper->release_all(ddbmutex::BootClock::now() + kPlenty);
+      table.renewer->release_all(ddbmutex::BootClock::now() + kPlenty);
   BOOST_REQUIRE(left.size() == 1u);
   BOOST_TEST((left[0].result.kind == lock::Result::Kind::done));
   BOOST_TEST(told);
@@ -202,9 +203,10 @@ struct Heard : lock::Listener {
   std::function<void()> when_lost, when_gone;
 };
 
-std::shared_ptr<lock::Holder> holder_of(lock::Table& table, const char* name,
-                                        const std::shared_ptr<Heard>& heard) {
-  auto holder = std::make_shared<lock::Holder>(table.client, table.budget);
+std::shared_ptr<lock::MutexSettings> holder_of(
+    lock::Table& table, const char* name, const std::shared_ptr<Heard>& heard) {
+  auto holder =
+      std::make_shared<lock::MutexSettings>(table.client, table.budget);
   holder->place.table = "locks";
   holder->place.key = name;
   holder->ttl = std::chrono::seconds(5);
@@ -229,7 +231,7 @@ BOOST_AUTO_TEST_CASE(callbacks_of_a_mutex_that_a_signal_ends_go_without_mutex) {
   std::optional<tests::Aside> asking;
   auto heard = std::make_shared<Heard>();
   heard->when_gone = [&] {
-    asking.emplace([&] { table.keeper->usage(); });
+    asking.emplace([&] { table.renewer->usage(); });
     answered = asking->ends();
     gone.set();
   };

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/lock/protocol.hpp"
 #include "examples/ddbmutex/deadline.hpp"
 #include "examples/ddbmutex/watcher.hpp"
 #include "tests/support/engine.hpp"

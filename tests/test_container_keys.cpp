@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "sigv4/from_hosts.hpp"
+#include "sigv4/keys/from_hosts.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/given.hpp"

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/credentials.hpp"
-#include "sigv4/from_all.hpp"
+#include "sigv4/keys/credentials.hpp"
+#include "sigv4/keys/from_all.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/own_keys.hpp"

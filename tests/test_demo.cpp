@@ -295,7 +295,7 @@ Reply put_regardless(Engine& engine, SeenRequest request) {
   if (has(target, "PutItem")) {
     request.body = std::regex_replace(
         request.body, std::regex("\"ConditionExpression\":\""),
-        "$&attribute_exists(#n) OR attribute_not_exists(#n) OR ");
+        "$&attribute_exists(#key) OR attribute_not_exists(#key) OR ");
   }
   return engine.forward(request);
 }

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/client.hpp"
-#include "ddbmutex/endpoint.hpp"
+#include "ddbmutex/dynamodb/client.hpp"
+#include "ddbmutex/dynamodb/endpoint.hpp"
 #include "tests/support/home.hpp"
 
 namespace {

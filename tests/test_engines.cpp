@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/answer.hpp"
-#include "ddbmutex/protocol.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/dynamodb/answer.hpp"
+#include "ddbmutex/lock/protocol.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "tests/support/body_of.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/party.hpp"
@@ -329,7 +329,7 @@ BOOST_DATA_TEST_CASE(contenders_never_hold_at_the_same_time, kEngines, kind) {
       party.begin();
       while (party.take() == "busy") tests::pause(1ms);
       if (++inside != 1) ++overlaps;
-      if (party.errand->verdict == lock::Verdict::ours) ++held;
+      if (party.attempt->verdict == lock::Verdict::ours) ++held;
       if (i % 3 == 0 && party.renew() != "ours") ++overlaps;
       --inside;
       if (party.release() != "released") ++overlaps;
@@ -833,9 +833,9 @@ std::string version_of(const SeenRequest& request) {
   const std::string& body = request.body;
   const std::string put = text_after(body, R"("expires":{"N":")");
   if (!put.empty()) return text_after(body, R"("uuid":{"S":")") + put;
-  const std::string renewed = text_after(body, R"(":e":{"N":")");
+  const std::string renewed = text_after(body, R"(":expires":{"N":")");
   if (renewed.empty()) return "";
-  return text_after(body, R"(":u":{"S":")") + renewed;
+  return text_after(body, R"(":uuid":{"S":")") + renewed;
 }
 
 }  // namespace

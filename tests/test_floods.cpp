@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "ddbmutex/client.hpp"
+#include "ddbmutex/dynamodb/client.hpp"
 #include "sigv4/http.hpp"
 #include "sigv4/http_answer.hpp"
 #include "sigv4/waiting.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/transact.hpp"
+#include "ddbmutex/dynamodb/transact.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"

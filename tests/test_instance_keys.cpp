@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/from_all.hpp"
-#include "sigv4/from_hosts.hpp"
+#include "sigv4/keys/from_all.hpp"
+#include "sigv4/keys/from_hosts.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/given.hpp"

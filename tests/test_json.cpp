@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/item.hpp"
+#include "ddbmutex/dynamodb/item.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/item.hpp"
+#include "ddbmutex/dynamodb/item.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
 
@@ -207,15 +207,15 @@ BOOST_AUTO_TEST_CASE(row_of_a_dead_holder_that_was_not_kept_begins_at_one) {
 BOOST_AUTO_TEST_CASE(kept_row_is_never_taken_by_one_that_does_not_keep_it) {
   for (const EngineKind kind : kEngines) {
     Kept it(kind);
-    const auto keeper = it.mutex();
-    keeper->lock();
+    const auto renewer = it.mutex();
+    renewer->lock();
     DdbMutex other(it.name, on_table(table_at(it.engine)));
     const auto refused = [&] {
       return thrown_by([&] { (void)other.try_lock_for(tests::kPlenty); }) ==
              words(Errc::kept_row);
     };
     BOOST_TEST(refused());
-    keeper->unlock();
+    renewer->unlock();
     BOOST_TEST(refused());
     BOOST_TEST(it.stands("token") == "1");
     // However long it has stood so: held, the holder being dead, or free.

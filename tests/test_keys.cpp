@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/keys.hpp"
+#include "sigv4/keys/keys.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/mutex_kit.hpp"
 

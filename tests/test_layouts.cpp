@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "ddbmutex/any_of.hpp"
-#include "ddbmutex/item.hpp"
-#include "ddbmutex/layouts.hpp"
-#include "ddbmutex/protocol.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/dynamodb/item.hpp"
+#include "ddbmutex/layout_options.hpp"
+#include "ddbmutex/lock/protocol.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/rival.hpp"

@@ -22,8 +22,8 @@ using tests::Nest;
 constexpr char kProgram[] = R"(
 #include <cstdio>
 #include <ctime>
-#include "ddbmutex/endpoint.hpp"
-#include "sigv4/from_all.hpp"
+#include "ddbmutex/dynamodb/endpoint.hpp"
+#include "sigv4/keys/from_all.hpp"
 int main(int count, char** arguments) {
   namespace sigv4 = ddbmutex::sigv4;
   if (count > 1) {
@@ -91,29 +91,21 @@ struct Program : Nest {
   }
 };
 
-struct Without : Program {
-  Without()
-      : Program(
-            "-DDDBMUTEX_NO_HOSTS -DDDBMUTEX_NO_ROLES -DDDBMUTEX_NO_SSO"
-            " -DDDBMUTEX_NO_PROGRAMS",
-            "sigv4/from_all.cpp sigv4/from_profile.cpp") {}
+constexpr char kKnowParts[] =
+    " ddbmutex/dynamodb/endpoint.cpp sigv4/endpoints.cpp sigv4/profile.cpp"
+    " sigv4/keys/from_all.cpp sigv4/settings.cpp";
+
+struct WithoutHosts : Program {
+  WithoutHosts() : Program("-DDDBMUTEX_NO_HOSTS", kKnowParts) {}
 };
 
-constexpr char kKnowProfiles[] =
-    " ddbmutex/endpoint.cpp sigv4/endpoints.cpp sigv4/from_all.cpp"
-    " sigv4/from_hosts.cpp sigv4/from_roles.cpp sigv4/settings.cpp";
-
-// With roles and hosts; what asks only for profiles goes with them.
 struct WithoutProfiles : Program {
-  WithoutProfiles() : Program("-DDDBMUTEX_NO_PROFILES", kKnowProfiles) {}
+  WithoutProfiles() : Program("-DDDBMUTEX_NO_PROFILES", kKnowParts) {}
 };
 
 struct WithoutAnyKeysOfOthers : Program {
   WithoutAnyKeysOfOthers()
-      : Program(
-            "-DDDBMUTEX_NO_PROFILES -DDDBMUTEX_NO_HOSTS -DDDBMUTEX_NO_ROLES"
-            " -DDDBMUTEX_NO_SSO -DDDBMUTEX_NO_PROGRAMS",
-            kKnowProfiles) {}
+      : Program("-DDDBMUTEX_NO_PROFILES -DDDBMUTEX_NO_HOSTS", kKnowParts) {}
 };
 
 constexpr char kNoFileIsRead[] =
@@ -123,50 +115,37 @@ constexpr char kNoFileIsRead[] =
 
 BOOST_AUTO_TEST_SUITE(left_out)
 
-BOOST_FIXTURE_TEST_CASE(way_that_was_left_out_is_refused_by_its_name, Without) {
-  const std::pair<const char*, const char*> ways[] = {
-      {"role_arn = arn:aws:iam::123456789012:role/locker\n"
-       "source_profile = default",
-       "is without roles"},
-      {"web_identity_token_file = /token\nrole_arn = a", "is without roles"},
-      {"sso_account_id = 1", "is without sso"},
-      {"sso_role_name = r", "is without sso"},
-      {"login_session = arn:aws:iam::123456789012:user/alice",
-       "is without sso"},
-      {"credential_process = /bin/true", "is without programs"},
-  };
-  // With keys of its own: which would be another identity.
-  for (const auto& [profile, why] : ways) {
-    const std::string text = says(profile + ("\n" + tests::pair_of("own")));
-    BOOST_TEST(has(text, why), text);
-    BOOST_TEST(has(text, "profile \"default\" in " + quoted(".aws/config")),
-               text);
-  }
-  BOOST_TEST(has(says("", "AWS_WEB_IDENTITY_TOKEN_FILE=/token"),
-                 "AWS_WEB_IDENTITY_TOKEN_FILE: this build of the library is "
-                 "without roles"));
-  BOOST_TEST(has(says(""),
+BOOST_FIXTURE_TEST_CASE(hosts_that_are_left_out_are_not_asked, WithoutHosts) {
+  const std::string text =
+      says("", "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:1/keys");
+  BOOST_TEST(has(text,
                  "; containers and EC2 instances are not asked: this "
-                 "build of the library is without hosts"));
+                 "build of the library is without hosts"),
+             text);
+  for (const char* source : {"EcsContainer", "Ec2InstanceMetadata"}) {
+    const std::string profile =
+        "role_arn = arn:aws:iam::123456789012:role/locker\n"
+        "credential_source = ";
+    const std::string refused = says(profile + source);
+    BOOST_TEST(has(refused, std::string(source) + ", which has no keys"),
+               refused);
+    BOOST_TEST(has(refused, "this build of the library is without hosts"),
+               refused);
+  }
 }
 
-BOOST_FIXTURE_TEST_CASE(what_is_left_gives_keys_in_its_order, Without) {
+BOOST_FIXTURE_TEST_CASE(what_is_left_gives_keys_in_its_order, WithoutHosts) {
   const std::string environment =
       "AWS_ACCESS_KEY_ID=env-id AWS_SECRET_ACCESS_KEY=env-secret";
   BOOST_TEST(says(tests::pair_of("c"), environment) == "the environment\n");
   BOOST_TEST(says(tests::pair_of("c")) ==
              "profile \"default\" in " + quoted(".aws/config") + "\n");
-  // As in botocore, these go before a program.
-  write(".aws/credentials", "[default]\n" + tests::pair_of("k"));
-  BOOST_TEST(says("credential_process = /bin/true") ==
-             "profile \"default\" in " + quoted(".aws/credentials") + "\n");
 }
 
 BOOST_FIXTURE_TEST_CASE(profile_is_refused_where_it_is_left_out,
                         WithoutProfiles) {
   write(".aws/credentials", "[x]\n" + tests::pair_of("x"));
-  const std::string refusal =
-      ": this build of the library is without profiles\n";
+  const std::string refusal = std::string(": ") + kNoFileIsRead + "\n";
   const std::string keys =
       "AWS_REGION=eu-west-1 AWS_ACCESS_KEY_ID=env-id "
       "AWS_SECRET_ACCESS_KEY=env-secret ";
@@ -206,29 +185,15 @@ BOOST_FIXTURE_TEST_CASE(profiles_that_are_left_out_are_not_read,
   BOOST_TEST(says(profile, "AWS_REGION=eu-west-1", "''") == ": \n");
 }
 
-BOOST_FIXTURE_TEST_CASE(web_identity_of_the_environment_needs_no_profiles,
+// The pod's role is meant, so no other keys may be used instead.
+BOOST_FIXTURE_TEST_CASE(web_identity_is_refused_where_profiles_are_left_out,
                         WithoutProfiles) {
-  const std::string file = "AWS_WEB_IDENTITY_TOKEN_FILE=/nonexistent/token ";
-  BOOST_TEST(
-      says("role_arn = a", file) ==
-      "AWS_WEB_IDENTITY_TOKEN_FILE has no role: AWS_ROLE_ARN is not set\n");
-  BOOST_TEST(says("", file + "AWS_ROLE_ARN=arn:aws:iam::1:role/r") ==
-             "role \"arn:aws:iam::1:role/r\" by web identity of "
-             "AWS_WEB_IDENTITY_TOKEN_FILE: the web identity token file "
-             "\"/nonexistent/token\" does not exist\n");
-  tests::Aws aws;
-  aws.role({"arn:aws:iam::123456789012:role/locker"});
-  aws.web_identity("a-token-of-the-pod", std::chrono::hours(1));
-  const std::string text = says(
-      "",
-      "AWS_WEB_IDENTITY_TOKEN_FILE=" + write("token", "a-token-of-the-pod\n") +
-          " AWS_ROLE_ARN=arn:aws:iam::123456789012:role/locker"
-          " AWS_REGION=eu-west-1 no_proxy=127.0.0.1,localhost"
-          " AWS_ENDPOINT_URL_STS=" +
-          aws.url("sts") + " AWS_CA_BUNDLE=" + aws.ca_file());
-  BOOST_TEST(text ==
-             "role \"arn:aws:iam::123456789012:role/locker\" by web identity "
-             "of AWS_WEB_IDENTITY_TOKEN_FILE\n");
+  BOOST_TEST(says("",
+                  "AWS_WEB_IDENTITY_TOKEN_FILE=/token "
+                  "AWS_ROLE_ARN=arn:aws:iam::1:role/r "
+                  "AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:1/k") ==
+             "AWS_WEB_IDENTITY_TOKEN_FILE: this build of the library is "
+             "without profiles\n");
 }
 
 BOOST_FIXTURE_TEST_CASE(environment_alone_gives_keys_where_all_else_is_left_out,
@@ -244,28 +209,23 @@ BOOST_FIXTURE_TEST_CASE(environment_alone_gives_keys_where_all_else_is_left_out,
                  "the library is without hosts\n");
   BOOST_TEST(says("", "AWS_WEB_IDENTITY_TOKEN_FILE=/token") ==
              "AWS_WEB_IDENTITY_TOKEN_FILE: this build of the library is "
-             "without roles\n");
+             "without profiles\n");
   BOOST_TEST(says("region = eu-west-1", "", "''") ==
              "region: no region: neither AWS_REGION nor AWS_DEFAULT_REGION is "
              "set, nor region of profile \"default\" (" +
                  std::string(kNoFileIsRead) + ")\n");
 }
 
-// --- Parts of the lock
-// ---------------------------------------------------------
+// --- Parts of the lock -----------------------------------------------------
 
 namespace {
 
-// Says why no lock can be with these options, or "none"; with USES_ANY_OF, it
-// names a class that is not there.
+// Says why no lock can be with these options, or "none".
 constexpr char kLocker[] = R"(
 #include <cstdio>
 #include <exception>
 #include <functional>
 #include "ddbmutex.hpp"
-#ifdef USES_ANY_OF
-#include "ddbmutex/any_of.hpp"
-#endif
 using namespace ddbmutex;
 std::string refusal_of(const std::function<void(TableOptions&)>& change) try {
   TableOptions table;
@@ -289,42 +249,22 @@ int main() {
   say([](TableOptions& it) { it.layout = Layout::lease; });
   say([](TableOptions& it) { it.calendar_margin = std::chrono::seconds(0); });
   say([](TableOptions& it) { it.lease_as_found = true; });
-#ifdef USES_ANY_OF
-  AnyOf any({});
-#endif
 }
 )";
 
-// All is compiled anew: types differ with the parts.
-struct WithoutLayouts : Nest {
-  WithoutLayouts() {
-    const std::string here = "cd " + tests::project().string() + " && ";
-    const std::string library = path("library.o");
-    write("locker.cpp", kLocker);
-    BOOST_TEST_REQUIRE(run(here + compile() +
-                           "-DDDBMUTEX_NO_LAYOUTS -DDDBMUTEX_NO_ANY_OF -c "
-                           "build/amalgamation/ddbmutex.cpp -o " +
-                           library) == "");
-    link_ = here + compile() + path("locker.cpp") + " " + library +
-            " -lcurl -lcrypto -o " + path("locker");
-  }
-  std::string path(const char* name) const { return (root / name).string(); }
-  std::string link(const std::string& macro = "") const {
-    return run(link_ + macro);
-  }
-
- private:
-  std::string link_;
-};
-
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(parts_of_the_lock_are_refused_or_not_there,
-                        WithoutLayouts) {
-  const std::string unknown = link(" -DUSES_ANY_OF");
-  BOOST_TEST(has(unknown, "AnyOf::AnyOf("), unknown);
-  BOOST_TEST_REQUIRE(link() == "");
-  std::istringstream said(run(path("locker")));
+// Types do not depend on the parts, so only what knows the part is compiled
+// anew.
+BOOST_FIXTURE_TEST_CASE(options_of_layouts_are_refused_without_them, Nest) {
+  const std::string source = write("locker.cpp", kLocker);
+  const std::string program = (root / "locker").string();
+  BOOST_TEST_REQUIRE(
+      run("cd " + tests::project().string() + " && " + compile() +
+          "-DDDBMUTEX_NO_LAYOUTS ddbmutex/layout_options.cpp " + source + " " +
+          variable("DDBMUTEX_BUILD", "build/release-g++-c++17") +
+          "/libddbmutex.a -lcurl -lcrypto -o " + program) == "");
+  std::istringstream said(run(program));
   std::string line;
   std::getline(said, line);
   BOOST_TEST(line == "none");
@@ -335,19 +275,9 @@ BOOST_FIXTURE_TEST_CASE(parts_of_the_lock_are_refused_or_not_there,
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(files_of_other_parts_are_not_linked, Nest) {
-  write("locker.cpp", kLocker);
-  const std::string said = run(
-      "cd " + tests::project().string() + " && " + compile() +
-      "-DDDBMUTEX_NO_LAYOUTS ddbmutex.cpp " + (root / "locker.cpp").string() +
-      " " + variable("DDBMUTEX_BUILD", "build/release-g++-c++17") +
-      "/libddbmutex.a -lcurl -lcrypto -o " + (root / "locker").string());
-  BOOST_TEST(has(said, "Mutex::lock("), said);
-}
-
 // There all headers stand in one file, and are read whatever is left out.
-BOOST_AUTO_TEST_CASE(two_files_compile_without_any_part_of_keys) {
-  for (const char* part : {"HOSTS", "ROLES", "PROFILES", "SSO", "PROGRAMS"}) {
+BOOST_AUTO_TEST_CASE(two_files_compile_without_any_part) {
+  for (const char* part : {"HOSTS", "PROFILES", "ENDPOINTS", "LAYOUTS"}) {
     const std::string said = run("cd " + tests::project().string() + " && " +
                                  compile() + "-fsyntax-only -DDDBMUTEX_NO_" +
                                  part + " build/amalgamation/ddbmutex.cpp");

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/client.hpp"
-#include "ddbmutex/retry.hpp"
+#include "ddbmutex/dynamodb/client.hpp"
+#include "ddbmutex/dynamodb/retry.hpp"
 #include "ddbmutex/table_setup.hpp"
 #include "tests/support/blackhole.hpp"
 #include "tests/support/engine.hpp"

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/endpoint.hpp"
-#include "sigv4/from_hosts.hpp"
+#include "ddbmutex/dynamodb/endpoint.hpp"
 #include "sigv4/http_answer.hpp"
+#include "sigv4/keys/from_hosts.hpp"
 #include "sigv4/sigv4.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/home.hpp"

@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/dpop.hpp"
-#include "sigv4/from_json.hpp"
+#include "sigv4/keys/dpop.hpp"
+#include "sigv4/keys/from_json.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/support/chain_kit.hpp"
 #include "tests/support/json_string.hpp"

@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(each_fault_has_a_chance_and_few_requests_meet_one) {
     chances[fault.action] += *fault.probability;
   }
   for (const auto& [action, chance] : chances) {
-    const bool renews = action == "UpdateItem SET #e = :e";
+    const bool renews = action == "UpdateItem SET #expires = :expires";
     BOOST_TEST(chance < (renews ? 0.75 : 0.1), action);
   }
 }

@@ -16,12 +16,12 @@
 #include <system_error>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/clock.hpp"
-#include "ddbmutex/errand.hpp"
-#include "ddbmutex/protocol.hpp"
-#include "ddbmutex/retry.hpp"
+#include "ddbmutex/dynamodb/clock.hpp"
+#include "ddbmutex/dynamodb/retry.hpp"
+#include "ddbmutex/lock/attempt.hpp"
+#include "ddbmutex/lock/protocol.hpp"
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/keys.hpp"
+#include "sigv4/keys/keys.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/held_thread.hpp"

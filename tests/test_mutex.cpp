@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/failure_kit.hpp"
 #include "tests/support/gate.hpp"

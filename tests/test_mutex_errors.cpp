@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/failure.hpp"
+#include "ddbmutex/errors.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"
 #include "tests/support/keyed_table.hpp"
@@ -665,8 +665,7 @@ BOOST_AUTO_TEST_CASE(every_fault_has_its_code) {
   for (const auto& [fault, code] : kFaults) {
     ddbmutex::dynamodb::Answer answer;
     answer.fault = fault;
-    const auto failure =
-        ddbmutex::detail::failure_of(answer, "cannot lock", "");
+    const auto failure = ddbmutex::detail::error_of(answer, "cannot lock", "");
     BOOST_TEST((failure->code() == code), name_of(fault));
   }
 }

@@ -42,14 +42,9 @@ Set parts() {
 
 std::string option_of(std::string part) {
   std::transform(part.begin(), part.end(), part.begin(), [](unsigned char c) {
-    return c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    return static_cast<char>(std::toupper(c));
   });
   return "DDBMUTEX_WITH_" + part;
-}
-
-// vcpkg's names have no underscores.
-std::string feature_of(const std::string& part) {
-  return tests::replaced(part, "_", "-");
 }
 
 rapidjson::Document manifest() {
@@ -65,18 +60,16 @@ BOOST_AUTO_TEST_SUITE(packages)
 
 BOOST_AUTO_TEST_CASE(parts_are_those_of_the_makefile) {
   const Set wanted = parts();
-  BOOST_TEST(wanted.size() == 11u);
+  BOOST_TEST(wanted.size() == 4u);
   BOOST_TEST(
       words_of(between(read_file(kCMake), "foreach(part ", ")")) == wanted,
       boost::test_tools::per_element());
   BOOST_TEST(words_of(between(read_file(kConan), "\nPARTS = (", ")")) == wanted,
              boost::test_tools::per_element());
 
-  Set features;
   Set pairs;
   for (const std::string& part : wanted) {
-    features.insert(feature_of(part));
-    pairs.insert(feature_of(part) + " " + option_of(part));
+    pairs.insert(part + " " + option_of(part));
   }
   BOOST_TEST(
       as_set(all_matches(read_file(kPort), "^    ([a-z-]+ \\w+)$")) == pairs,
@@ -86,34 +79,13 @@ BOOST_AUTO_TEST_CASE(parts_are_those_of_the_makefile) {
   for (const auto& name : json["default-features"].GetArray()) {
     usual.insert(name.GetString());
   }
-  BOOST_TEST(usual == features, boost::test_tools::per_element());
+  BOOST_TEST(usual == wanted, boost::test_tools::per_element());
   Set described;
   for (const auto& feature : json["features"].GetObject()) {
     BOOST_TEST(feature.value["description"].GetStringLength() > 0u);
     described.insert(feature.name.GetString());
   }
-  BOOST_TEST(described == features, boost::test_tools::per_element());
-}
-
-// A profile alone asks for them.
-BOOST_AUTO_TEST_CASE(sso_and_programs_take_profiles_along) {
-  const auto json = manifest();
-  Set dependent;
-  for (const auto& feature : json["features"].GetObject()) {
-    if (!feature.value.HasMember("dependencies")) continue;
-    for (const auto& on : feature.value["dependencies"].GetArray()) {
-      BOOST_TEST(on["name"].GetString() == std::string("ddbmutex"));
-      BOOST_TEST(!on["default-features"].GetBool());
-      BOOST_TEST(on["features"].Size() == 1u);
-      BOOST_TEST(on["features"][0].GetString() == std::string("profiles"));
-      dependent.insert(feature.name.GetString());
-    }
-  }
-  const Set wanted = {"sso", "programs"};
-  BOOST_TEST(dependent == wanted, boost::test_tools::per_element());
-  BOOST_TEST(
-      as_set(all_matches(read_file(kConan), "rm_safe\\(\"(\\w+)\"")) == wanted,
-      boost::test_tools::per_element());
+  BOOST_TEST(described == wanted, boost::test_tools::per_element());
 }
 
 // Its keys are those that vcpkg knows, and what the port calls is at hand.
@@ -145,7 +117,7 @@ BOOST_AUTO_TEST_CASE(options_that_recipes_set_are_there) {
   const std::string cmake = read_file(kCMake);
   Set there = as_set(all_matches(cmake, "^option\\((\\w+) "));
   for (const std::string& part : parts()) there.insert(option_of(part));
-  BOOST_TEST(there.size() == 14u);
+  BOOST_TEST(there.size() == 7u);
   Set named;
   for (const std::string& file : {kPort, kConan}) {
     const std::string text = tests::replaced(
@@ -156,7 +128,7 @@ BOOST_AUTO_TEST_CASE(options_that_recipes_set_are_there) {
       named.insert(name);
     }
   }
-  BOOST_TEST(named.size() == 13u);
+  BOOST_TEST(named.size() == 6u);
 }
 
 BOOST_AUTO_TEST_CASE(versions_are_those_of_the_header) {

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/lock/protocol.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/home.hpp"
 #include "tests/support/mutex_kit.hpp"
@@ -139,7 +139,8 @@ bool is_source(const std::string& file) {
 // All of the library but its public header.
 Words sources() {
   Words all = {"ddbmutex.cpp"};
-  for (const char* room : {"ddbmutex", "sigv4"}) {
+  for (const char* room : {"ddbmutex", "ddbmutex/lock", "ddbmutex/dynamodb",
+                           "sigv4", "sigv4/keys"}) {
     for (const std::string& file : files_in(room)) {
       if (is_source(file)) all.push_back(file);
     }
@@ -329,21 +330,6 @@ BOOST_AUTO_TEST_CASE(house_pages_name_every_source) {
   }
   for (const std::string& file : sources()) {
     BOOST_TEST(named.count(file) == 1u, file << " is on no page");
-  }
-}
-
-// As test_repository.cpp has it: a file is on the floor whose namespace it
-// opens first.
-BOOST_AUTO_TEST_CASE(house_page_puts_each_file_on_its_floor) {
-  for (const Words& row : table(kLock, "| floor | files | what they do |")) {
-    for (const std::string& file : all_quoted(row.at(1))) {
-      for (const std::string& one : files_named(kLock, file)) {
-        const Words spaces =
-            all_matches(read_file(one), "^namespace (lock|dynamodb) \\{$");
-        const std::string floor = spaces.empty() ? "ddbmutex" : spaces.front();
-        BOOST_TEST(row.at(0) == floor, one);
-      }
-    }
   }
 }
 
@@ -791,7 +777,7 @@ std::string in_seconds(nanoseconds time) {
 // alone from so long after to so long after.  All know of that clock what one
 // Date tells, of whole seconds.
 std::pair<nanoseconds, nanoseconds> over_by_service_time(
-    milliseconds ttl, const lock::RowUse& use = {}) {
+    milliseconds ttl, const lock::RowPolicy& use = {}) {
   const BootTime now{100h};
   const lock::Observation nothing;
   const auto ask = [&](nanoseconds service_time) {
@@ -869,7 +855,7 @@ BOOST_AUTO_TEST_CASE(moments_of_a_lease_are_those_of_the_page) {
 BOOST_AUTO_TEST_CASE(
     dead_holder_of_ours_in_layout_lease_is_waited_for_as_told) {
   const milliseconds ttl = 1s;
-  lock::RowUse use;
+  lock::RowPolicy use;
   use.calendars = true;
   use.margin = 2s;
   const auto [least, most] = over_by_service_time(ttl, use);
@@ -1070,7 +1056,7 @@ BOOST_AUTO_TEST_CASE(configurations_are_those_of_the_makefile) {
     BOOST_TEST(says(kTests, quoted(config)), config);
   }
   const std::string libraries = between(makefile, "\nLDLIBS += ", "\n");
-  BOOST_TEST(has(page(kReadme), "sigv4/*.cpp " + libraries + "\n"));
+  BOOST_TEST(has(page(kReadme), "sigv4/*/*.cpp " + libraries + "\n"));
 }
 
 BOOST_AUTO_TEST_CASE(packages_are_those_that_setup_installs) {
@@ -1134,11 +1120,7 @@ BOOST_AUTO_TEST_CASE(make_builds_the_library_the_command_and_the_examples) {
 }
 
 BOOST_AUTO_TEST_CASE(parts_that_may_be_left_out_are_left_out_by_make) {
-  const Words parts = {"hosts",      "roles",   "profiles", "sso",
-                       "programs",   "manage",  "any_of",   "guard",
-                       "attributes", "layouts", "endpoints"};
-  // A profile alone asks for them.
-  const Set of_profiles = {"sso", "programs"};
+  const Words parts = {"hosts", "profiles", "endpoints", "layouts"};
   const auto rows = table(kReadme, "| part | compile with | what you lose |");
   BOOST_TEST_REQUIRE(rows.size() == parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -1146,19 +1128,11 @@ BOOST_AUTO_TEST_CASE(parts_that_may_be_left_out_are_left_out_by_make) {
     const std::string macro = between(rows[i].at(1), "`", "`");
     std::string others = "WITH='";
     for (const std::string& part : parts) {
-      const bool goes_too = parts[i] == "profiles" && of_profiles.count(part);
-      if (part != parts[i] && !goes_too) others += part + " ";
+      if (part != parts[i]) others += part + " ";
     }
     BOOST_TEST(!has(plan(""), macro));
     BOOST_TEST(has(plan(others + "'"), " " + macro + " "), macro);
-    // What it stands for is not there: the whole of a source, or what takes its
-    // place.
     BOOST_TEST(has(all_text(sources()), macro.substr(2)), macro);
-  }
-  for (const std::string& part : of_profiles) {
-    const std::string with = plan("WITH=" + part);
-    BOOST_TEST(!has(with, "-DDDBMUTEX_NO_PROFILES "), with);
-    BOOST_TEST(has(with, "-DDDBMUTEX_NO_ROLES "), with);
   }
 }
 

@@ -15,13 +15,15 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/errand.hpp"
-#include "ddbmutex/retry.hpp"
+#include "ddbmutex/dynamodb/retry.hpp"
+#include "ddbmutex/lock/attempt.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
 using namespace std::chrono_literals;
 using namespace tests;
+using ddbmutex::BootClock;
+using ddbmutex::BootTime;
 using ddbmutex::DdbMutex;
 using ddbmutex::Errc;
 using ddbmutex::Options;
@@ -81,16 +83,24 @@ BOOST_DATA_TEST_CASE(threads_of_one_mutex_bear_with_errors_together, kAways,
                      away) {
   Absent it(away);
   std::vector<std::string> thrown(8);
+  int requests = 0;  // By the time that the first thread was told.
   BOOST_TEST(returns_within(kPatience + kRequest, [&] {
     std::vector<std::unique_ptr<Aside>> callers;
     for (std::size_t i = 0; i < thrown.size(); ++i) {
       callers.push_back(std::make_unique<Aside>([&] { it.mutex.lock(); }));
     }
+    eventually([&] {
+      return std::any_of(callers.begin(), callers.end(),
+                         [](const auto& one) { return one->done(); });
+    });
+    requests = it.server.request_count();
     for (std::size_t i = 0; i < thrown.size(); ++i) {
       thrown[i] = callers[i]->thrown();
     }
   }));
   for (const std::string& one : thrown) BOOST_TEST(one == words(it.error()));
+  // Nobody asks any more then, but one request may have been in flight.
+  BOOST_TEST(it.server.request_count() <= requests + 1);
 }
 
 // It sleeps without a time until they do.
@@ -111,6 +121,41 @@ BOOST_AUTO_TEST_CASE(errors_that_begin_later_count_for_who_waits_already) {
   mutex.cancel();
   BOOST_TEST(waiter.thrown() == words(Errc::unavailable));
   BOOST_TEST(timed.thrown() == words(Errc::cancelled));
+}
+
+// Shortly before the time is up, the thread that asks is denied access.  The
+// next one's request is answered when it is up.
+BOOST_AUTO_TEST_CASE(final_error_of_one_thread_is_no_success_for_the_others) {
+  std::atomic<bool> failing{false};
+  std::atomic<int> asked{0};
+  BootTime first_asked;
+  const auto after = [&](milliseconds time, Reply reply) {
+    const auto left = first_asked + time - BootClock::now();
+    reply.delay = std::max(0ms, std::chrono::ceil<milliseconds>(left));
+    return reply;
+  };
+  const Reply unavailable = failure(500, "InternalServerError");
+  ScriptedServer server([&](const SeenRequest& request) {
+    if (!failing) return held_by_another(request);
+    if (action_of(request) == "DeleteItem") return Reply::ok("{}");
+    const int number = ++asked;
+    if (number == 1) first_asked = BootClock::now();
+    if (number == 2) {
+      return after(kPatience - 100ms, failure(400, "AccessDeniedException"));
+    }
+    return number == 3 ? after(kPatience, unavailable) : unavailable;
+  });
+  Options options = Absent::options(table_at(server));
+  options.request_timeout = 20s;
+  DdbMutex mutex("x", options);
+  Aside timed([&] { (void)mutex.try_lock_for(1h); });
+  BOOST_TEST_REQUIRE(server.wait_for_requests(2));
+  Aside waiter([&] { mutex.lock(); });
+  BOOST_TEST_REQUIRE(waiter.rests());
+  failing = true;
+  BOOST_TEST(waiter.thrown() == words(Errc::unavailable));
+  BOOST_TEST(timed.thrown() == words(Errc::access_denied));
+  BOOST_TEST(asked <= 3);
 }
 
 // What was signed for a wrong time is signed anew at once.

@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "sigv4/from_json.hpp"
-#include "sigv4/from_profile.hpp"
+#include "sigv4/keys/from_json.hpp"
+#include "sigv4/keys/from_profile.hpp"
 #include "sigv4/secret.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/given.hpp"

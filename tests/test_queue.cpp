@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include "ddbmutex/queue.hpp"
+#include "ddbmutex/lock/queue.hpp"
 
 using namespace ddbmutex;
 using lock::Queue;

@@ -11,17 +11,18 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/item.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/dynamodb/item.hpp"
+#include "ddbmutex/lock/requests.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "tests/support/body_of.hpp"
 #include "tests/support/words.hpp"
 
 using namespace ddbmutex;
 using dynamodb::Attribute;
 using dynamodb::Item;
-using lock::Place;
 using lock::Request;
 using lock::Row;
+using lock::RowTarget;
 using lock::ServiceTime;
 using tests::word;
 using Type = Attribute::Type;
@@ -113,7 +114,7 @@ std::set<std::string> used(const rapidjson::Value& body, char first) {
   return names;
 }
 
-std::string write_check(const Place& place, const char* uuid,
+std::string write_check(const RowTarget& place, const char* uuid,
                         std::int64_t token) {
   Request request;
   request.verb = Verb::check;
@@ -122,7 +123,7 @@ std::string write_check(const Place& place, const char* uuid,
   return tests::body_of(place, request);
 }
 
-std::string write_force(const Place& place, const Request::Version& seen) {
+std::string write_force(const RowTarget& place, const Request::Version& seen) {
   Request request;
   request.verb = Verb::force;
   request.uuid = seen.uuid;
@@ -130,8 +131,8 @@ std::string write_force(const Place& place, const Request::Version& seen) {
   return tests::body_of(place, request);
 }
 
-Place place() {
-  Place place;
+RowTarget place() {
+  RowTarget place;
   place.table = "locks";
   place.key = "ddblock-nightly";
   place.owner = "host:42";
@@ -182,14 +183,14 @@ Request rich_take() {
 }
 
 rapidjson::Document body_of(const Request& request,
-                            const Place& where = place()) {
+                            const RowTarget& where = place()) {
   return parse(tests::body_of(where, request));
 }
 
-Place kept_place() {
-  Place kept = place();
-  kept.use.keep = true;
-  kept.use.keep_data = true;
+RowTarget kept_place() {
+  RowTarget kept = place();
+  kept.policy.keep = true;
+  kept.policy.keep_data = true;
   return kept;
 }
 
@@ -238,23 +239,24 @@ void check_paths(const rapidjson::Value& body) {
   }
 }
 
-const std::string kFreeOrOver =
-    "attribute_not_exists(#n) OR (#e >= :z AND #e < "
-    ":b AND attribute_type(#u, :y) AND "
-    "size(#u) <= :w AND attribute_not_exists(#k) AND "
-    "(attribute_not_exists(#l) OR "
-    "#l BETWEEN :m AND :x))";
+const std::string kOver =
+    "#expires >= :released AND #expires < :earliest"
+    " AND attribute_type(#uuid, :string) AND size(#uuid) <= :longest_uuid"
+    " AND (attribute_not_exists(#lease)"
+    " OR #lease BETWEEN :shortest_lease AND :longest_lease)";
+
+const std::string kFreeOrOver = "attribute_not_exists(#key) OR (" + kOver +
+                                " AND attribute_not_exists(#token))";
+
+const std::string kCanCount =
+    " AND (attribute_not_exists(#token)"
+    " OR #token BETWEEN :no_token AND :last_token)";
 
 const std::string kKeptFreeOrOver =
-    "(attribute_not_exists(#u) AND attribute_not_exists(#e) AND "
-    "attribute_not_exists(#l) AND attribute_not_exists(#o) AND "
-    "attribute_not_exists(#t) AND (attribute_not_exists(#k) OR "
-    "#k BETWEEN :z AND :q)) OR (#e >= :z AND "
-    "#e < :b AND attribute_type(#u, :y) AND "
-    "size(#u) <= :w AND (attribute_not_exists(#k) OR "
-    "#k BETWEEN :z AND :q) AND #u <> :u AND "
-    "(attribute_not_exists(#l) OR "
-    "#l BETWEEN :m AND :x))";
+    "(attribute_not_exists(#uuid) AND attribute_not_exists(#expires)"
+    " AND attribute_not_exists(#lease) AND attribute_not_exists(#owner)"
+    " AND attribute_not_exists(#ttl)" +
+    kCanCount + ") OR (" + kOver + kCanCount + " AND #uuid <> :uuid)";
 
 }  // namespace
 
@@ -498,12 +500,12 @@ BOOST_AUTO_TEST_CASE(take_of_which_nothing_is_known_asks_for_free_or_over) {
   BOOST_TEST(text(body["ConditionExpression"]) == kFreeOrOver);
   const auto& values = body["ExpressionAttributeValues"];
   BOOST_TEST(values.MemberCount() == 6u);
-  BOOST_TEST(typed(values[":z"]) == "N:0");
-  BOOST_TEST(typed(values[":b"]) == "N:1799999998000000000");
-  BOOST_TEST(typed(values[":y"]) == "S:S");
-  BOOST_TEST(typed(values[":w"]) == "N:1024");
-  BOOST_TEST(typed(values[":m"]) == "N:1");
-  BOOST_TEST(typed(values[":x"]) == "N:31622400000");
+  BOOST_TEST(typed(values[":released"]) == "N:0");
+  BOOST_TEST(typed(values[":earliest"]) == "N:1799999998000000000");
+  BOOST_TEST(typed(values[":string"]) == "S:S");
+  BOOST_TEST(typed(values[":longest_uuid"]) == "N:1024");
+  BOOST_TEST(typed(values[":shortest_lease"]) == "N:1");
+  BOOST_TEST(typed(values[":longest_lease"]) == "N:31622400000");
 }
 
 BOOST_AUTO_TEST_CASE(take_of_a_stale_record_pins_the_version_that_was_seen) {
@@ -512,12 +514,12 @@ BOOST_AUTO_TEST_CASE(take_of_a_stale_record_pins_the_version_that_was_seen) {
   const auto body = body_of(request);
   BOOST_TEST(text(body["ConditionExpression"]) ==
              kFreeOrOver +
-                 " OR (#u = :s AND #e = :v"
-                 " AND attribute_not_exists(#k))");
+                 " OR (#uuid = :seen_uuid AND #expires = :seen_expires"
+                 " AND attribute_not_exists(#token))");
   const auto& values = body["ExpressionAttributeValues"];
   BOOST_TEST(values.MemberCount() == 8u);
-  BOOST_TEST(typed(values[":s"]) == "S:theirs");
-  BOOST_TEST(typed(values[":v"]) == "N:77");
+  BOOST_TEST(typed(values[":seen_uuid"]) == "S:theirs");
+  BOOST_TEST(typed(values[":seen_expires"]) == "N:77");
 }
 
 BOOST_AUTO_TEST_CASE(take_tried_before_lists_its_own_versions) {
@@ -525,12 +527,13 @@ BOOST_AUTO_TEST_CASE(take_tried_before_lists_its_own_versions) {
   request.own = {ServiceTime(5), ServiceTime(6)};
   const auto body = body_of(request);
   BOOST_TEST(text(body["ConditionExpression"]) ==
-             kFreeOrOver + " OR (#u = :u AND #e IN (:0, :1))");
+             kFreeOrOver +
+                 " OR (#uuid = :uuid AND #expires IN (:own0, :own1))");
   const auto& values = body["ExpressionAttributeValues"];
   BOOST_TEST(values.MemberCount() == 9u);
-  BOOST_TEST(typed(values[":u"]) == "S:mine");
-  BOOST_TEST(typed(values[":0"]) == "N:5");
-  BOOST_TEST(typed(values[":1"]) == "N:6");
+  BOOST_TEST(typed(values[":uuid"]) == "S:mine");
+  BOOST_TEST(typed(values[":own0"]) == "N:5");
+  BOOST_TEST(typed(values[":own1"]) == "N:6");
 }
 
 BOOST_AUTO_TEST_CASE(renewal_moves_only_expires_and_ttl_of_its_own_version) {
@@ -544,16 +547,18 @@ BOOST_AUTO_TEST_CASE(renewal_moves_only_expires_and_ttl_of_its_own_version) {
       boost::test_tools::per_element());
   BOOST_TEST(body["Key"].MemberCount() == 1u);
   BOOST_TEST(typed(body["Key"]["name"]) == "S:ddblock-nightly");
-  BOOST_TEST(text(body["UpdateExpression"]) == "SET #e = :e, #t = :t");
-  BOOST_TEST(text(body["ConditionExpression"]) == "#u = :u AND #e IN (:0, :1)");
+  BOOST_TEST(text(body["UpdateExpression"]) ==
+             "SET #expires = :expires, #ttl = :ttl");
+  BOOST_TEST(text(body["ConditionExpression"]) ==
+             "#uuid = :uuid AND #expires IN (:own0, :own1)");
   BOOST_TEST(text(body["ReturnValuesOnConditionCheckFailure"]) == "ALL_OLD");
   const auto& values = body["ExpressionAttributeValues"];
   BOOST_TEST(values.MemberCount() == 5u);
-  BOOST_TEST(typed(values[":u"]) == "S:mine");
-  BOOST_TEST(typed(values[":e"]) == "N:1800000060000000001");
-  BOOST_TEST(typed(values[":t"]) == "N:1800086460");
-  BOOST_TEST(typed(values[":0"]) == "N:5");
-  BOOST_TEST(typed(values[":1"]) == "N:6");
+  BOOST_TEST(typed(values[":uuid"]) == "S:mine");
+  BOOST_TEST(typed(values[":expires"]) == "N:1800000060000000001");
+  BOOST_TEST(typed(values[":ttl"]) == "N:1800086460");
+  BOOST_TEST(typed(values[":own0"]) == "N:5");
+  BOOST_TEST(typed(values[":own1"]) == "N:6");
 }
 
 BOOST_AUTO_TEST_CASE(release_deletes_whatever_version_bears_its_uuid) {
@@ -565,8 +570,8 @@ BOOST_AUTO_TEST_CASE(release_deletes_whatever_version_bears_its_uuid) {
                      "ReturnValuesOnConditionCheckFailure"}),
              boost::test_tools::per_element());
   BOOST_TEST(typed(body["Key"]["name"]) == "S:ddblock-nightly");
-  BOOST_TEST(text(body["ConditionExpression"]) == "#u = :u");
-  BOOST_TEST(typed(body["ExpressionAttributeValues"][":u"]) == "S:mine");
+  BOOST_TEST(text(body["ConditionExpression"]) == "#uuid = :uuid");
+  BOOST_TEST(typed(body["ExpressionAttributeValues"][":uuid"]) == "S:mine");
   BOOST_TEST(text(body["ReturnValuesOnConditionCheckFailure"]) == "ALL_OLD");
 }
 
@@ -587,10 +592,10 @@ BOOST_AUTO_TEST_CASE(look_gets_by_the_key_consistently_only_if_asked) {
 }
 
 BOOST_AUTO_TEST_CASE(every_name_and_value_given_is_used_and_every_used_given) {
-  std::vector<Place> places;
+  std::vector<RowTarget> places;
   for (int bits = 0; bits < 32; ++bits) {
-    Place one = place();
-    one.use = {(bits & 1) != 0, (bits & 2) != 0, (bits & 5) == 5};
+    RowTarget one = place();
+    one.policy = {(bits & 1) != 0, (bits & 2) != 0, (bits & 5) == 5};
     if ((bits & 8) != 0) one.attributes = {string("job", "7")};
     if ((bits & 16) != 0) {
       one.attributes.push_back({"data", Type::binary, ""});
@@ -601,7 +606,7 @@ BOOST_AUTO_TEST_CASE(every_name_and_value_given_is_used_and_every_used_given) {
   }
   Request telling = renewal(stamps(2));
   telling.tell = true;
-  for (const Place& one : places) {
+  for (const RowTarget& one : places) {
     for (const Request& request :
          {take(), rich_take(), renewal(stamps(1)), renewal(stamps(16)), telling,
           with_changes(renewal(stamps(3))), release(),
@@ -631,23 +636,23 @@ BOOST_AUTO_TEST_CASE(take_of_a_kept_row_updates_it_and_counts) {
   BOOST_TEST(body["Key"].MemberCount() == 1u);
   BOOST_TEST(typed(body["Key"]["name"]) == "S:ddblock-nightly");
   BOOST_TEST(text(body["UpdateExpression"]) ==
-             "SET #u = :u, #e = :e, #l = :l, "
-             "#o = :o ADD #k :i REMOVE #t");
+             "SET #uuid = :uuid, #expires = :expires, #lease = :lease, "
+             "#owner = :owner ADD #token :one REMOVE #ttl");
   BOOST_TEST(text(body["ReturnValues"]) == "ALL_NEW");
-  BOOST_TEST(valued(body, ":u") == "S:mine");
-  BOOST_TEST(valued(body, ":e") == "N:1800000060000000001");
-  BOOST_TEST(valued(body, ":l") == "N:12345");
-  BOOST_TEST(valued(body, ":o") == "S:host:42");
-  BOOST_TEST(valued(body, ":i") == "N:1");
+  BOOST_TEST(valued(body, ":uuid") == "S:mine");
+  BOOST_TEST(valued(body, ":expires") == "N:1800000060000000001");
+  BOOST_TEST(valued(body, ":lease") == "N:12345");
+  BOOST_TEST(valued(body, ":owner") == "S:host:42");
+  BOOST_TEST(valued(body, ":one") == "N:1");
 }
 
 BOOST_AUTO_TEST_CASE(
     take_of_a_kept_row_asks_for_free_or_anothers_that_is_over) {
   const auto body = body_of(take(), kept_place());
   BOOST_TEST(text(body["ConditionExpression"]) == kKeptFreeOrOver);
-  BOOST_TEST(valued(body, ":z") == "N:0");
-  BOOST_TEST(valued(body, ":q") == "N:8999999999999999998");
-  BOOST_TEST(valued(body, ":b") == "N:1799999998000000000");
+  BOOST_TEST(valued(body, ":no_token") == "N:0");
+  BOOST_TEST(valued(body, ":last_token") == "N:8999999999999999998");
+  BOOST_TEST(valued(body, ":earliest") == "N:1799999998000000000");
 }
 
 BOOST_AUTO_TEST_CASE(take_of_a_kept_row_pins_what_was_seen_and_lists_its_own) {
@@ -657,36 +662,36 @@ BOOST_AUTO_TEST_CASE(take_of_a_kept_row_pins_what_was_seen_and_lists_its_own) {
   const auto body = body_of(request, kept_place());
   BOOST_TEST(text(body["ConditionExpression"]) ==
              kKeptFreeOrOver +
-                 " OR (#u = :s AND #e = :v)"
-                 " OR (#u = :u AND #e IN (:0, :1))");
-  BOOST_TEST(valued(body, ":s") == "S:theirs");
-  BOOST_TEST(valued(body, ":1") == "N:6");
+                 " OR (#uuid = :seen_uuid AND #expires = :seen_expires)"
+                 " OR (#uuid = :uuid AND #expires IN (:own0, :own1))");
+  BOOST_TEST(valued(body, ":seen_uuid") == "S:theirs");
+  BOOST_TEST(valued(body, ":own1") == "N:6");
 }
 
 BOOST_AUTO_TEST_CASE(take_that_must_find_a_row_makes_none) {
-  Place must = kept_place();
-  must.use.must_exist = true;
+  RowTarget must = kept_place();
+  must.policy.must_exist = true;
   const auto body = body_of(take(), must);
   BOOST_TEST(text(body["ConditionExpression"])
-                 .rfind("(attribute_exists(#n) AND (attribute_not_exists("
-                        "#u) AND ",
+                 .rfind("(attribute_exists(#key) AND attribute_not_exists("
+                        "#uuid) AND ",
                         0) == 0u);
-  BOOST_TEST(named(body, "#n") == "name");
+  BOOST_TEST(named(body, "#key") == "name");
 }
 
 BOOST_AUTO_TEST_CASE(
     take_of_a_kept_row_removes_data_unless_it_keeps_or_sets_it) {
-  Place removing = kept_place();
-  removing.use.keep_data = false;
+  RowTarget removing = kept_place();
+  removing.policy.keep_data = false;
   BOOST_TEST(text(body_of(take(), removing)["UpdateExpression"])
-                 .find("REMOVE #t, #d") != std::string::npos);
-  Place setting = removing;
+                 .find("REMOVE #ttl, #data") != std::string::npos);
+  RowTarget setting = removing;
   setting.attributes = {{"data", Type::binary, "AAEC"}, number("tries", "1")};
   const auto body = body_of(take(), setting);
   BOOST_TEST(text(body["UpdateExpression"]) ==
-             "SET #u = :u, #e = :e, #l = :l, "
-             "#o = :o, #set0 = :set0, #set1 = :set1 "
-             "ADD #k :i REMOVE #t");
+             "SET #uuid = :uuid, #expires = :expires, #lease = :lease, "
+             "#owner = :owner, #set0 = :set0, #set1 = :set1 "
+             "ADD #token :one REMOVE #ttl");
   BOOST_TEST(named(body, "#set0") == "data");
   BOOST_TEST(valued(body, ":set0") == "B:AAEC");
   BOOST_TEST(named(body, "#set1") == "tries");
@@ -695,18 +700,18 @@ BOOST_AUTO_TEST_CASE(
 
 BOOST_AUTO_TEST_CASE(
     take_that_keeps_data_of_a_deleted_row_updates_and_counts_not) {
-  Place keeping = place();
-  keeping.use.keep_data = true;
+  RowTarget keeping = place();
+  keeping.policy.keep_data = true;
   const auto body = body_of(take(), keeping);
   BOOST_TEST(text(body["UpdateExpression"]) ==
-             "SET #u = :u, #e = :e, #l = :l, "
-             "#o = :o, #t = :t");
+             "SET #uuid = :uuid, #expires = :expires, #lease = :lease, "
+             "#owner = :owner, #ttl = :ttl");
   BOOST_TEST(text(body["ConditionExpression"]) == kFreeOrOver);
-  BOOST_TEST(valued(body, ":t") == "N:1800086460");
+  BOOST_TEST(valued(body, ":ttl") == "N:1800086460");
 }
 
 BOOST_AUTO_TEST_CASE(take_of_a_deleted_row_puts_its_attributes) {
-  Place with = place();
+  RowTarget with = place();
   with.attributes = {{"data", Type::binary, "AAEC"},
                      {"jobs", Type::number_set, "", {number("", "4")}}};
   const auto body = body_of(take(), with);
@@ -717,8 +722,9 @@ BOOST_AUTO_TEST_CASE(take_of_a_deleted_row_puts_its_attributes) {
 
 BOOST_AUTO_TEST_CASE(renewal_of_a_kept_row_sets_no_clean_up) {
   const auto body = body_of(renewal({ServiceTime(5)}), kept_place());
-  BOOST_TEST(text(body["UpdateExpression"]) == "SET #e = :e");
-  BOOST_TEST(text(body["ConditionExpression"]) == "#u = :u AND #e IN (:0)");
+  BOOST_TEST(text(body["UpdateExpression"]) == "SET #expires = :expires");
+  BOOST_TEST(text(body["ConditionExpression"]) ==
+             "#uuid = :uuid AND #expires IN (:own0)");
   BOOST_TEST(!body.HasMember("ReturnValues"));
   Request telling = renewal({ServiceTime(5)});
   telling.tell = true;
@@ -728,26 +734,26 @@ BOOST_AUTO_TEST_CASE(renewal_of_a_kept_row_sets_no_clean_up) {
 BOOST_AUTO_TEST_CASE(renewal_carries_the_users_changes) {
   const auto body = body_of(with_changes(renewal({ServiceTime(5)})));
   BOOST_TEST(text(body["UpdateExpression"]) ==
-             "SET #e = :e, #t = :t, #set0 = :set0, "
-             "#set1 = :set1 REMOVE #gone0, #gone1");
+             "SET #expires = :expires, #ttl = :ttl, #set0 = :set0, "
+             "#set1 = :set1 REMOVE #removed0, #removed1");
   BOOST_TEST(named(body, "#set0") == "state");
   BOOST_TEST(valued(body, ":set0") == "S:half");
   BOOST_TEST(named(body, "#set1") == "data");
   BOOST_TEST(valued(body, ":set1") == "B:AAEC");
-  BOOST_TEST(named(body, "#gone0") == "error");
-  BOOST_TEST(named(body, "#gone1") == "since");
+  BOOST_TEST(named(body, "#removed0") == "error");
+  BOOST_TEST(named(body, "#removed1") == "since");
 }
 
 BOOST_AUTO_TEST_CASE(release_of_a_kept_row_marks_it_free) {
   const auto body = body_of(release(), kept_place());
-  BOOST_TEST(text(body["UpdateExpression"]) == "SET #e = :z");
-  BOOST_TEST(valued(body, ":z") == "N:0");
-  BOOST_TEST(valued(body, ":u") == "S:mine");
+  BOOST_TEST(text(body["UpdateExpression"]) == "SET #expires = :released");
+  BOOST_TEST(valued(body, ":released") == "N:0");
+  BOOST_TEST(valued(body, ":uuid") == "S:mine");
   BOOST_TEST(text(body["ReturnValuesOnConditionCheckFailure"]) == "ALL_OLD");
   BOOST_TEST(text(body_of(with_changes(release()),
                           kept_place())["UpdateExpression"]) ==
-             "SET #e = :z, #set0 = :set0, #set1 = :set1 "
-             "REMOVE #gone0, #gone1");
+             "SET #expires = :released, #set0 = :set0, #set1 = :set1 "
+             "REMOVE #removed0, #removed1");
 }
 
 BOOST_AUTO_TEST_CASE(changes_of_a_kept_row_ask_for_its_token) {
@@ -756,9 +762,9 @@ BOOST_AUTO_TEST_CASE(changes_of_a_kept_row_ask_for_its_token) {
     request.token = 7;
     const auto kept = body_of(request, kept_place());
     const std::string condition = text(kept["ConditionExpression"]);
-    BOOST_TEST(condition.find("#u = :u AND ") == 0u);
-    BOOST_TEST(condition.find(" AND #k = :k") != std::string::npos);
-    BOOST_TEST(valued(kept, ":k") == "N:7");
+    BOOST_TEST(condition.find("#uuid = :uuid AND ") == 0u);
+    BOOST_TEST(condition.find(" AND #token = :token") != std::string::npos);
+    BOOST_TEST(valued(kept, ":token") == "N:7");
     const auto deleted = body_of(request);
     BOOST_TEST(text(deleted["ConditionExpression"]).find("token") ==
                std::string::npos);
@@ -768,18 +774,18 @@ BOOST_AUTO_TEST_CASE(changes_of_a_kept_row_ask_for_its_token) {
 BOOST_AUTO_TEST_CASE(kept_row_is_never_put_and_never_deleted) {
   using dynamodb::Action;
   for (const bool keep_data : {false, true}) {
-    const lock::RowUse kept{true, keep_data, false};
+    const lock::RowPolicy kept{true, keep_data, false};
     BOOST_TEST((action_of(Verb::take, kept) == Action::update_item));
     BOOST_TEST((action_of(Verb::release, kept) == Action::update_item));
-    const lock::RowUse deleted{false, keep_data, false};
+    const lock::RowPolicy deleted{false, keep_data, false};
     BOOST_TEST((action_of(Verb::take, deleted) ==
                 (keep_data ? Action::update_item : Action::put_item)));
     BOOST_TEST((action_of(Verb::release, deleted) == Action::delete_item));
-    for (const lock::RowUse& use : {kept, deleted}) {
-      BOOST_TEST((action_of(Verb::renew, use) == Action::update_item));
-      BOOST_TEST((action_of(Verb::look, use) == Action::get_item));
+    for (const lock::RowPolicy& policy : {kept, deleted}) {
+      BOOST_TEST((action_of(Verb::renew, policy) == Action::update_item));
+      BOOST_TEST((action_of(Verb::look, policy) == Action::get_item));
       BOOST_TEST(
-          (action_of(Verb::force, use) == action_of(Verb::release, use)));
+          (action_of(Verb::force, policy) == action_of(Verb::release, policy)));
     }
   }
 }
@@ -792,28 +798,31 @@ BOOST_AUTO_TEST_CASE(check_asks_for_uuid_time_and_of_a_kept_row_the_token) {
                      "ExpressionAttributeNames", "ExpressionAttributeValues"}),
              boost::test_tools::per_element());
   BOOST_TEST(text(kept["ConditionExpression"]) ==
-             "#u = :u AND #e > :z AND #k = :k");
-  BOOST_TEST(valued(kept, ":u") == "S:mine");
-  BOOST_TEST(valued(kept, ":z") == "N:0");
-  BOOST_TEST(valued(kept, ":k") == "N:7");
+             "#uuid = :uuid AND #expires > :released AND #token = :token");
+  BOOST_TEST(valued(kept, ":uuid") == "S:mine");
+  BOOST_TEST(valued(kept, ":released") == "N:0");
+  BOOST_TEST(valued(kept, ":token") == "N:7");
   const auto deleted = parse(write_check(place(), "mine", 0));
-  BOOST_TEST(text(deleted["ConditionExpression"]) == "#u = :u AND #e > :z");
+  BOOST_TEST(text(deleted["ConditionExpression"]) ==
+             "#uuid = :uuid AND #expires > :released");
 }
 
 BOOST_AUTO_TEST_CASE(force_frees_exactly_the_version_that_was_seen) {
   const Request::Version seen{"theirs", ServiceTime(77)};
   const auto kept = parse(write_force(kept_place(), seen));
-  BOOST_TEST(text(kept["UpdateExpression"]) == "SET #e = :z");
-  BOOST_TEST(valued(kept, ":z") == "N:0");
+  BOOST_TEST(text(kept["UpdateExpression"]) == "SET #expires = :released");
+  BOOST_TEST(valued(kept, ":released") == "N:0");
   const auto deleted = parse(write_force(place(), seen));
   BOOST_TEST(!deleted.HasMember("UpdateExpression"));
-  BOOST_TEST(text(kept["ConditionExpression"]) == "#u = :u AND #e = :e");
+  BOOST_TEST(text(kept["ConditionExpression"]) ==
+             "#uuid = :seen_uuid AND #expires = :seen_expires");
   // A row with a token is never deleted.
   BOOST_TEST(text(deleted["ConditionExpression"]) ==
-             "#u = :u AND #e = :e AND attribute_not_exists(#k)");
+             "#uuid = :seen_uuid AND #expires = :seen_expires AND "
+             "attribute_not_exists(#token)");
   for (const auto* body : {&kept, &deleted}) {
-    BOOST_TEST(valued(*body, ":u") == "S:theirs");
-    BOOST_TEST(valued(*body, ":e") == "N:77");
+    BOOST_TEST(valued(*body, ":seen_uuid") == "S:theirs");
+    BOOST_TEST(valued(*body, ":seen_expires") == "N:77");
     BOOST_TEST(text((*body)["ReturnValuesOnConditionCheckFailure"]) ==
                "ALL_OLD");
   }
@@ -821,8 +830,8 @@ BOOST_AUTO_TEST_CASE(force_frees_exactly_the_version_that_was_seen) {
 
 BOOST_AUTO_TEST_CASE(other_key_and_sort_key_are_in_every_request) {
   for (const bool keep : {false, true}) {
-    Place odd = place();
-    odd.use.keep = keep;
+    RowTarget odd = place();
+    odd.policy.keep = keep;
     odd.key_name = "pk";
     odd.sort_name = "name";
     odd.sort_value = "lock";
@@ -830,7 +839,7 @@ BOOST_AUTO_TEST_CASE(other_key_and_sort_key_are_in_every_request) {
     const auto& keyed = body[keep ? "Key" : "Item"];
     BOOST_TEST(typed(keyed["pk"]) == "S:ddblock-nightly");
     BOOST_TEST(typed(keyed["name"]) == "S:lock");
-    if (!keep) BOOST_TEST(named(body, "#n") == "pk");
+    if (!keep) BOOST_TEST(named(body, "#key") == "pk");
     for (const Request& other : {renewal(stamps(1)), release(), Request{}}) {
       const auto key = body_of(other, odd);
       BOOST_TEST(key["Key"].MemberCount() == 2u);
@@ -848,7 +857,7 @@ BOOST_AUTO_TEST_CASE(text_of_any_kind_survives_the_writing) {
   const std::string awkward =
       std::string("quote\" back\\slash / \b\f\n\r\t\x01\x1f\x7f zero") + '\0' +
       "tail \xc3\xa4\xe2\x82\xac\xf0\x9f\x94\x92 \xe2\x80\xa8 {}[]:,'<&>";
-  Place odd = place();
+  RowTarget odd = place();
   odd.table = "a.b-c_d";
   odd.key = awkward;
   odd.owner = awkward + awkward;
@@ -858,8 +867,8 @@ BOOST_AUTO_TEST_CASE(text_of_any_kind_survives_the_writing) {
   BOOST_TEST(text(body["TableName"]) == "a.b-c_d");
   BOOST_TEST((typed(body["Item"]["name"]) == "S:" + awkward));
   BOOST_TEST((typed(body["Item"]["owner"]) == "S:" + awkward + awkward));
-  BOOST_TEST(
-      (typed(body["ExpressionAttributeValues"][":s"]) == "S:" + awkward));
+  BOOST_TEST((typed(body["ExpressionAttributeValues"][":seen_uuid"]) ==
+              "S:" + awkward));
   for (const Request& other : {renewal(stamps(1)), release(), Request{}}) {
     const auto keyed = parse(tests::body_of(odd, other));
     BOOST_TEST((typed(keyed["Key"]["name"]) == "S:" + awkward));

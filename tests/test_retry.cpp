@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/retry.hpp"
+#include "ddbmutex/dynamodb/retry.hpp"
 #include "sigv4/boot_clock.hpp"
 
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/credentials.hpp"
-#include "sigv4/from_profile.hpp"
+#include "sigv4/keys/credentials.hpp"
+#include "sigv4/keys/from_profile.hpp"
 #include "sigv4/waiting.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/support/home.hpp"

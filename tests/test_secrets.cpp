@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "sigv4/json.hpp"
-#include "sigv4/keys.hpp"
+#include "sigv4/keys/keys.hpp"
 #include "sigv4/secret.hpp"
 #include "sigv4/sigv4.hpp"
 #include "tests/support/given.hpp"

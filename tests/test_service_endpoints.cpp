@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/endpoint.hpp"
+#include "ddbmutex/dynamodb/endpoint.hpp"
 #include "sigv4/endpoints.hpp"
 #include "tests/support/home.hpp"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/from_services.hpp"
+#include "sigv4/keys/from_services.hpp"
 #include "sigv4/sigv4.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/support/home.hpp"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/from_json.hpp"
+#include "sigv4/keys/from_json.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/support/chain_kit.hpp"
 #include "tests/support/given.hpp"

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/dpop.hpp"
+#include "sigv4/keys/dpop.hpp"
 #include "sigv4/sigv4.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/aws/client.hpp"

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "ddbmutex/client.hpp"
-#include "ddbmutex/record.hpp"
-#include "ddbmutex/retry.hpp"
+#include "ddbmutex/dynamodb/client.hpp"
+#include "ddbmutex/dynamodb/retry.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "ddbmutex/table_setup.hpp"
 #include "tests/support/check_fault.hpp"
 #include "tests/support/engine.hpp"

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/errand.hpp"
-#include "ddbmutex/record.hpp"
-#include "ddbmutex/retry.hpp"
+#include "ddbmutex/dynamodb/retry.hpp"
+#include "ddbmutex/lock/attempt.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "tests/gateway/client.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gateway.hpp"

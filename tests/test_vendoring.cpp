@@ -28,9 +28,10 @@ using namespace tests;
 std::vector<std::string> library_files(const std::string& extension) {
   std::vector<std::string> files = {"ddbmutex" + extension};
   for (const char* room : {"ddbmutex", "sigv4"}) {
-    for (const auto& entry : fs::directory_iterator(project() / room)) {
+    for (const auto& entry :
+         fs::recursive_directory_iterator(project() / room)) {
       if (entry.path().extension() != extension) continue;
-      files.push_back(room / entry.path().filename());
+      files.push_back(fs::relative(entry.path(), project()));
     }
   }
   std::sort(files.begin(), files.end());

@@ -17,14 +17,14 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "ddbmutex/ask.hpp"
-#include "ddbmutex/client.hpp"
-#include "ddbmutex/endpoint.hpp"
-#include "ddbmutex/retry.hpp"
+#include "ddbmutex/dynamodb/ask.hpp"
+#include "ddbmutex/dynamodb/client.hpp"
+#include "ddbmutex/dynamodb/endpoint.hpp"
+#include "ddbmutex/dynamodb/retry.hpp"
 #include "examples/demo/clock.hpp"
 #include "examples/demo/text.hpp"
-#include "sigv4/credentials.hpp"
-#include "sigv4/from_all.hpp"
+#include "sigv4/keys/credentials.hpp"
+#include "sigv4/keys/from_all.hpp"
 
 namespace demo {
 namespace {

@@ -9,8 +9,7 @@ from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, load, rmdir
 
-PARTS = ("hosts", "roles", "profiles", "sso", "programs", "manage", "any_of",
-         "guard", "attributes", "layouts", "endpoints")
+PARTS = ("hosts", "profiles", "endpoints", "layouts")
 
 
 class DdbmutexConan(ConanFile):
@@ -23,11 +22,6 @@ class DdbmutexConan(ConanFile):
     options = {"shared": [True, False],
                **{part: [True, False] for part in PARTS}}
     default_options = {"shared": False, **{part: True for part in PARTS}}
-
-    def configure(self):
-        if not self.options.profiles:  # A profile alone asks for them.
-            self.options.rm_safe("sso")
-            self.options.rm_safe("programs")
 
     def _checkout(self):
         return os.path.join(self.recipe_folder, "..", "..")

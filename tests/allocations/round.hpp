@@ -33,7 +33,7 @@
 #include <utility>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "tests/allocations/allocator.hpp"
 #include "tests/support/waiting.hpp"
 #include "tests/support/whereabouts.hpp"

@@ -7,11 +7,11 @@
 #include <chrono>
 #include <cstdio>
 
-#include "ddbmutex/client.hpp"
-#include "ddbmutex/errand.hpp"
-#include "ddbmutex/protocol.hpp"
-#include "ddbmutex/retry.hpp"
-#include "sigv4/credentials.hpp"
+#include "ddbmutex/dynamodb/client.hpp"
+#include "ddbmutex/dynamodb/retry.hpp"
+#include "ddbmutex/lock/attempt.hpp"
+#include "ddbmutex/lock/protocol.hpp"
+#include "sigv4/keys/credentials.hpp"
 #include "tests/bench/contestant.hpp"
 #include "tests/support/given.hpp"
 
@@ -35,7 +35,7 @@ class LockCycle : public bench::Contestant {
  public:
   explicit LockCycle(const char* url)
       : client_(client_options(url)),
-        holder_(std::make_shared<lock::Holder>(client_, budget_)) {
+        holder_(std::make_shared<lock::MutexSettings>(client_, budget_)) {
     holder_->place.table = "locks";
     holder_->place.key = "ddblock-nightly-report";
     holder_->place.owner = "web-17.example:4711";
@@ -45,11 +45,11 @@ class LockCycle : public bench::Contestant {
 
   bool cycle() override {
     lock::Observation observation;
-    const lock::Handle held(new lock::Held(holder_));
-    lock::Errand take(lock::Call::take, *held);
+    const lock::Handle held(new lock::HeldLease(holder_));
+    lock::Attempt take(lock::Call::take, *held);
     take.observation = &observation;
     if (!run(take, lock::Verdict::ours)) return false;
-    lock::Errand release(lock::Call::release, *held);
+    lock::Attempt release(lock::Call::release, *held);
     return run(release, lock::Verdict::released);
   }
 
@@ -60,19 +60,19 @@ class LockCycle : public bench::Contestant {
   }
 
  private:
-  bool run(lock::Errand& errand, lock::Verdict wanted) {
-    errand.deadline = BootClock::now() + kPatience;
-    errand.run(&waker_);
-    if (errand.verdict == wanted) return true;
+  bool run(lock::Attempt& attempt, lock::Verdict wanted) {
+    attempt.deadline = BootClock::now() + kPatience;
+    attempt.run(&waker_);
+    if (attempt.verdict == wanted) return true;
     std::fprintf(stderr, "cycle_driver: %s of %s: %s\n",
-                 name_of(errand.answer.fault), name_of(errand.answer.action),
-                 errand.answer.message.c_str());
+                 name_of(attempt.answer.fault), name_of(attempt.answer.action),
+                 attempt.answer.message.c_str());
     return false;
   }
 
   dynamodb::Client client_;
   dynamodb::RetryBudget budget_;
-  const std::shared_ptr<lock::Holder> holder_;
+  const std::shared_ptr<lock::MutexSettings> holder_;
   sigv4::Waker waker_;
 };
 

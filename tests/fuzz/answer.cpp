@@ -3,15 +3,15 @@
 //
 // The bytes: one each for the action, the status, the transport, the minutes
 // between signature and Date; the header lines; a record separator; the body.
-#include "ddbmutex/answer.hpp"
+#include "ddbmutex/dynamodb/answer.hpp"
 
 #include <algorithm>
 #include <boost/crc.hpp>
 #include <string>
 
-#include "ddbmutex/description.hpp"
-#include "ddbmutex/item.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/dynamodb/description.hpp"
+#include "ddbmutex/dynamodb/item.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/reader_of.hpp"
 

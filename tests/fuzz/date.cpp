@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "ddbmutex/clock.hpp"
+#include "ddbmutex/dynamodb/clock.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -2,11 +2,11 @@
 // each but the last with a record separator behind it; behind a third one
 // whether FIPS and dual-stack are wanted, and how much an account's own URL is.
 // What is accepted goes into the Host header and the signature.
-#include "ddbmutex/endpoint.hpp"
+#include "ddbmutex/dynamodb/endpoint.hpp"
 
 #include <string>
 
-#include "ddbmutex/client.hpp"
+#include "ddbmutex/dynamodb/client.hpp"
 #include "sigv4/url.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

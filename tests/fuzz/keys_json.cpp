@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <string>
 
-#include "sigv4/from_json.hpp"
-#include "sigv4/from_profile.hpp"
+#include "sigv4/keys/from_json.hpp"
+#include "sigv4/keys/from_profile.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/json_string.hpp"

@@ -9,9 +9,9 @@
 #include <map>
 #include <string>
 
-#include "ddbmutex/client.hpp"
-#include "ddbmutex/endpoint.hpp"
-#include "sigv4/credentials.hpp"
+#include "ddbmutex/dynamodb/client.hpp"
+#include "ddbmutex/dynamodb/endpoint.hpp"
+#include "sigv4/keys/credentials.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/own_keys.hpp"
 

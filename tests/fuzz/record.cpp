@@ -3,8 +3,6 @@
 //
 // The bytes: how they come to be an item; then JSON, or, without JSON, for each
 // attribute its name, its type, its value and a record separator.
-#include "ddbmutex/record.hpp"
-
 #include <rapidjson/document.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
@@ -13,8 +11,9 @@
 #include <set>
 #include <string>
 
-#include "ddbmutex/answer.hpp"
-#include "ddbmutex/item.hpp"
+#include "ddbmutex/dynamodb/answer.hpp"
+#include "ddbmutex/dynamodb/item.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/body_of.hpp"
 
@@ -206,7 +205,7 @@ lock::Request take_of(const Row& row) {
 }
 
 void check_written(const Row& row) {
-  lock::Place place;
+  lock::RowTarget place;
   place.table = "locks";
   place.key = "ddblock-x";
   place.owner = row.owner;
@@ -216,10 +215,11 @@ void check_written(const Row& row) {
   body.Parse<rapidjson::kParseValidateEncodingFlag>(text.data(), text.size());
   claim(!body.HasParseError() && body.IsObject(), "a take is a JSON object");
   const auto& values = body["ExpressionAttributeValues"];
-  const auto& uuid = values[":s"]["S"];
+  const auto& uuid = values[":seen_uuid"]["S"];
   claim(Bytes(uuid.GetString(), uuid.GetStringLength()) == row.uuid,
         "a take asks for the uuid that was seen");
-  claim(values[":v"]["N"].GetString() == std::to_string(row.expires.count()),
+  claim(values[":seen_expires"]["N"].GetString() ==
+            std::to_string(row.expires.count()),
         "a take asks for the expires that was seen");
   Row expected = row;
   expected.expires = request.stamp;

@@ -4,8 +4,8 @@
 // The bytes: one for the action; the body.
 #include <string>
 
-#include "sigv4/from_json.hpp"
-#include "sigv4/from_profile.hpp"
+#include "sigv4/keys/from_json.hpp"
+#include "sigv4/keys/from_profile.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/json_string.hpp"
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "ddbmutex/item.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/dynamodb/item.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/body_of.hpp"
 
@@ -72,7 +72,7 @@ void check_key(const rapidjson::Value& item, Bytes name) {
 }
 
 void check_requests(const std::string& name) {
-  lock::Place place;
+  lock::RowTarget place;
   place.table = "locks";
   place.key = name;
   lock::Request request;

@@ -27,9 +27,9 @@
 #include <string>
 #include <vector>
 
-#include "ddbmutex/endpoint.hpp"
+#include "ddbmutex/dynamodb/endpoint.hpp"
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/keys.hpp"
+#include "sigv4/keys/keys.hpp"
 #include "sigv4/url.hpp"
 #include "tests/live/forwarder.hpp"
 #include "tests/live/interruption.hpp"

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/ask.hpp"
-#include "ddbmutex/description.hpp"
-#include "ddbmutex/endpoint.hpp"
-#include "sigv4/from_all.hpp"
+#include "ddbmutex/dynamodb/ask.hpp"
+#include "ddbmutex/dynamodb/description.hpp"
+#include "ddbmutex/dynamodb/endpoint.hpp"
+#include "sigv4/keys/from_all.hpp"
 #include "tests/live/interruption.hpp"
 #include "tests/support/json_string.hpp"
 #include "tests/support/waiting.hpp"

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ddbmutex/client.hpp"
-#include "ddbmutex/retry.hpp"
+#include "ddbmutex/dynamodb/client.hpp"
+#include "ddbmutex/dynamodb/retry.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "tests/support/engine.hpp"
 

@@ -85,7 +85,8 @@ function command(program, args) {
   });
 }
 
-const rooms = ["sigv4", "ddbmutex"];
+const rooms = ["sigv4", "sigv4/keys", "ddbmutex/dynamodb", "ddbmutex/lock",
+  "ddbmutex"];
 const commandRoom = "examples/ddbmutex";
 const commandSuites = ["command_program", "command_run", "terminal"];
 

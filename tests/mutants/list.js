@@ -6,7 +6,7 @@
 //   # A comment.
 //   mutant late-answer-revives
 //     An answer that comes when its lease is over grants nothing.
-//   in ddbmutex/protocol.cpp
+//   in ddbmutex/lock/protocol.cpp
 //   -  if (received >= end) return Verdict::again;
 //   caught by
 //     protocol/answer_at_the_end_of_its_lease_never_grants
@@ -126,16 +126,24 @@ function readMutants(directory) {
   return mutants;
 }
 
+// Matches the lines however they are laid out: only their words and signs count.
+function patternOf(lines) {
+  const tokens = lines.join("\n").match(/\w+|\S/g) ?? [];
+  const escaped = tokens.map((token) => token.replace(/\W/g, "\\$&"));
+  return new RegExp(`(?<!\\w)${escaped.join("\\s*")}(?!\\w)`, "g");
+}
+
 // The file's text with one place changed.  Throws if it has changed since the
 // list was written: not to be found, or no longer in one place only.
 function applyChange(text, { file, before, after }) {
-  const pieces = `\n${text}`.split(`\n${before.join("\n")}\n`);
-  if (pieces.length !== 2) {
-    throw new ListError(`${file} has this ${pieces.length - 1} times:` +
+  const found = [...text.matchAll(patternOf(before))];
+  if (found.length !== 1) {
+    throw new ListError(`${file} has this ${found.length} times:` +
       `\n${before.join("\n")}`);
   }
-  const middle = after.map((line) => `${line}\n`).join("");
-  return `${pieces[0]}\n${middle}${pieces[1]}`.slice(1);
+  const [{ 0: old, index }] = found;
+  return text.slice(0, index) + after.join("\n") +
+    text.slice(index + old.length);
 }
 
 module.exports = { ListError, readMutants, applyChange };

@@ -28,9 +28,9 @@ const listFile = path.join(__dirname, "world.txt");
 const seconds = Number(process.env.WORLD_SECONDS || 60);
 // A minute of computing may take long beside other work.
 const limits = { seconds: 60 * seconds, first: false };
-const decisive = new RegExp("^ddbmutex(/(protocol|clock|errand|keeper|sending|" +
-  "telling|agenda|mutex|queue|retry|layouts|record|any_of|client|guard|" +
-  "manage|ask))?\\.[ch]pp$");
+const decisive = new RegExp(
+  "^ddbmutex(/(lock/\\w+|dynamodb/(clock|client|ask|retry)|layouts|any_of\\w*|" +
+  "guard|manage))?\\.[ch]pp$");
 
 function decides({ changes }) {
   return changes.every(({ file }) => decisive.test(file));

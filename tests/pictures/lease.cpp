@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/protocol.hpp"
+#include "ddbmutex/lock/protocol.hpp"
 #include "tests/pictures/pictures.hpp"
 #include "tests/pictures/svg.hpp"
 

@@ -46,8 +46,8 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/protocol.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/lock/protocol.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "examples/ddbmutex/deadline.hpp"
 #include "examples/ddbmutex/report.hpp"
 #include "tests/support/engine.hpp"

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "tests/bench/constant_server.hpp"
 #include "tests/support/spread.hpp"
 #include "tests/support/true_clock.hpp"

@@ -32,7 +32,7 @@
 #include <thread>
 #include <vector>
 
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gateway.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "sigv4/from_profile.hpp"
+#include "sigv4/keys/from_profile.hpp"
 
 namespace {
 

@@ -28,15 +28,13 @@ function words(text) {
   return text.split(/\s+/).filter((word) => word !== "");
 }
 
-// A source of parts alone begins with a condition that one of them is there, or
-// that all are.
+// The calls that few programs make are in these.
+const rarelyCalled = ["any_of", "attributes", "guard", "manage"];
+
+// A source of a part begins with the condition that the part is there.
 function isEmpty(text, macros) {
-  const condition =
-    /^(?:\/\/.*\n)?#if(?:ndef|.*!defined)(?:.*\\\n)*.*/.exec(text)?.[0] ?? "";
-  const parts = condition.match(/DDBMUTEX_NO_\w+/g) ?? [];
-  const isOut = (part) => macros.includes(`-D${part}`);
-  return condition.includes("&&") ? parts.some(isOut)
-    : parts.length > 0 && parts.every(isOut);
+  const part = /^#ifndef (DDBMUTEX_NO_\w+)/.exec(text)?.[1];
+  return macros.includes(`-D${part}`);
 }
 
 class Code {
@@ -139,26 +137,18 @@ class Code {
     return await this.stripped(program) - await this.stripped(without);
   }
 
-  // The public calls that a part defines, as the linker knows them: what no
+  // The public calls of such files of ours, as the linker knows them: what no
   // program calls would not be linked.
-  async callsOf(part) {
-    const core = (await this.sourcesWith([])).files;
-    const { files, macros } = await this.sourcesWith([part]);
-    const own = files.filter((file) => !core.includes(file));
-    if (own.length === 0) return [];
-    const objects = await this.compile(own, ways.small, macros);
+  async callsOf(names) {
+    if (names.length === 0) return [];
+    const objects = await this.compile(
+      names.map((name) => `ddbmutex/${name}.cpp`), ways.small, []);
     const symbols = async (more) => (await output("nm", ["-g",
       "--defined-only", ...more, ...objects])).split("\n")
       .map((line) => /^[0-9a-f]+ T (.*)$/.exec(line)?.[1])
       .filter((symbol) => symbol !== undefined);
-    const names = await symbols(["-C"]);
-    return (await symbols([])).filter((symbol, i) => isPublic(names[i]));
-  }
-
-  async callsOfAll() {
-    const calls = [];
-    for (const part of this.parts) calls.push(...await this.callsOf(part));
-    return calls;
+    const readable = await symbols(["-C"]);
+    return (await symbols([])).filter((symbol, i) => isPublic(readable[i]));
   }
 
   // Bytes and names of the largest of a program.
@@ -203,4 +193,4 @@ async function bytesOf(files) {
     .map((line) => parseInt(line, 10));
 }
 
-module.exports = { Code, bytesOf };
+module.exports = { Code, bytesOf, rarelyCalled };

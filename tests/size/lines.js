@@ -13,7 +13,8 @@ function read(file) {
 
 // The library's own, from the top of the project.
 function libraryFiles() {
-  const rooms = ["ddbmutex", "sigv4"].flatMap((room) =>
+  const rooms = ["ddbmutex", "ddbmutex/lock", "ddbmutex/dynamodb", "sigv4",
+    "sigv4/keys"].flatMap((room) =>
     fs.readdirSync(room).map((file) => path.join(room, file)));
   return ["ddbmutex.hpp", "ddbmutex.cpp", ...rooms]
     .filter((file) => /\.[ch]pp$/.test(file));

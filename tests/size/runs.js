@@ -154,7 +154,7 @@ function isOwn(key) {
 }
 
 // Of a frame in the library, which file.
-const source = / at (?:\S*\/)?((?:sigv4|ddbmutex)(?:\/\w+)?\.[ch]pp):\d+$/;
+const source = / at (?:\S*\/)?((?:sigv4|ddbmutex)(?:\/\w+)*\.[ch]pp):\d+$/;
 
 // Of all stacks that gdb tells.
 function deepest(said) {

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "sigv4/credentials.hpp"
+#include "sigv4/keys/credentials.hpp"
 
 namespace tests {
 

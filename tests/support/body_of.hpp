@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/lock/requests.hpp"
 #include "sigv4/text.hpp"
 
 namespace tests {
 
-inline std::string body_of(const ddbmutex::lock::Place& place,
+inline std::string body_of(const ddbmutex::lock::RowTarget& place,
                            const ddbmutex::lock::Request& request) {
   ddbmutex::sigv4::Text body;
   ddbmutex::lock::write_request(place, request, body);

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/credentials.hpp"
-#include "sigv4/from_all.hpp"
+#include "sigv4/keys/credentials.hpp"
+#include "sigv4/keys/from_all.hpp"
 #include "sigv4/profile.hpp"
 #include "tests/support/asking.hpp"
 #include "tests/support/aws.hpp"

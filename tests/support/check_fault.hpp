@@ -4,7 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "ddbmutex/answer.hpp"
+#include "ddbmutex/dynamodb/answer.hpp"
 
 namespace tests {
 

@@ -19,12 +19,12 @@
 #include <ostream>
 #include <stdexcept>
 
-#include "ddbmutex/answer.hpp"
-#include "ddbmutex/ask.hpp"
-#include "ddbmutex/item.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/dynamodb/answer.hpp"
+#include "ddbmutex/dynamodb/ask.hpp"
+#include "ddbmutex/dynamodb/item.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/from_all.hpp"
+#include "sigv4/keys/from_all.hpp"
 #include "sigv4/url.hpp"
 #include "tests/support/exchanging.hpp"
 #include "tests/support/json_string.hpp"

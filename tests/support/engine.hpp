@@ -25,7 +25,7 @@
 
 #include "ddbmutex.hpp"
 #include "sigv4/http_answer.hpp"
-#include "sigv4/keys.hpp"
+#include "sigv4/keys/keys.hpp"
 #include "sigv4/sigv4.hpp"
 #include "tests/support/scripted_server.hpp"
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "ddbmutex/endpoint.hpp"
-#include "sigv4/credentials.hpp"
-#include "sigv4/keys.hpp"
+#include "ddbmutex/dynamodb/endpoint.hpp"
+#include "sigv4/keys/credentials.hpp"
+#include "sigv4/keys/keys.hpp"
 #include "sigv4/log.hpp"
 
 namespace tests {

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/answer.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/dynamodb/answer.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "tests/support/engine.hpp"
 #include "tests/support/gate.hpp"

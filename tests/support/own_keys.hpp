@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "sigv4/credentials.hpp"
-#include "sigv4/from_profile.hpp"
+#include "sigv4/keys/credentials.hpp"
+#include "sigv4/keys/from_profile.hpp"
 #include "sigv4/profile.hpp"
 #include "sigv4/text.hpp"
 #include "tests/support/given.hpp"

@@ -8,11 +8,12 @@
 #include <optional>
 #include <string>
 
-#include "ddbmutex/client.hpp"
-#include "ddbmutex/errand.hpp"
-#include "ddbmutex/protocol.hpp"
-#include "ddbmutex/record.hpp"
-#include "ddbmutex/retry.hpp"
+#include "ddbmutex/dynamodb/client.hpp"
+#include "ddbmutex/dynamodb/retry.hpp"
+#include "ddbmutex/lock/attempt.hpp"
+#include "ddbmutex/lock/protocol.hpp"
+#include "ddbmutex/lock/requests.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "tests/support/body_of.hpp"
 #include "tests/support/given.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -42,7 +43,7 @@ struct Limits {
   bool tries_once = false;
 };
 
-class Party : private ddbmutex::lock::Errand::Caller {
+class Party : private ddbmutex::lock::Attempt::Caller {
  public:
   using Call = ddbmutex::lock::Call;
   using Time = ddbmutex::BootTime;
@@ -54,7 +55,8 @@ class Party : private ddbmutex::lock::Errand::Caller {
                               : tests::given_keys({}),
                 {}}),
         place{settings.table, settings.key, settings.owner},
-        holder(std::make_shared<ddbmutex::lock::Holder>(client, budget)) {
+        holder(
+            std::make_shared<ddbmutex::lock::MutexSettings>(client, budget)) {
     holder->place = place;
     holder->ttl = settings.ttl;
     holder->request_timeout = settings.request_timeout;
@@ -64,7 +66,7 @@ class Party : private ddbmutex::lock::Errand::Caller {
 
   // A new acquisition; what was observed stays.
   void begin() {
-    held = ddbmutex::lock::Handle(new ddbmutex::lock::Held(holder));
+    held = ddbmutex::lock::Handle(new ddbmutex::lock::HeldLease(holder));
     lease = &held->lease;
   }
 
@@ -72,15 +74,15 @@ class Party : private ddbmutex::lock::Errand::Caller {
     return run(call, Limits{ddbmutex::BootClock::now() + time});
   }
   std::string run(Call call, const Limits& limits) {
-    errand = std::make_unique<ddbmutex::lock::Errand>(call, *held);
-    errand->observation = &observation;
-    errand->deadline = limits.deadline;
-    errand->keeps_pending = limits.keeps_pending;
+    attempt = std::make_unique<ddbmutex::lock::Attempt>(call, *held);
+    attempt->observation = &observation;
+    attempt->deadline = limits.deadline;
+    attempt->keeps_pending = limits.keeps_pending;
     limits_ = &limits;
-    errand->run(&waker, this);
-    answer = std::move(errand->answer);
+    attempt->run(&waker, this);
+    answer = std::move(attempt->answer);
     const bool over = call == Call::renew && !holds();
-    return over ? "expired" : word(errand->verdict);
+    return over ? "expired" : word(attempt->verdict);
   }
   std::string take() { return run(Call::take, kPlenty); }
   std::string renew() { return run(Call::renew, kPlenty); }
@@ -123,20 +125,20 @@ class Party : private ddbmutex::lock::Errand::Caller {
 
   ddbmutex::dynamodb::Client client;
   ddbmutex::dynamodb::RetryBudget budget;
-  const ddbmutex::lock::Place place;
-  const std::shared_ptr<ddbmutex::lock::Holder> holder;
+  const ddbmutex::lock::RowTarget place;
+  const std::shared_ptr<ddbmutex::lock::MutexSettings> holder;
   ddbmutex::lock::Handle held;
   ddbmutex::lock::Lease* lease = nullptr;  // Its.
   ddbmutex::lock::Observation observation;
   ddbmutex::sigv4::Waker waker;
-  ddbmutex::lock::ErrandPtr errand;   // The last.
-  ddbmutex::dynamodb::Answer answer;  // Its last, or of step().
-  ddbmutex::lock::Request sent;       // By step().
+  ddbmutex::lock::AttemptPtr attempt;  // The last.
+  ddbmutex::dynamodb::Answer answer;   // Its last, or of step().
+  ddbmutex::lock::Request sent;        // By step().
 
  private:
   void ask_the_time() {
     using ddbmutex::dynamodb::Action;
-    ddbmutex::lock::Place nobodys = place;
+    ddbmutex::lock::RowTarget nobodys = place;
     nobodys.key = kAsksTheTime;
     client.call(Action::get_item, tests::body_of(nobodys, {}),
                 ddbmutex::BootClock::now() + kPlenty, waker);

@@ -3,10 +3,10 @@
 #ifndef TESTS_SUPPORT_READER_OF_HPP
 #define TESTS_SUPPORT_READER_OF_HPP
 
-#include "ddbmutex/answer.hpp"
-#include "ddbmutex/ask.hpp"
-#include "ddbmutex/description.hpp"
-#include "ddbmutex/transact.hpp"
+#include "ddbmutex/dynamodb/answer.hpp"
+#include "ddbmutex/dynamodb/ask.hpp"
+#include "ddbmutex/dynamodb/description.hpp"
+#include "ddbmutex/dynamodb/transact.hpp"
 
 namespace tests {
 

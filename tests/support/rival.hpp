@@ -22,8 +22,8 @@
 #include <utility>
 
 #include "ddbmutex.hpp"
-#include "ddbmutex/answer.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/dynamodb/answer.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "sigv4/boot_clock.hpp"
 #include "sigv4/system.hpp"
 

@@ -7,9 +7,9 @@
 #include <ostream>
 #include <string>
 
-#include "ddbmutex/answer.hpp"
-#include "ddbmutex/protocol.hpp"
-#include "ddbmutex/record.hpp"
+#include "ddbmutex/dynamodb/answer.hpp"
+#include "ddbmutex/lock/protocol.hpp"
+#include "ddbmutex/lock/row.hpp"
 #include "sigv4/http_answer.hpp"
 
 namespace ddbmutex {

@@ -198,9 +198,9 @@ constexpr struct {
     {"PutItem", &Trouble::take},
     {"DeleteItem", &Trouble::release},
     // Of kept rows all are updates, told apart by what they say.
-    {"UpdateItem ADD #k", &Trouble::take},
-    {"UpdateItem SET #e = :z", &Trouble::release},
-    {"UpdateItem SET #e = :e", &Trouble::renew},
+    {"UpdateItem ADD #token", &Trouble::take},
+    {"UpdateItem SET #expires = :released", &Trouble::release},
+    {"UpdateItem SET #expires = :expires", &Trouble::renew},
     {"GetItem", &Trouble::look},
 };
 

@@ -7,10 +7,10 @@
 #include <ctime>
 #include <string>
 
-#include "ddbmutex/endpoint.hpp"
-#include "sigv4/credentials.hpp"
-#include "sigv4/from_all.hpp"
-#include "sigv4/from_hosts.hpp"
+#include "ddbmutex/dynamodb/endpoint.hpp"
+#include "sigv4/keys/credentials.hpp"
+#include "sigv4/keys/from_all.hpp"
+#include "sigv4/keys/from_hosts.hpp"
 #include "tests/support/aws.hpp"
 #include "tests/witness/answers.hpp"
 #include "tests/witness/combination.hpp"

@@ -331,7 +331,7 @@ void Judge::begins_to_own(const Lock& lock, WatchedMutex& mutex) {
   }
   mutex.owned_since = World::the().now();
   mutex.owned_clock = Stopwatch::start(*mutex.process);
-  mutex.tied = mutex.renewed_by_hand = false;
+  mutex.tied = mutex.renewed_by_hand = mutex.data_unsure = false;
   mutex.proof = proof_of(mutex);
   mutex.token = 0;
   mutex.claim_end = BootTime::min();
@@ -432,14 +432,22 @@ void Judge::rival_acquired(const std::string& name, Process& process,
   rivals_.insert(&process);
   const Version& last = lock.versions.back();
   if (last.by != &process && rivals_.count(last.by) > 0) return;
-  // It has renewed a row that was marked as free by force, and has not noticed.
-  if (last.by == &process && !last.held) return;
+  // It has renewed a row that was marked as free by force, and has not noticed;
+  // or a late copy of an older request of its own has replaced the row.
+  if (last.by == &process && (!last.held || last.sent.at < sent)) return;
   lock.rivals = {{&process, until}};
   look();
 }
 
 void Judge::rival_released(const std::string& name, Process& process) {
-  auto& rivals = lock_of(name).rivals;
+  rival_gone(lock_of(name), process);
+}
+
+// From now on others may take the lock although its lease goes on: it has
+// released the lock, or a late copy of an older request of its own has replaced
+// the row.  Its library does not guard against that.
+void Judge::rival_gone(Lock& lock, const Process& process) {
+  auto& rivals = lock.rivals;
   rivals.erase(
       std::remove_if(rivals.begin(), rivals.end(),
                      [&](const auto& one) { return one.process == &process; }),

@@ -133,6 +133,7 @@ constexpr int kSlowestLeg = 12;
 
 // The longest that a request and its answer usually take.
 nanoseconds round_trip(const Host& host);
+bool is_enough_for_an_answer(const Host& host, nanoseconds request_timeout);
 
 // Removes it, if it is there.
 void take_out(std::vector<WatchedMutex*>& list, const WatchedMutex& mutex);
@@ -275,6 +276,7 @@ class Judge {
   void look_at_owners(Lock& lock);
   Time began_to_lock(const WatchedMutex& mutex) const;
   void check_growth(Lock& lock, const WatchedMutex& mutex);
+  static void rival_gone(Lock& lock, const Process& process);
 
   // --- judge_leases.cpp ---
   void check_claim(const WatchedMutex& mutex, BootTime end);
@@ -319,6 +321,7 @@ class Judge {
   void check_rows();
 
   // --- judge_writes.cpp ---
+  bool row_came_back(const Write& write);
   void see_writes(const Applied& applied);
 
   // --- judge_sharing.cpp ---
@@ -403,6 +406,9 @@ class Judge {
   Time next_look_at_waits_{};
   std::set<const Process*> over_;    // Programs that have ended normally.
   std::set<const Process*> rivals_;  // Those that have had a lock.
+  // Programs whose AnyOf may give up a take so soon that its release overtakes
+  // it.
+  std::set<const Process*> hasty_;
   std::uint64_t acquisitions_ = 0;
   std::vector<std::string> wrongs_;
   std::set<std::string> kinds_;

@@ -20,7 +20,12 @@ Judge::CallPlace Judge::begins(Call call) {
     call.callbacks = call.table->in_callbacks;
     call.key_is_known = call.table->wrong_key;
   }
-  call.requests = call.since.process->requests;
+  const Process& process = *call.since.process;
+  call.requests = process.requests;
+  if (call.any_of &&
+      !is_enough_for_an_answer(*process.host, call.request_timeout)) {
+    hasty_.insert(&process);
+  }
   if (call.mutex != nullptr) mutex_call_begins(call, *call.mutex);
   return calls_.insert(calls_.end(), std::move(call));
 }
@@ -78,6 +83,7 @@ void Judge::mutex_call_ends(const Call& call, WatchedMutex& mutex,
   const bool no_memory = result.code == std::errc::not_enough_memory;
   mutex.calls--;
   if (call.renews) mutex.said_dead = false;
+  if (call.ties && result.code) mutex.data_unsure = true;
   // If memory ran out, the call has not tied the lease.
   if (call.ties && call.held && !no_memory &&
       mutex.unlocked < call.since.began) {
@@ -251,7 +257,8 @@ void Judge::check_closed(const Call& call, const Result& result) {
 void Judge::check_odd(const Call& call, const Result& result) {
   if (result.got) wrong("an item that is no lock is taken", text_of(call));
   // A refusal alone may not say why, and there may be no time left to read it.
-  const bool has_time = call.since.run() + scheduling() < call.limit;
+  const bool has_time =
+      !call.open_ended && call.since.run() + scheduling() < call.limit;
   const bool alone = call.alone && call.mutex->calls == 0 && prompt();
   if (!result.code && alone && has_time) {
     wrong("an item that is no lock counts as held", text_of(call));

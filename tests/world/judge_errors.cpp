@@ -49,8 +49,10 @@ bool Judge::is_possible_of_keys(const Call& call, Errc error) const {
       // "No host's time of day matters" if answers tell DynamoDB's, and if
       // there is time to sign anew.
       return may_have_bad_keys(call) ||
-             (wrong_calendars_ && (!plan_.front_ends.date ||
-                                   call.since.kept() > nanoseconds::zero()));
+             (wrong_calendars_ &&
+              (!plan_.front_ends.date ||
+               call.since.kept() > nanoseconds::zero() ||
+               (call.table != nullptr && call.table->slow_keys)));
     case Errc::expired_keys:
       return may_have_bad_keys(call);
     default:
@@ -89,12 +91,14 @@ bool Judge::is_possible_of_request(const Call& call, Errc error) const {
     case Errc::bad_answer:
       return plan_.weather.truncated > 0;
     case Errc::timed_out:
-      // TableOptions::patience is for each page.
+      // TableOptions::patience is for each page, and for asking anew with a
+      // corrected time.
       if (call.mutex == nullptr && !call.any_of && call.table != nullptr) {
         const Host& host = *call.since.process->host;
         return !quiet_ || !prompt() || may_have_bad_keys(call) ||
                call.table->slow_keys ||
-               call.table->patience < of_a_page(host) + round_trip(host);
+               call.table->patience < (wrong_calendars_ ? 2 : 1) *
+                                          (of_a_page(host) + round_trip(host));
       }
       // It may get its turn when there is no time left to ask.
       return call.mutex == nullptr || !quiet_ || !prompt() || call.open_ended ||

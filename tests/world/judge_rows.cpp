@@ -97,7 +97,8 @@ void Judge::told_data(const WatchedMutex& mutex,
   }
   const Version& version = lock_of(mutex.lock).versions.back();
   const bool is_known = quiet_ && mutex.owned && !mutex.unsure &&
-                        version.held && version.proof == mutex.proof;
+                        !mutex.data_unsure && version.held &&
+                        version.proof == mutex.proof;
   if (!is_known || mutex.locked == 0) return;
   const std::string told =
       ddbmutex::sigv4::base64_encode(data.value_or(std::string()));
@@ -115,6 +116,7 @@ void Judge::see_row(Lock& lock, const Request& request) {
   check_stored_end(lock, version);
   check_takeover(lock, version);
   Sent& sent = lock.sent[version.by];
+  if (version.sent.boot < sent.boot) rival_gone(lock, *version.by);
   if (version.sent.boot > sent.boot) sent = version.sent;
   lock.versions.push_back(std::move(version));
   if (lock.versions.size() > kVersionsKept) lock.versions.pop_front();
@@ -197,6 +199,7 @@ void Judge::look_at_orphan(Lock& lock) {
     return;
   }
   const Process& by = *lock.versions.back().by;
+  if (hasty_.count(&by) > 0) return;
   if (lock.orphaned.process != &by) {
     lock.orphaned = Stopwatch::start(by);
     return;
@@ -207,7 +210,11 @@ void Judge::look_at_orphan(Lock& lock) {
     if (mutex.process != &by || mutex.lock != lock.name) continue;
     surely = true;
     if (!surely_answered(mutex)) return;
-    if (!peaceful_ && mutex.table->closed) return;
+    // A thread that stalls before it sends a take may do so after its time is
+    // up, and the release overtakes the take.
+    const bool may_send_late =
+        !prompt() && plan_.climate.longest_stall >= mutex.request_timeout;
+    if (may_send_late || (!peaceful_ && mutex.table->closed)) return;
     bound = std::max(bound, seconds(1) + scheduling() +
                                 3 * nanoseconds(mutex.request_timeout));
   }

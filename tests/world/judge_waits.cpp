@@ -41,10 +41,14 @@ bool Judge::is_fast(const WatchedMutex& mutex) const {
   return mutex.request_timeout >= 4 * mutex.process->host->latency;
 }
 
+// Whether an answer comes within that time however slow the messages are.
+bool is_enough_for_an_answer(const Host& host, nanoseconds request_timeout) {
+  return request_timeout > 2 * kSlowestLeg * host.latency + milliseconds(1);
+}
+
 // Whether requests are answered in time however slow the messages are.
 bool Judge::is_answered_in_time(const WatchedMutex& mutex) const {
-  const nanoseconds latency = mutex.process->host->latency;
-  return mutex.request_timeout > 2 * kSlowestLeg * latency + milliseconds(1);
+  return is_enough_for_an_answer(*mutex.process->host, mutex.request_timeout);
 }
 
 // The same even if a request waits for new keys.

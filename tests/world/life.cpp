@@ -187,9 +187,11 @@ class Life {
   // An operator frees a lock by force before its taker hears that it has it.
   void operate(const Applied& applied) {
     const std::string& body = applied.request.body;
-    const auto at = body.find("lock-");
-    if (at == body.npos || applied.request.process->name == kOperator) return;
-    const std::string lock = body.substr(at, body.find('"', at) - at);
+    const auto key = body.find("lock-");
+    if (key == body.npos || applied.request.process->name == kOperator) return;
+    const auto end = body.find('"', key);
+    const auto at = body.rfind("lock-", end);  // Not that of "ddblock-lock-0".
+    const std::string lock = body.substr(at, end - at);
     Random random(plan_.seed, 'o', ++operations_);
     if (operations_ > kMostOperations) return;
     world_.at(world_.now() +

@@ -78,7 +78,7 @@ struct Request {
   std::string token;      // Of the session, if there is one.
   BootTime sent{};        // By the clock of its host,
   Time sent_at{};         // and in truth.
-  // The answer before it was under way while the host was frozen.
+  // The answer before it took seconds: the network, or a stop of the process.
   bool after_slow_answer = false;
 };
 

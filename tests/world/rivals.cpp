@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "ddbmutex/answer.hpp"
+#include "ddbmutex/dynamodb/answer.hpp"
 #include "sigv4/http_answer.hpp"
 #include "tests/support/rival.hpp"
 #include "tests/world/network.hpp"

@@ -712,9 +712,10 @@ void Steps::rest() {
   const nanoseconds most =
       std::max(program_.plan_.longest_rest, nanoseconds(2000));
   const nanoseconds ttl = turn_.mutex->options.ttl;
-  const nanoseconds time =
-      std::min(turn_.random.spread(nanoseconds(1000), most),
-               nanoseconds(kLongestRestInTtls * ttl));
+  const int in_ttls =
+      turn_.mutex->locked > 0 ? kLongestHoldInTtls : kLongestRestInTtls;
+  const nanoseconds time = std::min(
+      turn_.random.spread(nanoseconds(1000), most), nanoseconds(in_ttls * ttl));
   program_.say("rests for " + ms_text(time));
   program_.rest(time);
 }

@@ -93,6 +93,7 @@ struct WatchedMutex {
   bool unsure = false;  // So it was before owned_since: `proof` may be of
                         // another mutex.
   bool renewed_by_hand = false;
+  bool data_unsure = false;  // Changes of it may have been stored or not.
   Stopwatch idle;  // Runs while it is owned although no thread has locked it.
 
   // --- Threads that share it ---

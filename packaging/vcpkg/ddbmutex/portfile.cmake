@@ -4,17 +4,10 @@ get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.."
 
 vcpkg_check_features(OUT_FEATURE_OPTIONS PARTS
   FEATURES
-    any-of DDBMUTEX_WITH_ANY_OF
-    attributes DDBMUTEX_WITH_ATTRIBUTES
     endpoints DDBMUTEX_WITH_ENDPOINTS
-    guard DDBMUTEX_WITH_GUARD
     hosts DDBMUTEX_WITH_HOSTS
     layouts DDBMUTEX_WITH_LAYOUTS
-    manage DDBMUTEX_WITH_MANAGE
     profiles DDBMUTEX_WITH_PROFILES
-    programs DDBMUTEX_WITH_PROGRAMS
-    roles DDBMUTEX_WITH_ROLES
-    sso DDBMUTEX_WITH_SSO
 )
 vcpkg_cmake_configure(
   SOURCE_PATH "${SOURCE_PATH}"

@@ -1,0 +1,202 @@
+// ask() and its retries; below it the pages of Scan and Query.
+#include "ask.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "../../sigv4/text.hpp"
+#include "item.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace dynamodb {
+
+using std::chrono::nanoseconds;
+
+void give_up(Answer& last, bool woken) {
+  last.fault = woken ? Fault::cancelled : Fault::timed_out;
+  last.message = woken ? "cancelled before another request was sent"
+                       : "the deadline has passed";
+}
+
+Answer ask(const Caller& caller, Action action, std::string_view body,
+           bool* maybe_applied, Reader reader, const Wanted& wanted) {
+  Retry retry(caller.budget, Retry::Urgency::waits);
+  bool unknown = false;
+  if (maybe_applied == nullptr) maybe_applied = &unknown;
+  *maybe_applied = false;
+  Answer answer;
+  answer.action = action;
+  for (bool again = false;; again = true) {
+    const BootTime deadline = caller.deadline_now();
+    const BootTime now = BootClock::now();
+    const bool woken = caller.waker != nullptr && caller.waker->woken();
+    if (woken || now >= deadline) {
+      // Otherwise the answer has the last transient fault.
+      if (!again || woken) give_up(answer, woken);
+      return answer;
+    }
+    answer = caller.client.call(action, body,
+                                std::min(deadline, now + caller.request_time),
+                                *caller.waker, reader, wanted);
+    if (answered(answer.fault)) {
+      retry.success();
+      return answer;
+    }
+    if (answer.fault == Fault::cancelled) return answer;
+    const bool of_pages = action == Action::scan || action == Action::query;
+    if (answer.too_large && of_pages) return answer;
+    const auto delay = retry.after(answer);
+    if (!delay || caller.deadline_now() - BootClock::now() <= *delay) {
+      return answer;
+    }
+    *maybe_applied = *maybe_applied || answer.outcome_unknown();
+    sigv4::drive(nullptr, 0, BootClock::now() + *delay, caller.waker);
+  }
+}
+
+// --- Pages of items --------------------------------------------------------
+
+namespace {
+
+// Names have stand-ins, "#0" and so on: they may be DynamoDB's reserved words.
+// `count`: how many of the selection's attributes are requested.  `start`:
+// empty for the first page.
+sigv4::Text write_page(const Selection& selection, std::size_t count, int limit,
+                       const Item& start) {
+  sigv4::Text body;
+  append_form(body,
+              R"({"TableName":$,"ConsistentRead":true,"Limit":%,)"
+              R"("ProjectionExpression":"#0)",
+              {selection.table, sigv4::Digits(limit)});
+  const std::vector<std::string>& names = selection.attributes;
+  for (std::size_t i = 1; i < count; ++i) {
+    append_form(body, ", #%", {sigv4::Digits(i)});
+  }
+  body += '"';
+  if (selection.whole || !selection.prefix.empty()) {
+    append_form(
+        body, R"(,"%","ExpressionAttributeValues":{":key":{"S":$}})",
+        {selection.whole ? R"(KeyConditionExpression":"#0 = :key)"
+                         : R"x(FilterExpression":"begins_with(#0, :key))x",
+         selection.prefix});
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    append_form(
+        body, i == 0 ? R"(,"ExpressionAttributeNames":{"#%":$)" : R"(,"#%":$)",
+        {sigv4::Digits(i), names[i]});
+  }
+  body += '}';
+  if (!start.empty()) {
+    body += R"(,"ExclusiveStartKey":{)";
+    append_members(body, start);
+    body += '}';
+  }
+  body += '}';
+  return body;
+}
+
+// The key of a table, and that of an index.
+constexpr std::size_t kMostInKey = 4;
+
+// How many values there is memory for in it, members included.
+std::size_t room_of(const Item& item) {
+  std::size_t count = item.capacity();
+  for (const Attribute& one : item) count += room_of(one.members);
+  return count;
+}
+
+// Keys have no members.
+bool are_same_key(const Item& one, const Item& other) {
+  bool same = one.size() == other.size();
+  for (const Attribute& part : one) {
+    const Attribute* twin = dynamodb::find(other, part.name);
+    same = same && twin != nullptr && twin->type == part.type &&
+           twin->value == part.value;
+  }
+  return same;
+}
+
+}  // namespace
+
+void read_page(Value body, const Wanted& wanted, Answer& answer) {
+  const Value items = body["Items"];
+  if (!items.is_list()) return bad_answer(answer, "Items is not a list");
+  const auto too_large = [&answer] {
+    answer.too_large = true;
+    bad_answer(answer, "Items has too many values");
+  };
+  std::size_t room = kMostInPage;
+  if (items.size() > room) return too_large();
+  std::vector<Item> read(items.size());
+  auto item = read.begin();
+  for (Elements each(items); each.next(); ++item) {
+    if (!read_item(each.value, *item, wanted)) {
+      return bad_answer(answer,
+                        "Items contains something that is not a DynamoDB item");
+    }
+    const std::size_t size = room_of(*item);
+    if (size > room) return too_large();
+    room -= size;
+  }
+  if (const Value next = body["LastEvaluatedKey"]) {
+    Item& key = answer.item.emplace();
+    if (!read_item(next, key) || key.empty() || key.size() > kMostInKey) {
+      answer.item.reset();  // Not all there is, and no way to the rest.
+      return bad_answer(answer, "LastEvaluatedKey is not a key");
+    }
+  }
+  answer.items.swap(read);
+}
+
+Item* Items::next() {
+  while (at_ == page_.items.size()) {
+    if (over_) return nullptr;
+    turn();
+  }
+  return &page_.items[at_++];
+}
+
+// A page that is too large is requested again with half as many items.  If one
+// item alone is too large, only its key is requested, so that the items after
+// it can be read.
+void Items::ask_for_page() {
+  const std::size_t all = selection_.attributes.size();
+  for (keys_only_ = false;;) {
+    page_ =
+        dynamodb::ask(caller_, selection_.whole ? Action::query : Action::scan,
+                      write_page(selection_, keys_only_ ? selection_.keys : all,
+                                 limit_, start_),
+                      nullptr, read_page, selection_.wanted);
+    if (!page_.too_large || keys_only_) break;
+    keys_only_ = limit_ == 1;
+    limit_ = std::max(limit_ / 2, 1);
+  }
+  // After a small page, twice as many items will probably fit.
+  const bool small = page_.bytes < client.max_answer_bytes() / 4;
+  if (small) limit_ = std::min(2 * limit_, kMostItems);
+}
+
+// The page.
+void Items::turn() {
+  at_ = 0;
+  page_.items.clear();
+  over_ = true;  // Unless all goes well, and there are more.
+  const BootTime now = BootClock::now();
+  const nanoseconds time = std::min(page_time_, BootTime::max() - now);
+  caller_.deadline = std::min(deadline_, now + time);
+  cut_short_ = caller_.deadline_now() - now < caller_.request_time;
+  ask_for_page();
+  if (page_.fault != Fault::none || !page_.item) return;
+  if (are_same_key(start_, *page_.item)) {
+    page_.items.clear();
+    return bad_answer(page_, "the page ends where it began");
+  }
+  start_.swap(*page_.item);
+  over_ = false;
+}
+
+}  // namespace dynamodb
+}  // namespace v0
+}  // namespace ddbmutex

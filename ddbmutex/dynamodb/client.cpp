@@ -1,0 +1,341 @@
+// A call goes through prepare(), which finds keys and the endpoint, begin(),
+// which signs and sends, and finish(), which reads the answer and learns from
+// it: DynamoDB's clock, counts, refused keys, and whether the table's key is
+// right.
+#include "client.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "../../sigv4/memory.hpp"
+#include "../../sigv4/shared.hpp"
+#include "../../sigv4/text.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace dynamodb {
+
+using sigv4::HttpAnswer;
+using sigv4::Transport;
+
+namespace {
+
+bool is_about_keys(Fault fault) {
+  return fault == Fault::bad_keys || fault == Fault::expired_keys ||
+         fault == Fault::access_denied;
+}
+
+// Expected answers while a table is created or deleted; no reason to warn.
+bool is_news(const Answer& answer) {
+  switch (answer.action) {
+    case Action::describe_table:
+    case Action::delete_table:
+      return answer.fault == Fault::no_table ||
+             answer.fault == Fault::table_in_use;
+    case Action::create_table:
+      return answer.fault == Fault::table_in_use;
+    case Action::update_time_to_live:
+      return answer.fault == Fault::table_in_use ||
+             answer.fault == Fault::unknown_action;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Client::Client(const ClientOptions& options)
+    : options_(options),
+      pool_({options_.target.ca_file, true, options_.max_answer_bytes}),
+      keys_(options_.credentials,
+            {[](const void* client) -> std::int64_t {
+               const auto& own = *static_cast<const Client*>(client);
+               return time_by(own.clock(), BootClock::now()) /
+                      std::chrono::seconds(1);
+             },
+             this},
+            options_.log) {}
+
+Client::~Client() = default;
+
+ServiceTime Client::calendar() {
+  return sigv4::wall_clock().time_since_epoch();
+}
+
+ServiceClock Client::clock() const {
+  const std::lock_guard guard(mutex_);
+  return clock_;
+}
+
+// The time to sign requests for.
+ServiceTime Client::time_by(const ServiceClock& clock, BootTime now) {
+  return clock.known() ? clock.middle(now) : calendar();
+}
+
+std::string Client::endpoint() const {
+  const std::lock_guard guard(mutex_);
+  return (site_ != nullptr ? site_->target : options_.target).endpoint;
+}
+
+// Called when the keys have changed, and once a day.
+Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
+                                  std::string_view amz_date) {
+  auto site = sigv4::share<Site>(keys, options_.target);
+  Target& target = site->target;
+  if (sigv4::kRegionMayComeLater && target.region.empty()) {
+    complete(target, {keys->region, "the region found"});
+  }
+  if (target.error.empty()) {
+    const sigv4::Credentials& own = keys->keys;
+    sigv4::scope_text(amz_date, {target.region, "dynamodb"}).swap(site->scope);
+    site->key = sigv4::SigningKey(own.secret_access_key, site->scope);
+    const std::string owner = account_of_table(options_.table, target.region);
+    use_account(target, owner.empty() ? own.account_id : owner);
+  }
+  sigv4::normal_url(target.endpoint).swap(site->url);
+  site->parts = sigv4::parts_of(site->url);
+  const std::lock_guard guard(mutex_);
+  return site_ = std::move(site);
+}
+
+Answer& Client::Pending::no_answer(Fault why) {
+  answer_ = std::make_unique<Answer>();
+  answer_->fault = why;
+  return *answer_;
+}
+
+// If so, sets the answer, so that begin() sends nothing.
+bool Client::lacks_keys(Pending& pending,
+                        const sigv4::Keys::Current& current) const {
+  const sigv4::KeyOutcome& keys = *current.outcome;
+  using State = sigv4::KeyOutcome::State;
+  if (keys.state == State::found) return false;
+  const bool passing = current.on_their_way || keys.state == State::failed;
+  const bool lacks_region = sigv4::kRegionMayComeLater && keys.lacks_region;
+  Answer& answer = pending.no_answer(passing        ? Fault::keys_awaited
+                                     : lacks_region ? Fault::no_target
+                                                    : Fault::no_keys);
+  answer.message = keys.reason;
+  if (lacks_region) {
+    answer.option = "region";
+    answer.message = sigv4::format("no region: %s; %s",
+                                   options_.target.region_sources, keys.reason);
+  }
+  return true;
+}
+
+std::unique_ptr<Client::Pending> Client::prepare(BootTime now) {
+  auto pending = std::make_unique<Pending>(pool_);
+  SitePtr& site = pending->site_;
+  {
+    const std::lock_guard guard(mutex_);
+    site = site_;
+    pending->clock_ = clock_;
+  }
+  sigv4::Keys::OutcomePtr newer;  // Than those of the site; or null.
+  if (site == nullptr || !keys_.still_are(*site->keys, now)) {
+    sigv4::Keys::Current current = keys_.now(now);
+    if (lacks_keys(*pending, current)) return pending;
+    newer.swap(current.outcome);
+  }
+  pending->signed_at_ = time_by(pending->clock_, now);
+  sigv4::write_amz_date(pending->signed_at_ / std::chrono::seconds(1),
+                        pending->amz_date_);
+  const std::string_view date(pending->amz_date_, sigv4::kAmzDateBytes);
+  const bool other =
+      newer != nullptr && (site == nullptr || site->keys != newer);
+  if (other || !sigv4::begins_with(site->scope, date.substr(0, 8))) {
+    site = make_site(other ? newer : site->keys, date);
+  }
+  const Target& target = site->target;
+  if (!target.error.empty()) {
+    Answer& answer = pending->no_answer(Fault::no_target);
+    answer.option = target.option;
+    answer.message = target.error;
+  }
+  return pending;
+}
+
+void Client::begin(Pending& pending, Action action, BootTime now, Reader reader,
+                   const Wanted& wanted) {
+  pending.action_ = action;
+  pending.reader_ = reader;
+  pending.wanted_ = wanted;
+  if (pending.answer_ != nullptr) {
+    pending.answer_->action = action;
+    pending.body().wipe();
+    return;
+  }
+  const Site& site = *pending.site_;
+  sigv4::Exchange& exchange = *pending.exchange_;
+  pending.signature_ = sigv4::append_signed(
+      exchange.headers(),
+      {site.parts.authority, "application/x-amz-json-1.0", exchange.body(),
+       "DynamoDB_20120810", name_of(action), site.parts.path},
+      site.keys->keys, {pending.amz_date_, sigv4::kAmzDateBytes}, site.scope,
+      site.key);
+  exchange.start(site.url, now);
+}
+
+Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
+  const bool begun = pending->answer_ == nullptr;
+  sigv4::Exchange& exchange = *pending->exchange_;
+  exchange.end(why);
+  Answer answer;
+  if (!begun) {
+    answer = std::move(*pending->answer_);
+    answer.sent_at = answer.received_at = BootClock::now();
+    sigv4::has_memory_for([&] { tell(answer); });
+    return answer;
+  }
+  const bool read = sigv4::has_memory_for([&] {
+    answer =
+        read_answer(pending->action_, std::move(exchange.answer()),
+                    pending->signed_at_, pending->reader_, pending->wanted_);
+  });
+  if (!read) answer = unread(*pending);
+  // read_answer() has moved the texts out of it, but the counts are there.
+  hear(answer, exchange.answer());
+  // Best effort: without memory, less is logged.
+  sigv4::has_memory_for([&] {
+    if (!answered(answer.fault)) failed(*pending, answer);
+  });
+  sigv4::has_memory_for([&] { learn_key(answer); });
+  return answer;
+}
+
+// There was no memory to read the answer: as if it had been lost.
+Answer Client::unread(const Pending& pending) {
+  const HttpAnswer& http = pending.exchange_->answer();
+  Answer answer;
+  answer.action = pending.action_;
+  answer.fault = Fault::no_memory;
+  answer.sent = http.sent;
+  answer.sent_at = http.sent_at;
+  answer.received_at = http.received_at;
+  return answer;
+}
+
+void Client::set_key(Key key, std::string&& why) {
+  const std::lock_guard guard(mutex_);
+  key_ = key;
+  key_since_ = BootClock::now();
+  key_problem_.swap(why);
+}
+
+void Client::answer_if_key_is_wrong(Pending& pending) {
+  if (key_ != Key::wrong) return;
+  const std::lock_guard guard(mutex_);
+  pending.no_answer(Fault::wrong_key).message = key_problem_;
+}
+
+// Only calls for one item are about this client's table for certain.  A table
+// that is missing, or refuses a renewal or a release, may have been made anew
+// with another key.  The next look finds out.
+void Client::learn_key(const Answer& answer) {
+  if (!is_of_an_item(answer.action)) return;
+  {
+    const std::lock_guard guard(mutex_);
+    if (answer.sent_at < key_since_) return;  // Older than what is known.
+  }
+  const bool refused = answer.fault == Fault::wrong_key && answer.sent;
+  if (refused && answer.action == Action::get_item) {
+    set_key(Key::wrong, std::string(answer.message));
+  } else if (refused || answer.fault == Fault::no_table) {
+    set_key(Key::unknown);
+  } else if (answer.action == Action::get_item && answer.fault == Fault::none &&
+             key_ == Key::unknown) {
+    set_key(Key::right);
+  }
+}
+
+// Hides secrets, since a service's words may repeat what it was sent.
+void Client::failed(const Pending& pending, Answer& answer) {
+  const sigv4::KeyOutcome& keys = *pending.site_->keys;
+  const sigv4::Secrets secrets = {keys.keys.secret_access_key,
+                                  keys.keys.session_token, pending.signature_};
+  for (std::string* text : {&answer.message, &answer.request_id}) {
+    sigv4::shown(*text, secrets).swap(*text);
+  }
+  if (is_about_keys(answer.fault)) {
+    sigv4::format_to(answer.message, "%s(keys from %s)",
+                     answer.message.empty() ? "" : " ", keys.source);
+  }
+  if (answer.other_keys) {
+    answer.other_keys = keys_.refused(pending.site_->keys);
+  }
+  tell(answer);
+}
+
+// Transient faults are retried, and whoever gives up in the end reports them.
+// Expected answers are the caller's business.
+void Client::tell(const Answer& answer) const {
+  if (!options_.log) return;
+  const bool passing = is_passing(answer.fault) || answer.other_keys ||
+                       answer.fault == Fault::cancelled || is_news(answer);
+  const std::string text = sigv4::format(
+      "%s at %s: %s%[: %s%]%[ (request %s)%]", name_of(answer.action),
+      endpoint(), name_of(answer.fault), answer.message, answer.request_id);
+  sigv4::say(options_.log,
+             passing ? sigv4::LogLevel::debug : sigv4::LogLevel::warning, text);
+}
+
+void Client::hear(const Answer& answer, const HttpAnswer& http) {
+  bool tell;
+  {
+    const std::lock_guard guard(mutex_);
+    if (answer.sent) {
+      ++counts_.sent[static_cast<std::size_t>(answer.action)];
+      counts_.bytes_sent += http.bytes_sent;
+      counts_.bytes_received += http.bytes_received;
+      if (answer.fault == Fault::throttled) {
+        ++counts_.throttled;
+      } else if (!answered(answer.fault)) {
+        ++counts_.failed;
+      }
+    }
+    const bool dated = answer.date && answer.fault != Fault::bad_answer;
+    if (!dated && !answered(answer.fault)) return;
+    const int before = clock_.contradictions();
+    clock_.hear(answer.sent_at, answer.received_at, answer.date);
+    if (clock_.contradictions() == before) return;
+    tell = answer.received_at >= tell_contradictions_from_;
+    if (tell) {
+      tell_contradictions_from_ = answer.received_at + std::chrono::minutes(1);
+    }
+  }
+  if (contradicted_ != nullptr) contradicted_(contradicted_of_);
+  if (!tell) return;
+  sigv4::say(options_.log, sigv4::LogLevel::warning,
+             "DynamoDB's clock and this machine's do not agree any more: one "
+             "of them was stopped or set (logged once a minute)");
+}
+
+Answer Client::call(Action action, std::string_view body, BootTime deadline,
+                    sigv4::Waker& waker, Reader reader, const Wanted& wanted) {
+  await_keys(deadline, &waker);
+  const BootTime now = BootClock::now();
+  auto pending = prepare(now);
+  pending->body() += body;
+  const bool of_this_table = is_of_an_item(action) || action == Action::scan ||
+                             action == Action::query;
+  if (of_this_table) answer_if_key_is_wrong(*pending);
+  begin(*pending, action, now, reader, wanted);
+  sigv4::Exchange* exchange = &pending->exchange();
+  if (pending->under_way()) sigv4::drive(&exchange, 1, deadline, &waker);
+  const bool late = BootClock::now() >= deadline;
+  return finish(std::move(pending),
+                late ? Transport::timed_out : Transport::cancelled);
+}
+
+Counts Client::counts() const {
+  const std::lock_guard guard(mutex_);
+  return counts_;
+}
+
+}  // namespace dynamodb
+}  // namespace v0
+}  // namespace ddbmutex

@@ -1,0 +1,245 @@
+#include "endpoint.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+#include "../../sigv4/text.hpp"
+#include "../../sigv4/url.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace dynamodb {
+
+using std::string_view_literals::operator""sv;
+
+using sigv4::cut;
+using sigv4::Environment;
+using sigv4::format;
+using sigv4::format_to;
+using sigv4::Profile;
+using sigv4::Setting;
+
+namespace {
+
+constexpr char kLocal[] = "local";
+constexpr char kLocalUrl[] = "http://localhost:8000";
+constexpr char kLocalSigned[] = "us-east-1";
+
+// Where accounts have URLs of their own outside of the partition aws.
+constexpr std::string_view kRegionsOfAccounts =
+    " us-gov-east-1 us-gov-west-1 cn-north-1 cn-northwest-1 ";
+
+// Nothing of what was found out is to be used.
+void refuse(Target& target, const char* option) {
+  target.option = option;
+  target.endpoint.clear();
+  target.region.clear();
+  target.region_sources.clear();
+}
+
+// The option, else what is found.
+Setting find_option(std::string_view option, const char* name,
+                    const Environment& environment,
+                    std::initializer_list<const char*> variables,
+                    const Profile& profile, const char* property) {
+  if (!option.empty()) return {option, name};
+  return sigv4::find_setting(environment, variables, profile, property);
+}
+
+// From here on, what cannot be is told by the target's `error`.
+
+// What is to be done about accounts.
+void find_account_mode(const Environment& environment, const Profile& profile,
+                       Target& target) {
+  const Setting found =
+      sigv4::find_setting(environment, {"AWS_ACCOUNT_ID_ENDPOINT_MODE"},
+                          profile, "account_id_endpoint_mode");
+  const std::string_view mode = found.value, source = found.source;
+  target.accounts_disabled = mode == "disabled"sv;
+  if (mode == "required"sv) {
+    sigv4::format_to(target.account_required,
+                     "%s requires an account's own endpoint", source);
+    if (!sigv4::kAllEndpoints) {
+      sigv4::format_to(target.error, "%s%s", target.account_required,
+                       sigv4::kEndpointsLeftOut);
+    }
+  } else if (!mode.empty() && mode != "preferred"sv &&
+             !target.accounts_disabled) {
+    sigv4::format_to(target.error,
+                     "%s is not preferred, disabled or required: %q", source,
+                     mode);
+  }
+}
+
+void check_ca_file(const Setting& file, Target& target) {
+  const std::string& path = target.ca_file = file.value;
+  if (path.empty()) return;
+  // libcurl would open a FIFO, and wait forever for somebody to write to it.
+  struct stat status = {};
+  const bool exists = stat(path.c_str(), &status) == 0;
+  const bool other = exists && !S_ISREG(status.st_mode);
+  if (!other && euidaccess(path.c_str(), R_OK) == 0) return;
+  sigv4::format_to(target.error, "%s, %q, %s", file.source, path,
+                   other ? "is not a regular file" : "cannot be read");
+}
+
+// AWS's rules want the flag for it, not its URL; a region in capitals is none.
+bool is_dual_stack_url(const std::string& url, const std::string& region) {
+  const std::string_view given = sigv4::parts_of(url).authority;
+  if (given.find(':') != given.npos) return false;  // It has a port.
+  const std::string rest = sigv4::format(
+      "dynamodb.%s.%s", region, sigv4::partition_of(region).dual_stack_suffix);
+  std::string host(sigv4::parts_of(sigv4::normal_url(url)).authority);
+  for (char& c : host) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+  }
+  return host == rest || host == sigv4::format("search-%s", rest);
+}
+
+// Sets what the target has to do with accounts.
+void set_account(Target& target) {
+  const std::string& region = target.region;
+  const std::string& fips = target.fips;
+  const bool have = sigv4::partition_of(region).name == "aws"sv ||
+                    kRegionsOfAccounts.find(sigv4::format(" %s ", region)) !=
+                        std::string::npos;
+  if (have && fips.empty() && !target.accounts_disabled) return;
+  target.suffix.clear();
+  if (target.account_required.empty()) return;
+  sigv4::format_to(target.error,
+                   fips.empty() ? "%s: there is none in region %q"
+                                : "%s: there is none with FIPS, and %s",
+                   target.account_required, fips.empty() ? region : fips);
+}
+
+void set_endpoint(Target& target) {
+  if (!target.url && std::string_view(target.region) == kLocal) {
+    target.endpoint = kLocalUrl;
+    target.region = target.region_said.value = kLocalSigned;
+    target.account_required.clear();
+    const std::string& flag =
+        target.fips.empty() ? target.dual_stack : target.fips;
+    if (sigv4::kAllEndpoints && !flag.empty()) {
+      sigv4::format_to(target.error, "%s, but region \"local\" is this host",
+                       flag);
+    }
+    return;
+  }
+  sigv4::find_in_region(sigv4::Service::dynamodb, target);
+  if (!target.error.empty()) return;
+  if (!target.url) {
+    if (sigv4::kAllEndpoints) set_account(target);
+    return;
+  }
+  target.endpoint = target.url.value;
+  target.account_required.clear();
+  if (sigv4::kAllEndpoints &&
+      is_dual_stack_url(target.endpoint, target.region)) {
+    sigv4::format_to(
+        target.error,
+        "%s names a dual-stack endpoint of AWS, which only "
+        "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose",
+        target.url.source);
+  }
+}
+
+}  // namespace
+
+Target::Target() = default;
+Target::Target(const Target& other) : Target() { *this = other; }
+Target& Target::operator=(const Target&) = default;
+Target::~Target() = default;
+
+std::string account_of_table(const std::string& table,
+                             const std::string& region) {
+  if (!sigv4::kAllEndpoints) return "";  // There are no URLs of accounts.
+  // "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
+  std::string_view rest = table;
+  if (sigv4::cut(rest, ':') != "arn"sv) return "";
+  sigv4::cut(rest, ':');  // The partition.
+  if (sigv4::cut(rest, ':') != "dynamodb"sv || sigv4::cut(rest, ':') != region)
+    return "";
+  const std::string_view account = sigv4::cut(rest, ':');
+  return std::string(rest.empty() ? "" : account);
+}
+
+void complete(Target& target, const Setting& region) {
+  target.region_said = region;
+  sigv4::set_region(target, region);
+  if (!target.error.empty()) return refuse(target, "region");
+  target.region_sources.clear();
+  set_endpoint(target);
+  if (!target.error.empty()) refuse(target, "endpoint");
+}
+
+void use_account(Target& target, const std::string& account_id) {
+  if (!sigv4::kAllEndpoints || target.suffix.empty()) return;
+  if (sigv4::is_host_label(account_id)) {
+    target.endpoint.clear();
+    return sigv4::format_to(target.endpoint, "https://%s.ddb.%s", account_id,
+                            target.suffix);
+  }
+  if (!account_id.empty()) {
+    target.error = "the account id that came with the keys is not valid";
+  } else if (!target.account_required.empty()) {
+    sigv4::format_to(target.error,
+                     "%s, but the source of the keys does not name the account",
+                     target.account_required);
+  }
+  if (!target.error.empty()) refuse(target, "");
+}
+
+// What comes first is told first.
+Target find_target(const TargetOptions& options,
+                   const Environment& environment) {
+  Target target;
+  const Profile profile = sigv4::load_profile(options.profile, environment);
+  const char* option = "profile";
+  std::string& error = target.error;
+  error = profile.error;
+  if (error.empty()) {
+    option = "endpoint";
+    target.url = {options.endpoint, "option endpoint"};
+    sigv4::read_endpoint_settings(sigv4::Service::dynamodb, profile,
+                                  environment, target);
+  }
+  if (error.empty()) find_account_mode(environment, profile, target);
+  if (error.empty()) {
+    option = "ca_file";
+    check_ca_file(find_option(options.ca_file, "option ca_file", environment,
+                              {"AWS_CA_BUNDLE"}, profile, "ca_bundle"),
+                  target);
+  }
+  const Setting region =
+      find_option(options.region, "option region", environment,
+                  {"AWS_REGION", "AWS_DEFAULT_REGION"}, profile, "region");
+  if (error.empty() && region) {
+    complete(target, region);
+    return target;
+  }
+  if (error.empty()) {
+    sigv4::format_to(target.region_sources, "%s, nor region of profile %q (%s)",
+                     sigv4::ignores_environment()
+                         ? sigv4::kIgnoredEnvironment
+                         : "neither AWS_REGION nor AWS_DEFAULT_REGION is set",
+                     profile.name, profile.whereabouts());
+    if (sigv4::kRegionMayComeLater &&
+        !sigv4::instance_is_disabled(environment)) {
+      option = "endpoint";
+      sigv4::check_url(target);
+    } else {
+      option = "region";
+      sigv4::format_to(error, "no region: %s", target.region_sources);
+    }
+  }
+  if (!error.empty()) refuse(target, option);
+  return target;
+}
+
+}  // namespace dynamodb
+}  // namespace v0
+}  // namespace ddbmutex

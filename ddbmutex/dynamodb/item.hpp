@@ -1,0 +1,113 @@
+// Reads and writes DynamoDB's items as JSON.
+//
+//   sigv4::Text body;
+//   append_form(body, R"({"TableName":$,"Limit":%,"Key":{)", {table, "7"});
+//   append_members(body, key);
+//   body += "}}";
+//   send(body.take());
+//
+// Thread safety: any thread may call anything here.
+#ifndef DDBMUTEX_ITEM_HPP
+#define DDBMUTEX_ITEM_HPP
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../../sigv4/json.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace dynamodb {
+
+using sigv4::append_form;
+using sigv4::append_string;
+using sigv4::Document;
+using sigv4::Elements;
+using sigv4::is_utf8;
+using sigv4::Value;
+
+// --- An item: names and typed values ----------------------------------------
+
+struct Attribute {
+  enum class Type {
+    string,      // "S"
+    number,      // "N": `value` holds the decimal text.
+    binary,      // "B": `value` holds the base64 text.
+    boolean,     // "BOOL": `value` is "true" or "false".
+    null,        // "NULL"
+    string_set,  // "SS", and so on: `members` without names.
+    number_set,
+    binary_set,
+    list,    // "L": the same.
+    map,     // "M"
+    other,   // None of those.
+    unread,  // Of any type: read_item() has left out its value.
+  };
+  std::string name;
+  Type type = Type::other;
+  std::string value{};
+  std::vector<Attribute> members{};
+};
+
+using Item = std::vector<Attribute>;
+
+// The attribute of that name; null if there is none.
+const Attribute* find(const Item& item, std::string_view name);
+const Attribute* find(const Item& item, const char* name);
+
+// --- Writing: each puts something behind `json` -----------------------------
+
+// {"S":"text"}, of any type; without the name.  For the types `other` and
+// `unread` it is {}, which DynamoDB refuses, because the value is not known.
+void append_value(sigv4::Text& json, const Attribute& attribute);
+// "name":{"S":"text"},...: what stands between an object's braces.
+void append_members(sigv4::Text& json, const Item& item);
+
+// --- Reading ---------------------------------------------------------------
+
+// An attribute, and the word by which expressions call it: "#word".
+struct AttributeName {
+  char word[9];
+  char attribute[20];
+};
+using AttributeNames = std::initializer_list<AttributeName>;
+
+// Which attributes of an item are read.  The JSON of an item may have
+// megabytes, and each Attribute takes a hundred bytes, so only what is needed
+// is read.
+struct Wanted {
+  // The attributes of a lock's record.  They are always read.  Of a set, a list
+  // or a map only the type is read, because no record has any.
+  AttributeNames record{};
+  // One more attribute that a record may have.  Its type is always read, its
+  // value only with `others`.
+  std::string_view data{};
+  // All other attributes, up to kMostOthers values in all.
+  bool others = true;
+
+  bool is_of_record(std::string_view name) const;
+};
+
+// Counts attributes and their members at every level.
+constexpr std::size_t kMostOthers = 8000;
+
+// Reads {"name":{"S":"text"},...}.  Returns false if what is read is not of
+// that form.  An attribute that does not fit, or is nested deeper than DynamoDB
+// allows (32 levels), is left out; the first of these is added at the end with
+// type `unread`.  If nothing of an item is wanted, its first attribute is added
+// in that way, so that only an empty item reads as empty.  REQUIRES: `item` is
+// empty.
+bool read_item(Value value, Item& item, const Wanted& wanted = {});
+
+// A whole number that is not negative: digits only, no more than 63 bits take.
+std::optional<std::int64_t> parse_digits(std::string_view text);
+
+}  // namespace dynamodb
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_ITEM_HPP

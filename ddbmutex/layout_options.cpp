@@ -1,0 +1,131 @@
+// The options that depend on the layout.
+#include "layout_options.hpp"
+
+#include <chrono>
+
+#include "../sigv4/text.hpp"
+#include "lock/layouts.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace detail {
+
+using lock::RowPolicy;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr char kUsualPrefix[] = "ddblock-";  // In TableOptions.
+
+// How far apart the wall clocks of other programs' hosts may be.
+constexpr milliseconds kUsualMargin{2000};
+
+const lock::Layout::Habits& habits_of(const TableOptions& table) {
+  return find_layout(table)->habits;
+}
+
+}  // namespace
+
+const lock::Layout* find_layout(const TableOptions& table) {
+  switch (table.layout) {
+    case Layout::ddblock:
+      return &lock::kDdblock;
+#ifndef DDBMUTEX_NO_LAYOUTS
+    case Layout::lockclient:
+      return &lock::kLockclient;
+    case Layout::lease:
+      return &lock::kLease;
+    case Layout::dynamolock:
+      return &lock::kDynamolock;
+    case Layout::awslabs:
+      return &lock::kAwslabs;
+#endif
+    default:
+      return nullptr;
+  }
+}
+
+void set_layout_defaults(TableOptions& table) {
+  const lock::Layout* layout = find_layout(table);
+  if (layout == nullptr || layout == &lock::kDdblock) return;
+  if (table.prefix == kUsualPrefix) table.prefix.clear();
+  if (layout->habits.tells_end && !table.calendar_margin) {
+    table.calendar_margin = kUsualMargin;
+  }
+}
+
+#ifdef DDBMUTEX_NO_LAYOUTS
+ErrorPtr check_layout(const TableOptions& table) {
+  constexpr const char* kNo = "not in this build";
+  return check_all({{"layout", find_layout(table) == nullptr ? kNo : ""},
+                    {"calendar_margin", table.calendar_margin ? kNo : ""},
+                    {"lease_as_found", table.lease_as_found ? kNo : ""}});
+}
+#else
+ErrorPtr check_layout(const TableOptions& table) {
+  if (find_layout(table) == nullptr) {
+    return bad_option({"layout", "not in this build"});
+  }
+  const bool tells_end = habits_of(table).tells_end;
+  const milliseconds margin = table.calendar_margin.value_or(milliseconds(0));
+  const bool odd = margin < milliseconds(0) || margin > std::chrono::hours(24);
+  return check_all(
+      {{"calendar_margin",
+        odd ? sigv4::format("%s ms is not from 0 to a day", margin.count())
+                  .c_str()
+            : ""},
+       {"calendar_margin", !tells_end && table.calendar_margin
+                               ? "no wall clock matters in this layout"
+                               : ""},
+       {"lease_as_found", tells_end && table.lease_as_found
+                              ? "a lease has only one form in this layout"
+                              : ""}});
+}
+#endif
+
+bool keeps_rows(std::optional<bool> keep_row, const TableOptions& table) {
+  return keep_row.value_or(habits_of(table).keeps_rows);
+}
+
+ErrorPtr check_for_layout(const Options& options, const TableOptions& table) {
+  if (table.layout == Layout::ddblock) return nullptr;
+  const lock::Layout::Habits& habits = habits_of(table);
+  // A row whose lease is shorter looks like one of the old clients that write
+  // seconds (lock/layouts.cpp).
+  const bool brief = !habits.tells_end && options.ttl < milliseconds(1000);
+  return check_all(
+      {{"fencing",
+        options.fencing ? "a layout that is shared has no fencing tokens" : ""},
+       {"keep_row", habits.must_exist && !keeps_rows(options.keep_row, table)
+                        ? "rows are always kept in this layout"
+                        : ""},
+       {"ttl", brief ? sigv4::format(
+                           "%s ms is less than 1 s, the least in this layout",
+                           options.ttl.count())
+                           .c_str()
+                     : ""}});
+}
+
+void set_layout_policy(RowPolicy& policy, const Options& options,
+                       const TableOptions& table) {
+  policy.margin = table.calendar_margin.value_or(policy.margin);
+  policy.calendars = policy.margin > milliseconds(0);
+  if (table.layout == Layout::ddblock) return;
+  using Take = RowPolicy::Take;
+  const lock::Layout::Habits& habits = habits_of(table);
+  policy.tells_end = habits.tells_end;
+  policy.calendars = habits.tells_end;
+  policy.must_exist = policy.must_exist || habits.must_exist;
+  policy.looks_first = table.lease_as_found;
+  policy.take = habits.take;
+  if (policy.take == Take::updates) {
+    policy.keep_data = options.keep_data.value_or(true);
+  } else if (policy.take == Take::puts) {  // Unless something is to stay.
+    policy.keep_data = options.keep_data.value_or(false);
+    if (policy.keep_data) policy.take = Take::updates;
+  }
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace ddbmutex

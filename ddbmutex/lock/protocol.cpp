@@ -1,0 +1,456 @@
+#include "protocol.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "../../sigv4/memory.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+using std::chrono::nanoseconds;
+using Verb = Request::Verb;
+
+namespace {
+
+// A refusal may list this many of our own versions (DynamoDB allows 100).
+constexpr std::size_t kOwnListed = 16;
+
+// Stamps end in the attempt's number modulo this, so that two of one lease
+// cannot be equal by chance.
+constexpr std::int64_t kNumbers = 1000;
+
+// How often a take is tried again without a wait between, where the row that
+// refused it seems free: once for what the refusal told, once for a race.
+constexpr int kTriesAtOnce = 2;
+
+// A stamp is late by as much as DynamoDB's time is uncertain.
+constexpr std::chrono::seconds kMostUncertain{3};
+// If answers are so slow that a look leaves more uncertain than that, it is
+// good enough for this long anyway.
+constexpr std::chrono::seconds kLookServesFor{30};
+
+// The error of a clock that is off by the allowed 1 %, over a lease.
+nanoseconds margin(nanoseconds lease) {
+  return (lease + nanoseconds(dynamodb::kRateMargin - 1)) /
+         dynamodb::kRateMargin;
+}
+
+// What a take's `earliest` is: a lease that ended before is over.  Where others
+// stamp by their calendars, those may be behind by as much as ours are meant
+// to be ahead.
+ServiceTime over_before(const RowPolicy& use, const ServiceClock& clock,
+                        BootTime now) {
+  if (!clock.known()) return ServiceTime(1);
+  const nanoseconds skew = std::max<nanoseconds>(kFrontEndSkew, use.margin);
+  return std::max(ServiceTime(1), clock.earliest(now) - skew);
+}
+
+bool free_to_take(const RowPolicy& use, const Observation& observation,
+                  const ServiceClock& clock, BootTime now) {
+  if (!observation.seen()) return true;
+  return observation.stale(now) ||
+         observation.seen()->expires < over_before(use, clock, now);
+}
+
+void look(Request& request, bool consistent) {
+  request.verb = Verb::look;
+  request.consistent = consistent;
+}
+
+}  // namespace
+
+bool knows_the_time(const ServiceClock& clock, BootTime now) {
+  return clock.known() ? clock.uncertainty(now) <= kMostUncertain
+                       : clock.silent();
+}
+
+nanoseconds held_for(nanoseconds lease) {
+  const nanoseconds pause = std::min(kUnnoticedPause, lease / kPausePart);
+  return lease - std::max(margin(lease), pause);
+}
+nanoseconds waited_for(nanoseconds lease) { return lease + margin(lease); }
+
+void Observation::see(const Row& row, BootTime received) {
+  if (row.kind != Row::Kind::record) return forget();
+  const bool same = seen_.known && seen_.uuid == row.uuid &&
+                    seen_.expires == row.expires && seen_.lease == row.lease &&
+                    seen_.form == row.form;
+  if (same) return;
+  forget();
+  if (!sigv4::has_memory_for([&] { seen_.uuid = row.uuid; })) return;
+  seen_.expires = row.expires;
+  seen_.lease = row.lease;
+  seen_.form = row.form;
+  seen_.known = true;
+  since_ = received;
+}
+
+BootTime Observation::stale_at() const {
+  if (seen() == nullptr || !seen_.lease) return BootTime::max();
+  return since_ + waited_for(*seen_.lease);
+}
+
+Lease::Lease(std::string uuid, std::chrono::milliseconds ttl, RowPolicy use)
+    : uuid_(std::move(uuid)), ttl_(ttl), use_(use) {}
+
+// --- What to send ----------------------------------------------------------
+
+Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
+                    const Observation& observation) {
+  Request request;
+  // Before a stamp is remembered as sent: there may be no memory for it.
+  request.uuid = uuid_;
+  if (call != call_) look_first_ = false;
+  call_ = call;
+  ask(request, now, clock, observation);
+  verb_ = request.verb;
+  if (verb_ == Verb::look) request.uuid.clear();
+  consistent_ = request.consistent;
+  tells_ = request.tell || (verb_ == Verb::take && use_.takes_by_update());
+  return request;
+}
+
+void Lease::ask(Request& request, BootTime now, const ServiceClock& clock,
+                const Observation& observation) {
+  if (look_first_) return look(request, true);
+  if (call_ == Call::release) return release(request);
+  if (call_ == Call::renew || unsettled_) return renew(request, now, clock);
+  if (!may_take(clock, now)) return look(request, true);
+  if (refused_ && !free_to_take(use_, observation, clock, now)) {
+    return look(request, false);
+  }
+  take(request, now, clock, observation);
+}
+
+// A take waits for a look if it has to be written as the stored row is, needs a
+// Date and has none, or does not know the time well enough.
+bool Lease::may_take(const ServiceClock& clock, BootTime now) const {
+  const bool lacks_row = use_.looks_first && !told_;
+  const bool lacks_date = use_.calendars && !clock.known();
+  return !lacks_row && !lacks_date && may_stamp(clock, now);
+}
+
+bool Lease::may_stamp(const ServiceClock& clock, BootTime now) const {
+  return knows_the_time(clock, now) ||
+         (clock.known() && now <= looked_at_ + kLookServesFor);
+}
+
+// The stamps of the first that was sent, and of those from there on.
+void Lease::list(std::size_t from, std::vector<ServiceTime>& own) const {
+  own = std::vector<ServiceTime>(1 + sent_.size() - from);
+  own.front() = sent_.front().stamp;
+  for (std::size_t i = 1; i < own.size(); ++i) {
+    own[i] = sent_[from + i - 1].stamp;
+  }
+}
+
+void Lease::take(Request& request, BootTime now, const ServiceClock& clock,
+                 const Observation& observation) {
+  request.verb = Verb::take;
+  request.lease = ttl_;
+  request.earliest = over_before(use_, clock, now);
+  if (observation.seen()) request.form = observation.seen()->form;
+  if (observation.stale(now)) {
+    request.seen = {observation.seen()->uuid, observation.seen()->expires};
+  }
+  // The first, which may be what the row is known to bear, and the last.
+  const std::size_t dropped = std::max(sent_.size(), kOwnListed) - kOwnListed;
+  if (!sent_.empty()) list(dropped + 1, request.own);
+  request.stamp = stamp(now, clock);
+  // A waiter may try for days; what is a thousand tries old is let go.  Should
+  // it be applied yet, the row counts as another's and its lease is waited out.
+  if (sent_.size() > kNumbers) drop_before(1);
+}
+
+void Lease::renew(Request& request, BootTime now, const ServiceClock& clock) {
+  const bool too_many = 1 + sent_.size() - listed_from_ > kOwnListed;
+  if (too_many || !may_stamp(clock, now)) {
+    look(request, true);
+    return apply(clock);
+  }
+  request.verb = Verb::renew;
+  list(listed_from_, request.own);
+  request.stamp = stamp(now, clock);
+  request.tell = use_.keep && !ours_;  // The token is not settled yet.
+  if (ours_) change(request);
+  apply(clock);
+}
+
+void Lease::release(Request& request) const {
+  request.verb = Verb::release;
+  change(request);
+}
+
+void Lease::change(Request& request) const {
+  request.changes = changes_;
+  if (changes_) request.token = token_;
+}
+
+// The stamp of a new attempt, sent at `now`.
+ServiceTime Lease::stamp(BootTime now, const ServiceClock& clock) {
+  ++attempts_;
+  Sent sent{{}, now, {}, clock.contradictions()};
+  if (clock.known()) sent.earliest = clock.earliest(now);
+  if (clock.known() && use_.tells_end) {
+    sent.stamp = unused(clock.latest(now) + ttl_ + use_.margin);
+  } else {
+    sent.stamp = kBeyondAllClocks + nanoseconds(attempts_);
+  }
+  sent_.push_back(sent);
+  return sent.stamp;
+}
+
+// No two stamps of one uuid are equal, though `latest` may move back: a late
+// copy of an old renewal would pass for the new one.  The attempt's number in
+// the low digits sees to it for a thousand attempts; later ones must also be
+// higher than all that were dropped.
+ServiceTime Lease::unused(ServiceTime at_least) const {
+  if (attempts_ >= kNumbers) {
+    at_least = std::max(at_least, highest_dropped_ + nanoseconds(1));
+  }
+  constexpr nanoseconds kStep(kNumbers);
+  ServiceTime stamp =
+      at_least / kStep * kStep + nanoseconds(attempts_ % kNumbers);
+  if (stamp < at_least) stamp += kStep;
+  const auto used = [&] {
+    for (const Sent& sent : sent_) {
+      if (sent.stamp == stamp) return true;
+    }
+    return false;
+  };
+  while (used()) stamp += kStep;
+  return stamp;
+}
+
+// --- What an answer means --------------------------------------------------
+
+Verdict Lease::heard(Reply&& reply, const ServiceClock& clock,
+                     Observation& observation) {
+  // What the release's own answer tells of DynamoDB's clock ends no claim: this
+  // machine may have been stopped before it unlocked, and that is a loss.
+  if (call_ == Call::release) return heard_release(reply);
+  apply(clock);
+  const bool stamped = verb_ == Verb::take || verb_ == Verb::renew;
+  switch (reply.outcome) {
+    case Reply::Outcome::unsent:
+      if (stamped) sent_.pop_back();
+      return Verdict::again;
+    case Reply::Outcome::unknown:
+      return Verdict::again;
+    case Reply::Outcome::done:
+      if (stamped) return heard_write(reply, clock);
+      break;
+    case Reply::Outcome::refused:
+      // There is no table to look at, which is no free lock.
+      if (call_ == Call::take && !stamped) return Verdict::again;
+      break;
+  }
+  if (!stamped) looked_at_ = reply.received;
+  look_first_ = !reply.row;
+  if (look_first_) return Verdict::again;
+  return heard_row(reply, clock, observation);
+}
+
+// A take or a renewal was applied.
+Verdict Lease::heard_write(Reply& reply, const ServiceClock& clock) {
+  if (tells_) {
+    stands_ = true;
+    row_ = std::move(reply.row);
+    if (row_ && row_->kind == Row::Kind::unknown) return Verdict::bad_record;
+    // Where the answer does not tell the row, a look does.
+    look_first_ = !row_ || row_->uuid != uuid_;
+    if (look_first_) return Verdict::again;
+  }
+  return won(sent_.size() - 1, reply.received, clock);
+}
+
+// A refusal or a look told the row.
+Verdict Lease::heard_row(Reply& reply, const ServiceClock& clock,
+                         Observation& observation) {
+  const std::optional<std::size_t> own = find_own(*reply.row);
+  if (!own || !ours_) row_ = std::move(reply.row);
+  if (!own) return beaten(reply.received, clock, observation);
+  const Verdict verdict = won(*own, reply.received, clock);
+  // What was sent before this look and has not been applied is too old to be
+  // worth a place in the list of the next renewal.
+  if (consistent_) listed_from_ = sent_.size();
+  return verdict;
+}
+
+// The row bears our version sent_[index], or did after it was sent.
+Verdict Lease::won(std::size_t index, BootTime received,
+                   const ServiceClock& clock) {
+  if (ours_ && index == 0) return Verdict::again;  // Nothing new.
+  const bool renewal = ours_;
+  drop_before(index);
+  listed_from_ = 1;
+  return renewal ? renewed(received, clock) : granted(received, clock);
+}
+
+Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
+  stands_ = true;
+  refused_ = false;
+  // A later take of this call may be applied yet, and count once more.
+  unsettled_ = use_.keep && sent_.size() > 1;
+  if (unsettled_) return Verdict::again;
+  const Sent& sent = sent_.front();
+  const BootTime end = claim_of(sent, clock);
+  if (received >= end) return Verdict::again;
+  ours_ = true;
+  granted_ = sent;
+  taken_at_ = sent.at;
+  claim_end_ = end;
+  token_ = use_.keep && row_ ? row_->token : 0;
+  return Verdict::ours;
+}
+
+// Losing is one-way: what is over stays over, whatever the answer granted.
+Verdict Lease::renewed(BootTime received, const ServiceClock& clock) {
+  const Sent& sent = sent_.front();
+  const BootTime end = claim_of(sent, clock);
+  if (received >= claim_end_) return Verdict::expired;
+  claim_end_ = end;
+  if (received >= end) return Verdict::expired;
+  granted_ = sent;
+  return Verdict::ours;
+}
+
+// The row is not ours.
+Verdict Lease::beaten(BootTime received, const ServiceClock& clock,
+                      Observation& observation) {
+  told_ = true;
+  const Row& row = *row_;
+  const bool absent = row.kind == Row::Kind::absent;
+  if (ours_) return absent ? Verdict::deleted : Verdict::taken;
+  const bool bare = row.kind == Row::Kind::bare;
+  const bool free = absent || (bare && use_.keep);
+  unsettled_ = stands_ = false;
+  refused_ = !free;
+  if (row.kept && !use_.keep) {
+    observation.forget();  // However long it stands so, it is not ours to take.
+    return Verdict::kept_row;
+  }
+  observation.see(row, received);
+  if (use_.calendars && !clock.known()) return Verdict::no_date;
+  if (row.kind == Row::Kind::unknown || (bare && !free)) {
+    return Verdict::bad_record;
+  }
+  if (absent && use_.must_exist) return Verdict::no_row;
+  barred_ = row.kind == Row::Kind::record && row.uuid == uuid_ &&
+            (row.expires == ServiceTime::zero() ||
+             free_to_take(use_, observation, clock, received));
+  if (barred_) return Verdict::busy;
+  if (free || free_to_take(use_, observation, clock, received)) {
+    return at_once();
+  }
+  tries_at_once_ = 0;
+  return Verdict::busy;
+}
+
+// A table on which takes are refused although the row looks free must not be
+// asked as fast as it answers.
+Verdict Lease::at_once() {
+  if (tries_at_once_++ < kTriesAtOnce) return Verdict::again;
+  tries_at_once_ = 0;
+  return Verdict::busy;
+}
+
+Verdict Lease::heard_release(const Reply& reply) {
+  switch (reply.outcome) {
+    case Reply::Outcome::unsent:
+      return Verdict::again;
+    case Reply::Outcome::unknown:
+      if (verb_ == Verb::release) release_lost_ = true;
+      return Verdict::again;
+    case Reply::Outcome::done:
+      if (verb_ == Verb::release) return Verdict::released;
+      break;
+    case Reply::Outcome::refused:
+      // An earlier release did it; or the lease has lapsed, and others may well
+      // have had the row since; or none was granted.
+      if (release_lost_ || reply.received >= claim_end_) {
+        return Verdict::released;
+      }
+      break;
+  }
+  look_first_ = !reply.row;
+  if (look_first_) return Verdict::again;
+  const Row& row = *reply.row;
+  if (row.kind == Row::Kind::record && row.uuid == uuid_) {
+    const bool marked = use_.keep && row.expires == ServiceTime::zero();
+    if (marked) return Verdict::released;
+    // An old take, applied after others have had the lock.
+    if (ours_ && use_.keep && row.token != token_) return Verdict::taken;
+    return Verdict::again;  // Ours after all: an old take, applied late.
+  }
+  return row.kind == Row::Kind::absent ? Verdict::deleted : Verdict::taken;
+}
+
+// --- Until when it is ours -------------------------------------------------
+
+void Lease::apply(const ServiceClock& clock) {
+  if (!ours_) return;
+  claim_end_ = std::min(claim_end_, claim_of(granted_, clock));
+}
+
+// By the boot clock, and by DynamoDB's: nobody may take the row before its
+// stamp is over, or by as much sooner as their calendars may be ahead.  If an
+// answer since the sending has contradicted what was known of that clock, this
+// machine may have been stopped meanwhile, while waiters counted on.  Then the
+// lease is counted by DynamoDB's clock as well, from the earliest that it may
+// have shown at the sending: the stamp was made of the latest, and would be too
+// kind by all that was not known.  What later answers tell of that time may
+// come from behind a stop too short to notice.
+BootTime Lease::claim_of(const Sent& sent, const ServiceClock& clock) const {
+  const BootTime end =
+      std::min(sent.at + held_for(ttl_),
+               clock.when_latest_is(lowest_stamp() - use_.margin));
+  if (clock.contradictions() == sent.contradictions) return end;
+  return std::min(end, clock.when_latest_is(sent.earliest + held_for(ttl_)));
+}
+
+bool Lease::hand_over(BootTime now, int limit) {
+  const nanoseconds half = nanoseconds(ttl_) / 2;
+  const bool alike = !use_.keep && !use_.takes_by_update();
+  const bool early = now < taken_at_ + half && now + half < claim_end();
+  if (!alike || !early || handed_over_ >= limit) return false;
+  ++handed_over_;
+  return true;
+}
+
+BootTime Lease::renew_at(nanoseconds age) const { return granted_.at + age; }
+
+ServiceTime Lease::lowest_stamp() const {
+  return std::min_element(
+             sent_.begin(), sent_.end(),
+             [](const Sent& a, const Sent& b) { return a.stamp < b.stamp; })
+      ->stamp;
+}
+
+std::optional<std::size_t> Lease::find_own(const Row& row) const {
+  if (row.kind != Row::Kind::record || row.uuid != uuid_) return std::nullopt;
+  // An old take, applied after others have had the lock.
+  if (ours_ && use_.keep && row.token != token_) return std::nullopt;
+  for (std::size_t i = 0; i < sent_.size(); ++i) {
+    if (sent_[i].stamp == row.expires) return i;
+  }
+  return std::nullopt;
+}
+
+// Every write consumes the version before it, so what was sent before a version
+// that the row has borne can be applied no more.
+void Lease::drop_before(std::size_t index) {
+  const auto kept = sent_.begin() + static_cast<std::ptrdiff_t>(index);
+  for (auto dropped = sent_.begin(); dropped != kept; ++dropped) {
+    if (dropped->stamp < kBeyondAllClocks) {
+      highest_dropped_ = std::max(highest_dropped_, dropped->stamp);
+    }
+  }
+  sent_.erase(sent_.begin(), kept);
+}
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex

@@ -1,0 +1,184 @@
+// A lock's row: what is read of an item of the table, where the item lives, and
+// what a request is to do with it.
+//
+//   Row row = read_row(std::move(item), *target.layout);
+//   if (row.kind == Row::Kind::unknown) return row.problem;
+//
+// How a row looks as an item, and how a request looks as JSON, is up to the
+// layout (layouts.hpp).  Reading is strict: a record that is not understood is
+// never taken.
+#ifndef DDBMUTEX_RECORD_HPP
+#define DDBMUTEX_RECORD_HPP
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../dynamodb/answer.hpp"
+#include "../dynamodb/clock.hpp"
+#include "../dynamodb/item.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+using dynamodb::is_utf8;
+using dynamodb::ServiceTime;
+
+// The table's partition key, and the attribute for DynamoDB's own clean-up.
+constexpr const char* kKeyAttribute = "name";
+constexpr const char* kTtlAttribute = "ttl";
+
+// A lease outside these bounds is a mistake of whoever wrote it.
+constexpr std::chrono::milliseconds kShortestLease{1};
+constexpr std::chrono::hours kLongestLease{24 * 366};
+
+// How a row tells its lease, where a layout has two forms.
+enum class LeaseForm : char { unknown, go_duration, milliseconds };
+
+// What an item says about the lock.
+struct Row {
+  enum class Kind {
+    absent,   // There is no item.
+    bare,     // It has attributes of others only, and perhaps a token.
+    record,   // A lock record.
+    unknown,  // Anything else.  `problem` names the attribute.
+  };
+  Kind kind = Kind::absent;
+  // `uuid` and `expires` are the record's version.  `uuid` is the holder's, and
+  // empty if the work never had one.
+  std::string uuid;
+  // When the lease ends; 0 once it is released.  A time beyond all clocks
+  // (protocol.hpp) in layouts whose rows do not say when a lease ends.
+  ServiceTime expires{};
+  // Nothing if the client that wrote the record knows no such attribute.
+  std::optional<std::chrono::milliseconds> lease;
+  LeaseForm form = LeaseForm::unknown;
+  std::string owner;  // Empty if not given.
+  bool kept = false;  // It has a token, of any type.
+  std::int64_t token = 0;
+  const char* problem = "";  // "expires is not a whole number of nanoseconds"
+  dynamodb::Item others;     // All attributes but the record's; `data` is here.
+  std::string unread;  // The first attribute that was left out; may be empty.
+};
+
+// How a lock uses its row.
+struct RowPolicy {
+  bool keep = false;        // A release keeps the row.
+  bool keep_data = false;   // A take leaves `data` where it is.
+  bool must_exist = false;  // A take makes no row.
+
+  // The rest differs only in layouts that are shared with other programs.
+  enum class Take : char { usual, puts, updates };
+  Take take = Take::usual;
+  bool tells_end = true;   // The row says when a lease ends.
+  bool calendars = false;  // Others compare that end with their wall clocks,
+  std::chrono::milliseconds margin{};  // so it is stored later by this.
+  bool looks_first = false;  // A take writes the form of lease that it found.
+
+  // A take is an UpdateItem, which is answered with the row, not a PutItem.
+  bool takes_by_update() const {
+    return take == Take::usual ? keep || keep_data : take == Take::updates;
+  }
+};
+
+// The one attribute of a record that belongs to the user.
+constexpr const char* kDataAttribute = "data";
+
+// What a renewal or a release changes for the user.
+struct Changes {
+  dynamodb::Item set;
+  std::vector<std::string> remove;
+};
+
+using ChangesPtr = std::shared_ptr<const Changes>;
+
+// What one request does.  protocol.hpp decides it, a layout writes it as JSON.
+struct Request {
+  enum class Verb {
+    take,     // If the lock is free, over, stale or ours already.
+    renew,    // UpdateItem of expires, if the record is ours.
+    release,  // DeleteItem or UpdateItem, if the record is ours.
+    look,     // GetItem.
+    force,    // An operator frees the lock, if the row has that version.
+    check,    // A ConditionCheck: what holds while the lock is ours.
+  };
+  struct Version {
+    std::string uuid;
+    ServiceTime expires;
+  };
+
+  Verb verb = Verb::look;
+  std::string uuid;  // All but look; force: as it was seen.
+  // take, renew: `expires` as it will be; force: as it was seen.
+  ServiceTime stamp{};
+  std::chrono::milliseconds lease{};    // take: how long waiters must wait.
+  LeaseForm form = LeaseForm::unknown;  // take: as a look found it.
+  ServiceTime earliest{1};      // take: a lease that ended before is over.
+  std::optional<Version> seen;  // take: seen unchanged for its lease.
+  // take: our own versions that the row may have; renew: it must have one.
+  std::vector<ServiceTime> own;
+  bool consistent = false;  // look
+  bool tell = false;        // renew: the answer is to include the row.
+  ChangesPtr changes;       // renew, release; null: none.
+  // check, and changes of a kept row: the token that the row must have.
+  std::int64_t token = 0;
+};
+
+class Layout;
+extern const Layout& kDdblock;
+
+// Where a lock lives and what else its item says.  All UTF-8.
+struct RowTarget {
+  std::string table;
+  std::string key;  // Value of the partition key, with its prefix.
+  std::string owner{};
+  RowPolicy policy{};
+  dynamodb::Item attributes{};  // Every take sets these; `data` may be there.
+  std::string key_name = kKeyAttribute;
+  std::string sort_name{};  // Empty: there is no sort key.
+  std::string sort_value{};
+  const Layout* layout = &kDdblock;
+};
+
+// Moves what it needs out of the item.  REQUIRES: `row` is default-constructed.
+void read_row(dynamodb::Item&& item, const Layout& layout, Row& row);
+inline Row read_row(dynamodb::Item item, const Layout& layout = kDdblock) {
+  Row row;
+  read_row(std::move(item), layout, row);
+  return row;
+}
+// What is to be read of an answer's item: the record, and with `others` all
+// that is stored beside it.
+dynamodb::Wanted wanted_of(const Layout& layout, bool others);
+// Whether a record has an attribute of that name; `data` is one.
+bool is_of_record(const Layout& layout, std::string_view attribute);
+
+// --- For layouts that read an item -------------------------------------------
+
+// A whole number that is not negative.  DynamoDB writes those as plain digits.
+// Nothing if there is no such attribute, or it is something else.
+std::optional<std::int64_t> parse_number(const dynamodb::Attribute* attribute);
+// Whether it is a string of 1 to kLongestId bytes.  Takes send it back to
+// DynamoDB, so its size must have a limit.
+constexpr int kLongestId = 1024;
+bool is_id(const dynamodb::Attribute* attribute);
+// Reads `lease` and `owner`, in layouts that have them under these names.
+// Returns what is wrong with them; empty if nothing is.
+const char* read_lease_and_owner(const dynamodb::Item& item, Row& row);
+
+// 32 hexadecimal digits from 128 bits of the operating system's randomness
+// (not of a generator in this process, which a VM snapshot would clone).
+std::string fresh_uuid();
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_RECORD_HPP

@@ -1,0 +1,91 @@
+// The keys that requests are signed with: fetched when they are first needed,
+// and again ahead of their end, by one thread at a time that does nothing else,
+// while the old ones still serve.
+//
+//   Keys keys(chain_keys({}), utc_now, log);
+//   keys.await(deadline, &waker);            // Where one may wait.
+//   const Keys::Current current = keys.now();
+//   if (current.outcome->state == KeyOutcome::State::found) sign(...);
+//
+// When.  A fetch comes due when a third of the keys' time is left, or 15
+// minutes if that is less, somewhat earlier at random; it begins with the next
+// request.  One that fails is tried again, ever less often, while the old keys
+// serve; so is one that hangs, once.  They serve until they end; and beyond, if
+// there are no new ones, for as long as the service takes them: whose clock is
+// wrong may think too early that they have ended (and where EC2's metadata
+// service is in trouble, AWS lets keys live on).  Keys that the service refuses
+// do not serve again.
+//
+// Thread safety: any thread may call any member.
+#ifndef DDBMUTEX_SIGV4_KEYS_HPP
+#define DDBMUTEX_SIGV4_KEYS_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "../boot_clock.hpp"
+#include "../log.hpp"
+#include "../waiting.hpp"
+#include "credentials.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+class Keys {
+ public:
+  static constexpr std::chrono::minutes kLongestFetch{2};
+
+  // For Fetch; asked by whoever calls now() and the like.
+  struct UtcNow {
+    std::int64_t (*ask)(const void* whom);
+    const void* whom = nullptr;
+  };
+  // A source that takes longer than it may is not waited for any more.
+  Keys(const KeySourcePtr& source, UtcNow utc_now, const Log& log = {},
+       std::chrono::nanoseconds longest_fetch = kLongestFetch);
+  // Stops a fetch, and waits for its thread: until the time of end_by(), else
+  // two seconds.  Then it is left to end by itself.
+  ~Keys();
+  Keys(const Keys&) = delete;
+  Keys& operator=(const Keys&) = delete;
+
+  using OutcomePtr = std::shared_ptr<const KeyOutcome>;
+  struct Current {
+    OutcomePtr outcome;  // Keys, or why there are none; never null.
+    // There are none, but a fetch is under way.
+    bool on_their_way = false;
+  };
+  // Waits for nobody.  Begins a fetch if one is due.
+  Current now(BootTime time = BootClock::now());
+
+  // These need no mutex.  There certainly are keys; now() would give these,
+  // which it gave before, and begin nothing.
+  bool serve_for_sure(BootTime now) const;
+  bool still_are(const KeyOutcome& keys, BootTime now) const;
+
+  // Waits while there are no keys but a fetch is under way; begins one if the
+  // last has failed, or there was none.  Until `deadline`, or until `waker`
+  // (may be null) is woken.  False if there are none.
+  bool await(BootTime deadline, Waker* waker);
+
+  // The service says that these have run out, or are not known.  They do not
+  // serve again, and others are fetched.  False if there is no hope of others:
+  // they are all there is, or were fetched only just now.
+  bool refused(const OutcomePtr& keys);
+
+  // Until when the destructor may wait, but for a moment.
+  void end_by(BootTime time);
+
+ private:
+  struct Core;  // Outlives the Keys while a thread is in it.
+
+  const std::shared_ptr<Core> core_;
+};
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_KEYS_HPP

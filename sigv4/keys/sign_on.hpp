@@ -1,0 +1,120 @@
+// A sign-on (a token or keys) that AWS's tools keep in a cache file, for all
+// programs of a user: `aws sso login` (from_sso.cpp) and `aws login`
+// (from_login.cpp) write one.
+//
+// The file is a JSON object, and is read anew each time.  A sign-on that has
+// expired, or will within five minutes, is refreshed if the file has what that
+// needs.  It is written back, because AWS's tools use the same file.  One
+// process or thread refreshes it at a time.  The others use the old sign-on
+// until it expires, and then wait.  After a failed refresh, the next one waits
+// for a minute.
+//
+// A sign-on that has expired and cannot be refreshed is a final error.  The
+// error names the file and the command that signs on.
+#ifndef DDBMUTEX_SIGV4_SIGN_ON_HPP
+#define DDBMUTEX_SIGV4_SIGN_ON_HPP
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "../json.hpp"
+#include "../text.hpp"
+#include "from_profile.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+// The content of a cache file.
+class CachedToken {
+ public:
+  explicit CachedToken(std::string_view text)
+      : text_(text),
+        document_(std::string(text), Document::Strings::any_bytes) {}
+
+  std::string_view text() const { return text_; }
+  const Document& document() const { return document_; }
+  Value root() const { return document_.root(); }
+  // Views live as long as this.
+  std::string_view member(const char* name) const { return root().text(name); }
+
+ private:
+  const Secret text_;
+  const Document document_;
+};
+
+// One search for keys by way of a sign-on.
+class CachedSignOn {
+ public:
+  CachedSignOn(const CachedSignOn&) = delete;
+  CachedSignOn& operator=(const CachedSignOn&) = delete;
+
+ protected:
+  // For error messages: `place` is where the profile asks for the sign-on,
+  // `noun` is what the file holds ("token").
+  CachedSignOn(Search& search, std::string place, const char* noun);
+  ~CachedSignOn() = default;
+
+  // Why the file holds no sign-on, as a sentence without a full stop; empty if
+  // it holds one.
+  virtual std::string flaw_of(const Document& file) const = 0;
+  // When it expires, in seconds since 1970; 0 if the file does not say.
+  virtual std::int64_t end_of(Value file) const = 0;
+  virtual bool can_be_refreshed(Value file) const = 0;
+  // Requests a new sign-on with what token_ holds.  If the outcome is `found`,
+  // the new one was handed to replace().
+  virtual KeyOutcome ask_for_another() = 0;
+  // The command line with which a person signs on.
+  virtual std::string command() const = 0;
+
+  // Sets token_ to a sign-on that has not expired.  Returns false if there is
+  // none; outcome_ then says why.
+  bool find_token(const std::string& cache, std::string_view name);
+  // Makes `text`, a whole cache file, the sign-on, and writes it to the file.
+  void replace(std::string&& text);
+  // Sets outcome_ to why there are no keys.  Returns false, so that the caller
+  // can return that.
+  template <class... Piece>
+  bool none(KeyOutcome::State state, const char* pattern,
+            const Piece&... pieces) {
+    outcome_.state = state;
+    outcome_.reason.clear();
+    sigv4::format_to(outcome_.reason, pattern, pieces...);
+    return false;
+  }
+  // The same if a person has to sign on: the reason names the command.
+  bool signed_off(std::string_view why, std::string_view more = {});
+  const std::string& path() const { return memory_.path; }  // The file's.
+  // The outcome, with `place` before its reason, and all warnings.
+  KeyOutcome finished();
+
+  Search& search_;
+  const Fetch& fetch_ = search_.fetch;
+  const std::string place_;
+  std::unique_ptr<CachedToken> token_;
+  KeyOutcome outcome_;
+
+ private:
+  bool find_file(const std::string& cache, std::string_view name);
+  bool load(std::unique_ptr<CachedToken>& token);
+  std::int64_t seconds_left() const;
+  bool is_to_be_refreshed() const;
+  bool has_not_ended();
+  bool refresh();
+  // REQUIRES: a refresh was just refused.
+  bool take_from_another_process();
+
+  const char* const noun_;
+  SignOn& memory_ = search_.chain.sign_on;
+  // The token that replace() replaced: the request in flight has views of it.
+  std::unique_ptr<CachedToken> spent_;
+  std::string warnings_;
+};
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_SIGN_ON_HPP
