@@ -1,6 +1,6 @@
 // Ranks what a pass has seen.  Each item that is wanted becomes a SeenRow, so
 // that the next pass knows how long it has been unchanged.  If it may be free,
-// it also becomes a Candidate, of which the best 1,024 are kept.
+// it also becomes a Candidate.  The best 1,024 candidates are kept.
 #include "any_of_pass.hpp"
 
 #include <algorithm>

@@ -49,7 +49,7 @@ struct Candidate {
 // Judges by the row alone whether a lease is over.
 class LeaseJudge {
  public:
-  // `usual_lease`: of items whose rows name none.
+  // `usual_lease`: the lease of an item whose row names none.
   LeaseJudge(const dynamodb::Client& client,
              std::chrono::nanoseconds calendar_margin,
              std::chrono::nanoseconds usual_lease);

@@ -129,7 +129,7 @@ struct MutexSettings {
   bool recursive = false;  // The thread that has the lock may lock it again.
   // What the listener is called for.
   bool hears_losses = false, hears_dangers = false, is_asked = false;
-  // GUARDED_BY(Renewer::mutex_): nothing is told any more.
+  // GUARDED_BY(Renewer::mutex_).  True once the listener is called no more.
   bool settled = false;
   int handover_limit = 0;     // How often a lease goes from thread to thread.
   unsigned prefix_bytes = 0;  // Of the key, before the mutex's name.
@@ -141,8 +141,8 @@ struct MutexSettings {
   // Until when the lock is held, on the boot clock; BootTime::min() while it is
   // not.  Written by the Renewer alone.
   std::atomic<BootTime> claim_end{BootTime::min()};
-  // GUARDED_BY(Renewer::mutex_): the mutex's, there until nothing is told any
-  // more, and while it is called.
+  // GUARDED_BY(Renewer::mutex_).  The mutex owns it until `settled`, and the
+  // thread that calls it owns it during the call.
   std::weak_ptr<const Listener> listener;
 };
 
@@ -212,9 +212,9 @@ class Pace {
 
   // Told of every answer.
   void heard(const dynamodb::Answer& answer);
-  // How long to wait after one that decided nothing; nothing if its fault is
-  // final.  `left`: until the attempt is worth nothing.  As long at the least:
-  // no other request is worth sending.
+  // How long to wait after an answer that decided nothing; no value if its
+  // fault is final.  `left`: the time until the attempt is of no use.  If the
+  // result is `left` or more, no other request is worth sending.
   std::optional<std::chrono::nanoseconds> delay(const dynamodb::Answer& answer,
                                                 std::chrono::nanoseconds left);
 
