@@ -1,5 +1,5 @@
-// The calls of a DdbMutex: each checks what it is given, asks the lock::Mutex
-// of this process, and turns its Result into an Error.
+// The calls of a DdbMutex.  The constructor checks the options.  Each call asks
+// the lock::Mutex of this process and turns its Result into an Error.
 #include "ddbmutex.hpp"
 
 #include <algorithm>
@@ -25,7 +25,6 @@ inline namespace v0 {
 using detail::ErrorPtr;
 using detail::nanoseconds_of;
 using detail::NoCancellation;
-using detail::run;
 using lock::News;
 using lock::Verdict;
 using std::chrono::milliseconds;
@@ -48,7 +47,7 @@ void detail::Wait::cancel() noexcept {
 
 milliseconds detail::request_timeout_of(const Options& options) {
   return options.request_timeout.value_or(
-      std::min(milliseconds(2000), options.ttl / 4));
+      std::min(dynamodb::kLockRequestTimeout, options.ttl / 4));
 }
 
 namespace {
@@ -58,9 +57,9 @@ milliseconds safe_time_of(const Options& options) {
 }
 
 ErrorPtr check_times(const Options& options) {
-  constexpr milliseconds kNone{0}, kLeast{1}, kMost = milliseconds::max();
+  constexpr milliseconds kZero{0}, kOne{1}, kNoLimit = milliseconds::max();
   const milliseconds half = options.ttl / 2;
-  const milliseconds below_half = half + options.ttl % 2 - kLeast;
+  const milliseconds below_half = half + options.ttl % 2 - kOne;
   ErrorPtr bad;
   const auto check = [&bad](const char* field, milliseconds time,
                             milliseconds least, milliseconds most,
@@ -71,36 +70,31 @@ ErrorPtr check_times(const Options& options) {
   };
   check("ttl", options.ttl, milliseconds(100), lock::kLongestLease,
         "not between 100 ms and 366 days");
-  check("request_timeout", detail::request_timeout_of(options), kLeast,
+  check("request_timeout", detail::request_timeout_of(options), kOne,
         below_half, "not more than 0 and less than ttl / 2");
-  check("first_poll", options.first_poll, kLeast, kMost, "not more than 0");
-  check("longest_poll", options.longest_poll, options.first_poll, kMost,
+  check("first_poll", options.first_poll, kOne, kNoLimit, "not more than 0");
+  check("longest_poll", options.longest_poll, options.first_poll, kNoLimit,
         "less than first_poll");
-  check("safe_time", safe_time_of(options), kNone, below_half,
+  check("safe_time", safe_time_of(options), kZero, below_half,
         "not at least 0 and less than ttl / 2");
-  check("patience", options.patience, kNone, kMost, "less than 0");
-  check("renew_after", options.renew_after.value_or(kLeast), kLeast, half,
+  check("patience", options.patience, kZero, kNoLimit, "less than 0");
+  check("renew_after", options.renew_after.value_or(kOne), kOne, half,
         "not more than 0 and at most ttl / 2");
-  check("max_hold", options.max_hold.value_or(kMost), kLeast, kMost,
+  check("max_hold", options.max_hold.value_or(kNoLimit), kOne, kNoLimit,
         "not more than 0");
   return bad;
 }
 
 ErrorPtr check(const Options& options, const TableOptions& table) {
-  const bool keeps = detail::keeps_rows(options.keep_row, table);
-  const char* by_hand = options.auto_renew ? "" : "needs auto_renew";
+  const char* without_renewals = options.auto_renew ? "" : "needs auto_renew";
+  const char* without_row =
+      detail::keeps_rows(options.keep_row, table) ? "" : "needs keep_row";
   if (ErrorPtr bad = detail::check_all({
-          {"renew_after", options.renew_after ? by_hand : ""},
-          {"max_hold", options.max_hold ? by_hand : ""},
-          {"alive", options.alive ? by_hand : ""},
-          {"only_if_exists",
-           options.only_if_exists && !keeps ? "needs keep_row" : ""},
-          {"fencing", options.fencing && !keeps ? "needs keep_row" : ""},
-          {"handover_limit",
-           options.handover_limit < 0
-               ? sigv4::format("%s is less than 0", options.handover_limit)
-                     .c_str()
-               : ""},
+          {"renew_after", options.renew_after ? without_renewals : ""},
+          {"max_hold", options.max_hold ? without_renewals : ""},
+          {"alive", options.alive ? without_renewals : ""},
+          {"only_if_exists", options.only_if_exists ? without_row : ""},
+          {"fencing", options.fencing ? without_row : ""},
           {"owner",
            detail::text_problem(options.owner, detail::kMaxKeyBytes,
                                 "longer than 2,048 bytes"),
@@ -108,85 +102,95 @@ ErrorPtr check(const Options& options, const TableOptions& table) {
       })) {
     return bad;
   }
+  if (options.handover_limit < 0) {
+    const std::string text =
+        sigv4::format("%s is less than 0", options.handover_limit);
+    return detail::bad_option({"handover_limit", text.c_str()});
+  }
   if (ErrorPtr bad = check_times(options)) return bad;
   if (ErrorPtr bad = detail::check_for_layout(options, table)) return bad;
   return detail::check_stored(options, table);
 }
 
 Loss loss_of(Verdict verdict) {
-  return verdict == Verdict::taken     ? Loss::taken
-         : verdict == Verdict::deleted ? Loss::deleted
-                                       : Loss::expired;
+  switch (verdict) {
+    case Verdict::taken:
+      return Loss::taken;
+    case Verdict::deleted:
+      return Loss::deleted;
+    default:
+      return Loss::expired;
+  }
 }
 
-using Kind = lock::Result::Kind;
-
 struct Reason {
-  std::error_code code{};
+  std::error_code code{};  // Not set: there is no error.
   std::string_view details{};
 };
 
-// Why a call failed; no code if it did not.
+// Why a call failed; no code if it did not, or if its answer says why.
 Reason reason_of(const lock::Result& result) {
   const auto deadlock =
       std::make_error_code(std::errc::resource_deadlock_would_occur);
-  switch (result.kind) {
-    case Kind::done:
-    case Kind::busy:
-    case Kind::failed:  // Its answer says why.
+  switch (result.verdict) {
+    case Verdict::ours:
+    case Verdict::released:
+    case Verdict::busy:
+    case Verdict::again:
       return {};
-    case Kind::deadlock:
+    case Verdict::deadlock:
       return {deadlock, "this thread has locked it already"};
-    case Kind::deadlock_of_callback:
+    case Verdict::deadlock_of_callback:
       return {deadlock,
               "another thread has locked it, and a callback that waited would "
               "hold up all others"};
-    case Kind::cancelled:
+    case Verdict::cancelled:
       return {Errc::cancelled};
-    case Kind::closed:
+    case Verdict::closed:
       return {Errc::closed};
-    case Kind::no_thread:
+    case Verdict::no_thread:
       return {std::make_error_code(std::errc::resource_unavailable_try_again),
               "cannot start a thread to renew the lease"};
-    case Kind::bad_record:
+    case Verdict::bad_record:
       return {Errc::bad_record, result.answer.message};
-    case Kind::kept_row:
+    case Verdict::kept_row:
       return {Errc::kept_row, "it has a fencing token; set keep_row"};
-    case Kind::no_row:
+    case Verdict::no_row:
       return {Errc::no_row};
-    case Kind::no_date:
+    case Verdict::no_date:
       return {Errc::not_supported, "DynamoDB's answers have no Date"};
-    case Kind::not_held:
+    case Verdict::not_held:
       return {Errc::not_held};
-    case Kind::lost:
-      return {Errc::lease_lost, name_of(loss_of(result.loss))};
+    case Verdict::taken:
+    case Verdict::deleted:
+    case Verdict::expired:
+      return {Errc::lease_lost, name_of(loss_of(result.verdict))};
   }
   return {};
 }
 
 }  // namespace
 
-bool Callbacks::call(const lock::Listener& self, News news, Verdict why) {
-  const Options& options = static_cast<const Callbacks&>(self).options;
-  if (news == News::loss && options.on_lost) options.on_lost(loss_of(why));
+bool Callbacks::notify(News news, Verdict loss) const {
+  if (news == News::loss && options.on_lost) options.on_lost(loss_of(loss));
   if (news == News::danger && options.on_danger) options.on_danger();
   return news == News::question && options.alive();
 }
 
-// --- What a mutex is inside --------------------------------------------------
+// --- DdbMutex::Impl ----------------------------------------------------------
 
 DdbMutex::Impl::Impl(std::string&& the_name, Options&& the_options)
     : name(std::move(the_name)),
       table(the_options.table),
       callbacks(std::make_shared<Callbacks>(the_options)),
       options(callbacks->options) {
-  const Table::Impl& whole = *table->impl_;
-  if (whole.unusable) {
-    unusable = std::make_unique<Error>(*whole.unusable);
+  const Table::Impl& table_impl = *table->impl_;
+  if (table_impl.unusable) {
+    unusable = std::make_unique<Error>(*table_impl.unusable);
     return;
   }
-  unusable = with_name(whole.check_name(name, options.sort_value));
-  if (!unusable) unusable = with_name(check(options, whole.options));
+  unusable = with_name(table_impl.check_name(name, options.sort_value));
+  if (!unusable) unusable = with_name(check(options, table_impl.options));
 }
 
 ErrorPtr DdbMutex::Impl::with_name(ErrorPtr bad_option) const {
@@ -209,7 +213,7 @@ std::shared_ptr<lock::MutexSettings> DdbMutex::Impl::settings(
   auto made =
       std::make_shared<lock::MutexSettings>(shared.client, shared.budget);
   made->prefix_bytes = static_cast<unsigned>(table_options.prefix.size());
-  table->impl_->put_place(name, options.sort_value, made->place);
+  table->impl_->set_row_target(name, options.sort_value, made->place);
   made->place.owner = owner();
   made->place.attributes = detail::to_item(options.data, options.attributes);
   const bool keep = detail::keeps_rows(options.keep_row, table_options);
@@ -254,7 +258,7 @@ std::string DdbMutex::Impl::cannot(const char* what) const {
 
 ErrorPtr DdbMutex::Impl::error_of(const lock::Result& result,
                                   const char* what) const {
-  if (result.kind == Kind::failed) {
+  if (result.verdict == Verdict::again) {
     return detail::error_of(result.answer, cannot(what),
                             table->impl_->endpoint());
   }
@@ -335,7 +339,8 @@ DdbMutex::~DdbMutex() {
   impl_.reset();
 }
 
-// Does not use run(), which would add frames to the deepest call stack.
+// The same as run(), without its frames, because this call stack is the
+// deepest.
 bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
                            std::error_code& ec) {
   const NoCancellation guard;
@@ -346,15 +351,18 @@ bool DdbMutex::lock_within(const detail::Deadline& deadline, detail::Wait* wait,
     return false;
   }
   lock::Result result;
-  result.kind = Kind::failed;
   ErrorPtr error;
   const bool had_memory = sigv4::has_memory_for([&] {
     result = impl->get().lock({deadline.within, deadline.left, deadline.at},
                               wait != nullptr ? &wait->impl_->cancel : nullptr);
     error = impl->error_of(result, "lock");
   });
-  had_memory ? impl->report(error.get(), ec) : impl->report_no_memory(ec);
-  return result.kind == Kind::done;
+  if (had_memory) {
+    impl->report(error.get(), ec);
+  } else {
+    impl->report_no_memory(ec);
+  }
+  return result.verdict == Verdict::ours;
 }
 
 bool DdbMutex::try_lock_past_lease(milliseconds additional,
@@ -363,7 +371,7 @@ bool DdbMutex::try_lock_past_lease(milliseconds additional,
   detail::run(impl_, ec, [&](Impl& impl) {
     const lock::Result result = impl.get().lock(
         {nanoseconds_of(additional), nullptr, nullptr, true}, nullptr);
-    locked = result.kind == Kind::done;
+    locked = result.verdict == Verdict::ours;
     return impl.error_of(result, "lock");
   });
   return locked;
@@ -390,7 +398,7 @@ void DdbMutex::unlock() noexcept {
   lock::Mutex* own = impl->state.peek();
   if (impl->unusable || own == nullptr) return;
   const lock::Result result = own->release();
-  if (result.kind == Kind::not_held) return;
+  if (result.verdict == Verdict::not_held) return;
   sigv4::has_memory_for([&] {  // Without memory, last_error() stays as it was.
     const ErrorPtr error = impl->error_of(result, "release");
     if (error) impl->remember(*error);
@@ -433,16 +441,16 @@ bool DdbMutex::in_danger() const noexcept {
 }
 
 std::shared_ptr<void> DdbMutex::loss_signal(std::shared_ptr<void> (*make)(),
-                                            void (*tell)(void*)) const {
+                                            void (*request_stop)(void*)) const {
   const NoCancellation guard;
   const std::shared_ptr<Impl> impl = impl_;
   std::shared_ptr<void> signal;
   if (lock::Mutex* own = impl->state.peek()) {
-    signal = own->signal_loss(make, tell);
+    signal = own->signal_loss(make, request_stop);
   }
   if (signal != nullptr) return signal;
   signal = make();
-  tell(signal.get());
+  request_stop(signal.get());
   return signal;
 }
 

@@ -1,4 +1,4 @@
-// ddbmutex.hpp: a std::timed_mutex for all hosts, held as one DynamoDB item.
+// ddbmutex.hpp: a std::timed_mutex across hosts, stored as a DynamoDB item.
 //
 //   #include "ddbmutex.hpp"
 //
@@ -20,16 +20,15 @@
 // lease when half of it has passed.  unlock() deletes the item.  A waiter takes
 // the lock of another holder only if it has seen the item unchanged for the
 // whole lease and 1 % more, or if DynamoDB's own clock shows that the lease has
-// been over for 2 s.  (It allows for what it does not know exactly of that
-// clock, so this adds up to some 5 s, or more if answers are slow.)  A holder
-// counts its lease from before it sent the request, and stops a margin early
-// (see Options::ttl).  No host's time of day matters.  The clocks of the
-// hosts only have to run at the right rate, to 1 %.
+// been over for 2 s.  (The waiter also allows for its uncertainty about that
+// clock: some 5 s in all, or more if answers are slow.)  A holder counts its
+// lease from before it sent the request, and stops a margin early (see
+// Options::ttl).  The hosts' times of day do not matter.  Their clocks only
+// have to run at the right rate, to 1 %.
 //
 // The first lock of a Table reads the item before it writes, to learn
 // DynamoDB's time and to check the table's key.  So does the first lock after
-// one or two minutes in which the Table sent nothing.  That is one more
-// request.
+// the Table has sent nothing for one or two minutes.  That is one more request.
 //
 // Not promised.  A process can be paused (swapped out, suspended) after it
 // asked owns_lock() and before it acts.  It may then act after its lease has
@@ -51,8 +50,8 @@
 // `ec`, it sets that instead.  If the library was compiled without exceptions,
 // calls without an `ec` call fail_handler.  It is not an error that somebody
 // else holds the lock.  If memory runs out, a call throws std::bad_alloc, or
-// sets `ec` to std::errc::not_enough_memory.  No lock is then left behind that
-// nobody can unlock, and none that is held is lost.  unlock() needs no memory.
+// sets `ec` to std::errc::not_enough_memory.  Even then, no lock is left behind
+// that nobody can unlock, and no held lock is lost.  unlock() needs no memory.
 // (If the library was compiled without exceptions, a failed allocation ends the
 // process.)
 //
@@ -88,7 +87,7 @@
 namespace ddbmutex {
 inline namespace v0 {
 
-// All of these are below.
+// Defined below.
 class Table;
 enum class Loss;
 struct Options;
@@ -108,8 +107,9 @@ std::chrono::nanoseconds nanoseconds_of(
     const std::chrono::duration<Rep, Period>& duration);
 template <class Clock, class Duration>
 std::chrono::nanoseconds left_until(const void* at);
-// Stands for an `ec` that is not given: what fails throws.  Never changed.  A
-// function, because a program and a shared library may have a variable each.
+// The default `ec`: a call that gets it throws its errors, and never changes
+// it.  A function, because a program and a shared library could each have their
+// own copy of a variable.
 std::error_code& throws() noexcept;
 }  // namespace detail
 
@@ -119,13 +119,13 @@ std::error_code& throws() noexcept;
 class DdbMutex {
  public:
   // Sends nothing and starts no thread.  `name` is UTF-8, 1 to 2,048 bytes
-  // including the table's prefix.  Throws Error (bad_option) that names the
+  // including the table's prefix.  Throws an Error (bad_option) that names the
   // wrong option.  Without exceptions, the first operation fails with it.
   explicit DdbMutex(std::string name);
   explicit DdbMutex(std::string name, Options options);
-  // Unlocks if held.  Waits for callbacks of this mutex that run or are due,
-  // unless a callback of the same Table calls it; none is called afterwards. If
-  // a process ends without calling the destructor, the item stays until its
+  // Unlocks if held.  Waits for this mutex's callbacks that are running or due,
+  // unless a callback of the same Table destroys it; none is called afterwards.
+  // If a process ends without calling the destructor, the item stays until its
   // lease is over.  (exit() destroys only static objects and the thread_local
   // ones of its own thread.)
   ~DdbMutex();
@@ -139,22 +139,22 @@ class DdbMutex {
   // thread may be waiting for a later callback.
   void lock(std::error_code& ec = detail::throws());
 
-  // True if the lock is ours.  False if another holds it, or if it is not yet
-  // known that a dead holder's lease is over (see above; what one call saw, the
-  // next one remembers).  Transient errors are retried while there is time.
+  // True if the lock is ours.  False if somebody else holds it, or if it is not
+  // yet known that a dead holder's lease is over (see above; calls remember
+  // what earlier ones saw).  Transient errors are retried while there is time.
   // Takes request_timeout at most, or twice that if it reads the item first
   // (see above).
   [[nodiscard]] bool try_lock(std::error_code& ec = detail::throws());
 
   // Like lock(), but returns false on timeout.  Transient errors are retried
-  // until then.  After such an error, the last attempt is made two round trips
+  // until then.  After such an error, the last attempt starts two round trips
   // before the timeout, but at least 50 ms and at most 500 ms before it (or
   // earlier, if so many requests failed that retries are held back).  If it
-  // fails, its error is reported at the timeout.  If nobody has answered by
-  // then, the error is Errc::timed_out, so allow the time of two or three
-  // requests.  Returns false without an error if the lock was refused and there
-  // was no time left to read why, or if another thread of this mutex had it or
-  // was still asking for it.  A timeout of 0 or less is a try_lock().
+  // fails, its error is reported at the timeout.  If DynamoDB has not answered
+  // at all by then, the error is Errc::timed_out, so allow the time of two or
+  // three requests.  Returns false without an error if the lock was refused and
+  // there was no time left to read why, or if another thread of this mutex had
+  // it or was still asking for it.  A timeout of 0 or less is a try_lock().
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(
       const std::chrono::duration<Rep, Period>& timeout,
@@ -182,11 +182,11 @@ class DdbMutex {
 #endif
 
   // Like try_lock_for(), but waits just long enough to find out whether the
-  // holder is alive.  It gives up `additional` after the lease of the record
-  // that it finds first would be over for a waiter (the lease and 1 %).  False
-  // then means that somebody has renewed or taken the lock meanwhile.  If the
-  // record has no lease, or if another thread holds the lock by this very
-  // mutex, it gives up after `additional`, but not before request_timeout.
+  // holder is alive: for the lease of the first record that it reads, 1 % more,
+  // and `additional`.  If it then returns false, somebody has renewed or taken
+  // the lock meanwhile.  If the record has no lease, or if another thread has
+  // locked this mutex, it waits for `additional`, but at least for
+  // request_timeout.
   [[nodiscard]] bool try_lock_past_lease(
       std::chrono::milliseconds additional,
       std::error_code& ec = detail::throws());
@@ -196,7 +196,7 @@ class DdbMutex {
   // lease was over.
   void renew(std::error_code& ec = detail::throws());
   // The same, but only if less than min_remaining remains.  Errors: also
-  // ends_too_soon, if less remains even after the renewal.  That is always so
+  // ends_too_soon, if less remains even after the renewal, which is always so
   // if min_remaining exceeds the ttl less its margin.
   void ensure(std::chrono::nanoseconds min_remaining,
               std::error_code& ec = detail::throws());
@@ -208,15 +208,15 @@ class DdbMutex {
   // the mutex is not locked.
   void unlock() noexcept;
   // The same, but reports errors: not_held; lease_lost; or why the release
-  // could not be made in time.  If an attempt was throttled, failed in DynamoDB
-  // or was not answered, it may have released the lock all the same.  A later
-  // attempt that finds the row gone or another's then counts as success, so
-  // success does not prove that the lock was ours until now.
+  // could not be made in time.  The outcome of an attempt that was throttled,
+  // failed in DynamoDB or was not answered is unknown.  If a later attempt
+  // finds that the row is gone or has another holder, that counts as success.
+  // So success does not prove that the lock was ours until now.
   void release();
   void release(std::error_code& ec) noexcept;
 
-  // Ends the waits of this mutex that are under way with Errc::cancelled.
-  // Later waits are not affected.
+  // Ends the current waits for this mutex with Errc::cancelled.  Later waits
+  // are not affected.
   void cancel() noexcept;
 
   // True while the lease is certainly ours.  Reads a clock, sends nothing and
@@ -236,9 +236,9 @@ class DdbMutex {
   bool in_danger() const noexcept;
 
 #ifdef __cpp_lib_jthread
-  // A token that is asked to stop when the lock that is held now is lost, or
-  // when Table::close() releases it.  If no lock is held, or it is lost
-  // already, it is asked at once.  It is never asked after an unlock.  Stop
+  // Returns a token whose stop is requested when the lock that is held now is
+  // lost, or when Table::close() releases it.  If no lock is held, or it is
+  // lost already, stop is requested at once; after an unlock, never.  Stop
   // callbacks run as on_lost does, or on the thread that closes the table.
   std::stop_token lost() const;
 #endif
@@ -255,37 +255,37 @@ class DdbMutex {
   // The text of the last error of unlock(), or of a call with an `ec`.
   std::string last_error() const;
 
-  // --- What is stored with the lock (part `attributes`) ---
+  // --- What is stored with the lock ---
 
   // What was stored when the lock was taken, with the changes made since.
   // Empty unless the mutex is locked.  Kept after a loss until it is unlocked.
-  // Without attributes that did not fit: see LockInfo::problem.
+  // Attributes that did not fit are left out: see LockInfo::problem.
   std::optional<std::string> data() const;
   Attributes attributes() const;
   // Renews the lease and changes what is stored.  If a transient error is
   // reported, the change may or may not have been made.
   void renew(const Changes& changes, std::error_code& ec = detail::throws());
   // Releases the lock and changes what stays in a kept row, in one request.  If
-  // the row is not kept, that is bad_option, and the lock stays held.  If the
-  // lock is recursive and stays locked, this is renew(); if that fails, the
-  // level stays as it was.
+  // the row is not kept, this fails with bad_option, and the lock stays held.
+  // If a recursive lock stays locked, this is renew(); if that fails, it stays
+  // locked as often as before.
   void release(const Changes& changes, std::error_code& ec = detail::throws());
 
-  // --- Guarded writes (part `guard`) ---
+  // --- Guarded writes ---
 
   // Sends your writes in one TransactWriteItems that DynamoDB carries out only
-  // if the lock is ours at that moment.  If it is not, although our clock does
-  // not show that yet, the writes are refused with Errc::lease_lost.  In that
-  // case the lease is renewed at once: if that finds the lock lost, or is not
-  // answered within request_timeout, owns_lock() turns false and on_lost is
-  // called.
+  // if the lock is ours at that moment.  If DynamoDB finds that it is not,
+  // before our clock shows a loss, the writes are refused with Errc::lease_lost
+  // and the lease is renewed at once.  If the renewal finds the lock lost, or
+  // is not answered within request_timeout, owns_lock() turns false and on_lost
+  // is called.
   //
   // `items` is a JSON array of 1 to 99 elements of TransactItems, such as
   // `[{"Put": {...}}, {"Update": {...}}]`, for tables of one account and
-  // region.  condition_failed: a condition of yours does not hold; the text of
-  // the Error has its position, from 1 on, and DynamoDB's words.  no_table and
-  // access_denied: of any of these tables, or of the lock's.  bad_request: also
-  // if an item's key does not fit its table.
+  // region.  Errors: condition_failed, if a condition of yours does not hold
+  // (the Error's text has its position, from 1 on, and DynamoDB's words);
+  // no_table and access_denied, for any of these tables or the lock's;
+  // bad_request, also if an item's key does not fit its table.
   //
   // Transient errors are retried for `patience`, but for at most 9 minutes.
   // The writes are made at most once: all attempts have one ClientRequestToken,
@@ -297,7 +297,7 @@ class DdbMutex {
   void guarded_write(const std::string& items,
                      std::error_code& ec = detail::throws());
   // The condition that guarded_write() adds, for programs that send the
-  // transaction themselves: the JSON of a ConditionCheck, to be one of
+  // transaction themselves: the JSON of a ConditionCheck, to be added to
   // TransactItems.  Errors: not_held.
   std::string condition_check(std::error_code& ec = detail::throws()) const;
 
@@ -309,7 +309,7 @@ class DdbMutex {
                  std::error_code& ec);
 #endif
   std::shared_ptr<void> loss_signal(std::shared_ptr<void> (*make)(),
-                                    void (*tell)(void*)) const;
+                                    void (*request_stop)(void*)) const;
 
   struct Impl;
   std::shared_ptr<Impl> impl_;  // Changed only by the destructor.
@@ -332,7 +332,7 @@ struct Attribute {
   std::string name{};  // Empty for a member of a set or list.
   Type type = Type::string;
   // string: UTF-8; number: decimal text, up to 38 digits; binary: the bytes;
-  // boolean: "true" or "false"; of other types empty.
+  // boolean: "true" or "false"; empty for other types.
   std::string value{};
   std::vector<Attribute> members{};  // Of sets, lists and maps.
 };
@@ -342,13 +342,12 @@ inline bool operator!=(const Attribute& a, const Attribute& b) {
 }
 
 // The options of a mutex, in groups; the first group is what most programs set.
-// The mutex's constructor reports a value that is out of its bounds
-// (bad_option).
+// The mutex's constructor reports a value that is out of bounds (bad_option).
 struct Options {
   // --- The lock ---
 
-  // The table that the lock lives in, and with it the connections and threads.
-  // Give one Table to all your mutexes.  Default: Table::standard().
+  // The table that the lock lives in.  It has the connections and threads, so
+  // give one Table to all your mutexes.  Default: Table::standard().
   std::shared_ptr<Table> table{};
 
   // How long the lease lasts after it was taken or renewed: 100 ms to 366 days.
@@ -359,31 +358,30 @@ struct Options {
   // A holder stops a margin before the end of its lease.  The margin is 1.25 s;
   // if the ttl is below 10 s, an eighth of it; if it is above 125 s, 1 % of it.
   // So of 60 s, 58.75 s can be used after each renewal.  The margin covers
-  // clocks that run wrong by up to 1 %.  Or it covers a machine that stands
-  // still, boot clock included, for so short a time that no answer shows it: if
-  // the ttl is 10 s or more, a pause of up to 1.25 s lets nobody else in.  With
-  // a shorter ttl, such a pause can let two hosts hold the lock for up to
+  // clocks whose rate is wrong by up to 1 %.  Or it covers a machine that
+  // stands still, boot clock included, too briefly for any answer to show it:
+  // if the ttl is 10 s or more, a pause of up to 1.25 s lets nobody else in.
+  // With a shorter ttl, such a pause can let two hosts hold the lock for up to
   // 1.25 s - ttl / 8: for 0.625 s if the ttl is 5 s, for 1 s if it is 2 s.  If
   // clocks are also off by 1 %, add 1 % of the ttl; the total is never more
   // than 1.25 s.
   std::chrono::milliseconds ttl{60000};
 
-  // Called once for each lock that is lost: with `expired` when remaining()
-  // reaches 0, and so before another may hold the lock, unless another callback
-  // is still running then; with `taken` or `deleted` as soon as that is known.
-  // owns_lock() is already false.  The mutex stays locked until unlock() is
-  // called, as a guard does; that never frees another holder's lock.  A loss
-  // during or after unlock() is reported only if it is found out before the end
-  // of the lease.  If that is reported late, because another callback was
-  // running, the mutex may have been locked again meanwhile, and owns_lock() is
-  // about that new lock.
+  // Called once for each lock that is lost; owns_lock() is already false.
+  // `expired` is reported when remaining() reaches 0, before anybody else may
+  // hold the lock, unless another callback is still running then; `taken` and
+  // `deleted` as soon as they are known.  The mutex stays locked until unlock()
+  // is called, as a guard does; that never frees another holder's lock.  A loss
+  // during or after unlock() is reported only if it is discovered before the
+  // lease ends.  If another callback delays that report, the mutex may have
+  // been locked again meanwhile, and owns_lock() is about that new lock.
   //
   // Callbacks run on the Table's timer thread, one at a time, with no mutex
   // held and all signals blocked; programs started there inherit the blocked
-  // signals.  A callback may call anything, unlock() and the mutex's destructor
-  // too, but while it runs no other is called.  A lock() that would wait for
-  // another thread of this process is refused there.  An exception is logged,
-  // or written to stderr if there is no logger.
+  // signals.  A callback may call anything, even unlock() and the mutex's
+  // destructor, but no other callback is called while it runs.  A lock() that
+  // would wait for another thread of this process is refused there.  An
+  // exception is logged, or written to stderr if there is no logger.
   std::function<void(Loss)> on_lost{};
 
   // Who holds the lock, in UTF-8, for people who look at the table; it decides
@@ -392,13 +390,12 @@ struct Options {
 
   // --- Waiting ---
 
-  // How long lock() goes on in spite of transient errors.  It counts from the
-  // first error since a request of any thread of this mutex last succeeded.
-  // When the time is up, the error is reported to all threads that wait in
-  // lock().  Later calls start afresh.  At least 0, which means no retry.
-  // Default: 30 s.  renew() and guarded_write() count from their own call, and
-  // take request_timeout if that is more.  Calls with a timeout have that
-  // instead.
+  // How long lock() retries transient errors.  The time starts with the first
+  // error since any thread's request for this mutex last succeeded.  When it is
+  // up, the error is reported to all threads that wait in lock().  Later calls
+  // start afresh.  At least 0, which means no retry.  Default: 30 s.  For
+  // renew() and guarded_write() the time starts with the call, and is at least
+  // request_timeout.  Calls with a timeout use that instead.
   std::chrono::milliseconds patience{30000};
 
   // The pauses between a waiter's reads of the item.  Each pause is random,
@@ -418,42 +415,43 @@ struct Options {
 
   // --- Fencing tokens, and what is stored with the lock ---
 
-  // Leaves the item when the lock is released, and marks it as free.  Then
+  // Keeps the item when the lock is released, and marks it as free.  Then
   // fencing_token() grows with every acquisition, whoever makes it, for as long
   // as the row exists; and what you or others store in the item stays.  All
   // programs that lock a name must agree: one that does not keep the row is
-  // refused with Errc::kept_row. Default: false; in shared layouts as the other
-  // library does (see Layout). There the programs need not agree, and there are
-  // no tokens.
+  // refused with Errc::kept_row.  Default: false; in shared layouts as the
+  // other library does (see Layout).  There the programs need not agree, and
+  // there are no tokens.
   std::optional<bool> keep_row{};
 
-  // Says that the program relies on fencing_token(): bad_option if the token
-  // would be 0, which is so without keep_row and in shared layouts (their
-  // clients copy the number without counting, or drop it).  It cannot notice
-  // programs of ddblock in the same table, which delete kept rows, so that the
-  // tokens start again.  Default: false.
+  // Set it if the program relies on fencing_token().  The constructor then
+  // fails (bad_option) if the token would always be 0: without keep_row, and in
+  // shared layouts (their clients copy the number without counting, or drop
+  // it).  It cannot detect programs of ddblock in the same table: they delete
+  // kept rows, so that the tokens start again.  Default: false.
   bool fencing = false;
 
   // Bytes to store with the lock, for the next holder and for inspect().
   // Default: nothing.
   std::optional<std::string> data{};
 
-  // Attributes to store with the lock.  Their names may not be the table's key
-  // or those of the record (uuid, expires, lease, owner, ttl, token, data; or
-  // what the layout has).  With keep_row or keep_data, 100 at most.
+  // Attributes to store with the lock.  They may not have the name of the
+  // table's key or of the record's attributes (uuid, expires, lease, owner,
+  // ttl, token, data; in shared layouts other ones).  With keep_row or
+  // keep_data, 100 at most.
   Attributes attributes{};
 
-  // Whether the data and attributes of the last holder stay, as far as yours do
-  // not replace them.  If rows are not kept, only a dead holder leaves any.
+  // Whether the last holder's data and attributes stay where yours do not
+  // replace them.  If rows are not kept, only a dead holder leaves any.
   // Default: as keep_row; true in layout dynamolock, false in awslabs.  On kept
-  // rows, `false` removes only the data, but in layout awslabs the attributes,
-  // too.
+  // rows, `false` removes only the data; in layout awslabs it removes the
+  // attributes, too.
   std::optional<bool> keep_data{};
 
   // With keep_row: takes the lock only if its item exists; else Errc::no_row.
-  // The item need not be a lock yet: it may have only attributes of yours, none
-  // of them with a name of the record's (else Errc::bad_record).  For rows of
-  // work that are their own locks.  Default: false.
+  // The item need not be a lock yet: it may have only your own attributes, but
+  // none with a name of the record's (else Errc::bad_record).  For rows that
+  // are both a job and its lock.  Default: false.
   bool only_if_exists = false;
 
   // --- Renewal ---
@@ -467,52 +465,52 @@ struct Options {
   // renew_after, max_hold and alive concern automatic renewals only.
 
   // The age at which the lease is renewed: more than 0, at most ttl / 2.
-  // Default: ttl / 2, and the first time earlier, at random from ttl / 4 on.
+  // Default: ttl / 2, and the first time at random between ttl / 4 and ttl / 2.
   // Renew more often to survive longer outages, at the price of more requests.
   std::optional<std::chrono::milliseconds> renew_after{};
 
-  // How long after the lock was taken it is renewed automatically.  After that
-  // it is lost at the end of its lease, unless renew() is called.  So a program
+  // Automatic renewal stops this long after the lock was taken.  The lock is
+  // then lost at the end of its lease, unless renew() is called.  So a program
   // that hangs does not keep it for ever.  More than 0.  Default: no limit.
   std::optional<std::chrono::milliseconds> max_hold{};
 
-  // Asked before each renewal, but not before its retries; the renewal is sent
-  // only if it returns true.  If it does not, it is asked again until the lease
-  // is over.  Use it to give up the lock if the program hangs.  It is called as
-  // on_lost is: while it waits, all callbacks and its own renewal wait too.
-  // Default: always true.
+  // Called before each renewal, but not before its retries; the renewal is sent
+  // only if it returns true.  If it returns false, it is called again until the
+  // lease is over.  Use it to give up the lock if the program hangs.  It is
+  // called as on_lost is: while it runs, all callbacks and its own renewal
+  // wait.  Default: always true.
   std::function<bool()> alive{};
 
-  // When in_danger() and on_danger warn of a loss: if remaining() is this or
-  // less.  At least 0, less than ttl / 2.  Default: ttl / 4.  From ttl / 2
-  // less the margin on (for a ttl below 10 s: 3/8 of the ttl), the lease is in
+  // in_danger() and on_danger warn of a loss when remaining() is this or less.
+  // At least 0, less than ttl / 2.  Default: ttl / 4.  If it is ttl / 2 less
+  // the margin or more (for a ttl below 10 s: 3/8 of the ttl), the lease is in
   // danger before each renewal, unless renew_after is shorter.
   std::optional<std::chrono::milliseconds> safe_time{};
 
-  // Called, as on_lost is, once for each time that the lease comes into danger
-  // without having been renewed.
+  // Called as on_lost is, once each time that the lease comes into danger
+  // before it is renewed.
   std::function<void()> on_danger{};
 
   // --- Threads that share the mutex ---
 
-  // Lets the thread that has the lock lock it again, to unlock it as often,
-  // like std::recursive_mutex.  Locking again fails with Errc::lease_lost if
-  // the lock was lost meanwhile.  Default: false.
+  // Lets the thread that has the lock lock it again, like std::recursive_mutex;
+  // it must then unlock it as often.  Locking again fails with Errc::lease_lost
+  // if the lock was lost meanwhile.  Default: false.
   bool recursive = false;
 
-  // How often in a row unlock() may hand the lock, with its lease, to the
+  // How many times in a row unlock() may hand the lock and its lease to the
   // thread that has waited longest for this mutex, without a request.  At least
-  // 0, which means never.  Default: 16.  So that other hosts get in, that is
-  // only done within ttl / 2 of when the lease was taken, and while more than
+  // 0, which means never.  Default: 16.  So that other hosts get in, this is
+  // only done within ttl / 2 after the lease was taken, and while more than
   // half of it is left.  A mutex with keep_row, kept data, max_hold or without
   // auto_renew takes a new lease each time.  So does any mutex after
   // guarded_write(), condition_check() or a renew() with changes.
   //
   // The uuid stays the same; everything else about the acquisition is new.  If
-  // the lock is lost, the loss is reported to the thread that was handed it,
-  // even if its lock() has not returned yet.  That lock() returns as if the
-  // loss had come just after it. A thread that is handed the lock just when its
-  // wait times out or is cancelled has the lock.
+  // the lock is lost, the loss is reported to the thread that was handed the
+  // lock, even if its lock() has not returned yet; lock() then returns as if
+  // the loss had come just after it.  A thread that is handed the lock just
+  // when its wait times out or is cancelled has the lock.
   int handover_limit = 16;
 
   // --- A table with a sort key ---
@@ -536,24 +534,24 @@ struct Credentials {
   std::string access_key_id{};
   std::string secret_access_key{};
   std::string session_token{};  // Empty for keys that do not expire.
-  std::string account_id{};     // Empty if it is not known.
-  // When the keys expire; nothing: never.
+  std::string account_id{};     // Empty if unknown.
+  // When the keys expire.  Not set: never.
   std::optional<std::chrono::system_clock::time_point> expires{};
 };
 
 // How items are written.  All layouts but the first are those of other
 // libraries (part `layouts`), called the shared layouts: their programs and
-// yours can then lock the same names in the same table.  What is not safe in
-// each of them is said in examples/README.md, under "Side by side".
+// yours can then lock the same names in the same table.  examples/README.md
+// says, under "Side by side", what is not safe in each of them.
 //
 // Clients of lockclient, lease and ddblock judge a lease by their own host's
 // calendar: see TableOptions::calendar_margin.  If there is such a margin,
-// DynamoDB's answers must have a Date (else Errc::not_supported), because the
-// end of a lease could not be stored otherwise.
+// DynamoDB's answers must have a Date (else Errc::not_supported), because
+// without it no end of a lease can be stored.
 //
 // Clients of dynamolock and awslabs take a lock once they have seen its row
-// unchanged for its lease.  A program that asks once and never again does not
-// get the lock of a dead holder there, and LockInfo::expires has no meaning.
+// unchanged for its lease.  There, a program that tries only once does not get
+// a dead holder's lock, and LockInfo::expires has no meaning.
 enum class Layout {
   ddblock,     // Ours, and paulmach/ddblock's: `uuid`, `expires`.  Rows are
                // deleted.
@@ -571,7 +569,7 @@ enum class Layout {
 enum class LogLevel {
   debug,    // A request that failed and is retried.
   info,     // Keys that were found.
-  warning,  // What may become an error.
+  warning,  // Something that may become an error.
   error,    // A lock that is lost, a callback that threw.
 };
 const char* name_of(LogLevel level) noexcept;  // "debug"
@@ -584,17 +582,16 @@ struct TableOptions {
   std::string name = "locks";
 
   // The AWS region.  Default: AWS_REGION, AWS_DEFAULT_REGION, the profile's
-  // region; else that of the EC2 instance, which is asked on first use.
+  // region; else the EC2 instance's, which is looked up on first use.
   std::string region{};
 
-  // Another DynamoDB than the region's: "https://host", optionally with a port
+  // An endpoint other than the region's: "https://host", optionally with a port
   // and a path ("http://host:8000/a/b").  Default: AWS_ENDPOINT_URL_DYNAMODB,
   // AWS_ENDPOINT_URL, the profile's endpoint; else that of the region.
   std::string endpoint{};
 
-  // How long exists(), inspect(), list() and force_unlock() retry a request
-  // that meets transient errors.  At least 0.  Default: 30 s.  (For locks, see
-  // Options::patience.)
+  // How long exists(), inspect(), list() and force_unlock() retry transient
+  // errors.  At least 0.  Default: 30 s.  (For locks, see Options::patience.)
   std::chrono::milliseconds patience{30000};
 
   // --- Keys, trust, logging ---
@@ -606,26 +603,26 @@ struct TableOptions {
   // Your AWS keys.  Default: found where AWS's tools find them.
   Credentials credentials{};
 
-  // A function that gets keys; it goes before all other sources.  It is called
-  // by a thread of its own, one call at a time: when keys are first needed;
-  // before they expire, or after a minute if they do not say when; and when
-  // DynamoDB says that they have expired.  Old keys are used meanwhile.
+  // A function that returns keys; all other sources are then ignored.  It is
+  // called by a thread of its own, one call at a time: when keys are first
+  // needed; before they expire, or every minute if `expires` is not set; and
+  // when DynamoDB says that they have expired.  Old keys are used meanwhile.
   // Returning nothing means that there are no keys.  An exception means that
   // there are none now, which is retried as a transient error.  A call that has
-  // not returned two seconds after the Table is gone runs on, with everything
-  // it refers to.
+  // not returned two seconds after the Table is gone runs on, and may still use
+  // what it refers to.
   std::function<std::optional<Credentials>()> credentials_source{};
 
   // A readable PEM file with the CAs to trust.  Default: AWS_CA_BUNDLE, the
   // profile's `ca_bundle`, else the system's.
   std::string ca_file{};
 
-  // Called for each line that is worth logging, by a thread of its own, one
-  // line at a time.  A line never has a signature in it, nor a secret or token
-  // of 16 characters or more; where a server repeats one, it is replaced by
-  // "(hidden)".  Characters are escaped as in Error::what().  The logger may
-  // call anything.  If it is slow, lines are left out; an exception is ignored.
-  // It is not called once the Table is gone.  Default: nothing is logged.
+  // Called for each line of the log, by a thread of its own, one line at a
+  // time.  A line never contains a signature, or a secret or token of 16
+  // characters or more; if a server repeats one, it is replaced by "(hidden)".
+  // Characters are escaped as in Error::what().  The logger may call anything.
+  // If it is slow, lines are left out; an exception is ignored.  It is not
+  // called once the Table is gone.  Default: nothing is logged.
   std::function<void(LogLevel level, const std::string& text)> logger{};
 
   // --- The table's key ---
@@ -636,7 +633,7 @@ struct TableOptions {
 
   // Comes before each mutex's name in the key, so that the table can also hold
   // other items.  The default is what the Go program ddblock writes.  In other
-  // layouts there is no prefix unless you set another than this.
+  // layouts there is no prefix unless you set one other than this.
   std::string prefix = "ddblock-";
 
   // The attribute that is the sort key, a string too, and its value for mutexes
@@ -653,20 +650,21 @@ struct TableOptions {
   // How items are written.  All programs that share a table must agree.
   Layout layout = Layout::ddblock;
 
-  // In layouts ddblock, lockclient and lease: how far the calendars of other
-  // programs' hosts may be off DynamoDB's clock; 0 to a day.  Default: 2 s; in
-  // ddblock 0, for a table that only we use.  Our leases are stored with an end
-  // that is later by this, so that a calendar that is ahead does not take them
-  // early.  Theirs count as over when DynamoDB's clock is past their end by
-  // this, and by at least 2 s, so that a holder whose calendar is behind keeps
-  // its lock.  The lock of a dead holder is free that much later.  A host whose
-  // calendar is off by more may take locks that are held, or lose its own.
-  // Between two programs of the other library there is no margin.
+  // In layouts ddblock, lockclient and lease: the largest clock skew, against
+  // DynamoDB's clock, of hosts whose programs use the other library; 0 to a
+  // day.  Default: 2 s; in ddblock 0, for a table that only this library uses.
+  // We store the end of our leases later by this, so that a host whose clock is
+  // ahead does not take our locks early.  Their leases count as over once
+  // DynamoDB's clock is past their end by this, and by at least 2 s, so that a
+  // holder whose clock is behind keeps its lock.  A dead holder's lock becomes
+  // free that much later.  A host whose clock is off by more may take locks
+  // that are held, or lose its own.  Between two programs of the other library
+  // there is no margin.
   std::optional<std::chrono::milliseconds> calendar_margin{};
 
   // In layouts dynamolock and awslabs: writes `leaseDuration` in the form that
   // the row already has ("20s" or "20000"), instead of the layout's.  We read
-  // both forms, but their clients only their own, and fail on the other.  Each
+  // both forms; their clients read only their own, and fail on the other.  Each
   // lock() then reads the item first: one request more.
   bool lease_as_found = false;
 };
@@ -674,21 +672,20 @@ struct TableOptions {
 // The table that locks live in, with the endpoint, keys and connections for it.
 // Its mutexes share it.  Any thread may call any member.
 //
-// It has two threads, which the first lock that needs them starts, at times one
+// It has two threads, started by the first lock that needs them, at times one
 // more that fetches keys, and one that calls the logger if there is one.  At
 // most 128 renewals are in flight; leases that end first go first.  At most 32
-// releases that calls left unfinished are in flight, and for at most 16
-// abandoned requests it still waits for the answer.  At most 1,000 releases
-// are queued.  Beyond that, the one whose lease ends first is dropped: that
-// lock becomes free when its lease ends.
+// releases that calls left unfinished are in flight, and at most 16 requests for
+// a lock whose callers gave up.  At most 1,000 releases are queued.  Beyond
+// that, the one whose lease ends first is dropped: that lock becomes free when
+// its lease ends.
 class Table {
  public:
-  // Sends nothing.  Throws Error (bad_option) that names what is wrong or
+  // Sends nothing.  Throws an Error (bad_option) that names what is wrong or
   // cannot be found.  Without exceptions, the first operation fails with it.
   explicit Table(TableOptions options = {});
-  // When the Table and all its mutexes are destroyed, releases that calls left
-  // unfinished are tried once more.  The last destructor waits for that, for
-  // two seconds at most.
+  // When the Table and all its mutexes are destroyed, the last destructor tries
+  // releases that calls left unfinished once more, for two seconds at most.
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -697,12 +694,12 @@ class Table {
   // defaults above.
   static std::shared_ptr<Table> standard();
 
-  // Calls of the table and of its mutexes that wait, and all later ones, end
-  // with Errc::closed (in this process).  Releases all locks that its
-  // mutexes hold, many at once, and returns those that could not be released
-  // within that time.  Their releases go on in the background until their
-  // leases are over.  Afterwards no mutex holds a lock, unless memory ran out
-  // all that time; a thread that had locked one still unlocks it as usual.
+  // Ends waiting calls of the table and its mutexes, and all later calls, with
+  // Errc::closed (in this process).  Releases all locks that its mutexes hold,
+  // many at once, and returns those that could not be released within that
+  // time.  Their releases go on in the background until their leases are over.
+  // Afterwards no mutex holds a lock, unless memory ran out all that time; a
+  // thread that had locked one still unlocks it as usual.
   std::vector<Unreleased> close(
       std::chrono::milliseconds within = std::chrono::seconds(10)) noexcept;
 
@@ -713,16 +710,16 @@ class Table {
 
   Stats stats() const;
 
-  // --- Administration (part `manage`) ---
+  // --- Administration ---
 
   // Creates the table with the key that the options name, and waits until it is
-  // usable: a minute at most.  A table that exists is checked as by exists(),
-  // and left as it is, except that Creation::clean_up may be turned on.
+  // usable: a minute at most.  An existing table is checked as by exists(), and
+  // not changed, except that Creation::clean_up may be turned on.
   void create(std::error_code& ec = detail::throws());
   void create(const Creation& how, std::error_code& ec = detail::throws());
 
-  // False if there is no such table.  Errors: wrong_table, if its key is not as
-  // the options say; replicated_table, unless allow_replicas is set.  Call it
+  // False if there is no such table.  Errors: wrong_table, if its key differs
+  // from the options; replicated_table, unless allow_replicas is set.  Call it
   // when a program starts, to find a wrong table before the first lock does.
   //
   // A wrong key is remembered.  Until exists() or create() finds the key right,
@@ -749,15 +746,16 @@ class Table {
             std::error_code& ec = detail::throws());
 
   // Frees the lock by force if its record is still exactly the one that was
-  // inspected; false if it is not.  bad_option if nothing was held.
+  // inspected; false if it is not.  Errors: also bad_option, if nothing was
+  // held.
   //
   // The holder, if it is alive, loses the lock and learns of it with its next
   // renewal.  Until then, two may believe that they hold the lock.  A holder
   // does not learn of it at all if it unlocks in an outage that lasts longer
   // than its lease.  Programs of other libraries do not learn of it at once.
-  // One of lockclient or lease takes the free lock again with its next
-  // heartbeat.  One of dynamolock or awslabs goes on as if it held the lock,
-  // and learns of it only once another has taken it.
+  // Those of lockclient and lease take the free lock again with their next
+  // heartbeat.  Those of dynamolock and awslabs go on as if they held the lock,
+  // and learn of it only once another has taken it.
   //
   // The row is deleted only in layout ddblock, and only if it has no token.
   // Any other row is marked as free, as by a release, and the rest of it stays.
@@ -791,7 +789,7 @@ enum class Errc {
   not_supported,     // function_not_supported: the engine has no such action.
   bad_certificate,   // permission_denied: the server's certificate is refused.
   bad_record,        // bad_message: the item is not a lock.  It is left alone,
-                     // unless all that is wrong is a fraction in a number.
+                     // unless only a fraction in a number is wrong with it.
   kept_row,          // bad_message: the item has a fencing token, so set
                      // Options::keep_row.
   no_row,            // no_such_file_or_directory: Options::only_if_exists.
@@ -804,7 +802,7 @@ enum class Errc {
   timed_out,     // timed_out
   throttled,     // resource_unavailable_try_again
   unavailable,   // resource_unavailable_try_again: DynamoDB failed (5xx).
-  bad_answer,    // protocol_error: not an answer that DynamoDB gives.
+  bad_answer,    // protocol_error: the answer is not DynamoDB's.
 
   lease_lost,     // operation_not_permitted: the lock was lost.
   ends_too_soon,  // operation_not_permitted: the lock is held, but for less
@@ -825,7 +823,7 @@ class Error : public std::system_error {
  public:
   Error(std::error_code code, const std::string& what,
         const std::string& field = {}, const std::string& request_id = {});
-  // A move copies, so that no Error is ever without its text.
+  // Moving copies, so that a moved-from Error keeps its text.
   Error(const Error&) noexcept = default;
   Error& operator=(const Error&) noexcept = default;
 
@@ -833,7 +831,7 @@ class Error : public std::system_error {
   // The wrong option ("ttl", "region"); "name" is a mutex's name and "table" a
   // table's.  Empty for other errors.
   const std::string& field() const noexcept { return texts_->field; }
-  // DynamoDB's, for AWS's support; empty if it gave none.
+  // DynamoDB's id of the request, for AWS's support; empty if it gave none.
   const std::string& request_id() const noexcept { return texts_->request_id; }
 
  private:
@@ -869,8 +867,9 @@ struct Creation {
   std::vector<std::pair<std::string, std::string>> tags{};
   // Lets DynamoDB delete rows that are not kept, a day or more after their
   // lease ended.  Only in layout ddblock.  If the engine has no such clean-up,
-  // create() succeeds, and a warning is logged.  If turning it on fails
-  // otherwise, create() fails, and its error says that the table is there.
+  // create() succeeds, and a warning is logged.  If it cannot be turned on for
+  // another reason, create() fails with an error that says that the table is
+  // there.
   bool clean_up = true;
 };
 
@@ -882,28 +881,28 @@ struct LockInfo {
   // kept when the lock was released.
   bool exists = false;
   bool released = false;  // The row was kept when the lock was released.
-  // True if whoever locks it must set Options::keep_row (else Errc::kept_row or
-  // bad_record): the item has a token, or only attributes of others.
+  // True if a mutex for it must set Options::keep_row (else Errc::kept_row or
+  // bad_record): the item has a token, or attributes but no record.
   bool keep_row = false;
   std::string uuid;  // New for every acquisition from the table.
   std::string owner;
-  // 0 if another client wrote a record that does not say.
+  // 0 if the record is another client's and does not say.
   std::chrono::milliseconds lease{0};
-  // When the lease ends by DynamoDB's clock, since 1970, with calendar_margin.
-  // After the year 2096 if the row does not say; 0 if it was released.
+  // When the lease ends by DynamoDB's clock, calendar_margin included, since
+  // 1970.  After the year 2096 if the row does not say; 0 if it was released.
   std::chrono::nanoseconds expires{0};
   // How long ago the lock was last taken or renewed, by DynamoDB's clock.  (No
-  // record says how long it has been held.)  Nothing if it was released, or if
+  // record says how long it has been held.)  Not set if it was released, or if
   // the record or the answer does not say.
   std::optional<std::chrono::milliseconds> age{};
   std::uint64_t token = 0;  // 0 unless the row is a kept one.
   std::optional<std::string> data{};
   Attributes attributes{};
   // From list(): why the item is not a lock, or that it is too large to be
-  // read.  Then everything above but the name and the sort value is empty.
-  // Otherwise: the first attribute that was left out, if there is one.  What is
-  // stored beside the record is read up to 8,000 values in all, members of
-  // lists, maps and sets included, and up to 32 levels deep.
+  // read.  Everything above but the name and the sort value is then empty.
+  // Otherwise: the first attribute that was left out, if any.  Of what is
+  // stored beside the record, up to 8,000 values are read, counting members of
+  // lists, maps and sets, and up to 32 levels.
   std::string problem{};
 };
 
@@ -914,17 +913,17 @@ struct Stats {
   std::uint64_t put_item = 0;
   std::uint64_t update_item = 0;
   std::uint64_t delete_item = 0;
-  std::uint64_t other = 0;  // Of the table itself, of lists, guarded writes.
+  std::uint64_t other = 0;  // For the table, lists, guarded writes.
   // Of these requests: those that DynamoDB throttled; those that failed
-  // otherwise (that somebody else holds the lock is no failure); those that
-  // were sent because an earlier one had failed.
+  // otherwise (a lock that somebody else holds is no failure); those that were
+  // sent because an earlier one had failed.
   std::uint64_t throttled = 0;
   std::uint64_t failed = 0;
   std::uint64_t retries = 0;
   // HTTP heads and bodies, without what TLS and TCP add.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  // Locks that are held now, and the sum of the hours that locks were held.
+  // Locks held now, and the hours that all locks were held in total.
   std::uint64_t held = 0;
   double held_hours = 0;
 
@@ -944,16 +943,16 @@ struct Unreleased {
 
 namespace detail {
 
-// How long a call may wait: `within`, of which max() is for ever; or as long as
-// `left` says, which is asked again after each wait, so that it follows a clock
-// that is set.
+// How long a call may wait: `within` (max(): for ever) or, if `left` is not
+// null, what left(at) returns.  It is called again after each wait, because its
+// clock may be set meanwhile.
 struct Deadline {
   std::chrono::nanoseconds within = std::chrono::nanoseconds::max();
   std::chrono::nanoseconds (*left)(const void* at) = nullptr;
   const void* at = nullptr;
 };
 
-// At most just short of for ever; 0 for NaN.
+// Less than max(), which means for ever; 0 for NaN.
 template <class Rep, class Period>
 std::chrono::nanoseconds nanoseconds_of(
     const std::chrono::duration<Rep, Period>& duration) {
@@ -978,14 +977,14 @@ std::chrono::nanoseconds left_until(const void* at) {
   return left > std::chrono::hours(1'000'000) ? kForEver : nanoseconds_of(left);
 }
 
-// One wait that another thread may end, as std::stop_token needs it.
+// One wait that another thread may end, for std::stop_token.
 class Wait {
  public:
   Wait();
   ~Wait();
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
-  void cancel() noexcept;  // Also counts if it comes before the wait.
+  void cancel() noexcept;  // Also ends a wait that begins later.
 
  private:
   friend class v0::DdbMutex;

@@ -1,12 +1,19 @@
-// The calls of an AnyOf, its options, and what its calls share in one process.
-// What one call does is in any_of_call.cpp, what it finds in any_of_pass.cpp.
+// The public calls of an AnyOf, its options, what a pass finds, and what the
+// calls of one process share.  What one call does is in any_of_call.cpp.
+//
+// A pass ranks what it sees.  Each row that is wanted is remembered, so that
+// the next pass knows how long it has been unchanged.  If it may be free, it
+// becomes a candidate.  The best 1,024 candidates are kept.
 #include "any_of.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
+#include "../sigv4/memory.hpp"
 #include "../sigv4/text.hpp"
 #include "any_of_impl.hpp"
 #include "mutex_impl.hpp"
@@ -22,6 +29,16 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 namespace {
+
+constexpr std::size_t kMostCandidates = 1024;
+constexpr std::size_t kMostRemembered = 65536;
+constexpr std::size_t kMostWatched = 64;
+// A candidate is taken from the first quarter, but from at least so many.
+constexpr std::size_t kLeastSpread = 16;
+// One free item in 8 comes before all others, as if it had been unchanged for
+// kPreferredAge, so that none waits for ever.
+constexpr nanoseconds kOneIn{7};
+constexpr std::chrono::hours kPreferredAge{1000000};
 
 ErrorPtr check(const AnyOfOptions& options) {
   const char* bad_name = "";
@@ -46,8 +63,7 @@ ErrorPtr check(const AnyOfOptions& options) {
 
 // --- What an AnyOf is inside -------------------------------------------------
 
-AnyOf::Impl::Impl(AnyOfOptions&& the_options)
-    : options(std::move(the_options)) {
+AnyOf::Impl::Impl(const AnyOfOptions& the_options) : options(the_options) {
   if (!options.each.table) options.each.table = Table::standard();
   options.each.keep_row = true;
   options.each.only_if_exists = true;
@@ -82,18 +98,82 @@ AnyOf::Impl::Shared& AnyOf::Impl::get() {
                     nanoseconds(request_timeout()));
 }
 
+// --- What a pass finds -------------------------------------------------------
+
+bool any_of::IsBetter::operator()(const Candidate& one,
+                                  const Candidate& other) const {
+  return std::tie(one.since, one.token, one.chance) <
+         std::tie(other.since, other.token, other.chance);
+}
+
+Pass::Pass(std::uint64_t the_number,
+           std::shared_ptr<const Pass> the_rows_before)
+    : number(the_number), rows_before(std::move(the_rows_before)) {}
+
+void Pass::see(const LockInfo& item, std::optional<nanoseconds> wait,
+               dynamodb::RetryBudget& random) {
+  ++accepted;
+  const std::hash<std::string> hash;
+  const std::size_t key = hash(item.name) * 31 + hash(item.sort_value);
+  Row row{hash(item.uuid) + static_cast<std::size_t>(item.expires.count()),
+          begun};
+  const auto known = rows_before->rows.find(key);
+  if (known != rows_before->rows.end() &&
+      known->second.version == row.version) {
+    row = known->second;
+  }
+  if (rows.size() < kMostRemembered) rows.emplace(key, row);
+
+  if (!wait) return;
+  const bool waits = *wait > nanoseconds::zero();
+  if (waits && BootClock::now() - row.since < *wait) return;
+  Candidate candidate{item.name, item.sort_value, row.since, item.token, 0,
+                      *wait};
+  const bool preferred = random.jitter(kOneIn) == nanoseconds::zero();
+  if (preferred) candidate.since -= kPreferredAge;
+  candidate.chance =
+      static_cast<std::uint64_t>(random.jitter(nanoseconds::max()).count());
+  candidates.insert(std::move(candidate));
+  if (candidates.size() <= kMostCandidates) return;
+  candidates.erase(std::prev(candidates.end()));
+  left_out = true;
+}
+
+void Pass::keep_rows_before() {
+  // Without memory, some rows count as new in the next pass.
+  sigv4::has_memory_for([&] {
+    for (const auto& row : rows_before->rows) {
+      if (rows.size() < kMostRemembered) rows.insert(row);
+    }
+  });
+}
+
+Candidate Pass::take_one(dynamodb::RetryBudget& random) {
+  const std::size_t spread = std::max(kLeastSpread, candidates.size() / 4);
+  const std::size_t last = std::min(spread, candidates.size()) - 1;
+  const auto chosen =
+      std::next(candidates.begin(), random.jitter(nanoseconds(last)).count());
+  return std::move(candidates.extract(chosen).value());
+}
+
+bool Pass::has_to_watch(const Candidate& item) const {
+  for (const Candidate& one : candidates) {
+    if (one.is_same_item(item)) return one.has_to_be_watched();
+  }
+  return false;
+}
+
 // --- What the calls of a process share ---------------------------------------
 
 AnyOf::Impl::Shared::Shared(lock::Table& the_table, nanoseconds the_pause,
                             nanoseconds request_timeout)
     : table(the_table),
       first_pause(the_pause),
-      pass_takes(request_timeout / 4),
-      pause(the_pause) {}
+      pass_takes(request_timeout / 4) {}
 
 bool AnyOf::Impl::Shared::is_due(const Candidate& item,
                                  std::unique_ptr<DdbMutex>& found) {
-  if (item.watch_for == nanoseconds::zero()) return true;
+  if (!item.has_to_be_watched()) return true;
   const auto known = find_watched(item);
   if (known == watched.end()) return watched.size() < kMostWatched;
   if (BootClock::now() < known->due) return false;
@@ -102,53 +182,53 @@ bool AnyOf::Impl::Shared::is_due(const Candidate& item,
   return true;
 }
 
-void AnyOf::Impl::Shared::watch(Candidate&& item,
-                                std::unique_ptr<DdbMutex> refused) {
+void AnyOf::Impl::Shared::watch(const Candidate& item,
+                                std::unique_ptr<DdbMutex>& refused) {
   // Another thread may have tried it at the same time.
   if (find_watched(item) != watched.end()) return;
   if (watched.size() >= kMostWatched) return;
   const BootTime due = BootClock::now() + item.watch_for;
-  watched.push_back({std::move(refused), std::move(item), due});
+  watched.push_back({item, std::move(refused), due});
 }
 
-std::vector<AnyOf::Impl::Shared::Watched>::iterator
+std::list<AnyOf::Impl::Shared::Watched>::iterator
 AnyOf::Impl::Shared::find_watched(const Candidate& item) {
-  return std::find_if(watched.begin(), watched.end(), [&](const Watched& one) {
-    return one.item.name == item.name && one.item.sort_value == item.sort_value;
-  });
+  auto found = watched.begin();
+  while (found != watched.end() && !found->item.is_same_item(item)) ++found;
+  return found;
 }
 
 void AnyOf::Impl::Shared::plan_next_pass(BootTime now,
                                          nanoseconds longest_pause) {
-  next_pass_at = now + table.budget.jitter(pause);
-  pause = pause < longest_pause / 2 ? 2 * pause : longest_pause;
+  next_pass_at = now + backoff.next({first_pause, longest_pause},
+                                    table.budget.random_share());
 }
 
-void AnyOf::Impl::Shared::publish(
-    const std::shared_ptr<Pass>& ended,
-    std::shared_ptr<const any_of::SeenRows>&& rows,
-    std::vector<Watched>& unneeded) {
+std::list<AnyOf::Impl::Shared::Watched> AnyOf::Impl::Shared::publish(
+    const std::shared_ptr<Pass>& ended) {
   const bool read_all = ended->extent == Pass::Extent::all;
   const nanoseconds took = ended->ended - ended->begun;
   pass_takes = read_all ? took : std::max(took, pass_takes);
-  seen = std::move(rows);
-  if (read_all) {
-    accepted = ended->accepted;
-    const auto first_unneeded =
-        std::partition(watched.begin(), watched.end(), [&](const Watched& one) {
-          return ended->has_to_watch(one.item.name, one.item.sort_value);
-        });
-    std::move(first_unneeded, watched.end(), std::back_inserter(unneeded));
-    watched.erase(first_unneeded, watched.end());
+  last_rows = ended;
+  if (read_all || !ended->candidates.empty()) last_pass = ended;
+  std::list<Watched> unneeded;
+  if (!read_all) return unneeded;
+  accepted = ended->accepted;
+  for (auto one = watched.begin(); one != watched.end();) {
+    const auto next = std::next(one);
+    if (!ended->has_to_watch(one->item)) {
+      unneeded.splice(unneeded.end(), watched, one);
+    }
+    one = next;
   }
-  if (read_all || ended->has_candidates()) last_pass = ended;
+  return unneeded;
 }
 
 // --- The calls ---------------------------------------------------------------
 
-AnyOf::AnyOf(AnyOfOptions options) {
+AnyOf::AnyOf(const AnyOfOptions& options) {
   const detail::NoCancellation guard;
-  impl_ = std::make_shared<Impl>(std::move(options));
+  impl_ = std::make_shared<Impl>(options);
   impl_->finish_construction(impl_);
 }
 

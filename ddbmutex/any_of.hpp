@@ -35,7 +35,7 @@
 // 4,096 bytes of the whole table, whatever `prefix` and `read` are.  To get an
 // item is one write, and to release it another.  If somebody else was faster,
 // the refused write costs as much.  In memory are at most the 1,024 best items
-// of a pass, and 24 bytes for each of up to 65,536 rows.  If there are more
+// of a pass, and 64 bytes for each of up to 65,536 rows.  If there are more
 // rows, the others count as new in every pass.
 //
 // Dead holders.  An item is taken once DynamoDB's clock shows that its lease
@@ -104,7 +104,7 @@ class AnyOf {
  public:
   // Sends nothing.  Throws Error (bad_option) that names the wrong option.
   // Without exceptions, the first operation fails with it.
-  explicit AnyOf(AnyOfOptions options);
+  explicit AnyOf(const AnyOfOptions& options);
   // Locks that it gave out stay held, and do not need it any more.
   ~AnyOf();
   AnyOf(const AnyOf&) = delete;
@@ -175,11 +175,11 @@ class AnyOf {
 
  private:
   struct Impl;
+  // Ends the call that has this `stopped`, also one that is yet to begin.
   static void stop(Impl& impl, std::atomic<bool>& stopped) noexcept;
   std::unique_ptr<DdbMutex> lock_within(const detail::Deadline& deadline,
                                         std::atomic<bool>* stopped,
                                         std::error_code& ec);
-  // Ends the call that has this, also one that is yet to begin.
 #ifdef __cpp_lib_jthread
   std::unique_ptr<DdbMutex> stoppable(const detail::Deadline& deadline,
                                       const std::stop_token& token,

@@ -1,23 +1,21 @@
 // One call of an AnyOf: it decides what to do next, does it, and begins again,
 // until it has an item, its time is up, or nothing is free.
 #include <algorithm>
-#include <iterator>
 #include <mutex>
 #include <utility>
 
-#include "../sigv4/memory.hpp"
 #include "../sigv4/text.hpp"
 #include "../sigv4/waiting.hpp"
 #include "any_of_impl.hpp"
+#include "dynamodb/clock.hpp"
 #include "listing.hpp"
+#include "lock/protocol.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 
 using any_of::Candidate;
-using any_of::LeaseJudge;
 using any_of::Pass;
-using any_of::SeenRows;
 using detail::ErrorPtr;
 using detail::nanoseconds_of;
 using dynamodb::Answer;
@@ -31,15 +29,21 @@ namespace {
 constexpr int kRefusedInARow = 5;
 // How long a pass that has ended is used by all calls.
 constexpr std::chrono::seconds kServesFor{1};
-// How often a wait looks at the caller's own clock, which may be set.
+// How often a wait looks at a clock of the caller, which may be set meanwhile.
 constexpr std::chrono::seconds kLookAtClock{1};
 
+// A lease must have been over for this long, in addition to what a DdbMutex
+// allows for clocks that differ.  Usually that is more than the uncertainty of
+// DynamoDB's clock; if it is not, the try is refused.
+constexpr milliseconds kOverBy{1000};
+
 bool is_transient(std::error_code ec) {
-  constexpr Errc kTransient[] = {Errc::unreachable, Errc::disconnected,
-                                 Errc::timed_out,   Errc::throttled,
-                                 Errc::unavailable, Errc::bad_answer};
-  return std::find(std::begin(kTransient), std::end(kTransient), ec) !=
-         std::end(kTransient);
+  for (const Errc transient :
+       {Errc::unreachable, Errc::disconnected, Errc::timed_out, Errc::throttled,
+        Errc::unavailable, Errc::bad_answer}) {
+    if (ec == transient) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -59,12 +63,11 @@ AnyOf::Impl::Call::Call(Impl& impl, const detail::Deadline& deadline,
       most_refused_(kRefusedInARow) {
   if (wait_.waker() == nullptr) return;  // The table was closed.
   const std::lock_guard<sigv4::Mutex> guard(shared_.mutex);
-  std::vector<Call*>& calls = shared_.calls;
-  nested_ = std::any_of(calls.begin(), calls.end(), [&](const Call* call) {
-    return call->thread_ == thread_;
-  });
-  if (calls.empty()) shared_.pause = shared_.first_pause;
-  calls.push_back(this);
+  for (const Call* call : shared_.calls) {
+    if (call->thread_ == thread_) nested_ = true;
+  }
+  if (shared_.calls.empty()) shared_.backoff.reset();
+  shared_.calls.push_back(this);
   begun_before_ = shared_.passes_begun;
   cancelled_ = stopped_ != nullptr && *stopped_;
 }
@@ -72,10 +75,9 @@ AnyOf::Impl::Call::Call(Impl& impl, const detail::Deadline& deadline,
 AnyOf::Impl::Call::~Call() {
   // If `accept` has thrown, a pass or a try is unfinished.
   if (reading_ != nullptr) end_pass();
-  if (trial_.pass != nullptr) end_try(Tried::unknown);
+  if (trying_from_ != nullptr) end_try(Tried::unknown);
   const std::lock_guard<sigv4::Mutex> guard(shared_.mutex);
-  std::vector<Call*>& calls = shared_.calls;
-  calls.erase(std::remove(calls.begin(), calls.end(), this), calls.end());
+  shared_.calls.remove(this);
 }
 
 void AnyOf::Impl::Shared::cancel(const std::atomic<bool>* stopped) {
@@ -121,7 +123,7 @@ ErrorPtr AnyOf::Impl::Call::run(std::unique_ptr<DdbMutex>& locked) {
         return why_given_up();
     }
     if (error || locked != nullptr) return error;
-    wait_.waker()->clear();  // Before it looks for what it was woken for.
+    wait_.waker()->clear();  // Before it looks why it was woken.
   }
 }
 
@@ -154,16 +156,17 @@ BootTime AnyOf::Impl::Call::last_pass_begin(BootTime end) const {
 }
 
 AnyOf::Impl::Call::Step AnyOf::Impl::Call::next_step() {
-  const BootTime end = deadline();  // May read the caller's clock: no mutex.
+  // Without the mutex, because this may call the caller's clock.
+  const BootTime end = deadline();
   const BootTime now = BootClock::now();
   const bool just_read = std::exchange(just_read_, false);
   const std::lock_guard<sigv4::Mutex> guard(shared_.mutex);
   const Pass& last = *shared_.last_pass;
   if (last.number > begun_before_) {
     had_own_ = true;
-    if (once_ && own_ == nullptr) own_ = shared_.last_pass;
+    if (once_ && own_pass_ == nullptr) own_pass_ = shared_.last_pass;
   }
-  if (own_ != nullptr) return next_step_in_own_pass();
+  if (own_pass_ != nullptr) return next_step_in_own_pass();
   if (!once_ && now >= end && !just_read) return Step::give_up;
   const bool serves =
       now - last.ended <= kServesFor && last.refused_in_a_row < kRefusedInARow;
@@ -174,27 +177,28 @@ AnyOf::Impl::Call::Step AnyOf::Impl::Call::next_step() {
     until = shared_.passes_under_way > 0 ? end
                                          : std::min(shared_.next_pass_at, end);
   } else if (shared_.passes_under_way > 0) {
-    // Another thread's pass may do.  If not, there is time for one of its own.
+    // The pass of another thread may find an item.  If it does not, there is
+    // still time for one by this call.
     until = last_pass_begin(end);
   }
   return now < until ? begin_wait(until) : begin_pass();
 }
 
-// try_lock(), which may say that nothing is free once all candidates of its own
-// pass were tried.  Others may have got most of them by then.  So that it does
-// not try all in vain, it reads again after 5 refusals in a row, after 10 of
-// the next pass, and so on, as long as there is time for that.
+// For try_lock(), which may report that nothing is free once all candidates of
+// its own pass were tried.  Others may have got most of them by then.  So it
+// reads again after 5 refusals in a row, then after 10, and so on, as long as
+// there is time for another pass.
 AnyOf::Impl::Call::Step AnyOf::Impl::Call::next_step_in_own_pass() {
   const BootTime now = BootClock::now();
-  const Pass& own = *own_;
+  const Pass& own = *own_pass_;
   const bool can_read = unread_ == nullptr && now < last_pass_begin(end_);
   const bool useless = own.refused_in_a_row >= most_refused_ &&
-                       own.has_candidates() && shared_.passes_under_way == 0;
+                       !own.candidates.empty() && shared_.passes_under_way == 0;
   if (useless && can_read) {
     most_refused_ *= 2;
     return begin_pass();
   }
-  if (begin_try(own_)) return Step::try_item;
+  if (begin_try(own_pass_)) return Step::try_item;
   if (own.being_tried > 0) {
     // By other threads; each of their tries ends within request_timeout.
     if (!awaits_tries_until_) {
@@ -208,18 +212,18 @@ AnyOf::Impl::Call::Step AnyOf::Impl::Call::next_step_in_own_pass() {
 }
 
 bool AnyOf::Impl::Call::begin_try(const std::shared_ptr<Pass>& pass) {
-  while (pass->has_candidates()) {
-    trial_.item = pass->take_one(shared_.table.budget);
-    if (!shared_.is_due(trial_.item, trial_.mutex)) continue;
+  while (!pass->candidates.empty()) {
+    item_ = pass->take_one(shared_.table.budget);
+    if (!shared_.is_due(item_, mutex_)) continue;
     ++pass->being_tried;
-    trial_.pass = pass;
+    trying_from_ = pass;
     return true;
   }
   return false;
 }
 
 AnyOf::Impl::Call::Step AnyOf::Impl::Call::begin_pass() {
-  reading_ = std::make_shared<Pass>(++shared_.passes_begun, shared_.seen);
+  reading_ = std::make_shared<Pass>(++shared_.passes_begun, shared_.last_rows);
   ++shared_.passes_under_way;
   return Step::read_table;
 }
@@ -255,14 +259,13 @@ ErrorPtr AnyOf::Impl::Call::read_table() {
   dynamodb::Items items(caller, selection,
                         forever ? nanoseconds_of(impl_.options.each.patience)
                                 : nanoseconds::max());
-  const LeaseJudge leases(shared_.table.client,
-                          table.calendar_margin.value_or(milliseconds(0)),
-                          impl_.options.each.ttl);
   bool time_is_up = false;  // `accept` may be slow.
   while (!time_is_up && !wait_.waker()->woken()) {
     LockInfo item;
-    if (!detail::tell_next(items, table, item)) break;
-    if (is_wanted(item)) reading_->see(item, leases, shared_.table.budget);
+    if (!detail::describe_next(items, table, item)) break;
+    if (is_wanted(item)) {
+      reading_->see(item, wait_for_lease(item), shared_.table.budget);
+    }
     time_is_up = BootClock::now() >= deadline();
   }
   return judge_reading(items, time_is_up);
@@ -273,6 +276,23 @@ bool AnyOf::Impl::Call::is_wanted(const LockInfo& item) const {
          sigv4::begins_with(item.name, impl_.options.prefix) &&
          !impl_.table().check_name(item.name, item.sort_value) &&
          (!impl_.options.accept || impl_.options.accept(item));
+}
+
+// Judges by the row alone whether the lease is over: see Pass::see().
+std::optional<nanoseconds> AnyOf::Impl::Call::wait_for_lease(
+    const LockInfo& item) const {
+  if (!item.exists || item.released) return nanoseconds::zero();
+  const dynamodb::ServiceClock clock = shared_.table.client.clock();
+  if (clock.known() && item.expires < lock::kBeyondAllClocks) {
+    const auto margin =
+        impl_.table().options.calendar_margin.value_or(milliseconds::zero());
+    const nanoseconds over_by =
+        std::max<nanoseconds>(lock::kFrontEndSkew, margin) + kOverBy;
+    if (clock.middle(BootClock::now()) - item.expires < over_by) return {};
+    return nanoseconds::zero();
+  }
+  const bool has_lease = item.lease > milliseconds::zero();
+  return lock::waited_for(has_lease ? item.lease : impl_.options.each.ttl);
 }
 
 // Null if the call goes on.
@@ -298,8 +318,8 @@ ErrorPtr AnyOf::Impl::Call::judge_reading(const dynamodb::Items& items,
     return why;
   }
   reading_->extent = Pass::Extent::part;
-  // If the time is up, or too short for another request, that tells nothing
-  // new: an earlier answer or error counts.
+  // Being out of time says nothing about the table, so an earlier answer or
+  // error is the one to report.
   const bool only_time =
       no_fault || (answer.fault == Fault::timed_out && items.cut_short());
   const bool knows_more = was_answered_ || unread_ != nullptr;
@@ -309,28 +329,24 @@ ErrorPtr AnyOf::Impl::Call::judge_reading(const dynamodb::Items& items,
 
 void AnyOf::Impl::Call::end_pass() {
   const std::shared_ptr<Pass> pass = std::move(reading_);
-  std::shared_ptr<const SeenRows> seen;
-  std::vector<Shared::Watched> unneeded;  // Destroyed without the mutex.
-  // Other calls wait for the end of this pass.  Without memory it counts as one
-  // that has read nothing.
-  sigv4::has_memory_for([&] {
-    unneeded.reserve(Shared::kMostWatched);
-    if (pass->extent != Pass::Extent::nothing) seen = pass->end();
-  });
+  if (pass->extent == Pass::Extent::part) pass->keep_rows_before();
+  // Both are destroyed without the mutex.
+  const std::shared_ptr<const Pass> before = std::move(pass->rows_before);
+  std::list<Shared::Watched> unneeded;
   const std::lock_guard<sigv4::Mutex> guard(shared_.mutex);
   --shared_.passes_under_way;
   const BootTime now = BootClock::now();
   shared_.plan_next_pass(now, nanoseconds_of(impl_.options.longest_pause));
-  if (seen != nullptr) {
+  if (pass->extent != Pass::Extent::nothing) {
     pass->ended = now;
     had_own_ = true;
     just_read_ = true;
-    if (once_ &&
-        (own_ == nullptr || !own_->is_complete() || pass->is_complete())) {
-      own_ = pass;
+    if (once_ && (own_pass_ == nullptr || !own_pass_->is_complete() ||
+                  pass->is_complete())) {
+      own_pass_ = pass;
       awaits_tries_until_.reset();
     }
-    shared_.publish(pass, std::move(seen), unneeded);
+    unneeded = shared_.publish(pass);
   }
   shared_.wake_waiting_calls();
 }
@@ -338,34 +354,32 @@ void AnyOf::Impl::Call::end_pass() {
 // --- Trying an item ----------------------------------------------------------
 
 ErrorPtr AnyOf::Impl::Call::try_item(std::unique_ptr<DdbMutex>& locked) {
-  Candidate& item = trial_.item;
-  std::unique_ptr<DdbMutex>& mutex = trial_.mutex;
-  if (mutex == nullptr) {
-    mutex = std::make_unique<DdbMutex>(item.name, impl_.each(item.sort_value));
+  if (mutex_ == nullptr) {
+    mutex_.reset(new DdbMutex(item_.name, impl_.each(item_.sort_value)));
   }
-  set_trying(mutex.get());
+  set_trying(mutex_.get());
   std::error_code ec;
-  const bool got = mutex->try_lock(ec);
+  const bool got = mutex_->try_lock(ec);
   set_trying(nullptr);
   ErrorPtr error;
   if (ec) {
     error = judge_error(ec);
   } else if (got && is_still_wanted()) {
     end_try(Tried::got);
-    locked = std::move(mutex);
+    locked = std::move(mutex_);
   } else {
     was_answered_ = true;
     failing_since_ = BootTime::max();
     last_failed_try_.reset();
     end_try(Tried::refused);
     if (got) {
-      mutex->unlock();
-    } else if (item.watch_for > nanoseconds::zero()) {
+      mutex_->unlock();
+    } else if (item_.has_to_be_watched()) {
       const std::lock_guard<sigv4::Mutex> guard(shared_.mutex);
-      shared_.watch(std::move(item), std::move(mutex));
+      shared_.watch(item_, mutex_);
     }
   }
-  mutex.reset();
+  mutex_.reset();
   return error;
 }
 
@@ -375,7 +389,7 @@ ErrorPtr AnyOf::Impl::Call::judge_error(std::error_code ec) {
   const bool gone = ec == Errc::no_row || ec == Errc::bad_record;
   ErrorPtr error;
   if (!gone && ec != Errc::cancelled) {
-    error = detail::make_error(ec, trial_.mutex->last_error());
+    error = detail::make_error(ec, mutex_->last_error());
   }
   end_try(gone ? Tried::refused : Tried::unknown);
   if (error == nullptr || once_ || !is_transient(ec)) return error;
@@ -392,16 +406,15 @@ ErrorPtr AnyOf::Impl::Call::judge_error(std::error_code ec) {
 // Others may have had the item since it was read.
 bool AnyOf::Impl::Call::is_still_wanted() const {
   if (!impl_.options.accept) return true;
-  const DdbMutex& mutex = *trial_.mutex;
   LockInfo item;
-  item.name = trial_.item.name;
-  item.sort_value = trial_.item.sort_value;
+  item.name = item_.name;
+  item.sort_value = item_.sort_value;
   item.exists = true;
-  item.owner = mutex.owner();
+  item.owner = mutex_->owner();
   item.lease = impl_.options.each.ttl;
-  item.token = mutex.fencing_token();
-  item.data = mutex.data();
-  item.attributes = mutex.attributes();
+  item.token = mutex_->fencing_token();
+  item.data = mutex_->data();
+  item.attributes = mutex_->attributes();
   return impl_.options.accept(item);
 }
 
@@ -411,12 +424,12 @@ void AnyOf::Impl::Call::set_trying(DdbMutex* mutex) {
 }
 
 void AnyOf::Impl::Call::end_try(Tried how) {
-  const std::shared_ptr<Pass> pass = std::move(trial_.pass);
+  const std::shared_ptr<Pass> pass = std::move(trying_from_);
   const std::lock_guard<sigv4::Mutex> guard(shared_.mutex);
   switch (how) {
     case Tried::got:
       pass->refused_in_a_row = 0;
-      shared_.pause = shared_.first_pause;
+      shared_.backoff.reset();
       break;
     case Tried::refused:
       ++pass->refused_in_a_row;

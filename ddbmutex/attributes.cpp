@@ -1,3 +1,6 @@
+// Attributes that users store with a lock, and the calls of DdbMutex that read
+// and change them.  DynamoDB's rules for numbers, sets and nesting are checked
+// here, so that an error names the attribute that breaks one.
 #include "attributes.hpp"
 
 #include <algorithm>
@@ -8,9 +11,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "../sigv4/base64.hpp"
-#include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 #include "layout_options.hpp"
 #include "lock/row.hpp"
@@ -26,17 +29,17 @@ using Wire = dynamodb::Attribute;
 
 namespace {
 
-// As DynamoDB's documentation bounds them.
+// The limits in DynamoDB's documentation.
 constexpr std::size_t kLongestName = 255;
 constexpr int kMostDigits = 38;
 constexpr int kHighestExponent = 125;
 constexpr int kLowestExponent = -130;
 constexpr int kDeepest = 32;
 
-// In one update: its text has 4 KB at the most.
+// In one update, because the text of an expression has 4 KB at most.
 constexpr std::size_t kMostChanges = 100;
 
-// The enumerations name the same types in the same order, but for the last.
+// Both enumerations name the same types in the same order, except `other`.
 static_assert(static_cast<int>(Wire::Type::string) ==
               static_cast<int>(Type::string));
 static_assert(static_cast<int>(Wire::Type::map) == static_cast<int>(Type::map));
@@ -61,16 +64,16 @@ std::string_view take_digits(std::string_view& text) {
   return digits;
 }
 
-// Takes one of those off the front.  0 if none is there.
-char take_one_of(const char* those, std::string_view& text) {
-  if (text.empty() || text.find_first_of(those) != 0) return '\0';
+// Takes one of the characters off the front.  0 if none is there.
+char take_one_of(const char* characters, std::string_view& text) {
+  if (text.empty() || text.find_first_of(characters) != 0) return '\0';
   const char taken = text.front();
   text.remove_prefix(1);
   return taken;
 }
 
 // False if it is not a decimal number, or if its exponent has more than four
-// digits: no number of DynamoDB's has.
+// digits, which DynamoDB's numbers never have.
 bool read_decimal(std::string_view text, Decimal& number) {
   number.negative = take_one_of("+-", text) == '-';
   number.digits = take_digits(text);
@@ -94,13 +97,13 @@ bool read_decimal(std::string_view text, Decimal& number) {
   return true;
 }
 
-// Why it is no number of DynamoDB's; empty if it is one.
+// Why DynamoDB would not store it as a number; "" if it would.
 const char* not_a_number(std::string_view text) {
   Decimal number;
   if (!read_decimal(text, number)) return "not a decimal number";
   if (number.digits.empty()) return "";
   if (number.digits.size() > kMostDigits) return "more than 38 digits";
-  const long exponent = number.exponent - 1;  // As of d.ddd.
+  const long exponent = number.exponent - 1;  // Of d.ddd, not 0.dddd.
   if (exponent > kHighestExponent) return "too large a number";
   return exponent < kLowestExponent ? "too small a number" : "";
 }
@@ -119,11 +122,11 @@ std::string value_text(const Attribute& attribute) {
 
 // --- What DynamoDB would refuse ----------------------------------------------
 
-// Why it cannot be stored, its members aside; empty if it can.  `levels` is how
-// many more there may be of lists and maps.
+// Why it cannot be stored, whatever its members are; "" if it can.  `levels`:
+// how many more lists and maps may be nested.
 const char* not_storable(const Attribute& attribute, int levels) {
   const std::string& value = attribute.value;
-  const bool none = attribute.members.empty();
+  const bool has_members = !attribute.members.empty();
   switch (attribute.type) {
     case Type::string:
       if (!lock::is_utf8(value)) return "not UTF-8";
@@ -141,29 +144,32 @@ const char* not_storable(const Attribute& attribute, int levels) {
       break;
   }
   if (attribute.type <= Type::null) {
-    return none ? "" : "members, which its type does not have";
+    return has_members ? "members, which its type does not have" : "";
   }
-  if (attribute.type < Type::list) return none ? "an empty set" : "";
+  if (attribute.type < Type::list) return has_members ? "" : "an empty set";
   return levels > 0 ? "" : "lists and maps nested more than 32 deep";
 }
 
-// What the members of a set are; those of nothing else.
-Type member_of(Type set) {
+Type type_of_members(Type set) {
   return set == Type::string_set   ? Type::string
          : set == Type::number_set ? Type::number
                                    : Type::binary;
 }
 
-// What is to be set or removed of an item.
+// Checks what one call would set and remove.
 struct Checker {
-  const TableOptions& table;
-  const char* const field;
   using Names = std::set<std::string>;
-  Names seen{};
-  std::string whose{};  // "\"name\": " of the attribute whose value is checked.
 
-  ErrorPtr bad(const std::string& why) const {
-    return detail::bad_option({field, (whose + why).c_str()});
+  const TableOptions& table;
+  const char* const field;  // The option that errors name.
+  Names seen{};
+  std::string
+      where{};  // `"name": ` while the value of an attribute is checked.
+
+  ErrorPtr bad(std::string_view why) const {
+    std::string text = where;
+    text += why;
+    return detail::bad_option({field, text.c_str()});
   }
 
   // Each name may come once.
@@ -180,10 +186,10 @@ struct Checker {
                : bad(sigv4::format("%q is given twice", name));
   }
 
-  // `removed`: `data` may go as others do, though it is set otherwise.
+  // `removed`: then `data` is allowed, too.  To set it there is Changes::data.
   ErrorPtr add(const std::string& name, bool removed) {
     if (ErrorPtr wrong = add_name(name, seen)) return wrong;
-    if (lock::is_of_record(*detail::find_layout(table), name) &&
+    if (lock::is_record_attribute(*detail::find_layout(table), name) &&
         !(removed && name == lock::kDataAttribute)) {
       return bad(sigv4::format("%q is an attribute of the record", name));
     }
@@ -196,20 +202,19 @@ struct Checker {
   ErrorPtr check(const Attribute& attribute, int levels) const {
     const char* why = not_storable(attribute, levels);
     if (*why != '\0') return bad(why);
-    const bool set = attribute.type < Type::list;
+    const bool is_set = attribute.type < Type::list;
+    const bool is_map = attribute.type == Type::map;
     Names names_or_values;
     for (const Attribute& member : attribute.members) {
-      const bool map = attribute.type == Type::map;
-      if (set && member.type != member_of(attribute.type)) {
-        why = "a member that is not of the set's type";
-      } else if (!map && !member.name.empty()) {
-        why = "a member with a name";
+      if (is_set && member.type != type_of_members(attribute.type)) {
+        return bad("a member that is not of the set's type");
       }
-      if (*why != '\0') return bad(why);
-      ErrorPtr wrong = map ? add_name(member.name, names_or_values) : nullptr;
+      if (!is_map && !member.name.empty()) return bad("a member with a name");
+      ErrorPtr wrong =
+          is_map ? add_name(member.name, names_or_values) : nullptr;
       if (!wrong) wrong = check(member, levels - 1);
       if (wrong) return wrong;
-      if (set && !names_or_values.insert(value_text(member)).second) {
+      if (is_set && !names_or_values.insert(value_text(member)).second) {
         return bad("a member is given twice");
       }
     }
@@ -219,17 +224,16 @@ struct Checker {
   ErrorPtr add_all(const Attributes& attributes) {
     for (const Attribute& attribute : attributes) {
       if (ErrorPtr wrong = add(attribute.name, false)) return wrong;
-      whose = sigv4::format("%q: ", attribute.name);
+      where = sigv4::format("%q: ", attribute.name);
       if (ErrorPtr wrong = check(attribute, kDeepest)) return wrong;
-      whose.clear();
+      where.clear();
     }
     return nullptr;
   }
 };
 
-// --- There and back ----------------------------------------------------------
+// --- To DynamoDB's items and back --------------------------------------------
 
-// Adds it.
 void add_wire(const Attribute& attribute, dynamodb::Item& item) {
   Wire& wire = item.emplace_back();
   wire.name = attribute.name;
@@ -242,7 +246,7 @@ void add_wire(const Attribute& attribute, dynamodb::Item& item) {
   }
 }
 
-// Adds it, if it can be told.
+// Adds nothing if the type is not known, or if the bytes are not base64.
 void add_from_wire(const Wire& wire, Attributes& all) {
   std::optional<std::string> value = wire.value;
   if (wire.type == Wire::Type::binary) value = sigv4::base64_decode(*value);
@@ -250,37 +254,35 @@ void add_from_wire(const Wire& wire, Attributes& all) {
   Attribute& attribute = all.emplace_back();
   attribute.name = wire.name;
   attribute.type = static_cast<Type>(wire.type);
-  attribute.value.swap(*value);
+  attribute.value = std::move(*value);
   for (const Wire& member : wire.members) {
     add_from_wire(member, attribute.members);
   }
 }
 
-// Null if there are none.
+// Null if nothing changes.
 lock::ChangesPtr to_changes(const Changes& changes) {
   if (!changes.data && changes.attributes.empty() && changes.remove.empty()) {
     return nullptr;
   }
-  return sigv4::share<lock::Changes>(
-      detail::to_item(changes.data, changes.attributes), changes.remove);
+  return std::make_shared<lock::Changes>(lock::Changes{
+      detail::to_item(changes.data, changes.attributes), changes.remove});
 }
 
 }  // namespace
 
-// Lists alone have an order.
+// Only the members of a list have an order.
 bool operator==(const Attribute& a, const Attribute& b) {
   if (a.name != b.name || a.type != b.type) return false;
   if (value_text(a) != value_text(b)) return false;
   if (a.type == Type::list) return a.members == b.members;
-  // What equals one equals all of its equals, so that any of them will do.
-  std::string taken(b.members.size(), '\0');
+  // Of several members of `b` that are equal it does not matter which is taken.
+  std::vector<char> taken(b.members.size(), false);
   for (const Attribute& one : a.members) {
     std::size_t at = 0;
-    while (at < taken.size() && (taken[at] != 0 || !(one == b.members[at]))) {
-      ++at;
-    }
+    while (at < taken.size() && (taken[at] || !(one == b.members[at]))) ++at;
     if (at == taken.size()) return false;
-    taken[at] = 1;
+    taken[at] = true;
   }
   return a.members.size() == taken.size();
 }
@@ -297,7 +299,7 @@ ErrorPtr check_stored(const Options& options, const TableOptions& table) {
   return checker.add_all(options.attributes);
 }
 
-ErrorPtr check(const Changes& changes, const TableOptions& table) {
+ErrorPtr check_changes(const Changes& changes, const TableOptions& table) {
   Checker checker{table, "changes"};
   if (changes.attributes.size() + changes.remove.size() > kMostChanges) {
     return checker.bad("more than 100");
@@ -330,17 +332,11 @@ Attributes attributes_of(const dynamodb::Item& others,
                          const TableOptions& table) {
   Attributes attributes;
   for (const Wire& wire : others) {
-    if (lock::is_of_record(*find_layout(table), wire.name)) continue;
+    if (lock::is_record_attribute(*find_layout(table), wire.name)) continue;
     if (wire.name == table.key || wire.name == table.sort_key) continue;
     add_from_wire(wire, attributes);
   }
   return attributes;
-}
-
-void tell_stored(const dynamodb::Item& others, const TableOptions& table,
-                 LockInfo& info) {
-  info.data = data_of(others);
-  info.attributes = attributes_of(others, table);
 }
 
 }  // namespace detail
@@ -362,7 +358,7 @@ Attributes DdbMutex::attributes() const {
 void DdbMutex::renew(const Changes& changes, std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
     const TableOptions& table = impl.table->impl_->options;
-    ErrorPtr bad = impl.with_name(detail::check(changes, table));
+    ErrorPtr bad = impl.with_name(detail::check_changes(changes, table));
     return bad ? std::move(bad) : impl.renew(to_changes(changes));
   });
 }
@@ -370,7 +366,7 @@ void DdbMutex::renew(const Changes& changes, std::error_code& ec) {
 void DdbMutex::release(const Changes& changes, std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
     const TableOptions& table = impl.table->impl_->options;
-    ErrorPtr bad = detail::check(changes, table);
+    ErrorPtr bad = detail::check_changes(changes, table);
     auto others = bad ? nullptr : to_changes(changes);
     if (others != nullptr &&
         !detail::keeps_rows(impl.options.keep_row, table)) {

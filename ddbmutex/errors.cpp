@@ -1,6 +1,6 @@
-// Turns what went wrong, a code or an answer with a fault, into an Error with
-// its text, and ends public calls with it.  Here are also the texts of the
-// error category and the names of the public enumerations.
+// Makes an Error, with its text, of a code or of an answer with a fault, and
+// ends public calls with it.  Also the error category, and the names of Loss
+// and LogLevel.
 #include "errors.hpp"
 
 #include <cstdio>
@@ -9,7 +9,6 @@
 #include <new>
 
 #include "../sigv4/memory.hpp"
-#include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 #include "lock/row.hpp"
 
@@ -18,11 +17,13 @@ inline namespace v0 {
 
 namespace {
 
-constexpr struct {
+struct ErrcMeaning {
   Errc code;
-  std::errc like;
-  const char* words;
-} kErrors[] = {
+  std::errc equal_to;
+  const char* message;
+};
+
+constexpr ErrcMeaning kErrcMeanings[] = {
     {Errc::bad_option, std::errc::invalid_argument, "bad option"},
     {Errc::not_held, std::errc::operation_not_permitted, "not held"},
     {Errc::no_keys, std::errc::permission_denied, "no AWS keys"},
@@ -61,23 +62,26 @@ constexpr struct {
     {Errc::closed, std::errc::operation_canceled, "the table was closed"},
 };
 
+// Null for a number that is no code of ours.
+const ErrcMeaning* find_meaning(int code) {
+  for (const ErrcMeaning& one : kErrcMeanings) {
+    if (one.code == Errc(code)) return &one;
+  }
+  return nullptr;
+}
+
 class Category : public std::error_category {
  public:
   const char* name() const noexcept override { return "ddbmutex"; }
   std::string message(int code) const override {
-    for (const auto& error : kErrors) {
-      if (error.code == Errc(code)) return error.words;
-    }
-    return "unknown error";
+    const ErrcMeaning* meaning = find_meaning(code);
+    return meaning != nullptr ? meaning->message : "unknown error";
   }
   std::error_condition default_error_condition(
       int code) const noexcept override {
-    for (const auto& error : kErrors) {
-      if (error.code == Errc(code)) {
-        return std::make_error_condition(error.like);
-      }
-    }
-    return {code, *this};
+    const ErrcMeaning* meaning = find_meaning(code);
+    if (meaning == nullptr) return {code, *this};
+    return std::make_error_condition(meaning->equal_to);
   }
 };
 
@@ -92,14 +96,14 @@ const std::error_category& category() noexcept {
   // Never destroyed, because errors may be compared until the very end; not
   // allocated, because it may be needed to report that memory has run out.
   alignas(Category) static unsigned char memory[sizeof(Category)];
-  static const auto* const only = new (memory) Category;
-  return *only;
+  static const Category& instance = *new (memory) Category;
+  return instance;
 }
 
 Error::Error(std::error_code code, const std::string& what,
              const std::string& field, const std::string& request_id)
     : std::system_error(code),
-      texts_(sigv4::share<Texts>(what, field, request_id)) {}
+      texts_(std::make_shared<Texts>(Texts{what, field, request_id})) {}
 
 FailHandler fail_handler = print_and_abort;
 
@@ -207,7 +211,7 @@ ErrorPtr error_of(const Answer& answer, const std::string& doing,
     const bool no_table = answer.fault == Fault::no_table;
     remark = no_table ? " (Table::create() creates it)" : "";
   }
-  // A wrong endpoint may answer in the same words, so it is named.
+  // The endpoint is named because a wrong one may answer in the same words.
   return make_error(code,
                     sigv4::format("%s%[ at %s%]: %s%[: %s%]%s%[ (request %s)%]",
                                   doing, endpoint, code.message(),
@@ -215,16 +219,16 @@ ErrorPtr error_of(const Answer& answer, const std::string& doing,
                     answer.option, answer.request_id);
 }
 
-ErrorPtr bad_option(const Checked& option) {
+ErrorPtr bad_option(const CheckedOption& option) {
   return make_error(Errc::bad_option,
                     sigv4::format("bad option `%s`: %s%[: %q%]", option.field,
-                                  option.why, option.value),
+                                  option.problem, option.value),
                     option.field);
 }
 
-ErrorPtr check_all(std::initializer_list<Checked> options) {
-  for (const Checked& option : options) {
-    if (*option.why != '\0') return bad_option(option);
+ErrorPtr check_all(std::initializer_list<CheckedOption> options) {
+  for (const CheckedOption& option : options) {
+    if (*option.problem != '\0') return bad_option(option);
   }
   return nullptr;
 }
@@ -287,14 +291,14 @@ void ErrorReporter::report_no_memory(std::error_code& ec) {
 }
 
 void ErrorReporter::remember(const Error& error) {
-  Last& last = last_.get();
+  LastError& last = last_error_.get();
   const std::lock_guard<sigv4::Mutex> guard(last.mutex);
   last.text = error.what();
 }
 
 std::string ErrorReporter::last_error() const {
   if (unusable) return unusable->what();
-  Last* last = last_.peek();
+  LastError* last = last_error_.peek();
   if (last == nullptr) return {};
   const std::lock_guard<sigv4::Mutex> guard(last->mutex);
   return last->text;

@@ -1,4 +1,5 @@
-// Writes that DynamoDB carries out only while the lock is ours.
+// Guarded writes: DynamoDB carries them out only while the lock is ours.  They
+// are sent in one transaction together with a ConditionCheck of the lock's row.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -28,23 +29,23 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// Writes the ConditionCheck that the lock is ours.  Our own clock does not
-// matter here, because DynamoDB decides.  `mutex` is null if nobody has locked
-// it in this process.  Sets `held` to what the check names.
+// Writes the ConditionCheck that the lock is ours, and sets `held` to the lease
+// that it names.  Our own clock does not matter here, because DynamoDB decides.
+// `mutex` is null if nobody has locked it in this process.
 ErrorPtr check_of(const lock::Mutex* mutex, const std::string& doing,
-                  lock::Handle& held, sigv4::Text& check) {
+                  lock::HeldLeasePtr& held, sigv4::Text& check) {
   if (mutex != nullptr) held = mutex->tied();
   if (held == nullptr) return error_of(Errc::not_held, doing);
   lock::Request request;
   request.verb = lock::Request::Verb::check;
   request.uuid = held->lease.uuid();
   request.token = held->lease.token();
-  lock::write_request(mutex->holder().place, request, check);
+  lock::write_request(mutex->settings().place, request, check);
   return nullptr;
 }
 
-// A transaction names the user's tables and items beside the lock's.  Only
-// DynamoDB's message, or the number of the part, tells which of them it means.
+// A transaction names the user's tables and items as well as the lock's.  Only
+// DynamoDB's message, or the number of the part, says which of them it means.
 const char* remark_on(const Answer& answer) {
   switch (answer.fault) {
     case Fault::no_table:
@@ -87,27 +88,27 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
     if (!problem.empty()) return detail::bad_option({"items", problem.c_str()});
     const std::string doing = impl.cannot("write under");
     const lock::Mutex* mutex = impl.state.peek();
-    lock::Handle held;
+    lock::HeldLeasePtr held;
     sigv4::Text check;
     if (ErrorPtr none = check_of(mutex, doing, held, check)) return none;
     lock::Table& table = impl.table->impl_->get();
     const lock::Waits::One wait(table.waits);
     if (wait.waker() == nullptr) return error_of(Errc::closed, doing);
-    const nanoseconds request_time = mutex->holder().request_timeout;
-    const nanoseconds patience =
-        std::max(request_time,
-                 std::min<nanoseconds>(mutex->holder().patience, kTokenLasts));
+    const nanoseconds request_timeout = mutex->settings().request_timeout;
+    const nanoseconds patience = std::max(
+        request_timeout,
+        std::min<nanoseconds>(mutex->settings().patience, kTokenLasts));
     // Every attempt sends the same body with the same token, so that DynamoDB
     // makes the writes only once.
     const Answer answer = dynamodb::ask(
         {table.client, table.budget, lock::later(BootClock::now(), patience),
-         wait.waker(), request_time},
+         wait.waker(), request_timeout},
         dynamodb::Action::transact_write_items,
         dynamodb::write_transaction(check, items, lock::fresh_uuid()), nullptr,
         dynamodb::read_cancellation);
     if (answer.fault == Fault::condition_failed && answer.part == 0) {
       table.renewer->confirm_loss(
-          *held, lock::later(BootClock::now(), request_time), *wait.waker());
+          *held, lock::later(BootClock::now(), request_timeout), *wait.waker());
     }
     return error_of_write(answer, doing, impl.table->impl_->endpoint());
   });
@@ -116,7 +117,7 @@ void DdbMutex::guarded_write(const std::string& items, std::error_code& ec) {
 std::string DdbMutex::condition_check(std::error_code& ec) const {
   sigv4::Text check;
   detail::run(impl_, ec, [&](Impl& impl) {
-    lock::Handle held;
+    lock::HeldLeasePtr held;
     return check_of(impl.state.peek(), impl.cannot("make a condition of"), held,
                     check);
   });

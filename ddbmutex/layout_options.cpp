@@ -1,7 +1,9 @@
-// The options that depend on the layout.
+// The options that depend on the layout: their defaults, their checks, and what
+// they make of a RowPolicy.
 #include "layout_options.hpp"
 
 #include <chrono>
+#include <string>
 
 #include "../sigv4/text.hpp"
 #include "lock/layouts.hpp"
@@ -68,18 +70,20 @@ ErrorPtr check_layout(const TableOptions& table) {
   }
   const bool tells_end = habits_of(table).tells_end;
   const milliseconds margin = table.calendar_margin.value_or(milliseconds(0));
-  const bool odd = margin < milliseconds(0) || margin > std::chrono::hours(24);
-  return check_all(
-      {{"calendar_margin",
-        odd ? sigv4::format("%s ms is not from 0 to a day", margin.count())
-                  .c_str()
-            : ""},
-       {"calendar_margin", !tells_end && table.calendar_margin
-                               ? "no wall clock matters in this layout"
-                               : ""},
-       {"lease_as_found", tells_end && table.lease_as_found
-                              ? "a lease has only one form in this layout"
-                              : ""}});
+  if (margin < milliseconds(0) || margin > std::chrono::hours(24)) {
+    const std::string problem =
+        sigv4::format("%s ms is not from 0 to a day", margin.count());
+    return bad_option({"calendar_margin", problem.c_str()});
+  }
+  if (!tells_end && table.calendar_margin) {
+    return bad_option(
+        {"calendar_margin", "no wall clock matters in this layout"});
+  }
+  if (tells_end && table.lease_as_found) {
+    return bad_option(
+        {"lease_as_found", "a lease has only one form in this layout"});
+  }
+  return nullptr;
 }
 #endif
 
@@ -90,20 +94,22 @@ bool keeps_rows(std::optional<bool> keep_row, const TableOptions& table) {
 ErrorPtr check_for_layout(const Options& options, const TableOptions& table) {
   if (table.layout == Layout::ddblock) return nullptr;
   const lock::Layout::Habits& habits = habits_of(table);
-  // A row whose lease is shorter looks like one of the old clients that write
-  // seconds (lock/layouts.cpp).
-  const bool brief = !habits.tells_end && options.ttl < milliseconds(1000);
-  return check_all(
-      {{"fencing",
-        options.fencing ? "a layout that is shared has no fencing tokens" : ""},
-       {"keep_row", habits.must_exist && !keeps_rows(options.keep_row, table)
-                        ? "rows are always kept in this layout"
-                        : ""},
-       {"ttl", brief ? sigv4::format(
-                           "%s ms is less than 1 s, the least in this layout",
-                           options.ttl.count())
-                           .c_str()
-                     : ""}});
+  if (options.fencing) {
+    return bad_option(
+        {"fencing", "a layout that is shared has no fencing tokens"});
+  }
+  if (habits.must_exist && !keeps_rows(options.keep_row, table)) {
+    return bad_option({"keep_row", "rows are always kept in this layout"});
+  }
+  // Old clients wrote the lease in seconds, so readers of these layouts take a
+  // smaller number for seconds (lock/layouts.cpp).
+  if (!habits.tells_end && options.ttl < milliseconds(1000)) {
+    const std::string problem =
+        sigv4::format("%s ms is less than 1 s, the least in this layout",
+                      options.ttl.count());
+    return bad_option({"ttl", problem.c_str()});
+  }
+  return nullptr;
 }
 
 void set_layout_policy(RowPolicy& policy, const Options& options,
@@ -120,7 +126,8 @@ void set_layout_policy(RowPolicy& policy, const Options& options,
   policy.take = habits.take;
   if (policy.take == Take::updates) {
     policy.keep_data = options.keep_data.value_or(true);
-  } else if (policy.take == Take::puts) {  // Unless something is to stay.
+  } else if (policy.take == Take::puts) {
+    // PutItem would remove all that it does not set.
     policy.keep_data = options.keep_data.value_or(false);
     if (policy.keep_data) policy.take = Take::updates;
   }

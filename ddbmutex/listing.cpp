@@ -1,3 +1,5 @@
+// Reads the items of a table as locks.  An item that is not understood is
+// described by its name and a problem, so that one odd row hides no others.
 #include "listing.hpp"
 
 #include <algorithm>
@@ -22,7 +24,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// The string that an item has by that name; empty if it has none.
+// The attribute of that name; empty if there is none that is a string.
 std::string_view text_of(const dynamodb::Item& item, std::string_view name) {
   const dynamodb::Attribute* attribute = dynamodb::find(item, name);
   const bool text = attribute != nullptr &&
@@ -37,24 +39,8 @@ void add_once(std::vector<std::string>& names, const std::string& name) {
   names.push_back(name);
 }
 
-}  // namespace
-
-void detail::tell_item(dynamodb::Item&& item, const TableOptions& options,
-                       const dynamodb::Client& client, LockInfo& info) {
-  const Row row = lock::read_row(std::move(item), *find_layout(options));
-  if (row.kind == Row::Kind::unknown) {
-    info.problem = row.problem;
-    return;
-  }
-  info.keep_row = row.kept || row.kind == Row::Kind::bare;
-  tell_stored(row.others, options, info);
-  if (!row.unread.empty()) {
-    info.problem = sigv4::format(
-        "%q was not read: more than %s values are stored, or they are nested "
-        "more than 32 deep",
-        row.unread, dynamodb::kMostOthers);
-  }
-  if (row.kind != Row::Kind::record) return;
+void describe_record(const Row& row, const TableOptions& options,
+                     const dynamodb::Client& client, LockInfo& info) {
   info.exists = true;
   info.released = row.expires == nanoseconds::zero();
   info.uuid = row.uuid;
@@ -65,7 +51,7 @@ void detail::tell_item(dynamodb::Item&& item, const TableOptions& options,
   const dynamodb::ServiceClock clock = client.clock();
   if (!row.lease || info.released || !clock.known() ||
       row.expires >= lock::kBeyondAllClocks) {
-    return;  // Nothing says when the holder wrote that.
+    return;  // Nothing says when the holder wrote the row.
   }
   const nanoseconds written =
       row.expires - *row.lease -
@@ -73,6 +59,29 @@ void detail::tell_item(dynamodb::Item&& item, const TableOptions& options,
   info.age = std::max(std::chrono::duration_cast<milliseconds>(
                           clock.middle(BootClock::now()) - written),
                       milliseconds::zero());
+}
+
+}  // namespace
+
+void detail::describe(dynamodb::Item&& item, const TableOptions& options,
+                      const dynamodb::Client& client, LockInfo& info) {
+  const Row row = lock::read_row(std::move(item), *find_layout(options));
+  if (row.kind == Row::Kind::unknown) {
+    info.problem = row.problem;
+    return;
+  }
+  info.keep_row = row.kept || row.kind == Row::Kind::bare;
+  info.data = data_of(row.others);
+  info.attributes = attributes_of(row.others, options);
+  if (!row.unread.empty()) {
+    info.problem = sigv4::format(
+        "%q was not read: more than %s values are stored, or they are nested "
+        "more than 32 deep",
+        row.unread, dynamodb::kMostOthers);
+  }
+  if (row.kind == Row::Kind::record) {
+    describe_record(row, options, client, info);
+  }
 }
 
 dynamodb::Selection detail::selection_of(const TableOptions& options,
@@ -84,7 +93,7 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
   if (!options.sort_key.empty()) {
     add_once(selection.attributes, options.sort_key);
   }
-  selection.keys = selection.attributes.size();
+  selection.key_attributes = selection.attributes.size();
   selection.wanted = lock::wanted_of(*find_layout(options), true);
   for (const dynamodb::AttributeName& name : find_layout(options)->names) {
     add_once(selection.attributes, name.attribute);
@@ -93,8 +102,8 @@ dynamodb::Selection detail::selection_of(const TableOptions& options,
   return selection;
 }
 
-bool detail::tell_next(dynamodb::Items& items, const TableOptions& options,
-                       LockInfo& info) {
+bool detail::describe_next(dynamodb::Items& items, const TableOptions& options,
+                           LockInfo& info) {
   while (dynamodb::Item* item = items.next()) {
     std::string_view name = text_of(*item, options.key);
     // An item whose key is not a string, or is empty, is not a lock.
@@ -105,7 +114,7 @@ bool detail::tell_next(dynamodb::Items& items, const TableOptions& options,
     if (items.too_large()) {
       info.problem = "it is too large to be read";
     } else {
-      tell_item(std::move(*item), options, items.client, info);
+      describe(std::move(*item), options, items.client(), info);
     }
     return true;
   }

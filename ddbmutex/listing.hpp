@@ -1,10 +1,10 @@
-// What stands in a table, as it is told to users.
+// Describes the items of a table to users, as LockInfo.
 //
 //   const dynamodb::Selection selection = selection_of(options);
 //   dynamodb::Items items(caller, selection, page_time);
 //   for (;;) {
 //     LockInfo info;
-//     if (!tell_next(items, options, info)) break;
+//     if (!describe_next(items, options, info)) break;
 //     show(info);
 //   }
 //
@@ -24,19 +24,20 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace detail {
 
-// All but the name; `problem` alone if the item is not understood.
-void tell_item(dynamodb::Item&& item, const TableOptions& options,
-               const dynamodb::Client& client, LockInfo& info);
+// Sets everything except the name and the sort value; only `problem` if the
+// item is not understood.
+void describe(dynamodb::Item&& item, const TableOptions& options,
+              const dynamodb::Client& client, LockInfo& info);
 
-// The record of each item, and of what users have stored `more`, which may be
-// large.  Good for as long as both arguments are.
+// Selects the record of each item and the attributes `more`, which may be
+// large.  Both arguments must outlive it.
 dynamodb::Selection selection_of(const TableOptions& options,
                                  const std::vector<std::string>& more = {});
 
-// The next whose key begins with the table's prefix; false if there is none.
-// REQUIRES: `info` is as a new one.
-bool tell_next(dynamodb::Items& items, const TableOptions& options,
-               LockInfo& info);
+// Describes the next item whose key begins with the table's prefix.  False if
+// there is none.  REQUIRES: `info` is a new one.
+bool describe_next(dynamodb::Items& items, const TableOptions& options,
+                   LockInfo& info);
 
 }  // namespace detail
 }  // namespace v0

@@ -1,6 +1,6 @@
-// What a Table can be asked about itself and the locks in it.  All of that may
-// be sent blindly again, but for force_unlock(), which looks at what came of
-// it.
+// The calls of a Table: creating and checking the table itself; inspecting,
+// listing and freeing the locks in it.  Each request may be sent again without
+// harm.  After a retry, force_unlock() looks whether an attempt was applied.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -41,8 +41,8 @@ constexpr milliseconds kCreationPatience{60000};
 // A call under way, which ends when the table is closed.
 class Call {
  public:
-  // `what`: "list".  `name`: which lock; null: the table itself.  All must
-  // outlive it.
+  // `what`: how errors call it, such as "list".  `name`: of the lock; null: the
+  // call is about the table itself.  All arguments must outlive the Call.
   Call(lock::Table& table, const TableOptions& options, const char* what,
        const std::string* name = nullptr)
       : table_(table),
@@ -54,8 +54,7 @@ class Call {
   ErrorPtr error_of(Errc why, std::string_view more = {}) const {
     return detail::error_of(why, doing(), more);
   }
-  // A call that was woken, was woken by close(); what was closed before has
-  // asked nobody.
+  // Only close() wakes a call.  Without a waker, the table was closed before.
   ErrorPtr error_of(const Answer& answer) const {
     if (answer.fault == Fault::none) return nullptr;
     if (answer.fault == Fault::cancelled || wait_.waker() == nullptr) {
@@ -63,8 +62,8 @@ class Call {
     }
     return detail::error_of(answer, doing(), table_.client.endpoint());
   }
-  // The same, and of a table why it is unfit.  What its key is like is
-  // remembered.
+  // The same, or why locks cannot live in the table that the answer describes.
+  // Remembers whether the key is wrong.
   ErrorPtr error_of_table(const Answer& answer) const {
     using Key = dynamodb::Client::Key;
     if (answer.fault == Fault::no_table) table_.client.set_key(Key::unknown);
@@ -75,27 +74,27 @@ class Call {
     return detail::unfit(*answer.table, options_);
   }
 
-  Answer ask(const lock::RowTarget& place, const lock::Request& request,
+  Answer ask(const lock::RowTarget& target, const lock::Request& request,
              bool* maybe_applied = nullptr) const {
     sigv4::Text body;
-    lock::write_request(place, request, body);
+    lock::write_request(target, request, body);
     const bool looks = request.verb == lock::Request::Verb::look;
-    return dynamodb::ask(caller(), lock::action_of(request.verb, place.policy),
+    return dynamodb::ask(caller(), lock::action_of(request.verb, target.policy),
                          body, maybe_applied, nullptr,
-                         lock::wanted_of(*place.layout, looks));
+                         lock::wanted_of(*target.layout, looks));
   }
   // The item as it stands, if there is one.
-  Answer look(const lock::RowTarget& place, LockInfo& info) const {
+  Answer look(const lock::RowTarget& target, LockInfo& info) const {
     lock::Request look;
     look.consistent = true;
-    Answer answer = ask(place, look);
+    Answer answer = ask(target, look);
     if (answer.item) {
-      detail::tell_item(std::move(*answer.item), options_, table_.client, info);
+      detail::describe(std::move(*answer.item), options_, table_.client, info);
     }
     return answer;
   }
   dynamodb::Caller caller() const { return caller(options_.patience); }
-  // There is no time for a table that was closed before.
+  // If the table was closed before, the time is up already.
   dynamodb::Caller caller(milliseconds patience) const {
     sigv4::Waker* const waker = wait_.waker();
     return {table_.client, table_.budget,
@@ -119,7 +118,7 @@ class Call {
   const lock::Waits::One wait_;
 };
 
-// `name`: whose locks, of all sort values; null: all.
+// `name`: only the locks of this name, of all sort values; null: all locks.
 ErrorPtr list_locks(lock::Table& table, const TableOptions& options,
                     const std::string* name,
                     const std::function<bool(const LockInfo&)>& each) {
@@ -127,43 +126,42 @@ ErrorPtr list_locks(lock::Table& table, const TableOptions& options,
   dynamodb::Selection selection = detail::selection_of(options);
   if (name != nullptr) {
     selection.prefix += *name;
-    selection.whole = true;
+    selection.exact_key = true;
   }
-  // Neither a large table nor a slow `each` is a fault: no page takes the time
-  // of the next.
+  // Patience counts for each page, because a large table and a slow `each` are
+  // not errors.
   dynamodb::Items items(call.caller(milliseconds::max()), selection,
                         detail::nanoseconds_of(options.patience));
   for (;;) {
     LockInfo info;
-    if (!detail::tell_next(items, options, info)) break;
+    if (!detail::describe_next(items, options, info)) break;
     if (!each(info)) return nullptr;
   }
   return call.error_of(items.answer());
 }
 
-// Of tags and units DynamoDB checks what else there is.
+// DynamoDB checks everything else about tags and units.
 ErrorPtr check_creation(const Creation& how) {
-  const std::string* odd = nullptr;  // The first tag that is not UTF-8.
   for (const auto& [key, value] : how.tags) {
-    const bool utf8 = lock::is_utf8(key) && lock::is_utf8(value);
-    if (odd == nullptr && !utf8) odd = &key;
+    if (!lock::is_utf8(key) || !lock::is_utf8(value)) {
+      return detail::bad_option({"tags", "not UTF-8", key});
+    }
   }
   const bool no_unit = how.throughput && (how.throughput->read_units == 0 ||
                                           how.throughput->write_units == 0);
-  return detail::check_all(
-      {{"tags", odd == nullptr ? "" : "not UTF-8",
-        odd == nullptr ? std::string_view() : *odd},
-       {"throughput", no_unit ? "less than one unit" : ""}});
+  if (!no_unit) return nullptr;
+  return detail::bad_option({"throughput", "less than one unit"});
 }
 
-// Whether the row is as our forced write leaves it.  Some engines do not tell
-// the row when they refuse.
-ErrorPtr look_for_ours(const Call& call, const lock::RowTarget& place,
-                       const std::string& uuid, bool& ours) {
+// Sets `freed` if the row is as our forced release leaves it.  Some engines do
+// not return the row when they refuse a write.
+ErrorPtr look_if_freed(const Call& call, const lock::RowTarget& target,
+                       const std::string& uuid, bool& freed) {
   LockInfo info;
-  const Answer answer = call.look(place, info);
+  const Answer answer = call.look(target, info);
   if (ErrorPtr error = call.error_of(answer)) return error;
-  ours = place.policy.keep ? info.released && info.uuid == uuid : !answer.item;
+  freed =
+      target.policy.keep ? info.released && info.uuid == uuid : !answer.item;
   return nullptr;
 }
 
@@ -206,13 +204,13 @@ LockInfo Table::inspect(const std::string& name, const std::string& sort_value,
     if (ErrorPtr bad = impl.check_name(name, sort_value)) return bad;
     const TableOptions& options = impl.options;
     const Call call(impl.get(), options, "inspect", &name);
-    lock::RowTarget place;
-    impl.put_place(name, sort_value, place);
-    if (ErrorPtr error = call.error_of(call.look(place, info))) {
+    lock::RowTarget target;
+    impl.set_row_target(name, sort_value, target);
+    if (ErrorPtr error = call.error_of(call.look(target, info))) {
       return error;
     }
     info.name = name;
-    info.sort_value = place.sort_value;
+    info.sort_value = target.sort_value;
     const bool understood = info.exists || info.keep_row;
     if (info.problem.empty() || understood) return nullptr;
     ErrorPtr error = call.error_of(Errc::bad_record, info.problem);
@@ -233,7 +231,7 @@ void Table::list(const std::string& name,
                  const std::function<bool(const LockInfo&)>& each,
                  std::error_code& ec) {
   detail::run(impl_, ec, [&](Impl& impl) {
-    // Any sort value is as good as another here.
+    // The sort value does not matter here, so a valid one is given.
     ErrorPtr bad = impl.check_name(name, impl.options.sort_key);
     return bad ? std::move(bad)
                : list_locks(impl.get(), impl.options, &name, each);
@@ -249,22 +247,21 @@ bool Table::force_unlock(const LockInfo& info, std::error_code& ec) {
     if (ErrorPtr bad = impl.check_name(info.name, info.sort_value)) return bad;
     const TableOptions& options = impl.options;
     const Call call(impl.get(), options, "free", &info.name);
-    lock::RowTarget place;
-    impl.put_place(info.name, info.sort_value, place);
-    // Where others share the table no row says whether it is to stay: it may be
-    // work, and a free one serves them all.
-    place.policy.keep =
+    lock::RowTarget target;
+    impl.set_row_target(info.name, info.sort_value, target);
+    // Where other libraries share the table, no row says whether it has to
+    // stay.  It may be somebody's work, and a free row serves all of them.
+    target.policy.keep =
         info.keep_row || info.token > 0 || options.layout != Layout::ddblock;
     bool maybe_applied = false;
     lock::Request force;
     force.verb = lock::Request::Verb::force;
-    force.uuid = info.uuid;
-    force.stamp = info.expires;
-    const Answer answer = call.ask(place, force, &maybe_applied);
+    force.seen = lock::Request::Version{info.uuid, info.expires};
+    const Answer answer = call.ask(target, force, &maybe_applied);
     freed = answer.fault == Fault::none;
     if (answer.fault != Fault::condition_failed) return call.error_of(answer);
     if (!maybe_applied) return nullptr;
-    return look_for_ours(call, place, info.uuid, freed);
+    return look_if_freed(call, target, info.uuid, freed);
   });
   return freed;
 }

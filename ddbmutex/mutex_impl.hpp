@@ -26,12 +26,11 @@ std::chrono::milliseconds request_timeout_of(const Options& options);
 
 // The options, and with them the user's callbacks.  Outlives the mutex during a
 // callback.  Does not own the Table, because a callback may destroy both.
-struct Callbacks : lock::Listener {
-  explicit Callbacks(const Options& all) : lock::Listener{call}, options(all) {
+struct Callbacks final : lock::Listener {
+  explicit Callbacks(const Options& all) : options(all) {
     options.table.reset();
   }
-  static bool call(const lock::Listener& self, lock::News news,
-                   lock::Verdict why);
+  bool notify(lock::News news, lock::Verdict loss) const override;
 
   Options options;  // Without the table.
 };

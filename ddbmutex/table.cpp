@@ -1,3 +1,5 @@
+// The calls of a Table, except its administration (manage.cpp): checks options,
+// sets up the source of keys and the log, and releases all locks in close().
 #include "table.hpp"
 
 #include <unistd.h>
@@ -8,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "../sigv4/function_ref.hpp"
 #include "../sigv4/http.hpp"
 #include "../sigv4/keys/credentials.hpp"
 #include "../sigv4/keys/from_all.hpp"
 #include "../sigv4/memory.hpp"
 #include "../sigv4/secret.hpp"
-#include "../sigv4/shared.hpp"
 #include "../sigv4/text.hpp"
 #include "../sigv4/thread.hpp"
 #include "../sigv4/waiting.hpp"
@@ -33,7 +35,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// How long keys of a user's source serve that does not say when they end.
+// How long keys from credentials_source are used if they have no `expires`.
 constexpr std::chrono::seconds kKeysAge{60};
 
 bool is_table_name(std::string_view name) {
@@ -42,71 +44,91 @@ bool is_table_name(std::string_view name) {
          sigv4::is_alphanumeric(name, "_-.");
 }
 
-// Why that cannot be the name of a key attribute; empty if it can.
-const char* not_a_key(const lock::Layout& layout, const std::string& name) {
+// --- What is wrong with an option; "" if nothing is --------------------------
+
+const char* attribute_problem(const lock::Layout& layout,
+                              const std::string& name) {
   if (name.empty() || name.size() > 255) return "not 1 to 255 bytes long";
   if (!lock::is_utf8(name)) return "not UTF-8";
-  return lock::is_of_record(layout, name)
+  return lock::is_record_attribute(layout, name)
              ? "the lock has an attribute of this name"
              : "";
 }
 
-const char* not_a_sort_value(const std::string& value) {
+const char* sort_key_problem(const lock::Layout& layout,
+                             const TableOptions& options) {
+  if (options.sort_key.empty()) return "";
+  if (options.sort_key == options.key) return "the same as key";
+  return attribute_problem(layout, options.sort_key);
+}
+
+const char* sort_value_problem(const std::string& value) {
   return detail::text_problem(value, 1024, "longer than 1,024 bytes");
+}
+
+const char* sort_value_problem(const TableOptions& options) {
+  if (!options.sort_key.empty()) return sort_value_problem(options.sort_value);
+  return options.sort_value.empty() ? "" : "set, but sort_key is not";
+}
+
+const char* credentials_problem(const Credentials& keys) {
+  const bool no_keys = keys.access_key_id.empty();
+  if (no_keys != keys.secret_access_key.empty()) {
+    return "access_key_id or secret_access_key is missing";
+  }
+  return no_keys && !keys.session_token.empty() ? "session_token without keys"
+                                                : "";
 }
 
 ErrorPtr check(const TableOptions& options) {
   if (ErrorPtr bad = detail::check_layout(options)) return bad;
   const lock::Layout& layout = *detail::find_layout(options);
-  const Credentials& keys = options.credentials;
-  const bool no_keys = keys.access_key_id.empty();
-  const bool sorted = !options.sort_key.empty();
-  std::string no_name;
   if (!is_table_name(options.name)) {
-    sigv4::format_to(no_name, "%q is not 3 to 255 characters of a-zA-Z0-9_.-",
-                     options.name);
+    const std::string text = sigv4::format(
+        "%q is not 3 to 255 characters of a-zA-Z0-9_.-", options.name);
+    return bad_option({"table", text.c_str()});
   }
   return detail::check_all({
-      {"table", no_name.c_str()},
       {"prefix",
        detail::text_problem(options.prefix, detail::kMaxKeyBytes - 1,
                             "too long: it leaves no room for a name"),
        options.prefix},
-      {"key", not_a_key(layout, options.key), options.key},
-      {"sort_value",
-       sorted                       ? not_a_sort_value(options.sort_value)
-       : options.sort_value.empty() ? ""
-                                    : "set, but sort_key is not",
-       options.sort_value},
-      {"sort_key",
-       !sorted                           ? ""
-       : options.sort_key == options.key ? "the same as key"
-                                         : not_a_key(layout, options.sort_key),
-       options.sort_key},
-      {"credentials", no_keys != keys.secret_access_key.empty()
-                          ? "access_key_id or secret_access_key is missing"
-                      : no_keys && !keys.session_token.empty()
-                          ? "session_token without keys"
-                          : ""},
+      {"key", attribute_problem(layout, options.key), options.key},
+      {"sort_value", sort_value_problem(options), options.sort_value},
+      {"sort_key", sort_key_problem(layout, options), options.sort_key},
+      {"credentials", credentials_problem(options.credentials)},
   });
 }
+
+// The error of a wrong region, endpoint, profile or ca_file.  bad_option()
+// names the option, so a reason that begins with its name begins with "it".
+ErrorPtr bad_target(const dynamodb::Target& target) {
+  const std::string itself = sigv4::join({"option ", target.option});
+  std::string_view problem = target.error;
+  const bool named = sigv4::begins_with(problem, itself);
+  if (named) problem.remove_prefix(itself.size());
+  const std::string text = sigv4::join({named ? "it" : "", problem});
+  return bad_option({target.option, text.c_str()});
+}
+
+// --- Keys and log ------------------------------------------------------------
 
 sigv4::KeyTexts texts_of(const Credentials& keys) {
   return {keys.access_key_id, keys.secret_access_key, keys.session_token,
           keys.account_id};
 }
 
-// Of keys that were given to us.
 void wipe_secrets(Credentials& keys) {
   sigv4::wipe(keys.secret_access_key);
   sigv4::wipe(keys.session_token);
 }
 
-class OwnSource final : public sigv4::KeySource {
+// Calls TableOptions::credentials_source, whose exceptions the caller catches.
+class UserSource final : public sigv4::KeySource {
  public:
-  explicit OwnSource(const TableOptions& options)
+  explicit UserSource(const TableOptions& options)
       : source_(options.credentials_source) {}
-  // What the source throws is dealt with by who asks.
+
   sigv4::KeyOutcome fetch(const sigv4::Fetch& fetch) override {
     fetch.say("credentials_source is being asked");
     std::optional<Credentials> keys = source_();
@@ -114,8 +136,10 @@ class OwnSource final : public sigv4::KeySource {
     sigv4::KeyOutcome outcome =
         sigv4::keys_of_options(texts_of(*keys), "credentials_source");
     wipe_secrets(*keys);
-    outcome.ask_again = BootClock::now() + kKeysAge;
-    if (!keys->expires) return outcome;
+    if (!keys->expires) {
+      outcome.ask_again = BootClock::now() + kKeysAge;
+      return outcome;
+    }
     outcome.ask_again = BootTime::max();
     outcome.ends =
         sigv4::ends_at(std::chrono::duration_cast<std::chrono::seconds>(
@@ -134,7 +158,7 @@ sigv4::KeySourcePtr key_source(const TableOptions& options,
   const bool find_region = sigv4::kRegionMayComeLater && target.region.empty();
   sigv4::KeySourcePtr own;
   if (options.credentials_source) {
-    own = sigv4::share<OwnSource>(options);
+    own = std::make_shared<UserSource>(options);
     if (!find_region) return own;
   }
   return sigv4::chain_keys({texts_of(options.credentials), std::move(own),
@@ -142,34 +166,20 @@ sigv4::KeySourcePtr key_source(const TableOptions& options,
                             find_region});
 }
 
-// Lines for the user's logger, by a thread of their own.
-struct UserLog : sigv4::LogQueue {
-  explicit UserLog(const TableOptions& options)
-      : LogQueue(tell), logger(options.logger) {}
-  static void tell(LogQueue& self, sigv4::LogLevel level,
-                   const std::string& text) {
-#ifdef __cpp_exceptions
-    try {
-#endif
-      static_cast<UserLog&>(self).logger(static_cast<LogLevel>(level), text);
-#ifdef __cpp_exceptions
-    } catch (...) {
-    }
-#endif
+class UserLog final : public sigv4::LogQueue {
+ public:
+  explicit UserLog(const TableOptions& options) : logger_(options.logger) {}
+
+ private:
+  void write(sigv4::LogLevel level, const std::string& text) override {
+    static_assert(static_cast<int>(LogLevel::error) ==
+                      static_cast<int>(sigv4::LogLevel::error),
+                  "both enumerations have the same levels");
+    logger_(static_cast<LogLevel>(level), text);
   }
 
-  const std::function<void(LogLevel, const std::string&)> logger;
+  const std::function<void(LogLevel, const std::string&)> logger_;
 };
-
-// The option that is bad is named once.
-ErrorPtr bad_target(const dynamodb::Target& target) {
-  const std::string itself = sigv4::format("option %s", target.option);
-  const char* why = target.error.c_str();
-  const bool named = sigv4::begins_with(target.error, itself);
-  const std::string text = sigv4::format("%s%s", named ? "it" : "",
-                                         why + (named ? itself.size() : 0));
-  return bad_option({target.option, text.c_str()});
-}
 
 }  // namespace
 
@@ -185,13 +195,27 @@ Table::Impl::Impl(TableOptions&& the_options)
 Table::Impl::~Impl() { wipe_secrets(options.credentials); }
 
 Table::Impl::State::~State() {
-  end_by = BootClock::now() + sigv4::kStopWithin;
-  client.end_by(end_by);
+  log.stop_by = BootClock::now() + sigv4::kStopWithin;
+  table.client.stop_waiting_for_keys_at(log.stop_by);
+}
+
+lock::Table& Table::Impl::get() {
+  if (State* made = state_.peek()) return made->table;
+  std::shared_ptr<sigv4::LogQueue> queue;
+  if (options.logger) queue = std::make_shared<UserLog>(options);
+  const dynamodb::ClientOptions client{target, key_source(options, target),
+                                       queue, options.name};
+  return state_.get(client, std::move(queue)).table;
+}
+
+const lock::Table* Table::Impl::peek() const {
+  const State* made = state_.peek();
+  return made != nullptr ? &made->table : nullptr;
 }
 
 std::string Table::Impl::endpoint() const {
-  const State* own = state.peek();
-  return own != nullptr ? own->client.endpoint() : target.endpoint;
+  const lock::Table* table = peek();
+  return table != nullptr ? table->client.endpoint() : target.endpoint;
 }
 
 const std::string& Table::Impl::usual_owner() const {
@@ -201,56 +225,45 @@ const std::string& Table::Impl::usual_owner() const {
   return usual_owner_.get(sigv4::format("%s:%s", host, getpid()));
 }
 
-void Table::Impl::put_place(const std::string& name,
-                            const std::string& sort_value,
-                            lock::RowTarget& place) const {
-  place.layout = detail::find_layout(options);
-  place.table = options.name;
-  place.key = options.prefix;
-  place.key += name;
-  place.key_name = options.key;
-  place.sort_name = options.sort_key;
-  place.sort_value = sort_value.empty() ? options.sort_value : sort_value;
+void Table::Impl::set_row_target(const std::string& name,
+                                 const std::string& sort_value,
+                                 lock::RowTarget& row_target) const {
+  row_target.layout = detail::find_layout(options);
+  row_target.table = options.name;
+  row_target.key = options.prefix;
+  row_target.key += name;
+  row_target.key_name = options.key;
+  row_target.sort_name = options.sort_key;
+  row_target.sort_value = sort_value.empty() ? options.sort_value : sort_value;
 }
 
 ErrorPtr Table::Impl::check_name(const std::string& name,
                                  const std::string& sort_value) const {
+  const char* name_problem =
+      name.empty() ? "empty"
+                   : detail::text_problem(
+                         name, detail::kMaxKeyBytes - options.prefix.size(),
+                         "longer than 2,048 bytes with the prefix");
   const std::string& value =
       sort_value.empty() ? options.sort_value : sort_value;
-  return detail::check_all({
-      {"name",
-       name.empty() ? "empty"
-                    : detail::text_problem(
-                          name, detail::kMaxKeyBytes - options.prefix.size(),
-                          "longer than 2,048 bytes with the prefix"),
-       name},
-      {"sort_value",
-       options.sort_key.empty()
-           ? sort_value.empty() ? "" : "the table has no sort_key"
-       : value.empty() ? "empty"
-                       : not_a_sort_value(value),
-       value},
-  });
-}
-
-Table::Impl::State& Table::Impl::get() {
-  if (State* own = state.peek()) return *own;
-  std::shared_ptr<sigv4::LogQueue> lines;
-  if (options.logger) lines = sigv4::share<UserLog>(options);
-  const dynamodb::ClientOptions client{target, key_source(options, target),
-                                       sigv4::LogQueue::log(lines),
-                                       options.name};
-  return state.get(client, std::move(lines));
+  const char* value_problem = "";
+  if (options.sort_key.empty()) {
+    if (!sort_value.empty()) value_problem = "the table has no sort_key";
+  } else {
+    value_problem = value.empty() ? "empty" : sort_value_problem(value);
+  }
+  return detail::check_all(
+      {{"name", name_problem, name}, {"sort_value", value_problem, value}});
 }
 
 Table::Table(TableOptions options) {
-  sigv4::wipe_registers();  // The keys have just been copied, for all we know.
+  sigv4::wipe_registers();  // The caller may just have copied keys.
   const NoCancellation guard;
-  // Before anything static of a user's is made, for all that has a table: what
-  // is initialised here is then cleaned up after it.
+  // A static object may have a Table.  These calls return before its
+  // constructor does, so what they set up is cleaned up after its destructor.
   sigv4::init_http();
   sigv4::stop_all_at_exit();
-  impl_ = sigv4::share<Impl>(std::move(options));
+  impl_ = std::make_shared<Impl>(std::move(options));
   wipe_secrets(options.credentials);
   impl_->finish_construction(impl_);
 }
@@ -261,16 +274,15 @@ Table::~Table() {
 }
 
 std::shared_ptr<Table> Table::standard() {
-  static const std::shared_ptr<Table> table =
-      sigv4::share<Table, const TableOptions&>(TableOptions());
+  static const std::shared_ptr<Table> table = std::make_shared<Table>();
   return table;
 }
 
 Stats Table::stats() const {
   Stats stats;
-  const Impl::State* own = impl_->state.peek();
-  if (own == nullptr) return stats;
-  const dynamodb::Counts counts = own->client.counts();
+  const lock::Table* table = impl_->peek();
+  if (table == nullptr) return stats;
+  const dynamodb::Counts counts = table->client.counts();
   const auto sent = [&counts](Action action) {
     return counts.sent[static_cast<std::size_t>(action)];
   };
@@ -283,10 +295,10 @@ Stats Table::stats() const {
                 stats.requests();
   stats.throttled = counts.throttled;
   stats.failed = counts.failed;
-  stats.retries = own->budget.retries();
+  stats.retries = table->budget.retries();
   stats.bytes_sent = counts.bytes_sent;
   stats.bytes_received = counts.bytes_received;
-  const lock::Renewer::Usage usage = own->renewer->usage();
+  const lock::Renewer::Usage usage = table->renewer->usage();
   stats.held = usage.held;
   stats.held_hours = usage.held_s / 3600;
   return stats;
@@ -294,24 +306,24 @@ Stats Table::stats() const {
 
 namespace {
 
-// Does it again until there is memory for it, or the time is up: false.
-template <class Step>
-bool insist(BootTime deadline, const Step& step) {
+// Calls `step` again every 10 ms until it does not run out of memory, or until
+// the deadline.
+void retry_without_memory(BootTime deadline, sigv4::FunctionRef<void()> step) {
   constexpr milliseconds kPause{10};
   while (!sigv4::has_memory_for(step)) {
-    if (BootClock::now() + kPause >= deadline) return false;
-    sigv4::drive(nullptr, 0, BootClock::now() + kPause, nullptr);
+    const BootTime until = BootClock::now() + kPause;
+    if (until >= deadline) return;
+    sigv4::drive(nullptr, 0, until, nullptr);
   }
-  return true;
 }
 
 }  // namespace
 
 Unreleased Table::Impl::unreleased(const lock::Unreleased& lock) const {
-  const std::string name(lock.held->holder->name());
+  const std::string name(lock.held->settings->name());
   const std::string doing = detail::cannot("release", name, options.name);
   const ErrorPtr error =
-      lock.result.kind == lock::Result::Kind::lost
+      lock::is_loss(lock.result.verdict)
           ? detail::error_of(Errc::lease_lost, doing)
           : detail::error_of(lock.result.answer, doing, endpoint());
   return {name, error->code(), error->what()};
@@ -319,23 +331,24 @@ Unreleased Table::Impl::unreleased(const lock::Unreleased& lock) const {
 
 std::vector<Unreleased> Table::close(milliseconds within) noexcept {
   const NoCancellation guard;
-  std::vector<Unreleased> told;
-  if (impl_->unusable) return told;
+  std::vector<Unreleased> unreleased;
+  if (impl_->unusable) return unreleased;
   const BootTime deadline =
       lock::later(BootClock::now(), detail::nanoseconds_of(within));
-  std::vector<lock::Unreleased> left;
-  insist(deadline, [&] {
-    Impl::State& own = impl_->get();
-    own.waits.close();
-    left = own.renewer->release_all(deadline);
+  std::vector<lock::Unreleased> outcomes;
+  retry_without_memory(deadline, [&] {
+    lock::Table& table = impl_->get();
+    table.waits.close();
+    outcomes = table.renewer->release_all(deadline);
   });
-  // Who is not told for want of memory sees that owns_lock() is false.
-  sigv4::has_memory_for([&] { told.reserve(left.size()); });
-  for (const lock::Unreleased& one : left) {
-    if (one.result.kind == lock::Result::Kind::done) continue;
-    sigv4::has_memory_for([&] { told.push_back(impl_->unreleased(one)); });
+  // If memory runs out here, locks are missing from the list.  Their mutexes
+  // still say that they do not own them.
+  for (const lock::Unreleased& lock : outcomes) {
+    if (lock.result.verdict == lock::Verdict::released) continue;
+    sigv4::has_memory_for(
+        [&] { unreleased.push_back(impl_->unreleased(lock)); });
   }
-  return told;
+  return unreleased;
 }
 
 std::string Table::last_error() const { return impl_->last_error(); }

@@ -1,11 +1,12 @@
-// What a Table is inside: what it was told, and what it makes of that in this
-// process.
+// What a Table is inside: its options, and the client, threads and locks that
+// each process makes of them on first use.
 #ifndef DDBMUTEX_TABLE_HPP
 #define DDBMUTEX_TABLE_HPP
 
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "../ddbmutex.hpp"
 #include "../sigv4/boot_clock.hpp"
@@ -31,42 +32,47 @@ struct Table::Impl : detail::ErrorReporter {
   explicit Impl(TableOptions&& the_options);
   ~Impl();
 
-  // Told to the end: what is made of it is destroyed before it.
-  struct Lines {
-    ~Lines() {
-      if (queue != nullptr) sigv4::stop(*queue, end_by);
-    }
-    const std::shared_ptr<sigv4::LogQueue> queue;
-    BootTime end_by{};
-  };
-
-  // All that a forked child must make anew.
-  struct State : Lines, lock::Table {
-    State(const dynamodb::ClientOptions& client_options,
-          std::shared_ptr<sigv4::LogQueue>&& lines)
-        : Lines{std::move(lines)}, lock::Table(client_options) {}
-    // All threads end together.
-    ~State();
-  };
-
-  State& get();
-  // As close() tells of it.
+  // Made on first use.  A forked child makes its own.
+  lock::Table& get();
+  // Null if this process has not made it.
+  const lock::Table* peek() const;
+  // What close() says about a lock that it could not release.
   Unreleased unreleased(const lock::Unreleased& lock) const;
   // Where requests go, as far as it is known.
   std::string endpoint() const;
-  // Where the lock of that name is, or is to be.  `sort_value` is ignored
-  // where the table has no sort key; empty: the table's own.
-  void put_place(const std::string& name, const std::string& sort_value,
-                 lock::RowTarget& place) const;
+  // Sets the row of the lock with that name.  An empty `sort_value` means the
+  // table's own; it is ignored if the table has no sort key.
+  void set_row_target(const std::string& name, const std::string& sort_value,
+                      lock::RowTarget& row_target) const;
   detail::ErrorPtr check_name(const std::string& name,
                               const std::string& sort_value) const;
   // "host:pid".
   const std::string& usual_owner() const;
-  TableOptions options;  // Changed by constructor and destructor alone.
+
+  // Only the constructor and the destructor change them.
+  TableOptions options;
   const dynamodb::Target target;
-  sigv4::PerProcess<State> state;
 
  private:
+  struct LogStopper {
+    ~LogStopper() {
+      if (queue != nullptr) sigv4::stop(*queue, stop_by);
+    }
+    const std::shared_ptr<sigv4::LogQueue> queue;
+    BootTime stop_by{};
+  };
+  struct State {
+    State(const dynamodb::ClientOptions& client_options,
+          std::shared_ptr<sigv4::LogQueue>&& log_queue)
+        : log{std::move(log_queue)}, table(client_options) {}
+    // Gives all threads the same time to end.
+    ~State();
+
+    LogStopper log;  // Destroyed last, so that everything else can still log.
+    lock::Table table;
+  };
+
+  sigv4::PerProcess<State> state_;
   mutable sigv4::PerProcess<std::string> usual_owner_;
 };
 

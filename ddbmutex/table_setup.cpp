@@ -1,3 +1,5 @@
+// DescribeTable, CreateTable and UpdateTimeToLive: their requests, their order,
+// and the waiting for a table that is changing.
 #include "table_setup.hpp"
 
 #include <algorithm>
@@ -5,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "../sigv4/backoff.hpp"
 #include "../sigv4/text.hpp"
 #include "../sigv4/waiting.hpp"
 #include "dynamodb/item.hpp"
@@ -19,25 +22,25 @@ using dynamodb::Answer;
 using dynamodb::append_form;
 using dynamodb::Caller;
 using dynamodb::Fault;
-using std::chrono::nanoseconds;
 
 namespace {
 
 // Between two looks at a table that is changing.
-constexpr std::chrono::milliseconds kFirstPause{25};
-constexpr std::chrono::milliseconds kLongestPause{2000};
+constexpr sigv4::Backoff::Limits kPauses{std::chrono::milliseconds(25),
+                                         std::chrono::milliseconds(2000)};
 
 // --- Requests ----------------------------------------------------------------
 
-// {"TableName":"locks", and what the caller adds.
-sigv4::Text about(const TableOptions& options) {
+// `{"TableName":"locks"`: the caller adds the rest.
+sigv4::Text begin_body(const TableOptions& options) {
   sigv4::Text body;
   append_form(body, R"({"TableName":$)", {options.name});
   return body;
 }
 
-sigv4::Text creation_of(const TableOptions& options, const Creation& how) {
-  sigv4::Text body = about(options);
+sigv4::Text create_table_body(const TableOptions& options,
+                              const Creation& how) {
+  sigv4::Text body = begin_body(options);
   if (how.throughput) {
     append_form(body,
                 R"(,"BillingMode":"PROVISIONED","ProvisionedThroughput":)"
@@ -47,27 +50,26 @@ sigv4::Text creation_of(const TableOptions& options, const Creation& how) {
   } else {
     body += R"(,"BillingMode":"PAY_PER_REQUEST")";
   }
-  const std::string& key = options.key;
-  const std::string& sort_key = options.sort_key;
-  if (sort_key.empty()) {
-    append_form(body,
-                R"(,"AttributeDefinitions":[)"
-                R"({"AttributeName":$,"AttributeType":"S"}],"KeySchema":[)"
-                R"({"AttributeName":$,"KeyType":"HASH"}])",
-                {key, key});
-  } else {
-    append_form(body,
-                R"(,"AttributeDefinitions":[)"
-                R"({"AttributeName":$,"AttributeType":"S"},)"
-                R"({"AttributeName":$,"AttributeType":"S"}],"KeySchema":[)"
-                R"({"AttributeName":$,"KeyType":"HASH"},)"
-                R"({"AttributeName":$,"KeyType":"RANGE"}])",
-                {key, sort_key, key, sort_key});
+  append_form(body,
+              R"(,"AttributeDefinitions":[)"
+              R"({"AttributeName":$,"AttributeType":"S"})",
+              {options.key});
+  const bool sorted = !options.sort_key.empty();
+  if (sorted) {
+    append_form(body, R"(,{"AttributeName":$,"AttributeType":"S"})",
+                {options.sort_key});
   }
-  const char* before = R"(,"Tags":[)";
+  append_form(body, R"(],"KeySchema":[{"AttributeName":$,"KeyType":"HASH"})",
+              {options.key});
+  if (sorted) {
+    append_form(body, R"(,{"AttributeName":$,"KeyType":"RANGE"})",
+                {options.sort_key});
+  }
+  body += ']';
+  const char* separator = R"(,"Tags":[)";
   for (const auto& [name, value] : how.tags) {
-    append_form(body, R"(%{"Key":$,"Value":$})", {before, name, value});
-    before = ",";
+    append_form(body, R"(%{"Key":$,"Value":$})", {separator, name, value});
+    separator = ",";
   }
   body += how.tags.empty() ? "}" : "]}";
   return body;
@@ -75,16 +77,15 @@ sigv4::Text creation_of(const TableOptions& options, const Creation& how) {
 
 // --- One request after the other ---------------------------------------------
 
-// Waits for a table that is changing.
+// The pauses between two looks at a table that is changing.
 struct Pauses {
   const Caller& caller;
-  nanoseconds longest = kFirstPause;
+  sigv4::Backoff backoff{};
 
-  // Before the next look; the longer it takes, the longer.  If deadline or
-  // waker comes first, false, and `last` says that.
+  // False if the deadline or the waker ends the pause; `last` then says so.
   bool pause(Answer& last) {
-    const BootTime until = BootClock::now() + caller.budget.jitter(longest);
-    longest = std::min<nanoseconds>(2 * longest, kLongestPause);
+    const BootTime until =
+        BootClock::now() + backoff.next(kPauses, caller.budget.random_share());
     sigv4::drive(nullptr, 0, std::min(caller.deadline, until), caller.waker);
     const bool woken = caller.waker->woken();
     if (!woken && BootClock::now() < caller.deadline) return true;
@@ -96,21 +97,60 @@ struct Pauses {
   }
 };
 
-// Whether an engine has no clean-up of its own: it refuses the action as
-// unknown or as invalid.  DynamoDB itself refuses it as invalid if the table
-// has a clean-up by another attribute: "TimeToLive is active on a different
-// ...".
+// Whether the engine has no clean-up: it refuses UpdateTimeToLive as unknown or
+// as invalid.  DynamoDB itself refuses it as invalid only if the table cleans
+// up by another attribute: "TimeToLive is active on a different ...".
 bool has_no_clean_up(const Answer& answer) {
   const bool invalid = answer.fault == Fault::bad_request &&
                        !sigv4::begins_with(answer.message, "TimeToLive is ");
   return invalid || answer.fault == Fault::unknown_action;
 }
 
+// Returns the table once it is ACTIVE.  The loop begins anew each time because
+// DescribeTable may lag behind CreateTable, and because a table that is being
+// deleted still exists for a while.
+Answer wait_until_active(Pauses& pauses, const TableOptions& options,
+                         const Creation& how) {
+  Answer answer;
+  do {
+    answer = describe_table(pauses.caller, options);
+    if (answer.fault == Fault::no_table) {
+      answer = dynamodb::ask(pauses.caller, Action::create_table,
+                             create_table_body(options, how), nullptr,
+                             dynamodb::read_table);
+    }
+    const bool there = answer.fault == Fault::none;
+    if (there && answer.table->status == "ACTIVE") return answer;
+    if (!there && answer.fault != Fault::table_in_use) return answer;
+  } while (pauses.pause(answer));
+  return answer;
+}
+
+// An answer without a fault if the clean-up is on, or if the engine has none.
+Answer turn_on_clean_up(Pauses& pauses, const TableOptions& options) {
+  sigv4::Text body = begin_body(options);
+  append_form(
+      body, R"(,"TimeToLiveSpecification":{"AttributeName":$,"Enabled":true}})",
+      {lock::kTtlAttribute});
+  Answer answer;
+  do {
+    answer = dynamodb::ask(pauses.caller, Action::update_time_to_live, body);
+  } while (answer.fault == Fault::table_in_use && pauses.pause(answer));
+  if (has_no_clean_up(answer)) return {};
+  if (answer.fault != Fault::none) {
+    answer.message = sigv4::format(
+        "the table is there, but its clean-up (Creation::clean_up) is not "
+        "on%[: %s%]",
+        answer.message);
+  }
+  return answer;
+}
+
 }  // namespace
 
 std::string wrong_key(const dynamodb::TableDescription& table,
                       const TableOptions& options) {
-  if (table.of_strings && table.key == options.key &&
+  if (table.keys_are_strings && table.key == options.key &&
       table.sort_key == options.sort_key) {
     return {};
   }
@@ -130,7 +170,7 @@ ErrorPtr unfit(const dynamodb::TableDescription& table,
 }
 
 Answer describe_table(const Caller& caller, const TableOptions& options) {
-  sigv4::Text body = about(options);
+  sigv4::Text body = begin_body(options);
   body += '}';
   return dynamodb::ask(caller, Action::describe_table, body, nullptr,
                        dynamodb::read_table);
@@ -138,47 +178,17 @@ Answer describe_table(const Caller& caller, const TableOptions& options) {
 
 Answer create_table(const Caller& caller, const TableOptions& options,
                     const Creation& how) {
-  Pauses changing{caller};
-  Answer answer;
-  // DescribeTable may lag behind CreateTable, and a table that is being deleted
-  // is there until it is not: so what is not there is created, however often.
-  do {
-    answer = describe_table(caller, options);
-    if (answer.fault == Fault::no_table) {
-      answer =
-          dynamodb::ask(caller, Action::create_table, creation_of(options, how),
-                        nullptr, dynamodb::read_table);
-    }
-    const bool there = answer.fault == Fault::none;
-    if (there && answer.table->status == "ACTIVE") break;
-    if (!there && answer.fault != Fault::table_in_use) break;
-  } while (changing.pause(answer));
-  // `ttl` is an attribute of ddblock's alone.  And in somebody else's table no
-  // items are to go because of us.
+  Pauses pauses{caller};
+  Answer answer = wait_until_active(pauses, options, how);
+  // Only layout ddblock has the attribute `ttl`.  And a table that is unfit is
+  // somebody else's: it must not lose items because of us.
   if (answer.fault != Fault::none || !how.clean_up ||
       options.layout != Layout::ddblock || unfit(*answer.table, options)) {
     return answer;
   }
-  const auto table = std::move(answer.table);
-  sigv4::Text body = about(options);
-  append_form(
-      body, R"(,"TimeToLiveSpecification":{"AttributeName":$,"Enabled":true}})",
-      {lock::kTtlAttribute});
-  do {
-    answer = dynamodb::ask(caller, Action::update_time_to_live, body);
-  } while (answer.fault == Fault::table_in_use && changing.pause(answer));
-  if (has_no_clean_up(answer)) {
-    answer.fault = Fault::none;
-    answer.message.clear();
-  }
-  if (answer.fault != Fault::none) {
-    answer.message = sigv4::format(
-        "the table is there, but its clean-up (Creation::clean_up) is not "
-        "on%[: %s%]",
-        answer.message);
-  }
-  answer.table = table;
-  return answer;
+  Answer clean_up = turn_on_clean_up(pauses, options);
+  clean_up.table = std::move(answer.table);
+  return clean_up;
 }
 
 }  // namespace detail

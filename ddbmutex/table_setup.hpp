@@ -1,8 +1,9 @@
-// A table as a whole: whether locks can live there, and its making.
+// Creates the table, and checks whether locks can live in it.
 //
-// Each call blocks.  Passing faults are tried again, and slow changes waited
-// for, until the deadline or until the waker is woken; the answer then tells
-// the last passing fault, else timed_out or cancelled.
+// A call that sends a request blocks.  It retries transient faults, and waits
+// for slow changes, until the caller's deadline or until its waker is woken.
+// Then its answer is cancelled if it was woken; at the deadline it has the last
+// transient fault, or timed_out if there was none.
 //
 // Thread safety: any thread may call anything here.
 #ifndef DDBMUTEX_TABLE_SETUP_HPP
@@ -20,25 +21,25 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace detail {
 
-// Why that is not the key that the options name; empty if it is.
+// How the table's key differs from the options; empty if it does not.
 std::string wrong_key(const dynamodb::TableDescription& table,
                       const TableOptions& options);
-// Why locks cannot live there: other keys than the options name, or replicas.
+// Why locks cannot live in the table: another key than the options name, or
+// replicas.  Null if they can.
 ErrorPtr unfit(const dynamodb::TableDescription& table,
                const TableOptions& options);
 
-// One answer: the table, or no_table.
+// The answer has the table, or the fault no_table.
 dynamodb::Answer describe_table(const dynamodb::Caller& caller,
                                 const TableOptions& options);
 
-// Makes a table as the options say unless there is one of that name, waits
-// until it is ACTIVE and then switches on its TTL, where that is wanted and the
-// engine has such a thing.  Without a fault the answer has the table, which is
-// to be looked at: one that was there may be unfit; nothing of it is changed
-// then.  Does not send CreateTable where the table can be described.
+// Creates the table unless one of that name exists, waits until it is ACTIVE,
+// and then turns its TTL on if `how` asks for it and the engine has one.  If
+// there is no fault, the answer has the table.  The caller must check it: a
+// table that existed may be unfit, and is then not changed.
 //
-// A fault with action update_time_to_live comes after all the rest: the table
-// can be used, but DynamoDB will not delete what is over.
+// If the answer has a fault and its `action` is update_time_to_live, the table
+// can be used, but DynamoDB will not delete rows of dead holders.
 dynamodb::Answer create_table(const dynamodb::Caller& caller,
                               const TableOptions& options, const Creation& how);
 

@@ -1,3 +1,4 @@
+// The queue of log lines, and the thread that writes them.
 #include "log.hpp"
 
 #include <cstddef>
@@ -17,28 +18,27 @@ constexpr std::size_t kMostLines = 1000;
 
 }  // namespace
 
-void LogQueue::add(const std::shared_ptr<void>& queue, LogLevel level,
-                   const std::string& text) {
-  LogQueue& own = *static_cast<LogQueue*>(queue.get());
-  const std::lock_guard<Mutex> guard(own.mutex_);
-  if (own.stopping_) return;
-  if (own.waiting_ >= kMostLines) {
-    ++own.left_out_;
+void LogQueue::add(LogLevel level, const std::string& line) {
+  const std::lock_guard<Mutex> guard(mutex_);
+  if (stopping_) return;
+  if (waiting_ >= kMostLines) {
+    ++left_out_;
     return;
   }
-  if (!own.started_) {
-    if (!own.registered_) register_for_exit(queue, own);
-    own.registered_ = true;
-    // Without a thread there is nobody to tell it: perhaps with the next line.
-    own.started_ =
-        start_thread(own.thread_, "ddbmutex-log", queue,
-                     [](void* it) { static_cast<LogQueue*>(it)->run(); });
-    if (!own.started_) return;
+  if (!started_) {
+    const std::shared_ptr<LogQueue> self = shared_from_this();
+    if (!registered_) register_for_exit(self, *this);
+    registered_ = true;
+    // If no thread can be started now, the next line tries again.
+    started_ = start_thread(thread_, "ddbmutex-log", self, [](void* queue) {
+      static_cast<LogQueue*>(queue)->run();
+    });
+    if (!started_) return;
   }
-  own.end_->reset(new Line{level, text, nullptr});
-  own.end_ = &(*own.end_)->next;
-  ++own.waiting_;
-  own.changed_.notify_all();
+  end_->reset(new Line{level, line, nullptr});
+  end_ = &(*end_)->next;
+  ++waiting_;
+  changed_.notify_all();
 }
 
 std::unique_ptr<LogQueue::Line> LogQueue::take() {
@@ -52,18 +52,29 @@ std::unique_ptr<LogQueue::Line> LogQueue::take() {
                      std::exchange(left_out_, 0));
     return line;
   }
-  line.swap(first_);
-  first_.swap(line->next);
+  line = std::move(first_);
+  first_ = std::move(line->next);
   if (first_ == nullptr) end_ = &first_;
   --waiting_;
   return line;
 }
 
-// One by one: a thousand destructors within each other want a large stack.
+// One by one, because a thousand nested destructors need a large stack.
 void LogQueue::drop_lines() {
   while (first_ != nullptr) first_ = std::move(first_->next);
   end_ = &first_;
   left_out_ = 0;
+}
+
+void LogQueue::write_line(const Line& line) {
+#ifdef __cpp_exceptions
+  try {
+    write(line.level, line.text);
+  } catch (...) {
+  }
+#else
+  write(line.level, line.text);
+#endif
 }
 
 void LogQueue::run() {
@@ -72,12 +83,12 @@ void LogQueue::run() {
     while (!stopping_ && first_ == nullptr) changed_.wait(guard);
     std::unique_ptr<Line> line;
     if (!has_memory_for([&] { line = take(); })) {
-      left_out_ = 0;  // Not told, then.
+      left_out_ = 0;  // There is no memory to report it.
       continue;
     }
     if (line == nullptr) break;
     guard.unlock();
-    tell_(*this, line->level, line->text);
+    write_line(*line);
     guard.lock();
   }
   ended_ = true;
@@ -99,7 +110,7 @@ void LogQueue::await_stop() {
          sigv4::await(changed_, guard, stop_by_ + kStopGrace)) {
   }
   if (!ended_) {
-    // One line at the most is being told; none is to follow.
+    // The logger hangs in one line.  No other may follow it.
     drop_lines();
     detach_thread(thread_);
     return;

@@ -1,4 +1,4 @@
-// Where the library says what it does, to who wants to know.
+// Log lines on their way to the user's logger.
 #ifndef DDBMUTEX_SIGV4_LOG_HPP
 #define DDBMUTEX_SIGV4_LOG_HPP
 
@@ -18,48 +18,41 @@ inline namespace v0 {
 namespace sigv4 {
 
 enum class LogLevel {
-  debug,    // Each request that failed and is tried again.
+  debug,    // A request that failed and is retried.
   info,     // Keys that were found.
-  warning,  // What may become an error.
-  error,    // What is lost.
+  warning,  // Something that may become an error.
+  error,    // A lock that is lost, a callback that threw.
 };
 
-// Who is told; null: nobody wants to know.  Called by any thread, also by those
-// that renew leases and tell of losses: it must not wait for anything, nor
-// throw.  No text holds a secret, a token or a signature.
-struct Log {
-  explicit operator bool() const { return who != nullptr; }
-
-  std::shared_ptr<void> who{};
-  void (*tell)(const std::shared_ptr<void>& who, LogLevel level,
-               const std::string& text) = nullptr;
+// Any thread may add lines, also those that renew leases and report losses.
+class Log {
+ public:
+  virtual ~Log() = default;
+  // Must not wait or throw.  No line contains a secret, a token or a signature.
+  virtual void add(LogLevel level, const std::string& line) = 0;
 };
+using LogPtr = std::shared_ptr<Log>;  // Null: nothing is logged.
 
 // Logs the text as one line, so that text from elsewhere cannot forge a line of
 // the log.
-inline void say(const Log& log, LogLevel level, const std::string& text) {
-  if (log) log.tell(log.who, level, one_line(text));
+inline void say(const LogPtr& log, LogLevel level, const std::string& text) {
+  if (log) log->add(level, one_line(text));
 }
 
-// Hands lines on to who may wait: by a thread of its own, one at a time, in
-// their order.  Lines that come while a thousand wait are left out.
+// Writes its lines on a thread of its own, one at a time, in their order. Lines
+// that are added while a thousand wait are left out.  Owned by a shared_ptr.
 //
 // Thread safety: any thread may call any member.
-class LogQueue {
+class LogQueue : public Log, public std::enable_shared_from_this<LogQueue> {
  public:
-  using Tell = void (*)(LogQueue& self, LogLevel level,
-                        const std::string& text);
-  explicit LogQueue(Tell tell) : tell_(tell) {}
-  ~LogQueue() { drop_lines(); }
+  LogQueue() = default;
+  ~LogQueue() override { drop_lines(); }
   LogQueue(const LogQueue&) = delete;
   LogQueue& operator=(const LogQueue&) = delete;
 
-  // What adds to the queue; to nobody if that is null.
-  static Log log(const std::shared_ptr<LogQueue>& queue) {
-    return {queue, add};
-  }
+  void add(LogLevel level, const std::string& line) override;
 
-  // What waits is still told, until then; afterwards nothing is.
+  // Lines that wait are still written until then.  No line is added any more.
   void tell_to_stop(BootTime by);
   void await_stop();
 
@@ -70,13 +63,13 @@ class LogQueue {
     std::unique_ptr<Line> next;
   };
 
-  static void add(const std::shared_ptr<void>& queue, LogLevel level,
-                  const std::string& text);
   void run();
   void drop_lines();
-  std::unique_ptr<Line> take();  // REQUIRES: the mutex.  Null: none is told.
+  void write_line(const Line& line);
+  // Writes one line.  Exceptions are ignored.
+  virtual void write(LogLevel level, const std::string& text) = 0;
+  std::unique_ptr<Line> take();  // REQUIRES: mutex_.  Null: the thread ends.
 
-  const Tell tell_;
   Mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   Condition changed_;

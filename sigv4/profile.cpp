@@ -340,16 +340,16 @@ std::string_view sub_property(std::string_view value, std::string_view name) {
 }
 
 ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
-    : path(the_path),
-      // `error` is empty yet, and no file is called so.
-      file_(is_below_home(path) ? error : path, kMaxProfileFileBytes) {
+    : path(the_path) {
   if (!kReadsProfiles) return;
+  if (is_below_home(path)) {
+    file_.failure = sigv4::format("cannot be found (%s)", why_no_home());
+    return;
+  }
+  file_.read(path, kMaxProfileFileBytes);
   if (file_.too_long) {
     sigv4::format_to(error, "%q: longer than 1 MiB", path);
     return;
-  }
-  if (is_below_home(path)) {
-    file_.failure = sigv4::format("cannot be found (%s)", why_no_home());
   }
   const std::string wrong = parse_profiles(file_.text, kind, entries_);
   if (!wrong.empty()) sigv4::format_to(error, "%q, %s", path, wrong);
@@ -418,6 +418,7 @@ Profile::Profile(const ProfilePlace& place)
 }
 
 Profile::Found Profile::look(std::string_view property) const {
+  if (!kReadsProfiles) return {nullptr, ""};
   for (const ProfileFile* file : {&credentials, &config}) {
     const std::string_view* value = file->find(kProfiles, name, property);
     if (value != nullptr) return {file, *value};

@@ -83,11 +83,17 @@ std::string shown(std::string_view text, const Secrets& secrets);
 //   if (!file.failure.empty()) return refuse(in_quotes(path) + file.failure);
 //   use(file.text);
 struct SecretFile {
-  // A file that is no regular one is not read: a FIFO would hang.
-  SecretFile(const std::string& path, std::size_t most_bytes);
+  SecretFile() = default;
+  SecretFile(const std::string& path, std::size_t most_bytes) {
+    read(path, most_bytes);
+  }
   ~SecretFile() { sigv4::wipe(text); }
   SecretFile(const SecretFile&) = delete;
   SecretFile& operator=(const SecretFile&) = delete;
+
+  // A file that is no regular one is not read: a FIFO would hang.  REQUIRES:
+  // nothing was read before.
+  void read(const std::string& path, std::size_t most_bytes);
 
   std::string text;     // Wiped when this goes.  Empty unless all of it came.
   std::string failure;  // Behind the file's name: "does not exist".

@@ -61,7 +61,7 @@ int status_of(int fd, Status& status) { return ::fstat(fd, &status); }
 
 }  // namespace
 
-SecretFile::SecretFile(const std::string& path, std::size_t most_bytes) {
+void SecretFile::read(const std::string& path, std::size_t most_bytes) {
   Status status = {};
   // A FIFO is not waited for, a terminal does not become ours.
   const int fd =

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "ddbmutex/lock/agenda.hpp"
-#include "ddbmutex/lock/attempt.hpp"
+#include "ddbmutex/lock/held_lease.hpp"
+#include "ddbmutex/lock/leases.hpp"
 #include "ddbmutex/table.hpp"
 #include "tests/support/given.hpp"
+#include "tests/support/mutex_kit.hpp"
 
 using ddbmutex::BootTime;
 using ddbmutex::lock::Agenda;
@@ -37,7 +39,7 @@ struct Leases {
   }
   BootTime soonest() const {
     BootTime first = kNever;
-    for (const auto& one : all) first = std::min(first, one->end.when);
+    for (const auto& one : all) first = std::min(first, one->alarm.when);
     return first;
   }
 
@@ -48,7 +50,7 @@ struct Leases {
   const std::shared_ptr<MutexSettings> holder =
       std::make_shared<MutexSettings>(table.client, table.budget);
   std::vector<std::unique_ptr<HeldLease>> all;
-  Agenda agenda{&HeldLease::end}, other{&HeldLease::danger};
+  Agenda agenda{&HeldLease::alarm}, other{&HeldLease::renewal};
 };
 
 }  // namespace
@@ -75,7 +77,7 @@ BOOST_AUTO_TEST_CASE(soonest_is_first_whatever_is_changed) {
     leases.agenda.set(held, goes ? kNever : BootTime(nanoseconds(draw(64))));
     BOOST_REQUIRE(leases.agenda.next() == leases.soonest());
     if (leases.soonest() == kNever) continue;
-    BOOST_REQUIRE(leases.agenda.first().end.when == leases.soonest());
+    BOOST_REQUIRE(leases.agenda.first().alarm.when == leases.soonest());
   }
 }
 
@@ -92,6 +94,18 @@ BOOST_AUTO_TEST_CASE(leases_leave_in_the_order_of_their_times) {
     leases.agenda.set(leases.agenda.first(), kNever);
   }
   BOOST_CHECK(leases.agenda.next() == kNever);
+}
+
+// The answer that contradicts the clock may come to any thread.
+BOOST_AUTO_TEST_CASE(claims_are_checked_while_no_other_thread_uses_them) {
+  Leases some(1);
+  ddbmutex::lock::Leases leases(some.table.client, some.table.budget);
+  ddbmutex::lock::Leases::Guard guard(leases.mutex);
+  tests::Aside checks([&] { leases.check_clock(); });
+  BOOST_TEST(checks.rests());
+  BOOST_TEST(!checks.done());
+  guard.unlock();
+  BOOST_TEST(checks.thrown() == "none");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -830,7 +830,7 @@ Answer describe(const std::string& table) {
 // "name, sort", and whether they are strings.
 std::string keys_of(const TableDescription& table) {
   return table.key + (table.sort_key.empty() ? "" : ", " + table.sort_key) +
-         (table.of_strings ? "" : ", not strings");
+         (table.keys_are_strings ? "" : ", not strings");
 }
 
 }  // namespace

@@ -585,12 +585,14 @@ BOOST_AUTO_TEST_CASE(takers_begin_at_another_place_each) {
     return tests::refusal(tests::live_record());
   });
   const auto table = table_at(gate);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 160; ++i) {
     first = true;
     AnyOf any(items.options(table));
     BOOST_TEST((any.try_lock() == nullptr));
   }
-  BOOST_TEST(at_the_best < 24);  // 10 of chance; more, once in a million.
+  // 40 by chance.  115 if all began with the best, which one in eight items
+  // precedes for a while.
+  BOOST_TEST(at_the_best < 80);
 }
 
 // Of more than are kept of a pass.

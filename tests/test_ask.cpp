@@ -301,7 +301,7 @@ BOOST_AUTO_TEST_CASE(request_that_hangs_is_given_up_for_another) {
   play(server, {hanging});
   Host host(server);
   Caller caller = host.caller();
-  caller.request_time = 2s;  // The second is answered in it.
+  caller.request_timeout = 2s;  // The second is answered in it.
   bool maybe_applied = false;
   const Answer answer =
       dynamodb::ask(caller, Action::put_item, "{}", &maybe_applied);
@@ -337,9 +337,9 @@ BOOST_AUTO_TEST_CASE(requests_are_exactly_what_dynamodb_asks_for) {
   Selection more = prefix;
   more.attributes = {"name", "owner", "ttl"};
   Selection one = prefix;
-  one.whole = true;
+  one.exact_key = true;
   Selection empty = kAll;
-  empty.whole = true;
+  empty.exact_key = true;
   Selection other = kAll;
   other.attributes = {"LockID", "ttl"};
   const std::pair<Selection, std::string> cases[] = {
@@ -368,8 +368,8 @@ BOOST_AUTO_TEST_CASE(requests_are_exactly_what_dynamodb_asks_for) {
     const SeenRequest request = server.requests().front();
     BOOST_TEST(request.body == body);
     BOOST_TEST(request.header("X-Amz-Target").value_or("") ==
-               (selection.whole ? "DynamoDB_20120810.Query"
-                                : "DynamoDB_20120810.Scan"));
+               (selection.exact_key ? "DynamoDB_20120810.Query"
+                                    : "DynamoDB_20120810.Scan"));
   }
 }
 
@@ -510,7 +510,7 @@ BOOST_AUTO_TEST_CASE(item_too_large_alone_is_told_by_its_key) {
   Host host(server, 4096);
   Selection selection = kAll;
   selection.attributes = {"name", "sort", "uuid"};
-  selection.keys = 2;
+  selection.key_attributes = 2;
   std::vector<bool> too_large;
   CHECK_FAULT(host.read(selection,
                         [&] {
@@ -736,7 +736,7 @@ BOOST_DATA_TEST_CASE(items_of_one_key_are_read_without_the_others, kEngines,
   Host host(table.engine);
   Selection selection = table.all();
   selection.prefix = "a";
-  selection.whole = true;
+  selection.exact_key = true;
   selection.attributes = {"name", "sort"};
   CHECK_FAULT(host.read(selection), Fault::none);
   BOOST_TEST(host.items.size() == 230u);

@@ -514,7 +514,7 @@ BOOST_AUTO_TEST_CASE(retries_end_at_the_deadline_with_the_last_fault) {
              }) == "");
 }
 
-BOOST_AUTO_TEST_CASE(run_that_is_given_up_hands_over_what_is_under_way) {
+BOOST_AUTO_TEST_CASE(take_that_is_given_up_stays_in_flight) {
   ScriptedServer server([](const SeenRequest&) {
     Reply late;
     late.hangs = true;
@@ -522,36 +522,35 @@ BOOST_AUTO_TEST_CASE(run_that_is_given_up_hands_over_what_is_under_way) {
   });
   Party party(at(server));
   tests::Limits limits{BootClock::now() + 2s};
-  limits.keeps_pending = true;
+  limits.keeps_request = true;
   BOOST_TEST(party.run(Call::take, limits) == "again");
-  BOOST_TEST(party.attempt->given_up);
-  BOOST_TEST(!party.attempt->unknown);
-  BOOST_REQUIRE(party.attempt->pending);
-  BOOST_REQUIRE(party.attempt->pending->under_way());
+  lock::Attempt& attempt = *party.attempt;
+  BOOST_TEST(attempt.given_up());
+  BOOST_TEST(!attempt.outcome_unknown());
+  BOOST_REQUIRE(attempt.has_request());
+  BOOST_REQUIRE(attempt.in_flight());
   BOOST_TEST(party.fault() == "timed_out");
 
   server.release();
-  sigv4::Exchange* exchange = &party.attempt->pending->exchange();
+  sigv4::Exchange* exchange = &attempt.exchange();
   sigv4::drive(&exchange, 1, BootClock::now() + kPlenty, nullptr);
-  Answer answer = party.client.finish(std::move(party.attempt->pending),
-                                      sigv4::Transport::timed_out);
-  BOOST_TEST(word(party.lease->heard(
-                 lock::reply_to(party.attempt->verb, answer),
-                 party.client.clock(), party.observation)) == "ours");
+  attempt.finish(sigv4::Transport::timed_out);
+  attempt.receive();
+  BOOST_TEST(word(attempt.verdict()) == "ours");
 }
 
 // It has changed nothing, and there is nothing to take back.
-BOOST_AUTO_TEST_CASE(look_that_is_given_up_is_not_handed_over) {
+BOOST_AUTO_TEST_CASE(look_that_is_given_up_is_ended) {
   ScriptedServer server([](const SeenRequest&) { return tests::hanging(); });
   Party party(new_at(server));
   tests::Limits limits{BootClock::now() + 2s};
-  limits.keeps_pending = true;
+  limits.keeps_request = true;
   const int tokens = party.budget.tokens();
   BOOST_TEST(party.run(Call::take, limits) == "again");
   BOOST_TEST(actions(server) == "GetItem");
-  BOOST_TEST(party.attempt->given_up);
-  BOOST_TEST(!party.attempt->unknown);
-  BOOST_TEST(!party.attempt->pending);
+  BOOST_TEST(party.attempt->given_up());
+  BOOST_TEST(!party.attempt->outcome_unknown());
+  BOOST_TEST(!party.attempt->has_request());
   BOOST_TEST(party.fault() == "timed_out");
   BOOST_TEST(party.budget.tokens() == tokens);  // Nothing is tried again.
 }
@@ -568,10 +567,10 @@ BOOST_AUTO_TEST_CASE(look_that_leaves_no_time_for_the_take_is_a_time_out) {
   BOOST_TEST(party.run(Call::take, limits) == "again");
   BOOST_TEST(actions(server) == "PutItem GetItem");
   BOOST_TEST(party.fault() == "timed_out");
-  BOOST_TEST(party.attempt->given_up);
+  BOOST_TEST(party.attempt->given_up());
 }
 
-BOOST_AUTO_TEST_CASE(request_time_out_hands_nothing_over) {
+BOOST_AUTO_TEST_CASE(request_that_times_out_is_ended) {
   ScriptedServer server([](const SeenRequest&) {
     Reply hanging;
     hanging.hangs = true;
@@ -581,12 +580,12 @@ BOOST_AUTO_TEST_CASE(request_time_out_hands_nothing_over) {
   settings.request_timeout = 2s;  // It is sent in it.
   Party party(settings);
   tests::Limits limits{BootClock::now() + kPlenty};
-  limits.keeps_pending = true;
+  limits.keeps_request = true;
   limits.tries_once = true;
   BOOST_TEST(party.run(Call::take, limits) == "again");
-  BOOST_TEST(!party.attempt->given_up);
-  BOOST_TEST(party.attempt->unknown);
-  BOOST_TEST(!party.attempt->pending);
+  BOOST_TEST(!party.attempt->given_up());
+  BOOST_TEST(party.attempt->outcome_unknown());
+  BOOST_TEST(!party.attempt->has_request());
 }
 
 BOOST_AUTO_TEST_CASE(nothing_is_tried_again_past_the_time_for_retries) {
@@ -597,7 +596,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_tried_again_past_the_time_for_retries) {
   limits.tries_once = true;
   BOOST_TEST(party.run(Call::take, limits) == "again");
   BOOST_TEST(party.fault() == "server_failure");
-  BOOST_TEST(!party.attempt->given_up);
+  BOOST_TEST(!party.attempt->given_up());
   BOOST_TEST(server.request_count() == 1);
 }
 
@@ -678,7 +677,7 @@ BOOST_AUTO_TEST_CASE(waker_once_cleared_lets_the_next_call_through) {
   BOOST_TEST(party.take() == "again");
   BOOST_TEST(party.fault() == "cancelled");
   BOOST_TEST(!party.answer.sent);
-  BOOST_TEST(!party.attempt->unknown);  // So nothing is to follow.
+  BOOST_TEST(!party.attempt->outcome_unknown());  // So nothing is to follow.
   BOOST_TEST(server.request_count() == 0);
   party.waker.clear();
   BOOST_TEST(party.take() == "ours");
@@ -776,29 +775,26 @@ BOOST_AUTO_TEST_CASE(each_run_of_an_attempt_begins_anew) {
     return refusal(item("dead", "1700000000000000000"));
   });
   Party party(at(server));
-  lock::Attempt attempt(Call::take, *party.held);
-  attempt.observation = &party.observation;
-  attempt.deadline = BootClock::now() + kPlenty;
+  lock::Attempt attempt(Call::take, *party.held, &party.observation);
   BOOST_TEST(tests::returns_within(30s, [&] {
-    for (int run = 0; run < 300; ++run) attempt.run(nullptr);
+    for (int run = 0; run < 300; ++run) {
+      attempt.run(BootClock::now() + kPlenty, nullptr);
+    }
   }));
-  BOOST_TEST(word(attempt.verdict) == "busy");
+  BOOST_TEST(word(attempt.verdict()) == "busy");
 }
 
 BOOST_AUTO_TEST_CASE(what_a_run_came_to_is_forgotten_by_the_next) {
   ScriptedServer server;
   server.script(failure(400, "AccessDeniedException"));
   Party party(at(server));
-  lock::Attempt attempt(Call::take, *party.held);
-  attempt.observation = &party.observation;
-  attempt.deadline = BootClock::now() + kPlenty;
-  attempt.run(nullptr);
+  lock::Attempt attempt(Call::take, *party.held, &party.observation);
+  attempt.run(BootClock::now() + kPlenty, nullptr);
   BOOST_TEST(attempt.failing());
-  attempt.deadline = BootClock::now();
-  attempt.run(nullptr);
-  BOOST_TEST((attempt.answer.fault == Fault::timed_out));
-  BOOST_TEST(attempt.answer.message == "the deadline has passed");
-  BOOST_TEST(attempt.given_up);
+  attempt.run(BootClock::now(), nullptr);
+  BOOST_TEST((attempt.answer().fault == Fault::timed_out));
+  BOOST_TEST(attempt.answer().message == "the deadline has passed");
+  BOOST_TEST(attempt.given_up());
 }
 
 BOOST_AUTO_TEST_CASE(take_refused_by_a_row_that_is_free_is_busy_in_the_end) {

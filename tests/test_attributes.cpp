@@ -19,7 +19,7 @@ using ddbmutex::Attributes;
 using ddbmutex::Changes;
 using ddbmutex::TableOptions;
 using ddbmutex::detail::attributes_of;
-using ddbmutex::detail::check;
+using ddbmutex::detail::check_changes;
 using ddbmutex::detail::check_stored;
 using ddbmutex::detail::data_of;
 using ddbmutex::detail::ErrorPtr;
@@ -54,7 +54,7 @@ std::string wrong(const Attributes& attributes,
 }
 
 std::string wrong(const Changes& changes) {
-  return words(check(changes, TableOptions()), "changes");
+  return words(check_changes(changes, TableOptions()), "changes");
 }
 
 Attribute text(const std::string& name, const std::string& value) {

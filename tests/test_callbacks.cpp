@@ -533,6 +533,40 @@ BOOST_AUTO_TEST_CASE(slow_callback_delays_what_is_told_but_not_the_end) {
   BOOST_TEST(x.told.text() == "expired");
 }
 
+// ... also if they were due first.
+BOOST_AUTO_TEST_CASE(loss_is_told_before_questions_that_wait) {
+  Event called;
+  Event go_on;
+  Told told;
+  Engine& engine = Engine::running(any_engine_kind());
+  const auto table = table_at(engine);
+  Options slow = lasting(table);
+  slow.on_lost = [&](Loss) {
+    called.set();
+    go_on.wait();
+  };
+  DdbMutex blocking(fresh_name(), slow);
+  blocking.lock();
+  delete_row(engine, blocking.name());
+  BOOST_TEST(called.wait());
+  Options asked = lasting(table);
+  asked.alive = [&] {
+    told.add("alive");
+    return true;
+  };
+  DdbMutex lasts(fresh_name(), asked);
+  lasts.lock();
+  Options ending = on_table(table, 2s);
+  ending.auto_renew = false;
+  ending.on_lost = [&](Loss loss) { told.add(name_of(loss)); };
+  DdbMutex ends(fresh_name(), ending);
+  ends.lock();
+  BOOST_TEST(eventually([&] { return !ends.owns_lock(); }));
+  go_on.set();
+  BOOST_TEST(told.wait_for(2));
+  BOOST_TEST(told.text().substr(0, 13) == "expired alive");
+}
+
 BOOST_AUTO_TEST_CASE(destructor_waits_for_the_callback_that_runs) {
   Event called;
   Event go_on;

@@ -34,7 +34,7 @@ nanoseconds drift(nanoseconds age) { return age / 99 + kNano; }
 // `date` after kDate, sent and received after kBoot.
 void hear(ServiceClock& clock, nanoseconds sent, nanoseconds received,
           nanoseconds date) {
-  clock.hear(kBoot + sent, kBoot + received, kDate + date);
+  clock.receive(kBoot + sent, kBoot + received, kDate + date);
 }
 
 // What the answers tell: what is taken for known is wider.
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(nothing_heard_knows_nothing_and_is_not_silent) {
 
 BOOST_AUTO_TEST_CASE(answers_without_date_make_it_silent_until_a_date_comes) {
   ServiceClock clock;
-  clock.hear(kBoot, kBoot + seconds(1), std::nullopt);
+  clock.receive(kBoot, kBoot + seconds(1), std::nullopt);
   BOOST_TEST(clock.silent());
   BOOST_TEST(!clock.known());
   BOOST_TEST((clock.when_latest_is(kDate) == BootTime::max()));
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(answers_without_date_make_it_silent_until_a_date_comes) {
   BOOST_TEST(!clock.silent());
   BOOST_TEST(clock.known());
   const nanoseconds before = latest(clock, seconds(4));
-  clock.hear(kBoot + seconds(3), kBoot + seconds(4), std::nullopt);
+  clock.receive(kBoot + seconds(3), kBoot + seconds(4), std::nullopt);
   BOOST_TEST(clock.known());
   BOOST_TEST(!clock.silent());
   CHECK_NS(latest(clock, seconds(4)), before);
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(each_bound_is_of_the_answer_that_knew_it_best) {
 
 BOOST_AUTO_TEST_CASE(bounds_are_a_quarter_of_a_second_wider_than_answers_tell) {
   ServiceClock clock;
-  clock.hear(kBoot, kBoot, kDate);
+  clock.receive(kBoot, kBoot, kDate);
   CHECK_NS(clock.earliest(kBoot) - kDate, -milliseconds(250) - kNano);
   CHECK_NS(clock.latest(kBoot) - kDate, milliseconds(1250) + kNano);
 }
@@ -291,7 +291,7 @@ class World {
   void hear_one() {
     Call* const call = any(true, true);
     if (call == nullptr) return;
-    clock_.hear(call->sent, call->received, call->date);
+    clock_.receive(call->sent, call->received, call->date);
     last_ = *call;
     ++heard_;
     calls_.erase(calls_.begin() + (call - calls_.data()));
@@ -346,7 +346,7 @@ Shown shown_by_an_answer(int answers, nanoseconds ahead, nanoseconds stop) {
     BootTime now = kBoot - ahead;  // The worst: its Date has just changed.
     const auto answer = [&](nanoseconds later) {
       const nanoseconds service = kDate + (now - kBoot) + later;
-      clock.hear(now, now, std::chrono::floor<seconds>(service));
+      clock.receive(now, now, std::chrono::floor<seconds>(service));
     };
     for (int i = 0; i < answers; ++i, now += milliseconds(37)) answer(ahead);
     now += when;
@@ -495,14 +495,14 @@ BOOST_AUTO_TEST_CASE(intervals_that_just_touch_do_not_contradict) {
     ServiceClock clock;
     hear(clock, seconds(0), seconds(0), seconds(0));  // Up to 1 s.
     // 99 s later that is 2 s and 1 ns; the low of this one lies 1 ns lower.
-    clock.hear(kBoot + seconds(99), kBoot + seconds(99),
-               kDate + seconds(101) + kAgreement + 2 * kNano + gap * kNano);
+    clock.receive(kBoot + seconds(99), kBoot + seconds(99),
+                  kDate + seconds(101) + kAgreement + 2 * kNano + gap * kNano);
     BOOST_TEST(clock.in_doubt() == (gap == 1));
 
     ServiceClock back;  // And the same with the second one below.
     hear(back, seconds(0), seconds(0), seconds(0));  // From 0 s.
-    back.hear(kBoot + seconds(99), kBoot + seconds(99),
-              kDate + seconds(97) - kAgreement - 2 * kNano - gap * kNano);
+    back.receive(kBoot + seconds(99), kBoot + seconds(99),
+                 kDate + seconds(97) - kAgreement - 2 * kNano - gap * kNano);
     BOOST_TEST(back.in_doubt() == (gap == 1));
   }
 }
@@ -598,7 +598,7 @@ BOOST_AUTO_TEST_CASE(doubt_ends_with_both_when_their_ages_let_them_meet) {
   BOOST_TEST(clock.in_doubt());
   // By now the two overlap about 2 s, and here is one that lies in both.
   const nanoseconds now = seconds(200);
-  clock.hear(kBoot + now, kBoot + now, kDate + now + milliseconds(1800));
+  clock.receive(kBoot + now, kBoot + now, kDate + now + milliseconds(1800));
   BOOST_TEST(!clock.in_doubt());
   CHECK_NS(earliest(clock, now), now + milliseconds(1800) - kNano);
   CHECK_NS(latest(clock, now), now + milliseconds(2800) + kNano);
@@ -693,7 +693,7 @@ BOOST_AUTO_TEST_CASE(when_latest_is_of_the_largest_stamps_does_not_overflow) {
     for (const std::int64_t up : {0, 1000, 1000000000}) {
       ServiceClock clock;
       const BootTime boot{seconds(up)};
-      clock.hear(boot, boot, seconds(date));
+      clock.receive(boot, boot, seconds(date));
       for (const std::int64_t at :
            {std::int64_t{0}, std::int64_t{1}, std::int64_t{4000000000000000000},
             std::int64_t{4000000000000000999}}) {

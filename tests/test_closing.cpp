@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   holder->place.key = "x";
   holder->ttl = std::chrono::minutes(1);
   lock::Mutex mutex(table, std::move(holder));
-  BOOST_REQUIRE((mutex.lock({}, nullptr).kind == lock::Result::Kind::done));
+  BOOST_REQUIRE((mutex.lock({}, nullptr).verdict == lock::Verdict::ours));
   bool told = false, answered = false;
   tests::Event done;
   std::thread asking;
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(what_close_tells_of_is_dropped_without_the_mutex) {
   const auto left =
       table.renewer->release_all(ddbmutex::BootClock::now() + kPlenty);
   BOOST_REQUIRE(left.size() == 1u);
-  BOOST_TEST((left[0].result.kind == lock::Result::Kind::done));
+  BOOST_TEST((left[0].result.verdict == lock::Verdict::released));
   BOOST_TEST(told);
   BOOST_TEST(answered);
   asking.join();
@@ -190,13 +190,11 @@ lock::Table table_of(const tests::ScriptedServer& server) {
 }
 
 // Of a lock that is soon lost, for nobody renews it.
-struct Heard : lock::Listener {
-  Heard() : lock::Listener{call} {}
+struct Heard final : lock::Listener {
   ~Heard() {
     if (when_gone) when_gone();
   }
-  static bool call(const lock::Listener& self, lock::News news, lock::Verdict) {
-    const auto& when_lost = static_cast<const Heard&>(self).when_lost;
+  bool notify(lock::News news, lock::Verdict) const override {
     if (news == lock::News::loss && when_lost) when_lost();
     return true;
   }
@@ -216,7 +214,7 @@ std::shared_ptr<lock::MutexSettings> holder_of(
 }
 
 bool is_taken(lock::Mutex& mutex) {
-  return mutex.lock({}, nullptr).kind == lock::Result::Kind::done;
+  return mutex.lock({}, nullptr).verdict == lock::Verdict::ours;
 }
 
 }  // namespace

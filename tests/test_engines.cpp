@@ -124,8 +124,8 @@ std::string step_at(Party& party, Call call, BootTime now) {
       BootClock::now() + tests::kPlenty, party.waker);
   lock::Reply reply = lock::reply_to(request.verb, answer);
   reply.received = now;
-  return word(party.lease->heard(std::move(reply), party.client.clock(),
-                                 party.observation));
+  return word(party.lease->receive(std::move(reply), party.client.clock(),
+                                   party.observation));
 }
 
 // And again at once while that is undecided.
@@ -329,7 +329,7 @@ BOOST_DATA_TEST_CASE(contenders_never_hold_at_the_same_time, kEngines, kind) {
       party.begin();
       while (party.take() == "busy") tests::pause(1ms);
       if (++inside != 1) ++overlaps;
-      if (party.attempt->verdict == lock::Verdict::ours) ++held;
+      if (party.attempt->verdict() == lock::Verdict::ours) ++held;
       if (i % 3 == 0 && party.renew() != "ours") ++overlaps;
       --inside;
       if (party.release() != "released") ++overlaps;

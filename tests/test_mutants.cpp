@@ -101,8 +101,8 @@ BOOST_AUTO_TEST_CASE(clock_in_doubt_is_as_late_as_the_later_story_has_it) {
   using ddbmutex::dynamodb::kFirstBelievable;
   ddbmutex::dynamodb::ServiceClock clock;
   const BootTime start(1h);
-  clock.hear(start, start, kFirstBelievable);
-  clock.hear(start + 1s, start + 1s, kFirstBelievable + 1h);
+  clock.receive(start, start, kFirstBelievable);
+  clock.receive(start + 1s, start + 1s, kFirstBelievable + 1h);
   BOOST_TEST(clock.in_doubt());
   BOOST_TEST((clock.latest(start + 1s) >= kFirstBelievable + 1h));
 }

@@ -782,9 +782,9 @@ std::pair<nanoseconds, nanoseconds> over_by_service_time(
   const lock::Observation nothing;
   const auto ask = [&](nanoseconds service_time) {
     dynamodb::ServiceClock clock;
-    clock.hear(now, now,
-               std::chrono::floor<std::chrono::seconds>(
-                   dynamodb::kFirstBelievable + service_time));
+    clock.receive(now, now,
+                  std::chrono::floor<std::chrono::seconds>(
+                      dynamodb::kFirstBelievable + service_time));
     lock::Lease lease("uuid", ttl, use);
     return lease.next(lock::Call::take, now, clock, nothing);
   };

@@ -16,7 +16,7 @@
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/dynamodb/retry.hpp"
-#include "ddbmutex/lock/attempt.hpp"
+#include "ddbmutex/lock/pace.hpp"
 #include "tests/support/mutex_kit.hpp"
 #include "tests/support/scripted_server.hpp"
 
@@ -450,7 +450,7 @@ BOOST_AUTO_TEST_CASE(
   auto throttled = failed_in(1ms);
   throttled.fault = Fault::throttled;
   throttled.retry_after = 3s;
-  pace.heard(throttled);
+  pace.receive(throttled);
   const auto delay = pace.delay(throttled, 24h * 366).value_or(-1ms) / 1ms;
   BOOST_TEST(delay >= 3000);
 }

@@ -80,8 +80,8 @@ struct Contender {
   ServiceClock clock;
 
   // An answer with that Date came this very moment.
-  void hear_date(ServiceTime date) { clock.hear(now, now, date); }
-  void hear_no_date() { clock.hear(now, now, std::nullopt); }
+  void hear_date(ServiceTime date) { clock.receive(now, now, date); }
+  void hear_no_date() { clock.receive(now, now, std::nullopt); }
   void pass(nanoseconds time) { now += time; }
 
   // --- The exchange ---
@@ -98,7 +98,7 @@ struct Contender {
     reply.outcome = outcome;
     if (row != nullptr) reply.row = std::make_unique<const Row>(*row);
     reply.received = now;
-    return word(lease.heard(std::move(reply), clock, observation));
+    return word(lease.receive(std::move(reply), clock, observation));
   }
   std::string done() { return hear(Reply::Outcome::done); }
   std::string lost() { return hear(Reply::Outcome::unknown); }
@@ -301,8 +301,8 @@ BOOST_AUTO_TEST_CASE(stamps_stay_different_while_the_clock_moves_to_and_fro) {
   ServiceClock early;
   ServiceClock late;
   Contender c;
-  early.hear(c.now, c.now, kDate);
-  late.hear(c.now, c.now, kDate + 100ms);
+  early.receive(c.now, c.now, kDate);
+  late.receive(c.now, c.now, kDate + 100ms);
   c.hold();
   std::set<ServiceTime> different = {c.sent.stamp};
   for (int i = 1; i <= 3500; ++i) {
@@ -484,7 +484,7 @@ BOOST_AUTO_TEST_CASE(look_that_leaves_the_time_uncertain_is_made_once) {
     BOOST_TEST(word(c.sent.verb) == "look");
     const BootTime sent = c.now;
     c.pass(8s);
-    c.clock.hear(sent, c.now, kDate + (c.now - BootTime(100h)));
+    c.clock.receive(sent, c.now, kDate + (c.now - BootTime(100h)));
     BOOST_TEST(c.found(kNone) == "again");
     c.send(Call::take);
     BOOST_TEST(word(c.sent.verb) == "take");
@@ -874,7 +874,7 @@ nanoseconds late_by(const Row& dead, ServiceTime comes, milliseconds margin,
     const BootTime sent = waiter.now;
     const auto shown = std::chrono::floor<std::chrono::seconds>(service());
     waiter.pass(trip);
-    waiter.clock.hear(sent, waiter.now, shown);
+    waiter.clock.receive(sent, waiter.now, shown);
     if (waiter.found(dead) == "busy") waiter.pass(poll);
     BOOST_TEST_REQUIRE((service() < dead.expires + 1min));
   }
@@ -1270,7 +1270,7 @@ BOOST_AUTO_TEST_CASE(
     const ServiceTime stamp = c.sent.stamp - margin;
     c.pass(10s);
     dynamodb::ServiceClock ahead;  // By 30 s, and never contradicted.
-    ahead.hear(c.now, c.now, kDate + 40s);
+    ahead.receive(c.now, c.now, kDate + 40s);
     c.lease.apply(ahead);
     const BootTime end = c.lease.claim_end();
     BOOST_TEST(ahead.latest(end).count() <= stamp.count());
@@ -1426,7 +1426,7 @@ BOOST_AUTO_TEST_CASE(lower_stamp_sent_and_unanswered_bounds_the_claim) {
   Contender c;
   c.hold();
   ServiceClock back;
-  back.hear(c.now, c.now, kDate - 30s);
+  back.receive(c.now, c.now, kDate - 30s);
   const ServiceClock forth = c.clock;
   c.pass(1s);
   c.clock = back;
@@ -1994,7 +1994,7 @@ BOOST_AUTO_TEST_CASE(lease_is_handed_over_while_more_than_half_is_left_of_it) {
   BOOST_TEST(!c.lease.hand_over(c.lease.claim_end() - 30s, 9));
   BOOST_TEST(c.lease.hand_over(c.lease.claim_end() - 30s - kNs, 9));
   c.pass(10s);
-  c.clock.hear(c.now, c.now, kDate + 40s);
+  c.clock.receive(c.now, c.now, kDate + 40s);
   c.lease.apply(c.clock);
   BOOST_TEST((c.now < c.lease.claim_end()));
   BOOST_TEST(!c.lease.hand_over(c.now, 9));

@@ -126,8 +126,7 @@ std::string write_check(const RowTarget& place, const char* uuid,
 std::string write_force(const RowTarget& place, const Request::Version& seen) {
   Request request;
   request.verb = Verb::force;
-  request.uuid = seen.uuid;
-  request.stamp = seen.expires;
+  request.seen = seen;
   return tests::body_of(place, request);
 }
 
@@ -382,10 +381,10 @@ BOOST_AUTO_TEST_CASE(what_is_no_attribute_of_the_record_is_told_beside_it) {
 BOOST_AUTO_TEST_CASE(records_attributes_are_known_by_name) {
   for (const char* name :
        {"uuid", "expires", "lease", "owner", "ttl", "token", "data"}) {
-    BOOST_TEST(lock::is_of_record(lock::kDdblock, name), name);
+    BOOST_TEST(lock::is_record_attribute(lock::kDdblock, name), name);
   }
   for (const char* name : {"name", "Uuid", "uuid ", "", "tok", "job"}) {
-    BOOST_TEST(!lock::is_of_record(lock::kDdblock, name), name);
+    BOOST_TEST(!lock::is_record_attribute(lock::kDdblock, name), name);
   }
 }
 

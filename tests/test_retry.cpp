@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ddbmutex/dynamodb/retry.hpp"
+#include "sigv4/backoff.hpp"
 #include "sigv4/boot_clock.hpp"
 
 namespace {
@@ -24,6 +25,7 @@ using ddbmutex::dynamodb::Fault;
 using ddbmutex::dynamodb::is_passing;
 using ddbmutex::dynamodb::Retry;
 using ddbmutex::dynamodb::RetryBudget;
+using ddbmutex::sigv4::Backoff;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
@@ -195,6 +197,29 @@ BOOST_AUTO_TEST_CASE(passing_faults_are_tried_again_final_ones_never) {
   for (const Fault fault :
        {Fault::none, Fault::condition_failed, Fault::cancelled}) {
     BOOST_TEST(!is_passing(fault));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(pause_doubles_up_to_the_longest_and_from_the_first_again) {
+  const double least_share = 0, greatest_share = 1 - 0x1p-53;
+  Backoff backoff;
+  const Backoff::Limits limits{nanoseconds(10), nanoseconds(39), 0.5};
+  for (const int bound : {10, 20, 39, 39}) {
+    BOOST_TEST(backoff.next(limits, greatest_share).count() == bound);
+  }
+  BOOST_TEST(backoff.next(limits, least_share).count() == 19);
+  backoff.reset();
+  BOOST_TEST(backoff.next(limits, least_share).count() == 5);
+  // The bound counts the failures, whatever the limits were then.
+  const Backoff::Limits other{nanoseconds(100), nanoseconds(1000)};
+  BOOST_TEST(backoff.next(other, greatest_share).count() == 200);
+}
+
+BOOST_AUTO_TEST_CASE(longest_pause_may_be_the_longest_time_there_is) {
+  Backoff backoff;
+  const Backoff::Limits limits{nanoseconds::max() / 3, nanoseconds::max(), 0.5};
+  for (int i = 0; i < 9; ++i) {
+    BOOST_TEST((backoff.next(limits, 0.5) >= limits.first / 2));
   }
 }
 

@@ -82,13 +82,26 @@ BOOST_AUTO_TEST_SUITE(size_of_the_library)
 BOOST_AUTO_TEST_CASE(every_metric_has_its_row) {
   const Report report = size_of("-n");
   BOOST_TEST(report.ran.status == 0, report.ran.said);
-  for (const char* metric :
-       {"core_added_bytes", "core_added_apart_bytes", "core_added_lto_bytes",
-        "core_added_lto_noexcept_bytes", "all_added_bytes",
-        "all_added_apart_bytes", "all_added_lto_bytes", "text_o2_bytes",
-        "lines_library", "comments_library", "lines_core", "comments_core",
-        "rss_extra_kib", "rss_extra_1000_kib", "hashed_blocks",
-        "instructions_own", "instructions_ratio", "frames", "frames_files"}) {
+  for (const char* metric : {"core_added_bytes",
+                             "core_added_apart_bytes",
+                             "core_added_lto_bytes",
+                             "core_added_lto_noexcept_bytes",
+                             "all_added_bytes",
+                             "all_added_apart_bytes",
+                             "all_added_lto_bytes",
+                             "text_o2_bytes",
+                             "lines_library",
+                             "comments_library",
+                             "lines_core",
+                             "comments_core",
+                             "rss_extra_kib",
+                             "rss_extra_1000_kib",
+                             "held_lock_bytes",
+                             "hashed_blocks",
+                             "instructions_own",
+                             "instructions_ratio",
+                             "frames",
+                             "frames_files"}) {
     BOOST_TEST(report.rows.count(metric) == 1u, metric);
     BOOST_TEST(has(report.ran.said, metric), metric);
   }

@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(table_is_keyed_by_its_names_in_their_roles_and_strings) {
     TableDescription table;
     table.key = key;
     table.sort_key = sort_key;
-    table.of_strings = of_strings;
+    table.keys_are_strings = of_strings;
     return std::make_pair(is_keyed_by(table, "name", ""),
                           is_keyed_by(table, "name", "sort"));
   };
@@ -357,7 +357,7 @@ BOOST_DATA_TEST_CASE(table_of_another_key_is_told_and_left_alone, kEngines,
   BOOST_REQUIRE(answer.table);
   BOOST_TEST(answer.table->key == "id");
   BOOST_TEST(answer.table->sort_key == "name");
-  BOOST_TEST(!answer.table->of_strings);
+  BOOST_TEST(!answer.table->keys_are_strings);
   BOOST_TEST(!is_keyed_by(*answer.table, "name", ""));
   BOOST_TEST(!is_keyed_by(*answer.table, "id", ""));
   BOOST_TEST(!is_keyed_by(*answer.table, "id", "name"));

@@ -16,7 +16,7 @@
 
 #include "ddbmutex.hpp"
 #include "ddbmutex/dynamodb/retry.hpp"
-#include "ddbmutex/lock/attempt.hpp"
+#include "ddbmutex/lock/pace.hpp"
 #include "ddbmutex/lock/row.hpp"
 #include "tests/gateway/client.hpp"
 #include "tests/support/engine.hpp"
@@ -119,7 +119,7 @@ int attempts(Pace& pace, nanoseconds left) {
   int made = 0;
   while (left > 10ms) {
     ++made;
-    pace.heard(throttled());
+    pace.receive(throttled());
     left -= pace.delay(throttled(), left).value();
   }
   return made;
@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE(many_renewals_at_once_have_few_attempts_each) {
   std::vector<std::unique_ptr<Pace>> others;
   for (int i = 0; i < 100; ++i) {
     others.push_back(std::make_unique<Pace>(budget, Call::renew));
-    others.back()->heard(throttled());
+    others.back()->receive(throttled());
   }
   Pace pace(budget, Call::renew);
   BOOST_TEST(attempts(pace, 4900ms) < 30);
@@ -252,9 +252,9 @@ BOOST_AUTO_TEST_CASE(renewals_that_came_through_are_not_many_any_more) {
   std::vector<std::unique_ptr<Pace>> others;
   for (int i = 0; i < 100; ++i) {
     others.push_back(std::make_unique<Pace>(budget, Call::renew));
-    others.back()->heard(throttled());
-    others.back()->heard(throttled());
-    others.back()->heard(Answer{});
+    others.back()->receive(throttled());
+    others.back()->receive(throttled());
+    others.back()->receive(Answer{});
   }
   Pace pace(budget, Call::renew);
   BOOST_TEST(attempts(pace, 4900ms) > 70);
@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(release_that_is_throttled_is_not_tried_often) {
     RetryBudget budget;
     Pace pace(budget, Call::release);
     for (nanoseconds left = 2s; left > 0ms; ++made) {
-      pace.heard(throttled());
+      pace.receive(throttled());
       const nanoseconds delay = pace.delay(throttled(), left).value();
       BOOST_TEST((delay <= std::max<nanoseconds>(left / 2, 400ms)));
       left -= delay;
@@ -281,13 +281,13 @@ BOOST_AUTO_TEST_CASE(only_what_waits_is_held_back) {
   Pace take(budget, Call::take);
   Pace renewal(budget, Call::renew);
   Pace release(budget, Call::release);
-  BOOST_TEST((take.turn() == 0ns));
-  release.heard(throttled());  // Counts all the same.
-  BOOST_TEST((take.turn() > 0ns));
-  BOOST_TEST(take.awaits_turn());
+  BOOST_TEST((take.throttle_wait() == 0ns));
+  release.receive(throttled());  // Counts all the same.
+  BOOST_TEST((take.throttle_wait() > 0ns));
+  BOOST_TEST(take.awaits_throttle());
   for (Pace* one : {&renewal, &release}) {
-    BOOST_TEST((one->turn() == 0ns));
-    BOOST_TEST(!one->awaits_turn());
+    BOOST_TEST((one->throttle_wait() == 0ns));
+    BOOST_TEST(!one->awaits_throttle());
   }
 }
 

@@ -49,14 +49,12 @@ constexpr Found kFound[] = {
      "a lease was counted on while the machine stood still"},
     {"69", "stamped-after-a-long-silence",
      "a lease that was stored after a long silence ended minutes late"},
-    {"296", "contention-taken-for-trouble",
+    {"5", "contention-taken-for-trouble",
      "conflicts with others made all wait for seconds"},
     {"30", "any-of-no-deadline", "a large table was read for too long"},
     {"162", "refused-write-waits-for-a-renewal",
      "a lock was owned that a guarded write had found lost"},
     {"2", "callback-waits-for-itself", "a callback waited for its own process"},
-    {"920000002359", "patience-anew-after-a-final-error",
-     "a final error of one thread gave the others new patience"},
 };
 
 bool kills(const Plan& plan, int program) {

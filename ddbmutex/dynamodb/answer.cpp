@@ -1,10 +1,9 @@
-// Reads an answer: its headers first, which say whether it is DynamoDB's, then
-// its body, which depends on the action if all went well, and is an error code
-// with a message otherwise.
+// Reads an answer: first the headers, which show whether DynamoDB sent it, then
+// the body.  After a success the body depends on the action.  Otherwise it is
+// an error code with a message.
 #include "answer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
@@ -26,17 +25,17 @@ using std::chrono::milliseconds;
 
 namespace {
 
-struct CodeMeaning {
-  const char* codes;  // All that mean the same, separated by blanks.
+struct CodedFault {
+  const char* codes;  // All with this meaning, separated by blanks.
   Fault fault;
-  // The keys have expired, or were changed or deleted: there may be others.
+  // The keys have expired, or were replaced or deleted, so newer ones may work.
   bool other_keys = false;
 };
 
-// DynamoDB's own error codes (its developer guide, "Error handling"), and those
-// of the check of keys before it.  For other services' codes that it shares see
-// sigv4::meaning_of_code().
-constexpr CodeMeaning kMeanings[] = {
+// DynamoDB's own error codes (its developer guide, "Error handling") and those
+// of AWS's check of keys.  The codes that all services share are in
+// sigv4/error_code.hpp.
+constexpr CodedFault kCodedFaults[] = {
     {"ConditionalCheckFailedException", Fault::condition_failed},
     {"ResourceNotFoundException TableNotFoundException", Fault::no_table},
     {"ResourceInUseException", Fault::table_in_use},
@@ -48,17 +47,17 @@ constexpr CodeMeaning kMeanings[] = {
      "MissingAuthenticationTokenException IncompleteSignature "
      "IncompleteSignatureException",
      Fault::bad_keys},
-    // In progress: the same transaction, sent before.
+    // TransactionInProgress: an earlier attempt of the same transaction.
     {"TransactionConflictException TransactionInProgressException "
      "ReplicatedWriteConflictException",
      Fault::conflict},
 };
 
-// The message of a ValidationException about an item whose key is not the
-// table's, in DynamoDB's words and after the blank line in ScyllaDB
-// Alternator's.  The third and fourth are those of DynamoDB's edition for
-// download, the fifth comes where an update would change a part of the key, the
-// seventh is of a Query.  A '*' stands for a name or type.
+// The messages of a ValidationException about an item whose key is not the
+// table's.  Those before the blank line are DynamoDB's, those after it ScyllaDB
+// Alternator's.  The third and fourth come from the downloadable DynamoDB, the
+// fifth is about an update that would change a part of the key, the seventh
+// about a Query.  A '*' stands for a name or type.
 constexpr std::string_view kWrongKeyPatterns[] = {
     "The provided key element does not match the schema",
     "One or more parameter values were invalid: Missing the key * in the item",
@@ -75,7 +74,7 @@ constexpr std::string_view kWrongKeyPatterns[] = {
     "Type mismatch: expected type * for key column *, got type *",
 };
 
-// Whether `text` is `pattern` with something in place of each '*'.
+// Whether `text` is `pattern` with at least one character for each '*'.
 bool matches(std::string_view text, std::string_view pattern) {
   std::size_t star = pattern.find('*');
   if (star == pattern.npos) return text == pattern;
@@ -102,9 +101,9 @@ bool names_a_wrong_key(std::string_view message) {
                      });
 }
 
-// --- What an answer is worth -----------------------------------------------
+// --- Headers, transport and status -------------------------------------------
 
-// The headers that matter.  One that is missing has no data().
+// The headers that are read.  The data() of a missing one is null.
 struct Headers {
   explicit Headers(const HttpAnswer& http)
       : request_id(http.header("x-amzn-RequestId")),
@@ -124,39 +123,27 @@ std::string_view code_of(Value body, const HttpAnswer& http) {
   return sigv4::bare_code(code);
 }
 
-// What four bits that leave a CRC-32 do to what is left.
-constexpr auto kCrcOfBits = [] {
-  std::array<std::uint32_t, 16> all{};
-  for (std::uint32_t bits = 0; bits < all.size(); ++bits) {
-    std::uint32_t crc = bits;
-    for (int i = 0; i < 4; ++i) {
-      crc = (crc >> 1) ^ ((crc & 1u) != 0 ? 0xedb88320u : 0u);
-    }
-    all[bits] = crc;
-  }
-  return all;
-}();
-
-// CRC-32 as in ISO 3309, half a byte at a time: answers are short.
+// CRC-32 as in ISO 3309.
 std::uint32_t crc32(std::string_view bytes) {
   std::uint32_t crc = 0xffffffffu;
   for (const char byte : bytes) {
     crc ^= static_cast<unsigned char>(byte);
-    crc = (crc >> 4) ^ kCrcOfBits[crc & 15];
-    crc = (crc >> 4) ^ kCrcOfBits[crc & 15];
+    for (int bit = 0; bit < 8; ++bit) {
+      crc = (crc >> 1) ^ ((crc & 1u) != 0 ? 0xedb88320u : 0u);
+    }
   }
   return ~crc;
 }
 
 bool crc_matches(const Headers& headers, std::string_view body) {
   const std::string_view crc = headers.crc32;
-  if (crc.data() == nullptr) return true;  // Not every engine has it.
+  if (crc.data() == nullptr) return true;  // Some engines do not send it.
   const auto number = parse_digits(crc);
   return number && *number == dynamodb::crc32(body);
 }
 
-// DynamoDB sends both, other engines at least one.  A captive portal that
-// answers every request with `{}` sends neither.
+// DynamoDB sends both headers, other engines at least one.  A captive portal
+// that answers every request with `{}` sends neither.
 bool is_dynamodbs(const Headers& headers) {
   return headers.request_id.data() != nullptr ||
          headers.type.find("x-amz-json") != std::string_view::npos;
@@ -201,8 +188,8 @@ Fault fault_of_status(int status) {
   return Fault::bad_request;
 }
 
-CodeMeaning meaning_of(std::string_view code, int status) {
-  for (const CodeMeaning& row : kMeanings) {
+CodedFault fault_of_code(std::string_view code, int status) {
+  for (const CodedFault& row : kCodedFaults) {
     if (sigv4::is_among(row.codes, code)) return row;
   }
   switch (sigv4::meaning_of_code(code)) {
@@ -218,21 +205,43 @@ CodeMeaning meaning_of(std::string_view code, int status) {
   return {"", fault_of_status(status)};
 }
 
-// Whether it was refused because it was signed for another time.
-bool is_skewed(std::string_view code, const Answer& answer,
-               ServiceTime signed_at) {
-  return answer.date && sigv4::may_mean_skew(code) &&
-         sigv4::is_skewed(*answer.date - signed_at);
-}
-
-// Whether its request names the keys of items.
+// Whether a request for the action names the keys of items.
 bool has_keys(Action action) {
   return is_of_an_item(action) || action == Action::query;
 }
 
-// Reads "Item", say, where there may be one.
-void read_item_of(Value body, std::string_view name, const Wanted& wanted,
-                  Answer& answer) {
+// Whether a request was refused because TTL is enabled already.
+bool is_on_already(Action action, std::string_view message) {
+  return action == Action::update_time_to_live &&
+         message == "TimeToLive is already enabled"sv;
+}
+
+// --- The body ----------------------------------------------------------------
+
+// Reads the body of one HTTP answer into `answer`.
+struct BodyReader {
+  void read();
+  void read_error(Value body);
+  void read_success(Value body);
+  void read_item_of(Value body, std::string_view name);
+  bool is_skewed(std::string_view code) const;
+
+  HttpAnswer& http;
+  const Headers& headers;
+  const ServiceTime signed_at;
+  const Reader reader;
+  const Wanted& wanted;
+  Answer& answer;
+};
+
+// Whether the request was refused because it was signed for another time.
+bool BodyReader::is_skewed(std::string_view code) const {
+  return answer.date && sigv4::may_mean_skew(code) &&
+         sigv4::is_skewed(*answer.date - signed_at);
+}
+
+// Reads the item that is the body's member `name`, if there is one.
+void BodyReader::read_item_of(Value body, std::string_view name) {
   for (Elements each(body); each.next();) {
     if (each.name != name) continue;
     if (read_item(each.value, answer.item.emplace(), wanted)) return;
@@ -242,29 +251,19 @@ void read_item_of(Value body, std::string_view name, const Wanted& wanted,
   }
 }
 
-// The request asked for what is already so.
-bool is_on_already(Action action, std::string_view message) {
-  return action == Action::update_time_to_live &&
-         message == "TimeToLive is already enabled"sv;
-}
-
-void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
-                Reader reader, const Wanted& wanted, Answer& answer) {
+void BodyReader::read_error(Value body) {
   const std::string_view code = code_of(body, http);
   std::string_view message = body.text("message");
   if (message.empty()) message = body.text("Message");
   answer.message = message;
-  const CodeMeaning meaning = meaning_of(code, http.status);
-  answer.fault = meaning.fault;
-  if (dynamodb::is_skewed(code, answer, signed_at)) {
-    answer.fault = Fault::skewed_time;
-  }
+  const CodedFault coded = fault_of_code(code, http.status);
+  answer.fault = is_skewed(code) ? Fault::skewed_time : coded.fault;
   // With a status of 5xx it is not certain that the request was refused.
   if (http.status >= 500) {
     if (!answer.outcome_unknown()) answer.fault = Fault::server_failure;
     return;
   }
-  answer.other_keys = meaning.other_keys;
+  answer.other_keys = coded.other_keys;
   if (code == "ValidationException"sv) {
     if (is_on_already(answer.action, message)) answer.fault = Fault::none;
     if (has_keys(answer.action) && names_a_wrong_key(message)) {
@@ -282,15 +281,13 @@ void read_error(Value body, const HttpAnswer& http, ServiceTime signed_at,
                                     name_of(answer.action))
                           .c_str());
   }
-  read_item_of(body, "Item", wanted, answer);
+  read_item_of(body, "Item");
 }
 
-// --- Success ---------------------------------------------------------------
-
-// The members of an answer when all went well.
+// The members of the body after a success.
 struct Members {
-  std::string_view needed;  // Always there; empty if none is.
-  std::string_view others;  // May be there; separated by blanks.
+  std::string_view needed;  // The one that is always there, or empty.
+  std::string_view others;  // Those that may be there, separated by blanks.
 };
 
 Members members_of(Action action) {
@@ -317,23 +314,22 @@ Members members_of(Action action) {
   return {"", ""};
 }
 
-// Without this check a captive portal's JSON would pass for the answer to a
-// write that was applied.
+// Whether the body has the members of a success and no others.  Otherwise the
+// JSON of a captive portal would count as the success of a write.
 bool is_success(const Members& members, Value body) {
-  bool whole = members.needed.empty();
+  bool complete = members.needed.empty();
   for (Elements each(body); each.next();) {
     if (each.name.empty()) return false;
     if (each.name == members.needed) {
-      whole = true;
+      complete = true;
     } else if (!sigv4::is_among(members.others, each.name)) {
       return false;
     }
   }
-  return whole;
+  return complete;
 }
 
-void read_success(Value body, Reader reader, const Wanted& wanted,
-                  Answer& answer) {
+void BodyReader::read_success(Value body) {
   answer.fault = Fault::none;
   const Members members = members_of(answer.action);
   if (!is_success(members, body)) {
@@ -341,20 +337,19 @@ void read_success(Value body, Reader reader, const Wanted& wanted,
                       "HTTP status 200, but not an answer from DynamoDB");
   }
   if (answer.action == Action::get_item) {
-    read_item_of(body, "Item", wanted, answer);
+    read_item_of(body, "Item");
   } else if (answer.action == Action::update_item) {
-    read_item_of(body, "Attributes", wanted, answer);
+    read_item_of(body, "Attributes");
   } else if (!members.needed.empty() && reader != nullptr) {
     reader(body, wanted, answer);
   }
 }
 
-void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
-               Reader reader, const Wanted& wanted, Answer& answer) {
+void BodyReader::read() {
   const std::string_view type = headers.type;
   const bool says_json =
       type.data() == nullptr || type.find("json") != type.npos;
-  // The usual answer to a write.
+  // The usual answer to a write is `{}`, which needs no parsing.
   const bool empty = std::string_view(http.body) == "{}"sv &&
                      members_of(answer.action).needed.empty();
   if (http.status == 200 && empty && says_json && is_dynamodbs(headers)) {
@@ -374,9 +369,9 @@ void read_body(HttpAnswer& http, const Headers& headers, ServiceTime signed_at,
   } else if (http.status == 200 && !is_dynamodbs(headers)) {
     wrong = ", but neither DynamoDB's content type nor a request id";
   } else if (http.status == 200) {
-    return read_success(body, reader, wanted, answer);
+    return read_success(body);
   } else if (http.status >= 400) {
-    return read_error(body, http, signed_at, reader, wanted, answer);
+    return read_error(body);
   }
   answer.message.clear();
   sigv4::format_to(answer.message, "HTTP status %s%s", http.status, wrong);
@@ -471,18 +466,13 @@ const char* name_of(Fault fault) {
   return "";
 }
 
-void bad_answer(Answer& answer, const char* why) {
+void bad_answer(Answer& answer, const char* message) {
   answer.fault = Fault::bad_answer;
-  answer.message = why;
+  answer.message = message;
 }
 
-Answer::Answer() = default;
-Answer::Answer(Answer&&) noexcept = default;
-Answer& Answer::operator=(Answer&&) noexcept = default;
-Answer::~Answer() = default;
-
 bool Answer::outcome_unknown() const {
-  // DynamoDB names a part only of a transaction that it did not apply.
+  // DynamoDB names a part only if it did not apply the transaction.
   if (!sent || part >= 0) return false;
   switch (fault) {
     case Fault::no_memory:
@@ -494,7 +484,7 @@ bool Answer::outcome_unknown() const {
     case Fault::cancelled:
       return true;
     case Fault::conflict:
-      // A single write is refused because some transaction has the item.  A
+      // A single write that conflicts with a transaction was refused.  A
       // transaction may conflict with an earlier attempt of its own.
       return action == Action::transact_write_items;
     default:
@@ -509,16 +499,21 @@ void Answer::tell(Answer& to) const {
   to.option = option;
 }
 
-Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
-                   Reader reader, const Wanted& wanted) {
+Answer unread_answer(Action action, const HttpAnswer& http) {
   Answer answer;
   answer.action = action;
   answer.sent = http.sent;
   answer.sent_at = http.sent_at;
   answer.received_at = http.received_at;
+  return answer;
+}
+
+Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
+                   Reader reader, const Wanted& wanted) {
+  Answer answer = unread_answer(action, http);
   answer.fault = fault_of(http.transport);
   answer.too_large = http.transport == Transport::too_large;
-  answer.message.swap(http.error);
+  answer.message = std::move(http.error);
   if (http.transport != Transport::complete) return answer;
 
   answer.bytes = http.body.size();
@@ -527,7 +522,7 @@ Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
   if (!crc_matches(headers, http.body)) {
     bad_answer(answer, "x-amz-crc32 does not match the body");
   } else {
-    read_body(http, headers, signed_at, reader, wanted, answer);
+    BodyReader{http, headers, signed_at, reader, wanted, answer}.read();
   }
   if (answer.fault == Fault::none) {
     answer.message.clear();

@@ -1,7 +1,7 @@
-// Reads DynamoDB's answers: the item or the table they carry, or the fault.
+// Reads DynamoDB's answers: the item or the table in them, or the fault.
 //
-// Pure functions.  Nothing an answer holds is trusted: JSON is parsed without
-// recursion, every access is type-checked, checksums are verified.
+// Pure functions.  No content of an answer is trusted: JSON is parsed without
+// recursion, every access checks the type, checksums are verified.
 #ifndef DDBMUTEX_ANSWER_HPP
 #define DDBMUTEX_ANSWER_HPP
 
@@ -35,46 +35,47 @@ enum class Action {
 };
 constexpr std::size_t kActions = 11;
 const char* name_of(Action action);  // "GetItem"
-// Whether it reads or writes one item, by its key.
+// Whether the action reads or writes one item, by its key.
 bool is_of_an_item(Action action);
 
-// How a call failed; what DynamoDB said, in one word.
+// How a call failed.
 enum class Fault {
   none,
   condition_failed,  // The write's condition did not hold.
 
   // Final: the same call will fail again.
   no_keys,          // There are no credentials to sign with.
-  no_target,        // It is not known which region or URL is meant.
+  no_target,        // The region or the URL is not known.
   bad_keys,         // Unknown or wrong keys, or a bad signature.
-  expired_keys,     // Temporary keys that have run out.
+  expired_keys,     // Temporary keys that have expired.
   access_denied,    // These keys may not do this.
-  no_table,         // No such table, or it is not there yet.
-  table_in_use,     // The table is there already, or being changed.
-  wrong_key,        // The table's key is another than the call's.
-  bad_request,      // DynamoDB does not accept what the call says.
-  unknown_action,   // This engine has no such action.
+  no_table,         // The table does not exist, or not yet.
+  table_in_use,     // The table exists already, or is being changed.
+  wrong_key,        // The key in the request is not the table's.
+  bad_request,      // DynamoDB does not accept the request.
+  unknown_action,   // This engine does not have the action.
   bad_certificate,  // The server's certificate is not trusted.
 
   // Transient: worth another attempt.
-  keys_awaited,    // There are no credentials yet, but may be soon.
+  keys_awaited,    // Credentials are being fetched, or will be soon.
   no_memory,       // For the request, or to read its answer.
-  unreachable,     // No connection came about.
+  unreachable,     // No connection could be made.
   disconnected,    // The connection broke before the answer was whole.
   timed_out,       // No answer by the deadline.
   throttled,       // DynamoDB asks for fewer requests.
   server_failure,  // DynamoDB or something before it failed (5xx).
-  conflict,        // A transaction or another region has the item.
+  conflict,        // A transaction or another region is writing the item.
   bad_answer,      // Not an answer that DynamoDB gives.
   skewed_time,     // Signed for a wrong time; DynamoDB's is known now.
 
-  cancelled,  // The caller gave up.
+  cancelled,  // By the caller.
 };
 const char* name_of(Fault fault);
-// DynamoDB answered, and nothing is wrong.
+// Whether DynamoDB processed the request.
 inline bool answered(Fault fault) {
   return fault == Fault::none || fault == Fault::condition_failed;
 }
+// Whether it is transient.
 inline bool is_passing(Fault fault) {
   return fault >= Fault::keys_awaited && fault <= Fault::skewed_time;
 }
@@ -83,57 +84,55 @@ struct TableDescription;  // description.hpp
 
 // The outcome of a call.
 struct Answer {
-  // Out of line, because it is large and many functions pass it on.
-  Answer();
-  Answer(Answer&&) noexcept;
-  Answer& operator=(Answer&&) noexcept;
-  ~Answer();
-
   Action action = Action::get_item;
   Fault fault = Fault::none;
-  // False only if DynamoDB certainly did not get the request.
+  // False only if DynamoDB certainly did not receive the request.
   bool sent = false;
-  // The answer was longer than the client takes: a bad one.
+  // The answer was longer than the client accepts.  The fault is bad_answer.
   bool too_large = false;
-  std::size_t bytes = 0;  // Of its body.
-  // The keys were refused, but there may be others.
+  std::size_t bytes = 0;  // Of the body.
+  // The keys were refused, but there may be newer ones.
   bool other_keys = false;
-  // The part for which DynamoDB cancelled a TransactWriteItems, counted from 0;
-  // the first of them if several were refused, but one whose condition did not
-  // hold before all others.  `fault` and `message` are that part's.  -1 if
-  // DynamoDB names none.
+  // The part because of which DynamoDB cancelled a TransactWriteItems, counted
+  // from 0; -1 if it names none.  Of several parts, it is the first whose
+  // condition failed, or else the first one.  `fault` and `message` are those
+  // of this part.
   int part = -1;
   std::chrono::milliseconds retry_after{0};  // As the service asks.
   BootTime sent_at{};                        // Before the request left.
-  BootTime received_at{};                    // After the answer came.
-  // Its Date, if that is DynamoDB's own and plausible.
+  BootTime received_at{};                    // After the answer arrived.
+  // The answer's Date, if it is DynamoDB's own and plausible.
   std::optional<ServiceTime> date;
   // GetItem: the item.  UpdateItem: the new item, if requested.  A write whose
-  // condition failed: the item that is there.  Nothing if there is none, or the
+  // condition failed: the item in the table.  Empty if there is none, or the
   // engine does not send it.  Scan and Query: the key at which the next page
-  // begins; nothing at the end.
+  // begins; empty after the last page.
   std::optional<Item> item;
-  std::vector<Item> items;  // Of Scan and Query: a page.
-  // Of DescribeTable, CreateTable and DeleteTable, if there is no fault.
+  std::vector<Item> items;  // Scan and Query: a page.
+  // DescribeTable, CreateTable and DeleteTable without a fault.
   std::shared_ptr<const TableDescription> table;
-  // These describe a fault.  For people: DynamoDB's words, or what went wrong.
+  // The rest describes a fault.  The message is DynamoDB's, or ours.
   std::string message;
   std::string request_id;   // DynamoDB's, to quote to its support.
-  const char* option = "";  // The option that is wrong; empty if none is.
+  const char* option = "";  // The option that is wrong, or empty.
 
-  // Whether the write may have been applied, or may yet be.
+  // Whether the write may have been applied, or may be applied later.
   bool outcome_unknown() const;
-  // Copies what there is to tell of a failure.  (All of it, with items, would
-  // be half a kilobyte of code.)
+  // Copies to `to` what describes the fault, and nothing else.
   void tell(Answer& to) const;
 };
 
-void bad_answer(Answer& answer, const char* why);
+// Sets the fault to bad_answer.
+void bad_answer(Answer& answer, const char* message);
 
-// Reads what only some actions answer with: read_page(), read_table() and
-// read_cancellation().  The caller passes it, so that a program that makes no
-// such calls does not link it.
+// Reads the parts of a body that only some actions have.  The readers are
+// read_page(), read_table() and read_cancellation().  The caller passes one, so
+// that a program without such calls does not link it.
 using Reader = void (*)(Value body, const Wanted& wanted, Answer& answer);
+
+// What is known of an answer before it is read: whether and when the request
+// was sent, and when the answer arrived.
+Answer unread_answer(Action action, const sigv4::HttpAnswer& http);
 
 // Reads an answer to a request that was signed for `signed_at`.  The body is
 // parsed in place.

@@ -1,4 +1,5 @@
-// ask() and its retries; below it the pages of Scan and Query.
+// ask() sends a request and retries it.  Items builds on it: it reads the pages
+// of a Scan or Query, and makes them smaller if they are too large.
 #include "ask.hpp"
 
 #include <algorithm>
@@ -14,10 +15,10 @@ namespace dynamodb {
 
 using std::chrono::nanoseconds;
 
-void give_up(Answer& last, bool woken) {
-  last.fault = woken ? Fault::cancelled : Fault::timed_out;
-  last.message = woken ? "cancelled before another request was sent"
-                       : "the deadline has passed";
+void give_up(Answer& answer, bool cancelled) {
+  answer.fault = cancelled ? Fault::cancelled : Fault::timed_out;
+  answer.message = cancelled ? "cancelled before another request was sent"
+                             : "the deadline has passed";
 }
 
 Answer ask(const Caller& caller, Action action, std::string_view body,
@@ -33,13 +34,13 @@ Answer ask(const Caller& caller, Action action, std::string_view body,
     const BootTime now = BootClock::now();
     const bool woken = caller.waker != nullptr && caller.waker->woken();
     if (woken || now >= deadline) {
-      // Otherwise the answer has the last transient fault.
+      // At the deadline the last transient fault says more than timed_out.
       if (!again || woken) give_up(answer, woken);
       return answer;
     }
-    answer = caller.client.call(action, body,
-                                std::min(deadline, now + caller.request_time),
-                                *caller.waker, reader, wanted);
+    answer = caller.client.call(
+        action, body, std::min(deadline, now + caller.request_timeout),
+        *caller.waker, reader, wanted);
     if (answered(answer.fault)) {
       retry.success();
       return answer;
@@ -60,9 +61,10 @@ Answer ask(const Caller& caller, Action action, std::string_view body,
 
 namespace {
 
-// Names have stand-ins, "#0" and so on: they may be DynamoDB's reserved words.
-// `count`: how many of the selection's attributes are requested.  `start`:
-// empty for the first page.
+// The body of a Scan or Query.  Expressions call attributes "#0", "#1" and so
+// on, because a name may be one of DynamoDB's reserved words.  `count`: how
+// many of the selection's attributes to request.  `start`: empty for the first
+// page.
 sigv4::Text write_page(const Selection& selection, std::size_t count, int limit,
                        const Item& start) {
   sigv4::Text body;
@@ -75,11 +77,11 @@ sigv4::Text write_page(const Selection& selection, std::size_t count, int limit,
     append_form(body, ", #%", {sigv4::Digits(i)});
   }
   body += '"';
-  if (selection.whole || !selection.prefix.empty()) {
+  if (selection.exact_key || !selection.prefix.empty()) {
     append_form(
         body, R"(,"%","ExpressionAttributeValues":{":key":{"S":$}})",
-        {selection.whole ? R"(KeyConditionExpression":"#0 = :key)"
-                         : R"x(FilterExpression":"begins_with(#0, :key))x",
+        {selection.exact_key ? R"(KeyConditionExpression":"#0 = :key)"
+                             : R"x(FilterExpression":"begins_with(#0, :key))x",
          selection.prefix});
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -97,17 +99,17 @@ sigv4::Text write_page(const Selection& selection, std::size_t count, int limit,
   return body;
 }
 
-// The key of a table, and that of an index.
+// The key of a table and that of an index, with two attributes each.
 constexpr std::size_t kMostInKey = 4;
 
-// How many values there is memory for in it, members included.
+// How many values the item has memory for, members included.
 std::size_t room_of(const Item& item) {
   std::size_t count = item.capacity();
   for (const Attribute& one : item) count += room_of(one.members);
   return count;
 }
 
-// Keys have no members.
+// REQUIRES: keys, whose attributes have no members.
 bool are_same_key(const Item& one, const Item& other) {
   bool same = one.size() == other.size();
   for (const Attribute& part : one) {
@@ -143,19 +145,19 @@ void read_page(Value body, const Wanted& wanted, Answer& answer) {
   if (const Value next = body["LastEvaluatedKey"]) {
     Item& key = answer.item.emplace();
     if (!read_item(next, key) || key.empty() || key.size() > kMostInKey) {
-      answer.item.reset();  // Not all there is, and no way to the rest.
+      answer.item.reset();  // There is no next page that could be asked for.
       return bad_answer(answer, "LastEvaluatedKey is not a key");
     }
   }
-  answer.items.swap(read);
+  answer.items = std::move(read);
 }
 
 Item* Items::next() {
-  while (at_ == page_.items.size()) {
-    if (over_) return nullptr;
-    turn();
+  while (index_ == page_.items.size()) {
+    if (is_last_) return nullptr;
+    read_next_page();
   }
-  return &page_.items[at_++];
+  return &page_.items[index_++];
 }
 
 // A page that is too large is requested again with half as many items.  If one
@@ -164,37 +166,36 @@ Item* Items::next() {
 void Items::ask_for_page() {
   const std::size_t all = selection_.attributes.size();
   for (keys_only_ = false;;) {
-    page_ =
-        dynamodb::ask(caller_, selection_.whole ? Action::query : Action::scan,
-                      write_page(selection_, keys_only_ ? selection_.keys : all,
-                                 limit_, start_),
-                      nullptr, read_page, selection_.wanted);
+    page_ = dynamodb::ask(
+        caller_, selection_.exact_key ? Action::query : Action::scan,
+        write_page(selection_, keys_only_ ? selection_.key_attributes : all,
+                   limit_, start_),
+        nullptr, read_page, selection_.wanted);
     if (!page_.too_large || keys_only_) break;
     keys_only_ = limit_ == 1;
     limit_ = std::max(limit_ / 2, 1);
   }
   // After a small page, twice as many items will probably fit.
-  const bool small = page_.bytes < client.max_answer_bytes() / 4;
+  const bool small = page_.bytes < client().max_answer_bytes() / 4;
   if (small) limit_ = std::min(2 * limit_, kMostItems);
 }
 
-// The page.
-void Items::turn() {
-  at_ = 0;
+void Items::read_next_page() {
+  index_ = 0;
   page_.items.clear();
-  over_ = true;  // Unless all goes well, and there are more.
+  is_last_ = true;  // Unless the answer says where another page begins.
   const BootTime now = BootClock::now();
   const nanoseconds time = std::min(page_time_, BootTime::max() - now);
   caller_.deadline = std::min(deadline_, now + time);
-  cut_short_ = caller_.deadline_now() - now < caller_.request_time;
+  cut_short_ = caller_.deadline_now() - now < caller_.request_timeout;
   ask_for_page();
   if (page_.fault != Fault::none || !page_.item) return;
   if (are_same_key(start_, *page_.item)) {
     page_.items.clear();
     return bad_answer(page_, "the page ends where it began");
   }
-  start_.swap(*page_.item);
-  over_ = false;
+  start_ = std::move(*page_.item);
+  is_last_ = false;
 }
 
 }  // namespace dynamodb

@@ -1,14 +1,17 @@
-// Calls that may simply be sent again after transient faults, unlike the
-// conditional writes of the protocol, which are made anew for every attempt.
+// Calls whose request may be sent again unchanged after a transient fault:
+// reads and changes of tables.  (A conditional write of a lock is made anew for
+// each attempt; see lock/attempt.hpp.)
 //
+//   sigv4::Waker waker;
 //   const Caller caller{client, budget,
-//                       BootClock::now() + std::chrono::seconds(5)};
+//                       BootClock::now() + std::chrono::seconds(5), &waker};
 //   const Answer answer = ask(caller, Action::get_item, body);
 //
 //   Items items(caller, selection);
 //   while (const Item* item = items.next()) show(*item);
 //
-// Thread safety: any thread may call anything here; Items are of one thread.
+// Thread safety: any thread may call the functions.  One thread at a time may
+// use an Items.
 #ifndef DDBMUTEX_ASK_HPP
 #define DDBMUTEX_ASK_HPP
 
@@ -30,17 +33,18 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-// How requests are sent, how long transient faults are retried, and who may end
-// the wait.
+// How requests are sent, how long transient faults are retried, and what ends
+// the wait earlier.
 struct Caller {
   Client& client;
   RetryBudget& budget;
   BootTime deadline;
-  sigv4::Waker* waker;  // Not cleared.  Null only if the deadline is past.
-  // For one request.
-  std::chrono::nanoseconds request_time = std::chrono::seconds(10);
-  // A deadline that may move, as one by the wall clock does when that is set.
-  // Called before each request and each wait.  Null: `deadline` alone counts.
+  // Ends the wait when it is woken; it stays woken.  May be null if the
+  // deadline has passed.
+  sigv4::Waker* waker;
+  std::chrono::nanoseconds request_timeout = kTableRequestTimeout;
+  // A deadline that may move, such as one by the wall clock, which can be set.
+  // Called before each request and each wait.  Null: only `deadline` counts.
   std::function<BootTime()> moving_deadline{};
 
   BootTime deadline_now() const {
@@ -48,82 +52,81 @@ struct Caller {
   }
 };
 
-// Sends the request until its answer has no transient fault or the time is up.
-// Then the answer has the last transient fault, or timed_out if there was none,
-// or cancelled.  A page that is too large is not requested again, because it
-// would be as large.  `maybe_applied` (may be null): whether an attempt before
-// the last may have been applied.
+// Sends the request until its answer has no transient fault.  If the deadline
+// passes first, the answer has the last transient fault, or timed_out if there
+// was none.  If the waker is woken first, it has `cancelled`.  A page that is
+// too large is not requested again, because it would be as large.
+// `maybe_applied` (may be null) is set to whether an attempt before the last
+// may have been applied.
 Answer ask(const Caller& caller, Action action, std::string_view body,
            bool* maybe_applied = nullptr, Reader reader = nullptr,
            const Wanted& wanted = {});
 
-// The most values in all items of a page: they take little memory compared with
-// an answer that has so many.
+// The most values in all items of a page.  Their memory is small compared with
+// that of an answer that has so many.
 constexpr std::size_t kMostInPage = 5 * kMostOthers;
 
 // The Reader of Scan and Query.  A page with more values is `too_large`.
 void read_page(Value body, const Wanted& wanted, Answer& answer);
 
-// Turns `last` into cancelled (`woken`) or timed_out.
-void give_up(Answer& last, bool woken);
+// Sets the fault and its message to `cancelled` or timed_out.
+void give_up(Answer& answer, bool cancelled);
 
 // Which items of a table to read.
 struct Selection {
   std::string_view table;
-  // Names, each once, the key's first; the others are not read.
+  // The attributes to read, each once; those of the key come first.
   std::vector<std::string> attributes;
-  // The items whose key begins with this are read by Scan; if `whole`, those
-  // whose key is this, by Query.
+  // Scan reads the items whose key begins with this.  With `exact_key`, Query
+  // reads those whose key equals it.
   std::string prefix{};
-  bool whole = false;
-  std::size_t keys = 1;  // So many attributes are the key: 1 or 2.
+  bool exact_key = false;
+  std::size_t key_attributes = 1;  // How many form the key: 1 or 2.
   Wanted wanted{};
 };
 
-// Iterates over the selected items with consistent reads, one page in memory at
-// a time.  The caller's deadline is that of all pages together.
+// Iterates over the selected items with consistent reads.  Holds one page in
+// memory at a time.  The caller's deadline applies to all pages together.
 class Items {
  public:
-  // `page_time`: for each page, however often it has to be asked for.  The
-  // selection must outlive this.
+  // `page_time` limits the time for one page with all its retries.  The
+  // selection must outlive this object.
   Items(const Caller& caller, const Selection& selection,
         std::chrono::nanoseconds page_time = std::chrono::nanoseconds::max())
-      : client(caller.client),
-        caller_(caller),
+      : caller_(caller),
         deadline_(caller.deadline),
         page_time_(page_time),
         selection_(selection) {}
 
-  // Valid until the next call.  Null: there are no more, or the last answer has
-  // a fault.
+  // The next item, valid until the next call.  Null after the last one, or if
+  // the last answer has a fault.
   Item* next();
-  // Whether the last item was too large to be read: only its key is there.
+  // Whether the last item was too large, so that only its key was read.
   bool too_large() const { return keys_only_; }
-  const Answer& answer() const { return page_; }  // The last.
-  // Less than request_time was left when the last page was requested.
+  const Answer& answer() const { return page_; }
+  // Whether less than request_timeout was left for the last page.
   bool cut_short() const { return cut_short_; }
-
-  Client& client;
+  Client& client() const { return caller_.client; }
 
  private:
   static constexpr int kMostItems = 200;
 
-  void turn();
+  void read_next_page();
   void ask_for_page();
 
-  // How many items are requested in a page.  Fewer if such a page is too large
-  // for the client: one item may need all that the client accepts.
+  // How many items to request in a page.  Becomes less if a page is too large
+  // for the client: a single item may need all that the client accepts.
   int limit_ = kMostItems;
-  bool keys_only_ = false;  // The page is the key of one item.
-  Caller caller_;           // For one page.
+  bool keys_only_ = false;  // The page contains only the key of one item.
+  Caller caller_;           // Its deadline is that of one page.
   const BootTime deadline_;
   const std::chrono::nanoseconds page_time_;
   const Selection& selection_;
-  Item start_{};
-  bool over_ = false;  // That is the last page.
+  Item start_{};  // The key at which the page begins; empty for the first one.
+  bool is_last_ = false;  // No page follows this one.
   bool cut_short_ = false;
   Answer page_;
-  std::size_t at_ = 0;
+  std::size_t index_ = 0;  // Of the next item in the page.
 };
 
 }  // namespace dynamodb

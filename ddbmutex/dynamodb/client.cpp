@@ -28,8 +28,8 @@ bool is_about_keys(Fault fault) {
          fault == Fault::access_denied;
 }
 
-// Expected answers while a table is created or deleted; no reason to warn.
-bool is_news(const Answer& answer) {
+// Faults that are expected while a table is created or deleted.
+bool is_expected(const Answer& answer) {
   switch (answer.action) {
     case Action::describe_table:
     case Action::delete_table:
@@ -53,7 +53,7 @@ Client::Client(const ClientOptions& options)
       keys_(options_.credentials,
             {[](const void* client) -> std::int64_t {
                const auto& own = *static_cast<const Client*>(client);
-               return time_by(own.clock(), BootClock::now()) /
+               return time_to_sign_for(own.clock(), BootClock::now()) /
                       std::chrono::seconds(1);
              },
              this},
@@ -71,7 +71,7 @@ ServiceClock Client::clock() const {
 }
 
 // The time to sign requests for.
-ServiceTime Client::time_by(const ServiceClock& clock, BootTime now) {
+ServiceTime Client::time_to_sign_for(const ServiceClock& clock, BootTime now) {
   return clock.known() ? clock.middle(now) : calendar();
 }
 
@@ -101,23 +101,24 @@ Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
   return site_ = std::move(site);
 }
 
-Answer& Client::Pending::no_answer(Fault why) {
+// begin() sends nothing then.
+Answer& Client::Pending::answer_unsent(Fault fault) {
   answer_ = std::make_unique<Answer>();
-  answer_->fault = why;
+  answer_->fault = fault;
   return *answer_;
 }
 
-// If so, sets the answer, so that begin() sends nothing.
+// If there are no keys, also sets the answer.
 bool Client::lacks_keys(Pending& pending,
                         const sigv4::Keys::Current& current) const {
   const sigv4::KeyOutcome& keys = *current.outcome;
   using State = sigv4::KeyOutcome::State;
   if (keys.state == State::found) return false;
-  const bool passing = current.on_their_way || keys.state == State::failed;
+  const bool transient = current.on_their_way || keys.state == State::failed;
   const bool lacks_region = sigv4::kRegionMayComeLater && keys.lacks_region;
-  Answer& answer = pending.no_answer(passing        ? Fault::keys_awaited
-                                     : lacks_region ? Fault::no_target
-                                                    : Fault::no_keys);
+  Answer& answer = pending.answer_unsent(transient      ? Fault::keys_awaited
+                                         : lacks_region ? Fault::no_target
+                                                        : Fault::no_keys);
   answer.message = keys.reason;
   if (lacks_region) {
     answer.option = "region";
@@ -135,13 +136,13 @@ std::unique_ptr<Client::Pending> Client::prepare(BootTime now) {
     site = site_;
     pending->clock_ = clock_;
   }
-  sigv4::Keys::OutcomePtr newer;  // Than those of the site; or null.
+  sigv4::Keys::OutcomePtr newer;  // Keys than those of the site, or null.
   if (site == nullptr || !keys_.still_are(*site->keys, now)) {
     sigv4::Keys::Current current = keys_.now(now);
     if (lacks_keys(*pending, current)) return pending;
-    newer.swap(current.outcome);
+    newer = std::move(current.outcome);
   }
-  pending->signed_at_ = time_by(pending->clock_, now);
+  pending->signed_at_ = time_to_sign_for(pending->clock_, now);
   sigv4::write_amz_date(pending->signed_at_ / std::chrono::seconds(1),
                         pending->amz_date_);
   const std::string_view date(pending->amz_date_, sigv4::kAmzDateBytes);
@@ -152,7 +153,7 @@ std::unique_ptr<Client::Pending> Client::prepare(BootTime now) {
   }
   const Target& target = site->target;
   if (!target.error.empty()) {
-    Answer& answer = pending->no_answer(Fault::no_target);
+    Answer& answer = pending->answer_unsent(Fault::no_target);
     answer.option = target.option;
     answer.message = target.error;
   }
@@ -188,7 +189,7 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
   if (!begun) {
     answer = std::move(*pending->answer_);
     answer.sent_at = answer.received_at = BootClock::now();
-    sigv4::has_memory_for([&] { tell(answer); });
+    sigv4::has_memory_for([&] { log_fault(answer); });
     return answer;
   }
   const bool read = sigv4::has_memory_for([&] {
@@ -196,26 +197,17 @@ Answer Client::finish(std::unique_ptr<Pending> pending, Transport why) {
         read_answer(pending->action_, std::move(exchange.answer()),
                     pending->signed_at_, pending->reader_, pending->wanted_);
   });
-  if (!read) answer = unread(*pending);
-  // read_answer() has moved the texts out of it, but the counts are there.
-  hear(answer, exchange.answer());
+  if (!read) {
+    answer = unread_answer(pending->action_, exchange.answer());
+    answer.fault = Fault::no_memory;
+  }
+  // read_answer() has moved the texts out of it, but not the counts.
+  learn(answer, exchange.answer());
   // Best effort: without memory, less is logged.
   sigv4::has_memory_for([&] {
-    if (!answered(answer.fault)) failed(*pending, answer);
+    if (!answered(answer.fault)) handle_fault(*pending, answer);
   });
   sigv4::has_memory_for([&] { learn_key(answer); });
-  return answer;
-}
-
-// There was no memory to read the answer: as if it had been lost.
-Answer Client::unread(const Pending& pending) {
-  const HttpAnswer& http = pending.exchange_->answer();
-  Answer answer;
-  answer.action = pending.action_;
-  answer.fault = Fault::no_memory;
-  answer.sent = http.sent;
-  answer.sent_at = http.sent_at;
-  answer.received_at = http.received_at;
   return answer;
 }
 
@@ -223,23 +215,23 @@ void Client::set_key(Key key, std::string&& why) {
   const std::lock_guard guard(mutex_);
   key_ = key;
   key_since_ = BootClock::now();
-  key_problem_.swap(why);
+  key_problem_ = std::move(why);
 }
 
 void Client::answer_if_key_is_wrong(Pending& pending) {
   if (key_ != Key::wrong) return;
   const std::lock_guard guard(mutex_);
-  pending.no_answer(Fault::wrong_key).message = key_problem_;
+  pending.answer_unsent(Fault::wrong_key).message = key_problem_;
 }
 
-// Only calls for one item are about this client's table for certain.  A table
-// that is missing, or refuses a renewal or a release, may have been made anew
-// with another key.  The next look finds out.
+// Only calls for one item are certainly about this client's table.  A table
+// that is missing, or refuses a renewal or a release, may be created again with
+// another key, so the next take must look first.
 void Client::learn_key(const Answer& answer) {
   if (!is_of_an_item(answer.action)) return;
   {
     const std::lock_guard guard(mutex_);
-    if (answer.sent_at < key_since_) return;  // Older than what is known.
+    if (answer.sent_at < key_since_) return;  // Older than key_.
   }
   const bool refused = answer.fault == Fault::wrong_key && answer.sent;
   if (refused && answer.action == Action::get_item) {
@@ -252,13 +244,13 @@ void Client::learn_key(const Answer& answer) {
   }
 }
 
-// Hides secrets, since a service's words may repeat what it was sent.
-void Client::failed(const Pending& pending, Answer& answer) {
+// A service's message may repeat the request, so secrets are hidden in it.
+void Client::handle_fault(const Pending& pending, Answer& answer) {
   const sigv4::KeyOutcome& keys = *pending.site_->keys;
   const sigv4::Secrets secrets = {keys.keys.secret_access_key,
                                   keys.keys.session_token, pending.signature_};
   for (std::string* text : {&answer.message, &answer.request_id}) {
-    sigv4::shown(*text, secrets).swap(*text);
+    *text = sigv4::shown(*text, secrets);
   }
   if (is_about_keys(answer.fault)) {
     sigv4::format_to(answer.message, "%s(keys from %s)",
@@ -267,51 +259,56 @@ void Client::failed(const Pending& pending, Answer& answer) {
   if (answer.other_keys) {
     answer.other_keys = keys_.refused(pending.site_->keys);
   }
-  tell(answer);
+  log_fault(answer);
 }
 
-// Transient faults are retried, and whoever gives up in the end reports them.
-// Expected answers are the caller's business.
-void Client::tell(const Answer& answer) const {
+// Warns only of faults that nobody else reports or repairs: transient ones are
+// retried, and reported by the caller that gives up in the end.
+void Client::log_fault(const Answer& answer) const {
   if (!options_.log) return;
-  const bool passing = is_passing(answer.fault) || answer.other_keys ||
-                       answer.fault == Fault::cancelled || is_news(answer);
+  const bool minor = is_passing(answer.fault) || answer.other_keys ||
+                     answer.fault == Fault::cancelled || is_expected(answer);
   const std::string text = sigv4::format(
       "%s at %s: %s%[: %s%]%[ (request %s)%]", name_of(answer.action),
       endpoint(), name_of(answer.fault), answer.message, answer.request_id);
   sigv4::say(options_.log,
-             passing ? sigv4::LogLevel::debug : sigv4::LogLevel::warning, text);
+             minor ? sigv4::LogLevel::debug : sigv4::LogLevel::warning, text);
 }
 
-void Client::hear(const Answer& answer, const HttpAnswer& http) {
-  bool tell;
+// Counts the request, and learns DynamoDB's time from its answer.
+void Client::learn(const Answer& answer, const HttpAnswer& http) {
+  bool logs;
   {
     const std::lock_guard guard(mutex_);
-    if (answer.sent) {
-      ++counts_.sent[static_cast<std::size_t>(answer.action)];
-      counts_.bytes_sent += http.bytes_sent;
-      counts_.bytes_received += http.bytes_received;
-      if (answer.fault == Fault::throttled) {
-        ++counts_.throttled;
-      } else if (!answered(answer.fault)) {
-        ++counts_.failed;
-      }
-    }
+    count(answer, http);
     const bool dated = answer.date && answer.fault != Fault::bad_answer;
     if (!dated && !answered(answer.fault)) return;
     const int before = clock_.contradictions();
-    clock_.hear(answer.sent_at, answer.received_at, answer.date);
+    clock_.receive(answer.sent_at, answer.received_at, answer.date);
     if (clock_.contradictions() == before) return;
-    tell = answer.received_at >= tell_contradictions_from_;
-    if (tell) {
-      tell_contradictions_from_ = answer.received_at + std::chrono::minutes(1);
+    logs = answer.received_at >= log_contradictions_from_;
+    if (logs) {
+      log_contradictions_from_ = answer.received_at + std::chrono::minutes(1);
     }
   }
   if (contradicted_ != nullptr) contradicted_(contradicted_of_);
-  if (!tell) return;
+  if (!logs) return;
   sigv4::say(options_.log, sigv4::LogLevel::warning,
              "DynamoDB's clock and this machine's do not agree any more: one "
              "of them was stopped or set (logged once a minute)");
+}
+
+// REQUIRES: the mutex.
+void Client::count(const Answer& answer, const HttpAnswer& http) {
+  if (!answer.sent) return;
+  ++counts_.sent[static_cast<std::size_t>(answer.action)];
+  counts_.bytes_sent += http.bytes_sent;
+  counts_.bytes_received += http.bytes_received;
+  if (answer.fault == Fault::throttled) {
+    ++counts_.throttled;
+  } else if (!answered(answer.fault)) {
+    ++counts_.failed;
+  }
 }
 
 Answer Client::call(Action action, std::string_view body, BootTime deadline,

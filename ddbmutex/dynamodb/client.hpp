@@ -1,7 +1,7 @@
-// One typed DynamoDB call: signed, sent, and its answer read.
+// Sends calls to DynamoDB: signs a request, sends it, and reads its answer.
 //
-// Nothing is retried here: a conditional write must be made anew for every
-// attempt, which only its caller can do.  retry.hpp decides whether and when.
+// It retries nothing: a conditional write must be made anew for every attempt,
+// which only its caller can do.  retry.hpp decides whether and when to retry.
 //
 // Thread safety: any thread may call any member of Client.
 #ifndef DDBMUTEX_CLIENT_HPP
@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -35,40 +36,47 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-// The size of the largest item's JSON, with room for what is around it.  An
-// item has up to 400 KB.  As DynamoDB counts ("DynamoDB item sizes and formats"
-// in its developer guide), a number of one or two digits has two bytes,
-// whatever its exponent.  DynamoDB writes it in plain digits (boto3's issue
-// 2500 shows 1E+100): 1.2E-130 has 133 of them.  So a set of such numbers needs
-// 136 bytes for each, with quotes and comma.  All else grows less: {"S":""} in
-// a list has 9 bytes for one byte, and a control character has 6.
+// An upper bound for the JSON of one item and what surrounds it.  DynamoDB
+// limits an item to 400 KB, where a number of one or two digits counts as two
+// bytes, whatever its exponent ("DynamoDB item sizes and formats" in its
+// developer guide).  It writes numbers without exponents (boto3's issue 2500
+// shows 1E+100), so 1.2E-130 has 133 characters, and 136 bytes in a set, with
+// quotes and comma.  Nothing else grows that much: {"S":""} in a list has 9
+// bytes for one byte, and a control character has 6.
 constexpr std::size_t kMostItemBytes = 400 << 10;
 constexpr std::size_t kMostAnswerBytes =
     kMostItemBytes / 2 * 136 + (std::size_t{64} << 10);
 
+// The default timeouts of one request: of a mutex, whose lease ends if it takes
+// longer (Options::request_timeout), and of a Table's own calls, which may read
+// a page of 1 MB.
+constexpr std::chrono::milliseconds kLockRequestTimeout{2000};
+constexpr std::chrono::milliseconds kTableRequestTimeout{10000};
+
 struct ClientOptions {
-  // The region may come with the keys.  The URL may be that of an account: the
-  // table's, if the table is named by an ARN, or else the keys'.
+  // May still lack the region, which then comes with the keys.  The URL may be
+  // replaced by that of an account: of the table's, if an ARN names the table,
+  // else of the keys'.
   Target target;
   sigv4::KeySourcePtr credentials;
-  sigv4::Log log{};
+  sigv4::LogPtr log{};
   std::string table{};  // May be empty.
   std::size_t max_answer_bytes = kMostAnswerBytes;
 };
 
-// Counts requests that were sent and have ended.
+// What was sent and received so far, without requests in flight.
 struct Counts {
-  std::array<std::uint64_t, kActions> sent{};  // By action.
-  std::uint64_t throttled = 0;  // DynamoDB asked for fewer requests.
-  std::uint64_t failed = 0;     // Another fault than that and a condition.
-  // Heads and bodies, without what TLS and TCP add.
+  std::array<std::uint64_t, kActions> sent{};  // Requests, by action.
+  std::uint64_t throttled = 0;
+  std::uint64_t failed = 0;  // Neither throttled nor condition_failed.
+  // Of HTTP, without what TLS and TCP add.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
 };
 
 class Client {
  public:
-  // A call in flight.  Its destruction ends it and closes its connection.
+  // A call in flight.  Its destructor ends the call and closes its connection.
   class Pending;
 
   // REQUIRES: the target's endpoint is a base URL, or empty.
@@ -78,10 +86,10 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   // A call with the keys, the endpoint and DynamoDB's clock as they are `now`.
-  // The caller writes its body.  Does not wait for keys: while they are being
-  // fetched, the answer is keys_awaited.
+  // The caller then writes the body.  Does not wait for keys: while they are
+  // being fetched, the answer is keys_awaited.
   std::unique_ptr<Pending> prepare(BootTime now);
-  // Signs it and begins to send.
+  // Signs the request and begins to send it.
   void begin(Pending& pending, Action action, BootTime now,
              Reader reader = nullptr, const Wanted& wanted = {});
   // Waits for keys that are being fetched.  False if there are none.
@@ -90,57 +98,55 @@ class Client {
   }
   // Whether there certainly are keys.  Does not block.
   bool has_keys(BootTime now) const { return keys_.serve_for_sure(now); }
-  // Its answer.  A call that is still in flight ends as `why`.  Needs no
-  // memory: an answer that cannot be read for lack of it is no_memory.
+  // The answer of a call.  A call that is still in flight ends as `why`.  Never
+  // fails for lack of memory: an answer that cannot be read then is no_memory.
   Answer finish(std::unique_ptr<Pending> pending, sigv4::Transport why);
 
-  // Waits for keys, begins, waits until `deadline` or a wake (the waker is not
-  // cleared), finishes.
+  // All of the above: waits for keys, sends the request, and waits for its
+  // answer until `deadline` or until the waker is woken.  It stays woken.
   Answer call(Action action, std::string_view body, BootTime deadline,
               sigv4::Waker& waker, Reader reader = nullptr,
               const Wanted& wanted = {});
 
-  // What is known about the table's key.  A PutItem names no key: in a table
-  // whose key is another attribute of the record, each would create an item of
-  // its own.  So a take is sent only after a GetItem, which names the key, has
-  // succeeded.
+  // Whether the table's key is the one of the options.  A PutItem does not name
+  // the key.  If the table's key were another attribute of the record, each
+  // PutItem would create an item of its own, and exclude nobody.  So a take is
+  // sent only after a GetItem, which names the key, has succeeded.
   enum class Key { unknown, right, wrong };
   bool key_is_right() const { return key_ == Key::right; }
-  // unknown: the next lock sends a GetItem first.  While it is wrong, takes and
-  // call() for its items are answered with wrong_key and the message `why`,
-  // and not sent.
+  // unknown: the next take sends a GetItem first.  wrong: takes and call() for
+  // its items are not sent; their answer is wrong_key with the message `why`.
   void set_key(Key key, std::string&& why = {});
-  // Then the pending call has its answer, and begin() sends nothing.
+  // If the key is wrong, sets the answer, so that begin() sends nothing.
   void answer_if_key_is_wrong(Pending& pending);
 
-  // DynamoDB's clock; the host's wall clock.
-  ServiceClock clock() const;
-  static ServiceTime calendar();
+  ServiceClock clock() const;     // DynamoDB's.
+  static ServiceTime calendar();  // The host's wall clock.
 
-  // The destructor waits no longer than until then for a fetch of keys.
-  void end_by(BootTime time) { keys_.end_by(time); }
+  // The destructor does not wait longer for a fetch of keys than until `time`.
+  void stop_waiting_for_keys_at(BootTime time) { keys_.end_by(time); }
 
   Counts counts() const;
   std::size_t max_answer_bytes() const { return options_.max_answer_bytes; }
-  // Where requests go, as far as known yet.
-  std::string endpoint() const;
-  const sigv4::Log& log() const { return options_.log; }
+  std::string endpoint() const;  // Empty while it is not known.
+  const sigv4::LogPtr& log() const { return options_.log; }
 
-  // Called by finish(), with no mutex held, after an answer has contradicted
-  // what was known of DynamoDB's clock.  To be set before the first call.
+  // finish() calls the hook, with no mutex held, after an answer has
+  // contradicted what was known of DynamoDB's clock.  REQUIRES: no call was
+  // made yet.
   void on_contradiction(void (*hook)(void* of), void* of) {
     contradicted_ = hook;
     contradicted_of_ = of;
   }
 
  private:
-  // Derived from the keys and the day.
+  // What the requests of one day with the same keys have in common.
   struct Site {
     sigv4::Keys::OutcomePtr keys;
-    Target target;            // Its `error`: why nothing can be sent.
-    std::string url{};        // Of requests.
+    Target target;  // If it has an `error`, nothing can be sent.
+    std::string url{};
     sigv4::UrlParts parts{};  // Views of `url`.
-    std::string scope{};      // Of signatures, the day first,
+    std::string scope{};      // Of signatures; begins with the day.
     sigv4::SigningKey key{};
   };
   using SitePtr = std::shared_ptr<const Site>;
@@ -148,12 +154,12 @@ class Client {
   bool lacks_keys(Pending& pending, const sigv4::Keys::Current& current) const;
   SitePtr make_site(const sigv4::Keys::OutcomePtr& keys,
                     std::string_view amz_date);
-  static ServiceTime time_by(const ServiceClock& clock, BootTime now);
-  void hear(const Answer& answer, const sigv4::HttpAnswer& http);
+  static ServiceTime time_to_sign_for(const ServiceClock& clock, BootTime now);
+  void learn(const Answer& answer, const sigv4::HttpAnswer& http);
+  void count(const Answer& answer, const sigv4::HttpAnswer& http);
   void learn_key(const Answer& answer);
-  static Answer unread(const Pending& pending);
-  void failed(const Pending& pending, Answer& answer);
-  void tell(const Answer& answer) const;
+  void handle_fault(const Pending& pending, Answer& answer);
+  void log_fault(const Answer& answer) const;
 
   const ClientOptions options_;
   sigv4::HttpPool pool_;
@@ -163,12 +169,12 @@ class Client {
   mutable sigv4::Mutex mutex_;
   // GUARDED_BY(mutex_)
   BootTime key_since_ = BootTime::min();  // When key_ was set.
-  std::string key_problem_;               // Why it is wrong.
+  std::string key_problem_;               // Why the key is wrong.
   ServiceClock clock_;
-  BootTime tell_contradictions_from_ = BootTime::min();
-  SitePtr site_;  // Of the last keys.
+  BootTime log_contradictions_from_ = BootTime::min();
+  SitePtr site_;  // Of the newest keys; null at first.
   Counts counts_;
-  sigv4::Keys keys_;  // Last: its fetches ask for the clock.
+  sigv4::Keys keys_;  // Destroyed first: its fetches use the clock.
 };
 
 class Client::Pending {
@@ -181,7 +187,7 @@ class Client::Pending {
   Pending(const Pending&) = delete;
   Pending& operator=(const Pending&) = delete;
 
-  // To be written before it begins.
+  // Written by the caller, before begin().
   sigv4::Text& body() { return exchange_->body(); }
   const ServiceClock& clock() const { return clock_; }
 
@@ -192,7 +198,7 @@ class Client::Pending {
 
  private:
   friend class Client;
-  Answer& no_answer(Fault why);
+  Answer& answer_unsent(Fault fault);
 
   sigv4::HttpPool& pool_;
   std::unique_ptr<sigv4::Exchange> exchange_;
@@ -204,7 +210,7 @@ class Client::Pending {
   sigv4::Hex signature_;
   Reader reader_ = nullptr;
   Wanted wanted_{};
-  std::unique_ptr<Answer> answer_;  // Why nothing was sent; else null.
+  std::unique_ptr<Answer> answer_;  // Why nothing is sent; else null.
 };
 
 }  // namespace dynamodb

@@ -1,3 +1,5 @@
+// The clock learns in receive() and answers with bounds.  While it knows two
+// intervals that contradict each other, all bounds allow for both.
 #include "clock.hpp"
 
 #include <algorithm>
@@ -12,12 +14,12 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// While a boot clock that is slow by 1 part in kRateMargin counts kSlowest
-// parts, one more goes by.
+// A boot clock that is slow by 1 part in kRateMargin counts kSlowest parts
+// while kSlowest + 1 parts pass.
 constexpr int kSlowest = kRateMargin - 1;
 
-// How much a bound learnt at `then` may have drifted by `now`.  A bound is as
-// good before it was learnt as after.
+// How far a bound that was learned at `then` may be off at `now`, which may
+// also be earlier.
 nanoseconds drift(BootTime then, BootTime now) {
   const nanoseconds age = now > then ? now - then : then - now;
   return age / kSlowest + nanoseconds(1);
@@ -48,62 +50,62 @@ bool ServiceClock::Interval::meets(const Interval& other, BootTime now) const {
          other.low_now(now) <= high_now(now);
 }
 
-ServiceClock::Interval ServiceClock::Interval::with(const Interval& other,
-                                                    BootTime now,
-                                                    int sign) const {
-  Interval both = *this;
-  if (sign * (other.low_now(now) - low_now(now)) > nanoseconds::zero()) {
-    both.low = other.low;
-    both.low_at = other.low_at;
-  }
-  if (sign * (other.high_now(now) - high_now(now)) < nanoseconds::zero()) {
-    both.high = other.high;
-    both.high_at = other.high_at;
-  }
-  return both;
+ServiceClock::Interval ServiceClock::Interval::within(const Interval& other,
+                                                      BootTime now) const {
+  const Interval& low_of = other.low_now(now) > low_now(now) ? other : *this;
+  const Interval& high_of = other.high_now(now) < high_now(now) ? other : *this;
+  return {low_of.low, high_of.high, low_of.low_at, high_of.high_at};
 }
 
-void ServiceClock::hear(BootTime sent, BootTime received,
-                        std::optional<ServiceTime> date) {
+ServiceClock::Interval ServiceClock::Interval::around(const Interval& other,
+                                                      BootTime now) const {
+  const Interval& low_of = other.low_now(now) < low_now(now) ? other : *this;
+  const Interval& high_of = other.high_now(now) > high_now(now) ? other : *this;
+  return {low_of.low, high_of.high, low_of.low_at, high_of.high_at};
+}
+
+void ServiceClock::receive(BootTime sent, BootTime received,
+                           std::optional<ServiceTime> date) {
   answered_ = true;
   if (!date) return;
   const Interval heard = {
       *date - received.time_since_epoch(),
       *date + std::chrono::seconds(1) - sent.time_since_epoch(), received,
       sent};
-  const Interval known = {heard.low - kAgreement, heard.high + kAgreement,
-                          heard.low_at, heard.high_at};
+  const Interval widened = {heard.low - kAgreement, heard.high + kAgreement,
+                            heard.low_at, heard.high_at};
   if (!current_) {
-    current_ = known;
+    current_ = widened;
   } else if (newer_) {
-    hear_in_doubt(heard, known, sent, received);
+    receive_in_doubt(heard, widened, sent, received);
   } else if (!heard.meets(*current_, received)) {
-    newer_ = known;
+    newer_ = widened;
     newer_received_ = received;
     ++contradictions_;
   } else if (sent >= newer_received_) {
-    current_ = current_->within(known, received);
+    current_ = current_->within(widened, received);
   }
 }
 
-// Two stories are told.  An answer that fits only one of them decides, but only
-// if it was asked for after the newer had been heard: one from before the
-// machine was stopped may arrive after one from later, or two may.  What was
-// asked before a contradiction narrows no bound either, then or later.
-void ServiceClock::hear_in_doubt(const Interval& heard, const Interval& known,
-                                 BootTime sent, BootTime received) {
+// An answer that fits only one of the two intervals decides between them, but
+// only if its request was sent after the newer interval had been learned: an
+// answer from before a stop of the machine may arrive after a later one.  For
+// the same reason, answers to earlier requests never narrow a bound.
+void ServiceClock::receive_in_doubt(const Interval& heard,
+                                    const Interval& widened, BootTime sent,
+                                    BootTime received) {
   const bool fits_older = heard.meets(*current_, received);
   const bool fits_newer = heard.meets(*newer_, received);
-  if (!fits_older && !fits_newer) {  // A third story.
+  if (!fits_older && !fits_newer) {  // It contradicts both.
     current_ = current_->around(*newer_, received);
-    newer_ = known;
+    newer_ = widened;
     newer_received_ = received;
     ++contradictions_;
     return;
   }
   if (sent < newer_received_) return;
-  if (fits_older) current_ = current_->within(known, received);
-  if (fits_newer) newer_ = newer_->within(known, received);
+  if (fits_older) current_ = current_->within(widened, received);
+  if (fits_newer) newer_ = newer_->within(widened, received);
   if (fits_older && fits_newer) {
     if (!current_->meets(*newer_, received)) return;
     current_ = current_->around(*newer_, received);
@@ -131,8 +133,10 @@ ServiceTime ServiceClock::middle(BootTime now) const {
   return now.time_since_epoch() + low + (believed.high_now(now) - low) / 2;
 }
 
-// latest(t) = t + high + |t - high_at| / kSlowest + 1 ns, which rises with t
-// on either side of high_at.  Rounded down: a claim may end early, never late.
+// The inverse of latest(t) = t + high + |t - high_at| / kSlowest + 1 ns, which
+// rises with t on either side of high_at.  For example, with kSlowest = 99 it
+// rises by 100 ns in 99 ns after high_at, and by 98 ns in 99 ns before it.
+// Rounded down: a claim may end early, never late.
 BootTime ServiceClock::Interval::when_latest_is(ServiceTime at) const {
   const nanoseconds from_high_at =
       at - high - high_at.time_since_epoch() - nanoseconds(1);

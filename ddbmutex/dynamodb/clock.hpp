@@ -1,16 +1,17 @@
-// What DynamoDB's clock shows, known only as an interval [earliest, latest].
+// The time by DynamoDB's clock, which is known as an interval [earliest,
+// latest].
 //
-// Every answer carries a Date of whole seconds.  A request sent at s and
-// answered at r on the boot clock with `Date: D` shows that service time minus
-// boot time lay in [D - r, D + 1 s - s].  Such intervals are intersected, each
-// kAgreement wider on either side than its answer tells, so that front ends
-// which agree to that contradict nothing; each bound is widened by 1/99 of its
-// age, since boot clocks run true to 1 % only and one that is so slow shows 99
-// s where 100 s have gone by.
+// Every answer has a Date in whole seconds.  If a request was sent at s and
+// answered at r on the boot clock, `Date: D` shows that service time minus boot
+// time was at least D - r and less than D + 1 second - s.  These intervals are
+// intersected.  First each is made wider by kAgreement at both ends, because
+// the clocks of DynamoDB's front ends differ.  And each bound moves outwards by
+// 1/99 of its age, because the rate of a boot clock may be wrong by 1 %: a slow
+// one shows 99 s when 100 s have passed.
 //
-// It reads no clock itself: the caller passes the time.
+// This file reads no clock: the caller passes the time.
 //
-// Thread safety: as an int.  Copies are cheap and make good snapshots.
+// Thread safety: as an int.  A copy is cheap, and is a snapshot.
 #ifndef DDBMUTEX_CLOCK_HPP
 #define DDBMUTEX_CLOCK_HPP
 
@@ -27,13 +28,13 @@ namespace dynamodb {
 // Time by DynamoDB's clock since 1970-01-01 UTC.
 using ServiceTime = std::chrono::nanoseconds;
 
-// No Date outside these is believed: neither from before DynamoDB existed, nor
-// near the end of 64 bits of nanoseconds.
+// A Date is only believed between these: after DynamoDB was introduced, and
+// well before the end of 64 bits of nanoseconds.
 constexpr ServiceTime kFirstBelievable = std::chrono::seconds(1325376000);
 constexpr ServiceTime kLastBelievable = std::chrono::seconds(3786912000);
 
-// How well the clocks of DynamoDB's front ends agree.  The price: a machine
-// that was stopped for so much longer may not learn of it.
+// How far the clocks of DynamoDB's front ends may differ.  The price: a machine
+// that was stopped for that long may not notice it.
 constexpr std::chrono::nanoseconds kAgreement = std::chrono::milliseconds(250);
 
 // How far a clock's rate may be off: 1 part in this many.
@@ -44,36 +45,38 @@ std::optional<ServiceTime> believable_date(std::string_view http_date);
 
 class ServiceClock {
  public:
-  // An answer came; `date` is nothing if it had no plausible Date.
+  // Learns from an answer.  `date` is empty if it had no plausible Date.
   // REQUIRES: sent <= received.
-  void hear(BootTime sent, BootTime received, std::optional<ServiceTime> date);
+  void receive(BootTime sent, BootTime received,
+               std::optional<ServiceTime> date);
 
-  // A Date was heard.  REQUIRED by earliest(), latest() and middle().
+  // Whether there was a Date.  REQUIRED by earliest(), latest() and middle().
   bool known() const { return current_.has_value(); }
-  // Answers came, and none had a plausible Date.
+  // Whether there were answers, but none with a plausible Date.
   bool silent() const { return answered_ && !known(); }
-  // The last answers contradict each other: a machine that was stopped from
-  // outside, or front ends that disagree.  Until an answer decides, earliest()
-  // and latest() take in what both say.
+  // Whether the last answers contradict each other, because this machine was
+  // stopped from outside, or front ends disagree.  Until another answer
+  // decides, earliest() and latest() allow for both.
   bool in_doubt() const { return newer_.has_value(); }
   // How often answers have contradicted what was known.
   int contradictions() const { return contradictions_; }
 
   ServiceTime earliest(BootTime now) const;
   ServiceTime latest(BootTime now) const;
-  // How far apart these two are.  REQUIRES: known().
+  // REQUIRES: known().
   std::chrono::nanoseconds uncertainty(BootTime now) const {
     return latest(now) - earliest(now);
   }
-  // The best guess, for signing.  In doubt: the newer answer's.
+  // The best guess, for signing.  In doubt it is that of the newer answer.
   ServiceTime middle(BootTime now) const;
 
-  // When latest() reaches `at`; BootTime::max() while nothing is known.
+  // When latest() reaches `at`; BootTime::max() unless known().
   BootTime when_latest_is(ServiceTime at) const;
 
  private:
-  // Service time minus boot time.  Each bound held at a moment between s and
-  // r; counted from the ends named here, its drift is never underestimated.
+  // Service time minus boot time.  The answer was made at some time from s to
+  // r.  The worst case is r for the low bound and s for the high one, so that
+  // is where their drift is counted from.
   struct Interval {
     std::chrono::nanoseconds low, high;
     BootTime low_at, high_at;
@@ -81,25 +84,22 @@ class ServiceClock {
     std::chrono::nanoseconds low_now(BootTime now) const;
     std::chrono::nanoseconds high_now(BootTime now) const;
     bool meets(const Interval& other, BootTime now) const;
-    Interval within(const Interval& other, BootTime now) const {  // Both hold.
-      return with(other, now, 1);
-    }
-    Interval around(const Interval& other, BootTime now) const {  // One holds.
-      return with(other, now, -1);
-    }
-    Interval with(const Interval& other, BootTime now, int sign) const;
+    // The intersection.
+    Interval within(const Interval& other, BootTime now) const;
+    // The smallest interval that contains both.
+    Interval around(const Interval& other, BootTime now) const;
     BootTime when_latest_is(ServiceTime at) const;
   };
 
-  // `known`: as it is remembered, kAgreement wider.
-  void hear_in_doubt(const Interval& heard, const Interval& known,
-                     BootTime sent, BootTime received);
+  // `widened` is `heard` made wider by kAgreement.
+  void receive_in_doubt(const Interval& heard, const Interval& widened,
+                        BootTime sent, BootTime received);
 
   bool answered_ = false;
   int contradictions_ = 0;
   std::optional<Interval> current_;
   std::optional<Interval> newer_;  // Contradicts current_.
-  BootTime newer_received_{};  // Of the last contradiction, also a settled one.
+  BootTime newer_received_{};      // Kept after the contradiction is settled.
 };
 
 }  // namespace dynamodb

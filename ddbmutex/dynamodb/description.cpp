@@ -1,10 +1,9 @@
+// Reads the answers of DescribeTable, CreateTable and DeleteTable.
 #include "description.hpp"
 
 #include <cstddef>
 #include <memory>
 #include <string_view>
-
-#include "../../sigv4/shared.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -14,7 +13,7 @@ using std::string_view_literals::operator""sv;
 
 namespace {
 
-// "AttributeDefinitions" tells the types.
+// Whether AttributeDefinitions says that the attribute is a string.
 bool is_string(Value table, std::string_view name) {
   const Value definitions = table["AttributeDefinitions"];
   if (!definitions.is_list()) return false;
@@ -26,8 +25,9 @@ bool is_string(Value table, std::string_view name) {
   return false;
 }
 
-// {"AttributeName":"name","KeyType":"HASH"}
-bool read_key(Value element, Value value, TableDescription& table) {
+// Reads an element of KeySchema, {"AttributeName":"name","KeyType":"HASH"}.
+// Returns false if it is malformed.
+bool read_key(Value element, Value description, TableDescription& table) {
   const std::string_view name = element.text("AttributeName");
   const std::string_view role = element.text("KeyType");
   const bool first = role == "HASH";
@@ -35,12 +35,14 @@ bool read_key(Value element, Value value, TableDescription& table) {
   std::string& part = first ? table.key : table.sort_key;
   if (name.empty() || !part.empty()) return false;
   part = name;
-  table.of_strings = table.of_strings && dynamodb::is_string(value, name);
+  table.keys_are_strings =
+      table.keys_are_strings && dynamodb::is_string(description, name);
   return true;
 }
 
-// As the developer guide tells global tables' versions and consistency modes:
-// a mode that is not told is the eventual one.  False if it makes no sense.
+// The developer guide describes the versions and consistency modes of global
+// tables.  A global table without a mode is eventually consistent.  Returns
+// false if the description is malformed.
 bool read_replicas(Value value, TableDescription& table) {
   const Value replicas = value["Replicas"];
   const bool legacy = value.text("GlobalTableVersion") == "2017.11.29"sv;
@@ -50,7 +52,7 @@ bool read_replicas(Value value, TableDescription& table) {
   return legacy || !replicas || replicas.is_list();
 }
 
-// False if it is not the description of a table.
+// Returns false if the value is not the description of a table.
 bool read_description(Value value, TableDescription& table) {
   table.status = value.text("TableStatus");
   table.id = value.text("TableId");
@@ -66,7 +68,7 @@ bool read_description(Value value, TableDescription& table) {
 }  // namespace
 
 void read_table(Value body, const Wanted&, Answer& answer) {
-  const auto table = sigv4::share<TableDescription>();
+  const auto table = std::make_shared<TableDescription>();
   const Value described = body["Table"];
   if (!read_description(described ? described : body["TableDescription"],
                         *table)) {

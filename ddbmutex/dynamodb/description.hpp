@@ -1,4 +1,5 @@
-// A table as DescribeTable and its siblings describe it.
+// The description of a table, which DescribeTable, CreateTable and DeleteTable
+// return.
 //
 // Pure functions.
 #ifndef DDBMUTEX_DESCRIPTION_HPP
@@ -16,17 +17,16 @@ namespace dynamodb {
 struct TableDescription {
   // "CREATING", "UPDATING", "DELETING", "ACTIVE", and rarer ones.
   std::string status;
-  // Not that of a later table of the same name.  Empty if the engine has none.
+  // A later table of the same name has another.  Empty if the engine has none.
   std::string id;
-  // The names of its key's parts.  Empty where there is no such part; the first
-  // only where nothing is told, as may be of a table that is being deleted.
+  // The partition key.  Empty only if the table is being deleted.
   std::string key;
-  std::string sort_key;
-  bool of_strings = true;  // All parts of the key are.
-  // There are replicas in other regions that see a write only later, so that a
-  // condition which holds here may not hold there.  Those of global tables of
-  // the legacy version (2017.11.29) are seen only if DynamoDB tells the version
-  // here; DescribeGlobalTable alone is sure to.
+  std::string sort_key;  // Empty if there is none.
+  bool keys_are_strings = true;
+  // Replicas in other regions see a write only later, so a condition that holds
+  // here may not hold there.  Replicas of the legacy version of global tables
+  // (2017.11.29) are noticed only if the description names that version.  Only
+  // DescribeGlobalTable is sure to name it.
   bool eventual_replicas = false;
 };
 

@@ -1,3 +1,6 @@
+// find_target() reads the settings.  Once the region is known, which may be
+// later, complete() finds its endpoint.  Functions report a problem by setting
+// the target's `error`.
 #include "endpoint.hpp"
 
 #include <sys/stat.h>
@@ -29,11 +32,13 @@ constexpr char kLocal[] = "local";
 constexpr char kLocalUrl[] = "http://localhost:8000";
 constexpr char kLocalSigned[] = "us-east-1";
 
-// Where accounts have URLs of their own outside of the partition aws.
+// The regions outside of the partition aws where each account has a URL of its
+// own.
 constexpr std::string_view kRegionsOfAccounts =
-    " us-gov-east-1 us-gov-west-1 cn-north-1 cn-northwest-1 ";
+    "us-gov-east-1 us-gov-west-1 cn-north-1 cn-northwest-1";
 
-// Nothing of what was found out is to be used.
+// Names the option that is wrong, and removes what was found, so that it cannot
+// be used despite the error.
 void refuse(Target& target, const char* option) {
   target.option = option;
   target.endpoint.clear();
@@ -41,7 +46,6 @@ void refuse(Target& target, const char* option) {
   target.region_sources.clear();
 }
 
-// The option, else what is found.
 Setting find_option(std::string_view option, const char* name,
                     const Environment& environment,
                     std::initializer_list<const char*> variables,
@@ -50,9 +54,6 @@ Setting find_option(std::string_view option, const char* name,
   return sigv4::find_setting(environment, variables, profile, property);
 }
 
-// From here on, what cannot be is told by the target's `error`.
-
-// What is to be done about accounts.
 void find_account_mode(const Environment& environment, const Profile& profile,
                        Target& target) {
   const Setting found =
@@ -76,18 +77,20 @@ void find_account_mode(const Environment& environment, const Profile& profile,
 }
 
 void check_ca_file(const Setting& file, Target& target) {
-  const std::string& path = target.ca_file = file.value;
+  target.ca_file = file.value;
+  const std::string& path = target.ca_file;
   if (path.empty()) return;
   // libcurl would open a FIFO, and wait forever for somebody to write to it.
   struct stat status = {};
   const bool exists = stat(path.c_str(), &status) == 0;
-  const bool other = exists && !S_ISREG(status.st_mode);
-  if (!other && euidaccess(path.c_str(), R_OK) == 0) return;
+  const bool irregular = exists && !S_ISREG(status.st_mode);
+  if (!irregular && euidaccess(path.c_str(), R_OK) == 0) return;
   sigv4::format_to(target.error, "%s, %q, %s", file.source, path,
-                   other ? "is not a regular file" : "cannot be read");
+                   irregular ? "is not a regular file" : "cannot be read");
 }
 
-// AWS's rules want the flag for it, not its URL; a region in capitals is none.
+// Whether the URL is a dual-stack endpoint of AWS.  AWS's rules refuse such a
+// URL, because only a flag may choose these endpoints.
 bool is_dual_stack_url(const std::string& url, const std::string& region) {
   const std::string_view given = sigv4::parts_of(url).authority;
   if (given.find(':') != given.npos) return false;  // It has a port.
@@ -100,14 +103,13 @@ bool is_dual_stack_url(const std::string& url, const std::string& region) {
   return host == rest || host == sigv4::format("search-%s", rest);
 }
 
-// Sets what the target has to do with accounts.
+// Removes the suffix if accounts have no URLs of their own in this region.
 void set_account(Target& target) {
   const std::string& region = target.region;
   const std::string& fips = target.fips;
-  const bool have = sigv4::partition_of(region).name == "aws"sv ||
-                    kRegionsOfAccounts.find(sigv4::format(" %s ", region)) !=
-                        std::string::npos;
-  if (have && fips.empty() && !target.accounts_disabled) return;
+  const bool has_accounts = sigv4::partition_of(region).name == "aws"sv ||
+                            sigv4::is_among(kRegionsOfAccounts, region);
+  if (has_accounts && fips.empty() && !target.accounts_disabled) return;
   target.suffix.clear();
   if (target.account_required.empty()) return;
   sigv4::format_to(target.error,
@@ -149,11 +151,6 @@ void set_endpoint(Target& target) {
 
 }  // namespace
 
-Target::Target() = default;
-Target::Target(const Target& other) : Target() { *this = other; }
-Target& Target::operator=(const Target&) = default;
-Target::~Target() = default;
-
 std::string account_of_table(const std::string& table,
                              const std::string& region) {
   if (!sigv4::kAllEndpoints) return "";  // There are no URLs of accounts.
@@ -193,7 +190,7 @@ void use_account(Target& target, const std::string& account_id) {
   if (!target.error.empty()) refuse(target, "");
 }
 
-// What comes first is told first.
+// Reports only the first problem.
 Target find_target(const TargetOptions& options,
                    const Environment& environment) {
   Target target;

@@ -1,22 +1,22 @@
-// Which DynamoDB is meant: its URL, and the region to sign for.
+// Finds the DynamoDB to use: its URL, and the region to sign for.
 //
 //   region    the option, AWS_REGION, AWS_DEFAULT_REGION, the profile's
 //             `region`; "fips-eu-west-1" is eu-west-1 with FIPS
-//   endpoint  the option, else as sigv4/endpoints.hpp has it for `dynamodb`
-//             (region `local` alone is http://localhost:8000, where a
-//             DynamoDB for tests listens by custom)
+//   endpoint  the option, else what sigv4/endpoints.hpp finds for `dynamodb`
+//             (for region `local` it is http://localhost:8000, where a DynamoDB
+//             for tests usually listens)
 //   account   AWS_ACCOUNT_ID_ENDPOINT_MODE, the profile's
-//             `account_id_endpoint_mode`: `preferred`, which it is if nobody
-//             has said, `disabled` or `required`
+//             `account_id_endpoint_mode`: `preferred` (the default), `disabled`
+//             or `required`
 //   CA file   the option, AWS_CA_BUNDLE, the profile's `ca_bundle`
 //
-// An empty value counts as unset.  A bad value is an error that names its
-// source; the next source is not tried.  Errors show the URL unless it may
+// The first source that is set is used.  An empty value counts as unset.  A bad
+// value is an error that names its source.  Errors show the URL unless it may
 // contain a password.
 //
 //   Target target = find_target({});
 //   if (!target.error.empty()) return refuse(target.error);
-//   ...  // Keys come, and perhaps with them the account they are of.
+//   ...  // Get the keys, perhaps with the id of their account.
 //   use_account(target, keys.account_id);
 #ifndef DDBMUTEX_ENDPOINT_HPP
 #define DDBMUTEX_ENDPOINT_HPP
@@ -39,47 +39,39 @@ struct TargetOptions {
   std::string_view ca_file{};
 };
 
-// Its endpoint is fit for ClientOptions, and empty without a region.  Where
-// `error` says why there is none, there is no endpoint either.  It has a suffix
-// where accounts have URLs of their own.
+// The endpoint is empty as long as there is no region, and if there is an
+// `error`.  `suffix` is set if accounts have URLs of their own.
 struct Target : sigv4::ServiceEndpoint {
-  // Out of line, and nowhere moved: it is large.
-  Target();
-  Target(const Target&);
-  Target& operator=(const Target&);
-  ~Target();
-
-  const char* option = "";  // Which option would mend an error: "region".
-  // As it was said, "fips-eu-west-1", for other services.
+  const char* option = "";  // The option that can repair the error: "region".
+  // The region as it was set, "fips-eu-west-1", for other services.
   sigv4::Setting region_said;
 
-  // Only an account's own URL will do: who says so, and what.
+  // If only an account's own URL may be used: the setting that requires it.
   std::string account_required;
   bool accounts_disabled = false;
 
-  std::string ca_file;  // Can be opened; empty: the usual one.
+  std::string ca_file;  // Can be opened.  Empty: the system's.
 
-  // If there is neither a region nor an error: where one was looked for, for
-  // people: "neither AWS_REGION nor ...".
+  // If there is neither a region nor an error: the sources that were tried, for
+  // error messages: "neither AWS_REGION nor ...".
   std::string region_sources;
 };
 
-// Reads the profile's files.  No region is no error yet, if EC2's metadata
-// service may be asked for it: complete() will be told one.
+// Reads the profile's files.  It is no error if there is no region but EC2's
+// metadata service may know it; then complete() is called later.
 Target find_target(
     const TargetOptions& options,
     const sigv4::Environment& environment = sigv4::process_environment);
 
-// Puts a target that has no region yet in one.  Pure.
+// Sets the region of a target that has none.  Pure.
 void complete(Target& target, const sigv4::Setting& region);
 
-// Makes its endpoint the one for requests that are signed with an account's
-// keys; the id is empty if the keys' source does not tell.  Pure.  REQUIRES:
-// `target` has an endpoint.
+// Sets the endpoint to the account's own if there is one.  The id is empty if
+// it is not known.  Pure.  REQUIRES: `target` has an endpoint.
 void use_account(Target& target, const std::string& account_id);
 
-// Whose the table is, if it is named by an ARN of that region; empty otherwise.
-// Its account's URL goes before that of the keys' account, as with AWS's SDKs.
+// The account in the table's ARN; empty if `table` is no ARN of that region.
+// Its URL is preferred to that of the keys' account, as in AWS's SDKs.
 std::string account_of_table(const std::string& table,
                              const std::string& region);
 

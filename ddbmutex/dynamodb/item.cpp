@@ -1,8 +1,9 @@
+// Items as JSON, in both directions.  ItemReader decides which attributes of an
+// item are read; ValueReader reads one of them.
 #include "item.hpp"
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 
 namespace ddbmutex {
@@ -14,30 +15,51 @@ using Type = Attribute::Type;
 
 namespace {
 
-// How deep DynamoDB nests lists and maps, according to its documentation.  It
-// bounds the recursion here too.
+// DynamoDB nests lists and maps no deeper, according to its documentation.
+// This also limits the recursion here.
 constexpr int kDeepest = 32;
 
-// In the order of the enumeration.
-constexpr char kTags[][5] = {"S",  "N",  "B",  "BOOL", "NULL",
-                             "SS", "NS", "BS", "L",    "M"};
-static_assert(std::size(kTags) == static_cast<std::size_t>(Type::other));
+constexpr struct {
+  Type type;
+  char tag[5];
+} kTags[] = {{Type::string, "S"},      {Type::number, "N"},
+             {Type::binary, "B"},      {Type::boolean, "BOOL"},
+             {Type::null, "NULL"},     {Type::string_set, "SS"},
+             {Type::number_set, "NS"}, {Type::binary_set, "BS"},
+             {Type::list, "L"},        {Type::map, "M"}};
 
-// The enumeration begins with these, and has their sets in the same order.
-bool is_text(Type type) { return type <= Type::binary; }
-
-// What all members of a set are; `other` if it is no set.
-Type member_of(Type set) {
-  if (set < Type::string_set || set > Type::binary_set) return Type::other;
-  return static_cast<Type>(static_cast<int>(set) -
-                           static_cast<int>(Type::string_set));
+// "" if the type has no tag.
+std::string_view tag_of(Type type) {
+  for (const auto& known : kTags) {
+    if (known.type == type) return known.tag;
+  }
+  return "";
 }
 
-// `other` if it is none of those known.
+// `other` if the tag is unknown.
 Type type_of(std::string_view tag) {
-  std::size_t type = 0;
-  while (type < std::size(kTags) && kTags[type] != tag) ++type;
-  return static_cast<Type>(type);
+  for (const auto& known : kTags) {
+    if (known.tag == tag) return known.type;
+  }
+  return Type::other;
+}
+
+bool is_text(Type type) {
+  return type == Type::string || type == Type::number || type == Type::binary;
+}
+
+// The type of a set's members; `other` if the type is not a set.
+Type member_of(Type set) {
+  switch (set) {
+    case Type::string_set:
+      return Type::string;
+    case Type::number_set:
+      return Type::number;
+    case Type::binary_set:
+      return Type::binary;
+    default:
+      return Type::other;
+  }
 }
 
 // --- Reading ---------------------------------------------------------------
@@ -48,21 +70,22 @@ enum class Outcome {
   too_much,   // There are too many values or levels.
 };
 
-// Reads a value into an attribute.  `levels`: how many more levels of lists and
-// maps it may have.
+// Reads a value into an attribute.  `levels`: how many levels of lists and maps
+// the value may have.
 class ValueReader {
  public:
-  // `room`: how many more values may be read, at every level.
+  // `room`: how many values may be read, at all levels together.  Reading
+  // subtracts from it.
   explicit ValueReader(std::size_t& room) : room_(room) {}
 
   // {"S":"text"}
   Outcome value(Value value, int levels, Attribute& attribute);
-  // The same, but sets, lists and maps are not read.  Without `with_text`, only
-  // the type is.
+  // Reads only the type of sets, lists and maps.  `with_text`: reads also the
+  // text of other values.
   Outcome scalar(Value value, bool with_text, Attribute& attribute);
 
  private:
-  // "text", for an attribute whose type is set.
+  // Reads the inner value ("text" above).  REQUIRES: attribute.type was read.
   Outcome typed(Value value, int levels, Attribute& attribute);
   // The members of a set, a list or a map.
   Outcome members(Value value, int levels, Type type, Item& members);
@@ -103,10 +126,12 @@ Outcome ValueReader::typed(Value value, int levels, Attribute& attribute) {
     attribute.value = value.is_true() ? "true" : "false";
     return done_if(value.is_true() || value.is_false());
   }
-  if (type >= Type::list && --levels < 0) return Outcome::too_much;
+  const bool nests = type == Type::list || type == Type::map;
+  if (nests && levels == 0) return Outcome::too_much;
   const bool fits = type == Type::map ? value.is_object() : value.is_list();
   if (!fits) return Outcome::malformed;
-  return members(value, levels, member_of(type), attribute.members);
+  return members(value, nests ? levels - 1 : levels, member_of(type),
+                 attribute.members);
 }
 
 Outcome ValueReader::value(Value value, int levels, Attribute& attribute) {
@@ -121,14 +146,16 @@ Outcome ValueReader::scalar(Value value, bool with_text, Attribute& attribute) {
   Elements only(value);
   if (!value.is_object() || !only.next()) return Outcome::malformed;
   attribute.type = dynamodb::type_of(only.name);
-  const bool has_text = attribute.type < Type::string_set;
+  const Type type = attribute.type;
+  const bool has_text =
+      is_text(type) || type == Type::boolean || type == Type::null;
   const Outcome outcome =
       has_text && with_text ? typed(only.value, 0, attribute) : Outcome::done;
   return outcome == Outcome::done ? done_if(!only.next()) : outcome;
 }
 
-// A record has fewer attributes.  Only an answer that is not DynamoDB's repeats
-// one of them.
+// A record has fewer attributes.  The limit is for malicious answers, which may
+// repeat one of them.
 constexpr std::size_t kMostOfRecord = 16;
 
 // Reads the wanted attributes into an item.
@@ -136,9 +163,9 @@ class ItemReader {
  public:
   ItemReader(Item& item, const Wanted& wanted) : item_(item), wanted_(wanted) {}
 
-  // False if the value is not of DynamoDB's form.
+  // Returns false if the value is malformed.
   bool add(std::string_view name, Value value);
-  // Adds the attribute with type `unread`, if there must be one.
+  // Adds an attribute of type `unread`, if one was left out.
   void end();
 
  private:
@@ -164,7 +191,8 @@ Outcome ItemReader::read(std::string_view name, Value value,
   ValueReader reader(room);
   if (wanted_.is_of_record(name)) return reader.scalar(value, true, attribute);
   if (is_data(name)) return reader.scalar(value, wanted_.others, attribute);
-  if (room-- == 0) return Outcome::too_much;
+  if (room == 0) return Outcome::too_much;
+  --room;
   const Outcome outcome = reader.value(value, kDeepest, attribute);
   if (outcome == Outcome::done) room_ = room;
   return outcome;
@@ -195,15 +223,29 @@ void ItemReader::end() {
   attribute.type = Type::unread;
 }
 
+void append_list(Text& json, const Attribute& list) {
+  json += '[';
+  for (const Attribute& member : list.members) {
+    if (&member != &list.members.front()) json += ',';
+    if (list.type == Type::list) {
+      append_value(json, member);
+    } else {
+      append_string(json, member.value);
+    }
+  }
+  json += ']';
+}
+
 }  // namespace
 
 void append_value(Text& json, const Attribute& attribute) {
   const Type type = attribute.type;
-  if (type >= Type::other) {
+  const std::string_view tag = tag_of(type);
+  if (tag.empty()) {
     json += "{}";
     return;
   }
-  append_form(json, "{$:", {kTags[static_cast<std::size_t>(type)]});
+  append_form(json, "{$:", {tag});
   if (is_text(type)) {
     append_string(json, attribute.value);
   } else if (type == Type::boolean || type == Type::null) {
@@ -213,18 +255,17 @@ void append_value(Text& json, const Attribute& attribute) {
     append_members(json, attribute.members);
     json += '}';
   } else {
-    json += '[';
-    for (const Attribute& member : attribute.members) {
-      if (&member != &attribute.members.front()) json += ',';
-      if (type == Type::list) {
-        append_value(json, member);
-      } else {
-        append_string(json, member.value);
-      }
-    }
-    json += ']';
+    append_list(json, attribute);
   }
   json += '}';
+}
+
+void append_value(Text& json, std::string_view text) {
+  append_form(json, R"({"S":$})", {text});
+}
+
+void append_value(Text& json, std::int64_t number) {
+  append_form(json, R"({"N":"%"})", {sigv4::Digits(number)});
 }
 
 void append_members(Text& json, const Item& item) {

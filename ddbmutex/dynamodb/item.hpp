@@ -59,17 +59,21 @@ using Item = std::vector<Attribute>;
 const Attribute* find(const Item& item, std::string_view name);
 const Attribute* find(const Item& item, const char* name);
 
-// --- Writing: each puts something behind `json` -----------------------------
+// --- Writing: each function appends to `json` --------------------------------
 
-// {"S":"text"}, of any type; without the name.  For the types `other` and
-// `unread` it is {}, which DynamoDB refuses, because the value is not known.
+// The value without the name: {"S":"text"}, {"BOOL":true} and so on.  Writes {}
+// if the type is `other` or `unread`, because then the value is not known.
+// DynamoDB refuses that.
 void append_value(sigv4::Text& json, const Attribute& attribute);
-// "name":{"S":"text"},...: what stands between an object's braces.
+// {"S":"text"} and {"N":"5"}.
+void append_value(sigv4::Text& json, std::string_view text);
+void append_value(sigv4::Text& json, std::int64_t number);
+// The content of a JSON object, without its braces: "name":{"S":"text"},...
 void append_members(sigv4::Text& json, const Item& item);
 
 // --- Reading ---------------------------------------------------------------
 
-// An attribute, and the word by which expressions call it: "#word".
+// An attribute's name, and the word for it in expressions: "#word".
 struct AttributeName {
   char word[9];
   char attribute[20];
@@ -95,15 +99,16 @@ struct Wanted {
 // Counts attributes and their members at every level.
 constexpr std::size_t kMostOthers = 8000;
 
-// Reads {"name":{"S":"text"},...}.  Returns false if what is read is not of
-// that form.  An attribute that does not fit, or is nested deeper than DynamoDB
-// allows (32 levels), is left out; the first of these is added at the end with
-// type `unread`.  If nothing of an item is wanted, its first attribute is added
-// in that way, so that only an empty item reads as empty.  REQUIRES: `item` is
-// empty.
+// Reads {"name":{"S":"text"},...}.  Returns false if a wanted attribute is
+// malformed.  Leaves out attributes that exceed kMostOthers, or are nested
+// deeper than DynamoDB allows (32 levels).  The name of the first of them is
+// added at the end with type `unread`.  So is the item's first name if none of
+// its attributes is wanted: only an empty item is read as empty.  REQUIRES:
+// `item` is empty.
 bool read_item(Value value, Item& item, const Wanted& wanted = {});
 
-// A whole number that is not negative: digits only, no more than 63 bits take.
+// Parses a whole number of at most 63 bits.  Nothing if the text has any
+// character that is not a digit.
 std::optional<std::int64_t> parse_digits(std::string_view text);
 
 }  // namespace dynamodb

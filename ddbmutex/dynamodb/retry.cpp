@@ -1,3 +1,5 @@
+// First the retries of one call, then the throttle, which finds the rate that
+// the table bears by raising and lowering it.
 #include "retry.hpp"
 
 #include <algorithm>
@@ -17,10 +19,13 @@ namespace {
 constexpr int kTokens = 500;
 constexpr int kPassingCost = 14;
 constexpr int kThrottledCost = 5;
-constexpr milliseconds kFirstDelay{25};
-constexpr milliseconds kFirstThrottledDelay{1000};
 constexpr milliseconds kLongestDelay{5000};
-constexpr milliseconds kLongestKeysDelay{500};
+constexpr sigv4::Backoff::Limits kDelays{milliseconds(25), kLongestDelay};
+constexpr sigv4::Backoff::Limits kThrottledDelays{milliseconds(1000),
+                                                  kLongestDelay};
+// After trouble on this host.
+constexpr sigv4::Backoff::Limits kLocalDelays{milliseconds(25),
+                                              milliseconds(500)};
 
 std::uint64_t random_seed() {
   std::uint64_t seed;
@@ -46,13 +51,11 @@ void RetryBudget::success() {
   }
 }
 
-nanoseconds RetryBudget::jitter(nanoseconds longest) {
+double RetryBudget::random_share() {
   const std::lock_guard guard(mutex_);
   // Knuth's linear congruential generator, whose high bits are good.
   random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-  const double share = static_cast<double>(random_ >> 11) * 0x1p-53;
-  return nanoseconds(static_cast<nanoseconds::rep>(
-      share * (static_cast<double>(longest.count()) + 1)));
+  return static_cast<double>(random_ >> 11) * 0x1p-53;
 }
 
 std::optional<nanoseconds> Retry::after(const Answer& answer) {
@@ -74,33 +77,26 @@ std::optional<nanoseconds> Retry::decide(const Answer& answer) {
   }
   // Trouble on this host costs no tokens.
   if (answer.fault == Fault::keys_awaited || answer.fault == Fault::no_memory) {
-    return doubled(kFirstDelay, kLongestKeysDelay);
+    return backoff_.next(kLocalDelays, budget_.random_share());
   }
   // Contention for an item does not mean that the service fails.
   const bool costs = answer.fault != Fault::conflict;
   const bool short_of_tokens = costs && !budget_.draw(answer.fault);
   held_back_ = short_of_tokens && urgency_ == Urgency::waits;
-  // At random, or all that are held back would come back together.
+  // Random, so that the calls that are held back do not come back together.
   if (held_back_) {
     return kLongestDelay / 2 + budget_.jitter(kLongestDelay / 2);
   }
-  const nanoseconds first =
-      answer.fault == Fault::throttled ? kFirstThrottledDelay : kFirstDelay;
-  const nanoseconds delay = doubled(first, kLongestDelay);
+  const nanoseconds delay = backoff_.next(
+      answer.fault == Fault::throttled ? kThrottledDelays : kDelays,
+      budget_.random_share());
   return std::clamp<nanoseconds>(answer.retry_after, delay,
                                  delay + kLongestDelay);
 }
 
-// Doubles once for each earlier failure in a row.
-nanoseconds Retry::doubled(nanoseconds delay, nanoseconds longest) {
-  for (int i = 0; i < failures_ && delay < longest; ++i) delay *= 2;
-  ++failures_;
-  return budget_.jitter(std::min(delay, longest));
-}
-
 void Retry::success() {
   if (std::exchange(again_, false)) budget_.count_retry();
-  failures_ = 0;
+  backoff_.reset();
   corrected_ = false;
   renewed_ = false;
   budget_.success();
@@ -110,32 +106,37 @@ void Retry::success() {
 
 namespace {
 
-// By a refusal and by an answer, once in each step: requests that were under
-// way together are refused together.  What is added brings those together that
-// got different shares.  Simulated and measured with 10 to 100 clients: a third
-// to two thirds of all is refused, next to up to nine tenths without a limit.
+// The rate changes at most once in each step, because requests that are in
+// flight together are throttled together: by one factor when a request was
+// throttled, by the other after an answer.  The addend makes the rates of
+// several clients equal in time.  Simulated and measured with 10 to 100
+// clients, a third to two thirds of all requests are throttled; without a limit
+// it is up to nine tenths.
 constexpr milliseconds kStep{100};
 constexpr double kLowered = 0.65;
 constexpr double kRaised = 1.2;
-constexpr double kAdded = 0.1;  // A second.
-// After more answers in a row than this, for so long, the table is likely to
-// have been freed: quickly back to what there was.
+constexpr double kAdded = 0.1;  // Requests per second.
+// After more answers in a row than this, over this time, the table probably has
+// capacity again, and the rate rises quickly.
 constexpr int kManyInARow = 3;
 constexpr seconds kLongInARow{1};
 constexpr double kRaisedQuickly = 2;
 
-// A second.  Lower, and a client notices late that the table was freed.
+// Requests per second.  With a lower one, a client would notice late that the
+// table has capacity again.
 constexpr double kSlowestRate = 0.4;
 constexpr double kFastest = 1e6;
-// What a refusal is taken to have been too much of, at least: of few answers
-// the measure is poor.
+// The lowest rate that is taken to have been too high: few answers are a poor
+// measure.
 constexpr double kLeastMeasured = 2;
 
-constexpr seconds kForgottenAfter{10};  // The limit, without a refusal.
+// The limit ends when no request was throttled for this long.
+constexpr seconds kForgottenAfter{10};
 constexpr milliseconds kLookAgain{250};
 constexpr milliseconds kShortestWait{1};
 constexpr seconds kWindow{1};
-constexpr int kTimedEach = 8;  // Of the answers in it.
+// Without a limit, the clock is read for one in so many answers of a window.
+constexpr int kTimedEach = 8;
 
 }  // namespace
 
@@ -165,7 +166,7 @@ void Throttle::remove(Turn& turn) {
   turn.waits_ = false;
 }
 
-// Until there is a token for it and for each before it.
+// The time until there are tokens for this turn and all before it.
 nanoseconds Throttle::until(const Turn& turn) const {
   const double soon = tokens_ + rate_ * Seconds(kLookAgain).count();
   double needed = 1;
@@ -178,7 +179,7 @@ nanoseconds Throttle::until(const Turn& turn) const {
                                  kShortestWait, kLookAgain);
 }
 
-// What nobody waits for is not saved up, but for those that are asleep.
+// Saves up no more tokens than are needed while a turn sleeps for kLookAgain.
 void Throttle::fill(BootTime now) {
   const double most = std::max(1.0, rate_ * Seconds(kLookAgain).count());
   tokens_ = std::min(most, tokens_ + rate_ * Seconds(now - filled_).count());
@@ -232,14 +233,14 @@ void Throttle::answered(BootTime now) {
   last_changed_ = now;
 }
 
-// REQUIRES: the mutex.
+// Ends the limit if it is time for that.  REQUIRES: the mutex.
 bool Throttle::forgets(BootTime now) {
   if (now - last_refused_ < kForgottenAfter) return false;
   limited_.store(false, std::memory_order_release);
   return true;
 }
 
-// If it is over.
+// Does nothing until the window is over.
 void Throttle::end_window(BootTime now) {
   const auto at = now.time_since_epoch().count();
   auto begin = window_begin_.load(std::memory_order_relaxed);

@@ -1,6 +1,6 @@
-// Whether and when to retry a failed call, and how often to send what can wait
-// while DynamoDB throttles: one Throttle and one RetryBudget for each client,
-// one Retry for each run of attempts.
+// Decides whether and when to retry a failed call (Retry), and how often to
+// send requests that can wait while DynamoDB throttles (Throttle).  Each client
+// has one RetryBudget with its Throttle.  Each series of attempts has a Retry.
 #ifndef DDBMUTEX_RETRY_HPP
 #define DDBMUTEX_RETRY_HPP
 
@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 
+#include "../../sigv4/backoff.hpp"
 #include "../../sigv4/system.hpp"
 #include "answer.hpp"
 
@@ -17,21 +18,22 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-// Limits how often a client sends what can wait, as learned from DynamoDB's
-// refusals for throttling.
+// Limits how often a client sends requests that can wait.  Learns the rate from
+// DynamoDB's answers.
 //
-//   Throttle::Turn turn(throttle);  // One for a run of requests.
+//   Throttle::Turn turn(throttle);  // One for a series of requests.
 //   while ((delay = turn.wait(BootClock::now())) > zero) sleep(delay);
 //   ... send one ...
 //   if (throttle.count()) throttle.answered(BootClock::now());
 //
-// There is no limit until a request is refused.  Then each refusal lowers the
-// rate and each other answer raises it by a share of what it is: so however
-// many clients there are and whatever the table bears, refusals stay a share of
-// the answers.  Answers to requests that are never held back count alike.
+// There is no limit until a request is throttled.  Then each throttled request
+// lowers the rate by a share of it, and each other answer raises it by a share.
+// So a constant share of the requests is throttled, however many clients there
+// are and whatever the capacity of the table.  Answers to requests that are
+// never held back count too.
 //
-// Thread safety: any thread may call any member; those of a Turn, one at a
-// time.
+// Thread safety: any thread may call any member of a Throttle; one thread at a
+// time may use a Turn.
 class Throttle {
  public:
   class Turn;
@@ -40,21 +42,21 @@ class Throttle {
   Throttle(const Throttle&) = delete;
   Throttle& operator=(const Throttle&) = delete;
 
-  // Whether turns have to be waited for.
+  // Whether requests may have to wait.
   bool limits() const { return limited_.load(std::memory_order_acquire); }
-  // Call one of these for every answer of DynamoDB's: refused() if it refuses
-  // for throttling, otherwise count(), and answered() if count() returns true.
-  // (While there is no limit, the clock is read for few of them.)
+  // To be called for every answer of DynamoDB's: refused() if the request was
+  // throttled; otherwise count(), and then answered() if count() returns true.
+  // (So while there is no limit, the clock is read for few of the answers.)
   bool count();
   void answered(BootTime now);
   void refused(BootTime now);
 
-  // How many requests that are never held back are being retried after a
-  // refusal, so that each of them knows of the others.
+  // How many requests that are never held back are being retried after they
+  // were throttled.
   void press(int change) { pressing_ += change; }
   int pressing() const { return pressing_; }
 
-  // Requests per second; nothing while there is no limit.
+  // Requests per second; empty while there is no limit.
   std::optional<double> rate() const;
 
  private:
@@ -64,30 +66,29 @@ class Throttle {
   void end_window(BootTime now);
   bool forgets(BootTime now);
 
-  // Written under the mutex.  While it is false no call takes that.
+  // Written with the mutex held.  While it is false, no call takes the mutex.
   std::atomic<bool> limited_{false};
 
-  // Answers a second, in the last whole window.  Approximate: two threads at a
-  // window's end may lose some.
+  // Approximate: two threads at the end of a window may lose some answers.
   std::atomic<BootTime::rep> window_begin_{0};
-  std::atomic<int> in_window_{0};
-  std::atomic<double> measured_{0};
+  std::atomic<int> in_window_{0};    // Answers.
+  std::atomic<double> measured_{0};  // Answers a second in the last window.
 
   std::atomic<int> pressing_{0};
 
   mutable sigv4::Mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   double rate_ = 0;
-  int in_a_row_ = 0;  // Answers since a refusal.
+  int in_a_row_ = 0;  // Answers since a request was throttled.
   BootTime last_refused_{};
-  BootTime last_lowered_{};  // The rate,
-  BootTime last_changed_{};  // down or up.
-  Turn* line_ = nullptr;     // Of those that wait, the oldest first.
-  double tokens_ = 0;        // So many of them may go, as of
-  BootTime filled_{};
+  BootTime last_lowered_{};  // When the rate was lowered,
+  BootTime last_changed_{};  // and when it was lowered or raised.
+  Turn* line_ = nullptr;     // The turns that wait, the oldest first.
+  double tokens_ = 0;        // How many of them may be sent, at
+  BootTime filled_{};        // this time.
 };
 
-// A place in the line of requests that are held back.
+// A position in the line of requests that are held back.
 class Throttle::Turn {
  public:
   explicit Turn(Throttle& throttle) : throttle_(throttle) {}
@@ -99,8 +100,8 @@ class Throttle::Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
-  // Zero: one request may be sent now.  Otherwise call it again after this
-  // time at the latest.
+  // Zero: one request may be sent now.  Otherwise it must be called again after
+  // this time at the latest.
   std::chrono::nanoseconds wait(BootTime now);
   // Whether the last wait() was not zero.
   bool waits() const { return waits_; }
@@ -112,24 +113,28 @@ class Throttle::Turn {
   Turn* next_ = nullptr;  // In line.
 };
 
-// Tokens for retries, shared by all calls of a client, so that a failing
-// service does not get more requests the more it fails.
+// Tokens for retries, shared by all calls of a client.  They keep the client
+// from sending more requests to a service the more that fails.
 class RetryBudget {
  public:
   RetryBudget();
 
-  // Takes the tokens of a retry after `fault`, or all that are left.  False if
-  // they were too few.
+  // Takes the tokens for a retry after `fault`.  False if there were too few;
+  // then it has taken them all.
   bool draw(Fault fault);
   void success();  // Gives one token back.
   int tokens() const { return tokens_; }
-  // Answers to requests that were sent again.
+  // How many retried requests were answered.
   std::uint64_t retries() const { return retries_; }
   void count_retry() { ++retries_; }
-  // Holds back what waits, before it is sent, while DynamoDB throttles.
+  // Holds back requests that can wait while DynamoDB throttles.
   Throttle& throttle() { return throttle_; }
+  // Uniform over [0, 1), without a system call.
+  double random_share();
   // Uniform over [0, longest]: full jitter.
-  std::chrono::nanoseconds jitter(std::chrono::nanoseconds longest);
+  std::chrono::nanoseconds jitter(std::chrono::nanoseconds longest) {
+    return sigv4::jittered(longest, 0, random_share());
+  }
 
  private:
   mutable sigv4::Mutex mutex_;
@@ -139,35 +144,35 @@ class RetryBudget {
   std::atomic<std::uint64_t> retries_{0};
 };
 
-// Decides when to retry one call.  Used by one thread.
+// Decides when to retry one call.  Used by one thread at a time.
 class Retry {
  public:
-  // What waits (takes, polls) is held back when the budget is spent; what
-  // presses (renewals, releases) draws on it but never is.
+  // Takes and polls wait: they are held back when the budget is spent. Renewals
+  // and releases press: they use tokens too, but are never held back.
   enum class Urgency { waits, presses };
 
   Retry(RetryBudget& budget, Urgency urgency)
       : budget_(budget), urgency_(urgency) {}
 
-  // How long to wait before the next attempt; nothing if the fault is final.
+  // How long to wait before the next attempt; empty if the fault is final.
   // REQUIRES: the fault is not none, condition_failed or cancelled.
   std::optional<std::chrono::nanoseconds> after(const Answer& answer);
-  // The budget was short at the last failure, so what waits is held back.
+  // Whether the call is held back, because the budget was spent at its last
+  // failure.
   bool held_back() const { return held_back_; }
-  // An answer of DynamoDB's came: the next failure starts anew.
+  // DynamoDB has answered: the next failure counts as the first.
   void success();
 
  private:
   std::optional<std::chrono::nanoseconds> decide(const Answer& answer);
-  std::chrono::nanoseconds doubled(std::chrono::nanoseconds delay,
-                                   std::chrono::nanoseconds longest);
 
   RetryBudget& budget_;
   const Urgency urgency_;
-  int failures_ = 0;        // In a row.
-  bool corrected_ = false;  // For a time that was wrong; since a success.
-  bool renewed_ = false;    // With other keys; since a success.
-  bool again_ = false;      // The next answer will be a second attempt's.
+  sigv4::Backoff backoff_;
+  // Since the last success it was retried because of
+  bool corrected_ = false;  // a wrong time,
+  bool renewed_ = false;    // refused keys.
+  bool again_ = false;      // The next attempt is a retry.
   bool held_back_ = false;
 };
 

@@ -1,3 +1,4 @@
+// Writes a transaction, and reads why DynamoDB cancelled one.
 #include "transact.hpp"
 
 #include <algorithm>
@@ -15,19 +16,19 @@ using std::string_view_literals::operator""sv;
 
 namespace {
 
-// Of the parts of a transaction, without ours.
+// A transaction has up to 100 parts, and one is the condition.
 constexpr std::size_t kMostWrites = 99;
 
-// What stands between the outermost brackets.
+// The text between the outermost brackets.
 std::string_view inside(std::string_view array) {
   const std::size_t begin = array.find('[') + 1;
   return array.substr(begin, array.rfind(']') - begin);
 }
 
-// --- Why it was not carried out ---------------------------------------------
+// --- Why a transaction was cancelled -----------------------------------------
 
-// Why a part of a transaction was refused.  The weightiest reason comes first,
-// since a condition that did not hold will not hold the next time either.
+// Why a part was refused.  A reason that comes earlier in the list is reported
+// rather than a later one: a condition that failed would fail again.
 struct Reason {
   std::string_view code;
   Fault fault;
@@ -47,29 +48,31 @@ const Reason* reason_of(std::string_view code) {
   return reason;
 }
 
-// Why a transaction was cancelled, as far as its parts have been looked at.
+// The part to report, out of those that were added.
 struct Cancellation {
-  void add_part(std::string_view code, std::string_view words);
+  void add_part(std::string_view part_code, std::string_view part_message);
 
-  int parts = 0;  // So many have been looked at.
-  int part = -1;  // The one to report, and why it was refused:
+  int parts = 0;  // How many were added.
+  int part = -1;  // The one to report; -1 if no part was refused.
   const Reason* reason = std::end(kReasons);
   std::string_view code, message;
 };
 
-void Cancellation::add_part(std::string_view its_code, std::string_view words) {
+void Cancellation::add_part(std::string_view part_code,
+                            std::string_view part_message) {
   const int number = parts++;
-  if (its_code.empty() || its_code == "None"sv) return;
-  const Reason* const its_reason = reason_of(its_code);
-  if (its_reason >= reason) return;
-  reason = its_reason;
+  if (part_code.empty() || part_code == "None"sv) return;
+  const Reason* const part_reason = reason_of(part_code);
+  if (part_reason >= reason) return;
+  reason = part_reason;
   part = number;
-  code = its_code;
-  message = words;
+  code = part_code;
+  message = part_message;
 }
 
-// As at the end of the message: "... specific reasons [Code, None]".
-void read_worded(std::string_view message, Cancellation& cancellation) {
+// Reads the codes at the end of the answer's message: "... specific reasons
+// [Code, None]".
+void read_codes(std::string_view message, Cancellation& cancellation) {
   const std::size_t begin = message.rfind('[');
   const std::size_t end = message.rfind(']');
   if (begin == message.npos || end == message.npos || end < begin) return;
@@ -119,7 +122,7 @@ void read_cancellation(Value body, const Wanted&, Answer& answer) {
   if (!good) {
     return bad_answer(answer, "CancellationReasons is not a list of reasons");
   }
-  if (!list) read_worded(answer.message, all);  // Not every engine lists them.
+  if (!list) read_codes(answer.message, all);  // Some engines have no list.
   answer.part = all.part;
   if (all.part < 0) return;
   answer.fault = all.reason->fault;

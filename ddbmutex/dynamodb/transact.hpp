@@ -1,5 +1,5 @@
-// A transaction of a condition of ours and the writes that a user gives as
-// JSON.
+// A transaction that makes a user's writes only if a condition holds: that the
+// lock is still held.
 //
 //   const std::string problem = problem_of_writes(writes);
 //   if (!problem.empty()) return bad(problem);
@@ -20,15 +20,15 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-// Why the text is not JSON of an array of 1 to 99 objects, which with our own
-// are as many as a transaction takes; empty if it is.  What the objects say is
-// left to DynamoDB.
+// Why the text is not a JSON array of 1 to 99 objects; empty if it is one.  (A
+// transaction takes 100, and one is the condition.)  DynamoDB checks what the
+// objects contain.
 std::string problem_of_writes(std::string_view writes);
 
-// The body of a TransactWriteItems: `check`, JSON of a ConditionCheck, and then
-// the elements of `writes`.  Sent again with the same `token`, of 1 to 36
-// characters of hexadecimal digits and '-', it is carried out once.
-// REQUIRES: problem_of_writes() finds none.
+// The body of a TransactWriteItems.  `check` is a ConditionCheck as JSON; the
+// elements of `writes` follow it.  `token` has 1 to 36 hexadecimal digits and
+// '-'.  DynamoDB applies bodies with the same token only once.  REQUIRES:
+// problem_of_writes() finds none.
 sigv4::Text write_transaction(std::string_view check, std::string_view writes,
                               std::string_view token);
 

@@ -1,8 +1,9 @@
+// A binary heap of pointers.
 #include "agenda.hpp"
 
 #include <algorithm>
 
-#include "attempt.hpp"
+#include "held_lease.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -37,12 +38,21 @@ BootTime Agenda::when(std::size_t place) const {
   return (heap_[place]->*entry_).when;
 }
 
+// Looks there and below.  Whatever is below one that is not due is not due.
+HeldLease* Agenda::find_due(BootTime by, Wanted wanted,
+                            std::size_t place) const {
+  if (place >= size_ || when(place) > by) return nullptr;
+  if (wanted(at(place))) return &at(place);
+  HeldLease* const found = find_due(by, wanted, 2 * place + 1);
+  return found != nullptr ? found : find_due(by, wanted, 2 * place + 2);
+}
+
 void Agenda::move(std::size_t to, HeldLease& held) {
   heap_[to] = &held;
   (held.*entry_).place = to;
 }
 
-// From that place up or down, to where it belongs.
+// Moves it from that place up or down to where it belongs.
 void Agenda::settle(std::size_t place, HeldLease& held) {
   const BootTime own = (held.*entry_).when;
   while (place > 0 && own < when((place - 1) / 2)) {

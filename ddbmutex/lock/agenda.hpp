@@ -1,6 +1,6 @@
-// Leases by when something is due for each, the soonest first: a binary heap in
-// which each lease knows its place, so that a change costs a few steps however
-// many they are.
+// Leases in the order in which something is due for them: a binary heap in
+// which each lease knows its place, so that a change costs a few steps no
+// matter how many leases there are.
 //
 // Thread safety: one thread at a time.
 #ifndef DDBMUTEX_AGENDA_HPP
@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "../../sigv4/boot_clock.hpp"
+#include "../../sigv4/function_ref.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -19,19 +20,19 @@ struct HeldLease;
 
 class Agenda {
  public:
-  // Of a lease, which has one for each agenda that it may be on.
+  // A lease has one for each agenda that it may be on.
   struct Entry {
     bool planned() const { return when != BootTime::max(); }
 
-    BootTime when = BootTime::max();  // That: never.
+    BootTime when = BootTime::max();  // max(): never.
     std::size_t place = 0;            // In the heap, while planned.
   };
 
   explicit Agenda(Entry HeldLease::*entry) : entry_(entry) {}
 
-  // For so many leases set() needs no memory.
+  // For this many leases set() needs no memory.
   void make_room(std::size_t leases);
-  // Replaces what was set before.  REQUIRES: a lease outlives its plan.
+  // Replaces what was set before.  REQUIRES: the lease outlives its entry.
   void set(HeldLease& held, BootTime when);
 
   // The soonest; max() if there is none.
@@ -39,12 +40,20 @@ class Agenda {
   // REQUIRES: there is one.
   HeldLease& first() const { return at(0); }
 
-  // All of them, the soonest first, the others in any order; until set().
+  // One of those that are due by then; null if none is wanted.
+  using Wanted = sigv4::FunctionRef<bool(const HeldLease&)>;
+  HeldLease* find_due(BootTime by, Wanted wanted) const {
+    return find_due(by, wanted, 0);
+  }
+
+  // All of them: the soonest first, the others in any order.  Valid until
+  // set().
   std::size_t size() const { return size_; }
   HeldLease& at(std::size_t place) const { return *heap_[place]; }
 
  private:
   BootTime when(std::size_t place) const;
+  HeldLease* find_due(BootTime by, Wanted wanted, std::size_t place) const;
   void move(std::size_t to, HeldLease& held);
   void settle(std::size_t place, HeldLease& held);
 

@@ -1,13 +1,13 @@
+// One request after another: run() waits for keys, for the throttle and for
+// answers; begin() and finish() are the parts that do not wait.
 #include "attempt.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 #include "../../sigv4/http.hpp"
 #include "../../sigv4/memory.hpp"
 #include "../../sigv4/text.hpp"
-#include "renewer.hpp"
 #include "requests.hpp"
 
 namespace ddbmutex {
@@ -16,36 +16,18 @@ namespace lock {
 
 using dynamodb::Answer;
 using dynamodb::Fault;
-using dynamodb::Retry;
-using std::chrono::nanoseconds;
 using Verb = Request::Verb;
 
 namespace {
 
-// Requests that answers called for at once, before a pause: more than the
-// protocol needs, so only an engine that contradicts itself gets here.
-constexpr int kAtOnce = 4;
-constexpr std::chrono::milliseconds kPause{500};
-
-constexpr std::chrono::milliseconds kShortestDelay{5};
-// Of a release that was throttled, which goes on in the background.
-constexpr std::chrono::milliseconds kShortestThrottledDelay{400};
-// Renewals that may come often although they were throttled.
-constexpr int kFew = 8;
-
-// What the last attempt of a take has for its two round trips: where none was
-// measured, and where what was measured is a request that hung.
-constexpr std::chrono::milliseconds kShortestLast{50};
-constexpr std::chrono::milliseconds kLongestLast{500};
-
-// The row went with its table; or there is none by that name in a table whose
-// key is another (PutItem wrote one for each taker if it is one of our other
-// attributes: nobody has been kept out).
+// There can be no row: the table is gone, or its key is a different attribute.
+// (In such a table PutItem writes an item of its own for each taker, which
+// keeps nobody out.)
 bool no_row_possible(Fault fault) {
   return fault == Fault::no_table || fault == Fault::wrong_key;
 }
 
-// There is no answer.
+// Stands in for the answer that is missing.
 void fail(Answer& answer, Fault why, const char* message) {
   answer = Answer();
   answer.fault = why;
@@ -53,8 +35,40 @@ void fail(Answer& answer, Fault why, const char* message) {
 }
 
 constexpr char kTimeIsUp[] = "the deadline has passed";
-constexpr char kNoTurn[] =
+constexpr char kHeldBack[] =
     "DynamoDB is throttling, and this request was held back for too long";
+
+Attempt::Stage first_stage(Call call) {
+  switch (call) {
+    case Call::take:
+      return Attempt::Stage::taking;
+    case Call::renew:
+      return Attempt::Stage::renewing;
+    case Call::release:
+      break;
+  }
+  return Attempt::Stage::releasing;
+}
+
+// Why no other request is to be sent; `none` if one is.
+Fault over(const Pace& pace, BootTime now, BootTime deadline,
+           BootTime retry_until, sigv4::Waker* waker) {
+  if (waker != nullptr && waker->woken()) return Fault::cancelled;
+  if (pace.awaits_throttle() && now >= std::min(deadline, retry_until)) {
+    return Fault::throttled;
+  }
+  if (now >= deadline) return Fault::timed_out;
+  return Fault::none;
+}
+
+// Waits while DynamoDB throttles.  False, without a wait, once a request may be
+// sent.
+bool waited_for_throttle(Pace& pace, BootTime until, sigv4::Waker* waker) {
+  const std::chrono::nanoseconds left = pace.throttle_wait();
+  if (left <= std::chrono::nanoseconds::zero()) return false;
+  sigv4::drive(nullptr, 0, std::min(BootClock::now() + left, until), waker);
+  return true;
+}
 
 }  // namespace
 
@@ -72,7 +86,7 @@ Reply reply_to(Verb verb, Answer& answer, const Layout& layout) {
   }
   const bool told = answered(answer.fault) && answer.item;
   if (told || gone || (done && verb == Verb::look)) {
-    // Without memory the row is not told: a look follows.
+    // If memory runs out, the row is unknown: a look follows.
     sigv4::has_memory_for([&] {
       auto row = std::make_unique<Row>();
       if (told) read_row(std::move(*answer.item), layout, *row);
@@ -83,360 +97,282 @@ Reply reply_to(Verb verb, Answer& answer, const Layout& layout) {
   return reply;
 }
 
-Pace::Pace(dynamodb::RetryBudget& budget, Call call)
-    : budget_(budget),
-      call_(call),
-      turn_(budget.throttle()),
-      retry_(budget, call == Call::take ? Retry::Urgency::waits
-                                        : Retry::Urgency::presses) {}
-
-nanoseconds Pace::turn() {
-  const bool waits =
-      call_ == Call::take && (budget_.throttle().limits() || turn_.waits());
-  return waits ? turn_.wait(BootClock::now()) : nanoseconds::zero();
-}
-
-void Pace::heard(const Answer& answer) {
-  dynamodb::Throttle& throttle = budget_.throttle();
-  if (answered(answer.fault)) {
-    if (throttle.count()) throttle.answered(BootClock::now());
-    retry_.success();
-    press(false);
-  } else if (answer.fault == Fault::throttled) {
-    throttle.refused(BootClock::now());
-    press(call_ == Call::renew);
-  }
-}
-
-void Pace::press(bool pressing) {
-  if (std::exchange(pressing_, pressing) == pressing) return;
-  budget_.throttle().press(pressing ? 1 : -1);
-}
-
-// A take that waits has another attempt, as late as its answer can still come:
-// one that is given up while it is under way leaves something to clean up.  It
-// has none where the service is in such trouble that it is asked less.
-nanoseconds Pace::fitted(nanoseconds delay, nanoseconds left,
-                         const Answer& answer) const {
-  if (call_ != Call::take) {
-    return pressed(delay, left, answer.fault == Fault::throttled);
-  }
-  const nanoseconds needed = std::clamp<nanoseconds>(
-      2 * (answer.received_at - answer.sent_at), kShortestLast, kLongestLast);
-  if (delay <= left - needed) return delay;
-  if (left <= needed || retry_.held_back()) return std::max(delay, left);
-  return std::max<nanoseconds>(left - needed, answer.retry_after);
-}
-
-// What presses is not held back until it is too late: half of what is left is
-// for another attempt, down to where there is no time for one.  While a table
-// is throttled only some of its requests come through.  Few renewals that are
-// refused then come often (one alone has a hundred attempts or so), many as
-// seldom as after other faults; a release need not be said in the end.
-nanoseconds Pace::pressed(nanoseconds delay, nanoseconds left,
-                          bool throttled) const {
-  nanoseconds longest = left / 2;
-  nanoseconds shortest = kShortestDelay;
-  if (pressing_) {
-    // With more than that many, half of what is left is less, and the product
-    // for a lease of a year might be more than 64 bits hold.
-    const int others = std::min(budget_.throttle().pressing() - 1, 7 * kFew);
-    longest = std::min(longest, left * (kFew + others) / (16 * kFew));
-  } else if (throttled) {
-    shortest = kShortestThrottledDelay;
-  }
-  return std::min(delay, std::max(longest, shortest));
-}
-
-std::optional<nanoseconds> Pace::delay(const Answer& answer, nanoseconds left) {
-  std::optional<nanoseconds> delay = nanoseconds::zero();
-  if (!answered(answer.fault)) {
-    delay = retry_.after(answer);
-  } else if (++at_once_ > kAtOnce) {
-    delay = budget_.jitter(kPause);
-  }
-  // At once is at once: what was wrong has been put right.
-  const bool waits = delay && *delay > nanoseconds::zero();
-  return waits ? fitted(*delay, left, answer) : delay;
-}
-
-namespace {
-
-// Why no other request is to be sent; `none` if one is.
-Fault over(const Pace& pace, BootTime now, BootTime deadline,
-           BootTime retry_until, sigv4::Waker* waker) {
-  if (waker != nullptr && waker->woken()) return Fault::cancelled;
-  if (pace.awaits_turn() && now >= std::min(deadline, retry_until)) {
-    return Fault::throttled;
-  }
-  if (now >= deadline) return Fault::timed_out;
-  return Fault::none;
-}
-
-// False if it is the turn of a request now.  True after a wait, at the end of
-// which it may be.
-bool waited_for_turn(Pace& pace, BootTime until, sigv4::Waker* waker) {
-  const nanoseconds left = pace.turn();
-  if (left <= nanoseconds::zero()) return false;
-  sigv4::drive(nullptr, 0, std::min(BootClock::now() + left, until), waker);
-  return true;
-}
-
-}  // namespace
-
-// --- Attempt
-// ------------------------------------------------------------------
-
-HeldLease::HeldLease(std::shared_ptr<MutexSettings> whose)
-    : holder(std::move(whose)),
-      lease(fresh_uuid(), holder->ttl, holder->place.policy) {}
-
-HeldLease::~HeldLease() {
-  assert(!renewal.planned() && !danger.planned() && !end.planned());
-}
-
-Handle::Handle(HeldLease* held) : held_(held) {
-  if (held_ != nullptr) ++held_->owners;
-}
-
-Handle::~Handle() {
-  if (held_ != nullptr && --held_->owners == 0) delete held_;
-}
-
-Attempt::Attempt(Call what, HeldLease& whose)
-    : call(what), held(&whose), holder(*whose.holder) {
+Attempt::Attempt(Call call, HeldLease& held, Observation* observation)
+    : stage_(first_stage(call)),
+      held_(held.shared_from_this()),
+      settings_(*held.settings),
+      observation_(observation != nullptr ? observation : &none_) {
   begin_anew();
 }
 
 Attempt::~Attempt() = default;
 
-// No request is under way, and none has failed.
-void Attempt::begin_anew() { pace_.emplace(holder.budget, call); }
+Call Attempt::call() const {
+  switch (stage_) {
+    case Stage::taking:
+      return Call::take;
+    case Stage::renewing:
+      return Call::renew;
+    default:
+      return Call::release;
+  }
+}
 
-bool Attempt::failing() const { return !answered(answer.fault); }
+bool Attempt::failing() const { return !answered(answer_.fault); }
+
+bool Attempt::needs_release() const {
+  return has_request() || outcome_unknown_ || held_->lease.stands();
+}
+
+// As if no request had been sent before.
+void Attempt::begin_anew() { pace_.emplace(settings_.budget, call()); }
 
 // A renewal is worth nothing once the lease has ended.
 BootTime Attempt::end() const {
-  return call == Call::renew ? std::min(deadline, held->lease.claim_end())
-                             : deadline;
+  return call() == Call::renew ? std::min(deadline_, held_->lease.claim_end())
+                               : deadline_;
 }
 
 bool Attempt::stamp(BootTime now) {
-  if (call == Call::renew && now >= held->lease.claim_end()) {
-    verdict = Verdict::expired;
+  if (call() == Call::renew && now >= held_->lease.claim_end()) {
+    verdict_ = Verdict::expired;
     return false;
   }
-  if (call == Call::take && !holder.client.key_is_right()) {
-    held->lease.look_first();
+  if (call() == Call::take && !settings_.client.key_is_right()) {
+    held_->lease.look_first();
   }
   const Request request =
-      held->lease.next(call, now, pending->clock(), *observation);
-  verb = request.verb;
+      held_->lease.next(call(), now, pending_->clock(), *observation_);
+  verb_ = request.verb;
   stamped_at_ = now;
   const bool written = sigv4::has_memory_for(
-      [&] { write_request(holder.place, request, pending->body()); });
+      [&] { write_request(settings_.place, request, pending_->body()); });
   if (!written) {
     unstamp();
     sigv4::no_memory();
   }
   end_at_ = end();
-  until = std::min(now + holder.request_timeout, end_at_);
+  timeout_at_ = std::min(now + settings_.request_timeout, end_at_);
   return true;
 }
 
 void Attempt::unstamp() {
   Reply unsent;
   unsent.received = stamped_at_;
-  held->lease.heard(std::move(unsent), holder.client.clock(), *observation);
+  held_->lease.receive(std::move(unsent), settings_.client.clock(),
+                       *observation_);
 }
 
-Attempt::Begun Attempt::begin(Renewer* renewer, BootTime now) {
-  used_ = true;
+Attempt::Begun Attempt::begin(SharedLease* shared, BootTime now) {
+  shared_ = shared;
   bool stamped = false;
   const bool had_memory = sigv4::has_memory_for([&] {
-    pending = holder.client.prepare(now);
-    stamped = renewer != nullptr ? renewer->stamp(*this) : stamp(now);
+    pending_ = settings_.client.prepare(now);
+    stamped = shared_ != nullptr ? shared_->stamp(*this) : stamp(now);
     if (!stamped) return;
-    if (call == Call::take) holder.client.answer_if_key_is_wrong(*pending);
+    if (call() == Call::take) {
+      settings_.client.answer_if_key_is_wrong(*pending_);
+    }
     // A refused renewal or release is answered with the whole row, which may be
     // somebody else's and large.  Only its record is needed.
     const bool others =
-        call == Call::take && holder.place.policy.takes_by_update();
-    holder.client.begin(*pending, action_of(verb, holder.place.policy),
-                        stamped_at_, nullptr,
-                        wanted_of(*holder.place.layout, others));
-    pending->exchange().connect_within(holder.request_timeout);
+        call() == Call::take && settings_.place.policy.takes_by_update();
+    settings_.client.begin(*pending_, action_of(verb_, settings_.place.policy),
+                           stamped_at_, nullptr,
+                           wanted_of(*settings_.place.layout, others));
+    pending_->exchange().connect_within(settings_.request_timeout);
   });
   if (had_memory && stamped) return Begun::yes;
-  pending.reset();
+  pending_.reset();
   if (!had_memory && stamped) {
-    renewer != nullptr ? renewer->unstamp(*this) : unstamp();
+    shared_ != nullptr ? shared_->unstamp(*this) : unstamp();
   }
   return had_memory ? Begun::too_late_or_unwanted : Begun::no_memory;
 }
 
-void Attempt::conclude(sigv4::Transport why) {
-  answer = holder.client.finish(std::move(pending), why);
-  return by_hand != nullptr ? by_hand->hear(*this) : hear();
+void Attempt::finish(sigv4::Transport why) {
+  answer_ = settings_.client.finish(std::move(pending_), why);
 }
 
-void Attempt::hear() {
-  const bool writes = verb != Verb::look;
-  unknown = unknown || (writes && answer.outcome_unknown());
-  verdict = held->lease.heard(reply_to(verb, answer, *holder.place.layout),
-                              holder.client.clock(), *observation);
-  pace_->heard(answer);
+void Attempt::conclude(sigv4::Transport why) {
+  finish(why);
+  shared_ != nullptr ? shared_->receive(*this) : receive();
+}
+
+void Attempt::receive() {
+  // What a release may have done is asked again; a take must not be forgotten.
+  const bool releases_take =
+      stage_ == Stage::releasing_take || stage_ == Stage::releasing_take_again;
+  if (verb_ != Verb::look && !releases_take && answer_.outcome_unknown()) {
+    outcome_unknown_ = true;
+  }
+  pace_->receive(answer_);
+  const ServiceClock clock = settings_.client.clock();
+  // The last that may take time: from here to the moment when the claim is
+  // published, nothing waits.
+  Reply reply = reply_to(verb_, answer_, *settings_.place.layout);
+  verdict_ = held_->lease.receive(std::move(reply), clock, *observation_);
   end_at_ = end();
+  if (stage_ == Stage::awaiting_take) stage_ = Stage::releasing_take;
 }
 
 bool Attempt::goes_on(BootTime retry_until) {
   const BootTime now = BootClock::now();
   const BootTime end = failing() ? std::min(end_at_, retry_until) : end_at_;
-  const auto delay = pace_->delay(answer, std::max(end, BootTime{}) - now);
+  const auto delay = pace_->delay(answer_, std::max(end, BootTime{}) - now);
   if (!delay) {
-    due = BootTime::max();
+    due_ = BootTime::max();
     return false;
   }
-  due = now + *delay;
-  return due < (*delay > nanoseconds::zero() ? end : end_at_);
+  due_ = now + *delay;
+  return due_ < (*delay > std::chrono::nanoseconds::zero() ? end : end_at_);
 }
 
 void Attempt::release_instead(BootTime give_up_at) {
-  of_take = call == Call::take;
-  awaits_take = of_take && pending != nullptr;
-  take_unknown = unknown;
-  call = Call::release;
+  if (stage_ == Stage::taking) {
+    outcome_unknown_ = outcome_unknown_ || held_->lease.stands();
+    stage_ = has_request() ? Stage::awaiting_take : Stage::releasing_take;
+  }
   begin_anew();
-  observation = &none_;
-  keeps_pending = false;
-  deadline = give_up_at;
-  end_at_ = deadline;
-  until = std::min(BootClock::now() + holder.request_timeout, deadline);
+  observation_ = &none_;
+  deadline_ = give_up_at;
+  end_at_ = deadline_;
+  timeout_at_ =
+      std::min(BootClock::now() + settings_.request_timeout, deadline_);
 }
 
-void Attempt::run(sigv4::Waker* waker, Caller* caller) {
-  if (std::exchange(used_, true)) {
-    begin_anew();
-    verdict = Verdict::again;
-    answer = {};
-    told_.clear();
+void Attempt::run(BootTime deadline, sigv4::Waker* waker, SharedLease* shared) {
+  const auto always = [](const Answer&, BootTime) { return BootTime::max(); };
+  run(deadline, waker, always, shared);
+}
+
+void Attempt::run(BootTime deadline, sigv4::Waker* waker,
+                  RetryUntil retry_until_after, SharedLease* shared) {
+  begin_anew();
+  if (call() == Call::take) {
+    outcome_unknown_ = outcome_unknown_ || held_->lease.stands();
   }
-  end_at_ = deadline;
+  verdict_ = Verdict::again;
+  answer_ = {};
+  last_failures_.clear();
+  deadline_ = end_at_ = deadline;
   BootTime retry_until = BootTime::max();
-  const auto tell = [&](const Answer& what, BootTime begun) {
-    if (caller == nullptr) return;
-    retry_until = caller->retry_until(*caller, what, begun);
-  };
   for (;;) {
     const BootTime begun = BootClock::now();
-    // Before a request is stamped: its lease counts from there.
-    bool keys = holder.client.has_keys(begun);
-    BootTime now = begun;
-    if (!keys) {
-      sigv4::has_memory_for([&] {
-        keys = holder.client.await_keys(
-            std::min(deadline, begun + holder.request_timeout), waker);
-      });
-      now = BootClock::now();
-    }
+    const bool has_keys = await_keys(begun, waker);
+    const BootTime now = BootClock::now();
     const Fault why = over(*pace_, now, deadline, retry_until, waker);
-    // Without keys nothing is sent either, and it is told that they lack.
+    // Without keys a request is begun even so: its answer says what is missing.
     const bool sends = why == Fault::none;
-    if (!sends && (keys || why == Fault::cancelled)) return end_unsent(why);
+    if (!sends && (has_keys || why == Fault::cancelled)) return end_unsent(why);
     if (sends &&
-        waited_for_turn(*pace_, std::min(deadline, retry_until), waker)) {
+        waited_for_throttle(*pace_, std::min(deadline, retry_until), waker)) {
       Answer unsent;
-      fail(unsent, Fault::throttled, kNoTurn);
-      tell(failing() ? answer : unsent, begun);
+      fail(unsent, Fault::throttled, kHeldBack);
+      retry_until = retry_until_after(failing() ? answer_ : unsent, begun);
       continue;
     }
     const bool failed = failing();
-    switch (begin(by_hand, now)) {
+    switch (begin(shared, now)) {
       case Begun::yes:
         await_answer(waker);
         break;
       case Begun::too_late_or_unwanted:
         return;
       case Begun::no_memory:
-        verdict = Verdict::again;
-        given_up = false;
-        fail(answer, Fault::no_memory, "");
+        verdict_ = Verdict::again;
+        given_up_ = false;
+        fail(answer_, Fault::no_memory, "");
         break;
     }
     sigv4::has_memory_for([this] { note_failure(); });
-    if (given_up) {
-      given_up = !failed;
+    if (given_up_) {
+      given_up_ = !failed;
       return;
     }
-    tell(answer, begun);
-    if (verdict != Verdict::again) return;
+    retry_until = retry_until_after(answer_, begun);
+    if (verdict_ != Verdict::again) return;
     if (!goes_on(retry_until)) return end_undecided(retry_until, waker);
-    sigv4::drive(nullptr, 0, due, waker);
+    sigv4::drive(nullptr, 0, due_, waker);
   }
 }
 
-// One that there is no memory to wait for has an unknown outcome.
+// Keys come before the stamp, because the lease counts from there.
+bool Attempt::await_keys(BootTime begun, sigv4::Waker* waker) {
+  dynamodb::Client& client = settings_.client;
+  bool has_keys = client.has_keys(begun);
+  if (has_keys) return true;
+  sigv4::has_memory_for([&] {
+    has_keys = client.await_keys(
+        std::min(deadline_, begun + settings_.request_timeout), waker);
+  });
+  return has_keys;
+}
+
+// If memory runs out while waiting, the outcome is unknown.
 void Attempt::await_answer(sigv4::Waker* waker) {
-  sigv4::Exchange* exchange = &pending->exchange();
+  sigv4::Exchange* exchange = &pending_->exchange();
   const bool waited = sigv4::has_memory_for([&] {
-    if (pending->under_way()) sigv4::drive(&exchange, 1, until, waker);
+    if (in_flight()) sigv4::drive(&exchange, 1, timeout_at_, waker);
   });
   if (waited) return end_request();
-  given_up = false;
+  given_up_ = false;
   conclude(sigv4::Transport::broken);
 }
 
+// A take that was sent stays in flight when its caller gives up: only the
+// answer says for certain whether there is something to release.
 void Attempt::end_request() {
-  const bool ended = !pending->under_way();
+  const bool ended = !in_flight();
   const BootTime now = ended ? BootTime::min() : BootClock::now();
-  const bool late = now >= until;
-  given_up = !ended && (!late || now >= end_at_);
-  const bool writes = verb != Verb::look;
-  if (given_up && keeps_pending && writes && pending->exchange().sent()) {
-    fail(answer, late ? Fault::timed_out : Fault::cancelled, "no answer yet");
+  const bool late = now >= timeout_at_;
+  given_up_ = !ended && (!late || now >= end_at_);
+  const bool takes = stage_ == Stage::taking && verb_ != Verb::look;
+  if (given_up_ && takes && exchange().sent()) {
+    fail(answer_, late ? Fault::timed_out : Fault::cancelled, "no answer yet");
   } else {
     conclude(late ? sigv4::Transport::timed_out : sigv4::Transport::cancelled);
   }
 }
 
-// What the request before has failed of, if it has, is the reason, and not that
-// its time was up.
+// If an earlier request failed, that is the reason, and not the time.
 void Attempt::end_unsent(Fault why) {
-  given_up = !failing();
-  verdict = Verdict::again;
+  given_up_ = !failing();
+  verdict_ = Verdict::again;
   if (why == Fault::cancelled) {
-    fail(answer, why, "cancelled before another request was sent");
-  } else if (given_up) {
-    fail(answer, why, why == Fault::throttled ? kNoTurn : kTimeIsUp);
+    fail(answer_, why, "cancelled before another request was sent");
+  } else if (given_up_) {
+    fail(answer_, why, why == Fault::throttled ? kHeldBack : kTimeIsUp);
   }
 }
 
-// That time was up, or keys were not there, says little of why: what was told
-// before goes with it.
+// A timeout or missing keys say little about the cause, so what a server or the
+// system reported before goes with it.
 void Attempt::note_failure() {
-  if (!failing()) return told_.clear();
+  if (!failing()) return last_failures_.clear();
   const bool says_little =
-      answer.fault == Fault::timed_out || answer.fault == Fault::keys_awaited;
+      answer_.fault == Fault::timed_out || answer_.fault == Fault::keys_awaited;
   if (!says_little) {
-    told_ = sigv4::format("%s%[: %s%]", name_of(answer.fault), answer.message);
-  } else if (!told_.empty()) {
-    sigv4::format_to(answer.message, "%sbefore that: %s",
-                     answer.message.empty() ? "" : "; ", told_);
+    last_failures_ =
+        sigv4::format("%s%[: %s%]", name_of(answer_.fault), answer_.message);
+  } else if (!last_failures_.empty()) {
+    sigv4::format_to(answer_.message, "%sbefore that: %s",
+                     answer_.message.empty() ? "" : "; ", last_failures_);
   }
 }
 
-// The fault is final, or no time is left for another request; a take has what
-// is left.  Refused for its time alone is not yet refused for its keys; a look
-// that was to be followed by a write is no fault.
+// The fault is final, or no time is left for another request; a take waits for
+// the rest of its time.
 void Attempt::end_undecided(BootTime retry_until, sigv4::Waker* waker) {
-  if (due == BootTime::max()) return;
-  given_up = !failing();
-  const BootTime end = given_up ? end_at_ : std::min(end_at_, retry_until);
-  if (call == Call::take) sigv4::drive(nullptr, 0, end, waker);
-  if (answer.fault == Fault::none) {
-    fail(answer, Fault::timed_out, kTimeIsUp);
-  } else if (answer.fault == Fault::skewed_time) {
-    fail(answer, Fault::timed_out,
+  if (due_ == BootTime::max()) return;
+  given_up_ = !failing();
+  const BootTime end = given_up_ ? end_at_ : std::min(end_at_, retry_until);
+  if (call() == Call::take) sigv4::drive(nullptr, 0, end, waker);
+  if (answer_.fault == Fault::none) {  // A look, and no time to act on it.
+    fail(answer_, Fault::timed_out, kTimeIsUp);
+  } else if (answer_.fault == Fault::skewed_time) {
+    // The signature was refused for its time, which says nothing of the keys.
+    fail(answer_, Fault::timed_out,
          "the clock was wrong, and no time was left to sign again");
   }
 }

@@ -2,8 +2,8 @@
 //
 //   name     S  partition key: "ddblock-" and the mutex's name
 //   uuid     S  128 random bits, fresh for every acquisition on the wire
-//   expires  N  service time at which the lease ends, ns since the epoch; the
-//               record's version too, since no two writes of one uuid agree
+//   expires  N  service time at which the lease ends, ns since the epoch; also
+//               the record's version: each write of a uuid has another value
 //   lease    N  ms; a waiter that saw the record unchanged so long may take it
 //   owner    S  for people
 //   ttl      N  seconds since the epoch, for DynamoDB's own clean-up; not on
@@ -25,6 +25,7 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
+using dynamodb::append_value;
 using dynamodb::Attribute;
 using dynamodb::Item;
 using std::string_view_literals::operator""sv;
@@ -41,21 +42,49 @@ constexpr dynamodb::AttributeNames kDdblockNames = {
     {"uuid", "uuid"},   {"expires", "expires"}, {"lease", "lease"},
     {"owner", "owner"}, {"token", "token"},     {"ttl", "ttl"}};
 
+constexpr Expressions kDeletedRows = {
+    /*record=*/
+    "SET #uuid = :uuid, #expires = :expires, #lease = :lease,"
+    " #owner = :owner, #ttl = :ttl",
+    /*renew=*/"SET #expires = :expires, #ttl = :ttl",
+    /*release=*/"",  // The row is deleted.
+    /*take_end=*/"",
+    /*is_own=*/"#uuid = :uuid AND #expires IN (:own)",
+    /*is_ours=*/"#uuid = :uuid",
+    /*and_held=*/" AND #expires > :released",
+    /*and_change=*/"",
+    /*or_stale=*/
+    " OR (#uuid = :seen_uuid AND #expires = :seen_expires"
+    " AND attribute_not_exists(#token))",
+    // A row with a token is never deleted, even if it has got the token after
+    // the operator looked at it.
+    /*is_seen=*/
+    "#uuid = :seen_uuid AND #expires = :seen_expires"
+    " AND attribute_not_exists(#token)"};
+
+// A take that arrives late can restore an old uuid after others had the lock,
+// but the token has moved on.
+constexpr Expressions kKeptRows = {
+    /*record=*/
+    "SET #uuid = :uuid, #expires = :expires, #lease = :lease, #owner = :owner",
+    /*renew=*/"SET #expires = :expires",
+    /*release=*/"SET #expires = :released",
+    /*take_end=*/" ADD #token :one REMOVE #ttl",
+    /*is_own=*/"#uuid = :uuid AND #expires IN (:own)",
+    /*is_ours=*/"#uuid = :uuid",
+    /*and_held=*/" AND #expires > :released AND #token = :token",
+    /*and_change=*/" AND #token = :token",
+    /*or_stale=*/" OR (#uuid = :seen_uuid AND #expires = :seen_expires)",
+    /*is_seen=*/"#uuid = :seen_uuid AND #expires = :seen_expires"};
+
 class Ddblock final : public Layout {
  public:
-  constexpr Ddblock() : Layout(kDdblockNames, {}) {}
+  constexpr Ddblock() : Layout(kDdblockNames, {}, kDeletedRows, kKeptRows) {}
 
   const char* read(const Item& item, Row& row) const override;
-  void take(const RowTarget& target, const Request& request,
-            RequestBody& body) const override;
-  void renew(const RowTarget& target, const Request& request,
-             RequestBody& body) const override;
-  void release(const RowTarget& target, const Request& request,
-               RequestBody& body) const override;
-  void force(const RowTarget& target, const Request& request,
-             RequestBody& body) const override;
-  void check(const RowTarget& target, const Request& request,
-             RequestBody& body) const override;
+  void add_is_free(const RowPolicy& policy, RequestBody& body) const override;
+  void write_value(std::string_view word, const RowTarget& target,
+                   const Request& request, sigv4::Text& json) const override;
 };
 
 // --- Reading -----------------------------------------------------------------
@@ -78,7 +107,7 @@ const char* read_record(const Item& item, const Attribute* uuid, Row& row) {
 // An attribute that a row without a uuid must not have.
 bool needs_uuid(std::string_view name) {
   return name != kDataAttribute && name != "token"sv &&
-         is_of_record(kDdblock, name);
+         is_record_attribute(kDdblock, name);
 }
 
 const char* Ddblock::read(const Item& item, Row& row) const {
@@ -101,151 +130,60 @@ const char* Ddblock::read(const Item& item, Row& row) const {
 
 // --- Writing -----------------------------------------------------------------
 
-std::int64_t clean_up_at(ServiceTime expires) {
-  using std::chrono::seconds;  // Nanoseconds might overflow.
-  return (std::chrono::duration_cast<seconds>(expires) + seconds(kCleanUpAfter))
-      .count();
-}
-
 // The row has attributes of others only, none of which has a name of ours.
 constexpr char kIsBare[] =
     "attribute_not_exists(#uuid) AND attribute_not_exists(#expires)"
     " AND attribute_not_exists(#lease) AND attribute_not_exists(#owner)"
     " AND attribute_not_exists(#ttl)";
 
-// The lease of a record is over.  What read() would not understand is not over,
-// so this asks for types and bounds as far as a condition can.
-void add_is_over(const Request& request, RequestBody& body) {
-  body.add(
-          "#expires >= :released AND #expires < :earliest"
-          " AND attribute_type(#uuid, :string) AND size(#uuid) <= :longest_uuid"
-          " AND (attribute_not_exists(#lease)"
-          " OR #lease BETWEEN :shortest_lease AND :longest_lease)")
-      .bind(":released", 0)
-      .bind(":earliest", request.earliest.count())
-      .bind(":string", "S")
-      .bind(":longest_uuid", kLongestId)
-      .bind(":shortest_lease", kShortestLease.count())
-      .bind(":longest_lease", std::chrono::milliseconds(kLongestLease).count());
-}
+// The lease of a record is over.  A row that read() rejects never counts as
+// over, so this asks for types and bounds as far as it can.
+constexpr char kIsOver[] =
+    "#expires >= :released AND #expires < :earliest"
+    " AND attribute_type(#uuid, :string) AND size(#uuid) <= :longest_uuid"
+    " AND (attribute_not_exists(#lease)"
+    " OR #lease BETWEEN :shortest_lease AND :longest_lease)";
 
-// One can be added to the token.  (A condition cannot ask whether it is whole.)
-void add_can_count(RequestBody& body) {
-  body.add(
-          " AND (attribute_not_exists(#token)"
-          " OR #token BETWEEN :no_token AND :last_token)")
-      .bind(":no_token", 0)
-      .bind(":last_token", kLastToken - 2);
-}
+// The token can still be incremented.  (A condition cannot ask whether it is
+// whole.)
+constexpr char kAndCanCount[] =
+    " AND (attribute_not_exists(#token)"
+    " OR #token BETWEEN :no_token AND :last_token)";
 
-// A row that this call has released itself must not be taken by one of its own
-// takes that arrives late, so a kept row must not have our uuid.
-void add_is_free(const RowPolicy& policy, const Request& request,
-                 RequestBody& body) {
+// A late copy of our take must not take the row again that we have released, so
+// a kept row must not have our uuid.
+void Ddblock::add_is_free(const RowPolicy& policy, RequestBody& body) const {
   if (!policy.keep) {
-    body.condition("attribute_not_exists(#key) OR (");
-    add_is_over(request, body);
+    body.add("attribute_not_exists(#key) OR (");
+    body.add(kIsOver);
     body.add(" AND attribute_not_exists(#token))");
     return;
   }
-  body.condition("(");
+  body.add("(");
   if (policy.must_exist) body.add("attribute_exists(#key) AND ");
   body.add(kIsBare);
-  add_can_count(body);
+  body.add(kAndCanCount);
   body.add(") OR (");
-  add_is_over(request, body);
-  add_can_count(body);
-  body.add(" AND #uuid <> :uuid)").bind(":uuid", request.uuid);
+  body.add(kIsOver);
+  body.add(kAndCanCount);
+  body.add(" AND #uuid <> :uuid)");
 }
 
-// The row bears our uuid and one of our stamps.
-void add_is_own(const Request& request, RequestBody& body) {
-  body.add("#uuid = :uuid AND #expires IN (").bind(":uuid", request.uuid);
-  for (const ServiceTime stamp : request.own) body.element(stamp.count());
-  body.add(")");
+std::int64_t clean_up_at(ServiceTime expires) {
+  using std::chrono::seconds;  // Nanoseconds might overflow.
+  return (std::chrono::duration_cast<seconds>(expires) + seconds(kCleanUpAfter))
+      .count();
 }
 
-// A take that arrives late can bring a uuid back after others had the lock, but
-// not its token.
-void add_has_token(const Request& request, RequestBody& body) {
-  body.add(" AND #token = :token").bind(":token", request.token);
-}
-
-void write_record(const RowTarget& target, const Request& request,
-                  RequestBody& body) {
-  const RowPolicy& policy = target.policy;
-  body.set("uuid", request.uuid);
-  body.set("expires", request.stamp.count());
-  body.set("lease", request.lease.count());
-  body.set("owner", target.owner);
-  if (!policy.keep) body.set("ttl", clean_up_at(request.stamp));
-  body.set(target.attributes);
-  if (!policy.keep) return;
-  body.add(" ADD #token :one REMOVE #ttl").bind(":one", 1);
-  const bool replaced =
-      dynamodb::find(target.attributes, kDataAttribute) != nullptr;
-  if (!policy.keep_data && !replaced) body.add(", #data");
-}
-
-void Ddblock::take(const RowTarget& target, const Request& request,
-                   RequestBody& body) const {
-  body.begin_record(target.policy);
-  write_record(target, request, body);
-  add_is_free(target.policy, request, body);
-  if (request.seen) {
-    body.add(" OR (#uuid = :seen_uuid AND #expires = :seen_expires")
-        .bind(":seen_uuid", request.seen->uuid)
-        .bind(":seen_expires", request.seen->expires.count());
-    if (!target.policy.keep) body.add(" AND attribute_not_exists(#token)");
-    body.add(")");
-  }
-  if (!request.own.empty()) {
-    body.add(" OR (");
-    add_is_own(request, body);
-    body.add(")");
-  }
-}
-
-void Ddblock::renew(const RowTarget& target, const Request& request,
-                    RequestBody& body) const {
-  const bool keep = target.policy.keep;
-  body.update();
-  body.set("expires", request.stamp.count());
-  if (!keep) body.set("ttl", clean_up_at(request.stamp));
-  body.change(request.changes);
-  body.condition("");
-  add_is_own(request, body);
-  if (keep && request.changes) add_has_token(request, body);
-}
-
-void Ddblock::release(const RowTarget& target, const Request& request,
-                      RequestBody& body) const {
-  const bool keep = target.policy.keep;
-  if (keep) {
-    body.update("SET #expires = :released").bind(":released", 0);
-    body.change(request.changes);
-  }
-  body.condition("#uuid = :uuid").bind(":uuid", request.uuid);
-  if (keep && request.changes) add_has_token(request, body);
-}
-
-// A row with a token is never deleted, whatever the operator was told about it.
-void Ddblock::force(const RowTarget& target, const Request& request,
-                    RequestBody& body) const {
-  const bool keep = target.policy.keep;
-  if (keep) body.update("SET #expires = :released").bind(":released", 0);
-  body.condition("#uuid = :seen_uuid AND #expires = :seen_expires")
-      .bind(":seen_uuid", request.uuid)
-      .bind(":seen_expires", request.stamp.count());
-  if (!keep) body.add(" AND attribute_not_exists(#token)");
-}
-
-void Ddblock::check(const RowTarget& target, const Request& request,
-                    RequestBody& body) const {
-  body.condition("#uuid = :uuid AND #expires > :released")
-      .bind(":uuid", request.uuid)
-      .bind(":released", 0);
-  if (target.policy.keep) add_has_token(request, body);
+void Ddblock::write_value(std::string_view word, const RowTarget& target,
+                          const Request& request, sigv4::Text& json) const {
+  if (word == "ttl") return append_value(json, clean_up_at(request.stamp));
+  if (word == "token") return append_value(json, request.token);
+  if (word == "one") return append_value(json, 1);
+  if (word == "no_token") return append_value(json, 0);
+  // Below the last, so that an increment does not reach it.
+  if (word == "last_token") return append_value(json, kLastToken - 2);
+  Layout::write_value(word, target, request, json);
 }
 
 constexpr Ddblock ddblock_layout;

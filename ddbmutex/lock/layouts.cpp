@@ -7,11 +7,11 @@
 //                         that each take and renewal replaces: a host that has
 //                         seen it unchanged for so long may take the lock.
 //
-// Attributes that a layout does not know would stay when another program takes
-// the lock, and then tell of its lease what was true of ours.  So we write
-// none: no `lease` in layout lease, and `ttl` and `token` nowhere.  In layout
-// lockclient a take replaces the whole row, so there `lease` and `owner` do no
-// harm.
+// An attribute that the other library does not know stays in the row when its
+// program takes the lock, and would then describe our lease instead of theirs.
+// So we write no such attribute: no `lease` in layout lease, and `ttl` and
+// `token` nowhere.  In layout lockclient a take replaces the whole row, so
+// there `lease` and `owner` do no harm.
 //
 // To add a layout, declare it in layouts.hpp and define it at the end of this
 // file; if it fits neither family, write a class like these.
@@ -32,6 +32,7 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
+using dynamodb::append_value;
 using dynamodb::Attribute;
 using dynamodb::Item;
 using std::chrono::milliseconds;
@@ -40,30 +41,37 @@ namespace {
 
 // --- Rows that say when the lease ends ---------------------------------------
 
+constexpr Expressions calendar_rows(const char* record) {
+  return {record,
+          /*renew=*/"SET #expires = :expires",
+          /*release=*/"SET #expires = :released",
+          /*take_end=*/"",
+          /*is_own=*/"#uuid = :uuid AND #expires IN (:own)",
+          /*is_ours=*/"#uuid = :uuid",
+          /*and_held=*/" AND #expires > :released",
+          /*and_change=*/"",
+          /*or_stale=*/" OR (#uuid = :seen_uuid AND #expires = :seen_expires)",
+          /*is_seen=*/"#uuid = :seen_uuid AND #expires = :seen_expires"};
+}
+
+constexpr Expressions kLockclientRows = calendar_rows(
+    "SET #uuid = :uuid, #expires = :expires, #lease = :lease, #owner = :owner");
+constexpr Expressions kLeaseRows =
+    calendar_rows("SET #uuid = :uuid, #expires = :expires");
+
 class CalendarLayout final : public Layout {
  public:
   constexpr CalendarLayout(dynamodb::AttributeNames the_names,
-                           Habits the_habits)
-      : Layout(the_names, the_habits) {}
+                           Habits the_habits, const Expressions& rows)
+      : Layout(the_names, the_habits, rows, rows) {}
 
   const char* read(const Item& item, Row& row) const override;
-  void take(const RowTarget& target, const Request& request,
-            RequestBody& body) const override;
-  void renew(const RowTarget& target, const Request& request,
-             RequestBody& body) const override;
-  void release(const RowTarget& target, const Request& request,
-               RequestBody& body) const override;
-  void force(const RowTarget& target, const Request& request,
-             RequestBody& body) const override;
-  void check(const RowTarget& target, const Request& request,
-             RequestBody& body) const override;
+  void add_is_free(const RowPolicy& policy, RequestBody& body) const override;
 
  private:
-  // Of the two, lockclient: where rows must exist, each is work, which nobody
-  // may have leased yet, and which has no attributes of ours.
+  // Whether it is lockclient, not lease.  In lease rows must exist: each is a
+  // piece of work, which nobody may have leased yet.
   bool is_lockclient() const { return !habits.must_exist; }
-  void add_is_over(const RowPolicy& policy, const Request& request,
-                   RequestBody& body) const;
 };
 
 const char* CalendarLayout::read(const Item& item, Row& row) const {
@@ -87,105 +95,21 @@ const char* CalendarLayout::read(const Item& item, Row& row) const {
   return "";
 }
 
-// What read() would not understand is not over.  A row that this call has
-// released itself must not be taken by one of its own takes that arrives late,
-// so a kept row must not have our uuid.
-void CalendarLayout::add_is_over(const RowPolicy& policy,
-                                 const Request& request,
+// A row that read() rejects is not free.  A late copy of our take must not take
+// the row again that we have released, so a kept row must not have our uuid.
+void CalendarLayout::add_is_free(const RowPolicy& policy,
                                  RequestBody& body) const {
-  body.add("(#expires >= :released AND #expires < :earliest")
-      .bind(":released", 0)
-      .bind(":earliest", request.earliest.count());
-  body.add(is_lockclient() ? " AND attribute_type(#uuid, :string)"
-                             " AND size(#uuid) <= :longest_uuid"
-                           : " AND (attribute_not_exists(#uuid)"
-                             " OR attribute_type(#uuid, :string)"
-                             " AND size(#uuid) <= :longest_uuid)")
-      .bind(":string", "S")
-      .bind(":longest_uuid", kLongestId);
-  if (is_lockclient()) {
-    body.add(
-            " AND (attribute_not_exists(#lease)"
-            " OR #lease BETWEEN :shortest_lease AND :longest_lease)")
-        .bind(":shortest_lease", kShortestLease.count())
-        .bind(":longest_lease", milliseconds(kLongestLease).count());
-  }
-  if (policy.keep) body.add(" AND #uuid <> :uuid").bind(":uuid", request.uuid);
-  body.add(")");
-}
-
-// The row has our uuid and one of our stamps.
-void add_is_own_end(const Request& request, RequestBody& body) {
-  body.add("#uuid = :uuid AND #expires IN (").bind(":uuid", request.uuid);
-  for (const ServiceTime stamp : request.own) body.element(stamp.count());
-  body.add(")");
-}
-
-// `data` stays, or the take sets it, or it goes.
-bool removes_data(const RowTarget& target) {
-  return target.policy.takes_by_update() && !target.policy.keep_data &&
-         dynamodb::find(target.attributes, kDataAttribute) == nullptr;
-}
-
-void CalendarLayout::take(const RowTarget& target, const Request& request,
-                          RequestBody& body) const {
-  body.begin_record(target.policy);
-  body.set("uuid", request.uuid);
-  body.set("expires", request.stamp.count());
-  if (is_lockclient()) {
-    body.set("lease", request.lease.count());
-    body.set("owner", target.owner);
-  }
-  body.set(target.attributes);
-  if (removes_data(target)) body.add(" REMOVE #data");
-  body.condition(target.policy.must_exist ? ""
-                                          : "attribute_not_exists(#key) OR ");
-  add_is_over(target.policy, request, body);
-  if (request.seen) {
-    body.add(" OR (#uuid = :seen_uuid AND #expires = :seen_expires)")
-        .bind(":seen_uuid", request.seen->uuid)
-        .bind(":seen_expires", request.seen->expires.count());
-  }
-  if (!request.own.empty()) {
-    body.add(" OR (");
-    add_is_own_end(request, body);
-    body.add(")");
-  }
-}
-
-void CalendarLayout::renew(const RowTarget&, const Request& request,
-                           RequestBody& body) const {
-  body.update();
-  body.set("expires", request.stamp.count());
-  body.change(request.changes);
-  body.condition("");
-  add_is_own_end(request, body);
-}
-
-void CalendarLayout::release(const RowTarget& target, const Request& request,
-                             RequestBody& body) const {
-  if (target.policy.keep) {
-    body.update("SET #expires = :released").bind(":released", 0);
-    body.change(request.changes);
-  }
-  body.condition("#uuid = :uuid").bind(":uuid", request.uuid);
-}
-
-void CalendarLayout::force(const RowTarget& target, const Request& request,
-                           RequestBody& body) const {
-  if (target.policy.keep) {
-    body.update("SET #expires = :released").bind(":released", 0);
-  }
-  body.condition("#uuid = :seen_uuid AND #expires = :seen_expires")
-      .bind(":seen_uuid", request.uuid)
-      .bind(":seen_expires", request.stamp.count());
-}
-
-void CalendarLayout::check(const RowTarget&, const Request& request,
-                           RequestBody& body) const {
-  body.condition("#uuid = :uuid AND #expires > :released")
-      .bind(":uuid", request.uuid)
-      .bind(":released", 0);
+  if (!policy.must_exist) body.add("attribute_not_exists(#key) OR ");
+  body.add("(#expires >= :released AND #expires < :earliest");
+  body.add(is_lockclient()
+               ? " AND attribute_type(#uuid, :string)"
+                 " AND size(#uuid) <= :longest_uuid"
+                 " AND (attribute_not_exists(#lease)"
+                 " OR #lease BETWEEN :shortest_lease AND :longest_lease)"
+               : " AND (attribute_not_exists(#uuid)"
+                 " OR attribute_type(#uuid, :string)"
+                 " AND size(#uuid) <= :longest_uuid)");
+  body.add(policy.keep ? " AND #uuid <> :uuid)" : ")");
 }
 
 // --- Versions ----------------------------------------------------------------
@@ -194,11 +118,6 @@ void CalendarLayout::check(const RowTarget&, const Request& request,
 // are written as "uuid:number"; any other is all uuid, with no number.
 constexpr std::size_t kUuidSize = 32;
 constexpr std::size_t kMostNumberDigits = 15;
-
-std::string version_text(std::string_view uuid, ServiceTime number) {
-  if (number <= kBeyondAllClocks) return std::string(uuid);
-  return sigv4::format("%s:%s", uuid, (number - kBeyondAllClocks).count());
-}
 
 bool all_of(std::string_view text, const char* characters) {
   return text.find_first_not_of(characters) == text.npos;
@@ -215,14 +134,19 @@ std::int64_t number_of(std::string_view version) {
   return dynamodb::parse_digits(digits).value_or(0);
 }
 
+bool is_string(const Attribute* attribute) {
+  return attribute != nullptr && attribute->type == Attribute::Type::string;
+}
+
 // --- Leases in text ----------------------------------------------------------
 
-// A lease is told longer than it is counted, see told_lease().
-constexpr std::chrono::hours kLongestTold = 2 * kLongestLease;
+// A row has a longer lease than ours, see stored_lease().
+constexpr std::chrono::hours kLongestStored = 2 * kLongestLease;
 
-// The lease as a row tells it, in ms.  Other clients wait exactly that long,
-// but ours wait 1 % longer than the lease, so 1 % is added here.
-std::int64_t told_lease(milliseconds ttl) {
+// The lease to be stored in a row, in ms.  Waiters of ours add 1 % to a lease,
+// in case their clock runs fast.  Those of other libraries do not, so 1 % is
+// added here.
+std::int64_t stored_lease(milliseconds ttl) {
   constexpr int kOf = dynamodb::kRateMargin - 1;
   return (ttl.count() * dynamodb::kRateMargin + kOf - 1) / kOf;
 }
@@ -279,7 +203,7 @@ bool take_part(std::string_view& text, double& ns) {
   return false;
 }
 
-// In ms, rounded up; -1 if it is not a duration as Go writes them, or negative.
+// In ms, rounded up; -1 if it is negative, or no duration as Go writes them.
 double read_go_duration(std::string_view text) {
   if (!text.empty() && text[0] == '+') text.remove_prefix(1);
   if (text.empty()) return -1;
@@ -290,21 +214,20 @@ double read_go_duration(std::string_view text) {
   return std::ceil(ns / 1e6);
 }
 
-// Returns why that is no lease; empty if it is one.  A lease that is not
-// understood is never over: whoever reads it as 0 takes a lock that is held.
+// Returns why that is no lease; "" if it is one.  A lease that is not
+// understood must not count as 0: the lock would be taken while it is held.
 const char* read_lease_text(const Attribute* attribute, Row& row) {
   if (attribute == nullptr) return "leaseDuration is missing";
-  if (attribute->type != Attribute::Type::string)
-    return "leaseDuration is not a string";
+  if (!is_string(attribute)) return "leaseDuration is not a string";
   const std::string_view text = attribute->value;
   const bool digits = !text.empty() && lock::all_of(text, "0123456789");
   std::string_view rest = text;
   const double ms = digits ? take_decimal(rest) : read_go_duration(text);
-  const milliseconds longest = kLongestTold;
+  const milliseconds longest = kLongestStored;
   if (ms < 1 || ms > static_cast<double>(longest.count())) {
     return "leaseDuration is neither \"20s\" nor \"20000\"";
   }
-  // Old clients of delta-rs wrote seconds there.
+  // Old clients of delta-rs wrote seconds.
   if (digits && ms < 1000) {
     return "leaseDuration is too short for milliseconds";
   }
@@ -313,41 +236,49 @@ const char* read_lease_text(const Attribute* attribute, Row& row) {
   return "";
 }
 
-// The other direction of read_lease_text().
+// The text that read_lease_text() reads.
 std::string lease_text(milliseconds ttl, LeaseForm form) {
-  const std::int64_t told = told_lease(ttl);
-  return form == LeaseForm::go_duration ? go_duration(told)
-                                        : sigv4::decimal(told);
+  const std::int64_t ms = stored_lease(ttl);
+  return form == LeaseForm::go_duration ? go_duration(ms) : sigv4::decimal(ms);
 }
 
 // --- Rows with a version that each write replaces ----------------------------
 
+// delta-rs marks rows that nobody may take as isNonAcquirable.
+constexpr dynamodb::AttributeNames kVersionNames = {
+    {"owner", "ownerName"},
+    {"lease", "leaseDuration"},
+    {"version", "recordVersionNumber"},
+    {"released", "isReleased"},
+    {"barred", "isNonAcquirable"}};
+
+constexpr Expressions kVersionRows = {
+    /*record=*/"SET #version = :version, #lease = :lease, #owner = :owner",
+    /*renew=*/"SET #version = :version",
+    /*release=*/"SET #released = :is_released",
+    /*take_end=*/" REMOVE #released",
+    /*is_own=*/"#version IN (:own) AND attribute_not_exists(#released)",
+    /*is_ours=*/"begins_with(#version, :our_prefix)",
+    /*and_held=*/" AND attribute_not_exists(#released)",
+    /*and_change=*/"",
+    /*or_stale=*/" OR #version = :seen_version",
+    /*is_seen=*/
+    "#version = :seen_version AND attribute_not_exists(#released)"};
+
 class VersionLayout final : public Layout {
  public:
   constexpr VersionLayout(LeaseForm form, Habits the_habits)
-      : Layout(kNames, the_habits), form_(form) {}
+      : Layout(kVersionNames, the_habits, kVersionRows, kVersionRows),
+        form_(form) {}
 
   const char* read(const Item& item, Row& row) const override;
-  void take(const RowTarget& target, const Request& request,
-            RequestBody& body) const override;
-  void renew(const RowTarget& target, const Request& request,
-             RequestBody& body) const override;
-  void release(const RowTarget& target, const Request& request,
-               RequestBody& body) const override;
-  void force(const RowTarget& target, const Request& request,
-             RequestBody& body) const override;
-  void check(const RowTarget& target, const Request& request,
-             RequestBody& body) const override;
+  void add_is_free(const RowPolicy& policy, RequestBody& body) const override;
+  void write_version(std::string_view uuid, ServiceTime number,
+                     sigv4::Text& json) const override;
+  void write_value(std::string_view word, const RowTarget& target,
+                   const Request& request, sigv4::Text& json) const override;
 
  private:
-  // delta-rs marks rows that nobody may take as isNonAcquirable.
-  static constexpr dynamodb::AttributeNames kNames = {
-      {"owner", "ownerName"},
-      {"lease", "leaseDuration"},
-      {"version", "recordVersionNumber"},
-      {"released", "isReleased"},
-      {"barred", "isNonAcquirable"}};
-
   const LeaseForm form_;
 };
 
@@ -362,15 +293,12 @@ const char* VersionLayout::read(const Item& item, Row& row) const {
   if (!is_id(version)) {
     return "recordVersionNumber is not a string of 1 to 1,024 bytes";
   }
-  if (owner == nullptr || owner->type != Attribute::Type::string) {
-    return "ownerName is not a string";
-  }
+  if (!is_string(owner)) return "ownerName is not a string";
   const char* bad = read_lease_text(find("lease"), row);
   if (*bad != '\0') return bad;
-  const bool odd =
-      released != nullptr &&
-      (released->type != Attribute::Type::string || released->value != "1");
-  if (odd) return "isReleased is not \"1\"";
+  if (released != nullptr && !(is_string(released) && released->value == "1")) {
+    return "isReleased is not \"1\"";
+  }
   if (data != nullptr && data->type != Attribute::Type::binary) {
     return "data is not binary";
   }
@@ -386,99 +314,48 @@ const char* VersionLayout::read(const Item& item, Row& row) const {
   return "";
 }
 
-// The version is any of ours.
-RequestBody& add_is_ours(const Request& request, RequestBody& body) {
-  return body.add("begins_with(#version, :our_prefix)")
-      .bind(":our_prefix", request.uuid + ":");
-}
-
-// The version is one of ours that may still be there.
-void add_is_own_version(const Request& request, RequestBody& body) {
-  body.add("#version IN (");
-  for (const ServiceTime number : request.own) {
-    body.element(version_text(request.uuid, number));
-  }
-  body.add(") AND attribute_not_exists(#released)");
-}
-
-// The row is marked as free.  What read() would not understand is not free, as
-// far as a condition can ask.  A row that this call has released itself must
-// not be taken by one of its own takes that arrives late.
-void add_is_released(const Request& request, RequestBody& body) {
+// The row is marked as free.  A row that read() rejects is not free, as far as
+// a condition can ask.  A late copy of our take must not take the row again
+// that we have released.
+void VersionLayout::add_is_free(const RowPolicy& policy,
+                                RequestBody& body) const {
+  if (!policy.must_exist) body.add("attribute_not_exists(#key) OR ");
   body.add(
-          "(#released = :is_released"
-          " AND attribute_type(#version, :string)"
-          " AND size(#version) <= :longest_version"
-          " AND attribute_type(#owner, :string)"
-          " AND attribute_type(#lease, :string)"
-          " AND attribute_not_exists(#barred)"
-          " AND (attribute_not_exists(#data)"
-          " OR attribute_type(#data, :binary)) AND NOT ")
-      .bind(":is_released", "1")
-      .bind(":string", "S")
-      .bind(":longest_version", kLongestId)
-      .bind(":binary", "B");
-  add_is_ours(request, body).add(")");
+      "(#released = :is_released"
+      " AND attribute_type(#version, :string)"
+      " AND size(#version) <= :longest_version"
+      " AND attribute_type(#owner, :string)"
+      " AND attribute_type(#lease, :string)"
+      " AND attribute_not_exists(#barred)"
+      " AND (attribute_not_exists(#data) OR attribute_type(#data, :binary))"
+      " AND NOT begins_with(#version, :our_prefix))");
 }
 
-void VersionLayout::take(const RowTarget& target, const Request& request,
-                         RequestBody& body) const {
+void VersionLayout::write_version(std::string_view uuid, ServiceTime number,
+                                  sigv4::Text& json) const {
+  if (number <= kBeyondAllClocks) return append_value(json, uuid);
+  append_value(
+      json, sigv4::format("%s:%s", uuid, (number - kBeyondAllClocks).count()));
+}
+
+void VersionLayout::write_value(std::string_view word, const RowTarget& target,
+                                const Request& request,
+                                sigv4::Text& json) const {
+  if (word == "version") {
+    return write_version(request.uuid, request.stamp, json);
+  }
+  if (word == "seen_version") {
+    return write_version(request.seen->uuid, request.seen->expires, json);
+  }
+  if (word == "our_prefix") return append_value(json, request.uuid + ":");
+  if (word == "is_released") return append_value(json, "1");
+  if (word == "binary") return append_value(json, "B");
+  if (word == "longest_version") return append_value(json, kLongestId);
+  if (word != "lease") return Layout::write_value(word, target, request, json);
   const bool as_found =
       target.policy.looks_first && request.form != LeaseForm::unknown;
-  body.begin_record(target.policy);
-  body.set("version", version_text(request.uuid, request.stamp));
-  body.set("lease", lease_text(request.lease, as_found ? request.form : form_));
-  body.set("owner", target.owner);
-  body.set(target.attributes);
-  if (target.policy.takes_by_update()) body.add(" REMOVE #released");
-  if (removes_data(target)) body.add(", #data");
-  body.condition(target.policy.must_exist ? ""
-                                          : "attribute_not_exists(#key) OR ");
-  add_is_released(request, body);
-  if (request.seen) {
-    body.add(" OR #version = :seen_version")
-        .bind(":seen_version",
-              version_text(request.seen->uuid, request.seen->expires));
-  }
-  if (!request.own.empty()) {
-    body.add(" OR (");
-    add_is_own_version(request, body);
-    body.add(")");
-  }
-}
-
-void VersionLayout::renew(const RowTarget&, const Request& request,
-                          RequestBody& body) const {
-  body.update();
-  body.set("version", version_text(request.uuid, request.stamp));
-  body.change(request.changes);
-  body.condition("");
-  add_is_own_version(request, body);
-}
-
-void VersionLayout::release(const RowTarget& target, const Request& request,
-                            RequestBody& body) const {
-  if (target.policy.keep) {
-    body.update("SET #released = :is_released").bind(":is_released", "1");
-    body.change(request.changes);
-  }
-  body.condition("");
-  add_is_ours(request, body);
-}
-
-void VersionLayout::force(const RowTarget& target, const Request& request,
-                          RequestBody& body) const {
-  if (target.policy.keep) {
-    body.update("SET #released = :is_released").bind(":is_released", "1");
-  }
-  body.condition("#version = :seen_version AND attribute_not_exists(#released)")
-      .bind(":seen_version", version_text(request.uuid, request.stamp));
-}
-
-void VersionLayout::check(const RowTarget&, const Request& request,
-                          RequestBody& body) const {
-  body.condition("");
-  add_is_ours(request, body).add(" AND attribute_not_exists(#released)");
+  append_value(json,
+               lease_text(request.lease, as_found ? request.form : form_));
 }
 
 // --- The layouts -------------------------------------------------------------
@@ -492,10 +369,12 @@ constexpr dynamodb::AttributeNames kLockclientNames = {{"uuid", "identifier"},
 constexpr dynamodb::AttributeNames kLeaseNames = {{"uuid", "ProcessID"},
                                                   {"expires", "LeaseUntil"}};
 
-constexpr CalendarLayout lockclient_layout(kLockclientNames, {});
+constexpr CalendarLayout lockclient_layout(kLockclientNames, {},
+                                           kLockclientRows);
 constexpr CalendarLayout lease_layout(kLeaseNames,
                                       {/*tells_end=*/true, /*keeps_rows=*/true,
-                                       /*must_exist=*/true, Take::updates});
+                                       /*must_exist=*/true, Take::updates},
+                                      kLeaseRows);
 constexpr VersionLayout dynamolock_layout(
     LeaseForm::go_duration, {/*tells_end=*/false, /*keeps_rows=*/true,
                              /*must_exist=*/false, Take::updates});

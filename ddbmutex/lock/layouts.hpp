@@ -1,12 +1,13 @@
-// Layouts: how a lock's row looks as an item, and how each request that changes
-// it looks as JSON.
+// Layouts: how a lock's row looks as an item, and how a request that changes it
+// looks as JSON.
 //
 //   row.problem = layout.read(item, row);
-//   layout.renew(target, request, body);
+//   body.add(layout.expressions(policy).is_ours);
 //
+// requests.cpp writes the requests of all layouts; a layout says what differs.
 // ddblock is ours (ddblock.cpp).  The others are those of other libraries
-// (layouts.cpp), so that a table can be shared with their programs: they take a
-// lock of ours for one of their own.
+// (layouts.cpp), so that a table can be shared with their programs: they see
+// our locks, and we see theirs.
 //
 // Thread safety: layouts are constants.
 #ifndef DDBMUTEX_LAYOUTS_HPP
@@ -14,6 +15,7 @@
 
 #include <string_view>
 
+#include "../../sigv4/text.hpp"
 #include "../dynamodb/item.hpp"
 #include "row.hpp"
 
@@ -22,6 +24,25 @@ inline namespace v0 {
 namespace lock {
 
 class RequestBody;
+
+// Expressions as DynamoDB reads them.  "#uuid" stands for the attribute that
+// the layout calls so, "#key" for the partition key, "#data" for the user's
+// `data`, ":uuid" for the value that Layout::write_value() gives it, and ":own"
+// for the list of Request::own.
+struct Expressions {
+  // What is changed:
+  const char* record;    // A take's update.  An item that is put is the same.
+  const char* renew;     // A renewal's update.
+  const char* release;   // The update that frees a row which is kept.
+  const char* take_end;  // What a take's update does after its SET.
+  // And under which condition:
+  const char* is_own;      // The row has one of our versions that it may have.
+  const char* is_ours;     // It has any version of ours.
+  const char* and_held;    // After is_ours: and it is not released.
+  const char* and_change;  // After both, if the user's attributes change.
+  const char* or_stale;    // After other conditions of a take.
+  const char* is_seen;     // The row has the version that the operator saw.
+};
 
 class Layout {
  public:
@@ -37,17 +58,19 @@ class Layout {
   // "" and the kind of the row is set.
   virtual const char* read(const dynamodb::Item& item, Row& row) const = 0;
 
-  // Each writes one kind of request: its item or update, and its condition.
-  virtual void take(const RowTarget& target, const Request& request,
-                    RequestBody& body) const = 0;
-  virtual void renew(const RowTarget& target, const Request& request,
-                     RequestBody& body) const = 0;
-  virtual void release(const RowTarget& target, const Request& request,
-                       RequestBody& body) const = 0;
-  virtual void force(const RowTarget& target, const Request& request,
-                     RequestBody& body) const = 0;
-  virtual void check(const RowTarget& target, const Request& request,
-                     RequestBody& body) const = 0;
+  // Adds the condition that nobody holds the lock.
+  virtual void add_is_free(const RowPolicy& policy,
+                           RequestBody& body) const = 0;
+  const Expressions& expressions(const RowPolicy& policy) const {
+    return policy.keep ? kept_ : deleted_;
+  }
+
+  // Appends the version by which a record is told from earlier ones.
+  virtual void write_version(std::string_view uuid, ServiceTime expires,
+                             sigv4::Text& json) const;
+  // Appends what ":word" stands for.
+  virtual void write_value(std::string_view word, const RowTarget& target,
+                           const Request& request, sigv4::Text& json) const;
 
   // The attribute that is called "#word" in expressions.
   std::string_view attribute(std::string_view word) const;
@@ -57,16 +80,23 @@ class Layout {
   const Habits habits;
 
  protected:
-  constexpr Layout(dynamodb::AttributeNames the_names, Habits the_habits)
-      : names(the_names), habits(the_habits) {}
+  constexpr Layout(dynamodb::AttributeNames the_names, Habits the_habits,
+                   const Expressions& deleted, const Expressions& kept)
+      : names(the_names), habits(the_habits), deleted_(deleted), kept_(kept) {}
   ~Layout() = default;
+
+ private:
+  const Expressions& deleted_;  // Where a release deletes the row.
+  const Expressions& kept_;     // Where it keeps the row.
 };
 
-// kDdblock is declared in row.hpp.  Without part "layouts" it is the only one.
+// kDdblock is declared in row.hpp.
+#ifndef DDBMUTEX_NO_LAYOUTS
 extern const Layout& kLockclient;
 extern const Layout& kLease;
 extern const Layout& kDynamolock;
 extern const Layout& kAwslabs;
+#endif
 
 }  // namespace lock
 }  // namespace v0

@@ -1,8 +1,8 @@
-// One lock as the threads of a process share it: who may ask DynamoDB for it,
-// the waiting, the lease that is held, the giving back.
+// One lock as the threads of a process share it: which thread may ask DynamoDB
+// for it, how the others wait, the lease that is held, and its release.
 //
-// Thread safety: any thread may call any member of Mutex, but construction and
-// destruction.
+// Thread safety: any thread may call any member of Mutex, except the
+// constructor and the destructor.
 #ifndef DDBMUTEX_MUTEX_HPP
 #define DDBMUTEX_MUTEX_HPP
 
@@ -31,7 +31,7 @@ namespace lock {
 // What the mutexes of a table share.
 struct Table {
   explicit Table(const dynamodb::ClientOptions& options);
-  // Waits two seconds at the most for what is left.
+  // Waits at most two seconds for unfinished requests.
   ~Table() { sigv4::stop(*renewer, BootClock::now() + sigv4::kStopWithin); }
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -42,14 +42,16 @@ struct Table {
   Waits waits;
 };
 
-// How long a call may wait: for ever, `within`, or as long as `left` says,
-// which is asked again after each wait.
+// How long a call may wait: for ever, `within` this time, or until a time by
+// the caller's own clock.
 struct Patience {
   std::chrono::nanoseconds within = std::chrono::nanoseconds::max();
+  // Returns the time until `at`, a time point of the caller's clock.  It is
+  // called again after each wait.  Null: `within` counts.
   std::chrono::nanoseconds (*left)(const void* at) = nullptr;
   const void* at = nullptr;
-  // Counted from when the record that stood there first would be stale, if one
-  // stood there.
+  // Whether the time begins only when the record that is found at first becomes
+  // stale, if there is one.
   bool past_lease = false;
 
   bool forever() const {
@@ -63,91 +65,95 @@ struct Patience {
 class Mutex {
  public:
   // The table must outlive it.
-  Mutex(Table& table, std::shared_ptr<MutexSettings>&& holder)
-      : table_(table), holder_(std::move(holder)) {}
-  // Ends waits, unlocks, and calls nobody back any more.  Waits for a callback
-  // that is running, unless that calls it.
+  Mutex(Table& table, std::shared_ptr<MutexSettings>&& settings)
+      : table_(table), settings_(std::move(settings)) {}
+  // Ends waits, unlocks, and makes no more callbacks.  Waits for a callback
+  // that is running, unless that callback destroys the mutex.
   ~Mutex() { end(); }
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  // At no patience it tries once, within request_timeout.  `cancel` may be
-  // null.
+  // With a patience of zero it tries once, within request_timeout.  `cancel`
+  // may be null.  The verdict is `ours` if it succeeded.
   Result lock(const Patience& patience, Cancel* cancel);
-  // Within request_timeout, and without memory; what is undecided by then goes
-  // on in the background.  Where another thread waits, the lease may be handed
-  // over to it as it is: see Renewer::hand_over().
+  // Returns within request_timeout, and needs no memory.  What is undecided
+  // then is finished in the background.  If another thread waits, the lease may
+  // be handed over to it: see Renewer::hand_over().  The verdict is `released`
+  // if it succeeded.
   Result release();
-  // With those changes, which the renewal of a lock that stays locked has with
-  // it, too; null: none.
+  // The same, with these changes (may be null).  If the lock stays locked, a
+  // renewal writes them.
   Result release(const ChangesPtr& changes);
-  // Now, on this thread.
+  // Renews now, on this thread.
   Result renew(const ChangesPtr& changes);
 
-  // What is held, or was until it was lost, and has not been released; null if
-  // nothing is.
-  Handle held() const;
-  // The same, for what may outlive this hold: it is not handed over any more.
-  Handle tied() const;
-  // What is stored in the row beside the record; empty if nothing is held.
+  // The lease that is held, also if it is lost, until it is released.  Null if
+  // there is none.
+  HeldLeasePtr held() const;
+  // The same, but the lease is not handed over any more.  For writes that may
+  // outlive this hold.
+  HeldLeasePtr tied() const;
+  // What the user has stored in the row; empty if nothing is held.
   dynamodb::Item stored() const;
-  // The token of what is held; 0 if there is none.
+  // The fencing token of the lease that is held; 0 if there is none.
   std::int64_t token() const noexcept {
     return token_.load(std::memory_order_acquire);
   }
-  // As Renewer::signal_loss(); null if nothing is held.
+  // Like Renewer::signal_loss(), but null if nothing is held.
   std::shared_ptr<void> signal_loss(std::shared_ptr<void> (*make)(),
-                                    void (*tell)(void*));
+                                    void (*signal)(void*));
 
   // Ends the waits under way.
   void cancel();
-  // What the destructor does first: no wait and no callback begins any more.
+  // The destructor calls this first.  After it no wait and no callback begins.
   void end();
 
   // Boot clock; BootTime::min() while the lock is not held.
   BootTime claim_end() const noexcept {
-    return holder_->claim_end.load(std::memory_order_acquire);
+    return settings_->claim_end.load(std::memory_order_acquire);
   }
-  const MutexSettings& holder() const { return *holder_; }
+  const MutexSettings& settings() const { return *settings_; }
 
  private:
-  inline bool lock_again(bool forever, Result& result);
-  bool release_outer(const ChangesPtr& changes, Result& result);
-  void say_released(Attempts& one, Result& result);
-  inline bool hand_over(Signal& signal);  // The mutex is held.
-  const dynamodb::Item& item() const;
-
- public:  // For the class of mutex.cpp that is one call of lock().
+  class Acquisition;  // One call of lock().
   using Guard = std::lock_guard<sigv4::Mutex>;
-  // Passing errors, and no answer since the first, as whoever had the turn has
-  // met them.  Once they have lasted for `patience` that is told to all who
-  // wait for ever by then; who comes later begins anew.
+  // Transient errors of the thread that is first in the queue, without an
+  // answer since the first of them.  Once they have lasted for the option
+  // `patience`, every call that waits without a deadline ends with the last of
+  // them.
   struct Trouble {
-    BootTime since = BootTime::max();  // That: there is none.
-    BootTime anew{};  // It was told to have ended: what began before is not it.
-    // Null before the first: a lock's memory counts, and most have none.
+    BootTime since = BootTime::max();  // max(): nothing is failing.
+    // Attempts begun before this were already reported.
+    BootTime anew{};
+    // Null before the first error.  By pointer, because most locks have none.
     std::unique_ptr<dynamodb::Answer> last;
   };
+
+  bool lock_again(bool forever, Result& result);
+  bool release_outer(const ChangesPtr& changes, Result& result);
+  void send_release(Attempts& one, Result& result);
+  const dynamodb::Item& item() const;
   // For these the mutex is held.
+  bool hand_over(Signal& signal);
   bool out_of_patience() const;
-  inline void begin_to_wait(bool alone);
+  void begin_to_wait(bool alone);
 
   Table& table_;
-  const std::shared_ptr<MutexSettings> holder_;
-  Observation observation_;  // Of the thread that has the turn.
+  const std::shared_ptr<MutexSettings> settings_;
+  Observation observation_;  // Used by the thread that is first in the queue.
   std::atomic<std::int64_t> token_{0};
   mutable sigv4::Mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   Queue queue_;
-  Handle held_;
-  // With what is stored, if a take was told it or it was changed.
-  std::unique_ptr<const Row> told_;
+  HeldLeasePtr held_;
+  // What is stored in the row, if a take has read it or a call has changed it.
+  std::unique_ptr<const Row> stored_row_;
   Trouble trouble_;
-  int rounds_ = 0;        // How often trouble was told.
-  int locked_again_ = 0;  // How often, by the thread that has it.
+  int rounds_ = 0;        // How often trouble was reported.
+  int locked_again_ = 0;  // By the thread that has it, which may lock again.
 };
 
-// `now` and so much later, at the most BootTime::max().
+// `now + by`, but at most BootTime::max().
 BootTime later(BootTime now, std::chrono::nanoseconds by);
 
 }  // namespace lock

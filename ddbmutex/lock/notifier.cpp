@@ -1,28 +1,31 @@
-// The telling thread of a Renewer.
-#include <algorithm>
+// Reports one event after another, each without holding Leases::mutex.  A
+// callback may destroy its DdbMutex and even the table.
+#include "notifier.hpp"
+
 #include <cstdio>
 #include <exception>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "../../sigv4/memory.hpp"
 #include "../../sigv4/text.hpp"
 #include "../../sigv4/waiting.hpp"
-#include "renewer.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-using std::chrono::nanoseconds;
+using Guard = Leases::Guard;
 
 namespace {
 
-// As often as that a holder is asked whether it is alive that was not.
-constexpr int kAskedPerLease = 8;
+// A listener that does not want its lease renewed is asked again this often per
+// lease.
+constexpr int kQuestionsPerLease = 8;
 
-const char* words_of(Verdict why) {
-  switch (why) {
+const char* words_of(Verdict loss) {
+  switch (loss) {
     case Verdict::taken:
       return "another has it";
     case Verdict::deleted:
@@ -32,102 +35,130 @@ const char* words_of(Verdict why) {
   }
 }
 
+const char* callback_of(News news) {
+  switch (news) {
+    case News::signal:
+      return "a stop callback for the loss of";
+    case News::loss:
+      return "on_lost of";
+    case News::danger:
+      return "on_danger of";
+    case News::question:
+      return "alive of";
+    case News::none:
+      break;
+  }
+  return "";
+}
+
 }  // namespace
 
-void Renewer::tell_loop() {
-  Guard guard(mutex_);
-  while (!stopping_) {
-    Handle held;
+void Notifier::run() {
+  Guard guard(leases_.mutex);
+  Alarm& alarm = leases_.notifier;
+  while (!leases_.stopping) {
+    HeldLeasePtr held;
     const News news = next_news(held);
     if (news != News::none) {
       call_back(guard, *held, news);
       guard.unlock();
-      held = Handle();  // Not under the mutex.
+      held = nullptr;  // Without the mutex, because this may be the last one.
       guard.lock();
       continue;
     }
-    const BootTime next =
-        std::min({ends_.next(), dangers_.next(), questions_.next()});
-    teller_sleeps_until_ = next;
+    const BootTime next = leases_.alarms.next();
+    alarm.sleep_until(next);
     guard.unlock();
-    sigv4::drive(nullptr, 0, next, &teller_waker_);
-    teller_waker_.clear();
+    sigv4::drive(nullptr, 0, next, &alarm.waker());
+    alarm.waker().clear();
     guard.lock();
-    teller_sleeps_until_ = BootTime::min();
+    alarm.sleep_until(BootTime::min());
   }
-  teller_.ended = true;
-  changed_.notify_all();
 }
 
-// Losses go before dangers, and those before questions; each by its time.
-News Renewer::next_news(Handle& held) {
+void Notifier::lose_ended(BootTime now) {
+  const auto has_ended = [now](const HeldLease& held) {
+    return held.lease.claim_end() <= now;
+  };
+  while (HeldLease* const held = leases_.alarms.find_due(now, has_ended)) {
+    leases_.lose(*held, Verdict::expired);
+  }
+}
+
+// The next event to report.  Losses come before dangers, and dangers before
+// questions, no matter which is due first: a callback may be slow, and all
+// others wait for it.
+News Notifier::next_news(HeldLeasePtr& held) {
   const BootTime now = BootClock::now();
-  while (ends_.next() <= now) lose(ends_.first(), Verdict::expired);
-  if (first_loss_ != nullptr) {
-    held = take_loss();
+  Agenda& alarms = leases_.alarms;
+  lose_ended(now);
+  if (leases_.first_loss != nullptr) {
+    held = leases_.take_loss();
     return News::loss;
   }
-  const bool danger = dangers_.next() <= now;
-  if (!danger && questions_.next() > now) return News::none;
-  held = Handle(&(danger ? dangers_ : questions_).first());
-  if (danger) {
-    held->in_danger = true;
-    set_alarm(*held);
-  } else {
-    unplan(*held);
-  }
+  if (alarms.next() > now) return News::none;
+  HeldLease* next = alarms.find_due(
+      now, [&](const HeldLease& one) { return leases_.danger_at(one) <= now; });
+  const bool danger = next != nullptr;
+  if (!danger) next = &alarms.first();
+  const bool question = !danger && next->question_at <= now;
+  if (danger) next->in_danger = true;
+  if (question) next->question_at = BootTime::max();
+  leases_.set_alarm(*next);
+  // Danger is not reported once the DdbMutex has ended.
+  if (!danger && !question) return News::none;
+  held = next->shared_from_this();
   return danger ? News::danger : News::question;
 }
 
-// REQUIRES: there is one.
-Handle Renewer::take_loss() {
-  Handle loss, next;
-  loss.swap(first_loss_);
-  next.swap(loss->next_lost);
-  first_loss_.swap(next);
-  if (first_loss_ == nullptr) last_loss_ = nullptr;
-  return loss;
+bool Notifier::reports_to(const MutexSettings& settings) const {
+  if (reporting_ == &settings) return true;
+  for (const HeldLease* held = leases_.first_loss.get(); held != nullptr;
+       held = held->next_lost.get()) {
+    if (held->settings.get() == &settings) return true;
+  }
+  return false;
 }
 
-// Without the mutex meanwhile.
-void Renewer::call_back(Guard& guard, HeldLease& held, News news) {
-  MutexSettings& holder = *held.holder;
-  std::shared_ptr<const Listener> listener = holder.listener.lock();
-  const bool settled = holder.settled;  // Nothing is told any more.
-  const Verdict why = held.lost;
+// Unlocks the guard while callbacks run.
+void Notifier::call_back(Guard& guard, HeldLease& held, News news) {
+  MutexSettings& settings = *held.settings;
+  std::shared_ptr<const Listener> listener = settings.listener.lock();
+  const bool settled = settings.settled;  // Nothing is reported any more.
+  const Verdict loss = Leases::end_of(held);
   Signal signal;
-  if (news == News::loss) signal.swap(held.signal);
-  running_ = &holder;
+  if (news == News::loss) signal = std::exchange(held.signal, {});
+  reporting_ = &settings;
   guard.unlock();
   bool alive = false;
-  // Before the table may be destroyed.
-  if (!settled) sigv4::has_memory_for([&] { log(news, why, held); });
+  // First, because a callback may destroy the table.
+  if (!settled) sigv4::has_memory_for([&] { log(news, held, loss); });
   if (!settled && signal.object != nullptr) {
-    call(News::signal, why, held, nullptr, signal);
-    // Its mutex may have been destroyed by that.
+    call(News::signal, held, loss, nullptr, signal);
+    // The stop callback may have destroyed the DdbMutex.
     guard.lock();
-    const bool gone = holder.settled;
+    const bool gone = settings.settled;
     guard.unlock();
     if (gone) listener.reset();
   }
-  if (!settled) alive = call(news, why, held, listener.get(), signal);
+  if (!settled) alive = call(news, held, loss, listener.get(), signal);
   listener.reset();
   signal.object.reset();
   guard.lock();
-  running_ = nullptr;
-  changed_.notify_all();
-  if (news == News::question && !held.over()) answered(held, alive);
+  reporting_ = nullptr;
+  leases_.changed.notify_all();
+  if (news == News::question && !held.over()) plan_by_answer(held, alive);
 }
 
-// The answer to a question.
-bool Renewer::call(News news, Verdict why,
-                   [[maybe_unused]] const HeldLease& held,
-                   const Listener* listener, const Signal& signal) {
+// Returns the listener's answer, which counts only for a question.
+bool Notifier::call(News news, [[maybe_unused]] const HeldLease& held,
+                    Verdict loss, const Listener* listener,
+                    const Signal& signal) const {
 #ifdef __cpp_exceptions
   try {
 #endif
-    if (news == News::signal) signal.tell(signal.object.get());
-    if (listener != nullptr) return listener->tell(*listener, news, why);
+    if (news == News::signal) signal.call(signal.object.get());
+    if (listener != nullptr) return listener->notify(news, loss);
 #ifdef __cpp_exceptions
   } catch (const std::exception& e) {
     sigv4::has_memory_for([&] { complain(news, held, e.what()); });
@@ -138,47 +169,46 @@ bool Renewer::call(News news, Verdict why,
   return false;
 }
 
-// What goes wrong in a callback has nobody else to be told to; the logger may
-// have gone with a table that it has destroyed.
-void Renewer::complain(News news, const HeldLease& held,
-                       const char* what) const {
-  constexpr char kCalled[][sizeof "a stop callback for the loss of"] = {
-      "", "a stop callback for the loss of", "on_lost of", "on_danger of",
-      "alive of"};
-  const std::string text =
-      sigv4::format("%s %q threw%[: %s%]", kCalled[static_cast<int>(news)],
-                    held.holder->name(), what);
-  auto logs = static_cast<bool>(client_.log());
+// Logs an exception from a callback.  If the callback has destroyed the table,
+// the logger may be gone too, and the text goes to stderr.
+void Notifier::complain(News news, const HeldLease& held,
+                        const char* what) const {
+  const std::string text = sigv4::format(
+      "%s %q threw%[: %s%]", callback_of(news), held.settings->name(), what);
+  auto logs = static_cast<bool>(leases_.client.log());
   {
-    const std::lock_guard guard(mutex_);
-    logs = logs && !stopping_;
+    const Guard guard(leases_.mutex);
+    logs = logs && !leases_.stopping;
   }
   if (logs) {
-    sigv4::say(client_.log(), sigv4::LogLevel::error, text);
+    sigv4::say(leases_.client.log(), sigv4::LogLevel::error, text);
   } else {
     std::fprintf(stderr, "ddbmutex: %s\n", sigv4::one_line(text).c_str());
   }
 }
 
-void Renewer::log(News news, Verdict why, const HeldLease& held) const {
-  if (!client_.log() || news == News::question) return;
-  const bool loss = news == News::loss;
-  sigv4::say(client_.log(),
-             loss ? sigv4::LogLevel::error : sigv4::LogLevel::warning,
-             sigv4::format("lock %q is %s%s", held.holder->name(),
-                           loss ? "lost: " : "in danger: not renewed yet",
-                           loss ? words_of(why) : ""));
+void Notifier::log(News news, const HeldLease& held, Verdict loss) const {
+  const sigv4::LogPtr& log = leases_.client.log();
+  if (!log || news == News::question) return;
+  const bool lost = news == News::loss;
+  sigv4::say(log, lost ? sigv4::LogLevel::error : sigv4::LogLevel::warning,
+             sigv4::format("lock %q is %s%s", held.settings->name(),
+                           lost ? "lost: " : "in danger: not renewed yet",
+                           lost ? words_of(loss) : ""));
 }
 
-void Renewer::answered(HeldLease& held, bool alive) {
-  // A renewal by hand meanwhile has made a plan of its own.
-  if (held.renewing || held.renewal.planned()) return;
+void Notifier::plan_by_answer(HeldLease& held, bool alive) {
+  // The user may have renewed the lease meanwhile.  That has planned the next
+  // renewal or question.
+  const bool planned =
+      held.renewal.planned() || held.question_at != BootTime::max();
+  if (held.renewing || planned) return;
   const BootTime now = BootClock::now();
-  const nanoseconds ttl = held.holder->ttl;
+  const std::chrono::nanoseconds ttl = held.settings->ttl;
   if (alive) {
-    plan(held, renewals_, now);
+    leases_.renew_at(held, now);
   } else {
-    plan(held, questions_, now + ttl / kAskedPerLease);
+    leases_.ask_at(held, now + ttl / kQuestionsPerLease);
   }
 }
 

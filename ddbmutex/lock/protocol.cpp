@@ -1,3 +1,5 @@
+// Lease: first what it sends, then what an answer means, then until when the
+// lock is ours.
 #include "protocol.hpp"
 
 #include <algorithm>
@@ -21,14 +23,14 @@ constexpr std::size_t kOwnListed = 16;
 // cannot be equal by chance.
 constexpr std::int64_t kNumbers = 1000;
 
-// How often a take is tried again without a wait between, where the row that
-// refused it seems free: once for what the refusal told, once for a race.
+// How often a take is retried without a wait if it was refused although the row
+// looks free: once with what the refusal has shown, once because of a race.
 constexpr int kTriesAtOnce = 2;
 
-// A stamp is late by as much as DynamoDB's time is uncertain.
+// The most uncertainty of DynamoDB's time for a stamp, which is too late by it.
 constexpr std::chrono::seconds kMostUncertain{3};
-// If answers are so slow that a look leaves more uncertain than that, it is
-// good enough for this long anyway.
+// If answers are so slow that even a look leaves more uncertainty, the look is
+// good enough for this long.
 constexpr std::chrono::seconds kLookServesFor{30};
 
 // The error of a clock that is off by the allowed 1 %, over a lease.
@@ -37,9 +39,8 @@ nanoseconds margin(nanoseconds lease) {
          dynamodb::kRateMargin;
 }
 
-// What a take's `earliest` is: a lease that ended before is over.  Where others
-// stamp by their calendars, those may be behind by as much as ours are meant
-// to be ahead.
+// The `earliest` of a take: a lease that ended before this is over.  If others
+// stamp by their wall clocks, these may be behind by the margin.
 ServiceTime over_before(const RowPolicy& use, const ServiceClock& clock,
                         BootTime now) {
   if (!clock.known()) return ServiceTime(1);
@@ -100,7 +101,7 @@ Lease::Lease(std::string uuid, std::chrono::milliseconds ttl, RowPolicy use)
 Request Lease::next(Call call, BootTime now, const ServiceClock& clock,
                     const Observation& observation) {
   Request request;
-  // Before a stamp is remembered as sent: there may be no memory for it.
+  // First, before a stamp is remembered as sent: memory may run out here.
   request.uuid = uuid_;
   if (call != call_) look_first_ = false;
   call_ = call;
@@ -124,8 +125,8 @@ void Lease::ask(Request& request, BootTime now, const ServiceClock& clock,
   take(request, now, clock, observation);
 }
 
-// A take waits for a look if it has to be written as the stored row is, needs a
-// Date and has none, or does not know the time well enough.
+// A look comes before a take that must use the form of the stored row, lacks a
+// Date that it needs, or does not know the time well enough.
 bool Lease::may_take(const ServiceClock& clock, BootTime now) const {
   const bool lacks_row = use_.looks_first && !told_;
   const bool lacks_date = use_.calendars && !clock.known();
@@ -137,7 +138,7 @@ bool Lease::may_stamp(const ServiceClock& clock, BootTime now) const {
          (clock.known() && now <= looked_at_ + kLookServesFor);
 }
 
-// The stamps of the first that was sent, and of those from there on.
+// Lists the stamps of sent_[0], and of sent_[from] and all after it.
 void Lease::list(std::size_t from, std::vector<ServiceTime>& own) const {
   own = std::vector<ServiceTime>(1 + sent_.size() - from);
   own.front() = sent_.front().stamp;
@@ -155,12 +156,14 @@ void Lease::take(Request& request, BootTime now, const ServiceClock& clock,
   if (observation.stale(now)) {
     request.seen = {observation.seen()->uuid, observation.seen()->expires};
   }
-  // The first, which may be what the row is known to bear, and the last.
-  const std::size_t dropped = std::max(sent_.size(), kOwnListed) - kOwnListed;
+  // The first, which the row may be known to have, and the latest ones.
+  const std::size_t dropped =
+      sent_.size() > kOwnListed ? sent_.size() - kOwnListed : 0;
   if (!sent_.empty()) list(dropped + 1, request.own);
   request.stamp = stamp(now, clock);
-  // A waiter may try for days; what is a thousand tries old is let go.  Should
-  // it be applied yet, the row counts as another's and its lease is waited out.
+  // A waiter may try for days, so versions that are a thousand tries old are
+  // forgotten.  If one is applied after all, the row counts as that of another
+  // holder, and its lease is waited out.
   if (sent_.size() > kNumbers) drop_before(1);
 }
 
@@ -202,10 +205,10 @@ ServiceTime Lease::stamp(BootTime now, const ServiceClock& clock) {
   return sent.stamp;
 }
 
-// No two stamps of one uuid are equal, though `latest` may move back: a late
-// copy of an old renewal would pass for the new one.  The attempt's number in
-// the low digits sees to it for a thousand attempts; later ones must also be
-// higher than all that were dropped.
+// No two stamps of one uuid may be equal, although `latest` may move back: a
+// late copy of an old renewal would pass for the new one.  The number of the
+// attempt in the low digits ensures that for a thousand attempts.  Later stamps
+// are also higher than all that were dropped.
 ServiceTime Lease::unused(ServiceTime at_least) const {
   if (attempts_ >= kNumbers) {
     at_least = std::max(at_least, highest_dropped_ + nanoseconds(1));
@@ -226,11 +229,11 @@ ServiceTime Lease::unused(ServiceTime at_least) const {
 
 // --- What an answer means --------------------------------------------------
 
-Verdict Lease::heard(Reply&& reply, const ServiceClock& clock,
-                     Observation& observation) {
-  // What the release's own answer tells of DynamoDB's clock ends no claim: this
-  // machine may have been stopped before it unlocked, and that is a loss.
-  if (call_ == Call::release) return heard_release(reply);
+Verdict Lease::receive(Reply&& reply, const ServiceClock& clock,
+                       Observation& observation) {
+  // The clock in the answer to a release must not end the claim: this machine
+  // may have been stopped before it unlocked, and that would be a loss.
+  if (call_ == Call::release) return receive_release(reply);
   apply(clock);
   const bool stamped = verb_ == Verb::take || verb_ == Verb::renew;
   switch (reply.outcome) {
@@ -240,46 +243,46 @@ Verdict Lease::heard(Reply&& reply, const ServiceClock& clock,
     case Reply::Outcome::unknown:
       return Verdict::again;
     case Reply::Outcome::done:
-      if (stamped) return heard_write(reply, clock);
+      if (stamped) return receive_write(reply, clock);
       break;
     case Reply::Outcome::refused:
-      // There is no table to look at, which is no free lock.
+      // Without a table there is no free lock.
       if (call_ == Call::take && !stamped) return Verdict::again;
       break;
   }
   if (!stamped) looked_at_ = reply.received;
   look_first_ = !reply.row;
   if (look_first_) return Verdict::again;
-  return heard_row(reply, clock, observation);
+  return receive_row(reply, clock, observation);
 }
 
-// A take or a renewal was applied.
-Verdict Lease::heard_write(Reply& reply, const ServiceClock& clock) {
+// The answer to a take or a renewal that was applied.
+Verdict Lease::receive_write(Reply& reply, const ServiceClock& clock) {
   if (tells_) {
     stands_ = true;
     row_ = std::move(reply.row);
     if (row_ && row_->kind == Row::Kind::unknown) return Verdict::bad_record;
-    // Where the answer does not tell the row, a look does.
+    // If the answer does not include the row, a look gets it.
     look_first_ = !row_ || row_->uuid != uuid_;
     if (look_first_) return Verdict::again;
   }
   return won(sent_.size() - 1, reply.received, clock);
 }
 
-// A refusal or a look told the row.
-Verdict Lease::heard_row(Reply& reply, const ServiceClock& clock,
-                         Observation& observation) {
+// The row that a refusal or a look has shown.
+Verdict Lease::receive_row(Reply& reply, const ServiceClock& clock,
+                           Observation& observation) {
   const std::optional<std::size_t> own = find_own(*reply.row);
   if (!own || !ours_) row_ = std::move(reply.row);
   if (!own) return beaten(reply.received, clock, observation);
   const Verdict verdict = won(*own, reply.received, clock);
-  // What was sent before this look and has not been applied is too old to be
-  // worth a place in the list of the next renewal.
+  // Versions that were sent before this look and are not in the row will not be
+  // applied any more, so the next renewal need not list them.
   if (consistent_) listed_from_ = sent_.size();
   return verdict;
 }
 
-// The row bears our version sent_[index], or did after it was sent.
+// The row has our version sent_[index], or has had it since it was sent.
 Verdict Lease::won(std::size_t index, BootTime received,
                    const ServiceClock& clock) {
   if (ours_ && index == 0) return Verdict::again;  // Nothing new.
@@ -292,7 +295,7 @@ Verdict Lease::won(std::size_t index, BootTime received,
 Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
   stands_ = true;
   refused_ = false;
-  // A later take of this call may be applied yet, and count once more.
+  // A later take of this call may still be applied, and increment the token.
   unsettled_ = use_.keep && sent_.size() > 1;
   if (unsettled_) return Verdict::again;
   const Sent& sent = sent_.front();
@@ -306,7 +309,7 @@ Verdict Lease::granted(BootTime received, const ServiceClock& clock) {
   return Verdict::ours;
 }
 
-// Losing is one-way: what is over stays over, whatever the answer granted.
+// A claim that is over stays over, even if the renewal was applied.
 Verdict Lease::renewed(BootTime received, const ServiceClock& clock) {
   const Sent& sent = sent_.front();
   const BootTime end = claim_of(sent, clock);
@@ -329,7 +332,7 @@ Verdict Lease::beaten(BootTime received, const ServiceClock& clock,
   unsettled_ = stands_ = false;
   refused_ = !free;
   if (row.kept && !use_.keep) {
-    observation.forget();  // However long it stands so, it is not ours to take.
+    observation.forget();  // It is never taken, even if it stays unchanged.
     return Verdict::kept_row;
   }
   observation.see(row, received);
@@ -349,15 +352,15 @@ Verdict Lease::beaten(BootTime received, const ServiceClock& clock,
   return Verdict::busy;
 }
 
-// A table on which takes are refused although the row looks free must not be
-// asked as fast as it answers.
+// Limits immediate retries: if takes are refused although the row looks free,
+// they must not be sent as fast as DynamoDB answers.
 Verdict Lease::at_once() {
   if (tries_at_once_++ < kTriesAtOnce) return Verdict::again;
   tries_at_once_ = 0;
   return Verdict::busy;
 }
 
-Verdict Lease::heard_release(const Reply& reply) {
+Verdict Lease::receive_release(const Reply& reply) {
   switch (reply.outcome) {
     case Reply::Outcome::unsent:
       return Verdict::again;
@@ -368,8 +371,8 @@ Verdict Lease::heard_release(const Reply& reply) {
       if (verb_ == Verb::release) return Verdict::released;
       break;
     case Reply::Outcome::refused:
-      // An earlier release did it; or the lease has lapsed, and others may well
-      // have had the row since; or none was granted.
+      // An earlier release was applied, or the lease is over and others may
+      // have had the row since, or no lease was granted.
       if (release_lost_ || reply.received >= claim_end_) {
         return Verdict::released;
       }
@@ -381,9 +384,9 @@ Verdict Lease::heard_release(const Reply& reply) {
   if (row.kind == Row::Kind::record && row.uuid == uuid_) {
     const bool marked = use_.keep && row.expires == ServiceTime::zero();
     if (marked) return Verdict::released;
-    // An old take, applied after others have had the lock.
+    // Another token: an old take was applied after others have had the lock.
     if (ours_ && use_.keep && row.token != token_) return Verdict::taken;
-    return Verdict::again;  // Ours after all: an old take, applied late.
+    return Verdict::again;  // Still ours, by an old take that was applied late.
   }
   return row.kind == Row::Kind::absent ? Verdict::deleted : Verdict::taken;
 }
@@ -395,14 +398,17 @@ void Lease::apply(const ServiceClock& clock) {
   claim_end_ = std::min(claim_end_, claim_of(granted_, clock));
 }
 
-// By the boot clock, and by DynamoDB's: nobody may take the row before its
-// stamp is over, or by as much sooner as their calendars may be ahead.  If an
-// answer since the sending has contradicted what was known of that clock, this
-// machine may have been stopped meanwhile, while waiters counted on.  Then the
-// lease is counted by DynamoDB's clock as well, from the earliest that it may
-// have shown at the sending: the stamp was made of the latest, and would be too
-// kind by all that was not known.  What later answers tell of that time may
-// come from behind a stop too short to notice.
+// A claim ends by the boot clock, and by DynamoDB's clock when its stamp ends,
+// less the margin by which others' wall clocks may be ahead: nobody may take
+// the row before that.
+//
+// If an answer since the request was sent has contradicted what was known of
+// DynamoDB's clock, this machine may have been stopped while the clocks of
+// waiters went on.  Then the claim also ends one lease after the earliest time
+// that DynamoDB's clock may have shown when the request was sent.  The stamp
+// cannot be used for that, because it is made from the latest time.  Later
+// answers cannot either, because they may follow a stop that was too short to
+// notice.
 BootTime Lease::claim_of(const Sent& sent, const ServiceClock& clock) const {
   const BootTime end =
       std::min(sent.at + held_for(ttl_),
@@ -431,7 +437,7 @@ ServiceTime Lease::lowest_stamp() const {
 
 std::optional<std::size_t> Lease::find_own(const Row& row) const {
   if (row.kind != Row::Kind::record || row.uuid != uuid_) return std::nullopt;
-  // An old take, applied after others have had the lock.
+  // Another token: an old take was applied after others have had the lock.
   if (ours_ && use_.keep && row.token != token_) return std::nullopt;
   for (std::size_t i = 0; i < sent_.size(); ++i) {
     if (sent_[i].stamp == row.expires) return i;
@@ -439,8 +445,8 @@ std::optional<std::size_t> Lease::find_own(const Row& row) const {
   return std::nullopt;
 }
 
-// Every write consumes the version before it, so what was sent before a version
-// that the row has borne can be applied no more.
+// Every write replaces the version before it.  So versions that were sent
+// before one that the row has had can no longer be applied.
 void Lease::drop_before(std::size_t index) {
   const auto kept = sent_.begin() + static_cast<std::ptrdiff_t>(index);
   for (auto dropped = sent_.begin(); dropped != kept; ++dropped) {

@@ -89,7 +89,7 @@ void Queue::Waiter::cancel() {
 
 Queue::Entry Queue::enter(Waiter& waiter, bool wait) {
   if (ended_) return Entry::refused;
-  if (turn_ == nullptr && renewer_ == 0) {
+  if (turn_ == nullptr && keeper_ == 0) {
     turn_ = &waiter;
     waiter.has_turn_ = true;
     return Entry::turn;
@@ -105,7 +105,7 @@ Queue::Entry Queue::enter(Waiter& waiter, bool wait) {
 bool Queue::keep(Waiter& waiter) {
   if (ended_) return false;
   turn_ = nullptr;
-  renewer_ = waiter.thread_;
+  keeper_ = waiter.thread_;
   return true;
 }
 
@@ -124,12 +124,12 @@ void Queue::remove(Waiter& waiter) {
 }
 
 void Queue::let_go() {
-  if (renewer_ != 0) renewer_ = kNobody;
+  if (keeper_ != 0) keeper_ = kNobody;
 }
 
 void Queue::pass() {
-  if (renewer_ == 0) return;  // Ended amid the taking.
-  renewer_ = 0;
+  if (keeper_ == 0) return;  // Ended amid the taking.
+  keeper_ = 0;
   admit_next();
 }
 
@@ -142,7 +142,7 @@ Queue::Waiter* Queue::heir() const {
 void Queue::hand_over(Waiter& heir) {
   remove(heir);
   turn_ = &heir;
-  renewer_ = heir.thread_;
+  keeper_ = heir.thread_;
   heir.has_lock_ = true;
   heir.waker_.wake();
 }

@@ -1,6 +1,6 @@
 // The threads of one process that want the same lock: first come, first served.
-// Only the one that has the turn talks to DynamoDB; what it has got it may hand
-// over to the next one as it is.
+// Only the thread that has the turn talks to DynamoDB.  It may hand its lease
+// over to the next thread as it is.
 #ifndef DDBMUTEX_QUEUE_HPP
 #define DDBMUTEX_QUEUE_HPP
 
@@ -16,20 +16,20 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-// The waits under way on all locks of a table: a Waker each, lent and kept for
-// the next, so that a lock that nobody waits for needs no descriptor.
+// The waits of all locks of a table.  Each borrows a Waker, so that a lock that
+// nobody waits for needs no descriptor.
 //
 // Thread safety: any thread may call any member.
 class Waits {
  public:
-  // One of them, for as long as this is there.
+  // One wait, as long as this object exists.
   class One {
    public:
     explicit One(Waits& waits);
     ~One();
     One(const One&) = delete;
     One& operator=(const One&) = delete;
-    // Null: closed before.
+    // Null if it was made after close().
     sigv4::Waker* waker() const { return waker_.get(); }
 
    private:
@@ -39,7 +39,7 @@ class Waits {
     One* next_ = nullptr;
   };
 
-  // Wakes all of them; remembered.
+  // Wakes all waits.  Those made later have no waker.
   void close();
   bool closed() const { return closed_; }
 
@@ -54,12 +54,12 @@ class Waits {
   std::size_t idle_count_ = 0;
 };
 
-// Ends one call that waits, from another thread.  Remembered.
+// Ends one call that waits, from another thread, also before it waits.
 class Cancel {
  public:
   void cancel();
   bool cancelled() const { return cancelled_; }
-  void attach(sigv4::Waker* waker);  // Null: none any more.
+  void attach(sigv4::Waker* waker);  // Null: the call has ended.
 
  private:
   sigv4::Mutex mutex_;
@@ -67,10 +67,10 @@ class Cancel {
   sigv4::Waker* waker_ = nullptr;       // GUARDED_BY(mutex_)
 };
 
-// A thread, by a number that is never used again.
+// A number of the calling thread that no other thread ever gets.
 std::uint64_t this_thread() noexcept;
 
-// Thread safety: as an int, and so are the Waiters in it.
+// Thread safety: one thread at a time, also for the Waiters in it.
 class Queue {
  public:
   // One call that waits.
@@ -98,38 +98,39 @@ class Queue {
     bool cancelled_ = false;
   };
 
-  // Gives the turn to one who comes when nobody has it.  Others join the line,
-  // and are woken when their turn comes, unless they do not `wait`.  Each who
-  // has the turn, waits for it or was handed the lock must keep() or leave().
+  // Gives the turn to the waiter if nobody has it.  Otherwise the waiter joins
+  // the line and is woken when its turn comes; if it does not `wait`, it is
+  // refused.  A waiter that has the turn, is in line or was handed the lock
+  // must keep() or leave().
   enum class Entry { turn, line, refused };
   Entry enter(Waiter& waiter, bool wait);
 
-  // The call ends, but the turn stays with its thread until pass().  False once
-  // ended: leave() then.
+  // The call ends, and its thread keeps the turn until pass().  Returns false
+  // after end(): then the waiter must leave().
   bool keep(Waiter& waiter);
   void leave(Waiter& waiter);
-  // After a keep(): from now on no thread has the turn, but none gets it yet
-  // either.
+  // After keep(): the thread no longer counts as the one that keeps the turn.
+  // No other thread gets it before pass().
   void let_go();
-  // Lets the next one in after a keep().
+  // After keep(): lets the next one in.
   void pass();
-  // The first in line whose wait has not been ended; null if there is none.
+  // The first in line that was not cancelled; null if there is none.
   Waiter* heir() const;
-  // After a keep(): that one's thread keeps the turn from now on, and has yet
-  // to keep() or leave().  REQUIRES: the heir.
+  // After keep(): the heir's thread keeps the turn from now on.  The heir has
+  // yet to keep() or leave().
   void hand_over(Waiter& heir);
-  // He has not yet, and is to.
+  // The lock was handed over, and the heir has yet to keep() or leave().
   bool handed_over() const {
     return turn_ != nullptr && turn_->has_lock_ && !ended_;
   }
-  // The turn was kept by the thread that asks.
-  bool kept_by_this_thread() const { return renewer_ == this_thread(); }
+  // The calling thread keeps the turn.
+  bool kept_by_this_thread() const { return keeper_ == this_thread(); }
 
-  // Wakes all in line, who look around and go on waiting.
+  // Wakes everyone in line.  Each decides anew how long to wait.
   void wake_line();
-  // Cancels all waits under way.
+  // Cancels all waits.
   void cancel();
-  // The same, and those to come.
+  // Cancels all waits, and refuses all later ones.
   void end();
 
  private:
@@ -137,8 +138,9 @@ class Queue {
   void admit_next();
 
   Waiter* line_ = nullptr;
-  Waiter* turn_ = nullptr;     // Who has it and has not kept it.
-  std::uint64_t renewer_ = 0;  // The thread that kept it; 0: it is free.
+  Waiter* turn_ = nullptr;  // Has the turn and has not kept it.
+  // The thread that keeps it; 0: it is free; kNobody: after let_go().
+  std::uint64_t keeper_ = 0;
   bool ended_ = false;
 };
 

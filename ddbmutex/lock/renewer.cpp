@@ -1,11 +1,10 @@
+// What callers ask of a table's leases and of its two threads.
 #include "renewer.hpp"
 
-#include <algorithm>
-#include <tuple>
+#include <optional>
 #include <utility>
 
 #include "../../sigv4/memory.hpp"
-#include "../../sigv4/shared.hpp"
 #include "../../sigv4/thread.hpp"
 
 namespace ddbmutex {
@@ -14,92 +13,114 @@ namespace lock {
 
 using dynamodb::Fault;
 using std::chrono::nanoseconds;
+using Guard = Leases::Guard;
 
 namespace {
 
-constexpr std::size_t kMostAwaited = 16;
-constexpr std::size_t kMostKept = 1000;
-
-double seconds_between(BootTime from, BootTime to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
-double per_second(nanoseconds every) {
-  return 1 / std::chrono::duration<double>(every).count();
-}
-
 void fail(Result& result, const char* why) {
-  result.kind = Result::Kind::failed;
+  result.verdict = Verdict::again;
   result.answer.fault = Fault::timed_out;
   sigv4::has_memory_for([&] { result.answer.message = why; });
 }
 
-constexpr char kNoThread[] = "cannot start a thread";
-
 }  // namespace
 
-std::shared_ptr<Renewer> Renewer::create(
-    const dynamodb::ClientOptions& options) {
-  auto made = sigv4::share<Renewer>(options);
-  made->self_ = made;
-  return made;
-}
+// The user renews a lease that the sender renews, too.
+class Renewer::RenewalByHand final : public SharedLease {
+ public:
+  explicit RenewalByHand(Leases& leases) : leases_(leases) {}
 
-Renewer::Renewer(const dynamodb::ClientOptions& options) : client_(options) {
+ private:
+  bool stamp(Attempt& attempt) override {
+    const Guard guard(leases_.mutex);
+    if (leases_.stopping || attempt.held().over()) return false;
+    return leases_.stamp(attempt, BootClock::now());
+  }
+  void unstamp(Attempt& attempt) override {
+    const Guard guard(leases_.mutex);
+    leases_.unstamp(attempt);
+  }
+  void receive(Attempt& attempt) override {
+    const Guard guard(leases_.mutex);
+    HeldLease& held = attempt.held();
+    if (held.over()) return attempt.decide(Verdict::expired);
+    leases_.receive(attempt);
+    // The answer may have shown that an earlier renewal was applied, which did
+    // not have these changes.
+    const bool earlier = held.lease.granted_at() < made_;
+    if (attempt.verdict() == Verdict::ours && earlier) {
+      attempt.decide(Verdict::again);
+    }
+  }
+
+  Leases& leases_;
+  const BootTime made_ = BootClock::now();
+};
+
+Renewer::Renewer(const dynamodb::ClientOptions& options)
+    : client_(options),
+      leases_(client_, budget_),
+      sender_(leases_),
+      notifier_(leases_) {
   client_.on_contradiction(
-      [](void* it) { static_cast<Renewer*>(it)->check_clock(); }, this);
-}
-
-// One by one: a thousand destructors within each other want a large stack.
-Renewer::~Renewer() {
-  while (first_loss_ != nullptr) take_loss();
+      [](void* leases) { static_cast<Leases*>(leases)->check_clock(); },
+      &leases_);
 }
 
 // --- Starting and stopping ---------------------------------------------------
 
 bool Renewer::start() {
-  if (stopping_) return false;
-  if (sender_.started && teller_.started) return true;
-  const std::shared_ptr<void> self = self_.lock();
+  if (leases_.stopping) return false;
+  if (sender_thread_.started && notifier_thread_.started) return true;
+  const std::shared_ptr<void> self = shared_from_this();
   if (!registered_) sigv4::register_for_exit(self, *this);
   registered_ = true;
-  if (!teller_.started) {
-    teller_.started = sigv4::start_thread(
-        teller_.thread, "ddbmutex-notify", self,
-        [](void* it) { static_cast<Renewer*>(it)->tell_loop(); });
-    if (!teller_.started) return false;
+  if (!notifier_thread_.started) {
+    notifier_thread_.started = sigv4::start_thread(
+        notifier_thread_.thread, "ddbmutex-notify", self, [](void* it) {
+          auto* const renewer = static_cast<Renewer*>(it);
+          renewer->notifier_.run();
+          renewer->ended(renewer->notifier_thread_);
+        });
+    if (!notifier_thread_.started) return false;
+    leases_.has_notifier = true;
   }
-  sender_.started = sigv4::start_thread(
-      sender_.thread, "ddbmutex-sender", self, [](void* it) {
+  sender_thread_.started = sigv4::start_thread(
+      sender_thread_.thread, "ddbmutex-sender", self, [](void* it) {
         auto* const renewer = static_cast<Renewer*>(it);
-        renewer->send_loop();
-        const Guard guard(renewer->mutex_);  // What that had left is dropped.
-        renewer->sender_.ended = true;
-        renewer->changed_.notify_all();
+        renewer->sender_.run();
+        renewer->ended(renewer->sender_thread_);
       });
-  return sender_.started;
+  return sender_thread_.started;
+}
+
+void Renewer::ended(Worker& worker) {
+  const Guard guard(leases_.mutex);
+  worker.ended = true;
+  leases_.changed.notify_all();
 }
 
 void Renewer::tell_to_stop(BootTime by) {
-  const Guard guard(mutex_);
-  if (std::exchange(stopping_, true)) return;
-  stop_by_ = by;
-  sender_waker_.wake();
-  wake_teller_at(BootTime::min());  // No alarm replaces this one.
+  const Guard guard(leases_.mutex);
+  if (std::exchange(leases_.stopping, true)) return;
+  leases_.stopping_since = BootClock::now();
+  leases_.stop_by = by;
+  leases_.sender.waker().wake();
+  leases_.notifier.wake_at(BootTime::min());  // No alarm replaces this one.
 }
 
 void Renewer::await_stop() {
-  Guard guard(mutex_);
+  Guard guard(leases_.mutex);
   if (std::exchange(awaited_, true)) return;
   const auto is_running = [](const Worker& worker) {
     return worker.started && !worker.ended &&
            !sigv4::is_this_thread(worker.thread);
   };
-  const BootTime latest = stop_by_ + sigv4::kStopGrace;
-  while ((is_running(sender_) || is_running(teller_)) &&
-         sigv4::await(changed_, guard, latest)) {
+  const BootTime latest = leases_.stop_by + sigv4::kStopGrace;
+  while ((is_running(sender_thread_) || is_running(notifier_thread_)) &&
+         sigv4::await(leases_.changed, guard, latest)) {
   }
-  for (Worker* worker : {&sender_, &teller_}) {
+  for (Worker* worker : {&sender_thread_, &notifier_thread_}) {
     if (!std::exchange(worker->started, false)) continue;
     if (worker->ended) {
       guard.unlock();
@@ -111,423 +132,202 @@ void Renewer::await_stop() {
   }
 }
 
-// --- Calls -------------------------------------------------------------------
+// --- While a lock is held ----------------------------------------------------
 
 bool Renewer::keep(HeldLease& held) {
-  const MutexSettings& holder = *held.holder;
-  const Guard guard(mutex_);
-  if (shut_) return false;
-  const bool renews = holder.renew_after > nanoseconds::zero();
-  // Who is asked whether it is alive has its lease renewed.
-  const bool calls = holder.hears_losses || holder.hears_dangers;
+  const MutexSettings& settings = *held.settings;
+  const Guard guard(leases_.mutex);
+  if (leases_.closed) return false;
+  const bool renews = settings.renew_after > nanoseconds::zero();
+  // A listener that is asked whether it is alive has its lease renewed.
+  const bool calls = settings.hears_losses || settings.hears_dangers;
   if ((renews || calls) && !start()) return false;
-  for (Agenda* agenda : {&renewals_, &renewals_due_, &renewals_behind_,
-                         &questions_, &dangers_, &ends_}) {
-    agenda->make_room(ends_.size() + 1);
-  }
-  held.release.push_back(std::make_unique<Attempt>(Call::release, held));
-  held.since = BootClock::now();
-  if (renews) {
-    renewals_per_s_ += per_second(holder.renew_after);
-    // Locks that were taken together are not renewed together.
-    const BootTime when = held.lease.renew_at(holder.renew_after);
-    const nanoseconds early =
-        std::max((when - held.since) / 2, nanoseconds::zero());
-    plan_renewal(held, when - budget_.jitter(early));
-  }
-  held.lease.apply(client_.clock());
-  set_alarm(held);
-  publish(held, held.lease.claim_end());
-  held_since_s_ += seconds_between(made_, held.since);
+  leases_.add(held);
   return true;
 }
 
 Renewer::Usage Renewer::usage() const {
-  const Guard guard(mutex_);
-  const double now_s = seconds_between(made_, BootClock::now());
-  const double held_s =
-      static_cast<double>(ends_.size()) * now_s - held_since_s_;
-  return {ends_.size(), held_before_s_ + held_s};
+  const Guard guard(leases_.mutex);
+  return {leases_.alarms.size(), leases_.held_s()};
 }
 
-void Renewer::renew(HeldLease& held, const ChangesPtr& changes,
-                    BootTime deadline, sigv4::Waker& waker, Result& result) {
+Result Renewer::renew(HeldLease& held, const ChangesPtr& changes,
+                      BootTime deadline, sigv4::Waker& waker) {
+  Result result;
   Attempt attempt(Call::renew, held);
-  attempt.by_hand = this;
-  attempt.deadline = deadline;
-  Guard guard(mutex_);
+  Guard guard(leases_.mutex);
   while (held.renewing && !held.over() &&
-         sigv4::await(changed_, guard, deadline)) {
+         sigv4::await(leases_.changed, guard, deadline)) {
   }
-  if (held.over()) return end(held, result);
-  if (held.renewing) return fail(result, "another renewal is under way");
+  result.verdict = Leases::end_of(held);
+  if (held.over()) return result;
+  if (held.renewing) {
+    fail(result, "another renewal is under way");
+    return result;
+  }
   held.renewing = true;
-  unplan(held);
+  leases_.unplan(held);
   held.lease.carry(changes);
-  attempt.made = BootClock::now();
+  RenewalByHand by_hand(leases_);
   guard.unlock();
-  const bool had_memory = sigv4::has_memory_for([&] { attempt.run(&waker); });
+  const bool had_memory =
+      sigv4::has_memory_for([&] { attempt.run(deadline, &waker, &by_hand); });
   guard.lock();
+  const bool renewed = had_memory && attempt.verdict() == Verdict::ours;
+  const bool has_ended = BootClock::now() >= held.lease.claim_end();
+  if (!held.over() && !renewed && has_ended) {
+    leases_.lose(held, Verdict::expired);
+  }
   if (held.over()) {
-    end(held, result);
+    result.verdict = Leases::end_of(held);
   } else if (!had_memory) {
-    result.kind = Result::Kind::failed;
+    result.verdict = Verdict::again;
     result.answer.fault = Fault::no_memory;
-  } else if (attempt.verdict == Verdict::ours) {
-    return;
-  } else if (BootClock::now() >= held.lease.claim_end()) {
-    lose(held, Verdict::expired);
-    end(held, result);
-  } else if (stopping_ && !attempt.failing()) {  // Nothing was asked.
-    result.kind = Result::Kind::not_held;
+  } else if (renewed) {
+    result.verdict = Verdict::ours;
+    return result;
+  } else if (leases_.stopping && !attempt.failing()) {  // Nothing was asked.
+    result.verdict = Verdict::not_held;
   } else {
-    result.kind = Result::Kind::failed;
-    result.answer = std::move(attempt.answer);
+    result.verdict = Verdict::again;
+    result.answer = attempt.take_answer();
   }
   guard.unlock();
   go_on(held);
+  return result;
 }
 
 void Renewer::go_on(HeldLease& held) {
-  const Guard guard(mutex_);
+  const Guard guard(leases_.mutex);
   held.renewing = false;
-  changed_.notify_all();
+  leases_.changed.notify_all();
   if (held.over()) return;
   held.lease.carry(nullptr);
-  plan_renewal(held, std::max(held.lease.renew_at(held.holder->renew_after),
-                              BootClock::now()));
+  leases_.plan_renewal(held,
+                       std::max(held.lease.renew_at(held.settings->renew_after),
+                                BootClock::now()));
 }
 
 void Renewer::confirm_loss(HeldLease& held, BootTime deadline,
                            sigv4::Waker& waker) {
-  Result result;
-  renew(held, nullptr, deadline, waker, result);
-  if (result.kind == Result::Kind::done) return go_on(held);
-  const Guard guard(mutex_);
-  if (!held.over()) lose(held, Verdict::taken);
+  const Result result = renew(held, nullptr, deadline, waker);
+  if (result.verdict == Verdict::ours) return go_on(held);
+  const Guard guard(leases_.mutex);
+  if (!held.over()) leases_.lose(held, Verdict::taken);
 }
 
 std::shared_ptr<void> Renewer::signal_loss(HeldLease& held,
                                            std::shared_ptr<void> (*make)(),
                                            void (*signal)(void*)) {
-  const Guard guard(mutex_);
+  const Guard guard(leases_.mutex);
   if (held.over() || BootClock::now() >= held.lease.claim_end()) return nullptr;
   if (held.signal.object == nullptr) {
     if (!start()) return nullptr;
     held.signal = {make(), signal};
-    set_alarm(held);  // The thread that is to tell may be new.
+    leases_.set_alarm(held);  // The notifier may be new.
   }
   return held.signal.object;
 }
 
+// --- The end of a lease ------------------------------------------------------
+
 bool Renewer::hand_over(HeldLease& held, Signal& signal) {
-  const Guard guard(mutex_);
-  if (held.over() || stopping_ || shut_) return false;
-  const int limit = held.holder->handover_limit;
+  const Guard guard(leases_.mutex);
+  if (held.over() || leases_.stopping || leases_.closed) return false;
+  const int limit = held.settings->handover_limit;
   if (!held.lease.hand_over(BootClock::now(), limit)) return false;
-  signal.swap(held.signal);
+  signal = std::exchange(held.signal, {});
   return true;
 }
 
-Attempts Renewer::give_back(HeldLease& held, Verdict& lost) {
-  Signal signal;  // Dropped only without the mutex.
-  const Guard guard(mutex_);
-  Attempts attempt = take_back(held);
-  lost = held.lost;
-  signal.swap(held.signal);
-  return attempt;
-}
-
-std::vector<Unreleased> Renewer::release_all(BootTime deadline) {
-  const auto closing = sigv4::share<Closing>();
-  Guard guard(mutex_);
-  shut_ = true;
-  std::vector<Unreleased>& all = closing->locks;
-  all = std::vector<Unreleased>(ends_.size());
-  const bool threads = !all.empty() && start();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i].held = Handle(&ends_.at(i));
-    all[i].signal.swap(all[i].held->signal);
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    close(*all[i].held, closing, i, threads);
-  }
-  guard.unlock();
-  for (Unreleased& one : all) {
-    Signal signal;
-    signal.swap(one.signal);
-    if (signal.object != nullptr) signal.tell(signal.object.get());
-  }
-  guard.lock();
-  while (closing->open > 0 && !sender_.ended &&
-         sigv4::await(changed_, guard, deadline)) {
-  }
-  std::vector<Unreleased> locks;  // Dropped only without the mutex.
-  locks.swap(all);
-  return locks;
+Attempts Renewer::give_back(HeldLease& held, std::optional<Verdict>& loss) {
+  Signal dropped;  // Destroyed without the mutex.
+  const Guard guard(leases_.mutex);
+  Attempts release = leases_.give_back(held);
+  loss = held.loss;
+  dropped = std::exchange(held.signal, {});
+  return release;
 }
 
 void Renewer::lost(HeldLease& held, Verdict why) {
-  const Guard guard(mutex_);
-  tell(held, why);
+  const Guard guard(leases_.mutex);
+  leases_.report(held, why);
 }
 
 bool Renewer::finish(Attempts& one) {
-  Attempts gone;  // Dropped only without the mutex.
-  Guard guard(mutex_);
+  Guard guard(leases_.mutex);
   bool started = false;
-  if (!sigv4::has_memory_for([&] { started = start(); }) || !started) {
-    return false;
-  }
-  Attempt& attempt = *one.front();
-  gone = make_room();
-  const BootTime now = BootClock::now();
-  attempt.release_instead(now + attempt.holder.ttl);
-  if (attempt.pending != nullptr) {
-    if (answers_awaited_ == kMostAwaited) {
-      guard.unlock();
-      conclude(std::move(one));
-      return true;
-    }
-    ++answers_awaited_;
-    attempt.counted = true;
-  }
-  attempt.due = now;
-  const bool sent = attempt.pending != nullptr;
-  if (!sent && attempt.answer.fault == Fault::throttled) attempt.goes_on();
-  put(attempt.due, one);
+  const bool had_memory = sigv4::has_memory_for([&] { started = start(); });
+  if (!had_memory || !started) return false;
+  sender_.finish(one, std::move(guard));
   return true;
 }
 
-// What was lost before, and is not told any more, is dropped by the thread that
-// would have told it.
-void Renewer::settle(MutexSettings& holder) {
-  Guard guard(mutex_);
-  const bool tells = sigv4::is_this_thread(teller_.thread);
-  // Settled before, nothing is told any more, though losses wait.
-  while (teller_.started && !tells && !teller_.ended && !holder.settled &&
-         is_told(holder)) {
-    changed_.wait(guard);
+std::vector<Unreleased> Renewer::release_all(BootTime deadline) {
+  const auto closing = std::make_shared<Closing>();
+  Guard guard(leases_.mutex);
+  leases_.closed = true;
+  std::vector<Unreleased>& all = closing->locks;
+  all = std::vector<Unreleased>(leases_.alarms.size());
+  const bool has_threads = !all.empty() && start();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].held = leases_.alarms.at(i).shared_from_this();
+    all[i].signal = std::exchange(all[i].held->signal, {});
   }
-  holder.settled = true;
-  holder.listener.reset();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    close(*all[i].held, closing, i, has_threads);
+  }
+  guard.unlock();
+  for (Unreleased& one : all) {
+    const Signal signal = std::exchange(one.signal, {});
+    if (signal.object != nullptr) signal.call(signal.object.get());
+  }
+  guard.lock();
+  while (closing->open > 0 && !sender_thread_.ended &&
+         sigv4::await(leases_.changed, guard, deadline)) {
+  }
+  // The sender no longer writes there, and nothing is destroyed under the
+  // mutex.
+  return std::exchange(all, {});
+}
+
+// Without threads nothing can be sent; at exit the destructor of its mutex may
+// still send it.
+void Renewer::close(HeldLease& held, const std::shared_ptr<Closing>& closing,
+                    std::size_t place, bool has_threads) {
+  Result& result = closing->locks[place].result;
+  fail(result, has_threads ? "not released in time" : "cannot start a thread");
+  if (leases_.stopping) return;
+  Attempts one = leases_.give_back(held);
+  if (held.loss) result.verdict = *held.loss;
+  if (!has_threads) return;
+  const BootTime now = BootClock::now();
+  one.front().give_up_at(now + held.settings->ttl);
+  if (!held.loss) {
+    held.closing = closing;
+    held.closing_place = place;
+    ++closing->open;
+  }
+  sender_.release_at(now, one);
+}
+
+// A loss that was found before, and is not reported any more, is dropped by the
+// notifier.
+void Renewer::settle(MutexSettings& settings) {
+  Guard guard(leases_.mutex);
+  const bool is_notifier = sigv4::is_this_thread(notifier_thread_.thread);
+  while (notifier_thread_.started && !is_notifier && !notifier_thread_.ended &&
+         !settings.settled && notifier_.reports_to(settings)) {
+    leases_.changed.wait(guard);
+  }
+  settings.settled = true;
+  settings.listener.reset();
 }
 
 bool Renewer::calls_back_here() const {
-  const Guard guard(mutex_);
-  return teller_.started && sigv4::is_this_thread(teller_.thread);
-}
-
-bool Renewer::is_told(const MutexSettings& holder) const {
-  if (running_ == &holder) return true;
-  for (const HeldLease* held = first_loss_; held != nullptr;
-       held = held->next_lost) {
-    if (held->holder.get() == &holder) return true;
-  }
-  return false;
-}
-
-void Renewer::check_clock() {
-  const Guard guard(mutex_);
-  const dynamodb::ServiceClock clock = client_.clock();
-  for (std::size_t i = 0; i < ends_.size(); ++i) {
-    HeldLease& held = ends_.at(i);
-    held.lease.apply(clock);
-    publish(held, held.lease.claim_end());
-  }
-  // An alarm that is set moves a lease: to the front, for no claim has become
-  // longer, and so past none that has yet to have its own.
-  for (std::size_t i = 0; i < ends_.size(); ++i) set_alarm(ends_.at(i));
-}
-
-// --- Under the mutex ---------------------------------------------------------
-
-Attempts Renewer::take_back(HeldLease& held) {
-  Attempts attempt;
-  if (held.given_back) return attempt;
-  const BootTime now = BootClock::now();
-  const bool was_lost = held.lost != Verdict::again;
-  if (!was_lost && now >= held.lease.claim_end()) {
-    lose(held, Verdict::expired);
-  } else if (!was_lost) {
-    no_longer_held(held, now);
-  }
-  held.given_back = true;
-  publish(held, BootTime::min());
-  // All that a renewal under way of unknown outcome tells the lease.
-  if (held.renewing) held.lease.apply(client_.clock());
-  held.lease.carry(nullptr);
-  changed_.notify_all();
-  attempt.swap(held.release);
-  return attempt;
-}
-
-// Without threads nothing can be said; at exit its mutex's destructor may say
-// it yet.
-void Renewer::close(HeldLease& held, const std::shared_ptr<Closing>& closing,
-                    std::size_t place, bool threads) {
-  Result& result = closing->locks[place].result;
-  fail(result, threads ? "not released in time" : kNoThread);
-  if (stopping_) return;
-  Attempts one = take_back(held);
-  const bool lost = held.lost != Verdict::again;
-  if (lost) end(held, result);
-  if (!threads) return;
-  Attempt& attempt = *one.front();
-  const BootTime now = BootClock::now();
-  attempt.deadline = now + held.holder->ttl;
-  if (!lost) {
-    attempt.closing = closing;
-    attempt.closing_place = place;
-    ++closing->open;
-  }
-  put(now, one);
-}
-
-// What is known of a lock that release_all() waits for.  `told`: by the last
-// answer.
-void Renewer::closed(const Attempt& attempt, Verdict lost, bool told,
-                     bool for_good) {
-  Closing* const closing = attempt.closing.get();
-  if (closing == nullptr || closing->locks.empty()) return;
-  Result& result = closing->locks[attempt.closing_place].result;
-  if (told && attempt.failing()) {
-    sigv4::has_memory_for([&] { attempt.answer.tell(result.answer); });
-  }
-  if (!for_good) return;
-  if (lost != Verdict::again) {
-    result.kind = Result::Kind::lost;
-    result.loss = lost;
-  } else if (told && !attempt.failing()) {
-    result.kind = Result::Kind::done;
-  }
-  --closing->open;
-  changed_.notify_all();
-}
-
-// For one more release that a caller leaves.  If there are too many, the one
-// that goes is of a lock that will be free soonest by itself, and sooner of one
-// that may never have been had, or was released before.
-Attempts Renewer::make_room() {
-  const auto worth = [](const Attempt& attempt) {
-    return std::make_tuple(!attempt.once_more, !attempt.of_take,
-                           attempt.deadline);
-  };
-  std::size_t kept = 0;
-  Attempts::iterator least;
-  for (auto one = releases_.begin(); one != releases_.end(); ++one) {
-    if ((*one)->closing || (*one)->pending) continue;
-    if (kept++ == 0 || worth(**one) < worth(**least)) least = one;
-  }
-  Attempts gone;
-  if (kept >= kMostKept) gone.splice(gone.begin(), releases_, least);
-  return gone;
-}
-
-void Renewer::put(BootTime when, Attempts& attempt) {
-  attempt.front()->due = when;
-  releases_.splice(releases_.end(), attempt);
-  wake_sender_at(when);
-}
-
-void Renewer::wake_sender_at(BootTime when) {
-  if (when >= sender_sleeps_until_) return;
-  sender_sleeps_until_ = when;
-  sender_waker_.wake();
-}
-
-void Renewer::wake_teller_at(BootTime when) {
-  if (when >= teller_sleeps_until_) return;
-  teller_sleeps_until_ = when;
-  teller_waker_.wake();
-}
-
-// There is one plan for a lease.
-void Renewer::plan(HeldLease& held, Agenda& agenda, BootTime when) {
-  unplan(held);
-  held.renewal_on = &agenda;
-  agenda.set(held, when);
-  return &agenda == &questions_ ? wake_teller_at(when) : wake_sender_at(when);
-}
-
-// By itself, which is not for ever, and only if its holder is alive.
-void Renewer::plan_renewal(HeldLease& held, BootTime when) {
-  const MutexSettings& holder = *held.holder;
-  const bool by_hand = holder.renew_after <= nanoseconds::zero();
-  if (by_hand || held.held_too_long(when)) return;
-  plan(held, holder.is_asked ? questions_ : renewals_, when);
-}
-
-void Renewer::unplan(HeldLease& held) {
-  if (held.renewal_on != nullptr) held.renewal_on->set(held, BootTime::max());
-  held.attempt.reset();
-}
-
-// For what is to be told of this lease.
-void Renewer::set_alarm(HeldLease& held) {
-  const MutexSettings& holder = *held.holder;
-  const BootTime end = held.lease.claim_end();
-  const bool wanted =
-      !holder.settled && (holder.hears_dangers || client_.log());
-  const bool may_be_told = !held.in_danger && wanted;
-  const BootTime danger =
-      may_be_told ? end - holder.safe_time : BootTime::max();
-  ends_.set(held, end);
-  const bool due =
-      held.renewal_on == &renewals_due_ || held.renewal_on == &renewals_behind_;
-  if (held.renewal.planned() && due) held.renewal_on->set(held, end);
-  dangers_.set(held, danger);
-  wake_teller_at(std::min(danger, end));
-}
-
-// A Holder has one lease at a time, and what was given back is not its any
-// more.
-void Renewer::publish(const HeldLease& held, BootTime claim_end) {
-  held.holder->claim_end.store(claim_end, std::memory_order_release);
-}
-
-// Nothing is planned for it any more.
-void Renewer::no_longer_held(HeldLease& held, BootTime now) {
-  held_since_s_ -= seconds_between(made_, held.since);
-  held_before_s_ += seconds_between(held.since, now);
-  if (held.holder->renew_after > nanoseconds::zero()) {
-    renewals_per_s_ -= per_second(held.holder->renew_after);
-  }
-  unplan(held);
-  dangers_.set(held, BootTime::max());
-  ends_.set(held, BootTime::max());
-}
-
-// REQUIRES: not over.
-void Renewer::lose(HeldLease& held, Verdict why) {
-  no_longer_held(held, BootClock::now());
-  publish(held, BootTime::min());
-  tell(held, why);
-}
-
-// A loss is reported once, for the reason that was found first.
-void Renewer::tell(HeldLease& held, Verdict why) {
-  if (held.lost != Verdict::again) return;
-  held.lost = why;
-  const MutexSettings& holder = *held.holder;
-  const bool hears =
-      holder.hears_losses || client_.log() || held.signal.object != nullptr;
-  const bool wanted = !holder.settled && hears;
-  if (!wanted || stopping_ || !teller_.started) return;
-  if (last_loss_ != nullptr) {
-    last_loss_->next_lost = Handle(&held);
-  } else {
-    first_loss_ = Handle(&held);
-  }
-  last_loss_ = &held;
-  wake_teller_at(BootTime::min());
-}
-
-// What is over was lost, or given back.
-void Renewer::end(const HeldLease& held, Result& result) const {
-  const bool lost = held.lost != Verdict::again;
-  result.kind = lost ? Result::Kind::lost : Result::Kind::not_held;
-  if (lost) result.loss = held.lost;
+  const Guard guard(leases_.mutex);
+  return notifier_thread_.started &&
+         sigv4::is_this_thread(notifier_thread_.thread);
 }
 
 }  // namespace lock

@@ -1,8 +1,7 @@
-// Writes requests: what all layouts have in common, and the builder with which
-// they write their expressions.
+// Writes requests.  Each verb has a function that adds the layout's
+// expressions; add() looks for their words, and adds what they stand for to the
+// request.
 #include "requests.hpp"
-
-#include <algorithm>
 
 #include "layouts.hpp"
 
@@ -11,7 +10,9 @@ inline namespace v0 {
 namespace lock {
 
 using dynamodb::Action;
+using dynamodb::append_form;
 using dynamodb::append_string;
+using dynamodb::append_value;
 using sigv4::Digits;
 using sigv4::Text;
 using Verb = Request::Verb;
@@ -20,22 +21,7 @@ namespace {
 
 // Enough for most requests.
 constexpr std::size_t kUsualBytes = 2000;
-constexpr std::size_t kUsualMembers = 600;
-constexpr std::size_t kUsualWords = 16;
-
-// {"S":"..."}
-void append_text(Text& to, std::string_view text) {
-  to += R"({"S":)";
-  append_string(to, text);
-  to += '}';
-}
-
-// {"N":"5"}
-void append_number(Text& to, std::int64_t number) {
-  to += R"({"N":")";
-  to += Digits(number);
-  to += R"("})";
-}
+constexpr std::size_t kUsualDefinitions = 600;
 
 // The word that the text begins with: letters and '_'.
 std::string_view first_word(std::string_view text) {
@@ -45,25 +31,6 @@ std::string_view first_word(std::string_view text) {
     ++size;
   }
   return text.substr(0, size);
-}
-
-void write_expressions(const RowTarget& target, const Request& request,
-                       RequestBody& body) {
-  const Layout& layout = *target.layout;
-  switch (request.verb) {
-    case Verb::take:
-      return layout.take(target, request, body);
-    case Verb::renew:
-      return layout.renew(target, request, body);
-    case Verb::release:
-      return layout.release(target, request, body);
-    case Verb::force:
-      return layout.force(target, request, body);
-    case Verb::check:
-      return layout.check(target, request, body);
-    case Verb::look:
-      break;
-  }
 }
 
 }  // namespace
@@ -87,224 +54,260 @@ Action action_of(Verb verb, const RowPolicy& policy) {
 
 void write_request(const RowTarget& target, const Request& request,
                    Text& text) {
-  const Action action = action_of(request.verb, target.policy);
-  RequestBody body(target, text);
-  if (action != Action::put_item) body.key();
-  if (action == Action::get_item) {
-    body.option("ConsistentRead", request.consistent ? "true" : "false");
-    return body.end();
+  RequestBody(target, request, text).write();
+}
+
+// --- Values ------------------------------------------------------------------
+
+void Layout::write_version(std::string_view, ServiceTime expires,
+                           Text& json) const {
+  append_value(json, expires.count());
+}
+
+// The words that mean the same in all layouts.
+void Layout::write_value(std::string_view word, const RowTarget& target,
+                         const Request& request, Text& json) const {
+  using std::chrono::milliseconds;
+  if (word == "uuid") return append_value(json, request.uuid);
+  if (word == "expires") return append_value(json, request.stamp.count());
+  if (word == "lease") return append_value(json, request.lease.count());
+  if (word == "owner") return append_value(json, target.owner);
+  if (word == "seen_uuid") return append_value(json, request.seen->uuid);
+  if (word == "seen_expires") {
+    return append_value(json, request.seen->expires.count());
   }
-  write_expressions(target, request, body);
-  body.end_expressions();
-  if (request.verb != Verb::check) {
+  if (word == "earliest") return append_value(json, request.earliest.count());
+  if (word == "released") return append_value(json, 0);
+  if (word == "string") return append_value(json, "S");
+  if (word == "longest_uuid") return append_value(json, kLongestId);
+  if (word == "shortest_lease") {
+    return append_value(json, kShortestLease.count());
+  }
+  if (word == "longest_lease") {
+    return append_value(json, milliseconds(kLongestLease).count());
+  }
+}
+
+// --- The verbs ---------------------------------------------------------------
+
+void RequestBody::write() {
+  switch (request_.verb) {
+    case Verb::look:
+      add_option("ConsistentRead", request_.consistent ? "true" : "false");
+      text_ += '}';
+      return;
+    case Verb::take:
+      take();
+      break;
+    case Verb::renew:
+      renew();
+      break;
+    case Verb::release:
+      release();
+      break;
+    case Verb::force:
+      force();
+      break;
+    case Verb::check:
+      check();
+      break;
+  }
+  end_expressions();
+  if (request_.verb != Verb::check) {
     const bool updates =
-        request.verb == Verb::take && action == Action::update_item;
-    if (updates || request.tell) body.option("ReturnValues", R"("ALL_NEW")");
-    body.option("ReturnValuesOnConditionCheckFailure", R"("ALL_OLD")");
+        request_.verb == Verb::take && action_ == Action::update_item;
+    if (updates || request_.tell) add_option("ReturnValues", R"("ALL_NEW")");
+    add_option("ReturnValuesOnConditionCheckFailure", R"("ALL_OLD")");
   }
-  body.end();
+  text_ += '}';
 }
 
-// --- Placeholders ------------------------------------------------------------
-
-Placeholders::Placeholders(char mark) : json(kUsualMembers), mark_(mark) {
-  words_.reserve(kUsualWords);
-}
-
-bool Placeholders::begin(std::string_view word) {
-  if (std::find(words_.begin(), words_.end(), word) != words_.end()) {
-    return false;
+void RequestBody::take() {
+  if (action_ == Action::put_item) {
+    put_record();
+  } else {
+    update_record();
   }
-  words_.push_back(word);
-  begin_member(word);
-  json += "\":";
-  return true;
+  begin_condition("");
+  layout_.add_is_free(target_.policy, *this);
+  if (request_.seen) add(expressions_.or_stale);
+  if (request_.own.empty()) return;
+  add(" OR (");
+  add(expressions_.is_own);
+  add(")");
 }
 
-void Placeholders::begin(std::string_view word, std::size_t number) {
-  begin_member(word);
-  json += Digits(number);
-  json += "\":";
+void RequestBody::renew() {
+  begin_update(expressions_.renew);
+  add_changes();
+  begin_condition(expressions_.is_own);
+  if (request_.changes) add(expressions_.and_change);
 }
 
-void Placeholders::begin_member(std::string_view word) {
-  json += json.size() == 0 ? "{\"" : ",\"";
-  json += mark_;
-  json += word;
+void RequestBody::release() {
+  if (target_.policy.keep) {
+    begin_update(expressions_.release);
+    add_changes();
+  }
+  begin_condition(expressions_.is_ours);
+  if (request_.changes) add(expressions_.and_change);
+}
+
+void RequestBody::force() {
+  if (target_.policy.keep) begin_update(expressions_.release);
+  begin_condition(expressions_.is_seen);
+}
+
+void RequestBody::check() {
+  begin_condition(expressions_.is_ours);
+  add(expressions_.and_held);
 }
 
 // --- The body ----------------------------------------------------------------
 
-RequestBody::RequestBody(const RowTarget& target, Text& text)
-    : target_(target), text_(text) {
+RequestBody::RequestBody(const RowTarget& target, const Request& request,
+                         Text& text)
+    : target_(target),
+      request_(request),
+      action_(action_of(request.verb, target.policy)),
+      layout_(*target.layout),
+      expressions_(layout_.expressions(target.policy)),
+      text_(text) {
   text_.reserve(kUsualBytes);
-  text_ += R"({"TableName":)";
-  append_string(text_, target.table);
-}
-
-void RequestBody::key() {
+  names_.reserve(kUsualDefinitions);
+  values_.reserve(kUsualDefinitions);
+  append_form(text_, R"({"TableName":$)", {target.table});
+  if (action_ == Action::put_item) return;
   text_ += R"(,"Key":{)";
-  key_members();
+  add_key();
   text_ += '}';
 }
 
-void RequestBody::key_members() {
-  append_string(text_, target_.key_name);
-  text_ += ':';
-  append_text(text_, target_.key);
+void RequestBody::add_key() {
+  append_form(text_, R"($:{"S":$})", {target_.key_name, target_.key});
   if (target_.sort_name.empty()) return;
-  text_ += ',';
-  append_string(text_, target_.sort_name);
-  text_ += ':';
-  append_text(text_, target_.sort_value);
+  append_form(text_, R"(,$:{"S":$})", {target_.sort_name, target_.sort_value});
 }
 
-void RequestBody::begin(Part part, std::string_view json) {
-  end_part();
-  text_ += json;
-  part_ = part;
-  is_empty_ = true;
-}
-
-void RequestBody::end_part() {
-  if (part_ != Part::none) text_ += part_ == Part::item ? '}' : '"';
-  part_ = Part::none;
-}
-
-void RequestBody::begin_record(const RowPolicy& policy) {
-  if (policy.takes_by_update()) {
-    update();
-  } else {
-    item();
+// The item has the attributes that the update would set.
+void RequestBody::put_record() {
+  text_ += R"(,"Item":{)";
+  add_key();
+  std::string_view rest = expressions_.record;
+  for (sigv4::cut(rest, '#'); !rest.empty(); sigv4::cut(rest, '#')) {
+    const std::string_view word = first_word(rest);
+    append_form(text_, ",$:", {layout_.attribute(word)});
+    layout_.write_value(word, target_, request_, text_);
   }
+  if (!target_.attributes.empty()) text_ += ',';
+  dynamodb::append_members(text_, target_.attributes);
 }
 
-void RequestBody::item() {
-  begin(Part::item, R"(,"Item":{)");
-  key_members();
-}
-
-RequestBody& RequestBody::update(std::string_view expression) {
-  begin(Part::update, R"(,"UpdateExpression":")");
-  return add(expression);
-}
-
-RequestBody& RequestBody::condition(std::string_view expression) {
-  begin(Part::condition, R"(,"ConditionExpression":")");
-  return add(expression);
-}
-
-RequestBody& RequestBody::add(std::string_view expression) {
-  text_ += expression;
-  is_empty_ = is_empty_ && expression.empty();
-  for (std::size_t at = expression.find('#'); at != expression.npos;
-       at = expression.find('#', at + 1)) {
-    add_name(first_word(expression.substr(at + 1)));
+void RequestBody::update_record() {
+  const std::string_view end = expressions_.take_end;
+  begin_update(expressions_.record);
+  set(target_.attributes);
+  add(end);
+  // `data` stays, or the take sets it, or it goes.
+  if (target_.policy.keep_data ||
+      dynamodb::find(target_.attributes, kDataAttribute) != nullptr) {
+    return;
   }
-  return *this;
+  add(end.empty() ? " REMOVE #data" : ", #data");
 }
 
-void RequestBody::add_name(std::string_view word) {
-  if (!names_.begin(word)) return;
-  const bool is_key = word == "key";
-  append_string(names_.json, is_key ? std::string_view(target_.key_name)
-                                    : target_.layout->attribute(word));
-}
-
-RequestBody& RequestBody::bind(std::string_view word, std::string_view text) {
-  if (values_.begin(word.substr(1))) append_text(values_.json, text);
-  return *this;
-}
-
-RequestBody& RequestBody::bind(std::string_view word, std::int64_t number) {
-  if (values_.begin(word.substr(1))) append_number(values_.json, number);
-  return *this;
-}
-
-void RequestBody::set(std::string_view word, std::string_view text) {
-  append_text(begin_set(word), text);
-}
-
-void RequestBody::set(std::string_view word, std::int64_t number) {
-  append_number(begin_set(word), number);
-}
-
-// Returns where the value is to be written.
-Text& RequestBody::begin_set(std::string_view word) {
-  if (part_ == Part::item) {
-    text_ += ',';
-    append_string(text_, target_.layout->attribute(word));
-    text_ += ':';
-    return text_;
-  }
-  text_ += is_empty_ ? "SET #" : ", #";
-  text_ += word;
-  text_ += " = :";
-  text_ += word;
-  is_empty_ = false;
-  add_name(word);
-  values_.begin(word);
-  return values_.json;
+void RequestBody::begin_update(std::string_view expression) {
+  text_ += R"(,"UpdateExpression":")";
+  add(expression);
 }
 
 void RequestBody::set(const dynamodb::Item& attributes) {
-  if (part_ == Part::item) {
-    if (!attributes.empty()) text_ += ',';
-    return dynamodb::append_members(text_, attributes);
-  }
   for (std::size_t i = 0; i < attributes.size(); ++i) {
     const Digits number(i);
-    text_ += ", #set";
-    text_ += number;
-    text_ += " = :set";
-    text_ += number;
-    names_.begin("set", i);
-    append_string(names_.json, attributes[i].name);
-    values_.begin("set", i);
-    dynamodb::append_value(values_.json, attributes[i]);
+    append_form(text_, ", #set% = :set%", {number, number});
+    append_string(begin_definition("#set", number), attributes[i].name);
+    append_value(begin_definition(":set", number), attributes[i]);
   }
 }
 
-void RequestBody::change(const ChangesPtr& changes) {
-  if (!changes) return;
-  set(changes->set);
-  for (std::size_t i = 0; i < changes->remove.size(); ++i) {
-    text_ += i == 0 ? " REMOVE #removed" : ", #removed";
-    text_ += Digits(i);
-    names_.begin("removed", i);
-    append_string(names_.json, changes->remove[i]);
+// What the user sets and removes.
+void RequestBody::add_changes() {
+  if (!request_.changes) return;
+  set(request_.changes->set);
+  const std::vector<std::string>& removed = request_.changes->remove;
+  for (std::size_t i = 0; i < removed.size(); ++i) {
+    const Digits number(i);
+    append_form(text_, i == 0 ? " REMOVE #removed%" : ", #removed%", {number});
+    append_string(begin_definition("#removed", number), removed[i]);
   }
 }
 
-void RequestBody::element(std::string_view text) {
-  append_text(begin_element(), text);
+void RequestBody::begin_condition(std::string_view expression) {
+  if (action_ == Action::put_item) text_ += '}';
+  if (action_ == Action::update_item) text_ += '"';
+  text_ += R"(,"ConditionExpression":")";
+  add(expression);
 }
 
-void RequestBody::element(std::int64_t number) {
-  append_number(begin_element(), number);
+void RequestBody::add(std::string_view expression) {
+  std::size_t done = 0;
+  for (std::size_t at = 0; at < expression.size(); ++at) {
+    if (expression[at] != '#' && expression[at] != ':') continue;
+    text_ += expression.substr(done, at - done);
+    const std::size_t size = first_word(expression.substr(at + 1)).size();
+    const std::string_view word = expression.substr(at, 1 + size);
+    done = at + word.size();
+    if (word == ":own") {
+      add_own_versions();
+    } else {
+      text_ += word;
+      define(word);
+    }
+  }
+  text_ += expression.substr(done);
 }
 
-Text& RequestBody::begin_element() {
-  text_ += elements_ == 0 ? ":own" : ", :own";
-  text_ += Digits(elements_);
-  values_.begin("own", elements_++);
-  return values_.json;
+void RequestBody::add_own_versions() {
+  for (std::size_t i = 0; i < request_.own.size(); ++i) {
+    const Digits number(i);
+    append_form(text_, i == 0 ? ":own%" : ", :own%", {number});
+    layout_.write_version(request_.uuid, request_.own[i],
+                          begin_definition(":own", number));
+  }
+}
+
+void RequestBody::define(std::string_view word) {
+  for (const std::string_view defined : words_) {
+    if (word == defined) return;
+  }
+  words_.push_back(word);
+  Text& json = begin_definition(word, "");
+  const std::string_view name = word.substr(1);
+  if (word[0] == ':') {
+    layout_.write_value(name, target_, request_, json);
+  } else {
+    append_string(json,
+                  name == "key" ? target_.key_name : layout_.attribute(name));
+  }
+}
+
+Text& RequestBody::begin_definition(std::string_view word,
+                                    std::string_view number) {
+  Text& json = word[0] == '#' ? names_ : values_;
+  append_form(json, json.size() == 0 ? R"({"%%":)" : R"(,"%%":)",
+              {word, number});
+  return json;
 }
 
 void RequestBody::end_expressions() {
-  end_part();
-  text_ += R"(,"ExpressionAttributeNames":)";
-  text_ += names_.json;
-  text_ += R"(},"ExpressionAttributeValues":)";
-  text_ += values_.json;
-  text_ += '}';
+  append_form(text_,
+              R"(","ExpressionAttributeNames":%})"
+              R"(,"ExpressionAttributeValues":%})",
+              {names_, values_});
 }
 
-void RequestBody::option(std::string_view name, std::string_view json) {
-  text_ += ',';
-  text_.quote(name);
-  text_ += ':';
-  text_ += json;
+void RequestBody::add_option(std::string_view name, std::string_view json) {
+  append_form(text_, ",$:%", {name, json});
 }
 
 }  // namespace lock

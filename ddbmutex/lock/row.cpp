@@ -1,7 +1,8 @@
-// Reads items as rows: what all layouts have in common.
+// Reads an item as a Row, as far as that is the same in all layouts.
 #include "row.hpp"
 
 #include <array>
+#include <cassert>
 
 #include "../../sigv4/system.hpp"
 #include "../../sigv4/text.hpp"
@@ -18,14 +19,15 @@ std::string_view Layout::attribute(std::string_view word) const {
   for (const dynamodb::AttributeName& name : names) {
     if (word == name.word) return name.attribute;
   }
+  assert(word == "data");  // The same in all layouts, so it is not in `names`.
   return kDataAttribute;
 }
 
-dynamodb::Wanted wanted_of(const Layout& layout, bool others) {
-  return {layout.names, kDataAttribute, others};
+dynamodb::Wanted wanted_of(const Layout& layout, bool with_others) {
+  return {layout.names, kDataAttribute, with_others};
 }
 
-bool is_of_record(const Layout& layout, std::string_view attribute) {
+bool is_record_attribute(const Layout& layout, std::string_view attribute) {
   return attribute == kDataAttribute ||
          wanted_of(layout, false).is_of_record(attribute);
 }
@@ -38,16 +40,17 @@ void read_row(Item&& item, const Layout& layout, Row& row) {
     const std::string_view name = attribute.name;
     if (attribute.type == Attribute::Type::unread) {
       row.unread = name;
-    } else if (name == kDataAttribute || !is_of_record(layout, name)) {
+    } else if (name == kDataAttribute || !is_record_attribute(layout, name)) {
       row.others.push_back(std::move(attribute));
     }
   }
 }
 
 std::optional<std::int64_t> parse_number(const Attribute* attribute) {
-  const bool number =
-      attribute != nullptr && attribute->type == Attribute::Type::number;
-  return number ? dynamodb::parse_digits(attribute->value) : std::nullopt;
+  if (attribute == nullptr || attribute->type != Attribute::Type::number) {
+    return std::nullopt;
+  }
+  return dynamodb::parse_digits(attribute->value);
 }
 
 bool is_id(const Attribute* attribute) {

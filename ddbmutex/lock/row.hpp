@@ -1,14 +1,14 @@
-// A lock's row: what is read of an item of the table, where the item lives, and
-// what a request is to do with it.
+// A lock's row: what an item of the table says about the lock, where the item
+// is stored, and what a request does to it.
 //
 //   Row row = read_row(std::move(item), *target.layout);
 //   if (row.kind == Row::Kind::unknown) return row.problem;
 //
-// How a row looks as an item, and how a request looks as JSON, is up to the
-// layout (layouts.hpp).  Reading is strict: a record that is not understood is
-// never taken.
-#ifndef DDBMUTEX_RECORD_HPP
-#define DDBMUTEX_RECORD_HPP
+// The layout (layouts.hpp) decides how a row is stored as an item and how a
+// request is written as JSON.  Reading is strict: a record that is not
+// understood is never taken.
+#ifndef DDBMUTEX_ROW_HPP
+#define DDBMUTEX_ROW_HPP
 
 #include <chrono>
 #include <cstddef>
@@ -35,29 +35,29 @@ using dynamodb::ServiceTime;
 constexpr const char* kKeyAttribute = "name";
 constexpr const char* kTtlAttribute = "ttl";
 
-// A lease outside these bounds is a mistake of whoever wrote it.
+// A record whose lease is outside these bounds is malformed.
 constexpr std::chrono::milliseconds kShortestLease{1};
 constexpr std::chrono::hours kLongestLease{24 * 366};
 
-// How a row tells its lease, where a layout has two forms.
+// How a row stores its lease, in layouts that know two forms.
 enum class LeaseForm : char { unknown, go_duration, milliseconds };
 
 // What an item says about the lock.
 struct Row {
   enum class Kind {
     absent,   // There is no item.
-    bare,     // It has attributes of others only, and perhaps a token.
+    bare,     // Only attributes beside a record, and perhaps a token.
     record,   // A lock record.
     unknown,  // Anything else.  `problem` names the attribute.
   };
   Kind kind = Kind::absent;
-  // `uuid` and `expires` are the record's version.  `uuid` is the holder's, and
-  // empty if the work never had one.
+  // `uuid` and `expires` are the record's version.  `uuid` is the holder's.  It
+  // is empty in a row of work that nobody has locked yet.
   std::string uuid;
-  // When the lease ends; 0 once it is released.  A time beyond all clocks
-  // (protocol.hpp) in layouts whose rows do not say when a lease ends.
+  // When the lease ends; 0 once it is released.  At least kBeyondAllClocks
+  // (protocol.hpp) in layouts whose rows do not say when it ends.
   ServiceTime expires{};
-  // Nothing if the client that wrote the record knows no such attribute.
+  // Nothing if the record has no such attribute.
   std::optional<std::chrono::milliseconds> lease;
   LeaseForm form = LeaseForm::unknown;
   std::string owner;  // Empty if not given.
@@ -65,7 +65,7 @@ struct Row {
   std::int64_t token = 0;
   const char* problem = "";  // "expires is not a whole number of nanoseconds"
   dynamodb::Item others;     // All attributes but the record's; `data` is here.
-  std::string unread;  // The first attribute that was left out; may be empty.
+  std::string unread;  // The first attribute that was left out; often empty.
 };
 
 // How a lock uses its row.
@@ -77,12 +77,16 @@ struct RowPolicy {
   // The rest differs only in layouts that are shared with other programs.
   enum class Take : char { usual, puts, updates };
   Take take = Take::usual;
-  bool tells_end = true;   // The row says when a lease ends.
-  bool calendars = false;  // Others compare that end with their wall clocks,
-  std::chrono::milliseconds margin{};  // so it is stored later by this.
-  bool looks_first = false;  // A take writes the form of lease that it found.
+  bool tells_end = true;  // The row says when a lease ends.
+  // Others compare that end with their wall clocks, so the stored end is later
+  // than ours by `margin`.
+  bool calendars = false;
+  std::chrono::milliseconds margin{};
+  // A take looks at the row first, to write the lease in the form it finds.
+  bool looks_first = false;
 
-  // A take is an UpdateItem, which is answered with the row, not a PutItem.
+  // Whether a take is an UpdateItem, whose answer includes the row.  Otherwise
+  // it is a PutItem.
   bool takes_by_update() const {
     return take == Take::usual ? keep || keep_data : take == Take::updates;
   }
@@ -102,12 +106,12 @@ using ChangesPtr = std::shared_ptr<const Changes>;
 // What one request does.  protocol.hpp decides it, a layout writes it as JSON.
 struct Request {
   enum class Verb {
-    take,     // If the lock is free, over, stale or ours already.
+    take,     // PutItem or UpdateItem, if nobody else holds the lock.
     renew,    // UpdateItem of expires, if the record is ours.
     release,  // DeleteItem or UpdateItem, if the record is ours.
     look,     // GetItem.
     force,    // An operator frees the lock, if the row has that version.
-    check,    // A ConditionCheck: what holds while the lock is ours.
+    check,    // ConditionCheck, which fails unless the record is ours.
   };
   struct Version {
     std::string uuid;
@@ -115,17 +119,18 @@ struct Request {
   };
 
   Verb verb = Verb::look;
-  std::string uuid;  // All but look; force: as it was seen.
-  // take, renew: `expires` as it will be; force: as it was seen.
-  ServiceTime stamp{};
+  std::string uuid;                     // take, renew, release, check
+  ServiceTime stamp{};                  // take, renew: the new `expires`.
   std::chrono::milliseconds lease{};    // take: how long waiters must wait.
-  LeaseForm form = LeaseForm::unknown;  // take: as a look found it.
-  ServiceTime earliest{1};      // take: a lease that ended before is over.
-  std::optional<Version> seen;  // take: seen unchanged for its lease.
-  // take: our own versions that the row may have; renew: it must have one.
+  LeaseForm form = LeaseForm::unknown;  // take: the form that a look found.
+  ServiceTime earliest{1};  // take: a lease that ended before this is over.
+  // take: the version that was seen unchanged for its lease.
+  // force: the version that the operator saw.
+  std::optional<Version> seen;
+  // Our own versions.  take: the row may have one of them; renew: it must.
   std::vector<ServiceTime> own;
   bool consistent = false;  // look
-  bool tell = false;        // renew: the answer is to include the row.
+  bool tell = false;        // renew: the answer must include the row.
   ChangesPtr changes;       // renew, release; null: none.
   // check, and changes of a kept row: the token that the row must have.
   std::int64_t token = 0;
@@ -154,23 +159,23 @@ inline Row read_row(dynamodb::Item item, const Layout& layout = kDdblock) {
   read_row(std::move(item), layout, row);
   return row;
 }
-// What is to be read of an answer's item: the record, and with `others` all
-// that is stored beside it.
-dynamodb::Wanted wanted_of(const Layout& layout, bool others);
+// Which attributes of an item to read: the record's, and on demand also those
+// that are stored beside it.
+dynamodb::Wanted wanted_of(const Layout& layout, bool with_others);
 // Whether a record has an attribute of that name; `data` is one.
-bool is_of_record(const Layout& layout, std::string_view attribute);
+bool is_record_attribute(const Layout& layout, std::string_view attribute);
 
 // --- For layouts that read an item -------------------------------------------
 
-// A whole number that is not negative.  DynamoDB writes those as plain digits.
-// Nothing if there is no such attribute, or it is something else.
+// Parses a whole number that is not negative, which DynamoDB writes as plain
+// digits.  Nothing if the attribute is null or anything else.
 std::optional<std::int64_t> parse_number(const dynamodb::Attribute* attribute);
-// Whether it is a string of 1 to kLongestId bytes.  Takes send it back to
-// DynamoDB, so its size must have a limit.
+// Whether the attribute is a string of 1 to kLongestId bytes.  There is a limit
+// because takes send it back to DynamoDB.
 constexpr int kLongestId = 1024;
 bool is_id(const dynamodb::Attribute* attribute);
 // Reads `lease` and `owner`, in layouts that have them under these names.
-// Returns what is wrong with them; empty if nothing is.
+// Returns the first problem; "" if there is none.
 const char* read_lease_and_owner(const dynamodb::Item& item, Row& row);
 
 // 32 hexadecimal digits from 128 bits of the operating system's randomness
@@ -181,4 +186,4 @@ std::string fresh_uuid();
 }  // namespace v0
 }  // namespace ddbmutex
 
-#endif  // DDBMUTEX_RECORD_HPP
+#endif  // DDBMUTEX_ROW_HPP

@@ -1,405 +1,438 @@
-// The sending thread of a Renewer, and what it shares with those who renew by
-// hand.
+// A round of the sender collects what is due, begins its requests, waits until
+// an answer has come or something else is due, and acts on the answers.
+#include "sender.hpp"
+
 #include <algorithm>
-#include <cstddef>
+#include <tuple>
 #include <utility>
 
 #include "../../sigv4/http.hpp"
 #include "../../sigv4/http_answer.hpp"
 #include "../../sigv4/memory.hpp"
 #include "../../sigv4/waiting.hpp"
-#include "renewer.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
 using std::chrono::nanoseconds;
+using Guard = Leases::Guard;
+using Stage = Attempt::Stage;
 
 namespace {
 
-// How many renewals are under way at once, and how many releases; more wait.
-// So many connections are kept when they are idle.
+// How many are in flight at once; more wait.  As many idle connections are
+// kept.
 constexpr std::size_t kRenewalsAtOnce = 32;
 constexpr std::size_t kReleasesAtOnce = 32;
-// ... with renewals of leases that are nearly over.  One that hangs keeps its
-// place for its request_timeout: where that is a quarter of the lease, 256 of
-// them keep no healthy one out.
+// How many renewals are in flight at once if leases are nearly over.  A renewal
+// that hangs occupies its place for its request_timeout.  If that is a quarter
+// of the lease, two sets of 128 fit into the second half of the lease: 256
+// renewals that hang still leave room for a healthy one.
 constexpr std::size_t kMostRenewals = 128;
 
-// After a final error a renewal is tried again this often in a lease: keys and
+// How many takes that callers abandoned are awaited.
+constexpr std::size_t kMostAwaited = 16;
+// How many releases wait to be sent.
+constexpr std::size_t kMostKept = 1000;
+
+// After a final error a renewal is retried this often per lease: keys and
 // permissions come back.
 constexpr int kFinalRetriesPerLease = 8;
 
-// Of renewals that may begin in a second: times those that all leases need on
-// average; and at the least.
+// The rate limit of renewals: a multiple of the rate that all leases need on
+// average, and its minimum.
 constexpr double kMostTimesMean = 2.25;
 constexpr double kLeastRenewalsPerSecond = 100;
-// So many that were not begun in time may begin together with one that is.
+// How many more may begin at once if fewer than the limit began before.
 constexpr int kTurnsSaved = 8;
-// In the last eighth of its lease a renewal waits for no turn.
+// In the last eighth of its lease a renewal ignores the rate limit.
 constexpr int kUrgentPart = 8;
-// A renewal that is due within this part of its age goes along with one that
-// is due now, unless it is tried again: so a thread with many leases wakes up
-// less often.
+// A renewal is sent early, together with one that is due now, if it would be
+// due within this part of the time between renewals.  So a thread with many
+// leases wakes up less often.  Retries are not sent early.
 constexpr int kSoonPart = 128;
 
-bool unanswered(const Attempt& attempt) {
-  return attempt.answer.fault == dynamodb::Fault::timed_out;
+// The pause before a retry after memory has run out.
+constexpr std::chrono::milliseconds kMemoryPause{50};
+
+// 0: releases a lock that was held.  1, 2: releases a take that may never have
+// succeeded.
+int doubt(const Attempt& attempt) {
+  switch (attempt.stage()) {
+    case Stage::awaiting_take:
+    case Stage::releasing_take:
+      return 1;
+    case Stage::releasing_take_again:
+      return 2;
+    default:
+      return 0;
+  }
 }
 
-// Where memory runs out, all is tried again after this.
-constexpr std::chrono::milliseconds kMemoryPause{50};
+Attempts take_out(Attempts& from, Attempts::iterator one) {
+  Attempts taken;
+  taken.splice(taken.begin(), from, one);
+  return taken;
+}
 
 }  // namespace
 
-// A round that memory runs out in is begun anew: what it has collected by then
-// is still there.
-void Renewer::send_loop() {
-  Attempts under_way;
+// A round in which memory runs out is repeated.  What it has collected by then
+// is still in in_flight_.
+void Sender::run() {
   for (bool goes_on = true; goes_on;) {
     const bool had_memory =
-        sigv4::has_memory_for([&] { goes_on = send_round(under_way); });
+        sigv4::has_memory_for([&] { goes_on = send_round(); });
     if (had_memory) continue;
-    sigv4::drive(nullptr, 0, BootClock::now() + kMemoryPause, &sender_waker_);
-    sender_waker_.clear();
+    sigv4::Waker& waker = leases_.sender.waker();
+    sigv4::drive(nullptr, 0, BootClock::now() + kMemoryPause, &waker);
+    waker.clear();
   }
-  Attempts dropped;  // Only without the mutex.
-  const Guard guard(mutex_);
-  dropped.swap(releases_);
+  Attempts dropped = std::move(in_flight_);  // Destroyed without the mutex.
+  const Guard guard(leases_.mutex);
+  dropped.splice(dropped.end(), releases_);
 }
 
-bool Renewer::send_round(Attempts& under_way) {
+bool Sender::send_round() {
   BootTime next;
-  if (!collect(under_way, next)) return false;
-  if (!begin_all(under_way)) return true;
-  await_any(under_way, next);
+  if (!collect(next)) return false;
+  if (!begin_all()) return true;
+  await_any(next);
   const BootTime now = BootClock::now();
-  for (auto at = under_way.begin(); at != under_way.end();) {
-    const auto here = at++;
-    const Attempt& attempt = **here;
-    const bool ended = !attempt.pending->under_way() || now >= attempt.until;
-    if (!ended) continue;
-    Attempts one;
-    one.splice(one.begin(), under_way, here);
-    conclude(std::move(one));
+  for (auto at = in_flight_.begin(); at != in_flight_.end();) {
+    const auto one = at++;
+    const bool ended = !one->in_flight() || now >= one->timeout_at();
+    if (ended) conclude(take_out(in_flight_, one));
   }
   return true;
 }
 
-// False if some were not begun, and have left room for others.  Throws
-// std::bad_alloc if that was for want of memory.
-bool Renewer::begin_all(Attempts& under_way) {
+// Returns false if some attempts could not begin, so that there is room for
+// others.  Throws std::bad_alloc if memory has run out.
+bool Sender::begin_all() {
   bool all = true, had_memory = true;
-  for (auto at = under_way.begin(); at != under_way.end();) {
-    const auto here = at++;
-    Attempt& attempt = **here;
-    if (attempt.pending != nullptr) continue;
-    const auto begun = attempt.begin(this, BootClock::now());
+  for (auto at = in_flight_.begin(); at != in_flight_.end();) {
+    const auto one = at++;
+    if (one->has_request()) continue;
+    const auto begun = one->begin(this, BootClock::now());
     if (begun == Attempt::Begun::yes) continue;
     all = false;
-    Attempts one;
-    one.splice(one.begin(), under_way, here);
+    Attempts unsent = take_out(in_flight_, one);
     if (begun != Attempt::Begun::no_memory) continue;
-    begin_later(one);
+    begin_later(unsent);
     had_memory = false;
   }
   if (!had_memory) sigv4::no_memory();
   return all;
 }
 
-void Renewer::begin_later(Attempts& one) {
+void Sender::begin_later(Attempts& one) {
   const BootTime when = BootClock::now() + kMemoryPause;
-  const Guard guard(mutex_);
-  if (one.front()->call == Call::release) return put(when, one);
-  HeldLease& held = *one.front()->held;
+  const Guard guard(leases_.mutex);
+  Attempt& attempt = one.front();
+  if (attempt.call() == Call::release) return release_at(when, one);
+  HeldLease& held = attempt.held();
   if (held.over() || held.renewing) return;
-  plan(held, renewals_, std::min(when, held.lease.claim_end()));
-  held.attempt = std::move(one.front());
+  leases_.renew_at(held, std::min(when, held.lease.claim_end()));
+  held.retry.splice(held.retry.end(), one);
 }
 
-// Until an answer has come, or it is time for something else.
-void Renewer::await_any(const Attempts& under_way, BootTime until) {
+// Waits until an answer has come, or something else is due.
+void Sender::await_any(BootTime until) {
   std::vector<sigv4::Exchange*> exchanges;
-  exchanges.reserve(under_way.size());
-  for (const AttemptPtr& attempt : under_way) {
-    until = std::min(until, attempt->until);
-    exchanges.push_back(&attempt->pending->exchange());
-    // Ended before it began.
-    if (!attempt->pending->under_way()) return;
+  exchanges.reserve(in_flight_.size());
+  for (Attempt& attempt : in_flight_) {
+    until = std::min(until, attempt.timeout_at());
+    exchanges.push_back(&attempt.exchange());
+    if (!attempt.in_flight()) return;  // It ended before it was sent.
   }
-  sigv4::drive(exchanges.data(), exchanges.size(), until, &sender_waker_);
-  sender_waker_.clear();
+  sigv4::Waker& waker = leases_.sender.waker();
+  sigv4::drive(exchanges.data(), exchanges.size(), until, &waker);
+  waker.clear();
 }
 
-// Adds what is due, no more of each kind than there is room for, renewals
-// first, and tells when to look again.  False once the thread is to end: after
-// all that callers left was tried once more, at once, or at the time by which
-// it must be.
-bool Renewer::collect(Attempts& under_way, BootTime& next) {
+// --- What is due -------------------------------------------------------------
+
+// Moves what is due to in_flight_.  Sets `next` to the time of the next round.
+// Returns false once the thread is to end: when everything that callers left
+// was tried once more, or when the time for that is up.
+bool Sender::collect(BootTime& next) {
   std::size_t renewing = 0, releasing = 0;
   bool idle = true;
-  for (const AttemptPtr& attempt : under_way) {
-    const bool release = attempt->call == Call::release;
-    if (!release) ++renewing;
-    if (release && !attempt->counted) ++releasing;
-    if (release && !attempt->once_more) idle = false;
+  for (const Attempt& attempt : in_flight_) {
+    const Stage stage = attempt.stage();
+    const bool renews = stage == Stage::renewing;
+    if (renews) ++renewing;
+    if (!renews && stage != Stage::awaiting_take) ++releasing;
+    if (!renews && stage != Stage::releasing_take_again) idle = false;
   }
-  const std::size_t before = under_way.size();
-  const Guard guard(mutex_);
+  const std::size_t before = in_flight_.size();
+  const Guard guard(leases_.mutex);
   const BootTime now = BootClock::now();
   next = BootTime::max();
-  collect_renewals(now, renewing, under_way, next);
-  const bool more =
-      collect_releases(now, kReleasesAtOnce - releasing, under_way, next);
-  // Woken for an attempt that is gone again: kept, or the next would wake it
-  // too.
-  if (sender_sleeps_until_ > now) next = std::min(next, sender_sleeps_until_);
-  sender_sleeps_until_ = next;
-  if (!stopping_) return true;
-  next = std::min(next, stop_by_);
-  idle = idle && under_way.size() == before && !more;
-  return !idle && now < stop_by_;
+  collect_renewals(now, renewing, next);
+  const bool more = collect_releases(now, kReleasesAtOnce - releasing, next);
+  // The attempt that the thread was woken for may be gone.  Its time is kept
+  // all the same: the next attempt is probably due later, and need not wake the
+  // thread again.
+  Alarm& alarm = leases_.sender;
+  if (alarm.sleeps_until() > now) next = std::min(next, alarm.sleeps_until());
+  alarm.sleep_until(next);
+  if (!leases_.stopping) return true;
+  next = std::min(next, leases_.stop_by);
+  idle = idle && in_flight_.size() == before && !more;
+  return !idle && now < leases_.stop_by;
 }
 
-// By the ends of their claims.
-void Renewer::collect_renewals(BootTime now, std::size_t renewing,
-                               Attempts& ready, BootTime& next) {
-  const bool awake = renewals_.next() <= now;
-  while (awake && renewals_.next() != BootTime::max()) {
-    HeldLease& held = renewals_.first();
-    const nanoseconds soon = held.attempt != nullptr
-                                 ? nanoseconds::zero()
-                                 : held.holder->renew_after / kSoonPart;
-    if (renewals_.next() - soon > now) break;
-    renewals_.set(held, BootTime::max());
-    const bool again = held.attempt != nullptr && unanswered(*held.attempt);
-    Agenda& due = again ? renewals_behind_ : renewals_due_;
+void Sender::collect_renewals(BootTime now, std::size_t renewing,
+                              BootTime& next) {
+  Agenda& planned = leases_.renewals;
+  Agenda& due = leases_.due;
+  const bool any_due = planned.next() <= now;
+  while (any_due && planned.next() != BootTime::max()) {
+    HeldLease& held = planned.first();
+    const nanoseconds soon = held.retry.empty()
+                                 ? held.settings->renew_after / kSoonPart
+                                 : nanoseconds::zero();
+    if (planned.next() - soon > now) break;
+    planned.set(held, BootTime::max());
     held.renewal_on = &due;
-    due.set(held, held.lease.claim_end());
+    due.set(held, Leases::due_key(held));
   }
-  next = std::min(next, renewals_.next());
-  for (; renewing < kMostRenewals; ++renewing) {
-    const bool full = renewing >= kRenewalsAtOnce;
-    Agenda* const agenda = next_to_renew(now, full, next);
-    if (agenda == nullptr) return;
-    HeldLease& held = agenda->first();
-    // It stays on the agenda until there is memory for this.
-    Attempts one(1);
-    AttemptPtr& attempt = one.front();
-    attempt = held.attempt != nullptr
-                  ? std::move(held.attempt)
-                  : std::make_unique<Attempt>(Call::renew, held);
-    agenda->set(held, BootTime::max());
-    take_turn(now);
-    ready.splice(ready.end(), one);
+  next = std::min(next, planned.next());
+  for (; renewing < kMostRenewals && due.next() != BootTime::max();
+       ++renewing) {
+    HeldLease& held = due.first();
+    if (!may_renew(held, now, renewing >= kRenewalsAtOnce, next)) return;
+    // The lease stays on the agenda until there is memory for its renewal.
+    if (held.retry.empty()) held.retry.emplace_back(Call::renew, held);
+    due.set(held, BootTime::max());
+    count_renewal(now);
+    in_flight_.splice(in_flight_.end(), held.retry);
   }
 }
 
-// Whoever had no answer goes behind: requests that hang would keep all others
-// waiting.  Those that have piled up do not come all at once when the service
-// is back, unless their leases are nearly over.  The agenda whose first lease
-// is to be renewed; null: none is before `next`.
-Agenda* Renewer::next_to_renew(BootTime now, bool full, BootTime& next) {
-  for (Agenda* agenda : {&renewals_due_, &renewals_behind_}) {
-    if (agenda->next() == BootTime::max()) continue;
-    const HeldLease& held = agenda->first();
-    const nanoseconds ttl = held.holder->ttl;
-    BootTime turn = held.lease.claim_end() - ttl / kUrgentPart;
-    if (!full) turn = std::min(turn, renewal_turn_);
-    if (turn <= now) return agenda;
-    next = std::min(next, turn);
-  }
-  return nullptr;
+// Renewals that have piled up do not come all at once when the service is back,
+// unless their leases are nearly over.
+bool Sender::may_renew(const HeldLease& held, BootTime now, bool full,
+                       BootTime& next) const {
+  const nanoseconds ttl = held.settings->ttl;
+  BootTime when = held.lease.claim_end() - ttl / kUrgentPart;
+  if (!full) when = std::min(when, next_renewal_);
+  if (when <= now) return true;
+  next = std::min(next, when);
+  return false;
 }
 
-void Renewer::take_turn(BootTime now) {
-  if (renewal_turn_ > now) return;
+void Sender::count_renewal(BootTime now) {
+  if (next_renewal_ > now) return;
   const nanoseconds between = between_renewals();
-  renewal_turn_ =
-      std::max(renewal_turn_, now - kTurnsSaved * between) + between;
+  next_renewal_ =
+      std::max(next_renewal_, now - kTurnsSaved * between) + between;
 }
 
-// However many they are, some more than are needed if none fails: what has
-// piled up is gone soon.
-nanoseconds Renewer::between_renewals() const {
-  const double most_per_s = kMostTimesMean * renewals_per_s_;
+// The limit is above the rate that is needed while none fails.  So a backlog
+// soon disappears, however many leases there are.
+nanoseconds Sender::between_renewals() const {
+  const double most_per_s = kMostTimesMean * leases_.renewals_per_s;
   return nanoseconds(static_cast<std::int64_t>(
       1e9 / std::max(most_per_s, kLeastRenewalsPerSecond)));
 }
 
-// As they come, those that may be of nothing last.  Room is needed by what has
-// no request under way already and is not too late.  True if some are due for
-// which there was none.
-bool Renewer::collect_releases(BootTime now, std::size_t room, Attempts& ready,
-                               BootTime& next) {
+// In order of arrival, doubtful releases last.  A request that is in flight
+// already, or a release that is too late, needs no room.  Returns true if there
+// was no room for some that are due.
+bool Sender::collect_releases(BootTime now, std::size_t room, BootTime& next) {
   const auto is_due = [&](const Attempt& one) {
-    return stopping_ || one.due <= now || one.deadline <= now;
+    return leases_.stopping || one.due() <= now || one.deadline() <= now;
   };
   const auto rank = [](const Attempt& one) {
-    return std::make_pair(unanswered(one) + 2 * one.of_take + 4 * one.once_more,
-                          one.due);
+    return std::make_tuple(doubt(one), one.unanswered(), one.due());
   };
   for (auto at = releases_.begin(); at != releases_.end();) {
-    const auto here = at++;
-    const Attempt& one = **here;
-    const bool late = one.deadline <= now;
-    const bool free = late || (one.pending != nullptr && is_due(one));
-    if (free) ready.splice(ready.end(), releases_, here);
+    const auto one = at++;
+    const bool late = one->deadline() <= now;
+    const bool needs_none = late || (one->has_request() && is_due(*one));
+    if (needs_none) in_flight_.splice(in_flight_.end(), releases_, one);
   }
   bool more = false;
-  for (;;) {
+  for (std::size_t added = 0;; ++added) {
     auto first = releases_.end();
     for (auto at = releases_.begin(); at != releases_.end(); ++at) {
-      const bool before =
-          first == releases_.end() || rank(**at) < rank(**first);
-      if (is_due(**at) && before) first = at;
+      const bool before = first == releases_.end() || rank(*at) < rank(*first);
+      if (is_due(*at) && before) first = at;
     }
     more = first != releases_.end();
-    if (!more || room-- == 0) break;
-    ready.splice(ready.end(), releases_, first);
+    if (!more || added == room) break;
+    in_flight_.splice(in_flight_.end(), releases_, first);
   }
-  for (const AttemptPtr& one : releases_) {
-    next = std::min(
-        next, is_due(*one) ? one->deadline : std::min(one->due, one->deadline));
+  for (const Attempt& one : releases_) {
+    next = std::min(next, is_due(one) ? one.deadline()
+                                      : std::min(one.due(), one.deadline()));
   }
   return more;
 }
 
-// --- Each attempt
-// -------------------------------------------------------------
+// --- Releases that callers leave ---------------------------------------------
 
-// By the time that it is once the mutex is ours.
-bool Renewer::stamp(Attempt& attempt) {
-  const Guard guard(mutex_);
+void Sender::release_at(BootTime when, Attempts& one) {
+  one.front().wait_until(when);
+  releases_.splice(releases_.end(), one);
+  leases_.sender.wake_at(when);
+}
+
+void Sender::finish(Attempts& one, Guard guard) {
+  const Attempts dropped = make_room();
+  Attempt& attempt = one.front();
   const BootTime now = BootClock::now();
-  attempt.last_try = stopping_;
-  if (attempt.call == Call::release) {
-    const bool needless = attempt.once_more && stopping_;
-    if (now < attempt.deadline && !needless) return attempt.stamp(now);
-    closed(attempt, Verdict::again, false, true);
+  attempt.release_instead(now + attempt.settings().ttl);
+  const bool awaits = attempt.stage() == Stage::awaiting_take;
+  if (awaits && awaited_++ >= kMostAwaited) {
+    guard.unlock();
+    return conclude(std::move(one));
+  }
+  attempt.wait_until(now);
+  const bool throttled = attempt.answer().fault == dynamodb::Fault::throttled;
+  if (!awaits && throttled) attempt.goes_on();
+  release_at(attempt.due(), one);
+  guard.unlock();  // Before `dropped` is destroyed.
+}
+
+// Makes room for one more release.  If there are too many, it takes out the one
+// that is worth least: a doubtful one, or the one whose lease ends first.
+Attempts Sender::make_room() {
+  const auto worth = [](const Attempt& attempt) {
+    return std::make_tuple(-doubt(attempt), attempt.deadline());
+  };
+  std::size_t kept = 0;
+  Attempts::iterator least;
+  for (auto one = releases_.begin(); one != releases_.end(); ++one) {
+    if (one->held().closing || one->has_request()) continue;
+    if (kept++ == 0 || worth(*one) < worth(*least)) least = one;
+  }
+  return kept >= kMostKept ? take_out(releases_, least) : Attempts();
+}
+
+// Reports the state of a lock to a release_all() that waits for it. `released`:
+// the lock is free.  `again`: not yet; the answer may say why.  `for_good`: the
+// verdict is final.
+void Sender::report_to_closing(const Attempt& attempt, Verdict verdict,
+                               bool for_good) {
+  HeldLease& held = attempt.held();
+  Closing* const closing = held.closing.get();
+  if (closing == nullptr || closing->locks.empty()) return;
+  Result& result = closing->locks[held.closing_place].result;
+  if (attempt.failing()) {
+    sigv4::has_memory_for([&] { attempt.answer().tell(result.answer); });
+  }
+  if (!for_good) return;
+  // If the table is gone, the lock is free, but that is no success.
+  if (is_loss(verdict) || !attempt.failing()) result.verdict = verdict;
+  --closing->open;
+  leases_.changed.notify_all();
+}
+
+// --- Each attempt ------------------------------------------------------------
+
+// Reads the clock after it has locked the mutex, because that may take long.
+bool Sender::stamp(Attempt& attempt) {
+  const Guard guard(leases_.mutex);
+  const BootTime now = BootClock::now();
+  const bool stopping = leases_.stopping;
+  if (attempt.call() == Call::release) {
+    // DynamoDB may still apply the abandoned take, so it is released a second
+    // time near the end of its lease.  At shutdown that is not worth waiting
+    // for.
+    const bool needless =
+        stopping && attempt.stage() == Stage::releasing_take_again;
+    if (now < attempt.deadline() && !needless) return attempt.stamp(now);
+    report_to_closing(attempt, Verdict::again, true);
     return false;
   }
-  HeldLease& held = *attempt.held;
-  if (stopping_ || held.over()) return false;
-  // By hand it is planned anew in the end.
-  const bool not_by_itself = held.renewing || held.held_too_long(now);
-  if (attempt.by_hand == nullptr && not_by_itself) return false;
-  if (!attempt.stamp(now)) {
-    lose(held, Verdict::expired);
+  HeldLease& held = attempt.held();
+  // If the user is renewing, that call plans the next renewal.
+  if (stopping || held.over() || held.renewing || held.held_too_long(now)) {
     return false;
   }
-  held.renewing = true;
-  publish(held, held.lease.claim_end());
-  set_alarm(held);
-  return true;
+  return leases_.stamp(attempt, now);
 }
 
-void Renewer::unstamp(Attempt& attempt) {
-  const Guard guard(mutex_);
-  if (attempt.call == Call::release) return attempt.unstamp();
-  HeldLease& held = *attempt.held;
-  if (attempt.by_hand == nullptr) held.renewing = false;
-  changed_.notify_all();
-  if (held.over()) return;
-  attempt.unstamp();
-  publish(held, held.lease.claim_end());
-  set_alarm(held);
-}
-
-void Renewer::hear(Attempt& attempt) {
-  const Guard guard(mutex_);
-  if (attempt.held->over()) {
-    attempt.verdict = Verdict::expired;
-    return;
-  }
-  hear_renewal(attempt);
-  // An earlier renewal, of which that is the answer at last, had no changes.
-  const bool earlier = attempt.held->lease.granted_at() < attempt.made;
-  if (attempt.verdict == Verdict::ours && earlier) {
-    attempt.verdict = Verdict::again;
-  }
-}
-
-// REQUIRES: the mutex is held; not over.
-void Renewer::hear_renewal(Attempt& attempt) {
-  HeldLease& held = *attempt.held;
-  attempt.hear();
-  if (attempt.verdict != Verdict::ours && attempt.verdict != Verdict::again) {
-    return lose(held, attempt.verdict);
-  }
-  publish(held, held.lease.claim_end());
-  if (attempt.verdict == Verdict::ours) held.in_danger = false;
-  set_alarm(held);
+void Sender::unstamp(Attempt& attempt) {
+  const Guard guard(leases_.mutex);
+  if (attempt.call() == Call::release) return attempt.unstamp();
+  attempt.held().renewing = false;
+  leases_.unstamp(attempt);
 }
 
 // Needs no memory.
-void Renewer::conclude(Attempts one) {
-  AttemptPtr& attempt = one.front();
-  attempt->answer =
-      client_.finish(std::move(attempt->pending), sigv4::Transport::timed_out);
-  const Guard guard(mutex_);
-  if (std::exchange(attempt->counted, false)) --answers_awaited_;
-  if (attempt->call == Call::renew) {
-    renewed(attempt);
-  } else {
-    released(one);
-  }
+void Sender::conclude(Attempts one) {
+  Attempt& attempt = one.front();
+  attempt.finish(sigv4::Transport::timed_out);
+  const Guard guard(leases_.mutex);
+  attempt.call() == Call::renew ? renewed(one) : released(one);
 }
 
-// REQUIRES: the mutex is held.
-void Renewer::renewed(AttemptPtr& attempt) {
-  HeldLease& held = *attempt->held;
+void Sender::renewed(Attempts& one) {
+  Attempt& attempt = one.front();
+  HeldLease& held = attempt.held();
   held.renewing = false;
-  changed_.notify_all();
-  // A turn that came to nothing is another's: where many fail, more are needed.
-  if (attempt->failing()) renewal_turn_ -= between_renewals();
+  leases_.changed.notify_all();
+  // A renewal that failed must be sent again, so it does not count against the
+  // rate limit.
+  if (attempt.failing()) next_renewal_ -= between_renewals();
   if (held.over()) return;
-  hear_renewal(*attempt);
-  const MutexSettings& holder = *held.holder;
-  if (attempt->verdict == Verdict::ours) {
-    plan_renewal(held, held.lease.renew_at(holder.renew_after));
-  } else if (attempt->verdict == Verdict::again) {
-    attempt->goes_on();
-    BootTime due = attempt->due;
+  leases_.receive(attempt);
+  const MutexSettings& settings = *held.settings;
+  if (attempt.verdict() == Verdict::ours) {
+    leases_.plan_renewal(held, held.lease.renew_at(settings.renew_after));
+  } else if (attempt.verdict() == Verdict::again) {
+    attempt.goes_on();
+    BootTime due = attempt.due();
     if (due == BootTime::max()) {  // The fault is final.
-      const nanoseconds ttl = holder.ttl;
+      const nanoseconds ttl = settings.ttl;
       due = BootClock::now() + ttl / kFinalRetriesPerLease;
     }
-    plan(held, renewals_, std::min(due, held.lease.claim_end()));
-    held.attempt = std::move(attempt);
+    leases_.renew_at(held, std::min(due, held.lease.claim_end()));
+    held.retry.splice(held.retry.end(), one);
   }
 }
 
-// REQUIRES: the mutex is held.
-void Renewer::released(Attempts& one) {
-  Attempt* const attempt = one.front().get();
-  attempt->hear();
+void Sender::released(Attempts& one) {
+  Attempt& attempt = one.front();
+  const bool was_take = attempt.stage() == Stage::awaiting_take;
+  attempt.receive();
   const BootTime now = BootClock::now();
-  const Verdict verdict = attempt->verdict;
-  if (std::exchange(attempt->awaits_take, false)) {
-    attempt->take_unknown |= attempt->answer.outcome_unknown();
-    const bool maybe = verdict == Verdict::ours || verdict == Verdict::again;
-    if (maybe || attempt->take_unknown) put(now, one);
+  const Verdict verdict = attempt.verdict();
+  if (was_take) {
+    --awaited_;
+    const bool may_be_ours =
+        verdict == Verdict::ours || verdict == Verdict::again;
+    if (may_be_ours || attempt.outcome_unknown()) release_at(now, one);
     return;
   }
   if (verdict == Verdict::again) {
-    const bool goes_on = attempt->goes_on() && !attempt->last_try;
-    closed(*attempt, Verdict::again, true, !goes_on);
-    if (goes_on) put(attempt->due, one);
+    const bool last_try =
+        leases_.stopping && attempt.stamped_at() >= leases_.stopping_since;
+    const bool goes_on = attempt.goes_on() && !last_try;
+    report_to_closing(attempt, verdict, !goes_on);
+    if (goes_on) release_at(attempt.due(), one);
     return;
   }
-  const bool lost = verdict != Verdict::released;
-  if (lost && !attempt->of_take) tell(*attempt->held, verdict);
-  closed(*attempt, lost ? verdict : Verdict::again, true, true);
-  // DynamoDB may yet get a take that nobody has heard of, after a release that
-  // found nothing.  For that there is another, when a lease is nearly over: it
-  // waits without an exchange, and no destructor waits for it.
-  const bool may_come_yet = attempt->of_take && attempt->take_unknown;
-  if (!may_come_yet || attempt->answer.fault == dynamodb::Fault::none) return;
-  const BootTime when = attempt->deadline - attempt->holder.request_timeout;
-  if (std::exchange(attempt->once_more, true) || when <= now) return;
-  put(when, one);
+  const bool was_held = attempt.stage() == Stage::releasing;
+  if (was_held && is_loss(verdict)) leases_.report(attempt.held(), verdict);
+  report_to_closing(attempt, verdict, true);
+  // DynamoDB may still apply a take that it has not answered, even after a
+  // release that found nothing.  So a second release is sent near the end of
+  // such a lease.  Until then it has no request, and no destructor waits for
+  // it.
+  const bool may_come_yet = attempt.stage() == Stage::releasing_take &&
+                            attempt.outcome_unknown() &&
+                            attempt.answer().fault != dynamodb::Fault::none;
+  const BootTime when = attempt.deadline() - attempt.settings().request_timeout;
+  if (!may_come_yet || when <= now) return;
+  attempt.release_again();
+  release_at(when, one);
 }
 
 }  // namespace lock

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "../system.hpp"
 #include "../text.hpp"
 
 namespace ddbmutex {
@@ -39,15 +38,6 @@ BootTime ends_at(std::int64_t expires, std::int64_t now) {
   if (expires > now + kFar) return BootTime::max();
   expires = std::max(expires, now - kFar);
   return BootClock::now() + std::chrono::seconds(expires - now - 1);
-}
-
-std::chrono::nanoseconds random_part(std::chrono::nanoseconds time,
-                                     double least) {
-  std::uint32_t bits;
-  fill_with_randomness(&bits, sizeof bits);
-  const double share = least + (1 - least) * (bits / 4294967296.0);
-  return std::chrono::nanoseconds(
-      static_cast<std::int64_t>(static_cast<double>(time.count()) * share));
 }
 
 KeyOutcome judged(const KeyTexts& keys, std::string_view place,

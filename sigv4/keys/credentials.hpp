@@ -114,11 +114,6 @@ struct Fetch {
 // second early: a Date has no fractions, so `now` may be that late.
 BootTime ends_at(std::int64_t expires, std::int64_t now);
 
-// Of the time, a share from `least` to 1, evenly: so that many hosts that ask
-// or have failed at once do not come back at once.
-std::chrono::nanoseconds random_part(std::chrono::nanoseconds time,
-                                     double least);
-
 // Remembers no keys.  One thread at a time asks.
 class KeySource {
  public:

@@ -144,6 +144,7 @@ void Chain::read_web_identity(const Environment& variables) {
 
 // Where AWS's tools keep sign-ons.
 void Chain::read_caches(const Environment& variables) {
+  if (!kReadsProfiles) return;
   const std::string home = variables("HOME");
   if (!home.empty()) chain_.sso_cache = home + "/.aws/sso/cache";
   std::string& cache = chain_.login_cache;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "../backoff.hpp"
 #include "../boot_clock.hpp"
 #include "../error_code.hpp"
 #include "../text.hpp"
@@ -23,11 +24,9 @@ using State = KeyOutcome::State;
 
 namespace {
 
-// The longest pause before the second attempt; it doubles with each, up to a
-// point.
-constexpr milliseconds kFirstPause{100};
-constexpr milliseconds kFirstThrottledPause{1000};
-constexpr int kDoublings = 5;
+constexpr Backoff::Limits kServicePauses{milliseconds(100), milliseconds(3200)};
+constexpr Backoff::Limits kThrottledServicePauses{milliseconds(1000),
+                                                  milliseconds(32000)};
 // No answer that belongs here is near that.
 constexpr std::size_t kMaxAnswerBytes = kMaxJsonBytes;
 // Transient for the sources of keys alone.
@@ -75,6 +74,7 @@ class Calling {
   std::int64_t refusal_offset_ = 0;  // By the last refusal's Date.
   bool corrected_ = false;
   int attempts_ = 0;
+  Backoff backoff_;
 };
 
 void Calling::run() {
@@ -213,11 +213,10 @@ bool Calling::pause(Fate fate) {
     return false;
   }
   if (attempts_ >= call_.attempts) return false;
-  const milliseconds longest =
-      fate == Fate::throttled ? kFirstThrottledPause : kFirstPause;
+  const Backoff::Limits& limits =
+      fate == Fate::throttled ? kThrottledServicePauses : kServicePauses;
   const BootTime until =
-      BootClock::now() +
-      random_part(longest * (1 << std::min(attempts_ - 1, kDoublings)), 0);
+      BootClock::now() + backoff_.next(limits, random_share());
   if (until >= fetch_.deadline) return false;
   sigv4::wait_for(&fetch_.stop, nullptr, until);
   return !fetch_.stop.woken();

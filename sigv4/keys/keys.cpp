@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "../backoff.hpp"
 #include "../memory.hpp"
 #include "../shared.hpp"
 #include "../system.hpp"
@@ -38,7 +39,7 @@ constexpr std::chrono::minutes kLongestLead{15};
 constexpr seconds kLongestWay{2};
 // Between the beginnings of fetches that nobody waits for.
 constexpr milliseconds kShortestPause{100};
-constexpr seconds kLongestPause{60};
+constexpr Backoff::Limits kPauses{kShortestPause, seconds(60), 0.5};
 // A fetch that comes so soon after another brings the same.
 constexpr seconds kJustNow{1};
 
@@ -53,7 +54,7 @@ std::int64_t seconds_of(nanoseconds time) { return time / seconds(1); }
 }  // namespace
 
 struct Keys::Core {
-  Core(const KeySourcePtr& the_source, UtcNow now, const Log& the_log,
+  Core(const KeySourcePtr& the_source, UtcNow now, const LogPtr& the_log,
        nanoseconds the_longest)
       : source(the_source),
         utc_now(now),
@@ -93,7 +94,7 @@ struct Keys::Core {
 
   const KeySourcePtr source;
   const UtcNow utc_now;  // For as long as there are the Keys.
-  const Log log;
+  const LogPtr log;
   const nanoseconds longest_fetch;
   // Of the fetching thread, one at a time.
   std::string told_warnings;  // Each with a line end.
@@ -118,7 +119,7 @@ struct Keys::Core {
   BootTime serve_until{};            // Without a look for others.
   bool keys_refused = false;
   OutcomePtr failure;  // Why there are no newer ones; null if there are.
-  int failures = 0;    // In a row.
+  Backoff backoff;     // After failures.
   BootTime begun{};    // The last fetch.
   BootTime due = BootTime::min();
 };
@@ -192,11 +193,8 @@ void Keys::Core::install(KeyOutcome&& outcome) {
   if (outcome.state == State::found) {
     return install_keys(std::move(outcome), time);
   }
-  nanoseconds pause = kShortestPause;
-  for (int i = 0; i < failures && pause < kLongestPause; ++i) pause *= 2;
-  ++failures;
   failure = share<KeyOutcome>(std::move(outcome));
-  due = time + random_part(std::min<nanoseconds>(pause, kLongestPause), 0.5);
+  due = time + backoff.next(kPauses, random_share());
 }
 
 void Keys::Core::install_keys(KeyOutcome&& outcome, BootTime time) {
@@ -206,9 +204,9 @@ void Keys::Core::install_keys(KeyOutcome&& outcome, BootTime time) {
     const nanoseconds lead = std::min<nanoseconds>(left / 3, kLongestLead);
     due = outcome.ends == BootTime::max()
               ? BootTime::max()
-              : time + random_part(left - lead, 0.9);
+              : time + sigv4::jittered(left - lead, 0.9, random_share());
     due = std::min(due, outcome.ask_again);
-    failures = 0;
+    backoff.reset();
     serve_until = outcome.ends;
     if (outcome.ends != BootTime::max()) {
       serve_until -= std::min<nanoseconds>(left / 10, kLongestWay);
@@ -318,7 +316,7 @@ void Keys::Core::await_stop() {
   if (last) join_thread(*last);
 }
 
-Keys::Keys(const KeySourcePtr& source, UtcNow utc_now, const Log& log,
+Keys::Keys(const KeySourcePtr& source, UtcNow utc_now, const LogPtr& log,
            nanoseconds longest_fetch)
     : core_(share<Core>(source, utc_now, log, longest_fetch)) {
   if (const auto known = core_->source->at_hand()) core_->tell(*known);

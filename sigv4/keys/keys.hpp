@@ -43,7 +43,7 @@ class Keys {
     const void* whom = nullptr;
   };
   // A source that takes longer than it may is not waited for any more.
-  Keys(const KeySourcePtr& source, UtcNow utc_now, const Log& log = {},
+  Keys(const KeySourcePtr& source, UtcNow utc_now, const LogPtr& log = {},
        std::chrono::nanoseconds longest_fetch = kLongestFetch);
   // Stops a fetch, and waits for its thread: until the time of end_by(), else
   // two seconds.  Then it is left to end by itself.

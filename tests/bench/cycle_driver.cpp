@@ -45,9 +45,8 @@ class LockCycle : public bench::Contestant {
 
   bool cycle() override {
     lock::Observation observation;
-    const lock::Handle held(new lock::HeldLease(holder_));
-    lock::Attempt take(lock::Call::take, *held);
-    take.observation = &observation;
+    const auto held = std::make_shared<lock::HeldLease>(holder_);
+    lock::Attempt take(lock::Call::take, *held, &observation);
     if (!run(take, lock::Verdict::ours)) return false;
     lock::Attempt release(lock::Call::release, *held);
     return run(release, lock::Verdict::released);
@@ -61,12 +60,11 @@ class LockCycle : public bench::Contestant {
 
  private:
   bool run(lock::Attempt& attempt, lock::Verdict wanted) {
-    attempt.deadline = BootClock::now() + kPatience;
-    attempt.run(&waker_);
-    if (attempt.verdict == wanted) return true;
-    std::fprintf(stderr, "cycle_driver: %s of %s: %s\n",
-                 name_of(attempt.answer.fault), name_of(attempt.answer.action),
-                 attempt.answer.message.c_str());
+    attempt.run(BootClock::now() + kPatience, &waker_);
+    if (attempt.verdict() == wanted) return true;
+    std::fprintf(
+        stderr, "cycle_driver: %s of %s: %s\n", name_of(attempt.answer().fault),
+        name_of(attempt.answer().action), attempt.answer().message.c_str());
     return false;
   }
 

@@ -276,7 +276,7 @@ void add(std::string& all, const dynamodb::TableDescription& table) {
   add(all, table.id);
   add(all, table.key);
   add(all, table.sort_key);
-  add(all, table.of_strings ? "strings" : "others");
+  add(all, table.keys_are_strings ? "strings" : "others");
 }
 
 std::string shown(const Answer& answer) {

@@ -61,12 +61,16 @@ constexpr ddbmutex::sigv4::Keys::UtcNow kNoClock{
 
 // A function of a level and a text as a log.
 template <class Function>
-ddbmutex::sigv4::Log log_of(Function function) {
-  return {std::make_shared<Function>(std::move(function)),
-          [](const std::shared_ptr<void>& who, ddbmutex::sigv4::LogLevel level,
-             const std::string& text) {
-            (*static_cast<Function*>(who.get()))(level, text);
-          }};
+ddbmutex::sigv4::LogPtr log_of(Function function) {
+  struct Given : ddbmutex::sigv4::Log {
+    explicit Given(Function&& given) : call(std::move(given)) {}
+    void add(ddbmutex::sigv4::LogLevel level,
+             const std::string& line) override {
+      call(level, line);
+    }
+    Function call;
+  };
+  return std::make_shared<Given>(std::move(function));
 }
 
 }  // namespace tests

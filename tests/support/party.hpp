@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -38,19 +39,19 @@ struct PartySettings {
 // How far a run goes.
 struct Limits {
   ddbmutex::BootTime deadline;
-  bool keeps_pending = false;
+  // A take that is given up in flight stays so.
+  bool keeps_request = false;
   // Passing faults are not tried again.
   bool tries_once = false;
 };
 
-class Party : private ddbmutex::lock::Attempt::Caller {
+class Party {
  public:
   using Call = ddbmutex::lock::Call;
   using Time = ddbmutex::BootTime;
 
   explicit Party(const PartySettings& settings)
-      : Caller{retry_until},
-        client({tests::target_at(settings.url, settings.region),
+      : client({tests::target_at(settings.url, settings.region),
                 settings.keys ? tests::given_keys(signing_keys(*settings.keys))
                               : tests::given_keys({}),
                 {}}),
@@ -66,7 +67,7 @@ class Party : private ddbmutex::lock::Attempt::Caller {
 
   // A new acquisition; what was observed stays.
   void begin() {
-    held = ddbmutex::lock::Handle(new ddbmutex::lock::HeldLease(holder));
+    held = std::make_shared<ddbmutex::lock::HeldLease>(holder);
     lease = &held->lease;
   }
 
@@ -74,15 +75,19 @@ class Party : private ddbmutex::lock::Attempt::Caller {
     return run(call, Limits{ddbmutex::BootClock::now() + time});
   }
   std::string run(Call call, const Limits& limits) {
-    attempt = std::make_unique<ddbmutex::lock::Attempt>(call, *held);
-    attempt->observation = &observation;
-    attempt->deadline = limits.deadline;
-    attempt->keeps_pending = limits.keeps_pending;
-    limits_ = &limits;
-    attempt->run(&waker, this);
-    answer = std::move(attempt->answer);
+    attempt =
+        std::make_unique<ddbmutex::lock::Attempt>(call, *held, &observation);
+    attempt->run(
+        limits.deadline, &waker, [&](const ddbmutex::dynamodb::Answer&, Time) {
+          return limits.tries_once ? ddbmutex::BootClock::now() : Time::max();
+        });
+    if (attempt->has_request() && !limits.keeps_request) {
+      attempt->finish(ddbmutex::sigv4::Transport::cancelled);
+      attempt->receive();
+    }
+    answer = attempt->take_answer();
     const bool over = call == Call::renew && !holds();
-    return over ? "expired" : word(attempt->verdict);
+    return over ? "expired" : word(attempt->verdict());
   }
   std::string take() { return run(Call::take, kPlenty); }
   std::string renew() { return run(Call::renew, kPlenty); }
@@ -94,7 +99,7 @@ class Party : private ddbmutex::lock::Attempt::Caller {
     sent = lease->next(call, now, client.clock(), observation);
     answer = client.call(ddbmutex::lock::action_of(sent.verb, {}),
                          tests::body_of(place, sent), now + kPlenty, waker);
-    return word(lease->heard(ddbmutex::lock::reply_to(sent.verb, answer),
+    return word(lease->receive(ddbmutex::lock::reply_to(sent.verb, answer),
                              client.clock(), observation));
   }
 
@@ -127,13 +132,13 @@ class Party : private ddbmutex::lock::Attempt::Caller {
   ddbmutex::dynamodb::RetryBudget budget;
   const ddbmutex::lock::RowTarget place;
   const std::shared_ptr<ddbmutex::lock::MutexSettings> holder;
-  ddbmutex::lock::Handle held;
+  ddbmutex::lock::HeldLeasePtr held;
   ddbmutex::lock::Lease* lease = nullptr;  // Its.
   ddbmutex::lock::Observation observation;
   ddbmutex::sigv4::Waker waker;
-  ddbmutex::lock::AttemptPtr attempt;  // The last.
-  ddbmutex::dynamodb::Answer answer;   // Its last, or of step().
-  ddbmutex::lock::Request sent;        // By step().
+  std::unique_ptr<ddbmutex::lock::Attempt> attempt;  // The last.
+  ddbmutex::dynamodb::Answer answer;                 // Its last, or of step().
+  ddbmutex::lock::Request sent;                      // By step().
 
  private:
   void ask_the_time() {
@@ -146,16 +151,7 @@ class Party : private ddbmutex::lock::Attempt::Caller {
         client.counts().sent[static_cast<std::size_t>(Action::get_item)];
   }
 
-  static ddbmutex::BootTime retry_until(Caller& self,
-                                        const ddbmutex::dynamodb::Answer&,
-                                        ddbmutex::BootTime) {
-    return static_cast<Party&>(self).limits_->tries_once
-               ? ddbmutex::BootClock::now()
-               : ddbmutex::BootTime::max();
-  }
-
   std::uint64_t asked_the_time_ = 0;  // How often.
-  const Limits* limits_ = nullptr;
 };
 
 }  // namespace tests

@@ -373,6 +373,7 @@ class Judge {
   // --- judge_errors.cpp ---
   void check_code(const Call& call, const Result& result);
   bool is_possible(const Call& call, std::error_code code) const;
+  bool is_being_unlocked(const WatchedMutex* mutex) const;
   bool is_possible_of_system(const Call& call, std::error_code code) const;
   bool is_possible_of_keys(const Call& call, ddbmutex::Errc error) const;
   bool is_possible_of_row(const Call& call, ddbmutex::Errc error) const;

@@ -152,7 +152,7 @@ void Judge::check_cause(const WatchedMutex& mutex, Loss why) {
   // A holder that finds the row changed, but does not learn how, reports
   // `taken`.
   const bool may_be_unclear = !quiet_ || !surely_answered(mutex);
-  bool taken = mutex.forced && (is_marked || may_be_unclear);
+  bool taken = mutex.forced && (is_marked || may_be_unclear || mutex.unsure);
   bool deleted = false;
   for (std::size_t i = 0; i < lock.versions.size(); i++) {
     const Version& version = lock.versions[i];

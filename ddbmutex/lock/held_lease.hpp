@@ -1,0 +1,142 @@
+// The settings of a mutex, and one lease of it as the threads of its table
+// share it.
+//
+// A Mutex makes a HeldLease for each take.  While the lock is held, the threads
+// of the table keep their notes in it, so that giving it back needs no memory.
+#ifndef DDBMUTEX_HELD_LEASE_HPP
+#define DDBMUTEX_HELD_LEASE_HPP
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "../../sigv4/boot_clock.hpp"
+#include "../dynamodb/client.hpp"
+#include "../dynamodb/retry.hpp"
+#include "agenda.hpp"
+#include "protocol.hpp"
+#include "row.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+class Attempt;
+struct Closing;
+
+// An attempt goes from list to list by splice(), which needs no memory.  So a
+// list often stands for one attempt or none.
+using Attempts = std::list<Attempt>;
+
+// What the notifier reports of a lease.
+enum class News { none, signal, loss, danger, question };
+
+// Called by one thread for all mutexes of a table, one call at a time, with no
+// mutex held.
+class Listener {
+ public:
+  // Reports a loss and its reason, or danger; or asks whether the lease is to
+  // be renewed.  If it is not, the question is repeated.
+  virtual bool notify(News news, Verdict loss) const = 0;
+
+ protected:
+  ~Listener() = default;
+};
+
+// One mutex as its attempts and the threads of its table know it.  Whoever
+// makes it fills it in; from then on it is only read.  It may outlive the
+// mutex, but not the client.
+struct MutexSettings {
+  MutexSettings(dynamodb::Client& its_client, dynamodb::RetryBudget& its_budget)
+      : client(its_client), budget(its_budget) {}
+
+  dynamodb::Client& client;
+  dynamodb::RetryBudget& budget;
+  RowTarget place;
+  // For one request.  After that its outcome is unknown.
+  std::chrono::nanoseconds request_timeout = dynamodb::kLockRequestTimeout;
+  std::chrono::milliseconds ttl{};
+  // A lease is in danger this long before its end.
+  std::chrono::nanoseconds safe_time{};
+  // The age at which a lease is renewed; zero: only by the user's calls.
+  std::chrono::nanoseconds renew_after{};
+  // A lock that has been held this long is only renewed by the user's calls.
+  std::chrono::nanoseconds max_hold = std::chrono::nanoseconds::max();
+  std::chrono::nanoseconds first_poll{};  // Doubles up to the longest.
+  std::chrono::nanoseconds longest_poll{};
+  // Calls without a deadline retry transient errors for this long, counted from
+  // the first of them.
+  std::chrono::nanoseconds patience{};
+  bool recursive = false;  // The thread that has the lock may lock it again.
+  // What the listener is called for.
+  bool hears_losses = false, hears_dangers = false, is_asked = false;
+  // GUARDED_BY(Leases::mutex): nothing is reported any more.
+  bool settled = false;
+  int handover_limit = 0;     // How often a lease goes from thread to thread.
+  unsigned prefix_bytes = 0;  // Of the key, before the mutex's name.
+
+  std::string_view name() const {  // For people.
+    return std::string_view(place.key).substr(prefix_bytes);
+  }
+
+  // Until when the lock is held, on the boot clock; BootTime::min() while it is
+  // not.  Only Leases writes it.
+  std::atomic<BootTime> claim_end{BootTime::min()};
+  // GUARDED_BY(Leases::mutex).  The mutex owns it until nothing is reported any
+  // more; it also lives while it is called.
+  std::weak_ptr<const Listener> listener;
+};
+
+// Called once with `object` when a lock is lost, before the listener.
+struct Signal {
+  std::shared_ptr<void> object;
+  void (*call)(void*) = nullptr;
+};
+
+// One lease: one acquisition, or several in a row if it is handed over.
+struct HeldLease : std::enable_shared_from_this<HeldLease> {
+  explicit HeldLease(std::shared_ptr<MutexSettings> its_settings);
+  ~HeldLease();
+  HeldLease(const HeldLease&) = delete;
+  HeldLease& operator=(const HeldLease&) = delete;
+
+  bool over() const { return given_back || loss; }
+  bool held_too_long(BootTime when) const {
+    return when - since >= settings->max_hold;
+  }
+
+  const std::shared_ptr<MutexSettings> settings;
+  // The attempt that takes it or releases it uses it alone.  While it is held,
+  // it and all below are GUARDED_BY(Leases::mutex), except for `tied`.
+  Lease lease;
+  BootTime since{};  // It is held.
+  bool given_back = false;
+  bool renewing = false;        // A request is in flight, or the user renews.
+  std::optional<Verdict> loss;  // How it was lost, if it was.
+  // GUARDED_BY(Mutex::mutex_).  Never handed over: a write by this holder may
+  // still arrive, or it has changed the stored data.
+  bool tied = false;
+  // See Leases.  A lease that is over is on no agenda.
+  Agenda::Entry renewal, alarm;
+  Agenda* renewal_on = nullptr;  // The agenda of `renewal`, while planned.
+  BootTime question_at = BootTime::max();  // Ask whether to renew it.
+  bool in_danger = false;                  // Reported since it was renewed.
+  Attempts retry;    // The renewal, if it is to be retried.
+  Attempts release;  // Made in advance: unlock() needs no memory.
+  std::shared_ptr<Closing> closing;  // Waits for the release; may be null.
+  std::size_t closing_place = 0;     // In Closing::locks.
+  Signal signal;
+  std::shared_ptr<HeldLease> next_lost;  // The next loss to report.
+};
+
+using HeldLeasePtr = std::shared_ptr<HeldLease>;
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_HELD_LEASE_HPP

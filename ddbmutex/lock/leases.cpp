@@ -1,0 +1,234 @@
+// Each held lease has one plan, for its next renewal or question, and one
+// alarm, for the next report: a question, danger, or the end of its claim.
+#include "leases.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+using std::chrono::nanoseconds;
+
+namespace {
+
+double seconds_between(BootTime from, BootTime to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+double per_second(nanoseconds every) {
+  return 1 / std::chrono::duration<double>(every).count();
+}
+
+}  // namespace
+
+// One by one: a thousand nested destructors need a large stack.
+Leases::~Leases() {
+  while (first_loss != nullptr) take_loss();
+}
+
+// Allocates first, so that a failure changes nothing.
+void Leases::add(HeldLease& held) {
+  for (Agenda* agenda : {&renewals, &due, &alarms}) {
+    agenda->make_room(alarms.size() + 1);
+  }
+  held.release.emplace_back(Call::release, held);
+  held.since = BootClock::now();
+  const nanoseconds renew_after = held.settings->renew_after;
+  if (renew_after > nanoseconds::zero()) {
+    renewals_per_s += per_second(renew_after);
+    // Locks that were taken together are not renewed together.
+    const BootTime when = held.lease.renew_at(renew_after);
+    const nanoseconds early =
+        std::max((when - held.since) / 2, nanoseconds::zero());
+    plan_renewal(held, when - budget.jitter(early));
+  }
+  held.lease.apply(client.clock());
+  set_alarm(held);
+  publish(held, held.lease.claim_end());
+  held_since_s_ += seconds_between(made_, held.since);
+}
+
+// --- Plans -------------------------------------------------------------------
+
+void Leases::renew_at(HeldLease& held, BootTime when) {
+  unplan(held);
+  held.renewal_on = &renewals;
+  renewals.set(held, when);
+  sender.wake_at(when);
+}
+
+void Leases::ask_at(HeldLease& held, BootTime when) {
+  unplan(held);
+  held.question_at = when;
+  set_alarm(held);
+}
+
+void Leases::plan_renewal(HeldLease& held, BootTime when) {
+  const MutexSettings& settings = *held.settings;
+  const bool by_hand = settings.renew_after <= nanoseconds::zero();
+  if (by_hand || held.held_too_long(when)) return;
+  settings.is_asked ? ask_at(held, when) : renew_at(held, when);
+}
+
+void Leases::unplan(HeldLease& held) {
+  if (held.renewal_on != nullptr) held.renewal_on->set(held, BootTime::max());
+  held.retry.clear();
+  if (held.question_at == BootTime::max()) return;
+  held.question_at = BootTime::max();
+  set_alarm(held);
+}
+
+// The claim that ends first goes first.  A lease whose last renewal had no
+// answer waits as if it had just been renewed: requests that hang would keep
+// all others waiting.
+BootTime Leases::due_key(const HeldLease& held) {
+  const BootTime end = held.lease.claim_end();
+  return !held.retry.empty() && held.retry.front().unanswered()
+             ? end + held.settings->ttl
+             : end;
+}
+
+BootTime Leases::danger_at(const HeldLease& held) const {
+  const MutexSettings& settings = *held.settings;
+  const bool wanted =
+      !settings.settled && (settings.hears_dangers || client.log());
+  return wanted && !held.in_danger ? held.lease.claim_end() - settings.safe_time
+                                   : BootTime::max();
+}
+
+void Leases::set_alarm(HeldLease& held) {
+  const BootTime when =
+      std::min({held.lease.claim_end(), danger_at(held), held.question_at});
+  alarms.set(held, when);
+  notifier.wake_at(when);
+  if (held.renewal_on == &due && held.renewal.planned()) {
+    due.set(held, due_key(held));
+  }
+}
+
+// --- Renewals ----------------------------------------------------------------
+
+bool Leases::stamp(Attempt& attempt, BootTime now) {
+  HeldLease& held = attempt.held();
+  if (!attempt.stamp(now)) {
+    lose(held, Verdict::expired);
+    return false;
+  }
+  held.renewing = true;
+  publish(held, held.lease.claim_end());
+  set_alarm(held);
+  return true;
+}
+
+void Leases::unstamp(Attempt& attempt) {
+  HeldLease& held = attempt.held();
+  changed.notify_all();
+  if (held.over()) return;
+  attempt.unstamp();
+  publish(held, held.lease.claim_end());
+  set_alarm(held);
+}
+
+// REQUIRES: not over.
+void Leases::receive(Attempt& attempt) {
+  HeldLease& held = attempt.held();
+  attempt.receive();
+  const Verdict verdict = attempt.verdict();
+  if (verdict != Verdict::ours && verdict != Verdict::again) {
+    return lose(held, verdict);
+  }
+  publish(held, held.lease.claim_end());
+  if (verdict == Verdict::ours) held.in_danger = false;
+  set_alarm(held);
+}
+
+// --- Ends --------------------------------------------------------------------
+
+// A mutex has one lease at a time, and one that was given back is not its lease
+// any more.
+void Leases::publish(const HeldLease& held, BootTime claim_end) {
+  held.settings->claim_end.store(claim_end, std::memory_order_release);
+}
+
+// Nothing is planned for it any more.
+void Leases::remove(HeldLease& held, BootTime now) {
+  held_since_s_ -= seconds_between(made_, held.since);
+  held_before_s_ += seconds_between(held.since, now);
+  if (held.settings->renew_after > nanoseconds::zero()) {
+    renewals_per_s -= per_second(held.settings->renew_after);
+  }
+  unplan(held);
+  alarms.set(held, BootTime::max());
+  publish(held, BootTime::min());
+}
+
+void Leases::lose(HeldLease& held, Verdict why) {
+  remove(held, BootClock::now());
+  report(held, why);
+}
+
+void Leases::report(HeldLease& held, Verdict why) {
+  if (held.loss) return;
+  held.loss = why;
+  const MutexSettings& settings = *held.settings;
+  const bool hears =
+      settings.hears_losses || client.log() || held.signal.object != nullptr;
+  const bool wanted = !settings.settled && hears;
+  if (!wanted || stopping || !has_notifier) return;
+  HeldLeasePtr& place =
+      last_loss != nullptr ? last_loss->next_lost : first_loss;
+  place = held.shared_from_this();
+  last_loss = &held;
+  notifier.wake_at(BootTime::min());
+}
+
+HeldLeasePtr Leases::take_loss() {
+  HeldLeasePtr lost = std::move(first_loss);
+  first_loss = std::move(lost->next_lost);
+  if (first_loss == nullptr) last_loss = nullptr;
+  return lost;
+}
+
+Attempts Leases::give_back(HeldLease& held) {
+  Attempts release;
+  if (held.given_back) return release;
+  const BootTime now = BootClock::now();
+  if (!held.loss && now >= held.lease.claim_end()) lose(held, Verdict::expired);
+  if (!held.loss) remove(held, now);
+  held.given_back = true;
+  // A renewal in flight has an unknown outcome; this is all it tells the lease.
+  if (held.renewing) held.lease.apply(client.clock());
+  held.lease.carry(nullptr);
+  changed.notify_all();
+  release.splice(release.end(), held.release);
+  return release;
+}
+
+Verdict Leases::end_of(const HeldLease& held) {
+  return held.loss.value_or(Verdict::not_held);
+}
+
+void Leases::check_clock() {
+  const Guard guard(mutex);
+  const dynamodb::ServiceClock clock = client.clock();
+  for (std::size_t i = 0; i < alarms.size(); ++i) {
+    HeldLease& held = alarms.at(i);
+    held.lease.apply(clock);
+    publish(held, held.lease.claim_end());
+  }
+  // No claim has become longer, so a lease only moves to the front, past leases
+  // that have been seen.
+  for (std::size_t i = 0; i < alarms.size(); ++i) set_alarm(alarms.at(i));
+}
+
+double Leases::held_s() const {
+  const double now_s = seconds_between(made_, BootClock::now());
+  return held_before_s_ + static_cast<double>(alarms.size()) * now_s -
+         held_since_s_;
+}
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex

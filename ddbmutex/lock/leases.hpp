@@ -1,0 +1,151 @@
+// The leases that the mutexes of a table hold.  Callers and the two threads of
+// the table share them.  Decides when each lease is renewed, when something is
+// reported about it, and how it ends.
+//
+// Thread safety: one mutex guards everything here, the held leases included.
+// It is only held for work in memory, never while a request is sent, a callback
+// runs or a thread is joined.  The last HeldLeasePtr of a lease must not be
+// dropped under it: that destroys what a callback has captured, and such a
+// destructor may do anything.
+#ifndef DDBMUTEX_LEASES_HPP
+#define DDBMUTEX_LEASES_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+
+#include "../../sigv4/boot_clock.hpp"
+#include "../../sigv4/system.hpp"
+#include "../../sigv4/waiting.hpp"
+#include "../dynamodb/answer.hpp"
+#include "../dynamodb/client.hpp"
+#include "agenda.hpp"
+#include "attempt.hpp"
+#include "held_lease.hpp"
+#include "protocol.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+// How a call of a mutex ended.
+struct Result {
+  Verdict verdict = Verdict::again;
+  // Says why the verdict is `again` or `bad_record`.
+  dynamodb::Answer answer{};
+};
+
+// What wakes one thread of the table.
+class Alarm {
+ public:
+  // Makes the thread look again no later than then.
+  void wake_at(BootTime when) {
+    if (when >= sleeps_until_) return;
+    sleeps_until_ = when;
+    waker_.wake();
+  }
+  // The thread is about to sleep.  min(): it is awake, and looks at everything
+  // before it sleeps again.
+  void sleep_until(BootTime when) { sleeps_until_ = when; }
+  BootTime sleeps_until() const { return sleeps_until_; }
+  sigv4::Waker& waker() { return waker_; }  // Needs no mutex.
+
+ private:
+  sigv4::Waker waker_;
+  BootTime sleeps_until_ = BootTime::min();
+};
+
+struct Leases {
+  using Guard = std::unique_lock<sigv4::Mutex>;
+
+  Leases(dynamodb::Client& the_client, dynamodb::RetryBudget& the_budget)
+      : client(the_client), budget(the_budget) {}
+  ~Leases();
+  Leases(const Leases&) = delete;
+  Leases& operator=(const Leases&) = delete;
+
+  // Adds a lease that was just granted.
+  void add(HeldLease& held);
+
+  // Plans the next renewal, or a question whether to renew, in place of what
+  // was planned before.
+  void renew_at(HeldLease& held, BootTime when);
+  void ask_at(HeldLease& held, BootTime when);
+  // Plans the next renewal by the sender, or a question, if the options want
+  // one.
+  void plan_renewal(HeldLease& held, BootTime when);
+  void unplan(HeldLease& held);
+  // The leases in `due` are sorted by this.
+  static BootTime due_key(const HeldLease& held);
+  // Sets when the notifier next has something to report.
+  void set_alarm(HeldLease& held);
+  BootTime danger_at(const HeldLease& held) const;
+
+  // What an attempt to renew does to its lease, before and after its request.
+  // stamp() returns false if the lease is lost.
+  bool stamp(Attempt& attempt, BootTime now);
+  void unstamp(Attempt& attempt);
+  void receive(Attempt& attempt);
+
+  // Marks the lease as lost.  REQUIRES: not over.
+  void lose(HeldLease& held, Verdict why);
+  // Reports a loss, unless one was reported before: the first reason counts.
+  void report(HeldLease& held, Verdict why);
+  // REQUIRES: a loss is to be reported.
+  HeldLeasePtr take_loss();
+  // See Renewer::give_back().
+  Attempts give_back(HeldLease& held);
+  // How a lease that is over ended.
+  static Verdict end_of(const HeldLease& held);
+
+  // DynamoDB's clock was contradicted: claims may end sooner.  REQUIRES: the
+  // mutex is not held.
+  void check_clock();
+
+  // The sum of the seconds that leases were held.
+  double held_s() const;
+
+  dynamodb::Client& client;
+  dynamodb::RetryBudget& budget;
+  mutable sigv4::Mutex mutex;
+
+  // All below: GUARDED_BY(mutex)
+  // Notified when HeldLease::renewing, first_loss, Notifier::reporting_,
+  // Closing::open or the state of a thread has changed.
+  sigv4::Condition changed;
+  Alarm sender, notifier;
+  // The threads must end: since when, and by when.
+  bool stopping = false;
+  BootTime stopping_since{}, stop_by{};
+  bool closed = false;  // No more leases are accepted.
+  bool has_notifier = false;
+
+  // A lease that is held is in at most one of the first two.
+  Agenda renewals{&HeldLease::renewal};  // By the time of the next renewal.
+  // Leases whose renewal is due, but was not sent yet; sorted by due_key().
+  Agenda due{&HeldLease::renewal};
+  // Every held lease, by the time when something must be reported about it.
+  // That is no later than the end of its claim.
+  Agenda alarms{&HeldLease::alarm};
+  double renewals_per_s = 0;  // How many all held leases need, on average.
+  // Losses that must be reported, or dropped if their listener is gone.  A list
+  // linked by HeldLease::next_lost.
+  HeldLeasePtr first_loss;
+  HeldLease* last_loss = nullptr;
+
+ private:
+  void publish(const HeldLease& held, BootTime claim_end);
+  void remove(HeldLease& held, BootTime now);
+
+  const BootTime made_ = BootClock::now();
+  // Sums for held_s(), in seconds: how long leases were held that no longer
+  // are, and the starts of those that are held, counted from `made_`.
+  double held_before_s_ = 0;
+  double held_since_s_ = 0;
+};
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_LEASES_HPP

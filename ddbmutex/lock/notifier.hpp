@@ -1,0 +1,44 @@
+// The notifier: the thread of a table that watches the ends of claims and calls
+// the listeners of all mutexes.  It never calls libcurl, which might delay it.
+#ifndef DDBMUTEX_NOTIFIER_HPP
+#define DDBMUTEX_NOTIFIER_HPP
+
+#include "held_lease.hpp"
+#include "leases.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+class Notifier {
+ public:
+  explicit Notifier(Leases& leases) : leases_(leases) {}
+
+  // What its thread does, until the table ends.
+  void run();
+
+  // Whether the listener of this mutex is being called, or a loss is still to
+  // be reported to it.  REQUIRES: Leases::mutex is held.
+  bool reports_to(const MutexSettings& settings) const;
+
+ private:
+  void lose_ended(BootTime now);
+  News next_news(HeldLeasePtr& held);
+  void call_back(Leases::Guard& guard, HeldLease& held, News news);
+  bool call(News news, const HeldLease& held, Verdict loss,
+            const Listener* listener, const Signal& signal) const;
+  void complain(News news, const HeldLease& held, const char* what) const;
+  void log(News news, const HeldLease& held, Verdict loss) const;
+  void plan_by_answer(HeldLease& held, bool alive);
+
+  Leases& leases_;
+  // The mutex whose listener is being called, or null.
+  // GUARDED_BY(Leases::mutex).
+  const MutexSettings* reporting_ = nullptr;
+};
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_NOTIFIER_HPP

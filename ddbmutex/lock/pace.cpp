@@ -1,0 +1,118 @@
+// Takes wait for their turn while DynamoDB throttles.  Renewals and releases
+// press: they are retried sooner when little time is left.
+#include "pace.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "../../sigv4/boot_clock.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+using dynamodb::Answer;
+using dynamodb::Fault;
+using dynamodb::Retry;
+using std::chrono::nanoseconds;
+
+namespace {
+
+// Requests that answers called for at once, before a pause.  The protocol needs
+// fewer, so only an engine that contradicts itself gets here.
+constexpr int kAtOnce = 4;
+constexpr std::chrono::milliseconds kPause{500};
+
+constexpr std::chrono::milliseconds kShortestDelay{5};
+// Of a release that was throttled, which goes on in the background.
+constexpr std::chrono::milliseconds kShortestThrottledDelay{400};
+// So many renewals may be retried often although they were throttled.
+constexpr int kFew = 8;
+
+// The last request of a take needs two round trips: at least this long where
+// none was measured, and at most this long where one hung.
+constexpr std::chrono::milliseconds kShortestLast{50};
+constexpr std::chrono::milliseconds kLongestLast{500};
+
+}  // namespace
+
+Pace::Pace(dynamodb::RetryBudget& budget, Call call)
+    : budget_(budget),
+      call_(call),
+      turn_(budget.throttle()),
+      retry_(budget, call == Call::take ? Retry::Urgency::waits
+                                        : Retry::Urgency::presses) {}
+
+nanoseconds Pace::throttle_wait() {
+  const bool waits =
+      call_ == Call::take && (budget_.throttle().limits() || turn_.waits());
+  return waits ? turn_.wait(BootClock::now()) : nanoseconds::zero();
+}
+
+void Pace::receive(const Answer& answer) {
+  dynamodb::Throttle& throttle = budget_.throttle();
+  if (answered(answer.fault)) {
+    if (throttle.count()) throttle.answered(BootClock::now());
+    retry_.success();
+    press(false);
+  } else if (answer.fault == Fault::throttled) {
+    throttle.refused(BootClock::now());
+    press(call_ == Call::renew);
+  }
+}
+
+void Pace::press(bool pressing) {
+  if (std::exchange(pressing_, pressing) == pressing) return;
+  budget_.throttle().press(pressing ? 1 : -1);
+}
+
+// A take that waits sends a last request when just enough time is left for its
+// answer: a take that is abandoned in flight must be cleaned up.  It sends none
+// while the retry budget is spent.
+nanoseconds Pace::fitted(nanoseconds delay, nanoseconds left,
+                         const Answer& answer) const {
+  if (call_ != Call::take) {
+    return pressed(delay, left, answer.fault == Fault::throttled);
+  }
+  const nanoseconds needed = std::clamp<nanoseconds>(
+      2 * (answer.received_at - answer.sent_at), kShortestLast, kLongestLast);
+  if (delay <= left - needed) return delay;
+  if (left <= needed || retry_.held_back()) return std::max(delay, left);
+  return std::max<nanoseconds>(left - needed, answer.retry_after);
+}
+
+// Renewals and releases are never held back until it is too late: at most half
+// of the time left is waited.  While a table is throttled only some requests
+// succeed.  A few throttled renewals are retried often (a single one about a
+// hundred times), many as seldom as after other faults.  A release is not
+// urgent: its lease ends anyway.
+nanoseconds Pace::pressed(nanoseconds delay, nanoseconds left,
+                          bool throttled) const {
+  nanoseconds longest = left / 2;
+  nanoseconds shortest = kShortestDelay;
+  if (pressing_) {
+    // Beyond this number, half of the time left is the smaller limit, and for a
+    // lease of a year the product might overflow 64 bits.
+    const int others = std::min(budget_.throttle().pressing() - 1, 7 * kFew);
+    longest = std::min(longest, left * (kFew + others) / (16 * kFew));
+  } else if (throttled) {
+    shortest = kShortestThrottledDelay;
+  }
+  return std::min(delay, std::max(longest, shortest));
+}
+
+std::optional<nanoseconds> Pace::delay(const Answer& answer, nanoseconds left) {
+  std::optional<nanoseconds> delay = nanoseconds::zero();
+  if (!answered(answer.fault)) {
+    delay = retry_.after(answer);
+  } else if (++at_once_ > kAtOnce) {
+    delay = budget_.jitter(kPause);
+  }
+  // No delay needs no fitting: the cause is gone.
+  const bool waits = delay && *delay > nanoseconds::zero();
+  return waits ? fitted(*delay, left, answer) : delay;
+}
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex

@@ -1,0 +1,94 @@
+// The sender: the thread of a table that renews its leases and finishes what
+// callers abandoned.
+//
+// Limits: 32 renewals are in flight at once, those whose claims end first, and
+// 32 releases.  Renewals that have piled up, as after an outage, begin
+// gradually: 100 per second, or 2.25 times as many as all leases need, and one
+// more for each that fails.  Renewals of leases that are nearly over do not
+// wait for that, and up to 128 may be in flight.  Of the takes that callers
+// abandoned, 16 are awaited; one more is ended at once, and its outcome is
+// unknown.  1,000 releases are kept.  Whatever is past its deadline is dropped
+// unsent.
+#ifndef DDBMUTEX_SENDER_HPP
+#define DDBMUTEX_SENDER_HPP
+
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+#include "../../sigv4/boot_clock.hpp"
+#include "attempt.hpp"
+#include "leases.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace lock {
+
+// One lock that Renewer::release_all() has released, or could not release.
+struct Unreleased {
+  HeldLeasePtr held;
+  Signal signal;
+  Result result;
+};
+
+// What Renewer::release_all() waits for.
+struct Closing {
+  std::vector<Unreleased> locks;  // Empty once it no longer waits.
+  std::size_t open = 0;
+};
+
+class Sender final : private SharedLease {
+ public:
+  explicit Sender(Leases& leases) : leases_(leases) {}
+
+  // What its thread does, until the table ends and what callers left was tried
+  // once more.  It may be blocked by libcurl.
+  void run();
+
+  // Finishes what a caller abandoned: awaits its take in flight, and then
+  // releases the lease, unless the take certainly failed.  Gives up when such a
+  // lease would be over.  REQUIRES: one attempt; the guard holds the mutex.
+  void finish(Attempts& one, Leases::Guard guard);
+  // Sends a release at that time.  REQUIRES: one attempt; the mutex is held.
+  void release_at(BootTime when, Attempts& one);
+
+ private:
+  bool stamp(Attempt& attempt) override;
+  void unstamp(Attempt& attempt) override;
+  // Only Attempt::run() calls this, which the sender does not use.
+  void receive(Attempt&) override {}
+
+  bool send_round();
+  bool begin_all();
+  void begin_later(Attempts& one);
+  void await_any(BootTime until);
+  void conclude(Attempts one);
+
+  // For these the mutex is held.
+  Attempts make_room();
+  bool collect(BootTime& next);
+  void collect_renewals(BootTime now, std::size_t renewing, BootTime& next);
+  bool may_renew(const HeldLease& held, BootTime now, bool full,
+                 BootTime& next) const;
+  void count_renewal(BootTime now);
+  std::chrono::nanoseconds between_renewals() const;
+  bool collect_releases(BootTime now, std::size_t room, BootTime& next);
+  void renewed(Attempts& one);
+  void released(Attempts& one);
+  void report_to_closing(const Attempt& attempt, Verdict verdict,
+                         bool for_good);
+
+  Leases& leases_;
+  Attempts in_flight_;  // Used only by the sender's thread.
+  // All below: GUARDED_BY(Leases::mutex)
+  Attempts releases_;        // Wait to be sent.
+  std::size_t awaited_ = 0;  // Takes in flight that callers abandoned.
+  // The rate limit of renewals: when the next one may begin.
+  BootTime next_renewal_{};
+};
+
+}  // namespace lock
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SENDER_HPP
