@@ -71,7 +71,8 @@ struct Pass {
   };
 
   // `the_number`: 1, 2, ... in the order in which passes begin; 0 stands for no
-  // pass.  `the_rows_before`: the pass whose rows this one is compared with.
+  // pass.  `the_rows_before`: an earlier pass.  Rows that have not changed
+  // since then keep their times.
   explicit Pass(std::uint64_t the_number = 0,
                 std::shared_ptr<const Pass> the_rows_before = nullptr);
 
@@ -264,8 +265,8 @@ class AnyOf::Impl::Call {
   bool just_read_ = false;          // The last step was to read a pass.
   std::shared_ptr<any_of::Pass> reading_;  // The one that this call reads.
 
-  // Of try_lock(): the pass whose candidates are all tried, unless a newer pass
-  // has read more of the table.
+  // try_lock() tries all candidates of this pass.  A newer pass that has read
+  // more of the table takes its place.
   std::shared_ptr<any_of::Pass> own_pass_;
   int most_refused_;  // In a row, before a newer pass is read.
   // Set once the call waits for tries of own_pass_ by other threads.

@@ -65,8 +65,7 @@ rapidjson::Document json(const std::string& body) {
   return document;
 }
 
-void pause_until_late(void* limits) {
-  const BootTime deadline = static_cast<tests::Limits*>(limits)->deadline;
+void pause_until(BootTime deadline) {
   while (BootClock::now() < deadline) tests::pause(1ms);
 }
 
@@ -563,7 +562,7 @@ BOOST_AUTO_TEST_CASE(look_that_leaves_no_time_for_the_take_is_a_time_out) {
   BOOST_REQUIRE(party.take() == "busy");
   tests::Limits limits{BootClock::now() + 3s};
   // The row is seen to be gone in time, and then there is none left.
-  party.client.on_contradiction(pause_until_late, &limits);
+  party.client.on_contradiction([&] { pause_until(limits.deadline); });
   BOOST_TEST(party.run(Call::take, limits) == "again");
   BOOST_TEST(actions(server) == "PutItem GetItem");
   BOOST_TEST(party.fault() == "timed_out");
@@ -621,7 +620,7 @@ BOOST_AUTO_TEST_CASE(wrong_time_told_at_the_deadline_says_nothing_of_the_keys) {
                             http_date(2h)));
   tests::Limits limits{BootClock::now() + 3s};
   // The refusal is heard in time, and then there is none left.
-  party.client.on_contradiction(pause_until_late, &limits);
+  party.client.on_contradiction([&] { pause_until(limits.deadline); });
   BOOST_TEST(party.run(Call::release, limits) == "again");
   BOOST_TEST(party.fault() == "timed_out");
   BOOST_TEST(server.request_count() == 2);

@@ -53,8 +53,8 @@ constexpr CodedFault kCodedFaults[] = {
      Fault::conflict},
 };
 
-// The messages of a ValidationException about an item whose key is not the
-// table's.  Those before the blank line are DynamoDB's, those after it ScyllaDB
+// The messages of a ValidationException if an item has another key than the
+// table.  Those before the blank line are DynamoDB's, those after it ScyllaDB
 // Alternator's.  The third and fourth come from the downloadable DynamoDB, the
 // fifth is about an update that would change a part of the key, the seventh
 // about a Query.  A '*' stands for a name or type.

@@ -291,7 +291,7 @@ void Client::learn(const Answer& answer, const HttpAnswer& http) {
       log_contradictions_from_ = answer.received_at + std::chrono::minutes(1);
     }
   }
-  if (contradicted_ != nullptr) contradicted_(contradicted_of_);
+  if (on_contradiction_) on_contradiction_();
   if (!logs) return;
   sigv4::say(options_.log, sigv4::LogLevel::warning,
              "DynamoDB's clock and this machine's do not agree any more: one "

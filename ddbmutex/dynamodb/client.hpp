@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -134,9 +135,8 @@ class Client {
   // finish() calls the hook, with no mutex held, after an answer has
   // contradicted what was known of DynamoDB's clock.  REQUIRES: no call was
   // made yet.
-  void on_contradiction(void (*hook)(void* of), void* of) {
-    contradicted_ = hook;
-    contradicted_of_ = of;
+  void on_contradiction(std::function<void()> hook) {
+    on_contradiction_ = std::move(hook);
   }
 
  private:
@@ -163,8 +163,7 @@ class Client {
 
   const ClientOptions options_;
   sigv4::HttpPool pool_;
-  void (*contradicted_)(void* of) = nullptr;
-  void* contradicted_of_ = nullptr;
+  std::function<void()> on_contradiction_;
   std::atomic<Key> key_{Key::unknown};  // Set with the mutex held.
   mutable sigv4::Mutex mutex_;
   // GUARDED_BY(mutex_)

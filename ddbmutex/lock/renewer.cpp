@@ -62,9 +62,7 @@ Renewer::Renewer(const dynamodb::ClientOptions& options)
       leases_(client_, budget_),
       sender_(leases_),
       notifier_(leases_) {
-  client_.on_contradiction(
-      [](void* leases) { static_cast<Leases*>(leases)->check_clock(); },
-      &leases_);
+  client_.on_contradiction([this] { leases_.check_clock(); });
 }
 
 // --- Starting and stopping ---------------------------------------------------
