@@ -65,7 +65,8 @@ ErrorPtr check_times(const Options& options) {
                             milliseconds least, milliseconds most,
                             const char* why) {
     if (bad || (time >= least && time <= most)) return;
-    const std::string text = sigv4::format("%s ms is %s", time.count(), why);
+    const std::string text =
+        sigv4::join({sigv4::Digits(time.count()), " ms is ", why});
     bad = detail::bad_option({field, text.c_str()});
   };
   check("ttl", options.ttl, milliseconds(100), lock::kLongestLease,
@@ -104,7 +105,7 @@ ErrorPtr check(const Options& options, const TableOptions& table) {
   }
   if (options.handover_limit < 0) {
     const std::string text =
-        sigv4::format("%s is less than 0", options.handover_limit);
+        sigv4::join({sigv4::Digits(options.handover_limit), " is less than 0"});
     return detail::bad_option({"handover_limit", text.c_str()});
   }
   if (ErrorPtr bad = check_times(options)) return bad;
@@ -195,10 +196,10 @@ DdbMutex::Impl::Impl(std::string&& the_name, Options&& the_options)
 
 ErrorPtr DdbMutex::Impl::with_name(ErrorPtr bad_option) const {
   if (!bad_option) return nullptr;
-  return detail::make_error(
-      bad_option->code(),
-      sigv4::format("%s (mutex %q)", bad_option->what(), name),
-      bad_option->field());
+  return detail::make_error(bad_option->code(),
+                            sigv4::join({bad_option->what(), " (mutex ",
+                                         sigv4::in_quotes(name), ")"}),
+                            bad_option->field());
 }
 
 lock::Mutex& DdbMutex::Impl::get() {
@@ -316,9 +317,9 @@ ErrorPtr DdbMutex::Impl::require(nanoseconds min_remaining) const {
   if (left == nanoseconds::zero()) {
     return detail::error_of(Errc::lease_lost, doing);
   }
-  const std::string text =
-      sigv4::format("%s ms remain, but %s ms are asked for",
-                    left / milliseconds(1), min_remaining / milliseconds(1));
+  const std::string text = sigv4::join(
+      {sigv4::Digits(left / milliseconds(1)), " ms remain, but ",
+       sigv4::Digits(min_remaining / milliseconds(1)), " ms are asked for"});
   return detail::error_of(Errc::ends_too_soon, doing, text);
 }
 

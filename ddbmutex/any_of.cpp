@@ -89,8 +89,9 @@ milliseconds AnyOf::Impl::request_timeout() const {
 }
 
 std::string AnyOf::Impl::cannot_lock() const {
-  return sigv4::format("cannot lock any of %q in table %q",
-                       options.prefix + "...", options.each.table->name());
+  return sigv4::join({"cannot lock any of ",
+                      sigv4::in_quotes(options.prefix + "..."), " in table ",
+                      sigv4::in_quotes(options.each.table->name())});
 }
 
 AnyOf::Impl::Shared& AnyOf::Impl::get() {

@@ -116,8 +116,8 @@ std::string value_text(const Attribute& attribute) {
     return attribute.value;
   }
   if (number.digits.empty()) return "0";
-  return sigv4::format("%s%se%s", number.negative ? "-0." : "0.", number.digits,
-                       number.exponent);
+  return sigv4::join({number.negative ? "-0." : "0.", number.digits, "e",
+                      sigv4::Digits(number.exponent)});
 }
 
 // --- What DynamoDB would refuse ----------------------------------------------
@@ -179,11 +179,13 @@ struct Checker {
             ? "empty"
             : detail::text_problem(name, kLongestName, "longer than 255 bytes");
     if (*why != '\0') {
-      return bad(sigv4::format("a name that is %s%[: %q%]", why, name));
+      return bad(
+          sigv4::join({"a name that is ", why,
+                       name.empty() ? "" : ": " + sigv4::in_quotes(name)}));
     }
     return names.insert(name).second
                ? nullptr
-               : bad(sigv4::format("%q is given twice", name));
+               : bad(sigv4::in_quotes(name) + " is given twice");
   }
 
   // `removed`: then `data` is allowed, too.  To set it there is Changes::data.
@@ -191,10 +193,10 @@ struct Checker {
     if (ErrorPtr wrong = add_name(name, seen)) return wrong;
     if (lock::is_record_attribute(*detail::find_layout(table), name) &&
         !(removed && name == lock::kDataAttribute)) {
-      return bad(sigv4::format("%q is an attribute of the record", name));
+      return bad(sigv4::in_quotes(name) + " is an attribute of the record");
     }
     if (name == table.key || name == table.sort_key) {
-      return bad(sigv4::format("%q is the table's key", name));
+      return bad(sigv4::in_quotes(name) + " is the table's key");
     }
     return nullptr;
   }
@@ -224,7 +226,7 @@ struct Checker {
   ErrorPtr add_all(const Attributes& attributes) {
     for (const Attribute& attribute : attributes) {
       if (ErrorPtr wrong = add(attribute.name, false)) return wrong;
-      where = sigv4::format("%q: ", attribute.name);
+      where = sigv4::in_quotes(attribute.name) + ": ";
       if (ErrorPtr wrong = check(attribute, kDeepest)) return wrong;
       where.clear();
     }

@@ -200,8 +200,9 @@ ErrorPtr make_error(std::error_code code, const std::string& text,
 ErrorPtr error_of(std::error_code code, const std::string& doing,
                   std::string_view details, std::string_view request_id) {
   return make_error(
-      code, sigv4::format("%s: %s%[: %s%]", doing, code.message(), details), {},
-      request_id);
+      code,
+      sigv4::join({doing, ": ", code.message(), sigv4::if_any(": ", details)}),
+      {}, request_id);
 }
 
 ErrorPtr error_of(const Answer& answer, const std::string& doing,
@@ -212,18 +213,21 @@ ErrorPtr error_of(const Answer& answer, const std::string& doing,
     remark = no_table ? " (Table::create() creates it)" : "";
   }
   // The endpoint is named because a wrong one may answer in the same words.
-  return make_error(code,
-                    sigv4::format("%s%[ at %s%]: %s%[: %s%]%s%[ (request %s)%]",
-                                  doing, endpoint, code.message(),
-                                  answer.message, remark, answer.request_id),
-                    answer.option, answer.request_id);
+  return make_error(
+      code,
+      sigv4::join({doing, sigv4::if_any(" at ", endpoint), ": ", code.message(),
+                   sigv4::if_any(": ", answer.message), remark,
+                   sigv4::if_any(" (request ", answer.request_id, ")")}),
+      answer.option, answer.request_id);
 }
 
 ErrorPtr bad_option(const CheckedOption& option) {
-  return make_error(Errc::bad_option,
-                    sigv4::format("bad option `%s`: %s%[: %q%]", option.field,
-                                  option.problem, option.value),
-                    option.field);
+  const std::string value =
+      option.value.empty() ? "" : ": " + sigv4::in_quotes(option.value);
+  return make_error(
+      Errc::bad_option,
+      sigv4::join({"bad option `", option.field, "`: ", option.problem, value}),
+      option.field);
 }
 
 ErrorPtr check_all(std::initializer_list<CheckedOption> options) {
@@ -241,7 +245,8 @@ const char* text_problem(const std::string& text, std::size_t most,
 
 std::string cannot(const char* what, const std::string& name,
                    const std::string& table) {
-  return sigv4::format("cannot %s %q in table %q", what, name, table);
+  return sigv4::join({"cannot ", what, " ", sigv4::in_quotes(name),
+                      " in table ", sigv4::in_quotes(table)});
 }
 
 namespace {

@@ -1,5 +1,5 @@
-// The errors of the public calls: makes an Error of what went wrong, and ends
-// the call with it, by exception, std::error_code or fail_handler.
+// Errors of public calls: builds an Error, and reports it by an exception, a
+// std::error_code or fail_handler.
 //
 // Thread safety: any thread may call anything here.
 #ifndef DDBMUTEX_ERRORS_HPP
@@ -26,19 +26,19 @@ namespace detail {
 // Null if nothing went wrong.
 using ErrorPtr = std::unique_ptr<const Error>;
 
-// `text` is what() will say.
+// `text` becomes what().
 ErrorPtr make_error(std::error_code code, const std::string& text,
                     std::string_view field = {},
                     std::string_view request_id = {});
 
-// The error of a call.  Its text begins with `doing`, which is made by
-// cannot(). `details` may be empty.
+// The error of a failed call.  `doing` comes from cannot() and begins the text.
+// `details` may be empty.
 ErrorPtr error_of(std::error_code code, const std::string& doing,
                   std::string_view details = {},
                   std::string_view request_id = {});
-// The same for an answer with a fault.  `endpoint` may be empty if it is
-// unknown.  `remark` follows DynamoDB's words and begins with a blank; null
-// means the usual remark for requests to the lock's own table.
+// The same for an answer with a fault.  An empty `endpoint` is left out.
+// `remark` is appended and begins with a space; null selects the usual remark
+// for requests to the lock's own table.
 ErrorPtr error_of(const dynamodb::Answer& answer, const std::string& doing,
                   const std::string& endpoint, const char* remark = nullptr);
 
@@ -77,21 +77,21 @@ class NoCancellation {
 // last error.  Their Impl classes derive from it.
 class ErrorReporter {
  public:
-  // Throws (or calls fail_handler) if `ec` is throws(); otherwise sets `ec`, or
-  // clears it if `error` is null.
+  // If `ec` is the object that throws() returns, throws the error (or calls
+  // fail_handler).  Otherwise sets `ec`, or clears it if `error` is null.
   void report(const Error* error, std::error_code& ec);
-  // The same if memory ran out: std::bad_alloc or
+  // Reports that memory ran out, as std::bad_alloc or
   // std::errc::not_enough_memory.
   static void report_no_memory(std::error_code& ec);
   void remember(const Error& error);
   std::string last_error() const;
-  // Called at the end of the constructor of the object that `self` owns. Throws
-  // if it is unusable; without exceptions, its first call reports that.
+  // Called last in the constructor of the object that `self` owns.  Throws
+  // `unusable` if it is set; without exceptions, the first call reports it.
   void finish_construction(const std::shared_ptr<void>& self);
 
   ErrorPtr unusable;  // Why no call can succeed; set by a constructor.
 
-  // Keeps the object alive.
+  // The object stays alive as long as the result.
   std::shared_ptr<void> hold() const { return self_.lock(); }
 
  private:

@@ -71,8 +71,8 @@ ErrorPtr check_layout(const TableOptions& table) {
   const bool tells_end = habits_of(table).tells_end;
   const milliseconds margin = table.calendar_margin.value_or(milliseconds(0));
   if (margin < milliseconds(0) || margin > std::chrono::hours(24)) {
-    const std::string problem =
-        sigv4::format("%s ms is not from 0 to a day", margin.count());
+    const std::string problem = sigv4::join(
+        {sigv4::Digits(margin.count()), " ms is not from 0 to a day"});
     return bad_option({"calendar_margin", problem.c_str()});
   }
   if (!tells_end && table.calendar_margin) {
@@ -105,8 +105,8 @@ ErrorPtr check_for_layout(const Options& options, const TableOptions& table) {
   // smaller number for seconds (lock/layouts.cpp).
   if (!habits.tells_end && options.ttl < milliseconds(1000)) {
     const std::string problem =
-        sigv4::format("%s ms is less than 1 s, the least in this layout",
-                      options.ttl.count());
+        sigv4::join({sigv4::Digits(options.ttl.count()),
+                     " ms is less than 1 s, the least in this layout"});
     return bad_option({"ttl", problem.c_str()});
   }
   return nullptr;

@@ -74,10 +74,10 @@ void detail::describe(dynamodb::Item&& item, const TableOptions& options,
   info.data = data_of(row.others);
   info.attributes = attributes_of(row.others, options);
   if (!row.unread.empty()) {
-    info.problem = sigv4::format(
-        "%q was not read: more than %s values are stored, or they are nested "
-        "more than 32 deep",
-        row.unread, dynamodb::kMostOthers);
+    info.problem = sigv4::join(
+        {sigv4::in_quotes(row.unread), " was not read: more than ",
+         sigv4::Digits(dynamodb::kMostOthers),
+         " values are stored, or they are nested more than 32 deep"});
   }
   if (row.kind == Row::Kind::record) {
     describe_record(row, options, client, info);

@@ -106,9 +106,9 @@ class Call {
 
  private:
   std::string doing() const {
-    return name_ != nullptr
-               ? detail::cannot(what_, *name_, options_.name)
-               : sigv4::format("cannot %s table %q", what_, options_.name);
+    return name_ != nullptr ? detail::cannot(what_, *name_, options_.name)
+                            : sigv4::join({"cannot ", what_, " table ",
+                                           sigv4::in_quotes(options_.name)});
   }
 
   lock::Table& table_;

@@ -84,8 +84,8 @@ ErrorPtr check(const TableOptions& options) {
   if (ErrorPtr bad = detail::check_layout(options)) return bad;
   const lock::Layout& layout = *detail::find_layout(options);
   if (!is_table_name(options.name)) {
-    const std::string text = sigv4::format(
-        "%q is not 3 to 255 characters of a-zA-Z0-9_.-", options.name);
+    const std::string text = sigv4::in_quotes(options.name) +
+                             " is not 3 to 255 characters of a-zA-Z0-9_.-";
     return bad_option({"table", text.c_str()});
   }
   return detail::check_all({
@@ -222,7 +222,7 @@ const std::string& Table::Impl::usual_owner() const {
   if (const std::string* own = usual_owner_.peek()) return *own;
   char host[256] = "";
   if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
-  return usual_owner_.get(sigv4::format("%s:%s", host, getpid()));
+  return usual_owner_.get(sigv4::join({host, ":", sigv4::Digits(getpid())}));
 }
 
 void Table::Impl::set_row_target(const std::string& name,

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "../sigv4/backoff.hpp"
 #include "../sigv4/text.hpp"
@@ -19,9 +21,9 @@ namespace detail {
 
 using dynamodb::Action;
 using dynamodb::Answer;
-using dynamodb::append_form;
 using dynamodb::Caller;
 using dynamodb::Fault;
+using dynamodb::JsonWriter;
 
 namespace {
 
@@ -31,47 +33,61 @@ constexpr sigv4::Backoff::Limits kPauses{std::chrono::milliseconds(25),
 
 // --- Requests ----------------------------------------------------------------
 
-// `{"TableName":"locks"`: the caller adds the rest.
-sigv4::Text begin_body(const TableOptions& options) {
-  sigv4::Text body;
-  append_form(body, R"({"TableName":$)", {options.name});
-  return body;
+// The names of the attributes that are the table's key.
+std::vector<std::string_view> key_names(const TableOptions& options) {
+  if (options.sort_key.empty()) return {options.key};
+  return {options.key, options.sort_key};
+}
+
+void write_billing(JsonWriter& json, const Creation& how) {
+  json.name("BillingMode")
+      .text(how.throughput ? "PROVISIONED" : "PAY_PER_REQUEST");
+  if (!how.throughput) return;
+  json.name("ProvisionedThroughput").begin_object();
+  json.name("ReadCapacityUnits").number(how.throughput->read_units);
+  json.name("WriteCapacityUnits").number(how.throughput->write_units);
+  json.end_object();
+}
+
+// Both attributes of a key are strings.
+void write_key(JsonWriter& json, const TableOptions& options) {
+  json.name("AttributeDefinitions").begin_list();
+  for (const std::string_view name : key_names(options)) {
+    json.begin_object();
+    json.name("AttributeName").text(name);
+    json.name("AttributeType").text("S");
+    json.end_object();
+  }
+  json.end_list();
+  json.name("KeySchema").begin_list();
+  for (const std::string_view name : key_names(options)) {
+    json.begin_object();
+    json.name("AttributeName").text(name);
+    json.name("KeyType").text(name == options.key ? "HASH" : "RANGE");
+    json.end_object();
+  }
+  json.end_list();
 }
 
 sigv4::Text create_table_body(const TableOptions& options,
                               const Creation& how) {
-  sigv4::Text body = begin_body(options);
-  if (how.throughput) {
-    append_form(body,
-                R"(,"BillingMode":"PROVISIONED","ProvisionedThroughput":)"
-                R"({"ReadCapacityUnits":%,"WriteCapacityUnits":%})",
-                {sigv4::Digits(how.throughput->read_units),
-                 sigv4::Digits(how.throughput->write_units)});
-  } else {
-    body += R"(,"BillingMode":"PAY_PER_REQUEST")";
+  sigv4::Text body;
+  JsonWriter json(body);
+  json.begin_object();
+  json.name("TableName").text(options.name);
+  write_billing(json, how);
+  write_key(json, options);
+  if (!how.tags.empty()) {
+    json.name("Tags").begin_list();
+    for (const auto& [name, value] : how.tags) {
+      json.begin_object();
+      json.name("Key").text(name);
+      json.name("Value").text(value);
+      json.end_object();
+    }
+    json.end_list();
   }
-  append_form(body,
-              R"(,"AttributeDefinitions":[)"
-              R"({"AttributeName":$,"AttributeType":"S"})",
-              {options.key});
-  const bool sorted = !options.sort_key.empty();
-  if (sorted) {
-    append_form(body, R"(,{"AttributeName":$,"AttributeType":"S"})",
-                {options.sort_key});
-  }
-  append_form(body, R"(],"KeySchema":[{"AttributeName":$,"KeyType":"HASH"})",
-              {options.key});
-  if (sorted) {
-    append_form(body, R"(,{"AttributeName":$,"KeyType":"RANGE"})",
-                {options.sort_key});
-  }
-  body += ']';
-  const char* separator = R"(,"Tags":[)";
-  for (const auto& [name, value] : how.tags) {
-    append_form(body, R"(%{"Key":$,"Value":$})", {separator, name, value});
-    separator = ",";
-  }
-  body += how.tags.empty() ? "}" : "]}";
+  json.end_object();
   return body;
 }
 
@@ -128,20 +144,24 @@ Answer wait_until_active(Pauses& pauses, const TableOptions& options,
 
 // An answer without a fault if the clean-up is on, or if the engine has none.
 Answer turn_on_clean_up(Pauses& pauses, const TableOptions& options) {
-  sigv4::Text body = begin_body(options);
-  append_form(
-      body, R"(,"TimeToLiveSpecification":{"AttributeName":$,"Enabled":true}})",
-      {lock::kTtlAttribute});
+  sigv4::Text body;
+  JsonWriter json(body);
+  json.begin_object();
+  json.name("TableName").text(options.name);
+  json.name("TimeToLiveSpecification").begin_object();
+  json.name("AttributeName").text(lock::kTtlAttribute);
+  json.name("Enabled").boolean(true);
+  json.end_object();
+  json.end_object();
   Answer answer;
   do {
     answer = dynamodb::ask(pauses.caller, Action::update_time_to_live, body);
   } while (answer.fault == Fault::table_in_use && pauses.pause(answer));
   if (has_no_clean_up(answer)) return {};
   if (answer.fault != Fault::none) {
-    answer.message = sigv4::format(
-        "the table is there, but its clean-up (Creation::clean_up) is not "
-        "on%[: %s%]",
-        answer.message);
+    answer.message = sigv4::join(
+        {"the table is there, but its clean-up (Creation::clean_up) is not on",
+         sigv4::if_any(": ", answer.message)});
   }
   return answer;
 }
@@ -154,14 +174,17 @@ std::string wrong_key(const dynamodb::TableDescription& table,
       table.sort_key == options.sort_key) {
     return {};
   }
-  return sigv4::format("its key is not the string %q%s%[ with the string %q%]",
-                       options.key, options.sort_key.empty() ? " alone" : "",
-                       options.sort_key);
+  return sigv4::join(
+      {"its key is not the string ", sigv4::in_quotes(options.key),
+       options.sort_key.empty()
+           ? std::string(" alone")
+           : " with the string " + sigv4::in_quotes(options.sort_key)});
 }
 
 ErrorPtr unfit(const dynamodb::TableDescription& table,
                const TableOptions& options) {
-  const std::string doing = sigv4::format("cannot use table %q", options.name);
+  const std::string doing =
+      "cannot use table " + sigv4::in_quotes(options.name);
   const std::string wrong = wrong_key(table, options);
   if (!wrong.empty()) return error_of(Errc::wrong_table, doing, wrong);
   if (!table.eventual_replicas || options.allow_replicas) return nullptr;
@@ -170,8 +193,11 @@ ErrorPtr unfit(const dynamodb::TableDescription& table,
 }
 
 Answer describe_table(const Caller& caller, const TableOptions& options) {
-  sigv4::Text body = begin_body(options);
-  body += '}';
+  sigv4::Text body;
+  JsonWriter json(body);
+  json.begin_object();
+  json.name("TableName").text(options.name);
+  json.end_object();
   return dynamodb::ask(caller, Action::describe_table, body, nullptr,
                        dynamodb::read_table);
 }

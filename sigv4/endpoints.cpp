@@ -1,7 +1,9 @@
+// The endpoints that are configured are found first, when the settings are
+// read. Once the region is known, its partition says where AWS's own are.
 #include "endpoints.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <iterator>
 
 #include "text.hpp"
 #include "url.hpp"
@@ -14,19 +16,24 @@ using std::string_view_literals::operator""sv;
 
 namespace {
 
-// Of each partition its name and the beginning of its regions (then come a
-// word, '-' and a number).  All of them have FIPS endpoints, and all but
-// aws-eusc a region that stands for all, "aws-cn-global".  The last has all
-// regions that are no other's.
-constexpr std::string_view kPartitions =
-    "aws-cn cn- aws-us-gov us-gov- aws-eusc eusc-de- aws-iso us-iso- "
-    "aws-iso-b us-isob- aws-iso-e eu-isoe- aws-iso-f us-isof- aws ";
-// In their order, the suffixes of their endpoints and of dual-stack ones.
-constexpr std::string_view kSuffixes =
-    "amazonaws.com.cn api.amazonwebservices.com.cn amazonaws.com api.aws "
-    "amazonaws.eu api.amazonwebservices.eu c2s.ic.gov api.aws.ic.gov "
-    "sc2s.sgov.gov api.aws.scloud cloud.adc-e.uk api.cloud-aws.adc-e.uk "
-    "csp.hci.ic.gov api.aws.hci.ic.gov amazonaws.com api.aws";
+// All of them have FIPS endpoints, and all but aws-eusc a region that stands
+// for all, "aws-cn-global".  The last has all regions that are no other's.
+constexpr Partition kPartitions[] = {
+    {"aws-cn", "cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn",
+     "amazonaws.cn"},
+    {"aws-us-gov", "us-gov-", "amazonaws.com", "api.aws",
+     "amazonaws-us-gov.com"},
+    {"aws-eusc", "eusc-de-", "amazonaws.eu", "api.amazonwebservices.eu",
+     "amazonaws-eusc.eu"},
+    {"aws-iso", "us-iso-", "c2s.ic.gov", "api.aws.ic.gov", "c2shome.ic.gov"},
+    {"aws-iso-b", "us-isob-", "sc2s.sgov.gov", "api.aws.scloud",
+     "sc2shome.sgov.gov"},
+    {"aws-iso-e", "eu-isoe-", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk",
+     "csphome.adc-e.uk"},
+    {"aws-iso-f", "us-isof-", "csp.hci.ic.gov", "api.aws.hci.ic.gov",
+     "csphome.hci.ic.gov"},
+    {"aws", "", "amazonaws.com", "api.aws", "aws.amazon.com"},
+};
 
 // By Service.
 constexpr struct {
@@ -41,25 +48,9 @@ constexpr struct {
     {"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb", "dynamodb"},
 };
 
-// AWS Sign-In has its own domain in each partition: it is usually found at
-// REGION.signin.DOMAIN.
-constexpr struct {
-  std::string_view partition, domain;
-} kSignInDomains[] = {
-    {"aws", "aws.amazon.com"},
-    {"aws-cn", "amazonaws.cn"},
-    {"aws-us-gov", "amazonaws-us-gov.com"},
-    {"aws-eusc", "amazonaws-eusc.eu"},
-    {"aws-iso", "c2shome.ic.gov"},
-    {"aws-iso-b", "sc2shome.sgov.gov"},
-    {"aws-iso-e", "csphome.adc-e.uk"},
-    {"aws-iso-f", "csphome.hci.ic.gov"},
-};
-
 constexpr char kFirstGlobal[] = "aws-global";
 constexpr char kFirstRegion[] = "us-east-1";
 constexpr char kFirstPartition[] = "aws";
-constexpr std::string_view kSuffix = "amazonaws.com";  // Of that.
 
 // "north-1"
 bool is_word_and_number(std::string_view text) {
@@ -74,10 +65,10 @@ void read_flag(const Environment& environment, const char* variable,
                std::string& error) {
   const Setting flag = find_setting(environment, {variable}, profile, property);
   if (flag.says("true")) {
-    sigv4::format_to(why, "%s is true", flag.source);
+    why = sigv4::join({flag.source, " is true"});
   } else if (flag && !flag.says("false")) {
-    error = sigv4::format("%s is neither true nor false: %q", flag.source,
-                          flag.value);
+    error = sigv4::join(
+        {flag.source, " is neither true nor false: ", in_quotes(flag.value)});
   }
 }
 
@@ -94,23 +85,23 @@ bool asks_for_fips(std::string_view region) {
 
 namespace {
 
-// Of a region that asks for FIPS, as AWS's SDKs take these words apart: the
-// first "-fips", "fips-", "fips-dkr-" or "fips-prod-" is cut out.
-std::string without_fips(const std::string& region) {
+// AWS's SDKs cut the first "-fips", "fips-", "fips-dkr-" or "fips-prod-" out of
+// a region that asks for FIPS.
+std::string without_fips(std::string region) {
   if (region == "fips-aws-global" || region == "aws-fips") return kFirstRegion;
   const auto begin = std::min(region.find("fips-"), region.find("-fips"));
-  std::size_t length = 5;
-  if (region[begin] != '-') {
-    for (const std::string_view word : {"dkr-", "prod-"}) {
-      if (region.compare(begin + length, word.size(), word) != 0) continue;
-      length += word.size();
-      break;
-    }
+  const bool leads = region[begin] == 'f';
+  region.erase(begin, 5);
+  const std::string_view rest = std::string_view(region).substr(begin);
+  for (const std::string_view word : {"dkr-"sv, "prod-"sv}) {
+    if (!leads || !sigv4::begins_with(rest, word)) continue;
+    region.erase(begin, word.size());
+    break;
   }
-  return std::string(region).erase(begin, length);
+  return region;
 }
 
-// Who wants one of the special ones; empty: nobody.
+// Why a FIPS or dual-stack endpoint is wanted; empty if neither is.
 const std::string& why_special(const ServiceEndpoint& endpoint) {
   return endpoint.fips.empty() ? endpoint.dual_stack : endpoint.fips;
 }
@@ -141,23 +132,18 @@ void read_endpoint_settings(Service service, const Profile& profile,
             endpoint.fips, error);
 }
 
-Partition partition_of(std::string_view region) {
-  std::string_view suffixes = kSuffixes;
-  for (std::string_view rest = kPartitions;;) {
-    const std::string_view name = sigv4::cut(rest, ' '),
-                           prefix = sigv4::cut(rest, ' ');
-    const bool of_it = sigv4::begins_with(region, prefix) &&
-                       is_word_and_number(region.substr(prefix.size()));
-    const bool all_of_it = name != "aws-eusc"sv &&
-                           sigv4::begins_with(region, name) &&
-                           region.substr(name.size()) == "-global"sv;
-    Partition partition{name, kSuffix, {}};
-    if (kAllEndpoints) {
-      partition.suffix = sigv4::cut(suffixes, ' ');
-      partition.dual_stack_suffix = sigv4::cut(suffixes, ' ');
-    }
-    if (of_it || all_of_it || rest.empty()) return partition;
-  }
+const Partition& partition_of(std::string_view region) {
+  const auto has_region = [&](const Partition& partition) {
+    const std::string_view name = partition.name, prefix = partition.prefix;
+    const bool is_one = sigv4::begins_with(region, prefix) &&
+                        is_word_and_number(region.substr(prefix.size()));
+    const bool is_all = name != "aws-eusc"sv &&
+                        sigv4::begins_with(region, name) &&
+                        region.substr(name.size()) == "-global"sv;
+    return is_one || is_all;
+  };
+  return *std::find_if(std::begin(kPartitions), std::end(kPartitions) - 1,
+                       has_region);
 }
 
 bool is_host_label(std::string_view text) {
@@ -184,92 +170,94 @@ void set_region(ServiceEndpoint& endpoint, const Setting& region) {
   endpoint.region = region.value;
   if (asks_for_fips(region.value)) {
     if (kAllEndpoints) endpoint.region = without_fips(region.value);
-    endpoint.fips.clear();
-    sigv4::format_to(endpoint.fips, "%s asks for FIPS", region.source);
+    endpoint.fips = sigv4::join({region.source, " asks for FIPS"});
   }
   const std::string& why = why_special(endpoint);
   if (!is_host_label(endpoint.region)) {
-    sigv4::format_to(endpoint.error, "%s is not the name of a region%[: %q%]",
-                     region.source, region.value);
+    endpoint.error =
+        sigv4::join({region.source, " is not the name of a region"});
+    if (region) append(endpoint.error, {": ", in_quotes(region.value)});
   } else if (!kAllEndpoints && !why.empty()) {
-    sigv4::format_to(endpoint.error, "%s%s", why, kEndpointsLeftOut);
+    endpoint.error = sigv4::join({why, kEndpointsLeftOut});
   }
 }
 
 void check_url(ServiceEndpoint& endpoint) {
-  const std::string_view value = endpoint.url.value;
-  const std::string_view source = endpoint.url.source;
+  const auto& [value, source] = endpoint.url;
   if (value.empty()) return;
   // A region would have been refused for it where they are left out.
   const std::string& why = why_special(endpoint);
   if ((kAllEndpoints || kRegionMayComeLater) && !why.empty()) {
-    return sigv4::format_to(endpoint.error,
-                            "%s, but %s names an endpoint, and it cannot be "
-                            "known whether that is a %s one",
-                            why, source,
-                            endpoint.fips.empty() ? "dual-stack" : "FIPS");
+    endpoint.error = sigv4::join(
+        {why, ", but ", source,
+         " names an endpoint, and it cannot be known whether that is a ",
+         endpoint.fips.empty() ? "dual-stack" : "FIPS", " one"});
+    return;
   }
-  if (is_endpoint_url(endpoint.url.value)) return;
+  if (is_endpoint_url(value)) return;
   const bool secret = value.find('@') != value.npos;
-  sigv4::format_to(
-      endpoint.error,
-      secret ? "%s (not shown: it may contain a password)" : "%s is %q, which",
-      source, value);
-  endpoint.error +=
-      " is not http:// or https://, a host, and optionally a port and a path";
+  const std::string shown =
+      secret ? " (not shown: it may contain a password)"
+             : sigv4::join({" is ", in_quotes(value), ", which"});
+  endpoint.error = sigv4::join({source, shown,
+                                " is not http:// or https://, a host, and "
+                                "optionally a port and a path"});
 }
 
 namespace {
 
-// Sets the usual endpoint of AWS Sign-In, or in GovCloud a FIPS one.  All its
-// other endpoints have names like those of other services.
-void find_sign_in(std::string_view partition, ServiceEndpoint& endpoint) {
+// The usual endpoint of AWS Sign-In, or in GovCloud a FIPS one.  All its other
+// endpoints have names like those of other services.
+std::string sign_in_url(const Partition& partition,
+                        const ServiceEndpoint& endpoint) {
   const bool fips = !endpoint.fips.empty();
   const bool named_alone = fips && endpoint.region == "us-gov-west-1"sv;
-  for (const auto& [name, domain] : kSignInDomains) {
-    if (name != partition) continue;
-    sigv4::format_to(endpoint.endpoint, "https://%[%s.%]%s.%s",
-                     named_alone ? std::string_view() : endpoint.region,
-                     fips ? "signin-fips" : "signin", domain);
-  }
+  return sigv4::join(
+      {"https://", if_any("", named_alone ? "" : endpoint.region, "."),
+       fips ? "signin-fips." : "signin.", partition.sign_in_domain});
+}
+
+void use_configured_url(ServiceEndpoint& endpoint) {
+  check_url(endpoint);
+  if (!endpoint.error.empty()) return;
+  endpoint.endpoint = endpoint.url.value;
+  const bool no_path = parts_of(endpoint.endpoint).path == "/"sv;
+  if (no_path) endpoint.endpoint.pop_back();
 }
 
 }  // namespace
 
 void find_in_region(Service service, ServiceEndpoint& endpoint) {
+  if (endpoint.url) return use_configured_url(endpoint);
   std::string& region = endpoint.region;
-  if (endpoint.url) {
-    check_url(endpoint);
-    if (!endpoint.error.empty()) return;
-    endpoint.endpoint = endpoint.url.value;
-    const bool no_path = parts_of(endpoint.endpoint).path == "/"sv;
-    if (no_path) endpoint.endpoint.pop_back();
-    return;
-  }
   if (service == Service::sts && region == kFirstGlobal &&
       why_special(endpoint).empty()) {
     endpoint.endpoint = "https://sts.amazonaws.com";
     region = kFirstRegion;
     return;
   }
-  const Partition partition = partition_of(region);
-  if (!kAllEndpoints && partition.name != kFirstPartition) {
-    return sigv4::format_to(endpoint.error, "region %s is in partition %s%s",
-                            region, partition.name, kEndpointsLeftOut);
+  const Partition& partition = partition_of(region);
+  if (!kAllEndpoints && partition.name != std::string_view(kFirstPartition)) {
+    endpoint.error = sigv4::join({"region ", region, " is in partition ",
+                                  partition.name, kEndpointsLeftOut});
+    return;
   }
   const bool dual_stack = !endpoint.dual_stack.empty();
+  const bool gov = partition.name == "aws-us-gov"sv;
   if (service == Service::signin && !dual_stack &&
-      (endpoint.fips.empty() || partition.name == "aws-us-gov"sv)) {
-    return find_sign_in(partition.name, endpoint);
+      (endpoint.fips.empty() || gov)) {
+    endpoint.endpoint = sign_in_url(partition, endpoint);
+    return;
   }
-  // There, the usual endpoints are FIPS ones.
-  const bool usual = !kAllEndpoints || endpoint.fips.empty() ||
-                     (partition.name == "aws-us-gov"sv && !dual_stack);
-  sigv4::format_to(endpoint.suffix, "%s.%s", region,
-                   dual_stack ? partition.dual_stack_suffix : partition.suffix);
-  sigv4::format_to(endpoint.endpoint, "https://%s%s%s",
-                   kNames[static_cast<std::size_t>(service)].host,
-                   usual ? "." : "-fips.", endpoint.suffix);
+  // In GovCloud, the usual endpoints are FIPS ones.
+  const bool usual =
+      !kAllEndpoints || endpoint.fips.empty() || (gov && !dual_stack);
+  endpoint.suffix = sigv4::join(
+      {region, ".",
+       dual_stack ? partition.dual_stack_suffix : partition.suffix});
+  endpoint.endpoint =
+      sigv4::join({"https://", kNames[static_cast<std::size_t>(service)].host,
+                   usual ? "." : "-fips.", endpoint.suffix});
 }
 
 void find_endpoint(Service service, const Setting& region,

@@ -84,13 +84,15 @@ void find_endpoint(Service service, const Setting& region,
 // The rest is what find_endpoint() is made of.
 
 struct Partition {
-  std::string_view name;    // "aws-cn"
-  std::string_view suffix;  // Behind a region.
-  std::string_view dual_stack_suffix;
+  char name[11];    // "aws-cn"
+  char prefix[9];   // Of its regions: then come a word, '-' and a number.
+  char suffix[17];  // Behind a region.
+  char dual_stack_suffix[29];
+  char sign_in_domain[21];  // AWS Sign-In is usually at REGION.signin.DOMAIN.
 };
 
 // REQUIRES: is_host_label(region).
-Partition partition_of(std::string_view region);
+const Partition& partition_of(std::string_view region);
 
 // One label of a name in the DNS: 1 to 63 letters, digits and hyphens, none of
 // these first or last.  So are all regions.

@@ -35,6 +35,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "boot_clock.hpp"
@@ -42,6 +43,7 @@
 #include "text.hpp"
 #include "waiting.hpp"
 
+struct Curl_URL;
 struct curl_slist;
 
 namespace ddbmutex {
@@ -115,100 +117,115 @@ class Exchange {
   const HttpAnswer& answer() const noexcept { return answer_; }
   HttpAnswer& answer() noexcept { return answer_; }
 
+  // -- For drive() alone --
+  // When act_if_due() has something to do.
+  BootTime next_due() const { return std::min(due_, stall_check_); }
+  // Does what is due.  May end the exchange.
+  void act_if_due(BootTime now);
+  // Adds the descriptors that libcurl waits for.
+  void prepare_poll(BootTime now, std::vector<pollfd>& fds);
+  // Acts on what poll(2) has seen of them, and returns the first of the next
+  // exchange's.  May end the exchange.
+  const pollfd* act_on(const pollfd* seen);
+  // Memory for the descriptors of all exchanges that are driven with this one.
+  std::vector<pollfd>& polled_fds() { return polled_fds_; }
+
  private:
-  friend void drive(Exchange* const*, std::size_t, BootTime, Waker*);
-  friend class HttpPool;
+  // Why one of our callbacks has made libcurl give up.
+  enum class Stop { none, too_much, too_slow, spoke_first, no_memory };
+  // What has come of the answer's head: nothing, or nothing since a whole
+  // interim one (1xx); a part of an interim or of the final one; all of it.
+  enum class Head { none, interim, final, complete };
+
+  struct Progress {
+    bool connects = false;  // A connection was, or is being, made.
+    Stop stopped = Stop::none;
+    Head head = Head::none;
+    std::size_t head_bytes = 0;  // Of all heads.
+    unsigned looks = 0;          // How often goes_too_far() was called.
+    // Bytes that the connection had received when this exchange began, or soon
+    // after.
+    std::optional<std::uint64_t> received_before{};
+  };
+
+  struct Ending {
+    Transport transport;
+    const char* why;
+    const char* what = "";  // Before `why`.
+  };
 
   bool is_made() const {
     return multi_ != nullptr && easy_ != nullptr && parsed_url_ != nullptr &&
            has_options_;
   }
+  // In http_setup.cpp.
   bool set_options(const HttpOptions& options);
   void set_callbacks();
-  void set_limits();
+
   void set_url(const std::string& url);
   void set_method(Method method);
   void set_time_to_connect(std::chrono::milliseconds time);
   void link_headers();
-  bool has_spoken() const;
-  int opened(int fd);
-  void watch_libcurl(bool watch);
-  bool goes_too_far();
-  bool is_flooded();
-  // Behind the descriptors of others.
-  void prepare_poll(BootTime now, std::vector<pollfd>& fds);
-  BootTime next_due() const { return std::min(due_, stall_check_); }
-  // These may end the exchange.
-  void act_if_due(BootTime now);
+
   void act(int fd, int events);
-  // By what poll(2) has seen of its descriptors; the first of the next one's.
-  const pollfd* act_on(const pollfd* seen);
   void after_action(int multi_code, int running);
   void take_result();
+  Ending ending_of_stop() const;
+  Ending ending_of_error(int code) const;
   void connect_anew();
-  void finish(Transport how, const char* why);
-  void tell(const char* error);
-  std::size_t size_of_body(std::size_t so_far) const;
-  void tell_whose_certificate();
+  void finish(const Ending& ending);
+  void report(const Ending& ending);
 
-  // What libcurl calls, with the exchange as `self`.
-  static std::size_t on_header(char* data, std::size_t, std::size_t size,
-                               void* self);
-  static std::size_t on_body(char* data, std::size_t, std::size_t size,
-                             void* self);
-  static int on_ready_to_send(void* self, char*, char*, int, int);
-  static int on_close(void* self, int fd);
-  static int on_socket(void*, int fd, int what, void* self, void*);
-  static int on_timer(void*, long wait_ms, void* self);
+  // What libcurl calls.  False, or -1: it is to give up.
+  bool stop(Stop why);
+  bool take_header_line(std::string_view line);
+  bool take_body(char* data, std::size_t size);
+  bool may_send();
+  int open_socket(int family, int type, int protocol);
+  int close_socket(int fd);
+  bool watch_socket(int fd, int what);
+  void set_timer(long wait_ms);
+
+  std::size_t size_of_body(std::size_t so_far) const;
+  bool has_spoken() const;
+
+  // In http_limits.cpp.
+  void set_limits();
+  void check_limits(bool check);
+  bool goes_too_far();
+  bool is_flooded();
 
   // These come before the handles, which only the destructor frees, because
   // allocating them may throw.
   const std::unique_ptr<curl_slist[]> lines_;  // The headers, for libcurl.
   std::vector<pollfd> watched_;                // What libcurl waits for.
-  std::vector<pollfd> polled_fds_;  // Those of all exchanges, if drive() was
-                                    // given this one first.
-  std::vector<int> sockets_;        // libcurl's, the newest last.
-  // As void*, so that this header does not need libcurl's.
-  void* const multi_;       // CURLM
-  void* const easy_;        // CURL
-  void* const parsed_url_;  // CURLU
+  std::vector<pollfd> polled_fds_;
+  std::vector<int> sockets_;  // libcurl's, the newest last.
+  // libcurl's header declares CURLM and CURL as void.
+  void* const multi_;           // CURLM
+  void* const easy_;            // CURL
+  Curl_URL* const parsed_url_;  // CURLU
   const std::size_t max_body_;
   const std::chrono::milliseconds connect_timeout_;
   bool has_options_ = false;
   bool spent_ = false;  // Should serve no other request.
 
-  // As libcurl was told last.
-  std::optional<Method> method_{};
-  std::chrono::milliseconds time_to_connect_{};
+  std::chrono::milliseconds time_to_connect_{};  // Of this exchange.
 
   // libcurl reads the request from here until the exchange has ended.
   std::string url_;
   Text body_;
   Text headers_;  // Each line with a NUL behind.
 
-  HttpAnswer answer_;
   bool under_way_ = false;
-  bool connects_ = false;
-  bool in_head_ = false;     // Between a status line and its blank line.
-  bool interim_ = false;     // That status line's code was 1xx.
-  bool head_ended_ = false;  // The final answer's.
-  bool too_large_ = false;
-  bool connects_too_long_ = false;
-  bool spoke_first_ = false;  // The server sent data before the request.
-  unsigned looks_ = 0;        // How often goes_too_far() was called.
-  // Bytes that the connection had received when this exchange began, or soon
-  // after.
-  std::optional<std::uint64_t> received_before_{};
-  bool no_memory_ = false;      // For what libcurl had received or waits for.
-  std::size_t head_bytes_ = 0;  // Of all answers to this request.
+  Progress progress_;
+  HttpAnswer answer_;
   std::array<char, 256> error_{};  // libcurl's words.
 
   std::size_t polled_ = 0;  // So many of watched_ are in drive()'s poll(2).
   BootTime due_ = BootTime::max();
   std::chrono::milliseconds due_in_{};      // It is, once drive() looks; or 0.
   BootTime stall_check_ = BootTime::max();  // If it named no descriptor.
-
-  std::unique_ptr<Exchange> next_;  // In a pool.
 };
 
 // Initialises libcurl once a process (curl_global_init).  Called by the first

@@ -6,15 +6,20 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+bool HeaderLines::next() {
+  while (!rest_.empty()) {
+    value = sigv4::cut(rest_, '\n');
+    if (value.find(':') == value.npos) continue;
+    name = sigv4::cut(value, ':');
+    value = sigv4::trimmed(value);
+    return true;
+  }
+  return false;
+}
+
 std::string_view HttpAnswer::header(std::string_view name) const {
-  std::string_view left = headers;
-  while (!left.empty()) {
-    const std::string_view line = sigv4::cut(left, '\n');
-    const std::size_t colon = name.size();
-    if (line.size() > colon && line[colon] == ':' &&
-        same_in_any_case(line.substr(0, colon), name)) {
-      return sigv4::trimmed(line.substr(colon + 1));
-    }
+  for (HeaderLines each(headers); each.next();) {
+    if (same_in_any_case(each.name, name)) return each.value;
   }
   return {};
 }

@@ -24,6 +24,19 @@ enum class Transport {
   cancelled,        // Exchange::end(cancelled) was called.
 };
 
+// The lines of a head, one after the other, each with its line end.
+class HeaderLines {
+ public:
+  explicit HeaderLines(std::string_view headers) : rest_(headers) {}
+  bool next();  // False behind the last.
+
+  std::string_view name;   // In any case.
+  std::string_view value;  // Trimmed.
+
+ private:
+  std::string_view rest_;
+};
+
 struct HttpAnswer {
   Transport transport = Transport::under_way;
   // False only if certainly no byte of the request left this process.

@@ -7,34 +7,35 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-std::unique_ptr<Exchange> HttpPool::take() {
-  std::unique_ptr<Exchange> exchange(warmest_.exchange(nullptr));
-  if (exchange != nullptr) return exchange;
-  {
-    const std::lock_guard<Mutex> guard(mutex_);
-    if (idle_ != nullptr) {
-      exchange.swap(idle_);
-      idle_.swap(exchange->next_);
-      --idle_count_;
-    }
-  }
-  return exchange ? std::move(exchange) : std::make_unique<Exchange>(options_);
+HttpPool::HttpPool(const HttpOptions& options) : options_(options) {
+  idle_.reserve(options.max_idle);
 }
 
-// If there are too many, one is closed without the mutex, because closing may
-// write to the network.
+std::unique_ptr<Exchange> HttpPool::take() {
+  {
+    const std::lock_guard<Mutex> guard(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<Exchange> exchange = std::move(idle_.back());
+      idle_.pop_back();
+      return exchange;
+    }
+  }
+  return std::make_unique<Exchange>(options_);
+}
+
+// An exchange that is not kept is closed when the mutex is free again, because
+// closing may write to the network.
 void HttpPool::give_back(std::unique_ptr<Exchange> exchange) {
   // It may hold a request that was not begun.
   exchange->headers().wipe();
   exchange->body().wipe();
   if (options_.max_idle == 0 || !exchange->is_usable()) return;
-  exchange.reset(warmest_.exchange(exchange.release()));
-  if (exchange == nullptr) return;
   const std::lock_guard<Mutex> guard(mutex_);
-  if (idle_count_ + 1 >= options_.max_idle) return;
-  exchange->next_.swap(idle_);
-  idle_.swap(exchange);
-  ++idle_count_;
+  if (idle_.size() < options_.max_idle) {
+    idle_.push_back(std::move(exchange));
+  } else {
+    exchange.swap(idle_.back());
+  }
 }
 
 }  // namespace sigv4

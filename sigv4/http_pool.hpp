@@ -2,9 +2,8 @@
 #ifndef DDBMUTEX_SIGV4_HTTP_POOL_HPP
 #define DDBMUTEX_SIGV4_HTTP_POOL_HPP
 
-#include <atomic>
-#include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "http.hpp"
 #include "system.hpp"
@@ -16,10 +15,7 @@ namespace sigv4 {
 // Exchanges with their kept-alive connections, for use by any thread.
 class HttpPool {
  public:
-  explicit HttpPool(const HttpOptions& options) : options_(options) {}
-  ~HttpPool() { delete warmest_.load(); }
-  HttpPool(const HttpPool&) = delete;
-  HttpPool& operator=(const HttpPool&) = delete;
+  explicit HttpPool(const HttpOptions& options);
 
   // The one given back last, whose connection is the warmest, or a new one. Any
   // thread.
@@ -29,12 +25,9 @@ class HttpPool {
 
  private:
   const HttpOptions options_;
-  // The one given back last, without the mutex: often it is the only one.
-  std::atomic<Exchange*> warmest_{nullptr};
   Mutex mutex_;
-  // Both: GUARDED_BY(mutex_)
-  std::unique_ptr<Exchange> idle_;  // The others, as a list.
-  std::size_t idle_count_ = 0;
+  // The one given back last is at the end.  Has room for max_idle.
+  std::vector<std::unique_ptr<Exchange>> idle_;  // GUARDED_BY(mutex_)
 };
 
 }  // namespace sigv4

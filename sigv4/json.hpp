@@ -1,17 +1,21 @@
-// JSON (RFC 8259), read and written.
+// JSON (RFC 8259).  RapidJSON reads and writes it.
 //
 //   const Document document(std::move(body));
 //   for (Elements each(document.root()["Items"]); each.next();) {
 //     use(each.value.text("Name"));
 //   }
 //
-//   Text json;
-//   append_form(json, R"({"TableName":$,"Limit":%})", {table, "7"});
-//   send(json.take());
+//   Text body;
+//   JsonWriter json(body);
+//   json.begin_object();
+//   json.name("TableName").text(table);
+//   json.name("Limit").number(7);
+//   json.end_object();
 //
-// Reading is strict: one value and nothing behind it but blanks; no byte order
-// mark, no NUL (in a string "\u0000" is one), no half of a surrogate pair.
-// Depth costs no stack.
+// Reading is strict: UTF-8, one value and nothing behind it but blanks; no byte
+// order mark, no NUL (in a string "\u0000" is one), no half of a surrogate
+// pair.  Lists and objects may be nested 1,000 levels deep.  Numbers with an
+// exponent beyond 308 are refused.
 //
 // Thread safety: any thread may call anything here.
 #ifndef DDBMUTEX_SIGV4_JSON_HPP
@@ -35,19 +39,27 @@ namespace sigv4 {
 
 // --- Reading ---------------------------------------------------------------
 
-// A value, or the name of a member.  What kind of value it is shows in its
-// first character: one of {["tfn, a digit or a '-'.
+// A value, or the name of a member, in the list that a Document is read into.
 struct JsonNode {
-  char first() const { return *begin; }
-  // REQUIRES: a string.
-  std::string_view string() const { return {begin + 1, count}; }
-  const JsonNode* after() const { return this + (first() == '"' ? 1 : count); }
+  enum class Kind : std::uint32_t {
+    null,
+    false_value,
+    true_value,
+    number,
+    string,
+    list,
+    object,
+  };
 
-  const char* begin;
-  std::uint32_t size;  // As it is written, with its quotes or brackets.
-  // Of a string: the bytes that it stands for, which are behind its quote.
-  // Else of nodes: it, and all within it.
-  std::uint32_t count;
+  bool has_text() const { return kind == Kind::number || kind == Kind::string; }
+  std::string_view text() const { return {begin, size}; }
+  // The node behind it and all within it.
+  const JsonNode* next() const { return this + (has_text() ? 1 : size); }
+
+  Kind kind;
+  // Bytes of a string or number; nodes of any other value: it and all in it.
+  std::uint32_t size;
+  const char* begin;  // Of a string or number.
 };
 
 // A value of a Document; it is none where there is nothing, or a null.
@@ -56,10 +68,10 @@ class Value {
   Value() = default;
   explicit operator bool() const { return node_ != nullptr; }
 
-  bool is_list() const { return first() == '['; }
-  bool is_object() const { return first() == '{'; }
-  bool is_true() const { return first() == 't'; }
-  bool is_false() const { return first() == 'f'; }
+  bool is_list() const { return is(JsonNode::Kind::list); }
+  bool is_object() const { return is(JsonNode::Kind::object); }
+  bool is_true() const { return is(JsonNode::Kind::true_value); }
+  bool is_false() const { return is(JsonNode::Kind::false_value); }
   // Nothing if it is no string.
   std::optional<std::string_view> text() const;
   // What stands before the point, also of one that is written as 1.5e3; nothing
@@ -76,9 +88,12 @@ class Value {
  private:
   friend class Document;
   friend class Elements;
+  friend class JsonWriter;
   explicit Value(const JsonNode* node)
-      : node_(node->first() == 'n' ? nullptr : node) {}
-  char first() const { return node_ != nullptr ? node_->first() : '\0'; }
+      : node_(node->kind == JsonNode::Kind::null ? nullptr : node) {}
+  bool is(JsonNode::Kind kind) const {
+    return node_ != nullptr && node_->kind == kind;
+  }
 
   const JsonNode* node_ = nullptr;
 };
@@ -98,31 +113,20 @@ class Elements {
   const JsonNode* end_ = nullptr;
 };
 
-// Members that are strings, by their names.
-using JsonTexts =
-    std::initializer_list<std::pair<std::string_view, std::string_view>>;
-
 // Strings are decoded where they stand, and all of it is wiped with it: it may
 // hold keys.
 class Document {
  public:
-  // What strings may be of, beyond ASCII.
-  enum class Strings { utf8, any_bytes };
-
-  explicit Document(std::string&& text, Strings strings = Strings::utf8);
+  explicit Document(std::string&& text);
   Document(const Document&) = delete;
   Document& operator=(const Document&) = delete;
-  ~Document();
 
   // None if the text is not JSON, or a null.
-  Value root() const;
+  Value root() const { return is_json() ? Value(nodes_.get()) : Value(); }
   bool is_json() const { return nodes_ != nullptr; }
   std::size_t bad_at() const { return bad_at_; }  // In bytes, if it is not.
 
  private:
-  friend std::string with_texts(std::string_view, JsonTexts, std::string_view,
-                                JsonTexts);
-
   Secret text_;
   // The root, and behind each list its elements, behind each object its
   // members: name, value, name, value.  Null if it is not JSON.
@@ -132,17 +136,44 @@ class Document {
 
 // --- Writing ---------------------------------------------------------------
 
-// Puts "text", between quotes, behind `json`.  REQUIRES: UTF-8.
-void append_string(Text& json, std::string_view text);
-// The form, with the next of the values in the place of each '$', as a string
-// between quotes, and of each '%', as it is.
-void append_form(Text& json, std::string_view form,
-                 std::initializer_list<std::string_view> values);
+// Appends one value to a text: calls come in the order of the JSON.  REQUIRES:
+// strings are UTF-8.
+class JsonWriter {
+ public:
+  explicit JsonWriter(Text& json);  // `json` must outlive this.
+  ~JsonWriter();
+  JsonWriter(const JsonWriter&) = delete;
+  JsonWriter& operator=(const JsonWriter&) = delete;
+
+  void begin_object();
+  void end_object();
+  void begin_list();
+  void end_list();
+  // The name of an object's next member.
+  JsonWriter& name(std::string_view text);
+
+  void text(std::string_view text);
+  // REQUIRES: nothing in it needs an escape, so that it is not looked for.
+  void plain_text(std::string_view text);
+  void number(std::int64_t number);
+  void boolean(bool value);
+  void copy(Value value);
+  // A value that is JSON already; in a list, several with commas between them.
+  void json(std::string_view json);
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+// Members that are strings, by their names.
+using JsonTexts =
+    std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
 // The object with `texts` as members: they replace members of these names, or
-// are added.  All other members stay as they are written.  If its member
-// `inner_name` is an object, the same is done there with `inner`.  The caller
-// wipes the result.  REQUIRES: an object.
+// are added.  If its member `inner_name` is an object, the same is done there
+// with `inner`.  All other members keep their values.  The caller wipes the
+// result.  REQUIRES: an object.
 std::string with_texts(std::string_view object, JsonTexts texts,
                        std::string_view inner_name = {}, JsonTexts inner = {});
 

@@ -7,7 +7,6 @@
 
 #include "memory.hpp"
 #include "text.hpp"
-#include "thread.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -21,49 +20,34 @@ constexpr std::size_t kMostLines = 1000;
 void LogQueue::add(LogLevel level, const std::string& line) {
   const std::lock_guard<Mutex> guard(mutex_);
   if (stopping_) return;
-  if (waiting_ >= kMostLines) {
+  if (lines_.size() >= kMostLines) {
     ++left_out_;
     return;
   }
   if (!started_) {
     const std::shared_ptr<LogQueue> self = shared_from_this();
-    if (!registered_) register_for_exit(self, *this);
+    if (!registered_) register_for_exit(self);
     registered_ = true;
     // If no thread can be started now, the next line tries again.
-    started_ = start_thread(thread_, "ddbmutex-log", self, [](void* queue) {
-      static_cast<LogQueue*>(queue)->run();
-    });
+    started_ = start_thread(thread_, "ddbmutex-log", [self] { self->run(); });
     if (!started_) return;
   }
-  end_->reset(new Line{level, line, nullptr});
-  end_ = &(*end_)->next;
-  ++waiting_;
+  lines_.push_back({level, line});
   changed_.notify_all();
 }
 
-std::unique_ptr<LogQueue::Line> LogQueue::take() {
-  if (first_ == nullptr) return nullptr;
-  if (stopping_ && BootClock::now() >= stop_by_) return nullptr;
-  std::unique_ptr<Line> line;
+std::optional<LogQueue::Line> LogQueue::take() {
+  if (lines_.empty()) return std::nullopt;
+  if (stopping_ && BootClock::now() >= stop_by_) return std::nullopt;
   if (left_out_ != 0) {
-    line.reset(new Line{LogLevel::warning, "", nullptr});
-    sigv4::format_to(line->text,
-                     "%s log lines were left out: the logger is too slow",
-                     std::exchange(left_out_, 0));
-    return line;
+    return Line{LogLevel::warning,
+                sigv4::join({Digits(std::exchange(left_out_, 0)),
+                             " log lines were left out: the logger is too "
+                             "slow"})};
   }
-  line = std::move(first_);
-  first_ = std::move(line->next);
-  if (first_ == nullptr) end_ = &first_;
-  --waiting_;
+  Line line = std::move(lines_.front());
+  lines_.pop_front();
   return line;
-}
-
-// One by one, because a thousand nested destructors need a large stack.
-void LogQueue::drop_lines() {
-  while (first_ != nullptr) first_ = std::move(first_->next);
-  end_ = &first_;
-  left_out_ = 0;
 }
 
 void LogQueue::write_line(const Line& line) {
@@ -80,13 +64,13 @@ void LogQueue::write_line(const Line& line) {
 void LogQueue::run() {
   std::unique_lock<Mutex> guard(mutex_);
   for (;;) {
-    while (!stopping_ && first_ == nullptr) changed_.wait(guard);
-    std::unique_ptr<Line> line;
+    while (!stopping_ && lines_.empty()) changed_.wait(guard);
+    std::optional<Line> line;
     if (!has_memory_for([&] { line = take(); })) {
       left_out_ = 0;  // There is no memory to report it.
       continue;
     }
-    if (line == nullptr) break;
+    if (!line) break;
     guard.unlock();
     write_line(*line);
     guard.lock();
@@ -111,7 +95,8 @@ void LogQueue::await_stop() {
   }
   if (!ended_) {
     // The logger hangs in one line.  No other may follow it.
-    drop_lines();
+    lines_.clear();
+    left_out_ = 0;
     detach_thread(thread_);
     return;
   }

@@ -4,14 +4,16 @@
 
 #include <pthread.h>
 
-#include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "boot_clock.hpp"
 #include "system.hpp"
 #include "text.hpp"
+#include "thread.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -43,39 +45,36 @@ inline void say(const LogPtr& log, LogLevel level, const std::string& text) {
 // that are added while a thousand wait are left out.  Owned by a shared_ptr.
 //
 // Thread safety: any thread may call any member.
-class LogQueue : public Log, public std::enable_shared_from_this<LogQueue> {
+class LogQueue : public Log,
+                 public Stoppable,
+                 public std::enable_shared_from_this<LogQueue> {
  public:
   LogQueue() = default;
-  ~LogQueue() override { drop_lines(); }
   LogQueue(const LogQueue&) = delete;
   LogQueue& operator=(const LogQueue&) = delete;
 
   void add(LogLevel level, const std::string& line) override;
 
   // Lines that wait are still written until then.  No line is added any more.
-  void tell_to_stop(BootTime by);
-  void await_stop();
+  void tell_to_stop(BootTime by) override;
+  void await_stop() override;
 
  private:
   struct Line {
     LogLevel level;
     std::string text;
-    std::unique_ptr<Line> next;
   };
 
   void run();
-  void drop_lines();
   void write_line(const Line& line);
   // Writes one line.  Exceptions are ignored.
   virtual void write(LogLevel level, const std::string& text) = 0;
-  std::unique_ptr<Line> take();  // REQUIRES: mutex_.  Null: the thread ends.
+  std::optional<Line> take();  // REQUIRES: mutex_.  None: the thread ends.
 
   Mutex mutex_;
   // All below: GUARDED_BY(mutex_)
   Condition changed_;
-  std::unique_ptr<Line> first_;
-  std::unique_ptr<Line>* end_ = &first_;
-  std::size_t waiting_ = 0;
+  std::list<Line> lines_;
   std::int64_t left_out_ = 0;
   bool started_ = false;
   bool registered_ = false;  // For exit().

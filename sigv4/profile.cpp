@@ -1,3 +1,6 @@
+// A parser of the two files, the paths of the files, and a profile in them. The
+// parser changes the text of a file in place, so that entries can be views of
+// it and no second copy has to be wiped.
 #include "profile.hpp"
 
 #include <algorithm>
@@ -77,22 +80,13 @@ std::string_view without_comment(std::string_view line) {
   return line;
 }
 
-// The text without its quotes and backslashes, written over it.  Empty if it
-// has a flaw or a control character.
-std::string_view unquoted(std::string_view text) {
-  std::string words;
-  if (*split_words(text, words) != '\0') return {};
-  words.pop_back();  // The NUL behind the last.
-  if (!sigv4::consists_of(words, is_no_control)) return {};
-  std::memcpy(const_cast<char*>(text.data()), words.data(), words.size());
-  return text.substr(0, words.size());
-}
-
 class Parser {
  public:
-  Parser(FileKind file, Entries& entries) : file_(file), entries_(entries) {}
+  Parser(std::string& text, FileKind file, Entries& entries)
+      : text_(text), file_(file), entries_(entries) {}
 
-  // `line`: without its '\n'.  Returns what is wrong with it, or null.
+  // `line`: a part of the text, without its '\n'.  Returns what is wrong with
+  // it, or null.
   const char* add(std::string_view line);
   // The setting that the flaw is about; may be empty.
   const std::string& setting() const { return setting_; }
@@ -108,10 +102,17 @@ class Parser {
   // Makes the section's kind what it means in this file.  False if it is to be
   // skipped.
   bool is_wanted();
+  bool is_wanted_default(bool is_prefixed);
+  std::string_view unquoted(std::string_view part);
+  // For changes of a part of the text in place.
+  char* writable(std::string_view part) {
+    return text_.data() + (part.data() - text_.data());
+  }
   void add_entry(std::string_view property, std::string_view value) {
     entries_.push_back({kind_, section_, property, value});
   }
 
+  std::string& text_;
   const FileKind file_;
   Entries& entries_;
   // The current section's; without a name it is skipped.
@@ -167,7 +168,18 @@ void Parser::take_kind() {
   if (blank == section_.npos) return;
   kind_ = section_.substr(0, blank);
   section_ = sigv4::trimmed(section_.substr(blank));
-  if (!is_name(section_)) section_ = sigv4::unquoted(section_);
+  if (!is_name(section_)) section_ = unquoted(section_);
+}
+
+// The part without its quotes and backslashes, written over it.  Empty if it
+// has a flaw or a control character.
+std::string_view Parser::unquoted(std::string_view part) {
+  std::string words;
+  if (*split_words(part, words) != '\0') return {};
+  words.pop_back();  // The NUL behind the last.
+  if (!sigv4::consists_of(words, is_no_control)) return {};
+  std::copy(words.begin(), words.end(), writable(part));
+  return part.substr(0, words.size());
 }
 
 bool Parser::is_wanted() {
@@ -175,10 +187,13 @@ bool Parser::is_wanted() {
   if (bare) kind_ = kProfile;
   if (file_ == FileKind::credentials) return bare;
   if (kind_ != kProfile) return sigv4::is_among("services sso-session", kind_);
-  if (section_ != kDefault) return !bare;
-  if (bare) return !default_is_prefixed_;
-  if (default_is_prefixed_) return true;
-  default_is_prefixed_ = true;
+  return section_ == kDefault ? is_wanted_default(!bare) : !bare;
+}
+
+// Where there is a [profile default], [default] is none, even an earlier one.
+bool Parser::is_wanted_default(bool is_prefixed) {
+  if (!is_prefixed) return !default_is_prefixed_;
+  if (std::exchange(default_is_prefixed_, true)) return true;
   for (Entry& earlier : entries_) {
     if (earlier.kind == kProfile && earlier.section == kDefault) {
       earlier.kind = {};
@@ -197,9 +212,9 @@ const char* Parser::add_continuation(std::string_view text) {
     if (equals == 0) return "a sub-property without a name";
   }
   std::string_view& value = entries_.back().value;
-  char* const end = const_cast<char*>(value.data()) + value.size();
+  char* const end = writable(value) + value.size();
   *end = '\n';
-  std::memmove(end + 1, text.data(), text.size());
+  std::memmove(end + 1, text.data(), text.size());  // They may overlap.
   value = {value.data(), value.size() + 1 + text.size()};
   return nullptr;
 }
@@ -225,11 +240,18 @@ const char* Parser::add_property(std::string_view text) {
   if (property.empty()) return "a property without a name";
   skipped_ = !is_name(property);
   if (skipped_) return nullptr;
-  for (const char& c : property) const_cast<char&>(c) = lower_case(c);
+  std::transform(property.begin(), property.end(), writable(property),
+                 lower_case);
   value = sigv4::trimmed(value);
   has_sub_properties_ = value.empty();
   add_entry(property, value);
   return nullptr;
+}
+
+bool is_secret(const Entry& entry) {
+  return entry.kind == kProfile && !entry.value.empty() &&
+         (entry.property == "aws_secret_access_key"sv ||
+          entry.property == "aws_session_token"sv);
 }
 
 bool is_below_home(std::string_view path) {
@@ -317,12 +339,12 @@ std::string parse_profiles(std::string& text, FileKind kind, Entries& entries) {
   if (sigv4::begins_with(rest, kByteOrderMark)) {
     rest.remove_prefix(kByteOrderMark.size());
   }
-  Parser parser(kind, entries);
+  Parser parser(text, kind, entries);
   for (std::int64_t number = 1; !rest.empty(); ++number) {
     const char* wrong = parser.add(sigv4::cut(rest, '\n'));
     if (wrong == nullptr) continue;
     entries.clear();
-    return sigv4::format("line %s: %s%s", number, parser.setting(), wrong);
+    return join({"line ", Digits(number), ": ", parser.setting(), wrong});
   }
   std::sort(entries.begin(), entries.end(), by_property_and_line);
   return "";
@@ -343,23 +365,20 @@ ProfileFile::ProfileFile(const std::string& the_path, FileKind kind)
     : path(the_path) {
   if (!kReadsProfiles) return;
   if (is_below_home(path)) {
-    file_.failure = sigv4::format("cannot be found (%s)", why_no_home());
+    file_.failure = join({"cannot be found (", why_no_home(), ")"});
     return;
   }
   file_.read(path, kMaxProfileFileBytes);
   if (file_.too_long) {
-    sigv4::format_to(error, "%q: longer than 1 MiB", path);
+    error = in_quotes(path) + ": longer than 1 MiB";
     return;
   }
   const std::string wrong = parse_profiles(file_.text, kind, entries_);
-  if (!wrong.empty()) sigv4::format_to(error, "%q, %s", path, wrong);
-  bool warn = kind == FileKind::credentials;
-  for (const Entry& entry : entries_) {
-    if (entry.kind != kProfile || entry.value.empty()) continue;
-    warn = warn || entry.property == "aws_secret_access_key"sv ||
-           entry.property == "aws_session_token"sv;
-  }
-  if (!warn) file_.warning.clear();
+  if (!wrong.empty()) error = join({in_quotes(path), ", ", wrong});
+  const bool is_for_secrets =
+      kind == FileKind::credentials ||
+      std::any_of(entries_.begin(), entries_.end(), is_secret);
+  if (!is_for_secrets) file_.warning.clear();
 }
 
 ProfileFile::~ProfileFile() = default;
@@ -410,11 +429,8 @@ Profile::Profile(const ProfilePlace& place)
   const std::string& chooser = place.named.source;
   missing = error.empty() && !chooser.empty() && !exists();
   if (!missing) return;
-  sigv4::format_to(error,
-                   kReadsProfiles
-                       ? "profile %q, named by %s, does not exist: %s"
-                       : "profile %q, named by %s: %s",
-                   name, chooser, whereabouts());
+  error = join({"profile ", in_quotes(name), ", named by ", chooser,
+                kReadsProfiles ? ", does not exist: " : ": ", whereabouts()});
 }
 
 Profile::Found Profile::look(std::string_view property) const {
@@ -431,8 +447,8 @@ Setting Profile::find(const char* property) const {
   Setting setting;
   if (value.empty()) return setting;
   setting.value = value;
-  sigv4::format_to(setting.source, "%s of profile %q in %q", property, name,
-                   file->path);
+  setting.source = join({property, " of profile ", in_quotes(name), " in ",
+                         in_quotes(file->path)});
   return setting;
 }
 
@@ -440,15 +456,15 @@ Setting Profile::url_of(const char* service, std::string& flaw) const {
   Setting url;
   const Setting services = find("services");
   if (services) {
-    const std::string called = sigv4::format("services %s", services.value);
+    const std::string called = in_quotes("services " + services.value);
     const auto* own = config.find("services", services.value, service);
     if (own != nullptr) {
       url.value = sub_property(*own, "endpoint_url");
-      sigv4::format_to(url.source, "endpoint_url of %s in section %q of %q",
-                       service, called, config.path);
+      url.source = join({"endpoint_url of ", service, " in section ", called,
+                         " of ", in_quotes(config.path)});
     } else if (!config.has("services", services.value)) {
-      sigv4::format_to(flaw, "%s names a section %q that does not exist",
-                       services.source, called);
+      flaw = join({services.source, " names a section ", called,
+                   " that does not exist"});
     }
   }
   return url ? url : find("endpoint_url");
@@ -460,23 +476,24 @@ std::string_view Profile::value_of(std::string_view property) const {
 
 std::string Profile::place_of(const char* property) const {
   const ProfileFile* file = look(property).file;
-  return sigv4::format("profile %q%[ in %q%]", name,
-                       file != nullptr ? file->path.c_str() : "");
+  return join({"profile ", in_quotes(name), file != nullptr ? " in " : "",
+               file != nullptr ? in_quotes(file->path) : ""});
 }
 
 std::string Profile::whereabouts() const {
   if (!kReadsProfiles) {
     return "no file is read: this build of the library is without profiles";
   }
-  std::string told;
+  std::string files;
   for (const ProfileFile* file : {&credentials, &config}) {
-    const bool known = file->has(kProfiles, name);
-    sigv4::format_to(told, "%s%q %s", told.empty() ? "" : ", ", file->path,
-                     !file->absence().empty() ? file->absence().c_str()
-                     : known                  ? "has it"
-                                              : "has no such profile");
+    const std::string_view state = !file->absence().empty() ? file->absence()
+                                   : file->has(kProfiles, name)
+                                       ? "has it"sv
+                                       : "has no such profile"sv;
+    append(files,
+           {files.empty() ? "" : ", ", in_quotes(file->path), " ", state});
   }
-  return told;
+  return files;
 }
 
 Setting find_setting(const Environment& environment,

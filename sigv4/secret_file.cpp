@@ -1,3 +1,4 @@
+// Reads and replaces files that hold keys or tokens.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -75,17 +76,17 @@ void SecretFile::read(const std::string& path, std::size_t most_bytes) {
   if (missing) {
     failure = "does not exist";
   } else if (error != 0) {
-    sigv4::format_to(failure, "cannot be read (%s)", system_words(error));
+    failure = join({"cannot be read (", system_words(error), ")"});
   } else if (!regular) {
     failure = "is not a regular file";
   } else if (too_long) {
-    sigv4::format_to(failure, "is longer than %s bytes", most_bytes);
+    failure = join({"is longer than ", Digits(most_bytes), " bytes"});
   } else if ((status.st_mode & kOthers) != 0) {
     const mode_t mode = status.st_mode;
-    sigv4::format_to(warning,
-                     "%q may be read or written by others than its owner (mode "
-                     "0%s%s%s, should be 0600)",
-                     path, mode >> 6 & 7, mode >> 3 & 7, mode & 7);
+    warning = join({in_quotes(path),
+                    " may be read or written by others than its owner (mode 0",
+                    Digits(mode >> 6 & 7), Digits(mode >> 3 & 7),
+                    Digits(mode & 7), ", should be 0600)"});
   }
   if (!failure.empty()) sigv4::wipe(text);
 }

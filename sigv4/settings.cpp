@@ -31,25 +31,13 @@ std::string home_by_name() {
 
 }  // namespace
 
-Setting::Setting() noexcept = default;
-Setting::Setting(std::string_view the_value, std::string_view the_source)
-    : value(the_value), source(the_source) {}
-Setting::Setting(const Setting& other) : Setting(other.value, other.source) {}
-Setting::~Setting() = default;
-
 bool Setting::says(const char* word) const {
   return same_in_any_case(value, word);
 }
 
-Setting& Setting::operator=(Setting other) noexcept {
-  value.swap(other.value);
-  source.swap(other.source);
-  return *this;
-}
-
 bool ignores_environment() { return getauxval(AT_SECURE) != 0; }
 
-std::string own_variable(const void*, const char* name) {
+std::string ProcessEnvironment::operator()(const char* name) const {
   const char* value = secure_getenv(name);
   if (value != nullptr) return value;
   return kReadsProfiles && name == std::string_view("HOME") ? home_by_name()

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "function_ref.hpp"
+
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
@@ -21,14 +23,8 @@ constexpr bool kReadsProfiles = false;
 constexpr bool kReadsProfiles = true;
 #endif
 
-// How the environment is seen.  What is set to nothing counts as not set.
-struct Environment {
-  // A variable's value by its name; empty if it is not set.
-  std::string operator()(const char* name) const { return look(context, name); }
-
-  std::string (*look)(const void* context, const char* name);
-  const void* context;
-};
+// A variable's value by its name; empty if it is not set or set to nothing.
+using Environment = FunctionRef<std::string(const char* name)>;
 
 // Whether this program has rights that its caller does not have: it is set-uid
 // or set-gid, or its file has capabilities (AT_SECURE).  Then the environment
@@ -44,23 +40,21 @@ inline const char* why_no_home() {
   return ignores_environment() ? "HOME is not used" : "HOME is not set";
 }
 
-// A variable of this process; empty if ignores_environment().  If HOME is not
-// set, it is the user's home in the system's list of users.  If the environment
-// is ignored, it is the home of the user whose rights a set-uid program has.
-std::string own_variable(const void*, const char* name);
-
-// This process's own.  Not to be read while another thread changes it.
-constexpr Environment process_environment = {own_variable, nullptr};
+// The variables of this process; all empty if ignores_environment().  If HOME
+// is not set, it is the user's home in the system's list of users.  If the
+// environment is ignored, it is the home of the user whose rights a set-uid
+// program has.  Not to be read while another thread changes the environment.
+struct ProcessEnvironment {
+  std::string operator()(const char* name) const;
+};
+constexpr ProcessEnvironment process_environment{};
 
 // A value and, for people, who says so: a variable, or a property, its profile
 // and its file.  Without a value nobody has said.
 struct Setting {
-  // Not inline: they are used in many places.
-  Setting() noexcept;
-  Setting(std::string_view the_value, std::string_view the_source);
-  Setting(const Setting&);
-  Setting& operator=(Setting other) noexcept;
-  ~Setting();
+  Setting() = default;
+  Setting(std::string_view the_value, std::string_view the_source)
+      : value(the_value), source(the_source) {}
   explicit operator bool() const { return !value.empty(); }
   bool says(const char* word) const;  // In any case.
 

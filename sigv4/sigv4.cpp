@@ -1,12 +1,12 @@
+// Every request is signed here.  The steps of the specification are functions
+// in the specification's order, and sign() puts them together.
 #include "sigv4.hpp"
 
-#include <openssl/sha.h>
 #include <string.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "text.hpp"
 #include "utc.hpp"
 
 namespace ddbmutex {
@@ -15,47 +15,50 @@ namespace sigv4 {
 namespace {
 
 constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
-// Of a request of ours, and of what is signed of it.
-constexpr std::size_t kUsualBytes = 1024;
+// Of a canonical request of ours, and of the names of its headers.
+constexpr std::size_t kUsualBytes = 1024, kUsualNameBytes = 128;
 
-using Digest = Hex::Digest;
+// --- Hashes ------------------------------------------------------------------
 
-template <class Bytes>
-std::string_view text_of(const Bytes& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+std::string_view text_of(const Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-// OpenSSL's plain functions, deprecated as they are: a context of EVP costs as
-// much as hashing 400 bytes with it, and cannot be kept in an object.  They
-// cannot fail.
+// OpenSSL calls these functions deprecated.  EVP's are dearer: they fetch,
+// allocate and free a context for each hash, which takes 26,000 instructions in
+// a lock and unlock, and these have 250,000.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-void update(SHA256_CTX& context, std::string_view bytes) {
-  SHA256_Update(&context, bytes.data(), bytes.size());
+void begin(SHA256_CTX& hash) { SHA256_Init(&hash); }
+
+void update(SHA256_CTX& hash, std::string_view bytes) {
+  SHA256_Update(&hash, bytes.data(), bytes.size());
 }
 
-Digest digest_of(SHA256_CTX& context) {
+Digest digest_of(SHA256_CTX& hash) {
   Digest digest;
-  SHA256_Final(digest.data(), &context);
+  SHA256_Final(digest.data(), &hash);
+  explicit_bzero(&hash, sizeof hash);  // It may have been a secret.
   return digest;
-}
-
-SHA256_CTX new_context() {
-  SHA256_CTX context;
-  SHA256_Init(&context);
-  return context;
 }
 
 #pragma GCC diagnostic pop
 
-Digest sha256(Pieces pieces) {
-  SHA256_CTX context = new_context();
-  for (const std::string_view piece : pieces) sigv4::update(context, piece);
-  const Digest digest = digest_of(context);
-  explicit_bzero(&context, sizeof context);  // It may have been a secret.
-  return digest;
+// As HMAC begins its two hashes: with the key, filled up to a block with zeros
+// and combined with `pad`.
+void begin_with_key(SHA256_CTX& hash, std::string_view key, char pad) {
+  char block[SHA256_CBLOCK];
+  for (std::size_t i = 0; i < sizeof block; ++i) {
+    block[i] = static_cast<char>((i < key.size() ? key[i] : '\0') ^ pad);
+  }
+  wipe_registers();
+  sigv4::begin(hash);
+  sigv4::update(hash, {block, sizeof block});
+  explicit_bzero(block, sizeof block);
 }
+
+// --- The parts of a canonical request ----------------------------------------
 
 // As AWS's signers do: "/a/.." is "/", "/a/b/.." is "/a" with no slash behind,
 // and a ".." too many is dropped.
@@ -74,13 +77,11 @@ std::string normalized(std::string_view path) {
   return out;
 }
 
-void append_path(std::string& out, std::string_view path, bool normalize) {
-  if (path.empty()) path = "/";
-  if (path == "/") {
-    out += '/';
-  } else {
-    append_encoded(out, normalize ? sigv4::normalized(path) : path, '/');
-  }
+std::string canonical_path(std::string_view path, bool normalize) {
+  if (path.empty() || path == "/") return "/";
+  std::string out;
+  append_encoded(out, normalize ? sigv4::normalized(path) : path, '/');
+  return out;
 }
 
 // -1 if it is not a hexadecimal digit.
@@ -111,7 +112,7 @@ std::string reencoded(std::string_view text) {
 }
 
 // Sorted by encoded name, then by encoded value.
-void append_query(std::string& out, std::string_view query) {
+std::string canonical_query(std::string_view query) {
   std::vector<std::string> parameters;  // "name\nvalue": '\n' sorts first.
   while (!query.empty()) {
     std::string_view value = sigv4::cut(query, '&');
@@ -122,21 +123,32 @@ void append_query(std::string& out, std::string_view query) {
         std::upper_bound(parameters.begin(), parameters.end(), parameter),
         std::move(parameter));
   }
-  const char* between = "";
+  std::string out;
   for (std::string_view value : parameters) {
     const std::string_view name = sigv4::cut(value, '\n');
-    sigv4::append(out, {std::exchange(between, "&"), name, "=", value});
+    sigv4::append(out, {out.empty() ? "" : "&", name, "=", value});
   }
+  return out;
 }
 
-// By the lower case of their names.
-bool before(const Header& a, const Header& b) {
-  return std::lexicographical_compare(
-      a.name.begin(), a.name.end(), b.name.begin(), b.name.end(),
-      [](char x, char y) {
-        return static_cast<unsigned char>(lower_case(x)) <
-               static_cast<unsigned char>(lower_case(y));
-      });
+bool is_named_before(const Header& a, const Header& b) {
+  const std::size_t size = std::min(a.name.size(), b.name.size());
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto x = static_cast<unsigned char>(lower_case(a.name[i]));
+    const auto y = static_cast<unsigned char>(lower_case(b.name[i]));
+    if (x != y) return x < y;
+  }
+  return a.name.size() < b.name.size();
+}
+
+// Headers of the same name stay in their order.
+void sort_by_name(std::vector<Header>& headers) {
+  for (std::size_t next = 1; next < headers.size(); ++next) {
+    for (std::size_t i = next;
+         i > 0 && is_named_before(headers[i], headers[i - 1]); --i) {
+      std::swap(headers[i], headers[i - 1]);
+    }
+  }
 }
 
 bool is_white(char c) {
@@ -144,77 +156,71 @@ bool is_white(char c) {
 }
 
 // No blanks at the ends and single ones inside, within quotation marks too.
-void append_value(std::string& out, std::string_view value) {
-  const char* between = "";
-  for (std::size_t from = 0; from < value.size();) {
-    std::size_t end = from;
-    while (end < value.size() && !is_white(value[end])) ++end;
-    if (end > from) {
-      out += std::exchange(between, " ");
-      out += value.substr(from, end - from);
-    }
-    from = end + 1;
+void append_value(Text& out, std::string_view value) {
+  for (value = trimmed(value); !value.empty();) {
+    const auto end = std::find_if(value.begin(), value.end(),
+                                  [](char c) { return is_white(c); });
+    const auto size = static_cast<std::size_t>(end - value.begin());
+    out += value.substr(0, size);
+    value = trimmed(value.substr(size));
+    if (!value.empty()) out += ' ';
   }
 }
 
-void append_lower(std::string& out, std::string_view name) {
-  const std::size_t begin = out.size();
-  out += name;
-  for (char *c = &out[begin], *end = c + name.size(); c != end; ++c) {
-    *c = lower_case(*c);
-  }
+// Whether headers[i] is not of the same name as the one before.
+bool is_new(const std::vector<Header>& headers, std::size_t i) {
+  return i == 0 || !same_in_any_case(headers[i - 1].name, headers[i].name);
 }
 
-// The list of names that a canonical request ends in, before the hash.
-std::string_view names_in(std::string_view canonical_request) {
-  const std::size_t end = canonical_request.rfind('\n');
-  const std::size_t begin = canonical_request.rfind('\n', end - 1) + 1;
-  return canonical_request.substr(begin, end - begin);
-}
-
-// Step 1.  The headers are sorted where they are.
-void append_canonical(std::string& out, Request& request) {
-  auto& headers = request.headers;
-  for (std::size_t next = 1; next < headers.size(); ++next) {
-    for (std::size_t i = next; i > 0 && before(headers[i], headers[i - 1]); --i)
-      std::swap(headers[i], headers[i - 1]);
-  }
-  const auto is_new = [&](std::size_t i) {
-    return i == 0 || before(headers[i - 1], headers[i]);
-  };
-  sigv4::append(out, {request.method, "\n"});
-  append_path(out, request.path, request.normalize_path);
-  out += '\n';
-  append_query(out, request.query);
+// "content-type;host;x-amz-date".  REQUIRES: the headers are sorted.
+std::string signed_names(const std::vector<Header>& headers) {
+  std::string names;
+  names.reserve(kUsualNameBytes);
   for (std::size_t i = 0; i < headers.size(); ++i) {
-    if (is_new(i)) {
-      out += '\n';
-      append_lower(out, headers[i].name);
+    if (!is_new(headers, i)) continue;
+    if (i > 0) names += ';';
+    names += headers[i].name;
+  }
+  std::transform(names.begin(), names.end(), names.begin(), lower_case);
+  return names;
+}
+
+// A line for each of `names`, which are those of the headers.  REQUIRES: the
+// headers are sorted.
+void append_lines(Text& out, const std::vector<Header>& headers,
+                  std::string_view names) {
+  std::size_t next_name = 0;
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    if (is_new(headers, i)) {
+      const std::size_t size = headers[i].name.size();
+      if (i > 0) out += '\n';
+      out += names.substr(next_name, size);
+      out += ':';
+      next_name += size + 1;
+    } else {
+      out += ',';
     }
-    out += is_new(i) ? ':' : ',';
     append_value(out, headers[i].value);
   }
-  out += "\n\n";
-  for (std::size_t i = 0; i < headers.size(); ++i) {
-    if (!is_new(i)) continue;
-    if (i > 0) out += ';';
-    append_lower(out, headers[i].name);
-  }
-  sigv4::append(out, {"\n", request.payload_hash});
+  if (!headers.empty()) out += '\n';
 }
 
-// Steps 2 and 3: has `use` make something of the pieces.
-template <class Use>
-auto to_sign(std::string_view amz_date, std::string_view scope,
-             const Hex& canonical, const Use& use) {
-  return use({kAlgorithm, "\n", amz_date, "\n", scope, "\n", canonical});
-}
-
-// Steps 2 to 4, of the hash of what step 1 makes.
-Hex sign_canonical(const SigningKey& key, std::string_view amz_date,
-                   std::string_view scope, const Hex& canonical) {
-  return to_sign(amz_date, scope, canonical,
-                 [&key](Pieces pieces) { return Hex(key.mac(pieces)); });
+// Step 1, with the headers sorted and their names listed.
+Text canonical_text(const Request& request, const std::vector<Header>& headers,
+                    std::string_view names) {
+  Text text(kUsualBytes);
+  text += request.method;
+  text += '\n';
+  text += canonical_path(request.path, request.normalize_path);
+  text += '\n';
+  text += canonical_query(request.query);
+  text += '\n';
+  append_lines(text, headers, names);
+  text += '\n';
+  text += names;
+  text += '\n';
+  text += request.payload_hash;
+  return text;
 }
 
 }  // namespace
@@ -234,26 +240,32 @@ void append_encoded(std::string& out, std::string_view text, char also) {
   }
 }
 
-Hex::Hex(const Digest& digest) { sigv4::write_hex(digest, text_); }
-
-Hex sha256_of(Pieces pieces) { return Hex(sigv4::sha256(pieces)); }
+Digest sha256(std::string_view bytes) {
+  SHA256_CTX hash;
+  sigv4::begin(hash);
+  sigv4::update(hash, bytes);
+  return digest_of(hash);
+}
 
 std::string sha256_hex(std::string_view bytes) {
-  return std::string(sha256_of({bytes}));
+  return std::string(HexDigest(sigv4::sha256(bytes)));
 }
 
 std::string sha1_hex(std::string_view bytes) {
-  Digest digest{};  // Of SHA-256: longer, and so a multiple of 16 bytes.
+  std::array<unsigned char, SHA_DIGEST_LENGTH> digest;
   SHA1(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
        digest.data());
-  const Hex text(digest);
-  return std::string(text, 0, 2 * SHA_DIGEST_LENGTH);
+  std::string text(2 * digest.size(), '\0');
+  sigv4::write_hex(digest, text.data());
+  return text;
 }
 
-std::string canonical_request(Request request) {
-  std::string text;
-  append_canonical(text, request);
-  return text;
+// --- The steps ---------------------------------------------------------------
+
+Text canonical_request(const Request& request) {
+  std::vector<Header> headers = request.headers;
+  sort_by_name(headers);
+  return canonical_text(request, headers, signed_names(headers));
 }
 
 std::string scope_text(std::string_view amz_date, const Scope& scope) {
@@ -263,132 +275,94 @@ std::string scope_text(std::string_view amz_date, const Scope& scope) {
 
 std::string string_to_sign(std::string_view amz_date, std::string_view scope,
                            std::string_view canonical_request) {
-  return to_sign(amz_date, scope, sha256_of({canonical_request}),
-                 [](Pieces pieces) { return sigv4::join(pieces); });
+  return sigv4::join({kAlgorithm, "\n", amz_date, "\n", scope, "\n",
+                      HexDigest(sigv4::sha256(canonical_request))});
 }
 
-SigningKey::SigningKey() { set_key(""); }
-
-SigningKey::SigningKey(std::string_view secret, std::string_view scope) {
+SigningKey::SigningKey(std::string_view secret, std::string scope)
+    : scope_(std::move(scope)) {
   std::string seed;
   append_secret(seed, {"AWS4", secret});
   set_key(seed);
   sigv4::wipe(seed);
-  for (bool more = true; more;) {
-    more = scope.find('/') != scope.npos;
-    Digest next = mac({sigv4::cut(scope, '/')});
+  for (std::string_view parts = scope_; !parts.empty();) {
+    Digest next = mac(sigv4::cut(parts, '/'));
     set_key(text_of(next));
     explicit_bzero(next.data(), next.size());
   }
 }
 
-SigningKey::~SigningKey() { explicit_bzero(states_, sizeof states_); }
+SigningKey::~SigningKey() {
+  explicit_bzero(&inner_, sizeof inner_);
+  explicit_bzero(&outer_, sizeof outer_);
+}
 
 // RFC 2104: the key, hashed if it is longer than a block, with zeros behind.
 void SigningKey::set_key(std::string_view key) {
-  static_assert(sizeof states_[0] >= sizeof(SHA256_CTX));
-  Digest hashed;
+  Digest hashed{};
   if (key.size() > SHA256_CBLOCK) {
-    hashed = sigv4::sha256({key});
+    hashed = sigv4::sha256(key);
     key = text_of(hashed);
   }
-  constexpr char kPads[] = {0x36, 0x5c};
-  for (std::size_t i = 0; i < 2; ++i) {
-    char block[SHA256_CBLOCK];
-    std::fill_n(std::copy(key.begin(), key.end(), block),
-                sizeof block - key.size(), '\0');
-    for (char& byte : block) byte = static_cast<char>(byte ^ kPads[i]);
-    wipe_registers();
-    SHA256_CTX context = new_context();
-    sigv4::update(context, {block, sizeof block});
-    memcpy(states_[i], &context, sizeof context);
-    explicit_bzero(&context, sizeof context);
-    explicit_bzero(block, sizeof block);
-  }
+  begin_with_key(inner_, key, 0x36);
+  begin_with_key(outer_, key, 0x5c);
   explicit_bzero(hashed.data(), hashed.size());
 }
 
-Digest SigningKey::mac(Pieces message) const {
-  SHA256_CTX context;
-  memcpy(&context, states_[0], sizeof context);
-  for (const std::string_view piece : message) sigv4::update(context, piece);
-  const Digest inner = digest_of(context);
-  memcpy(&context, states_[1], sizeof context);
-  sigv4::update(context, text_of(inner));
-  const Digest outer = digest_of(context);
-  explicit_bzero(&context, sizeof context);
-  return outer;
+Digest SigningKey::mac(std::string_view text) const {
+  SHA256_CTX inner = inner_, outer = outer_;
+  sigv4::update(inner, text);
+  sigv4::update(outer, text_of(digest_of(inner)));
+  return digest_of(outer);
 }
 
-std::string signature(const SigningKey& key, std::string_view string_to_sign) {
-  return std::string(Hex(key.mac({string_to_sign})));
+HexDigest signature(const SigningKey& key, std::string_view string_to_sign) {
+  return HexDigest(key.mac(string_to_sign));
 }
 
-Hex append_signed(Text& headers, const Post& post, const Credentials& keys,
-                  std::string_view amz_date, std::string_view scope,
-                  const SigningKey& key) {
-  const std::string_view token = keys.session_token;
-  const std::string_view token_name =
-      token.empty() ? "" : ";x-amz-security-token";
-  const std::string_view action_name =
-      post.action.empty() ? "" : ";x-amz-target";
-  const std::size_t begin = headers.size();
-  headers.reserve(begin + kUsualBytes + token.size() + scope.size() +
-                  keys.access_key_id.size() + post.action.size());
-  headers += "content-type:";
-  headers += post.type;
-  const std::size_t host = headers.size();
-  headers += "\nx-amz-date:";
-  headers += amz_date;
-  if (!token.empty()) headers += "\nx-amz-security-token:";
-  headers += token;
-  if (!post.action.empty()) {
-    headers += "\nx-amz-target:";
-    headers += post.api;
-    headers += '.';
-    headers += post.action;
-  }
-  headers += '\n';
-  std::string path;
-  append_path(path, post.path, true);
-  const std::string_view all = headers;
-  const Hex canonical = sha256_of(
-      {"POST\n", path, "\n\n", all.substr(begin, host - begin),
-       "\nhost:", post.host, all.substr(host), "\ncontent-type;host;x-amz-date",
-       token_name, action_name, "\n", sha256_of({post.body})});
-  const Hex signature = sign_canonical(key, amz_date, scope, canonical);
-  headers += "authorization:AWS4-HMAC-SHA256 Credential=";
-  headers += keys.access_key_id;
-  headers += '/';
-  headers += scope;
-  headers += ", SignedHeaders=content-type;host;x-amz-date";
-  headers += token_name;
-  headers += action_name;
-  headers += ", Signature=";
-  headers += signature;
-  headers += '\n';
-  return signature;
+Signed sign(const Request& request, const Credentials& credentials,
+            const Scope& where, std::int64_t unix_seconds) {
+  const std::string date = amz_date(unix_seconds);
+  const SigningKey key(credentials.secret_access_key, scope_text(date, where));
+  return sign(request, credentials, key, date);
 }
 
-Signed sign(Request request, const Credentials& credentials, const Scope& where,
-            std::int64_t unix_seconds) {
-  Signed result;
-  result.amz_date = amz_date(unix_seconds);
-  request.headers.push_back({"x-amz-date", result.amz_date});
+Signed sign(const Request& request, const Credentials& credentials,
+            const SigningKey& key, std::string amz_date) {
+  constexpr std::size_t kAdded = 2;
+  std::vector<Header> headers;
+  headers.reserve(request.headers.size() + kAdded);
+  headers = request.headers;
+  headers.push_back({"x-amz-date", amz_date});
   const std::string_view token = credentials.session_token;
-  if (!token.empty())
-    request.headers.push_back({"x-amz-security-token", token});
-  const std::string scope = scope_text(result.amz_date, where);
-  std::string text;
-  reserve_secret(text, kUsualBytes + token.size());
-  append_canonical(text, request);
-  const SigningKey key(credentials.secret_access_key, scope);
-  result.authorization = sigv4::join(
-      {kAlgorithm, " Credential=", credentials.access_key_id, "/", scope,
-       ", SignedHeaders=", names_in(text), ", Signature=",
-       sign_canonical(key, result.amz_date, scope, sha256_of({text}))});
-  sigv4::wipe(text);
-  return result;
+  if (!token.empty()) headers.push_back({"x-amz-security-token", token});
+  sort_by_name(headers);
+  const std::string names = signed_names(headers);
+  const HexDigest made =
+      signature(key, string_to_sign(amz_date, key.scope(),
+                                    canonical_text(request, headers, names)));
+  return {std::move(amz_date),
+          sigv4::join({kAlgorithm, " Credential=", credentials.access_key_id,
+                       "/", key.scope(), ", SignedHeaders=", names,
+                       ", Signature=", made})};
+}
+
+void append_headers(Text& lines, const Request& request,
+                    const Credentials& credentials, const Signed& signature) {
+  const auto append = [&lines](std::string_view name, std::string_view value) {
+    lines += name;
+    lines += ':';
+    lines += value;
+    lines += '\n';
+  };
+  for (const Header& header : request.headers) {
+    if (header.name != "host") append(header.name, header.value);
+  }
+  append("x-amz-date", signature.amz_date);
+  if (!credentials.session_token.empty()) {
+    append("x-amz-security-token", credentials.session_token);
+  }
+  append("authorization", signature.authorization);
 }
 
 }  // namespace sigv4

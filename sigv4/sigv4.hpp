@@ -1,21 +1,22 @@
 // AWS Signature Version 4 in its header form, as pure functions: no clock, no
 // environment, no I/O.  (request, credentials, scope, time) -> Authorization.
 //
+//   const std::string hash = sigv4::sha256_hex(body);
+//   sigv4::Request request = {"POST", "/", "", {{"host", host}}, hash};
 //   sigv4::Signed signed_request = sigv4::sign(
-//       {"POST", "/", "", {{"Host", host}}, sigv4::sha256_hex(body)},
-//       credentials, {"eu-west-1", "dynamodb"}, unix_seconds);
-//   // Send the headers given, X-Amz-Date: signed_request.amz_date,
-//   // Authorization: signed_request.authorization, and, with temporary keys,
-//   // X-Amz-Security-Token: credentials.session_token.
+//       request, credentials, {"eu-west-1", "dynamodb"}, unix_seconds);
+//   sigv4::append_headers(lines, request, credentials, signed_request);
 //
 // Each step of the specification ("Create a signed AWS API request", AWS IAM
 // User Guide) is a function of its own, so a wrong signature can be traced to
-// the step that went wrong.  Strings hold bytes; nothing here fails but for
-// want of memory.
+// the step that went wrong.  Strings hold bytes; nothing here fails unless
+// memory runs out.
 //
 // Thread safety: any thread may call anything here.
 #ifndef DDBMUTEX_SIGV4_SIGV4_HPP
 #define DDBMUTEX_SIGV4_SIGV4_HPP
+
+#include <openssl/sha.h>
 
 #include <array>
 #include <cstdint>
@@ -75,32 +76,30 @@ struct Signed {
 // (RFC 3986, section 2.3), as the signature encodes, and as a form may.
 void append_encoded(std::string& out, std::string_view text, char also = '~');
 
-// 32 bytes in lower-case hexadecimal, as a piece of text.
-class Hex {
- public:
-  using Digest = std::array<unsigned char, 32>;
+using Digest = std::array<unsigned char, 32>;  // Of SHA-256.
 
-  Hex() = default;  // To be assigned to.
-  explicit Hex(const Digest& digest);
+Digest sha256(std::string_view bytes);
+
+// A digest's lower-case hexadecimal digits: as a piece of a text, or a view.
+class HexDigest {
+ public:
+  explicit HexDigest(const Digest& digest) { sigv4::write_hex(digest, text_); }
   operator std::string_view() const { return {text_, sizeof text_}; }
 
  private:
-  char text_[64];
+  char text_[2 * std::tuple_size_v<Digest>];
 };
 
-// SHA-256 of the pieces, one behind the other: they may hold secrets, of which
-// no copy is made.
-Hex sha256_of(Pieces pieces);
-
-// Lower-case hexadecimal SHA-256.
+// The same as a string.
 std::string sha256_hex(std::string_view bytes);
 
 // Lower-case hexadecimal SHA-1, which protects nothing: AWS's tools name files
 // by it.
 std::string sha1_hex(std::string_view bytes);
 
-// Step 1.  Over the request's headers as they stand.
-std::string canonical_request(Request request);
+// Step 1.  Over the request's headers as they stand.  Wiped when destroyed, for
+// it may hold a session token.
+Text canonical_request(const Request& request);
 
 // "20150830/eu-west-1/dynamodb/aws4_request".  `amz_date` as utc.hpp writes it.
 std::string scope_text(std::string_view amz_date, const Scope& scope);
@@ -110,53 +109,45 @@ std::string string_to_sign(std::string_view amz_date, std::string_view scope,
                            std::string_view canonical_request);
 
 // HMAC(HMAC(HMAC(HMAC("AWS4" + secret, day), region), service),
-// "aws4_request"), for the parts of a scope_text(); kept as SHA-256 stands when
-// HMAC has hashed the two padded blocks of the key.  Wiped from memory when
-// destroyed.
+// "aws4_request").  It may serve all requests of its day.  Wiped from memory
+// when destroyed.
 class SigningKey {
  public:
-  SigningKey();  // HMAC's empty key; to be assigned to.
-  SigningKey(std::string_view secret, std::string_view scope);
+  SigningKey() = default;  // To be assigned to.
+  // `scope`: as scope_text() makes it.
+  SigningKey(std::string_view secret, std::string scope);
   SigningKey(const SigningKey&) = default;
   SigningKey& operator=(const SigningKey&) = default;
   ~SigningKey();
 
-  // The HMAC of the pieces, one behind the other.
-  Hex::Digest mac(Pieces message) const;
+  const std::string& scope() const { return scope_; }
+  Digest mac(std::string_view text) const;
 
  private:
   void set_key(std::string_view key);
 
-  char states_[2][112];  // OpenSSL's, which stays out of this header.
+  std::string scope_{};
+  // Hashes that have taken in the key, as HMAC begins its two.
+  SHA256_CTX inner_{}, outer_{};
 };
 
 // Step 4.
-std::string signature(const SigningKey& key, std::string_view string_to_sign);
-
-// A POST without a query, like all requests that the library signs.  In AWS's
-// JSON protocols a header names the action; a form names it in its body.
-struct Post {
-  std::string_view host;  // As it is sent: "dynamodb.eu-west-1.amazonaws.com"
-  std::string_view type;  // "application/x-amz-json-1.0"
-  std::string_view body;
-  std::string_view api{};       // "DynamoDB_20120810"
-  std::string_view action{};    // "GetItem"; empty: no header names it.
-  std::string_view path = "/";  // As it is sent.
-};
-
-// Appends all its headers but Host, each with a '\n' behind: as they are always
-// the same, they are sent as step 1 has them, by name, in lower case.  Needs no
-// memory once it has made room, so that no text that grows, and none that a
-// failure throws away, leaves a token behind.  `scope`: as scope_text() makes
-// it for the day of `amz_date`.
-Hex append_signed(Text& headers, const Post& post, const Credentials& keys,
-                  std::string_view amz_date, std::string_view scope,
-                  const SigningKey& key);
+HexDigest signature(const SigningKey& key, std::string_view string_to_sign);
 
 // All steps.  `unix_seconds` is the service's time, within five minutes.
 // REQUIRES: the request has neither X-Amz-Date nor X-Amz-Security-Token.
-Signed sign(Request request, const Credentials& credentials, const Scope& where,
-            std::int64_t unix_seconds);
+Signed sign(const Request& request, const Credentials& credentials,
+            const Scope& where, std::int64_t unix_seconds);
+
+// The same with a key that was made before.
+// REQUIRES: it is the key of these credentials and of the day of `amz_date`.
+Signed sign(const Request& request, const Credentials& credentials,
+            const SigningKey& key, std::string amz_date);
+
+// Appends the headers to be sent, each with a '\n' behind: the request's, but
+// not "host", which the HTTP client adds, and those of its signature.
+void append_headers(Text& lines, const Request& request,
+                    const Credentials& credentials, const Signed& signature);
 
 }  // namespace sigv4
 }  // namespace v0

@@ -1,3 +1,5 @@
+// Clocks, randomness, mutexes, threads and the process's number on Linux.  A
+// simulation links its own definitions instead of this file.
 #include "system.hpp"
 
 #include <signal.h>
@@ -7,7 +9,9 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <new>
+#include <utility>
 
 #include "boot_clock.hpp"
 
@@ -65,45 +69,45 @@ void Condition::notify_all() noexcept { condition_.notify_all(); }
 
 namespace {
 
-// All signals but those that a fault raises in the thread itself.
-sigset_t signals_of_others() {
+// All signals except those that a fault raises in the thread itself.
+sigset_t blocked_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (int signal = 1; signal < NSIG; ++signal) {
     const bool fault = signal == SIGSEGV || signal == SIGBUS ||
                        signal == SIGFPE || signal == SIGILL ||
-                       signal == SIGTRAP || signal == SIGABRT;
-    if (!fault) sigaddset(&set, signal);  // It refuses what libc keeps.
+                       signal == SIGTRAP || signal == SIGABRT ||
+                       signal == SIGSYS;
+    if (!fault) sigaddset(&set, signal);  // Fails for those that libc reserves.
   }
   return set;
 }
 
 struct Work {
-  const char* const name;
-  const std::shared_ptr<void> what;
-  void (*const run)(void* what);
+  const char* name;
+  std::function<void()> run;
 };
 
 void* run_thread(void* argument) {
   const std::unique_ptr<Work> work(static_cast<Work*>(argument));
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
   pthread_setname_np(pthread_self(), work->name);
-  work->run(work->what.get());
+  work->run();
   return nullptr;
 }
 
 }  // namespace
 
 bool start_thread(pthread_t& thread, const char* name,
-                  const std::shared_ptr<void>& what, void (*run)(void* what)) {
-  std::unique_ptr<Work> work(new Work{name, what, run});
-  const sigset_t blocked = signals_of_others();
+                  std::function<void()> run) {
+  std::unique_ptr<Work> work(new Work{name, std::move(run)});
+  const sigset_t blocked = blocked_signals();
   sigset_t old;
   pthread_sigmask(SIG_SETMASK, &blocked, &old);
   const bool started =
       pthread_create(&thread, nullptr, run_thread, work.get()) == 0;
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (started) work.release();  // It is the thread's now.
+  if (started) work.release();  // The thread owns it now.
   return started;
 }
 
@@ -118,15 +122,15 @@ namespace {
 using Mark = std::atomic<std::uint64_t>;
 static_assert(Mark::is_always_lock_free);
 
-// All initialised before any code runs, and never destroyed: a fork may come at
-// any time.
-Mark no_mark{0};  // Its address says that there is no such page: use the pid.
+// Constant-initialised and never destroyed, because a process may fork before
+// main() or during exit().
+Mark no_mark{0};  // the_mark points here if there is no such page: use the pid.
 std::atomic<Mark*> the_mark{nullptr};
-std::atomic<std::uint64_t> processes{0};  // Inherited by a child.
+std::atomic<std::uint64_t> processes{0};  // Numbers given so far.
 
-// Makes a word that is 0 in every new process.
+// Makes a word on a page that the kernel clears in every forked child.
 Mark* make_mark() noexcept {
-  constexpr std::size_t kSize = sizeof(Mark);  // Whole pages are given.
+  constexpr std::size_t kSize = sizeof(Mark);  // mmap() rounds up to a page.
   void* page = mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   Mark* mark = &no_mark;

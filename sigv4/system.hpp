@@ -15,7 +15,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <mutex>
 
 namespace ddbmutex {
@@ -60,11 +60,11 @@ class Condition {
 };
 
 // Starts a thread that takes none of the program's signals and cannot be
-// cancelled.  While it runs, it shares `what`.  `name`, a literal of at most 15
-// bytes, is what top(1) and debuggers show.  False if there can be no more
-// threads.
+// cancelled.  It calls `run` and then destroys it.  `name`, a literal of at
+// most 15 bytes, is what top(1) and debuggers show.  False if there can be no
+// more threads.
 bool start_thread(pthread_t& thread, const char* name,
-                  const std::shared_ptr<void>& what, void (*run)(void* what));
+                  std::function<void()> run);
 void join_thread(pthread_t thread) noexcept;
 void detach_thread(pthread_t thread) noexcept;
 

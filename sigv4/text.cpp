@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <iterator>
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -11,16 +13,24 @@ namespace sigv4 {
 
 namespace {
 
-std::size_t size_of(Pieces pieces) {
-  std::size_t size = 0;
-  for (const std::string_view piece : pieces) size += piece.size();
-  return size;
-}
-
-void copy(Pieces pieces, char* to) {
-  for (const std::string_view piece : pieces) {
-    to = std::copy(piece.begin(), piece.end(), to);
+// The size in bytes of the first UTF-8 character of `text`; 0 if it does not
+// begin with one.  The second byte's bounds exclude overlong forms, surrogates
+// and what is beyond U+10FFFF (the Unicode Standard, table 3-7).
+std::size_t character_size(std::string_view text) {
+  const auto byte = [&text](std::size_t at) -> unsigned {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return text.empty() ? 0 : 1;
+  if (first < 0xc2 || first > 0xf4) return 0;
+  const std::size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  if (byte(1) < low || byte(1) > high) return 0;
+  for (std::size_t i = 2; i < size; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
   }
+  return size;
 }
 
 // REQUIRES: one whole UTF-8 character.
@@ -94,28 +104,14 @@ void append_visible(std::string& to, std::string_view text,
 }  // namespace
 
 std::string join(Pieces pieces) {
-  std::string text(sigv4::size_of(pieces), '\0');
-  sigv4::copy(pieces, text.data());
-  return text;
-}
-
-// The second byte's bounds exclude overlong forms, surrogates and what is
-// beyond U+10FFFF (the Unicode Standard, table 3-7).
-std::size_t character_size(std::string_view text) {
-  const auto byte = [&text](std::size_t at) -> unsigned {
-    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return text.empty() ? 0 : 1;
-  if (first < 0xc2 || first > 0xf4) return 0;
-  const std::size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  const unsigned low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-  const unsigned high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-  if (byte(1) < low || byte(1) > high) return 0;
-  for (std::size_t i = 2; i < size; ++i) {
-    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
+  std::size_t size = 0;
+  for (const std::string_view piece : pieces) size += piece.size();
+  std::string text(size, '\0');
+  char* to = text.data();
+  for (const std::string_view piece : pieces) {
+    to = std::copy(piece.begin(), piece.end(), to);
   }
-  return size;
+  return text;
 }
 
 std::string_view utf8_part(std::string_view text) {
@@ -153,117 +149,33 @@ std::string in_quotes(std::string_view text) {
   return quoted;
 }
 
-std::string formatted(const char* pattern, unsigned kinds, ...) {
-  std::string text;
-  std::va_list pieces;
-  va_start(pieces, kinds);
-  append_pieces(text, pattern, kinds, pieces);
-  va_end(pieces);
-  return text;
-}
-
-void append_formatted(std::string& text, const char* pattern, unsigned kinds,
-                      ...) {
-  std::va_list pieces;
-  va_start(pieces, kinds);
-  append_pieces(text, pattern, kinds, pieces);
-  va_end(pieces);
-}
-
-void append_pieces(std::string& text, const char* pattern, unsigned kinds,
-                   std::va_list pieces) {
-  std::size_t group = 0;  // What may be left out begins there.
-  bool whole = true;      // No piece of it is empty.
-  std::string_view rest = pattern, piece;
-  for (;;) {
-    text += sigv4::cut(rest, '%');
-    if (rest.empty()) return;
-    const char mark = rest[0];
-    rest.remove_prefix(1);
-    if (mark == '[') {
-      group = text.size();
-      whole = true;
-      continue;
-    }
-    if (mark == ']') {
-      if (!whole) text.resize(group);
-      continue;
-    }
-    const unsigned kind = kinds & 3;
-    kinds >>= 2;
-    std::string quoted;
-    const Digits number(kind == 3 ? va_arg(pieces, std::int64_t) : 0);
-    const void* const one = kind < 3 ? va_arg(pieces, const void*) : nullptr;
-    if (kind == 0) {
-      piece = static_cast<const char*>(one);
-    } else if (kind == 1) {
-      piece = *static_cast<const std::string*>(one);
-    } else if (kind == 2) {
-      piece = *static_cast<const std::string_view*>(one);
-    } else {
-      piece = number;
-    }
-    whole = whole && !piece.empty();
-    if (mark == 'q') piece = quoted = sigv4::in_quotes(piece);
-    text += piece;
-  }
+std::string if_any(std::string_view before, std::string_view text,
+                   std::string_view after) {
+  return text.empty() ? std::string() : join({before, text, after});
 }
 
 std::string decimal(std::int64_t number) { return std::string(Digits(number)); }
 
-// As what is not negative: the smallest has no counterpart.
 void Digits::write(std::int64_t number) {
-  const auto bits = static_cast<std::uint64_t>(number);
-  write(number < 0 ? 0 - bits : bits);
-  if (number < 0) text_[--begin_] = '-';
+  size_ = static_cast<std::size_t>(
+      std::to_chars(text_, std::end(text_), number).ptr - text_);
 }
 
 void Digits::write(std::uint64_t number) {
-  char* at = text_ + begin_;
-  for (; number >= 10; number /= 100) {  // Two digits at once.
-    const auto two = static_cast<unsigned>(number % 100);
-    *--at = static_cast<char>('0' + two % 10);
-    *--at = static_cast<char>('0' + two / 10);
-  }
-  if (number > 0 || at == text_ + begin_) {
-    *--at = static_cast<char>('0' + number);
-  }
-  begin_ = static_cast<std::size_t>(at - text_);
-}
-
-// Sixteen bytes at once: each is spread to two, a half in each of them, which
-// become digits; or letters, where 6 more than that is above 15.
-void write_hex(const unsigned char* bytes, std::size_t count, char* to) {
-  using Bytes = unsigned char __attribute__((vector_size(16)));
-  using Pairs = std::uint16_t __attribute__((vector_size(32)));
-  constexpr bool kLittleEndian = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
-  for (; count >= 16; count -= 16, bytes += 16, to += 32) {
-    Bytes some;
-    memcpy(&some, bytes, sizeof some);
-    Pairs pairs = __builtin_convertvector(some, Pairs);
-    pairs = kLittleEndian ? pairs >> 4 | pairs << 8 : pairs << 4 | pairs;
-    pairs &= 0x0f0f;
-    const Pairs letters = (pairs + 0x0606) >> 4 & 0x0101;
-    pairs += 0x0101 * '0' + letters * ('a' - 10 - '0');
-    memcpy(to, &pairs, sizeof pairs);
-  }
+  size_ = static_cast<std::size_t>(
+      std::to_chars(text_, std::end(text_), number).ptr - text_);
 }
 
 void append(std::string& text, Pieces pieces) {
-  const std::size_t before = text.size();
-  const std::size_t size = before + sigv4::size_of(pieces);
-  // Never less than twice the room, or a text that grows by pieces is copied
-  // with every one.
-  if (size > text.capacity()) {
-    text.reserve(text.empty() || size > 2 * text.capacity()
-                     ? size
-                     : 2 * text.capacity());
-  }
-  text.resize(size);  // At once: a check of the room for each costs more.
-  sigv4::copy(pieces, text.data() + before);
+  for (const std::string_view piece : pieces) text += piece;
 }
 
-void Text::grow(std::size_t more) { text_.resize(2 * text_.size() + more); }
+void Text::set_room(std::size_t room) {
+  std::string larger(room, '\0');
+  copy({text_.data(), size_}, larger.data());
+  text_.swap(larger);
+  explicit_bzero(larger.data(), size_);
+}
 
 void Text::wipe() noexcept {
   constexpr std::size_t kUsualRoom = 4096;

@@ -5,7 +5,6 @@
 #define DDBMUTEX_SIGV4_TEXT_HPP
 
 #include <array>
-#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -23,9 +22,6 @@ using Pieces = std::initializer_list<std::string_view>;
 // The pieces one behind the other: join({"table ", name, " is not there"}).
 std::string join(Pieces pieces);
 
-// The size in bytes of the first UTF-8 character of `text`; 0 if it does not
-// begin with one.
-std::size_t character_size(std::string_view text);
 // The part before the first byte that is not UTF-8.
 std::string_view utf8_part(std::string_view text);
 inline bool is_utf8(std::string_view text) {
@@ -44,13 +40,18 @@ std::string one_line(std::string_view text);
 // and quotes and backslashes within it are escaped.
 std::string in_quotes(std::string_view text);
 
+// An optional piece: the text with `before` and `after` around it, or nothing
+// if it is empty: join({"cannot open ", in_quotes(path), if_any(": ",
+// reason)}).
+std::string if_any(std::string_view before, std::string_view text,
+                   std::string_view after = {});
+
 // "-12"
 std::string decimal(std::int64_t number);
 
 // The same for as long as the expression in which it stands: as a piece.
 class Digits {
  public:
-  // Which of its types have 64 bits is not the same everywhere.
   template <typename Integer>
   explicit Digits(Integer number) {
     static_assert(std::is_integral_v<Integer>);
@@ -60,33 +61,40 @@ class Digits {
       write(std::uint64_t{number});
     }
   }
-  operator std::string_view() const {
-    return {text_ + begin_, sizeof text_ - begin_};
-  }
+  operator std::string_view() const { return {text_, size_}; }
 
  private:
+  // Which of C++'s types have 64 bits is not the same everywhere.
   void write(std::int64_t number);
   void write(std::uint64_t number);
 
   char text_[20];
-  std::size_t begin_ = sizeof text_;  // It is written from the end.
+  std::size_t size_;
 };
 
-// Two lower-case hexadecimal digits a byte.  REQUIRES: a multiple of 16 bytes.
-void write_hex(const unsigned char* bytes, std::size_t count, char* to);
+// A lower-case hexadecimal digit.
+constexpr char hex_digit(int value) {
+  return static_cast<char>(value < 10 ? '0' + value : 'a' + value - 10);
+}
 
+// Two digits a byte.  `bytes` is a copy, which `to` cannot be in: so the
+// compiler makes all digits at once.
 template <std::size_t kCount>
-void write_hex(const std::array<unsigned char, kCount>& bytes, char* to) {
-  static_assert(kCount % 16 == 0);
-  write_hex(bytes.data(), kCount, to);
+void write_hex(std::array<unsigned char, kCount> bytes, char* to) {
+  for (std::size_t i = 0; i < kCount; ++i) {
+    to[2 * i] = hex_digit(bytes[i] >> 4);
+    to[2 * i + 1] = hex_digit(bytes[i] & 15);
+  }
 }
 
 // Text that grows by many small pieces, as a request does: std::string's += is
-// a call that costs more than to copy one of them.
+// a call that costs more than to copy one of them.  All memory that it has used
+// is wiped before it is freed, for a request may hold a token.
 class Text {
  public:
   Text() = default;
   explicit Text(std::size_t room) : text_(room, '\0') {}
+  ~Text() { wipe(); }
   Text(Text&& other) noexcept
       : text_(std::exchange(other.text_, {})),
         size_(std::exchange(other.size_, 0)) {}
@@ -102,19 +110,13 @@ class Text {
     *this += std::string_view(literal, kSize - 1);
   }
   void operator+=(char c) { *room_for(1) = c; }
-  // Between quotes.
-  void quote(std::string_view piece) {
-    char* const at = room_for(piece.size() + 2);
-    at[0] = at[piece.size() + 1] = '"';
-    copy(piece, at + 1);
-  }
   char& operator[](std::size_t at) { return text_[at]; }
   std::size_t size() const { return size_; }
   const char* data() const { return text_.data(); }
   operator std::string_view() const { return {text_.data(), size_}; }
   // From then on so much fits that no memory is needed for it.
   void reserve(std::size_t room) {
-    if (text_.size() < room) text_.resize(room);
+    if (text_.size() < room) set_room(room);
   }
 
   // It is empty from then on.
@@ -127,13 +129,13 @@ class Text {
 
  private:
   char* room_for(std::size_t more) {
-    if (text_.size() - size_ < more) grow(more);
+    if (text_.size() - size_ < more) set_room(2 * text_.size() + more);
     return text_.data() + std::exchange(size_, size_ + more);
   }
   static void copy(std::string_view piece, char* to) {
     std::string_view::traits_type::copy(to, piece.data(), piece.size());
   }
-  void grow(std::size_t more);
+  void set_room(std::size_t room);
 
   std::string text_;  // And the room behind it.
   std::size_t size_ = 0;
@@ -141,64 +143,6 @@ class Text {
 
 // Puts the pieces behind `text`.  None of them may be a view into it.
 void append(std::string& text, Pieces pieces);
-
-// --- For people --------------------------------------------------------------
-
-// What format() is made of.  The pieces' types are told by `kinds`, two bits
-// each, the first lowest.  So a piece costs a pointer where it is named; a list
-// of views has 20 bytes of code for each.
-std::string formatted(const char* pattern, unsigned kinds, ...);
-void append_formatted(std::string& text, const char* pattern, unsigned kinds,
-                      ...);
-void append_pieces(std::string& text, const char* pattern, unsigned kinds,
-                   std::va_list pieces);
-
-template <class Piece>
-constexpr unsigned kind_of() {
-  constexpr unsigned kKind = std::is_convertible_v<Piece, const char*> ? 0
-                             : std::is_same_v<Piece, std::string>      ? 1
-                             : std::is_same_v<Piece, std::string_view> ? 2
-                             : std::is_integral_v<Piece>               ? 3
-                                                                       : 4;
-  static_assert(kKind < 4,
-                "no piece of a text for people, as a Secret is none");
-  return kKind;
-}
-template <class... Piece>
-constexpr unsigned kinds_of() {
-  static_assert(sizeof...(Piece) <= 16);
-  unsigned kinds = 0, shift = 0;
-  ((kinds |= kind_of<Piece>() << shift, shift += 2), ...);
-  return kinds;
-}
-inline const void* passed(const char* piece) { return piece; }
-inline const void* passed(const std::string& piece) { return &piece; }
-inline const void* passed(const std::string_view& piece) { return &piece; }
-template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
-std::int64_t passed(Integer piece) {
-  return static_cast<std::int64_t>(piece);
-}
-
-// The pattern with the pieces in the place of its marks, one after the other:
-// "%s" is one as it is, "%q" one in_quotes().  What stands between "%[" and
-// "%]" is left out if a piece in it is empty.  A piece is a C string, a
-// std::string, a view or a whole number.
-//
-//   format("cannot open %q%[: %s%]", path, why)
-//
-// It grows by pieces, which a secret must not.
-template <class... Piece>
-[[gnu::always_inline]] inline std::string format(const char* pattern,
-                                                 const Piece&... pieces) {
-  return formatted(pattern, kinds_of<Piece...>(), passed(pieces)...);
-}
-// The same behind `text`, into which no piece is a view.
-template <class... Piece>
-[[gnu::always_inline]] inline void format_to(std::string& text,
-                                             const char* pattern,
-                                             const Piece&... pieces) {
-  append_formatted(text, pattern, kinds_of<Piece...>(), passed(pieces)...);
-}
 
 // --- Looked at ---------------------------------------------------------------
 

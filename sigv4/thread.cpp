@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "process.hpp"
 
@@ -14,14 +15,8 @@ namespace {
 
 // Those of this process that have threads.
 struct Registered {
-  struct Threads {
-    std::weak_ptr<void> owner;
-    Stopping stopping;
-    std::unique_ptr<Threads> next;
-  };
-
   Mutex mutex;
-  std::unique_ptr<Threads> first;  // GUARDED_BY(mutex)
+  std::vector<std::weak_ptr<Stoppable>> threads;  // GUARDED_BY(mutex)
 };
 
 // Never destroyed, for threads may be started until the very end.
@@ -33,20 +28,18 @@ PerProcess<Registered>& registered() {
 void stop_all() {
   Registered* own = registered().peek();
   if (own == nullptr) return;
-  std::unique_ptr<Registered::Threads> all;
+  std::vector<std::weak_ptr<Stoppable>> all;
   {
     const std::lock_guard<Mutex> guard(own->mutex);
-    all.swap(own->first);
+    all.swap(own->threads);
   }
   const BootTime by = BootClock::now() + kStopWithin;
-  for (const auto* one = all.get(); one != nullptr; one = one->next.get()) {
-    if (const auto owner = one->owner.lock()) {
-      one->stopping.tell(owner.get(), by);
-    }
+  for (const auto& one : all) {
+    if (const auto threads = one.lock()) threads->tell_to_stop(by);
   }
-  // Who is gone by now was stopped by its owner.
-  for (; all != nullptr; all = std::move(all->next)) {
-    if (const auto owner = all->owner.lock()) all->stopping.await(owner.get());
+  // Any that are gone by now were stopped by their owners.
+  for (const auto& one : all) {
+    if (const auto threads = one.lock()) threads->await_stop();
   }
 }
 
@@ -69,17 +62,16 @@ bool await(Condition& change, std::unique_lock<Mutex>& guard,
   return true;
 }
 
-void register_for_exit(const std::shared_ptr<void>& owner, Stopping stopping) {
+void register_for_exit(const std::shared_ptr<Stoppable>& threads) {
   Registered& own = registered().get();
   const std::lock_guard<Mutex> guard(own.mutex);
-  std::unique_ptr<Registered::Threads>* place = &own.first;
-  // In the place of one that is gone.
-  while (*place != nullptr && !(*place)->owner.expired()) {
-    place = &(*place)->next;
+  const auto gone = std::find_if(own.threads.begin(), own.threads.end(),
+                                 [](const auto& one) { return one.expired(); });
+  if (gone != own.threads.end()) {
+    *gone = threads;
+  } else {
+    own.threads.push_back(threads);
   }
-  if (*place == nullptr) place->reset(new Registered::Threads);
-  (*place)->owner = owner;
-  (*place)->stopping = stopping;
 }
 
 }  // namespace sigv4

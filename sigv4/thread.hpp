@@ -19,17 +19,20 @@ namespace sigv4 {
 bool await(Condition& change, std::unique_lock<Mutex>& guard,
            BootTime deadline);
 
-// What has threads that must not run while the libraries they use are being
-// taken down has these two:
-//
-//   // The threads are to end, and may take until `by`; waits for nobody.
-//   void tell_to_stop(BootTime by);
-//   // Waits until they have ended, or for a moment longer than they may take;
-//   // those that have not are left to end by themselves.  A thread of its own
-//   // does not wait for itself.
-//   void await_stop();
-template <class Threads>
-void stop(Threads& threads, BootTime by) {
+// Has threads that must not run while the libraries they use are being taken
+// down.
+class Stoppable {
+ public:
+  virtual ~Stoppable() = default;
+  // Asks the threads to end by then.  Does not wait.
+  virtual void tell_to_stop(BootTime by) = 0;
+  // Waits until they have ended, or for a moment longer than they may take;
+  // those that have not are left to end by themselves.  A thread of its own
+  // does not wait for itself.
+  virtual void await_stop() = 0;
+};
+
+inline void stop(Stoppable& threads, BootTime by) {
   threads.tell_to_stop(by);
   threads.await_stop();
 }
@@ -44,23 +47,8 @@ constexpr std::chrono::milliseconds kStopGrace{100};
 // the exit handlers of libraries initialised earlier.
 void stop_all_at_exit();
 
-struct Stopping {
-  void (*tell)(void* threads, BootTime by);
-  void (*await)(void* threads);
-};
-
-// What the owner owns, for as long as somebody owns it.
-void register_for_exit(const std::shared_ptr<void>& owner, Stopping stopping);
-
-template <class Threads>
-void register_for_exit(const std::shared_ptr<void>& owner, const Threads&) {
-  register_for_exit(owner, {[](void* threads, BootTime by) {
-                              static_cast<Threads*>(threads)->tell_to_stop(by);
-                            },
-                            [](void* threads) {
-                              static_cast<Threads*>(threads)->await_stop();
-                            }});
-}
+// exit() then stops the threads, unless their owners have gone before.
+void register_for_exit(const std::shared_ptr<Stoppable>& threads);
 
 }  // namespace sigv4
 }  // namespace v0

@@ -1,3 +1,4 @@
+// libcurl reads and writes the URLs; parts_of() only cuts its result.
 #include "url.hpp"
 
 #include <curl/curl.h>
@@ -24,38 +25,40 @@ UrlParts parts_of(std::string_view url) {
   return parts;
 }
 
-// Checks what libcurl accepts and we do not.  libcurl also takes one slash or
-// three, and does not tell an empty query or fragment from none.  It decodes a
-// host, which may then look like another (an address, say), and spells a host
+namespace {
+
+// False for what libcurl accepts and we do not.  libcurl also takes one slash
+// or three, and does not tell an empty query or fragment from none.  It decodes
+// a host, which may then look like another (an address, say), and spells a host
 // that is not ASCII in its own way.
-std::string normal_url(const std::string& text) {
+bool may_be_normal(std::string_view text) {
+  const std::string_view authority = parts_of(text).authority;
   const auto is_plain = [](char c) {
     return c > ' ' && c <= '~' && c != '%' && c != '@';
   };
-  const std::string_view given = parts_of(text).authority;
-  std::string normal;
-  if (given.empty() || !sigv4::consists_of(given, is_plain) ||
-      std::string_view(text).find_first_of("?#") != text.npos) {
-    return normal;
-  }
+  return !authority.empty() && sigv4::consists_of(authority, is_plain) &&
+         text.find_first_of("?#") == text.npos;
+}
+
+}  // namespace
+
+std::string normal_url(const std::string& text) {
+  if (!may_be_normal(text)) return "";
   const std::unique_ptr<CURLU, void (*)(CURLU*)> url(curl_url(),
                                                      &curl_url_cleanup);
-  const auto check = [](CURLUcode code) {
-    if (code == CURLUE_OUT_OF_MEMORY) no_memory();
-    return code == CURLUE_OK;
-  };
   if (url == nullptr) no_memory();
   char* found = nullptr;
-  if (check(curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0))) {
-    check(
-        curl_url_get(url.get(), CURLUPART_URL, &found, CURLU_NO_DEFAULT_PORT));
+  CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0);
+  if (code == CURLUE_OK) {
+    code =
+        curl_url_get(url.get(), CURLUPART_URL, &found, CURLU_NO_DEFAULT_PORT);
   }
-  const std::unique_ptr<char, void (*)(void*)> whole(found, &curl_free);
-  if (found != nullptr && (sigv4::begins_with(found, "http://") ||
-                           sigv4::begins_with(found, "https://"))) {
-    normal = found;
-  }
-  return normal;
+  if (code == CURLUE_OUT_OF_MEMORY) no_memory();
+  const std::unique_ptr<char, void (*)(void*)> normal(found, &curl_free);
+  const bool is_http =
+      found != nullptr && (sigv4::begins_with(found, "http://") ||
+                           sigv4::begins_with(found, "https://"));
+  return is_http ? found : "";
 }
 
 }  // namespace sigv4

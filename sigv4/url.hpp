@@ -15,7 +15,7 @@ namespace sigv4 {
 // ASCII or has a percent sign.
 std::string normal_url(const std::string& text);
 
-// Views of a URL; all of them are empty if that is.
+// Views of a URL as normal_url() returns it; all of them are empty if that is.
 struct UrlParts {
   std::string_view scheme;     // "https"
   std::string_view authority;  // Host, and ":port" if there is one.

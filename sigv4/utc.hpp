@@ -4,7 +4,6 @@
 #ifndef DDBMUTEX_SIGV4_UTC_HPP
 #define DDBMUTEX_SIGV4_UTC_HPP
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,9 +17,6 @@ namespace sigv4 {
 // characters are the day that the scope of a signature names.
 // REQUIRES: the year is 0 to 9999.
 std::string amz_date(std::int64_t unix_seconds);
-// The same, so many bytes of it, where no memory is to be asked for.
-constexpr std::size_t kAmzDateBytes = 16;
-void write_amz_date(std::int64_t unix_seconds, char* to);
 
 // `2015-08-30T12:36:00Z`, the extended form.  A time after the year 9999 is
 // written as the last second of that year.  REQUIRES: the year is 0 or later.

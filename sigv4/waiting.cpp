@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -77,8 +78,9 @@ void Waker::clear() noexcept {
   }
 }
 
-// Each round lets all exchanges do what is due, waits unless one has ended, and
-// then looks at all descriptors, so that exchanges that end starve no others.
+// In each round all exchanges do what is due.  Then their descriptors are
+// waited for, unless an exchange has ended.  Then all act on them, so that
+// exchanges that end starve no others.
 void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
            Waker* waker) {
   if (count == 0) return sigv4::wait_for(waker, nullptr, deadline);
@@ -90,41 +92,29 @@ void drive(Exchange* const* exchanges, std::size_t count, BootTime deadline,
   const auto before = under_way();
   if (before == 0) return;
   const SigpipeGuard guard;
-  std::vector<pollfd>& fds = exchanges[0]->polled_fds_;
-  const pollfd of_waker = polled(waker);
-  const pollfd of_timer = timer_until(deadline, waker);
+  std::vector<pollfd>& fds = exchanges[0]->polled_fds();
+  const pollfd timer = timer_until(deadline, waker);
   bool woken = false;
-  BootTime now = BootTime::min();  // For what is to be done at once.
   do {
-    for (Exchange* const* at = exchanges; at != end; ++at) {
-      const BootTime due = (*at)->next_due();
-      const bool asks_time = due != BootTime::min() && due != BootTime::max();
-      if (asks_time && now == BootTime::min()) now = BootClock::now();
-      (*at)->act_if_due(now);
-    }
+    BootTime now = BootClock::now();
+    for (auto at = exchanges; at != end; ++at) (*at)->act_if_due(now);
     now = BootClock::now();
     BootTime until = poll_until(deadline, waker, now);
     fds.clear();
-    fds.push_back(of_waker);
-    fds.push_back(of_timer);
-    for (Exchange* const* at = exchanges; at != end; ++at) {
+    fds.push_back(polled(waker));
+    fds.push_back(timer);
+    for (auto at = exchanges; at != end; ++at) {
       (*at)->prepare_poll(now, fds);
       until = std::min(until, (*at)->next_due());
     }
     const bool ended = under_way() < before;
     // With the waker and the timer alone there is nothing to read.
-    const bool looks = !ended || fds.size() > kPolledBeside;
-    const int ready = looks ? poll(fds.data(), fds.size(),
-                                   ended ? 0 : poll_timeout(until, now))
-                            : 0;
+    if (ended && fds.size() == kPolledBeside) return;
+    poll(fds.data(), fds.size(), ended ? 0 : poll_timeout(until, now));
     woken = fds[0].revents != 0 || is_woken(waker);
-    if (ready <= 0) continue;
     const pollfd* fd = fds.data() + kPolledBeside;
-    for (Exchange* const* at = exchanges; at != end; ++at) {
-      fd = (*at)->act_on(fd);
-    }
-  } while (!woken && under_way() == before &&
-           (now = BootClock::now()) < deadline);
+    for (auto at = exchanges; at != end; ++at) fd = (*at)->act_on(fd);
+  } while (!woken && under_way() == before && BootClock::now() < deadline);
 }
 
 void wait_for(Waker* own, const Waker* other, BootTime deadline) {

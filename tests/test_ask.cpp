@@ -342,23 +342,20 @@ BOOST_AUTO_TEST_CASE(requests_are_exactly_what_dynamodb_asks_for) {
   empty.exact_key = true;
   Selection other = kAll;
   other.attributes = {"LockID", "ttl"};
+  const std::string filter = R"x(,"FilterExpression":"begins_with(#0, :key)")x";
+  const std::string exactly = R"(,"KeyConditionExpression":"#0 = :key")";
   const std::pair<Selection, std::string> cases[] = {
       {kAll, begin + "\"" + names + "}"},
       {other, begin + R"(, #1","ExpressionAttributeNames":)"
                       R"({"#0":"LockID","#1":"ttl"}})"},
-      {prefix, begin + R"x(","FilterExpression":"begins_with(#0, :key)")x" +
-                   values + names + "}"},
+      {prefix, begin + "\"" + names + filter + values + "}"},
       {more, begin +
-                 R"x(, #1, #2","FilterExpression":"begins_with(#0, :key)")x" +
-                 values +
-                 R"(,"ExpressionAttributeNames":)"
-                 R"({"#0":"name","#1":"owner","#2":"ttl"}})"},
-      {one, begin + R"(","KeyConditionExpression":"#0 = :key")" + values +
-                names + "}"},
-      {empty, begin +
-                  R"(","KeyConditionExpression":"#0 = :key",)"
-                  R"("ExpressionAttributeValues":{":key":{"S":""}})" +
-                  names + "}"}};
+                 R"(, #1, #2","ExpressionAttributeNames":)"
+                 R"({"#0":"name","#1":"owner","#2":"ttl"})" +
+                 filter + values + "}"},
+      {one, begin + "\"" + names + exactly + values + "}"},
+      {empty, begin + "\"" + names + exactly +
+                  R"(,"ExpressionAttributeValues":{":key":{"S":""}}})"}};
   for (const auto& [selection, body] : cases) {
     ScriptedServer server;
     play(server, {page_of({})});
@@ -800,9 +797,10 @@ BOOST_DATA_TEST_CASE(item_of_all_types_comes_back_as_it_was_written, kEngines,
       {"u", Type::number_set, "", {{"", Type::number, "7"}}},
   };
   const auto json_of = [](const Item& shown) {
-    sigv4::Text json;
-    append_members(json, shown);
-    return "{" + json.take() + "}";
+    sigv4::Text text;
+    sigv4::JsonWriter json(text);
+    dynamodb::write_item(json, shown);
+    return text.take();
   };
   CHECK_FAULT(table.host.ask(Action::put_item, table.named() + R"(,"Item":)" +
                                                    json_of(item) + "}"),

@@ -4,10 +4,12 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "tests/support/chain_kit.hpp"
+#include "tests/support/files.hpp"
 
 namespace {
 
@@ -127,6 +129,17 @@ BOOST_AUTO_TEST_CASE(order_of_the_sources_is_botocores) {
   BOOST_TEST(has(all.source(), "found: EC2"));
   all.variables["AWS_EC2_METADATA_DISABLED"] = "true";
   BOOST_TEST(has(all.source(), "none: "));
+}
+
+BOOST_AUTO_TEST_CASE(list_of_the_sources_is_the_table_of_the_page) {
+  const std::string table = tests::between(tests::read_file("sigv4/README.md"),
+                                           "\n| source | where", "\n\n");
+  std::vector<std::string> names;
+  for (const std::string_view name : key_source_names()) {
+    names.emplace_back(name);
+  }
+  BOOST_TEST(names == tests::all_matches(table, "\n\\| ([^|(]*\\w)[^|]* \\|"),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(no_keys_anywhere_names_every_source_with_its_reason) {

@@ -114,7 +114,6 @@ BOOST_AUTO_TEST_CASE(numbers_are_taken_up_to_the_point_however_written) {
       {"1.663365338E9", 1663365338},
       {"1.6633653381E9", 1663365338},
       {"0e203", 0},
-      {"0e999999999999", 0},
       {"0.00001e6", 10},
       {"1e-3", 0},
       {"17e11", 1700000000000},
@@ -127,7 +126,6 @@ BOOST_AUTO_TEST_CASE(numbers_are_taken_up_to_the_point_however_written) {
       {"9223372036854775808", std::nullopt},
       {"1e19", std::nullopt},
       {"1e300", std::nullopt},
-      {"1e999999999999", std::nullopt},
       {R"("1")", std::nullopt},
       {"true", std::nullopt},
       {"null", std::nullopt},
@@ -203,29 +201,61 @@ BOOST_AUTO_TEST_CASE(escaped_nul_is_a_character_of_its_text) {
   BOOST_TEST((parsed(R"({"a":"b\u0000c"})").root().text("a") == "b\0c"sv));
 }
 
-// So that keys in it are judged, and shown, by what they are.
-BOOST_AUTO_TEST_CASE(bytes_beyond_ascii_are_taken_as_they_are) {
-  BOOST_TEST(text(parsed("{\"a\":\"\xff\xc3\"}").root(), "a") == "\xff\xc3");
+BOOST_AUTO_TEST_CASE(number_that_no_double_holds_is_refused) {
+  BOOST_TEST(!is_object(R"({"n":1e999999999999})"));
+  BOOST_TEST(!is_object(R"({"n":0e999999999999})"));
+}
+
+BOOST_AUTO_TEST_CASE(bytes_that_are_not_utf8_are_refused) {
+  for (const char* bytes :
+       {"\xff\xc3", "\xed\xa0\x80", "\xc0\x80", "\xf0\x9f"}) {
+    const std::string text = std::string("{\"a\":\"") + bytes;
+    BOOST_TEST(!is_object(text + "\"}"));
+    BOOST_TEST(!is_object(text));  // Nothing is behind a part of a character.
+    BOOST_TEST(parse_json(text + "\"}").bad_at() == 6u);
+  }
+  BOOST_TEST(is_object("{\"a\":\"\xed\x9f\xbf\xee\x80\x80\"}"));
 }
 
 // On the smallest stack that a thread of a program may well have.
-BOOST_AUTO_TEST_CASE(depth_costs_no_stack) {
-  std::string objects, deeper;
-  while (objects.size() < kMaxJsonBytes - 8) objects += R"({"a":)";
-  for (std::size_t i = 0; i < 10000; ++i) deeper += R"({"a":)";
-  deeper += "1" + std::string(10000, '}');
+BOOST_AUTO_TEST_CASE(depth_is_bounded_and_costs_no_stack) {
+  const auto objects = [](std::size_t depth) {
+    std::string text;
+    for (std::size_t i = 0; i < depth; ++i) text += R"({"a":)";
+    return text + "1" + std::string(depth, '}');
+  };
   struct {
     std::vector<std::string> texts;
     std::vector<bool> parsed;
-  } work = {{nested(kMaxJsonBytes / 2 - 10), deeper, objects,
-             std::string(kMaxJsonBytes, '[')},
+  } work = {{nested(999), objects(1000), nested(1000), objects(1001),
+             nested(kMaxJsonBytes / 2 - 10), std::string(kMaxJsonBytes, '[')},
             {}};
   on_small_stack([&work] {
     for (const std::string& text : work.texts) {
       work.parsed.push_back(is_object(text));
     }
   });
-  BOOST_TEST((work.parsed == std::vector<bool>{true, true, false, false}));
+  BOOST_TEST((work.parsed ==
+              std::vector<bool>{true, true, false, false, false, false}));
+}
+
+// A valid text has no more than a value for two of its bytes.  The others end
+// the reading as soon as there are more.
+BOOST_AUTO_TEST_CASE(unclosed_lists_take_no_more_memory_than_closed_ones) {
+  for (std::size_t open = 1; open < 900; ++open) {
+    BOOST_TEST_REQUIRE(!is_object(std::string(open, '[')));
+    BOOST_TEST_REQUIRE(!is_object(std::string(open, '[') + "1"));
+    BOOST_TEST_REQUIRE(!is_object("{\"\":" + std::string(open, '[') + "1"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(densest_text_is_read) {
+  const Document document = parsed(R"({"":[[],[[],1,2,3]],"a":{"":{"":1}}})");
+  const Value list = document.root()[""];
+  BOOST_TEST(list.size() == 2u);
+  Elements each(list);
+  BOOST_TEST_REQUIRE((each.next() && each.next()));
+  BOOST_TEST(each.value.size() == 4u);
 }
 
 BOOST_AUTO_TEST_CASE(text_beyond_64_kib_is_refused) {

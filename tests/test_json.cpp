@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <random>
 #include <string>
@@ -35,9 +37,10 @@ std::optional<Attribute> read_value(const std::string& json) {
 }
 
 std::string written(const Item& item) {
-  sigv4::Text json;
-  dynamodb::append_members(json, item);
-  return "{" + json.take() + "}";
+  sigv4::Text text;
+  sigv4::JsonWriter json(text);
+  dynamodb::write_item(json, item);
+  return text.take();
 }
 
 bool same(const Attribute& one, const Attribute& other) {
@@ -256,7 +259,7 @@ BOOST_AUTO_TEST_CASE(nesting_is_read_down_to_thirty_two_levels) {
       const auto deepest = read_value(nested(32));
       BOOST_REQUIRE(deepest.has_value());
       BOOST_TEST(written({*deepest}) == "{\"x\":" + nested(32) + "}");
-      for (const std::size_t levels : {33u, 34u, 100u, 50000u}) {
+      for (const std::size_t levels : {33u, 34u, 100u, 490u}) {
         const auto deeper = read_value(nested(levels));
         BOOST_TEST_REQUIRE(deeper.has_value());
         BOOST_TEST((deeper->type == Type::unread), levels);
@@ -287,7 +290,7 @@ BOOST_AUTO_TEST_CASE(items_of_all_types_are_read_back_as_they_were_written) {
 
 BOOST_AUTO_TEST_CASE(item_read_is_written_to_the_byte) {
   const std::string json =
-      R"({"b":{"BOOL":false},"":{"S":"\u0000\"\\\u000a"},"é":{"N":"1.50"},)"
+      R"({"b":{"BOOL":false},"":{"S":"\u0000\"\\\n"},"é":{"N":"1.50"},)"
       R"("n":{"NULL":true},"u":{"S":"1"},"u":{"S":"2"},"B":{"BS":["AA=="]},)"
       R"("m":{"M":{"l":{"L":[]},"s":{"NS":["1","1"]}}},"x":{"B":""}})";
   const auto item = read(json);
@@ -302,33 +305,21 @@ BOOST_AUTO_TEST_CASE(value_of_an_unknown_type_is_written_as_none) {
   BOOST_TEST(written(*item) == R"({"x":{},"l":{"L":[{}]}})");
 }
 
-BOOST_AUTO_TEST_CASE(text_is_escaped_where_json_wants_it) {
-  sigv4::Text json;
-  json += 'x';
-  dynamodb::append_string(json, std::string("\0\x1f\n\"\\/\x7f é", 10));
-  BOOST_TEST(json.take() == "x\"\\u0000\\u001f\\u000a\\\"\\\\/\x7f é\"");
-}
-
-// Plain text is found by eight bytes at once, and by what is left of them.
-BOOST_AUTO_TEST_CASE(every_byte_is_escaped_at_every_place) {
+BOOST_AUTO_TEST_CASE(every_byte_is_escaped_where_json_wants_it) {
   const auto escaped = [](int byte) {
     const char c = static_cast<char>(byte);
-    if (c == '"' || c == '\\') return std::string("\\") + c;
-    constexpr char kDigits[] = "0123456789abcdef";
+    constexpr std::string_view kShort = "\b\f\n\r\t\"\\";
+    const std::size_t at = kShort.find(c);
+    if (at != kShort.npos) return std::string("\\") + "bfnrt\"\\"[at];
+    constexpr char kDigits[] = "0123456789ABCDEF";
     if (byte >= 0x20) return std::string(1, c);
     return std::string("\\u00") + kDigits[byte / 16] + kDigits[byte % 16];
   };
   for (int byte = 0; byte < 256; ++byte) {
-    for (std::size_t size = 1; size <= 17; ++size) {
-      for (std::size_t at = 0; at < size; ++at) {
-        const std::string before(at, '!'), behind(size - at - 1, '~');
-        sigv4::Text json;
-        dynamodb::append_string(json,
-                                before + static_cast<char>(byte) + behind);
-        BOOST_REQUIRE(json.take() ==
-                      '"' + before + escaped(byte) + behind + '"');
-      }
-    }
+    sigv4::Text json;
+    sigv4::JsonWriter(json).text(std::string("!") + static_cast<char>(byte) +
+                                 "~");
+    BOOST_TEST(json.take() == "\"!" + escaped(byte) + "~\"");
   }
 }
 
@@ -346,12 +337,24 @@ BOOST_AUTO_TEST_CASE(text_that_is_taken_is_empty_then) {
   BOOST_TEST(text.take() == "i");
 }
 
-BOOST_AUTO_TEST_CASE(form_has_its_values_in_its_slots) {
-  sigv4::Text json;
-  json += '[';
-  dynamodb::append_form(json, R"({"a":$,"b":%})", {"$%\"", "[$]"});
-  dynamodb::append_form(json, "]", {});
-  BOOST_TEST(json.take() == R"([{"a":"$%\"","b":[$]}])");
+BOOST_AUTO_TEST_CASE(values_are_written_in_the_order_of_the_calls) {
+  sigv4::Text text;
+  text += "before ";
+  sigv4::JsonWriter json(text);
+  json.begin_object();
+  json.name("empty").text({});
+  json.name("numbers").begin_list();
+  json.number(std::numeric_limits<std::int64_t>::min());
+  json.number(std::numeric_limits<std::int64_t>::max());
+  json.json("1,[2]");
+  json.end_list();
+  json.name("yes").boolean(true);
+  json.name("none").begin_object();
+  json.end_object();
+  json.end_object();
+  BOOST_TEST(text.take() ==
+             R"(before {"empty":"","numbers":[-9223372036854775808,)"
+             R"(9223372036854775807,1,[2]],"yes":true,"none":{}})");
 }
 
 BOOST_AUTO_TEST_CASE(every_type_has_a_tag_of_its_own) {

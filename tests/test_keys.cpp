@@ -97,7 +97,7 @@ class Scripted final : public sigv4::KeySource {
 
 struct Fixture {
   std::shared_ptr<Scripted> source = std::make_shared<Scripted>();
-  Keys keys{source, {[](const void*) { return std::int64_t{1700000000}; }}};
+  Keys keys{source, [] { return std::int64_t{1700000000}; }};
 
   std::mutex mutex;
   Keys::OutcomePtr last;  // That served.  GUARDED_BY(mutex)

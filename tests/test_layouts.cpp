@@ -813,9 +813,10 @@ std::map<std::string, std::string> attributes_of(const Site& site,
                                                  const Lock& lock) {
   std::map<std::string, std::string> all;
   for (const auto& attribute : site.item(lock)) {
-    sigv4::Text json;
-    dynamodb::append_value(json, attribute);
-    all[attribute.name] = json.take();
+    sigv4::Text text;
+    sigv4::JsonWriter json(text);
+    dynamodb::write_value(json, attribute);
+    all[attribute.name] = text.take();
   }
   all.erase(tests::key_of(site.layout));
   return all;

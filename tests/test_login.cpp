@@ -353,7 +353,7 @@ BOOST_AUTO_TEST_CASE(refreshed_keys_are_written_with_all_else_there_was) {
     BOOST_TEST(site.member(name) == cached.members[name]);
   }
   BOOST_TEST(has(site.text(), "\"number\":1.5"));
-  BOOST_TEST(has(site.text(), "\"list\":[1, {\"a\": null}]"));
+  BOOST_TEST(has(site.text(), "\"list\":[1,{\"a\":null}]"));
   const auto ends = parse_iso8601(site.member("expiresAt"));
   BOOST_TEST_REQUIRE(ends.has_value());
   BOOST_TEST(*ends > std::time(nullptr) + 900 - 120);

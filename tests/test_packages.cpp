@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(vcpkg_manifest_has_what_vcpkg_wants) {
     const auto& name = one.IsString() ? one : one["name"];
     dependencies.insert(name.GetString());
   }
-  Set needed = {"curl", "openssl"};
+  Set needed = {"curl", "openssl", "rapidjson"};
   if (!all_matches(read_file(kPort), "(vcpkg_cmake_)").empty()) {
     needed.insert("vcpkg-cmake");
   }
@@ -158,16 +158,24 @@ BOOST_AUTO_TEST_CASE(libraries_are_those_that_readme_asks_for) {
   };
   const std::string curl = least("libcurl");
   const std::string openssl = least("OpenSSL");
+  const std::string rapidjson = least("RapidJSON");
   says(kCMake, "find_package(CURL " + curl + " ");
   says(kCMake, "find_package(OpenSSL " + openssl + " ");
+  says(kCMake, "RapidJSON " + rapidjson + " or later");
   says(kConan, "libcurl/[>=" + curl + " ");
   says(kConan, "openssl/[>=" + openssl.substr(0, openssl.find('.')) + " ");
+  says(kConan, "rapidjson/" + rapidjson + ".");
   BOOST_TEST(as_set(all_matches(read_file(kControl),
                                 "libcurl\\S* \\(>= (\\S+)\\)")) == Set{curl},
              boost::test_tools::per_element());
   BOOST_TEST(as_set(all_matches(read_file(kControl),
                                 "libssl\\S* \\(>= (\\S+)\\)")) == Set{openssl},
              boost::test_tools::per_element());
+  // To build the packages; those that are installed do without it.
+  BOOST_TEST(
+      all_matches(read_file(kControl), "(rapidjson.*)$") ==
+          std::vector<std::string>{"rapidjson-dev (>= " + rapidjson + ")"},
+      boost::test_tools::per_element());
 }
 
 // Of a shared library the package has the soname in its name.

@@ -1065,7 +1065,7 @@ BOOST_AUTO_TEST_CASE(packages_are_those_that_setup_installs) {
       between(page(kReadme), "    sudo apt install ", "\n");
   const Set told = as_set(all_matches(line, "(\\S+)"));
   Set needed = {"g++"};
-  for (const char* header : {"curl/", "openssl/"}) {
+  for (const char* header : {"curl/", "openssl/", "rapidjson/"}) {
     for (const auto& package : all_matches(
              setup, "need_header " + std::string(header) + "\\S+ (\\S+)")) {
       needed.insert(package);
@@ -1137,7 +1137,7 @@ BOOST_AUTO_TEST_CASE(parts_that_may_be_left_out_are_left_out_by_make) {
 }
 
 BOOST_AUTO_TEST_CASE(versions_of_libcurl_are_those_asked_for) {
-  const std::string source = read_file("sigv4/http.cpp");
+  const std::string source = read_file("sigv4/http_setup.cpp");
   const auto version = [&source](const std::string& condition) {
     const Words found = all_matches(source, condition);
     BOOST_TEST_REQUIRE(found.size() == 1u);

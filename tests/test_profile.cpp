@@ -544,34 +544,11 @@ BOOST_AUTO_TEST_CASE(text_on_one_line_shows_what_would_be_obeyed_or_unseen) {
   BOOST_TEST(one_line("\xf0\x9f\x94") == R"(\xf0\x9f\x94)");
 }
 
-BOOST_AUTO_TEST_CASE(marks_of_a_pattern_are_replaced_in_their_order) {
-  BOOST_TEST(format("%s at %q!", "a", "b\n") == R"(a at "b\n"!)");
-  BOOST_TEST(format("%s%s%q%q", "%s", "", "%q", "") == "%s\"%q\"\"\"");
-  BOOST_TEST(format("") == "");
-  BOOST_TEST(format("no marks") == "no marks");
-  std::string text = "a";
-  format_to(text, ": %s", "b");
-  BOOST_TEST(text == "a: b");
-}
-
-BOOST_AUTO_TEST_CASE(pieces_of_a_pattern_may_be_of_any_of_their_types) {
-  const std::string text = "text";
-  const std::string_view view = std::string_view(text).substr(1, 2);
-  const char* const characters = "characters";
-  BOOST_TEST(format("%s %s %s %s %s %s %s %s", text, view, characters, -1,
-                    std::size_t{2}, std::string("made"), view.substr(1),
-                    std::numeric_limits<std::int64_t>::min()) ==
-             "text ex characters -1 2 made x -9223372036854775808");
-}
-
-BOOST_AUTO_TEST_CASE(a_group_with_an_empty_piece_is_left_out) {
-  const char* const pattern = "a%[ (%s)%]%[, %q and %s%].";
-  BOOST_TEST(format(pattern, "1", "2", "3") == "a (1), \"2\" and 3.");
-  BOOST_TEST(format(pattern, "", "2", "3") == "a, \"2\" and 3.");
-  BOOST_TEST(format(pattern, "1", "", "3") == "a (1).");
-  BOOST_TEST(format(pattern, "1", "2", "") == "a (1).");
-  BOOST_TEST(format(pattern, "", "", "") == "a.");
-  BOOST_TEST(format("%s%[-%s%]", "", 0) == "-0");
+BOOST_AUTO_TEST_CASE(optional_piece_that_is_empty_brings_nothing_around_it) {
+  using ddbmutex::sigv4::if_any;
+  BOOST_TEST(if_any(" (", "1", ")") == " (1)");
+  BOOST_TEST(if_any(": ", "b") == ": b");
+  BOOST_TEST(if_any(" (", "", ")") == "");
 }
 
 BOOST_AUTO_TEST_CASE(numbers_have_all_their_digits) {

@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(stack_of_the_fetching_thread_is_wiped) {
                        leave_on_the_stack(path);
                        return sigv4::no_keys("it has none");
                      }),
-                     {[](const void*) { return std::int64_t{1700000000}; }});
+                     [] { return std::int64_t{1700000000}; });
     keys.await(ddbmutex::BootClock::now() + tests::kPlenty, nullptr);
   }
   BOOST_TEST(!needle.is_in_memory());

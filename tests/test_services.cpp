@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sigv4/boot_clock.hpp"
-#include "sigv4/keys/from_services.hpp"
+#include "sigv4/keys/service_call.hpp"
 #include "sigv4/sigv4.hpp"
 #include "sigv4/utc.hpp"
 #include "tests/support/home.hpp"
@@ -38,14 +38,15 @@ struct Counter {
   Counter() {
     call.name = "TEST Call";
     call.host = url;
-    call.take = [](void* whose, const HttpAnswer& http, std::int64_t utc_now,
-                   KeyOutcome& outcome) {
-      outcome.reason = static_cast<Counter*>(whose)->accept(http, utc_now);
-    };
-    call.whose = this;
   }
 
-  KeyOutcome ask() { return call_service(call, {deadline, stop, kNow}); }
+  KeyOutcome ask() {
+    return call_service(call, {deadline, stop, kNow},
+                        [this](const HttpAnswer& http, std::int64_t utc_now) {
+                          const std::string flaw = accept(http, utc_now);
+                          return flaw.empty() ? success() : broken_keys(flaw);
+                        });
+  }
   bool is_done() { return ask().state == CallState::found; }
   Reply refusal(int status, const std::string& code) const {
     return Reply::error(status, R"({"code": ")" + code +

@@ -80,7 +80,8 @@ class BareMachine {
   const Home home_;
 };
 
-const std::string kLibrary = "g++ libcurl4-openssl-dev libssl-dev";
+const std::string kLibrary =
+    "g++ libcurl4-openssl-dev libssl-dev rapidjson-dev";
 
 // All that it prints if it installs these packages and fetches these folders.
 std::string installing(const std::string& packages, const std::string& note,

@@ -498,7 +498,7 @@ BOOST_AUTO_TEST_CASE(exchanged_token_is_written_with_all_else_there_was) {
   BOOST_TEST(site.member("registrationExpiresAt") ==
              token.members["registrationExpiresAt"]);
   BOOST_TEST(has(site.text(), "\"number\":1.5"));
-  BOOST_TEST(has(site.text(), "\"list\":[1, {\"a\": null}]"));
+  BOOST_TEST(has(site.text(), "\"list\":[1,{\"a\":null}]"));
   const auto ends = parse_iso8601(site.member("expiresAt"));
   BOOST_TEST_REQUIRE(ends.has_value());
   BOOST_TEST(*ends > std::time(nullptr) + 28000);

@@ -272,9 +272,9 @@ BOOST_AUTO_TEST_CASE(core_makes_a_program_that_locks) {
 BOOST_AUTO_TEST_CASE(later_standard_may_have_functions_of_the_same_names) {
   constexpr char kNames[] =
       "all_digits append ask await base64_encode begins_with consists_of "
-      "crc32 cut decimal drive first_line format format_to in_quotes inside "
+      "crc32 cut decimal drive first_line inside "
       "is_alphanumeric is_among is_one_of is_string is_utf8 is_visible join "
-      "locate matches normalized not_found run say sha256 show shown size_of "
+      "locate matches normalized not_found run say sha256 show shown "
       "spawn stop trimmed type_of unquoted update wait_for wipe write_all "
       "write_hex";
   std::string header =

@@ -19,6 +19,7 @@ namespace dynamodb {
 
 using std::string_view_literals::operator""sv;
 
+using sigv4::HeaderLines;
 using sigv4::HttpAnswer;
 using sigv4::Transport;
 using std::chrono::milliseconds;
@@ -103,18 +104,34 @@ bool names_a_wrong_key(std::string_view message) {
 
 // --- Headers, transport and status -------------------------------------------
 
-// The headers that are read.  The data() of a missing one is null.
+// The headers that are read, in one pass.  Of several the first counts.
 struct Headers {
-  explicit Headers(const HttpAnswer& http)
-      : request_id(http.header("x-amzn-RequestId")),
-        crc32(http.header("x-amz-crc32")),
-        type(http.header("Content-Type")),
-        date(http.header("Date")),
-        age(http.header("Age")),
-        retry_after(http.header("x-amz-retry-after")) {}
+  explicit Headers(const HttpAnswer& http);
 
-  const std::string_view request_id, crc32, type, date, age, retry_after;
+  std::optional<std::string_view> request_id, crc32, type, date, age,
+      retry_after;
 };
+
+Headers::Headers(const HttpAnswer& http) {
+  const struct {
+    std::string_view name;
+    std::optional<std::string_view>& value;
+  } known[] = {
+      {"x-amzn-RequestId", request_id},
+      {"x-amz-crc32", crc32},
+      {"Content-Type", type},
+      {"Date", date},
+      {"Age", age},
+      {"x-amz-retry-after", retry_after},
+  };
+  for (HeaderLines each(http.headers); each.next();) {
+    for (const auto& one : known) {
+      if (!one.value && sigv4::same_in_any_case(each.name, one.name)) {
+        one.value = each.value;
+      }
+    }
+  }
+}
 
 std::string_view code_of(Value body, const HttpAnswer& http) {
   std::string_view code = body.text("__type");
@@ -136,24 +153,23 @@ std::uint32_t crc32(std::string_view bytes) {
 }
 
 bool crc_matches(const Headers& headers, std::string_view body) {
-  const std::string_view crc = headers.crc32;
-  if (crc.data() == nullptr) return true;  // Some engines do not send it.
-  const auto number = parse_digits(crc);
+  if (!headers.crc32) return true;  // Some engines do not send it.
+  const auto number = parse_digits(*headers.crc32);
   return number && *number == dynamodb::crc32(body);
 }
 
 // DynamoDB sends both headers, other engines at least one.  A captive portal
 // that answers every request with `{}` sends neither.
 bool is_dynamodbs(const Headers& headers) {
-  return headers.request_id.data() != nullptr ||
-         headers.type.find("x-amz-json") != std::string_view::npos;
+  return headers.request_id ||
+         headers.type.value_or("").find("x-amz-json") != std::string_view::npos;
 }
 
 std::optional<ServiceTime> date_of(const Headers& headers) {
-  if (headers.request_id.data() == nullptr) return std::nullopt;
+  if (!headers.request_id) return std::nullopt;
   // An Age shows that the answer comes from a cache.
-  if (headers.age.data() != nullptr) return std::nullopt;
-  return believable_date(headers.date);
+  if (headers.age) return std::nullopt;
+  return believable_date(headers.date.value_or(""));
 }
 
 Fault fault_of(Transport transport) {
@@ -247,7 +263,7 @@ void BodyReader::read_item_of(Value body, std::string_view name) {
     if (read_item(each.value, answer.item.emplace(), wanted)) return;
     answer.item.reset();
     return bad_answer(answer,
-                      sigv4::format("%s is not a DynamoDB item", name).c_str());
+                      sigv4::join({name, " is not a DynamoDB item"}).c_str());
   }
 }
 
@@ -276,10 +292,9 @@ void BodyReader::read_error(Value body) {
   }
   if (answer.fault != Fault::condition_failed) return;
   if (answer.action == Action::get_item || !is_of_an_item(answer.action)) {
-    return bad_answer(answer,
-                      sigv4::format("%s has no condition that could fail",
-                                    name_of(answer.action))
-                          .c_str());
+    return bad_answer(answer, sigv4::join({name_of(answer.action),
+                                           " has no condition that could fail"})
+                                  .c_str());
   }
   read_item_of(body, "Item");
 }
@@ -346,9 +361,8 @@ void BodyReader::read_success(Value body) {
 }
 
 void BodyReader::read() {
-  const std::string_view type = headers.type;
   const bool says_json =
-      type.data() == nullptr || type.find("json") != type.npos;
+      headers.type.value_or("json").find("json") != std::string_view::npos;
   // The usual answer to a write is `{}`, which needs no parsing.
   const bool empty = std::string_view(http.body) == "{}"sv &&
                      members_of(answer.action).needed.empty();
@@ -373,8 +387,8 @@ void BodyReader::read() {
   } else if (http.status >= 400) {
     return read_error(body);
   }
-  answer.message.clear();
-  sigv4::format_to(answer.message, "HTTP status %s%s", http.status, wrong);
+  answer.message =
+      sigv4::join({"HTTP status ", sigv4::Digits(http.status), wrong});
 }
 
 }  // namespace
@@ -528,8 +542,8 @@ Answer read_answer(Action action, HttpAnswer&& http, ServiceTime signed_at,
     answer.message.clear();
     return answer;
   }
-  answer.request_id = headers.request_id;
-  const auto retry_after = parse_digits(headers.retry_after);
+  answer.request_id = headers.request_id.value_or("");
+  const auto retry_after = parse_digits(headers.retry_after.value_or(""));
   // Retry waits a few seconds at most; the bound prevents an overflow.
   answer.retry_after =
       milliseconds(std::min<std::int64_t>(retry_after.value_or(0), 3'600'000));

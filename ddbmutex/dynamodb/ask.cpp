@@ -67,35 +67,39 @@ namespace {
 // page.
 sigv4::Text write_page(const Selection& selection, std::size_t count, int limit,
                        const Item& start) {
-  sigv4::Text body;
-  append_form(body,
-              R"({"TableName":$,"ConsistentRead":true,"Limit":%,)"
-              R"("ProjectionExpression":"#0)",
-              {selection.table, sigv4::Digits(limit)});
   const std::vector<std::string>& names = selection.attributes;
-  for (std::size_t i = 1; i < count; ++i) {
-    append_form(body, ", #%", {sigv4::Digits(i)});
-  }
-  body += '"';
-  if (selection.exact_key || !selection.prefix.empty()) {
-    append_form(
-        body, R"(,"%","ExpressionAttributeValues":{":key":{"S":$}})",
-        {selection.exact_key ? R"(KeyConditionExpression":"#0 = :key)"
-                             : R"x(FilterExpression":"begins_with(#0, :key))x",
-         selection.prefix});
-  }
+  sigv4::Text body, projection;
+  JsonWriter json(body);
+  json.begin_object();
+  json.name("TableName").text(selection.table);
+  json.name("ConsistentRead").boolean(true);
+  json.name("Limit").number(limit);
   for (std::size_t i = 0; i < count; ++i) {
-    append_form(
-        body, i == 0 ? R"(,"ExpressionAttributeNames":{"#%":$)" : R"(,"#%":$)",
-        {sigv4::Digits(i), names[i]});
+    projection += i == 0 ? "#" : ", #";
+    projection += sigv4::Digits(i);
   }
-  body += '}';
+  json.name("ProjectionExpression").text(projection);
+  json.name("ExpressionAttributeNames").begin_object();
+  for (std::size_t i = 0; i < count; ++i) {
+    json.name(sigv4::join({"#", sigv4::Digits(i)})).text(names[i]);
+  }
+  json.end_object();
+  if (selection.exact_key) {
+    json.name("KeyConditionExpression").text("#0 = :key");
+  } else if (!selection.prefix.empty()) {
+    json.name("FilterExpression").text("begins_with(#0, :key)");
+  }
+  if (selection.exact_key || !selection.prefix.empty()) {
+    json.name("ExpressionAttributeValues").begin_object();
+    json.name(":key");
+    write_text(json, selection.prefix);
+    json.end_object();
+  }
   if (!start.empty()) {
-    body += R"(,"ExclusiveStartKey":{)";
-    append_members(body, start);
-    body += '}';
+    json.name("ExclusiveStartKey");
+    write_item(json, start);
   }
-  body += '}';
+  json.end_object();
   return body;
 }
 

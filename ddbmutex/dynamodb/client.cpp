@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "../../sigv4/memory.hpp"
-#include "../../sigv4/shared.hpp"
 #include "../../sigv4/text.hpp"
 
 namespace ddbmutex {
@@ -50,14 +49,13 @@ bool is_expected(const Answer& answer) {
 Client::Client(const ClientOptions& options)
     : options_(options),
       pool_({options_.target.ca_file, true, options_.max_answer_bytes}),
-      keys_(options_.credentials,
-            {[](const void* client) -> std::int64_t {
-               const auto& own = *static_cast<const Client*>(client);
-               return time_to_sign_for(own.clock(), BootClock::now()) /
-                      std::chrono::seconds(1);
-             },
-             this},
-            options_.log) {}
+      keys_(
+          options_.credentials,
+          [this]() -> std::int64_t {
+            return time_to_sign_for(clock(), BootClock::now()) /
+                   std::chrono::seconds(1);
+          },
+          options_.log) {}
 
 Client::~Client() = default;
 
@@ -83,15 +81,18 @@ std::string Client::endpoint() const {
 // Called when the keys have changed, and once a day.
 Client::SitePtr Client::make_site(const sigv4::Keys::OutcomePtr& keys,
                                   std::string_view amz_date) {
-  auto site = sigv4::share<Site>(keys, options_.target);
+  auto site = std::make_shared<Site>();
+  site->keys = keys;
+  site->target = options_.target;
   Target& target = site->target;
   if (sigv4::kRegionMayComeLater && target.region.empty()) {
     complete(target, {keys->region, "the region found"});
   }
   if (target.error.empty()) {
     const sigv4::Credentials& own = keys->keys;
-    sigv4::scope_text(amz_date, {target.region, "dynamodb"}).swap(site->scope);
-    site->key = sigv4::SigningKey(own.secret_access_key, site->scope);
+    site->key = sigv4::SigningKey(
+        own.secret_access_key,
+        sigv4::scope_text(amz_date, {target.region, "dynamodb"}));
     const std::string owner = account_of_table(options_.table, target.region);
     use_account(target, owner.empty() ? own.account_id : owner);
   }
@@ -122,8 +123,8 @@ bool Client::lacks_keys(Pending& pending,
   answer.message = keys.reason;
   if (lacks_region) {
     answer.option = "region";
-    answer.message = sigv4::format("no region: %s; %s",
-                                   options_.target.region_sources, keys.reason);
+    answer.message = sigv4::join(
+        {"no region: ", options_.target.region_sources, "; ", keys.reason});
   }
   return true;
 }
@@ -143,12 +144,12 @@ std::unique_ptr<Client::Pending> Client::prepare(BootTime now) {
     newer = std::move(current.outcome);
   }
   pending->signed_at_ = time_to_sign_for(pending->clock_, now);
-  sigv4::write_amz_date(pending->signed_at_ / std::chrono::seconds(1),
-                        pending->amz_date_);
-  const std::string_view date(pending->amz_date_, sigv4::kAmzDateBytes);
+  pending->amz_date_ =
+      sigv4::amz_date(pending->signed_at_ / std::chrono::seconds(1));
+  const std::string_view date = pending->amz_date_;
   const bool other =
       newer != nullptr && (site == nullptr || site->keys != newer);
-  if (other || !sigv4::begins_with(site->scope, date.substr(0, 8))) {
+  if (other || !sigv4::begins_with(site->key.scope(), date.substr(0, 8))) {
     site = make_site(other ? newer : site->keys, date);
   }
   const Target& target = site->target;
@@ -172,12 +173,21 @@ void Client::begin(Pending& pending, Action action, BootTime now, Reader reader,
   }
   const Site& site = *pending.site_;
   sigv4::Exchange& exchange = *pending.exchange_;
-  pending.signature_ = sigv4::append_signed(
-      exchange.headers(),
-      {site.parts.authority, "application/x-amz-json-1.0", exchange.body(),
-       "DynamoDB_20120810", name_of(action), site.parts.path},
-      site.keys->keys, {pending.amz_date_, sigv4::kAmzDateBytes}, site.scope,
-      site.key);
+  const sigv4::Credentials& keys = site.keys->keys;
+  const std::string target =
+      sigv4::join({"DynamoDB_20120810.", name_of(action)});
+  const sigv4::HexDigest hash(sigv4::sha256(exchange.body()));
+  const sigv4::Request request = {
+      "POST",
+      site.parts.path,
+      "",
+      {{"content-type", "application/x-amz-json-1.0"},
+       {"host", site.parts.authority},
+       {"x-amz-target", target}},
+      hash};
+  pending.signature_ =
+      sigv4::sign(request, keys, site.key, std::move(pending.amz_date_));
+  sigv4::append_headers(exchange.headers(), request, keys, pending.signature_);
   exchange.start(site.url, now);
 }
 
@@ -248,13 +258,14 @@ void Client::learn_key(const Answer& answer) {
 void Client::handle_fault(const Pending& pending, Answer& answer) {
   const sigv4::KeyOutcome& keys = *pending.site_->keys;
   const sigv4::Secrets secrets = {keys.keys.secret_access_key,
-                                  keys.keys.session_token, pending.signature_};
+                                  keys.keys.session_token,
+                                  pending.signature_.signature()};
   for (std::string* text : {&answer.message, &answer.request_id}) {
     *text = sigv4::shown(*text, secrets);
   }
   if (is_about_keys(answer.fault)) {
-    sigv4::format_to(answer.message, "%s(keys from %s)",
-                     answer.message.empty() ? "" : " ", keys.source);
+    sigv4::append(answer.message, {answer.message.empty() ? "" : " ",
+                                   "(keys from ", keys.source, ")"});
   }
   if (answer.other_keys) {
     answer.other_keys = keys_.refused(pending.site_->keys);
@@ -268,9 +279,10 @@ void Client::log_fault(const Answer& answer) const {
   if (!options_.log) return;
   const bool minor = is_passing(answer.fault) || answer.other_keys ||
                      answer.fault == Fault::cancelled || is_expected(answer);
-  const std::string text = sigv4::format(
-      "%s at %s: %s%[: %s%]%[ (request %s)%]", name_of(answer.action),
-      endpoint(), name_of(answer.fault), answer.message, answer.request_id);
+  const std::string text =
+      sigv4::join({name_of(answer.action), " at ", endpoint(), ": ",
+                   name_of(answer.fault), sigv4::if_any(": ", answer.message),
+                   sigv4::if_any(" (request ", answer.request_id, ")")});
   sigv4::say(options_.log,
              minor ? sigv4::LogLevel::debug : sigv4::LogLevel::warning, text);
 }

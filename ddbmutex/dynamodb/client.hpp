@@ -144,10 +144,9 @@ class Client {
   struct Site {
     sigv4::Keys::OutcomePtr keys;
     Target target;  // If it has an `error`, nothing can be sent.
-    std::string url{};
-    sigv4::UrlParts parts{};  // Views of `url`.
-    std::string scope{};      // Of signatures; begins with the day.
-    sigv4::SigningKey key{};
+    std::string url;
+    sigv4::UrlParts parts;  // Views of `url`.
+    sigv4::SigningKey key;  // Of one day.
   };
   using SitePtr = std::shared_ptr<const Site>;
 
@@ -204,9 +203,9 @@ class Client::Pending {
   Action action_ = Action::get_item;
   ServiceClock clock_;
   ServiceTime signed_at_{};
-  char amz_date_[sigv4::kAmzDateBytes];
+  std::string amz_date_{};
   SitePtr site_;
-  sigv4::Hex signature_;
+  sigv4::Signed signature_{};
   Reader reader_ = nullptr;
   Wanted wanted_{};
   std::unique_ptr<Answer> answer_;  // Why nothing is sent; else null.

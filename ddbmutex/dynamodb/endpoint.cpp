@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
@@ -21,8 +22,8 @@ using std::string_view_literals::operator""sv;
 
 using sigv4::cut;
 using sigv4::Environment;
-using sigv4::format;
-using sigv4::format_to;
+using sigv4::in_quotes;
+using sigv4::join;
 using sigv4::Profile;
 using sigv4::Setting;
 
@@ -62,17 +63,15 @@ void find_account_mode(const Environment& environment, const Profile& profile,
   const std::string_view mode = found.value, source = found.source;
   target.accounts_disabled = mode == "disabled"sv;
   if (mode == "required"sv) {
-    sigv4::format_to(target.account_required,
-                     "%s requires an account's own endpoint", source);
+    target.account_required =
+        join({source, " requires an account's own endpoint"});
     if (!sigv4::kAllEndpoints) {
-      sigv4::format_to(target.error, "%s%s", target.account_required,
-                       sigv4::kEndpointsLeftOut);
+      target.error = join({target.account_required, sigv4::kEndpointsLeftOut});
     }
   } else if (!mode.empty() && mode != "preferred"sv &&
              !target.accounts_disabled) {
-    sigv4::format_to(target.error,
-                     "%s is not preferred, disabled or required: %q", source,
-                     mode);
+    target.error = join(
+        {source, " is not preferred, disabled or required: ", in_quotes(mode)});
   }
 }
 
@@ -85,8 +84,8 @@ void check_ca_file(const Setting& file, Target& target) {
   const bool exists = stat(path.c_str(), &status) == 0;
   const bool irregular = exists && !S_ISREG(status.st_mode);
   if (!irregular && euidaccess(path.c_str(), R_OK) == 0) return;
-  sigv4::format_to(target.error, "%s, %q, %s", file.source, path,
-                   irregular ? "is not a regular file" : "cannot be read");
+  target.error = join({file.source, ", ", in_quotes(path), ", ",
+                       irregular ? "is not a regular file" : "cannot be read"});
 }
 
 // Whether the URL is a dual-stack endpoint of AWS.  AWS's rules refuse such a
@@ -94,13 +93,12 @@ void check_ca_file(const Setting& file, Target& target) {
 bool is_dual_stack_url(const std::string& url, const std::string& region) {
   const std::string_view given = sigv4::parts_of(url).authority;
   if (given.find(':') != given.npos) return false;  // It has a port.
-  const std::string rest = sigv4::format(
-      "dynamodb.%s.%s", region, sigv4::partition_of(region).dual_stack_suffix);
+  const std::string usual =
+      join({"dynamodb.", region, ".",
+            sigv4::partition_of(region).dual_stack_suffix});
   std::string host(sigv4::parts_of(sigv4::normal_url(url)).authority);
-  for (char& c : host) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
-  }
-  return host == rest || host == sigv4::format("search-%s", rest);
+  std::transform(host.begin(), host.end(), host.begin(), sigv4::lower_case);
+  return host == usual || host == join({"search-", usual});
 }
 
 // Removes the suffix if accounts have no URLs of their own in this region.
@@ -112,10 +110,11 @@ void set_account(Target& target) {
   if (has_accounts && fips.empty() && !target.accounts_disabled) return;
   target.suffix.clear();
   if (target.account_required.empty()) return;
-  sigv4::format_to(target.error,
-                   fips.empty() ? "%s: there is none in region %q"
-                                : "%s: there is none with FIPS, and %s",
-                   target.account_required, fips.empty() ? region : fips);
+  target.error = fips.empty()
+                     ? join({target.account_required,
+                             ": there is none in region ", in_quotes(region)})
+                     : join({target.account_required,
+                             ": there is none with FIPS, and ", fips});
 }
 
 void set_endpoint(Target& target) {
@@ -126,8 +125,7 @@ void set_endpoint(Target& target) {
     const std::string& flag =
         target.fips.empty() ? target.dual_stack : target.fips;
     if (sigv4::kAllEndpoints && !flag.empty()) {
-      sigv4::format_to(target.error, "%s, but region \"local\" is this host",
-                       flag);
+      target.error = join({flag, ", but region \"local\" is this host"});
     }
     return;
   }
@@ -141,11 +139,11 @@ void set_endpoint(Target& target) {
   target.account_required.clear();
   if (sigv4::kAllEndpoints &&
       is_dual_stack_url(target.endpoint, target.region)) {
-    sigv4::format_to(
-        target.error,
-        "%s names a dual-stack endpoint of AWS, which only "
-        "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may choose",
-        target.url.source);
+    target.error =
+        join({target.url.source,
+              " names a dual-stack endpoint of AWS, which only "
+              "AWS_USE_DUALSTACK_ENDPOINT or use_dualstack_endpoint may "
+              "choose"});
   }
 }
 
@@ -176,16 +174,15 @@ void complete(Target& target, const Setting& region) {
 void use_account(Target& target, const std::string& account_id) {
   if (!sigv4::kAllEndpoints || target.suffix.empty()) return;
   if (sigv4::is_host_label(account_id)) {
-    target.endpoint.clear();
-    return sigv4::format_to(target.endpoint, "https://%s.ddb.%s", account_id,
-                            target.suffix);
+    target.endpoint = join({"https://", account_id, ".ddb.", target.suffix});
+    return;
   }
   if (!account_id.empty()) {
     target.error = "the account id that came with the keys is not valid";
   } else if (!target.account_required.empty()) {
-    sigv4::format_to(target.error,
-                     "%s, but the source of the keys does not name the account",
-                     target.account_required);
+    target.error =
+        join({target.account_required,
+              ", but the source of the keys does not name the account"});
   }
   if (!target.error.empty()) refuse(target, "");
 }
@@ -219,18 +216,19 @@ Target find_target(const TargetOptions& options,
     return target;
   }
   if (error.empty()) {
-    sigv4::format_to(target.region_sources, "%s, nor region of profile %q (%s)",
-                     sigv4::ignores_environment()
-                         ? sigv4::kIgnoredEnvironment
-                         : "neither AWS_REGION nor AWS_DEFAULT_REGION is set",
-                     profile.name, profile.whereabouts());
+    target.region_sources =
+        join({sigv4::ignores_environment()
+                  ? sigv4::kIgnoredEnvironment
+                  : "neither AWS_REGION nor AWS_DEFAULT_REGION is set",
+              ", nor region of profile ", in_quotes(profile.name), " (",
+              profile.whereabouts(), ")"});
     if (sigv4::kRegionMayComeLater &&
         !sigv4::instance_is_disabled(environment)) {
       option = "endpoint";
       sigv4::check_url(target);
     } else {
       option = "region";
-      sigv4::format_to(error, "no region: %s", target.region_sources);
+      error = join({"no region: ", target.region_sources});
     }
   }
   if (!error.empty()) refuse(target, option);

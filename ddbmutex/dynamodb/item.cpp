@@ -10,7 +10,6 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-using sigv4::Text;
 using Type = Attribute::Type;
 
 namespace {
@@ -74,9 +73,9 @@ enum class Outcome {
 // the value may have.
 class ValueReader {
  public:
-  // `room`: how many values may be read, at all levels together.  Reading
-  // subtracts from it.
-  explicit ValueReader(std::size_t& room) : room_(room) {}
+  // `room`: how many values may be read, at all levels together.
+  explicit ValueReader(std::size_t room) : room_(room) {}
+  std::size_t room() const { return room_; }  // What is left of it.
 
   // {"S":"text"}
   Outcome value(Value value, int levels, Attribute& attribute);
@@ -90,7 +89,7 @@ class ValueReader {
   // The members of a set, a list or a map.
   Outcome members(Value value, int levels, Type type, Item& members);
 
-  std::size_t& room_;
+  std::size_t room_;
 };
 
 Outcome ValueReader::members(Value value, int levels, Type type,
@@ -187,14 +186,16 @@ class ItemReader {
 
 Outcome ItemReader::read(std::string_view name, Value value,
                          Attribute& attribute) {
-  std::size_t room = room_;
-  ValueReader reader(room);
-  if (wanted_.is_of_record(name)) return reader.scalar(value, true, attribute);
-  if (is_data(name)) return reader.scalar(value, wanted_.others, attribute);
-  if (room == 0) return Outcome::too_much;
-  --room;
+  if (wanted_.is_of_record(name)) {
+    return ValueReader(room_).scalar(value, true, attribute);
+  }
+  if (is_data(name)) {
+    return ValueReader(room_).scalar(value, wanted_.others, attribute);
+  }
+  if (room_ == 0) return Outcome::too_much;
+  ValueReader reader(room_ - 1);
   const Outcome outcome = reader.value(value, kDeepest, attribute);
-  if (outcome == Outcome::done) room_ = room;
+  if (outcome == Outcome::done) room_ = reader.room();
   return outcome;
 }
 
@@ -223,57 +224,76 @@ void ItemReader::end() {
   attribute.type = Type::unread;
 }
 
-void append_list(Text& json, const Attribute& list) {
-  json += '[';
+void write_list(JsonWriter& json, const Attribute& list) {
+  json.begin_list();
   for (const Attribute& member : list.members) {
-    if (&member != &list.members.front()) json += ',';
     if (list.type == Type::list) {
-      append_value(json, member);
+      write_value(json, member);
     } else {
-      append_string(json, member.value);
+      json.text(member.value);
     }
   }
-  json += ']';
+  json.end_list();
 }
 
 }  // namespace
 
-void append_value(Text& json, const Attribute& attribute) {
+void write_value(JsonWriter& json, const Attribute& attribute) {
   const Type type = attribute.type;
   const std::string_view tag = tag_of(type);
-  if (tag.empty()) {
-    json += "{}";
-    return;
+  json.begin_object();
+  if (!tag.empty()) json.name(tag);
+  switch (type) {
+    case Type::string:
+    case Type::number:
+    case Type::binary:
+      json.text(attribute.value);
+      break;
+    case Type::boolean:
+      json.boolean(attribute.value == "true");
+      break;
+    case Type::null:
+      json.boolean(true);
+      break;
+    case Type::string_set:
+    case Type::number_set:
+    case Type::binary_set:
+    case Type::list:
+      write_list(json, attribute);
+      break;
+    case Type::map:
+      write_item(json, attribute.members);
+      break;
+    case Type::other:
+    case Type::unread:
+      break;
   }
-  append_form(json, "{$:", {tag});
-  if (is_text(type)) {
-    append_string(json, attribute.value);
-  } else if (type == Type::boolean || type == Type::null) {
-    json += type == Type::null || attribute.value == "true" ? "true" : "false";
-  } else if (type == Type::map) {
-    json += '{';
-    append_members(json, attribute.members);
-    json += '}';
-  } else {
-    append_list(json, attribute);
-  }
-  json += '}';
+  json.end_object();
 }
 
-void append_value(Text& json, std::string_view text) {
-  append_form(json, R"({"S":$})", {text});
+void write_text(JsonWriter& json, std::string_view text) {
+  json.begin_object();
+  json.name("S").text(text);
+  json.end_object();
 }
 
-void append_value(Text& json, std::int64_t number) {
-  append_form(json, R"({"N":"%"})", {sigv4::Digits(number)});
+void write_number(JsonWriter& json, std::int64_t number) {
+  json.begin_object();
+  json.name("N").text(sigv4::Digits(number));
+  json.end_object();
 }
 
-void append_members(Text& json, const Item& item) {
+void write_members(JsonWriter& json, const Item& item) {
   for (const Attribute& attribute : item) {
-    append_form(json,
-                &attribute == &item.front() ? "$:" : ",$:", {attribute.name});
-    append_value(json, attribute);
+    json.name(attribute.name);
+    write_value(json, attribute);
   }
+}
+
+void write_item(JsonWriter& json, const Item& item) {
+  json.begin_object();
+  write_members(json, item);
+  json.end_object();
 }
 
 const Attribute* find(const Item& item, std::string_view name) {

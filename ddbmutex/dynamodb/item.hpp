@@ -1,10 +1,11 @@
 // Reads and writes DynamoDB's items as JSON.
 //
-//   sigv4::Text body;
-//   append_form(body, R"({"TableName":$,"Limit":%,"Key":{)", {table, "7"});
-//   append_members(body, key);
-//   body += "}}";
-//   send(body.take());
+//   JsonWriter json(body);
+//   json.begin_object();
+//   json.name("TableName").text(table);
+//   json.name("Key");
+//   write_item(json, key);
+//   json.end_object();
 //
 // Thread safety: any thread may call anything here.
 #ifndef DDBMUTEX_ITEM_HPP
@@ -23,11 +24,10 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace dynamodb {
 
-using sigv4::append_form;
-using sigv4::append_string;
 using sigv4::Document;
 using sigv4::Elements;
 using sigv4::is_utf8;
+using sigv4::JsonWriter;
 using sigv4::Value;
 
 // --- An item: names and typed values ----------------------------------------
@@ -59,17 +59,19 @@ using Item = std::vector<Attribute>;
 const Attribute* find(const Item& item, std::string_view name);
 const Attribute* find(const Item& item, const char* name);
 
-// --- Writing: each function appends to `json` --------------------------------
+// --- Writing ---------------------------------------------------------------
 
 // The value without the name: {"S":"text"}, {"BOOL":true} and so on.  Writes {}
 // if the type is `other` or `unread`, because then the value is not known.
 // DynamoDB refuses that.
-void append_value(sigv4::Text& json, const Attribute& attribute);
+void write_value(JsonWriter& json, const Attribute& attribute);
 // {"S":"text"} and {"N":"5"}.
-void append_value(sigv4::Text& json, std::string_view text);
-void append_value(sigv4::Text& json, std::int64_t number);
-// The content of a JSON object, without its braces: "name":{"S":"text"},...
-void append_members(sigv4::Text& json, const Item& item);
+void write_text(JsonWriter& json, std::string_view text);
+void write_number(JsonWriter& json, std::int64_t number);
+// The members of an object: "name":{"S":"text"},...
+void write_members(JsonWriter& json, const Item& item);
+// {"name":{"S":"text"},...}
+void write_item(JsonWriter& json, const Item& item);
 
 // --- Reading ---------------------------------------------------------------
 

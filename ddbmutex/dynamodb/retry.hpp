@@ -1,6 +1,6 @@
-// Decides whether and when to retry a failed call (Retry), and how often to
-// send requests that can wait while DynamoDB throttles (Throttle).  Each client
-// has one RetryBudget with its Throttle.  Each series of attempts has a Retry.
+// Retry decides whether and when a failed call is retried.  Throttle limits the
+// rate of requests that can wait.  A client has one RetryBudget, which contains
+// its Throttle.  Each series of attempts has its own Retry.
 #ifndef DDBMUTEX_RETRY_HPP
 #define DDBMUTEX_RETRY_HPP
 
@@ -27,7 +27,7 @@ namespace dynamodb {
 //   if (throttle.count()) throttle.answered(BootClock::now());
 //
 // There is no limit until a request is throttled.  Then each throttled request
-// lowers the rate by a share of it, and each other answer raises it by a share.
+// lowers the rate by a factor, and each other answer raises it by one.
 // So a constant share of the requests is throttled, however many clients there
 // are and whatever the capacity of the table.  Answers to requests that are
 // never held back count too.
@@ -44,15 +44,15 @@ class Throttle {
 
   // Whether requests may have to wait.
   bool limits() const { return limited_.load(std::memory_order_acquire); }
-  // To be called for every answer of DynamoDB's: refused() if the request was
-  // throttled; otherwise count(), and then answered() if count() returns true.
-  // (So while there is no limit, the clock is read for few of the answers.)
+  // Call one of these for every answer of DynamoDB: refused() if the request
+  // was throttled; otherwise count(), and answered() if count() returns true.
+  // So while there is no limit, the clock is read for few answers.
   bool count();
   void answered(BootTime now);
   void refused(BootTime now);
 
-  // How many requests that are never held back are being retried after they
-  // were throttled.
+  // Changes the number of throttled renewals that are being retried.  They are
+  // never held back.
   void press(int change) { pressing_ += change; }
   int pressing() const { return pressing_; }
 
@@ -66,7 +66,8 @@ class Throttle {
   void end_window(BootTime now);
   bool forgets(BootTime now);
 
-  // Written with the mutex held.  While it is false, no call takes the mutex.
+  // Written with the mutex held.  While it is false, Turn::wait() and
+  // answered() do not lock the mutex.
   std::atomic<bool> limited_{false};
 
   // Approximate: two threads at the end of a window may lose some answers.
@@ -81,11 +82,11 @@ class Throttle {
   double rate_ = 0;
   int in_a_row_ = 0;  // Answers since a request was throttled.
   BootTime last_refused_{};
-  BootTime last_lowered_{};  // When the rate was lowered,
-  BootTime last_changed_{};  // and when it was lowered or raised.
-  Turn* line_ = nullptr;     // The turns that wait, the oldest first.
-  double tokens_ = 0;        // How many of them may be sent, at
-  BootTime filled_{};        // this time.
+  BootTime last_lowered_{};  // The last time that the rate was lowered.
+  BootTime last_changed_{};  // The last time that it was lowered or raised.
+  Turn* line_ = nullptr;     // Waiting turns, oldest first.
+  double tokens_ = 0;        // Requests that could be sent at filled_.
+  BootTime filled_{};
 };
 
 // A position in the line of requests that are held back.
@@ -113,14 +114,14 @@ class Throttle::Turn {
   Turn* next_ = nullptr;  // In line.
 };
 
-// Tokens for retries, shared by all calls of a client.  They keep the client
-// from sending more requests to a service the more that fails.
+// Limits the retries of all calls of a client, so that a failing service does
+// not get more and more requests.
 class RetryBudget {
  public:
   RetryBudget();
 
-  // Takes the tokens for a retry after `fault`.  False if there were too few;
-  // then it has taken them all.
+  // Pays for a retry after `fault`.  Returns false if there were too few
+  // tokens; they are spent all the same.
   bool draw(Fault fault);
   void success();  // Gives one token back.
   int tokens() const { return tokens_; }
@@ -169,10 +170,10 @@ class Retry {
   RetryBudget& budget_;
   const Urgency urgency_;
   sigv4::Backoff backoff_;
-  // Since the last success it was retried because of
-  bool corrected_ = false;  // a wrong time,
-  bool renewed_ = false;    // refused keys.
-  bool again_ = false;      // The next attempt is a retry.
+  bool corrected_ =
+      false;              // Retried after a wrong time since the last success.
+  bool renewed_ = false;  // Retried after refused keys since the last success.
+  bool again_ = false;    // The next attempt is a retry.
   bool held_back_ = false;
 };
 

@@ -89,7 +89,7 @@ std::string problem_of_writes(std::string_view writes) {
   const Document document{std::string(writes)};
   const Value list = document.root();
   if (!document.is_json()) {
-    return sigv4::format("not JSON at byte %s", document.bad_at());
+    return sigv4::join({"not JSON at byte ", sigv4::Digits(document.bad_at())});
   }
   if (!list.is_list()) return "not an array";
   std::size_t count = 0;
@@ -103,10 +103,16 @@ std::string problem_of_writes(std::string_view writes) {
 sigv4::Text write_transaction(std::string_view check, std::string_view writes,
                               std::string_view token) {
   sigv4::Text body;
-  append_form(
-      body,
-      R"({"TransactItems":[{"ConditionCheck":%},%],"ClientRequestToken":$})",
-      {check, dynamodb::inside(writes), token});
+  JsonWriter json(body);
+  json.begin_object();
+  json.name("TransactItems").begin_list();
+  json.begin_object();
+  json.name("ConditionCheck").json(check);
+  json.end_object();
+  json.json(dynamodb::inside(writes));
+  json.end_list();
+  json.name("ClientRequestToken").text(token);
+  json.end_object();
   return body;
 }
 
@@ -126,8 +132,8 @@ void read_cancellation(Value body, const Wanted&, Answer& answer) {
   answer.part = all.part;
   if (all.part < 0) return;
   answer.fault = all.reason->fault;
-  answer.message =
-      sigv4::format("part %s: %s%[: %s%]", all.part, all.code, all.message);
+  answer.message = sigv4::join({"part ", sigv4::Digits(all.part), ": ",
+                                all.code, sigv4::if_any(": ", all.message)});
 }
 
 }  // namespace dynamodb

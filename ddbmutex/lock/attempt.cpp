@@ -353,11 +353,11 @@ void Attempt::note_failure() {
   const bool says_little =
       answer_.fault == Fault::timed_out || answer_.fault == Fault::keys_awaited;
   if (!says_little) {
-    last_failures_ =
-        sigv4::format("%s%[: %s%]", name_of(answer_.fault), answer_.message);
+    last_failures_ = sigv4::join(
+        {name_of(answer_.fault), sigv4::if_any(": ", answer_.message)});
   } else if (!last_failures_.empty()) {
-    sigv4::format_to(answer_.message, "%sbefore that: %s",
-                     answer_.message.empty() ? "" : "; ", last_failures_);
+    answer_.message = sigv4::join({sigv4::if_any("", answer_.message, "; "),
+                                   "before that: ", last_failures_});
   }
 }
 

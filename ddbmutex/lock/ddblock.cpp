@@ -25,9 +25,9 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-using dynamodb::append_value;
 using dynamodb::Attribute;
 using dynamodb::Item;
+using dynamodb::write_number;
 using std::string_view_literals::operator""sv;
 
 namespace {
@@ -49,7 +49,7 @@ constexpr Expressions kDeletedRows = {
     /*renew=*/"SET #expires = :expires, #ttl = :ttl",
     /*release=*/"",  // The row is deleted.
     /*take_end=*/"",
-    /*is_own=*/"#uuid = :uuid AND #expires IN (:own)",
+    /*has_own_version=*/"#uuid = :uuid AND #expires IN (:own)",
     /*is_ours=*/"#uuid = :uuid",
     /*and_held=*/" AND #expires > :released",
     /*and_change=*/"",
@@ -70,7 +70,7 @@ constexpr Expressions kKeptRows = {
     /*renew=*/"SET #expires = :expires",
     /*release=*/"SET #expires = :released",
     /*take_end=*/" ADD #token :one REMOVE #ttl",
-    /*is_own=*/"#uuid = :uuid AND #expires IN (:own)",
+    /*has_own_version=*/"#uuid = :uuid AND #expires IN (:own)",
     /*is_ours=*/"#uuid = :uuid",
     /*and_held=*/" AND #expires > :released AND #token = :token",
     /*and_change=*/" AND #token = :token",
@@ -84,7 +84,8 @@ class Ddblock final : public Layout {
   const char* read(const Item& item, Row& row) const override;
   void add_is_free(const RowPolicy& policy, RequestBody& body) const override;
   void write_value(std::string_view word, const RowTarget& target,
-                   const Request& request, sigv4::Text& json) const override;
+                   const Request& request,
+                   dynamodb::JsonWriter& json) const override;
 };
 
 // --- Reading -----------------------------------------------------------------
@@ -176,13 +177,14 @@ std::int64_t clean_up_at(ServiceTime expires) {
 }
 
 void Ddblock::write_value(std::string_view word, const RowTarget& target,
-                          const Request& request, sigv4::Text& json) const {
-  if (word == "ttl") return append_value(json, clean_up_at(request.stamp));
-  if (word == "token") return append_value(json, request.token);
-  if (word == "one") return append_value(json, 1);
-  if (word == "no_token") return append_value(json, 0);
+                          const Request& request,
+                          dynamodb::JsonWriter& json) const {
+  if (word == "ttl") return write_number(json, clean_up_at(request.stamp));
+  if (word == "token") return write_number(json, request.token);
+  if (word == "one") return write_number(json, 1);
+  if (word == "no_token") return write_number(json, 0);
   // Below the last, so that an increment does not reach it.
-  if (word == "last_token") return append_value(json, kLastToken - 2);
+  if (word == "last_token") return write_number(json, kLastToken - 2);
   Layout::write_value(word, target, request, json);
 }
 

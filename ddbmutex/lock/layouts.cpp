@@ -32,9 +32,10 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-using dynamodb::append_value;
 using dynamodb::Attribute;
 using dynamodb::Item;
+using dynamodb::write_number;
+using dynamodb::write_text;
 using std::chrono::milliseconds;
 
 namespace {
@@ -46,7 +47,7 @@ constexpr Expressions calendar_rows(const char* record) {
           /*renew=*/"SET #expires = :expires",
           /*release=*/"SET #expires = :released",
           /*take_end=*/"",
-          /*is_own=*/"#uuid = :uuid AND #expires IN (:own)",
+          /*has_own_version=*/"#uuid = :uuid AND #expires IN (:own)",
           /*is_ours=*/"#uuid = :uuid",
           /*and_held=*/" AND #expires > :released",
           /*and_change=*/"",
@@ -257,7 +258,8 @@ constexpr Expressions kVersionRows = {
     /*renew=*/"SET #version = :version",
     /*release=*/"SET #released = :is_released",
     /*take_end=*/" REMOVE #released",
-    /*is_own=*/"#version IN (:own) AND attribute_not_exists(#released)",
+    /*has_own_version=*/
+    "#version IN (:own) AND attribute_not_exists(#released)",
     /*is_ours=*/"begins_with(#version, :our_prefix)",
     /*and_held=*/" AND attribute_not_exists(#released)",
     /*and_change=*/"",
@@ -274,9 +276,10 @@ class VersionLayout final : public Layout {
   const char* read(const Item& item, Row& row) const override;
   void add_is_free(const RowPolicy& policy, RequestBody& body) const override;
   void write_version(std::string_view uuid, ServiceTime number,
-                     sigv4::Text& json) const override;
+                     dynamodb::JsonWriter& json) const override;
   void write_value(std::string_view word, const RowTarget& target,
-                   const Request& request, sigv4::Text& json) const override;
+                   const Request& request,
+                   dynamodb::JsonWriter& json) const override;
 
  private:
   const LeaseForm form_;
@@ -332,30 +335,30 @@ void VersionLayout::add_is_free(const RowPolicy& policy,
 }
 
 void VersionLayout::write_version(std::string_view uuid, ServiceTime number,
-                                  sigv4::Text& json) const {
-  if (number <= kBeyondAllClocks) return append_value(json, uuid);
-  append_value(
-      json, sigv4::format("%s:%s", uuid, (number - kBeyondAllClocks).count()));
+                                  dynamodb::JsonWriter& json) const {
+  if (number <= kBeyondAllClocks) return write_text(json, uuid);
+  write_text(json,
+             sigv4::join({uuid, ":",
+                          sigv4::Digits((number - kBeyondAllClocks).count())}));
 }
 
 void VersionLayout::write_value(std::string_view word, const RowTarget& target,
                                 const Request& request,
-                                sigv4::Text& json) const {
+                                dynamodb::JsonWriter& json) const {
   if (word == "version") {
     return write_version(request.uuid, request.stamp, json);
   }
   if (word == "seen_version") {
     return write_version(request.seen->uuid, request.seen->expires, json);
   }
-  if (word == "our_prefix") return append_value(json, request.uuid + ":");
-  if (word == "is_released") return append_value(json, "1");
-  if (word == "binary") return append_value(json, "B");
-  if (word == "longest_version") return append_value(json, kLongestId);
+  if (word == "our_prefix") return write_text(json, request.uuid + ":");
+  if (word == "is_released") return write_text(json, "1");
+  if (word == "binary") return write_text(json, "B");
+  if (word == "longest_version") return write_number(json, kLongestId);
   if (word != "lease") return Layout::write_value(word, target, request, json);
   const bool as_found =
       target.policy.looks_first && request.form != LeaseForm::unknown;
-  append_value(json,
-               lease_text(request.lease, as_found ? request.form : form_));
+  write_text(json, lease_text(request.lease, as_found ? request.form : form_));
 }
 
 // --- The layouts -------------------------------------------------------------

@@ -36,7 +36,8 @@ struct Expressions {
   const char* release;   // The update that frees a row which is kept.
   const char* take_end;  // What a take's update does after its SET.
   // And under which condition:
-  const char* is_own;      // The row has one of our versions that it may have.
+  const char*
+      has_own_version;     // The row has one of our versions that it may have.
   const char* is_ours;     // It has any version of ours.
   const char* and_held;    // After is_ours: and it is not released.
   const char* and_change;  // After both, if the user's attributes change.
@@ -65,12 +66,13 @@ class Layout {
     return policy.keep ? kept_ : deleted_;
   }
 
-  // Appends the version by which a record is told from earlier ones.
+  // Writes the version by which a record is told from earlier ones.
   virtual void write_version(std::string_view uuid, ServiceTime expires,
-                             sigv4::Text& json) const;
-  // Appends what ":word" stands for.
+                             dynamodb::JsonWriter& json) const;
+  // Writes what ":word" stands for.
   virtual void write_value(std::string_view word, const RowTarget& target,
-                           const Request& request, sigv4::Text& json) const;
+                           const Request& request,
+                           dynamodb::JsonWriter& json) const;
 
   // The attribute that is called "#word" in expressions.
   std::string_view attribute(std::string_view word) const;

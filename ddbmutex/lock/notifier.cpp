@@ -173,8 +173,9 @@ bool Notifier::call(News news, [[maybe_unused]] const HeldLease& held,
 // the logger may be gone too, and the text goes to stderr.
 void Notifier::complain(News news, const HeldLease& held,
                         const char* what) const {
-  const std::string text = sigv4::format(
-      "%s %q threw%[: %s%]", callback_of(news), held.settings->name(), what);
+  const std::string text = sigv4::join({callback_of(news), " ",
+                                        sigv4::in_quotes(held.settings->name()),
+                                        " threw", sigv4::if_any(": ", what)});
   auto logs = static_cast<bool>(leases_.client.log());
   {
     const Guard guard(leases_.mutex);
@@ -191,10 +192,11 @@ void Notifier::log(News news, const HeldLease& held, Verdict loss) const {
   const sigv4::LogPtr& log = leases_.client.log();
   if (!log || news == News::question) return;
   const bool lost = news == News::loss;
-  sigv4::say(log, lost ? sigv4::LogLevel::error : sigv4::LogLevel::warning,
-             sigv4::format("lock %q is %s%s", held.settings->name(),
-                           lost ? "lost: " : "in danger: not renewed yet",
-                           lost ? words_of(loss) : ""));
+  sigv4::say(
+      log, lost ? sigv4::LogLevel::error : sigv4::LogLevel::warning,
+      sigv4::join({"lock ", sigv4::in_quotes(held.settings->name()), " is ",
+                   lost ? "lost: " : "in danger: not renewed yet",
+                   lost ? words_of(loss) : ""}));
 }
 
 void Notifier::plan_by_answer(HeldLease& held, bool alive) {

@@ -1,5 +1,6 @@
-// The notifier: the thread of a table that watches the ends of claims and calls
-// the listeners of all mutexes.  It never calls libcurl, which might delay it.
+// The notifier: the thread of a table that reports lost and endangered leases
+// to the listeners of all mutexes.  It never calls libcurl, which might delay
+// it.
 #ifndef DDBMUTEX_NOTIFIER_HPP
 #define DDBMUTEX_NOTIFIER_HPP
 
@@ -14,11 +15,11 @@ class Notifier {
  public:
   explicit Notifier(Leases& leases) : leases_(leases) {}
 
-  // What its thread does, until the table ends.
+  // The thread's main function, until the table ends.
   void run();
 
-  // Whether the listener of this mutex is being called, or a loss is still to
-  // be reported to it.  REQUIRES: Leases::mutex is held.
+  // Whether the listener of this mutex is running, or a loss is still queued
+  // for it.  REQUIRES: Leases::mutex is held.
   bool reports_to(const MutexSettings& settings) const;
 
  private:

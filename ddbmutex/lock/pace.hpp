@@ -23,8 +23,9 @@ class Pace {
   Pace(const Pace&) = delete;
   Pace& operator=(const Pace&) = delete;
 
-  // How long the next request must wait because DynamoDB throttles; zero unless
-  // it is a take.  Must be called again after the wait, until it returns zero.
+  // How long a take must wait because DynamoDB throttles.  It must be called
+  // again after each wait until it returns zero.  Always zero for renewals and
+  // releases.
   std::chrono::nanoseconds throttle_wait();
   bool awaits_throttle() const { return turn_.waits(); }
 
@@ -37,13 +38,13 @@ class Pace {
                                                 std::chrono::nanoseconds left);
 
  private:
-  // Sets pressing_, and counts the renewals of the table that have it.
+  // Sets pressing_, and updates the client's count of throttled renewals.
   void press(bool pressing);
-  // A delay that leaves time for another request.
+  // Adjusts a take's delay so that one more request fits.
   std::chrono::nanoseconds fitted(std::chrono::nanoseconds delay,
                                   std::chrono::nanoseconds left,
                                   const dynamodb::Answer& answer) const;
-  // The same for a renewal or a release.
+  // Shortens the delay of a renewal or release to a part of the time left.
   std::chrono::nanoseconds pressed(std::chrono::nanoseconds delay,
                                    std::chrono::nanoseconds left,
                                    bool throttled) const;
@@ -53,7 +54,7 @@ class Pace {
   dynamodb::Throttle::Turn turn_;
   bool pressing_ = false;  // This is a renewal that was throttled.
   dynamodb::Retry retry_;
-  int at_once_ = 0;  // How many requests were sent without a delay.
+  int at_once_ = 0;  // Answers that called for another request.
 };
 
 }  // namespace lock

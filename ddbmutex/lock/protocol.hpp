@@ -233,33 +233,33 @@ class Lease {
     int contradictions;
   };
 
-  inline void ask(Request& request, BootTime now, const ServiceClock& clock,
-                  const Observation& observation);
+  void ask(Request& request, BootTime now, const ServiceClock& clock,
+           const Observation& observation);
   void list(std::size_t from, std::vector<ServiceTime>& own) const;
   void take(Request& request, BootTime now, const ServiceClock& clock,
             const Observation& observation);
-  inline void renew(Request& request, BootTime now, const ServiceClock& clock);
-  inline void release(Request& request) const;
+  void renew(Request& request, BootTime now, const ServiceClock& clock);
+  void release(Request& request) const;
   void change(Request& request) const;
   ServiceTime stamp(BootTime now, const ServiceClock& clock);
-  inline ServiceTime unused(ServiceTime at_least) const;
-  inline bool may_take(const ServiceClock& clock, BootTime now) const;
+  ServiceTime unused(ServiceTime at_least) const;
+  bool may_take(const ServiceClock& clock, BootTime now) const;
   bool may_stamp(const ServiceClock& clock, BootTime now) const;
 
-  inline Verdict receive_write(Reply& reply, const ServiceClock& clock);
+  Verdict receive_write(Reply& reply, const ServiceClock& clock);
   Verdict receive_row(Reply& reply, const ServiceClock& clock,
                       Observation& observation);
-  inline Verdict receive_release(const Reply& reply);
+  Verdict receive_release(const Reply& reply);
   Verdict won(std::size_t index, BootTime received, const ServiceClock& clock);
-  inline Verdict granted(BootTime received, const ServiceClock& clock);
-  inline Verdict renewed(BootTime received, const ServiceClock& clock);
-  inline Verdict beaten(BootTime received, const ServiceClock& clock,
-                        Observation& observation);
-  inline Verdict at_once();
+  Verdict granted(BootTime received, const ServiceClock& clock);
+  Verdict renewed(BootTime received, const ServiceClock& clock);
+  Verdict beaten(BootTime received, const ServiceClock& clock,
+                 Observation& observation);
+  Verdict at_once();
 
-  inline std::optional<std::size_t> find_own(const Row& row) const;
+  std::optional<std::size_t> find_own(const Row& row) const;
   void drop_before(std::size_t index);
-  inline ServiceTime lowest_stamp() const;
+  ServiceTime lowest_stamp() const;
   BootTime claim_of(const Sent& sent, const ServiceClock& clock) const;
 
   // Constant except for moves.

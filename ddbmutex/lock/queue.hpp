@@ -22,14 +22,14 @@ namespace lock {
 // Thread safety: any thread may call any member.
 class Waits {
  public:
-  // One wait, as long as this object exists.
+  // Registers one wait for as long as this object exists.
   class One {
    public:
     explicit One(Waits& waits);
     ~One();
     One(const One&) = delete;
     One& operator=(const One&) = delete;
-    // Null if it was made after close().
+    // Null if the table was closed before.
     sigv4::Waker* waker() const { return waker_.get(); }
 
    private:
@@ -54,7 +54,7 @@ class Waits {
   std::size_t idle_count_ = 0;
 };
 
-// Ends one call that waits, from another thread, also before it waits.
+// Cancels one call from another thread, even before the call begins to wait.
 class Cancel {
  public:
   void cancel();
@@ -67,10 +67,10 @@ class Cancel {
   sigv4::Waker* waker_ = nullptr;       // GUARDED_BY(mutex_)
 };
 
-// A number of the calling thread that no other thread ever gets.
+// A number for the calling thread that no other thread ever gets.
 std::uint64_t this_thread() noexcept;
 
-// Thread safety: one thread at a time, also for the Waiters in it.
+// Thread safety: one thread at a time, also for the queue's Waiters.
 class Queue {
  public:
   // One call that waits.
@@ -105,21 +105,21 @@ class Queue {
   enum class Entry { turn, line, refused };
   Entry enter(Waiter& waiter, bool wait);
 
-  // The call ends, and its thread keeps the turn until pass().  Returns false
-  // after end(): then the waiter must leave().
+  // The call returns with the lock: its thread keeps the turn until pass().
+  // Returns false after end(); then the waiter must leave().
   bool keep(Waiter& waiter);
   void leave(Waiter& waiter);
-  // After keep(): the thread no longer counts as the one that keeps the turn.
-  // No other thread gets it before pass().
+  // While the lock is being released: the thread no longer counts as the one
+  // that keeps the turn, but nobody else gets it before pass().
   void let_go();
   // After keep(): lets the next one in.
   void pass();
   // The first in line that was not cancelled; null if there is none.
   Waiter* heir() const;
-  // After keep(): the heir's thread keeps the turn from now on.  The heir has
-  // yet to keep() or leave().
+  // After keep(): gives the turn to the heir's thread.  The heir must still
+  // keep() or leave().
   void hand_over(Waiter& heir);
-  // The lock was handed over, and the heir has yet to keep() or leave().
+  // Whether the lock was handed over to a call that has not returned yet.
   bool handed_over() const {
     return turn_ != nullptr && turn_->has_lock_ && !ended_;
   }
@@ -138,8 +138,8 @@ class Queue {
   void admit_next();
 
   Waiter* line_ = nullptr;
-  Waiter* turn_ = nullptr;  // Has the turn and has not kept it.
-  // The thread that keeps it; 0: it is free; kNobody: after let_go().
+  Waiter* turn_ = nullptr;  // Has the turn, but has not called keep().
+  // The thread that keeps the turn; 0 if none does, kNobody after let_go().
   std::uint64_t keeper_ = 0;
   bool ended_ = false;
 };

@@ -70,24 +70,22 @@ Renewer::Renewer(const dynamodb::ClientOptions& options)
 bool Renewer::start() {
   if (leases_.stopping) return false;
   if (sender_thread_.started && notifier_thread_.started) return true;
-  const std::shared_ptr<void> self = shared_from_this();
-  if (!registered_) sigv4::register_for_exit(self, *this);
+  const std::shared_ptr<Renewer> self = shared_from_this();
+  if (!registered_) sigv4::register_for_exit(self);
   registered_ = true;
   if (!notifier_thread_.started) {
-    notifier_thread_.started = sigv4::start_thread(
-        notifier_thread_.thread, "ddbmutex-notify", self, [](void* it) {
-          auto* const renewer = static_cast<Renewer*>(it);
-          renewer->notifier_.run();
-          renewer->ended(renewer->notifier_thread_);
+    notifier_thread_.started =
+        sigv4::start_thread(notifier_thread_.thread, "ddbmutex-notify", [self] {
+          self->notifier_.run();
+          self->ended(self->notifier_thread_);
         });
     if (!notifier_thread_.started) return false;
     leases_.has_notifier = true;
   }
-  sender_thread_.started = sigv4::start_thread(
-      sender_thread_.thread, "ddbmutex-sender", self, [](void* it) {
-        auto* const renewer = static_cast<Renewer*>(it);
-        renewer->sender_.run();
-        renewer->ended(renewer->sender_thread_);
+  sender_thread_.started =
+      sigv4::start_thread(sender_thread_.thread, "ddbmutex-sender", [self] {
+        self->sender_.run();
+        self->ended(self->sender_thread_);
       });
   return sender_thread_.started;
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../../sigv4/boot_clock.hpp"
+#include "../../sigv4/thread.hpp"
 #include "../../sigv4/waiting.hpp"
 #include "../dynamodb/client.hpp"
 #include "../dynamodb/retry.hpp"
@@ -28,7 +29,8 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-class Renewer : public std::enable_shared_from_this<Renewer> {
+class Renewer : public sigv4::Stoppable,
+                public std::enable_shared_from_this<Renewer> {
  public:
   // REQUIRES: a shared_ptr owns it, because its threads own it, too.
   explicit Renewer(const dynamodb::ClientOptions& options);
@@ -42,8 +44,8 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   // Both threads end after abandoned requests were tried once more.  `by` is
   // the deadline for that.  await_stop() waits a moment longer, but not for a
   // thread that a callback or libcurl blocks, nor for the calling thread.
-  void tell_to_stop(BootTime by);
-  void await_stop();
+  void tell_to_stop(BootTime by) override;
+  void await_stop() override;
 
   // Renews the lease and watches its end until give_back().  Returns false if
   // no thread can be started, or after release_all(); then the lease is

@@ -1,7 +1,9 @@
-// Writes requests.  Each verb has a function that adds the layout's
-// expressions; add() looks for their words, and adds what they stand for to the
-// request.
+// Writes the body of each request.  A function per verb adds the layout's
+// expressions.  add() collects their words ("#uuid", ":uuid"), which
+// write_names() and write_values() then define.
 #include "requests.hpp"
+
+#include <algorithm>
 
 #include "layouts.hpp"
 
@@ -10,9 +12,9 @@ inline namespace v0 {
 namespace lock {
 
 using dynamodb::Action;
-using dynamodb::append_form;
-using dynamodb::append_string;
-using dynamodb::append_value;
+using dynamodb::JsonWriter;
+using dynamodb::write_number;
+using dynamodb::write_text;
 using sigv4::Digits;
 using sigv4::Text;
 using Verb = Request::Verb;
@@ -21,7 +23,8 @@ namespace {
 
 // Enough for most requests.
 constexpr std::size_t kUsualBytes = 2000;
-constexpr std::size_t kUsualDefinitions = 600;
+constexpr std::size_t kUsualExpression = 800;
+constexpr std::size_t kUsualWords = 32;
 
 // The word that the text begins with: letters and '_'.
 std::string_view first_word(std::string_view text) {
@@ -31,6 +34,10 @@ std::string_view first_word(std::string_view text) {
     ++size;
   }
   return text.substr(0, size);
+}
+
+std::string numbered(std::string_view word, std::size_t number) {
+  return sigv4::join({word, Digits(number)});
 }
 
 }  // namespace
@@ -60,42 +67,49 @@ void write_request(const RowTarget& target, const Request& request,
 // --- Values ------------------------------------------------------------------
 
 void Layout::write_version(std::string_view, ServiceTime expires,
-                           Text& json) const {
-  append_value(json, expires.count());
+                           JsonWriter& json) const {
+  write_number(json, expires.count());
 }
 
-// The words that mean the same in all layouts.
+// Values of the words that all layouts share.  Layouts override this for their
+// own.
 void Layout::write_value(std::string_view word, const RowTarget& target,
-                         const Request& request, Text& json) const {
+                         const Request& request, JsonWriter& json) const {
   using std::chrono::milliseconds;
-  if (word == "uuid") return append_value(json, request.uuid);
-  if (word == "expires") return append_value(json, request.stamp.count());
-  if (word == "lease") return append_value(json, request.lease.count());
-  if (word == "owner") return append_value(json, target.owner);
-  if (word == "seen_uuid") return append_value(json, request.seen->uuid);
+  if (word == "uuid") return write_text(json, request.uuid);
+  if (word == "expires") return write_number(json, request.stamp.count());
+  if (word == "lease") return write_number(json, request.lease.count());
+  if (word == "owner") return write_text(json, target.owner);
+  if (word == "seen_uuid") return write_text(json, request.seen->uuid);
   if (word == "seen_expires") {
-    return append_value(json, request.seen->expires.count());
+    return write_number(json, request.seen->expires.count());
   }
-  if (word == "earliest") return append_value(json, request.earliest.count());
-  if (word == "released") return append_value(json, 0);
-  if (word == "string") return append_value(json, "S");
-  if (word == "longest_uuid") return append_value(json, kLongestId);
+  if (word == "earliest") return write_number(json, request.earliest.count());
+  if (word == "released") return write_number(json, 0);
+  if (word == "string") return write_text(json, "S");
+  if (word == "longest_uuid") return write_number(json, kLongestId);
   if (word == "shortest_lease") {
-    return append_value(json, kShortestLease.count());
+    return write_number(json, kShortestLease.count());
   }
   if (word == "longest_lease") {
-    return append_value(json, milliseconds(kLongestLease).count());
+    return write_number(json, milliseconds(kLongestLease).count());
   }
 }
 
 // --- The verbs ---------------------------------------------------------------
 
 void RequestBody::write() {
+  json_.begin_object();
+  json_.name("TableName").text(target_.table);
+  if (action_ != Action::put_item) {
+    json_.name("Key").begin_object();
+    write_key();
+    json_.end_object();
+  }
   switch (request_.verb) {
     case Verb::look:
-      add_option("ConsistentRead", request_.consistent ? "true" : "false");
-      text_ += '}';
-      return;
+      json_.name("ConsistentRead").boolean(request_.consistent);
+      break;
     case Verb::take:
       take();
       break;
@@ -112,14 +126,8 @@ void RequestBody::write() {
       check();
       break;
   }
-  end_expressions();
-  if (request_.verb != Verb::check) {
-    const bool updates =
-        request_.verb == Verb::take && action_ == Action::update_item;
-    if (updates || request_.tell) add_option("ReturnValues", R"("ALL_NEW")");
-    add_option("ReturnValuesOnConditionCheckFailure", R"("ALL_OLD")");
-  }
-  text_ += '}';
+  if (request_.verb != Verb::look) write_expressions();
+  json_.end_object();
 }
 
 void RequestBody::take() {
@@ -128,42 +136,46 @@ void RequestBody::take() {
   } else {
     update_record();
   }
-  begin_condition("");
+  begin_condition();
   layout_.add_is_free(target_.policy, *this);
   if (request_.seen) add(expressions_.or_stale);
   if (request_.own.empty()) return;
   add(" OR (");
-  add(expressions_.is_own);
+  add(expressions_.has_own_version);
   add(")");
 }
 
 void RequestBody::renew() {
-  begin_update(expressions_.renew);
+  add(expressions_.renew);
   add_changes();
-  begin_condition(expressions_.is_own);
+  begin_condition();
+  add(expressions_.has_own_version);
   if (request_.changes) add(expressions_.and_change);
 }
 
 void RequestBody::release() {
   if (target_.policy.keep) {
-    begin_update(expressions_.release);
+    add(expressions_.release);
     add_changes();
   }
-  begin_condition(expressions_.is_ours);
+  begin_condition();
+  add(expressions_.is_ours);
   if (request_.changes) add(expressions_.and_change);
 }
 
 void RequestBody::force() {
-  if (target_.policy.keep) begin_update(expressions_.release);
-  begin_condition(expressions_.is_seen);
+  if (target_.policy.keep) add(expressions_.release);
+  begin_condition();
+  add(expressions_.is_seen);
 }
 
 void RequestBody::check() {
-  begin_condition(expressions_.is_ours);
+  begin_condition();
+  add(expressions_.is_ours);
   add(expressions_.and_held);
 }
 
-// --- The body ----------------------------------------------------------------
+// --- Items and expressions ---------------------------------------------------
 
 RequestBody::RequestBody(const RowTarget& target, const Request& request,
                          Text& text)
@@ -172,142 +184,156 @@ RequestBody::RequestBody(const RowTarget& target, const Request& request,
       action_(action_of(request.verb, target.policy)),
       layout_(*target.layout),
       expressions_(layout_.expressions(target.policy)),
-      text_(text) {
-  text_.reserve(kUsualBytes);
-  names_.reserve(kUsualDefinitions);
-  values_.reserve(kUsualDefinitions);
-  append_form(text_, R"({"TableName":$)", {target.table});
-  if (action_ == Action::put_item) return;
-  text_ += R"(,"Key":{)";
-  add_key();
-  text_ += '}';
+      json_(text) {
+  text.reserve(kUsualBytes);
+  if (request.verb == Verb::look) return;
+  if (action_ == Action::update_item) update_.reserve(kUsualExpression);
+  condition_.reserve(kUsualExpression);
+  words_.reserve(kUsualWords);
 }
 
-void RequestBody::add_key() {
-  append_form(text_, R"($:{"S":$})", {target_.key_name, target_.key});
-  if (target_.sort_name.empty()) return;
-  append_form(text_, R"(,$:{"S":$})", {target_.sort_name, target_.sort_value});
-}
-
-// The item has the attributes that the update would set.
+// Writes what the SET clause of `record` would store, as an item.  The clause
+// sets each attribute "#word" to the value ":word".
 void RequestBody::put_record() {
-  text_ += R"(,"Item":{)";
-  add_key();
+  json_.name("Item").begin_object();
+  write_key();
   std::string_view rest = expressions_.record;
   for (sigv4::cut(rest, '#'); !rest.empty(); sigv4::cut(rest, '#')) {
     const std::string_view word = first_word(rest);
-    append_form(text_, ",$:", {layout_.attribute(word)});
-    layout_.write_value(word, target_, request_, text_);
+    json_.name(layout_.attribute(word));
+    layout_.write_value(word, target_, request_, json_);
   }
-  if (!target_.attributes.empty()) text_ += ',';
-  dynamodb::append_members(text_, target_.attributes);
+  dynamodb::write_members(json_, target_.attributes);
+  json_.end_object();
 }
 
 void RequestBody::update_record() {
   const std::string_view end = expressions_.take_end;
-  begin_update(expressions_.record);
+  add(expressions_.record);
   set(target_.attributes);
   add(end);
-  // `data` stays, or the take sets it, or it goes.
+  // A take removes `data`, unless it sets it or the policy keeps it.
   if (target_.policy.keep_data ||
       dynamodb::find(target_.attributes, kDataAttribute) != nullptr) {
     return;
   }
-  add(end.empty() ? " REMOVE #data" : ", #data");
+  add(end.empty() ? " REMOVE #data" : ", #data");  // `end` ends with a REMOVE.
 }
 
-void RequestBody::begin_update(std::string_view expression) {
-  text_ += R"(,"UpdateExpression":")";
-  add(expression);
-}
-
+// Extends the SET clause of the update.
 void RequestBody::set(const dynamodb::Item& attributes) {
+  set_ = &attributes;
   for (std::size_t i = 0; i < attributes.size(); ++i) {
     const Digits number(i);
-    append_form(text_, ", #set% = :set%", {number, number});
-    append_string(begin_definition("#set", number), attributes[i].name);
-    append_value(begin_definition(":set", number), attributes[i]);
+    update_ += ", #set";
+    update_ += number;
+    update_ += " = :set";
+    update_ += number;
   }
 }
 
-// What the user sets and removes.
+// Adds the user's changes to the update.
 void RequestBody::add_changes() {
   if (!request_.changes) return;
   set(request_.changes->set);
-  const std::vector<std::string>& removed = request_.changes->remove;
-  for (std::size_t i = 0; i < removed.size(); ++i) {
-    const Digits number(i);
-    append_form(text_, i == 0 ? " REMOVE #removed%" : ", #removed%", {number});
-    append_string(begin_definition("#removed", number), removed[i]);
+  removed_ = &request_.changes->remove;
+  for (std::size_t i = 0; i < removed_->size(); ++i) {
+    update_ += i == 0 ? " REMOVE #removed" : ", #removed";
+    update_ += Digits(i);
   }
-}
-
-void RequestBody::begin_condition(std::string_view expression) {
-  if (action_ == Action::put_item) text_ += '}';
-  if (action_ == Action::update_item) text_ += '"';
-  text_ += R"(,"ConditionExpression":")";
-  add(expression);
 }
 
 void RequestBody::add(std::string_view expression) {
   std::size_t done = 0;
   for (std::size_t at = 0; at < expression.size(); ++at) {
     if (expression[at] != '#' && expression[at] != ':') continue;
-    text_ += expression.substr(done, at - done);
+    *expression_ += expression.substr(done, at - done);
     const std::size_t size = first_word(expression.substr(at + 1)).size();
-    const std::string_view word = expression.substr(at, 1 + size);
-    done = at + word.size();
-    if (word == ":own") {
-      add_own_versions();
-    } else {
-      text_ += word;
-      define(word);
-    }
+    add_word(expression.substr(at, 1 + size));
+    done = at + 1 + size;
   }
-  text_ += expression.substr(done);
+  *expression_ += expression.substr(done);
 }
 
+void RequestBody::add_word(std::string_view word) {
+  if (std::find(words_.begin(), words_.end(), word) == words_.end()) {
+    words_.push_back(word);
+  }
+  if (word == ":own") {
+    add_own_versions();
+  } else {
+    *expression_ += word;
+  }
+}
+
+// A list of placeholders: ":own0, :own1".
 void RequestBody::add_own_versions() {
   for (std::size_t i = 0; i < request_.own.size(); ++i) {
-    const Digits number(i);
-    append_form(text_, i == 0 ? ":own%" : ", :own%", {number});
-    layout_.write_version(request_.uuid, request_.own[i],
-                          begin_definition(":own", number));
+    *expression_ += i == 0 ? ":own" : ", :own";
+    *expression_ += Digits(i);
   }
 }
 
-void RequestBody::define(std::string_view word) {
-  for (const std::string_view defined : words_) {
-    if (word == defined) return;
+// --- JSON --------------------------------------------------------------------
+
+void RequestBody::write_key() {
+  json_.name(target_.key_name);
+  write_text(json_, target_.key);
+  if (target_.sort_name.empty()) return;
+  json_.name(target_.sort_name);
+  write_text(json_, target_.sort_value);
+}
+
+void RequestBody::write_expressions() {
+  if (update_.size() > 0) json_.name("UpdateExpression").plain_text(update_);
+  json_.name("ConditionExpression").plain_text(condition_);
+  json_.name("ExpressionAttributeNames").begin_object();
+  write_names();
+  json_.end_object();
+  json_.name("ExpressionAttributeValues").begin_object();
+  write_values();
+  json_.end_object();
+  if (request_.verb == Verb::check) return;
+  const bool updates =
+      request_.verb == Verb::take && action_ == Action::update_item;
+  if (updates || request_.tell) json_.name("ReturnValues").text("ALL_NEW");
+  json_.name("ReturnValuesOnConditionCheckFailure").text("ALL_OLD");
+}
+
+void RequestBody::write_names() {
+  for (const std::string_view word : words_) {
+    if (word[0] != '#') continue;
+    json_.name(word).text(word == "#key" ? target_.key_name
+                                         : layout_.attribute(word.substr(1)));
   }
-  words_.push_back(word);
-  Text& json = begin_definition(word, "");
-  const std::string_view name = word.substr(1);
-  if (word[0] == ':') {
-    layout_.write_value(name, target_, request_, json);
-  } else {
-    append_string(json,
-                  name == "key" ? target_.key_name : layout_.attribute(name));
+  for (std::size_t i = 0; set_ != nullptr && i < set_->size(); ++i) {
+    json_.name(numbered("#set", i)).text((*set_)[i].name);
+  }
+  for (std::size_t i = 0; removed_ != nullptr && i < removed_->size(); ++i) {
+    json_.name(numbered("#removed", i)).text((*removed_)[i]);
   }
 }
 
-Text& RequestBody::begin_definition(std::string_view word,
-                                    std::string_view number) {
-  Text& json = word[0] == '#' ? names_ : values_;
-  append_form(json, json.size() == 0 ? R"({"%%":)" : R"(,"%%":)",
-              {word, number});
-  return json;
+void RequestBody::write_own_versions() {
+  for (std::size_t i = 0; i < request_.own.size(); ++i) {
+    json_.name(numbered(":own", i));
+    layout_.write_version(request_.uuid, request_.own[i], json_);
+  }
 }
 
-void RequestBody::end_expressions() {
-  append_form(text_,
-              R"(","ExpressionAttributeNames":%})"
-              R"(,"ExpressionAttributeValues":%})",
-              {names_, values_});
-}
-
-void RequestBody::add_option(std::string_view name, std::string_view json) {
-  append_form(text_, ",$:%", {name, json});
+void RequestBody::write_values() {
+  for (const std::string_view word : words_) {
+    if (word == ":own") {
+      write_own_versions();
+    } else if (word[0] == ':') {
+      json_.name(word);
+      layout_.write_value(word.substr(1), target_, request_, json_);
+    }
+  }
+  for (std::size_t i = 0; set_ != nullptr && i < set_->size(); ++i) {
+    json_.name(numbered(":set", i));
+    dynamodb::write_value(json_, (*set_)[i]);
+  }
 }
 
 }  // namespace lock

@@ -8,7 +8,7 @@
 #ifndef DDBMUTEX_REQUESTS_HPP
 #define DDBMUTEX_REQUESTS_HPP
 
-#include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,8 +28,8 @@ void write_request(const RowTarget& target, const Request& request,
 // The action that the body is for.
 dynamodb::Action action_of(Request::Verb verb, const RowPolicy& policy);
 
-// Builds the body of a request.  DynamoDB refuses names and values that no
-// expression uses, so add() defines those that its expression uses.
+// Writes the body of a request.  DynamoDB refuses names and values that no
+// expression uses, so add() notes which words its expression uses.
 class RequestBody {
  public:
   // `text`: the body is appended to it.
@@ -49,33 +49,34 @@ class RequestBody {
   void force();
   void check();
 
-  void add_key();
   void put_record();
   void update_record();
-  void begin_update(std::string_view expression);
   void set(const dynamodb::Item& attributes);
   void add_changes();
-  // Ends the item or the update, if there is one, and begins the condition.
-  void begin_condition(std::string_view expression);
-  // Appends a list of placeholders: ":own0, :own1".
+  void add_word(std::string_view word);
   void add_own_versions();
-  // Defines a word of an expression, such as "#uuid" or ":uuid".
-  void define(std::string_view word);
-  // Begins the definition of a word.  Its value must be appended to the result.
-  sigv4::Text& begin_definition(std::string_view word, std::string_view number);
-  void end_expressions();
-  void add_option(std::string_view name, std::string_view json);
+  void begin_condition() { expression_ = &condition_; }
+
+  void write_key();
+  void write_expressions();
+  void write_names();
+  void write_values();
+  void write_own_versions();
 
   const RowTarget& target_;
   const Request& request_;
   const dynamodb::Action action_;
   const Layout& layout_;
   const Expressions& expressions_;
-  sigv4::Text& text_;
-  // The definitions: JSON objects without their last braces.
-  sigv4::Text names_, values_;
-  // The words that are defined.  DynamoDB refuses repetitions.
+  dynamodb::JsonWriter json_;
+  sigv4::Text update_, condition_;
+  sigv4::Text* expression_ = &update_;  // What add() appends to.
+  // The words of both, such as "#uuid" and ":uuid".  DynamoDB refuses
+  // repetitions.
   std::vector<std::string_view> words_;
+  // What the user sets and removes: "#set0 = :set0", "#removed0".
+  const dynamodb::Item* set_ = nullptr;
+  const std::vector<std::string>* removed_ = nullptr;
 };
 
 }  // namespace lock

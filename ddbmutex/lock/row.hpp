@@ -46,24 +46,24 @@ enum class LeaseForm : char { unknown, go_duration, milliseconds };
 struct Row {
   enum class Kind {
     absent,   // There is no item.
-    bare,     // Only attributes beside a record, and perhaps a token.
+    bare,     // No record, only other attributes and perhaps a token.
     record,   // A lock record.
     unknown,  // Anything else.  `problem` names the attribute.
   };
   Kind kind = Kind::absent;
-  // `uuid` and `expires` are the record's version.  `uuid` is the holder's.  It
-  // is empty in a row of work that nobody has locked yet.
+  // `uuid` identifies the holder; with `expires` it is the record's version. In
+  // layout `lease` it is empty until somebody takes the row.
   std::string uuid;
   // When the lease ends; 0 once it is released.  At least kBeyondAllClocks
   // (protocol.hpp) in layouts whose rows do not say when it ends.
   ServiceTime expires{};
-  // Nothing if the record has no such attribute.
+  // No value if the record lacks the attribute.
   std::optional<std::chrono::milliseconds> lease;
   LeaseForm form = LeaseForm::unknown;
   std::string owner;  // Empty if not given.
-  bool kept = false;  // It has a token, of any type.
+  bool kept = false;  // It has a token, even if the token is malformed.
   std::int64_t token = 0;
-  const char* problem = "";  // "expires is not a whole number of nanoseconds"
+  const char* problem = "";  // "expires is missing"
   dynamodb::Item others;     // All attributes but the record's; `data` is here.
   std::string unread;  // The first attribute that was left out; often empty.
 };
@@ -72,14 +72,14 @@ struct Row {
 struct RowPolicy {
   bool keep = false;        // A release keeps the row.
   bool keep_data = false;   // A take leaves `data` where it is.
-  bool must_exist = false;  // A take makes no row.
+  bool must_exist = false;  // A take never creates the row.
 
   // The rest differs only in layouts that are shared with other programs.
   enum class Take : char { usual, puts, updates };
   Take take = Take::usual;
   bool tells_end = true;  // The row says when a lease ends.
-  // Others compare that end with their wall clocks, so the stored end is later
-  // than ours by `margin`.
+  // Other programs compare the stored end with their wall clocks, so it is
+  // `margin` later than the end that we rely on.
   bool calendars = false;
   std::chrono::milliseconds margin{};
   // A take looks at the row first, to write the lease in the form it finds.
@@ -121,13 +121,14 @@ struct Request {
   Verb verb = Verb::look;
   std::string uuid;                     // take, renew, release, check
   ServiceTime stamp{};                  // take, renew: the new `expires`.
-  std::chrono::milliseconds lease{};    // take: how long waiters must wait.
+  std::chrono::milliseconds lease{};    // take: stored for waiters.
   LeaseForm form = LeaseForm::unknown;  // take: the form that a look found.
-  ServiceTime earliest{1};  // take: a lease that ended before this is over.
+  // take: the lock is free if its stored end is before this.
+  ServiceTime earliest{1};
   // take: the version that was seen unchanged for its lease.
   // force: the version that the operator saw.
   std::optional<Version> seen;
-  // Our own versions.  take: the row may have one of them; renew: it must.
+  // Our own versions.  A renewal requires one of them; a take accepts them.
   std::vector<ServiceTime> own;
   bool consistent = false;  // look
   bool tell = false;        // renew: the answer must include the row.
@@ -139,13 +140,13 @@ struct Request {
 class Layout;
 extern const Layout& kDdblock;
 
-// Where a lock lives and what else its item says.  All UTF-8.
+// Where a lock is stored, and what every take writes.  All text is UTF-8.
 struct RowTarget {
   std::string table;
   std::string key;  // Value of the partition key, with its prefix.
   std::string owner{};
   RowPolicy policy{};
-  dynamodb::Item attributes{};  // Every take sets these; `data` may be there.
+  dynamodb::Item attributes{};  // Written by every take; may include `data`.
   std::string key_name = kKeyAttribute;
   std::string sort_name{};  // Empty: there is no sort key.
   std::string sort_value{};

@@ -1,14 +1,20 @@
 // The sender: the thread of a table that renews its leases and finishes what
 // callers abandoned.
 //
-// Limits: 32 renewals are in flight at once, those whose claims end first, and
-// 32 releases.  Renewals that have piled up, as after an outage, begin
-// gradually: 100 per second, or 2.25 times as many as all leases need, and one
-// more for each that fails.  Renewals of leases that are nearly over do not
-// wait for that, and up to 128 may be in flight.  Of the takes that callers
-// abandoned, 16 are awaited; one more is ended at once, and its outcome is
-// unknown.  1,000 releases are kept.  Whatever is past its deadline is dropped
-// unsent.
+// Limits:
+// - 32 renewals and 32 releases are in flight.  Renewals whose claims end first
+//   go first; those that went unanswered go last.
+// - 100 renewals begin per second, or 2.25 times as many as all leases need if
+//   that is more.  So a backlog is worked off gradually.  A renewal that fails
+//   does not count.
+// - In the last eighth of its lease, a renewal ignores that rate, and 128 may
+// be
+//   in flight.
+// - 16 abandoned takes are awaited.  One more is ended at once, and its outcome
+//   is unknown.
+// - 1,000 releases wait to be sent.  Beyond that, the least valuable is
+// dropped.
+// - Nothing is sent after its deadline.
 #ifndef DDBMUTEX_SENDER_HPP
 #define DDBMUTEX_SENDER_HPP
 
@@ -24,7 +30,7 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace lock {
 
-// One lock that Renewer::release_all() has released, or could not release.
+// What became of one lock that Renewer::release_all() tried to release.
 struct Unreleased {
   HeldLeasePtr held;
   Signal signal;
@@ -41,13 +47,14 @@ class Sender final : private SharedLease {
  public:
   explicit Sender(Leases& leases) : leases_(leases) {}
 
-  // What its thread does, until the table ends and what callers left was tried
-  // once more.  It may be blocked by libcurl.
+  // The thread's main function.  Returns once the table is closing and each
+  // abandoned request was tried once more.  libcurl may block it.
   void run();
 
-  // Finishes what a caller abandoned: awaits its take in flight, and then
-  // releases the lease, unless the take certainly failed.  Gives up when such a
-  // lease would be over.  REQUIRES: one attempt; the guard holds the mutex.
+  // Finishes an abandoned attempt: awaits the take in flight, and then releases
+  // the lease unless the take certainly failed.  Gives up when the lease would
+  // have expired.  REQUIRES: the list has one attempt; the guard holds the
+  // mutex.
   void finish(Attempts& one, Leases::Guard guard);
   // Sends a release at that time.  REQUIRES: one attempt; the mutex is held.
   void release_at(BootTime when, Attempts& one);
@@ -55,7 +62,7 @@ class Sender final : private SharedLease {
  private:
   bool stamp(Attempt& attempt) override;
   void unstamp(Attempt& attempt) override;
-  // Only Attempt::run() calls this, which the sender does not use.
+  // Never called: only Attempt::run() does, and the sender uses begin().
   void receive(Attempt&) override {}
 
   bool send_round();

@@ -41,6 +41,8 @@ class DdbmutexConan(ConanFile):
     def requirements(self):
         self.requires("libcurl/[>=7.80 <9]")
         self.requires("openssl/[>=3 <4]")
+        # Only the sources include its headers, so users of this do not see it.
+        self.requires("rapidjson/1.1.0", visible=False)
 
     def validate(self):
         check_min_cppstd(self, 17)

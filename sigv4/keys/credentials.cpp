@@ -1,3 +1,4 @@
+// The outcome of asking a source, and the sources options and environment.
 #include "credentials.hpp"
 
 #include <algorithm>
@@ -23,13 +24,10 @@ KeyOutcome& KeyOutcome::operator=(const KeyOutcome&) = default;
 KeyOutcome& KeyOutcome::operator=(KeyOutcome&&) noexcept = default;
 KeyOutcome::~KeyOutcome() = default;
 
-KeyOutcome found_none(State state, const char* pattern, unsigned kinds, ...) {
+KeyOutcome not_found(State state, std::string reason) {
   KeyOutcome outcome;
   outcome.state = state;
-  std::va_list pieces;
-  va_start(pieces, kinds);
-  append_pieces(outcome.reason, pattern, kinds, pieces);
-  va_end(pieces);
+  outcome.reason = std::move(reason);
   return outcome;
 }
 
@@ -44,27 +42,25 @@ KeyOutcome judged(const KeyTexts& keys, std::string_view place,
                   const KeyNames& names) {
   const bool lacks_id = keys.id.empty(), lacks_secret = keys.secret.empty();
   if (lacks_id && lacks_secret) {
-    return no_keys("no %s in %s", names.id, place);
+    return no_keys(join({"no ", names.id, " in ", place}));
   }
   if (lacks_id || lacks_secret) {
-    return broken_keys("%s without %s in %s",
-                       lacks_id ? names.secret : names.id,
-                       lacks_id ? names.id : names.secret, place);
+    return broken_keys(
+        join({lacks_id ? names.secret : names.id, " without ",
+              lacks_id ? names.id : names.secret, " in ", place}));
   }
+  const std::pair<const char*, std::string_view> parts[] = {
+      {names.id, keys.id},
+      {names.secret, keys.secret},
+      {names.token, keys.token}};
   // All three go into headers or next to them: a line break there would be a
   // header of its own.
-  const char* const unfit = !sigv4::is_visible(keys.id)       ? names.id
-                            : !sigv4::is_visible(keys.secret) ? names.secret
-                            : !sigv4::is_visible(keys.token)  ? names.token
-                                                              : nullptr;
-  if (unfit != nullptr) {
-    const std::string_view text = unfit == names.id       ? keys.id
-                                  : unfit == names.secret ? keys.secret
-                                                          : keys.token;
+  for (const auto& [name, text] : parts) {
+    if (is_visible(text)) continue;
     const bool breaks = text.find_first_of("\r\n") != text.npos;
-    return broken_keys(
-        "%s in %s has %s", unfit, place,
-        breaks ? "a line break" : "a character that is not visible ASCII");
+    return broken_keys(join(
+        {name, " in ", place, " has ",
+         breaks ? "a line break" : "a character that is not visible ASCII"}));
   }
   KeyOutcome outcome;
   outcome.state = State::found;

@@ -1,13 +1,13 @@
 // Where keys come from.
 //
-// A source is asked for keys and gives them, or says why it has none, or that
-// it is set up wrong.  Sources are asked in an order; one that is set up wrong,
-// or cannot be reached, ends the search, for going on would sign as somebody
-// else than was meant.  keys.hpp asks, keeps what was found and asks again
-// before it runs out.
+// A source gives keys, or a reason why it has none.  Sources are asked one
+// after the other (from_all.hpp).  One that is misconfigured or does not answer
+// ends the search, because otherwise requests might be signed as somebody else
+// than was meant.  keys.hpp keeps the keys and fetches them again before they
+// expire.
 //
-// Here are the sources that ask nobody: keys that are given, or in the
-// environment.  from_*.hpp have the others.
+// The sources that only read memory are defined here: the options and the
+// environment.  from_*.cpp have the others.
 //
 // Texts name variables, fields, files and profiles, never what a key holds.
 #ifndef DDBMUTEX_SIGV4_CREDENTIALS_HPP
@@ -22,8 +22,10 @@
 #include <utility>
 
 #include "../boot_clock.hpp"
+#include "../function_ref.hpp"
 #include "../settings.hpp"
 #include "../sigv4.hpp"
+#include "../text.hpp"
 #include "../waiting.hpp"
 
 namespace ddbmutex {
@@ -62,30 +64,26 @@ struct KeyOutcome {
   std::string warnings;  // For people, each with a line end.
 };
 
-// The reason is a pattern with its pieces, see format().
-KeyOutcome found_none(KeyOutcome::State state, const char* pattern,
-                      unsigned kinds, ...);
-template <class... Piece>
-[[gnu::always_inline]] inline KeyOutcome not_found(KeyOutcome::State state,
-                                                   const char* pattern,
-                                                   const Piece&... pieces) {
-  return found_none(state, pattern, kinds_of<Piece...>(), passed(pieces)...);
+// Outcomes without keys: `reason` says why, for people.
+KeyOutcome not_found(KeyOutcome::State state, std::string reason);
+inline KeyOutcome no_keys(std::string reason) {
+  return not_found(KeyOutcome::State::none, std::move(reason));
 }
-template <class... Piece>
-[[gnu::always_inline]] inline KeyOutcome no_keys(const char* pattern,
-                                                 const Piece&... pieces) {
-  return not_found(KeyOutcome::State::none, pattern, pieces...);
+inline KeyOutcome failed_keys(std::string reason) {
+  return not_found(KeyOutcome::State::failed, std::move(reason));
 }
-template <class... Piece>
-[[gnu::always_inline]] inline KeyOutcome failed_keys(const char* pattern,
-                                                     const Piece&... pieces) {
-  return not_found(KeyOutcome::State::failed, pattern, pieces...);
+inline KeyOutcome broken_keys(std::string reason) {
+  return not_found(KeyOutcome::State::broken, std::move(reason));
 }
-template <class... Piece>
-[[gnu::always_inline]] inline KeyOutcome broken_keys(const char* pattern,
-                                                     const Piece&... pieces) {
-  return not_found(KeyOutcome::State::broken, pattern, pieces...);
+// The same with a reason of pieces: broken_keys({"no ", name, " in ", place}).
+inline KeyOutcome no_keys(Pieces reason) {
+  return no_keys(sigv4::join(reason));
 }
+inline KeyOutcome broken_keys(Pieces reason) {
+  return broken_keys(sigv4::join(reason));
+}
+
+constexpr auto kNobodyListens = [](const std::string&) {};
 
 // What a source is told when it is asked.
 struct Fetch {
@@ -94,19 +92,14 @@ struct Fetch {
   // Seconds since 1970, as well as it is known: by DynamoDB's clock once that
   // has been heard, else by the host's calendar.
   std::int64_t utc_now;
-  // Told, for people, of each source that is passed over and of each that is
-  // asked and may take its time, for who waits meanwhile; may be null.
-  void (*tell)(void* whom, const std::string& what) = nullptr;
-  void* whom = nullptr;
+  // Reports, for people who wait meanwhile, each source that is skipped, and
+  // each that is asked and may take its time.
+  FunctionRef<void(const std::string& what)> say = kNobodyListens;
   BootTime began = BootClock::now();
 
   // What utc_now has become.
   std::int64_t now() const {
     return utc_now + (BootClock::now() - began) / std::chrono::seconds(1);
-  }
-
-  void say(const std::string& what) const {
-    if (tell != nullptr) tell(whom, what);
   }
 };
 

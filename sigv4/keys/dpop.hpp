@@ -22,8 +22,8 @@ namespace sigv4 {
 
 class DpopKey {
  public:
-  // `pem`: a P-256 private key in PEM, without a password.  Of any other text
-  // there is no key.
+  // `pem`: a P-256 private key in PEM, without a password.  Any other text
+  // gives no key.
   explicit DpopKey(std::string_view pem);
   explicit operator bool() const { return !public_key_.empty(); }
 
@@ -33,11 +33,7 @@ class DpopKey {
                     std::int64_t utc_now) const;
 
  private:
-  struct Free {
-    void operator()(evp_pkey_st* key) const;
-  };
-
-  std::unique_ptr<evp_pkey_st, Free> key_;
+  std::unique_ptr<evp_pkey_st, void (*)(evp_pkey_st*)> key_;
   std::string public_key_;  // A JSON Web Key; empty if there is no key.
 };
 

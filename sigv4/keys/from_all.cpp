@@ -1,9 +1,9 @@
+// The list of sources, and the search that walks it.
 #include "from_all.hpp"
 
 #include <memory>
 #include <utility>
 
-#include "../shared.hpp"
 #include "../text.hpp"
 #include "from_hosts.hpp"
 #include "from_profile.hpp"
@@ -40,23 +40,99 @@ KeyOutcome instance_region(Instance&, const Fetch& fetch) {
 }
 
 #endif
-#ifdef DDBMUTEX_NO_PROFILES
 
+namespace {
+
+// --- The sources -------------------------------------------------------------
+
+enum class Part { always, profiles, hosts };
+
+struct KeySourceRow {
+  const char* name;
+  Part part;
+  KeyOutcome (*keys_of)(Search& search);
+};
+
+// Whoever mistyped a profile's name is not to sign with other keys; nor is
+// whoever names a profile where none is read.
+KeyOutcome check_profile_name(Search& search) {
+  if (search.chain.missing) return broken_keys(search.chain.unusable);
+  return {};
+}
+
+KeyOutcome keys_of_environment(Search& search) {
+  if (!kReadsProfiles || !search.chain.named) return search.chain.environment;
+  return no_keys(
+      "the keys in the environment are not used (the options name a profile)");
+}
+
+#ifdef DDBMUTEX_NO_PROFILES
 // A web identity is refused: to go on would sign with other keys than those
 // that the environment asks for.
-KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch&) {
-  if (!chain.web_identity.token_file.empty()) {
+KeyOutcome refuse_profile(Search& search) {
+  if (!search.chain.web_identity.token_file.empty()) {
     return broken_keys(
         "AWS_WEB_IDENTITY_TOKEN_FILE: this build of the library is without "
         "profiles");
   }
-  return no_keys("AWS_WEB_IDENTITY_TOKEN_FILE is not set; %s",
-                 Profile(chain.place).whereabouts());
+  return no_keys(join({"AWS_WEB_IDENTITY_TOKEN_FILE is not set; ",
+                       Profile(search.chain.place).whereabouts()}));
 }
-
 #endif
 
-namespace {
+// In the order of the table in README.md, which has the same names.  A row
+// without a name gives no keys, but may end the search.
+constexpr KeySourceRow kRows[] = {
+    {"the options", Part::always,
+     [](Search& search) { return search.chain.given; }},
+    {"", Part::always, check_profile_name},
+    {"the environment", Part::always, keys_of_environment},
+#ifdef DDBMUTEX_NO_PROFILES
+    {"", Part::always, refuse_profile},
+#else
+    {"", Part::profiles, open_profile},
+    {"a role", Part::profiles, keys_by_role},
+    {"a web identity", Part::profiles, keys_by_web_identity},
+    {"single sign-on", Part::profiles, keys_by_sign_on},
+    {"the credentials file", Part::profiles, keys_in_credentials_file},
+    {"a console login", Part::profiles, keys_by_login},
+    {"a program", Part::profiles, keys_by_program},
+    {"the config file", Part::profiles, keys_in_config_file},
+    {"", Part::profiles, check_profile},
+#endif
+    {"a container", Part::hosts,
+     [](Search& search) {
+       return container_keys(search.chain.container, search.fetch);
+     }},
+#ifndef DDBMUTEX_NO_HOSTS  // Otherwise the row above speaks for both.
+    {"an EC2 instance", Part::hosts,
+     [](Search& search) {
+       return instance_keys(search.chain.instance, search.fetch);
+     }},
+#endif
+};
+
+// Asks one source after the other, of one part or (Part::always) of all.  The
+// first that has keys, is misconfigured or does not answer ends the search.  If
+// there is none, the outcome has the reasons of all.
+KeyOutcome first_of(Part part, Search& search) {
+  KeyOutcome outcome;
+  std::string reasons, warnings;
+  for (const KeySourceRow& row : kRows) {
+    if (part != Part::always && row.part != part) continue;
+    outcome = row.keys_of(search);
+    warnings += outcome.warnings;
+    if (outcome.state != State::none) break;
+    if (outcome.reason.empty()) continue;
+    search.fetch.say(outcome.reason);
+    append(reasons, {reasons.empty() ? "" : "; ", outcome.reason});
+  }
+  if (outcome.state == State::none) outcome.reason = std::move(reasons);
+  outcome.warnings = std::move(warnings);
+  return outcome;
+}
+
+// --- What they are configured with -------------------------------------------
 
 void read_services(Services& services, const ChainOptions& options,
                    const Profile& profile, const Environment& environment) {
@@ -82,126 +158,76 @@ void read_services(Services& services, const ChainOptions& options,
   }
 }
 
-class Chain final : public KeySource {
+// Not looked at if the options name a profile.
+WebIdentityVariables web_identity_of(const Environment& environment) {
+  return {environment("AWS_WEB_IDENTITY_TOKEN_FILE"),
+          environment("AWS_ROLE_ARN"), environment("AWS_ROLE_SESSION_NAME")};
+}
+
+// Where AWS's tools keep sign-ons.
+void read_caches(const Environment& environment, Chain& chain) {
+  if (!kReadsProfiles) return;
+  const std::string home = environment("HOME");
+  if (!home.empty()) chain.sso_cache = home + "/.aws/sso/cache";
+  chain.login_cache =
+      locate("AWS_LOGIN_CACHE_DIRECTORY", "~/.aws/login/cache", environment);
+  const bool home_is_unknown = begins_with(chain.login_cache, "~/");
+  if (home_is_unknown) chain.login_cache.clear();
+}
+
+// `profile`: the one at chain.place.
+void read_settings(const ChainOptions& options, const Environment& environment,
+                   const Profile& profile, Chain& chain) {
+  chain.given = keys_of_options(options.keys);
+  chain.environment = environment_keys(environment);
+  chain.named = !options.profile.empty();
+  chain.unusable = profile.error;
+  chain.missing = profile.missing;
+  if (!chain.named) chain.web_identity = web_identity_of(environment);
+  read_caches(environment, chain);
+  read_services(chain.services, options, profile, environment);
+  chain.container = container_settings(environment);
+  chain.container.ca_file = chain.services.ca_file;
+  read_instance_settings(environment, profile, chain.instance);
+}
+
+// --- The search --------------------------------------------------------------
+
+class ChainSource final : public KeySource {
  public:
-  Chain(const ChainOptions& options, const Environment& environment);
+  ChainSource(const ChainOptions& options, const Environment& environment);
   KeyOutcome fetch(const Fetch& fetch) override;
   const KeyOutcome* at_hand() const override;
 
  private:
-  void read_web_identity(const Environment& variables);
-  void read_caches(const Environment& variables);
-
-  // In their order.  Without hosts the last but one speaks for both.
-  enum Source { given, environment, profile, container, instance };
-  static constexpr Source kLast = kRegionMayComeLater ? instance : container;
-
-  KeyOutcome keys_of(int source, const Fetch& fetch);
-  KeyOutcome first(const Fetch& fetch);
   void add_region(KeyOutcome& outcome, const Fetch& fetch);
 
   const KeySourcePtr own_;
   const bool find_region_;
-  const bool named_;  // The profile, by the options.
-  KeyOutcome given_;
-  // Why the profile is not to be used.  Later it may be well again, but its
-  // settings were not read.
-  std::string unusable_;
-  bool missing_ = false;
-  ProfileChain chain_;
+  Chain chain_;
   Instance of_region_;
   std::string region_;
 };
 
-Chain::Chain(const ChainOptions& options, const Environment& variables)
-    : own_(options.own),
-      find_region_(options.find_region || own_ != nullptr),
-      named_(!options.profile.empty()),
-      given_(keys_of_options(options.keys)),
-      chain_{locate_profile(options.profile, variables),
-             environment_keys(variables)} {
-  const Profile read(chain_.place);
-  unusable_ = read.error;
-  missing_ = read.missing;
-  read_web_identity(variables);
-  read_caches(variables);
-  read_services(chain_.services, options, read, variables);
-  chain_.container = container_settings(variables);
-  chain_.container.ca_file = chain_.services.ca_file;
-  for (Instance* one : {&chain_.instance, &of_region_}) {
-    read_instance_settings(variables, read, *one);
-  }
+ChainSource::ChainSource(const ChainOptions& options,
+                         const Environment& environment)
+    : own_(options.own), find_region_(options.find_region || own_ != nullptr) {
+  chain_.place = locate_profile(options.profile, environment);
+  const Profile profile(chain_.place);
+  read_settings(options, environment, profile, chain_);
+  read_instance_settings(environment, profile, of_region_);
 }
 
-void Chain::read_web_identity(const Environment& variables) {
-  WebIdentityVariables& said = chain_.web_identity;
-  said.ignored = named_;
-  if (named_) return;
-  said.token_file = variables("AWS_WEB_IDENTITY_TOKEN_FILE");
-  said.role_arn = variables("AWS_ROLE_ARN");
-  said.session_name = variables("AWS_ROLE_SESSION_NAME");
-}
-
-// Where AWS's tools keep sign-ons.
-void Chain::read_caches(const Environment& variables) {
-  if (!kReadsProfiles) return;
-  const std::string home = variables("HOME");
-  if (!home.empty()) chain_.sso_cache = home + "/.aws/sso/cache";
-  std::string& cache = chain_.login_cache;
-  cache = sigv4::locate("AWS_LOGIN_CACHE_DIRECTORY", "~/.aws/login/cache",
-                        variables);
-  if (sigv4::begins_with(cache, "~/")) cache.clear();  // HOME is not known.
-}
-
-KeyOutcome Chain::keys_of(int source, const Fetch& fetch) {
-  // Whoever mistyped a profile's name is not to sign with other keys; nor is
-  // who names one where none is read.
-  if (!unusable_.empty() && source == (missing_ ? environment : profile)) {
-    return broken_keys("%s", unusable_);
-  }
-  switch (source) {
-    case given:
-      return given_;
-    case environment:
-      if (!kReadsProfiles || !named_) return chain_.environment;
-      return no_keys(
-          "the keys in the environment are not used (the options name a "
-          "profile)");
-    case profile:
-      return keys_of_profile(chain_, fetch);
-    case container:
-      return container_keys(chain_.container, fetch);
-    default:
-      return instance_keys(chain_.instance, fetch);
-  }
-}
-
-// The first that has keys, is broken or has failed; else none, with all their
-// reasons.
-KeyOutcome Chain::first(const Fetch& fetch) {
-  KeyOutcome outcome;
-  std::string reasons, warnings;
-  for (int source = given; source <= kLast; ++source) {
-    outcome = keys_of(source, fetch);
-    warnings += outcome.warnings;
-    if (outcome.state != State::none) break;
-    fetch.say(outcome.reason);
-    sigv4::format_to(reasons, "%s%s", reasons.empty() ? "" : "; ",
-                     outcome.reason);
-    outcome.reason = reasons;
-  }
-  outcome.warnings.swap(warnings);
-  return outcome;
-}
-
-KeyOutcome Chain::fetch(const Fetch& fetch) {
-  if (!kRegionMayComeLater) return first(fetch);
-  KeyOutcome outcome = own_ != nullptr ? own_->fetch(fetch) : first(fetch);
+KeyOutcome ChainSource::fetch(const Fetch& fetch) {
+  Search search{chain_, fetch};
+  if (!kRegionMayComeLater) return first_of(Part::always, search);
+  KeyOutcome outcome =
+      own_ != nullptr ? own_->fetch(fetch) : first_of(Part::always, search);
   if (find_region_ && outcome.state == State::found) add_region(outcome, fetch);
   return outcome;
 }
 
-void Chain::add_region(KeyOutcome& outcome, const Fetch& fetch) {
+void ChainSource::add_region(KeyOutcome& outcome, const Fetch& fetch) {
   if (region_.empty()) {
     KeyOutcome found = instance_region(of_region_, fetch);
     if (found.state != State::found) {
@@ -213,21 +239,33 @@ void Chain::add_region(KeyOutcome& outcome, const Fetch& fetch) {
   outcome.region = region_;
 }
 
-const KeyOutcome* Chain::at_hand() const {
+const KeyOutcome* ChainSource::at_hand() const {
   if (kRegionMayComeLater && find_region_) return nullptr;
-  const bool look = !missing_ && !named_;
-  for (const KeyOutcome* keys :
-       {&given_, look ? &chain_.environment : &given_}) {
-    if (keys->state != State::none) return keys;
+  if (chain_.given.state != State::none) return &chain_.given;
+  const bool looks_on = !chain_.missing && !chain_.named;
+  if (looks_on && chain_.environment.state != State::none) {
+    return &chain_.environment;
   }
   return nullptr;
 }
 
 }  // namespace
 
+std::vector<std::string_view> key_source_names() {
+  std::vector<std::string_view> names;
+  for (const KeySourceRow& row : kRows) {
+    if (*row.name != '\0') names.emplace_back(row.name);
+  }
+  return names;
+}
+
+KeyOutcome keys_of_source_profile(Search& search) {
+  return first_of(Part::profiles, search);
+}
+
 KeySourcePtr chain_keys(const ChainOptions& options,
                         const Environment& environment) {
-  return share<Chain>(options, environment);
+  return std::make_shared<ChainSource>(options, environment);
 }
 
 }  // namespace sigv4

@@ -1,12 +1,5 @@
 // Where the keys come from if nobody says otherwise: the sources that AWS's
-// tools look at, in botocore's order.
-//
-//   1. keys that are given                        (options)
-//   2. the environment's                          (sigv4/keys/credentials.hpp)
-//   3. the profile's: role, web identity, sign-on, files, process
-//                                                 (from_profile.hpp)
-//   4. the container's agent                      (from_hosts.hpp)
-//   5. EC2's metadata service
+// tools look at, in botocore's order, which README.md has as a table.
 //
 // If the options name a profile, the environment's keys and web identity are
 // not looked at.  Where there is nothing, the next is asked; what is there but
@@ -18,9 +11,8 @@
 //   options.region = "eu-west-1";
 //   Keys keys(chain_keys(options), utc_now);
 //
-// A build may leave out hosts (4 and 5) and profiles (3).  A profile that is
-// named is then one that does not exist, and a web identity in the environment
-// is an error.
+// A build may leave out hosts and profiles.  A profile that is named is then
+// one that does not exist, and a web identity in the environment is an error.
 //
 // Where services are, the region, the CA file and how the metadata service is
 // asked is read once, when the chain is made; keys, roles, sign-ons and files
@@ -29,6 +21,7 @@
 #define DDBMUTEX_SIGV4_FROM_ALL_HPP
 
 #include <string_view>
+#include <vector>
 
 #include "../endpoints.hpp"
 #include "../profile.hpp"
@@ -52,6 +45,9 @@ struct ChainOptions {
   // If it cannot be had, neither are the keys: KeyOutcome::lacks_region.
   bool find_region = false;
 };
+
+// The sources of this build, in their order.
+std::vector<std::string_view> key_source_names();
 
 KeySourcePtr chain_keys(const ChainOptions& options,
                         const Environment& environment = process_environment);

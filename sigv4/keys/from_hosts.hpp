@@ -1,29 +1,7 @@
-// Keys that the host has for what runs on it: of a container's agent, and of an
-// EC2 instance's metadata service (IMDS), which knows its region too.  Both are
-// asked without proxies, and no redirect is followed.
-//
-// The agent that Amazon ECS, EKS Pod Identity, Greengrass and others have at a
-// container's side:
-//
-//   AWS_CONTAINER_CREDENTIALS_RELATIVE_URI  a path at 169.254.170.2 (ECS), else
-//   AWS_CONTAINER_CREDENTIALS_FULL_URI      https of any host, or http of this
-//                                           machine or of an address that AWS
-//                                           has set apart for agents
-//   AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE  a file, read anew each time, else
-//   AWS_CONTAINER_AUTHORIZATION_TOKEN       what is sent as Authorization
-//
-// The token is sent as it is.  One with a line break in it, also at a file's
-// end, is refused, as AWS's SDKs do.  `none` only if neither of the first two
-// is set.  Keys whose time is over are a failure.
-//
-// The metadata service is asked by version 2 alone: a token is got first, kept
-// as long as it is good for, and got anew when it is refused.  It has a second
-// to accept a connection and another to answer: outside of EC2 there is nobody
-// at that address.  Who does not answer, refuses the connection or gives no
-// tokens is `none`, unless he has answered before: then it is a failure that
-// may pass.  Keys whose time is over are found all the same, with their end and
-// a warning: an instance keeps the old ones when it cannot have new ones, and
-// they may work on.
+// Keys that a host gives to what runs on it: from a container's agent
+// (from_container.cpp), and from an EC2 instance's metadata service
+// (from_instance.cpp), which also knows the region.  Neither is asked through a
+// proxy, and no redirect is followed.
 #ifndef DDBMUTEX_SIGV4_FROM_HOSTS_HPP
 #define DDBMUTEX_SIGV4_FROM_HOSTS_HPP
 
@@ -39,10 +17,19 @@ namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
+// --- A container's agent ----------------------------------------------------
+
+// By these variables:
+//   AWS_CONTAINER_CREDENTIALS_RELATIVE_URI  a path at 169.254.170.2 (ECS), else
+//   AWS_CONTAINER_CREDENTIALS_FULL_URI      https of any host, or http of this
+//                                           machine or of an address that AWS
+//                                           reserves for agents
+//   AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE  a file, read for each request, else
+//   AWS_CONTAINER_AUTHORIZATION_TOKEN       what is sent as Authorization
 struct ContainerSettings {
-  std::string_view variable;  // Of the URI; empty: neither is set.
+  std::string_view variable;  // The URI's; empty if neither is set.
   std::string place;          // The URL without its query, for people too.
-  std::string query;          // And that, with its '?'.
+  std::string query;          // The query with its '?'.
   std::string token_file;     // Empty: none.
   Secret token;               // Unless there is a file; may be empty.
   std::string error;          // Why it cannot be used; empty if it can.
@@ -50,7 +37,13 @@ struct ContainerSettings {
 };
 ContainerSettings container_settings(const Environment& environment);
 
-// Who is asked, and what of that is remembered.
+// `none` only if there is no URI.  Keys that have expired are a failure.
+KeyOutcome container_keys(const ContainerSettings& settings,
+                          const Fetch& fetch);
+
+// --- An instance's metadata service -----------------------------------------
+
+// How it is asked, and what is remembered.
 struct Instance {
   std::string endpoint = "http://169.254.169.254";  // No '/' at the end.
   bool disabled = false;                            // It is not to be asked.
@@ -74,12 +67,12 @@ struct Instance {
 void read_instance_settings(const Environment& environment,
                             const Profile& profile, Instance& instance);
 
-KeyOutcome container_keys(const ContainerSettings& settings,
-                          const Fetch& fetch);
-
+// Keys that have expired are found all the same, with their end and a warning:
+// an instance keeps the old ones when it cannot get new ones, and they may
+// still be accepted.
 KeyOutcome instance_keys(Instance& instance, const Fetch& fetch);
 
-// Found: a region alone.  Else KeyOutcome::lacks_region.
+// `found`: a region alone.  Else KeyOutcome::lacks_region is set.
 KeyOutcome instance_region(Instance& instance, const Fetch& fetch);
 
 }  // namespace sigv4

@@ -1,3 +1,4 @@
+// Reads keys from the JSON documents of services, programs and cache files.
 #include "from_json.hpp"
 
 #include <optional>
@@ -14,30 +15,30 @@ using State = KeyOutcome::State;
 
 namespace {
 
-// Why a member is not as keys need it, as a pattern; empty if it is.
-const char* flaw_of(Value member, bool needed) {
-  if (!member) return needed ? "no %s in %s" : "";
+// Says why a member is not the text that keys need: "no Token in the answer".
+// Empty if it is.
+std::string flaw_of(Value member, const char* name, bool needed,
+                    std::string_view place) {
+  if (!member) {
+    return needed ? join({"no ", name, " in ", place}) : "";
+  }
   const auto text = member.text();
-  if (!text) return "%s is not a string in %s";
-  return needed && text->empty() ? "%s is empty in %s" : "";
+  if (!text) return join({name, " is not a string in ", place});
+  return needed && text->empty() ? join({name, " is empty in ", place}) : "";
 }
 
-// Reads it if it is there.
-const char* read_end(Value end, std::int64_t units, std::int64_t now,
-                     BootTime& ends) {
-  if (!end) return "";
-  const auto text = end.text();
-  const auto expires = text ? parse_iso8601(*text) : end.number();
-  if (!expires) return "%s is not an ISO 8601 time with a zone in %s";
-  ends = ends_at(text ? *expires : *expires / units, now);
-  return "";
+// Seconds since 1970 of a time of ISO 8601 or a number of units.
+std::optional<std::int64_t> time_of(Value end, std::int64_t units) {
+  if (const auto text = end.text()) return parse_iso8601(*text);
+  const auto number = end.number();
+  return number ? std::optional(*number / units) : std::nullopt;
 }
 
 }  // namespace
 
 Document parse_json(std::string_view text) {
   const bool fits = text.size() <= kMaxJsonBytes;
-  return Document(std::string(fits ? text : ""), Document::Strings::any_bytes);
+  return Document(std::string(fits ? text : ""));
 }
 
 KeyOutcome keys_in(const Document& document,
@@ -45,32 +46,42 @@ KeyOutcome keys_in(const Document& document,
                    const KeyForm& form, std::string_view place,
                    std::int64_t now) {
   Value object = document.root();
-  if (!object.is_object()) return broken_keys("%s is not a JSON object", place);
+  if (!object.is_object()) {
+    return broken_keys({place, " is not a JSON object"});
+  }
   for (const char* name : names) {
     object = object[name];
-    if (!object.is_object()) return broken_keys("no %s in %s", name, place);
+    if (!object.is_object()) {
+      return broken_keys({"no ", name, " in ", place});
+    }
   }
   const auto& [id, secret, token] = form.names;
   for (const char* name : {id, secret, token}) {
-    const char* flaw = flaw_of(object[name], name != token || form.must_end);
-    if (*flaw != '\0') return broken_keys(flaw, name, place);
+    const bool needed = name != token || form.must_end;
+    const std::string flaw = flaw_of(object[name], name, needed, place);
+    if (!flaw.empty()) return broken_keys(flaw);
   }
   const Value end = object[form.end];
   if (form.must_end && !end) {
-    return broken_keys("no %s in %s", form.end, place);
+    return broken_keys({"no ", form.end, " in ", place});
   }
   const auto account = object["AccountId"].text();
   KeyOutcome outcome = judged({object.text(id), object.text(secret),
                                object.text(token), account.value_or("")},
                               place, form.names);
   if (outcome.state != State::found) return outcome;
-  if (account && (account->empty() || !sigv4::all_digits(*account))) {
+  if (account && (account->empty() || !all_digits(*account))) {
     outcome.keys.account_id.clear();
-    sigv4::format_to(outcome.warnings,
-                     "AccountId in %s is not an account id: ignored\n", place);
+    append(outcome.warnings,
+           {"AccountId in ", place, " is not an account id: ignored\n"});
   }
-  const char* flaw = read_end(end, form.units, now, outcome.ends);
-  if (*flaw != '\0') return broken_keys(flaw, form.end, place);
+  if (!end) return outcome;
+  const auto expires = time_of(end, form.units);
+  if (!expires) {
+    return broken_keys(
+        join({form.end, " is not an ISO 8601 time with a zone in ", place}));
+  }
+  outcome.ends = ends_at(*expires, now);
   return outcome;
 }
 

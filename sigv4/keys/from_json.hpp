@@ -1,11 +1,10 @@
-// The JSON documents that hold keys, tokens and refusals of services, and the
-// keys in them.
+// JSON documents of services, programs and cache files, and the keys in them.
 //
 //   const Document answer = parse_json(http.body);
 //   if (!answer.root().is_object()) return broken_keys("no JSON object");
 //   Secret secret = answer.root().text("SecretAccessKey");
 //
-// Pure functions, but for the boot clock.
+// Pure functions, except that ends of keys are on the boot clock.
 #ifndef DDBMUTEX_SIGV4_FROM_JSON_HPP
 #define DDBMUTEX_SIGV4_FROM_JSON_HPP
 
@@ -23,17 +22,16 @@ namespace sigv4 {
 
 constexpr std::size_t kMaxJsonBytes = 64 * 1024;
 
-// A copy of the text, read.  Bytes beyond ASCII are taken as they are.  No JSON
-// if it is longer than kMaxJsonBytes.
+// Reads a copy of the text.  A text that is longer than kMaxJsonBytes is no
+// JSON.
 Document parse_json(std::string_view text);
 
-// How a service writes keys down.
+// How a service writes keys.
 struct KeyForm {
   KeyNames names{};
-  const char* end = "Expiration";
-  bool must_end = true;  // Without that and a token it is none.
-  // An end is a time of ISO 8601, or a number since 1970, of which so many make
-  // a second.
+  const char* end = "Expiration";  // The member that says when they expire.
+  bool must_end = true;            // Whether `end` and a token are required.
+  // Per second, if `end` is a number; it may also be a time of ISO 8601.
   std::int64_t units = 1;
 };
 
@@ -41,10 +39,14 @@ struct KeyForm {
 constexpr KeyForm kSessionForm = {
     {"AccessKeyId", "SecretAccessKey", "SessionToken"}, "Expiration", true, 1};
 
-// The keys in the object that the document is, or that is within it by those
-// names.  Found, also if their time is over already; else broken, and the
-// reason names what is missing or wrong.  `now`: UTC in seconds since 1970,
-// when this is called.  An AccountId that is none is left out, with a warning.
+// As single sign-on and `aws login` write the names.
+constexpr KeyNames kLowerCaseNames = {"accessKeyId", "secretAccessKey",
+                                      "sessionToken"};
+
+// The keys in the document's object, or in the one within it at the path
+// `names`.  `found`, even if they have expired; else `broken`, and the reason
+// names what is missing or wrong.  `now`: seconds since 1970.  An AccountId
+// that is not a number is left out, with a warning.
 KeyOutcome keys_in(const Document& document,
                    std::initializer_list<const char*> names,
                    const KeyForm& form, std::string_view place,

@@ -11,12 +11,9 @@
 #include <string_view>
 #include <utility>
 
-#include "../http.hpp"
-#include "../http_answer.hpp"
 #include "../text.hpp"
 #include "../utc.hpp"
 #include "dpop.hpp"
-#include "from_json.hpp"
 #include "sign_on.hpp"
 
 namespace ddbmutex {
@@ -28,16 +25,14 @@ using State = KeyOutcome::State;
 namespace {
 
 constexpr char kKeys[] = "accessToken";  // The member that holds the keys.
-constexpr KeyForm kLoginForm = {
-    {"accessKeyId", "secretAccessKey", "sessionToken"}, "expiresAt", true, 1};
+constexpr KeyForm kLoginForm = {kLowerCaseNames, "expiresAt", true, 1};
 // In seconds.  No keys live so long; an absurd number would overflow the time.
 constexpr std::int64_t kLongestLife = 10 * 86400;
 
 class LoginSession final : private CachedSignOn {
  public:
-  LoginSession(Search& search, const Profile& profile, const Setting& session)
+  LoginSession(Search& search, const Setting& session)
       : CachedSignOn(search, session.source, "session"),
-        profile_(profile),
         session_(session.value) {}
 
   KeyOutcome keys();
@@ -46,21 +41,13 @@ class LoginSession final : private CachedSignOn {
   std::string flaw_of(const Document& file) const override;
   std::int64_t end_of(Value file) const override;
   bool can_be_refreshed(Value) const override { return true; }
-  KeyOutcome ask_for_another() override;
+  KeyOutcome request_new() override;
+  KeyOutcome take_new(Value answer, std::int64_t utc_now) override;
   std::string command() const override;
 
   Setting region() const;
-  // Called back by the ServiceCall, with this object as `session`.
-  static void prove(void* session, const std::string& url, std::int64_t utc_now,
-                    Text& headers);
-  static void take(void* session, const HttpAnswer& http, std::int64_t utc_now,
-                   KeyOutcome& outcome);
-  // Returns what is wrong with the answer; empty if nothing is.
-  const char* take_refreshed(const HttpAnswer& http, std::int64_t now);
 
-  const Profile& profile_;
   const std::string_view session_;
-  const DpopKey* key_ = nullptr;  // Set while a refresh is in flight.
   // The time when the keys are judged: ours, or after a refresh the service's,
   // by which their expiry was computed.
   std::int64_t now_ = fetch_.utc_now;
@@ -68,8 +55,7 @@ class LoginSession final : private CachedSignOn {
 
 KeyOutcome LoginSession::keys() {
   if (find_token(search_.chain.login_cache, sha256_hex(session_))) {
-    outcome_ =
-        keys_in(token_->document(), {kKeys}, kLoginForm, "the file", now_);
+    outcome_ = keys_in(token_->document, {kKeys}, kLoginForm, "the file", now_);
     outcome_.keys.account_id = token_->root()[kKeys].text("accountId");
     outcome_.source = place_;
   }
@@ -86,7 +72,7 @@ std::string LoginSession::flaw_of(const Document& file) const {
   }
   for (const char* name : {"refreshToken", "clientId", "dpopKey"}) {
     if (file.root().text(name).empty()) {
-      return sigv4::format("no %s in the file", name);
+      return join({"no ", name, " in the file"});
     }
   }
   return "";
@@ -97,8 +83,8 @@ std::int64_t LoginSession::end_of(Value file) const {
 }
 
 std::string LoginSession::command() const {
-  return sigv4::format("aws login%[ --profile %q%]",
-                       profile_.name == "default" ? "" : profile_.name);
+  if (profile_.name == "default") return "aws login";
+  return join({"aws login --profile ", in_quotes(profile_.name)});
 }
 
 // The region in which the person signed on, if the file has it; else the one
@@ -106,78 +92,63 @@ std::string LoginSession::command() const {
 Setting LoginSession::region() const {
   const std::string_view own = token_->member("signInRegion");
   if (!own.empty()) {
-    return {own, sigv4::format("signInRegion in sign-on cache %q", path())};
+    return {own, join({"signInRegion in sign-on cache ", in_quotes(path())})};
   }
   const Setting region = profile_.find("region");
   return region ? region : search_.chain.services.region;
 }
 
-KeyOutcome LoginSession::ask_for_another() {
+KeyOutcome LoginSession::request_new() {
   const DpopKey key(token_->member("dpopKey"));
   if (!key) return broken_keys("its dpopKey is no private key of P-256 in PEM");
-  key_ = &key;
   const std::string_view refresh_token = token_->member("refreshToken");
   ServiceCall call;
   call.name = "Signin CreateOAuth2Token";
-  call.method = Method::post;
   call.path = "/v1/token";
-  call.headers = "Content-Type: application/json\n";
   call.body = with_texts("{}", {{"clientId", token_->member("clientId")},
                                 {"grantType", "refresh_token"},
                                 {"refreshToken", refresh_token}});
   call.secrets = {refresh_token};
-  call.prove = prove;
-  call.take = take;
-  call.whose = this;
-  return search_.chain.services.ask(Service::signin, region(), call, fetch_);
+  const auto prove = [&](const std::string& url, std::int64_t utc_now,
+                         Text& headers) {
+    headers += "DPoP: ";
+    headers += key.proof("POST", url, utc_now);
+    headers += '\n';
+  };
+  call.prove.emplace(prove);
+  return post(Service::signin, region(), call);
 }
 
-void LoginSession::prove(void* session, const std::string& url,
-                         std::int64_t utc_now, Text& headers) {
-  headers += "DPoP: ";
-  headers +=
-      static_cast<LoginSession*>(session)->key_->proof("POST", url, utc_now);
-  headers += '\n';
-}
-
-void LoginSession::take(void* session, const HttpAnswer& http,
-                        std::int64_t utc_now, KeyOutcome& outcome) {
-  outcome.reason =
-      static_cast<LoginSession*>(session)->take_refreshed(http, utc_now);
-}
-
-const char* LoginSession::take_refreshed(const HttpAnswer& http,
-                                         std::int64_t now) {
-  const Document document = parse_json(http.body);
-  const Value answer = document.root();
+KeyOutcome LoginSession::take_new(Value answer, std::int64_t utc_now) {
   const Value keys = answer[kKeys];
   const auto& [id, secret, token] = kLoginForm.names;
   for (const char* name : {id, secret, token}) {
     const std::string_view text = keys.text(name);
-    if (text.empty() || !sigv4::is_visible(text)) {
-      return "an answer without whole keys";
+    if (text.empty() || !is_visible(text)) {
+      return broken_keys("an answer without whole keys");
     }
   }
   const std::string_view next = answer.text("refreshToken");
-  if (next.empty()) return "an answer without a refresh token";
+  if (next.empty()) return broken_keys("an answer without a refresh token");
   const auto lasts = answer["expiresIn"].number().value_or(0);
-  if (lasts <= 0) return "an answer that does not say when the keys expire";
-  now_ = now;
+  if (lasts <= 0) {
+    return broken_keys("an answer that does not say when the keys expire");
+  }
+  now_ = utc_now;
   replace(with_texts(
-      token_->text(), {{"refreshToken", next}}, kKeys,
+      token_->text, {{"refreshToken", next}}, kKeys,
       {{id, keys.text(id)},
        {secret, keys.text(secret)},
        {token, keys.text(token)},
-       {"expiresAt", iso_time(now + std::min(lasts, kLongestLife))}}));
-  return "";
+       {"expiresAt", iso_time(utc_now + std::min(lasts, kLongestLife))}}));
+  return success();
 }
 
 }  // namespace
 
-KeyOutcome keys_by_login(Search& search, const Profile& profile) {
-  const Setting session = profile.find("login_session");
-  if (!session) return {};
-  return LoginSession(search, profile, session).keys();
+KeyOutcome keys_by_login(Search& search) {
+  const Setting session = search.profile->find("login_session");
+  return session ? LoginSession(search, session).keys() : KeyOutcome();
 }
 
 }  // namespace sigv4

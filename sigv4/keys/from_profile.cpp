@@ -1,4 +1,6 @@
 #ifndef DDBMUTEX_NO_PROFILES
+// A profile: its files are read here, the keys in them are two of its sources,
+// and a profile that configures a source only in part is refused.
 #include "from_profile.hpp"
 
 #include "../text.hpp"
@@ -34,76 +36,68 @@ constexpr const char* kSources[] = {
     "aws_access_key_id",  "aws_secret_access_key",
     "credential_process", "login_session"};
 
-// Blocked if the profile configures only a part of a source, or a source
-// without a value, as a template does whose variable is not set: the search
-// must not go on to the container or the instance.  REQUIRES: it has no keys.
-KeyOutcome check_partial_sources(Search& search, const Profile& profile) {
-  for (const auto& [property, needed] : kPartialSources) {
-    const Setting part = profile.find(property);
-    if (part) {
-      return blocked(search, "%s gives no keys without %s", part.source,
-                     needed);
-    }
-  }
-  for (const char* property : kSources) {
-    if (profile.has_empty(property)) {
-      return blocked(search, "%s of %s has no value", property,
-                     profile.place_of(property));
-    }
-  }
-  return {};
-}
-
-// Those of the credential_process, else of the config file.
-KeyOutcome keys_by_config(Search& search, const Profile& profile) {
-  if (const auto process = profile.find("credential_process")) {
-    return process_keys(process.value, process.source, search.fetch);
-  }
-  return keys_in_file(profile, profile.config);
+// As a source of the profile: without a reason if there are none.
+KeyOutcome keys_in_own_file(const Profile& profile, const ProfileFile& file) {
+  KeyOutcome outcome = keys_in_file(profile, file);
+  return outcome.state == State::none ? KeyOutcome() : outcome;
 }
 
 }  // namespace
 
-KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch) {
-  Profile profile(chain.place);
-  if (!profile.error.empty()) return broken_keys("%s", profile.error);
-  Search search{chain, fetch};
-  KeyOutcome outcome =
-      wants_role(profile) ? keys_by_role(search, profile)
-                          : keys_by_itself(search, profile, chain.web_identity);
-  if (outcome.state == State::none) {
-    outcome = no_keys(
-        "AWS_WEB_IDENTITY_TOKEN_FILE is not %s; neither keys nor role_arn, "
-        "web_identity_token_file, sso_account_id, login_session or "
-        "credential_process in profile %q (%s)",
-        chain.web_identity.ignored ? "used (the options name a profile)"
-                                   : "set",
-        profile.name, profile.whereabouts());
-  }
-  outcome.warnings =
-      sigv4::format("%[%s\n%]%[%s\n%]%s", profile.credentials.warning(),
-                    profile.config.warning(), outcome.warnings);
+KeyOutcome open_profile(Search& search) {
+  if (search.in_source_profile()) return {};  // It is in the same files.
+  if (!search.chain.unusable.empty()) return broken_keys(search.chain.unusable);
+  search.profile = std::make_unique<Profile>(search.chain.place);
+  const Profile& profile = *search.profile;
+  if (!profile.error.empty()) return broken_keys(profile.error);
+  KeyOutcome outcome;
+  outcome.warnings = join({if_any("", profile.credentials.warning(), "\n"),
+                           if_any("", profile.config.warning(), "\n")});
   return outcome;
 }
 
-KeyOutcome keys_by_itself(Search& search, const Profile& profile,
-                          const WebIdentityVariables& variables) {
-  KeyOutcome outcome = keys_by_web_identity(search, profile, variables);
-  if (outcome.state == State::none) outcome = keys_by_sign_on(search, profile);
-  if (outcome.state == State::none) {
-    outcome = keys_in_file(profile, profile.credentials);
+KeyOutcome keys_in_credentials_file(Search& search) {
+  return keys_in_own_file(*search.profile, search.profile->credentials);
+}
+
+KeyOutcome keys_in_config_file(Search& search) {
+  return keys_in_own_file(*search.profile, search.profile->config);
+}
+
+// The search must not go on to the container or the instance if a source is
+// configured only in part, or without a value, as a template does whose
+// variable is not set.
+KeyOutcome check_profile(Search& search) {
+  const Profile& profile = *search.profile;
+  for (const auto& [property, needed] : kPartialSources) {
+    const Setting part = profile.find(property);
+    if (part) {
+      return blocked(search,
+                     join({part.source, " gives no keys without ", needed}));
+    }
   }
-  if (outcome.state == State::none) outcome = keys_by_login(search, profile);
-  if (outcome.state == State::none) outcome = keys_by_config(search, profile);
-  if (outcome.state != State::none) return outcome;
-  return check_partial_sources(search, profile);
+  for (const char* property : kSources) {
+    if (profile.has_empty(property)) {
+      return blocked(search, join({property, " of ", profile.place_of(property),
+                                   " has no value"}));
+    }
+  }
+  KeyOutcome none = no_keys(
+      join({"AWS_WEB_IDENTITY_TOKEN_FILE is not ",
+            search.chain.named ? "used (the options name a profile)" : "set",
+            "; neither keys nor role_arn, web_identity_token_file, "
+            "sso_account_id, login_session or credential_process in profile ",
+            in_quotes(profile.name), " (", profile.whereabouts(), ")"}));
+  // Wipes what the files held.
+  if (!search.in_source_profile()) search.profile = nullptr;
+  return none;
 }
 
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
   const KeyNames names = {"aws_access_key_id", "aws_secret_access_key",
                           "aws_session_token"};
   const std::string place =
-      sigv4::format("profile %q in %q", profile.name, file.path);
+      join({"profile ", in_quotes(profile.name), " in ", in_quotes(file.path)});
   const auto value = [&](const char* name) {
     const auto* found = file.find("profile", profile.name, name);
     return found != nullptr ? *found : std::string_view();
@@ -113,7 +107,7 @@ KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file) {
           ? judged({value(names.id), value(names.secret), value(names.token),
                     value("aws_account_id")},
                    place, names)
-          : no_keys("no %s", place);
+          : no_keys("no " + place);
   outcome.ask_again = BootClock::now() + kFileAge;
   return outcome;
 }

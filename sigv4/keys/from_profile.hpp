@@ -41,13 +41,14 @@
 #define DDBMUTEX_SIGV4_FROM_PROFILE_HPP
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "../profile.hpp"
 #include "credentials.hpp"
 #include "from_hosts.hpp"
-#include "from_services.hpp"
+#include "service_call.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -58,7 +59,6 @@ struct WebIdentityVariables {
   std::string token_file;
   std::string role_arn;
   std::string session_name;
-  bool ignored = false;  // The profile was named by the options.
 };
 
 // What is remembered of the sign-on cache file (sign_on.hpp) that was read
@@ -70,12 +70,17 @@ struct SignOn {
   Secret unwritten{};
 };
 
-// What is looked at, and what it remembers.
-struct ProfileChain {
-  ProfilePlace place;
-  // What a credential_source may be: Environment, EcsContainer and
-  // Ec2InstanceMetadata.
-  KeyOutcome environment;
+// What the sources are configured with, and what they remember.
+struct Chain {
+  // The keys of the options and of the environment, read when this is made.
+  KeyOutcome given{};
+  KeyOutcome environment{};
+  ProfilePlace place{};
+  bool named = false;  // The profile, by the options.
+  // Why the profile could not be used when this was made.  Its settings were
+  // not read, so it stays unusable.  `missing`: because it does not exist.
+  std::string unusable{};
+  bool missing = false;
   ContainerSettings container{};
   Instance instance{};
   WebIdentityVariables web_identity{};
@@ -85,62 +90,69 @@ struct ProfileChain {
   SignOn sign_on{};
 };
 
-// One thread at a time asks.
-KeyOutcome keys_of_profile(ProfileChain& chain, const Fetch& fetch);
-
-// --- For those that know one of the ways -----------------------------------
-
-// One look for a profile's keys.
+// One search for keys.
 struct Search {
-  ProfileChain& chain;
+  Chain& chain;
   const Fetch& fetch;
-  // The profiles that name another, from the first one on.
+  // The profile whose keys are wanted, with its files as they are now; null
+  // until open_profile().
+  std::unique_ptr<Profile> profile{};
+  // The profiles that name another one as their source, from the first one on.
   std::vector<std::string> path{};
   // What ended it is how the profiles are set up.
   bool blocked = false;
+
+  bool in_source_profile() const { return !path.empty(); }
 };
 
 // How the profiles are set up is wrong, whoever wants keys of them.
-template <class... Piece>
-[[gnu::always_inline]] inline KeyOutcome blocked(Search& search,
-                                                 const char* pattern,
-                                                 const Piece&... pieces) {
+inline KeyOutcome blocked(Search& search, std::string reason) {
   search.blocked = true;
-  return broken_keys(pattern, pieces...);
+  return broken_keys(std::move(reason));
+}
+inline KeyOutcome blocked(Search& search, Pieces reason) {
+  return blocked(search, sigv4::join(reason));
 }
 
 // By keys of another, that is.
 bool wants_role(const Profile& profile);
 
-// role_arn with a source.  REQUIRES: there is one.  Lends the profile another
-// name meanwhile.
-KeyOutcome keys_by_role(Search& search, Profile& profile);
+// --- The sources of a profile ------------------------------------------------
+//
+// Each is `none`, and gives no reason, if the profile does not ask for it.
+
+// No source: reads the profile's files.
+KeyOutcome open_profile(Search& search);
+// role_arn with a source.
+KeyOutcome keys_by_role(Search& search);
+// role_arn with a web identity.
+KeyOutcome keys_by_web_identity(Search& search);
+// sso_account_id or sso_role_name.
+KeyOutcome keys_by_sign_on(Search& search);
+KeyOutcome keys_in_credentials_file(Search& search);
+// login_session.
+KeyOutcome keys_by_login(Search& search);
+// credential_process.
+KeyOutcome keys_by_program(Search& search);
+KeyOutcome keys_in_config_file(Search& search);
+// No source: broken if the profile configures only a part of one.  Else `none`,
+// and the reason covers all sources of the profile.
+KeyOutcome check_profile(Search& search);
+
+// All of them, for search.profile, which another one names as its source.
+KeyOutcome keys_of_source_profile(Search& search);
+
+// --- What those are made of -------------------------------------------------
 
 // A credential_process.  `place`: where that stands, for people:
 // `credential_process of profile "x" in "/home/u/.aws/config"`.
 KeyOutcome process_keys(const std::string& command, const std::string& place,
                         const Fetch& fetch);
 
-// Each of these is `none`, and says nothing, if the profile does not ask for
-// that way.
-
-// All but roles: web identity, sign-on, files, login, program.
-KeyOutcome keys_by_itself(Search& search, const Profile& profile,
-                          const WebIdentityVariables& variables);
-// role_arn with a web identity.
-KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
-                                const WebIdentityVariables& variables);
-// sso_account_id or sso_role_name.
-KeyOutcome keys_by_sign_on(Search& search, const Profile& profile);
-// login_session.
-KeyOutcome keys_by_login(Search& search, const Profile& profile);
-
 // aws_access_key_id, aws_secret_access_key and, if there, aws_session_token
 // and aws_account_id, as they stand in that file's section of the profile; to
 // be looked for again after a minute.
 KeyOutcome keys_in_file(const Profile& profile, const ProfileFile& file);
-
-// --- What those are made of -------------------------------------------------
 
 struct Role {
   std::string_view arn;

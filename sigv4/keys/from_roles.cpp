@@ -1,31 +1,26 @@
 #ifndef DDBMUTEX_NO_PROFILES
-// Keys of a role, by AWS's Security Token Service: for who has keys that may
-// assume it, or has a token of an identity provider that the role trusts.
+// Keys of a role, from AWS's Security Token Service (STS).  A caller needs keys
+// that may assume the role, or a token of an identity provider that the role
+// trusts.
 //
-// A chain of roles is a chain of profiles.  The keys of the source are asked
-// for anew each time, and so is the token's file read, for somebody writes a
-// new token before the old one runs out.  Of the time to wait, a refusal and a
-// clock that is wrong: from_services.hpp.
+// A chain of roles is a chain of profiles.  The source's keys and the token's
+// file are read anew each time, because somebody writes a new token before the
+// old one expires.  Retries, refusals and wrong clocks: service_call.hpp.
 //
-// STS is asked for JSON, as MongoDB's drivers and EKS ask it, which is as XML
-// would have it but for times, which are seconds since 1970; a service in its
-// place that knows XML alone is of no use.
+// STS is asked for JSON, as MongoDB's drivers and EKS do.  It is the same as
+// the XML, except that times are seconds since 1970.  A service in its place
+// that knows only XML is of no use.
 //
-// What STS takes is for STS to say.  Broken: a file that cannot be read, and
-// whatever STS refuses for good: no permission, keys or a token that have run
-// out, a session that is too long.  Failed: what may pass; also where the
-// identity provider could not be asked, and where the source's keys could not
-// be had now.
+// STS alone decides what it accepts.  Errors are final (`broken`) if a file
+// cannot be read, or if STS refuses for good: no permission, keys or a token
+// that have expired, too long a session.  They are transient (`failed`) if the
+// request may succeed later; also if the identity provider could not be asked,
+// or the source has no keys at the moment.
 
-#include <array>
 #include <utility>
 #include <vector>
 
-#include "../http.hpp"
-#include "../http_answer.hpp"
-#include "../system.hpp"
 #include "../text.hpp"
-#include "from_json.hpp"
 #include "from_profile.hpp"
 
 namespace ddbmutex {
@@ -38,60 +33,49 @@ namespace {
 
 constexpr std::size_t kMinToken = 4, kMaxTokenFile = 20 * 1024;
 
-std::string random_session_name() {
-  std::array<unsigned char, 16> bits;
-  fill_with_randomness(bits.data(), bits.size());
-  char digits[2 * bits.size()];
-  sigv4::write_hex(bits, digits);
-  return sigv4::format("ddbmutex-%s", std::string_view(digits, 16));
-}
-
 // --- STS -------------------------------------------------------------------
 
-// `name`: "STS AssumeRole".  `own`: the action's own parameter, unless it is
-// empty.
-KeyOutcome ask(std::string_view name, const Role& role, const Field& own,
-               const Credentials* signer, const Services& services,
-               const Fetch& fetch) {
-  std::string_view action = name.substr(sizeof "STS");
-  const std::string random = random_session_name();
+// `own`: the action's own parameter; left out if it has no value.  `signer`:
+// null if the request is not signed.
+KeyOutcome ask_sts(std::string_view action, const Role& role, const Field& own,
+                   const Credentials* signer, const Services& services,
+                   const Fetch& fetch) {
+  const std::string name = join({"STS ", action});
+  const std::string random_name = "ddbmutex-" + random_id().substr(16);
   ServiceCall call;
   call.name = name;
   call.place = role.place;
   call.method = Method::post;
   call.path = '/';  // g++ 12 would warn of "/" (-Wrestrict), wrongly.
   call.headers = "Accept: application/json\n";
-  if (signer == nullptr) {
-    sigv4::format_to(call.headers, "Content-Type: %s\n", kFormType);
-  }
-  call.body =
-      form_of("", {{"Action", action},
-                   {"Version", "2011-06-15"},
-                   {"RoleArn", role.arn},
-                   {"RoleSessionName",
-                    role.session_name.empty() ? random : role.session_name},
-                   {"DurationSeconds", role.duration},
-                   own});
+  call.body = form_of(
+      "", {{"Action", action},
+           {"Version", "2011-06-15"},
+           {"RoleArn", role.arn},
+           {"RoleSessionName",
+            role.session_name.empty() ? random_name : role.session_name},
+           {"DurationSeconds", role.duration},
+           own});
   call.signer = signer;
-  call.secrets = {own.value};
   if (signer != nullptr) {
     call.secrets = {signer->secret_access_key, signer->session_token};
+  } else {
+    append(call.headers, {"Content-Type: ", kFormType, "\n"});
+    call.secrets = {own.value};
   }
-  call.take = [](void* asked, const HttpAnswer& http, std::int64_t utc_now,
-                 KeyOutcome& outcome) {
-    outcome = read_sts_keys(*static_cast<std::string_view*>(asked), http.body,
-                            utc_now);
-  };
-  call.whose = &action;
-  KeyOutcome outcome = services.ask(Service::sts, role.region, call, fetch);
+  KeyOutcome outcome =
+      services.ask(Service::sts, role.region, call, fetch,
+                   [&](const HttpAnswer& http, std::int64_t utc_now) {
+                     return read_sts_keys(action, http.body, utc_now);
+                   });
   if (outcome.state == State::found) outcome.source = role.place;
   return outcome;
 }
 
 // --- Profiles --------------------------------------------------------------
 
-// If nobody has said which region: one that has all roles of the partition, as
-// JavaScript's SDK has it for the first of these.
+// If no region is configured, the one that has all roles of the partition, as
+// in the JavaScript SDK for the first of these.
 Setting region_for(const Search& search, const Profile& profile,
                    std::string_view arn) {
   Setting region = search.chain.services.region;
@@ -100,8 +84,9 @@ Setting region_for(const Search& search, const Profile& profile,
        {std::pair("arn:aws:", "us-east-1"),
         std::pair("arn:aws-cn:", "cn-north-1"),
         std::pair("arn:aws-us-gov:", "us-gov-west-1")}) {
-    if (!region && sigv4::begins_with(arn, start))
+    if (!region && begins_with(arn, start)) {
       region = {usual, "the role's ARN"};
+    }
   }
   return region;
 }
@@ -114,10 +99,10 @@ bool has_keys(const Profile& profile) {
          profile.has("aws_secret_access_key");
 }
 
-// For who needs keys: if there are none, that is final, but for those that an
-// instance may have a little later.
+// No keys from this source is a final error, except on EC2, where they may
+// appear later.
 KeyOutcome by_credential_source(Search& search, const Setting& source) {
-  ProfileChain& chain = search.chain;
+  Chain& chain = search.chain;
   KeyOutcome outcome;
   State without = State::broken;
   if (source.value == "Environment") {
@@ -129,14 +114,14 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
     if (!chain.instance.disabled) without = State::failed;
   } else {
     return blocked(
-        search,
-        "%s is not Environment, EcsContainer or Ec2InstanceMetadata: %q",
-        source.source, source.value);
+        search, {source.source,
+                 " is not Environment, EcsContainer or Ec2InstanceMetadata: ",
+                 in_quotes(source.value)});
   }
   if (outcome.state != State::none) return outcome;
   outcome.state = without;
-  outcome.reason = sigv4::format("%s is %s, which has no keys: %s",
-                                 source.source, source.value, outcome.reason);
+  outcome.reason = join({source.source, " is ", source.value,
+                         ", which has no keys: ", outcome.reason});
   return outcome;
 }
 
@@ -144,22 +129,28 @@ KeyOutcome by_credential_source(Search& search, const Setting& source) {
 KeyOutcome read_role(Search& search, const Profile& profile, Role& role) {
   const std::string where = profile.place_of("role_arn");
   if (profile.has("mfa_serial")) {
-    return blocked(search,
-                   "mfa_serial in %s: there is nobody to ask for a code, so "
-                   "such a role cannot be assumed",
-                   where);
+    return blocked(search, {"mfa_serial in ", where,
+                            ": there is nobody to ask for a code, so such a "
+                            "role cannot be assumed"});
   }
   role.arn = profile.value_of("role_arn");
   role.session_name = profile.value_of("role_session_name");
   role.external_id = profile.value_of("external_id");
   role.duration = profile.value_of("duration_seconds");
-  sigv4::format_to(role.place, "role %q by %s", role.arn, where);
-  if (!sigv4::all_digits(role.duration)) {
-    return blocked(search, "%s is not a number of seconds: %q",
-                   profile.find("duration_seconds").source, role.duration);
+  role.place = join({"role ", in_quotes(role.arn), " by ", where});
+  if (!all_digits(role.duration)) {
+    return blocked(search,
+                   {profile.find("duration_seconds").source,
+                    " is not a number of seconds: ", in_quotes(role.duration)});
   }
   role.region = region_for(search, profile, role.arn);
   return {};
+}
+
+// Begins an error text: `... names profile "x", which `.
+std::string naming(const Setting& source, const Profile& profile) {
+  return join(
+      {source.source, " names profile ", in_quotes(profile.name), ", which "});
 }
 
 // Blocked if the profile, which `source` names, does not exist, closes a circle
@@ -167,32 +158,33 @@ KeyOutcome read_role(Search& search, const Profile& profile, Role& role) {
 KeyOutcome check_source(Search& search, const Profile& profile,
                         const Setting& source, bool itself) {
   if (!profile.exists()) {
-    return blocked(search, "%s names profile %q, which does not exist (%s)",
-                   source.source, profile.name, profile.whereabouts());
+    return blocked(search, {naming(source, profile), "does not exist (",
+                            profile.whereabouts(), ")"});
   }
   std::string circle;
   bool been_there = false;
   for (const std::string& name : search.path) {
-    sigv4::format_to(circle, "%q, ", name);
+    append(circle, {in_quotes(name), ", "});
     been_there = been_there || name == profile.name;
   }
   if (been_there && !(itself && has_keys(profile))) {
-    return blocked(search, "profiles that get their keys from each other: %s%q",
-                   circle, profile.name);
+    return blocked(search, {"profiles that get their keys from each other: ",
+                            circle, in_quotes(profile.name)});
   }
   if (search.path.size() <= kMostSources) return {};
   return blocked(search,
-                 "more than %s profiles in a row get their keys from another "
-                 "one, from profile %q on",
-                 kMostSources, search.path.front());
+                 {"more than ", Digits(kMostSources),
+                  " profiles in a row get their keys from another one, from "
+                  "profile ",
+                  in_quotes(search.path.front()), " on"});
 }
 
 KeyOutcome keys_of_source(Search& search, const Profile& profile,
                           const Setting& source) {
-  KeyOutcome outcome = keys_by_itself(search, profile, {});
+  KeyOutcome outcome = keys_of_source_profile(search);
   if (outcome.state != State::none) return outcome;
-  return blocked(search, "%s names profile %q, which has no keys (%s)",
-                 source.source, profile.name, profile.whereabouts());
+  return blocked(search, {naming(source, profile), "has no keys (",
+                          profile.whereabouts(), ")"});
 }
 
 // Follows source_profile from profile to profile and adds their roles.  Returns
@@ -208,10 +200,12 @@ KeyOutcome source_of_roles(Search& search, Profile& profile,
     const auto kind = profile.find("credential_source");
     if (kind && !other) return by_credential_source(search, kind);
     if (kind || !other) {
-      return blocked(search, "%s has %s", profile.place_of("role_arn"),
-                     kind ? "both source_profile and credential_source"
-                          : "a role_arn, but neither source_profile nor "
-                            "credential_source nor web_identity_token_file");
+      return blocked(search,
+                     {profile.place_of("role_arn"),
+                      kind ? " has both source_profile and credential_source"
+                           : " has a role_arn, but neither source_profile nor "
+                             "credential_source nor "
+                             "web_identity_token_file"});
     }
     const bool itself = profile.name == other.value;
     search.path.push_back(std::exchange(profile.name, other.value));
@@ -225,7 +219,9 @@ KeyOutcome source_of_roles(Search& search, Profile& profile,
 
 }  // namespace
 
-KeyOutcome keys_by_role(Search& search, Profile& profile) {
+KeyOutcome keys_by_role(Search& search) {
+  Profile& profile = *search.profile;
+  if (search.in_source_profile() || !wants_role(profile)) return {};
   const std::string name = profile.name;
   std::vector<Role> roles;  // They are assumed from the last to the first.
   KeyOutcome keys = source_of_roles(search, profile, roles);
@@ -241,45 +237,48 @@ KeyOutcome keys_by_role(Search& search, Profile& profile) {
 KeyOutcome assume_role(const Role& role, KeyOutcome source,
                        const Services& services, const Fetch& fetch) {
   if (source.state != State::found) {
-    source.reason = sigv4::format("%s: no keys to assume the role with: %s",
-                                  role.place, source.reason);
+    source.reason = join(
+        {role.place, ": no keys to assume the role with: ", source.reason});
     return source;
   }
   KeyOutcome outcome =
-      sigv4::ask("STS AssumeRole", role, {"ExternalId", role.external_id},
-                 &source.keys, services, fetch);
+      ask_sts("AssumeRole", role, {"ExternalId", role.external_id},
+              &source.keys, services, fetch);
   outcome.region = std::move(source.region);
   outcome.warnings = std::move(source.warnings);
   if (outcome.state == State::found) {
-    sigv4::format_to(outcome.source, ", from %s", source.source);
+    append(outcome.source, {", from ", source.source});
   }
   return outcome;
 }
 
-KeyOutcome keys_by_web_identity(Search& search, const Profile& profile,
-                                const WebIdentityVariables& variables) {
+KeyOutcome keys_by_web_identity(Search& search) {
+  const Profile& profile = *search.profile;
+  // The environment is not the source of a source_profile.
+  const WebIdentityVariables variables = search.in_source_profile()
+                                             ? WebIdentityVariables()
+                                             : search.chain.web_identity;
   // The variable, else the profile's property.
   const auto first = [&](std::string_view variable, const char* property) {
     return variable.empty() ? profile.value_of(property) : variable;
   };
-  const std::string file(
-      first(variables.token_file, "web_identity_token_file"));
+  const char* const property = "web_identity_token_file";
+  const std::string file(first(variables.token_file, property));
   if (file.empty()) return {};
-  const std::string source =
-      variables.token_file.empty()
-          ? profile.find("web_identity_token_file").source
-          : "AWS_WEB_IDENTITY_TOKEN_FILE";
+  const std::string source = variables.token_file.empty()
+                                 ? profile.find(property).source
+                                 : "AWS_WEB_IDENTITY_TOKEN_FILE";
   Role role;
   role.arn = first(variables.role_arn, "role_arn");
   if (role.arn.empty()) {
-    return blocked(search,
-                   "%s has no role: neither AWS_ROLE_ARN nor role_arn of "
-                   "profile %q is set",
-                   source, profile.name);
+    return blocked(search, {source,
+                            " has no role: neither AWS_ROLE_ARN nor role_arn "
+                            "of profile ",
+                            in_quotes(profile.name), " is set"});
   }
   role.session_name = first(variables.session_name, "role_session_name");
-  sigv4::format_to(role.place, "role %q by web identity of %s", role.arn,
-                   source);
+  role.place =
+      join({"role ", in_quotes(role.arn), " by web identity of ", source});
   role.region = region_for(search, profile, role.arn);
   return assume_by_web_identity(role, file, search.chain.services,
                                 search.fetch);
@@ -290,29 +289,27 @@ KeyOutcome assume_by_web_identity(const Role& role,
                                   const Services& services,
                                   const Fetch& fetch) {
   const SecretFile file(token_file, kMaxTokenFile);
+  const std::string_view token = trimmed(file.text);
   std::string flaw = file.failure;
-  const std::string_view token = sigv4::trimmed(file.text);
-  const bool empty = flaw.empty() && token.empty();
-  if (empty) {
+  State state = State::broken;
+  if (flaw.empty() && token.empty()) {
     flaw = "is empty";
-  } else if (flaw.empty() &&
-             (token.size() < kMinToken || !sigv4::is_visible(token))) {
+    state = State::failed;  // Somebody may be about to write it.
+  } else if (flaw.empty() && (token.size() < kMinToken || !is_visible(token))) {
     flaw = "contains no token";
   }
-  if (flaw.empty()) {
-    return sigv4::ask("STS AssumeRoleWithWebIdentity", role,
-                      {"WebIdentityToken", token}, nullptr, services, fetch);
+  if (!flaw.empty()) {
+    return not_found(state, join({role.place, ": the web identity token file ",
+                                  in_quotes(token_file), " ", flaw}));
   }
-  KeyOutcome outcome = broken_keys("%s: the web identity token file %q %s",
-                                   role.place, token_file, flaw);
-  if (empty) outcome.state = State::failed;  // Perhaps somebody is writing it.
-  return outcome;
+  return ask_sts("AssumeRoleWithWebIdentity", role, {"WebIdentityToken", token},
+                 nullptr, services, fetch);
 }
 
 KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
                          std::int64_t utc_now) {
-  const std::string response = sigv4::join({action, "Response"});
-  const std::string result = sigv4::join({action, "Result"});
+  const std::string response = join({action, "Response"});
+  const std::string result = join({action, "Result"});
   const Document document = parse_json(body);
   KeyOutcome outcome =
       keys_in(document, {response.c_str(), result.c_str(), "Credentials"},
@@ -327,9 +324,8 @@ KeyOutcome read_sts_keys(std::string_view action, std::string_view body,
 std::string account_of(std::string_view arn) {
   for (int field = 0; field < 4; ++field) sigv4::cut(arn, ':');
   const std::string_view account = sigv4::cut(arn, ':');
-  return account.size() == 12 && sigv4::all_digits(account)
-             ? std::string(account)
-             : "";
+  return account.size() == 12 && all_digits(account) ? std::string(account)
+                                                     : "";
 }
 
 }  // namespace sigv4

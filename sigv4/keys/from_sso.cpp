@@ -9,17 +9,12 @@
 // If the portal refuses the token, that is a final error.  Its reason names the
 // command that signs on.
 #include <algorithm>
-#include <iterator>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "../http.hpp"
-#include "../http_answer.hpp"
 #include "../text.hpp"
 #include "../utc.hpp"
-#include "from_json.hpp"
 #include "sign_on.hpp"
 
 namespace ddbmutex {
@@ -30,33 +25,17 @@ using State = KeyOutcome::State;
 
 namespace {
 
-constexpr KeyForm kSsoForm = {
-    {"accessKeyId", "secretAccessKey", "sessionToken"},
-    "expiration",
-    true,
-    1000};
-
-// --- What the profile says -------------------------------------------------
-
-constexpr char kSession[] = "sso-session";
-
-// The profile's own, or its session's; empty if it is neither's.
-std::string_view sign_on_value(const Profile& profile, std::string_view session,
-                               const char* name) {
-  const std::string_view own = profile.value_of(name);
-  const auto* found = profile.config.find(kSession, session, name);
-  return own.empty() && found != nullptr ? *found : own;
-}
+constexpr KeyForm kSsoForm = {kLowerCaseNames, "expiration", true, 1000};
+constexpr char kSession[] = "sso-session";  // What its section is called.
 
 class Portal final : private CachedSignOn {
  public:
   // `sign`: the property that says that there is a sign-on.
-  Portal(Search& search, const Profile& profile, const char* sign)
-      : CachedSignOn(search, profile.place_of(sign), "token"),
-        profile_(profile),
+  Portal(Search& search, const char* sign)
+      : CachedSignOn(search, search.profile->place_of(sign), "token"),
         sign_(sign),
-        session_(profile.value_of("sso_session")),
-        section_(sigv4::format("sso-session %s", session_)) {}
+        session_(profile_.value_of("sso_session")),
+        section_(join({kSession, " ", session_})) {}
 
   KeyOutcome keys();
 
@@ -64,21 +43,18 @@ class Portal final : private CachedSignOn {
   std::string flaw_of(const Document& file) const override;
   std::int64_t end_of(Value file) const override;
   bool can_be_refreshed(Value file) const override;
-  KeyOutcome ask_for_another() override;
+  KeyOutcome request_new() override;
+  KeyOutcome take_new(Value answer, std::int64_t utc_now) override;
   std::string command() const override;
 
   bool is_sound();
   bool find_settings();
-  // Returns what is wrong with the answer; empty if nothing is.
-  const char* take_refreshed(const HttpAnswer& http, std::int64_t now);
   void ask_for_keys();
-  template <class... Piece>
-  bool blocked(const char* pattern, const Piece&... pieces) {
+  bool blocked(Pieces reason) {
     search_.blocked = true;
-    return none(State::broken, pattern, pieces...);
+    return none(State::broken, reason);
   }
 
-  const Profile& profile_;
   const char* const sign_;
   const std::string_view session_;  // Empty: the older way, without sessions.
   const std::string section_;       // The session's.
@@ -98,44 +74,43 @@ bool Portal::is_sound() {
   if (session_.empty()) return true;
   const ProfileFile& config = profile_.config;
   if (!config.has(kSession, session_)) {
-    return blocked("%s names a section %q that does not exist",
-                   profile_.find("sso_session").source, section_);
+    return blocked({profile_.find("sso_session").source, " names a section ",
+                    in_quotes(section_), " that does not exist"});
   }
   const auto [first, end] = config.section(kSession, session_);
   for (auto entry = first; entry != end; ++entry) {
-    const auto next = std::next(entry);
-    if (next != end && next->property == entry->property) continue;
-    const std::string_view own = profile_.value_of(entry->property);
-    if (own.empty() || own == entry->value) continue;
-    const Setting setting = profile_.find(std::string(entry->property).c_str());
-    return blocked("%s differs from that of its sso_session: %q",
-                   setting.source, setting.value);
+    const std::string property(entry->property);
+    const Setting own = profile_.find(property.c_str());
+    const auto* counts = config.find(kSession, session_, property);
+    if (!own || own.value == *counts) continue;
+    return blocked({own.source, " differs from that of its sso_session: ",
+                    in_quotes(own.value)});
   }
   return true;
 }
 
 bool Portal::find_settings() {
-  std::string_view region;
-  const struct {
-    const char* name;
-    std::string_view& value;
-  } settings[] = {{"sso_account_id", account_id_},
-                  {"sso_role_name", role_name_},
-                  {"sso_region", region},
-                  {"sso_start_url", start_url_}};
   std::string missing;
-  for (const auto& [name, value] : settings) {
-    value = sign_on_value(profile_, session_, name);
-    if (value.empty()) missing = sigv4::format("%[%s, %]%s", missing, name);
-  }
+  // The profile's own, or else its session's.
+  const auto setting = [&](const char* name) {
+    std::string_view value = profile_.value_of(name);
+    const auto* others = profile_.config.find(kSession, session_, name);
+    if (value.empty() && others != nullptr) value = *others;
+    if (value.empty()) append(missing, {missing.empty() ? "" : ", ", name});
+    return value;
+  };
+  account_id_ = setting("sso_account_id");
+  role_name_ = setting("sso_role_name");
+  const std::string_view region = setting("sso_region");
+  start_url_ = setting("sso_start_url");
   if (!missing.empty()) {
-    return blocked("%s: single sign-on also needs %s",
-                   profile_.find(sign_).source, missing);
+    return blocked(
+        {profile_.find(sign_).source, ": single sign-on also needs ", missing});
   }
   region_ = profile_.find("sso_region");
   if (!region_) {
-    region_ = {region, sigv4::format("sso_region of section %q in %q", section_,
-                                     profile_.config.path)};
+    region_ = {region, join({"sso_region of section ", in_quotes(section_),
+                             " in ", in_quotes(profile_.config.path)})};
   }
   return true;
 }
@@ -147,7 +122,7 @@ std::string Portal::flaw_of(const Document& file) const {
   if (!root.is_object()) return "the file is not a JSON object";
   const std::string_view token = root.text("accessToken");
   if (token.empty()) return "the file has no accessToken";
-  if (!sigv4::is_visible(token)) {
+  if (!is_visible(token)) {
     return "the file has an accessToken with a character that is not visible "
            "ASCII";
   }
@@ -170,17 +145,15 @@ bool Portal::can_be_refreshed(Value file) const {
 }
 
 std::string Portal::command() const {
-  return session_.empty()
-             ? sigv4::format("aws sso login --profile %q", profile_.name)
-             : sigv4::format("aws sso login --sso-session %q", session_);
+  const bool by_profile = session_.empty();
+  return join({"aws sso login --", by_profile ? "profile " : "sso-session ",
+               in_quotes(by_profile ? profile_.name : session_)});
 }
 
-KeyOutcome Portal::ask_for_another() {
+KeyOutcome Portal::request_new() {
   ServiceCall call;
   call.name = "SSO OIDC CreateToken";
-  call.method = Method::post;
   call.path = "/token";
-  call.headers = "Content-Type: application/json\n";
   const std::string_view refresh_token = token_->member("refreshToken");
   const std::string_view client_secret = token_->member("clientSecret");
   call.body = with_texts("{}", {{"grantType", "refresh_token"},
@@ -188,31 +161,29 @@ KeyOutcome Portal::ask_for_another() {
                                 {"clientSecret", client_secret},
                                 {"refreshToken", refresh_token}});
   call.secrets = {refresh_token, client_secret, token_->member("accessToken")};
-  call.take = [](void* whose, const HttpAnswer& http, std::int64_t now,
-                 KeyOutcome& outcome) {
-    outcome.reason = static_cast<Portal*>(whose)->take_refreshed(http, now);
-  };
-  call.whose = this;
-  return search_.chain.services.ask(Service::sso_oidc, region_, call, fetch_);
+  return post(Service::sso_oidc, region_, call);
 }
 
-const char* Portal::take_refreshed(const HttpAnswer& http, std::int64_t now) {
+KeyOutcome Portal::take_new(Value answer, std::int64_t utc_now) {
   constexpr std::int64_t kFar = 100LL * 366 * 86400;
-  const Document document = parse_json(http.body);
-  const Value answer = document.root();
-  if (!answer.is_object()) return "an answer that is not a JSON object";
+  if (!answer.is_object()) {
+    return broken_keys("an answer that is not a JSON object");
+  }
   const std::string_view text = answer.text("accessToken");
-  if (text.empty() || !sigv4::is_visible(text))
-    return "an answer without a token";
+  if (text.empty() || !is_visible(text)) {
+    return broken_keys("an answer without a token");
+  }
   const auto lasts = answer["expiresIn"].number().value_or(0);
-  if (lasts <= 0) return "an answer that does not say when the token expires";
+  if (lasts <= 0) {
+    return broken_keys("an answer that does not say when the token expires");
+  }
   const auto next = answer["refreshToken"].text();
   replace(with_texts(
-      token_->text(),
+      token_->text,
       {{"accessToken", text},
-       {"expiresAt", iso_time(now + std::min(lasts, kFar))},
+       {"expiresAt", iso_time(utc_now + std::min(lasts, kFar))},
        {"refreshToken", next.value_or(token_->member("refreshToken"))}}));
-  return "";
+  return success();
 }
 
 // --- The keys --------------------------------------------------------------
@@ -226,27 +197,27 @@ void Portal::ask_for_keys() {
       call.headers,
       {"x-amz-sso_bearer_token: ", token_->member("accessToken"), "\n"});
   call.secrets = {token_->member("accessToken")};
-  call.take = [](void*, const HttpAnswer& http, std::int64_t now,
-                 KeyOutcome& outcome) {
-    outcome = keys_in(parse_json(http.body), {"roleCredentials"}, kSsoForm,
-                      "the answer", now);
-  };
-  outcome_ = search_.chain.services.ask(Service::sso, region_, call, fetch_);
-  if (outcome_.status == 401) signed_off(std::string(outcome_.reason));
+  outcome_ = search_.chain.services.ask(
+      Service::sso, region_, call, fetch_,
+      [](const HttpAnswer& http, std::int64_t utc_now) {
+        return keys_in(parse_json(http.body), {"roleCredentials"}, kSsoForm,
+                       "the answer", utc_now);
+      });
+  if (outcome_.status == 401) signed_off(outcome_.reason);
   if (outcome_.state != State::found) return;
   outcome_.keys.account_id = account_id_;
   outcome_.source =
-      sigv4::format("role %q of account %q by single sign-on of %s", role_name_,
-                    account_id_, place_);
+      join({"role ", in_quotes(role_name_), " of account ",
+            in_quotes(account_id_), " by single sign-on of ", place_});
 }
 
 }  // namespace
 
-KeyOutcome keys_by_sign_on(Search& search, const Profile& profile) {
-  const char* const sign =
-      profile.has("sso_account_id") ? "sso_account_id" : "sso_role_name";
-  if (!profile.has(sign)) return {};
-  return Portal(search, profile, sign).keys();
+KeyOutcome keys_by_sign_on(Search& search) {
+  for (const char* sign : {"sso_account_id", "sso_role_name"}) {
+    if (search.profile->has(sign)) return Portal(search, sign).keys();
+  }
+  return {};
 }
 
 }  // namespace sigv4

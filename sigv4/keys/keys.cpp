@@ -1,5 +1,6 @@
-// Core::mutex is held for memory only, never while a source is asked or a text
-// is logged.
+// KeySchedule decides which keys are used and when to fetch others.  It is
+// given the time, and uses no threads.  Keys::Core fetches keys in a thread.
+// Its mutex is never held while a source fetches keys or a text is logged.
 #include "keys.hpp"
 
 #include <pthread.h>
@@ -15,7 +16,6 @@
 
 #include "../backoff.hpp"
 #include "../memory.hpp"
-#include "../shared.hpp"
 #include "../system.hpp"
 #include "../text.hpp"
 #include "../thread.hpp"
@@ -31,19 +31,20 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-// Threads with such sources that there may be.
+// No fetch begins while so many hung threads exist.
 constexpr int kMostHung = 2;
+// Keys are renewed at most this long before they end.
 constexpr std::chrono::minutes kLongestLead{15};
-// Between a signature and its arrival: no longer than this before their end
-// keys are taken to have ended.
+// The time that a signed request may take to arrive.  Keys count as ended this
+// long before their end, or a tenth of their life if that is less.
 constexpr seconds kLongestWay{2};
-// Between the beginnings of fetches that nobody waits for.
+// The shortest pause after a failed fetch.
 constexpr milliseconds kShortestPause{100};
 constexpr Backoff::Limits kPauses{kShortestPause, seconds(60), 0.5};
-// A fetch that comes so soon after another brings the same.
+// A source that is asked again within this time gives the same answer.
 constexpr seconds kJustNow{1};
 
-// As atomics have times.
+// Atomics hold times as integers.
 constexpr BootTime::rep count_of(BootTime time) {
   return time.time_since_epoch().count();
 }
@@ -53,18 +54,184 @@ std::int64_t seconds_of(nanoseconds time) { return time / seconds(1); }
 
 }  // namespace
 
-struct Keys::Core {
-  Core(const KeySourcePtr& the_source, UtcNow now, const LogPtr& the_log,
+// KeySchedule and KeyLog are not in the unnamed namespace, because Keys::Core
+// has members of them: g++ warns of that in unity builds.
+
+// --- Which keys serve, and when others are fetched ---------------------------
+
+class KeySchedule {
+ public:
+  // Whether the keys may be used: until serve_until_, and after that only if
+  // the last fetch failed to replace them.
+  bool serves(BootTime time) const {
+    return state_ == State::usable &&
+           (time < serve_until_ || failure_ != nullptr);
+  }
+  bool is_due(BootTime time) const { return time >= due_; }
+  // Whether a caller that waits may begin a fetch.  After a transient failure,
+  // only when the next one is due; otherwise once the source may give another
+  // answer.
+  bool may_fetch(BootTime time) const;
+  // Whether enough time has passed for a fetch to give different keys.
+  bool may_bring_others(BootTime time) const {
+    return time - begun_ >= kJustNow;
+  }
+  const Keys::OutcomePtr& keys() const { return keys_; }        // May be null.
+  const Keys::OutcomePtr& failure() const { return failure_; }  // May be null.
+  BootTime begun() const { return begun_; }
+
+  void begin(BootTime time) { begun_ = time; }
+  void install(KeyOutcome&& outcome, BootTime time);
+  void refuse();
+  void retry_at(BootTime time) { due_ = time; }
+
+  // These need no mutex.
+  bool serve_for_sure(BootTime now) const {
+    return count_of(now) < serve_for_sure_;
+  }
+  bool still_are(const KeyOutcome& keys, BootTime now) const;
+
+ private:
+  enum class State { none, usable, refused };
+
+  void install_failure(KeyOutcome&& outcome, BootTime time);
+  void install_expired(KeyOutcome&& outcome, BootTime time);
+  void install_keys(KeyOutcome&& outcome, BootTime time);
+  void replace_keys(KeyOutcome&& outcome);
+
+  State state_ = State::none;  // Of the keys.
+  Keys::OutcomePtr keys_;      // Those found last; may be null.
+  BootTime serve_until_{};     // Until then no newer keys are needed.
+  Keys::OutcomePtr failure_;   // Why the last fetch gave none; null if it did.
+  Backoff backoff_;            // After failures.
+  BootTime begun_{};           // The last fetch.
+  BootTime due_ = BootTime::min();
+
+  // Until then the keys may be used, unless the service refuses them or a fetch
+  // replaces them by expired ones.  Atomic, so that readers need no mutex.
+  std::atomic<BootTime::rep> serve_for_sure_{kNotAtAll};
+  // Until quiet_until_, now() returns the keys quiet_ and begins no fetch.
+  std::atomic<BootTime::rep> quiet_until_{kNotAtAll};
+  std::atomic<const KeyOutcome*> quiet_{nullptr};
+};
+
+bool KeySchedule::still_are(const KeyOutcome& keys, BootTime now) const {
+  return count_of(now) < quiet_until_ && quiet_ == &keys;
+}
+
+bool KeySchedule::may_fetch(BootTime time) const {
+  const bool transient =
+      failure_ != nullptr && failure_->state == KeyOutcome::State::failed;
+  return transient ? is_due(time) : may_bring_others(time);
+}
+
+void KeySchedule::install(KeyOutcome&& outcome, BootTime time) {
+  if (outcome.state != KeyOutcome::State::found) {
+    install_failure(std::move(outcome), time);
+  } else if (outcome.ends <= time) {
+    install_expired(std::move(outcome), time);
+  } else {
+    install_keys(std::move(outcome), time);
+  }
+}
+
+void KeySchedule::install_failure(KeyOutcome&& outcome, BootTime time) {
+  failure_ = std::make_shared<KeyOutcome>(std::move(outcome));
+  due_ = time + backoff_.next(kPauses, random_share());
+}
+
+// Expired keys serve as long as the service takes them: the clock may be wrong.
+void KeySchedule::install_expired(KeyOutcome&& outcome, BootTime time) {
+  replace_keys(std::move(outcome));
+  serve_for_sure_ = quiet_until_ = kNotAtAll;
+  install_failure(
+      failed_keys(join({keys_->source, " gave keys that have expired"})), time);
+}
+
+void KeySchedule::install_keys(KeyOutcome&& outcome, BootTime time) {
+  serve_until_ = outcome.ends;
+  due_ = BootTime::max();
+  if (outcome.ends != BootTime::max()) {
+    const nanoseconds left = outcome.ends - time;
+    const nanoseconds lead = std::min<nanoseconds>(left / 3, kLongestLead);
+    serve_until_ -= std::min<nanoseconds>(left / 10, kLongestWay);
+    due_ = time + sigv4::jittered(left - lead, 0.9, random_share());
+  }
+  due_ = std::min(due_, outcome.ask_again);
+  backoff_.reset();
+  replace_keys(std::move(outcome));
+  serve_for_sure_ = count_of(serve_until_);
+  quiet_until_ = count_of(std::min(serve_until_, due_));
+}
+
+void KeySchedule::replace_keys(KeyOutcome&& outcome) {
+  keys_ = std::make_shared<KeyOutcome>(std::move(outcome));
+  state_ = State::usable;
+  failure_ = nullptr;
+  quiet_ = keys_.get();
+}
+
+void KeySchedule::refuse() {
+  state_ = State::refused;
+  serve_for_sure_ = quiet_until_ = kNotAtAll;
+  due_ = std::min(due_, begun_ + kJustNow);
+}
+
+// --- What is logged ----------------------------------------------------------
+
+// Logs each warning once, and keys only when they change.  Otherwise a file
+// that is read every minute would flood the log.
+class KeyLog {
+ public:
+  explicit KeyLog(const LogPtr& log) : log_(log) {}
+  void report(const KeyOutcome& outcome);
+
+ private:
+  const LogPtr log_;
+  // An abandoned thread may still log while the next one does.
+  Mutex mutex_;
+  // Both: GUARDED_BY(mutex_)
+  std::string warnings_;  // Logged so far, each with a line end.
+  std::string id_;        // Of the keys that were logged last.
+};
+
+void KeyLog::report(const KeyOutcome& outcome) {
+  const std::lock_guard<Mutex> guard(mutex_);
+  for (std::string_view rest = outcome.warnings; !rest.empty();) {
+    const std::string warning(sigv4::cut(rest, '\n'));
+    if (is_among(warnings_, warning, '\n')) continue;
+    append(warnings_, {warning, "\n"});
+    say(log_, LogLevel::warning, warning);
+  }
+  if (outcome.state != KeyOutcome::State::found) {
+    id_.clear();
+    say(log_, LogLevel::warning, join({"no keys: ", outcome.reason}));
+    return;
+  }
+  if (id_ == outcome.keys.access_key_id) return;
+  id_ = outcome.keys.access_key_id;
+  std::string text = "keys found: " + outcome.source;
+  if (outcome.ends != BootTime::max()) {
+    append(text, {", valid for ",
+                  Digits(seconds_of(outcome.ends - BootClock::now())), " s"});
+  }
+  say(log_, LogLevel::info, text);
+}
+
+// --- Fetching ----------------------------------------------------------------
+
+struct Keys::Core : Stoppable {
+  Core(const KeySourcePtr& the_source, UtcNow&& now, const LogPtr& the_log,
        nanoseconds the_longest)
       : source(the_source),
-        utc_now(now),
-        log(the_log),
-        longest_fetch(the_longest) {}
+        utc_now(std::move(now)),
+        longest_fetch(the_longest),
+        log(the_log) {}
 
   // One run of the source, and who waits for it.
   struct Run {
-    Run(const std::shared_ptr<Core>& whose, std::int64_t time)
-        : core(whose), utc_now(time) {}
+    Run(const std::shared_ptr<Core>& the_core, std::int64_t time)
+        : core(the_core), utc_now(time) {}
 
     const std::shared_ptr<Core> core;
     const std::int64_t utc_now;
@@ -72,100 +239,74 @@ struct Keys::Core {
     Waker stop;
     // Both: GUARDED_BY(Core::mutex)
     pthread_t thread{};
-    std::string told;  // What the source has said so far.
+    std::string reported;  // What the source has said so far.
   };
 
-  void tell_to_stop(BootTime by);
-  void await_stop();
+  void tell_to_stop(BootTime by) override;
+  void await_stop() override;
 
   // For these the mutex is held.
-  bool serves(BootTime time) const;
   OutcomePtr why_none() const;
-  bool may_ask(BootTime time) const;
   void begin(const std::shared_ptr<Core>& self);
+  void start_run(const std::shared_ptr<Core>& self);
   void leave_if_hung(BootTime time);
   void leave();
-  void install(KeyOutcome&& outcome);
-  void install_keys(KeyOutcome&& outcome, BootTime time);
+  void install(KeyOutcome&& outcome) {
+    schedule.install(std::move(outcome), BootClock::now());
+  }
+  void end_run(Run& own, KeyOutcome&& outcome);
 
   KeyOutcome ask(const Fetch& fetch);
   void run(Run& own);
-  void tell(const KeyOutcome& outcome);
 
   const KeySourcePtr source;
-  const UtcNow utc_now;  // For as long as there are the Keys.
-  const LogPtr log;
+  const UtcNow utc_now;  // Not called after the Keys object is destroyed.
   const nanoseconds longest_fetch;
-  // Of the fetching thread, one at a time.
-  std::string told_warnings;  // Each with a line end.
-  std::string told_id;
-
-  // The keys serve until then, whatever comes but a refusal: so that those who
-  // have them need no mutex to know it.
-  std::atomic<BootTime::rep> serve_for_sure{kNotAtAll};
-  // The same of these keys, and until then now() begins no fetch.
-  std::atomic<BootTime::rep> quiet_until{kNotAtAll};
-  std::atomic<const KeyOutcome*> quiet{nullptr};
+  KeyLog log;
 
   Mutex mutex;
-  // All below: GUARDED_BY(mutex)
-  bool registered = false;  // For exit().
+  // All below: GUARDED_BY(mutex), except that parts of the schedule need none.
+  KeySchedule schedule;
+  bool registered = false;  // register_for_exit() was called.
   bool stopping = false;
   BootTime stop_by = BootTime::max();
-  std::shared_ptr<Run> fetch;        // Under way.
-  std::optional<pthread_t> to_join;  // Has ended, or is about to.
-  int hung = 0;                      // Threads that are not waited for.
-  OutcomePtr keys;                   // Those found last; may be null.
-  BootTime serve_until{};            // Without a look for others.
-  bool keys_refused = false;
-  OutcomePtr failure;  // Why there are no newer ones; null if there are.
-  Backoff backoff;     // After failures.
-  BootTime begun{};    // The last fetch.
-  BootTime due = BootTime::min();
+  std::shared_ptr<Run> fetch;        // The run in progress, or null.
+  std::optional<pthread_t> to_join;  // A thread that has ended, or soon will.
+  int hung = 0;                      // Abandoned threads that still run.
 };
 
-// Until they end; beyond only if it has turned out that there are no others.
-bool Keys::Core::serves(BootTime time) const {
-  return keys != nullptr && !keys_refused &&
-         (time < serve_until || failure != nullptr);
-}
-
-// For one who waits.  What has failed in passing is asked again in its own
-// time; anything else not before the answer can be another.
-bool Keys::Core::may_ask(BootTime time) const {
-  if (failure != nullptr && failure->state == State::failed) {
-    return time >= due;
-  }
-  return time - begun >= kJustNow;
-}
-
-// REQUIRES: none serve.
+// REQUIRES: no keys may be used now.
 Keys::OutcomePtr Keys::Core::why_none() const {
-  if (failure != nullptr) return failure;
-  return share<KeyOutcome>(
-      failed_keys("%[the keys from %s have expired, and new %]keys are being "
-                  "fetched%[: %s%]",
-                  keys != nullptr ? keys->source.c_str() : "",
-                  fetch != nullptr ? fetch->told.c_str() : ""));
+  if (schedule.failure() != nullptr) return schedule.failure();
+  const std::string_view expired =
+      schedule.keys() != nullptr ? schedule.keys()->source : std::string_view();
+  const std::string_view reported =
+      fetch != nullptr ? fetch->reported : std::string_view();
+  return std::make_shared<KeyOutcome>(failed_keys(
+      join({if_any("the keys from ", expired, " have expired, and new "),
+            "keys are being fetched", if_any(": ", reported)})));
 }
 
-// Unless one is under way.
+// Begins a fetch, unless one is in progress.
 void Keys::Core::begin(const std::shared_ptr<Core>& self) {
   if (fetch != nullptr || stopping) return;
-  begun = BootClock::now();
+  schedule.begin(BootClock::now());
   if (const KeyOutcome* known = source->at_hand()) {
-    return install(KeyOutcome(*known));
+    install(KeyOutcome(*known));
+  } else if (hung >= kMostHung) {
+    install(failed_keys("the source of keys does not return"));
+  } else {
+    start_run(self);
   }
-  if (hung >= kMostHung) {
-    return install(failed_keys("the source of keys does not return"));
-  }
+}
+
+void Keys::Core::start_run(const std::shared_ptr<Core>& self) {
   if (to_join) join_thread(*std::exchange(to_join, std::nullopt));
-  const auto own = share<Run>(self, utc_now.ask(utc_now.whom));
-  if (!std::exchange(registered, true)) register_for_exit(self, *this);
-  if (start_thread(own->thread, "ddbmutex-keys", own, [](void* it) {
-        Run& run = *static_cast<Run*>(it);
-        run.core->run(run);
-      })) {
+  const auto own = std::make_shared<Run>(self, utc_now());
+  if (!registered) register_for_exit(self);
+  registered = true;  // Unless there was no memory for it.
+  if (start_thread(own->thread, "ddbmutex-keys",
+                   [own] { own->core->run(*own); })) {
     fetch = own;
   } else {
     install(failed_keys("cannot start a thread to fetch keys"));
@@ -173,10 +314,13 @@ void Keys::Core::begin(const std::shared_ptr<Core>& self) {
 }
 
 void Keys::Core::leave_if_hung(BootTime time) {
-  if (fetch == nullptr || time - begun <= longest_fetch * 5 / 4) return;
+  // A source that overruns its deadline by a quarter is considered hung.
+  const nanoseconds hung_after = longest_fetch + longest_fetch / 4;
+  const nanoseconds taken = time - schedule.begun();
+  if (fetch == nullptr || taken <= hung_after) return;
   leave();
-  install(failed_keys("the source of keys has not returned in %s s",
-                      seconds_of(time - begun)));
+  install(failed_keys(join({"the source of keys has not returned in ",
+                            Digits(seconds_of(taken)), " s"})));
 }
 
 // REQUIRES: one is under way.
@@ -188,41 +332,6 @@ void Keys::Core::leave() {
   ++hung;
 }
 
-void Keys::Core::install(KeyOutcome&& outcome) {
-  const BootTime time = BootClock::now();
-  if (outcome.state == State::found) {
-    return install_keys(std::move(outcome), time);
-  }
-  failure = share<KeyOutcome>(std::move(outcome));
-  due = time + backoff.next(kPauses, random_share());
-}
-
-void Keys::Core::install_keys(KeyOutcome&& outcome, BootTime time) {
-  const bool over = outcome.ends <= time;
-  if (!over) {
-    const nanoseconds left = outcome.ends - time;  // Of the keys' time.
-    const nanoseconds lead = std::min<nanoseconds>(left / 3, kLongestLead);
-    due = outcome.ends == BootTime::max()
-              ? BootTime::max()
-              : time + sigv4::jittered(left - lead, 0.9, random_share());
-    due = std::min(due, outcome.ask_again);
-    backoff.reset();
-    serve_until = outcome.ends;
-    if (outcome.ends != BootTime::max()) {
-      serve_until -= std::min<nanoseconds>(left / 10, kLongestWay);
-    }
-  }
-  keys = share<KeyOutcome>(std::move(outcome));
-  keys_refused = false;
-  failure = nullptr;
-  serve_for_sure = over ? kNotAtAll : count_of(serve_until);
-  quiet = keys.get();
-  quiet_until = over ? kNotAtAll : count_of(std::min(serve_until, due));
-  if (over) {
-    install(failed_keys("%s gave keys that have expired", keys->source));
-  }
-}
-
 KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
 #ifdef __cpp_exceptions
   try {
@@ -230,68 +339,46 @@ KeyOutcome Keys::Core::ask(const Fetch& fetch_now) {
     return source->fetch(fetch_now);
 #ifdef __cpp_exceptions
   } catch (const std::exception& e) {
-    return failed_keys("a source of keys threw: %s", e.what());
+    return failed_keys(join({"a source of keys threw: ", e.what()}));
   } catch (...) {
     return failed_keys("a source of keys threw");
   }
 #endif
 }
 
-// The fetching thread.  What comes too late is nobody's any more.
+// The fetching thread.
 void Keys::Core::run(Run& own) {
-  const auto tell_so_far = [](void* it, const std::string& what) {
-    Run& run = *static_cast<Run*>(it);
-    const std::lock_guard<Mutex> guard(run.core->mutex);
-    sigv4::format_to(run.told, "%s%s", run.told.empty() ? "" : "; ", what);
+  const auto report = [&](const std::string& what) {
+    const std::lock_guard<Mutex> guard(mutex);
+    append(own.reported, {own.reported.empty() ? "" : "; ", what});
   };
   KeyOutcome outcome;
   const bool asked = has_memory_for([&] {
-    outcome = ask({BootClock::now() + longest_fetch, own.stop, own.utc_now,
-                   tell_so_far, &own});
+    outcome =
+        ask({BootClock::now() + longest_fetch, own.stop, own.utc_now, report});
   });
-  wipe_stack();  // The thread is about to end, and its stack may stay.
-  // Asked again soon, as after other transient errors.
+  wipe_stack();  // Secrets may be on it, and libc keeps it for other threads.
+  // Memory ran out: a transient failure.
   if (!asked) outcome.state = State::failed;
-  if (!own.stop.woken()) has_memory_for([&] { tell(outcome); });
+  if (!own.stop.woken()) has_memory_for([&] { log.report(outcome); });
   {
     const std::lock_guard<Mutex> guard(mutex);
-    if (fetch.get() == &own) {
-      fetch = nullptr;
-      to_join = own.thread;
-      if (!has_memory_for([&] { install(std::move(outcome)); })) {
-        due = BootClock::now() + kShortestPause;
-      }
-    } else {
-      --hung;
-    }
+    end_run(own, std::move(outcome));
   }
   own.done.wake();
 }
 
-// The fetching thread, or the one that makes this: not what was told before, so
-// that a file that is read again each minute is no news.
-void Keys::Core::tell(const KeyOutcome& outcome) {
-  std::string text;
-  for (std::string_view rest = outcome.warnings; !rest.empty();) {
-    text = sigv4::cut(rest, '\n');
-    if (sigv4::is_among(told_warnings, text, '\n')) continue;
-    sigv4::format_to(told_warnings, "%s\n", text);
-    sigv4::say(log, LogLevel::warning, text);
+// An outcome that comes too late is dropped.
+void Keys::Core::end_run(Run& own, KeyOutcome&& outcome) {
+  if (fetch.get() != &own) {
+    --hung;  // leave() has abandoned and counted it.
+    return;
   }
-  text.clear();
-  if (outcome.state != State::found) {
-    told_id.clear();
-    sigv4::format_to(text, "no keys: %s", outcome.reason);
-    return sigv4::say(log, LogLevel::warning, text);
+  fetch = nullptr;
+  to_join = own.thread;
+  if (!has_memory_for([&] { install(std::move(outcome)); })) {
+    schedule.retry_at(BootClock::now() + kShortestPause);
   }
-  if (told_id == outcome.keys.access_key_id) return;
-  told_id = outcome.keys.access_key_id;
-  sigv4::format_to(text, "keys found: %s", outcome.source);
-  if (outcome.ends != BootTime::max()) {
-    sigv4::format_to(text, ", valid for %s s",
-                     seconds_of(outcome.ends - BootClock::now()));
-  }
-  sigv4::say(log, LogLevel::info, text);
 }
 
 void Keys::Core::tell_to_stop(BootTime by) {
@@ -318,8 +405,9 @@ void Keys::Core::await_stop() {
 
 Keys::Keys(const KeySourcePtr& source, UtcNow utc_now, const LogPtr& log,
            nanoseconds longest_fetch)
-    : core_(share<Core>(source, utc_now, log, longest_fetch)) {
-  if (const auto known = core_->source->at_hand()) core_->tell(*known);
+    : core_(std::make_shared<Core>(source, std::move(utc_now), log,
+                                   longest_fetch)) {
+  if (const auto known = core_->source->at_hand()) core_->log.report(*known);
 }
 
 Keys::~Keys() { sigv4::stop(*core_, BootClock::now() + kStopWithin); }
@@ -333,17 +421,17 @@ Keys::Current Keys::now(BootTime time) {
   Core& core = *core_;
   const std::lock_guard<Mutex> guard(core.mutex);
   core.leave_if_hung(time);
-  if (time >= core.due) core.begin(core_);
-  if (core.serves(time)) return {core.keys, false};
+  if (core.schedule.is_due(time)) core.begin(core_);
+  if (core.schedule.serves(time)) return {core.schedule.keys(), false};
   return {core.why_none(), core.fetch != nullptr};
 }
 
 bool Keys::serve_for_sure(BootTime now) const {
-  return count_of(now) < core_->serve_for_sure;
+  return core_->schedule.serve_for_sure(now);
 }
 
 bool Keys::still_are(const KeyOutcome& keys, BootTime now) const {
-  return count_of(now) < core_->quiet_until && core_->quiet == &keys;
+  return core_->schedule.still_are(keys, now);
 }
 
 bool Keys::await(BootTime deadline, Waker* waker) {
@@ -353,26 +441,25 @@ bool Keys::await(BootTime deadline, Waker* waker) {
   {
     const BootTime time = BootClock::now();
     const std::lock_guard<Mutex> guard(core.mutex);
-    if (core.serves(time)) return true;
+    if (core.schedule.serves(time)) return true;
     core.leave_if_hung(time);
-    if (core.may_ask(time)) core.begin(core_);
+    if (core.schedule.may_fetch(time)) core.begin(core_);
     fetch = core.fetch;
   }
   if (fetch != nullptr) sigv4::wait_for(waker, &fetch->done, deadline);
   const std::lock_guard<Mutex> guard(core.mutex);
-  return core.serves(BootClock::now());
+  return core.schedule.serves(BootClock::now());
 }
 
 bool Keys::refused(const OutcomePtr& keys) {
   Core& core = *core_;
   const std::lock_guard<Mutex> guard(core.mutex);
   if (core.source->at_hand()) return false;
-  if (core.keys != keys) return true;  // There are newer ones already.
-  core.keys_refused = true;
-  core.serve_for_sure = core.quiet_until = kNotAtAll;
-  const bool hope = BootClock::now() - core.begun >= kJustNow;
+  KeySchedule& schedule = core.schedule;
+  if (schedule.keys() != keys) return true;  // There are newer ones already.
+  schedule.refuse();
+  const bool hope = schedule.may_bring_others(BootClock::now());
   if (hope) core.begin(core_);
-  core.due = std::min(core.due, core.begun + kJustNow);
   return hope || core.fetch != nullptr;
 }
 

@@ -1,20 +1,22 @@
-// The keys that requests are signed with: fetched when they are first needed,
-// and again ahead of their end, by one thread at a time that does nothing else,
-// while the old ones still serve.
+// The keys that requests are signed with.  A thread that does nothing else
+// fetches them when they are first needed, and again before they expire.
+// Meanwhile the old keys stay in use.
 //
 //   Keys keys(chain_keys({}), utc_now, log);
 //   keys.await(deadline, &waker);            // Where one may wait.
 //   const Keys::Current current = keys.now();
 //   if (current.outcome->state == KeyOutcome::State::found) sign(...);
 //
-// When.  A fetch comes due when a third of the keys' time is left, or 15
-// minutes if that is less, somewhat earlier at random; it begins with the next
-// request.  One that fails is tried again, ever less often, while the old keys
-// serve; so is one that hangs, once.  They serve until they end; and beyond, if
-// there are no new ones, for as long as the service takes them: whose clock is
-// wrong may think too early that they have ended (and where EC2's metadata
-// service is in trouble, AWS lets keys live on).  Keys that the service refuses
-// do not serve again.
+// A fetch is due when a third of the keys' lifetime is left, or 15 minutes if
+// that is less, and somewhat earlier at random.  The next request begins it.
+// If it fails, it is repeated, ever less often; a fetch that hangs is abandoned
+// and repeated once.  Meanwhile the old keys stay in use.
+//
+// Keys are used until they expire.  If there are no new ones then, they are
+// used for as long as the service accepts them: a host whose clock is wrong may
+// take them for expired too early, and where EC2's metadata service is in
+// trouble, AWS lets keys live on.  Keys that the service refuses are never used
+// again.
 //
 // Thread safety: any thread may call any member.
 #ifndef DDBMUTEX_SIGV4_KEYS_HPP
@@ -22,6 +24,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "../boot_clock.hpp"
@@ -37,12 +40,8 @@ class Keys {
  public:
   static constexpr std::chrono::minutes kLongestFetch{2};
 
-  // For Fetch; asked by whoever calls now() and the like.
-  struct UtcNow {
-    std::int64_t (*ask)(const void* whom);
-    const void* whom = nullptr;
-  };
-  // A source that takes longer than it may is not waited for any more.
+  // Seconds since 1970, for Fetch; called by whoever calls now() and the like.
+  using UtcNow = std::function<std::int64_t()>;
   Keys(const KeySourcePtr& source, UtcNow utc_now, const LogPtr& log = {},
        std::chrono::nanoseconds longest_fetch = kLongestFetch);
   // Stops a fetch, and waits for its thread: until the time of end_by(), else
@@ -57,7 +56,7 @@ class Keys {
     // There are none, but a fetch is under way.
     bool on_their_way = false;
   };
-  // Waits for nobody.  Begins a fetch if one is due.
+  // Does not wait.  Begins a fetch if one is due.
   Current now(BootTime time = BootClock::now());
 
   // These need no mutex.  There certainly are keys; now() would give these,
@@ -70,9 +69,9 @@ class Keys {
   // (may be null) is woken.  False if there are none.
   bool await(BootTime deadline, Waker* waker);
 
-  // The service says that these have run out, or are not known.  They do not
-  // serve again, and others are fetched.  False if there is no hope of others:
-  // they are all there is, or were fetched only just now.
+  // The service says that these have expired or are unknown.  They are not used
+  // again, and others are fetched.  False if there will be no others: the
+  // source has only these, or they were fetched only just now.
   bool refused(const OutcomePtr& keys);
 
   // Until when the destructor may wait, but for a moment.

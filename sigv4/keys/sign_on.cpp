@@ -1,4 +1,6 @@
 #ifndef DDBMUTEX_NO_PROFILES
+// How a cached sign-on is found: read the file, refresh what has nearly
+// expired (one process at a time), write it back.
 #include "sign_on.hpp"
 
 #include <fcntl.h>
@@ -10,8 +12,8 @@
 #include <chrono>
 #include <utility>
 
+#include "../text.hpp"
 #include "../waiting.hpp"
-#include "from_json.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
@@ -71,22 +73,17 @@ class RefreshLock {
 
 }  // namespace
 
-CachedSignOn::CachedSignOn(Search& search, std::string place, const char* noun)
-    : search_(search), place_(std::move(place)), noun_(noun) {}
-
 bool CachedSignOn::find_token(const std::string& cache, std::string_view name) {
   if (!find_file(cache, name) || !load(token_)) return false;
   if (!is_to_be_refreshed()) return has_not_ended();
   RefreshLock lock(memory_.path);
-  if (!lock.try_lock()) {
+  if (!lock.try_lock()) {  // Another process refreshes it.
     if (seconds_left() > 0) return true;
     if (!lock.await(fetch_)) {
-      return none(State::failed,
-                  "another process refreshes the %s in sign-on cache %q", noun_,
-                  memory_.path);
+      return none(State::failed, {"another process refreshes ", the_cached()});
     }
   }
-  // Meanwhile another process may have refreshed it.
+  // Before the lock was held, another process may have refreshed it.
   if (!load(token_)) return false;
   return is_to_be_refreshed() ? refresh() : has_not_ended();
 }
@@ -101,19 +98,18 @@ bool CachedSignOn::is_to_be_refreshed() const {
 
 bool CachedSignOn::has_not_ended() {
   return seconds_left() > 0 ||
-         signed_off(sigv4::format("the %s has expired", noun_));
+         signed_off(join({"the ", noun_, " has expired"}));
 }
 
 bool CachedSignOn::find_file(const std::string& cache, std::string_view name) {
   if (cache.empty()) {
-    return none(State::broken, "the cache of sign-ons cannot be found (%s)",
-                why_no_home());
+    return none(State::broken, {"the cache of sign-ons cannot be found (",
+                                why_no_home(), ")"});
   }
-  std::string path = sigv4::format("%s/%s.json", cache, name);
+  const std::string path = join({cache, "/", name, ".json"});
   if (memory_.path != path) {
-    memory_.path.swap(path);
-    memory_.next_refresh = {};
-    memory_.unwritten = Secret();
+    memory_ = SignOn();
+    memory_.path = path;
   }
   return true;
 }
@@ -121,12 +117,14 @@ bool CachedSignOn::find_file(const std::string& cache, std::string_view name) {
 bool CachedSignOn::load(std::unique_ptr<CachedToken>& token) {
   const SecretFile file(memory_.path, kMaxJsonBytes);
   if (file.missing) return signed_off("nobody has signed on yet");
-  if (!file.failure.empty()) return signed_off("the file ", file.failure);
+  if (!file.failure.empty()) {
+    return signed_off(join({"the file ", file.failure}));
+  }
   if (warnings_.find(file.warning) == warnings_.npos) {
-    sigv4::format_to(warnings_, "%s\n", file.warning);
+    append(warnings_, {file.warning, "\n"});
   }
   token = std::make_unique<CachedToken>(file.text);
-  const std::string flaw = flaw_of(token->document());
+  const std::string flaw = flaw_of(token->document);
   if (!flaw.empty()) return signed_off(flaw);
   auto unwritten = std::make_unique<CachedToken>(memory_.unwritten);
   if (end_of(unwritten->root()) > end_of(token->root())) token.swap(unwritten);
@@ -137,32 +135,43 @@ bool CachedSignOn::load(std::unique_ptr<CachedToken>& token) {
 bool CachedSignOn::refresh() {
   const bool over = seconds_left() <= 0;
   if (BootClock::now() < memory_.next_refresh) {
-    return !over || none(State::failed,
-                         "the %s in sign-on cache %q has expired, and a "
-                         "refresh failed less than a minute ago",
-                         noun_, memory_.path);
+    return !over ||
+           none(State::failed, {the_cached(),
+                                " has expired, and a refresh failed less "
+                                "than a minute ago"});
   }
-  const KeyOutcome call = ask_for_another();
+  const KeyOutcome call = request_new();
   if (call.state == State::found) return true;
   memory_.next_refresh = BootClock::now() + kRefreshPause;
   if (call.state == State::broken && take_from_another_process()) return true;
   if (!over) {
-    sigv4::format_to(warnings_,
-                     "the %s in sign-on cache %q could not be refreshed: %s\n",
-                     noun_, memory_.path, call.reason);
+    append(warnings_,
+           {the_cached(), " could not be refreshed: ", call.reason, "\n"});
     return true;
   }
-  if (call.state == State::failed) return none(call.state, "%s", call.reason);
+  if (call.state == State::failed) return none(call.state, {call.reason});
   return signed_off(
-      sigv4::format("the %s has expired and could not be refreshed: ", noun_),
-      call.reason);
+      join({"the ", noun_,
+            " has expired and could not be refreshed: ", call.reason}));
+}
+
+KeyOutcome CachedSignOn::post(Service service, const Setting& region,
+                              ServiceCall& call) {
+  call.method = Method::post;
+  call.headers = "Content-Type: application/json\n";
+  return search_.chain.services.ask(
+      service, region, call, fetch_,
+      [this](const HttpAnswer& http, std::int64_t utc_now) {
+        const Document document = parse_json(http.body);
+        return take_new(document.root(), utc_now);
+      });
 }
 
 // AWS's tools do not take the lock.  If one of them used the refresh token
 // first, it has written a new sign-on.
 bool CachedSignOn::take_from_another_process() {
   std::unique_ptr<CachedToken> other;
-  if (!load(other) || other->text() == token_->text() ||
+  if (!load(other) || other->text == token_->text ||
       end_of(other->root()) <= fetch_.utc_now) {
     return false;
   }
@@ -178,21 +187,30 @@ void CachedSignOn::replace(std::string&& text) {
   if (wrong.empty()) {
     memory_.unwritten = Secret();
   } else {
-    sigv4::format_to(
-        warnings_,
-        "the refreshed %s could not be written to sign-on cache %q: %s\n",
-        noun_, memory_.path, wrong);
+    append(warnings_,
+           {"the refreshed ", noun_, " could not be written to sign-on cache ",
+            in_quotes(memory_.path), ": ", wrong, "\n"});
   }
 }
 
-bool CachedSignOn::signed_off(std::string_view why, std::string_view more) {
-  return none(State::broken, "%s%s (sign-on cache %q); sign on with: %s", why,
-              more, memory_.path, command());
+bool CachedSignOn::none(State state, Pieces reason) {
+  outcome_.state = state;
+  outcome_.reason = join(reason);
+  return false;
+}
+
+bool CachedSignOn::signed_off(std::string_view why) {
+  return none(State::broken, {why, " (sign-on cache ", in_quotes(memory_.path),
+                              "); sign on with: ", command()});
+}
+
+std::string CachedSignOn::the_cached() const {
+  return join({"the ", noun_, " in sign-on cache ", in_quotes(memory_.path)});
 }
 
 KeyOutcome CachedSignOn::finished() {
   if (outcome_.state != State::found) {
-    outcome_.reason = sigv4::format("%s: %s", place_, outcome_.reason);
+    outcome_.reason = join({place_, ": ", outcome_.reason});
   }
   outcome_.warnings = std::move(warnings_);
   return std::move(outcome_);

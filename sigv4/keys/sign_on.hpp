@@ -18,31 +18,25 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "../json.hpp"
-#include "../text.hpp"
 #include "from_profile.hpp"
 
 namespace ddbmutex {
 inline namespace v0 {
 namespace sigv4 {
 
-// The content of a cache file.
-class CachedToken {
- public:
-  explicit CachedToken(std::string_view text)
-      : text_(text),
-        document_(std::string(text), Document::Strings::any_bytes) {}
+// The content of a cache file.  Views of it live as long as this.
+struct CachedToken {
+  explicit CachedToken(std::string_view file)
+      : text(file), document(std::string(file)) {}
 
-  std::string_view text() const { return text_; }
-  const Document& document() const { return document_; }
-  Value root() const { return document_.root(); }
-  // Views live as long as this.
+  Value root() const { return document.root(); }
   std::string_view member(const char* name) const { return root().text(name); }
 
- private:
-  const Secret text_;
-  const Document document_;
+  const Secret text;
+  const Document document;
 };
 
 // One search for keys by way of a sign-on.
@@ -54,7 +48,8 @@ class CachedSignOn {
  protected:
   // For error messages: `place` is where the profile asks for the sign-on,
   // `noun` is what the file holds ("token").
-  CachedSignOn(Search& search, std::string place, const char* noun);
+  CachedSignOn(Search& search, std::string place, const char* noun)
+      : search_(search), place_(std::move(place)), noun_(noun) {}
   ~CachedSignOn() = default;
 
   // Why the file holds no sign-on, as a sentence without a full stop; empty if
@@ -63,35 +58,33 @@ class CachedSignOn {
   // When it expires, in seconds since 1970; 0 if the file does not say.
   virtual std::int64_t end_of(Value file) const = 0;
   virtual bool can_be_refreshed(Value file) const = 0;
-  // Requests a new sign-on with what token_ holds.  If the outcome is `found`,
-  // the new one was handed to replace().
-  virtual KeyOutcome ask_for_another() = 0;
+  // Requests a new sign-on with what token_ holds, by post().
+  virtual KeyOutcome request_new() = 0;
+  // Hands the new sign-on in the answer to replace(), or says what is wrong
+  // with the answer.  `utc_now`: by the service's clock.
+  virtual KeyOutcome take_new(Value answer, std::int64_t utc_now) = 0;
   // The command line with which a person signs on.
   virtual std::string command() const = 0;
 
   // Sets token_ to a sign-on that has not expired.  Returns false if there is
   // none; outcome_ then says why.
   bool find_token(const std::string& cache, std::string_view name);
+  // Posts the call, whose body is JSON, and takes the new sign-on.
+  KeyOutcome post(Service service, const Setting& region, ServiceCall& call);
   // Makes `text`, a whole cache file, the sign-on, and writes it to the file.
   void replace(std::string&& text);
   // Sets outcome_ to why there are no keys.  Returns false, so that the caller
   // can return that.
-  template <class... Piece>
-  bool none(KeyOutcome::State state, const char* pattern,
-            const Piece&... pieces) {
-    outcome_.state = state;
-    outcome_.reason.clear();
-    sigv4::format_to(outcome_.reason, pattern, pieces...);
-    return false;
-  }
+  bool none(KeyOutcome::State state, Pieces reason);
   // The same if a person has to sign on: the reason names the command.
-  bool signed_off(std::string_view why, std::string_view more = {});
+  bool signed_off(std::string_view why);
   const std::string& path() const { return memory_.path; }  // The file's.
   // The outcome, with `place` before its reason, and all warnings.
   KeyOutcome finished();
 
   Search& search_;
   const Fetch& fetch_ = search_.fetch;
+  const Profile& profile_ = *search_.profile;
   const std::string place_;
   std::unique_ptr<CachedToken> token_;
   KeyOutcome outcome_;
@@ -105,6 +98,8 @@ class CachedSignOn {
   bool refresh();
   // REQUIRES: a refresh was just refused.
   bool take_from_another_process();
+  // "the token in sign-on cache "..."", for error messages.
+  std::string the_cached() const;
 
   const char* const noun_;
   SignOn& memory_ = search_.chain.sign_on;

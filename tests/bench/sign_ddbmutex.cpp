@@ -16,21 +16,22 @@ namespace {
 class OurSignature : public bench::Contestant {
  public:
   bool cycle() override {
-    char date[sigv4::kAmzDateBytes];
-    sigv4::write_amz_date(bench::kSigningTime, date);
     headers_.wipe();
-    const sigv4::Hex made =
-        sigv4::append_signed(headers_, bench::kSigningCall, credentials_,
-                             {date, sizeof date}, scope_, key_);
-    return std::string_view(made) == expected_;
+    const std::string hash = sigv4::sha256_hex(bench::kSigningBody);
+    const sigv4::Request request = bench::signing_request(hash);
+    const sigv4::Signed made = sigv4::sign(
+        request, credentials_, key_, sigv4::amz_date(bench::kSigningTime));
+    sigv4::append_headers(headers_, request, credentials_, made);
+    return made.signature() == expected_;
   }
 
  private:
   const sigv4::Credentials credentials_ = bench::signing_credentials();
   // Made once a day.
-  const std::string scope_ = sigv4::scope_text(
-      sigv4::amz_date(bench::kSigningTime), bench::kSigningScope);
-  const sigv4::SigningKey key_{credentials_.secret_access_key, scope_};
+  const sigv4::SigningKey key_{
+      credentials_.secret_access_key,
+      sigv4::scope_text(sigv4::amz_date(bench::kSigningTime),
+                        bench::kSigningScope)};
   sigv4::Text headers_;
   const std::string expected_ = bench::expected_signature();
 };

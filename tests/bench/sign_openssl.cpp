@@ -49,7 +49,7 @@ class BareSignature : public bench::Contestant {
     const std::string hash = sigv4::sha256_hex(bench::kSigningBody);
     sigv4::Request request = bench::signing_request(hash);
     request.headers.push_back({"X-Amz-Date", date});
-    canonical_ = sigv4::canonical_request(request);
+    canonical_ = std::string_view(sigv4::canonical_request(request));
     string_to_sign_ = sigv4::string_to_sign(
         date, sigv4::scope_text(date, bench::kSigningScope), canonical_);
     Digest key =

@@ -30,22 +30,17 @@ inline ddbmutex::sigv4::Credentials signing_credentials() {
   return {"AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", ""};
 }
 
-constexpr ddbmutex::sigv4::Post kSigningCall = {
-    "dynamodb.eu-west-1.amazonaws.com", "application/x-amz-json-1.0",
-    kSigningBody, "DynamoDB_20120810", "PutItem"};
-
-// The same, for step 1 by itself.
 inline ddbmutex::sigv4::Request signing_request(std::string_view payload_hash) {
   return {"POST",
           "/",
           "",
-          {{"Content-Type", "application/x-amz-json-1.0"},
-           {"Host", "dynamodb.eu-west-1.amazonaws.com"},
-           {"X-Amz-Target", "DynamoDB_20120810.PutItem"}},
+          {{"content-type", "application/x-amz-json-1.0"},
+           {"host", "dynamodb.eu-west-1.amazonaws.com"},
+           {"x-amz-target", "DynamoDB_20120810.PutItem"}},
           payload_hash};
 }
 
-// Of all steps by the general functions.
+// By a key that is made for it.
 inline std::string expected_signature() {
   const std::string hash = ddbmutex::sigv4::sha256_hex(kSigningBody);
   return std::string(ddbmutex::sigv4::sign(signing_request(hash),

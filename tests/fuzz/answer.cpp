@@ -193,9 +193,10 @@ bool knows_all_of(const dynamodb::Item& item) {
 }
 
 std::string written(const dynamodb::Item& item) {
-  sigv4::Text json;
-  dynamodb::append_members(json, item);
-  return "{" + json.take() + "}";
+  sigv4::Text text;
+  sigv4::JsonWriter json(text);
+  dynamodb::write_item(json, item);
+  return text.take();
 }
 
 bool has_text(dynamodb::Attribute::Type type) {

@@ -50,6 +50,19 @@ struct Wanted {
   bool fips = false;
   bool dual_stack = false;
   const char* mode = "";
+
+  // As sigv4::Environment asks for a variable.
+  std::string operator()(const char* variable) const {
+    const std::string name = variable;
+    if (name == "AWS_USE_FIPS_ENDPOINT") return fips ? "true" : "";
+    if (name == "AWS_USE_DUALSTACK_ENDPOINT") {
+      return dual_stack ? "true" : "false";
+    }
+    if (name == "AWS_ACCOUNT_ID_ENDPOINT_MODE") return mode;
+    const bool file =
+        name == "AWS_CONFIG_FILE" || name == "AWS_SHARED_CREDENTIALS_FILE";
+    return file ? "/dev/null" : "";
+  }
 };
 
 bool ends_with(const std::string& text, const std::string& with) {
@@ -63,22 +76,6 @@ bool is_label(const std::string& text) {
          text.find_first_of(" ./:@%?#[]\\") == std::string::npos;
 }
 
-sigv4::Environment environment_of(const Wanted& wanted) {
-  const auto look = [](const void* self, const char* variable) -> std::string {
-    const auto& all = *static_cast<const Wanted*>(self);
-    const std::string name = variable;
-    if (name == "AWS_USE_FIPS_ENDPOINT") return all.fips ? "true" : "";
-    if (name == "AWS_USE_DUALSTACK_ENDPOINT") {
-      return all.dual_stack ? "true" : "false";
-    }
-    if (name == "AWS_ACCOUNT_ID_ENDPOINT_MODE") return all.mode;
-    const bool file =
-        name == "AWS_CONFIG_FILE" || name == "AWS_SHARED_CREDENTIALS_FILE";
-    return file ? "/dev/null" : "";
-  };
-  return {look, &wanted};
-}
-
 dynamodb::TargetOptions options_of(const Wanted& wanted) {
   dynamodb::TargetOptions options;
   options.endpoint = wanted.url;
@@ -90,8 +87,7 @@ dynamodb::TargetOptions options_of(const Wanted& wanted) {
 void check_late_region(const Wanted& wanted, const dynamodb::Target& target) {
   dynamodb::TargetOptions options = options_of(wanted);
   options.region = {};
-  dynamodb::Target late =
-      dynamodb::find_target(options, environment_of(wanted));
+  dynamodb::Target late = dynamodb::find_target(options, wanted);
   claim(late.region.empty() && late.endpoint.empty() &&
             late.error.empty() != late.region_sources.empty(),
         "without a region, the sources are told or an error");
@@ -143,8 +139,7 @@ void check_found(const Wanted& wanted, const dynamodb::Target& target) {
 }
 
 void check_target(const Wanted& wanted) {
-  const auto target =
-      dynamodb::find_target(options_of(wanted), environment_of(wanted));
+  const auto target = dynamodb::find_target(options_of(wanted), wanted);
   const bool awaits_region =
       target.endpoint.empty() && !target.region_sources.empty();
   claim(target.endpoint.empty() == target.region.empty() &&

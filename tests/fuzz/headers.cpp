@@ -81,7 +81,7 @@ std::string canonical(const std::vector<sigv4::Header>& headers,
   request.method = "POST";
   request.headers = headers;
   request.payload_hash = "HASH";
-  const std::string text = sigv4::canonical_request(request);
+  const std::string text = sigv4::canonical_request(request).take();
   names = text.substr(0, text.rfind('\n'));
   names.erase(0, names.rfind('\n') + 1);
   return text;

@@ -228,16 +228,17 @@ Files& files() {
 }
 
 // Of the two files alone; no region comes later.
-constexpr sigv4::Environment files_alone = {
-    [](const void*, const char* variable) -> std::string {
-      const Bytes name = variable;
-      if (name == "AWS_CONFIG_FILE") return files().config.path();
-      if (name == "AWS_SHARED_CREDENTIALS_FILE") {
-        return files().credentials.path();
-      }
-      return name == "AWS_EC2_METADATA_DISABLED" ? "true" : "";
-    },
-    nullptr};
+struct FilesAlone {
+  std::string operator()(const char* variable) const {
+    const Bytes name = variable;
+    if (name == "AWS_CONFIG_FILE") return files().config.path();
+    if (name == "AWS_SHARED_CREDENTIALS_FILE") {
+      return files().credentials.path();
+    }
+    return name == "AWS_EC2_METADATA_DISABLED" ? "true" : "";
+  }
+};
+constexpr FilesAlone files_alone{};
 
 sigv4::KeyOutcome keys_of(Bytes profile) {
   static sigv4::Waker stop;

@@ -24,7 +24,7 @@ std::string canonical(Bytes path, Bytes query, bool normalize) {
   request.query = query;
   request.payload_hash = kHash;
   request.normalize_path = normalize;
-  const std::string text = sigv4::canonical_request(request);
+  const std::string text = sigv4::canonical_request(request).take();
   const std::string tail = "\n\n\n" + std::string(kHash);
   claim(text.substr(0, 4) == "GET\n" && text.size() >= 4 + tail.size() &&
             text.substr(text.size() - tail.size()) == tail,

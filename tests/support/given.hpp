@@ -56,8 +56,7 @@ inline ddbmutex::sigv4::KeySourcePtr given_keys(
 }
 
 // For a source that looks at no clock.
-constexpr ddbmutex::sigv4::Keys::UtcNow kNoClock{
-    [](const void*) { return std::int64_t{0}; }};
+constexpr auto kNoClock = [] { return std::int64_t{0}; };
 
 // A function of a level and a text as a log.
 template <class Function>

@@ -37,13 +37,10 @@ struct Home {
     return (root / name).string();
   }
   // Sees `variables` as they are when asked; not to outlive this.
-  ddbmutex::sigv4::Environment environment() const {
-    return {[](const void* self, const char* name) {
-              const auto& all = static_cast<const Home*>(self)->variables;
-              const auto found = all.find(name);
-              return found == all.end() ? std::string() : found->second;
-            },
-            this};
+  ddbmutex::sigv4::Environment environment() const { return *this; }
+  std::string operator()(const char* name) const {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::string() : found->second;
   }
 
   std::filesystem::path root;

@@ -12,7 +12,7 @@ namespace tests {
 // Between quotes.  REQUIRES: UTF-8.
 inline std::string json_string(std::string_view text) {
   ddbmutex::sigv4::Text json;
-  append_string(json, text);
+  ddbmutex::sigv4::JsonWriter(json).text(text);
   return json.take();
 }
 

@@ -40,20 +40,20 @@ inline KeySourcePtr profile_keys(
   return tests::source_of([place = locate_profile(name, environment)](
                               const Fetch&) {
     const Profile profile(place);
-    if (!profile.error.empty()) return broken_keys("%s", profile.error);
+    if (!profile.error.empty()) return broken_keys(profile.error);
     if (gets_keys_elsewhere(profile)) {
       return broken_keys(
-          "profile %q has its keys from elsewhere, which this build of the "
-          "library does not know how to do",
-          profile.name);
+          "profile " + in_quotes(profile.name) +
+          " has its keys from elsewhere, which this build of the library does "
+          "not know how to do");
     }
     KeyOutcome outcome = keys_in_file(profile, profile.credentials);
     if (outcome.state == KeyOutcome::State::none) {
       outcome = keys_in_file(profile, profile.config);
     }
     if (outcome.state == KeyOutcome::State::none) {
-      outcome = no_keys("no keys in profile %q (%s)", profile.name,
-                        profile.whereabouts());
+      outcome = no_keys("no keys in profile " + in_quotes(profile.name) + " (" +
+                        profile.whereabouts() + ")");
     }
     for (const ProfileFile* file : {&profile.credentials, &profile.config}) {
       if (file->warning().empty()) continue;

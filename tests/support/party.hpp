@@ -100,7 +100,7 @@ class Party {
     answer = client.call(ddbmutex::lock::action_of(sent.verb, {}),
                          tests::body_of(place, sent), now + kPlenty, waker);
     return word(lease->receive(ddbmutex::lock::reply_to(sent.verb, answer),
-                             client.clock(), observation));
+                               client.clock(), observation));
   }
 
   bool holds() const { return ddbmutex::BootClock::now() < lease->claim_end(); }

@@ -327,9 +327,10 @@ class Rival {
                          name == "recordVersionNumber" ||
                          name == "isReleased" || name == "key";
       if (known) continue;
-      ddbmutex::sigv4::Text json;
-      ddbmutex::dynamodb::append_value(json, attribute);
-      others_ += ",\"" + name + "\":" + json.take();
+      ddbmutex::sigv4::Text text;
+      ddbmutex::sigv4::JsonWriter json(text);
+      ddbmutex::dynamodb::write_value(json, attribute);
+      others_ += ",\"" + name + "\":" + text.take();
     }
   }
   static std::string text_in(const ddbmutex::dynamodb::Item& item,

@@ -23,6 +23,12 @@ namespace witness {
 struct Placed {
   const Combination& combination;
   std::map<std::string, std::string> variables;
+
+  // As ddbmutex::sigv4::Environment asks for a variable.
+  std::string operator()(const char* name) const {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::string() : found->second;
+  }
 };
 
 // What the stand-ins were asked on the way to keys, a text each.  Of a

@@ -18,21 +18,11 @@
 
 namespace witness {
 
-inline ddbmutex::sigv4::Environment environment_of(const Placed& placed) {
-  return {[](const void* self, const char* name) {
-            const auto& all = static_cast<const Placed*>(self)->variables;
-            const auto found = all.find(name);
-            return found == all.end() ? std::string() : found->second;
-          },
-          &placed};
-}
-
 inline ddbmutex::dynamodb::Target our_target(const Placed& placed) {
   ddbmutex::dynamodb::TargetOptions options;
   options.region = placed.combination.region;
   options.profile = placed.combination.profile;
-  const auto environment = environment_of(placed);
-  return ddbmutex::dynamodb::find_target(options, environment);
+  return ddbmutex::dynamodb::find_target(options, placed);
 }
 
 inline ddbmutex::sigv4::KeyOutcome our_keys(
@@ -41,8 +31,7 @@ inline ddbmutex::sigv4::KeyOutcome our_keys(
   options.profile = placed.combination.profile;
   options.region = target.region_said;
   options.find_region = target.error.empty() && target.region.empty();
-  const auto source =
-      ddbmutex::sigv4::chain_keys(options, environment_of(placed));
+  const auto source = ddbmutex::sigv4::chain_keys(options, placed);
   ddbmutex::sigv4::Waker stop;
   return source->fetch(
       {ddbmutex::BootClock::now() + tests::kPlenty, stop, std::time(nullptr)});

@@ -107,7 +107,7 @@ void Waker::clear() noexcept { woken_ = false; }
 Exchange::Exchange(const HttpOptions& options)
     : multi_(this),
       easy_(this),
-      parsed_url_(this),
+      parsed_url_(reinterpret_cast<Curl_URL*>(this)),
       max_body_(options.max_answer_bytes),
       connect_timeout_(options.connect_timeout),
       has_options_(true) {}
@@ -140,22 +140,22 @@ void Exchange::connect_within(std::chrono::nanoseconds time) {
 }
 
 void Exchange::end(Transport why) {
-  if (under_way_) finish(why, "");
+  if (under_way_) finish({why, ""});
 }
 
-void Exchange::finish(Transport how, const char* why) {
+void Exchange::finish(const Ending& ending) {
   const Outside outside;
   wires().erase(this);
   headers_.wipe();
   body_.wipe();
   under_way_ = false;
-  answer_.transport = how;
+  answer_.transport = ending.transport;
   answer_.received_at = World::the().host().boot(World::the().now());
   answer_.bytes_received = answer_.headers.size() + answer_.body.size();
-  if (how == Transport::unreachable) spent_ = true;
-  if (how == Transport::complete) return;
+  if (ending.transport == Transport::unreachable) spent_ = true;
+  if (ending.transport == Transport::complete) return;
   answer_.body.clear();
-  answer_.error = why;
+  answer_.error = ending.why;
 }
 
 // Sends what was not sent yet, and takes what has arrived.
@@ -170,24 +170,24 @@ void Exchange::act_if_due(BootTime now) {
   if (!wire.received) return;
   Received& received = *wire.received;
   if (received.kind == Received::Kind::unreachable) {
-    return finish(Transport::unreachable, "nobody answers");
+    return finish({Transport::unreachable, "nobody answers"});
   }
   if (received.kind == Received::Kind::broken || world::runs_out_of_memory()) {
-    return finish(Transport::broken, "the connection broke");
+    return finish({Transport::broken, "the connection broke"});
   }
   answer_.status = received.status;
   answer_.headers = std::move(received.headers);
   if (received.kind == Received::Kind::truncated) {
-    return finish(Transport::broken, "the connection broke amid the answer");
+    return finish({Transport::broken, "the connection broke amid the answer"});
   }
   if (received.body.size() > max_body_) {
-    return finish(Transport::too_large, "the answer is too large");
+    return finish({Transport::too_large, "the answer is too large"});
   }
   answer_.body = std::move(received.body);
   world::Process& process = World::the().process();
   process.answered_sent = std::max(process.answered_sent, wire.sent);
   process.answered = World::the().now();
-  finish(Transport::complete, "");
+  finish({Transport::complete, ""});
 }
 
 // -- Waiting ------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 #include "sigv4/boot_clock.hpp"
 #include "tests/world/memory.hpp"
@@ -107,13 +108,14 @@ void Condition::wait_for(std::unique_lock<Mutex>& guard,
 void Condition::notify_all() noexcept { the_world().notify(this); }
 
 bool start_thread(pthread_t& thread, const char* name,
-                  const std::shared_ptr<void>& what, void (*run)(void* what)) {
+                  std::function<void()> run) {
   if (world::is_inside() && world::runs_out_of_memory()) return false;
   const Outside outside;
-  thread = the_world().start_thread(name, true, [what = what, run]() mutable {
-    run(what.get());
-    what.reset();  // Inside: the last owner may send and wait.
-  });
+  thread =
+      the_world().start_thread(name, true, [run = std::move(run)]() mutable {
+        run();
+        run = nullptr;  // Inside: the last owner may send and wait.
+      });
   return true;
 }
 

@@ -1,0 +1,153 @@
+// What libcurl is told once for each handle: options, and the callbacks, which
+// only pass on to members of Exchange.
+#include <curl/curl.h>
+#include <stdlib.h>
+
+#include "http.hpp"
+#include "settings.hpp"
+#include "text.hpp"
+
+#if LIBCURL_VERSION_NUM < 0x075000
+#error "ddbmutex needs libcurl 7.80 or later (CURLOPT_PREREQFUNCTION)"
+#endif
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+namespace {
+
+struct Option {
+  CURLoption option;
+  int value;
+};
+
+// All else is left as libcurl has it: no redirect's credentials, no content
+// coding, no cookies, no User-Agent; unless told otherwise, proxies by the
+// usual variables.
+constexpr Option kOptions[] = {
+    {CURLOPT_NOSIGNAL, 1},
+    {CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1},
+    {CURLOPT_HTTP09_ALLOWED, 0},
+    {CURLOPT_FOLLOWLOCATION, 0},
+    {CURLOPT_SUPPRESS_CONNECT_HEADERS, 1},
+    {CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
+    {CURLOPT_SSL_VERIFYPEER, 1},
+    {CURLOPT_SSL_VERIFYHOST, 2},
+    {CURLOPT_PROXY_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
+    {CURLOPT_PROXY_SSL_VERIFYPEER, 1},
+    {CURLOPT_PROXY_SSL_VERIFYHOST, 2},
+    {CURLOPT_TCP_KEEPALIVE, 1},
+    // Ten minutes: a service that moves behind its name is followed.
+    {CURLOPT_MAXLIFETIME_CONN, 10 * 60},
+#if LIBCURL_VERSION_NUM >= 0x075700
+    // Ending an exchange leaves a hanging getaddrinfo() to its own thread.
+    // Older libcurl waits for it.
+    {CURLOPT_QUICK_EXIT, 1},
+#endif
+};
+
+Exchange& exchange_of(void* self) { return *static_cast<Exchange*>(self); }
+
+}  // namespace
+
+// False if libcurl had no memory for one of those that it copies.
+bool Exchange::set_options(const HttpOptions& options) {
+  bool good = true;
+  const auto set_text = [&](CURLoption option, const char* text) {
+    // Any other error: this libcurl was built without the option.
+    const CURLcode code = curl_easy_setopt(easy_, option, text);
+    good = good && code != CURLE_OUT_OF_MEMORY;
+  };
+  static_assert(std::tuple_size_v<decltype(error_)> >= CURL_ERROR_SIZE);
+  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, 1L);
+  curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, error_.data());
+  for (const auto& [option, value] : kOptions) {
+    curl_easy_setopt(easy_, option, long{value});
+  }
+#if LIBCURL_VERSION_NUM >= 0x075500
+  curl_easy_setopt(easy_, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+  curl_easy_setopt(easy_, CURLOPT_PROTOCOLS,
+                   static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+  // libcurl itself would read the variables of proxies in any program.
+  if (!options.use_proxies || ignores_environment()) {
+    set_text(CURLOPT_PROXY, "");
+    set_text(CURLOPT_NOPROXY, "*");
+  }
+  if (!options.ca_file.empty()) {
+    // For proxies too.  They replace the system's CAs.
+    set_text(CURLOPT_CAINFO, options.ca_file.c_str());
+    set_text(CURLOPT_PROXY_CAINFO, options.ca_file.c_str());
+    set_text(CURLOPT_CAPATH, nullptr);
+    set_text(CURLOPT_PROXY_CAPATH, nullptr);
+  }
+  return good;
+}
+
+void Exchange::set_callbacks() {
+  curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
+  curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
+  for (const CURLoption data :
+       {CURLOPT_PREREQDATA, CURLOPT_HEADERDATA, CURLOPT_WRITEDATA,
+        CURLOPT_OPENSOCKETDATA, CURLOPT_CLOSESOCKETDATA}) {
+    curl_easy_setopt(easy_, data, this);
+  }
+  curl_easy_setopt(
+      easy_, CURLOPT_PREREQFUNCTION,
+      +[](void* self, char*, char*, int, int) -> int {
+        return exchange_of(self).may_send() ? CURL_PREREQFUNC_OK
+                                            : CURL_PREREQFUNC_ABORT;
+      });
+  curl_easy_setopt(
+      easy_, CURLOPT_HEADERFUNCTION,
+      +[](char* data, std::size_t, std::size_t size, void* self) {
+        return exchange_of(self).take_header_line({data, size}) ? size : 0;
+      });
+  curl_easy_setopt(
+      easy_, CURLOPT_WRITEFUNCTION,
+      +[](char* data, std::size_t, std::size_t size, void* self) {
+        return exchange_of(self).take_body(data, size) ? size : 0;
+      });
+  curl_easy_setopt(
+      easy_, CURLOPT_OPENSOCKETFUNCTION,
+      +[](void* self, curlsocktype, curl_sockaddr* address) -> curl_socket_t {
+        return exchange_of(self).open_socket(address->family, address->socktype,
+                                             address->protocol);
+      });
+  curl_easy_setopt(
+      easy_, CURLOPT_CLOSESOCKETFUNCTION, +[](void* self, curl_socket_t fd) {
+        return exchange_of(self).close_socket(fd);
+      });
+  curl_multi_setopt(
+      multi_, CURLMOPT_SOCKETFUNCTION,
+      +[](CURL*, curl_socket_t fd, int what, void* self, void*) {
+        return exchange_of(self).watch_socket(fd, what) ? 0 : -1;
+      });
+  curl_multi_setopt(
+      multi_, CURLMOPT_TIMERFUNCTION, +[](CURLM*, long wait_ms, void* self) {
+        exchange_of(self).set_timer(wait_ms);
+        return 0;
+      });
+  set_limits();
+}
+
+// libcurl sends with MSG_NOSIGNAL on plain sockets, and since 7.88 also what
+// OpenSSL has for it; others, or OpenSSL by itself, may write(2).
+bool init_http() {
+  static const bool may_raise_sigpipe = [] {
+    // libcurl would write the keys of all TLS sessions to the file that this
+    // variable names.
+    if (ignores_environment()) unsetenv("SSLKEYLOGFILE");
+    // Never cleaned up: others in this process may use libcurl too.
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    const curl_version_info_data& own = *curl_version_info(CURLVERSION_NOW);
+    return own.version_num < 0x075800 || own.ssl_version == nullptr ||
+           !sigv4::begins_with(own.ssl_version, "OpenSSL/");
+  }();
+  return may_raise_sigpipe;
+}
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex

@@ -1,0 +1,44 @@
+// The children of a process, their children and so on, as /proc shows them.
+#ifndef DDBMUTEX_SIGV4_DESCENDANTS_HPP
+#define DDBMUTEX_SIGV4_DESCENDANTS_HPP
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+class Descendants {
+ public:
+  // Signals all of them: also those that were found before and whose parent has
+  // ended meanwhile.  `ancestor`: the same each time; is not signalled.
+  void signal(pid_t ancestor, int signal);
+
+ private:
+  // A number may be reused once its process has ended, so a process is
+  // identified by its start time too.
+  struct Process {
+    pid_t pid = 0;  // 0: there is no such process.
+    pid_t parent = 0;
+    std::string started{};
+  };
+
+  static Process find(const std::string& pid);
+  static std::vector<Process> find_all();
+  static bool is_same(const Process& a, const Process& b) {
+    return a.pid == b.pid && a.started == b.started;
+  }
+  bool knows(pid_t pid) const;
+  void update(pid_t ancestor);
+
+  std::vector<Process> known_;  // Each once.
+};
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_DESCENDANTS_HPP

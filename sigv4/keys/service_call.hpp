@@ -1,0 +1,143 @@
+// The one way in which the sources of keys ask a server: STS, IAM Identity
+// Center (SSO), AWS Sign-In, a container's agent, EC2's metadata service.
+//
+//   ServiceCall call;
+//   call.name = "SSO GetRoleCredentials";
+//   call.path = "/federation/credentials";
+//   return services.ask(
+//       Service::sso, region, call, fetch,
+//       [](const HttpAnswer& http, std::int64_t utc_now) {
+//         return keys_in(parse_json(http.body), ..., utc_now);
+//       });
+//
+// Transient failures are: no connection, a broken connection, no answer in
+// time, the statuses 5xx, 408 and 429, throttling, and an answer that makes no
+// sense.  After one of these, the request is sent again, three times in all,
+// with random pauses between.  Any other refusal is final.  So is a redirect,
+// which is never followed because the request holds a token, and so is a bad
+// certificate.  If a refusal's Date shows that the request was signed for the
+// wrong time, it is sent once more, signed for that Date.
+//
+// A call ends at the fetch's deadline, or when the fetch is to stop.
+//
+// Requests and the bodies of answers are wiped.  Error texts show what a
+// service says only up to the first line break (STS shows what it would have
+// signed after it), and hide each word that repeats a part of a secret that
+// was sent.
+#ifndef DDBMUTEX_SIGV4_SERVICE_CALL_HPP
+#define DDBMUTEX_SIGV4_SERVICE_CALL_HPP
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "../endpoints.hpp"
+#include "../function_ref.hpp"
+#include "../http.hpp"
+#include "../http_answer.hpp"
+#include "../sigv4.hpp"
+#include "credentials.hpp"
+#include "from_json.hpp"
+
+namespace ddbmutex {
+inline namespace v0 {
+namespace sigv4 {
+
+constexpr std::string_view kFormType = "application/x-www-form-urlencoded";
+
+// Makes an outcome of an answer of status 200: `found`, or what is wrong with
+// the answer.  `utc_now`: the answer's own Date if it has one.
+using ReadAnswer =
+    FunctionRef<KeyOutcome(const HttpAnswer& http, std::int64_t utc_now)>;
+// Adds a header that proves who sends a request to `url` at `utc_now`.
+using ProveSender = FunctionRef<void(const std::string& url,
+                                     std::int64_t utc_now, Text& headers)>;
+
+// A request as it is to be made.
+struct ServiceCall {
+  ServiceCall() { http.max_answer_bytes = kMaxJsonBytes; }
+  ServiceCall(const ServiceCall&) = delete;
+  ServiceCall& operator=(const ServiceCall&) = delete;
+  ~ServiceCall();  // Wipes what was sent.
+
+  // For people: "STS AssumeRole", "the " if the name needs it, and what the
+  // keys are wanted for (`profile "x" in "..."`) if errors are to name it.
+  std::string_view name;
+  const char* article = "";
+  std::string_view place;
+  // The URL is url_at(host, path).  Error texts show the host ("https://h").
+  std::string_view host;
+  std::string path;
+  Method method = Method::get;
+  std::string headers;  // Whole lines: "Name: value\n".
+  std::string body;     // Empty with get.
+  // The keys that sign each attempt for STS in `region`; null if it is not
+  // signed.  REQUIRES: the body is a form.
+  const Credentials* signer = nullptr;
+  std::string_view region;
+  std::optional<ProveSender> prove{};  // Called for each attempt.
+  Secrets secrets;                     // What was sent and must not be shown.
+  int attempts = 3;
+  std::chrono::milliseconds time{5000};  // For each attempt.
+  HttpOptions http;
+};
+
+// What `read` made of the answer; or failed or broken, with a reason.
+KeyOutcome call_service(const ServiceCall& call, const Fetch& fetch,
+                        ReadAnswer read);
+
+// An outcome of an answer that is good, but holds no keys.
+inline KeyOutcome success() {
+  KeyOutcome outcome;
+  outcome.state = KeyOutcome::State::found;
+  return outcome;
+}
+
+// What all calls of AWS's own services have in common.
+struct Services {
+  // Calls a service where it is in that region.  Sets the call's host, region
+  // and CA file.
+  KeyOutcome ask(Service service, const Setting& where, ServiceCall& call,
+                 const Fetch& fetch, ReadAnswer read) const;
+
+  std::array<ServiceEndpoint, 4> endpoints;  // By Service: not DynamoDB's.
+  Setting region;
+  std::string ca_file;
+};
+
+// What a service said instead of an answer.  It is untrusted, and is wiped,
+// because it may repeat a token that the service was sent.
+struct Refusal {
+  ~Refusal();
+
+  std::string code;  // "AccessDenied"; empty if none could be read.
+  std::string message;
+  std::string request_id;
+};
+// Reads it however STS, SSO, its OIDC service or a container's agent writes it.
+Refusal read_refusal(const HttpAnswer& http);
+
+// `head`, followed by the fields that have a value, as a form
+// (application/x-www-form-urlencoded).  The caller wipes it.
+struct Field {
+  std::string_view name;
+  std::string_view value;
+};
+std::string form_of(std::string_view head, std::initializer_list<Field> fields);
+
+// What may be shown of a configured URL that is bad, in quotes: nothing if it
+// may contain a password, else what is before its query, which may be secret.
+std::string quoted_url(const std::string& url);
+
+// 32 random hexadecimal digits.
+std::string random_id();
+
+}  // namespace sigv4
+}  // namespace v0
+}  // namespace ddbmutex
+
+#endif  // DDBMUTEX_SIGV4_SERVICE_CALL_HPP
