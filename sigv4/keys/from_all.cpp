@@ -171,7 +171,7 @@ void read_caches(const Environment& environment, Chain& chain) {
   if (!home.empty()) chain.sso_cache = home + "/.aws/sso/cache";
   chain.login_cache =
       locate("AWS_LOGIN_CACHE_DIRECTORY", "~/.aws/login/cache", environment);
-  const bool home_is_unknown = begins_with(chain.login_cache, "~/");
+  const bool home_is_unknown = sigv4::begins_with(chain.login_cache, "~/");
   if (home_is_unknown) chain.login_cache.clear();
 }
 

@@ -59,7 +59,7 @@ const char* set_url(ContainerSettings& settings, const std::string& text) {
   const std::size_t mark = std::min(text.find('?'), text.size());
   settings.place = normal_url(text.substr(0, mark));
   settings.query = text.substr(mark);
-  if (settings.place.empty() || !is_visible(text) ||
+  if (settings.place.empty() || !sigv4::is_visible(text) ||
       settings.query.find('#') != text.npos) {
     return " is not an http or https URL";
   }
@@ -75,7 +75,7 @@ const char* set_url(ContainerSettings& settings, const std::string& text) {
 const char* flaw_of_token(std::string_view token) {
   // libcurl would end the header at a line break, and begin another.
   if (token.find_first_of("\r\n") != token.npos) return "contains a line break";
-  const bool fits = consists_of(
+  const bool fits = sigv4::consists_of(
       token, [](char c) { return (c >= ' ' && c <= '~') || c == '\t'; });
   return fits ? "" : "has a character that cannot be in a header";
 }

@@ -87,7 +87,7 @@ KeyOutcome ask(Instance& instance, Method method, std::string_view path,
 
 // Takes the token that the service gave.
 KeyOutcome take_token(Instance& instance, const HttpAnswer& http) {
-  if (http.body.empty() || !is_visible(http.body)) {
+  if (http.body.empty() || !sigv4::is_visible(http.body)) {
     return broken_keys("it gave no token");
   }
   const int known = whole_number(
@@ -154,9 +154,10 @@ KeyOutcome check_settings(const Instance& instance) {
 
 KeyOutcome get_role(Instance& instance, const Fetch& fetch, std::string& role) {
   const auto read = [&](const HttpAnswer& http, std::int64_t) {
-    role = first_line(http.body);
+    role = sigv4::first_line(http.body);
     // As IAM names them: nothing that a URL's path would have to encode.
-    const bool fits = role.size() <= 64 && is_alphanumeric(role, "_+=,.@-");
+    const bool fits =
+        role.size() <= 64 && sigv4::is_alphanumeric(role, "_+=,.@-");
     return fits ? success()
                 : broken_keys("its answer is not the name of a role");
   };
@@ -256,7 +257,7 @@ KeyOutcome instance_region(Instance& instance, const Fetch& fetch) {
   if (outcome.state == State::found) {
     outcome = sigv4::get(
         instance, kRegionPath, fetch, [](const HttpAnswer& http, std::int64_t) {
-          const std::string_view region = first_line(http.body);
+          const std::string_view region = sigv4::first_line(http.body);
           if (!is_host_label(region)) {
             return broken_keys("its answer is not a region");
           }

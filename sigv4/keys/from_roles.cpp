@@ -289,7 +289,7 @@ KeyOutcome assume_by_web_identity(const Role& role,
                                   const Services& services,
                                   const Fetch& fetch) {
   const SecretFile file(token_file, kMaxTokenFile);
-  const std::string_view token = trimmed(file.text);
+  const std::string_view token = sigv4::trimmed(file.text);
   std::string flaw = file.failure;
   State state = State::broken;
   if (flaw.empty() && token.empty()) {

@@ -199,13 +199,13 @@ void KeyLog::report(const KeyOutcome& outcome) {
   const std::lock_guard<Mutex> guard(mutex_);
   for (std::string_view rest = outcome.warnings; !rest.empty();) {
     const std::string warning(sigv4::cut(rest, '\n'));
-    if (is_among(warnings_, warning, '\n')) continue;
+    if (sigv4::is_among(warnings_, warning, '\n')) continue;
     append(warnings_, {warning, "\n"});
     say(log_, LogLevel::warning, warning);
   }
   if (outcome.state != KeyOutcome::State::found) {
     id_.clear();
-    say(log_, LogLevel::warning, join({"no keys: ", outcome.reason}));
+    sigv4::say(log_, LogLevel::warning, join({"no keys: ", outcome.reason}));
     return;
   }
   if (id_ == outcome.keys.access_key_id) return;
@@ -215,7 +215,7 @@ void KeyLog::report(const KeyOutcome& outcome) {
     append(text, {", valid for ",
                   Digits(seconds_of(outcome.ends - BootClock::now())), " s"});
   }
-  say(log_, LogLevel::info, text);
+  sigv4::say(log_, LogLevel::info, text);
 }
 
 // --- Fetching ----------------------------------------------------------------

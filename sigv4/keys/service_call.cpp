@@ -50,9 +50,10 @@ std::optional<std::int64_t> date_of(const HttpAnswer& http) {
 std::string reason_of(const Refusal& refusal, const std::string& status,
                       const Secrets& secrets) {
   if (refusal.code.empty()) return status;
-  return join({shown(refusal.code, secrets),
-               if_any(": ", shown(refusal.message, secrets)), " (", status,
-               if_any(", request ", shown(refusal.request_id, secrets)), ")"});
+  return join(
+      {sigv4::shown(refusal.code, secrets),
+       if_any(": ", sigv4::shown(refusal.message, secrets)), " (", status,
+       if_any(", request ", sigv4::shown(refusal.request_id, secrets)), ")"});
 }
 
 Verdict verdict_on(const std::string& code, int status) {
@@ -61,7 +62,7 @@ Verdict verdict_on(const std::string& code, int status) {
     return Verdict::throttled;
   }
   if (meaning == CodeMeaning::transient || status >= 500 || status == 408 ||
-      is_among(kTransient, code)) {
+      sigv4::is_among(kTransient, code)) {
     return Verdict::transient;
   }
   return code == kDoubtful ? Verdict::doubtful : Verdict::refused;
@@ -125,7 +126,7 @@ Verdict Caller::attempt() {
   one.start(url, started, call_.method);
   while (one.under_way() && !fetch_.stop.woken() &&
          BootClock::now() < deadline) {
-    drive(&all, 1, deadline, &fetch_.stop);
+    sigv4::drive(&all, 1, deadline, &fetch_.stop);
   }
   one.end(fetch_.stop.woken() ? Transport::cancelled : Transport::timed_out);
   HttpAnswer& http = one.answer();
