@@ -202,7 +202,7 @@ Table::Impl::State::~State() {
 lock::Table& Table::Impl::get() {
   if (State* made = state_.peek()) return made->table;
   std::shared_ptr<sigv4::LogQueue> queue;
-  if (options.logger) queue = std::make_shared<UserLog>(options);
+  if (options.logger) queue.reset(new UserLog(options));
   const dynamodb::ClientOptions client{target, key_source(options, target),
                                        queue, options.name};
   return state_.get(client, std::move(queue)).table;

@@ -44,8 +44,10 @@ void write_billing(JsonWriter& json, const Creation& how) {
       .text(how.throughput ? "PROVISIONED" : "PAY_PER_REQUEST");
   if (!how.throughput) return;
   json.name("ProvisionedThroughput").begin_object();
-  json.name("ReadCapacityUnits").number(how.throughput->read_units);
-  json.name("WriteCapacityUnits").number(how.throughput->write_units);
+  json.name("ReadCapacityUnits")
+      .json(sigv4::Digits(how.throughput->read_units));
+  json.name("WriteCapacityUnits")
+      .json(sigv4::Digits(how.throughput->write_units));
   json.end_object();
 }
 

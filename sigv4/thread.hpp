@@ -47,7 +47,9 @@ constexpr std::chrono::milliseconds kStopGrace{100};
 // the exit handlers of libraries initialised earlier.
 void stop_all_at_exit();
 
-// exit() then stops the threads, unless their owners have gone before.
+// exit() then stops the threads, unless their owners have gone before.  Keeps a
+// weak pointer until exit: an object of std::make_shared() would keep its
+// memory so long.
 void register_for_exit(const std::shared_ptr<Stoppable>& threads);
 
 }  // namespace sigv4

@@ -405,8 +405,7 @@ void Keys::Core::await_stop() {
 
 Keys::Keys(const KeySourcePtr& source, UtcNow utc_now, const LogPtr& log,
            nanoseconds longest_fetch)
-    : core_(std::make_shared<Core>(source, std::move(utc_now), log,
-                                   longest_fetch)) {
+    : core_(new Core(source, std::move(utc_now), log, longest_fetch)) {
   if (const auto known = core_->source->at_hand()) core_->log.report(*known);
 }
 
