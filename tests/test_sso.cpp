@@ -686,27 +686,27 @@ BOOST_AUTO_TEST_SUITE(sso_json)
 BOOST_AUTO_TEST_CASE(object_of_texts_is_written_as_json) {
   BOOST_TEST(with_texts("{}", {}) == "{}");
   BOOST_TEST(with_texts("{}", {{"a", "b\"\n"}, {"c", ""}}) ==
-             R"({"a":"b\"\u000a","c":""})");
+             R"({"a":"b\"\n","c":""})");
 }
 
 BOOST_AUTO_TEST_CASE(texts_take_the_place_of_members_of_their_names) {
   const char* const object =
       R"({"a": 1, "b": [true, null, -2e3] , "\u0061": "x", "c": {"a": 2}})";
   BOOST_TEST(with_texts(object, {{"a", "new"}, {"d", "more"}}) ==
-             R"({"b":[true, null, -2e3],"c":{"a": 2},"a":"new","d":"more"})");
+             R"({"b":[true,null,-2e3],"c":{"a":2},"a":"new","d":"more"})");
 }
 
 BOOST_AUTO_TEST_CASE(texts_take_the_place_of_members_of_an_inner_object) {
   const char* const object =
       R"({"in": {"a": 1, "b": {"a": 2}}, "a": "x", "no": {"a": 3}})";
   BOOST_TEST(with_texts(object, {{"a", "new"}}, "in", {{"a", "y"}}) ==
-             R"({"in":{"b":{"a": 2},"a":"y"},"no":{"a": 3},"a":"new"})");
+             R"({"in":{"b":{"a":2},"a":"y"},"no":{"a":3},"a":"new"})");
   BOOST_TEST(with_texts(R"({"in": "text"})", {}, "in", {{"a", "y"}}) ==
              R"({"in":"text"})");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_nested_deep_is_written_as_it_was) {
-  const std::string deep = std::string(30000, '[') + std::string(30000, ']');
+  const std::string deep = std::string(999, '[') + std::string(999, ']');
   const std::string text = "{\"a\":" + deep + "}";
   BOOST_TEST(with_texts(text, {}) == text);
 }
