@@ -24,7 +24,8 @@ enum class Transport {
   cancelled,        // Exchange::end(cancelled) was called.
 };
 
-// The lines of a head, one after the other, each with its line end.
+// Walks the lines of a head, which keep their line ends.  Skips lines without a
+// colon.
 class HeaderLines {
  public:
   explicit HeaderLines(std::string_view headers) : rest_(headers) {}

@@ -319,7 +319,7 @@ void JsonWriter::copy(Value value) {
 
 namespace {
 
-bool has(JsonTexts texts, std::string_view name) {
+bool has_name(JsonTexts texts, std::string_view name) {
   return std::any_of(texts.begin(), texts.end(),
                      [name](const auto& text) { return text.first == name; });
 }
@@ -328,7 +328,7 @@ void write_with(JsonWriter& json, Value object, JsonTexts texts,
                 std::string_view inner_name, JsonTexts inner) {
   json.begin_object();
   for (Elements each(object); each.next();) {
-    if (has(texts, each.name)) continue;
+    if (has_name(texts, each.name)) continue;
     json.name(each.name);
     if (each.name == inner_name && each.value.is_object()) {
       write_with(json, each.value, inner, {}, {});

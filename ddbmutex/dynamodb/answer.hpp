@@ -93,10 +93,9 @@ struct Answer {
   std::size_t bytes = 0;  // Of the body.
   // The keys were refused, but there may be newer ones.
   bool other_keys = false;
-  // The part because of which DynamoDB cancelled a TransactWriteItems, counted
-  // from 0; -1 if it names none.  Of several parts, it is the first whose
-  // condition failed, or else the first one.  `fault` and `message` are those
-  // of this part.
+  // The part of a TransactWriteItems that made DynamoDB cancel it, counted from
+  // 0; -1 if DynamoDB names none.  If it names several, the first of them whose
+  // condition failed, else the first.  `fault` and `message` are this part's.
   int part = -1;
   std::chrono::milliseconds retry_after{0};  // As the service asks.
   BootTime sent_at{};                        // Before the request left.

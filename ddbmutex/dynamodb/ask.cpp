@@ -113,7 +113,7 @@ std::size_t room_of(const Item& item) {
   return count;
 }
 
-// REQUIRES: keys, whose attributes have no members.
+// REQUIRES: both are keys, so their attributes have no members.
 bool are_same_key(const Item& one, const Item& other) {
   bool same = one.size() == other.size();
   for (const Attribute& part : one) {
